@@ -1,0 +1,1 @@
+//! A canned-answer server with faults: for tests, benches and calibration.

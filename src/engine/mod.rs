@@ -1,0 +1,1 @@
+//! Threads, connections, phases, the closed loop, stopping.

@@ -1,0 +1,169 @@
+//! One error type. Each variant knows what to say, its hint, and the exit status.
+
+use std::fmt;
+
+/// What went wrong, seen from the person at the terminal: it decides the exit status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A step failed (1).
+    Failed,
+    /// A flag, a value or a file of the command line is wrong (2).
+    Usage,
+    /// There is no server, or the preflight refused it (3).
+    Server,
+    /// Data is refused or inconsistent (4): report, compare, verify, a foreign table.
+    Data,
+    /// Stopped by SIGINT (130).
+    Interrupted,
+    /// Stopped by SIGTERM (143).
+    Terminated,
+}
+
+impl Kind {
+    /// The process's exit status.
+    pub fn exit_code(self) -> u8 {
+        match self {
+            Kind::Failed => 1,
+            Kind::Usage => 2,
+            Kind::Server => 3,
+            Kind::Data => 4,
+            Kind::Interrupted => 130,
+            Kind::Terminated => 143,
+        }
+    }
+}
+
+/// An error as it is shown: what happened, then `hint:` what to do about it.
+///
+/// Messages never hold a password; texts of servers and files go through
+/// [`plain`] so that no terminal escape gets through.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{message}")]
+pub struct Error {
+    kind: Kind,
+    message: String,
+    hints: Vec<String>,
+}
+
+/// The result of everything that can fail here.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    /// An error of a kind; the message names the input that caused it.
+    pub fn new(kind: Kind, message: impl Into<String>) -> Self {
+        Error { kind, message: plain(&message.into()), hints: Vec::new() }
+    }
+
+    /// A wrong flag, value or file of the command line.
+    pub fn usage(message: impl Into<String>) -> Self {
+        Self::new(Kind::Usage, message)
+    }
+
+    /// No server, or one that cannot run the plan.
+    pub fn server(message: impl Into<String>) -> Self {
+        Self::new(Kind::Server, message)
+    }
+
+    /// Data that is refused.
+    pub fn data(message: impl Into<String>) -> Self {
+        Self::new(Kind::Data, message)
+    }
+
+    /// A step or an operation that failed.
+    pub fn failed(message: impl Into<String>) -> Self {
+        Self::new(Kind::Failed, message)
+    }
+
+    /// Adds what the reader can do about it.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hints.push(plain(&hint.into()));
+        self
+    }
+
+    /// Puts where it happened in front of the message.
+    #[must_use]
+    pub fn context(mut self, context: impl fmt::Display) -> Self {
+        self.message = format!("{}: {}", plain(&context.to_string()), self.message);
+        self
+    }
+
+    /// Its kind.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// What to do about it, most useful first.
+    pub fn hints(&self) -> &[String] {
+        &self.hints
+    }
+
+    /// The text for standard error: `error: …`, then a blank line and the hints.
+    pub fn render(&self) -> String {
+        let mut text = format!("error: {}\n", self.message);
+        for (i, hint) in self.hints.iter().enumerate() {
+            text.push_str(if i == 0 { "\nhint: " } else { "hint: " });
+            text.push_str(hint);
+            text.push('\n');
+        }
+        text
+    }
+}
+
+/// Text of foreign origin made safe for a terminal: control characters (but line
+/// ends and tabs) and the bidirectional overrides become `\u{…}` escapes.
+pub fn plain(text: &str) -> String {
+    let hostile = |c: char| {
+        (c.is_control() && c != '\n' && c != '\t')
+            || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    if !text.contains(hostile) {
+        return text.to_owned();
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        if hostile(c) {
+            out.extend(c.escape_unicode());
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+/// Of several exit statuses the one that counts: 130/143, 3, 1, 4, 99, 98 in this order;
+/// a usage error never meets another, because nothing has run.
+pub fn worst(codes: impl IntoIterator<Item = u8>) -> u8 {
+    const ORDER: [u8; 8] = [130, 143, 2, 3, 1, 4, 99, 98];
+    codes
+        .into_iter()
+        .min_by_key(|code| ORDER.iter().position(|c| c == code).unwrap_or(ORDER.len()))
+        .unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn renders_the_message_then_the_hints() {
+        let error = Error::usage("--clients 'x' is no number").hint("8..256 doubles");
+        assert_eq!(error.render(), "error: --clients 'x' is no number\n\nhint: 8..256 doubles\n");
+        assert_eq!(error.kind().exit_code(), 2);
+    }
+
+    #[test]
+    fn escapes_of_a_hostile_server_stay_text() {
+        let error = Error::server("server says \u{1b}[2J\u{202e}x");
+        assert_eq!(error.to_string(), "server says \\u{1b}[2J\\u{202e}x");
+    }
+
+    #[test]
+    fn the_worst_status_wins() {
+        assert_eq!(worst([0, 98, 4, 1]), 1);
+        assert_eq!(worst([1, 3, 130]), 130);
+        assert_eq!(worst([0, 98, 99]), 99);
+        assert_eq!(worst([0]), 0);
+        assert_eq!(worst([]), 0);
+    }
+}

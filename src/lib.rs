@@ -1,0 +1,58 @@
+//! **loadgen** measures MySQL-compatible servers: one command sweeps the number of clients,
+//! one more prints the table that goes into the report.
+//!
+//! # The path of the data
+//!
+//! ```text
+//! flags + profile ─▶ Plan ─▶ Step … ─▶ Run ─▶ Summary (one JSON file a step) ─▶ Report
+//! ```
+//!
+//! One type at each station, one function at each arrow. A reader who knows these five words
+//! knows the program.
+//!
+//! * [`plan::Plan`]: everything decided before the first connection. Pure; defaults live there
+//!   and nowhere else; `--list` prints it.
+//! * [`plan::Step`]: one cell of the table: label × workload × clients × rate × repeat.
+//! * [`engine::Run`]: what one step produced in memory: histograms, counters, timeline,
+//!   client cost, ledger.
+//! * [`summary::Summary`]: the Run plus the whole configuration and both fingerprints (server,
+//!   client host), as versioned JSON, written to a temporary file and renamed as soon as its
+//!   step ends: a crash costs one step.
+//! * [`report`]: a pure function of summaries. It never connects anywhere.
+//!
+//! # Rooms
+//!
+//! | module | job |
+//! |---|---|
+//! | [`cli`] | clap structs, no logic |
+//! | [`cmd`] | one file a verb |
+//! | [`plan`] | client ranges, sizes, durations → Plan |
+//! | [`workload`] | workloads as data; key distributions; tables and their deterministic rows |
+//! | [`mysql`] | target (every driver option set explicitly, option files), session (the only file on the hot path that touches the driver), server (fingerprint, status, preflight) |
+//! | [`load`] | create, fill, index, drop |
+//! | [`engine`] | threads, connections, phases, the closed loop, stopping |
+//! | [`measure`] | recorder, timeline, client cost |
+//! | [`sandbox`] | a private throw-away server from a mysqld program |
+//! | [`canned`] | a canned-answer server with faults: for tests and benches |
+//! | [`summary`] | the JSON contract: write, read |
+//! | [`stats`] | pure statistics over repeats |
+//! | [`report`] | pivot, then one file an output format |
+//! | [`error`] | one error type that knows its hint and its exit status |
+//!
+//! `report`, `stats`, `summary` and `plan` know neither tokio nor mysql_async; `workload` knows
+//! no socket. `tests/tree.rs` keeps these directions.
+
+pub mod canned;
+pub mod cli;
+pub mod cmd;
+pub mod engine;
+pub mod error;
+pub mod load;
+pub mod measure;
+pub mod mysql;
+pub mod plan;
+pub mod report;
+pub mod sandbox;
+pub mod stats;
+pub mod summary;
+pub mod workload;

@@ -1,0 +1,1 @@
+//! Create, fill, index and drop the tables.

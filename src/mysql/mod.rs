@@ -1,0 +1,1 @@
+//! The driver's side: target, session, server.

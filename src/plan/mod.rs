@@ -1,0 +1,1 @@
+//! Flags and profiles become a Plan.

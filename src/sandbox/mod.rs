@@ -1,0 +1,1 @@
+//! A private throw-away server from a mysqld program.

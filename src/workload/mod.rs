@@ -1,0 +1,1 @@
+//! Workloads as data; key distributions; tables and their deterministic rows.
