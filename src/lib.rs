@@ -54,5 +54,6 @@ pub mod plan;
 pub mod report;
 pub mod sandbox;
 pub mod stats;
+
 pub mod summary;
 pub mod workload;
