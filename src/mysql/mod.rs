@@ -1,1 +1,3 @@
 //! The driver's side: target, session, server.
+
+pub mod session;

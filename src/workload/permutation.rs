@@ -10,7 +10,7 @@ const ROUNDS: u64 = 4;
 
 /// See the module.
 #[derive(Debug, Clone)]
-pub struct Permutation {
+pub(crate) struct Permutation {
     n: u64,
     half_bits: u32,
     keys: [u64; ROUNDS as usize],
@@ -18,7 +18,7 @@ pub struct Permutation {
 
 impl Permutation {
     /// The permutation of `0..n` that belongs to a key.
-    pub fn new(n: u64, key: u64) -> Self {
+    pub(crate) fn new(n: u64, key: u64) -> Self {
         let bits = 64 - n.saturating_sub(1).leading_zeros();
         let keys = std::array::from_fn(|round| seed_of(&[key, round as u64]));
         Permutation { n, half_bits: bits.div_ceil(2).max(1), keys }
@@ -26,7 +26,7 @@ impl Permutation {
 
     /// Where `i` goes. `i` must be below n; the walk ends because a permutation's cycle
     /// through a value inside the range comes back inside it.
-    pub fn apply(&self, i: u64) -> u64 {
+    pub(crate) fn apply(&self, i: u64) -> u64 {
         debug_assert!(i < self.n);
         let mut x = i;
         loop {

@@ -32,19 +32,19 @@ pub struct Row {
 pub struct Rows {
     seed: u64,
     table: u32,
-    rows: u64,
+    count: u64,
 }
 
 impl Rows {
     /// The rows of table number `table` (from 1) with `rows` rows.
     pub fn new(data_seed: u32, table: u32, rows: u64) -> Self {
-        Rows { seed: seed_of(&[u64::from(data_seed), u64::from(table)]), table, rows: rows.max(1) }
+        Rows { seed: seed_of(&[u64::from(data_seed), u64::from(table)]), table, count: rows.max(1) }
     }
 
     /// The row with this id.
     pub fn row(&self, id: u64) -> Row {
         let mut bits = Bits(mix(self.seed ^ mix(id)));
-        let k = 1 + scale(bits.next(), self.rows);
+        let k = 1 + scale(bits.next(), self.count);
         let mut pad = [b'-'; PAD_LEN];
         let c = proven(self.table, id, || bits.next());
         fill_groups(&mut pad, || bits.next());
