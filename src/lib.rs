@@ -49,6 +49,7 @@ pub mod cli;
 pub mod cmd;
 pub mod engine;
 pub mod error;
+pub mod handover;
 pub mod load;
 pub mod measure;
 pub mod mysql;

@@ -48,7 +48,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
 /// The count with the largest unit (of 1000) that leaves at most one decimal, or plain.
 pub fn count(n: u64) -> String {
     for (unit, size) in COUNT_UNITS[1..4].iter().rev() {
-        if n >= *size && n % (size / 10) == 0 {
+        if n >= *size && n.is_multiple_of(size / 10) {
             let (whole, tenth) = (n / size, n % size / (size / 10));
             return match tenth {
                 0 => format!("{whole}{unit}"),
@@ -64,7 +64,7 @@ pub fn count(n: u64) -> String {
 pub fn duration(d: Duration) -> String {
     let nanos = d.as_nanos();
     for (unit, size, least) in [("h", 3_600_000_000_000, 1), ("m", 60_000_000_000, 2)] {
-        if nanos >= size * least && nanos % size == 0 {
+        if nanos >= size * least && nanos.is_multiple_of(size) {
             return format!("{}{unit}", nanos / size);
         }
     }
