@@ -15,7 +15,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 pub use read::{Loaded, load};
-pub use write::{Store, file_name};
+pub(crate) use write::escape_hostile;
+pub use write::{Store, file_name, to_json};
 
 /// The `schema` value that this version writes.
 pub const SCHEMA: &str = "loadgen.summary/1";
