@@ -9,9 +9,10 @@ use mysql_async::{Opts, Value};
 use super::errors::{Errors, OpError};
 use super::job::{Job, Statement};
 use super::ledger::Account;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::measure::recorder::{Ns, Op, Recorder};
 use crate::mysql::session::{Answer, Failure, Session};
+use crate::mysql::target::Target;
 use crate::plan::Spread;
 use crate::workload::distribution::Sampler;
 use crate::workload::random::Stream;
@@ -95,14 +96,10 @@ impl Ready {
 }
 
 /// Connects and prepares: before the window, never inside it.
-pub(crate) async fn open(
-    job: &Job,
-    client: u32,
-    opts: &Opts,
-    limit: std::time::Duration,
-) -> std::result::Result<Ready, Failure> {
-    let opening = async {
-        let mut session = Session::open(opts, limit, job.charset.as_deref()).await?;
+pub(crate) async fn open(job: &Job, client: u32, target: &Target, opts: &Opts) -> Result<Ready> {
+    let mut session = Session::open(target, opts, job.charset.as_deref()).await?;
+    let limit = target.connect_timeout;
+    let preparing = async {
         let mut handles = Vec::new();
         if !job.text {
             let tables = match job.pinned_table(client) {
@@ -111,7 +108,9 @@ pub(crate) async fn open(
             };
             for table in tables {
                 for statement in 0..job.statements.len() {
-                    handles.push(session.prepare(&job.sql(statement, table)).await?);
+                    let sql = job.sql(statement, table);
+                    let prepared = session.prepare(&sql).await;
+                    handles.push(prepared.map_err(|f| Error::server(format!("{sql}: {f}")))?);
                 }
             }
         }
@@ -119,10 +118,11 @@ pub(crate) async fn open(
     };
     // The connection goes with the future when it takes too long.
     #[expect(clippy::disallowed_methods, reason = "the connection goes with the future")]
-    match tokio::time::timeout(limit, opening).await {
-        Ok(opened) => opened,
-        Err(_) => Err(Failure::Lost(format!("no answer while preparing within {limit:?}"))),
-    }
+    let prepared = tokio::time::timeout(limit, preparing).await;
+    prepared.unwrap_or_else(|_| {
+        let text = format!("no answer within {limit:?} while preparing statements");
+        Err(Error::server(text).hint("--connect-timeout waits longer"))
+    })
 }
 
 /// Runs ops until the window ends; returns the session, or the error that ends the step.

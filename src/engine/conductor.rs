@@ -18,8 +18,9 @@ use crate::error::{Error, Kind, Result};
 use crate::measure::process::{Cost, process_usage};
 use crate::measure::recorder::{Ns, Phases};
 use crate::measure::timeline::{Timeline, seconds};
-use crate::mysql::session::{Session, login_error};
+use crate::mysql::session::Session;
 use crate::mysql::status::{self, Reading};
+use crate::mysql::target::Target;
 use crate::plan::{Plan, Spread, Step, StopAt, limits};
 use crate::progress::Progress;
 use crate::stop::Stop;
@@ -33,12 +34,10 @@ pub struct Stage<'a> {
     pub spread: Spread,
     /// The tables.
     pub tables: Tables,
-    /// How to reach the server.
+    /// [`Target::opts`] of it.
     pub opts: Opts,
-    /// The server as it is shown.
-    pub where_to: String,
-    /// A login may take so long.
-    pub connect_limit: Duration,
+    /// The server.
+    pub target: &'a Target,
     /// Asks for an early end.
     pub stop: &'a Stop,
 }
@@ -70,7 +69,7 @@ pub async fn run_step(
     let (go, go_in) = watch::channel(Go::Wait);
     let order = Order {
         opts: stage.opts.clone(),
-        connect_limit: stage.connect_limit,
+        target: Arc::new(stage.target.clone()),
         phases,
         logins: Arc::new(Semaphore::new(limits::CONNECTS_AT_ONCE)),
         opening: Instant::now(),
@@ -222,9 +221,7 @@ impl Conductor<'_> {
                 }
                 Some(News::Ready) => ready += 1,
                 Some(News::NotOpened(error)) => {
-                    let failure = thread::login_failure(&error);
-                    return Err(login_error(&failure, &self.stage.where_to)
-                        .context(format!("after {opened} connections")));
+                    return Err(error.context(format!("after {opened} connections")));
                 }
                 Some(News::Broken(error)) => return Err(error),
                 Some(News::Interval(_) | News::Abort { .. } | News::Done(_)) => {}
@@ -266,7 +263,7 @@ impl Conductor<'_> {
                 () = tokio::time::sleep_until(silence.into()), if interruptible => {
                     let error = Error::server(format!(
                         "{} has not answered any client for {:?}",
-                        self.stage.where_to, limits::SILENCE
+                        self.stage.target.address, limits::SILENCE
                     ));
                     self.end_early(Outcome::Aborted, error, origin);
                     break;

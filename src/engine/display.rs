@@ -101,7 +101,7 @@ impl Display {
 }
 
 /// Microseconds as milliseconds with three digits that say something.
-fn millis(us: f64) -> String {
+pub fn millis(us: f64) -> String {
     let ms = us / 1e3;
     match ms {
         ms if ms < 10.0 => format!("{ms:.3} ms"),

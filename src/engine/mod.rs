@@ -30,8 +30,9 @@ use crate::measure::timeline::Timeline;
 use crate::summary::{ErrorCount, LedgerEntry, Outcome, Status};
 
 pub use conductor::{Stage, run_step};
+pub use display::millis;
 pub use job::Tables;
-pub use summarise::{Host, Identity, program, summary};
+pub use summarise::{Identity, summary};
 
 /// What one step produced in memory.
 #[derive(Debug)]

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::Run;
 use super::conductor::{Stage, engine_threads};
 use crate::error::Result;
+use crate::measure::host::Host;
 use crate::measure::process::process_usage;
 use crate::plan::{StatementMode, Step, StopAt};
 use crate::summary::{self, Summary};
@@ -26,27 +27,14 @@ pub struct Identity {
     pub server: summary::Server,
     /// The client library.
     pub driver: summary::Driver,
-    /// This host; its costs are filled in.
+    /// Whether the server runs on this host.
+    pub same_host: bool,
+    /// This host.
     pub host: Host,
 }
 
-/// The client host.
-#[derive(Debug, Clone)]
-pub struct Host {
-    /// Host name.
-    pub name: String,
-    /// Kernel release.
-    pub kernel: String,
-    /// CPU model.
-    pub cpu: String,
-    /// Cores that this process may use.
-    pub cores: u32,
-    /// Whether the server runs here.
-    pub same_host: bool,
-}
-
 /// The program, as it writes itself into summaries.
-pub fn program() -> summary::Program {
+fn program() -> summary::Program {
     let debug = cfg!(debug_assertions);
     summary::Program {
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -82,7 +70,7 @@ pub fn summary(
             ..identity.server.clone()
         },
         driver: identity.driver.clone(),
-        client: client(run, &identity.host),
+        client: client(run, identity),
         started_at: run.started_at.to_string(),
         measured_s: run.measured_s,
         totals: totals(run),
@@ -142,15 +130,16 @@ fn plan(stage: &Stage<'_>, step: &Step, data_seed: Option<u32>) -> summary::Plan
     }
 }
 
-fn client(run: &Run, host: &Host) -> summary::Client {
+fn client(run: &Run, identity: &Identity) -> summary::Client {
+    let host = &identity.host;
     let (user_s, sys_s) = (run.user.as_secs_f64(), run.sys.as_secs_f64());
     let ops = run.timeline.window.ops;
     summary::Client {
         host: host.name.clone(),
         kernel: host.kernel.clone(),
         cpu: host.cpu.clone(),
-        cores: host.cores,
-        same_host: host.same_host,
+        cores: host.cores_usable,
+        same_host: identity.same_host,
         user_s,
         sys_s,
         us_per_op: (ops > 0).then(|| (user_s + sys_s) * 1e6 / ops as f64),

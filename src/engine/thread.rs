@@ -18,7 +18,8 @@ use super::job::Job;
 use super::ledger::Account;
 use crate::error::{Error, Result};
 use crate::measure::recorder::{Interval, Ns, Phases, Recorder};
-use crate::mysql::session::{Failure, Session};
+use crate::mysql::session::Session;
+use crate::mysql::target::Target;
 use crate::plan::limits;
 
 /// How often a thread looks whether the step was ended early; clients see the regular end by
@@ -31,8 +32,8 @@ pub(crate) const NOTICE: Duration = Duration::from_millis(50);
 #[derive(Clone)]
 pub(crate) struct Order {
     pub(crate) job: Arc<Job>,
+    pub(crate) target: Arc<Target>,
     pub(crate) opts: Opts,
-    pub(crate) connect_limit: Duration,
     pub(crate) phases: Phases,
     /// Bounds the logins under way over all threads.
     pub(crate) logins: Arc<Semaphore>,
@@ -60,7 +61,7 @@ pub(crate) enum News {
     /// A client is connected and prepared.
     Opened,
     /// A client could not be.
-    NotOpened(OpError),
+    NotOpened(Error),
     /// All clients of a thread are.
     Ready,
     /// A finished interval.
@@ -176,7 +177,8 @@ async fn open_all(order: &Order, seats: &[Rc<Seat>]) -> Vec<Ready> {
             Ok(Some(one)) => ready.push(one),
             Ok(None) => {}
             Err(panic) => {
-                let _ = order.news.send(News::NotOpened(OpError::Driver(panic_text(panic))));
+                let text = format!("the driver panicked on a login: {}", panic_text(panic));
+                let _ = order.news.send(News::NotOpened(Error::server(text)));
             }
         }
     }
@@ -191,7 +193,7 @@ async fn open_one(order: Order, client: u32) -> Option<Ready> {
     if *go.borrow_and_update() == Go::Cancel {
         return None;
     }
-    let opened = client::open(&order.job, client, &order.opts, order.connect_limit);
+    let opened = client::open(&order.job, client, &order.target, &order.opts);
     // A cancelled step must not wait for a server that hangs.
     let opened = tokio::select! {
         opened = opened => opened,
@@ -199,7 +201,7 @@ async fn open_one(order: Order, client: u32) -> Option<Ready> {
     };
     let (news, ready) = match opened {
         Ok(ready) => (News::Opened, Some(ready)),
-        Err(failure) => (News::NotOpened(OpError::Failure(failure)), None),
+        Err(error) => (News::NotOpened(error), None),
     };
     let _ = order.news.send(news);
     ready
@@ -343,12 +345,4 @@ fn panic_text(panic: JoinError) -> String {
         .map(|s| (*s).to_owned())
         .or_else(|| payload.downcast_ref::<String>().cloned());
     text.unwrap_or_else(|| "no text".to_owned())
-}
-
-/// The failure that a login ended with, for the error that the user sees.
-pub(crate) fn login_failure(error: &OpError) -> Failure {
-    match error {
-        OpError::Failure(failure) => failure.clone(),
-        other => Failure::Lost(other.to_string()),
-    }
 }
