@@ -1,1 +1,4 @@
 //! Recorder, timeline, client cost.
+
+pub mod host;
+pub mod process;
