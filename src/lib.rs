@@ -25,6 +25,7 @@
 //! | module | job |
 //! |---|---|
 //! | [`cli`] | clap structs, no logic |
+//! | [`handover`] | takes a password off the command line before anything else happens |
 //! | [`cmd`] | one file a verb |
 //! | [`plan`] | client ranges, sizes, durations → Plan |
 //! | [`workload`] | workloads as data; key distributions; tables and their deterministic rows |
@@ -39,7 +40,7 @@
 //! | [`report`] | pivot, then one file an output format |
 //! | [`error`] | one error type that knows its hint and its exit status |
 //!
-//! `report`, `stats`, `summary` and `plan` know neither tokio nor mysql_async; `workload` knows
+//! `report`, `stats`, `summary` and `plan` know neither tokio nor `mysql_async`; `workload` knows
 //! no socket. `tests/tree.rs` keeps these directions.
 
 pub mod canned;
