@@ -1,1 +1,3 @@
 //! Flags and profiles become a Plan.
+
+pub mod units;

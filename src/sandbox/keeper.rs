@@ -1,0 +1,379 @@
+//! The keeper: a small shell process that outlives loadgen, so that nothing is left behind
+//! however loadgen ends.
+//!
+//! The keeper makes the sandbox's directory and then reads its standard input, the other end
+//! of which only loadgen holds. At its end, be it that loadgen closed it or that the kernel
+//! did because loadgen was killed, the keeper ends the process group that it was told of last
+//! and removes the directory.
+//!
+//! Every program of a sandbox, from the first `--version` to the server, is a job: a child of
+//! loadgen in a process group of its own, so the terminal's Ctrl-C is not for it. A job waits
+//! at a gate until the keeper has been told its group; if loadgen is killed in between, the
+//! gate reads an end of file and goes away by itself.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+
+use crate::error::{Error, Result};
+
+/// `$1` is the directory. The signals are ignored because a terminal sends them to everyone;
+/// what the keeper starts itself (`sleep`, `rm`) may ignore them too. The bounds: ten seconds
+/// to end well, ten more after SIGKILL.
+const KEEPER: &str = r#"
+trap '' HUP INT QUIT TERM PIPE TSTP
+PATH=$PATH:/usr/bin:/bin
+cd / || exit 1
+mkdir -m 700 -- "$1" 2>&1 || exit 1
+echo ready
+exec >/dev/null 2>&1
+group=
+while read -r what number; do
+    case $what in
+    group) group=$number ;;
+    none) group= ;;
+    esac
+done
+if [ -n "$group" ]; then
+    tries=0
+    kill -s TERM -- "-$group"
+    while kill -s 0 -- "-$group" && [ "$tries" -lt 200 ]; do
+        tries=$((tries + 1))
+        [ "$tries" -ne 100 ] || kill -s KILL -- "-$group"
+        sleep 0.1 || sleep 1
+    done
+fi
+rm -rf -- "$1" || { sleep 1; rm -rf -- "$1"; }
+"#;
+
+/// `$0` is the input, `$1` the soft limit of descriptors, the rest the program. The limit is
+/// set, not only raised: old servers allocate memory by it, and some machines' is a billion.
+const GATE: &str = r#"
+read -r go || exit 1
+ulimit -S -n "$1" 2>/dev/null || :
+shift
+exec "$@" <"$0"
+"#;
+
+/// How long the processes of a job may take to vanish once SIGKILL is sent.
+const KILLED_WITHIN: Duration = Duration::from_secs(10);
+
+/// How long the keeper may take to remove the directory.
+const REMOVED_WITHIN: Duration = Duration::from_secs(60);
+
+/// Between two looks at processes that are to end.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+
+/// A program to run inside the sandbox.
+#[derive(Debug)]
+pub(super) struct Task<'a> {
+    /// Names its two files in the directory, `NAME.out` and `NAME.log` (standard error).
+    pub(super) name: &'a str,
+    pub(super) program: &'a Path,
+    pub(super) arguments: Vec<OsString>,
+    /// What it reads; nothing if `None`.
+    pub(super) input: Option<&'a Path>,
+    /// Its soft limit of descriptors.
+    pub(super) descriptors: u64,
+}
+
+/// A sandbox's directory, the job that runs in it, and the process that outlives loadgen.
+/// Dropping it takes everything away.
+#[derive(Debug)]
+pub(super) struct Keeper {
+    dir: PathBuf,
+    shell: Child,
+    /// Its end is the keeper's signal to clean up. Rust opens pipes close-on-exec, so no other
+    /// child of loadgen holds it open.
+    orders: Option<ChildStdin>,
+    job: Option<Job>,
+}
+
+#[derive(Debug)]
+struct Job {
+    child: Child,
+    group: Pid,
+}
+
+impl Keeper {
+    /// Starts a keeper, which makes the directory. `dir` is absolute and does not exist.
+    pub(super) fn start(dir: PathBuf) -> Result<Keeper> {
+        let mut shell = Command::new("/bin/sh")
+            .args(["-c", KEEPER, "loadgen-keeper"])
+            .arg(&dir)
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(|e| Error::server(format!("sandbox: cannot run /bin/sh: {e}")))?;
+        let mut said = String::new();
+        if let Some(output) = shell.stdout.take() {
+            // What cannot be read shows as an answer that is not "ready".
+            let _ = BufReader::new(output).read_line(&mut said);
+        }
+        let orders = shell.stdin.take();
+        if said.trim() != "ready" {
+            drop(orders);
+            let _ = shell.wait();
+            let said = said.trim();
+            return Err(Error::server(format!("sandbox: cannot make {}: {said}", dir.display()))
+                .hint("TMPDIR names another place for it"));
+        }
+        Ok(Keeper { dir, shell, orders, job: None })
+    }
+
+    pub(super) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// The process group of the job that runs.
+    pub(super) fn group(&self) -> Option<Pid> {
+        self.job.as_ref().map(|job| job.group)
+    }
+
+    /// Starts a job. The one before it has ended or is ended now.
+    pub(super) fn launch(&mut self, task: &Task) -> Result<()> {
+        self.end_job(Duration::ZERO);
+        let failed = |e| {
+            let program = task.program.display();
+            Error::server(format!("sandbox: cannot start {program}: {e}"))
+        };
+        let file = |extension| File::create(self.file(task.name, extension)).map_err(failed);
+        let mut child = Command::new("/bin/sh")
+            .args(["-c", GATE])
+            .arg(task.input.unwrap_or(Path::new("/dev/null")))
+            .arg(task.descriptors.to_string())
+            .arg(task.program)
+            .args(&task.arguments)
+            .current_dir(&self.dir)
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .stdout(file("out")?)
+            .stderr(file("log")?)
+            .spawn()
+            .map_err(failed)?;
+        // Its number is its group's, see process_group above.
+        let group = Pid::from_raw(child.id().cast_signed());
+        let gate = child.stdin.take();
+        self.job = Some(Job { child, group });
+        self.order(&format!("group {group}\n"));
+        if let Some(mut gate) = gate {
+            // If it is gone already, its exit status says so.
+            let _ = gate.write_all(b"go\n");
+        }
+        Ok(())
+    }
+
+    /// The job's exit status once it has ended by itself. What it left running ends as well.
+    pub(super) fn ended(&mut self) -> Result<Option<ExitStatus>> {
+        let Some(job) = &mut self.job else {
+            return Err(Error::server("sandbox: no program runs"));
+        };
+        let status = job.child.try_wait();
+        let status = status.map_err(|e| Error::server(format!("sandbox: cannot wait: {e}")))?;
+        if status.is_some() {
+            self.end_job(Duration::ZERO);
+        }
+        Ok(status)
+    }
+
+    /// Ends the job: SIGTERM, SIGKILL after `grace`, and waits until its processes are gone.
+    pub(super) fn end_job(&mut self, grace: Duration) {
+        let Some(mut job) = self.job.take() else { return };
+        let began = Instant::now();
+        let mut killed = false;
+        if !grace.is_zero() {
+            let _ = killpg(job.group, Signal::SIGTERM);
+        }
+        // The group's number is nobody else's while a process of it exists, and a number that
+        // has become free is not given out again before all others were.
+        loop {
+            let _ = job.child.try_wait();
+            if killpg(job.group, None) == Err(Errno::ESRCH) {
+                break;
+            }
+            if !killed && began.elapsed() >= grace {
+                killed = true;
+                let _ = killpg(job.group, Signal::SIGKILL);
+            }
+            if began.elapsed() >= grace + KILLED_WITHIN {
+                break;
+            }
+            thread::sleep(LOOK_EVERY);
+        }
+        self.order("none\n");
+    }
+
+    /// The last lines that the job of this name wrote, indented, for an error's message.
+    pub(super) fn tail(&self, name: &str) -> String {
+        let log = last_lines(&self.file(name, "log"));
+        if log.is_empty() { last_lines(&self.file(name, "out")) } else { log }
+    }
+
+    /// A file that the job of this name writes.
+    pub(super) fn file(&self, name: &str, extension: &str) -> PathBuf {
+        self.dir.join(format!("{name}.{extension}"))
+    }
+
+    /// Ends what runs and removes the directory.
+    pub(super) fn close(&mut self, grace: Duration) -> Result<()> {
+        self.end_job(grace);
+        if self.orders.take().is_none() {
+            return Ok(());
+        }
+        let began = Instant::now();
+        while matches!(self.shell.try_wait(), Ok(None)) && began.elapsed() < REMOVED_WITHIN {
+            thread::sleep(LOOK_EVERY);
+        }
+        // Only if somebody killed the keeper.
+        if self.dir.exists()
+            && let Err(error) = fs::remove_dir_all(&self.dir)
+        {
+            let dir = self.dir.display();
+            return Err(Error::failed(format!("sandbox: cannot remove {dir}: {error}"))
+                .hint(format!("remove it by hand: rm -r {dir}")));
+        }
+        Ok(())
+    }
+
+    fn order(&mut self, line: &str) {
+        if let Some(orders) = &mut self.orders {
+            // Without a keeper loadgen itself still cleans up, unless it is killed.
+            let _ = orders.write_all(line.as_bytes());
+        }
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        // Nobody is left to hear of a failure. The data is thrown away: no need to be gentle.
+        let _ = self.close(Duration::ZERO);
+    }
+}
+
+/// The end of a text file, a line's indent in front of each line that is not blank.
+fn last_lines(path: &Path) -> String {
+    const LINES: usize = 12;
+    const LINE_CHARS: usize = 300;
+    let text = fs::read(path).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let mut lines: Vec<String> = text
+        .lines()
+        .rev()
+        .filter(|line| !line.trim().is_empty())
+        .take(LINES)
+        .map(|line| format!("\n  {}", line.chars().take(LINE_CHARS).collect::<String>()))
+        .collect();
+    lines.reverse();
+    lines.concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A keeper of a directory that nobody else has.
+    fn keeper() -> Keeper {
+        let name = format!("loadgen-keeper-test-{:x}", getrandom::u64().unwrap());
+        Keeper::start(std::env::temp_dir().join(name)).unwrap()
+    }
+
+    fn shell(keeper: &mut Keeper, script: &str) {
+        let arguments = vec!["-c".into(), script.into()];
+        let program = Path::new("/bin/sh");
+        keeper
+            .launch(&Task { name: "job", program, arguments, input: None, descriptors: 64 })
+            .unwrap();
+    }
+
+    fn wait_for(mut done: impl FnMut() -> bool) {
+        let began = Instant::now();
+        while !done() {
+            assert!(began.elapsed() < Duration::from_secs(20), "waited in vain");
+            thread::sleep(LOOK_EVERY);
+        }
+    }
+
+    #[test]
+    fn a_job_runs_in_the_directory_with_its_limit_and_its_status() {
+        let mut keeper = keeper();
+        shell(&mut keeper, "pwd; ulimit -n; echo said >&2; exit 3");
+        let mut status = None;
+        wait_for(|| {
+            status = keeper.ended().unwrap();
+            status.is_some()
+        });
+        assert_eq!(status.unwrap().code(), Some(3));
+        let printed = fs::read_to_string(keeper.file("job", "out")).unwrap();
+        let dir = fs::canonicalize(keeper.dir()).unwrap();
+        assert_eq!(printed, format!("{}\n64\n", dir.display()));
+        assert_eq!(keeper.tail("job"), "\n  said");
+    }
+
+    #[test]
+    fn the_directory_is_private_and_goes_away() {
+        use std::os::unix::fs::PermissionsExt;
+        let mut keeper = keeper();
+        let dir = keeper.dir().to_owned();
+        assert_eq!(fs::metadata(&dir).unwrap().permissions().mode() & 0o777, 0o700);
+        fs::create_dir(dir.join("data")).unwrap();
+        fs::write(dir.join("data/x"), "x").unwrap();
+        keeper.close(Duration::ZERO).unwrap();
+        assert!(!dir.exists());
+    }
+
+    #[test]
+    fn a_directory_that_exists_is_refused_and_kept() {
+        let taken = tempfile::tempdir().unwrap();
+        let error = Keeper::start(taken.path().to_owned()).unwrap_err();
+        assert!(error.to_string().contains("cannot make"), "{error}");
+        assert!(taken.path().exists());
+    }
+
+    #[test]
+    fn a_job_that_ignores_sigterm_is_killed_with_its_children() {
+        let mut keeper = keeper();
+        shell(&mut keeper, "trap '' TERM; sleep 1000 & echo $! ; wait");
+        let mut child = String::new();
+        wait_for(|| {
+            child = fs::read_to_string(keeper.file("job", "out")).unwrap();
+            child.ends_with('\n')
+        });
+        let child = Pid::from_raw(child.trim().parse().unwrap());
+        let began = Instant::now();
+        keeper.end_job(Duration::from_millis(200));
+        assert!(began.elapsed() >= Duration::from_millis(200));
+        wait_for(|| nix::sys::signal::kill(child, None).is_err());
+    }
+
+    #[test]
+    fn a_killed_keeper_does_not_keep_the_directory() {
+        let mut keeper = keeper();
+        shell(&mut keeper, "sleep 1000");
+        keeper.shell.kill().unwrap();
+        let dir = keeper.dir().to_owned();
+        keeper.close(Duration::ZERO).unwrap();
+        assert!(!dir.exists());
+    }
+
+    #[test]
+    fn only_the_last_lines_are_shown_and_none_is_endless() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().join("x.log");
+        let text: Vec<String> = (0..40).map(|i| format!("{i} {}\n\n", "x".repeat(1000))).collect();
+        fs::write(&log, text.concat()).unwrap();
+        let shown = last_lines(&log);
+        assert!(shown.starts_with("\n  28 x") && shown.len() < 4000, "{shown}");
+        assert_eq!(last_lines(&dir.path().join("none")), "");
+    }
+}

@@ -1,0 +1,207 @@
+//! The server's program: found, and asked what it is and where its parts are.
+
+use std::env;
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::Start;
+use super::keeper::Task;
+use super::options::UserOption;
+use crate::error::{Error, Result};
+
+/// The longest that a program may take to print its version or its help.
+const ANSWER_WITHIN: Duration = Duration::from_secs(30);
+
+/// Where a server's program lies when it is not on the PATH.
+const ELSEWHERE: [&str; 3] = ["/usr/sbin", "/usr/libexec", "/usr/local/sbin"];
+
+/// A server's program and what it says about itself.
+#[derive(Debug)]
+pub(super) struct Program {
+    pub(super) path: PathBuf,
+    /// What it answers to `--version`, without its own name.
+    pub(super) version: String,
+    /// Its base directory, where it would look in a wrong place by itself.
+    pub(super) basedir: Option<OsString>,
+    /// Where the SQL that makes its system tables may be.
+    pub(super) shares: Vec<PathBuf>,
+    /// Whether it makes its system tables itself (`--initialize-insecure`).
+    pub(super) initialises: bool,
+}
+
+/// The named program, or the first server of this machine.
+pub(super) fn find(named: Option<&Path>) -> Result<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let places: Vec<PathBuf> =
+        env::split_paths(&path).chain(ELSEWHERE.iter().map(PathBuf::from)).collect();
+    let search = |name: &Path| places.iter().map(|dir| dir.join(name)).find(|path| runs(path));
+    let Some(named) = named else {
+        return search(Path::new("mariadbd")).or_else(|| search(Path::new("mysqld"))).ok_or_else(|| {
+            Error::server("--sandbox: neither mariadbd nor mysqld is on the PATH")
+                .hint("install one (Debian: mariadb-server-core), or name its program: --sandbox=/path/to/mysqld")
+        });
+    };
+    // As a shell does: a bare name is looked up, anything else is a path.
+    let found = if named.components().count() == 1 && !named.has_root() {
+        search(named)
+    } else {
+        std::path::absolute(named).ok().filter(|path| runs(path))
+    };
+    found.ok_or_else(|| {
+        Error::usage(format!("--sandbox={}: no such program", named.display()))
+            .hint("name a mysqld or mariadbd that can be executed")
+    })
+}
+
+fn runs(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+}
+
+/// Asks the program for its version and its directories; the user's options go along, so that
+/// most servers refuse a wrong one here, before they are initialised.
+pub(super) fn ask(path: PathBuf, start: &mut Start) -> Result<Program> {
+    let said = run(&path, vec!["--no-defaults".into(), "--version".into()], start)?;
+    let version = version(&said).ok_or_else(|| stranger(&path, &said))?;
+    let told = start.options.iter().any(|option| option.is("basedir"));
+    let basedir = if told { None } else { basedir(&path) };
+    let mut arguments = start.layout.arguments();
+    arguments.extend(basedir.as_ref().map(|dir| argument("--basedir=", dir)));
+    arguments.extend(start.options.iter().map(UserOption::argument));
+    arguments.extend(["--verbose".into(), "--help".into()]);
+    let help = run(&path, arguments, start)?;
+    if setting(&help, "datadir").is_none() {
+        return Err(stranger(&path, &help));
+    }
+    Ok(Program {
+        shares: shares(&help, basedir.as_deref().map(Path::new)),
+        initialises: setting(&help, "initialize-insecure").is_some(),
+        basedir: basedir.map(|dir| argument("--basedir=", &dir)),
+        version,
+        path,
+    })
+}
+
+/// What the program prints; an error if it fails, or does not end in time.
+fn run(path: &Path, arguments: Vec<OsString>, start: &mut Start) -> Result<String> {
+    const NAME: &str = "program";
+    let (keeper, descriptors) = (&mut *start.keeper, start.descriptors);
+    keeper.launch(&Task { name: NAME, program: path, arguments, input: None, descriptors })?;
+    let what = format!("sandbox: asking {} about itself", path.display());
+    let ended = start.wait.until(&what, ANSWER_WITHIN, || keeper.ended())?;
+    let failed = |how: String| {
+        Error::usage(format!("--sandbox={}: {how}{}", path.display(), keeper.tail(NAME)))
+            .hint("it takes a mysqld or mariadbd, and --sandbox-option what that program knows")
+    };
+    match ended {
+        None => {
+            Err(failed(format!("does not say what it is within {} s", ANSWER_WITHIN.as_secs())))
+        }
+        Some(status) if !status.success() => {
+            Err(failed(format!("refuses to say what it is ({status})")))
+        }
+        Some(_) => {
+            let printed = fs::read(keeper.file(NAME, "out")).map_err(|e| failed(e.to_string()))?;
+            Ok(String::from_utf8_lossy(&printed).into_owned())
+        }
+    }
+}
+
+fn stranger(path: &Path, said: &str) -> Error {
+    let line: String = said.lines().next().unwrap_or("nothing").chars().take(200).collect();
+    Error::usage(format!("--sandbox={}: no mysqld or mariadbd; it says: {line}", path.display()))
+        .hint("name the server's program, not a client's: --sandbox=/usr/sbin/mysqld")
+}
+
+/// What follows `Ver` in an answer like `/usr/sbin/mysqld  Ver 8.0.33 for Linux on x86_64 (…)`.
+fn version(said: &str) -> Option<String> {
+    let (_, rest) = said.lines().find_map(|line| line.split_once(" Ver "))?;
+    Some(rest.split_whitespace().next()?.to_owned())
+}
+
+/// A setting's value in the table that ends `--verbose --help`; empty if it has none.
+fn setting<'a>(help: &'a str, name: &str) -> Option<&'a str> {
+    let (_, table) = help.split_once("\n-----")?;
+    let value = table.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?.trim();
+    Some(if value == "(No default value)" { "" } else { value })
+}
+
+fn argument(name: &str, value: &std::ffi::OsStr) -> OsString {
+    let mut argument = OsString::from(name);
+    argument.push(value);
+    argument
+}
+
+/// An unpacked archive's own directory: old servers would look for their messages where they
+/// were built to be installed.
+fn basedir(program: &Path) -> Option<OsString> {
+    let base = fs::canonicalize(program).ok()?.parent()?.parent()?.to_owned();
+    base.join("share/english/errmsg.sys").exists().then(|| base.into_os_string())
+}
+
+/// Where packages and archives put the SQL: beside the messages, or below the base directory.
+fn shares(help: &str, basedir: Option<&Path>) -> Vec<PathBuf> {
+    let told = |name| setting(help, name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let base = basedir.map(Path::to_owned).or_else(|| told("basedir"));
+    let below = base.iter().flat_map(|base| {
+        ["share", "share/mysql", "share/mariadb", "scripts"].iter().map(|dir| base.join(dir))
+    });
+    let charsets = told("character-sets-dir").and_then(|dir| dir.parent().map(Path::to_owned));
+    told("lc-messages-dir").into_iter().chain(charsets).chain(below).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Kind;
+
+    const HELP: &str = "\
+mysqld  Ver 5.6.24 for linux on x86_64
+  -h, --datadir=name  Path to the database root directory
+datadir  of the prose is none
+
+Variables (--variable-name=value)
+and boolean options {FALSE|TRUE}  Value (after reading options)
+--------------------------------- ----------------------------
+basedir                           /opt/my sql/
+character-sets-dir                /opt/my sql/share/charsets/
+datadir                           /data/
+initialize-insecure               FALSE
+lc-messages                       en_US
+lc-messages-dir                   (No default value)
+";
+
+    #[test]
+    fn the_help_tells_directories() {
+        assert_eq!(setting(HELP, "datadir"), Some("/data/"));
+        assert_eq!(setting(HELP, "lc-messages-dir"), Some(""));
+        assert_eq!(setting(HELP, "initialize"), None);
+        let shares = shares(HELP, None);
+        assert_eq!(shares.first().unwrap(), Path::new("/opt/my sql/share"));
+        assert!(shares.contains(&PathBuf::from("/opt/my sql/share/mysql")));
+        let known = super::shares(HELP, Some(Path::new("/real")));
+        assert!(known.contains(&PathBuf::from("/real/share")));
+    }
+
+    #[test]
+    fn the_version_is_what_follows_ver() {
+        let said = "/usr/sbin/mariadbd  Ver 10.11.19-MariaDB-0+deb12u1 for debian-linux-gnu on x86_64 (Debian 12)\n";
+        assert_eq!(version(said).as_deref(), Some("10.11.19-MariaDB-0+deb12u1"));
+        assert_eq!(version("bash: --no-defaults: invalid option\n"), None);
+    }
+
+    #[test]
+    fn a_program_is_found_by_path_and_by_name() {
+        assert_eq!(find(Some(Path::new("/bin/sh"))).unwrap(), Path::new("/bin/sh"));
+        assert!(find(Some(Path::new("sh"))).unwrap().ends_with("sh"));
+        for missing in ["/nonexistent/mysqld", "no-such-server", "/tmp", ""] {
+            assert_eq!(
+                find(Some(Path::new(missing))).unwrap_err().kind(),
+                Kind::Usage,
+                "{missing}"
+            );
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! What several integration tests share: real servers, each in a sandbox of its own.
+#![allow(dead_code, reason = "every test program uses its own part of this")]
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+use loadgen::sandbox::{Sandbox, Spec};
+use mysql_async::prelude::Queryable;
+use mysql_async::{Conn, Opts, OptsBuilder, Row, Value};
+
+/// A server's program and what the tests call it.
+#[derive(Debug, Clone)]
+pub(crate) struct Server {
+    pub(crate) name: String,
+    pub(crate) program: PathBuf,
+}
+
+/// The servers to test with: this machine's mariadbd, and those that the environment variable
+/// `LOADGEN_TEST_SERVERS` names as `name=program`, separated by white space.
+///
+/// Panics if there is no mariadbd: tests that silently do nothing are worse than none.
+pub(crate) fn servers() -> Vec<Server> {
+    let more = env::var("LOADGEN_TEST_SERVERS").unwrap_or_default();
+    let named = more.split_whitespace().map(|entry| {
+        let (name, program) = entry
+            .split_once('=')
+            .unwrap_or_else(|| panic!("LOADGEN_TEST_SERVERS: '{entry}' is not name=program"));
+        Server { name: name.into(), program: program.into() }
+    });
+    std::iter::once(local()).chain(named).collect()
+}
+
+/// This machine's mariadbd, for tests that need any server.
+pub(crate) fn local() -> Server {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let program = env::split_paths(&path)
+        .chain(["/usr/sbin".into(), "/usr/libexec".into()])
+        .map(|dir| dir.join("mariadbd"))
+        .find(|program| program.exists())
+        .expect("the tests need mariadbd: apt-get install mariadb-server-core");
+    Server { name: "mariadbd".into(), program }
+}
+
+/// What to start a server with, room for the tests' connections included.
+pub(crate) fn spec(program: &Path, options: &[(&str, &str)]) -> Spec {
+    let own = |&(name, value): &(&str, &str)| (name.to_owned(), Some(value.to_owned()));
+    Spec {
+        program: Some(program.to_owned()),
+        options: options.iter().map(own).collect(),
+        max_connections: 300,
+        max_prepared_stmts: 20_000,
+    }
+}
+
+/// Starts a server with these options; panics with the sandbox's own words if it fails.
+pub(crate) fn sandbox(server: &Server, options: &[(&str, &str)]) -> Sandbox {
+    Sandbox::start(&spec(&server.program, options), &mut |_| {}, &|| false)
+        .unwrap_or_else(|error| panic!("{}: {}", server.name, error.render()))
+}
+
+/// How to reach a sandbox, every option that decides whom the driver talks to explicit.
+pub(crate) fn target(sandbox: &Sandbox) -> Opts {
+    OptsBuilder::default()
+        .socket(sandbox.socket().to_str())
+        .user(Some("root"))
+        .prefer_socket(false)
+        .max_allowed_packet(Some(16 * 1024 * 1024))
+        .wait_timeout(Some(600))
+        .into()
+}
+
+/// The rows of a query as text, NULL as `NULL`.
+pub(crate) fn query(sandbox: &Sandbox, sql: &str) -> Vec<Vec<String>> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let rows: Vec<Row> = runtime.block_on(async {
+        let mut conn = Conn::new(target(sandbox)).await.unwrap();
+        let rows = conn.query(sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
+        conn.disconnect().await.unwrap();
+        rows
+    });
+    let text = |value: Value| match value {
+        Value::Bytes(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+        Value::NULL => "NULL".into(),
+        other => other.as_sql(true),
+    };
+    rows.into_iter().map(|row| row.unwrap().into_iter().map(text).collect()).collect()
+}
