@@ -25,6 +25,7 @@
 //! | module | job |
 //! |---|---|
 //! | [`cli`] | clap structs, no logic |
+//! | [`handover`] | takes a password off the command line before anything else happens |
 //! | [`cmd`] | one file a verb |
 //! | [`plan`] | client ranges, sizes, durations → Plan |
 //! | [`workload`] | workloads as data; key distributions; tables and their deterministic rows |
@@ -41,7 +42,7 @@
 //! | [`stop`] | SIGINT and SIGTERM |
 //! | [`progress`] | the live line of a terminal, plain lines in a pipe |
 //!
-//! `report`, `stats`, `summary` and `plan` know neither tokio nor mysql_async; `workload` knows
+//! `report`, `stats`, `summary` and `plan` know neither tokio nor `mysql_async`; `workload` knows
 //! no socket. `tests/tree.rs` keeps these directions.
 
 pub mod canned;

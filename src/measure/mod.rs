@@ -1,5 +1,6 @@
 //! Recorder, timeline, client cost.
 
+pub mod host;
 pub mod process;
 pub mod recorder;
 pub mod timeline;

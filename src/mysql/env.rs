@@ -1,7 +1,8 @@
 //! What the world around the process says: variables, files, sockets. A value, so that the tests
 //! of [`super::resolve`] bring their own world.
 
-use std::ffi::OsString;
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::io::{self, Read};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
@@ -19,8 +20,8 @@ pub type OfPath<T> = Box<dyn Fn(&Path) -> T>;
 
 /// The outside of a process, as far as it decides where the server is.
 pub struct Env {
-    /// The value of an environment variable.
-    pub var: Box<dyn Fn(&str) -> Option<OsString>>,
+    /// The environment's variables.
+    pub vars: HashMap<OsString, OsString>,
     /// The name of the account that runs this process.
     pub os_user: Option<String>,
     /// An option file.
@@ -47,7 +48,7 @@ impl Env {
     /// This process's own.
     pub fn real() -> Self {
         Env {
-            var: Box::new(|name| std::env::var_os(name)),
+            vars: std::env::vars_os().collect(),
             os_user: os_user(),
             read: Box::new(read),
             list: Box::new(|dir| {
@@ -62,9 +63,9 @@ impl Env {
 
     /// A variable that is set to something.
     pub(crate) fn text(&self, name: &str) -> Result<Option<String>> {
-        let value = (self.var)(name).filter(|value| !value.is_empty());
+        let value = self.vars.get(OsStr::new(name)).filter(|value| !value.is_empty());
         value
-            .map(OsString::into_string)
+            .map(|value| value.clone().into_string())
             .transpose()
             .map_err(|_| Error::usage(format!("{name} is no UTF-8")))
     }
@@ -99,4 +100,44 @@ fn read(path: &Path) -> io::Result<Text> {
         mode: meta.permissions().mode() & 0o7777,
         regular: meta.file_type().is_file(),
     })
+}
+
+#[cfg(test)]
+pub(crate) mod fake {
+    //! A world for tests: what is not put in is not there.
+
+    use super::*;
+
+    /// Files by path, mode and content. A path that ends in `/` is a directory, its content the
+    /// entries.
+    pub(crate) type Files = &'static [(&'static str, u32, &'static str)];
+
+    pub(crate) fn env(
+        vars: &[(&str, &str)],
+        files: Files,
+        sockets: &'static [&'static str],
+    ) -> Env {
+        let find = |path: &Path| {
+            let found = files.iter().find(|(name, ..)| Path::new(name) == path);
+            found.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
+        };
+        Env {
+            vars: vars.iter().map(|(k, v)| (k.into(), v.into())).collect(),
+            os_user: Some("me".into()),
+            read: Box::new(move |path| {
+                let (_, mode, text) = find(path)?;
+                match mode {
+                    0 => Err(io::ErrorKind::PermissionDenied.into()),
+                    mode => {
+                        Ok(Text { bytes: text.as_bytes().to_vec(), mode: *mode, regular: true })
+                    }
+                }
+            }),
+            list: Box::new(move |dir| {
+                Ok(find(dir)?.2.split_whitespace().map(|name| dir.join(name)).collect())
+            }),
+            is_socket: Box::new(move |path| sockets.iter().any(|s| Path::new(s) == path)),
+            read_fd: Box::new(|fd| Ok(Secret::new(format!("from-{fd}")))),
+        }
+    }
 }

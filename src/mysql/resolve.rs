@@ -122,14 +122,16 @@ pub fn resolve(args: &ConnectionArgs, env: &Env) -> Result<Resolved> {
 fn address(inputs: &Inputs, env: &Env) -> Result<Address> {
     contradictions(inputs)?;
     let host = inputs.host.as_ref().map(host_name).transpose()?;
-    // Equally strong ones count in this order, which is the MySQL clients'.
+    // Equally strong ones count in this order, which is the MySQL clients'. What option files and
+    // environment say was not said together: MYSQL_HOST must not lose to a [client] socket.
     let votes = [
         inputs.protocol.as_ref().map(|given| (given.rank, given.value)),
         inputs.host.as_ref().filter(|g| !is_local(&g.value)).map(|g| (g.rank, Protocol::Tcp)),
         inputs.socket.as_ref().map(|given| (given.rank, Protocol::Socket)),
         inputs.port.as_ref().map(|given| (given.rank, Protocol::Tcp)),
     ];
-    let strongest = votes.into_iter().flatten().rev().max_by_key(|(rank, _)| *rank);
+    let strongest =
+        votes.into_iter().flatten().rev().max_by_key(|(rank, _)| (*rank).max(Rank::File));
     let socket = || match &inputs.socket {
         Some(given) => Some(given.value.clone()),
         None => USUAL_SOCKETS.map(PathBuf::from).into_iter().find(|path| (env.is_socket)(path)),

@@ -181,7 +181,7 @@ mod tests {
         assert_eq!(opts.max_allowed_packet(), Some(16 << 20));
         assert_eq!(opts.wait_timeout(), Some(28_800));
         assert!(opts.tcp_nodelay());
-        assert_eq!(opts.tcp_keepalive(), Some(Duration::from_secs(60)));
+        assert_eq!(opts.tcp_keepalive(), Some(KEEPALIVE));
         assert_eq!(opts.stmt_cache_size(), 0);
         assert!(opts.compression().is_none() && opts.ssl_opts().is_none());
         assert!(opts.client_found_rows() && opts.secure_auth() && !opts.enable_cleartext_plugin());
