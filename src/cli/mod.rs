@@ -51,10 +51,7 @@ pub fn command() -> Command {
         .after_help(AFTER)
         .subcommand_required(true)
         .disable_help_subcommand(true)
-        .max_term_width(100)
-        .subcommand(cmd::prepare::PrepareArgs::augment_args(
-            Command::new("prepare").about("Create and fill tables"),
-        ));
+        .max_term_width(100);
     for (order, workload) in builtin().into_iter().enumerate() {
         let verb = Command::new(workload.name)
             .about(workload.about)
@@ -66,9 +63,6 @@ pub fn command() -> Command {
         Command::new("workloads").about("List the workloads with their SQL and expected outcome"),
         cmd::report::ReportArgs::augment_args(
             Command::new("report").about("Turn summaries into tables"),
-        ),
-        cmd::cleanup::CleanupArgs::augment_args(
-            Command::new("cleanup").about("Drop the tables that prepare made"),
         ),
         cmd::completions::CompletionsArgs::augment_args(
             Command::new("completions").about("Print completions for a shell"),

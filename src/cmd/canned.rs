@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::canned::{Answer, Listen, Script, serve};
+use crate::canned::{Listen, Script, serve, tables};
 use crate::cmd::print_data;
 use crate::error::{Error, Result};
 use crate::measure::process::raise_descriptor_limit;
@@ -28,7 +28,11 @@ pub struct CannedArgs {
 /// Serves until it is told to stop; prints the port.
 pub fn run(args: &CannedArgs, stop: &Stop) -> Result<()> {
     raise_descriptor_limit()?;
-    let script = Script { connections_max: args.connections, ..script(args.tables) };
+    let script = Script {
+        connections_max: args.connections,
+        answers: tables::answers(args.tables),
+        ..Script::default()
+    };
     let listen = match &args.socket {
         Some(path) => Listen::Socket(path.clone()),
         None => Listen::Port(args.port),

@@ -9,14 +9,15 @@ use crate::cli::workload::{Rows, WorkloadArgs};
 use crate::cmd::{print_data, runtime};
 use crate::engine::{self, Identity, Stage, Tables};
 use crate::error::{Error, Result};
-use crate::load;
 use crate::measure::host;
 use crate::measure::process::raise_descriptor_limit;
 use crate::mysql::preflight::{self, Needs, Ready};
 use crate::mysql::resolve;
+use crate::mysql::secret::Secret;
 use crate::mysql::session::Session;
 use crate::mysql::target::{Address, Target};
-use crate::mysql::{fingerprint, tls, variables};
+use crate::mysql::tls::{self, Ssl};
+use crate::mysql::{fingerprint, variables};
 use crate::plan::{Pace, Plan, Spread, Step, StopAt, defaults, limits, units};
 use crate::progress::Progress;
 use crate::report;
@@ -139,8 +140,10 @@ fn sandbox_target(socket: &Path) -> Target {
     Target {
         address: Address::Socket(socket.to_owned()),
         user: "root".to_owned(),
+        password: Secret::default(),
         database: "sbtest".to_owned(),
-        ..Target::default()
+        ssl: Ssl::default(),
+        connect_timeout: limits::CONNECT,
     }
 }
 
@@ -187,16 +190,6 @@ impl Sweep<'_> {
     }
 
     async fn prepare(&mut self, target: &Target, opts: &Opts) -> Result<()> {
-        let job = load::Job {
-            tables: self.plan.tables.unwrap_or(defaults::TABLES),
-            rows: self.plan.rows.unwrap_or(1),
-            data_seed: SANDBOX_DATA_SEED,
-            fill: load::Fill::Auto,
-            jobs: None,
-            charset: self.plan.charset.clone(),
-            force: false,
-        };
-        load::prepare(target, opts, &job, self.stop, &mut self.progress).await?;
         Ok(())
     }
 

@@ -35,6 +35,8 @@ pub mod defaults {
 pub mod limits {
     use std::time::Duration;
 
+    /// Opening one connection may take so long (`--connect-timeout`).
+    pub const CONNECT: Duration = Duration::from_secs(10);
     /// Connections opened a second at most: a burst above the server's back_log is refused.
     pub const CONNECTS_PER_S: u32 = 2000;
     /// Logins under way at a time at most, for the same reason.
