@@ -1,1 +1,3 @@
 //! One file a verb, each `run(args)`.
+
+pub mod report;

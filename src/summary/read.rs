@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use super::{SCHEMA, Summary};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, plain};
 
 /// Largest file that is read, bytes. An hour's timeline of seconds takes less than one MiB.
 const FILE_MAX: u64 = 64 << 20;
@@ -149,7 +149,10 @@ fn schema_of(bytes: &[u8]) -> Option<String> {
         Ok(Probe { schema: None }) => {
             Some("it is JSON without a \"schema\": loadgen did not write it".to_owned())
         }
-        Err(_) => Some("it is JSON, but no object: loadgen did not write it".to_owned()),
+        Err(error) if error.is_data() => {
+            Some("it is JSON, but no object: loadgen did not write it".to_owned())
+        }
+        Err(error) => Some(located(&error)),
     }
 }
 
@@ -171,13 +174,13 @@ fn located(error: &serde_json::Error) -> String {
     format!("line {line}, column {column}: {}", clip(text))
 }
 
-/// Text of a file in a message: bounded.
+/// Text of a file in a message: bounded, and safe for a terminal.
 fn clip(text: &str) -> String {
     let mut clipped: String = text.chars().take(TEXT_MAX).collect();
     if clipped.len() < text.len() {
         clipped.push('…');
     }
-    clipped
+    plain(&clipped)
 }
 
 /// The error that names the refused files.
@@ -186,27 +189,23 @@ fn refusal(bad: &[(PathBuf, String)]) -> Error {
     if let [(path, reason)] = bad {
         return Error::data(format!("{}: {reason}", path.display())).hint(hint);
     }
-    let mut message = format!("{} files cannot be used:", bad.len());
-    for (path, reason) in bad.iter().take(NAMED_MAX) {
-        message.push_str(&format!("\n  {}: {reason}", path.display()));
-    }
+    let mut lines = vec![format!("{} files cannot be used:", bad.len())];
+    lines.extend(
+        bad.iter().take(NAMED_MAX).map(|(path, why)| format!("  {}: {why}", path.display())),
+    );
     if bad.len() > NAMED_MAX {
-        message.push_str(&format!("\n  … and {} more", bad.len() - NAMED_MAX));
+        lines.push(format!("  … and {} more", bad.len() - NAMED_MAX));
     }
-    Error::data(message).hint(hint)
+    Error::data(lines.join("\n")).hint(hint)
 }
 
 /// The error for paths without any summary.
 fn nothing(paths: &[PathBuf], skipped: &[(PathBuf, String)]) -> Error {
     let named: Vec<String> =
         paths.iter().take(NAMED_MAX).map(|path| path.display().to_string()).collect();
-    let mut message = format!("no summaries in {}", named.join(", "));
-    if let Some((path, reason)) = skipped.first() {
-        message.push_str(&format!(
-            "; {} skipped, the first: {}: {reason}",
-            skipped.len(),
-            path.display()
-        ));
-    }
+    let but = skipped.first().map_or_else(String::new, |(path, reason)| {
+        format!("; {} skipped, the first: {}: {reason}", skipped.len(), path.display())
+    });
+    let message = format!("no summaries in {}{but}", named.join(", "));
     Error::data(message).hint("a sweep writes them to its --out directory (results by default)")
 }

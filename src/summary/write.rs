@@ -1,5 +1,6 @@
 //! Writing: a summary appears whole, under a name of its own, or not at all.
 
+use std::fmt::Write as _;
 use std::fs::{self, File, Permissions};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -107,7 +108,7 @@ fn temporary(dir: &Path) -> io::Result<NamedTempFile> {
 /// Writes as much as a summary takes, then takes it away.
 fn trial(dir: &Path) -> io::Result<()> {
     let mut file = temporary(dir)?;
-    file.write_all(&[b' '; 64 << 10])?;
+    file.write_all(&vec![b' '; 64 << 10])?;
     file.as_file().sync_all()?;
     file.close()
 }
@@ -135,9 +136,7 @@ fn explain(dir: &Path, error: &io::Error) -> Error {
             "remove the file, or name another directory with --out".to_owned(),
         ),
         ErrorKind::PermissionDenied => told(Kind::Usage, "permission denied", other()),
-        ErrorKind::ReadOnlyFilesystem => {
-            told(Kind::Usage, "the file system is read-only", other())
-        }
+        ErrorKind::ReadOnlyFilesystem => told(Kind::Usage, "the file system is read-only", other()),
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => told(
             Kind::Failed,
             "no space left",
@@ -204,10 +203,48 @@ pub(crate) fn escape_hostile(json: String) -> String {
     for c in json.chars() {
         if hostile(c) {
             // All of them are in the basic plane: one escape, no surrogates.
-            out.push_str(&format!("\\u{:04x}", u32::from(c)));
+            let _ = write!(out, "\\u{:04x}", u32::from(c));
         } else {
             out.push(c);
         }
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clash_takes_the_next_name_and_ends() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let store = Store::open(dir.path()).expect("there already");
+        fs::write(dir.path().join("a.json"), "taken").expect("writable");
+        let mut names = ["a.json", "b.json"].into_iter();
+        let next = || names.next().map(str::to_owned).ok_or_else(|| ErrorKind::Other.into());
+        let path = store.persist("{}", next).expect("the second name");
+        assert_eq!(path, dir.path().join("b.json"));
+        assert_eq!(fs::read_to_string(dir.path().join("a.json")).expect("there"), "taken");
+        let error = store.persist("{}", || Ok("a.json".to_owned())).expect_err("always taken");
+        assert_eq!(error.kind(), ErrorKind::AlreadyExists);
+        let left = fs::read_dir(dir.path()).expect("a directory").count();
+        assert_eq!(left, 2, "no temporary file stays");
+    }
+
+    #[test]
+    fn each_fault_of_a_disk_says_what_to_do() {
+        for (kind, says, code) in [
+            (ErrorKind::PermissionDenied, "permission denied", 2),
+            (ErrorKind::ReadOnlyFilesystem, "read-only", 2),
+            (ErrorKind::StorageFull, "no space left", 1),
+            (ErrorKind::QuotaExceeded, "no space left", 1),
+            (ErrorKind::TimedOut, "timed out", 1),
+        ] {
+            let error = explain(Path::new("/results"), &io::Error::from(kind));
+            let text = error.render();
+            assert!(text.contains(says) && text.contains("'/results'"), "{text}");
+            assert!(text.contains("hint: ") && text.contains("--out"), "{text}");
+            assert_eq!(error.kind().exit_code(), code, "{text}");
+        }
+    }
 }
