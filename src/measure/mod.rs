@@ -1,1 +1,6 @@
 //! Recorder, timeline, client cost.
+
+pub mod process;
+pub mod recorder;
+pub mod timeline;
+pub mod times;

@@ -1,1 +1,4 @@
 //! The command line: clap structs, no logic.
+
+pub mod argv;
+pub mod connection;

@@ -1,0 +1,248 @@
+//! One connection, opened in bounded time, whatever the server answers.
+
+use std::io;
+use std::panic::AssertUnwindSafe;
+
+use futures_util::FutureExt;
+use mysql_async::{Conn, DriverError, IoError, Opts};
+
+use super::target::{Address, Target};
+use super::tls::SslMode;
+use crate::error::{Error, Result};
+use crate::plan::units;
+
+/// Opens a connection with options that [`Target::opts`] made of this target.
+///
+/// # Errors
+///
+/// Server, with a hint: nobody listens, no answer within `connect_timeout`, log-in or encryption
+/// refused, an answer that the driver does not bear.
+pub async fn connect(target: &Target, opts: &Opts) -> Result<Conn> {
+    try_connect(target, opts).await.map_err(|failure| failure.explain(target))
+}
+
+/// Why there is no connection.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The driver, or by way of it the server or the kernel.
+    Driver(mysql_async::Error),
+    /// `connect_timeout` went by.
+    Timeout,
+    /// The driver panicked: 0.37.1 does on some malformed log-in packets.
+    Panic,
+}
+
+#[expect(clippy::disallowed_methods, reason = "the connection is dropped with the future")]
+pub(crate) async fn try_connect(
+    target: &Target,
+    opts: &Opts,
+) -> std::result::Result<Conn, Failure> {
+    let opening = AssertUnwindSafe(Conn::new(opts.clone())).catch_unwind();
+    match tokio::time::timeout(target.connect_timeout, opening).await {
+        Ok(Ok(opened)) => opened.map_err(Failure::Driver),
+        Ok(Err(_)) => Err(Failure::Panic),
+        Err(_) => Err(Failure::Timeout),
+    }
+}
+
+impl Failure {
+    /// The error as it is shown: what happened at which server, and what to do.
+    pub(crate) fn explain(self, target: &Target) -> Error {
+        let address = &target.address;
+        match self {
+            Failure::Timeout => {
+                let limit = units::duration(target.connect_timeout);
+                Error::server(format!("{address} let no connection through within {limit}")).hint(
+                    "--connect-timeout waits longer; is it a MySQL server, and the right port?",
+                )
+            }
+            Failure::Panic => Error::server(format!(
+                "{address} answered the log-in with what is no MySQL protocol"
+            )),
+            Failure::Driver(mysql_async::Error::Server(e)) => {
+                let error = Error::server(format!("{target}: {} ({})", e.message, e.code));
+                hinted(error, server_hint(e.code, target))
+            }
+            Failure::Driver(mysql_async::Error::Io(IoError::Io(e))) => io_error(&e, target),
+            Failure::Driver(mysql_async::Error::Io(IoError::Tls(e))) => tls_error(&e, target),
+            Failure::Driver(mysql_async::Error::Driver(e)) => {
+                let hint = match e {
+                    DriverError::NoClientSslFlagFromServer => Some(NO_TLS.to_owned()),
+                    DriverError::UnknownAuthPlugin { .. }
+                    | DriverError::CleartextPluginDisabled
+                    | DriverError::MysqlOldPasswordDisabled => Some(PLUGINS.to_owned()),
+                    _ => None,
+                };
+                hinted(Error::server(format!("{target}: {e}")), hint)
+            }
+            Failure::Driver(e) => Error::server(format!("{target}: {e}")),
+        }
+    }
+}
+
+const NO_TLS: &str = "the server offers no TLS: --ssl-mode DISABLED, or PREFERRED to take either";
+const PLUGINS: &str =
+    "accounts with mysql_native_password, caching_sha2_password, ed25519 or parsec can log in";
+
+fn hinted(error: Error, hint: Option<String>) -> Error {
+    match hint {
+        Some(hint) => error.hint(hint),
+        None => error,
+    }
+}
+
+fn server_hint(code: u16, target: &Target) -> Option<String> {
+    let database = &target.database;
+    Some(match code {
+        1045 | 1698 if target.password.is_empty() => {
+            "no password was given: -p asks for one; -u names the account".to_owned()
+        }
+        1045 | 1698 => "is it the right account (-u) and password (-p asks for it)?".to_owned(),
+        1044 => format!("GRANT ALL ON {database}.* TO the account, or -D another database"),
+        1049 => format!("CREATE DATABASE {database}, or -D another one"),
+        1040 | 1203 => "the server's max_connections (max_user_connections) is reached".to_owned(),
+        1129 | 1130 => "the server does not let this host in".to_owned(),
+        3159 => "the server demands encryption: --ssl-mode REQUIRED".to_owned(),
+        _ => return None,
+    })
+}
+
+fn io_error(e: &io::Error, target: &Target) -> Error {
+    // The TLS library's errors come wrapped into these.
+    if e.kind() == io::ErrorKind::InvalidData && target.ssl.mode != SslMode::Disabled {
+        return tls_error(e, target);
+    }
+    let error = Error::server(format!("cannot connect to {}: {e}", target.address));
+    match (&target.address, e.kind()) {
+        (Address::Socket(_), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) => {
+            error.hint("no server listens there: -S names another socket, --protocol tcp takes TCP")
+        }
+        (Address::Tcp { .. }, io::ErrorKind::ConnectionRefused) => {
+            error.hint("no server listens there: -h and -P name another, -S a socket")
+        }
+        (_, io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset) => {
+            error.hint("the server hung up: its error log says why, if it is a MySQL server")
+        }
+        _ => error,
+    }
+}
+
+fn tls_error(e: &dyn std::fmt::Display, target: &Target) -> Error {
+    let text = e.to_string();
+    let mode = target.ssl.mode;
+    let error = Error::server(format!("{}: TLS (ssl-mode {mode}): {text}", target.address));
+    let hint = if text.contains("not valid for name") {
+        "only names in the certificate's subjectAltName count: connect by one of them (-h), or \
+         --ssl-mode VERIFY_CA verifies who signed it alone"
+    } else if text.contains("UnknownIssuer") {
+        "the certificate is not signed by what --ssl-ca holds"
+    } else if text.contains("UnsupportedCertVersion") {
+        "the certificate is X.509 version 1: the server needs one of version 3"
+    } else if text.contains("CaUsedAsEndEntity") {
+        "the server uses an authority's certificate as its own: it needs one signed by that"
+    } else {
+        "TLS 1.2 and 1.3 are spoken; the server may know older versions only"
+    };
+    error.hint(hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mysql::secret::Secret;
+    use crate::mysql::tls::Ssl;
+    use std::time::Duration;
+
+    fn target(address: Address) -> Target {
+        Target {
+            address,
+            user: "root".into(),
+            password: Secret::new("marker-pw"),
+            database: "sbtest".into(),
+            ssl: Ssl::default(),
+            connect_timeout: Duration::from_millis(100),
+        }
+    }
+
+    fn run<T>(future: impl Future<Output = T>) -> T {
+        tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
+    }
+
+    fn failure(target: &Target) -> Error {
+        run(async { connect(target, &target.opts().unwrap()).await.map(|_| ()).unwrap_err() })
+    }
+
+    #[test]
+    fn a_port_that_stays_silent_is_given_up() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let error = failure(&target(Address::Tcp { host: "127.0.0.1".into(), port }));
+        assert_eq!(error.kind(), crate::error::Kind::Server);
+        assert!(error.to_string().contains("100ms"), "{error}");
+    }
+
+    #[test]
+    fn nobody_there_is_named_with_a_hint_and_no_password() {
+        let dir = tempfile::tempdir().unwrap();
+        let error = failure(&target(Address::Socket(dir.path().join("no.sock"))));
+        assert!(
+            error.to_string().contains("no.sock") && error.hints()[0].contains("-S"),
+            "{error}"
+        );
+        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let error = failure(&target(Address::Tcp { host: "127.0.0.1".into(), port }));
+        assert!(error.to_string().contains(&port.to_string()), "{error}");
+        assert!(!format!("{error:?}{}", error.render()).contains("marker-pw"));
+    }
+
+    #[test]
+    fn refusals_of_the_server_say_what_to_do() {
+        let at = target(Address::Socket("/x.sock".into()));
+        let explain = |code, target: &Target| {
+            let e = mysql_async::ServerError {
+                code,
+                message: "no\u{1b}[2J".into(),
+                state: "28000".into(),
+            };
+            Failure::Driver(mysql_async::Error::Server(e)).explain(target)
+        };
+        assert!(explain(1049, &at).hints()[0].contains("CREATE DATABASE sbtest"));
+        assert!(explain(1045, &at).hints()[0].contains("right account"));
+        let without = Target { password: Secret::default(), ..at.clone() };
+        assert!(explain(1045, &without).hints()[0].contains("no password"));
+        assert!(!explain(9999, &at).to_string().contains('\u{1b}'));
+        let tls = Failure::Driver(DriverError::NoClientSslFlagFromServer.into()).explain(&at);
+        assert!(tls.hints()[0].contains("DISABLED"));
+    }
+
+    /// A greeting, then an empty key packet: the driver slices it without a look (0.37.1).
+    #[test]
+    fn a_driver_that_panics_is_an_error_of_this_connection() {
+        use std::io::{Read, Write};
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let server = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut greeting =
+                b"\x0a8.0.0\0\x01\0\0\0aaaaaaaa\0\xff\xf7\x21\x02\0\xff\xdf\x15".to_vec();
+            greeting.extend_from_slice(&[0; 10]);
+            greeting.extend_from_slice(b"bbbbbbbbbbbb\0caching_sha2_password\0");
+            let mut packet = |seq: u8, body: &[u8], answers: bool| {
+                let len = u32::try_from(body.len()).unwrap().to_le_bytes();
+                stream.write_all(&[len[0], len[1], len[2], seq]).unwrap();
+                stream.write_all(body).unwrap();
+                answers && stream.read(&mut [0; 4096]).is_ok()
+            };
+            packet(0, &greeting, true);
+            packet(2, &[1, 4], true);
+            packet(4, &[], false);
+        });
+        let target = Target {
+            connect_timeout: Duration::from_secs(5),
+            ..target(Address::Tcp { host: "127.0.0.1".into(), port })
+        };
+        let error = failure(&target);
+        assert!(error.to_string().contains("no MySQL protocol"), "{error}");
+        server.join().unwrap();
+    }
+}

@@ -1,0 +1,233 @@
+//! The server that is measured, and the driver options that reach it.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use mysql_async::{Opts, OptsBuilder};
+
+use super::secret::Secret;
+use super::tls::{Ssl, SslMode};
+use crate::error::{Error, Result};
+
+/// The port of a MySQL server that nobody moved.
+pub const DEFAULT_PORT: u16 = 3306;
+
+/// What one packet may hold, in bytes: more than any statement that loadgen sends (multi-row
+/// inserts and LOAD DATA chunks stay far below), and a bound on what a server can make it
+/// buffer. Stated, because the driver otherwise asks the server in a hidden query.
+const MAX_ALLOWED_PACKET: usize = 16 << 20;
+
+/// Stated for the same reason, in seconds (the servers' default). Only a pool would use it.
+const WAIT_TIMEOUT_S: usize = 28_800;
+
+/// Idle seconds after which the kernel asks whether the server's host still lives.
+const KEEPALIVE: Duration = Duration::from_mins(1);
+
+/// A server, an account and a database: all that a connection needs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Target {
+    /// Where the server listens.
+    pub address: Address,
+    /// The account's name.
+    pub user: String,
+    /// The account's password; empty for none.
+    pub password: Secret,
+    /// The database that connections start in; empty for none.
+    pub database: String,
+    /// Encryption.
+    pub ssl: Ssl,
+    /// The longest that opening one connection may take, log-in included.
+    pub connect_timeout: Duration,
+}
+
+/// Where a server listens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Address {
+    /// TCP.
+    Tcp {
+        /// A name or an IP address, without brackets.
+        host: String,
+        /// The port.
+        port: u16,
+    },
+    /// A Unix socket.
+    Socket(PathBuf),
+}
+
+impl Target {
+    /// The driver's options, every one that matters stated and none left to a default.
+    ///
+    /// Call it once and clone the result: the clones share the TLS configuration, and certificate
+    /// files are read here. `Debug` of the result shows the password: never print it.
+    ///
+    /// * `prefer_socket(false)`: else a TCP connection silently moves to whatever server owns the
+    ///   same socket path on this machine.
+    /// * no statement cache: sessions hold their statements themselves.
+    /// * `client_found_rows(true)`: an UPDATE reports the rows that it matched. "The row is there"
+    ///   is what a workload expects (`k = k + 1` reports 1 either way); with changed rows, a
+    ///   repeat with the same `--seed` that writes the same `c` again would look like an error.
+    /// * no compression, no commands of its own after connecting, no old or clear-text password.
+    ///
+    /// # Errors
+    ///
+    /// Usage: a certificate file that cannot be read, a socket path that is no UTF-8, or TLS over
+    /// a socket.
+    pub fn opts(&self) -> Result<Opts> {
+        let builder = OptsBuilder::default()
+            .user(Some(self.user.as_str()))
+            .pass((!self.password.is_empty()).then(|| self.password.expose()))
+            .db_name((!self.database.is_empty()).then_some(self.database.as_str()))
+            .prefer_socket(false)
+            .max_allowed_packet(Some(MAX_ALLOWED_PACKET))
+            .wait_timeout(Some(WAIT_TIMEOUT_S))
+            .tcp_nodelay(true)
+            .tcp_keepalive(Some(KEEPALIVE))
+            .stmt_cache_size(0)
+            .compression(None)
+            .client_found_rows(true)
+            .secure_auth(true)
+            .enable_cleartext_plugin(false)
+            .init(Vec::<String>::new())
+            .setup(Vec::<String>::new())
+            .ssl_opts(self.ssl.options()?);
+        let builder = match &self.address {
+            Address::Tcp { host, port } => {
+                builder.ip_or_hostname(host).tcp_port(*port).socket(None::<String>)
+            }
+            Address::Socket(path) => {
+                // The driver would send the TLS request and then not encrypt.
+                if self.ssl.mode != SslMode::Disabled {
+                    let message =
+                        format!("ssl-mode {} over the socket {}", self.ssl.mode, self.address);
+                    return Err(Error::usage(message).hint("TLS needs TCP: --protocol tcp"));
+                }
+                let text = path.to_str().ok_or_else(|| {
+                    Error::usage(format!("the socket's path {} is no UTF-8", path.display()))
+                })?;
+                builder.socket(Some(text))
+            }
+        };
+        Ok(builder.into())
+    }
+
+    /// The same server and account with another database; `""` starts in none, for a server
+    /// where the database may be missing.
+    #[must_use]
+    pub fn with_database(&self, database: impl Into<String>) -> Self {
+        Target { database: database.into(), ..self.clone() }
+    }
+
+    /// `tcp` or `socket`, as tables and summaries name it.
+    pub fn transport(&self) -> &'static str {
+        match self.address {
+            Address::Tcp { .. } => "tcp",
+            Address::Socket(_) => "socket",
+        }
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}@{}", self.user, self.address)?;
+        if self.database.is_empty() { Ok(()) } else { write!(f, ", database {}", self.database) }
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Address::Tcp { host, port } if host.contains(':') => write!(f, "[{host}]:{port}"),
+            Address::Tcp { host, port } => write!(f, "{host}:{port}"),
+            Address::Socket(path) => write!(f, "{}", path.display()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+
+    fn target(address: Address) -> Target {
+        Target {
+            address,
+            user: "root".into(),
+            password: Secret::new("marker-pw"),
+            database: "sbtest".into(),
+            ssl: Ssl::default(),
+            connect_timeout: Duration::from_secs(10),
+        }
+    }
+
+    fn tcp() -> Target {
+        target(Address::Tcp { host: "db1".into(), port: 3307 })
+    }
+
+    fn socket(path: &str) -> Target {
+        target(Address::Socket(path.into()))
+    }
+
+    #[test]
+    fn every_driver_option_is_stated() {
+        let opts = tcp().opts().unwrap();
+        assert_eq!((opts.ip_or_hostname(), opts.tcp_port(), opts.socket()), ("db1", 3307, None));
+        assert_eq!(
+            (opts.user(), opts.pass(), opts.db_name()),
+            (Some("root"), Some("marker-pw"), Some("sbtest"))
+        );
+        assert!(!opts.prefer_socket(), "else another server may answer");
+        assert_eq!(opts.max_allowed_packet(), Some(16 << 20));
+        assert_eq!(opts.wait_timeout(), Some(28_800));
+        assert!(opts.tcp_nodelay());
+        assert_eq!(opts.tcp_keepalive(), Some(Duration::from_secs(60)));
+        assert_eq!(opts.stmt_cache_size(), 0);
+        assert!(opts.compression().is_none() && opts.ssl_opts().is_none());
+        assert!(opts.client_found_rows() && opts.secure_auth() && !opts.enable_cleartext_plugin());
+        assert!(opts.init().is_empty() && opts.setup().is_empty());
+        assert!(opts.after_connect().is_none() && opts.local_infile_handler().is_none());
+        assert!(opts.connect_attributes().is_none());
+    }
+
+    #[test]
+    fn a_socket_is_the_only_address_then() {
+        let opts = socket("/run/x.sock").opts().unwrap();
+        assert_eq!(opts.socket(), Some("/run/x.sock"));
+        assert!(!opts.prefer_socket());
+    }
+
+    #[test]
+    fn no_password_and_no_database_are_none() {
+        let bare = Target { password: Secret::default(), ..tcp().with_database("") };
+        let opts = bare.opts().unwrap();
+        assert_eq!((opts.pass(), opts.db_name()), (None, None));
+        assert_eq!(bare.to_string(), "root@db1:3307");
+    }
+
+    #[test]
+    fn tls_over_a_socket_is_refused_not_pretended() {
+        let ssl = Ssl { mode: SslMode::Required, ..Ssl::default() };
+        let error = Target { ssl, ..socket("/run/x.sock") }.opts().unwrap_err();
+        assert_eq!(error.kind(), crate::error::Kind::Usage);
+        assert!(
+            error.to_string().contains("REQUIRED") && error.to_string().contains("/run/x.sock")
+        );
+    }
+
+    #[test]
+    fn a_socket_path_outside_utf8_is_refused() {
+        let path = PathBuf::from(OsStr::from_bytes(b"/tmp/\xff.sock"));
+        assert!(target(Address::Socket(path)).opts().unwrap_err().to_string().contains("UTF-8"));
+    }
+
+    #[test]
+    fn shows_the_server_and_never_the_password() {
+        assert_eq!(tcp().to_string(), "root@db1:3307, database sbtest");
+        assert_eq!(socket("/run/x.sock").to_string(), "root@/run/x.sock, database sbtest");
+        let v6 = target(Address::Tcp { host: "::1".into(), port: 3306 });
+        assert_eq!(v6.address.to_string(), "[::1]:3306");
+        assert_eq!((v6.transport(), socket("/x").transport()), ("tcp", "socket"));
+        assert!(!format!("{v6:?} {v6:#?} {v6}").contains("marker-pw"));
+    }
+}

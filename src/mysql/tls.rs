@@ -1,0 +1,268 @@
+//! Encryption: what each `ssl-mode` means, and what the driver is told for it.
+//!
+//! | mode | encrypts | verifies |
+//! |---|---|---|
+//! | DISABLED | no | |
+//! | PREFERRED | where the server offers it, decided once ([`settle`]) | nothing |
+//! | REQUIRED | yes | nothing |
+//! | VERIFY_CA | yes | that `ssl-ca` signed the certificate |
+//! | VERIFY_IDENTITY | yes | that, and that the certificate names the host |
+//!
+//! The driver's TLS (rustls) speaks 1.2 and 1.3 and takes no X.509 v1 certificate; names count
+//! in the subjectAltName only.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use mysql_async::{ClientIdentity, DriverError, SslOpts};
+
+use super::connect;
+use super::target::Target;
+use crate::error::{Error, Result};
+
+/// The mysql client's `--ssl-mode`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SslMode {
+    /// No encryption: the default, since a comparison must not switch it on by itself.
+    #[default]
+    Disabled,
+    /// Encrypts where the server offers it.
+    Preferred,
+    /// Encrypts, and verifies nothing.
+    Required,
+    /// Encrypts, and verifies who signed the certificate.
+    VerifyCa,
+    /// Encrypts, and verifies who signed the certificate and that it names the host.
+    VerifyIdentity,
+}
+
+impl SslMode {
+    /// All, weakest first.
+    pub const ALL: [SslMode; 5] = [
+        SslMode::Disabled,
+        SslMode::Preferred,
+        SslMode::Required,
+        SslMode::VerifyCa,
+        SslMode::VerifyIdentity,
+    ];
+
+    /// Whether the server's certificate is verified.
+    pub fn verifies(self) -> bool {
+        self >= SslMode::VerifyCa
+    }
+}
+
+impl fmt::Display for SslMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            SslMode::Disabled => "DISABLED",
+            SslMode::Preferred => "PREFERRED",
+            SslMode::Required => "REQUIRED",
+            SslMode::VerifyCa => "VERIFY_CA",
+            SslMode::VerifyIdentity => "VERIFY_IDENTITY",
+        })
+    }
+}
+
+impl FromStr for SslMode {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Self, String> {
+        let wanted = text.replace('-', "_");
+        SslMode::ALL
+            .into_iter()
+            .find(|mode| mode.to_string().eq_ignore_ascii_case(&wanted))
+            .ok_or_else(|| {
+                let known = SslMode::ALL.map(|mode| mode.to_string()).join(", ");
+                format!("'{text}' is no ssl-mode: {known}")
+            })
+    }
+}
+
+/// Encryption of a target.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Ssl {
+    /// How far it goes.
+    pub mode: SslMode,
+    /// The certificates (PEM) of those that are trusted to sign.
+    pub ca: Option<PathBuf>,
+    /// The client's own certificate chain (PEM).
+    pub cert: Option<PathBuf>,
+    /// The key (PEM, not encrypted) of `cert`.
+    pub key: Option<PathBuf>,
+}
+
+/// The host name that is asked for in VERIFY_CA.
+///
+/// The driver can skip the name check, but recognises a failed one by the text `NotValidForName`,
+/// which rustls does not print any more; what rustls does print is the name that was asked for.
+/// So the name carries the text. rustls checks the chain before the name, so all other failures
+/// still fail, and with a driver or rustls that behaves otherwise VERIFY_CA fails closed.
+const NAME_OF_VERIFY_CA: &str = "NotValidForName";
+
+impl Ssl {
+    /// The driver's TLS options; `None` for plain text. PREFERRED that was not [`settle`]d asks
+    /// for encryption and does not fall back.
+    ///
+    /// # Errors
+    ///
+    /// Usage: a file that is missing, unreadable or no PEM; a verifying mode without `ca`.
+    pub(crate) fn options(&self) -> Result<Option<SslOpts>> {
+        if self.mode == SslMode::Disabled {
+            return Ok(None);
+        }
+        let mut options = SslOpts::default().with_client_identity(self.identity()?);
+        if self.mode.verifies() {
+            let ca = self.ca.as_deref().ok_or_else(|| no_ca(self.mode))?;
+            let roots =
+                read_pem("ssl-ca", ca, |text| text.contains("-----BEGIN CERTIFICATE-----"))?;
+            options = options.with_root_certs(vec![roots.into()]).with_disable_built_in_roots(true);
+        } else {
+            // Built-in roots stay on: the verifier, though unused, cannot be built on none.
+            options = options
+                .with_danger_accept_invalid_certs(true)
+                .with_danger_skip_domain_validation(true);
+        }
+        if self.mode == SslMode::VerifyCa {
+            options = options
+                .with_danger_skip_domain_validation(true)
+                .with_danger_tls_hostname_override(Some(NAME_OF_VERIFY_CA));
+        }
+        Ok(Some(options))
+    }
+
+    fn identity(&self) -> Result<Option<ClientIdentity>> {
+        let (cert, key) = match (&self.cert, &self.key) {
+            (None, None) => return Ok(None),
+            (Some(cert), Some(key)) => (cert, key),
+            (Some(_), None) => return Err(Error::usage("ssl-cert needs ssl-key")),
+            (None, Some(_)) => return Err(Error::usage("ssl-key needs ssl-cert")),
+        };
+        let cert = read_pem("ssl-cert", cert, |text| text.contains("-----BEGIN CERTIFICATE-----"))?;
+        let key = read_pem("ssl-key", key, |text| {
+            text.contains("PRIVATE KEY-----") && !text.contains("ENCRYPTED")
+        })?;
+        Ok(Some(ClientIdentity::new(cert.into(), key.into())))
+    }
+}
+
+/// The error of a verifying mode that has nothing to verify with.
+pub(crate) fn no_ca(mode: SslMode) -> Error {
+    Error::usage(format!("ssl-mode {mode} needs --ssl-ca"))
+        .hint("--ssl-ca /etc/ssl/certs/ca-certificates.crt trusts the public authorities")
+        .hint("--ssl-mode REQUIRED encrypts and verifies nothing")
+}
+
+fn read_pem(what: &str, path: &Path, holds: fn(&str) -> bool) -> Result<Vec<u8>> {
+    let named = |why: &dyn fmt::Display| Error::usage(format!("{what} {}: {why}", path.display()));
+    let bytes = std::fs::read(path).map_err(|e| named(&e))?;
+    if holds(&String::from_utf8_lossy(&bytes)) {
+        return Ok(bytes);
+    }
+    let (wanted, hint) = if what == "ssl-key" {
+        (
+            "private key in PEM, not encrypted",
+            "openssl pkey -in KEY -out PLAIN takes the passphrase off",
+        )
+    } else {
+        ("certificate in PEM", "openssl x509 -inform der -in FILE -out PEM converts one")
+    };
+    Err(named(&format!("holds no {wanted}")).hint(hint))
+}
+
+/// Decides PREFERRED, once a target and before any step, by opening one connection: the target
+/// comes back as REQUIRED or DISABLED, so that every connection of a run is of one kind. Other
+/// modes come back as they are, without a connection.
+///
+/// Only a server that offers no TLS makes it fall back. A handshake that fails is an error: to
+/// go on in plain text would hide it.
+///
+/// # Errors
+///
+/// Those of [`connect::connect`] and [`Target::opts`].
+pub async fn settle(target: &Target) -> Result<Target> {
+    let with = |mode| Target { ssl: Ssl { mode, ..target.ssl.clone() }, ..target.clone() };
+    if target.ssl.mode != SslMode::Preferred {
+        return Ok(target.clone());
+    }
+    let required = with(SslMode::Required);
+    match connect::try_connect(&required, &required.opts()?).await {
+        Ok(conn) => {
+            // It served; whether it says goodbye in time is of no interest.
+            let _ = conn.disconnect().await;
+            Ok(required)
+        }
+        Err(connect::Failure::Driver(mysql_async::Error::Driver(
+            DriverError::NoClientSslFlagFromServer,
+        ))) => Ok(with(SslMode::Disabled)),
+        Err(failure) => Err(failure.explain(&required)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ssl(mode: SslMode) -> Ssl {
+        Ssl { mode, ..Ssl::default() }
+    }
+
+    fn file(dir: &tempfile::TempDir, name: &str, text: &str) -> PathBuf {
+        let path = dir.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    #[test]
+    fn spelling_is_mysqls_in_any_case() {
+        for mode in SslMode::ALL {
+            assert_eq!(mode.to_string().parse(), Ok(mode));
+            assert_eq!(mode.to_string().to_lowercase().replace('_', "-").parse(), Ok(mode));
+        }
+        let error = "on".parse::<SslMode>().unwrap_err();
+        assert!(error.contains("'on'") && error.contains("VERIFY_IDENTITY"), "{error}");
+    }
+
+    #[test]
+    fn unverified_modes_verify_nothing_and_say_so_to_the_driver() {
+        assert!(ssl(SslMode::Disabled).options().unwrap().is_none());
+        for mode in [SslMode::Preferred, SslMode::Required] {
+            let options = ssl(mode).options().unwrap().unwrap();
+            assert!(options.accept_invalid_certs() && options.skip_domain_validation());
+            assert!(!options.disable_built_in_roots(), "without roots the driver cannot connect");
+            assert_eq!(options.tls_hostname_override(), None);
+        }
+    }
+
+    #[test]
+    fn verifying_modes_trust_the_given_file_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let ca = file(&dir, "ca.pem", "-----BEGIN CERTIFICATE-----\n");
+        for mode in [SslMode::VerifyCa, SslMode::VerifyIdentity] {
+            let options = Ssl { ca: Some(ca.clone()), ..ssl(mode) }.options().unwrap().unwrap();
+            assert!(options.disable_built_in_roots() && !options.accept_invalid_certs());
+            assert_eq!(options.root_certs().len(), 1);
+            assert_eq!(options.skip_domain_validation(), mode == SslMode::VerifyCa);
+            assert!(ssl(mode).options().unwrap_err().to_string().contains("--ssl-ca"));
+        }
+    }
+
+    #[test]
+    fn files_that_do_not_serve_are_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let missing = dir.path().join("missing.pem");
+        let with_ca = |ca: PathBuf| Ssl { ca: Some(ca), ..ssl(SslMode::VerifyCa) };
+        let error = with_ca(missing).options().unwrap_err().to_string();
+        assert!(error.contains("ssl-ca") && error.contains("missing.pem"), "{error}");
+        let error = with_ca(file(&dir, "x.der", "\u{1}\u{2}")).options().unwrap_err();
+        assert!(error.to_string().contains("x.der"), "{error}");
+
+        let cert = file(&dir, "c.pem", "-----BEGIN CERTIFICATE-----\n");
+        let key = file(&dir, "k.pem", "-----BEGIN ENCRYPTED PRIVATE KEY-----\n");
+        let with = |cert, key| Ssl { cert, key, ..ssl(SslMode::Required) }.options().unwrap_err();
+        let error = with(Some(cert.clone()), Some(key)).to_string();
+        assert!(error.contains("k.pem") && error.contains("not encrypted"), "{error}");
+        assert!(with(Some(cert), None).to_string().contains("ssl-key"));
+    }
+}

@@ -1,0 +1,227 @@
+//! Counts and durations as people write them: `16M`, `4Ki`, `90s`, `1.5h`.
+//!
+//! Everything is exact: a value that no whole number of rows or nanoseconds equals is refused
+//! rather than rounded, because a plan that silently differs from the command line is a wrong
+//! plan. What the formatters print, the parsers read back as the same value.
+
+use std::time::Duration;
+
+const COUNT_UNITS: [(&str, u64); 7] = [
+    ("", 1),
+    ("k", 1_000),
+    ("M", 1_000_000),
+    ("G", 1_000_000_000),
+    ("Ki", 1 << 10),
+    ("Mi", 1 << 20),
+    ("Gi", 1 << 30),
+];
+
+/// Nanoseconds. A bare number is seconds.
+const DURATION_UNITS: [(&str, u64); 5] = [
+    ("", 1_000_000_000),
+    ("ms", 1_000_000),
+    ("s", 1_000_000_000),
+    ("m", 60_000_000_000),
+    ("h", 3_600_000_000_000),
+];
+
+/// Reads a count: a number, then nothing, `k M G` (powers of 1000) or `Ki Mi Gi` (powers of
+/// 1024). A fraction is fine where the result is whole: `1.5M`.
+///
+/// # Errors
+///
+/// The text says what is wrong with the value; the caller adds the flag's name.
+pub fn parse_count(text: &str) -> Result<u64, String> {
+    scaled(text, &COUNT_UNITS, "k M G (powers of 1000) or Ki Mi Gi (powers of 1024)", "count")
+}
+
+/// Reads a duration: a number, then `ms s m h`; a bare number is seconds.
+///
+/// # Errors
+///
+/// The text says what is wrong with the value; the caller adds the flag's name.
+pub fn parse_duration(text: &str) -> Result<Duration, String> {
+    scaled(text, &DURATION_UNITS, "ms s m h, a bare number is seconds", "duration")
+        .map(Duration::from_nanos)
+}
+
+/// The count with the largest unit (of 1000) that leaves at most one decimal, or plain.
+pub fn count(n: u64) -> String {
+    for (unit, size) in COUNT_UNITS[1..4].iter().rev() {
+        if n >= *size && n.is_multiple_of(size / 10) {
+            let (whole, tenth) = (n / size, n % size / (size / 10));
+            return match tenth {
+                0 => format!("{whole}{unit}"),
+                _ => format!("{whole}.{tenth}{unit}"),
+            };
+        }
+    }
+    n.to_string()
+}
+
+/// The duration in the unit that people would take: whole hours and minutes (from two up) as
+/// such, else seconds, below one second milliseconds.
+pub fn duration(d: Duration) -> String {
+    let nanos = d.as_nanos();
+    for (unit, size, least) in [("h", 3_600_000_000_000, 1), ("m", 60_000_000_000, 2)] {
+        if nanos >= size * least && nanos.is_multiple_of(size) {
+            return format!("{}{unit}", nanos / size);
+        }
+    }
+    let (unit, size, digits) = if nanos >= 1_000_000_000 || nanos == 0 {
+        ("s", 1_000_000_000, 9)
+    } else {
+        ("ms", 1_000_000, 6)
+    };
+    let (whole, rest) = (nanos / size, nanos % size);
+    if rest == 0 {
+        return format!("{whole}{unit}");
+    }
+    let fraction = format!("{rest:0digits$}");
+    format!("{whole}.{}{unit}", fraction.trim_end_matches('0'))
+}
+
+fn scaled(text: &str, units: &[(&str, u64)], known: &str, what: &str) -> Result<u64, String> {
+    let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    let no_number = || format!("'{text}' is no {what}: a number, then {known}");
+    let bare_dot = number.contains('.') && fraction.is_empty();
+    if whole.is_empty() || bare_dot || fraction.contains('.') {
+        return Err(no_number());
+    }
+    let Some((_, size)) = units.iter().find(|(name, _)| *name == unit) else {
+        return Err(format!("'{text}' is no {what}: the unit '{unit}' is none of {known}"));
+    };
+    let too_large = || format!("'{text}' is too large for a {what}");
+    let whole: u64 = whole.parse().map_err(|_| too_large())?;
+    let whole = whole.checked_mul(*size).ok_or_else(too_large)?;
+    let part =
+        part_of(*size, fraction).ok_or_else(|| format!("'{text}' is no exact {what}: too fine"))?;
+    whole.checked_add(part).ok_or_else(too_large)
+}
+
+/// `0.fraction × size` where that is whole. 19 digits are more than any exact product needs.
+fn part_of(size: u64, fraction: &str) -> Option<u64> {
+    let digits = fraction.trim_end_matches('0');
+    if digits.is_empty() {
+        return Some(0);
+    }
+    let scale = 10_u128.checked_pow(u32::try_from(digits.len()).ok()?)?;
+    let product = digits.parse::<u128>().ok()?.checked_mul(u128::from(size))?;
+    (product % scale == 0).then(|| u64::try_from(product / scale).ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn counts_as_the_contract_has_them() {
+        for (text, n) in [
+            ("0", 0),
+            ("64", 64),
+            ("10k", 10_000),
+            ("16M", 16_000_000),
+            ("10G", 10_000_000_000),
+            ("4Ki", 4096),
+            ("1Mi", 1 << 20),
+            ("2Gi", 2 << 30),
+            ("1.5M", 1_500_000),
+            ("0.5Ki", 512),
+            ("1.50k", 1500),
+            ("18446744073709551615", u64::MAX),
+        ] {
+            assert_eq!(parse_count(text), Ok(n), "{text}");
+        }
+        assert!(parse_count("1.5").is_err(), "half a row");
+    }
+
+    #[test]
+    fn nonsense_is_refused_with_its_text() {
+        for text in [
+            "", "k", ".5k", "1.", "1..5", "1.2.3k", "-1", "+1", " 1", "1 k", "1K", "1m", "1e6",
+            "1kk", "١k",
+        ] {
+            let error = parse_count(text).unwrap_err();
+            assert!(error.contains(&format!("'{text}'")), "{error}");
+        }
+        for text in ["", "s", "5d", "1.s", "-1s", "1 s", "1M", "0.0000000001s"] {
+            let error = parse_duration(text).unwrap_err();
+            assert!(error.contains(&format!("'{text}'")), "{error}");
+        }
+    }
+
+    #[test]
+    fn overflow_is_an_error_not_a_wrap() {
+        for text in ["18446744073709551616", "18446744073709551615k", "99999999999999999999999999G"]
+        {
+            assert!(parse_count(text).unwrap_err().contains("too large"), "{text}");
+        }
+        assert!(parse_duration("18446744074").unwrap_err().contains("too large"));
+        assert!(parse_duration("99999999999h").unwrap_err().contains("too large"));
+        let long = format!("1.{}1k", "0".repeat(100));
+        assert!(parse_count(&long).is_err());
+    }
+
+    #[test]
+    fn durations_as_the_contract_has_them() {
+        for (text, millis) in [
+            ("10", 10_000),
+            ("250ms", 250),
+            ("60s", 60_000),
+            ("5m", 300_000),
+            ("2h", 7_200_000),
+            ("1.5", 1500),
+        ] {
+            assert_eq!(parse_duration(text), Ok(Duration::from_millis(millis)), "{text}");
+        }
+        assert_eq!(parse_duration("0.5ms"), Ok(Duration::from_micros(500)));
+    }
+
+    #[test]
+    fn formats_as_people_write() {
+        for (n, text) in [
+            (0, "0"),
+            (999, "999"),
+            (1000, "1k"),
+            (12_345, "12345"),
+            (1_500_000, "1.5M"),
+            (1_250_000, "1250k"),
+            (16_000_000, "16M"),
+            (10_000_000_000, "10G"),
+        ] {
+            assert_eq!(count(n), text);
+        }
+        for (millis, text) in [
+            (0, "0s"),
+            (250, "250ms"),
+            (1500, "1.5s"),
+            (60_000, "60s"),
+            (90_000, "90s"),
+            (120_000, "2m"),
+            (3_600_000, "1h"),
+        ] {
+            assert_eq!(duration(Duration::from_millis(millis)), text);
+        }
+        assert_eq!(duration(Duration::from_nanos(1)), "0.000001ms");
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_printed_reads_back(n: u64) {
+            prop_assert_eq!(parse_count(&count(n)), Ok(n));
+            let d = Duration::from_nanos(n);
+            prop_assert_eq!(parse_duration(&duration(d)), Ok(d));
+            let round = n / 1_000_000 * 1_000_000;
+            prop_assert_eq!(parse_count(&count(round)), Ok(round));
+        }
+
+        #[test]
+        fn no_text_panics(text in "\\PC{0,30}", number in "[0-9.]{0,40}[kMGimsh]{0,2}") {
+            let _ = (parse_count(&text), parse_duration(&text));
+            let _ = (parse_count(&number), parse_duration(&number));
+        }
+    }
+}
