@@ -12,10 +12,10 @@
 pub(crate) mod ask;
 pub mod connect;
 pub mod dataset;
-mod env;
+pub mod env;
 mod findings;
 pub mod fingerprint;
-pub mod inputs;
+mod inputs;
 pub mod option_file;
 pub mod preflight;
 mod probe;

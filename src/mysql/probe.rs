@@ -14,7 +14,8 @@ const PROBES_TOTAL: u64 = 1_000_000;
 /// Ids in one statement: MariaDB turns a list of a thousand into a join.
 const PROBES_A_STATEMENT: usize = 250;
 
-/// Looks up random ids of each table: a hole would make an operation cheaper than it is.
+/// Looks up random ids of each table: a hole would make an operation cheaper than it is. False
+/// if a table cannot be read; the others are not tried then, each might wait for a lock.
 pub(super) async fn probe_all(
     session: &mut Session,
     found: &Discovered,
@@ -22,7 +23,7 @@ pub(super) async fn probe_all(
     rows: u64,
     seed: u64,
     findings: &mut Findings,
-) -> Asked<()> {
+) -> Asked<bool> {
     let mut stream = Stream::new(seed);
     let probes = (PROBES_TOTAL / used.len().max(1) as u64).clamp(10, PROBES);
     for (number, table) in used {
@@ -32,7 +33,7 @@ pub(super) async fn probe_all(
             Err(failure) => {
                 let what = format!("sbtest{number} cannot be read");
                 findings.refused(failure, &what, |code| read_hint(code, &found.database))?;
-                continue;
+                return Ok(false);
             }
         };
         if missing > 0 {
@@ -53,7 +54,7 @@ pub(super) async fn probe_all(
             );
         }
     }
-    Ok(())
+    Ok(true)
 }
 
 /// Distinct ids of `1..=rows` in order: all, or the first, the last and random ones.

@@ -1,5 +1,7 @@
 //! Which tables and ids a run uses, and whether they are really there.
 
+use std::cmp::Reverse;
+
 use super::ask::{Asked, explain, one};
 use super::dataset::{Dataset, Discovered, Table, names};
 use super::findings::Findings;
@@ -71,8 +73,8 @@ pub(super) async fn examine(
         }
     }
     let Some(rows) = choose_rows(&held, wanted.rows, findings) else { return Ok(None) };
-    probe_all(session, found, &used, rows, wanted.seed, findings).await?;
-    Ok(Some(dataset(&used, rows, findings)))
+    let readable = probe_all(session, found, &used, rows, wanted.seed, findings).await?;
+    Ok(readable.then(|| dataset(&used, rows, findings)))
 }
 
 fn choose_tables(found: &Discovered, wanted: &Wanted, findings: &mut Findings) -> Option<u32> {
@@ -155,7 +157,7 @@ async fn rows_of(session: &mut Session, name: &str, table: &Table) -> Asked<u64>
 /// `held` is the rows of each table; never empty.
 fn choose_rows(held: &[(u32, u64)], wanted: Option<u64>, findings: &mut Findings) -> Option<u64> {
     let (least_in, least) = held.iter().copied().min_by_key(|(_, rows)| *rows)?;
-    let (most_in, most) = held.iter().copied().max_by_key(|(_, rows)| *rows)?;
+    let (most_in, most) = held.iter().copied().min_by_key(|(_, rows)| Reverse(*rows))?;
     if least == 0 {
         let empty = names(held.iter().filter(|(_, rows)| *rows == 0).map(|(number, _)| *number));
         findings.problem(
