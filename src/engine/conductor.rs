@@ -253,7 +253,9 @@ impl Conductor<'_> {
                         silence = Instant::now() + limits::SILENCE;
                     }
                     // An early end may lie before the edge that is waited for.
-                    if !interruptible || self.early.is_none() { continue } else { break }
+                    if interruptible && self.early.is_some() {
+                        break;
+                    }
                 }
                 kind = self.stage.stop.wait(), if interruptible => {
                     let error = Error::new(kind, "interrupted");
