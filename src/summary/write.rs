@@ -135,7 +135,9 @@ fn explain(dir: &Path, error: &io::Error) -> Error {
             "remove the file, or name another directory with --out".to_owned(),
         ),
         ErrorKind::PermissionDenied => told(Kind::Usage, "permission denied", other()),
-        ErrorKind::ReadOnlyFilesystem => told(Kind::Usage, "the file system is read-only", other()),
+        ErrorKind::ReadOnlyFilesystem => {
+            told(Kind::Usage, "the file system is read-only", other())
+        }
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => told(
             Kind::Failed,
             "no space left",
