@@ -143,7 +143,9 @@ fn tls_error(e: &dyn std::fmt::Display, target: &Target) -> Error {
     } else {
         "TLS 1.2 and 1.3 are spoken; the server may know older versions only"
     };
-    error.hint(hint)
+    let without =
+        (mode == SslMode::Preferred).then(|| "--ssl-mode DISABLED does without".to_owned());
+    hinted(error.hint(hint), without)
 }
 
 #[cfg(test)]
@@ -214,6 +216,27 @@ mod tests {
         assert!(!explain(9999, &at).to_string().contains('\u{1b}'));
         let tls = Failure::Driver(DriverError::NoClientSslFlagFromServer.into()).explain(&at);
         assert!(tls.hints()[0].contains("DISABLED"));
+    }
+
+    #[test]
+    fn failures_of_tls_say_which_end_to_look_at() {
+        let preferred = Ssl { mode: SslMode::Preferred, ..Ssl::default() };
+        let at = Target { ssl: preferred, ..target(Address::Socket("/x.sock".into())) };
+        for (text, hint) in [
+            ("certificate not valid for name \"db1\"; certificate is …", "subjectAltName"),
+            ("invalid peer certificate: UnknownIssuer", "--ssl-ca"),
+            ("Other(OtherError(UnsupportedCertVersion))", "version 3"),
+            ("Other(OtherError(CaUsedAsEndEntity))", "an authority's"),
+            ("received corrupt message of type UnknownProtocolVersion", "older versions"),
+        ] {
+            let wrapped = io::Error::new(io::ErrorKind::InvalidData, text);
+            let error = io_error(&wrapped, &at);
+            assert!(
+                error.to_string().contains(text) && error.hints()[0].contains(hint),
+                "{error:?}"
+            );
+            assert!(error.hints()[1].contains("DISABLED"));
+        }
     }
 
     /// The driver slices the key packet without a look (0.37.1).

@@ -196,7 +196,7 @@ pub async fn settle(target: &Target) -> Result<Target> {
         Err(connect::Failure::Driver(mysql_async::Error::Driver(
             DriverError::NoClientSslFlagFromServer,
         ))) => Ok(with(SslMode::Disabled)),
-        Err(failure) => Err(failure.explain(&required)),
+        Err(failure) => Err(failure.explain(target)),
     }
 }
 
@@ -293,6 +293,8 @@ mod tests {
         assert_eq!(settled(vec![greeting(false)]).unwrap(), SslMode::Disabled);
         let handshake_fails = settled(vec![greeting(true), b"no TLS".to_vec()]).unwrap_err();
         assert_eq!(handshake_fails.kind(), crate::error::Kind::Server);
+        assert!(handshake_fails.to_string().contains("PREFERRED"), "{handshake_fails}");
+        assert!(handshake_fails.hints().iter().any(|hint| hint.contains("DISABLED")));
         assert!(settled(vec![b"\xff\x10\x04Too many connections".to_vec()]).is_err());
     }
 }
