@@ -39,6 +39,8 @@
 //! | [`stats`] | pure statistics over repeats |
 //! | [`report`] | pivot, then one file an output format |
 //! | [`error`] | one error type that knows its hint and its exit status |
+//! | [`stop`] | SIGINT and SIGTERM |
+//! | [`progress`] | the live line of a terminal, plain lines in a pipe |
 //!
 //! `report`, `stats`, `summary` and `plan` know neither tokio nor `mysql_async`; `workload` knows
 //! no socket. `tests/tree.rs` keeps these directions.
@@ -53,8 +55,11 @@ pub mod load;
 pub mod measure;
 pub mod mysql;
 pub mod plan;
+pub mod progress;
 pub mod report;
 pub mod sandbox;
 pub mod stats;
+pub mod stop;
+
 pub mod summary;
 pub mod workload;

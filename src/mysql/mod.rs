@@ -3,13 +3,30 @@
 //! `resolve` turns flags, URL, option files and environment into a [`target::Target`];
 //! `target` turns that into driver options, every one of them stated; `connect` opens one
 //! connection in bounded time.
+//!
+//! What is asked of the server off the hot path: [`product`] (what it is), [`dataset`] (what
+//! tables it has) and [`settle`] (which of them are used), [`preflight`] (whether it can run the
+//! plan, all problems at once), [`fingerprint`], [`variables`] and [`status`] (what a summary
+//! says of it).
 
+pub(crate) mod ask;
 pub mod connect;
+pub mod dataset;
 pub mod env;
+mod findings;
+pub mod fingerprint;
 mod inputs;
 pub mod option_file;
+pub mod preflight;
+mod probe;
+pub mod product;
 pub mod resolve;
+mod same_host;
 pub mod secret;
+pub mod session;
+pub mod settle;
+pub mod status;
 pub mod target;
 pub mod tls;
 pub(crate) mod url;
+pub mod variables;

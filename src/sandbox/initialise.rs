@@ -1,4 +1,4 @@
-//! Makes a data directory: newer MySQL servers do it themselves, the others are fed with the
+//! Makes a data directory: newer servers do it themselves, the others are fed with the
 //! SQL that they ship.
 
 use std::fs;
@@ -12,14 +12,14 @@ use super::program::Program;
 use crate::error::{Error, Result};
 
 /// The longest that it may take.
-const DONE_WITHIN: Duration = Duration::from_secs(120);
+const DONE_WITHIN: Duration = Duration::from_mins(2);
 
 const NAME: &str = "initialise";
 
 /// Fills the data directory with system tables; root has no password.
 pub(super) fn initialise(program: &Program, start: &mut Start) -> Result<()> {
     let mut arguments = start.layout.arguments();
-    arguments.extend(program.basedir.clone());
+    arguments.extend(program.needs.clone());
     let shaping = start.options.iter().filter(|option| option.shapes_data());
     arguments.extend(shaping.map(UserOption::argument));
     let sql = start.layout.dir().join("system.sql");
@@ -94,7 +94,7 @@ mod tests {
         Program {
             path: "/opt/bin/mysqld".into(),
             version: String::new(),
-            basedir: None,
+            needs: Vec::new(),
             shares: vec!["/nonexistent".into(), share.to_owned()],
             initialises: false,
         }

@@ -1,1 +1,466 @@
-//! The JSON contract: write, read, merge.
+//! The JSON contract: one object a step, `loadgen.summary/1`.
+//!
+//! Names are `snake_case` with the unit last (`_s` seconds, `_us` microseconds, `_bytes`).
+//! Adding a field keeps the version, changing a meaning makes the next, and readers keep the
+//! old ones for ever. Readers tolerate unknown fields and refuse unknown `schema` values.
+//! `docs/summary.schema.json` is generated from these types and tested.
+
+mod read;
+#[cfg(test)]
+mod schema;
+mod write;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+pub use read::{Loaded, load};
+pub(crate) use write::escape_hostile;
+pub use write::{Store, file_name, to_json};
+
+/// The `schema` value that this version writes.
+pub const SCHEMA: &str = "loadgen.summary/1";
+
+/// Everything that one step measured, and what it was measured on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Summary {
+    /// Always [`SCHEMA`].
+    pub schema: String,
+    /// The program that wrote this.
+    pub loadgen: Program,
+    /// One invocation of loadgen: 16 hexadecimal digits.
+    pub run_id: String,
+    /// One step of it: the run's id, a dash, the step's number from 1.
+    pub step_id: String,
+    /// The row of the table: `--label`, else the server's version.
+    pub label: String,
+    /// `--note K=V`.
+    pub notes: BTreeMap<String, String>,
+    /// How the step ended.
+    pub outcome: Outcome,
+    /// Why it did not complete.
+    pub reason: Option<String>,
+    /// What was run.
+    pub workload: Workload,
+    /// The whole configuration of the step.
+    pub plan: Plan,
+    /// The server's fingerprint.
+    pub server: Server,
+    /// The client library's fingerprint.
+    pub driver: Driver,
+    /// The client host's fingerprint and the client's cost.
+    pub client: Client,
+    /// The first instant of the step, RFC 3339 in UTC.
+    pub started_at: String,
+    /// Length of the measured window, seconds.
+    pub measured_s: f64,
+    /// Counts and rates over the measured window.
+    pub totals: Totals,
+    /// Latency of what was issued inside the measured window.
+    pub latency: Latency,
+    /// All phases, one entry an interval.
+    pub timeline: Vec<Interval>,
+    /// What the tables must hold more than before: all phases, not only the window.
+    pub ledger: Vec<LedgerEntry>,
+    /// What a reader of the numbers must know.
+    pub warnings: Vec<Warning>,
+}
+
+/// The program that wrote a summary.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Program {
+    /// Crate version.
+    pub version: String,
+    /// Git revision it was built from, where known.
+    pub revision: Option<String>,
+    /// Build profile: `release` or `debug`.
+    pub profile: String,
+}
+
+/// How a step ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// The whole window was measured.
+    Completed,
+    /// A signal ended it early; what was measured is here.
+    Interrupted,
+    /// An error ended it early; what was measured is here.
+    Aborted,
+}
+
+/// What was run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Workload {
+    /// Its name, such as `point-select`.
+    pub name: String,
+    /// The statements of one op, in order.
+    pub statements: Vec<StatementText>,
+    /// Server-side prepared statements or text.
+    pub mode: Mode,
+    /// As on the command line, such as `uniform` or `zipf:0.99`.
+    pub distribution: String,
+    /// How clients were spread over the tables: `pinned` or `random`.
+    pub spread: String,
+}
+
+/// One statement of a workload.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct StatementText {
+    /// `select`, `update`, `insert`, `delete` …
+    pub kind: String,
+    /// Its SQL; `{table}` stands for the table's name.
+    pub sql: String,
+}
+
+/// How statements reach the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// `COM_STMT_EXECUTE` of statements prepared before the window.
+    Prepared,
+    /// `COM_QUERY` with the values as literals.
+    Text,
+}
+
+/// The configuration of a step.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Plan {
+    /// Tables used.
+    pub tables: u32,
+    /// Rows a table.
+    pub rows: u64,
+    /// Seed of the rows; null for tables that loadgen did not make.
+    pub data_seed: Option<u64>,
+    /// Concurrent clients, one connection each.
+    pub clients: u32,
+    /// Operating system threads they ran on.
+    pub engine_threads: u32,
+    /// Warm-up before the window, seconds.
+    pub warmup_s: f64,
+    /// Asked length of the window, seconds; null with `ops`.
+    pub time_s: Option<f64>,
+    /// Asked number of ops; null with `time_s`.
+    pub ops: Option<u64>,
+    /// Asked ops a second over all clients; null for a closed loop.
+    pub rate: Option<f64>,
+    /// Arrival process of a paced run; null for a closed loop.
+    pub arrival: Option<String>,
+    /// Seed of the key streams.
+    pub seed: u64,
+    /// This repeat, from 1.
+    pub repeat_index: u32,
+    /// Repeats of the invocation.
+    pub repeats: u32,
+}
+
+/// The server's fingerprint.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Server {
+    /// Host as given, `localhost` for a socket.
+    pub host: String,
+    /// TCP port; null for a socket.
+    pub port: Option<u16>,
+    /// `tcp` or `socket`.
+    pub transport: String,
+    /// Cipher of the session, null without TLS.
+    pub tls_cipher: Option<String>,
+    /// `@@version`.
+    pub version: String,
+    /// `@@version_comment`.
+    pub version_comment: String,
+    /// Global variables before the step.
+    pub variables: BTreeMap<String, String>,
+    /// Global variables whose value differed after the step.
+    pub settings_changed: Vec<SettingChange>,
+    /// Status counters over the window; null where they could not be read.
+    pub status: Option<Status>,
+    /// Data and index size of the tables used, from `information_schema`.
+    pub data_bytes: Option<u64>,
+    /// `innodb_buffer_pool_size`.
+    pub buffer_pool_bytes: Option<u64>,
+    /// Facts of the server's host, where it is this one.
+    pub host_facts: Option<HostFacts>,
+}
+
+/// A global variable that changed during a step.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct SettingChange {
+    /// The variable.
+    pub name: String,
+    /// Its value before, null when it appeared.
+    pub before: Option<String>,
+    /// Its value after, null when it went away.
+    pub after: Option<String>,
+}
+
+/// `SHOW GLOBAL STATUS` at both edges of the window, as differences.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Status {
+    /// First reading, seconds from the window's start (the middle of the query).
+    pub first_s: f64,
+    /// Second reading, seconds from the window's start.
+    pub last_s: f64,
+    /// Counters whose value changed: last minus first.
+    pub deltas: BTreeMap<String, i64>,
+}
+
+/// A host, as far as a result depends on it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct HostFacts {
+    /// Kernel release.
+    pub kernel: String,
+    /// CPU model.
+    pub cpu: String,
+    /// Online cores.
+    pub cores: u32,
+    /// Memory in bytes.
+    pub memory_bytes: u64,
+}
+
+/// The client library.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Driver {
+    /// `mysql_async`.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// Protocol features of the session that change the client's cost, such as
+    /// `deprecate_eof` or `mariadb_metadata_cache`.
+    pub capabilities: Vec<String>,
+}
+
+/// The client host and the client's own cost over the window.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Client {
+    /// Host name.
+    pub host: String,
+    /// Kernel release.
+    pub kernel: String,
+    /// CPU model.
+    pub cpu: String,
+    /// Cores that this process may use.
+    pub cores: u32,
+    /// Whether the server runs on this host.
+    pub same_host: bool,
+    /// User CPU of this process over the window, seconds.
+    pub user_s: f64,
+    /// System CPU of this process over the window, seconds.
+    pub sys_s: f64,
+    /// CPU of this process an op, microseconds; null without ops.
+    pub us_per_op: Option<f64>,
+    /// Engine threads.
+    pub threads: Vec<Thread>,
+    /// Peak resident size of this process so far, bytes.
+    pub max_rss_bytes: u64,
+}
+
+/// One engine thread.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Thread {
+    /// Busy share of the window, 0 to 1.
+    pub busy: f64,
+}
+
+/// Counts and rates over the measured window.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Totals {
+    /// Ops that succeeded (one pass of a transaction).
+    pub ops: u64,
+    /// Statements of these ops (one round trip each).
+    pub statements: u64,
+    /// Ops a second.
+    pub tps: f64,
+    /// Statements a second.
+    pub qps: f64,
+    /// Rows returned.
+    pub rows: u64,
+    /// Errors, all phases, by code.
+    pub errors: Vec<ErrorCount>,
+    /// Connections reopened.
+    pub reconnects: u64,
+    /// Ops given up at the end of the drain; their age is in the latency.
+    pub abandoned: u64,
+    /// Arrivals of a paced run not yet issued at the window's end; null for a closed loop.
+    pub backlog: Option<u64>,
+    /// Ops of the window by table.
+    pub per_table: Vec<TableOps>,
+    /// How evenly the clients were served.
+    pub per_client: PerClient,
+}
+
+/// Errors of one code.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ErrorCount {
+    /// The server's error number; null for the client's own classes.
+    pub code: Option<u16>,
+    /// SQLSTATE; null for the client's own classes.
+    pub sqlstate: Option<String>,
+    /// `session` (the session was kept), `server`, `wrong` (an answer that fails its check),
+    /// `lost` (the connection), `driver` (a driver panic).
+    pub class: String,
+    /// Text of the first one.
+    pub message: String,
+    /// How many.
+    pub count: u64,
+}
+
+/// Ops of one table.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct TableOps {
+    /// Table name.
+    pub table: String,
+    /// Ops of the window.
+    pub ops: u64,
+}
+
+/// Ops of the window by client: smallest, median, largest.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct PerClient {
+    /// The client with the fewest.
+    pub ops_min: u64,
+    /// Median over clients.
+    pub ops_median: f64,
+    /// The client with the most.
+    pub ops_max: u64,
+}
+
+/// Latency of what was issued inside the window, including what finished in the drain.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Latency {
+    /// Service time: from just before the call to its return.
+    pub service: Distribution,
+    /// Response time: from the intended instant; null unless paced.
+    pub response: Option<Distribution>,
+    /// Service time of the ops that failed.
+    pub failed: Distribution,
+    /// Service time of each statement, for workloads with several.
+    pub by_statement: Vec<StatementLatency>,
+}
+
+/// Latency of one statement of a transaction.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct StatementLatency {
+    /// Its position in `workload.statements`, from 0.
+    pub statement: u32,
+    /// Service time.
+    pub service: Distribution,
+}
+
+/// A distribution of times. Percentiles come from the histogram (3 significant digits);
+/// min, max, mean and deviation from exact sums. All null when nothing was counted.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Distribution {
+    /// Values counted, those above the histogram's range included.
+    pub count: u64,
+    /// Smallest, microseconds.
+    pub min_us: Option<f64>,
+    /// Mean, microseconds.
+    pub mean_us: Option<f64>,
+    /// Standard deviation (of the population), microseconds.
+    pub stddev_us: Option<f64>,
+    /// Median, microseconds.
+    pub p50_us: Option<f64>,
+    /// 75th percentile, microseconds.
+    pub p75_us: Option<f64>,
+    /// 90th percentile, microseconds.
+    pub p90_us: Option<f64>,
+    /// 95th percentile, microseconds.
+    pub p95_us: Option<f64>,
+    /// 99th percentile, microseconds.
+    pub p99_us: Option<f64>,
+    /// 99.9th percentile, microseconds.
+    pub p99_9_us: Option<f64>,
+    /// 99.99th percentile, microseconds.
+    pub p99_99_us: Option<f64>,
+    /// Largest, microseconds.
+    pub max_us: Option<f64>,
+    /// Values above the histogram's range of one hour; they count as one hour in percentiles.
+    pub overflow: u64,
+    /// `HdrHistogram` V2, deflated, base64; values in nanoseconds.
+    pub histogram: String,
+}
+
+/// A phase of a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// Before the window; not counted.
+    Warmup,
+    /// The window.
+    Measure,
+    /// What was in flight at the window's end.
+    Drain,
+}
+
+/// One interval of the timeline.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Interval {
+    /// Its phase.
+    pub phase: Phase,
+    /// Start, seconds from the start of the warm-up.
+    pub start_s: f64,
+    /// Length, seconds.
+    pub length_s: f64,
+    /// Ops completed in it.
+    pub ops: u64,
+    /// Ops that failed in it.
+    pub errors: u64,
+    /// Median service time, microseconds; null without ops.
+    pub p50_us: Option<f64>,
+    /// 99th percentile of the service time, microseconds.
+    pub p99_us: Option<f64>,
+    /// Largest service time, microseconds.
+    pub max_us: Option<f64>,
+}
+
+/// What the acknowledged writes of a step add to one table, all phases.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct LedgerEntry {
+    /// Table name.
+    pub table: String,
+    /// Acknowledged updates.
+    pub updates: u64,
+    /// Acknowledged inserts.
+    pub inserts: u64,
+    /// Acknowledged deletes.
+    pub deletes: u64,
+    /// Writes whose outcome is unknown.
+    pub in_doubt: u64,
+    /// What acknowledged updates added to the sum of `k`.
+    pub k_added: i64,
+}
+
+/// What a reader of the numbers must know.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Warning {
+    /// A stable short name, such as `debug_build`.
+    pub code: String,
+    /// A sentence.
+    pub message: String,
+}

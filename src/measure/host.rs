@@ -1,0 +1,161 @@
+//! Facts of this host that a result depends on, read from `/proc` and `/sys`.
+//!
+//! Everything is read below a root directory, so that tests can use recorded trees. What cannot
+//! be read is "unknown" or 0: a fact that is missing must not end a measurement.
+
+use std::path::Path;
+
+/// The root directory of the running system.
+pub const ROOT: &str = "/";
+
+/// This host, as far as a result depends on it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Host {
+    /// Its name.
+    pub name: String,
+    /// Kernel release.
+    pub kernel: String,
+    /// CPU model.
+    pub cpu: String,
+    /// Cores that this process may run on, by its affinity; a control group's quota may leave
+    /// it less time than that.
+    pub cores_usable: u32,
+    /// Cores that are online.
+    pub cores_online: u32,
+    /// Memory, bytes.
+    pub memory_bytes: u64,
+}
+
+/// Reads the facts of the host whose file systems hang below `root` ([`ROOT`]).
+pub fn facts(root: &Path) -> Host {
+    let read = |path: &str| std::fs::read_to_string(root.join(path)).unwrap_or_default();
+    let line = |path: &str| known(read(path).trim());
+    let cpuinfo = read("proc/cpuinfo");
+    let listed = fields(&cpuinfo, "processor").count() as u32;
+    let online = cores_in(&read("sys/devices/system/cpu/online")).unwrap_or(listed);
+    let status = read("proc/self/status");
+    let usable = fields(&status, "Cpus_allowed_list").find_map(cores_in).unwrap_or(online);
+    Host {
+        name: line("proc/sys/kernel/hostname"),
+        kernel: line("proc/sys/kernel/osrelease"),
+        cpu: cpu_model(&cpuinfo, &read("sys/firmware/devicetree/base/model")),
+        cores_usable: usable,
+        cores_online: online,
+        memory_bytes: memory_bytes(&read("proc/meminfo")),
+    }
+}
+
+fn known(text: &str) -> String {
+    if text.is_empty() { "unknown".to_owned() } else { crate::error::plain(text) }
+}
+
+/// The values of `name : value` lines.
+fn fields<'a>(text: &'a str, name: &'a str) -> impl Iterator<Item = &'a str> {
+    text.lines()
+        .filter_map(|line| line.split_once(':'))
+        .filter(move |(key, _)| key.trim() == name)
+        .map(|(_, value)| value.trim())
+}
+
+/// x86 says its model; ARM says numbers, and the board's name elsewhere.
+fn cpu_model(cpuinfo: &str, board: &str) -> String {
+    let board = board.trim_matches(|c: char| c == '\0' || c.is_whitespace());
+    let named = ["model name", "cpu model", "cpu"]
+        .into_iter()
+        .find_map(|key| fields(cpuinfo, key).find(|value| !value.is_empty()));
+    if let Some(model) = named {
+        return known(&model.split_whitespace().collect::<Vec<_>>().join(" "));
+    }
+    let numbers = fields(cpuinfo, "CPU implementer")
+        .next()
+        .zip(fields(cpuinfo, "CPU part").next())
+        .map(|(implementer, part)| format!("CPU implementer {implementer}, part {part}"));
+    match (numbers, board) {
+        (Some(numbers), "") => known(&numbers),
+        (Some(numbers), board) => known(&format!("{board} ({numbers})")),
+        (None, board) => known(board),
+    }
+}
+
+/// How many cores a list such as `0-3,8` names.
+fn cores_in(list: &str) -> Option<u32> {
+    list.trim().split(',').try_fold(0, |cores: u32, range| {
+        let (from, to) = range.split_once('-').unwrap_or((range, range));
+        let (from, to): (u32, u32) = (from.parse().ok()?, to.parse().ok()?);
+        cores.checked_add(to.checked_sub(from)?.checked_add(1)?)
+    })
+}
+
+fn memory_bytes(meminfo: &str) -> u64 {
+    fields(meminfo, "MemTotal")
+        .find_map(|value| value.strip_suffix(" kB")?.trim().parse::<u64>().ok())
+        .unwrap_or(0)
+        .saturating_mul(1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tree(files: &[(&str, &str)]) -> Host {
+        let root = tempfile::tempdir().expect("a directory");
+        for (path, text) in files {
+            let path = root.path().join(path);
+            std::fs::create_dir_all(path.parent().expect("a parent")).expect("directories");
+            std::fs::write(path, text).expect("a file");
+        }
+        facts(root.path())
+    }
+
+    #[test]
+    fn a_recorded_x86_host() {
+        let host = tree(&[
+            ("proc/sys/kernel/hostname", "db7\n"),
+            ("proc/sys/kernel/osrelease", "6.1.0-37-amd64\n"),
+            (
+                "proc/cpuinfo",
+                "processor\t: 0\nmodel name\t: AMD EPYC  7702P 64-Core\ncpu MHz\t\t: 1996.2\n\n\
+                 processor\t: 1\nmodel name\t: AMD EPYC  7702P 64-Core\n",
+            ),
+            ("proc/meminfo", "MemTotal:       16384 kB\nMemFree:           12 kB\n"),
+            ("proc/self/status", "Name:\tx\nCpus_allowed:\tf\nCpus_allowed_list:\t0-2,64,66-67\n"),
+            ("sys/devices/system/cpu/online", "0-127\n"),
+        ]);
+        let expected = Host {
+            name: "db7".to_owned(),
+            kernel: "6.1.0-37-amd64".to_owned(),
+            cpu: "AMD EPYC 7702P 64-Core".to_owned(),
+            cores_usable: 6,
+            cores_online: 128,
+            memory_bytes: 16 << 20,
+        };
+        assert_eq!(host, expected);
+    }
+
+    #[test]
+    fn arm_names_numbers_and_the_board() {
+        let cpuinfo = "processor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: 0xd0c\n";
+        assert_eq!(tree(&[("proc/cpuinfo", cpuinfo)]).cpu, "CPU implementer 0x41, part 0xd0c");
+        let host = tree(&[
+            ("proc/cpuinfo", cpuinfo),
+            ("sys/firmware/devicetree/base/model", "Raspberry Pi 4\0"),
+        ]);
+        assert_eq!(host.cpu, "Raspberry Pi 4 (CPU implementer 0x41, part 0xd0c)");
+        assert_eq!((host.cores_online, host.cores_usable), (1, 1));
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_unknown() {
+        let host = tree(&[("sys/devices/system/cpu/online", "7-3"), ("proc/meminfo", "MemTotal:")]);
+        assert_eq!((host.name.as_str(), host.cpu.as_str()), ("unknown", "unknown"));
+        assert_eq!((host.cores_usable, host.memory_bytes), (0, 0));
+    }
+
+    #[test]
+    fn this_host_is_known() {
+        let host = facts(Path::new(ROOT));
+        assert_ne!(host.kernel, "unknown");
+        assert!(host.cores_usable >= 1 && host.cores_usable <= host.cores_online);
+        assert!(host.memory_bytes > 1 << 20);
+    }
+}

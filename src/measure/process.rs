@@ -1,0 +1,102 @@
+//! What this process costs, and how many descriptors it may open.
+
+use std::time::Duration;
+
+use nix::sys::resource::{Resource, Usage, UsageWho, getrlimit, getrusage, setrlimit};
+
+use crate::error::{Error, Result};
+
+/// CPU time since the start of a process or thread, and the process's memory.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Cost {
+    /// Time in user mode.
+    pub user: Duration,
+    /// Time in the kernel.
+    pub sys: Duration,
+    /// Peak resident size of the whole process so far, bytes; it never shrinks.
+    pub max_rss_bytes: u64,
+}
+
+impl Cost {
+    /// User and system time since an earlier reading.
+    pub fn cpu_since(&self, earlier: &Cost) -> Duration {
+        (self.user + self.sys).saturating_sub(earlier.user + earlier.sys)
+    }
+}
+
+/// The cost of this process, all its threads, ended ones included.
+pub fn process_usage() -> Cost {
+    usage(UsageWho::RUSAGE_SELF)
+}
+
+/// The cost of the calling thread.
+pub fn thread_usage() -> Cost {
+    usage(UsageWho::RUSAGE_THREAD)
+}
+
+fn usage(who: UsageWho) -> Cost {
+    // It fails for a wrong `who` or address only, and there is none.
+    getrusage(who).map(|usage| cost(&usage)).unwrap_or_default()
+}
+
+fn cost(usage: &Usage) -> Cost {
+    let time = |t: nix::sys::time::TimeVal| {
+        Duration::from_secs(t.tv_sec().max(0) as u64)
+            + Duration::from_micros(t.tv_usec().max(0) as u64)
+    };
+    Cost {
+        user: time(usage.user_time()),
+        sys: time(usage.system_time()),
+        // Linux counts it in KiB.
+        max_rss_bytes: (usage.max_rss().max(0) as u64).saturating_mul(1024),
+    }
+}
+
+/// Raises the soft limit of descriptors to the hard one and returns it.
+///
+/// # Errors
+/// Failed, if the kernel refuses.
+pub fn raise_descriptor_limit() -> Result<u64> {
+    let failed = |e: nix::Error| Error::failed(format!("the limit of open files: {e}"));
+    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).map_err(failed)?;
+    if soft < hard {
+        setrlimit(Resource::RLIMIT_NOFILE, hard, hard).map_err(failed)?;
+    }
+    Ok(hard)
+}
+
+/// Descriptors that are open now; 0 where `/proc` is not mounted.
+pub(crate) fn descriptors_open() -> u64 {
+    std::fs::read_dir("/proc/self/fd").map_or(0, |dir| dir.count() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn burnt_time_is_seen_by_thread_and_process() {
+        let burn = || {
+            let before = thread_usage();
+            let mut x = 1_u64;
+            while thread_usage().cpu_since(&before) < Duration::from_millis(20) {
+                x = std::hint::black_box(x.wrapping_mul(3));
+            }
+            thread_usage().cpu_since(&before)
+        };
+        let before = process_usage();
+        let elsewhere = std::thread::spawn(burn).join().expect("the thread ends");
+        let after = process_usage();
+        assert!(elsewhere >= Duration::from_millis(20));
+        assert!(after.cpu_since(&before) >= elsewhere);
+        assert!(after.max_rss_bytes > 1 << 20);
+    }
+
+    #[test]
+    fn the_soft_limit_becomes_the_hard_one() {
+        let limit = raise_descriptor_limit().expect("raised");
+        let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).expect("read");
+        assert_eq!((soft, limit), (hard, hard));
+        assert!(descriptors_open() >= 3, "the standard streams at least");
+    }
+}

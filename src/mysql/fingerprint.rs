@@ -1,0 +1,113 @@
+//! The server's fingerprint, as summaries carry it.
+
+use std::path::Path;
+
+use super::ask::{Asked, explain, optional, pairs};
+use super::product::Product;
+use super::same_host::is_same_host;
+use super::session::Session;
+use super::variables;
+use crate::error::Result;
+use crate::measure::host::{self, ROOT};
+use crate::summary::{Driver, HostFacts, Server};
+
+/// The driver, as Cargo.lock pins it (a test compares).
+const DRIVER: (&str, &str) = ("mysql_async", "0.37.1");
+
+/// What was measured, as far as the server tells.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Fingerprint {
+    /// For the summary; `settings_changed` is empty and `status` is None yet.
+    pub server: Server,
+    /// The client library and what it negotiated with this server.
+    pub driver: Driver,
+    /// Whether the server runs on this host; no where that is unknown.
+    pub same_host: bool,
+}
+
+/// Reads the fingerprint over a session of the kind that is measured.
+///
+/// `host` is the host as given (any for a socket), `port` None for a socket, `data_bytes` the
+/// size of the tables used ([`super::dataset`]).
+///
+/// # Errors
+/// Server, if it does not answer; what it merely does not know is left empty.
+pub async fn server(
+    session: &mut Session,
+    host: &str,
+    port: Option<u16>,
+    data_bytes: Option<u64>,
+) -> Result<Fingerprint> {
+    ask(session, host, port, data_bytes)
+        .await
+        .map_err(|failure| explain(&failure, "read the server's version and variables"))
+}
+
+async fn ask(
+    session: &mut Session,
+    host: &str,
+    port: Option<u16>,
+    data_bytes: Option<u64>,
+) -> Asked<Fingerprint> {
+    let product = Product::ask(session).await?;
+    let variables = optional(variables::read(session).await)?.unwrap_or_default();
+    let cipher = pairs(session, "SHOW SESSION STATUS LIKE 'Ssl_cipher'").await;
+    let cipher = optional(cipher)?.and_then(|pairs| pairs.into_values().next());
+    let root = Path::new(ROOT);
+    let same_host = is_same_host(root, &seen_from(session).await?, port);
+    let driver = Driver {
+        name: DRIVER.0.to_owned(),
+        version: DRIVER.1.to_owned(),
+        capabilities: product.capabilities(),
+    };
+    let server = Server {
+        host: if port.is_some() { host.to_owned() } else { "localhost".to_owned() },
+        port,
+        transport: if port.is_some() { "tcp" } else { "socket" }.to_owned(),
+        tls_cipher: cipher.filter(|cipher| !cipher.is_empty()),
+        version: product.version,
+        version_comment: product.comment,
+        buffer_pool_bytes: variables.get("innodb_buffer_pool_size").and_then(|v| v.parse().ok()),
+        variables,
+        settings_changed: Vec::new(),
+        status: None,
+        data_bytes,
+        host_facts: same_host.then(|| host_facts(root)),
+    };
+    Ok(Fingerprint { server, driver, same_host })
+}
+
+/// Where the server sees this connection come from: `host:port`, or `localhost` for a socket.
+async fn seen_from(session: &mut Session) -> Asked<String> {
+    // SHOW is the one form that every version has.
+    let rows = optional(session.query("SHOW PROCESSLIST").await)?.unwrap_or_default();
+    let id = session.id();
+    let own = rows.into_iter().find_map(|row| {
+        let mut columns = row.into_iter();
+        let found: u64 = columns.next()??.parse().ok()?;
+        // The greeting carries the low 32 bits.
+        (found as u32 == id).then(|| columns.nth(1)).flatten()?
+    });
+    Ok(own.unwrap_or_default())
+}
+
+fn host_facts(root: &Path) -> HostFacts {
+    let host = host::facts(root);
+    HostFacts {
+        kernel: host.kernel,
+        cpu: host.cpu,
+        cores: host.cores_online,
+        memory_bytes: host.memory_bytes,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_drivers_version_is_the_one_that_is_linked() {
+        let pinned = format!("name = \"{}\"\nversion = \"{}\"\n", DRIVER.0, DRIVER.1);
+        assert!(include_str!("../../Cargo.lock").contains(&pinned), "{pinned}");
+    }
+}

@@ -1,0 +1,245 @@
+//! The arithmetic of limits: what the largest step needs against what there is.
+
+use std::time::Duration;
+
+use super::super::findings::Findings;
+
+/// Connections beyond the clients: reconnects while the server still works for the lost
+/// session, and somebody who looks.
+const SPARE_CONNECTIONS: u64 = 4;
+/// Descriptors beyond the connections: results, timers, the resolver.
+const SPARE_DESCRIPTORS: u64 = 32;
+/// Seconds by which `wait_timeout` must exceed the longest silence.
+const SPARE_SECONDS: u64 = 10;
+
+/// What the server says of its limits and of what is used of them; None where it does not say.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Seen {
+    pub(super) max_connections: Option<u64>,
+    pub(super) connected: Option<u64>,
+    pub(super) max_user_connections: Option<u64>,
+    pub(super) max_prepared: Option<u64>,
+    pub(super) prepared: Option<u64>,
+    pub(super) wait_timeout_s: Option<u64>,
+    pub(super) table_open_cache: Option<u64>,
+    pub(super) open_files_limit: Option<u64>,
+}
+
+/// What the largest step puts on it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Load {
+    pub(super) clients: u64,
+    pub(super) statements_a_client: u64,
+    pub(super) tables: u64,
+    pub(super) quiet_max: Duration,
+}
+
+/// The limits of this process.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Own {
+    pub(super) descriptors_max: u64,
+    pub(super) descriptors_open: u64,
+}
+
+/// Compares the server's limits with the load.
+pub(super) fn judge(seen: &Seen, load: &Load, findings: &mut Findings) {
+    connections(seen, load, findings);
+    statements(seen, load, findings);
+    let clients = load.clients;
+    if let Some(timeout) = seen.wait_timeout_s {
+        let quiet = load.quiet_max.as_secs();
+        if timeout < quiet.saturating_add(SPARE_SECONDS) {
+            findings.warn(
+                "short_wait_timeout",
+                format!(
+                    "wait_timeout is {timeout} s, and a connection may be silent for {quiet} s: \
+                     the server may close it"
+                ),
+            );
+        }
+    }
+    // A statement holds one table open; the cache must at least hold those in flight.
+    let tables_open = clients + load.tables;
+    if let Some(cache) = seen.table_open_cache.filter(|cache| *cache < tables_open) {
+        findings.warn(
+            "small_table_cache",
+            format!(
+                "table_open_cache is {cache}, below {clients} clients + {} tables: statements \
+                 will wait for tables to be opened",
+                load.tables
+            ),
+        );
+    }
+    // 0 is said by servers that do not know.
+    let files = seen.open_files_limit.filter(|limit| *limit != 0 && *limit < tables_open);
+    if let Some(limit) = files {
+        findings.warn(
+            "few_server_files",
+            format!("open_files_limit is {limit}, fewer than the {clients} connections need"),
+        );
+    }
+}
+
+fn connections(seen: &Seen, load: &Load, findings: &mut Findings) {
+    let clients = load.clients;
+    match (seen.max_connections, seen.connected) {
+        (Some(max), Some(connected)) => {
+            let need = clients + connected + SPARE_CONNECTIONS;
+            if need > max {
+                let fit = max.saturating_sub(connected + SPARE_CONNECTIONS);
+                findings.problem(
+                    format!(
+                        "max_connections is {max}, but {clients} clients + {connected} connected \
+                         now + {SPARE_CONNECTIONS} spare = {need}"
+                    ),
+                    format!(
+                        "SET GLOBAL max_connections = {need} or more (the server may need more \
+                         open files for that), or --clients up to {fit}"
+                    ),
+                );
+            }
+        }
+        _ => findings.warn("unchecked", "the server does not say what max_connections is"),
+    }
+    // 0 is no limit; MariaDB says -1 for "nobody", which is no u64.
+    if let Some(max) = seen.max_user_connections.filter(|max| *max != 0) {
+        let need = clients + 1 + SPARE_CONNECTIONS;
+        if need > max {
+            findings.problem(
+                format!(
+                    "max_user_connections is {max} for this account, but {clients} clients + 1 \
+                     to control + {SPARE_CONNECTIONS} spare = {need}"
+                ),
+                "raise it: SET GLOBAL max_user_connections, or the account's \
+                 MAX_USER_CONNECTIONS; or use fewer --clients",
+            );
+        }
+    }
+}
+
+fn statements(seen: &Seen, load: &Load, findings: &mut Findings) {
+    let (clients, each) = (load.clients, load.statements_a_client);
+    if each == 0 {
+        return;
+    }
+    let Some(max) = seen.max_prepared else {
+        findings.warn("unchecked", "the server does not say what max_prepared_stmt_count is");
+        return;
+    };
+    let now = seen.prepared.unwrap_or(0);
+    let need = clients.saturating_mul(each).saturating_add(now);
+    if need > max {
+        findings.problem(
+            format!(
+                "max_prepared_stmt_count is {max}, but {clients} clients × {each} \
+                 statement{} + {now} prepared now = {need}",
+                if each == 1 { "" } else { "s" }
+            ),
+            format!(
+                "SET GLOBAL max_prepared_stmt_count = {need} or more, or --statements text, or \
+                 --spread pinned (one table a client)"
+            ),
+        );
+    }
+}
+
+/// Compares this process's limits with the load.
+pub(super) fn judge_own(own: &Own, load: &Load, findings: &mut Findings) {
+    let (open, clients, max) = (own.descriptors_open, load.clients, own.descriptors_max);
+    let need = clients + open + SPARE_DESCRIPTORS;
+    if need > max {
+        findings.problem(
+            format!(
+                "this process may open {max} files, but {clients} clients + {open} open now + \
+                 {SPARE_DESCRIPTORS} spare = {need}"
+            ),
+            format!("raise the hard limit of the shell that starts loadgen: ulimit -Hn {need}"),
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ENOUGH: Seen = Seen {
+        max_connections: Some(261),
+        connected: Some(1),
+        max_user_connections: Some(0),
+        max_prepared: Some(2051),
+        prepared: Some(3),
+        wait_timeout_s: Some(28800),
+        table_open_cache: Some(2000),
+        open_files_limit: Some(0),
+    };
+    const LOAD: Load =
+        Load { clients: 256, statements_a_client: 8, tables: 8, quiet_max: Duration::from_mins(1) };
+
+    /// Codes of the warnings, or the message and hints.
+    fn judged(seen: Seen) -> std::result::Result<Vec<String>, String> {
+        let mut findings = Findings::default();
+        judge(&seen, &LOAD, &mut findings);
+        findings
+            .conclude()
+            .map(|warnings| warnings.into_iter().map(|w| w.code).collect())
+            .map_err(|error| error.render())
+    }
+
+    #[test]
+    fn what_just_suffices_is_fine() {
+        assert_eq!(judged(ENOUGH), Ok(vec![]));
+    }
+
+    #[test]
+    fn one_less_is_refused_with_the_arithmetic() {
+        let shown = judged(Seen { max_connections: Some(260), ..ENOUGH }).expect_err("refused");
+        assert!(
+            shown.contains("is 260, but 256 clients + 1 connected now + 4 spare = 261"),
+            "{shown}"
+        );
+        assert!(shown.contains("max_connections = 261") && shown.contains("up to 255"), "{shown}");
+        let shown = judged(Seen { max_prepared: Some(2050), ..ENOUGH }).expect_err("refused");
+        assert!(shown.contains("256 clients × 8 statements + 3 prepared now = 2051"), "{shown}");
+        let shown =
+            judged(Seen { max_user_connections: Some(260), ..ENOUGH }).expect_err("refused");
+        assert!(shown.contains("max_user_connections is 260"), "{shown}");
+    }
+
+    #[test]
+    fn all_that_is_wrong_is_named_at_once() {
+        let little = Seen {
+            max_connections: Some(100),
+            max_user_connections: Some(10),
+            max_prepared: Some(0),
+            ..ENOUGH
+        };
+        let shown = judged(little).expect_err("refused");
+        assert!(shown.starts_with("error: 3 things"), "{shown}");
+        assert_eq!(shown.matches("hint: ").count(), 3, "{shown}");
+    }
+
+    #[test]
+    fn what_is_only_odd_or_unknown_is_a_warning() {
+        let odd = Seen {
+            wait_timeout_s: Some(60),
+            table_open_cache: Some(263),
+            open_files_limit: Some(200),
+            ..ENOUGH
+        };
+        let codes = judged(odd).expect("warnings");
+        assert_eq!(codes, ["short_wait_timeout", "small_table_cache", "few_server_files"]);
+        assert_eq!(judged(Seen::default()).expect("warnings"), ["unchecked", "unchecked"]);
+    }
+
+    #[test]
+    fn descriptors_of_this_process_count() {
+        let judged = |max| {
+            let mut findings = Findings::default();
+            let own = Own { descriptors_max: max, descriptors_open: 12 };
+            judge_own(&own, &LOAD, &mut findings);
+            findings.conclude().map_err(|error| error.render())
+        };
+        assert!(judged(300).is_ok());
+        assert!(judged(299).is_err_and(|e| e.contains("ulimit -Hn 300")));
+    }
+}

@@ -1,0 +1,221 @@
+//! One connection. The only file on the hot path that touches the driver.
+//!
+//! A query future that is dropped before its answer leaves the answer in the connection, and
+//! the next query returns it (see `docs/driver.md`). So nothing here puts a timeout around a
+//! query: whoever gives up on one drops the whole `Session`.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::stream::BoxStream;
+use mysql_async::prelude::Queryable;
+use mysql_async::{Conn, Opts, Params, Row, Value};
+
+use super::connect;
+use super::target::Target;
+use crate::error::{Error, Result, plain};
+
+/// The chunks of a LOAD DATA LOCAL; each becomes one packet. An `Err` would end the stream
+/// as if it were whole, and the server would keep the rows so far: drop the session instead.
+pub type Infile = BoxStream<'static, std::io::Result<Bytes>>;
+
+/// An open connection and its prepared statements. Handles of one session mean nothing to
+/// another: the driver would run whatever has that id there.
+pub struct Session {
+    conn: Conn,
+    statements: Vec<mysql_async::Statement>,
+}
+
+/// What a statement returned.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answer {
+    /// Rows returned.
+    pub rows: u64,
+    /// Rows affected.
+    pub affected: u64,
+    /// The first row.
+    pub first: Option<Row>,
+}
+
+impl Answer {
+    /// The bytes of the first column of the first row.
+    pub fn content(&self) -> Option<&[u8]> {
+        match self.first.as_ref()?.as_ref(0)? {
+            Value::Bytes(bytes) => Some(bytes),
+            _ => None,
+        }
+    }
+}
+
+/// Why a statement has no answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Failure {
+    /// The server said no; the session goes on.
+    Server {
+        /// Its error number.
+        code: u16,
+        /// SQLSTATE.
+        sqlstate: String,
+        /// Its text, without control characters.
+        message: String,
+    },
+    /// The connection is gone, or cannot be trusted any more: what the server did is unknown.
+    Lost(String),
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Failure::Server { code, sqlstate, message } => {
+                write!(f, "error {code} ({sqlstate}): {message}")
+            }
+            Failure::Lost(what) => write!(f, "connection lost: {what}"),
+        }
+    }
+}
+
+impl From<mysql_async::Error> for Failure {
+    fn from(error: mysql_async::Error) -> Self {
+        match error {
+            mysql_async::Error::Server(e) => Failure::Server {
+                code: e.code,
+                sqlstate: plain(&e.state),
+                message: plain(&e.message),
+            },
+            other => Failure::Lost(plain(&other.to_string())),
+        }
+    }
+}
+
+impl From<Failure> for Error {
+    fn from(failure: Failure) -> Self {
+        Error::failed(failure.to_string())
+    }
+}
+
+impl Session {
+    /// Connects and authenticates within the target's limit, then sets the character set if one
+    /// is given. `opts` are [`Target::opts`] of it.
+    ///
+    /// # Errors
+    ///
+    /// Server, with a hint: see [`connect::connect`].
+    pub async fn open(target: &Target, opts: &Opts, charset: Option<&str>) -> Result<Session> {
+        let conn = connect::connect(target, opts).await?;
+        let mut session = Session { conn, statements: Vec::new() };
+        if let Some(charset) = charset {
+            session
+                .execute(&format!("SET NAMES {}", quoted_text(charset)))
+                .await
+                .map_err(|failure| Error::server(format!("--charset {charset}: {failure}")))?;
+        }
+        Ok(session)
+    }
+
+    /// The server's id of this connection.
+    pub fn id(&self) -> u32 {
+        self.conn.id()
+    }
+
+    /// Prepares a statement; the handle is for [`Session::run_prepared`] of this session.
+    pub async fn prepare(&mut self, sql: &str) -> std::result::Result<usize, Failure> {
+        let statement = self.conn.prep(sql).await?;
+        self.statements.push(statement);
+        Ok(self.statements.len() - 1)
+    }
+
+    /// Runs a prepared statement: one round trip.
+    pub async fn run_prepared(
+        &mut self,
+        handle: usize,
+        params: Vec<Value>,
+    ) -> std::result::Result<Answer, Failure> {
+        let Some(statement) = self.statements.get(handle) else {
+            return Err(Failure::Lost(format!("no statement {handle} in this session")));
+        };
+        let mut answer = Answer { rows: 0, affected: 0, first: None };
+        let params = if params.is_empty() { Params::Empty } else { Params::Positional(params) };
+        let result = self.conn.exec_iter(statement, params).await?;
+        result.for_each_and_drop(|row| answer.take(row)).await?;
+        answer.affected = self.conn.affected_rows();
+        Ok(answer)
+    }
+
+    /// Runs SQL text: one round trip.
+    pub async fn run_text(&mut self, sql: &str) -> std::result::Result<Answer, Failure> {
+        let mut answer = Answer { rows: 0, affected: 0, first: None };
+        let result = self.conn.query_iter(sql).await?;
+        result.for_each_and_drop(|row| answer.take(row)).await?;
+        answer.affected = self.conn.affected_rows();
+        Ok(answer)
+    }
+
+    /// Runs SQL off the hot path and returns all rows as text, NULL as None.
+    pub async fn query(
+        &mut self,
+        sql: &str,
+    ) -> std::result::Result<Vec<Vec<Option<String>>>, Failure> {
+        let mut rows = Vec::new();
+        let result = self.conn.query_iter(sql).await?;
+        result.for_each_and_drop(|row| rows.push(texts(&row))).await?;
+        Ok(rows)
+    }
+
+    /// Runs SQL off the hot path and returns the rows affected.
+    pub async fn execute(&mut self, sql: &str) -> std::result::Result<u64, Failure> {
+        Ok(self.run_text(sql).await?.affected)
+    }
+
+    /// Warnings of the last statement, as the server counts them.
+    pub fn warnings(&self) -> u16 {
+        self.conn.get_warnings()
+    }
+
+    /// LOAD DATA LOCAL: sends only this stream, whatever file the server asks for. The handler
+    /// stays armed when the server refuses, so the session is consumed then.
+    pub async fn load_data(
+        mut self,
+        sql: &str,
+        infile: Infile,
+    ) -> std::result::Result<(Session, u64), Failure> {
+        // The driver wants a handler that is Sync, which a boxed stream is not.
+        let infile = std::sync::Mutex::new(infile);
+        self.conn.set_infile_handler(async move {
+            Ok(infile.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner))
+        });
+        let affected = self.execute(sql).await?;
+        Ok((self, affected))
+    }
+
+    /// Says goodbye, for at most `limit`.
+    pub async fn close(self, limit: Duration) {
+        // The connection is consumed either way.
+        #[expect(clippy::disallowed_methods, reason = "the connection goes with the future")]
+        let _ = tokio::time::timeout(limit, self.conn.disconnect()).await;
+    }
+}
+
+impl Answer {
+    fn take(&mut self, row: Row) {
+        self.rows += 1;
+        if self.first.is_none() {
+            self.first = Some(row);
+        }
+    }
+}
+
+fn texts(row: &Row) -> Vec<Option<String>> {
+    (0..row.len())
+        .map(|i| match row.as_ref(i) {
+            None | Some(Value::NULL) => None,
+            Some(Value::Bytes(bytes)) => Some(plain(&String::from_utf8_lossy(bytes))),
+            Some(other) => Some(other.as_sql(true)),
+        })
+        .collect()
+}
+
+/// A string literal in SQL. Backslashes are doubled: under NO_BACKSLASH_ESCAPES that would
+/// store two, so use it for names and options, not for data.
+pub fn quoted_text(text: &str) -> String {
+    format!("'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
+}

@@ -1,0 +1,93 @@
+//! The server's own counters at both edges of the window.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use super::ask::{Asked, pairs};
+use super::session::Session;
+use crate::summary;
+
+/// `SHOW GLOBAL STATUS` at one instant.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reading {
+    /// The numeric values by the server's own names, which differ between families and versions.
+    pub values: BTreeMap<String, i64>,
+    /// The middle of the query: the counters are of some instant within half of `took` from it.
+    pub at: Instant,
+    /// How long the query took.
+    pub took: Duration,
+}
+
+/// Reads the counters. The reading itself adds one to `Questions` and `Com_show_status`.
+pub async fn read(session: &mut Session) -> Asked<Reading> {
+    let start = Instant::now();
+    let texts = pairs(session, "SHOW GLOBAL STATUS").await?;
+    let took = start.elapsed();
+    Ok(Reading { values: numeric(&texts), at: start + took / 2, took })
+}
+
+fn numeric(texts: &BTreeMap<String, String>) -> BTreeMap<String, i64> {
+    texts.iter().filter_map(|(name, text)| Some((name.clone(), text.parse().ok()?))).collect()
+}
+
+/// What changed between two readings: counters and gauges alike. A negative difference stays:
+/// it tells of FLUSH STATUS, of a restart, or of a gauge. A name that only one reading has (a
+/// plugin came or went) is left out.
+pub fn delta(first: &Reading, last: &Reading, window_start: Instant) -> summary::Status {
+    let deltas = last
+        .values
+        .iter()
+        .filter_map(|(name, after)| {
+            let difference = after.checked_sub(*first.values.get(name)?)?;
+            (difference != 0).then(|| (name.clone(), difference))
+        })
+        .collect();
+    let from_start = |at: Instant| match at.checked_duration_since(window_start) {
+        Some(after) => after.as_secs_f64(),
+        None => -window_start.duration_since(at).as_secs_f64(),
+    };
+    summary::Status { first_s: from_start(first.at), last_s: from_start(last.at), deltas }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reading(at: Instant, values: &[(&str, &str)]) -> Reading {
+        let texts = values.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+        Reading { values: numeric(&texts), at, took: Duration::ZERO }
+    }
+
+    #[test]
+    fn deltas_keep_what_changed_with_its_sign() {
+        let start = Instant::now() + Duration::from_secs(10);
+        let first = reading(
+            start.checked_sub(Duration::from_millis(500)).expect("in range"),
+            &[
+                ("Questions", "100"),
+                ("Com_select", "7"),
+                ("Uptime", "50"),
+                ("Ssl_cipher", ""),
+                ("Last_query_cost", "1.5"),
+                ("Gone", "1"),
+                ("Odd", "-9223372036854775808"),
+            ],
+        );
+        let last = reading(
+            start + Duration::from_secs(2),
+            &[
+                ("Questions", "9100"),
+                ("Com_select", "7"),
+                ("Uptime", "2"),
+                ("Ssl_cipher", "x"),
+                ("Last_query_cost", "2.5"),
+                ("New", "1"),
+                ("Odd", "9223372036854775807"),
+            ],
+        );
+        let status = delta(&first, &last, start);
+        let deltas: Vec<_> = status.deltas.iter().map(|(k, v)| (k.as_str(), *v)).collect();
+        assert_eq!(deltas, [("Questions", 9000), ("Uptime", -48)]);
+        assert!((status.first_s + 0.5).abs() < 1e-9 && (status.last_s - 2.0).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,97 @@
+//! SIGINT and SIGTERM: the first asks to finish with what there is, the second ends at once.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+use crate::error::{Error, Kind};
+
+/// Whether and why to stop; cloned into everything that takes time. Works across runtimes.
+#[derive(Debug, Clone)]
+pub struct Stop {
+    asked: watch::Receiver<Option<Kind>>,
+    sender: Arc<watch::Sender<Option<Kind>>>,
+}
+
+impl Default for Stop {
+    fn default() -> Self {
+        let (sender, asked) = watch::channel(None);
+        Stop { asked, sender: Arc::new(sender) }
+    }
+}
+
+impl Stop {
+    /// Asks to stop; what `kind` says becomes the exit status.
+    pub fn ask(&self, kind: Kind) {
+        self.sender.send_if_modified(|asked| {
+            let first = asked.is_none();
+            asked.get_or_insert(kind);
+            first
+        });
+    }
+
+    /// Why to stop, if asked.
+    pub fn asked(&self) -> Option<Kind> {
+        *self.asked.borrow()
+    }
+
+    /// The error to end with, if asked to stop.
+    pub fn check(&self) -> Result<(), Error> {
+        match self.asked() {
+            Some(kind) => Err(Error::new(kind, "interrupted")),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns when asked to stop.
+    pub async fn wait(&self) -> Kind {
+        let mut asked = self.asked.clone();
+        let found = asked.wait_for(Option::is_some).await;
+        // The sender lives in self: it cannot be gone.
+        found.ok().and_then(|kind| *kind).unwrap_or(Kind::Interrupted)
+    }
+
+    /// Listens to the signals on a thread of its own. A second signal calls `at_once`, which
+    /// must not return, with the exit status.
+    pub fn listen(&self, at_once: fn(u8) -> !) -> std::io::Result<()> {
+        use tokio::signal::unix::{SignalKind, signal};
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+        let (mut int, mut term) = {
+            let _inside = runtime.enter();
+            (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?)
+        };
+        let stop = self.clone();
+        let mut seen = false;
+        std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
+            runtime.block_on(async {
+                loop {
+                    let kind = tokio::select! {
+                        _ = int.recv() => Kind::Interrupted,
+                        _ = term.recv() => Kind::Terminated,
+                    };
+                    if std::mem::replace(&mut seen, true) {
+                        at_once(kind.exit_code());
+                    }
+                    stop.ask(kind);
+                }
+            });
+        })?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_reason_stays() {
+        let stop = Stop::default();
+        assert!(stop.check().is_ok());
+        let other = stop.clone();
+        other.ask(Kind::Terminated);
+        other.ask(Kind::Interrupted);
+        assert_eq!(stop.asked(), Some(Kind::Terminated));
+        assert_eq!(stop.check().map_err(|e| e.kind()), Err(Kind::Terminated));
+    }
+}

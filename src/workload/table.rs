@@ -1,0 +1,149 @@
+//! sysbench's tables, and the mark that loadgen leaves in their COMMENT.
+
+use std::fmt;
+
+/// Rows above this need a BIGINT id: the largest INT.
+const INT_MAX: u64 = 2_147_483_647;
+/// Rows a table at most.
+pub const ROWS_MAX: u64 = 10_000_000_000;
+/// Tables at most, as a limit on nonsense.
+pub const TABLES_MAX: u32 = 100_000;
+
+/// `sbtestN`; tables are counted from 1.
+pub fn name(table: u32) -> String {
+    format!("sbtest{table}")
+}
+
+/// The number of a table named by [`name`].
+pub fn number(name: &str) -> Option<u32> {
+    let digits = name.strip_prefix("sbtest")?;
+    (!digits.starts_with('0') && digits.bytes().all(|b| b.is_ascii_digit()))
+        .then(|| digits.parse().ok())
+        .flatten()
+}
+
+/// An identifier quoted for SQL.
+pub fn quoted(identifier: &str) -> String {
+    format!("`{}`", identifier.replace('`', "``"))
+}
+
+/// CREATE TABLE as sysbench does it; the index on `k` comes after the fill ([`create_index`]).
+pub fn create(table: u32, rows: u64, mark: &Mark, charset: Option<&str>) -> String {
+    let int = if rows > INT_MAX { "BIGINT" } else { "INTEGER" };
+    let charset = charset.map(|c| format!(" DEFAULT CHARSET={c}")).unwrap_or_default();
+    format!(
+        "CREATE TABLE {name} (\n  id {int} NOT NULL AUTO_INCREMENT,\n  k {int} DEFAULT '0' NOT NULL,\n  \
+         c CHAR(120) DEFAULT '' NOT NULL,\n  pad CHAR(60) DEFAULT '' NOT NULL,\n  PRIMARY KEY (id)\n\
+         ) ENGINE=InnoDB{charset} COMMENT='{mark}'",
+        name = quoted(&name(table)),
+    )
+}
+
+/// CREATE INDEX as sysbench does it.
+pub fn create_index(table: u32) -> String {
+    format!("CREATE INDEX {} ON {} (k)", quoted(&format!("k_{table}")), quoted(&name(table)))
+}
+
+/// How far a table's fill got.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// Created; rows or the index may be missing.
+    Filling,
+    /// Filled, indexed, counted.
+    Ready,
+}
+
+/// The COMMENT of a table that loadgen made, such as
+/// `loadgen:1 seed=1 rows=16000000 state=ready`. A table without it is foreign: usable, never
+/// dropped or refilled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mark {
+    /// Seed of the rows: 32 bits, so that the mark fits the 60 bytes of old servers.
+    pub seed: u32,
+    /// Rows when filled.
+    pub rows: u64,
+    /// How far the fill got.
+    pub state: State,
+}
+
+impl fmt::Display for Mark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = match self.state {
+            State::Filling => "filling",
+            State::Ready => "ready",
+        };
+        write!(f, "loadgen:1 seed={} rows={} state={state}", self.seed, self.rows)
+    }
+}
+
+impl Mark {
+    /// Reads a COMMENT; None for a foreign table, and for a mark of another version, which
+    /// this version must not touch either.
+    pub fn parse(comment: &str) -> Option<Mark> {
+        let mut words = comment.split_ascii_whitespace();
+        if words.next() != Some("loadgen:1") {
+            return None;
+        }
+        let (mut seed, mut rows, mut state) = (None, None, None);
+        for word in words {
+            match word.split_once('=')? {
+                ("seed", v) => seed = v.parse().ok(),
+                ("rows", v) => rows = v.parse().ok().filter(|r| (1..=ROWS_MAX).contains(r)),
+                ("state", "filling") => state = Some(State::Filling),
+                ("state", "ready") => state = Some(State::Ready),
+                _ => {}
+            }
+        }
+        Some(Mark { seed: seed?, rows: rows?, state: state? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mark_fits_and_comes_back() {
+        for state in [State::Filling, State::Ready] {
+            let mark = Mark { seed: u32::MAX, rows: ROWS_MAX, state };
+            // MySQL 5.1 allows a table comment of 60 characters.
+            assert!(mark.to_string().len() <= 60);
+            assert_eq!(Mark::parse(&mark.to_string()), Some(mark));
+        }
+        let usual = Mark { seed: 1, rows: 16_000_000, state: State::Ready };
+        assert_eq!(usual.to_string(), "loadgen:1 seed=1 rows=16000000 state=ready");
+    }
+
+    #[test]
+    fn other_comments_are_foreign() {
+        for comment in [
+            "",
+            "my table",
+            "loadgen",
+            "loadgen:2 seed=1 rows=1 state=ready",
+            "loadgen:1 seed=1 rows=0 state=ready",
+            "loadgen:1 seed=1 rows=1",
+            "loadgen:1 seed=x rows=1 state=ready",
+            "loadgen:1 seed=1 rows=1 state=ready junk",
+        ] {
+            assert_eq!(Mark::parse(comment), None, "{comment}");
+        }
+    }
+
+    #[test]
+    fn names_come_back() {
+        assert_eq!(number(&name(8)), Some(8));
+        for other in ["sbtest", "sbtest01", "sbtest-1", "sbtest1x", "test1", "sbtest99999999999"] {
+            assert_eq!(number(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn large_tables_get_bigint() {
+        let mark = Mark { seed: 1, rows: 1, state: State::Filling };
+        assert!(create(1, INT_MAX, &mark, None).contains("id INTEGER"));
+        assert!(create(1, INT_MAX + 1, &mark, None).contains("k BIGINT"));
+        assert!(create(1, 1, &mark, Some("latin1")).contains("DEFAULT CHARSET=latin1 COMMENT"));
+        assert_eq!(create_index(3), "CREATE INDEX `k_3` ON `sbtest3` (k)");
+    }
+}

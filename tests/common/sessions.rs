@@ -1,0 +1,78 @@
+//! Sessions as loadgen opens them, and tables as `prepare` makes them.
+#![allow(dead_code, reason = "every test program uses its own part of this")]
+
+use std::path::Path;
+use std::time::Duration;
+
+use loadgen::mysql::secret::Secret;
+use loadgen::mysql::session::Session;
+use loadgen::mysql::target::{Address, Target};
+use loadgen::mysql::tls::Ssl;
+use loadgen::workload::table::{self, Mark, State};
+
+/// Says which server is next: a failure shows the last one.
+#[expect(clippy::print_stderr, reason = "the harness shows it with a failure only")]
+pub(crate) fn on(name: &str, version: &str) {
+    eprintln!("on {name} ({version})");
+}
+
+/// Runs a future to its end on a runtime of its own.
+pub(crate) fn run<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
+}
+
+pub(crate) fn tcp(port: u16) -> Address {
+    Address::Tcp { host: "127.0.0.1".into(), port }
+}
+
+pub(crate) fn socket(path: &Path) -> Address {
+    Address::Socket(path.to_owned())
+}
+
+/// An account without a password, in a database (none if empty).
+pub(crate) fn target(address: Address, user: &str, database: &str) -> Target {
+    Target {
+        address,
+        user: user.into(),
+        password: Secret::default(),
+        database: database.into(),
+        ssl: Ssl::default(),
+        connect_timeout: Duration::from_secs(10),
+    }
+}
+
+pub(crate) async fn open(target: &Target) -> Session {
+    let opts = target.opts().unwrap();
+    Session::open(&opts, target.connect_timeout, None)
+        .await
+        .unwrap_or_else(|failure| panic!("{target}: {failure}"))
+}
+
+/// Root's session over a socket.
+pub(crate) async fn root(path: &Path, database: &str) -> Session {
+    open(&target(socket(path), "root", database)).await
+}
+
+pub(crate) async fn execute(session: &mut Session, statements: &[&str]) {
+    for sql in statements {
+        session.execute(sql).await.unwrap_or_else(|failure| panic!("{sql}: {failure}"));
+    }
+}
+
+/// A table as `prepare` makes it, but for the contents of its columns; half of the rows only
+/// while it is filling.
+pub(crate) async fn own_table(session: &mut Session, number: u32, rows: u64, state: State) {
+    let mark = Mark { seed: 1, rows, state };
+    let filled = if state == State::Ready { rows } else { rows / 2 };
+    execute(session, &[&table::create(number, rows, &mark, None)]).await;
+    fill(session, number, 1..=filled).await;
+    execute(session, &[&table::create_index(number)]).await;
+}
+
+pub(crate) async fn fill(session: &mut Session, number: u32, ids: impl Iterator<Item = u64>) {
+    let rows: Vec<String> = ids.map(|id| format!("({id},{id},'c','p')")).collect();
+    if !rows.is_empty() {
+        let sql = format!("INSERT INTO {} VALUES {}", table::name(number), rows.join(","));
+        execute(session, &[&sql]).await;
+    }
+}

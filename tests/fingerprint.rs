@@ -1,0 +1,228 @@
+//! What summaries say of a server, held against real ones: tables, identity, settings, counters.
+
+mod common;
+#[path = "common/sessions.rs"]
+mod sessions;
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::thread;
+use std::time::Instant;
+
+use common::{sandbox, servers};
+use loadgen::measure::host;
+use loadgen::mysql::dataset::discover;
+use loadgen::mysql::fingerprint;
+use loadgen::mysql::session::Session;
+use loadgen::mysql::settle::{Wanted, settle};
+use loadgen::mysql::tls::SslMode;
+use loadgen::mysql::{status, variables};
+use loadgen::workload::table::State;
+use mysql_async::Value;
+use sessions::{execute, fill, on, open, own_table, root, run, target, tcp};
+
+#[test]
+fn tables_are_found_as_they_are() {
+    for server in servers() {
+        let sandbox = sandbox(&server, &[]);
+        on(&server.name, sandbox.version());
+        run(async {
+            let mut session = root(sandbox.socket(), "").await;
+            let nothing = discover(&mut session, "no_such_database").await.unwrap();
+            assert_eq!((nothing.contiguous(), nothing.tables.len()), (0, 0));
+            execute(&mut session, &["CREATE DATABASE `odd``name`", "USE `odd``name`"]).await;
+            make_tables(&mut session).await;
+            // Another database's tables are not these.
+            execute(&mut session, &["USE sbtest", "CREATE TABLE sbtest9 (id INT)"]).await;
+            let found = discover(&mut session, "odd`name").await.unwrap();
+            let numbers: Vec<u32> = found.tables.keys().copied().collect();
+            assert_eq!(numbers, [1, 2, 4, 5, 6]);
+            assert_eq!(found.contiguous(), 2);
+            let marks: Vec<_> = found.tables.values().map(|t| t.mark.map(|m| m.state)).collect();
+            assert_eq!(marks, [Some(State::Ready), None, Some(State::Filling), None, None]);
+            let engines: Vec<_> = found.tables.values().map(|t| t.engine.as_deref()).collect();
+            assert_eq!(
+                engines,
+                [Some("InnoDB"), Some("MyISAM"), Some("InnoDB"), None, Some("InnoDB")]
+            );
+            let why: Vec<_> =
+                found.tables.values().map(|t| t.unusable.as_deref().unwrap_or("")).collect();
+            assert!(why[..3].iter().all(|why| why.is_empty()), "{why:?}");
+            assert!(why[3].contains("view") && why[4].contains("no index on id"), "{why:?}");
+            assert!(!found.tables[&5].is_table);
+            let indexed: Vec<_> = found.tables.values().map(|t| t.k_indexed).collect();
+            assert_eq!(indexed, [true, false, true, false, false]);
+
+            // The session's own database is another one.
+            let wanted = Wanted { tables: Some(2), rows: None, seed: 1 };
+            let (dataset, warnings) = settle(&mut session, &found, &wanted).await.unwrap();
+            assert_eq!((dataset.tables, dataset.rows, dataset.own), (2, 300, false));
+            assert_eq!(warnings.len(), 2, "engines differ, k is not indexed: {warnings:?}");
+            sizes_are_fresh(&mut session).await;
+        });
+    }
+}
+
+async fn make_tables(session: &mut Session) {
+    own_table(session, 1, 300, State::Ready).await;
+    own_table(session, 4, 300, State::Filling).await;
+    let columns = "k INT NOT NULL, c CHAR(120) NOT NULL, pad CHAR(60) NOT NULL";
+    let foreign = format!(
+        "CREATE TABLE sbtest2 (id INT PRIMARY KEY, {columns}) ENGINE=MyISAM \
+         COMMENT='loadgen:2 seed=1 rows=300 state=ready'"
+    );
+    let heap = format!("CREATE TABLE sbtest6 (id INT NOT NULL, {columns}) ENGINE=InnoDB");
+    execute(
+        session,
+        &[
+            &foreign,
+            &heap,
+            "CREATE VIEW sbtest5 AS SELECT * FROM sbtest1",
+            "CREATE TABLE sbtest (id INT)",
+            "CREATE TABLE sbtest07 (id INT)",
+            "CREATE TABLE sbtest8_old (id INT)",
+        ],
+    )
+    .await;
+    fill(session, 2, 1..=300).await;
+}
+
+/// MySQL 8 would answer with the sizes of a day ago.
+async fn sizes_are_fresh(session: &mut Session) {
+    execute(session, &["USE sbtest", "DROP TABLE sbtest9"]).await;
+    own_table(session, 1, 100, State::Ready).await;
+    let small = discover(session, "sbtest").await.unwrap().tables[&1].bytes;
+    fill(session, 1, 101..=20_000).await;
+    execute(session, &["ANALYZE TABLE sbtest1"]).await;
+    let large = discover(session, "sbtest").await.unwrap().tables[&1].bytes;
+    // A row of sysbench's takes about 200 bytes.
+    assert!(small > 0 && large > small + 19_900 * 180, "{small} {large}");
+}
+
+#[test]
+fn a_server_is_who_it_is() {
+    for server in servers() {
+        let sandbox = sandbox(&server, &[("report-password", "hunter2")]);
+        on(&server.name, sandbox.version());
+        run(async {
+            let mut session = root(sandbox.socket(), "sbtest").await;
+            let over_socket =
+                fingerprint::server(&mut session, "ignored", None, Some(7)).await.unwrap();
+            let facts = &over_socket.server;
+            assert_eq!((facts.host.as_str(), facts.port), ("localhost", None));
+            assert_eq!((facts.transport.as_str(), facts.tls_cipher.as_deref()), ("socket", None));
+            assert!(sandbox.version().starts_with(&facts.version), "{}", facts.version);
+            assert!(!facts.version_comment.is_empty());
+            assert_eq!(facts.data_bytes, Some(7));
+            let pool = facts.variables["innodb_buffer_pool_size"].parse().unwrap();
+            assert_eq!(facts.buffer_pool_bytes, Some(pool));
+            assert!(pool >= 1 << 20 && facts.variables.len() > 300, "{}", facts.variables.len());
+            let here = host::facts(host::ROOT.as_ref());
+            assert!(over_socket.same_host);
+            assert_eq!(facts.host_facts.as_ref().map(|h| &h.kernel), Some(&here.kernel));
+            let text = serde_json::to_string(facts).unwrap();
+            assert!(!text.contains("hunter2") && text.contains("(withheld)"));
+
+            let mut direct = open(&target(tcp(sandbox.port()), "root", "sbtest")).await;
+            let port = Some(sandbox.port());
+            let over_tcp = fingerprint::server(&mut direct, "127.0.0.1", port, None).await.unwrap();
+            assert!(over_tcp.same_host, "a direct connection to this host");
+            assert_eq!((over_tcp.server.transport.as_str(), over_tcp.server.port), ("tcp", port));
+            assert_eq!(over_tcp.driver, over_socket.driver);
+
+            // MySQL 8 and later make themselves certificates; the others have none here.
+            if facts.variables.get("ssl_cert").is_some_and(|path| !path.is_empty()) {
+                let mut wanted = target(tcp(sandbox.port()), "root", "sbtest");
+                wanted.ssl.mode = SslMode::Required;
+                let mut encrypted = open(&wanted).await;
+                let seen = fingerprint::server(&mut encrypted, "127.0.0.1", port, None).await;
+                assert!(seen.unwrap().server.tls_cipher.is_some_and(|name| name.len() > 5));
+            }
+
+            let forwarder = forward(sandbox.port());
+            let mut far = open(&target(tcp(forwarder), "root", "sbtest")).await;
+            let seen =
+                fingerprint::server(&mut far, "127.0.0.1", Some(forwarder), None).await.unwrap();
+            assert!(!seen.same_host, "loopback proves nothing behind a forwarder");
+            assert_eq!(seen.server.host_facts, None);
+        });
+    }
+}
+
+/// Forwards one connection to a local port, as an SSH tunnel does.
+fn forward(to: u16) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    thread::spawn(move || {
+        let (client, _) = listener.accept().unwrap();
+        let server = TcpStream::connect(("127.0.0.1", to)).unwrap();
+        let pump = |mut from: TcpStream, mut to: TcpStream| {
+            thread::spawn(move || {
+                let mut buffer = [0; 16384];
+                while let Ok(n @ 1..) = from.read(&mut buffer) {
+                    if to.write_all(&buffer[..n]).is_err() {
+                        break;
+                    }
+                }
+                let _ = to.shutdown(Shutdown::Write);
+            })
+        };
+        pump(client.try_clone().unwrap(), server.try_clone().unwrap());
+        pump(server, client);
+    });
+    port
+}
+
+#[test]
+fn settings_and_counters_are_the_servers_own() {
+    for server in servers() {
+        let sandbox = sandbox(&server, &[("log-bin", "binlog"), ("server-id", "7")]);
+        on(&server.name, sandbox.version());
+        run(async {
+            let mut control = root(sandbox.socket(), "sbtest").await;
+            let mut client = root(sandbox.socket(), "sbtest").await;
+            own_table(&mut client, 1, 100, State::Ready).await;
+            let select = client.prepare("SELECT c FROM sbtest1 WHERE id = ?").await.unwrap();
+            let update = client.prepare("UPDATE sbtest1 SET k=k+1 WHERE id = ?").await.unwrap();
+
+            let before = variables::read(&mut control).await.unwrap();
+            let start = Instant::now();
+            let first = status::read(&mut control).await.unwrap();
+            for id in 1..=100 {
+                let answer = client.run_prepared(select, vec![Value::Int(id)]).await.unwrap();
+                assert_eq!(answer.rows, 1);
+            }
+            for id in 1..=50 {
+                client.run_prepared(update, vec![Value::Int(id)]).await.unwrap();
+            }
+            let last = status::read(&mut control).await.unwrap();
+            let delta = status::delta(&first, &last, start);
+            // The second reading is a question too.
+            for (name, expected) in [
+                ("Questions", 151),
+                ("Com_stmt_execute", 150),
+                ("Com_select", 100),
+                ("Com_update", 50),
+                ("Com_stmt_prepare", 0),
+                ("Handler_update", 50),
+            ] {
+                let seen = delta.deltas.get(name).copied().unwrap_or(0);
+                assert_eq!(seen, expected, "{name}");
+            }
+            assert!(delta.deltas["Bytes_received"] > 0 && delta.deltas["Handler_read_key"] > 0);
+            assert!(0.0 < delta.first_s && delta.first_s < delta.last_s, "{delta:?}");
+
+            let after = variables::read(&mut control).await.unwrap();
+            assert_eq!(variables::changed(&before, &after), [], "nobody set anything");
+            execute(&mut control, &["SET GLOBAL innodb_flush_log_at_trx_commit = 2"]).await;
+            let set = variables::read(&mut control).await.unwrap();
+            let changes = variables::changed(&before, &set);
+            assert_eq!(changes.len(), 1, "{changes:?}");
+            assert_eq!(changes[0].name, "innodb_flush_log_at_trx_commit");
+            assert_eq!(
+                (changes[0].before.as_deref(), changes[0].after.as_deref()),
+                (Some("1"), Some("2"))
+            );
+        });
+    }
+}
