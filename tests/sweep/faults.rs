@@ -18,7 +18,8 @@ const SHORT: &str = "point-select --tables 8 --clients 8 --warmup 0 --time 2s";
 fn without_faults_both_modes_measure_and_print_the_table() {
     for mode in ["prepared", "text"] {
         let server = canned(Vec::new());
-        let ended = run_canned(&format!("{SHORT} --clients 1,8 --statements {mode}"), &server);
+        let words = "point-select --tables 8 --clients 1,8 --warmup 0 --time 2s";
+        let ended = run_canned(&format!("{words} --statements {mode}"), &server);
         assert_eq!(ended.code, 0, "{}", ended.stderr);
         assert_eq!(ended.summaries.len(), 2);
         let first = ended.stdout.lines().next().expect("a table");
@@ -99,7 +100,9 @@ fn what_the_drain_gives_up_is_counted_at_its_age() {
     assert_eq!(summary.totals.abandoned, 1);
     let max = summary.latency.service.max_us.expect("counted");
     assert!(max > 10e6, "stalled from early in the window to the end of the drain: {max}");
-    assert_eq!(summary.latency.service.count, summary.totals.ops + 1);
+    // What the others had in flight at the window's end is in the latency too.
+    let beyond = summary.latency.service.count - summary.totals.ops;
+    assert!((1..=8).contains(&beyond), "{beyond}");
     assert!(ended.took < Duration::from_secs(20), "{:?}", ended.took);
 }
 
