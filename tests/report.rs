@@ -198,7 +198,7 @@ fn a_cell_is_the_median_of_its_repeats() {
     ];
     let text = plain(&steps);
     assert_eq!(grid(&text)[1], "200     400     a");
-    assert!(text.contains("; medians of 1 to 3 steps\n"), "{text}");
+    assert!(text.contains("; medians of 1 to 3 repeats\n"), "{text}");
     let json = json(&steps, &Options::default());
     let cell = &json["tables"][0]["lines"][0]["cells"][0];
     assert_eq!(
@@ -596,10 +596,12 @@ fn json_has_a_version_and_keeps_labels_as_they_are() {
             null
         ])
     );
-    assert_eq!(line["notes"], serde_json::json!([0]));
     assert_eq!(line["conditions"]["tables"], serde_json::json!(["8"]));
     assert_eq!(line["conditions"]["warm_up"], serde_json::json!(["10 s"]));
-    assert_eq!(table["notes"][0]["code"], "same_host");
+    let note = &table["notes"][0];
+    assert_eq!(note["code"], "same_host");
+    assert!(note["text"].as_str().is_some_and(|text| text.contains("server's host")));
+    assert_eq!(note["places"], serde_json::json!([{"line": 0, "columns": [0]}]));
 }
 
 #[test]

@@ -20,9 +20,12 @@ pub(crate) struct Note {
     /// A stable short name, such as `same_host`.
     pub(crate) code: String,
     pub(crate) text: String,
-    /// Positions of the marked lines.
-    pub(crate) lines: BTreeSet<usize>,
+    /// Positions of the marked lines, and the columns in which it holds there.
+    pub(crate) places: Places,
 }
+
+/// Columns by the position of their line.
+pub(crate) type Places = BTreeMap<usize, BTreeSet<Column>>;
 
 /// Something about one step of a line.
 struct Finding {
@@ -41,11 +44,15 @@ pub(crate) fn notes(table: &Table) -> Vec<Note> {
         let texts = [("conditions", differs), ("invocations", mixed_invocations(line))];
         for (code, text) in texts {
             let Some(text) = text else { continue };
+            let all: BTreeSet<Column> = table.columns.iter().copied().collect();
             match notes.iter_mut().find(|note| note.text == text) {
                 Some(note) => {
-                    note.lines.insert(at);
+                    note.places.insert(at, all);
                 }
-                None => notes.push(Note { code: code.to_owned(), text, lines: [at].into() }),
+                None => {
+                    let places = [(at, all)].into();
+                    notes.push(Note { code: code.to_owned(), text, places });
+                }
             }
         }
     }
@@ -57,7 +64,7 @@ pub(crate) fn notes(table: &Table) -> Vec<Note> {
     }
     notes.extend(by_code.into_iter().map(|(code, findings)| merged(table, code, &findings)));
     // Stable: of the notes of one line, those about all of it come first.
-    notes.sort_by_key(|note| note.lines.first().copied());
+    notes.sort_by_key(|note| note.places.keys().next().copied());
     notes
 }
 
@@ -69,7 +76,7 @@ pub(crate) fn mark(at: usize) -> String {
 
 /// The signs of a line, each after a blank.
 pub(crate) fn marks(table: &Table, line: usize) -> String {
-    let marked = table.notes.iter().enumerate().filter(|(_, note)| note.lines.contains(&line));
+    let marked = table.notes.iter().enumerate().filter(|(_, note)| note.places.contains_key(&line));
     marked.flat_map(|(at, _)| [" ".to_owned(), mark(at)]).collect()
 }
 
@@ -126,19 +133,19 @@ fn merged(table: &Table, code: String, findings: &[Finding]) -> Note {
         text += &(messages.len() - 1).to_string();
         text += " more like it)";
     }
-    let mut lines: BTreeMap<usize, BTreeSet<Column>> = BTreeMap::new();
+    let mut places = Places::new();
     for finding in findings {
-        lines.entry(finding.line).or_default().insert(finding.column);
+        places.entry(finding.line).or_default().insert(finding.column);
     }
-    text.push_str(&place(table, &lines));
-    Note { code, text, lines: lines.into_keys().collect() }
+    text.push_str(&place(table, &places));
+    Note { code, text, places }
 }
 
 /// Where a note holds, unless it holds for all that its lines show.
-fn place(table: &Table, lines: &BTreeMap<usize, BTreeSet<Column>>) -> String {
+fn place(table: &Table, places: &Places) -> String {
     let mut whole = true;
     let mut named = Vec::new();
-    for (at, columns) in lines {
+    for (at, columns) in places {
         let Some(line) = table.lines.get(*at) else { continue };
         let label = clip(line.label, VALUE_MAX);
         let shown = table.columns.iter().zip(&line.cells).filter(|(_, cell)| cell.is_some());
