@@ -37,25 +37,7 @@ struct Finding {
 
 /// The footnotes of a table, in the order in which its lines need them.
 pub(crate) fn notes(table: &Table) -> Vec<Note> {
-    let mut notes: Vec<Note> = Vec::new();
-    let reference = table.lines.iter().find(|line| !line.steps.is_empty());
-    for (at, line) in table.lines.iter().enumerate() {
-        let differs = reference.and_then(|reference| other_conditions(line, reference));
-        let texts = [("conditions", differs), ("invocations", mixed_invocations(line))];
-        for (code, text) in texts {
-            let Some(text) = text else { continue };
-            let all: BTreeSet<Column> = table.columns.iter().copied().collect();
-            match notes.iter_mut().find(|note| note.text == text) {
-                Some(note) => {
-                    note.places.insert(at, all);
-                }
-                None => {
-                    let places = [(at, all)].into();
-                    notes.push(Note { code: code.to_owned(), text, places });
-                }
-            }
-        }
-    }
+    let mut notes = of_lines(table);
     let mut by_code: BTreeMap<String, Vec<Finding>> = BTreeMap::new();
     for (at, line) in table.lines.iter().enumerate() {
         for finding in findings(at, line) {
@@ -66,6 +48,24 @@ pub(crate) fn notes(table: &Table) -> Vec<Note> {
     // Stable: of the notes of one line, those about all of it come first.
     notes.sort_by_key(|note| note.places.keys().next().copied());
     notes
+}
+
+/// Notes about whole lines; lines of which the same is true share one.
+fn of_lines(table: &Table) -> Vec<Note> {
+    let reference = table.lines.iter().find(|line| !line.steps.is_empty());
+    let all: BTreeSet<Column> = table.columns.iter().copied().collect();
+    let mut notes: BTreeMap<(&str, String), Places> = BTreeMap::new();
+    for (at, line) in table.lines.iter().enumerate() {
+        let differs = reference.and_then(|reference| other_conditions(line, reference));
+        for (code, text) in [("conditions", differs), ("invocations", mixed_invocations(line))] {
+            if let Some(text) = text {
+                notes.entry((code, text)).or_default().insert(at, all.clone());
+            }
+        }
+    }
+    let note =
+        |((code, text), places): ((&str, _), _)| Note { code: code.to_owned(), text, places };
+    notes.into_iter().map(note).collect()
 }
 
 /// The sign of a note by its position: † ‡ § ¶ †† ‡‡ …
