@@ -1,3 +1,29 @@
 //! Parse, dispatch, and turn an error into standard error and an exit status.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    quiet_driver_panics();
+    match loadgen::cmd::main(std::env::args_os().collect()) {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => {
+            #[expect(clippy::print_stderr, reason = "this is where errors reach the user")]
+            {
+                eprint!("{}", error.render());
+            }
+            ExitCode::from(error.kind().exit_code())
+        }
+    }
+}
+
+/// A driver panic on a hostile answer is caught and becomes an error of one client
+/// (`loadgen::engine`): the hook must not print it as if the program had failed.
+fn quiet_driver_panics() {
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        let file = info.location().map_or("", |location| location.file());
+        if !["mysql_async", "mysql_common"].iter().any(|name| file.contains(name)) {
+            usual(info);
+        }
+    }));
+}

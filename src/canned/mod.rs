@@ -52,6 +52,7 @@ mod server;
 mod session;
 mod socket;
 mod sql;
+pub mod tables;
 mod wire;
 
 use std::sync::{Arc, mpsc};

@@ -1,1 +1,100 @@
 //! One file a verb, each `run(args)`.
+
+pub mod canned;
+pub mod completions;
+pub mod report;
+pub mod sweep;
+pub mod workloads;
+
+use std::ffi::OsString;
+use std::io::{ErrorKind, Write};
+
+use clap::FromArgMatches;
+
+use crate::cli;
+use crate::error::{Error, Result, plain};
+use crate::handover::hand_over;
+use crate::stop::Stop;
+use crate::workload::builtin;
+
+/// Reads the command line and does what it says.
+pub fn main(args: Vec<OsString>) -> Result<u8> {
+    let command = cli::command();
+    let args = hand_over(args, &command, warn)?;
+    let matches = match command.try_get_matches_from(args) {
+        Ok(matches) => matches,
+        Err(error) => return explained(&error),
+    };
+    let Some((verb, matches)) = matches.subcommand() else { return Ok(2) };
+    let stop = Stop::default();
+    stop.listen(at_once).map_err(|e| Error::failed(format!("cannot listen to signals: {e}")))?;
+    let done = dispatch(verb, matches, &stop);
+    done.map(|()| 0)
+}
+
+fn dispatch(verb: &str, matches: &clap::ArgMatches, stop: &Stop) -> Result<()> {
+    let usage = |e: clap::Error| Error::usage(e.to_string());
+    macro_rules! args {
+        ($args:ty) => {
+            &<$args>::from_arg_matches(matches).map_err(usage)?
+        };
+    }
+    match verb {
+        "workloads" => workloads::run(),
+        "report" => report::run(args!(report::ReportArgs)),
+        "completions" => completions::run(args!(completions::CompletionsArgs)),
+        "canned" => canned::run(args!(canned::CannedArgs), stop),
+        workload => match builtin().into_iter().find(|w| w.name == workload) {
+            Some(workload) => sweep::run(workload, args!(cli::workload::WorkloadArgs), stop),
+            None => Err(Error::usage(format!("'{workload}' is no command"))),
+        },
+    }
+}
+
+/// Help and version are data; a wrong flag is an error with a hint where there is one.
+fn explained(error: &clap::Error) -> Result<u8> {
+    let code = if error.use_stderr() { 2 } else { 0 };
+    // A closed pipe is no reason to fail.
+    let _ = error.print();
+    if let Some(hint) = cli::explain(error) {
+        say(&format!("\nhint: {hint}"));
+    }
+    Ok(code)
+}
+
+/// A second signal: nothing is waited for. A sandbox's keeper sees that this process is gone
+/// and takes the server away.
+fn at_once(code: u8) -> ! {
+    say("interrupted again: ending at once");
+    #[expect(clippy::exit, reason = "the second signal ends the process")]
+    std::process::exit(i32::from(code))
+}
+
+fn warn(text: &str) {
+    say(&format!("warning: {text}"));
+}
+
+#[expect(clippy::print_stderr, reason = "warnings and hints go to standard error")]
+fn say(text: &str) {
+    eprintln!("{}", plain(text));
+}
+
+/// Data goes to standard output, and nothing else does.
+pub(crate) fn print_data(text: &str) -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        // `loadgen … | head` has what it wanted.
+        Err(e) if e.kind() != ErrorKind::BrokenPipe => {
+            Err(Error::failed(format!("standard output: {e}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The runtime of everything that is not an engine thread.
+pub(crate) fn runtime() -> Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|e| Error::failed(format!("cannot make a runtime: {e}")))
+}

@@ -1,1 +1,68 @@
 //! Threads, connections, phases, the closed loop, stopping.
+//!
+//! One `current_thread` runtime on one operating system thread a core, connections dealt out
+//! round robin; no lock, no atomic and no channel an operation; one recorder a thread, merged
+//! at the end. A step connects and prepares, waits until all have, warms up, measures, and
+//! drains.
+//!
+//! | file | job |
+//! |---|---|
+//! | `job` | what every client does, compiled from the plan |
+//! | `client` | one client's loop, and what an answer is held against |
+//! | `thread` | one engine thread: opening, phases, drain |
+//! | `conductor` | the step from the outside: go, edges of the window, early ends |
+//! | `display` | the live line |
+//! | `summarise` | Run → Summary |
+
+mod client;
+mod conductor;
+mod display;
+mod errors;
+mod job;
+mod ledger;
+mod summarise;
+mod thread;
+
+use std::time::Duration;
+
+use crate::error::Error;
+use crate::measure::timeline::Timeline;
+use crate::summary::{ErrorCount, LedgerEntry, Outcome, Status};
+
+pub use conductor::{Stage, run_step};
+pub use display::millis;
+pub use job::Tables;
+pub use summarise::{Identity, summary};
+
+/// What one step produced in memory.
+#[derive(Debug)]
+pub struct Run {
+    /// How it ended.
+    pub outcome: Outcome,
+    /// The error that ended it early.
+    pub error: Option<Error>,
+    /// Start of the warm-up.
+    pub started_at: jiff::Timestamp,
+    /// Length of the window, seconds.
+    pub measured_s: f64,
+    /// Intervals, histograms and counts of all threads.
+    pub timeline: Timeline,
+    /// Ops of the window by client.
+    pub ops_by_client: Vec<u64>,
+    /// Ops of the window by table.
+    pub ops_by_table: Vec<u64>,
+    /// What the tables must hold more.
+    pub ledger: Vec<LedgerEntry>,
+    /// Errors of all phases by code.
+    pub errors: Vec<ErrorCount>,
+    /// Ops that the drain gave up.
+    pub abandoned: u64,
+    /// Busy share of the window by engine thread.
+    pub busy: Vec<f64>,
+    /// User CPU of this process over the window.
+    pub user: Duration,
+    /// System CPU of this process over the window.
+    pub sys: Duration,
+    /// The server's counters over the window.
+    pub status: Option<Status>,
+}

@@ -2,3 +2,6 @@
 
 pub mod host;
 pub mod process;
+pub mod recorder;
+pub mod timeline;
+pub mod times;

@@ -24,7 +24,7 @@ use crate::error::{Error, Result};
 mod tests;
 
 const DEFAULT_DATABASE: &str = "sbtest";
-const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
+use crate::plan::limits::CONNECT as DEFAULT_TIMEOUT;
 
 /// Where servers put their socket, if nobody says.
 const USUAL_SOCKETS: [&str; 4] = [

@@ -11,6 +11,8 @@ use futures_util::stream::BoxStream;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Opts, Params, Row, Value};
 
+use super::connect;
+use super::target::Target;
 use crate::error::{Error, Result, plain};
 
 /// The chunks of a LOAD DATA LOCAL; each becomes one packet. An `Err` would end the stream
@@ -92,26 +94,22 @@ impl From<Failure> for Error {
 }
 
 impl Session {
-    /// Connects and authenticates within `limit`, then sets the character set if one is given.
-    pub async fn open(
-        opts: &Opts,
-        limit: Duration,
-        charset: Option<&str>,
-    ) -> std::result::Result<Session, Failure> {
-        let connecting = async {
-            let conn = Conn::new(opts.clone()).await?;
-            let mut session = Session { conn, statements: Vec::new() };
-            if let Some(charset) = charset {
-                session.execute(&format!("SET NAMES {}", quoted_text(charset))).await?;
-            }
-            Ok(session)
-        };
-        // Dropping the future drops the connection with it: nothing is used again.
-        #[expect(clippy::disallowed_methods, reason = "the connection goes with the future")]
-        match tokio::time::timeout(limit, connecting).await {
-            Ok(opened) => opened,
-            Err(_) => Err(Failure::Lost(format!("no answer to the login within {limit:?}"))),
+    /// Connects and authenticates within the target's limit, then sets the character set if one
+    /// is given. `opts` are [`Target::opts`] of it.
+    ///
+    /// # Errors
+    ///
+    /// Server, with a hint: see [`connect::connect`].
+    pub async fn open(target: &Target, opts: &Opts, charset: Option<&str>) -> Result<Session> {
+        let conn = connect::connect(target, opts).await?;
+        let mut session = Session { conn, statements: Vec::new() };
+        if let Some(charset) = charset {
+            session
+                .execute(&format!("SET NAMES {}", quoted_text(charset)))
+                .await
+                .map_err(|failure| Error::server(format!("--charset {charset}: {failure}")))?;
         }
+        Ok(session)
     }
 
     /// The server's id of this connection.
@@ -220,37 +218,4 @@ fn texts(row: &Row) -> Vec<Option<String>> {
 /// store two, so use it for names and options, not for data.
 pub fn quoted_text(text: &str) -> String {
     format!("'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
-}
-
-/// Turns a failed login into the error that the user sees: `where_to` is the target as shown.
-pub fn login_error(failure: &Failure, where_to: &str) -> Error {
-    let error = Error::server(format!("cannot connect to {where_to}: {failure}"));
-    match failure {
-        Failure::Server { code: 1045, .. } => {
-            error.hint("check --user and the password (-p prompts, MYSQL_PWD, option files)")
-        }
-        Failure::Server { code: 1049, .. } => {
-            error.hint("CREATE DATABASE it first, or name another one with --database")
-        }
-        Failure::Server { code: 1040 | 1203, .. } => {
-            error.hint("raise max_connections, or use fewer --clients")
-        }
-        Failure::Server { code: 1129 | 1130, .. } => {
-            error.hint("the server refuses this host; check its accounts, or FLUSH HOSTS")
-        }
-        Failure::Lost(_) => {
-            error.hint("is the server up, and are --host, --port or --socket right?")
-        }
-        Failure::Server { .. } => error,
-    }
-}
-
-/// The result of a login as the user sees it.
-pub async fn open_or_explain(
-    opts: &Opts,
-    limit: Duration,
-    charset: Option<&str>,
-    where_to: &str,
-) -> Result<Session> {
-    Session::open(opts, limit, charset).await.map_err(|f| login_error(&f, where_to))
 }

@@ -1,3 +1,339 @@
-//! Flags and profiles become a Plan.
+//! Everything decided before the first connection. Pure: it connects nowhere and knows no
+//! clock. Defaults live here and nowhere else.
 
+pub mod clients;
 pub mod units;
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::error::{Error, Result};
+use crate::workload::Workload;
+use crate::workload::distribution::Distribution;
+use crate::workload::random::{Stream, seed_of};
+
+/// Defaults of the flags, in the spelling of the command line.
+pub mod defaults {
+    /// `--clients`
+    pub const CLIENTS: &str = "1";
+    /// `--warmup`; 0 with `--ops`.
+    pub const WARMUP: &str = "10s";
+    /// `--time`
+    pub const TIME: &str = "60s";
+    /// `--interval`
+    pub const INTERVAL: &str = "1s";
+    /// `--out`
+    pub const OUT: &str = "results";
+    /// `--distribution`
+    pub const DISTRIBUTION: &str = "uniform";
+    /// `--tables` where the database has none.
+    pub const TABLES: u32 = 1;
+}
+
+/// How long things may take that have no end of their own.
+pub mod limits {
+    use std::time::Duration;
+
+    /// Opening one connection may take so long (`--connect-timeout`).
+    pub const CONNECT: Duration = Duration::from_secs(10);
+    /// Connections opened a second at most: a burst above the server's back_log is refused.
+    pub const CONNECTS_PER_S: u32 = 2000;
+    /// Logins under way at a time at most, for the same reason.
+    pub const CONNECTS_AT_ONCE: usize = 32;
+    /// What is in flight at the end of the window may take so long; then it is given up.
+    pub const DRAIN: Duration = Duration::from_secs(10);
+    /// A step in which no client gets an answer for so long is ended.
+    pub const SILENCE: Duration = Duration::from_mins(1);
+    /// Goodbyes and status readings may take so long.
+    pub const COURTESY: Duration = Duration::from_secs(5);
+}
+
+/// One sweep.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    /// What is run.
+    pub workload: Workload,
+    /// The row of the table; None: the server's version.
+    pub label: Option<String>,
+    /// `--note K=V`.
+    pub notes: Vec<(String, String)>,
+    /// Tables; None: those that are there.
+    pub tables: Option<u32>,
+    /// Rows a table; None: what the tables say.
+    pub rows: Option<u64>,
+    /// Concurrent clients, a step each, ascending.
+    pub clients: Vec<u32>,
+    /// How clients meet tables.
+    pub spread: SpreadChoice,
+    /// Before the window, not counted.
+    pub warmup: Duration,
+    /// When a step ends.
+    pub stop: StopAt,
+    /// How ops are issued.
+    pub pace: Pace,
+    /// Runs of each cell.
+    pub repeats: u32,
+    /// Order of the clients within a repeat.
+    pub order: Order,
+    /// Which rows are touched.
+    pub distribution: Distribution,
+    /// Prepared or text.
+    pub statements: StatementMode,
+    /// Seed of the key streams.
+    pub seed: u64,
+    /// Operating system threads; None: min(cores, clients).
+    pub engine_threads: Option<u32>,
+    /// Character set of the sessions; None: the driver's handshake.
+    pub charset: Option<String>,
+    /// Where summaries go.
+    pub out: PathBuf,
+    /// Length of a timeline's interval.
+    pub interval: Duration,
+}
+
+/// When a step ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StopAt {
+    /// After so long.
+    Time(Duration),
+    /// After so many ops over all clients, errors included, split evenly.
+    Ops(u64),
+}
+
+/// How ops are issued.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pace {
+    /// Each client issues its next op when the last one is answered: service time only.
+    Closed,
+}
+
+/// `--spread`
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum SpreadChoice {
+    /// Pinned where every client count is a multiple of the tables, else random
+    Auto,
+    /// Client i works on table i mod tables
+    Pinned,
+    /// Each op draws its table
+    Random,
+}
+
+/// How clients meet tables, decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Spread {
+    /// Client i works on table i mod tables, as one sysbench process a table would.
+    Pinned,
+    /// Each op draws its table.
+    Random,
+}
+
+impl fmt::Display for Spread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Spread::Pinned => "pinned",
+            Spread::Random => "random",
+        })
+    }
+}
+
+/// `--order`
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Order {
+    /// Fewest clients first
+    Ascending,
+    /// Shuffled by the seed, differently in each repeat
+    Shuffled,
+}
+
+/// `--statements`
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum StatementMode {
+    /// Server-side prepared statements
+    Prepared,
+    /// SQL text
+    Text,
+}
+
+/// One cell of the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Step {
+    /// From 1, in the order of execution.
+    pub number: u32,
+    /// Steps of the plan.
+    pub of: u32,
+    /// Concurrent clients.
+    pub clients: u32,
+    /// From 1.
+    pub repeat: u32,
+}
+
+impl Plan {
+    /// The steps in the order of execution. Repeats are the outermost loop, so that drift
+    /// does not hide inside a cell.
+    pub fn steps(&self) -> Vec<Step> {
+        let of = self.clients.len() as u32 * self.repeats;
+        let mut steps = Vec::with_capacity(of as usize);
+        for repeat in 1..=self.repeats {
+            let mut clients = self.clients.clone();
+            if self.order == Order::Shuffled {
+                shuffle(&mut clients, seed_of(&[self.seed, u64::from(repeat)]));
+            }
+            for clients in clients {
+                let number = steps.len() as u32 + 1;
+                steps.push(Step { number, of, clients, repeat });
+            }
+        }
+        steps
+    }
+
+    /// The largest step.
+    pub fn clients_max(&self) -> u32 {
+        self.clients.iter().copied().max().unwrap_or(0)
+    }
+
+    /// How clients meet so many tables. An explicit `pinned` is refused where it would touch
+    /// a part of the data only.
+    pub fn spread_over(&self, tables: u32) -> Result<Spread> {
+        let odd = self.clients.iter().find(|clients| **clients % tables.max(1) != 0);
+        match (self.spread, odd) {
+            (SpreadChoice::Random, _) | (SpreadChoice::Auto, Some(_)) => Ok(Spread::Random),
+            (SpreadChoice::Auto | SpreadChoice::Pinned, None) => Ok(Spread::Pinned),
+            (SpreadChoice::Pinned, Some(clients)) => Err(Error::usage(format!(
+                "--spread pinned: {clients} clients are no multiple of {tables} tables, \
+                 so the tables would not be used alike"
+            ))
+            .hint("use client counts that are multiples of the tables, or --spread random")),
+        }
+    }
+
+    /// Statements that one client keeps prepared.
+    pub fn prepared_per_client(&self, spread: Spread, tables: u32) -> u64 {
+        if self.statements == StatementMode::Text {
+            return 0;
+        }
+        let tables = if spread == Spread::Pinned { 1 } else { tables };
+        self.workload.statements().count() as u64 * u64::from(tables)
+    }
+
+    /// The whole plan as text, for `--list`: what is run and how long it takes.
+    pub fn list(&self) -> String {
+        use fmt::Write as _;
+        let mut text = String::new();
+        let all = || "those that are there".to_owned();
+        let steps = self.steps();
+        let mut line = |name: &str, value: String| {
+            let _ = writeln!(text, "{name:<14} {value}");
+        };
+        line("workload", self.workload.name.clone());
+        for statement in self.workload.statements() {
+            line("statement", statement.sql.clone());
+        }
+        line("label", self.label.clone().unwrap_or_else(|| "the server's version".to_owned()));
+        line("tables", self.tables.map_or_else(all, |n| n.to_string()));
+        line("rows", self.rows.map_or_else(|| "what the tables say".to_owned(), units::count));
+        line("distribution", self.distribution.to_string());
+        line("seed", self.seed.to_string());
+        line("warm-up", units::duration(self.warmup));
+        match self.stop {
+            StopAt::Time(time) => {
+                line("time", units::duration(time));
+                let total = (self.warmup + time) * steps.len() as u32;
+                line("at least", format!("{} for {} steps", units::duration(total), steps.len()));
+            }
+            StopAt::Ops(ops) => line("ops", units::count(ops)),
+        }
+        line("out", self.out.display().to_string());
+        for step in steps {
+            let _ = writeln!(
+                text,
+                "step {:>3} of {}  {:>6} clients  repeat {} of {}",
+                step.number, step.of, step.clients, step.repeat, self.repeats
+            );
+        }
+        text
+    }
+}
+
+/// Fisher and Yates.
+fn shuffle(items: &mut [u32], seed: u64) {
+    let mut stream = Stream::new(seed);
+    for i in (1..items.len()).rev() {
+        let j = stream.below(i as u64 + 1) as usize;
+        items.swap(i, j);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::builtin;
+
+    fn plan(clients: &str) -> Plan {
+        Plan {
+            workload: builtin().remove(0),
+            label: None,
+            notes: Vec::new(),
+            tables: None,
+            rows: None,
+            clients: clients::parse(clients).expect(clients),
+            spread: SpreadChoice::Auto,
+            warmup: Duration::from_secs(10),
+            stop: StopAt::Time(Duration::from_secs(60)),
+            pace: Pace::Closed,
+            repeats: 2,
+            order: Order::Ascending,
+            distribution: Distribution::Uniform,
+            statements: StatementMode::Prepared,
+            seed: 1,
+            engine_threads: None,
+            charset: None,
+            out: PathBuf::from(defaults::OUT),
+            interval: Duration::from_secs(1),
+        }
+    }
+
+    #[test]
+    fn repeats_are_outermost() {
+        let order: Vec<(u32, u32)> =
+            plan("8..32").steps().iter().map(|s| (s.repeat, s.clients)).collect();
+        assert_eq!(order, [(1, 8), (1, 16), (1, 32), (2, 8), (2, 16), (2, 32)]);
+    }
+
+    #[test]
+    fn a_shuffle_keeps_every_cell_and_its_seed() {
+        let mut shuffled = plan("1..512");
+        shuffled.order = Order::Shuffled;
+        let (a, b) = (shuffled.steps(), shuffled.steps());
+        assert_eq!(a, b);
+        let first: Vec<u32> = a.iter().take(10).map(|s| s.clients).collect();
+        assert_ne!(first, shuffled.clients, "one in 3.6 million seeds keeps the order; not 1");
+        let mut sorted = first;
+        sorted.sort_unstable();
+        assert_eq!(sorted, shuffled.clients);
+    }
+
+    #[test]
+    fn pinning_needs_multiples() {
+        assert_eq!(plan("8..256").spread_over(8).ok(), Some(Spread::Pinned));
+        assert_eq!(plan("1..256").spread_over(8).ok(), Some(Spread::Random));
+        let mut pinned = plan("8,12");
+        pinned.spread = SpreadChoice::Pinned;
+        let error = pinned.spread_over(8).expect_err("12 is no multiple of 8");
+        assert!(error.to_string().contains("12 clients"), "{error}");
+    }
+
+    #[test]
+    fn statements_are_counted_as_the_server_counts_them() {
+        let plan = plan("8");
+        assert_eq!(plan.prepared_per_client(Spread::Pinned, 8), 1);
+        assert_eq!(plan.prepared_per_client(Spread::Random, 8), 8);
+    }
+
+    #[test]
+    fn the_list_names_every_step_and_the_time() {
+        let text = plan("8..32").list();
+        assert_eq!(text.matches("clients").count(), 6, "{text}");
+        assert!(text.contains("7m"), "{text}");
+    }
+}

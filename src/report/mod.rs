@@ -1,1 +1,84 @@
-//! Summaries become tables.
+//! Summaries become tables: a pure function that connects nowhere.
+//!
+//! ```text
+//! steps ─▶ rows (select) ─▶ cells (pivot) ─▶ footnotes (notes) ─▶ text | markdown | csv | json
+//! ```
+//!
+//! A table is one workload: the numbers of clients across, one label a line. A cell is the
+//! median over the repeats of one invocation; the run is the unit, and nothing averages
+//! percentiles. Steps of several invocations share a cell only when plan and settings agree.
+
+mod baseline;
+mod caption;
+mod csv;
+mod escape;
+mod histogram;
+mod json;
+mod markdown;
+mod metric;
+mod notes;
+mod number;
+mod pivot;
+mod select;
+mod settings;
+mod text;
+
+pub use metric::{Metric, Percentile};
+
+use crate::error::{Error, Result};
+use crate::summary::Summary;
+
+/// How a report is written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Format {
+    /// Aligned columns for a terminal or a mail.
+    #[default]
+    Text,
+    /// Tables of GitHub's Markdown.
+    Markdown,
+    /// One row a cell, for spreadsheets and scripts.
+    Csv,
+    /// One object, `loadgen.report/1`.
+    Json,
+}
+
+/// What to show and how.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// The number in the cells.
+    pub metric: Metric,
+    /// The output format.
+    pub format: Format,
+    /// Relate all labels to this one.
+    pub baseline: Option<String>,
+    /// Of each label and workload only the newest invocation.
+    pub latest: bool,
+    /// Count steps that did not complete.
+    pub partial: bool,
+}
+
+/// The tables of some steps, as text that ends with a line end.
+///
+/// # Errors
+///
+/// Nothing to show, a baseline that is no label, steps of one cell whose settings differ, or a
+/// damaged histogram where the metric needs one.
+pub fn render(steps: &[&Summary], options: &Options) -> Result<String> {
+    let mut tables = pivot::tables(steps, options)?;
+    if tables.iter().all(|table| table.lines.iter().all(|line| line.steps.is_empty())) {
+        return Err(Error::data(format!("none of {} steps completed", steps.len()))
+            .hint("--partial shows what they measured before they ended"));
+    }
+    if let Some(label) = &options.baseline {
+        baseline::relate(&mut tables, label, &options.metric)?;
+    }
+    for table in &mut tables {
+        table.notes = notes::notes(table);
+    }
+    Ok(match options.format {
+        Format::Text => text::render(&tables, options),
+        Format::Markdown => markdown::render(&tables, options),
+        Format::Csv => csv::render(&tables, options)?,
+        Format::Json => json::render(&tables, options),
+    })
+}

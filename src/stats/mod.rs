@@ -1,1 +1,97 @@
-//! Pure statistics over repeats.
+//! Pure statistics over repeats. The run is the unit: nothing here looks inside one.
+
+/// How the runs of a cell spread.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Spread {
+    /// Runs.
+    pub n: usize,
+    /// Smallest value.
+    pub min: f64,
+    /// Median of the values.
+    pub median: f64,
+    /// Largest value.
+    pub max: f64,
+}
+
+/// Smallest, median and largest of some values; nothing without values.
+pub fn spread(values: &[f64]) -> Option<Spread> {
+    Some(Spread {
+        n: values.len(),
+        min: quantile(values, 0.0)?,
+        median: median(values)?,
+        max: quantile(values, 1.0)?,
+    })
+}
+
+/// The median: of an even number of values the middle of the two in the middle.
+pub fn median(values: &[f64]) -> Option<f64> {
+    quantile(values, 0.5)
+}
+
+/// The quantile `q` (0 to 1, clamped) of some values in any order, interpolated linearly
+/// between the two nearest (R's type 7); nothing without values.
+pub fn quantile(values: &[f64], q: f64) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let last = sorted.len().checked_sub(1)?;
+    let position = last as f64 * q.clamp(0.0, 1.0);
+    let below = *sorted.get(position.floor() as usize)?;
+    let above = *sorted.get(position.ceil() as usize)?;
+    let share = position.fract();
+    // Weights and not a difference: that of two huge values would overflow.
+    Some(if share == 0.0 { below } else { below * (1.0 - share) + above * share })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn medians_of_odd_and_even_numbers_of_runs() {
+        assert_eq!(median(&[]), None);
+        assert_eq!(median(&[7.0]), Some(7.0));
+        assert_eq!(median(&[9.0, 1.0, 5.0]), Some(5.0));
+        assert_eq!(median(&[4.0, 1.0, 2.0, 100.0]), Some(3.0));
+    }
+
+    #[test]
+    fn quantiles_interpolate_like_r() {
+        // quantile(c(1, 2, 4, 8), c(0.25, 0.9)) in R is 1.75 and 6.8.
+        let values = [8.0, 1.0, 4.0, 2.0];
+        assert_eq!(quantile(&values, 0.25), Some(1.75));
+        assert!((quantile(&values, 0.9).expect("values") - 6.8).abs() < 1e-12);
+        assert_eq!(quantile(&values, -1.0), Some(1.0));
+        assert_eq!(quantile(&values, 2.0), Some(8.0));
+    }
+
+    #[test]
+    fn absurd_values_do_not_overflow() {
+        assert_eq!(median(&[f64::MIN, f64::MAX]), Some(0.0));
+        assert_eq!(median(&[f64::MAX, f64::MAX]), Some(f64::MAX));
+    }
+
+    #[test]
+    fn a_spread_needs_a_value() {
+        assert_eq!(spread(&[]), None);
+        assert_eq!(
+            spread(&[3.0, 1.0, 2.0]),
+            Some(Spread { n: 3, min: 1.0, median: 2.0, max: 3.0 })
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn a_quantile_lies_between_the_extremes(
+            values in prop::collection::vec(-1e9_f64..1e9, 1..40),
+            q in 0.0_f64..=1.0,
+        ) {
+            let spread = spread(&values).expect("values");
+            let value = quantile(&values, q).expect("values");
+            // Weights round: an ulp or so beyond the neighbours is none of the data's.
+            prop_assert!(value >= spread.min - 1e-6 && value <= spread.max + 1e-6);
+            prop_assert_eq!(spread.n, values.len());
+        }
+    }
+}

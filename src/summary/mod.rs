@@ -5,17 +5,18 @@
 //! old ones for ever. Readers tolerate unknown fields and refuse unknown `schema` values.
 //! `docs/summary.schema.json` is generated from these types and tested.
 
-//mod read;
+mod read;
 #[cfg(test)]
 mod schema;
-//mod write;
+mod write;
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-//pub use read::{Loaded, load};
-//pub use write::{Store, file_name};
+pub use read::{Loaded, load};
+pub(crate) use write::escape_hostile;
+pub use write::{Store, file_name, to_json};
 
 /// The `schema` value that this version writes.
 pub const SCHEMA: &str = "loadgen.summary/1";

@@ -1,1 +1,211 @@
+//! Reading: files and directories of summaries, the damaged ones named.
 
+use std::collections::{HashMap, HashSet};
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use super::{SCHEMA, Summary};
+use crate::error::{Error, Result, plain};
+
+/// Largest file that is read, bytes. An hour's timeline of seconds takes less than one MiB.
+const FILE_MAX: u64 = 64 << 20;
+/// Refused files that an error names.
+const NAMED_MAX: usize = 10;
+/// Longest foreign text in a message, characters.
+const TEXT_MAX: usize = 200;
+
+/// What [`load`] found.
+#[derive(Debug, Clone, Default)]
+pub struct Loaded {
+    /// The summaries with their files: paths in the order given, a directory's by name.
+    pub summaries: Vec<(PathBuf, Summary)>,
+    /// Files that were left out, with the reason; empty unless bad files are skipped.
+    pub skipped: Vec<(PathBuf, String)>,
+}
+
+impl Loaded {
+    /// The summaries alone, as [`crate::report::render`] takes them.
+    pub fn steps(&self) -> Vec<&Summary> {
+        self.summaries.iter().map(|(_, summary)| summary).collect()
+    }
+}
+
+/// Reads summaries from files and directories (their `*.json`, without what lies deeper or is
+/// hidden). A file that is named twice counts once.
+///
+/// # Errors
+///
+/// A path that does not exist is a usage error. A file that is no complete summary, or holds a
+/// step that another file holds too, is refused unless `skip_bad`; so is finding nothing.
+pub fn load(paths: &[PathBuf], skip_bad: bool) -> Result<Loaded> {
+    let mut loaded = Loaded::default();
+    let mut seen = HashSet::new();
+    let mut steps: HashMap<String, PathBuf> = HashMap::new();
+    for path in files(paths)? {
+        match read(&path, &mut seen) {
+            Ok(None) => {}
+            Ok(Some(summary)) => {
+                if let Some(first) = steps.get(&summary.step_id) {
+                    let reason = format!(
+                        "it holds the same step as {} (step_id {}) and would count twice",
+                        first.display(),
+                        clip(&summary.step_id)
+                    );
+                    loaded.skipped.push((path, reason));
+                } else {
+                    steps.insert(summary.step_id.clone(), path.clone());
+                    loaded.summaries.push((path, summary));
+                }
+            }
+            Err(reason) => loaded.skipped.push((path, reason)),
+        }
+    }
+    if !skip_bad && !loaded.skipped.is_empty() {
+        return Err(refusal(&loaded.skipped));
+    }
+    if loaded.summaries.is_empty() {
+        return Err(nothing(paths, &loaded.skipped));
+    }
+    Ok(loaded)
+}
+
+/// The files that the paths stand for.
+fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
+    let refused = |path: &Path, error: &std::io::Error| {
+        Error::usage(format!("{}: {error}", path.display()))
+            .hint("name files that loadgen wrote, or the directory of its --out")
+    };
+    let mut files = Vec::new();
+    for path in paths {
+        let metadata = fs::metadata(path).map_err(|error| refused(path, &error))?;
+        if !metadata.is_dir() {
+            files.push(path.clone());
+            continue;
+        }
+        let mut inside = Vec::new();
+        for entry in fs::read_dir(path).map_err(|error| refused(path, &error))? {
+            let entry = entry.map_err(|error| refused(path, &error))?;
+            let name = entry.file_name();
+            let name = name.as_encoded_bytes();
+            // A pipe would be waited for. What cannot be looked at is named when it is read.
+            let file = || fs::metadata(entry.path()).map_or(true, |found| found.is_file());
+            if name.ends_with(b".json") && !name.starts_with(b".") && file() {
+                inside.push(entry.path());
+            }
+        }
+        inside.sort_unstable();
+        files.extend(inside);
+    }
+    Ok(files)
+}
+
+/// One file: its summary, nothing when its file was read before, or why it is refused.
+fn read(
+    path: &Path,
+    seen: &mut HashSet<(u64, u64)>,
+) -> std::result::Result<Option<Summary>, String> {
+    let metadata = fs::metadata(path).map_err(|error| error.to_string())?;
+    if !seen.insert((metadata.dev(), metadata.ino())) {
+        return Ok(None);
+    }
+    let mut bytes = Vec::new();
+    File::open(path)
+        .and_then(|file| file.take(FILE_MAX + 1).read_to_end(&mut bytes))
+        .map_err(|error| error.to_string())?;
+    parse(&bytes).map(Some)
+}
+
+/// A summary from the bytes of its file, or why they are none.
+fn parse(bytes: &[u8]) -> std::result::Result<Summary, String> {
+    if bytes.len() as u64 > FILE_MAX {
+        return Err(format!("it is larger than {} MiB, no summary is", FILE_MAX >> 20));
+    }
+    if bytes.iter().all(u8::is_ascii_whitespace) {
+        return Err("it is empty".to_owned());
+    }
+    match serde_json::from_slice::<Summary>(bytes) {
+        Ok(summary) if summary.schema == SCHEMA => Ok(summary),
+        Ok(summary) => Err(foreign(&summary.schema)),
+        Err(error) if error.is_data() => Err(schema_of(bytes).unwrap_or_else(|| located(&error))),
+        Err(error) => Err(located(&error)),
+    }
+}
+
+/// What the `schema` of complete JSON says, where that is the reason for refusing it.
+fn schema_of(bytes: &[u8]) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Probe {
+        schema: Option<serde_json::Value>,
+    }
+    match serde_json::from_slice::<Probe>(bytes) {
+        Ok(Probe { schema: Some(serde_json::Value::String(schema)) }) => {
+            (schema != SCHEMA).then(|| foreign(&schema))
+        }
+        Ok(Probe { schema: Some(other) }) => Some(foreign(&other.to_string())),
+        Ok(Probe { schema: None }) => {
+            Some("it is JSON without a \"schema\": loadgen did not write it".to_owned())
+        }
+        Err(error) if error.is_data() => {
+            Some("it is JSON, but no object: loadgen did not write it".to_owned())
+        }
+        Err(error) => Some(located(&error)),
+    }
+}
+
+/// A `schema` value that is not ours.
+fn foreign(schema: &str) -> String {
+    let schema = clip(schema);
+    if schema.starts_with("loadgen.summary/") {
+        format!("its schema is '{schema}'; this version reads '{SCHEMA}': a newer loadgen wrote it")
+    } else {
+        format!("its schema is '{schema}' and not '{SCHEMA}': it is no summary")
+    }
+}
+
+/// A parser's error, the position first.
+fn located(error: &serde_json::Error) -> String {
+    let (line, column) = (error.line(), error.column());
+    let text = error.to_string();
+    let text = text.strip_suffix(&format!(" at line {line} column {column}")).unwrap_or(&text);
+    format!("line {line}, column {column}: {}", clip(text))
+}
+
+/// Text of a file in a message: bounded, and safe for a terminal.
+fn clip(text: &str) -> String {
+    let mut clipped: String = text.chars().take(TEXT_MAX).collect();
+    if clipped.len() < text.len() {
+        clipped.push('…');
+    }
+    plain(&clipped)
+}
+
+/// The error that names the refused files.
+fn refusal(bad: &[(PathBuf, String)]) -> Error {
+    let hint = "--skip-bad leaves such files out";
+    if let [(path, reason)] = bad {
+        return Error::data(format!("{}: {reason}", path.display())).hint(hint);
+    }
+    let mut lines = vec![format!("{} files cannot be used:", bad.len())];
+    lines.extend(
+        bad.iter().take(NAMED_MAX).map(|(path, why)| format!("  {}: {why}", path.display())),
+    );
+    if bad.len() > NAMED_MAX {
+        lines.push(format!("  … and {} more", bad.len() - NAMED_MAX));
+    }
+    Error::data(lines.join("\n")).hint(hint)
+}
+
+/// The error for paths without any summary.
+fn nothing(paths: &[PathBuf], skipped: &[(PathBuf, String)]) -> Error {
+    let named: Vec<String> =
+        paths.iter().take(NAMED_MAX).map(|path| path.display().to_string()).collect();
+    let but = skipped.first().map_or_else(String::new, |(path, reason)| {
+        format!("; {} skipped, the first: {}: {reason}", skipped.len(), path.display())
+    });
+    let message = format!("no summaries in {}{but}", named.join(", "));
+    Error::data(message).hint("a sweep writes them to its --out directory (results by default)")
+}

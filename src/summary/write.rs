@@ -1,1 +1,250 @@
+//! Writing: a summary appears whole, under a name of its own, or not at all.
 
+use std::fmt::Write as _;
+use std::fs::{self, File, Permissions};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use tempfile::{Builder, NamedTempFile};
+
+use super::Summary;
+use crate::error::{Error, Kind, Result};
+
+/// Longest part of a file name that comes from a label or a workload, bytes.
+const PART_MAX: usize = 64;
+/// Eight random digits clash once in four billion: more than a few in a row is another fault.
+const NAMES_MAX: usize = 8;
+
+/// The directory that summaries go to.
+///
+/// Opened before the first step, so that an hour of measuring does not end at a read-only disk.
+#[derive(Debug, Clone)]
+pub struct Store {
+    dir: PathBuf,
+}
+
+impl Store {
+    /// Creates the directory where it is missing (its parent must be there: a typing error
+    /// should not grow a tree) and proves that files can be written in it.
+    ///
+    /// # Errors
+    ///
+    /// A file in the way, no parent, no permission, a read-only or full file system.
+    pub fn open(dir: &Path) -> Result<Store> {
+        if dir.as_os_str().is_empty() {
+            return Err(Error::usage("the directory for the summaries has an empty name")
+                .hint("--out results, or --out . for the current directory"));
+        }
+        match fs::create_dir(dir) {
+            Ok(()) => {}
+            // Also a symbolic link to a directory; anything else the trial below refuses.
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(explain(dir, &error)),
+        }
+        trial(dir).map_err(|error| explain(dir, &error))?;
+        Ok(Store { dir: dir.to_owned() })
+    }
+
+    /// The directory.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Writes one summary durably and returns its path. Existing files are never replaced.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be written, the hint says that the JSON follows on standard output:
+    /// the caller prints [`to_json`], so that the step is not lost.
+    pub fn write(&self, summary: &Summary) -> Result<PathBuf> {
+        let name = || Ok(file_name(summary, getrandom::u32().map_err(io::Error::from)?));
+        self.persist(&to_json(summary), name).map_err(|error| {
+            explain(&self.dir, &error)
+                .context(format!("the summary of step {} was not saved", summary.step_id))
+                .hint(format!(
+                    "it follows on standard output instead; save it as {}",
+                    file_name(summary, 0)
+                ))
+        })
+    }
+
+    /// Writes a temporary file, syncs it and gives it the first name that is free.
+    fn persist(
+        &self,
+        json: &str,
+        mut name: impl FnMut() -> io::Result<String>,
+    ) -> io::Result<PathBuf> {
+        let mut file = temporary(&self.dir)?;
+        file.write_all(json.as_bytes())?;
+        file.as_file().sync_all()?;
+        for _ in 0..NAMES_MAX {
+            let path = self.dir.join(name()?);
+            match file.persist_noclobber(&path) {
+                Ok(_) => {
+                    // The name is durable only with its directory. Some file systems cannot
+                    // sync one, and the file is complete either way.
+                    let _ = File::open(&self.dir).and_then(|dir| dir.sync_all());
+                    return Ok(path);
+                }
+                Err(clash) if clash.error.kind() == ErrorKind::AlreadyExists => file = clash.file,
+                Err(failed) => return Err(failed.error),
+            }
+        }
+        Err(io::Error::new(ErrorKind::AlreadyExists, "every file name that was tried is taken"))
+    }
+}
+
+/// A file that vanishes unless it is given a name; its suffix keeps readers away from what a
+/// crash leaves. Readable by whom the umask allows: results are shared.
+fn temporary(dir: &Path) -> io::Result<NamedTempFile> {
+    Builder::new()
+        .prefix(".loadgen-")
+        .suffix(".tmp")
+        .permissions(Permissions::from_mode(0o666))
+        .tempfile_in(dir)
+}
+
+/// Writes as much as a summary takes, then takes it away.
+fn trial(dir: &Path) -> io::Result<()> {
+    let mut file = temporary(dir)?;
+    file.write_all(&vec![b' '; 64 << 10])?;
+    file.as_file().sync_all()?;
+    file.close()
+}
+
+/// What the reader of an input/output error can do about it.
+fn explain(dir: &Path, error: &io::Error) -> Error {
+    let shown = dir.display();
+    let told = |kind: Kind, what: &str, hint: String| {
+        Error::new(kind, format!("summaries cannot be written to '{shown}': {what}")).hint(hint)
+    };
+    let other = || "--out DIR names another directory".to_owned();
+    match error.kind() {
+        ErrorKind::NotFound => {
+            let parent = dir.parent().filter(|parent| !parent.as_os_str().is_empty());
+            let what = if parent.is_none_or(Path::is_dir) {
+                "the directory went away"
+            } else {
+                "its parent directory does not exist"
+            };
+            told(Kind::Usage, what, format!("mkdir -p '{shown}'"))
+        }
+        ErrorKind::NotADirectory => told(
+            Kind::Usage,
+            "it, or a part of its path, is a file and no directory",
+            "remove the file, or name another directory with --out".to_owned(),
+        ),
+        ErrorKind::PermissionDenied => told(Kind::Usage, "permission denied", other()),
+        ErrorKind::ReadOnlyFilesystem => told(Kind::Usage, "the file system is read-only", other()),
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => told(
+            Kind::Failed,
+            "no space left",
+            format!("free some space in '{shown}', or name another directory with --out"),
+        ),
+        _ => told(Kind::Failed, &error.to_string(), other()),
+    }
+}
+
+/// The name of a summary's file: for people, and never parsed. `hex` keeps two steps of one
+/// second apart.
+pub fn file_name(summary: &Summary, hex: u32) -> String {
+    let plan = &summary.plan;
+    let rate =
+        plan.rate.map_or_else(String::new, |rate| format!("_r{}", part(&rate.to_string(), 24)));
+    format!(
+        "{}_{}_{}_c{}{rate}_n{}_{hex:08x}.json",
+        instant(&summary.started_at),
+        part(&summary.label, PART_MAX),
+        part(&summary.workload.name, PART_MAX),
+        plan.clients,
+        plan.repeat_index,
+    )
+}
+
+/// The start as `20261120T104500Z`.
+fn instant(started_at: &str) -> String {
+    started_at.parse::<jiff::Timestamp>().map_or_else(
+        |_| "undated".to_owned(),
+        |timestamp| timestamp.strftime("%Y%m%dT%H%M%SZ").to_string(),
+    )
+}
+
+/// Text as a part of a file name: no separators, quotes, spaces or anything that a shell, a
+/// terminal or another file system could take amiss.
+fn part(text: &str, bytes_max: usize) -> String {
+    let safe = |c: char| if c.is_ascii_alphanumeric() || "+-.=@".contains(c) { c } else { '_' };
+    let part: String = text.chars().take(bytes_max).map(safe).collect();
+    if part.is_empty() { "_".to_owned() } else { part }
+}
+
+/// The summary as it is written: indented JSON with a line end.
+///
+/// Control characters and bidirectional overrides of foreign texts are escaped, so that it can
+/// go to a terminal; a reader of the JSON gets them back.
+pub fn to_json(summary: &Summary) -> String {
+    // Maps have string keys and nothing here fails by itself: there is no error to report.
+    let mut json = serde_json::to_string_pretty(summary).unwrap_or_default();
+    json.push('\n');
+    escape_hostile(json)
+}
+
+/// JSON text whose strings hold no character that a terminal acts upon. Outside of strings
+/// there are none, so that an escape is right wherever one is found.
+pub(crate) fn escape_hostile(json: String) -> String {
+    let hostile = |c: char| {
+        (c.is_control() && c != '\n')
+            || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    if !json.contains(hostile) {
+        return json;
+    }
+    let mut out = String::with_capacity(json.len() + 64);
+    for c in json.chars() {
+        if hostile(c) {
+            // All of them are in the basic plane: one escape, no surrogates.
+            let _ = write!(out, "\\u{:04x}", u32::from(c));
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clash_takes_the_next_name_and_ends() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let store = Store::open(dir.path()).expect("there already");
+        fs::write(dir.path().join("a.json"), "taken").expect("writable");
+        let mut names = ["a.json", "b.json"].into_iter();
+        let next = || names.next().map(str::to_owned).ok_or_else(|| ErrorKind::Other.into());
+        let path = store.persist("{}", next).expect("the second name");
+        assert_eq!(path, dir.path().join("b.json"));
+        assert_eq!(fs::read_to_string(dir.path().join("a.json")).expect("there"), "taken");
+        let error = store.persist("{}", || Ok("a.json".to_owned())).expect_err("always taken");
+        assert_eq!(error.kind(), ErrorKind::AlreadyExists);
+        let left = fs::read_dir(dir.path()).expect("a directory").count();
+        assert_eq!(left, 2, "no temporary file stays");
+    }
+
+    #[test]
+    fn each_fault_of_a_disk_says_what_to_do() {
+        for (kind, says, code) in [
+            (ErrorKind::PermissionDenied, "permission denied", 2),
+            (ErrorKind::ReadOnlyFilesystem, "read-only", 2),
+            (ErrorKind::StorageFull, "no space left", 1),
+            (ErrorKind::QuotaExceeded, "no space left", 1),
+            (ErrorKind::TimedOut, "timed out", 1),
+        ] {
+            let error = explain(Path::new("/results"), &io::Error::from(kind));
+            let text = error.render();
+            assert!(text.contains(says) && text.contains("'/results'"), "{text}");
+            assert!(text.contains("hint: ") && text.contains("--out"), "{text}");
+            assert_eq!(error.kind().exit_code(), code, "{text}");
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! Tells the program which revision it was built from, for the summaries.
+
+use std::process::Command;
+
+fn main() {
+    println!("cargo:rerun-if-changed=.git/HEAD");
+    println!("cargo:rerun-if-changed=.git/refs");
+    println!("cargo:rerun-if-changed=src");
+    let git = |args: &[&str]| {
+        let output = Command::new("git").args(args).output().ok()?;
+        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    };
+    // A source tree without git has no revision; the summary says null then.
+    if let Some(revision) = git(&["rev-parse", "--short=12", "HEAD"]).filter(|r| !r.is_empty()) {
+        let changed = git(&["status", "--porcelain", "--untracked-files=no"]);
+        let mark = if changed.is_some_and(|c| !c.is_empty()) { "+" } else { "" };
+        println!("cargo:rustc-env=LOADGEN_REVISION={revision}{mark}");
+    }
+}

@@ -1,0 +1,194 @@
+//! The flags of a workload.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::connection::ConnectionArgs;
+use crate::plan::units::{parse_count, parse_duration};
+use crate::plan::{self, Order, SpreadChoice, StatementMode, defaults};
+use crate::workload::distribution::Distribution;
+use crate::workload::table::{ROWS_MAX, TABLES_MAX};
+
+/// Runs a workload at each number of clients and prints the table.
+#[derive(clap::Args, Debug, Clone)]
+pub struct WorkloadArgs {
+    /// Tables sbtest1 … sbtestN [default: those that are there]
+    #[arg(long, value_name = "N", value_parser = tables)]
+    pub tables: Option<u32>,
+
+    /// Rows of each table to use; auto takes what the tables say
+    #[arg(long, value_name = "N|auto", default_value = "auto", value_parser = rows)]
+    pub rows: Rows,
+
+    /// Concurrent clients, a step each: 64 or 1,2,4 or 8..256 (doubling) or 8..64+8
+    #[arg(long, value_name = "LIST", default_value = defaults::CLIENTS, value_parser = plan::clients::parse)]
+    pub clients: std::vec::Vec<u32>,
+
+    /// How clients meet tables
+    #[arg(long, value_enum, default_value = "auto", value_name = "HOW")]
+    pub spread: SpreadChoice,
+
+    /// Warm-up before each window, not counted [default: 10s; 0 with --ops]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    pub warmup: Option<Duration>,
+
+    /// Length of each measured window [default: 60s]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, conflicts_with = "ops")]
+    pub time: Option<Duration>,
+
+    /// Ops of each step over all clients, instead of a time
+    #[arg(long, value_name = "N", value_parser = positive)]
+    pub ops: Option<u64>,
+
+    /// Run the whole sweep so many times; cells show the median
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub repeat: u32,
+
+    /// Order of the client counts
+    #[arg(long, value_enum, default_value = "ascending", value_name = "ORDER")]
+    pub order: Order,
+
+    /// Which rows are touched: uniform, zipf:S (scattered) or zipf-adjacent:S
+    #[arg(long, value_name = "NAME", default_value = defaults::DISTRIBUTION)]
+    pub distribution: Distribution,
+
+    /// Server-side prepared statements or SQL text
+    #[arg(long, value_enum, default_value = "prepared", value_name = "MODE")]
+    pub statements: StatementMode,
+
+    /// Seed of the keys [default: random, recorded]
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+
+    /// Operating system threads of the client [default: the smaller of cores and clients]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub engine_threads: Option<u32>,
+
+    /// Character set of the sessions (SET NAMES) and of tables that a sandbox gets
+    #[arg(long, value_name = "NAME", value_parser = charset)]
+    pub charset: Option<String>,
+
+    /// The row of the table [default: the server's version]
+    #[arg(long, value_name = "NAME")]
+    pub label: Option<String>,
+
+    /// Something to keep in the summaries; may be given several times
+    #[arg(long = "note", value_name = "KEY=VALUE", value_parser = key_value)]
+    pub notes: Vec<(String, String)>,
+
+    /// Directory of the summaries
+    #[arg(long, value_name = "DIR", default_value = defaults::OUT)]
+    pub out: PathBuf,
+
+    /// Print the plan and connect nowhere
+    #[arg(long)]
+    pub list: bool,
+
+    /// Length of an interval of the timeline, 100ms or more
+    #[arg(long, value_name = "DURATION", default_value = defaults::INTERVAL, value_parser = interval)]
+    pub interval: Duration,
+
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "clap would show it as help")]
+    pub display: super::DisplayArgs,
+
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "clap would show it as help")]
+    pub sandbox: SandboxArgs,
+
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "clap would show it as help")]
+    pub connection: ConnectionArgs,
+}
+
+/// A private throw-away server instead of one that is there.
+#[derive(clap::Args, Debug, Clone)]
+#[command(next_help_heading = "Sandbox")]
+pub struct SandboxArgs {
+    /// Start a private server (this program, else mariadbd or mysqld from PATH), prepare the
+    /// tables, run, and take everything away again
+    #[arg(
+        long, value_name = "MYSQLD", num_args = 0..=1, require_equals = true,
+        default_missing_value = "",
+        conflicts_with_all = ["host", "port", "user", "password", "password_fd", "socket",
+            "protocol", "database", "ssl_mode", "ssl_ca", "ssl_cert", "ssl_key",
+            "defaults_file", "defaults_extra_file", "no_defaults", "url"]
+    )]
+    pub sandbox: Option<PathBuf>,
+
+    /// An option of the sandbox's server; may be given several times
+    #[arg(long = "sandbox-option", value_name = "KEY[=VALUE]", requires = "sandbox", value_parser = option)]
+    pub options: Vec<(String, Option<String>)>,
+}
+
+/// `--rows`
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rows {
+    /// What the tables say.
+    Auto,
+    /// So many.
+    Number(u64),
+}
+
+/// A count of tables.
+pub(crate) fn tables(text: &str) -> Result<u32, String> {
+    match parse_count(text)? {
+        0 => Err("0 tables hold nothing".to_owned()),
+        n => u32::try_from(n)
+            .ok()
+            .filter(|n| *n <= TABLES_MAX)
+            .ok_or_else(|| format!("{n} tables are more than {TABLES_MAX}")),
+    }
+}
+
+/// A count of rows.
+pub(crate) fn row_count(text: &str) -> Result<u64, String> {
+    match parse_count(text)? {
+        0 => Err("0 rows hold nothing".to_owned()),
+        n if n > ROWS_MAX => Err(format!("{n} rows are more than {ROWS_MAX}")),
+        n => Ok(n),
+    }
+}
+
+fn rows(text: &str) -> Result<Rows, String> {
+    if text == "auto" { Ok(Rows::Auto) } else { row_count(text).map(Rows::Number) }
+}
+
+fn positive(text: &str) -> Result<u64, String> {
+    match parse_count(text)? {
+        0 => Err("0 ops measure nothing".to_owned()),
+        n => Ok(n),
+    }
+}
+
+fn interval(text: &str) -> Result<Duration, String> {
+    let interval = parse_duration(text)?;
+    if interval < Duration::from_millis(100) {
+        return Err("an interval has at least 100ms".to_owned());
+    }
+    Ok(interval)
+}
+
+/// A character set's name: it reaches SQL.
+pub(crate) fn charset(text: &str) -> Result<String, String> {
+    let fits = !text.is_empty()
+        && text.len() <= 32
+        && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+    if fits { Ok(text.to_owned()) } else { Err(format!("'{text}' is no character set's name")) }
+}
+
+fn key_value(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        _ => Err(format!("'{text}' is not KEY=VALUE")),
+    }
+}
+
+fn option(text: &str) -> Result<(String, Option<String>), String> {
+    let text = text.trim_start_matches("--");
+    let (key, value) = match text.split_once('=') {
+        Some((key, value)) => (key, Some(value.to_owned())),
+        None => (text, None),
+    };
+    if key.is_empty() { Err("an option has a name".to_owned()) } else { Ok((key.to_owned(), value)) }
+}

@@ -1,0 +1,46 @@
+//! `loadgen canned`: the canned-answer server in a process of its own.
+
+use std::path::PathBuf;
+
+use crate::canned::{Listen, Script, serve, tables};
+use crate::cmd::print_data;
+use crate::error::{Error, Result};
+use crate::measure::process::raise_descriptor_limit;
+use crate::stop::Stop;
+
+/// Where it listens and what it claims to hold.
+#[derive(clap::Args, Debug, Clone)]
+pub struct CannedArgs {
+    /// Port of 127.0.0.1; 0 takes a free one
+    #[arg(long, default_value_t = 0, conflicts_with = "socket")]
+    pub port: u16,
+    /// Unix socket
+    #[arg(long, value_name = "PATH")]
+    pub socket: Option<PathBuf>,
+    /// Tables that it claims to have
+    #[arg(long, default_value_t = 8, value_name = "N")]
+    pub tables: u32,
+    /// Connections at most
+    #[arg(long, default_value_t = 10_100, value_name = "N")]
+    pub connections: u32,
+}
+
+/// Serves until it is told to stop; prints the port.
+pub fn run(args: &CannedArgs, stop: &Stop) -> Result<()> {
+    raise_descriptor_limit()?;
+    let script = Script {
+        connections_max: args.connections,
+        answers: tables::answers(args.tables),
+        ..Script::default()
+    };
+    let listen = match &args.socket {
+        Some(path) => Listen::Socket(path.clone()),
+        None => Listen::Port(args.port),
+    };
+    let waiting = stop.clone();
+    let mut printed = Ok(());
+    serve(script, &listen, async move { drop(waiting.wait().await) }, |port| {
+        printed = print_data(&format!("{port}\n"));
+    })?;
+    printed.map_err(|e: Error| e)
+}

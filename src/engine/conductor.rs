@@ -1,0 +1,406 @@
+//! The step from the outside: opens, says go, reads the server's counters at both edges of the
+//! window, ends early when it must, and puts together what the threads counted.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use mysql_async::Opts;
+use tokio::sync::{Semaphore, mpsc, watch};
+
+use super::Run;
+use super::display::Display;
+use super::job::{Job, Tables};
+use super::ledger::Account;
+use super::thread::{self, End, Go, NOTICE, News, Order};
+use crate::error::{Error, Kind, Result};
+use crate::measure::process::{Cost, process_usage};
+use crate::measure::recorder::{Ns, Phases};
+use crate::measure::timeline::{Timeline, seconds};
+use crate::mysql::session::Session;
+use crate::mysql::status::{self, Reading};
+use crate::mysql::target::Target;
+use crate::plan::{Plan, Spread, Step, StopAt, limits};
+use crate::progress::Progress;
+use crate::stop::Stop;
+use crate::summary::Outcome;
+
+/// Where steps run: the same for all steps of a sweep.
+pub struct Stage<'a> {
+    /// What is run.
+    pub plan: &'a Plan,
+    /// How clients meet the tables.
+    pub spread: Spread,
+    /// The tables.
+    pub tables: Tables,
+    /// [`Target::opts`] of it.
+    pub opts: Opts,
+    /// The server.
+    pub target: &'a Target,
+    /// Asks for an early end.
+    pub stop: &'a Stop,
+}
+
+/// Runs one step. `control` reads the server's counters; it is dropped when it hangs.
+///
+/// # Errors
+/// Nothing was measured: connections could not be opened, or this host lacks something. What
+/// ends a step later is in [`Run::error`], beside what was measured.
+pub async fn run_step(
+    stage: &Stage<'_>,
+    step: &Step,
+    control: &mut Option<Session>,
+    progress: &mut Progress,
+) -> Result<Run> {
+    let job = Arc::new(Job::new(stage.plan, stage.spread, stage.tables, step));
+    let threads = engine_threads(stage.plan, step.clients);
+    let warmup = stage.plan.warmup.as_nanos() as Ns;
+    let phases = Phases {
+        window_start: warmup,
+        window_end: match stage.plan.stop {
+            StopAt::Time(time) => warmup.saturating_add(time.as_nanos() as Ns),
+            StopAt::Ops(_) => Ns::MAX,
+        },
+        by_issue: matches!(stage.plan.stop, StopAt::Ops(_)),
+        interval: stage.plan.interval.as_nanos() as Ns,
+    };
+    let (news_out, news) = mpsc::unbounded_channel();
+    let (go, go_in) = watch::channel(Go::Wait);
+    let order = Order {
+        opts: stage.opts.clone(),
+        target: Arc::new(stage.target.clone()),
+        phases,
+        logins: Arc::new(Semaphore::new(limits::CONNECTS_AT_ONCE)),
+        opening: Instant::now(),
+        go: go_in,
+        window_end: Arc::new(AtomicU64::new(phases.window_end)),
+        news: news_out,
+        job: Arc::clone(&job),
+    };
+    let timeline = Timeline::new(threads, job.timed_statements())?;
+    let conductor = Conductor {
+        stage,
+        phases,
+        threads,
+        news,
+        go: go.clone(),
+        window_end: Arc::clone(&order.window_end),
+        timeline,
+        display: Display::new(stage.plan, step),
+        ends: Vec::new(),
+        early: None,
+    };
+    let handles = spawn(&order, threads, step.clients)?;
+    // The threads' own ends of the channel are what keeps it open from here on.
+    drop(order);
+    let run = conductor.conduct(control, progress).await;
+    if run.is_err() {
+        // Threads that still open connections or wait for the start.
+        go.send_replace(Go::Cancel);
+    }
+    join(handles).await;
+    run
+}
+
+/// Engine threads of a step.
+pub(crate) fn engine_threads(plan: &Plan, clients: u32) -> usize {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let wanted = plan.engine_threads.map_or(cores, |n| n as usize);
+    wanted.clamp(1, clients.max(1) as usize)
+}
+
+fn spawn(order: &Order, threads: usize, clients: u32) -> Result<Vec<JoinHandle<()>>> {
+    let mut handles = Vec::with_capacity(threads);
+    for index in 0..threads {
+        let order_here = order.clone();
+        let share: Vec<u32> = (index as u32..clients).step_by(threads).collect();
+        let spawned = std::thread::Builder::new()
+            .name(format!("engine-{index}"))
+            .spawn(move || thread::run(&order_here, &share));
+        match spawned {
+            Ok(handle) => handles.push(handle),
+            Err(e) => {
+                return Err(Error::failed(format!("cannot start engine thread {index}: {e}"))
+                    .hint("raise the limit on processes (ulimit -u), or use --engine-threads 1"));
+            }
+        }
+    }
+    Ok(handles)
+}
+
+async fn join(handles: Vec<JoinHandle<()>>) {
+    let deadline = Instant::now() + limits::COURTESY;
+    for handle in handles {
+        while !handle.is_finished() && Instant::now() < deadline {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        if handle.is_finished() {
+            // A panic was reported by the missing Done.
+            let _ = handle.join();
+        }
+    }
+}
+
+/// Why and when a step ends before its time.
+struct Early {
+    outcome: Outcome,
+    error: Error,
+}
+
+struct Conductor<'a> {
+    stage: &'a Stage<'a>,
+    phases: Phases,
+    threads: usize,
+    news: mpsc::UnboundedReceiver<News>,
+    go: watch::Sender<Go>,
+    window_end: Arc<AtomicU64>,
+    timeline: Timeline,
+    display: Display,
+    ends: Vec<End>,
+    early: Option<Early>,
+}
+
+/// What was read at one edge of the window.
+struct Edge {
+    cost: Cost,
+    status: Option<Reading>,
+}
+
+impl Conductor<'_> {
+    async fn conduct(
+        mut self,
+        control: &mut Option<Session>,
+        progress: &mut Progress,
+    ) -> Result<Run> {
+        self.open(progress).await?;
+        // Ahead of now, so that every thread is there when the clock starts.
+        let origin = Instant::now() + Duration::from_millis(5);
+        let started_at = jiff::Timestamp::now();
+        self.go.send_replace(Go::Start(origin));
+        let window_start = origin + Duration::from_nanos(self.phases.window_start);
+        self.follow(Some(window_start), origin, progress).await?;
+        let first = self.edge(control).await;
+        loop {
+            let end = self.window_end.load(Ordering::Relaxed);
+            let edge = (end != Ns::MAX).then(|| origin + Duration::from_nanos(end));
+            self.follow(edge, origin, progress).await?;
+            // An early end moves the edge: then it is waited for once more. Without an edge
+            // (--ops) the window ends with the last thread.
+            let moved = end != self.window_end.load(Ordering::Relaxed);
+            if self.all_done() || (edge.is_some() && !moved) {
+                break;
+            }
+        }
+        let last = self.edge(control).await;
+        while !self.all_done() {
+            self.follow(None, origin, progress).await?;
+        }
+        self.finish_timeline(progress);
+        Ok(self.run(started_at, window_start, &first, &last))
+    }
+
+    fn all_done(&self) -> bool {
+        self.ends.len() >= self.threads
+    }
+
+    /// Waits until all clients are connected and prepared.
+    async fn open(&mut self, progress: &mut Progress) -> Result<()> {
+        let (mut opened, mut ready) = (0_u32, 0);
+        while ready < self.threads {
+            let news = tokio::select! {
+                news = self.news.recv() => news,
+                kind = self.stage.stop.wait() => {
+                    return Err(Error::new(kind, "interrupted while opening connections"));
+                }
+            };
+            match news {
+                Some(News::Opened) => {
+                    opened += 1;
+                    progress.update(|| self.display.opening(opened));
+                }
+                Some(News::Ready) => ready += 1,
+                Some(News::NotOpened(error)) => {
+                    return Err(error.context(format!("after {opened} connections")));
+                }
+                Some(News::Broken(error)) => return Err(error),
+                Some(News::Interval(_) | News::Abort { .. } | News::Done(_)) => {}
+                None => return Err(broken()),
+            }
+        }
+        progress.restart();
+        Ok(())
+    }
+
+    /// Takes news until an instant (or, without one, until the next thread is done).
+    async fn follow(
+        &mut self,
+        until: Option<Instant>,
+        origin: Instant,
+        progress: &mut Progress,
+    ) -> Result<()> {
+        let done = self.ends.len();
+        let mut silence = Instant::now() + limits::SILENCE;
+        while !self.all_done() && (until.is_some() || self.ends.len() == done) {
+            let edge = until.unwrap_or_else(far);
+            let interruptible = self.early.is_none();
+            tokio::select! {
+                biased;
+                () = tokio::time::sleep_until(edge.into()), if until.is_some() => break,
+                news = self.news.recv() => {
+                    let Some(news) = news else { return Err(broken()) };
+                    if self.take(news, origin, progress)? {
+                        silence = Instant::now() + limits::SILENCE;
+                    }
+                    // An early end may lie before the edge that is waited for.
+                    if !interruptible || self.early.is_none() { continue } else { break }
+                }
+                kind = self.stage.stop.wait(), if interruptible => {
+                    let error = Error::new(kind, "interrupted");
+                    self.end_early(Outcome::Interrupted, error, origin);
+                    break;
+                }
+                () = tokio::time::sleep_until(silence.into()), if interruptible => {
+                    let error = Error::server(format!(
+                        "{} has not answered any client for {:?}",
+                        self.stage.target.address, limits::SILENCE
+                    ));
+                    self.end_early(Outcome::Aborted, error, origin);
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes one piece of news; whether it shows that the server answers.
+    fn take(&mut self, news: News, origin: Instant, progress: &mut Progress) -> Result<bool> {
+        match news {
+            News::Interval(interval) => {
+                let alive = interval.ops + interval.errors > 0;
+                for complete in self.timeline.add(*interval) {
+                    self.display.add(&complete);
+                }
+                progress.update(|| self.display.line());
+                return Ok(alive);
+            }
+            News::Abort { client, error } => {
+                let error = abort_error(client, &error);
+                self.end_early(Outcome::Aborted, error, origin);
+            }
+            News::Done(end) => {
+                self.ends.push(*end);
+                for complete in self.timeline.thread_done() {
+                    self.display.add(&complete);
+                }
+            }
+            News::Broken(error) => return Err(error),
+            News::Opened | News::NotOpened(_) | News::Ready => {}
+        }
+        Ok(false)
+    }
+
+    /// Moves the window's end to just ahead of now; the first reason stays.
+    fn end_early(&mut self, outcome: Outcome, error: Error, origin: Instant) {
+        if self.early.is_some() {
+            return;
+        }
+        let now = origin.elapsed() + NOTICE;
+        let end = (now.as_nanos() as Ns).min(self.window_end.load(Ordering::Relaxed));
+        self.window_end.store(end, Ordering::Relaxed);
+        self.early = Some(Early { outcome, error });
+    }
+
+    /// The client's cost and the server's counters, now. A server that does not answer in time
+    /// costs the reading and its connection, not the step.
+    async fn edge(&self, control: &mut Option<Session>) -> Edge {
+        let cost = process_usage();
+        let Some(mut session) = control.take() else { return Edge { cost, status: None } };
+        // The session is dropped with the future when it takes too long.
+        #[expect(clippy::disallowed_methods, reason = "the connection goes with the future")]
+        let read = tokio::time::timeout(limits::COURTESY, async move {
+            let reading = status::read(&mut session).await;
+            (session, reading)
+        })
+        .await;
+        let Ok((session, reading)) = read else { return Edge { cost, status: None } };
+        *control = Some(session);
+        Edge { cost, status: reading.ok() }
+    }
+
+    fn finish_timeline(&mut self, progress: &mut Progress) {
+        while let Ok(News::Interval(interval)) = self.news.try_recv() {
+            self.timeline.add(*interval);
+        }
+        progress.clear();
+    }
+
+    fn run(
+        mut self,
+        started_at: jiff::Timestamp,
+        window_start: Instant,
+        first: &Edge,
+        last: &Edge,
+    ) -> Run {
+        let ends = std::mem::take(&mut self.ends);
+        let window_end = match self.window_end.load(Ordering::Relaxed) {
+            // With --ops the window ends with the last answer.
+            Ns::MAX => ends.iter().map(|e| e.ended).max().unwrap_or(0),
+            end => end,
+        };
+        let tables = self.stage.tables.count;
+        let mut accounts = vec![Account::default(); tables as usize];
+        let mut errors = super::errors::Errors::default();
+        let (mut ops_by_client, mut busy, mut abandoned) = (Vec::new(), Vec::new(), 0);
+        for end in ends {
+            for (sum, account) in accounts.iter_mut().zip(&end.accounts) {
+                sum.merge(account);
+            }
+            errors.merge(end.errors);
+            ops_by_client.extend(end.ops_by_client);
+            busy.push(end.busy);
+            abandoned += end.abandoned;
+        }
+        let readings = first.status.as_ref().zip(last.status.as_ref());
+        let early = self.early.take();
+        Run {
+            outcome: early.as_ref().map_or(Outcome::Completed, |e| e.outcome),
+            error: early.map(|e| e.error),
+            started_at,
+            measured_s: seconds(window_end.saturating_sub(self.phases.window_start)),
+            timeline: self.timeline,
+            ops_by_client,
+            ops_by_table: accounts.iter().map(|a| a.ops).collect(),
+            ledger: (0..tables).zip(&accounts).map(|(t, a)| a.entry(t)).collect(),
+            errors: errors.into_counts(),
+            abandoned,
+            busy,
+            user: last.cost.user.saturating_sub(first.cost.user),
+            sys: last.cost.sys.saturating_sub(first.cost.sys),
+            status: readings.map(|(first, last)| status::delta(first, last, window_start)),
+        }
+    }
+}
+
+fn abort_error(client: u32, error: &super::errors::OpError) -> Error {
+    use super::errors::OpError;
+    use crate::mysql::session::Failure;
+    let text = format!("client {client}: {error}");
+    match error {
+        OpError::Failure(Failure::Lost(_)) => Error::new(Kind::Failed, text)
+            .hint("did the server end, restart, or close idle connections? its error log tells"),
+        OpError::Wrong(_) => Error::new(Kind::Failed, text)
+            .hint("the tables are not what this workload needs; loadgen prepare makes them"),
+        OpError::Failure(Failure::Server { .. }) | OpError::Driver(_) => {
+            Error::new(Kind::Failed, text)
+        }
+    }
+}
+
+fn broken() -> Error {
+    Error::failed("an engine thread ended without a word; please report this")
+}
+
+fn far() -> Instant {
+    Instant::now() + Duration::from_secs(86_400 * 365)
+}

@@ -1,0 +1,167 @@
+//! The live line of a step.
+
+use crate::measure::recorder::{Interval, Ns};
+use crate::measure::times::Times;
+use crate::plan::{Plan, Step, StopAt};
+use crate::summary::Phase;
+
+/// Adds up intervals until a line is made of them.
+pub(crate) struct Display {
+    head: String,
+    clients: u32,
+    warmup: Ns,
+    /// End of the window, where it is known before.
+    end: Option<Ns>,
+    ops_wanted: Option<u64>,
+    seen: Option<Seen>,
+    window_ops: u64,
+}
+
+struct Seen {
+    phase: Phase,
+    start: Ns,
+    end: Ns,
+    statements: u64,
+    errors: u64,
+    service: Times,
+}
+
+impl Display {
+    pub(crate) fn new(plan: &Plan, step: &Step) -> Display {
+        let repeat = match plan.repeats {
+            1 => String::new(),
+            n => format!(", repeat {} of {n}", step.repeat),
+        };
+        let head = format!(
+            "[{}/{}] {} {} clients{repeat}",
+            step.number, step.of, plan.workload.name, step.clients
+        );
+        let warmup = plan.warmup.as_nanos() as Ns;
+        let (end, ops_wanted) = match plan.stop {
+            StopAt::Time(time) => (Some(warmup + time.as_nanos() as Ns), None),
+            StopAt::Ops(ops) => (None, Some(ops)),
+        };
+        Display { head, clients: step.clients, warmup, end, ops_wanted, seen: None, window_ops: 0 }
+    }
+
+    /// While connections are opened.
+    pub(crate) fn opening(&self, opened: u32) -> String {
+        format!("{}: opened {opened} of {} connections", self.head, self.clients)
+    }
+
+    pub(crate) fn add(&mut self, interval: &Interval) {
+        if interval.phase == Phase::Measure {
+            self.window_ops += interval.ops;
+        }
+        match &mut self.seen {
+            // A line never mixes phases.
+            Some(seen) if seen.phase == interval.phase => {
+                seen.end = interval.end;
+                seen.statements += interval.statements;
+                seen.errors += interval.errors;
+                seen.service.merge(&interval.service);
+            }
+            _ => {
+                self.seen = Some(Seen {
+                    phase: interval.phase,
+                    start: interval.start,
+                    end: interval.end,
+                    statements: interval.statements,
+                    errors: interval.errors,
+                    service: interval.service.clone(),
+                });
+            }
+        }
+    }
+
+    /// The line for what was added since the last one.
+    pub(crate) fn line(&mut self) -> String {
+        let Some(seen) = self.seen.take() else { return format!("{}: starting", self.head) };
+        let (phase, left) = match seen.phase {
+            Phase::Warmup => ("warm-up", Some(self.warmup)),
+            Phase::Measure => ("measuring", self.end),
+            Phase::Drain => ("draining", None),
+        };
+        let length_s = seen.end.saturating_sub(seen.start) as f64 / 1e9;
+        let qps = if length_s > 0.0 { seen.statements as f64 / length_s } else { 0.0 };
+        let left = match (left, self.ops_wanted) {
+            (Some(end), _) => format!("{} left", clock(end.saturating_sub(seen.end))),
+            (None, Some(ops)) => format!("{} of {ops} ops", self.window_ops),
+            (None, None) => "ending".to_owned(),
+        };
+        let time = |p: f64| seen.service.percentile_us(p).map_or_else(|| "-".to_owned(), millis);
+        format!(
+            "{}: {phase}, {left}, {qps:.0} QPS, p50 {}, p99 {}, {} errors",
+            self.head,
+            time(50.0),
+            time(99.0),
+            seen.errors
+        )
+    }
+}
+
+/// Microseconds as milliseconds with three digits that say something.
+pub fn millis(us: f64) -> String {
+    let ms = us / 1e3;
+    match ms {
+        ms if ms < 10.0 => format!("{ms:.3} ms"),
+        ms if ms < 100.0 => format!("{ms:.2} ms"),
+        ms => format!("{ms:.0} ms"),
+    }
+}
+
+/// Minutes and seconds, rounded up, so that 0:00 means over.
+fn clock(ns: Ns) -> String {
+    let s = ns.div_ceil(1_000_000_000);
+    format!("{}:{:02}", s / 60, s % 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::job::tests::a_plan;
+    use crate::measure::recorder::{Op, Phases, Recorder};
+    use std::cell::RefCell;
+    use std::rc::Rc;
+    use std::time::Duration;
+
+    fn intervals() -> Vec<Interval> {
+        let second = 1_000_000_000;
+        let phases =
+            Phases { window_start: 0, window_end: 60 * second, by_issue: false, interval: second };
+        let seen = Rc::new(RefCell::new(Vec::new()));
+        let sink = Rc::clone(&seen);
+        let mut recorder =
+            Recorder::new(phases, 0, Box::new(move |i| sink.borrow_mut().push(i))).expect("memory");
+        for i in 0..1500 {
+            let issued = i * 1_000_000;
+            let op = Op { issued, completed: issued + 500_000, statements: 1, rows: 1 };
+            recorder.succeeded(op).expect("memory");
+        }
+        recorder.finish(2 * second).expect("memory");
+        seen.take()
+    }
+
+    #[test]
+    fn a_line_has_everything_of_its_intervals() {
+        let plan = a_plan(0, 64, StopAt::Time(Duration::from_mins(1)));
+        let step = Step { number: 2, of: 6, clients: 64, repeat: 1 };
+        let mut display = Display::new(&plan, &step);
+        assert_eq!(display.opening(3), "[2/6] point-select 64 clients: opened 3 of 64 connections");
+        intervals().iter().take(2).for_each(|i| display.add(i));
+        assert_eq!(
+            display.line(),
+            "[2/6] point-select 64 clients: measuring, 0:58 left, 750 QPS, p50 0.500 ms, \
+             p99 0.500 ms, 0 errors"
+        );
+    }
+
+    #[test]
+    fn ops_show_how_many_are_done() {
+        let plan = a_plan(0, 64, StopAt::Ops(9000));
+        let step = Step { number: 1, of: 1, clients: 64, repeat: 1 };
+        let mut display = Display::new(&plan, &step);
+        intervals().iter().take(1).for_each(|i| display.add(i));
+        assert!(display.line().contains("1000 of 9000 ops"));
+    }
+}

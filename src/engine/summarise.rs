@@ -1,0 +1,220 @@
+//! Run → Summary.
+
+use std::collections::BTreeMap;
+
+use super::Run;
+use super::conductor::{Stage, engine_threads};
+use crate::error::Result;
+use crate::measure::host::Host;
+use crate::measure::process::process_usage;
+use crate::plan::{StatementMode, Step, StopAt};
+use crate::summary::{self, Summary};
+use crate::workload::table;
+
+/// What a summary says besides the step: the same for all steps of a sweep, but for the
+/// server's variables.
+#[derive(Debug, Clone)]
+pub struct Identity {
+    /// 16 hexadecimal digits, one invocation.
+    pub run_id: String,
+    /// The row of the table.
+    pub label: String,
+    /// `--note K=V`.
+    pub notes: BTreeMap<String, String>,
+    /// Seed of the rows, for tables that loadgen made.
+    pub data_seed: Option<u32>,
+    /// The server before the step.
+    pub server: summary::Server,
+    /// The client library.
+    pub driver: summary::Driver,
+    /// Whether the server runs on this host.
+    pub same_host: bool,
+    /// This host.
+    pub host: Host,
+}
+
+/// The program, as it writes itself into summaries.
+fn program() -> summary::Program {
+    let debug = cfg!(debug_assertions);
+    summary::Program {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        revision: option_env!("LOADGEN_REVISION").map(str::to_owned),
+        profile: if debug { "debug" } else { "release" }.to_owned(),
+    }
+}
+
+/// The JSON contract's object of a step. `changed` are the server's settings that differ after
+/// the step.
+pub fn summary(
+    run: &Run,
+    stage: &Stage<'_>,
+    step: &Step,
+    identity: &Identity,
+    changed: Vec<summary::SettingChange>,
+) -> Result<Summary> {
+    let warnings = warnings(run, stage, &changed);
+    Ok(Summary {
+        schema: summary::SCHEMA.to_owned(),
+        loadgen: program(),
+        run_id: identity.run_id.clone(),
+        step_id: format!("{}-{}", identity.run_id, step.number),
+        label: identity.label.clone(),
+        notes: identity.notes.clone(),
+        outcome: run.outcome,
+        reason: run.error.as_ref().map(ToString::to_string),
+        workload: workload(stage),
+        plan: plan(stage, step, identity.data_seed),
+        server: summary::Server {
+            settings_changed: changed,
+            status: run.status.clone(),
+            ..identity.server.clone()
+        },
+        driver: identity.driver.clone(),
+        client: client(run, identity),
+        started_at: run.started_at.to_string(),
+        measured_s: run.measured_s,
+        totals: totals(run),
+        latency: summary::Latency {
+            service: run.timeline.service.distribution()?,
+            response: None,
+            failed: run.timeline.failed.distribution()?,
+            by_statement: (0..)
+                .zip(&run.timeline.by_statement)
+                .map(|(statement, times)| {
+                    Ok(summary::StatementLatency { statement, service: times.distribution()? })
+                })
+                .collect::<Result<_>>()?,
+        },
+        timeline: run.timeline.entries.clone(),
+        ledger: run.ledger.clone(),
+        warnings,
+    })
+}
+
+fn workload(stage: &Stage<'_>) -> summary::Workload {
+    let text = |s: &crate::workload::Statement| summary::StatementText {
+        kind: s.kind.name().to_owned(),
+        sql: s.sql.clone(),
+    };
+    summary::Workload {
+        name: stage.plan.workload.name.clone(),
+        statements: stage.plan.workload.statements().map(text).collect(),
+        mode: match stage.plan.statements {
+            StatementMode::Prepared => summary::Mode::Prepared,
+            StatementMode::Text => summary::Mode::Text,
+        },
+        distribution: stage.plan.distribution.to_string(),
+        spread: stage.spread.to_string(),
+    }
+}
+
+fn plan(stage: &Stage<'_>, step: &Step, data_seed: Option<u32>) -> summary::Plan {
+    let (time_s, ops) = match stage.plan.stop {
+        StopAt::Time(time) => (Some(time.as_secs_f64()), None),
+        StopAt::Ops(ops) => (None, Some(ops)),
+    };
+    summary::Plan {
+        tables: stage.tables.count,
+        rows: stage.tables.rows,
+        data_seed: data_seed.map(u64::from),
+        clients: step.clients,
+        engine_threads: engine_threads(stage.plan, step.clients) as u32,
+        warmup_s: stage.plan.warmup.as_secs_f64(),
+        time_s,
+        ops,
+        rate: None,
+        arrival: None,
+        seed: stage.plan.seed,
+        repeat_index: step.repeat,
+        repeats: stage.plan.repeats,
+    }
+}
+
+fn client(run: &Run, identity: &Identity) -> summary::Client {
+    let host = &identity.host;
+    let (user_s, sys_s) = (run.user.as_secs_f64(), run.sys.as_secs_f64());
+    let ops = run.timeline.window.ops;
+    summary::Client {
+        host: host.name.clone(),
+        kernel: host.kernel.clone(),
+        cpu: host.cpu.clone(),
+        cores: host.cores_usable,
+        same_host: identity.same_host,
+        user_s,
+        sys_s,
+        us_per_op: (ops > 0).then(|| (user_s + sys_s) * 1e6 / ops as f64),
+        threads: run.busy.iter().map(|busy| summary::Thread { busy: *busy }).collect(),
+        max_rss_bytes: process_usage().max_rss_bytes,
+    }
+}
+
+fn totals(run: &Run) -> summary::Totals {
+    let window = run.timeline.window;
+    let rate = |n: u64| if run.measured_s > 0.0 { n as f64 / run.measured_s } else { 0.0 };
+    let mut by_client = run.ops_by_client.clone();
+    by_client.sort_unstable();
+    summary::Totals {
+        ops: window.ops,
+        statements: window.statements,
+        tps: rate(window.ops),
+        qps: rate(window.statements),
+        rows: window.rows,
+        errors: run.errors.clone(),
+        reconnects: 0,
+        abandoned: run.abandoned,
+        backlog: None,
+        per_table: (1..)
+            .zip(&run.ops_by_table)
+            .map(|(n, ops)| summary::TableOps { table: table::name(n), ops: *ops })
+            .collect(),
+        per_client: summary::PerClient {
+            ops_min: by_client.first().copied().unwrap_or(0),
+            ops_median: median(&by_client),
+            ops_max: by_client.last().copied().unwrap_or(0),
+        },
+    }
+}
+
+fn median(sorted: &[u64]) -> f64 {
+    let middle = sorted.len() / 2;
+    match (sorted.get(middle), sorted.len() % 2) {
+        (None, _) => 0.0,
+        (Some(upper), 1) => *upper as f64,
+        (Some(upper), _) => {
+            let lower = sorted.get(middle - 1).copied().unwrap_or(*upper);
+            f64::midpoint(lower as f64, *upper as f64)
+        }
+    }
+}
+
+fn warnings(
+    run: &Run,
+    stage: &Stage<'_>,
+    changed: &[summary::SettingChange],
+) -> Vec<summary::Warning> {
+    let mut warnings = Vec::new();
+    let mut warn = |code: &str, message: String| {
+        warnings.push(summary::Warning { code: code.to_owned(), message });
+    };
+    if cfg!(debug_assertions) {
+        warn("debug_build", "measured with a debug build of loadgen".to_owned());
+    }
+    if !changed.is_empty() {
+        let names: Vec<&str> = changed.iter().take(10).map(|c| c.name.as_str()).collect();
+        warn("settings_changed", format!("settings changed during the step: {}", names.join(", ")));
+    }
+    let errors: u64 = run.errors.iter().map(|e| e.count).sum();
+    if errors > 0 {
+        warn("errors", format!("{errors} ops failed; they are not in the rates"));
+    }
+    if run.abandoned > 0 {
+        warn("abandoned", format!("{} ops got no answer by the end of the drain", run.abandoned));
+    }
+    if run.status.is_none() {
+        warn("no_status", "the server's status counters could not be read".to_owned());
+    }
+    if stage.tables.count > 1 && run.ops_by_table.contains(&0) && run.timeline.window.ops > 0 {
+        warn("unused_tables", "some tables were not touched in the window".to_owned());
+    }
+    warnings
+}

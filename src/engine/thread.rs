@@ -1,0 +1,348 @@
+//! One engine thread: a `current_thread` runtime, its share of the clients, one recorder.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use mysql_async::Opts;
+use tokio::runtime::{Builder, Handle, LocalOptions};
+use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::task::{JoinError, JoinHandle, JoinSet};
+
+use super::client::{self, Desk, Ready, Seat};
+use super::errors::{Errors, OpError};
+use super::job::Job;
+use super::ledger::Account;
+use crate::error::{Error, Result};
+use crate::measure::recorder::{Interval, Ns, Phases, Recorder};
+use crate::mysql::session::Session;
+use crate::mysql::target::Target;
+use crate::plan::limits;
+
+/// How often a thread looks whether the step was ended early; clients see the regular end by
+/// themselves. Whoever ends a step sets the end so far ahead (see [`NOTICE`]).
+const TICK: Duration = Duration::from_millis(20);
+/// In this time every thread has seen a new end of the window.
+pub(crate) const NOTICE: Duration = Duration::from_millis(50);
+
+/// What an engine thread needs; all of it can cross threads.
+#[derive(Clone)]
+pub(crate) struct Order {
+    pub(crate) job: Arc<Job>,
+    pub(crate) target: Arc<Target>,
+    pub(crate) opts: Opts,
+    pub(crate) phases: Phases,
+    /// Bounds the logins under way over all threads.
+    pub(crate) logins: Arc<Semaphore>,
+    /// Logins are spread from here on, by [`limits::CONNECTS_PER_S`].
+    pub(crate) opening: Instant,
+    pub(crate) go: watch::Receiver<Go>,
+    /// The window's end, in nanoseconds of the step's clock; moved by an early end.
+    pub(crate) window_end: Arc<AtomicU64>,
+    pub(crate) news: mpsc::UnboundedSender<News>,
+}
+
+/// From the conductor to the threads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Go {
+    /// Open connections and wait.
+    Wait,
+    /// The step's clock starts at this instant.
+    Start(Instant),
+    /// Close everything.
+    Cancel,
+}
+
+/// From a thread to the conductor.
+pub(crate) enum News {
+    /// A client is connected and prepared.
+    Opened,
+    /// A client could not be.
+    NotOpened(Error),
+    /// All clients of a thread are.
+    Ready,
+    /// A finished interval.
+    Interval(Box<Interval>),
+    /// The step cannot go on.
+    Abort {
+        /// From 0.
+        client: u32,
+        error: OpError,
+    },
+    /// The thread is done, connections closed.
+    Done(Box<End>),
+    /// The thread could not go on for its own reasons.
+    Broken(Error),
+}
+
+/// What a thread counted.
+#[derive(Debug, Default)]
+pub(crate) struct End {
+    pub(crate) ops_by_client: Vec<u64>,
+    pub(crate) accounts: Vec<Account>,
+    pub(crate) errors: Errors,
+    pub(crate) abandoned: u64,
+    /// Busy share of the window, 0 to 1.
+    pub(crate) busy: f64,
+    /// When its last op ended.
+    pub(crate) ended: Ns,
+}
+
+/// The body of an engine thread; `clients` are its share, numbered over all threads.
+pub(crate) fn run(order: &Order, clients: &[u32]) {
+    let news = order.news.clone();
+    let runtime =
+        match Builder::new_current_thread().enable_all().build_local(LocalOptions::default()) {
+            Ok(runtime) => runtime,
+            Err(e) => {
+                let error = Error::failed(format!("cannot make an engine thread's runtime: {e}"))
+                    .hint("raise the limits on descriptors and processes (ulimit -n, -u)");
+                let _ = news.send(News::Broken(error));
+                return;
+            }
+        };
+    let last = match runtime.block_on(step(order, clients)) {
+        Ok(end) => News::Done(Box::new(end)),
+        Err(error) => News::Broken(error),
+    };
+    // What hangs in a goodbye is left behind.
+    runtime.shutdown_timeout(Duration::ZERO);
+    // Nobody listens only when the conductor is gone, and the process with it.
+    let _ = news.send(last);
+}
+
+async fn step(order: &Order, clients: &[u32]) -> Result<End> {
+    let seats: Vec<Rc<Seat>> = clients.iter().map(|c| Rc::new(Seat::new(*c))).collect();
+    let ready = open_all(order, &seats).await;
+    let mut go = order.go.clone();
+    if ready.len() == seats.len() {
+        let _ = order.news.send(News::Ready);
+    }
+    let start = go.wait_for(|go| *go != Go::Wait).await.map(|go| *go);
+    let Ok(Go::Start(origin)) = start else {
+        close_all(ready.into_iter().map(Ready::into_session).collect()).await;
+        return Ok(End::default());
+    };
+    let desk = Rc::new(desk(order, origin)?);
+    let (sessions, busy, abandoned) = work(order, &desk, &seats, ready).await?;
+    let ended = desk.now();
+    let desk = Rc::into_inner(desk)
+        .ok_or_else(|| Error::failed("a client outlived its step; please report this"))?;
+    desk.recorder.into_inner().finish(ended)?;
+    close_all(sessions).await;
+    Ok(End {
+        ops_by_client: seats.iter().map(|s| s.ops.get()).collect(),
+        accounts: desk.accounts.into_inner(),
+        errors: desk.errors.into_inner(),
+        abandoned,
+        busy,
+        ended,
+    })
+}
+
+fn desk(order: &Order, origin: Instant) -> Result<Desk> {
+    let job = Arc::clone(&order.job);
+    let news = order.news.clone();
+    let recorder = Recorder::new(
+        order.phases,
+        job.timed_statements(),
+        Box::new(move |interval| {
+            let _ = news.send(News::Interval(Box::new(interval)));
+        }),
+    )?;
+    let tables = 0..job.tables.count;
+    Ok(Desk {
+        origin,
+        window_start: order.phases.window_start,
+        window_end: Cell::new(order.window_end.load(Ordering::Relaxed)),
+        recorder: RefCell::new(recorder),
+        accounts: RefCell::new(vec![Account::default(); job.tables.count as usize]),
+        errors: RefCell::default(),
+        samplers: tables.clone().map(|t| job.samplers(t)).collect(),
+        texts: if job.text { tables.map(|t| job.text_pieces(t)).collect() } else { Vec::new() },
+        job,
+    })
+}
+
+/// Opens a connection for each seat; fewer come back when one fails or the step is cancelled.
+async fn open_all(order: &Order, seats: &[Rc<Seat>]) -> Vec<Ready> {
+    let opening: Vec<JoinHandle<Option<Ready>>> =
+        seats.iter().map(|s| tokio::task::spawn_local(open_one(order.clone(), s.client))).collect();
+    let mut ready = Vec::with_capacity(opening.len());
+    for task in opening {
+        match task.await {
+            Ok(Some(one)) => ready.push(one),
+            Ok(None) => {}
+            Err(panic) => {
+                let text = format!("the driver panicked on a login: {}", panic_text(panic));
+                let _ = order.news.send(News::NotOpened(Error::server(text)));
+            }
+        }
+    }
+    ready
+}
+
+async fn open_one(order: Order, client: u32) -> Option<Ready> {
+    let mut go = order.go.clone();
+    let turn = order.opening + Duration::from_secs(1) * client / limits::CONNECTS_PER_S;
+    tokio::time::sleep_until(turn.into()).await;
+    let _permit = order.logins.acquire().await.ok()?;
+    if *go.borrow_and_update() == Go::Cancel {
+        return None;
+    }
+    let opened = client::open(&order.job, client, &order.target, &order.opts);
+    // A cancelled step must not wait for a server that hangs.
+    let opened = tokio::select! {
+        opened = opened => opened,
+        _ = go.wait_for(|go| *go == Go::Cancel) => return None,
+    };
+    let (news, ready) = match opened {
+        Ok(ready) => (News::Opened, Some(ready)),
+        Err(error) => (News::NotOpened(error), None),
+    };
+    let _ = order.news.send(news);
+    ready
+}
+
+type Ended = Result<std::result::Result<Session, OpError>>;
+
+/// Runs the clients to the end of the drain: their sessions, the busy share, what was given up.
+async fn work(
+    order: &Order,
+    desk: &Rc<Desk>,
+    seats: &[Rc<Seat>],
+    ready: Vec<Ready>,
+) -> Result<(Vec<Session>, f64, u64)> {
+    tokio::time::sleep_until(desk.origin.into()).await;
+    let mut tasks: JoinSet<(u32, Ended)> = JoinSet::new();
+    let mut seat_of = HashMap::with_capacity(seats.len());
+    for (seat, ready) in seats.iter().zip(ready) {
+        let run = client::run(Rc::clone(desk), Rc::clone(seat), ready);
+        let client = seat.client;
+        let task = tasks.spawn_local(async move { (client, run.await) });
+        seat_of.insert(task.id(), Rc::clone(seat));
+    }
+    let mut ticks = tokio::time::interval(TICK);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut busy = Busy::default();
+    let mut sessions = Vec::with_capacity(seats.len());
+    loop {
+        tokio::select! {
+            ended = tasks.join_next() => match ended {
+                None => break,
+                Some(Ok((client, ended))) => match ended? {
+                    Ok(session) => sessions.push(session),
+                    Err(error) => { let _ = order.news.send(News::Abort { client, error }); }
+                },
+                Some(Err(panic)) => {
+                    let seat = seat_of.get(&panic.id());
+                    let error = OpError::Driver(panic_text(panic));
+                    driver_panic(order, desk, seat, error)?;
+                }
+            },
+            _ = ticks.tick() => {
+                let now = desk.now();
+                follow(order, desk)?;
+                busy.look(now, desk);
+                desk.recorder.borrow_mut().roll(now)?;
+                if now > desk.window_end.get().saturating_add(limits::DRAIN.as_nanos() as Ns) {
+                    break;
+                }
+            }
+        }
+    }
+    busy.look(desk.now(), desk);
+    let abandoned = abandon(&mut tasks, desk, seats).await?;
+    Ok((sessions, busy.share(), abandoned))
+}
+
+/// Takes over an end that was moved.
+fn follow(order: &Order, desk: &Desk) -> Result<()> {
+    let end = order.window_end.load(Ordering::Relaxed);
+    if end != desk.window_end.get() {
+        desk.window_end.set(end);
+        desk.recorder.borrow_mut().end_window(end)?;
+    }
+    Ok(())
+}
+
+/// A client whose driver panicked: its op failed, and what it wrote is in doubt.
+fn driver_panic(order: &Order, desk: &Desk, seat: Option<&Rc<Seat>>, error: OpError) -> Result<()> {
+    desk.errors.borrow_mut().add(&error);
+    let Some(seat) = seat else { return Ok(()) };
+    let now = desk.now();
+    desk.recorder.borrow_mut().failed(seat.in_flight().unwrap_or(now), now)?;
+    client::doubt(desk, seat);
+    seat.settle();
+    let _ = order.news.send(News::Abort { client: seat.client, error });
+    Ok(())
+}
+
+/// Gives up what is still in flight: the connections go with the tasks, nothing is used again.
+async fn abandon(
+    tasks: &mut JoinSet<(u32, Ended)>,
+    desk: &Desk,
+    seats: &[Rc<Seat>],
+) -> Result<u64> {
+    tasks.abort_all();
+    while tasks.join_next().await.is_some() {}
+    let now = desk.now();
+    let mut abandoned = 0;
+    for seat in seats {
+        if let Some(issued) = seat.in_flight() {
+            abandoned += 1;
+            desk.recorder.borrow_mut().abandoned(issued, now)?;
+            client::doubt(desk, seat);
+        }
+    }
+    Ok(abandoned)
+}
+
+async fn close_all(sessions: Vec<Session>) {
+    let mut goodbyes = JoinSet::new();
+    for session in sessions {
+        goodbyes.spawn_local(session.close(limits::COURTESY));
+    }
+    while goodbyes.join_next().await.is_some() {}
+}
+
+/// The busy part of the window: time that the runtime was not parked.
+#[derive(Debug, Default)]
+struct Busy {
+    first: Option<(Ns, Duration)>,
+    last: Option<(Ns, Duration)>,
+}
+
+impl Busy {
+    fn look(&mut self, now: Ns, desk: &Desk) {
+        if now < desk.window_start {
+            return;
+        }
+        let seen = (now, Handle::current().metrics().worker_total_busy_duration(0));
+        if self.first.is_none() {
+            self.first = Some(seen);
+        }
+        if now <= desk.window_end.get() || self.last.is_none() {
+            self.last = Some(seen);
+        }
+    }
+
+    fn share(&self) -> f64 {
+        let (Some(first), Some(last)) = (self.first, self.last) else { return 0.0 };
+        let wall = last.0.saturating_sub(first.0) as f64 / 1e9;
+        let busy = last.1.saturating_sub(first.1).as_secs_f64();
+        if wall > 0.0 { (busy / wall).clamp(0.0, 1.0) } else { 0.0 }
+    }
+}
+
+fn panic_text(panic: JoinError) -> String {
+    let Ok(payload) = panic.try_into_panic() else { return "cancelled".to_owned() };
+    let text = payload
+        .downcast_ref::<&str>()
+        .map(|s| (*s).to_owned())
+        .or_else(|| payload.downcast_ref::<String>().cloned());
+    text.unwrap_or_else(|| "no text".to_owned())
+}

@@ -1,0 +1,176 @@
+//! A distribution of times: a histogram for percentiles, exact sums for the rest.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
+
+use crate::error::{Error, Result};
+use crate::summary::Distribution;
+
+/// The largest time that the histogram distinguishes: one hour, in nanoseconds.
+pub const RANGE_NS: u64 = 3_600_000_000_000;
+/// Significant digits of a percentile.
+const DIGITS: u8 = 3;
+
+/// Times in nanoseconds.
+#[derive(Debug, Clone)]
+pub struct Times {
+    histogram: Histogram<u64>,
+    overflow: u64,
+    min_ns: u64,
+    max_ns: u64,
+    sum_ns: u128,
+    sum_of_squares: u128,
+}
+
+impl Times {
+    /// Nothing counted yet. Fails only if memory for the buckets (270 kB) is not to be had.
+    pub fn new() -> Result<Self> {
+        let histogram = Histogram::new_with_bounds(1, RANGE_NS, DIGITS)
+            .map_err(|e| Error::failed(format!("cannot make a histogram: {e}")))?;
+        Ok(Times {
+            histogram,
+            overflow: 0,
+            min_ns: u64::MAX,
+            max_ns: 0,
+            sum_ns: 0,
+            sum_of_squares: 0,
+        })
+    }
+
+    /// Counts one time. Above one hour it counts as overflow and, in percentiles, as one hour.
+    #[inline]
+    pub fn record(&mut self, ns: u64) {
+        self.min_ns = self.min_ns.min(ns);
+        self.max_ns = self.max_ns.max(ns);
+        self.sum_ns += u128::from(ns);
+        self.sum_of_squares += u128::from(ns) * u128::from(ns);
+        if ns > RANGE_NS {
+            self.overflow += 1;
+        }
+        // The range holds after `min`, so this cannot saturate unnoticed.
+        self.histogram.saturating_record(ns.clamp(1, RANGE_NS));
+    }
+
+    /// Adds what another one counted.
+    pub fn merge(&mut self, other: &Times) {
+        if other.count() == 0 {
+            return;
+        }
+        self.min_ns = self.min_ns.min(other.min_ns);
+        self.max_ns = self.max_ns.max(other.max_ns);
+        self.sum_ns += other.sum_ns;
+        self.sum_of_squares += other.sum_of_squares;
+        self.overflow += other.overflow;
+        // Both have the same range and digits: this cannot fail.
+        let _ = self.histogram.add(&other.histogram);
+    }
+
+    /// Times counted.
+    pub fn count(&self) -> u64 {
+        self.histogram.len()
+    }
+
+    /// The percentile (0 to 100) in microseconds; None when nothing was counted.
+    pub fn percentile_us(&self, percentile: f64) -> Option<f64> {
+        // A bucket's upper edge may lie above the largest time there was.
+        (self.count() > 0)
+            .then(|| us(self.histogram.value_at_percentile(percentile).min(self.max_ns)))
+    }
+
+    /// The largest time in microseconds; None when nothing was counted.
+    pub fn max_us(&self) -> Option<f64> {
+        (self.count() > 0).then(|| us(self.max_ns))
+    }
+
+    /// The form of the summary.
+    pub fn distribution(&self) -> Result<Distribution> {
+        let count = self.count();
+        let some = |value: f64| (count > 0).then_some(value);
+        let n = count as f64;
+        let mean_ns = self.sum_ns as f64 / n;
+        let variance = (self.sum_of_squares as f64 / n - mean_ns * mean_ns).max(0.0);
+        let percentile = |p: f64| self.percentile_us(p);
+        Ok(Distribution {
+            count,
+            min_us: some(us(self.min_ns)),
+            mean_us: some(mean_ns / 1e3),
+            stddev_us: some(variance.sqrt() / 1e3),
+            p50_us: percentile(50.0),
+            p75_us: percentile(75.0),
+            p90_us: percentile(90.0),
+            p95_us: percentile(95.0),
+            p99_us: percentile(99.0),
+            p99_9_us: percentile(99.9),
+            p99_99_us: percentile(99.99),
+            max_us: self.max_us(),
+            overflow: self.overflow,
+            histogram: self.encoded()?,
+        })
+    }
+
+    /// HdrHistogram V2, deflated, as base64: the interchange format of the HdrHistogram tools.
+    fn encoded(&self) -> Result<String> {
+        let mut bytes = Vec::new();
+        V2DeflateSerializer::new()
+            .serialize(&self.histogram, &mut bytes)
+            .map_err(|e| Error::failed(format!("cannot encode a histogram: {e}")))?;
+        Ok(STANDARD.encode(bytes))
+    }
+}
+
+fn us(ns: u64) -> f64 {
+    ns as f64 / 1e3
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn of(values: &[u64]) -> Times {
+        let mut times = Times::new().expect("memory");
+        values.iter().for_each(|v| times.record(*v));
+        times
+    }
+
+    #[test]
+    fn sums_are_exact_and_percentiles_have_three_digits() {
+        let d = of(&[100_000, 200_000, 300_000, 400_000]).distribution().expect("encodes");
+        assert_eq!((d.count, d.min_us, d.max_us), (4, Some(100.0), Some(400.0)));
+        assert_eq!(d.mean_us, Some(250.0));
+        assert!((d.stddev_us.expect("counted") - 111.803_398_9).abs() < 1e-6);
+        assert!((d.p50_us.expect("counted") / 200.0 - 1.0).abs() < 1e-3);
+        assert_eq!(d.p99_99_us, Some(400.0));
+    }
+
+    #[test]
+    fn nothing_counted_is_null_not_zero() {
+        let d = of(&[]).distribution().expect("encodes");
+        assert_eq!((d.count, d.mean_us, d.p50_us, d.max_us), (0, None, None, None));
+    }
+
+    #[test]
+    fn above_an_hour_is_counted_not_clipped_unnoticed() {
+        let d = of(&[1_000, RANGE_NS, RANGE_NS + 1, u64::MAX / 4]).distribution().expect("encodes");
+        assert_eq!((d.count, d.overflow), (4, 2));
+        assert_eq!(d.max_us, Some((u64::MAX / 4) as f64 / 1e3));
+    }
+
+    proptest! {
+        #[test]
+        fn merged_equals_recorded_together(
+            a in prop::collection::vec(0_u64..10_000_000_000, 0..60),
+            b in prop::collection::vec(0_u64..10_000_000_000, 0..60),
+        ) {
+            let mut merged = of(&a);
+            merged.merge(&of(&b));
+            let together = of(&[a, b].concat());
+            prop_assert_eq!(
+                merged.distribution().expect("encodes"),
+                together.distribution().expect("encodes")
+            );
+        }
+    }
+}
