@@ -1,6 +1,7 @@
 //! Answers that go wrong on their way.
 
 use std::io;
+use std::time::Duration;
 
 use super::fault::Action;
 use super::session::{Flow, Session};
@@ -39,7 +40,7 @@ impl Session {
             Action::OneByteAtATime => {
                 for byte in reply {
                     self.socket.write_all(&[byte]).await?;
-                    tokio::task::yield_now().await;
+                    tokio::time::sleep(Duration::from_millis(1)).await;
                 }
             }
             Action::Garbage(bytes) => self.socket.write_all(&bytes).await?,

@@ -41,7 +41,7 @@ pub enum Action {
     HalfPacketThenStall,
     /// Half of the answer's first packet, then the connection is closed.
     HalfPacketThenClose,
-    /// The answer in writes of one byte.
+    /// The answer in writes of one byte, a millisecond apart so that each is read by itself.
     OneByteAtATime,
     /// These bytes, headers and all, instead of the answer.
     Garbage(Vec<u8>),
@@ -94,6 +94,19 @@ impl Action {
     /// A server's error.
     pub fn error(code: u16, sqlstate: &str, message: &str) -> Self {
         Action::Error(SqlError::new(code, sqlstate, message))
+    }
+
+    /// Whether the answer, on time or not, is the one that was asked for.
+    pub(crate) fn keeps_the_answer(&self) -> bool {
+        matches!(
+            self,
+            Action::Stall(_)
+                | Action::StallAll(_)
+                | Action::OneByteAtATime
+                | Action::WrongLength(_)
+                | Action::WrongSequence
+                | Action::TrailingPackets(_)
+        )
     }
 
     fn scope(&self) -> Scope {

@@ -114,7 +114,8 @@ impl Canned {
         self.port
     }
 
-    /// What it has done so far.
+    /// What it has done so far. Commands without an answer (closing a statement, quitting) are
+    /// counted when the server comes to them; an `open` of 0 says that it has seen them all.
     pub fn counts(&self) -> Counts {
         self.counters.read()
     }

@@ -222,7 +222,8 @@ fn raise_descriptors(connections_max: u32) -> Result<()> {
         ))
         .hint("raise the hard limit (ulimit -Hn), or lower connections_max"));
     }
-    if soft < wanted {
+    // Clients in the same process need theirs, too.
+    if soft < hard {
         setrlimit(Resource::RLIMIT_NOFILE, hard, hard)
             .map_err(|e| Error::failed(format!("canned server: cannot raise descriptors: {e}")))?;
     }

@@ -8,11 +8,13 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 use super::command::{self, Statements, Step};
+use super::fault::Action;
 use super::input::Input;
 use super::replies::Dialect;
 use super::script::{Service, SqlError};
 use super::server::Shared;
 use super::socket::Socket;
+use super::sql::Plan;
 use super::{greet, wire};
 
 /// Answers beyond this are sent before more requests are looked at.
@@ -112,18 +114,7 @@ impl Session {
                 if !self.shared.calm {
                     self.take_time().await?;
                 }
-                if let Some(action) = action {
-                    let shared = Rc::clone(&self.shared);
-                    let reply = shared
-                        .replies
-                        .twisted(&action, plan, dialect)
-                        .unwrap_or_else(|| shared.replies.bytes(plan, dialect).to_vec());
-                    return self.deliver(reply, action).await;
-                }
-                self.out.extend_from_slice(self.shared.replies.bytes(plan, dialect));
-                if self.shared.replies.is_local(plan) {
-                    return self.take_file().await;
-                }
+                return self.answer(plan, dialect, action).await;
             }
             Step::Describe { plan, id, parameters, action } => {
                 let reply = self.shared.replies.prepared(plan, id, parameters, self.deprecate_eof);
@@ -134,6 +125,28 @@ impl Session {
             }
         }
         Ok(Flow::Continue)
+    }
+
+    async fn answer(
+        &mut self,
+        plan: Plan,
+        dialect: Dialect,
+        action: Option<Action>,
+    ) -> io::Result<Flow> {
+        let replies = &self.shared.replies;
+        let mut local = replies.is_local(plan);
+        if let Some(action) = action {
+            local &= action.keeps_the_answer();
+            let reply = replies
+                .twisted(&action, plan, dialect)
+                .unwrap_or_else(|| replies.bytes(plan, dialect).to_vec());
+            if self.deliver(reply, action).await? == Flow::End {
+                return Ok(Flow::End);
+            }
+        } else {
+            self.out.extend_from_slice(replies.bytes(plan, dialect));
+        }
+        if local { self.take_file().await } else { Ok(Flow::Continue) }
     }
 
     /// The statement's service time.

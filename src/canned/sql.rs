@@ -50,7 +50,7 @@ pub(crate) fn plan(sql: &[u8], answers: &[Vec<u8>]) -> Plan {
     let end = text.iter().position(|b| !b.is_ascii_alphabetic()).unwrap_or(text.len());
     let (word, rest) = text.split_at(end);
     let is = |words: &[&str]| words.iter().any(|w| word.eq_ignore_ascii_case(w.as_bytes()));
-    if is(&["select", "with", "table", "values"]) {
+    if is(&["select", "with"]) {
         select(rest)
     } else if is(&["update", "insert", "delete", "replace"]) {
         Plan::Changed
