@@ -7,6 +7,7 @@ use std::cell::{Cell, RefCell};
 use std::env;
 use std::fs::{self, File, Permissions};
 use std::io::Write;
+use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -16,6 +17,8 @@ use std::time::{Duration, Instant};
 use common::{Server, local, query, sandbox, servers, spec};
 use loadgen::error::{Error, Kind};
 use loadgen::sandbox::Sandbox;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 
 /// For this variable, see [`victim`].
 const VICTIM: &str = "LOADGEN_TEST_VICTIM";
@@ -96,6 +99,9 @@ fn a_sandbox_is_who_it_claims_to_be_and_leaves_nothing() {
         query(&sandbox, "INSERT INTO sbtest.t VALUES (1)");
         query(&sandbox, "CHECK TABLE sbtest.t");
         assert_eq!(fs::metadata(&dir).unwrap().permissions().mode() & 0o777, 0o700);
+        // The terminal's Ctrl-C goes to loadgen's own group.
+        let group = |pid| nix::unistd::getpgid(pid).unwrap();
+        assert_ne!(group(Some(Pid::from_raw(sandbox.pid().cast_signed()))), group(None));
         sandbox.stop().unwrap();
         assert!(!dir.exists() && processes_of(&dir).is_empty(), "{}", server.name);
     }
@@ -215,6 +221,28 @@ fn a_wrapper_that_takes_the_server_away_is_refused() {
 }
 
 #[test]
+fn a_port_that_another_process_takes_first_is_given_up() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let dir = tempfile::tempdir().unwrap();
+    for server in servers() {
+        let marker = dir.path().join(&server.name);
+        // The first time it is started as if its port had been taken meanwhile.
+        let text = format!(
+            "case \"$*\" in *--help*) ;; *--socket*) [ -e {0} ] || {{ : >{0}; set -- \"$@\" --port={port}; }} ;; esac\n\
+             exec {1} \"$@\"",
+            marker.display(),
+            server.program.display()
+        );
+        let unlucky = Server { program: script(dir.path(), "unlucky", &text), name: server.name };
+        let sandbox = sandbox(&unlucky, &[]);
+        assert!(marker.exists(), "{}", unlucky.name);
+        assert_ne!(sandbox.port(), port);
+        sandbox.stop().unwrap();
+    }
+}
+
+#[test]
 fn two_sandboxes_do_not_meet() {
     let server = local();
     let (one, other) = thread::scope(|scope| {
@@ -238,8 +266,7 @@ fn two_sandboxes_do_not_meet() {
 fn a_server_that_died_by_itself_is_taken_away_too() {
     let sandbox = sandbox(&local(), &[]);
     let dir = sandbox.dir().to_owned();
-    let pid = nix::unistd::Pid::from_raw(sandbox.pid().cast_signed());
-    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL).unwrap();
+    kill(Pid::from_raw(sandbox.pid().cast_signed()), Signal::SIGKILL).unwrap();
     sandbox.stop().unwrap();
     nothing_left(&dir);
 }

@@ -1,4 +1,4 @@
-//! Makes a data directory: newer MySQL servers do it themselves, the others are fed with the
+//! Makes a data directory: newer servers do it themselves, the others are fed with the
 //! SQL that they ship.
 
 use std::fs;
@@ -12,7 +12,7 @@ use super::program::Program;
 use crate::error::{Error, Result};
 
 /// The longest that it may take.
-const DONE_WITHIN: Duration = Duration::from_secs(120);
+const DONE_WITHIN: Duration = Duration::from_mins(2);
 
 const NAME: &str = "initialise";
 

@@ -24,6 +24,7 @@ use nix::errno::Errno;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
+use super::log;
 use crate::error::{Error, Result};
 
 /// `$1` is the directory. The signals are ignored because a terminal sends them to everyone;
@@ -68,7 +69,7 @@ exec "$@" <"$0"
 const KILLED_WITHIN: Duration = Duration::from_secs(10);
 
 /// How long the keeper may take to remove the directory.
-const REMOVED_WITHIN: Duration = Duration::from_secs(60);
+const REMOVED_WITHIN: Duration = Duration::from_mins(1);
 
 /// Between two looks at processes that are to end.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
@@ -216,12 +217,21 @@ impl Keeper {
 
     /// The last lines that the job of this name wrote, indented, for an error's message.
     pub(super) fn tail(&self, name: &str) -> String {
-        let log = last_lines(&self.file(name, "log"));
-        if log.is_empty() { last_lines(&self.file(name, "out")) } else { log }
+        let log = log::end(&self.log(name));
+        if log.is_empty() { log::end(&self.output(name)) } else { log }
     }
 
-    /// A file that the job of this name writes.
-    pub(super) fn file(&self, name: &str, extension: &str) -> PathBuf {
+    /// What the job of this name wrote to its standard error; nothing if it cannot be read.
+    pub(super) fn log(&self, name: &str) -> String {
+        log::read(&self.file(name, "log"))
+    }
+
+    /// What the job of this name wrote to its standard output.
+    pub(super) fn output(&self, name: &str) -> String {
+        log::read(&self.file(name, "out"))
+    }
+
+    fn file(&self, name: &str, extension: &str) -> PathBuf {
         self.dir.join(format!("{name}.{extension}"))
     }
 
@@ -261,23 +271,6 @@ impl Drop for Keeper {
     }
 }
 
-/// The end of a text file, a line's indent in front of each line that is not blank.
-fn last_lines(path: &Path) -> String {
-    const LINES: usize = 12;
-    const LINE_CHARS: usize = 300;
-    let text = fs::read(path).unwrap_or_default();
-    let text = String::from_utf8_lossy(&text);
-    let mut lines: Vec<String> = text
-        .lines()
-        .rev()
-        .filter(|line| !line.trim().is_empty())
-        .take(LINES)
-        .map(|line| format!("\n  {}", line.chars().take(LINE_CHARS).collect::<String>()))
-        .collect();
-    lines.reverse();
-    lines.concat()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -314,7 +307,7 @@ mod tests {
             status.is_some()
         });
         assert_eq!(status.unwrap().code(), Some(3));
-        let printed = fs::read_to_string(keeper.file("job", "out")).unwrap();
+        let printed = keeper.output("job");
         let dir = fs::canonicalize(keeper.dir()).unwrap();
         assert_eq!(printed, format!("{}\n64\n", dir.display()));
         assert_eq!(keeper.tail("job"), "\n  said");
@@ -346,7 +339,7 @@ mod tests {
         shell(&mut keeper, "trap '' TERM; sleep 1000 & echo $! ; wait");
         let mut child = String::new();
         wait_for(|| {
-            child = fs::read_to_string(keeper.file("job", "out")).unwrap();
+            child = keeper.output("job");
             child.ends_with('\n')
         });
         let child = Pid::from_raw(child.trim().parse().unwrap());
@@ -364,16 +357,5 @@ mod tests {
         let dir = keeper.dir().to_owned();
         keeper.close(Duration::ZERO).unwrap();
         assert!(!dir.exists());
-    }
-
-    #[test]
-    fn only_the_last_lines_are_shown_and_none_is_endless() {
-        let dir = tempfile::tempdir().unwrap();
-        let log = dir.path().join("x.log");
-        let text: Vec<String> = (0..40).map(|i| format!("{i} {}\n\n", "x".repeat(1000))).collect();
-        fs::write(&log, text.concat()).unwrap();
-        let shown = last_lines(&log);
-        assert!(shown.starts_with("\n  28 x") && shown.len() < 4000, "{shown}");
-        assert_eq!(last_lines(&dir.path().join("none")), "");
     }
 }

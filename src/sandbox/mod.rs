@@ -13,6 +13,7 @@ mod identity;
 mod initialise;
 mod keeper;
 mod layout;
+mod log;
 mod options;
 mod program;
 mod serve;

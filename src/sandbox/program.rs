@@ -102,10 +102,7 @@ fn run(path: &Path, arguments: Vec<OsString>, start: &mut Start) -> Result<Strin
         Some(status) if !status.success() => {
             Err(failed(format!("refuses to say what it is ({status})")))
         }
-        Some(_) => {
-            let printed = fs::read(keeper.file(NAME, "out")).map_err(|e| failed(e.to_string()))?;
-            Ok(String::from_utf8_lossy(&printed).into_owned())
-        }
+        Some(_) => Ok(keeper.output(NAME)),
     }
 }
 

@@ -16,7 +16,7 @@ use super::program::Program;
 use crate::error::{Error, Result};
 
 /// The longest that a server may take until it answers.
-const ANSWERS_WITHIN: Duration = Duration::from_secs(60);
+const ANSWERS_WITHIN: Duration = Duration::from_mins(1);
 
 /// How many ports are tried when other processes take them first.
 const PORTS: usize = 5;
@@ -62,9 +62,8 @@ pub(super) fn serve(program: &Program, start: &mut Start) -> Result<Served> {
             Started::Answers(version) => return Ok(Served { port, pid: own_pid(start)?, version }),
             Started::Ended(how) => how,
         };
-        let log = start.keeper.tail(NAME);
-        if tried == PORTS || !port_was_taken(&log) {
-            return Err(super::failure(path, &how, &log, start.options));
+        if tried == PORTS || !port_was_taken(&start.keeper.log(NAME)) {
+            return Err(super::failure(path, &how, &start.keeper.tail(NAME), start.options));
         }
     }
 }

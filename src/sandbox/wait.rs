@@ -59,14 +59,14 @@ mod tests {
         let mut say = |_: &str| {};
         let mut wait = Wait { say: &mut say, interrupted: &interrupted };
         let mut looks = 0;
-        let found = wait.until("x", Duration::from_secs(60), || {
+        let found = wait.until("x", Duration::from_mins(1), || {
             looks += 1;
             Ok((looks == 3).then_some(7))
         });
         assert_eq!(found.unwrap(), Some(7));
         assert_eq!(wait.until("x", Duration::ZERO, || Ok(None::<()>)).unwrap(), None);
         stop.set(true);
-        let error = wait.until("x", Duration::from_secs(60), || Ok(None::<()>)).unwrap_err();
+        let error = wait.until("x", Duration::from_mins(1), || Ok(None::<()>)).unwrap_err();
         assert_eq!(error.kind(), Kind::Interrupted);
     }
 }

@@ -1,0 +1,120 @@
+//! `loadgen report`: summaries → tables.
+
+use std::io::{self, ErrorKind, Write};
+use std::path::PathBuf;
+
+use crate::error::{Error, Result, plain};
+use crate::report::{Format, Metric, Options, render};
+use crate::summary;
+
+/// Print the tables of summaries.
+#[derive(Debug, Clone, clap::Args)]
+pub struct ReportArgs {
+    /// Summaries, or directories of them
+    #[arg(required = true, value_name = "PATH")]
+    pub paths: Vec<PathBuf>,
+    /// What the cells show: qps, tps, a percentile such as p50 or p99.9, mean, min, max, stddev
+    /// (service time), errors, cpu (of the client, an op)
+    #[arg(long, value_name = "METRIC", default_value_t)]
+    pub metric: Metric,
+    /// Output format
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
+    pub format: Format,
+    /// Relate every label to this one; higher is always better
+    #[arg(long, value_name = "LABEL")]
+    pub baseline: Option<String>,
+    /// Of each label and workload only the newest invocation
+    #[arg(long)]
+    pub latest: bool,
+    /// Count steps that did not complete, and mark them
+    #[arg(long)]
+    pub partial: bool,
+    /// Leave out damaged and foreign files, and name them
+    #[arg(long)]
+    pub skip_bad: bool,
+}
+
+/// Prints the report on standard output, and names skipped files on standard error.
+///
+/// # Errors
+///
+/// Those of [`summary::load`] and [`render`]; standard output that cannot be written.
+pub fn run(args: &ReportArgs) -> Result<()> {
+    let loaded = summary::load(&args.paths, args.skip_bad)?;
+    let mut stderr = io::stderr().lock();
+    for (path, reason) in &loaded.skipped {
+        let warning = format!("warning: skipped {}: {reason}", path.display());
+        // A closed standard error is no reason to withhold the data.
+        let _ = writeln!(stderr, "{}", plain(&warning));
+    }
+    let text = render(&loaded.steps(), &args.options())?;
+    match io::stdout().lock().write_all(text.as_bytes()) {
+        // `loadgen report … | head` has what it wanted.
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(Error::failed(format!("standard output: {error}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+impl ReportArgs {
+    /// The part that [`render`] takes.
+    pub fn options(&self) -> Options {
+        Options {
+            metric: self.metric.clone(),
+            format: self.format,
+            baseline: self.baseline.clone(),
+            latest: self.latest,
+            partial: self.partial,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: ReportArgs,
+    }
+
+    fn parse(line: &str) -> std::result::Result<ReportArgs, String> {
+        let words = std::iter::once("report").chain(line.split_whitespace());
+        Line::try_parse_from(words).map(|line| line.args).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn defaults_are_the_plain_table_of_qps() {
+        let options = parse("results").expect("a path is enough").options();
+        assert_eq!(options.metric, Metric::Qps);
+        assert_eq!(options.format, Format::Text);
+        assert_eq!(options.baseline, None);
+        assert!(!options.latest && !options.partial);
+    }
+
+    #[test]
+    fn every_flag_arrives() {
+        let args = parse(
+            "a b --metric p99.9 --format markdown --baseline x --latest --partial --skip-bad",
+        )
+        .expect("all flags");
+        assert_eq!(args.paths.len(), 2);
+        assert!(args.skip_bad);
+        let options = args.options();
+        assert_eq!(options.metric.to_string(), "p99.9");
+        assert_eq!(options.format, Format::Markdown);
+        assert_eq!(options.baseline.as_deref(), Some("x"));
+        assert!(options.latest && options.partial);
+    }
+
+    #[test]
+    fn wrong_values_name_what_there_is() {
+        assert!(parse("").expect_err("no path").contains("PATH"));
+        assert!(parse("a --format xml").expect_err("no format").contains("markdown"));
+        assert!(parse("a --metric p100").expect_err("no metric").contains("p100"));
+    }
+}

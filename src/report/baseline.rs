@@ -1,0 +1,104 @@
+//! Ratios to one label, turned so that higher is always better.
+
+use std::collections::BTreeSet;
+
+use super::escape::clip;
+use super::metric::Metric;
+use super::pivot::Table;
+use crate::error::{Error, Result};
+
+/// Labels that an error lists.
+const NAMED_MAX: usize = 20;
+/// Longest label in an error, characters.
+const LABEL_MAX: usize = 60;
+
+/// Fills the cells' ratios: value/base for rates, base/value for times and costs. Cells of
+/// columns that the baseline lacks get none.
+pub(crate) fn relate(tables: &mut [Table], label: &str, metric: &Metric) -> Result<()> {
+    if !tables.iter().any(|table| table.lines.iter().any(|line| line.label == label)) {
+        return Err(unknown(tables, label));
+    }
+    for table in tables {
+        let base: Vec<Option<f64>> = table
+            .lines
+            .iter()
+            .find(|line| line.label == label)
+            .map(|line| line.cells.iter().map(|cell| cell.as_ref().map(|c| c.spread.median)))
+            .into_iter()
+            .flatten()
+            .collect();
+        for line in &mut table.lines {
+            for (cell, base) in line.cells.iter_mut().zip(&base) {
+                if let (Some(cell), Some(base)) = (cell, base) {
+                    let value = cell.spread.median;
+                    cell.relative = Some(if metric.higher_is_better() {
+                        ratio(value, *base)
+                    } else {
+                        ratio(*base, value)
+                    });
+                }
+            }
+        }
+        table.baseline = Some(label.to_owned());
+    }
+    Ok(())
+}
+
+/// A ratio; two zeros (no errors here, none there) are equal.
+fn ratio(over: f64, under: f64) -> f64 {
+    if over == 0.0 && under == 0.0 { 1.0 } else { over / under }
+}
+
+/// The error for a label that is not there.
+fn unknown(tables: &[Table], label: &str) -> Error {
+    let labels: BTreeSet<&str> =
+        tables.iter().flat_map(|table| &table.lines).map(|line| line.label).collect();
+    let shown = |label: &str| format!("'{}'", clip(label, LABEL_MAX));
+    let mut error =
+        Error::usage(format!("--baseline: no label {} in these summaries", shown(label)));
+    let nearest = labels.iter().map(|known| (distance(label, known), known)).min();
+    if let Some((distance, known)) = nearest
+        && distance <= 1 + label.chars().count() / 3
+    {
+        error = error.hint(format!("did you mean {}?", shown(known)));
+    }
+    let more = if labels.len() > NAMED_MAX { ", …" } else { "" };
+    let named: Vec<String> = labels.iter().take(NAMED_MAX).map(|label| shown(label)).collect();
+    error.hint(format!("there are {}{more}", named.join(", ")))
+}
+
+/// Levenshtein's distance of the first characters of two labels.
+fn distance(one: &str, other: &str) -> usize {
+    let other: Vec<char> = other.chars().take(LABEL_MAX).collect();
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (i, c) in one.chars().take(LABEL_MAX).enumerate() {
+        let mut left = i + 1;
+        let mut next = vec![left];
+        for (d, pair) in other.iter().zip(row.windows(2)) {
+            let [diagonal, above] = pair else { continue };
+            left = (diagonal + usize::from(c != *d)).min(above + 1).min(left + 1);
+            next.push(left);
+        }
+        row = next;
+    }
+    row.last().copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distances_are_levenshteins() {
+        assert_eq!(distance("kitten", "sitting"), 3);
+        assert_eq!(distance("", "abc"), 3);
+        assert_eq!(distance("abc", ""), 3);
+        assert_eq!(distance("orig5610", "orig5610"), 0);
+    }
+
+    #[test]
+    fn equal_values_are_equal_even_when_both_are_zero() {
+        let ratios = [ratio(0.0, 0.0), ratio(3.0, 2.0), ratio(3.0, 0.0)];
+        assert_eq!(ratios.map(|ratio| ratio.to_string()), ["1", "1.5", "inf"]);
+    }
+}

@@ -1,0 +1,81 @@
+//! What stands around a table: its title, the conditions and remarks.
+
+use super::notes::{conditions, in_words};
+use super::pivot::Table;
+use super::{Metric, Options, escape};
+
+/// Conditions that are left unsaid where they are what one expects.
+const USUAL: &[(&str, &str)] = &[("TLS", "none"), ("arrival", "closed loop")];
+/// Conditions that would fill the line: they show up in footnotes where they differ.
+const LONG: &[&str] = &["SQL", "client CPU"];
+
+/// Workload, metric, unit, direction, and what a cell is of.
+pub(crate) fn title(table: &Table, metric: &Metric) -> String {
+    let workload = escape::line(table.workload);
+    let name = metric.name();
+    let unit = match &table.baseline {
+        None => format!(", {}", metric.unit_in_words()),
+        Some(label) => {
+            let how = if metric.higher_is_better() { "value/base" } else { "base/value" };
+            format!(" relative to {}, {how}: higher is better", escape::line(label))
+        }
+    };
+    let steps = || table.lines.iter().flat_map(|l| &l.cells).flatten().map(|c| c.spread.n);
+    let medians = match (steps().min(), steps().max()) {
+        (_, None | Some(0 | 1)) => String::new(),
+        (Some(least), Some(most)) if least < most => {
+            format!("; medians of {least} to {most} steps")
+        }
+        (_, Some(most)) => format!("; medians of {most} steps"),
+    };
+    format!("{workload}: {name}{unit}{medians}")
+}
+
+/// Whether the title stands above the table. The plain table of one workload begins with its
+/// header line, and the title follows below.
+pub(crate) fn above(tables: &[Table], options: &Options) -> bool {
+    tables.len() > 1 || options.metric != Metric::Qps || options.baseline.is_some()
+}
+
+/// The lines below a table: conditions of its first line, and what its columns need explained.
+pub(crate) fn below(table: &Table) -> Vec<String> {
+    let mut below = Vec::new();
+    if let Some(line) = table.lines.iter().find(|line| !line.steps.is_empty()) {
+        let usual = |name: &str, values: &[String]| {
+            LONG.contains(&name)
+                || USUAL.iter().any(|(known, value)| *known == name && values == [*value])
+        };
+        let said: Vec<String> = conditions(line)
+            .iter()
+            .filter(|(name, values)| !usual(name, values))
+            .map(|(name, values)| format!("{name} {}", in_words(values)))
+            .collect();
+        below.push(said.join(", "));
+    }
+    if let Some(paced) = table.columns.iter().find(|column| column.rate.is_some()) {
+        let (clients, rate) = (paced.clients, paced.rate.unwrap_or_default());
+        below
+            .push(format!("{paced}: {clients} clients, {rate} ops a second asked of all together"));
+    }
+    below.extend(unrelated(table));
+    below
+}
+
+/// Names the columns that have cells, but none of the baseline.
+fn unrelated(table: &Table) -> Option<String> {
+    let label = table.baseline.as_ref()?;
+    let columns: Vec<String> = table
+        .columns
+        .iter()
+        .enumerate()
+        .filter(|(at, _)| {
+            let mut cells = table.lines.iter().filter_map(|line| line.cells.get(*at)?.as_ref());
+            cells.any(|cell| cell.relative.is_none())
+        })
+        .map(|(_, column)| column.to_string())
+        .collect();
+    (!columns.is_empty()).then(|| {
+        let label = escape::line(label);
+        format!("{label} has no cell at {}: nothing to relate to there", columns.join(", "))
+    })
+}

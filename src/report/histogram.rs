@@ -1,0 +1,177 @@
+//! Percentiles from the histogram of a summary, whatever its file holds.
+
+use std::io::Read;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use flate2::read::ZlibDecoder;
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::Deserializer;
+
+/// Largest payload that is inflated, bytes. One hour in nanoseconds at three digits has 36,864
+/// buckets of nine bytes at most.
+const PAYLOAD_MAX: u64 = 4 << 20;
+/// What stands before the payload of `HdrHistogram` V2, bytes.
+const HEADER: usize = 40;
+/// What stands before the deflated bytes (cookie and length), bytes.
+const ENVELOPE: usize = 8;
+/// The cookie of `HdrHistogram` V2, deflated.
+const COOKIE: [u8; 4] = [0x1c, 0x84, 0x93, 0x14];
+/// Nanoseconds in a microsecond.
+const NS_PER_US: f64 = 1e3;
+
+/// A percentile (0 to 100) in microseconds; nothing of an empty histogram. The error says
+/// what is wrong with the text.
+pub(crate) fn percentile_us(text: &str, percentile: f64) -> Result<Option<f64>, String> {
+    let histogram = decode(text)?;
+    if histogram.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(histogram.value_at_quantile(percentile / 100.0) as f64 / NS_PER_US))
+}
+
+/// Decodes `HdrHistogram` V2, deflated, base64.
+///
+/// The library believes the lengths that it reads and adds what it finds: a damaged file could
+/// make it take gigabytes, or overflow. So the bytes are inflated and looked at here first.
+fn decode(text: &str) -> Result<Histogram<u64>, String> {
+    let bytes = STANDARD.decode(text.trim()).map_err(|error| format!("base64: {error}"))?;
+    let deflated = bytes
+        .strip_prefix(&COOKIE)
+        .and_then(|rest| rest.get(ENVELOPE - COOKIE.len()..))
+        .ok_or("it is no HdrHistogram V2, deflated")?;
+    let mut plain = Vec::new();
+    ZlibDecoder::new(deflated)
+        .take(PAYLOAD_MAX + 1)
+        .read_to_end(&mut plain)
+        .map_err(|error| format!("deflate: {error}"))?;
+    check(&plain)?;
+    let histogram: Histogram<u64> = Deserializer::new()
+        .deserialize(&mut plain.as_slice())
+        .map_err(|error| error.to_string())?;
+    // The library's total saturates, its search for a quantile does not.
+    if histogram.len() == u64::MAX {
+        return Err("its counts overflow".to_owned());
+    }
+    Ok(histogram)
+}
+
+/// Refuses inflated bytes whose header promises more than there is.
+fn check(plain: &[u8]) -> Result<(), String> {
+    if plain.len() as u64 > PAYLOAD_MAX {
+        return Err(format!("it inflates to more than {} MiB", PAYLOAD_MAX >> 20));
+    }
+    let field = |from: usize, to: usize| -> Option<u64> {
+        Some(plain.get(from..to)?.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte)))
+    };
+    let (Some(length), Some(low), Some(high)) = (field(4, 8), field(16, 24), field(24, 32)) else {
+        return Err("it ends too early".to_owned());
+    };
+    if (HEADER as u64).checked_add(length) != Some(plain.len() as u64) {
+        return Err("its length is not the one that it names".to_owned());
+    }
+    if low > high || high > 1 << 62 {
+        return Err("its range makes no sense".to_owned());
+    }
+    // The longest run of zeros that can be written: negating it overflows. No count looks so.
+    if plain.windows(9).skip(HEADER).any(|bytes| bytes == [0xff; 9]) {
+        return Err("a run of zeros is longer than any histogram".to_owned());
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use flate2::Compression;
+    use flate2::write::ZlibEncoder;
+    use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn encoded(values_ns: &[u64]) -> String {
+        let mut histogram = Histogram::<u64>::new_with_bounds(1, 3_600_000_000_000, 3)
+            .expect("the range of the recorder");
+        for value in values_ns {
+            histogram.record(*value).expect("within the range");
+        }
+        let mut bytes = Vec::new();
+        V2DeflateSerializer::new().serialize(&histogram, &mut bytes).expect("memory");
+        STANDARD.encode(bytes)
+    }
+
+    /// An envelope around bytes of one's own.
+    fn wrapped(plain: &[u8]) -> String {
+        let mut encoder = ZlibEncoder::new(Vec::new(), Compression::fast());
+        encoder.write_all(plain).expect("memory");
+        let deflated = encoder.finish().expect("memory");
+        let mut bytes = COOKIE.to_vec();
+        bytes.extend((deflated.len() as u32).to_be_bytes());
+        bytes.extend(deflated);
+        STANDARD.encode(bytes)
+    }
+
+    /// An inflated histogram of chosen header fields and payload.
+    fn plain(length: u32, digits: u32, low: u64, high: u64, payload: &[u8]) -> Vec<u8> {
+        let mut bytes = vec![0x1c, 0x84, 0x93, 0x13];
+        bytes.extend(length.to_be_bytes());
+        bytes.extend(0_u32.to_be_bytes());
+        bytes.extend(digits.to_be_bytes());
+        bytes.extend(low.to_be_bytes());
+        bytes.extend(high.to_be_bytes());
+        bytes.extend(1.0_f64.to_be_bytes());
+        bytes.extend(payload);
+        bytes
+    }
+
+    #[test]
+    fn percentiles_come_out_in_microseconds() {
+        let text = encoded(&(1..=1000).map(|us| us * 1000).collect::<Vec<_>>());
+        let p42 = percentile_us(&text, 42.0).expect("sound").expect("not empty");
+        assert!((p42 - 420.0).abs() < 0.5, "{p42}");
+        assert_eq!(percentile_us(&encoded(&[]), 42.0), Ok(None));
+    }
+
+    #[test]
+    fn damage_is_an_error_with_a_reason() {
+        let refused = |text: &str| percentile_us(text, 50.0).expect_err(text);
+        assert!(refused("not base64!").contains("base64"));
+        assert!(refused("").contains("no HdrHistogram"));
+        assert!(refused(&STANDARD.encode(b"other bytes")).contains("no HdrHistogram"));
+        let sound = STANDARD.decode(encoded(&[1, 2, 3])).expect("base64");
+        assert!(!refused(&STANDARD.encode(&sound[..sound.len() / 2])).is_empty());
+        assert!(refused(&wrapped(b"short")).contains("too early"));
+    }
+
+    #[test]
+    fn lengths_ranges_and_counts_are_not_believed() {
+        let refused = |plain: Vec<u8>| percentile_us(&wrapped(&plain), 50.0).expect_err("hostile");
+        assert!(refused(plain(u32::MAX, 3, 1, 1 << 42, &[2])).contains("length"));
+        assert!(refused(plain(1, 3, 1, u64::MAX, &[2])).contains("range"));
+        assert!(refused(plain(1, 3, 9, 1, &[2])).contains("range"));
+        assert!(refused(plain(9, 3, 1, 1 << 42, &[0xff; 9])).contains("zeros"));
+        assert!(refused(vec![0; 5 << 20]).contains("inflates"));
+        // Three counts of 2^63 - 1.
+        let huge = [[0xfe].as_slice(), &[0xff; 8]].concat().repeat(3);
+        assert!(refused(plain(27, 3, 1, 1 << 42, &huge)).contains("overflow"));
+        assert!(!refused(plain(1, 99, 1, 1 << 42, &[2])).is_empty());
+        assert!(!refused(plain(1, 3, 0, 0, &[2])).is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn no_payload_panics(
+            payload in prop::collection::vec(any::<u8>(), 0..200),
+            digits in 0_u32..7,
+            low in any::<u64>(),
+            high in any::<u64>(),
+        ) {
+            let plain = plain(payload.len() as u32, digits, low, high, &payload);
+            let _ = percentile_us(&wrapped(&plain), 37.0);
+            let plain = self::plain(payload.len() as u32, 3, 1, 3_600_000_000_000, &payload);
+            let _ = percentile_us(&wrapped(&plain), 37.0);
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! One object, `loadgen.report/1`: adding a field keeps the version, as in summaries.
+
+use serde::Serialize;
+
+use super::Options;
+use super::notes::conditions;
+use super::pivot::Table;
+use crate::summary::escape_hostile;
+
+/// The `schema` value of a report.
+const SCHEMA: &str = "loadgen.report/1";
+
+#[derive(Serialize)]
+struct Report<'a> {
+    schema: &'static str,
+    metric: Metric,
+    /// The label that `relative` relates to.
+    baseline: Option<&'a str>,
+    tables: Vec<Sheet<'a>>,
+}
+
+#[derive(Serialize)]
+struct Metric {
+    name: String,
+    unit: &'static str,
+    higher_is_better: bool,
+}
+
+#[derive(Serialize)]
+struct Sheet<'a> {
+    workload: &'a str,
+    columns: Vec<Column>,
+    lines: Vec<Line<'a>>,
+    notes: Vec<Note<'a>>,
+}
+
+#[derive(Serialize)]
+struct Column {
+    clients: u32,
+    rate: Option<f64>,
+}
+
+#[derive(Serialize)]
+struct Line<'a> {
+    label: &'a str,
+    /// Name and values of the conditions of its steps.
+    conditions: serde_json::Map<String, serde_json::Value>,
+    /// One a column, null where nothing was measured.
+    cells: Vec<Option<Cell<'a>>>,
+    /// Positions in `notes`.
+    notes: Vec<usize>,
+}
+
+#[derive(Serialize)]
+struct Cell<'a> {
+    value: f64,
+    min: f64,
+    max: f64,
+    steps: usize,
+    relative: Option<f64>,
+    step_ids: Vec<&'a str>,
+}
+
+#[derive(Serialize)]
+struct Note<'a> {
+    code: &'a str,
+    text: &'a str,
+}
+
+/// The report as indented JSON.
+pub(crate) fn render(tables: &[Table], options: &Options) -> String {
+    let report = Report {
+        schema: SCHEMA,
+        metric: Metric {
+            name: options.metric.to_string(),
+            unit: options.metric.unit(),
+            higher_is_better: options.metric.higher_is_better(),
+        },
+        baseline: options.baseline.as_deref(),
+        tables: tables.iter().map(sheet).collect(),
+    };
+    // Maps have string keys and nothing here fails by itself: there is no error to report.
+    let mut json = serde_json::to_string_pretty(&report).unwrap_or_default();
+    json.push('\n');
+    escape_hostile(json)
+}
+
+fn sheet<'a>(table: &'a Table<'a>) -> Sheet<'a> {
+    let line = |(at, line): (usize, &'a super::pivot::Line<'a>)| Line {
+        label: line.label,
+        conditions: conditions(line)
+            .into_iter()
+            .map(|(name, values)| (name.to_lowercase().replace([' ', '-'], "_"), values.into()))
+            .collect(),
+        cells: line.cells.iter().map(|cell| cell.as_ref().map(self::cell)).collect(),
+        notes: (0..table.notes.len())
+            .filter(|note| table.notes.get(*note).is_some_and(|note| note.lines.contains(&at)))
+            .collect(),
+    };
+    Sheet {
+        workload: table.workload,
+        columns: table
+            .columns
+            .iter()
+            .map(|column| Column { clients: column.clients, rate: column.rate })
+            .collect(),
+        lines: table.lines.iter().enumerate().map(line).collect(),
+        notes: table.notes.iter().map(|note| Note { code: &note.code, text: &note.text }).collect(),
+    }
+}
+
+fn cell<'a>(cell: &'a super::pivot::Cell<'a>) -> Cell<'a> {
+    Cell {
+        value: cell.spread.median,
+        min: cell.spread.min,
+        max: cell.spread.max,
+        steps: cell.spread.n,
+        relative: cell.relative,
+        step_ids: cell.steps.iter().map(|step| step.step_id.as_str()).collect(),
+    }
+}

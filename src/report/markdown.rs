@@ -1,0 +1,39 @@
+//! Tables of GitHub's Markdown.
+
+use super::pivot::Table;
+use super::{Options, caption, escape, notes, text};
+
+/// The tables, each below its title, with footnotes and captions.
+pub(crate) fn render(tables: &[Table], options: &Options) -> String {
+    let rendered: Vec<String> = tables.iter().map(|table| one(table, options)).collect();
+    rendered.join("\n")
+}
+
+fn one(table: &Table, options: &Options) -> String {
+    let metric = &options.metric;
+    let header = table.columns.iter().map(ToString::to_string);
+    let mut lines = vec![
+        format!("**{}**", escape::markdown(&caption::title(table, metric))),
+        String::new(),
+        row(header, text::HEADER),
+        row(table.columns.iter().map(|_| "---:".to_owned()), ":---"),
+    ];
+    for (at, (cells, line)) in text::cells(table, metric).into_iter().zip(&table.lines).enumerate()
+    {
+        let label = escape::markdown(&text::label(line.label));
+        lines.push(row(cells.into_iter(), &(label + &notes::marks(table, at))));
+    }
+    // One paragraph each: Markdown would join the lines.
+    for (at, note) in table.notes.iter().enumerate() {
+        lines.push(format!("\n{} {}", notes::mark(at), escape::markdown(&note.text)));
+    }
+    for line in caption::below(table) {
+        lines.push(format!("\n{}", escape::markdown(&line)));
+    }
+    lines.join("\n") + "\n"
+}
+
+fn row(cells: impl Iterator<Item = String>, end: &str) -> String {
+    let cells: Vec<String> = cells.chain([end.to_owned()]).collect();
+    format!("| {} |", cells.join(" | "))
+}

@@ -1,0 +1,223 @@
+//! Footnotes: what a reader of a line must know.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::escape::clip;
+use super::pivot::{Column, Line, Table};
+use super::settings;
+use crate::summary::{Outcome, Summary};
+
+/// Longest foreign text in a note, characters.
+const TEXT_MAX: usize = 300;
+/// Longest value or label in a note, characters.
+const VALUE_MAX: usize = 60;
+/// Lines, and settings, that one note names.
+const NAMED_MAX: usize = 6;
+
+/// A footnote and the lines that it marks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Note {
+    /// A stable short name, such as `same_host`.
+    pub(crate) code: String,
+    pub(crate) text: String,
+    /// Positions of the marked lines.
+    pub(crate) lines: BTreeSet<usize>,
+}
+
+/// Something about one step of a line.
+struct Finding {
+    code: String,
+    message: String,
+    line: usize,
+    column: Column,
+}
+
+/// The footnotes of a table, in the order in which its lines need them.
+pub(crate) fn notes(table: &Table) -> Vec<Note> {
+    let mut notes: Vec<Note> = Vec::new();
+    let reference = table.lines.iter().find(|line| !line.steps.is_empty());
+    for (at, line) in table.lines.iter().enumerate() {
+        let differs = reference.and_then(|reference| other_conditions(line, reference));
+        let texts = [("conditions", differs), ("invocations", mixed_invocations(line))];
+        for (code, text) in texts {
+            let Some(text) = text else { continue };
+            match notes.iter_mut().find(|note| note.text == text) {
+                Some(note) => {
+                    note.lines.insert(at);
+                }
+                None => notes.push(Note { code: code.to_owned(), text, lines: [at].into() }),
+            }
+        }
+    }
+    let mut by_code: BTreeMap<String, Vec<Finding>> = BTreeMap::new();
+    for (at, line) in table.lines.iter().enumerate() {
+        for finding in findings(at, line) {
+            by_code.entry(finding.code.clone()).or_default().push(finding);
+        }
+    }
+    notes.extend(by_code.into_iter().map(|(code, findings)| merged(table, code, &findings)));
+    // Stable: of the notes of one line, those about all of it come first.
+    notes.sort_by_key(|note| note.lines.first().copied());
+    notes
+}
+
+/// The sign of a note by its position: † ‡ § ¶ †† ‡‡ …
+pub(crate) fn mark(at: usize) -> String {
+    const SIGNS: [&str; 4] = ["†", "‡", "§", "¶"];
+    SIGNS[at % SIGNS.len()].repeat(at / SIGNS.len() + 1)
+}
+
+/// The signs of a line, each after a blank.
+pub(crate) fn marks(table: &Table, line: usize) -> String {
+    let marked = table.notes.iter().enumerate().filter(|(_, note)| note.lines.contains(&line));
+    marked.flat_map(|(at, _)| [" ".to_owned(), mark(at)]).collect()
+}
+
+/// What the steps of a line say about themselves.
+fn findings(at: usize, line: &Line) -> Vec<Finding> {
+    let mut found = Vec::new();
+    let mut find = |step: &Summary, code: &str, message: String| {
+        let column = Column::of(step);
+        found.push(Finding { code: clip(code, VALUE_MAX), message, line: at, column });
+    };
+    for step in &line.steps {
+        if step.outcome != Outcome::Completed {
+            find(step, "partial", format!("did not complete: {}", ending(step)));
+        }
+        let warned = |code: &str| step.warnings.iter().any(|warning| warning.code == code);
+        if step.client.same_host && !warned("same_host") {
+            let message = "the client ran on the server's host and took a part of its CPUs";
+            find(step, "same_host", message.to_owned());
+        }
+        if step.loadgen.profile == "debug" && !warned("debug_build") {
+            let message = "measured by a debug build of loadgen, whose own cost is higher";
+            find(step, "debug_build", message.to_owned());
+        }
+        for warning in &step.warnings {
+            find(step, &warning.code, clip(&warning.message, TEXT_MAX));
+        }
+    }
+    for step in &line.left_out {
+        let message = format!("left out, because it did not complete: {}", ending(step));
+        find(step, "left_out", message);
+    }
+    found
+}
+
+/// How a step ended that did not complete.
+fn ending(step: &Summary) -> String {
+    let outcome = match step.outcome {
+        Outcome::Completed => "completed",
+        Outcome::Interrupted => "interrupted",
+        Outcome::Aborted => "aborted",
+    };
+    match &step.reason {
+        Some(reason) => format!("{outcome}, {}", clip(reason, TEXT_MAX)),
+        None => outcome.to_owned(),
+    }
+}
+
+/// One note of all findings of a code.
+fn merged(table: &Table, code: String, findings: &[Finding]) -> Note {
+    let messages: BTreeSet<&str> = findings.iter().map(|f| f.message.as_str()).collect();
+    let mut text = findings.first().map_or_else(String::new, |first| first.message.clone());
+    if messages.len() > 1 {
+        text += " (and ";
+        text += &(messages.len() - 1).to_string();
+        text += " more like it)";
+    }
+    let mut lines: BTreeMap<usize, BTreeSet<Column>> = BTreeMap::new();
+    for finding in findings {
+        lines.entry(finding.line).or_default().insert(finding.column);
+    }
+    text.push_str(&place(table, &lines));
+    Note { code, text, lines: lines.into_keys().collect() }
+}
+
+/// Where a note holds, unless it holds for all that its lines show.
+fn place(table: &Table, lines: &BTreeMap<usize, BTreeSet<Column>>) -> String {
+    let mut whole = true;
+    let mut named = Vec::new();
+    for (at, columns) in lines {
+        let Some(line) = table.lines.get(*at) else { continue };
+        let label = clip(line.label, VALUE_MAX);
+        let shown = table.columns.iter().zip(&line.cells).filter(|(_, cell)| cell.is_some());
+        if shown.map(|(column, _)| column).all(|column| columns.contains(column)) {
+            named.push(label);
+        } else {
+            whole = false;
+            let columns: Vec<String> = columns.iter().map(ToString::to_string).collect();
+            named.push(format!("{label} at {}", columns.join(", ")));
+        }
+    }
+    if whole {
+        return String::new();
+    }
+    let more = if named.len() > NAMED_MAX { "; …" } else { "" };
+    named.truncate(NAMED_MAX);
+    format!(" ({}{more})", named.join("; "))
+}
+
+/// The conditions of a line: of each name the values that its steps have, in their order.
+pub(crate) fn conditions(line: &Line) -> Vec<(&'static str, Vec<String>)> {
+    let mut all: Vec<(&'static str, Vec<String>)> = Vec::new();
+    for step in &line.steps {
+        for (name, value) in settings::conditions(step) {
+            match all.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, values)) if values.contains(&value) => {}
+                Some((_, values)) => values.push(value),
+                None => all.push((name, vec![value])),
+            }
+        }
+    }
+    all
+}
+
+/// The values of one condition in words.
+pub(crate) fn in_words(values: &[String]) -> String {
+    let mut shown: Vec<String> =
+        values.iter().take(NAMED_MAX).map(|value| clip(value, VALUE_MAX)).collect();
+    if values.len() > NAMED_MAX {
+        shown.push("…".to_owned());
+    }
+    shown.join(" and ")
+}
+
+/// The conditions in which a line differs from the one that the caption describes.
+fn other_conditions(line: &Line, reference: &Line) -> Option<String> {
+    let mut named = Vec::new();
+    for ((name, values), (_, usual)) in conditions(line).iter().zip(conditions(reference).iter()) {
+        if values == usual {
+            continue;
+        }
+        named.push(if *name == "SQL" {
+            "other SQL".to_owned()
+        } else {
+            format!("{name} {} instead of {}", in_words(values), in_words(usual))
+        });
+    }
+    (!named.is_empty()).then(|| format!("other conditions: {}", named.join(", ")))
+}
+
+/// Settings in which the invocations that make up one line differ.
+fn mixed_invocations(line: &Line) -> Option<String> {
+    let first = line.steps.first()?;
+    let mut runs = BTreeSet::from([first.run_id.as_str()]);
+    let mut names = BTreeSet::new();
+    for step in &line.steps {
+        if runs.insert(&step.run_id) {
+            names.extend(settings::server_differences(first, step).into_iter().map(|d| d.name));
+        }
+    }
+    if names.is_empty() {
+        return None;
+    }
+    let shown: Vec<String> =
+        names.iter().take(NAMED_MAX).map(|name| clip(name, VALUE_MAX)).collect();
+    let more = if names.len() > NAMED_MAX { ", …" } else { "" };
+    Some(format!(
+        "its columns come from {} invocations whose settings differ: {}{more}",
+        runs.len(),
+        shown.join(", ")
+    ))
+}

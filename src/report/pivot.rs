@@ -1,0 +1,146 @@
+//! Steps into cells: clients across, one label a line.
+
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use super::notes::Note;
+use super::select::{self, Row};
+use super::{Metric, Options, settings};
+use crate::error::Result;
+use crate::stats::{self, Spread};
+use crate::summary::Summary;
+
+/// What a column holds.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Column {
+    pub(crate) clients: u32,
+    /// Asked ops a second; none in a closed loop.
+    pub(crate) rate: Option<f64>,
+}
+
+impl Column {
+    pub(crate) fn of(step: &Summary) -> Column {
+        Column { clients: step.plan.clients, rate: step.plan.rate }
+    }
+}
+
+impl Ord for Column {
+    /// Closed loops first, then by clients, then by rate.
+    fn cmp(&self, other: &Self) -> Ordering {
+        let rate = |column: &Column| column.rate.unwrap_or(0.0);
+        (self.rate.is_some(), self.clients)
+            .cmp(&(other.rate.is_some(), other.clients))
+            .then(rate(self).total_cmp(&rate(other)))
+    }
+}
+
+impl PartialOrd for Column {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Column {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Column {}
+
+impl fmt::Display for Column {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.rate {
+            None => write!(f, "{}", self.clients),
+            Some(rate) => write!(f, "{}@{rate}", self.clients),
+        }
+    }
+}
+
+/// One number of a table, and what it is of.
+#[derive(Debug, Clone)]
+pub(crate) struct Cell<'a> {
+    /// Over the steps that have a value.
+    pub(crate) spread: Spread,
+    /// The ratio to the baseline, higher being better; none without one.
+    pub(crate) relative: Option<f64>,
+    /// The steps of the cell, by time; never empty.
+    pub(crate) steps: Vec<&'a Summary>,
+}
+
+/// One label of a table.
+#[derive(Debug, Clone)]
+pub(crate) struct Line<'a> {
+    pub(crate) label: &'a str,
+    /// One a column; none where nothing was measured.
+    pub(crate) cells: Vec<Option<Cell<'a>>>,
+    /// The steps behind the cells, by time.
+    pub(crate) steps: Vec<&'a Summary>,
+    /// Steps that did not complete and fill no cell.
+    pub(crate) left_out: Vec<&'a Summary>,
+}
+
+/// The table of one workload.
+#[derive(Debug, Clone)]
+pub(crate) struct Table<'a> {
+    pub(crate) workload: &'a str,
+    pub(crate) columns: Vec<Column>,
+    pub(crate) lines: Vec<Line<'a>>,
+    /// What holds for some lines.
+    pub(crate) notes: Vec<Note>,
+    /// Whether cells show the ratio to this label.
+    pub(crate) baseline: Option<String>,
+}
+
+impl Table<'_> {
+    /// The numbers as they are shown: values, or ratios to the baseline.
+    pub(crate) fn shown(&self) -> impl Iterator<Item = f64> {
+        self.lines.iter().flat_map(|line| &line.cells).flatten().filter_map(|c| self.number(c))
+    }
+
+    /// The number that a cell shows.
+    pub(crate) fn number(&self, cell: &Cell) -> Option<f64> {
+        if self.baseline.is_some() { cell.relative } else { Some(cell.spread.median) }
+    }
+}
+
+/// The tables of all workloads, cells filled, without footnotes.
+pub(crate) fn tables<'a>(steps: &[&'a Summary], options: &Options) -> Result<Vec<Table<'a>>> {
+    let workloads = select::workloads(steps, options);
+    workloads.into_iter().map(|(name, rows)| table(name, rows, &options.metric)).collect()
+}
+
+fn table<'a>(workload: &'a str, rows: Vec<Row<'a>>, metric: &Metric) -> Result<Table<'a>> {
+    // A column that a run has begun is shown even where nothing in it completed.
+    let columns: BTreeSet<Column> = rows
+        .iter()
+        .flat_map(|row| row.steps.iter().chain(&row.left_out))
+        .map(|step| Column::of(step))
+        .collect();
+    let columns: Vec<Column> = columns.into_iter().collect();
+    let lines: Result<Vec<Line>> =
+        rows.into_iter().map(|row| line(row, &columns, metric)).collect();
+    Ok(Table { workload, columns, lines: lines?, notes: Vec::new(), baseline: None })
+}
+
+fn line<'a>(row: Row<'a>, columns: &[Column], metric: &Metric) -> Result<Line<'a>> {
+    let mut by_column: BTreeMap<Column, Vec<&Summary>> = BTreeMap::new();
+    for step in &row.steps {
+        by_column.entry(Column::of(step)).or_default().push(step);
+    }
+    let mut cells = Vec::with_capacity(columns.len());
+    for column in columns {
+        let steps = by_column.remove(column).unwrap_or_default();
+        cells.push(cell(steps, metric)?);
+    }
+    Ok(Line { label: row.label, cells, steps: row.steps, left_out: row.left_out })
+}
+
+/// The cell of some steps; none when no step has a value.
+fn cell<'a>(steps: Vec<&'a Summary>, metric: &Metric) -> Result<Option<Cell<'a>>> {
+    settings::agree(&steps)?;
+    let values: Result<Vec<Option<f64>>> = steps.iter().map(|step| metric.value(step)).collect();
+    let values: Vec<f64> = values?.into_iter().flatten().collect();
+    Ok(stats::spread(&values).map(|spread| Cell { spread, relative: None, steps }))
+}

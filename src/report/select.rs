@@ -1,0 +1,76 @@
+//! Which steps a table counts, and in which order its lines stand.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
+use super::Options;
+use crate::summary::{Outcome, Summary};
+
+/// The steps of one label in one workload.
+pub(crate) struct Row<'a> {
+    pub(crate) label: &'a str,
+    /// The steps that fill cells.
+    pub(crate) steps: Vec<&'a Summary>,
+    /// Those that did not complete.
+    pub(crate) left_out: Vec<&'a Summary>,
+}
+
+/// The rows of each workload, workloads and labels by the time of their first step.
+pub(crate) fn workloads<'a>(
+    steps: &[&'a Summary],
+    options: &Options,
+) -> Vec<(&'a str, Vec<Row<'a>>)> {
+    let mut by_workload: BTreeMap<&str, BTreeMap<&str, Vec<&Summary>>> = BTreeMap::new();
+    for step in steps {
+        let labels = by_workload.entry(step.workload.name.as_str()).or_default();
+        labels.entry(step.label.as_str()).or_default().push(step);
+    }
+    let mut found = Vec::new();
+    for (workload, labels) in by_workload {
+        let mut rows: Vec<(Timestamp, Row)> = labels
+            .into_iter()
+            .map(|(label, steps)| {
+                let row = row(label, steps, options);
+                (first(&row), row)
+            })
+            .collect();
+        // The maps have sorted the names: what starts at the same instant stays in their order.
+        rows.sort_by_key(|(first, _)| *first);
+        let first = rows.first().map_or(Timestamp::MAX, |(first, _)| *first);
+        found.push((first, workload, rows.into_iter().map(|(_, row)| row).collect()));
+    }
+    found.sort_by_key(|(first, _, _)| *first);
+    found.into_iter().map(|(_, workload, rows)| (workload, rows)).collect()
+}
+
+/// Sorts the steps of a label into those that count and the others.
+fn row<'a>(label: &'a str, steps: Vec<&'a Summary>, options: &Options) -> Row<'a> {
+    let counts = |step: &&Summary| options.partial || step.outcome == Outcome::Completed;
+    let (steps, left_out): (Vec<&Summary>, Vec<&Summary>) = steps.into_iter().partition(counts);
+    let mut row = Row { label, steps, left_out };
+    row.steps.sort_by_key(|step| in_time(step));
+    row.left_out.sort_by_key(|step| in_time(step));
+    if options.latest {
+        let newest = row.steps.last().or(row.left_out.last()).map(|step| step.run_id.as_str());
+        row.steps.retain(|step| Some(step.run_id.as_str()) == newest);
+        row.left_out.retain(|step| Some(step.run_id.as_str()) == newest);
+    }
+    row
+}
+
+/// The first instant of a row.
+fn first(row: &Row) -> Timestamp {
+    let both = row.steps.first().into_iter().chain(row.left_out.first());
+    both.map(|step| started(step)).min().unwrap_or(Timestamp::MAX)
+}
+
+/// The order of steps. Those of one instant have one too: that of the files says nothing.
+fn in_time(step: &Summary) -> (Timestamp, &str) {
+    (started(step), &step.step_id)
+}
+
+/// When a step began; what is no instant comes last.
+fn started(step: &Summary) -> Timestamp {
+    step.started_at.parse().unwrap_or(Timestamp::MAX)
+}

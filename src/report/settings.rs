@@ -1,0 +1,208 @@
+//! What makes two steps the same measurement: plan, server and client host.
+
+use std::collections::BTreeSet;
+
+use super::escape::clip;
+use crate::error::{Error, Result};
+use crate::summary::{Mode, Server, Summary};
+
+/// Differences that an error names.
+const NAMED_MAX: usize = 10;
+/// Longest value that an error or a note shows, characters.
+const VALUE_MAX: usize = 60;
+
+/// Server variables that say who and where a server is, not how it is set up. They differ
+/// between two starts of one configuration, such as two sandboxes.
+const IDENTITY: &[&str] = &[
+    "admin_address",
+    "admin_port",
+    "aria_log_dir_path",
+    "bind_address",
+    "datadir",
+    "extra_port",
+    "general_log_file",
+    "gtid_binlog_pos",
+    "gtid_binlog_state",
+    "gtid_current_pos",
+    "gtid_executed",
+    "gtid_owned",
+    "gtid_purged",
+    "gtid_slave_pos",
+    "hostname",
+    "innodb_data_home_dir",
+    "innodb_log_group_home_dir",
+    "innodb_temp_tablespaces_dir",
+    "innodb_tmpdir",
+    "innodb_undo_directory",
+    "last_gtid",
+    "log_bin_basename",
+    "log_bin_index",
+    "log_error",
+    "mysqlx_bind_address",
+    "mysqlx_port",
+    "mysqlx_socket",
+    "pid_file",
+    "port",
+    "pseudo_thread_id",
+    "relay_log",
+    "relay_log_basename",
+    "relay_log_index",
+    "relay_log_info_file",
+    "replica_load_tmpdir",
+    "report_host",
+    "report_port",
+    "secure_file_priv",
+    "server_id",
+    "server_uid",
+    "server_uuid",
+    "slave_load_tmpdir",
+    "slow_query_log_file",
+    "socket",
+    "timestamp",
+    "tmpdir",
+    "wsrep_data_home_dir",
+    "wsrep_node_address",
+    "wsrep_node_incoming_address",
+    "wsrep_node_name",
+];
+
+/// One setting that two steps do not share.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Difference {
+    pub(crate) name: String,
+    pub(crate) first: String,
+    pub(crate) second: String,
+}
+
+/// Name and value of what a reader of a table takes for granted: the data, the statements, how
+/// they were sent and for how long. In the order of importance.
+pub(crate) fn conditions(step: &Summary) -> Vec<(&'static str, String)> {
+    let plan = &step.plan;
+    let seconds = |s: f64| format!("{s} s");
+    let mode = match step.workload.mode {
+        Mode::Prepared => "prepared",
+        Mode::Text => "text",
+    };
+    let window = match (plan.time_s, plan.ops) {
+        (Some(time_s), _) => seconds(time_s),
+        (None, Some(ops)) => format!("{ops} ops"),
+        (None, None) => "?".to_owned(),
+    };
+    let or_none = |value: &Option<String>| value.clone().unwrap_or_else(|| "none".to_owned());
+    let sql: Vec<&str> = step.workload.statements.iter().map(|s| s.sql.as_str()).collect();
+    vec![
+        ("tables", plan.tables.to_string()),
+        ("rows", plan.rows.to_string()),
+        ("data seed", plan.data_seed.map_or_else(|| "none".to_owned(), |seed| seed.to_string())),
+        ("distribution", step.workload.distribution.clone()),
+        ("spread", step.workload.spread.clone()),
+        ("statements", mode.to_owned()),
+        ("SQL", sql.join("; ")),
+        ("transport", step.server.transport.clone()),
+        ("TLS", or_none(&step.server.tls_cipher)),
+        ("warm-up", seconds(plan.warmup_s)),
+        ("window", window),
+        ("arrival", plan.arrival.clone().unwrap_or_else(|| "closed loop".to_owned())),
+        ("client CPU", format!("{} cores of {}", step.client.cores, step.client.cpu)),
+    ]
+}
+
+/// The settings of two steps that differ, but for the cell that they are in, the seed of the
+/// keys and the number of repeats. The server's count only between invocations: within one,
+/// what changed during a step is a warning of that step.
+pub(crate) fn differences(first: &Summary, second: &Summary) -> Vec<Difference> {
+    let mut found = Found::default();
+    for ((name, one), (_, other)) in conditions(first).iter().zip(conditions(second).iter()) {
+        found.compare(name, one, other);
+    }
+    let threads = |step: &Summary| step.plan.engine_threads.to_string();
+    found.compare("engine threads", &threads(first), &threads(second));
+    if first.run_id != second.run_id {
+        found.0.extend(server_differences(first, second));
+    }
+    found.0
+}
+
+/// The settings outside of the plan in which two steps differ.
+pub(crate) fn server_differences(first: &Summary, second: &Summary) -> Vec<Difference> {
+    let mut found = Found::default();
+    let place = |step: &Summary| if step.client.same_host { "same host" } else { "other host" };
+    found.compare("loadgen build", &first.loadgen.profile, &second.loadgen.profile);
+    found.compare("client on", place(first), place(second));
+    let (one, other) = (&first.server, &second.server);
+    found.compare("server host", &one.host, &other.host);
+    found.compare("version", &one.version, &other.version);
+    found.compare("version_comment", &one.version_comment, &other.version_comment);
+    let names: BTreeSet<&String> = one.variables.keys().chain(other.variables.keys()).collect();
+    for name in names.into_iter().filter(|name| !IDENTITY.contains(&name.as_str())) {
+        let value = |of: &'_ Server| of.variables.get(name).cloned();
+        let absent = || "(absent)".to_owned();
+        let (one, other) = (value(one), value(other));
+        if one != other {
+            found.compare(name, &one.unwrap_or_else(absent), &other.unwrap_or_else(absent));
+        }
+    }
+    found.0
+}
+
+/// Differences as they are found.
+#[derive(Default)]
+struct Found(Vec<Difference>);
+
+impl Found {
+    fn compare(&mut self, name: &str, first: &str, second: &str) {
+        if first != second {
+            self.0.push(Difference {
+                name: name.to_owned(),
+                first: first.to_owned(),
+                second: second.to_owned(),
+            });
+        }
+    }
+}
+
+/// Refuses to pool steps that are not the same measurement.
+pub(crate) fn agree(steps: &[&Summary]) -> Result<()> {
+    let Some((first, others)) = steps.split_first() else { return Ok(()) };
+    for other in others {
+        let differences = differences(first, other);
+        if !differences.is_empty() {
+            return Err(refusal(first, other, &differences));
+        }
+    }
+    Ok(())
+}
+
+fn refusal(first: &Summary, second: &Summary, differences: &[Difference]) -> Error {
+    let named: Vec<String> = differences
+        .iter()
+        .take(NAMED_MAX)
+        .map(|d| {
+            let clip = |text| clip(text, VALUE_MAX);
+            format!("\n  {}: {} / {}", clip(&d.name), clip(&d.first), clip(&d.second))
+        })
+        .collect();
+    let more = differences.len().saturating_sub(NAMED_MAX);
+    let more = if more > 0 { format!("\n  … and {more} more") } else { String::new() };
+    let same_run = first.run_id == second.run_id;
+    let error = Error::data(format!(
+        "'{}' of {} at {} clients was measured {} with different settings, in steps {} ({}) and \
+         {} ({}):{}{more}",
+        clip(&first.label, VALUE_MAX),
+        clip(&first.workload.name, VALUE_MAX),
+        first.plan.clients,
+        if same_run { "in one invocation" } else { "by several invocations" },
+        clip(&first.step_id, VALUE_MAX),
+        clip(&first.started_at, VALUE_MAX),
+        clip(&second.step_id, VALUE_MAX),
+        clip(&second.started_at, VALUE_MAX),
+        named.concat(),
+    ));
+    if same_run {
+        error.hint("name the files of one of them only, or give them labels of their own (--label)")
+    } else {
+        error
+            .hint("--latest takes the newest invocation of each label only")
+            .hint("or give each configuration a label of its own (--label)")
+    }
+}
