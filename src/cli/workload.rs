@@ -190,5 +190,9 @@ fn option(text: &str) -> Result<(String, Option<String>), String> {
         Some((key, value)) => (key, Some(value.to_owned())),
         None => (text, None),
     };
-    if key.is_empty() { Err("an option has a name".to_owned()) } else { Ok((key.to_owned(), value)) }
+    if key.is_empty() {
+        Err("an option has a name".to_owned())
+    } else {
+        Ok((key.to_owned(), value))
+    }
 }

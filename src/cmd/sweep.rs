@@ -216,8 +216,7 @@ impl Sweep<'_> {
             Address::Tcp { host, port } => (host.as_str(), Some(*port)),
             Address::Socket(_) => ("localhost", None),
         };
-        let seen =
-            fingerprint::server(control, host, port, Some(dataset.data_bytes)).await?;
+        let seen = fingerprint::server(control, host, port, Some(dataset.data_bytes)).await?;
         warnings.iter().for_each(|w| self.progress.warn(&w.message));
         self.progress.note(&format!(
             "{} {} at {}: {} tables of {} rows, {spread} clients, seed {}",
