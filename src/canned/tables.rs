@@ -38,7 +38,7 @@ pub fn answers(tables: u32) -> Vec<Answer> {
         ),
         Answer::value("SELECT VERSION()", "VERSION()", "8.0.0-canned"),
         Answer::value("@@session.autocommit", "@@session.autocommit", "1"),
-        Answer::value("SELECT @@version_comment", "@@version_comment", "canned answers"),
+        Answer::value("@@version_comment", "@@version_comment", "canned answers"),
         Answer::value("MAX(id)", "MAX(id)", ROWS),
         Answer::value("COUNT(*)", "COUNT(*)", ROWS),
         Answer::rows(

@@ -42,8 +42,6 @@ fn dispatch(verb: &str, matches: &clap::ArgMatches, stop: &Stop) -> Result<()> {
         };
     }
     match verb {
-        "prepare" => prepare::run(args!(prepare::PrepareArgs), stop),
-        "cleanup" => cleanup::run(args!(cleanup::CleanupArgs), stop),
         "workloads" => workloads::run(),
         "prepare" => prepare::run(args!(prepare::PrepareArgs), stop),
         "cleanup" => cleanup::run(args!(cleanup::CleanupArgs), stop),
