@@ -12,7 +12,7 @@ use crate::error::plain;
 pub struct Progress {
     bar: Option<ProgressBar>,
     every: Duration,
-    last: Option<Instant>,
+    last: Instant,
     quiet: bool,
 }
 
@@ -26,7 +26,7 @@ impl Progress {
         }
         let live = !quiet && !bar.is_hidden();
         let every = every.unwrap_or(Duration::from_secs(if live { 1 } else { 10 }));
-        Progress { bar: live.then_some(bar), every, last: None, quiet }
+        Progress { bar: live.then_some(bar), every, last: Instant::now(), quiet }
     }
 
     /// How often the line is worth making.
@@ -41,11 +41,10 @@ impl Progress {
 
     /// The state of things; shown at most once in [`Progress::every`].
     pub fn update(&mut self, text: impl FnOnce() -> String) {
-        let due = self.last.is_none_or(|last| last.elapsed() >= self.every);
-        if self.quiet || !due {
+        if self.quiet || self.last.elapsed() < self.every {
             return;
         }
-        self.last = Some(Instant::now());
+        self.last = Instant::now();
         match &self.bar {
             Some(bar) => bar.set_message(plain(&text())),
             None => say(&text()),
@@ -64,9 +63,9 @@ impl Progress {
         self.line(&format!("warning: {text}"));
     }
 
-    /// Forgets when the last update was, so that the next one shows at once.
+    /// Something new begins: it is worth a line only if it takes longer than one interval.
     pub fn restart(&mut self) {
-        self.last = None;
+        self.last = Instant::now();
     }
 
     /// Takes the live line away.
@@ -76,7 +75,7 @@ impl Progress {
             bar.finish_and_clear();
             bar.reset();
         }
-        self.last = None;
+        self.restart();
     }
 
     fn line(&self, text: &str) {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::canned::{Listen, Script, serve, tables};
 use crate::cmd::print_data;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::measure::process::raise_descriptor_limit;
 use crate::stop::Stop;
 
@@ -38,9 +38,16 @@ pub fn run(args: &CannedArgs, stop: &Stop) -> Result<()> {
         None => Listen::Port(args.port),
     };
     let waiting = stop.clone();
-    let mut printed = Ok(());
-    serve(script, &listen, async move { drop(waiting.wait().await) }, |port| {
-        printed = print_data(&format!("{port}\n"));
-    })?;
-    printed.map_err(|e: Error| e)
+    let mut printed: Result<()> = Ok(());
+    serve(
+        script,
+        &listen,
+        async move {
+            waiting.wait().await;
+        },
+        |port| {
+            printed = print_data(&format!("{port}\n"));
+        },
+    )?;
+    printed
 }

@@ -23,7 +23,7 @@ pub fn main(args: Vec<OsString>) -> Result<u8> {
     let args = hand_over(args, &command, warn)?;
     let matches = match command.try_get_matches_from(args) {
         Ok(matches) => matches,
-        Err(error) => return explained(&error),
+        Err(error) => return Ok(explained(&error)),
     };
     let Some((verb, matches)) = matches.subcommand() else { return Ok(2) };
     let stop = Stop::default();
@@ -52,14 +52,14 @@ fn dispatch(verb: &str, matches: &clap::ArgMatches, stop: &Stop) -> Result<()> {
 }
 
 /// Help and version are data; a wrong flag is an error with a hint where there is one.
-fn explained(error: &clap::Error) -> Result<u8> {
+fn explained(error: &clap::Error) -> u8 {
     let code = if error.use_stderr() { 2 } else { 0 };
     // A closed pipe is no reason to fail.
     let _ = error.print();
     if let Some(hint) = cli::explain(error) {
         say(&format!("\nhint: {hint}"));
     }
-    Ok(code)
+    code
 }
 
 /// A second signal: nothing is waited for. A sandbox's keeper sees that this process is gone

@@ -44,13 +44,14 @@ pub fn run(workload: Workload, args: &WorkloadArgs, stop: &Stop) -> Result<()> {
     let store = Store::open(&plan.out)?;
     raise_descriptor_limit()?;
     let sandbox = sandbox(&plan, args, stop, &mut progress)?;
-    let target = match &sandbox {
-        Some(sandbox) => sandbox_target(sandbox.socket()),
-        None => {
-            let (target, warnings) = resolve::find(&args.connection)?;
-            warnings.iter().for_each(|w| progress.warn(w));
-            target
+    let target = if let Some(sandbox) = &sandbox {
+        sandbox_target(sandbox.socket())
+    } else {
+        let (target, warnings) = resolve::find(&args.connection)?;
+        for warning in &warnings {
+            progress.warn(warning);
         }
+        target
     };
     let mut sweep = Sweep { plan: &plan, stop, store, progress, summaries: Vec::new() };
     let outcome = runtime()?.block_on(sweep.run(target, sandbox.is_some()));
@@ -217,7 +218,9 @@ impl Sweep<'_> {
             Address::Socket(_) => ("localhost", None),
         };
         let seen = fingerprint::server(control, host, port, Some(dataset.data_bytes)).await?;
-        warnings.iter().for_each(|w| self.progress.warn(&w.message));
+        for warning in &warnings {
+            self.progress.warn(&warning.message);
+        }
         self.progress.note(&format!(
             "{} {} at {}: {} tables of {} rows, {spread} clients, seed {}",
             product.version,

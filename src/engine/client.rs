@@ -303,23 +303,23 @@ impl Client {
         if autocommit {
             seat.pending.set((table, statement.effect));
         }
-        let (sent, outcome) = if job.text {
+        let (called, outcome) = if job.text {
             self.sql.clear();
             if let Some(pieces) = desk.texts.get(table as usize).and_then(|t| t.get(index)) {
                 literals_into(&mut self.sql, pieces, &values);
             }
-            let sent = issue(desk, seat, pass);
-            (sent, self.session.run_text(&self.sql).await)
+            let called = issue(desk, seat, pass);
+            (called, self.session.run_text(&self.sql).await)
         } else {
             let slot = if job.spread == Spread::Pinned { 0 } else { table as usize };
             let handle = self.handles.get(slot * job.statements.len() + index).copied();
-            let sent = issue(desk, seat, pass);
-            (sent, self.session.run_prepared(handle.unwrap_or(usize::MAX), values).await)
+            let called = issue(desk, seat, pass);
+            (called, self.session.run_prepared(handle.unwrap_or(usize::MAX), values).await)
         };
         pass.statements += 1;
         if job.statements.len() > 1 {
-            let took = desk.now() - sent;
-            let issued = pass.issued.unwrap_or(sent);
+            let took = desk.now() - called;
+            let issued = pass.issued.unwrap_or(called);
             desk.recorder.borrow_mut().statement(index, issued, took);
         }
         let answer = outcome.map_err(OpError::Failure)?;
@@ -340,10 +340,10 @@ impl Client {
         index: usize,
         statement: &Statement,
     ) -> (Vec<Value>, u64) {
-        let samplers = desk.samplers.get(table as usize).and_then(|t| t.get(index));
+        let of_params = desk.samplers.get(table as usize).and_then(|t| t.get(index));
         let mut values: Vec<Value> = Vec::with_capacity(statement.params.len());
         for (i, _) in statement.params.iter().enumerate() {
-            let sampler = samplers.and_then(|s| s.get(i)).and_then(Option::as_ref);
+            let sampler = of_params.and_then(|s| s.get(i)).and_then(Option::as_ref);
             let value = sampler.map_or(Value::NULL, |s| Value::UInt(s.draw(&mut self.stream)));
             values.push(value);
         }

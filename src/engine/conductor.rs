@@ -253,7 +253,9 @@ impl Conductor<'_> {
                         silence = Instant::now() + limits::SILENCE;
                     }
                     // An early end may lie before the edge that is waited for.
-                    if !interruptible || self.early.is_none() { continue } else { break }
+                    if interruptible && self.early.is_some() {
+                        break;
+                    }
                 }
                 kind = self.stage.stop.wait(), if interruptible => {
                     let error = Error::new(kind, "interrupted");
@@ -402,5 +404,5 @@ fn broken() -> Error {
 }
 
 fn far() -> Instant {
-    Instant::now() + Duration::from_secs(86_400 * 365)
+    Instant::now() + Duration::from_hours(24 * 365)
 }

@@ -21,7 +21,8 @@ impl Account {
             Effect::SetC => self.updates += affected,
             Effect::AddK(n) => {
                 self.updates += affected;
-                self.k_added = self.k_added.saturating_add(n.saturating_mul(affected as i64));
+                let rows = i64::try_from(affected).unwrap_or(i64::MAX);
+                self.k_added = self.k_added.saturating_add(n.saturating_mul(rows));
             }
         }
     }

@@ -9,7 +9,6 @@
 
 use std::net::Ipv6Addr;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use super::env::Env;
 use super::inputs::{Given, Inputs, Password, Rank};
@@ -19,12 +18,12 @@ use super::target::{Address, DEFAULT_PORT, Target};
 use super::tls::{self, Ssl, SslMode};
 use crate::cli::connection::{ConnectionArgs, Protocol};
 use crate::error::{Error, Result};
+use crate::plan::limits;
 
 #[cfg(test)]
 mod tests;
 
 const DEFAULT_DATABASE: &str = "sbtest";
-use crate::plan::limits::CONNECT as DEFAULT_TIMEOUT;
 
 /// Where servers put their socket, if nobody says.
 const USUAL_SOCKETS: [&str; 4] = [
@@ -101,7 +100,7 @@ pub fn resolve(args: &ConnectionArgs, env: &Env) -> Result<Resolved> {
         Some(given) if given.value.is_zero() => {
             return Err(Error::usage(format!("{} is 0: no server is that fast", given.from)));
         }
-        given => given.as_ref().map_or(DEFAULT_TIMEOUT, |given| given.value),
+        given => given.as_ref().map_or(limits::CONNECT, |given| given.value),
     };
     let user = match inputs.user {
         Some(given) => given.value,

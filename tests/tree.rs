@@ -1,0 +1,159 @@
+//! The tree keeps its shape: the direction of imports (see the crate's rustdoc), small modules,
+//! nothing of the driver where it does not belong.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn files(dir: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dir).unwrap_or_else(|e| panic!("{}: {e}", dir.display())) {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            found.extend(files(&path));
+        } else if path.extension().is_some_and(|e| e == "rs") {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}
+
+fn src() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("src")
+}
+
+/// Lines of code, without comments and without the unit tests at a file's end.
+fn code(path: &Path) -> Vec<(usize, String)> {
+    let text = fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    let tests = text.find("#[cfg(test)]\nmod ").unwrap_or(text.len());
+    text[..tests]
+        .lines()
+        .enumerate()
+        .filter(|(_, line)| !line.trim_start().starts_with("//"))
+        .map(|(i, line)| (i + 1, line.to_owned()))
+        .collect()
+}
+
+fn uses(room: &str, forbidden: &[&str]) -> Vec<String> {
+    let single = src().join(format!("{room}.rs"));
+    let paths = if single.exists() { vec![single] } else { files(&src().join(room)) };
+    assert!(!paths.is_empty(), "no room {room}");
+    let mut found = Vec::new();
+    for path in paths {
+        for (number, line) in code(&path) {
+            for name in forbidden {
+                if line.contains(&format!("{name}::")) {
+                    found.push(format!("{}:{number}: {name}: {}", path.display(), line.trim()));
+                }
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn imports_point_one_way() {
+    let rules: [(&str, &[&str]); 12] = [
+        ("error", &["crate"]),
+        (
+            "plan",
+            &[
+                "tokio",
+                "mysql_async",
+                "crate::engine",
+                "crate::mysql",
+                "crate::summary",
+                "crate::report",
+                "crate::cmd",
+                "crate::load",
+                "crate::sandbox",
+                "crate::measure",
+            ],
+        ),
+        ("stats", &["tokio", "mysql_async", "crate::summary", "crate::report", "crate::engine"]),
+        (
+            "summary",
+            &[
+                "tokio",
+                "mysql_async",
+                "crate::engine",
+                "crate::plan",
+                "crate::measure",
+                "crate::mysql",
+                "crate::report",
+                "crate::workload",
+                "crate::cmd",
+            ],
+        ),
+        (
+            "report",
+            &[
+                "tokio",
+                "mysql_async",
+                "crate::engine",
+                "crate::mysql",
+                "crate::plan",
+                "crate::measure",
+                "crate::cmd",
+                "crate::workload",
+            ],
+        ),
+        (
+            "workload",
+            &[
+                "tokio",
+                "mysql_async",
+                "std::net",
+                "std::os",
+                "crate::engine",
+                "crate::mysql",
+                "crate::plan",
+                "crate::summary",
+                "crate::cmd",
+            ],
+        ),
+        (
+            "measure",
+            &["mysql_async", "crate::engine", "crate::mysql", "crate::report", "crate::cmd"],
+        ),
+        (
+            "mysql",
+            &["crate::engine", "crate::report", "crate::cmd", "crate::load", "crate::sandbox"],
+        ),
+        ("load", &["crate::engine", "crate::report", "crate::cmd", "crate::cli", "crate::sandbox"]),
+        ("engine", &["crate::report", "crate::cmd", "crate::cli", "crate::load", "crate::sandbox"]),
+        ("sandbox", &["crate::engine", "crate::report", "crate::cmd", "crate::cli", "crate::load"]),
+        (
+            "canned",
+            &[
+                "mysql_async",
+                "crate::engine",
+                "crate::mysql",
+                "crate::report",
+                "crate::cmd",
+                "crate::cli",
+                "crate::load",
+                "crate::sandbox",
+            ],
+        ),
+    ];
+    let wrong: Vec<String> = rules.iter().flat_map(|(room, names)| uses(room, names)).collect();
+    assert!(wrong.is_empty(), "imports against the arrows:\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn modules_stay_small() {
+    let long: Vec<String> = files(&src())
+        .iter()
+        .map(|path| (path, code(path).len()))
+        .filter(|(_, lines)| *lines > 420)
+        .map(|(path, lines)| format!("{}: {lines} lines of code", path.display()))
+        .collect();
+    assert!(long.is_empty(), "split them:\n{}", long.join("\n"));
+}
+
+#[test]
+fn main_is_thin() {
+    let main = fs::read_to_string(src().join("main.rs")).expect("main.rs");
+    assert!(main.lines().count() <= 60);
+}
