@@ -57,10 +57,9 @@ pub struct Dataset {
     pub tables: u32,
     /// Ids 1 to this exist in each of them, as far as a sample shows.
     pub rows: u64,
-    /// The seed of their rows, if `prepare` made them all with one seed: then every `c` proves
-    /// itself.
+    /// The seed of their rows, if `prepare` made them all with one seed.
     pub data_seed: Option<u32>,
-    /// Whether `prepare` made them all.
+    /// Whether `prepare` made them all: then every `c` proves itself.
     pub own: bool,
     /// Size of data and indexes of these tables, bytes.
     pub data_bytes: u64,

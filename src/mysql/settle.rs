@@ -197,7 +197,7 @@ fn dataset(used: &[(u32, &Table)], rows: u64, findings: &mut Findings) -> Datase
     if own && !one_seed {
         findings.warn(
             "mixed_data_seeds",
-            "the tables were prepared with different seeds: the content of answers is not checked",
+            "the tables were prepared with different --data-seed values: none is recorded",
         );
     }
     let engine = |table: &Table| table.engine.clone().unwrap_or_default().to_ascii_lowercase();
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn one_seed_for_all_or_no_content_check() {
+    fn one_seed_for_all_or_none() {
         let of = |tables: &[Table]| {
             let used: Vec<_> = (1..).zip(tables).collect();
             let mut findings = Findings::default();
