@@ -174,13 +174,22 @@ impl Conductor<'_> {
         progress: &mut Progress,
     ) -> Result<Run> {
         self.open(progress).await?;
+        // Without a warm-up the window opens with the first op: the counters are read before it,
+        // so that they count every one.
+        let before = match self.phases.window_start {
+            0 => Some(self.edge(control).await),
+            _ => None,
+        };
         // Ahead of now, so that every thread is there when the clock starts.
         let origin = Instant::now() + Duration::from_millis(5);
         let started_at = jiff::Timestamp::now();
         self.go.send_replace(Go::Start(origin));
         let window_start = origin + Duration::from_nanos(self.phases.window_start);
         self.follow(Some(window_start), origin, progress).await?;
-        let first = self.edge(control).await;
+        let first = match before {
+            Some(edge) => edge,
+            None => self.edge(control).await,
+        };
         loop {
             let end = self.window_end.load(Ordering::Relaxed);
             let edge = (end != Ns::MAX).then(|| origin + Duration::from_nanos(end));

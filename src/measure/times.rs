@@ -131,7 +131,9 @@ mod tests {
 
     fn of(values: &[u64]) -> Times {
         let mut times = Times::new().expect("memory");
-        values.iter().for_each(|v| times.record(*v));
+        for value in values {
+            times.record(*value);
+        }
         times
     }
 

@@ -283,7 +283,7 @@ mod tests {
             clients: clients::parse(clients).expect(clients),
             spread: SpreadChoice::Auto,
             warmup: Duration::from_secs(10),
-            stop: StopAt::Time(Duration::from_secs(60)),
+            stop: StopAt::Time(Duration::from_mins(1)),
             pace: Pace::Closed,
             repeats: 2,
             order: Order::Ascending,

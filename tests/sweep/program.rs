@@ -69,14 +69,14 @@ pub(crate) fn run(words: &str, connection: &[&str]) -> Ended {
     let results = Results::new();
     let start = Instant::now();
     let output = command(words, connection, &results).output().expect("the program runs");
-    ended(output, start, &results)
+    ended(&output, start, &results)
 }
 
 pub(crate) fn wait(child: Child, start: Instant, results: &Results) -> Ended {
-    ended(child.wait_with_output().expect("the program ends"), start, results)
+    ended(&child.wait_with_output().expect("the program ends"), start, results)
 }
 
-fn ended(output: Output, start: Instant, results: &Results) -> Ended {
+fn ended(output: &Output, start: Instant, results: &Results) -> Ended {
     Ended {
         code: output.status.code().unwrap_or(-1),
         stdout: String::from_utf8_lossy(&output.stdout).into_owned(),

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use loadgen::engine::{self, Stage, Tables};
+use loadgen::measure::times::Times;
 use loadgen::mysql::session::Session;
 use loadgen::mysql::target::{Address, Target};
 use loadgen::mysql::tls::Ssl;
@@ -109,8 +110,8 @@ fn transactions_count_as_one_op_and_their_statements_each() {
     // Three of four ops are the transaction: BEGIN, two statements, COMMIT.
     assert!((pairs as f64 / 4000.0 - 0.75).abs() < 0.05, "{pairs}");
     assert_eq!(window.statements, 4 * pairs + (4000 - pairs));
-    assert_eq!(run.ledger.iter().map(|l| l.k_added).sum::<i64>(), 2 * pairs as i64);
-    let timed: Vec<u64> = run.timeline.by_statement.iter().map(|t| t.count()).collect();
+    assert_eq!(run.ledger.iter().map(|l| l.k_added).sum::<i64>(), 2 * pairs.cast_signed());
+    let timed: Vec<u64> = run.timeline.by_statement.iter().map(Times::count).collect();
     assert_eq!(timed, [pairs, pairs, 4000 - pairs]);
 }
 
@@ -124,7 +125,7 @@ fn a_refused_statement_rolls_its_transaction_back() {
     assert!(errors > 10, "{errors}");
     assert_eq!(run.timeline.window.ops + errors, 2000);
     let updates = run.ledger.iter().map(|l| l.updates).sum::<u64>();
-    assert_eq!(run.ledger.iter().map(|l| l.k_added).sum::<i64>(), 2 * updates as i64);
+    assert_eq!(run.ledger.iter().map(|l| l.k_added).sum::<i64>(), 2 * updates.cast_signed());
     assert_eq!(run.ledger.iter().map(|l| l.in_doubt).sum::<u64>(), 0);
 }
 
