@@ -75,7 +75,7 @@ fn a_sandbox_is_who_it_claims_to_be_and_leaves_nothing() {
     for server in servers() {
         let began = Instant::now();
         let sandbox = sandbox(&server, &[]);
-        eprintln_time(&server, began);
+        show_time(&server, began);
         let dir = sandbox.dir().to_owned();
         let [row] = &query(&sandbox, "SELECT @@version, @@port, @@datadir, @@local_infile")[..]
         else {
@@ -108,7 +108,7 @@ fn a_sandbox_is_who_it_claims_to_be_and_leaves_nothing() {
 }
 
 /// Start-up times are worth seeing, not asserting.
-fn eprintln_time(server: &Server, began: Instant) {
+fn show_time(server: &Server, began: Instant) {
     let line = format!("{}: started in {:.1} s\n", server.name, began.elapsed().as_secs_f64());
     std::io::stderr().write_all(line.as_bytes()).unwrap();
 }
@@ -166,7 +166,7 @@ fn a_program_that_is_no_server_is_a_usage_error() {
     let damaged = script(dir.path(), "damaged", "echo 'cannot open libaio.so' >&2; exit 127");
     for (program, words) in [
         (Path::new("/bin/true"), "it says: nothing"),
-        (Path::new("/bin/cat"), "refuses to say what it is"),
+        (Path::new("/bin/cat"), "does not tell its version"),
         (&client, "Distrib 10.11"),
         (&damaged, "libaio"),
     ] {

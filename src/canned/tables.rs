@@ -38,8 +38,15 @@ pub fn answers(tables: u32) -> Vec<Answer> {
         ),
         Answer::value("SELECT VERSION()", "VERSION()", "8.0.0-canned"),
         Answer::value("@@session.autocommit", "@@session.autocommit", "1"),
+        Answer::value("@@version_comment", "@@version_comment", "canned answers"),
         Answer::value("MAX(id)", "MAX(id)", ROWS),
         Answer::value("COUNT(*)", "COUNT(*)", ROWS),
+        Answer::rows(
+            "SHOW GLOBAL STATUS WHERE",
+            &pair,
+            &[&[Some("Threads_connected"), Some("1")], &[Some("Prepared_stmt_count"), Some("0")]],
+        ),
+        Answer::rows("SHOW SESSION VARIABLES", &pair, &[&[Some("wait_timeout"), Some("28800")]]),
         Answer::rows(
             "SHOW GLOBAL VARIABLES",
             &pair,

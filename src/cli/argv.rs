@@ -1,5 +1,5 @@
 //! The words of the command line before clap sees them: the MySQL clients' `-pSECRET`, which
-//! never eats the next word, and their `-h`, which is no help.
+//! never eats the next word, and their `-h`, which is no help. Both letters mean this in every verb.
 
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};

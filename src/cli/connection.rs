@@ -11,7 +11,7 @@ use crate::mysql::tls::SslMode;
 use crate::plan::units;
 
 /// How to reach the server. What is not given comes from `--url` or LOADGEN_URL, then from the
-/// groups [client] and [loadgen] of the option files, then from MYSQL_HOST, MYSQL_TCP_PORT,
+/// groups `[client]` and `[loadgen]` of the option files, then from MYSQL_HOST, MYSQL_TCP_PORT,
 /// MYSQL_UNIX_PORT and MYSQL_PWD.
 #[derive(clap::Args, Debug, Clone, Default)]
 #[command(next_help_heading = "Connection")]

@@ -51,7 +51,10 @@ pub fn command() -> Command {
         .after_help(AFTER)
         .subcommand_required(true)
         .disable_help_subcommand(true)
-        .max_term_width(100);
+        .max_term_width(100)
+        .subcommand(cmd::prepare::PrepareArgs::augment_args(
+            Command::new("prepare").about("Create and fill tables").display_order(0),
+        ));
     for (order, workload) in builtin().into_iter().enumerate() {
         let verb = Command::new(workload.name)
             .about(workload.about)
@@ -60,6 +63,9 @@ pub fn command() -> Command {
         command = command.subcommand(workload::WorkloadArgs::augment_args(verb));
     }
     let others = [
+        cmd::cleanup::CleanupArgs::augment_args(
+            Command::new("cleanup").about("Drop the tables that prepare made"),
+        ),
         Command::new("workloads").about("List the workloads with their SQL and expected outcome"),
         cmd::report::ReportArgs::augment_args(
             Command::new("report").about("Turn summaries into tables"),

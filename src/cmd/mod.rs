@@ -1,7 +1,9 @@
 //! One file a verb, each `run(args)`.
 
 pub mod canned;
+pub mod cleanup;
 pub mod completions;
+pub mod prepare;
 pub mod report;
 pub mod sweep;
 pub mod workloads;
@@ -41,6 +43,8 @@ fn dispatch(verb: &str, matches: &clap::ArgMatches, stop: &Stop) -> Result<()> {
     }
     match verb {
         "workloads" => workloads::run(),
+        "prepare" => prepare::run(args!(prepare::PrepareArgs), stop),
+        "cleanup" => cleanup::run(args!(cleanup::CleanupArgs), stop),
         "report" => report::run(args!(report::ReportArgs)),
         "completions" => completions::run(args!(completions::CompletionsArgs)),
         "canned" => canned::run(args!(canned::CannedArgs), stop),

@@ -9,6 +9,7 @@ use crate::cli::workload::{Rows, WorkloadArgs};
 use crate::cmd::{print_data, runtime};
 use crate::engine::{self, Identity, Stage, Tables};
 use crate::error::{Error, Result};
+use crate::load;
 use crate::measure::host;
 use crate::measure::process::raise_descriptor_limit;
 use crate::mysql::preflight::{self, Needs, Ready};
@@ -28,8 +29,6 @@ use crate::workload::Workload;
 
 /// Connections besides the clients': control and preparing.
 const HEADROOM: u32 = 20;
-/// Seed of the rows that a sandbox gets.
-const SANDBOX_DATA_SEED: u32 = 1;
 
 /// Runs the verb of a workload.
 pub fn run(workload: Workload, args: &WorkloadArgs, stop: &Stop) -> Result<()> {
@@ -191,6 +190,13 @@ impl Sweep<'_> {
     }
 
     async fn prepare(&mut self, target: &Target, opts: &Opts) -> Result<()> {
+        let job = load::Job {
+            tables: self.plan.tables.unwrap_or(defaults::TABLES),
+            rows: self.plan.rows.unwrap_or(1),
+            charset: self.plan.charset.clone(),
+            ..load::Job::default()
+        };
+        load::prepare(target, opts, &job, self.stop, &mut self.progress).await?;
         Ok(())
     }
 

@@ -143,11 +143,14 @@ fn tls_error(e: &dyn std::fmt::Display, target: &Target) -> Error {
     } else {
         "TLS 1.2 and 1.3 are spoken; the server may know older versions only"
     };
-    error.hint(hint)
+    let without =
+        (mode == SslMode::Preferred).then(|| "--ssl-mode DISABLED does without".to_owned());
+    hinted(error.hint(hint), without)
 }
 
 #[cfg(test)]
 mod tests {
+    use super::fake::{fake_server, greeting};
     use super::*;
     use crate::mysql::secret::Secret;
     use crate::mysql::tls::Ssl;
@@ -215,34 +218,73 @@ mod tests {
         assert!(tls.hints()[0].contains("DISABLED"));
     }
 
-    /// A greeting, then an empty key packet: the driver slices it without a look (0.37.1).
+    #[test]
+    fn failures_of_tls_say_which_end_to_look_at() {
+        let preferred = Ssl { mode: SslMode::Preferred, ..Ssl::default() };
+        let at = Target { ssl: preferred, ..target(Address::Socket("/x.sock".into())) };
+        for (text, hint) in [
+            ("certificate not valid for name \"db1\"; certificate is …", "subjectAltName"),
+            ("invalid peer certificate: UnknownIssuer", "--ssl-ca"),
+            ("Other(OtherError(UnsupportedCertVersion))", "version 3"),
+            ("Other(OtherError(CaUsedAsEndEntity))", "an authority's"),
+            ("received corrupt message of type UnknownProtocolVersion", "older versions"),
+        ] {
+            let wrapped = io::Error::new(io::ErrorKind::InvalidData, text);
+            let error = io_error(&wrapped, &at);
+            assert!(
+                error.to_string().contains(text) && error.hints()[0].contains(hint),
+                "{error:?}"
+            );
+            assert!(error.hints()[1].contains("DISABLED"));
+        }
+    }
+
+    /// The driver slices the key packet without a look (0.37.1).
     #[test]
     fn a_driver_that_panics_is_an_error_of_this_connection() {
-        use std::io::{Read, Write};
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = listener.local_addr().unwrap().port();
-        let server = std::thread::spawn(move || {
-            let (mut stream, _) = listener.accept().unwrap();
-            let mut greeting =
-                b"\x0a8.0.0\0\x01\0\0\0aaaaaaaa\0\xff\xf7\x21\x02\0\xff\xdf\x15".to_vec();
-            greeting.extend_from_slice(&[0; 10]);
-            greeting.extend_from_slice(b"bbbbbbbbbbbb\0caching_sha2_password\0");
-            let mut packet = |seq: u8, body: &[u8], answers: bool| {
-                let len = u32::try_from(body.len()).unwrap().to_le_bytes();
-                stream.write_all(&[len[0], len[1], len[2], seq]).unwrap();
-                stream.write_all(body).unwrap();
-                answers && stream.read(&mut [0; 4096]).is_ok()
-            };
-            packet(0, &greeting, true);
-            packet(2, &[1, 4], true);
-            packet(4, &[], false);
-        });
-        let target = Target {
-            connect_timeout: Duration::from_secs(5),
-            ..target(Address::Tcp { host: "127.0.0.1".into(), port })
-        };
+        let ask_for_the_key = vec![1, 4];
+        let (address, server) = fake_server(vec![greeting(false), ask_for_the_key, vec![]]);
+        let target = Target { connect_timeout: Duration::from_secs(5), ..target(address) };
         let error = failure(&target);
         assert!(error.to_string().contains("no MySQL protocol"), "{error}");
         server.join().unwrap();
+    }
+}
+
+/// A server of one connection, for what no real one does.
+#[cfg(test)]
+pub(crate) mod fake {
+    use super::Address;
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+    use std::thread::{self, JoinHandle};
+
+    /// What a MySQL 8.0 says first, with or without TLS on offer.
+    pub(crate) fn greeting(tls: bool) -> Vec<u8> {
+        let mut packet = b"\x0a8.0.0\0\x01\0\0\0aaaaaaaa\0\xff".to_vec();
+        packet.push(if tls { 0xff } else { 0xf7 });
+        packet.extend_from_slice(b"\x21\x02\0\xff\xdf\x15\0\0\0\0\0\0\0\0\0\0");
+        packet.extend_from_slice(b"bbbbbbbbbbbb\0caching_sha2_password\0");
+        packet
+    }
+
+    /// Sends the packets, each but the first after something was received, and hangs up.
+    pub(crate) fn fake_server(packets: Vec<Vec<u8>>) -> (Address, JoinHandle<()>) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let thread = thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            for (i, packet) in packets.into_iter().enumerate() {
+                if i > 0 {
+                    let _ = stream.read(&mut [0; 4096]).unwrap();
+                }
+                let len = u32::try_from(packet.len()).unwrap().to_le_bytes();
+                stream.write_all(&[len[0], len[1], len[2], u8::try_from(2 * i).unwrap()]).unwrap();
+                stream.write_all(&packet).unwrap();
+            }
+            // What follows is swallowed: a reset would overtake the last packet.
+            let _ = stream.read(&mut [0; 4096]);
+        });
+        (Address::Tcp { host: "127.0.0.1".into(), port }, thread)
     }
 }

@@ -142,7 +142,7 @@ fn unusable(is_table: bool, works: bool, comment: &str, columns: &Columns) -> Op
 }
 
 /// Table numbers as names: `sbtest1..sbtest4, sbtest7`; cut after a few ranges.
-pub(super) fn names(numbers: impl IntoIterator<Item = u32>) -> String {
+pub(crate) fn names(numbers: impl IntoIterator<Item = u32>) -> String {
     const SHOWN: usize = 5;
     let mut ranges: Vec<(u32, u32)> = Vec::new();
     for number in numbers {

@@ -2,7 +2,8 @@
 //!
 //! A query future that is dropped before its answer leaves the answer in the connection, and
 //! the next query returns it (see `docs/driver.md`). So nothing here puts a timeout around a
-//! query: whoever gives up on one drops the whole `Session`.
+//! query: whoever gives up on one drops the whole `Session`, and one that is used all the same
+//! refuses.
 
 use std::time::Duration;
 
@@ -24,6 +25,8 @@ pub type Infile = BoxStream<'static, std::io::Result<Bytes>>;
 pub struct Session {
     conn: Conn,
     statements: Vec<mysql_async::Statement>,
+    /// An answer is due: a future that was dropped, or a broken connection, leaves it set.
+    waiting: bool,
 }
 
 /// What a statement returned.
@@ -102,7 +105,7 @@ impl Session {
     /// Server, with a hint: see [`connect::connect`].
     pub async fn open(target: &Target, opts: &Opts, charset: Option<&str>) -> Result<Session> {
         let conn = connect::connect(target, opts).await?;
-        let mut session = Session { conn, statements: Vec::new() };
+        let mut session = Session { conn, statements: Vec::new(), waiting: false };
         if let Some(charset) = charset {
             session
                 .execute(&format!("SET NAMES {}", quoted_text(charset)))
@@ -119,7 +122,9 @@ impl Session {
 
     /// Prepares a statement; the handle is for [`Session::run_prepared`] of this session.
     pub async fn prepare(&mut self, sql: &str) -> std::result::Result<usize, Failure> {
-        let statement = self.conn.prep(sql).await?;
+        begin(&mut self.waiting)?;
+        let prepared = self.conn.prep(sql).await;
+        let statement = self.end(prepared)?;
         self.statements.push(statement);
         Ok(self.statements.len() - 1)
     }
@@ -133,19 +138,25 @@ impl Session {
         let Some(statement) = self.statements.get(handle) else {
             return Err(Failure::Lost(format!("no statement {handle} in this session")));
         };
+        begin(&mut self.waiting)?;
         let mut answer = Answer { rows: 0, affected: 0, first: None };
         let params = if params.is_empty() { Params::Empty } else { Params::Positional(params) };
-        let result = self.conn.exec_iter(statement, params).await?;
-        result.for_each_and_drop(|row| answer.take(row)).await?;
+        let outcome = async {
+            let result = self.conn.exec_iter(statement, params).await?;
+            result.for_each_and_drop(|row| answer.take(row)).await
+        };
+        let outcome = outcome.await;
+        self.end(outcome)?;
         answer.affected = self.conn.affected_rows();
         Ok(answer)
     }
 
     /// Runs SQL text: one round trip.
     pub async fn run_text(&mut self, sql: &str) -> std::result::Result<Answer, Failure> {
+        begin(&mut self.waiting)?;
         let mut answer = Answer { rows: 0, affected: 0, first: None };
-        let result = self.conn.query_iter(sql).await?;
-        result.for_each_and_drop(|row| answer.take(row)).await?;
+        let outcome = self.each_row(sql, |row| answer.take(row)).await;
+        self.end(outcome)?;
         answer.affected = self.conn.affected_rows();
         Ok(answer)
     }
@@ -155,10 +166,21 @@ impl Session {
         &mut self,
         sql: &str,
     ) -> std::result::Result<Vec<Vec<Option<String>>>, Failure> {
+        begin(&mut self.waiting)?;
         let mut rows = Vec::new();
-        let result = self.conn.query_iter(sql).await?;
-        result.for_each_and_drop(|row| rows.push(texts(&row))).await?;
+        let outcome = self.each_row(sql, |row| rows.push(texts(&row))).await;
+        self.end(outcome)?;
         Ok(rows)
+    }
+
+    async fn each_row(&mut self, sql: &str, take: impl FnMut(Row)) -> mysql_async::Result<()> {
+        self.conn.query_iter(sql).await?.for_each_and_drop(take).await
+    }
+
+    fn end<T>(&mut self, outcome: mysql_async::Result<T>) -> std::result::Result<T, Failure> {
+        let outcome = outcome.map_err(Failure::from);
+        self.waiting = matches!(outcome, Err(Failure::Lost(_)));
+        outcome
     }
 
     /// Runs SQL off the hot path and returns the rows affected.
@@ -193,6 +215,15 @@ impl Session {
         #[expect(clippy::disallowed_methods, reason = "the connection goes with the future")]
         let _ = tokio::time::timeout(limit, self.conn.disconnect()).await;
     }
+}
+
+/// Refuses a session whose last answer was never read, or that broke: the driver itself would
+/// return the answer of before.
+fn begin(waiting: &mut bool) -> std::result::Result<(), Failure> {
+    if std::mem::replace(waiting, true) {
+        return Err(Failure::Lost("the answer before was given up on".to_owned()));
+    }
+    Ok(())
 }
 
 impl Answer {

@@ -196,13 +196,16 @@ pub async fn settle(target: &Target) -> Result<Target> {
         Err(connect::Failure::Driver(mysql_async::Error::Driver(
             DriverError::NoClientSslFlagFromServer,
         ))) => Ok(with(SslMode::Disabled)),
-        Err(failure) => Err(failure.explain(&required)),
+        Err(failure) => Err(failure.explain(target)),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::connect::fake::{fake_server, greeting};
     use super::*;
+    use crate::mysql::secret::Secret;
+    use std::time::Duration;
 
     fn ssl(mode: SslMode) -> Ssl {
         Ssl { mode, ..Ssl::default() }
@@ -264,5 +267,34 @@ mod tests {
         let error = with(Some(cert.clone()), Some(key)).to_string();
         assert!(error.contains("k.pem") && error.contains("not encrypted"), "{error}");
         assert!(with(Some(cert), None).to_string().contains("ssl-key"));
+    }
+
+    /// What PREFERRED becomes at a server that sends these packets.
+    fn settled(packets: Vec<Vec<u8>>) -> Result<SslMode> {
+        let (address, server) = fake_server(packets);
+        let target = Target {
+            address,
+            user: "root".into(),
+            password: Secret::default(),
+            database: String::new(),
+            ssl: ssl(SslMode::Preferred),
+            connect_timeout: Duration::from_secs(5),
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let settled = runtime.block_on(settle(&target));
+        // With it goes the connection's goodbye, which the server waits for.
+        drop(runtime);
+        server.join().unwrap();
+        settled.map(|target| target.ssl.mode)
+    }
+
+    #[test]
+    fn preferred_falls_back_for_want_of_tls_and_for_nothing_else() {
+        assert_eq!(settled(vec![greeting(false)]).unwrap(), SslMode::Disabled);
+        let handshake_fails = settled(vec![greeting(true), b"no TLS".to_vec()]).unwrap_err();
+        assert_eq!(handshake_fails.kind(), crate::error::Kind::Server);
+        assert!(handshake_fails.to_string().contains("PREFERRED"), "{handshake_fails}");
+        assert!(handshake_fails.hints().iter().any(|hint| hint.contains("DISABLED")));
+        assert!(settled(vec![b"\xff\x10\x04Too many connections".to_vec()]).is_err());
     }
 }

@@ -29,6 +29,10 @@ pub mod defaults {
     pub const DISTRIBUTION: &str = "uniform";
     /// `--tables` where the database has none.
     pub const TABLES: u32 = 1;
+    /// `--rows` of prepare.
+    pub const ROWS: &str = "10k";
+    /// `--data-seed`
+    pub const DATA_SEED: u32 = 1;
 }
 
 /// How long things may take that have no end of their own.

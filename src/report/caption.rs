@@ -24,9 +24,9 @@ pub(crate) fn title(table: &Table, metric: &Metric) -> String {
     let medians = match (steps().min(), steps().max()) {
         (_, None | Some(0 | 1)) => String::new(),
         (Some(least), Some(most)) if least < most => {
-            format!("; medians of {least} to {most} steps")
+            format!("; medians of {least} to {most} repeats")
         }
-        (_, Some(most)) => format!("; medians of {most} steps"),
+        (_, Some(most)) => format!("; medians of {most} repeats"),
     };
     format!("{workload}: {name}{unit}{medians}")
 }

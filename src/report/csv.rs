@@ -2,6 +2,7 @@
 //! wants. Numbers are not rounded.
 
 use super::escape::formula;
+use super::notes::Places;
 use super::pivot::{Cell, Column, Line, Table};
 use super::{Options, settings};
 use crate::error::{Error, Result};
@@ -63,7 +64,8 @@ fn record(
         let found = conditions.iter().find(|(known, _)| *known == name);
         found.map_or_else(String::new, |(_, value)| formula(value))
     };
-    let marked = table.notes.iter().filter(|note| note.lines.contains(&at));
+    let holds = |places: &Places| places.get(&at).is_some_and(|columns| columns.contains(&column));
+    let marked = table.notes.iter().filter(|note| holds(&note.places));
     let notes: Vec<&str> = marked.map(|note| note.code.as_str()).collect();
     [
         formula(table.workload),

@@ -27,7 +27,7 @@ pub(crate) fn percentile_us(text: &str, percentile: f64) -> Result<Option<f64>, 
     if histogram.is_empty() {
         return Ok(None);
     }
-    Ok(Some(histogram.value_at_quantile(percentile / 100.0) as f64 / NS_PER_US))
+    Ok(Some(histogram.value_at_percentile(percentile) as f64 / NS_PER_US))
 }
 
 /// Decodes `HdrHistogram` V2, deflated, base64.

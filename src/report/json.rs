@@ -1,9 +1,11 @@
 //! One object, `loadgen.report/1`: adding a field keeps the version, as in summaries.
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 
 use super::Options;
-use super::notes::conditions;
+use super::notes::{Places, conditions};
 use super::pivot::Table;
 use crate::summary::escape_hostile;
 
@@ -47,8 +49,6 @@ struct Line<'a> {
     conditions: serde_json::Map<String, serde_json::Value>,
     /// One a column, null where nothing was measured.
     cells: Vec<Option<Cell<'a>>>,
-    /// Positions in `notes`.
-    notes: Vec<usize>,
 }
 
 #[derive(Serialize)]
@@ -65,6 +65,14 @@ struct Cell<'a> {
 struct Note<'a> {
     code: &'a str,
     text: &'a str,
+    places: Vec<Place>,
+}
+
+/// Where a note holds: positions in `lines`, and of each in `columns`.
+#[derive(Serialize)]
+struct Place {
+    line: usize,
+    columns: Vec<usize>,
 }
 
 /// The report as indented JSON.
@@ -86,16 +94,13 @@ pub(crate) fn render(tables: &[Table], options: &Options) -> String {
 }
 
 fn sheet<'a>(table: &'a Table<'a>) -> Sheet<'a> {
-    let line = |(at, line): (usize, &'a super::pivot::Line<'a>)| Line {
+    let line = |line: &'a super::pivot::Line<'a>| Line {
         label: line.label,
         conditions: conditions(line)
             .into_iter()
             .map(|(name, values)| (name.to_lowercase().replace([' ', '-'], "_"), values.into()))
             .collect(),
         cells: line.cells.iter().map(|cell| cell.as_ref().map(self::cell)).collect(),
-        notes: (0..table.notes.len())
-            .filter(|note| table.notes.get(*note).is_some_and(|note| note.lines.contains(&at)))
-            .collect(),
     };
     Sheet {
         workload: table.workload,
@@ -104,9 +109,29 @@ fn sheet<'a>(table: &'a Table<'a>) -> Sheet<'a> {
             .iter()
             .map(|column| Column { clients: column.clients, rate: column.rate })
             .collect(),
-        lines: table.lines.iter().enumerate().map(line).collect(),
-        notes: table.notes.iter().map(|note| Note { code: &note.code, text: &note.text }).collect(),
+        lines: table.lines.iter().map(line).collect(),
+        notes: table
+            .notes
+            .iter()
+            .map(|note| Note {
+                code: &note.code,
+                text: &note.text,
+                places: places(table, &note.places),
+            })
+            .collect(),
     }
+}
+
+fn places(table: &Table, places: &Places) -> Vec<Place> {
+    let of = |(line, columns): (&usize, &BTreeSet<super::pivot::Column>)| Place {
+        line: *line,
+        columns: (0..)
+            .zip(&table.columns)
+            .filter(|(_, column)| columns.contains(column))
+            .map(|(at, _)| at)
+            .collect(),
+    };
+    places.iter().map(of).collect()
 }
 
 fn cell<'a>(cell: &'a super::pivot::Cell<'a>) -> Cell<'a> {

@@ -184,13 +184,15 @@ impl Percentile {
             "p99.9" => of.p99_9_us,
             "p99.99" => of.p99_99_us,
             _ => {
-                return histogram::percentile_us(&of.histogram, self.0).map_err(|why| {
+                let value = histogram::percentile_us(&of.histogram, self.0).map_err(|why| {
                     Error::data(format!(
                         "{self} of '{}' at {} clients: the histogram of step {} is damaged: {why}",
                         summary.label, summary.plan.clients, summary.step_id
                     ))
                     .hint("p50, p75, p90, p95, p99, p99.9 and p99.99 do without the histogram")
-                });
+                })?;
+                // A bucket's upper edge may lie above the largest time there was.
+                value.map(|value| of.max_us.map_or(value, |max| value.min(max)))
             }
         })
     }

@@ -20,9 +20,12 @@ pub(crate) struct Note {
     /// A stable short name, such as `same_host`.
     pub(crate) code: String,
     pub(crate) text: String,
-    /// Positions of the marked lines.
-    pub(crate) lines: BTreeSet<usize>,
+    /// Positions of the marked lines, and the columns in which it holds there.
+    pub(crate) places: Places,
 }
+
+/// Columns by the position of their line.
+pub(crate) type Places = BTreeMap<usize, BTreeSet<Column>>;
 
 /// Something about one step of a line.
 struct Finding {
@@ -34,21 +37,7 @@ struct Finding {
 
 /// The footnotes of a table, in the order in which its lines need them.
 pub(crate) fn notes(table: &Table) -> Vec<Note> {
-    let mut notes: Vec<Note> = Vec::new();
-    let reference = table.lines.iter().find(|line| !line.steps.is_empty());
-    for (at, line) in table.lines.iter().enumerate() {
-        let differs = reference.and_then(|reference| other_conditions(line, reference));
-        let texts = [("conditions", differs), ("invocations", mixed_invocations(line))];
-        for (code, text) in texts {
-            let Some(text) = text else { continue };
-            match notes.iter_mut().find(|note| note.text == text) {
-                Some(note) => {
-                    note.lines.insert(at);
-                }
-                None => notes.push(Note { code: code.to_owned(), text, lines: [at].into() }),
-            }
-        }
-    }
+    let mut notes = of_lines(table);
     let mut by_code: BTreeMap<String, Vec<Finding>> = BTreeMap::new();
     for (at, line) in table.lines.iter().enumerate() {
         for finding in findings(at, line) {
@@ -57,8 +46,26 @@ pub(crate) fn notes(table: &Table) -> Vec<Note> {
     }
     notes.extend(by_code.into_iter().map(|(code, findings)| merged(table, code, &findings)));
     // Stable: of the notes of one line, those about all of it come first.
-    notes.sort_by_key(|note| note.lines.first().copied());
+    notes.sort_by_key(|note| note.places.keys().next().copied());
     notes
+}
+
+/// Notes about whole lines; lines of which the same is true share one.
+fn of_lines(table: &Table) -> Vec<Note> {
+    let reference = table.lines.iter().find(|line| !line.steps.is_empty());
+    let all: BTreeSet<Column> = table.columns.iter().copied().collect();
+    let mut notes: BTreeMap<(&str, String), Places> = BTreeMap::new();
+    for (at, line) in table.lines.iter().enumerate() {
+        let differs = reference.and_then(|reference| other_conditions(line, reference));
+        for (code, text) in [("conditions", differs), ("invocations", mixed_invocations(line))] {
+            if let Some(text) = text {
+                notes.entry((code, text)).or_default().insert(at, all.clone());
+            }
+        }
+    }
+    let note =
+        |((code, text), places): ((&str, _), _)| Note { code: code.to_owned(), text, places };
+    notes.into_iter().map(note).collect()
 }
 
 /// The sign of a note by its position: † ‡ § ¶ †† ‡‡ …
@@ -69,7 +76,7 @@ pub(crate) fn mark(at: usize) -> String {
 
 /// The signs of a line, each after a blank.
 pub(crate) fn marks(table: &Table, line: usize) -> String {
-    let marked = table.notes.iter().enumerate().filter(|(_, note)| note.lines.contains(&line));
+    let marked = table.notes.iter().enumerate().filter(|(_, note)| note.places.contains_key(&line));
     marked.flat_map(|(at, _)| [" ".to_owned(), mark(at)]).collect()
 }
 
@@ -126,19 +133,19 @@ fn merged(table: &Table, code: String, findings: &[Finding]) -> Note {
         text += &(messages.len() - 1).to_string();
         text += " more like it)";
     }
-    let mut lines: BTreeMap<usize, BTreeSet<Column>> = BTreeMap::new();
+    let mut places = Places::new();
     for finding in findings {
-        lines.entry(finding.line).or_default().insert(finding.column);
+        places.entry(finding.line).or_default().insert(finding.column);
     }
-    text.push_str(&place(table, &lines));
-    Note { code, text, lines: lines.into_keys().collect() }
+    text.push_str(&place(table, &places));
+    Note { code, text, places }
 }
 
 /// Where a note holds, unless it holds for all that its lines show.
-fn place(table: &Table, lines: &BTreeMap<usize, BTreeSet<Column>>) -> String {
+fn place(table: &Table, places: &Places) -> String {
     let mut whole = true;
     let mut named = Vec::new();
-    for (at, columns) in lines {
+    for (at, columns) in places {
         let Some(line) = table.lines.get(*at) else { continue };
         let label = clip(line.label, VALUE_MAX);
         let shown = table.columns.iter().zip(&line.cells).filter(|(_, cell)| cell.is_some());

@@ -206,3 +206,17 @@ fn refusal(first: &Summary, second: &Summary, differences: &[Difference]) -> Err
             .hint("or give each configuration a label of its own (--label)")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reference_lists_what_does_not_count() {
+        let text = include_str!("../../docs/report.md");
+        for name in IDENTITY {
+            assert!(text.contains(&format!("`{name}`")), "{name} is missing in docs/report.md");
+        }
+        assert!(IDENTITY.is_sorted());
+    }
+}

@@ -19,7 +19,7 @@ const NAME: &str = "initialise";
 /// Fills the data directory with system tables; root has no password.
 pub(super) fn initialise(program: &Program, start: &mut Start) -> Result<()> {
     let mut arguments = start.layout.arguments();
-    arguments.extend(program.basedir.clone());
+    arguments.extend(program.needs.clone());
     let shaping = start.options.iter().filter(|option| option.shapes_data());
     arguments.extend(shaping.map(UserOption::argument));
     let sql = start.layout.dir().join("system.sql");
@@ -94,7 +94,7 @@ mod tests {
         Program {
             path: "/opt/bin/mysqld".into(),
             version: String::new(),
-            basedir: None,
+            needs: Vec::new(),
             shares: vec!["/nonexistent".into(), share.to_owned()],
             initialises: false,
         }

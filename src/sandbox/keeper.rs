@@ -28,8 +28,8 @@ use super::log;
 use crate::error::{Error, Result};
 
 /// `$1` is the directory. The signals are ignored because a terminal sends them to everyone;
-/// what the keeper starts itself (`sleep`, `rm`) may ignore them too. The bounds: ten seconds
-/// to end well, ten more after SIGKILL.
+/// what the keeper starts itself (`sleep`, `rm`) may ignore them too. The bounds: two seconds
+/// to end well (a bootstrap never does), ten more after SIGKILL.
 const KEEPER: &str = r#"
 trap '' HUP INT QUIT TERM PIPE TSTP
 PATH=$PATH:/usr/bin:/bin
@@ -47,9 +47,9 @@ done
 if [ -n "$group" ]; then
     tries=0
     kill -s TERM -- "-$group"
-    while kill -s 0 -- "-$group" && [ "$tries" -lt 200 ]; do
+    while kill -s 0 -- "-$group" && [ "$tries" -lt 120 ]; do
         tries=$((tries + 1))
-        [ "$tries" -ne 100 ] || kill -s KILL -- "-$group"
+        [ "$tries" -ne 20 ] || kill -s KILL -- "-$group"
         sleep 0.1 || sleep 1
     done
 fi

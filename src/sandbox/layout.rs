@@ -89,7 +89,6 @@ impl Layout {
             with("--tmpdir=", self.scratch()),
             with("--secure-file-priv=", self.scratch()),
             with("--pid-file=", self.pid_file()),
-            "--loose-mysqlx=OFF".into(),
         ];
         // The servers refuse to run as root by accident, and nobody else may change the user.
         if nix::unistd::geteuid().is_root() {

@@ -7,7 +7,8 @@ use crate::error::{Error, Result};
 /// Options that would let the server leave its directory or its loopback port, or make the
 /// program do something else than serve. The server takes any unambiguous beginning of an
 /// option's name too, hence the comparison by beginnings in [`refused`].
-const REFUSED: [&str; 20] = [
+const REFUSED: [&str; 22] = [
+    "admin-address",
     "bind-address",
     "bootstrap",
     "chroot",
@@ -19,6 +20,7 @@ const REFUSED: [&str; 20] = [
     "help",
     "initialize",
     "initialize-insecure",
+    "mysqlx",
     "networking",
     "no-defaults",
     "pid-file",
@@ -148,6 +150,7 @@ mod tests {
             "defaults-file",
             "daemonize",
             "initialize-insecure",
+            "mysqlx",
             "",
             "-P",
             "a b",

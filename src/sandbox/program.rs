@@ -24,8 +24,8 @@ pub(super) struct Program {
     pub(super) path: PathBuf,
     /// What it answers to `--version`, without its own name.
     pub(super) version: String,
-    /// Its base directory, where it would look in a wrong place by itself.
-    pub(super) basedir: Option<OsString>,
+    /// The options that this program needs at every run, besides the sandbox's.
+    pub(super) needs: Vec<OsString>,
     /// Where the SQL that makes its system tables may be.
     pub(super) shares: Vec<PathBuf>,
     /// Whether it makes its system tables itself (`--initialize-insecure`).
@@ -63,29 +63,40 @@ fn runs(path: &Path) -> bool {
 /// Asks the program for its version and its directories; the user's options go along, so that
 /// most servers refuse a wrong one here, before they are initialised.
 pub(super) fn ask(path: PathBuf, start: &mut Start) -> Result<Program> {
-    let said = run(&path, vec!["--no-defaults".into(), "--version".into()], start)?;
+    let question = vec!["--no-defaults".into(), "--version".into()];
+    let said = run(&path, question, "does not tell its version", start)?;
     let version = version(&said).ok_or_else(|| stranger(&path, &said))?;
     let told = start.options.iter().any(|option| option.is("basedir"));
     let basedir = if told { None } else { basedir(&path) };
+    let mut needs: Vec<OsString> = Vec::new();
+    if let Some(dir) = &basedir {
+        let mut argument = OsString::from("--basedir=");
+        argument.push(dir);
+        needs.push(argument);
+    }
     let mut arguments = start.layout.arguments();
-    arguments.extend(basedir.as_ref().map(|dir| argument("--basedir=", dir)));
+    arguments.extend(needs.clone());
     arguments.extend(start.options.iter().map(UserOption::argument));
     arguments.extend(["--verbose".into(), "--help".into()]);
-    let help = run(&path, arguments, start)?;
+    let help = run(&path, arguments, "refuses its options", start)?;
     if setting(&help, "datadir").is_none() {
         return Err(stranger(&path, &help));
     }
+    // A second protocol on a well-known port, open to the network.
+    if setting(&help, "mysqlx").is_some() {
+        needs.push("--mysqlx=OFF".into());
+    }
     Ok(Program {
-        shares: shares(&help, basedir.as_deref().map(Path::new)),
+        shares: shares(&help, basedir.as_deref()),
         initialises: setting(&help, "initialize-insecure").is_some(),
-        basedir: basedir.map(|dir| argument("--basedir=", &dir)),
+        needs,
         version,
         path,
     })
 }
 
-/// What the program prints; an error if it fails, or does not end in time.
-fn run(path: &Path, arguments: Vec<OsString>, start: &mut Start) -> Result<String> {
+/// What the program prints; an error if it fails (then it `refuses`), or does not end in time.
+fn run(path: &Path, arguments: Vec<OsString>, refuses: &str, start: &mut Start) -> Result<String> {
     const NAME: &str = "program";
     let (keeper, descriptors) = (&mut *start.keeper, start.descriptors);
     keeper.launch(&Task { name: NAME, program: path, arguments, input: None, descriptors })?;
@@ -99,9 +110,7 @@ fn run(path: &Path, arguments: Vec<OsString>, start: &mut Start) -> Result<Strin
         None => {
             Err(failed(format!("does not say what it is within {} s", ANSWER_WITHIN.as_secs())))
         }
-        Some(status) if !status.success() => {
-            Err(failed(format!("refuses to say what it is ({status})")))
-        }
+        Some(status) if !status.success() => Err(failed(format!("{refuses} ({status})"))),
         Some(_) => Ok(keeper.output(NAME)),
     }
 }
@@ -125,17 +134,11 @@ fn setting<'a>(help: &'a str, name: &str) -> Option<&'a str> {
     Some(if value == "(No default value)" { "" } else { value })
 }
 
-fn argument(name: &str, value: &std::ffi::OsStr) -> OsString {
-    let mut argument = OsString::from(name);
-    argument.push(value);
-    argument
-}
-
 /// An unpacked archive's own directory: old servers would look for their messages where they
 /// were built to be installed.
-fn basedir(program: &Path) -> Option<OsString> {
+fn basedir(program: &Path) -> Option<PathBuf> {
     let base = fs::canonicalize(program).ok()?.parent()?.parent()?.to_owned();
-    base.join("share/english/errmsg.sys").exists().then(|| base.into_os_string())
+    base.join("share/english/errmsg.sys").exists().then_some(base)
 }
 
 /// Where packages and archives put the SQL: beside the messages, or below the base directory.

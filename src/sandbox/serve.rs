@@ -83,7 +83,7 @@ fn port_was_taken(log: &str) -> bool {
 
 fn arguments(program: &Program, start: &Start, port: u16) -> Vec<OsString> {
     let mut arguments = start.layout.arguments();
-    arguments.extend(program.basedir.clone());
+    arguments.extend(program.needs.clone());
     let mut socket = OsString::from("--socket=");
     socket.push(start.layout.socket());
     arguments.push(socket);

@@ -43,9 +43,7 @@ pub(crate) fn target(address: Address, user: &str, database: &str) -> Target {
 
 pub(crate) async fn open(target: &Target) -> Session {
     let opts = target.opts().unwrap();
-    Session::open(&opts, target.connect_timeout, None)
-        .await
-        .unwrap_or_else(|failure| panic!("{target}: {failure}"))
+    Session::open(target, &opts, None).await.unwrap_or_else(|error| panic!("{}", error.render()))
 }
 
 /// Root's session over a socket.

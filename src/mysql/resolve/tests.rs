@@ -2,6 +2,7 @@ use super::*;
 use crate::cli::argv::help_without_h;
 use crate::mysql::env::fake::{self, Files};
 use clap::{Args, Command, FromArgMatches};
+use std::time::Duration;
 
 const SOCKET: &[&str] = &["/tmp/mysql.sock"];
 

@@ -1,0 +1,134 @@
+//! `loadgen prepare`: create and fill tables.
+
+use std::io::{IsTerminal, Write};
+
+use crate::cli::DisplayArgs;
+use crate::cli::connection::ConnectionArgs;
+use crate::cmd::runtime;
+use crate::error::{Error, Kind, Result};
+use crate::load::{self, Fill, Job};
+use crate::mysql::dataset::names;
+use crate::mysql::resolve;
+use crate::mysql::target::Target;
+use crate::plan::{defaults, units};
+use crate::progress::Progress;
+use crate::stop::Stop;
+
+/// `prepare`
+#[derive(clap::Args, Debug, Clone)]
+#[command(after_help = "\
+Rows are made from the data seed, the table and the id alone. An interrupted fill is completed by
+the same command; on finished tables it ends at once. Tables that prepare did not make are never
+touched.
+
+Examples:
+  loadgen prepare --tables 8 --rows 16M
+  loadgen prepare --tables 8 --rows 16M --data-seed 2 --force")]
+pub struct PrepareArgs {
+    /// Tables: sbtest1 to sbtestN
+    #[arg(long, value_name = "N", default_value_t = defaults::TABLES, value_parser = tables)]
+    pub tables: u32,
+
+    /// Rows of each table, up to 10G
+    #[arg(long, value_name = "N", default_value = defaults::ROWS, value_parser = units::parse_count)]
+    pub rows: u64,
+
+    /// Seed of the rows' content
+    #[arg(long, value_name = "N", default_value_t = defaults::DATA_SEED)]
+    pub data_seed: u32,
+
+    /// How the rows get there
+    #[arg(long, value_enum, value_name = "METHOD", default_value_t = Fill::Auto)]
+    pub fill: Fill,
+
+    /// Connections that fill [default: two a core of this machine, 2 to 16]
+    #[arg(long, value_name = "N")]
+    pub jobs: Option<u32>,
+
+    /// Character set of the tables [default: the server's]
+    #[arg(long, value_name = "NAME")]
+    pub charset: Option<String>,
+
+    /// Drop the tables that prepare made, whatever they hold, and fill them again
+    #[arg(long)]
+    pub force: bool,
+
+    /// Do not ask before dropping
+    #[arg(long)]
+    pub yes: bool,
+
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "clap would show it as the command's help")]
+    pub display: DisplayArgs,
+
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "clap would show it as the command's help")]
+    pub connection: ConnectionArgs,
+}
+
+fn tables(text: &str) -> std::result::Result<u32, String> {
+    u32::try_from(units::parse_count(text)?).map_err(|_| format!("'{text}' is too many"))
+}
+
+/// Runs the verb.
+pub fn run(args: &PrepareArgs, stop: &Stop) -> Result<()> {
+    let mut progress = Progress::new(args.display.quiet, args.display.progress);
+    let target = find(&args.connection, &mut progress)?;
+    let opts = target.opts()?;
+    let job = Job {
+        tables: args.tables,
+        rows: args.rows,
+        data_seed: args.data_seed,
+        fill: args.fill,
+        jobs: args.jobs,
+        charset: args.charset.clone(),
+        force: args.force,
+    };
+    let runtime = runtime()?;
+    if args.force && !args.yes && on_terminal() {
+        let ours = runtime.block_on(or_stop(stop, load::marked(&target, &opts)))?;
+        agree_to_drop(ours.into_iter().filter(|table| *table <= job.tables).collect(), &target)?;
+    }
+    let done = runtime.block_on(load::prepare(&target, &opts, &job, stop, &mut progress));
+    progress.clear();
+    done.map(|_| ())
+}
+
+/// The server that the flags name.
+pub(super) fn find(connection: &ConnectionArgs, progress: &mut Progress) -> Result<Target> {
+    let (target, warnings) = resolve::find(connection)?;
+    for warning in &warnings {
+        progress.warn(warning);
+    }
+    Ok(target)
+}
+
+/// What the server answers, unless interrupted first.
+pub(super) async fn or_stop<T>(stop: &Stop, asking: impl Future<Output = Result<T>>) -> Result<T> {
+    tokio::select! {
+        biased;
+        kind = stop.wait() => Err(Error::new(kind, "interrupted")),
+        answer = asking => answer,
+    }
+}
+
+/// Whether there is somebody to ask.
+pub(super) fn on_terminal() -> bool {
+    std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
+}
+
+/// Asks; any answer but yes is an error that nothing was done.
+pub(super) fn agree_to_drop(tables: Vec<u32>, target: &Target) -> Result<()> {
+    if tables.is_empty() {
+        return Ok(());
+    }
+    let mut err = std::io::stderr().lock();
+    let question = crate::error::plain(&format!("Drop {} at {target}? [y/N] ", names(tables)));
+    let mut answer = String::new();
+    let asked = err.write_all(question.as_bytes()).and_then(|()| err.flush());
+    let read = asked.and_then(|()| std::io::stdin().read_line(&mut answer));
+    match (read, answer.trim().to_ascii_lowercase().as_str()) {
+        (Ok(_), "y" | "yes") => Ok(()),
+        _ => Err(Error::new(Kind::Failed, "nothing was dropped").hint("--yes does not ask")),
+    }
+}

@@ -1,0 +1,395 @@
+//! Reaching real servers: accounts, transports, encryption, and what goes wrong.
+
+#[path = "common/certificates.rs"]
+mod certificates;
+mod common;
+
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::time::Duration;
+
+use certificates::Certificates;
+use clap::{Args, FromArgMatches};
+use common::{Server, local, query, sandbox, servers};
+use loadgen::cli::argv::help_without_h;
+use loadgen::cli::connection::ConnectionArgs;
+use loadgen::error::{Error, Kind, Result};
+use loadgen::mysql::connect::connect;
+use loadgen::mysql::resolve;
+use loadgen::mysql::secret::Secret;
+use loadgen::mysql::target::{Address, Target};
+use loadgen::mysql::tls::{Ssl, SslMode, settle};
+use loadgen::sandbox::Sandbox;
+use mysql_async::Row;
+use mysql_async::prelude::Queryable;
+
+/// Told past the capture of libtest: what did not run must be seen.
+fn skipped(test: &str, server: &str, why: &str) {
+    let _ = writeln!(std::io::stderr(), "connect: SKIPPED {test} on {server}: {why}");
+}
+
+fn run<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
+}
+
+fn tcp(sandbox: &Sandbox, user: &str, password: &str) -> Target {
+    Target {
+        address: Address::Tcp { host: "127.0.0.1".into(), port: sandbox.port() },
+        user: user.into(),
+        password: Secret::new(password),
+        database: "sbtest".into(),
+        ssl: Ssl::default(),
+        connect_timeout: Duration::from_secs(20),
+    }
+}
+
+fn socket(sandbox: &Sandbox, user: &str, password: &str) -> Target {
+    let address = Address::Socket(sandbox.socket().to_owned());
+    Target { address, ..tcp(sandbox, user, password) }
+}
+
+fn with_ssl(target: &Target, mode: SslMode, ca: Option<&Path>) -> Target {
+    let ssl = Ssl { mode, ca: ca.map(Path::to_owned), ..Ssl::default() };
+    Target { ssl, ..target.clone() }
+}
+
+/// The first row of a query, as text.
+async fn ask_async(target: &Target, sql: &str) -> Result<Vec<String>> {
+    let mut conn = connect(target, &target.opts()?).await?;
+    let row: Option<Row> = conn.query_first(sql).await.unwrap();
+    conn.disconnect().await.unwrap();
+    let texts = row.unwrap_or_else(|| panic!("{sql}: no row")).unwrap().into_iter();
+    Ok(texts.map(mysql_async::from_value::<String>).collect())
+}
+
+fn ask(target: &Target, sql: &str) -> Result<Vec<String>> {
+    run(ask_async(target, sql))
+}
+
+/// Empty without encryption.
+fn cipher(target: &Target) -> Result<String> {
+    ask(target, "SHOW SESSION STATUS LIKE 'Ssl_cipher'").map(|mut row| row.remove(1))
+}
+
+/// Whether it is MariaDB, and its version.
+fn version(sandbox: &Sandbox) -> (bool, (u32, u32)) {
+    let text = query(sandbox, "SELECT VERSION()").remove(0).remove(0);
+    let mut numbers = text.split(['.', '-']).map_while(|part| part.parse().ok());
+    (text.contains("MariaDB"), (numbers.next().unwrap(), numbers.next().unwrap()))
+}
+
+/// rustls and the library of an old server share no version of TLS.
+fn speaks_tls(server: &Server, sandbox: &Sandbox, test: &str) -> bool {
+    let (mariadb, version) = version(sandbox);
+    let speaks = version >= if mariadb { (10, 4) } else { (8, 0) };
+    if !speaks {
+        skipped(test, &server.name, "its TLS is too old");
+    }
+    speaks
+}
+
+#[test]
+fn accounts_log_in_over_every_transport() {
+    let servers = servers();
+    for name in ["mysql-8.0", "mysql-9.7"] {
+        if !servers.iter().any(|server| server.name == name) {
+            skipped("log-in", name, "not in LOADGEN_TEST_SERVERS");
+        }
+    }
+    for server in servers {
+        let certificates = Certificates::new();
+        certificates.sign("good", "DNS:localhost", 2);
+        certificates.install("good");
+        let sandbox = sandbox(&server, &certificates.options());
+        let (mariadb, version) = version(&sandbox);
+        let mut plugins = Vec::new();
+        if mariadb || version < (8, 0) {
+            plugins.push(("native", "IDENTIFIED BY"));
+        } else {
+            plugins.push(("sha2", "IDENTIFIED WITH caching_sha2_password BY"));
+            match version {
+                (8, _) => plugins.push(("native", "IDENTIFIED WITH mysql_native_password BY")),
+                _ => skipped("mysql_native_password", &server.name, "9.x has no such plugin"),
+            }
+        }
+        if !plugins.iter().any(|(name, _)| *name == "sha2") {
+            skipped("caching_sha2_password", &server.name, "it has no such plugin");
+        }
+        let tls = speaks_tls(&server, &sandbox, "log-in over TLS");
+        for (name, by) in plugins {
+            query_all(
+                &sandbox,
+                &[
+                    format!("CREATE USER '{name}'@'%' {by} 'p@:/#ü'"),
+                    format!("CREATE USER 'empty_{name}'@'%' {by} ''"),
+                    format!("GRANT ALL ON sbtest.* TO '{name}'@'%'"),
+                    format!("GRANT ALL ON sbtest.* TO 'empty_{name}'@'%'"),
+                ],
+            );
+            let over_tcp = tcp(&sandbox, name, "p@:/#ü");
+            let mut targets = vec![over_tcp.clone(), socket(&sandbox, name, "p@:/#ü")];
+            if tls {
+                targets.push(with_ssl(&over_tcp, SslMode::Required, None));
+            }
+            for target in targets {
+                // Twice: caching_sha2_password takes another way while its cache is cold.
+                query_all(&sandbox, &["FLUSH PRIVILEGES".to_owned()]);
+                for _ in 0..2 {
+                    logs_in(&server, &target);
+                }
+                let wrong = Target { password: Secret::new("wrong-marker"), ..target.clone() };
+                let error = ask(&wrong, "SELECT 1").unwrap_err();
+                refused_without_the_secret(&error, "wrong-marker");
+                let without = Target { password: Secret::default(), ..target.clone() };
+                assert!(ask(&without, "SELECT 1").unwrap_err().hints()[0].contains("-p"));
+                let empty = Target { user: format!("empty_{name}"), ..without };
+                logs_in(&server, &empty);
+            }
+        }
+    }
+}
+
+fn query_all(sandbox: &Sandbox, statements: &[String]) {
+    for statement in statements {
+        query(sandbox, statement);
+    }
+}
+
+/// It is this account, over the transport and with the encryption that the target names, and
+/// the driver asked the server nothing by itself.
+fn logs_in(server: &Server, target: &Target) {
+    let fail = |e: Error| -> Vec<String> { panic!("{} {target}: {}", server.name, e.render()) };
+    let user = ask(target, "SELECT CURRENT_USER()").unwrap_or_else(fail);
+    assert_eq!(user, [format!("{}@%", target.user)], "{} {target:?}", server.name);
+    let host =
+        ask(target, "SELECT HOST FROM information_schema.PROCESSLIST WHERE ID = CONNECTION_ID()")
+            .unwrap_or_else(fail);
+    assert_eq!(host[0].contains(':'), target.transport() == "tcp", "{}: {host:?}", server.name);
+    let encrypted = !cipher(target).unwrap().is_empty();
+    assert_eq!(encrypted, target.ssl.mode != SslMode::Disabled, "{} {target:?}", server.name);
+    let questions = ask(target, "SHOW SESSION STATUS LIKE 'Questions'").unwrap();
+    assert_eq!(questions[1], "1", "{}: hidden queries", server.name);
+}
+
+fn refused_without_the_secret(error: &Error, secret: &str) {
+    assert_eq!(error.kind(), Kind::Server);
+    let shown = format!("{}{error:?}", error.render());
+    assert!(
+        !shown.contains(secret) && shown.contains("1045") && !error.hints().is_empty(),
+        "{shown}"
+    );
+}
+
+#[test]
+fn each_ssl_mode_does_what_it_says() {
+    for server in servers() {
+        let certificates = Certificates::new();
+        certificates.sign("good", "DNS:localhost", 2);
+        certificates.sign("nameless", "", 2);
+        certificates.sign("expired", "DNS:localhost", 0);
+        certificates.sign("client", "", 2);
+        certificates.install("good");
+        let sandbox = sandbox(&server, &certificates.options());
+        if !speaks_tls(&server, &sandbox, "ssl modes") {
+            continue;
+        }
+        let mariadb = version(&sandbox).0;
+        let reload = if mariadb { "FLUSH SSL" } else { "ALTER INSTANCE RELOAD TLS" };
+        let (ca, other) = (certificates.path("ca.pem"), certificates.path("other-ca.pem"));
+        let by_ip = tcp(&sandbox, "root", "");
+        let address = Address::Tcp { host: "localhost".into(), port: sandbox.port() };
+        let by_name = Target { address, ..by_ip.clone() };
+        let encrypts = |target: &Target, mode, ca: Option<&Path>| {
+            cipher(&with_ssl(target, mode, ca)).map(|cipher| !cipher.is_empty())
+        };
+        let refused = |target: &Target, mode, ca: &Path| {
+            encrypts(target, mode, Some(ca)).expect_err(&server.name).to_string()
+        };
+
+        assert!(!encrypts(&by_ip, SslMode::Disabled, None).unwrap());
+        assert!(encrypts(&by_ip, SslMode::Required, None).unwrap());
+        assert!(encrypts(&by_ip, SslMode::VerifyCa, Some(&ca)).unwrap());
+        assert!(encrypts(&by_name, SslMode::VerifyCa, Some(&ca)).unwrap());
+        assert!(encrypts(&by_name, SslMode::VerifyIdentity, Some(&ca)).unwrap());
+        let settled = run(settle(&with_ssl(&by_ip, SslMode::Preferred, None))).unwrap();
+        assert_eq!(settled.ssl.mode, SslMode::Required);
+
+        let error = refused(&by_ip, SslMode::VerifyIdentity, &ca);
+        assert!(error.contains("127.0.0.1") && error.contains("not valid for name"), "{error}");
+        for mode in [SslMode::VerifyCa, SslMode::VerifyIdentity] {
+            let error = refused(&by_name, mode, &other);
+            assert!(error.contains("UnknownIssuer"), "{error}");
+        }
+
+        certificates.install("nameless");
+        query(&sandbox, reload);
+        assert!(encrypts(&by_name, SslMode::VerifyCa, Some(&ca)).unwrap());
+        assert!(refused(&by_name, SslMode::VerifyCa, &other).contains("UnknownIssuer"));
+        let error = refused(&by_name, SslMode::VerifyIdentity, &ca);
+        assert!(error.contains("not valid for any names"), "{error}");
+
+        client_certificate(&certificates, &sandbox);
+
+        if !mariadb {
+            skipped("an expired certificate", &server.name, "it does not serve one");
+            continue;
+        }
+        certificates.install("expired");
+        std::thread::sleep(Duration::from_millis(1100));
+        query(&sandbox, reload);
+        assert!(encrypts(&by_name, SslMode::Required, None).unwrap());
+        for mode in [SslMode::VerifyCa, SslMode::VerifyIdentity] {
+            let error = refused(&by_name, mode, &ca);
+            assert!(error.contains("expired"), "{error}");
+        }
+    }
+}
+
+fn client_certificate(certificates: &Certificates, sandbox: &Sandbox) {
+    query_all(
+        sandbox,
+        &[
+            "CREATE USER 'certified'@'%' REQUIRE X509".to_owned(),
+            "GRANT ALL ON sbtest.* TO 'certified'@'%'".to_owned(),
+        ],
+    );
+    let without = with_ssl(&tcp(sandbox, "certified", ""), SslMode::Required, None);
+    assert!(ask(&without, "SELECT 1").unwrap_err().to_string().contains("1045"));
+    let mut with = without.clone();
+    with.ssl.cert = Some(certificates.path("client.pem"));
+    with.ssl.key = Some(certificates.path("client.key"));
+    assert!(!cipher(&with).unwrap().is_empty());
+    with.ssl.key = Some(certificates.path("ca.key"));
+    let error = ask(&with, "SELECT 1").unwrap_err();
+    assert_eq!(error.kind(), Kind::Server, "{error}");
+}
+
+/// The certificates that MySQL 8 and MariaDB 11.4 make for themselves encrypt; what verifies
+/// them is known here for each, so that a change is noticed.
+#[test]
+fn certificates_that_servers_make_for_themselves() {
+    for server in servers() {
+        let sandbox = sandbox(&server, &[]);
+        let (mariadb, version) = version(&sandbox);
+        if version < if mariadb { (11, 4) } else { (8, 0) } {
+            skipped("certificates of its own", &server.name, "it makes none");
+            continue;
+        }
+        let target = tcp(&sandbox, "root", "");
+        let tls = with_ssl(&target, SslMode::Required, None);
+        let required = cipher(&tls).unwrap_or_else(|e| panic!("{}: {}", server.name, e.render()));
+        assert!(!required.is_empty(), "{}", server.name);
+        if !mariadb {
+            let ca = sandbox.dir().join("data").join("ca.pem");
+            let verified = cipher(&with_ssl(&target, SslMode::VerifyCa, Some(&ca)));
+            assert!(!verified.unwrap_or_else(|e| panic!("{}", e.render())).is_empty());
+            let error = cipher(&with_ssl(&target, SslMode::VerifyIdentity, Some(&ca))).unwrap_err();
+            assert!(error.to_string().contains("not valid for"), "{error}");
+        }
+    }
+}
+
+#[test]
+fn without_tls_only_preferred_falls_back() {
+    let server = local();
+    let sandbox = sandbox(&server, &[("skip-ssl", "1")]);
+    let target = tcp(&sandbox, "root", "");
+    let settled = run(settle(&with_ssl(&target, SslMode::Preferred, None))).unwrap();
+    assert_eq!(settled.ssl.mode, SslMode::Disabled);
+    assert_eq!(cipher(&settled).unwrap(), "");
+    let error = cipher(&with_ssl(&target, SslMode::Required, None)).unwrap_err();
+    assert_eq!(error.kind(), Kind::Server);
+    assert!(error.hints()[0].contains("DISABLED"), "{error:?}");
+    // Other failures are no reason to fall back.
+    let wrong = Target { user: "nobody".into(), ..with_ssl(&target, SslMode::Preferred, None) };
+    let settled = run(settle(&wrong)).unwrap();
+    assert!(ask(&settled, "SELECT 1").is_err());
+}
+
+#[test]
+fn updates_report_the_rows_that_they_found() {
+    let sandbox = sandbox(&local(), &[]);
+    run(async {
+        let target = tcp(&sandbox, "root", "");
+        let mut conn = connect(&target, &target.opts().unwrap()).await.unwrap();
+        conn.query_drop("CREATE TABLE t (id INT PRIMARY KEY, k INT)").await.unwrap();
+        conn.query_drop("INSERT INTO t VALUES (1, 1)").await.unwrap();
+        for (sql, rows) in [
+            ("UPDATE t SET k = k + 1 WHERE id = 1", 1),
+            ("UPDATE t SET k = 2 WHERE id = 1", 1),
+            ("UPDATE t SET k = 2 WHERE id = 2", 0),
+        ] {
+            conn.query_drop(sql).await.unwrap();
+            assert_eq!(conn.affected_rows(), rows, "{sql}");
+        }
+        conn.disconnect().await.unwrap();
+    });
+}
+
+#[test]
+fn errors_of_a_server_that_is_there_say_what_to_do() {
+    let sandbox = sandbox(&local(), &[]);
+    let target = tcp(&sandbox, "root", "");
+    let missing = target.with_database("nowhere");
+    let error = ask(&missing, "SELECT 1").unwrap_err();
+    assert!(error.to_string().contains("1049"), "{error}");
+    assert!(error.hints()[0].contains("CREATE DATABASE nowhere"), "{error:?}");
+    assert_eq!(
+        ask(&target.with_database(""), "SELECT IFNULL(DATABASE(), 'none')").unwrap(),
+        ["none"]
+    );
+
+    let stopped = {
+        let address = Address::Socket(sandbox.socket().to_owned());
+        drop(sandbox);
+        Target { address, password: Secret::new("marker"), ..target }
+    };
+    let error = ask(&stopped, "SELECT 1").unwrap_err();
+    assert_eq!(error.kind(), Kind::Server);
+    assert!(!format!("{error:?}").contains("marker") && !error.hints().is_empty(), "{error:?}");
+}
+
+#[test]
+fn from_the_command_line_to_a_session() {
+    let sandbox = sandbox(&local(), &[]);
+    query_all(
+        &sandbox,
+        &[
+            "CREATE USER 'filed'@'%' IDENTIFIED BY 'p;w#\\\"'".to_owned(),
+            "GRANT ALL ON sbtest.* TO 'filed'@'%'".to_owned(),
+        ],
+    );
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("my.cnf");
+    let (path, socket) = (file.to_str().unwrap(), sandbox.socket().to_str().unwrap());
+    let text = format!("[client]\nsocket={socket}\nuser=filed\npassword='p;w#\\\"' # of filed\n");
+    std::fs::write(&file, text).unwrap();
+    let port = sandbox.port();
+    let url = format!("mysql://filed:p%3Bw%23%22@127.0.0.1:{port}/sbtest");
+    for (args, mode, user, transport, warnings) in [
+        (vec!["--defaults-file", path], 0o600, "filed@%", "socket", 0),
+        (vec!["--defaults-file", path], 0o644, "filed@%", "socket", 1),
+        (
+            vec!["--defaults-file", path, "-S", socket, "-u", "root", "--password="],
+            0o600,
+            "root@",
+            "socket",
+            0,
+        ),
+        (vec!["--defaults-file", path, "-S", socket, "-u", "root"], 0o666, "root@", "socket", 1),
+        (vec!["--no-defaults", "--url", &url], 0o600, "filed@%", "tcp", 0),
+        (vec!["--no-defaults", "--url", &url, "-S", socket], 0o600, "filed@%", "socket", 0),
+    ] {
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
+        let command = help_without_h(ConnectionArgs::augment_args(clap::Command::new("x")));
+        let matches = command.get_matches_from([&["x"], &args[..]].concat());
+        let parsed = ConnectionArgs::from_arg_matches(&matches).unwrap();
+        let (target, warned) = resolve::find(&parsed).unwrap_or_else(|e| panic!("{args:?}: {e}"));
+        assert_eq!(warned.len(), warnings, "{args:?} {warned:?}");
+        assert_eq!(target.transport(), transport, "{args:?}");
+        let current =
+            ask(&target, "SELECT CURRENT_USER()").unwrap_or_else(|e| panic!("{args:?}: {e}"));
+        assert!(current[0].starts_with(user), "{args:?}: {current:?}");
+    }
+}

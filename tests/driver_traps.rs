@@ -1,0 +1,364 @@
+//! The driver's traps (docs/driver.md): each is provoked, and our session is shown to avoid it.
+//!
+//! Where the driver itself is asked, the test says what it does today; when a new version
+//! behaves, that test fails and the page needs an update.
+
+mod common;
+#[path = "common/sessions.rs"]
+mod sessions;
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use common::{local, sandbox, servers};
+use futures_util::stream::{self, StreamExt};
+use loadgen::canned::{Action, Answer, At, Canned, Fault, Listen, Script};
+use loadgen::error::Kind;
+use loadgen::mysql::product::Product;
+use loadgen::mysql::secret::Secret;
+use loadgen::mysql::session::{Failure, Session};
+use loadgen::mysql::target::Target;
+use loadgen::workload::table::State;
+use mysql_async::prelude::Queryable;
+use mysql_async::{Conn, Error, Opts, OptsBuilder, Value};
+use sessions::{execute, on, open, own_table, root, run, target, tcp};
+
+fn canned(script: Script) -> Canned {
+    Canned::start(script, Listen::Port(0)).unwrap()
+}
+
+fn with_fault(at: At, action: Action) -> Canned {
+    canned(Script { faults: vec![Fault::new(at, action)], ..Script::default() })
+}
+
+fn to(server: &Canned) -> Target {
+    target(tcp(server.port()), "root", "sbtest")
+}
+
+/// The driver as it is when nobody states its options.
+fn careless(port: u16) -> Opts {
+    OptsBuilder::default().ip_or_hostname("127.0.0.1").tcp_port(port).user(Some("root")).into()
+}
+
+/// Waits no longer than that; what is dropped then is the subject of the test.
+#[expect(clippy::disallowed_methods, reason = "the trap itself")]
+async fn give_up<T>(after: Duration, future: impl Future<Output = T>) -> Option<T> {
+    tokio::time::timeout(after, future).await.ok()
+}
+
+async fn one(session: &mut Session, sql: &str) -> String {
+    let rows = session.query(sql).await.unwrap_or_else(|failure| panic!("{sql}: {failure}"));
+    rows[0][0].clone().unwrap()
+}
+
+fn is_lost<T: std::fmt::Debug>(outcome: Result<T, Failure>) {
+    assert!(matches!(outcome, Err(Failure::Lost(_))), "{outcome:?}");
+}
+
+#[test]
+fn an_answer_given_up_on_never_answers_the_next_question() {
+    let stalling = || {
+        canned(Script {
+            answers: vec![Answer::value("111", "a", "111"), Answer::value("222", "a", "222")],
+            faults: vec![
+                Fault::new(At::Statement(1), Action::Stall(Duration::from_millis(300))).only("111"),
+            ],
+            ..Script::default()
+        })
+    };
+    let soon = Duration::from_millis(50);
+    run(async {
+        let server = stalling();
+        let mut conn = Conn::new(to(&server).opts().unwrap()).await.unwrap();
+        assert!(give_up(soon, conn.query_first::<String, _>("SELECT 111")).await.is_none());
+        let answer: Option<String> = conn.query_first("SELECT 222").await.unwrap();
+        assert_eq!(answer.as_deref(), Some("111"), "the driver is off by one answer");
+
+        let server = stalling();
+        let mut session = open(&to(&server)).await;
+        assert!(give_up(soon, session.query("SELECT 111")).await.is_none());
+        is_lost(session.query("SELECT 222").await);
+        is_lost(session.prepare("SELECT 222").await);
+        let mut prepared = open(&to(&server)).await;
+        let handle = prepared.prepare("SELECT 222").await.unwrap();
+        assert_eq!(prepared.run_prepared(handle, vec![]).await.unwrap().rows, 1);
+    });
+}
+
+#[test]
+fn a_connection_stays_where_it_was_asked_to_go() {
+    let real = sandbox(&local(), &[]);
+    let path = real.socket().to_str().unwrap().to_owned();
+    let columns = ["@@max_allowed_packet", "@@wait_timeout", "@@socket"];
+    let row: [Option<&str>; 3] = [Some("16777216"), Some("28800"), Some(&path)];
+    let elsewhere = canned(Script {
+        answers: vec![
+            Answer::rows("@@socket", &columns, &[&row]),
+            Answer::value("VERSION()", "v", "8.4.0"),
+        ],
+        ..Script::default()
+    });
+    run(async {
+        let mut conn = Conn::new(careless(elsewhere.port())).await.unwrap();
+        let version: Option<String> = conn.query_first("SELECT VERSION()").await.unwrap();
+        assert!(version.unwrap().contains("MariaDB"), "the driver went to the local socket");
+
+        let asked = elsewhere.counts().queries;
+        let mut session = open(&to(&elsewhere)).await;
+        assert_eq!(elsewhere.counts().queries, asked, "no hidden query");
+        assert_eq!(one(&mut session, "SELECT VERSION()").await, "8.4.0");
+    });
+}
+
+#[test]
+fn forty_statements_of_a_session_all_run() {
+    let real = sandbox(&local(), &[]);
+    run(async {
+        let mut conn = Conn::new(careless(real.port())).await.unwrap();
+        let first = conn.prep("SELECT 0").await.unwrap();
+        for n in 1..=32 {
+            conn.prep(format!("SELECT {n}")).await.unwrap();
+        }
+        let closed = conn.exec_drop(&first, ()).await;
+        assert!(matches!(&closed, Err(Error::Server(e)) if e.code == 1243), "{closed:?}");
+
+        let mut session = root(real.socket(), "").await;
+        for n in 0..40 {
+            assert_eq!(session.prepare(&format!("SELECT {n}")).await.unwrap(), n);
+        }
+        for n in 0..40 {
+            let answer = session.run_prepared(n, vec![]).await.unwrap();
+            assert_eq!(answer.first.unwrap()[0], Value::Int(n as i64));
+        }
+    });
+}
+
+#[test]
+fn a_statement_belongs_to_its_session() {
+    let real = sandbox(&local(), &[]);
+    run(async {
+        let mut one = Conn::new(careless(real.port())).await.unwrap();
+        let mut other = Conn::new(careless(real.port())).await.unwrap();
+        let ones = one.prep("SELECT 1").await.unwrap();
+        other.prep("SELECT 2").await.unwrap();
+        let answer: Option<u8> = other.exec_first(&ones, ()).await.unwrap();
+        assert_eq!(answer, Some(2), "the driver runs whatever has that number there");
+
+        let mut session = root(real.socket(), "").await;
+        let mut bare = root(real.socket(), "").await;
+        let handle = session.prepare("SELECT 1").await.unwrap();
+        is_lost(bare.run_prepared(handle, vec![]).await);
+        assert_eq!(session.run_prepared(handle, vec![]).await.unwrap().rows, 1);
+    });
+}
+
+const LOAD: &str = "LOAD DATA LOCAL INFILE 'x' INTO TABLE sbtest1 (id, k, c, pad)";
+
+fn lines(ids: std::ops::RangeInclusive<u32>) -> std::io::Result<Bytes> {
+    Ok(ids.map(|id| format!("{id}\t1\tc\tp\n")).collect::<String>().into())
+}
+
+/// Counts what other transactions have not committed, too, until it is as expected.
+async fn becomes(session: &mut Session, expected: &str) {
+    let dirty = "SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED";
+    execute(session, &[dirty]).await;
+    let mut count = String::new();
+    for _ in 0..500 {
+        count = one(session, "SELECT COUNT(*) FROM sbtest1").await;
+        if count == expected {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("{count} rows, not {expected}");
+}
+
+#[test]
+fn a_load_that_is_given_up_leaves_nothing() {
+    for server in servers() {
+        let real = sandbox(&server, &[]);
+        on(&server.name, real.version());
+        run(async {
+            let mut control = root(real.socket(), "sbtest").await;
+            execute(&mut control, &["SET GLOBAL local_infile = 1"]).await;
+            own_table(&mut control, 1, 1, State::Filling).await;
+
+            let broken = [lines(1..=500), Err(std::io::Error::other("no more"))];
+            let session = root(real.socket(), "sbtest").await;
+            let outcome = session.load_data(LOAD, stream::iter(broken).boxed()).await;
+            assert!(outcome.is_err(), "the stream broke");
+            becomes(&mut control, "500").await;
+            execute(&mut control, &["COMMIT", "DELETE FROM sbtest1"]).await;
+
+            let endless = stream::iter([lines(1..=500)]).chain(stream::pending()).boxed();
+            let session = root(real.socket(), "sbtest").await;
+            let mut load = Box::pin(session.load_data(LOAD, endless));
+            assert!(give_up(Duration::from_millis(100), &mut load).await.is_none());
+            let mut watched = load;
+            tokio::select! {
+                _ = &mut watched => panic!("the stream has no end"),
+                () = becomes(&mut control, "500") => {}
+            }
+            drop(watched);
+            becomes(&mut control, "0").await;
+        });
+    }
+}
+
+#[test]
+fn a_server_gets_no_file_that_it_was_not_promised() {
+    let curious = || {
+        canned(Script {
+            answers: vec![Answer::local_infile("t9", "/etc/passwd")],
+            ..Script::default()
+        })
+    };
+    run(async {
+        let server = curious();
+        let mut conn = Conn::new(to(&server).opts().unwrap()).await.unwrap();
+        conn.set_infile_handler(async { Ok(stream::iter([lines(1..=1)]).boxed()) });
+        assert!(matches!(conn.query_drop("LOAD DATA refused").await, Err(Error::Server(_))));
+        conn.query_drop("SELECT c FROM t9").await.unwrap();
+        assert!(server.counts().local_bytes > 0, "the driver's handler stays armed");
+
+        // Ours is consumed by a refused load; another session has no handler at all.
+        let server = curious();
+        let session = open(&to(&server)).await;
+        let refused = session.load_data(LOAD, stream::iter([lines(1..=1)]).boxed()).await;
+        assert!(matches!(refused.err(), Some(Failure::Server { code: 3948, .. })));
+        let mut session = open(&to(&server)).await;
+        is_lost(session.query("SELECT c FROM t9").await);
+        assert_eq!(server.counts().local_bytes, 0);
+    });
+}
+
+#[test]
+fn a_hostile_login_is_an_error_and_the_process_lives() {
+    let panics = [
+        Action::EmptyAuthSwitchNonce,
+        Action::PublicKey(Vec::new()),
+        Action::PublicKey(b"\x01no key".to_vec()),
+    ];
+    let others = [
+        Action::HangAtGreeting,
+        Action::HangAtAuth,
+        Action::Garbage(vec![0xff; 64]),
+        Action::Garbage(vec![1, 0, 0, 0, 10]),
+        Action::HalfPacketThenClose,
+        Action::Protocol9Greeting,
+        Action::Pre41Greeting,
+        Action::Reset,
+    ];
+    run(async {
+        for (i, action) in panics.into_iter().chain(others).enumerate() {
+            let server = with_fault(At::EachConnect(2), action.clone());
+            let mut target = to(&server);
+            target.password = Secret::new("marker-pw");
+            target.connect_timeout = Duration::from_millis(500);
+            open(&target).await.close(Duration::from_secs(1)).await;
+            let opts = target.opts().unwrap();
+            let error = Session::open(&target, &opts, None).await.err().expect("hostile");
+            assert_eq!(error.kind(), Kind::Server, "{action:?}");
+            assert!(!format!("{error:?}{}", error.render()).contains("marker-pw"), "{action:?}");
+            open(&target).await;
+            if i < 3 {
+                let driver = tokio::spawn(Conn::new(opts)).await;
+                assert!(driver.is_err_and(|e| e.is_panic()), "{action:?}: the driver panics");
+            }
+        }
+    });
+}
+
+#[test]
+fn a_hostile_answer_ends_the_session() {
+    let broken = [
+        Action::Garbage(vec![0xff; 64]),
+        Action::Garbage(vec![5, 0, 0, 1, 1, 2, 3, 4, 5]),
+        Action::WrongLength(7),
+        Action::WrongLength(-1),
+        Action::WrongSequence,
+        Action::HalfPacketThenClose,
+        Action::Close,
+        Action::Reset,
+    ];
+    run(async {
+        for action in broken {
+            let server = with_fault(At::Statement(1), action.clone());
+            let mut session = open(&to(&server)).await;
+            let outcome = give_up(Duration::from_secs(1), session.query("SELECT c FROM t")).await;
+            // A length that is too large leaves the driver waiting: the watchdog's case.
+            assert!(!matches!(outcome, Some(Ok(_))), "{action:?}: {outcome:?}");
+            is_lost(session.query("SELECT c FROM t").await);
+        }
+        let server = with_fault(At::Statement(1), Action::TrailingPackets(1));
+        let mut session = open(&to(&server)).await;
+        assert_eq!(session.query("SELECT c FROM t").await.unwrap().len(), 1);
+        is_lost(session.query("SELECT c FROM t").await);
+    });
+}
+
+#[test]
+fn the_server_goes_on_with_what_its_client_gave_up() {
+    let real = sandbox(&local(), &[]);
+    run(async {
+        let mut control = root(real.socket(), "sbtest").await;
+        own_table(&mut control, 1, 1, State::Ready).await;
+        let mut session = root(real.socket(), "sbtest").await;
+        let slow = "UPDATE sbtest1 SET k = k + 1 + SLEEP(0.5) WHERE id = 1";
+        assert!(give_up(Duration::from_millis(100), session.execute(slow)).await.is_none());
+        drop(session);
+        assert_eq!(one(&mut control, "SELECT k FROM sbtest1").await, "1");
+        for _ in 0..500 {
+            if one(&mut control, "SELECT k FROM sbtest1").await == "2" {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("the update did not happen: then it need not be counted as in doubt");
+    });
+}
+
+#[test]
+fn sessions_are_what_they_claim_on_every_server() {
+    for server in servers() {
+        let real = sandbox(&server, &[]);
+        on(&server.name, real.version());
+        run(async {
+            let address = target(tcp(real.port()), "root", "sbtest");
+            let mut session = open(&address).await;
+            own_table(&mut session, 1, 10, State::Ready).await;
+            // An unchanged value is a row found, not a row changed.
+            let same = session.run_text("UPDATE sbtest1 SET k = k WHERE id = 1").await.unwrap();
+            assert_eq!(same.affected, 1);
+            assert_eq!(one(&mut session, "SELECT @@session.autocommit").await, "1");
+
+            // The negotiated features cannot be asked for, but the driver's Debug shows them.
+            let conn = Conn::new(address.opts().unwrap()).await.unwrap();
+            let negotiated = format!("{conn:?}");
+            let expected = Product::ask(&mut session).await.unwrap().capabilities();
+            for (ours, theirs) in [
+                ("deprecate_eof", "CLIENT_DEPRECATE_EOF"),
+                ("mariadb_metadata_cache", "MARIADB_CLIENT_CACHE_METADATA"),
+            ] {
+                let known = expected.iter().any(|name| name == ours);
+                assert_eq!(known, negotiated.contains(theirs), "{ours}: {negotiated}");
+            }
+
+            let charset = "SELECT @@character_set_client";
+            assert!(one(&mut session, charset).await.starts_with("utf8"));
+            let opts = address.opts().unwrap();
+            let mut latin = Session::open(&address, &opts, Some("latin1")).await.unwrap();
+            assert_eq!(one(&mut latin, charset).await, "latin1");
+            let unknown = Session::open(&address, &opts, Some("klingon")).await;
+            assert!(unknown.err().unwrap().to_string().contains("--charset klingon"));
+        });
+    }
+}
+
+#[test]
+fn only_the_driver_prints_passwords() {
+    let mut target = target(tcp(3306), "root", "sbtest");
+    target.password = Secret::new("marker-pw");
+    assert!(format!("{:?}", target.opts().unwrap()).contains("marker-pw"));
+    assert!(!format!("{target:?} {target}").contains("marker-pw"));
+}

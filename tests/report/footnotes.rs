@@ -1,0 +1,85 @@
+//! Footnotes say what a reader of a line must know, once.
+
+use crate::summaries::step;
+use crate::{grid, plain};
+use loadgen::summary::{Summary, Warning};
+
+#[test]
+fn warnings_mark_their_line_and_say_where() {
+    let warn = |step: &mut Summary, code: &str, message: &str| {
+        step.warnings.push(Warning { code: code.to_owned(), message: message.to_owned() });
+    };
+    let mut steps =
+        [step(0, "a", 8, 1.0), step(0, "a", 16, 1.0), step(1, "b", 8, 1.0), step(2, "c", 8, 1.0)];
+    warn(&mut steps[1], "client_busy", "the client was busy 93 %");
+    warn(&mut steps[2], "client_busy", "the client was busy 95 %");
+    warn(&mut steps[2], "cold", "pages were read");
+    let text = plain(&steps);
+    assert_eq!(
+        &grid(&text)[1..],
+        ["1        1      a †", "1        -      b † ‡", "1        -      c"]
+    );
+    assert!(
+        text.contains("\n† the client was busy 93 % (and 1 more like it) (a at 16; b)\n"),
+        "{text}"
+    );
+    assert!(text.contains("\n‡ pages were read\n"), "{text}");
+}
+
+#[test]
+fn same_host_and_debug_builds_are_said_once() {
+    let mut steps = [step(0, "a", 8, 1.0), step(1, "b", 8, 1.0)];
+    steps[0].client.same_host = true;
+    steps[0].loadgen.profile = "debug".to_owned();
+    steps[1].client.same_host = true;
+    let text = plain(&steps);
+    assert_eq!(&grid(&text)[1..], ["1       a † ‡", "1       b ‡"]);
+    assert!(text.contains("† measured by a debug build"), "{text}");
+    assert!(text.contains("‡ the client ran on the server's host"), "{text}");
+    let own = Warning { code: "same_host".to_owned(), message: "of the summary".to_owned() };
+    steps[0].warnings.push(own.clone());
+    steps[1].warnings.push(own);
+    let text = plain(&steps);
+    assert!(text.contains("‡ of the summary\n") && !text.contains("took a part"), "{text}");
+}
+
+#[test]
+fn labels_that_were_measured_otherwise_say_so() {
+    let mut other = step(1, "b", 8, 1.0);
+    other.plan.tables = 1;
+    other.server.transport = "socket".to_owned();
+    other.workload.statements[0].sql = "SELECT 1".to_owned();
+    let text = plain(&[step(0, "a", 8, 1.0), other, step(2, "c", 8, 1.0)]);
+    assert_eq!(&grid(&text)[1..], ["1       a", "1       b †", "1       c"]);
+    let note =
+        "† other conditions: tables 1 instead of 8, other SQL, transport socket instead of tcp\n";
+    assert!(text.contains(note), "{text}");
+    let mut paced = step(1, "b", 8, 1.0);
+    paced.plan.time_s = None;
+    paced.plan.ops = Some(5000);
+    let text = plain(&[step(0, "a", 8, 1.0), paced]);
+    assert!(text.contains("window 5000 ops instead of 60 s"), "{text}");
+}
+
+#[test]
+fn a_line_of_invocations_that_differ_says_so() {
+    let mut second = step(9, "a", 16, 2.0);
+    second.server.variables.insert("innodb_io_capacity".to_owned(), "400".to_owned());
+    let text = plain(&[step(0, "a", 8, 1.0), second]);
+    assert_eq!(grid(&text)[1], "1        2      a †");
+    let note = "† its columns come from 2 invocations whose settings differ: innodb_io_capacity\n";
+    assert!(text.contains(note), "{text}");
+}
+
+#[test]
+fn many_footnotes_have_different_signs() {
+    let mut steps = Vec::new();
+    for i in 0..10 {
+        let mut step = step(i, &format!("l{i}"), 8, 1.0);
+        step.warnings.push(Warning { code: format!("w{i}"), message: format!("message {i}") });
+        steps.push(step);
+    }
+    let text = plain(&steps);
+    assert!(text.contains("l4 ††\n") && text.contains("\n†† message 4\n"), "{text}");
+    assert!(text.contains("l9 ‡‡‡\n"), "{text}");
+}

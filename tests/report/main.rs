@@ -1,0 +1,62 @@
+//! Tables from summaries: layout, pooling, footnotes, formats, the ways it refuses.
+
+mod footnotes;
+mod formats;
+mod invariants;
+mod layout;
+mod metrics;
+mod pooling;
+#[path = "../common/summaries.rs"]
+mod summaries;
+
+use loadgen::error::Error;
+use loadgen::report::{Format, Options, render};
+use loadgen::summary::Summary;
+use serde_json::Value;
+use summaries::step;
+
+fn try_report(steps: &[Summary], options: &Options) -> Result<String, Error> {
+    render(&steps.iter().collect::<Vec<_>>(), options)
+}
+
+fn report(steps: &[Summary], options: &Options) -> String {
+    try_report(steps, options).expect("a report")
+}
+
+fn plain(steps: &[Summary]) -> String {
+    report(steps, &Options::default())
+}
+
+fn metric(name: &str) -> Options {
+    Options { metric: name.parse().expect(name), ..Options::default() }
+}
+
+fn related(label: &str, metric: &str) -> Options {
+    Options { baseline: Some(label.to_owned()), ..self::metric(metric) }
+}
+
+fn json(steps: &[Summary], options: &Options) -> Value {
+    let options = Options { format: Format::Json, ..options.clone() };
+    serde_json::from_str(&report(steps, &options)).expect("JSON")
+}
+
+/// The lines of the first table: what stands before the first empty line.
+fn grid(text: &str) -> Vec<&str> {
+    text.lines().take_while(|line| !line.is_empty()).collect()
+}
+
+/// A second invocation of a step.
+fn again(of: &Summary, order: u32) -> Summary {
+    let mut again = step(order, &of.label, of.plan.clients, of.totals.qps);
+    again.workload = of.workload.clone();
+    again
+}
+
+/// A second repeat of a step.
+fn repeat(step: &Summary, index: u32, qps: f64) -> Summary {
+    let mut repeat = step.clone();
+    repeat.plan.repeat_index = index;
+    repeat.step_id = format!("{}-n{index}", step.step_id);
+    repeat.totals.qps = qps;
+    repeat
+}

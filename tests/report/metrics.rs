@@ -1,0 +1,126 @@
+//! What the cells show, as values and related to a baseline.
+
+use crate::summaries::{histogram, step};
+use crate::{grid, json, metric, related, report, try_report};
+use loadgen::error::Kind;
+use loadgen::summary::Distribution;
+
+#[test]
+fn every_metric_shows_its_field_and_says_its_unit() {
+    let mut a = step(0, "a", 8, 1000.0);
+    a.totals.tps = 100.0;
+    for (name, cell, title) in [
+        ("qps", "1000    a", "point-select: QPS, statements a second"),
+        ("tps", "100     a", "point-select: TPS, ops a second"),
+        ("p50", "790     a", "point-select: p50 service time, microseconds"),
+        ("p75", "850     a", ""),
+        ("p90", "900     a", ""),
+        ("p95", "950     a", ""),
+        ("p99", "1200    a", "point-select: p99 service time, microseconds"),
+        ("p99.9", "2400    a", ""),
+        ("p99.99", "4800    a", ""),
+        ("mean", "800     a", "point-select: mean service time, microseconds"),
+        ("max", "9600    a", "point-select: largest service time, microseconds"),
+        ("min", "100     a", "point-select: smallest service time, microseconds"),
+        ("stddev", "50.0    a", "standard deviation of the service time, microseconds"),
+        ("errors", "0       a", "point-select: errors, a step, all phases"),
+        ("cpu", "10.0    a", "point-select: client CPU an op, microseconds"),
+    ] {
+        let text = report(&[a.clone()], &metric(name));
+        assert!(text.lines().any(|line| line == cell), "{name}: {text}");
+        assert!(text.contains(title), "{name}: {text}");
+        let header = text.lines().find(|line| line.ends_with("concurrent clients"));
+        assert!(header.is_some(), "{text}");
+    }
+}
+
+#[test]
+fn other_percentiles_come_from_the_histogram() {
+    let mut a = step(0, "a", 8, 1000.0);
+    let us: Vec<u64> = (1..=1000).map(|us| us * 1000).collect();
+    a.latency.service.histogram = histogram(&us);
+    let text = report(&[a.clone()], &metric("p42"));
+    assert!(text.contains("\n420     a\n"), "{text}");
+    a.latency.service.histogram = "AAAA".to_owned();
+    let error = try_report(&[a.clone()], &metric("p42")).expect_err("damaged");
+    assert_eq!(error.kind(), Kind::Data);
+    let text = error.render();
+    assert!(
+        text.contains(&a.step_id) && text.contains("damaged") && text.contains("hint"),
+        "{text}"
+    );
+    assert!(try_report(&[a.clone()], &metric("p50")).is_ok(), "its field is there");
+    a.latency.service = Distribution { count: 0, p50_us: None, ..a.latency.service };
+    assert_eq!(grid(&report(&[a.clone()], &metric("p42")))[2], "-       a");
+    assert_eq!(grid(&report(&[a], &metric("p50")))[2], "-       a");
+}
+
+#[test]
+fn times_keep_useful_digits() {
+    let mut steps = [step(0, "a", 8, 1.0), step(0, "a", 16, 1.0)];
+    steps[0].latency.service.p50_us = Some(41.26);
+    steps[1].latency.service.p50_us = Some(1041.26);
+    assert_eq!(grid(&report(&steps, &metric("p50")))[2], "41.3    1041.3  a");
+}
+
+#[test]
+fn higher_is_better_whatever_is_related() {
+    let mut steps = [step(0, "old", 8, 1000.0), step(1, "new", 8, 2000.0)];
+    steps[0].latency.service.p99_us = Some(100.0);
+    steps[1].latency.service.p99_us = Some(400.0);
+    steps[0].client.us_per_op = Some(8.0);
+    steps[1].client.us_per_op = Some(6.0);
+    for (name, ratio, how) in [
+        ("qps", "2.00", "value/base"),
+        ("tps", "2.00", "value/base"),
+        ("p99", "0.25", "base/value"),
+        ("cpu", "1.33", "base/value"),
+    ] {
+        let text = report(&steps, &related("old", name));
+        let lines = grid(&text);
+        assert!(lines[0].ends_with(&format!("relative to old, {how}: higher is better")), "{text}");
+        assert_eq!(lines[1], "   8    concurrent clients");
+        assert_eq!(lines[2], "1.00    old");
+        assert_eq!(lines[3], format!("{ratio}    new"));
+    }
+}
+
+#[test]
+fn errors_relate_without_dividing_by_zero() {
+    let count = |n| {
+        let mut step = step(n as u32, &format!("e{n}"), 8, 1000.0);
+        let text = r#"[{"code": 1213, "sqlstate": "40001", "class": "server", "message": "", "count": 0}]"#;
+        step.totals.errors = serde_json::from_str(text).expect("errors");
+        step.totals.errors[0].count = n;
+        step
+    };
+    let steps = [count(0), count(4), count(u64::MAX)];
+    let text = report(&steps, &related("e0", "errors"));
+    assert_eq!(&grid(&text)[2..], ["1.00    e0", "0.00    e4", "0.00    e18446744073709551615"]);
+    let text = report(&steps, &related("e4", "errors"));
+    assert!(text.contains("inf     e0") || text.contains(" inf  e0"), "{text}");
+    assert!(
+        json(&steps, &related("e4", "errors"))["tables"][0]["lines"][0]["cells"][0]["relative"]
+            .is_null()
+    );
+}
+
+#[test]
+fn a_baseline_that_is_no_label_is_answered_with_the_labels() {
+    let steps = [step(0, "orig5610", 8, 1.0), step(1, "fb5163", 8, 1.0)];
+    let error = try_report(&steps, &related("orig5601", "qps")).expect_err("unknown");
+    assert_eq!(error.kind(), Kind::Usage);
+    let text = error.render();
+    assert!(text.contains("'orig5601'") && text.contains("did you mean 'orig5610'?"), "{text}");
+    assert!(text.contains("there are 'fb5163', 'orig5610'"), "{text}");
+    let text = try_report(&steps, &related("x", "qps")).expect_err("unknown").render();
+    assert!(!text.contains("did you mean"), "{text}");
+}
+
+#[test]
+fn a_cell_without_a_base_is_named() {
+    let steps = [step(0, "base", 8, 1.0), step(1, "b", 8, 2.0), step(1, "b", 16, 2.0)];
+    let text = report(&steps, &related("base", "qps"));
+    assert_eq!(grid(&text)[3], "2.00     -      b");
+    assert!(text.contains("\nbase has no cell at 16: nothing to relate to there\n"), "{text}");
+}

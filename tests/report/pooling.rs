@@ -1,0 +1,129 @@
+//! Which steps share a cell, and what it shows.
+
+use crate::summaries::step;
+use crate::{again, grid, json, plain, repeat, report, try_report};
+use loadgen::error::Kind;
+use loadgen::report::Options;
+use loadgen::summary::{Mode, Outcome, Summary};
+
+#[test]
+fn a_cell_is_the_median_of_its_repeats() {
+    let first = step(0, "a", 8, 100.0);
+    let steps = [
+        first.clone(),
+        repeat(&first, 2, 900.0),
+        repeat(&first, 3, 200.0),
+        step(0, "a", 16, 400.0),
+    ];
+    let text = plain(&steps);
+    assert_eq!(grid(&text)[1], "200     400     a");
+    assert!(text.contains("; medians of 1 to 3 repeats\n"), "{text}");
+    let json = json(&steps, &Options::default());
+    let cell = &json["tables"][0]["lines"][0]["cells"][0];
+    assert_eq!(
+        (&cell["value"], &cell["min"], &cell["max"]),
+        (&200.0.into(), &100.0.into(), &900.0.into())
+    );
+    assert_eq!(cell["steps"], 3);
+}
+
+/// What a change is called when it is refused, and the change.
+type Change = (&'static str, fn(&mut Summary));
+
+#[test]
+fn invocations_pool_only_when_their_settings_agree() {
+    let first = step(0, "a", 8, 100.0);
+    let mut second = again(&first, 9);
+    second.totals.qps = 300.0;
+    // What differs between two starts of one configuration does not count; nor does the seed.
+    for name in ["datadir", "port", "server_uuid", "hostname", "pid_file"] {
+        second.server.variables.insert(name.to_owned(), "elsewhere".to_owned());
+    }
+    second.plan.seed = 43;
+    second.plan.repeats = 2;
+    second.server.port = Some(3307);
+    assert_eq!(grid(&plain(&[first.clone(), second.clone()]))[1], "200     a");
+
+    let changes: [Change; 8] = [
+        ("innodb_io_capacity: 2000 / 400", |s| {
+            s.server.variables.insert("innodb_io_capacity".to_owned(), "400".to_owned());
+        }),
+        ("performance_schema: OFF / (absent)", |s| {
+            s.server.variables.remove("performance_schema");
+        }),
+        ("new_one: (absent) / 1", |s| {
+            s.server.variables.insert("new_one".to_owned(), "1".to_owned());
+        }),
+        ("rows: 16000000 / 1000", |s| s.plan.rows = 1000),
+        ("statements: prepared / text", |s| s.workload.mode = Mode::Text),
+        ("transport: tcp / socket", |s| s.server.transport = "socket".to_owned()),
+        ("version: 8.0.33 / 9.7", |s| s.server.version = "9.7".to_owned()),
+        ("loadgen build: release / debug", |s| s.loadgen.profile = "debug".to_owned()),
+    ];
+    for (says, change) in changes {
+        let mut other = second.clone();
+        change(&mut other);
+        let error =
+            try_report(&[first.clone(), other.clone()], &Options::default()).expect_err(says);
+        assert_eq!(error.kind(), Kind::Data);
+        let text = error.render();
+        assert!(text.contains(&format!("\n  {says}\n")), "{says}: {text}");
+        assert!(text.contains("'a' of point-select at 8 clients"), "{text}");
+        assert!(text.contains("hint: --latest") && text.contains("--label"), "{text}");
+        let latest = Options { latest: true, ..Options::default() };
+        assert!(grid(&report(&[first.clone(), other], &latest))[1].starts_with("300     a"));
+    }
+}
+
+#[test]
+fn many_differences_are_bounded() {
+    let first = step(0, "a", 8, 100.0);
+    let mut second = again(&first, 9);
+    for i in 0..50 {
+        second.server.variables.insert(format!("v{i}"), "x\n".repeat(10_000));
+    }
+    let text = try_report(&[first, second], &Options::default()).expect_err("differs").render();
+    assert!(text.contains("… and 40 more") && text.len() < 3000, "{text}");
+}
+
+#[test]
+fn the_latest_invocation_is_one_a_label_and_workload() {
+    let old = [step(0, "a", 8, 1.0), step(0, "a", 16, 2.0), step(0, "b", 8, 3.0)];
+    let new = step(9, "a", 16, 20.0);
+    let steps = [old.as_slice(), &[new]].concat();
+    assert_eq!(grid(&plain(&steps))[1], "1       11      a");
+    let latest = Options { latest: true, ..Options::default() };
+    let text = report(&steps, &latest);
+    assert_eq!(&grid(&text)[1..], ["3        -      b", "-       20      a"]);
+}
+
+#[test]
+fn only_completed_steps_fill_cells_unless_asked() {
+    let mut ended = step(0, "a", 16, 50.0);
+    ended.outcome = Outcome::Interrupted;
+    ended.reason = Some("SIGINT".to_owned());
+    let steps = [step(0, "a", 8, 100.0), ended.clone(), step(1, "b", 16, 70.0)];
+    let text = plain(&steps);
+    assert_eq!(&grid(&text)[1..], ["100      -      a †", "  -     70      b"]);
+    let note = "† left out, because it did not complete: interrupted, SIGINT (a at 16)\n";
+    assert!(text.contains(note), "{text}");
+    let partial = Options { partial: true, ..Options::default() };
+    let text = report(&steps, &partial);
+    assert_eq!(&grid(&text)[1..], ["100     50      a †", "  -     70      b"]);
+    assert!(text.contains("† did not complete: interrupted, SIGINT (a at 16)\n"), "{text}");
+
+    let error = try_report(&[ended.clone()], &Options::default()).expect_err("nothing to show");
+    assert_eq!(error.kind(), Kind::Data);
+    assert!(error.render().contains("--partial"));
+    assert_eq!(grid(&report(&[ended], &partial))[1], "50      a †");
+    assert_eq!(try_report(&[], &partial).expect_err("nothing").kind(), Kind::Data);
+}
+
+#[test]
+fn a_step_without_a_window_has_no_number() {
+    let mut empty = step(0, "a", 8, 0.0);
+    empty.outcome = Outcome::Aborted;
+    empty.measured_s = 0.0;
+    let partial = Options { partial: true, ..Options::default() };
+    assert_eq!(grid(&report(&[empty, step(0, "a", 16, 5.0)], &partial))[1], "-        5      a †");
+}

@@ -1,0 +1,157 @@
+//! What goes wrong with a server, and what a step makes of it.
+
+use std::time::Duration;
+
+use loadgen::canned::{Action, At, Fault};
+use loadgen::summary::Outcome;
+
+use super::program::{canned, run_canned};
+
+/// Faults only of the workload's statements, not of the preflight's.
+fn fault(at: At, action: Action) -> Fault {
+    Fault::new(at, action).only("WHERE id = ")
+}
+
+const SHORT: &str = "point-select --tables 8 --clients 8 --warmup 0 --time 2s";
+
+#[test]
+fn without_faults_both_modes_measure_and_print_the_table() {
+    for mode in ["prepared", "text"] {
+        let server = canned(Vec::new());
+        let words = "point-select --tables 8 --clients 1,8 --warmup 0 --time 2s";
+        let ended = run_canned(&format!("{words} --statements {mode}"), &server);
+        assert_eq!(ended.code, 0, "{}", ended.stderr);
+        assert_eq!(ended.summaries.len(), 2);
+        let first = ended.stdout.lines().next().expect("a table");
+        assert!(first.ends_with("concurrent clients"), "{}", ended.stdout);
+        for summary in &ended.summaries {
+            assert_eq!(summary.outcome, Outcome::Completed);
+            assert!(summary.totals.ops > 100 && summary.totals.errors.is_empty());
+            assert_eq!(summary.totals.rows, summary.totals.ops);
+            assert!((summary.measured_s - 2.0).abs() < 1e-9);
+        }
+    }
+}
+
+#[test]
+fn wrong_answers_are_errors_not_results() {
+    for (workload, action, says) in [
+        ("point-select", Action::RowsInstead(0), "0 rows instead of 1"),
+        ("point-select", Action::RowsInstead(2), "2 rows instead of 1"),
+        ("update-index", Action::AffectedInstead(0), "0 rows affected instead of 1"),
+    ] {
+        let server = canned(vec![fault(At::Statement(500), action)]);
+        let words = format!("{workload} --tables 8 --clients 8 --warmup 0 --time 20s");
+        let ended = run_canned(&words, &server);
+        assert_eq!(ended.code, 1, "{}", ended.stderr);
+        assert!(ended.took < Duration::from_secs(10), "the step ends with its first wrong answer");
+        let summary = ended.only();
+        assert_eq!(summary.outcome, Outcome::Aborted);
+        assert_eq!(
+            (summary.totals.errors[0].class.as_str(), summary.totals.errors[0].count),
+            ("wrong", 1)
+        );
+        assert!(summary.totals.errors[0].message.contains(says), "{:?}", summary.totals.errors);
+        assert!(summary.totals.ops > 0, "what was measured is kept");
+        assert!(ended.stderr.contains("error: ") && ended.stderr.contains("hint: "));
+        assert!(ended.stdout.is_empty(), "an aborted step fills no cell: {}", ended.stdout);
+    }
+}
+
+#[test]
+fn session_errors_are_counted_and_the_session_goes_on() {
+    let deadlock = Action::error(1213, "40001", "Deadlock \u{1b}[2Jfound");
+    let server = canned(vec![fault(At::EachStatement(100), deadlock)]);
+    let ended = run_canned("update --tables 8 --clients 8 --ops 10000", &server);
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    let summary = ended.only();
+    let errors = &summary.totals.errors;
+    assert_eq!((errors[0].code, errors[0].class.as_str()), (Some(1213), "session"));
+    assert!(errors[0].count >= 99 && errors[0].count <= 100, "{errors:?}");
+    assert_eq!(summary.totals.ops + errors[0].count, 10_000, "errors are ops of --ops");
+    assert_eq!(summary.latency.failed.count, errors[0].count, "in a histogram of their own");
+    assert_eq!(summary.latency.service.count, summary.totals.ops);
+    let k: i64 = summary.ledger.iter().map(|l| l.k_added).sum();
+    assert_eq!(k as u64, summary.totals.ops, "a refused update adds nothing");
+    assert!(!format!("{}{}", ended.stderr, errors[0].message).contains('\u{1b}'));
+}
+
+#[test]
+fn a_lost_connection_ends_the_step_and_leaves_a_doubt() {
+    for action in [Action::Close, Action::Reset, Action::HalfPacketThenClose] {
+        let server = canned(vec![fault(At::Statement(500), action.clone())]);
+        let words = "update --tables 8 --clients 8 --warmup 0 --time 20s";
+        let ended = run_canned(words, &server);
+        assert_eq!(ended.code, 1, "{action:?}: {}", ended.stderr);
+        assert!(ended.took < Duration::from_secs(10));
+        let summary = ended.only();
+        assert_eq!(summary.totals.errors[0].class, "lost", "{:?}", summary.totals.errors);
+        assert_eq!(summary.ledger.iter().map(|l| l.in_doubt).sum::<u64>(), 1);
+    }
+}
+
+#[test]
+fn what_the_drain_gives_up_is_counted_at_its_age() {
+    let stall = fault(At::Statement(500), Action::HalfPacketThenStall);
+    let server = canned(vec![stall]);
+    let ended = run_canned(SHORT, &server);
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    let summary = ended.only();
+    assert_eq!(summary.totals.abandoned, 1);
+    let max = summary.latency.service.max_us.expect("counted");
+    assert!(max > 10e6, "stalled from early in the window to the end of the drain: {max}");
+    // What the others had in flight at the window's end is in the latency too.
+    let beyond = summary.latency.service.count - summary.totals.ops;
+    assert!((1..=8).contains(&beyond), "{beyond}");
+    assert!(ended.took < Duration::from_secs(20), "{:?}", ended.took);
+}
+
+#[test]
+fn hostile_answers_end_in_an_error_not_in_a_panic() {
+    for action in [
+        Action::Garbage(vec![0xff; 64]),
+        Action::Garbage(vec![4, 0, 0, 1, 0xfb, 0, 0, 0]),
+        Action::WrongSequence,
+        Action::WrongLength(-3),
+        Action::HugeColumnCount(1000),
+        Action::OversizedRow(17 << 20),
+    ] {
+        let server = canned(vec![fault(At::Statement(300), action.clone())]);
+        let ended = run_canned("point-select --tables 8 --clients 4 --warmup 0 --time 3s", &server);
+        assert!(matches!(ended.code, 0 | 1), "{action:?}: {} {}", ended.code, ended.stderr);
+        assert!(!ended.stderr.contains("panicked at"), "{action:?}: {}", ended.stderr);
+        let summary = ended.only();
+        let faults = summary.totals.errors.len() as u64 + summary.totals.abandoned;
+        assert!(faults > 0, "{action:?}: it must be seen: {}", ended.stderr);
+    }
+}
+
+#[test]
+fn a_server_that_refuses_connections_is_named() {
+    let refuse =
+        Fault::new(At::EachConnect(1), Action::error(1040, "08004", "Too many connections"));
+    let ended = run_canned(SHORT, &canned(vec![refuse]));
+    assert_eq!(ended.code, 3, "{}", ended.stderr);
+    assert!(ended.stderr.contains("Too many connections"), "{}", ended.stderr);
+    assert!(ended.summaries.is_empty());
+
+    // The control connection gets in, the clients do not all.
+    let refuse = Fault::new(At::Connect(6), Action::error(1040, "08004", "Too many connections"));
+    let ended = run_canned(SHORT, &canned(vec![refuse]));
+    assert_eq!(ended.code, 3, "{}", ended.stderr);
+    assert!(ended.stderr.contains("max_connections"), "{}", ended.stderr);
+    assert!(ended.took < Duration::from_secs(10));
+}
+
+#[test]
+fn hangs_while_connecting_are_bounded() {
+    for action in [Action::HangAtGreeting, Action::HangAtAuth] {
+        let server = canned(vec![Fault::new(At::Connect(4), action.clone())]);
+        let ended = run_canned(&format!("{SHORT} --connect-timeout 1s"), &server);
+        assert_eq!(ended.code, 3, "{action:?}: {}", ended.stderr);
+        assert!(ended.took < Duration::from_secs(8), "{action:?}: {:?}", ended.took);
+    }
+    let server = canned(vec![Fault::new(At::Prepare(4), Action::HalfPacketThenStall)]);
+    let ended = run_canned(&format!("{SHORT} --connect-timeout 1s"), &server);
+    assert_eq!(ended.code, 3, "{}", ended.stderr);
+}

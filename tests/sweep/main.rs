@@ -1,0 +1,9 @@
+//! Sweeps through the program itself, against canned answers with faults and real servers.
+
+#[path = "../common/mod.rs"]
+mod common;
+mod faults;
+mod program;
+mod servers;
+mod signals;
+mod transactions;

@@ -1,0 +1,181 @@
+//! Against real servers: counts that agree with theirs, and ends that are theirs.
+
+use std::time::{Duration, Instant};
+
+use loadgen::sandbox::Sandbox;
+use loadgen::summary::Outcome;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use super::common::{local, query, sandbox, servers};
+use super::program::{Results, command, run, wait};
+
+/// A server with four small tables.
+fn prepared(server: &super::common::Server, options: &[(&str, &str)]) -> Sandbox {
+    let sandbox = sandbox(server, options);
+    let socket = sandbox.socket().to_str().expect("a path").to_owned();
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_loadgen"))
+        .args(["prepare", "--tables", "4", "--rows", "2000", "-u", "root", "--no-defaults", "-S"])
+        .arg(&socket)
+        .output()
+        .expect("the program runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    sandbox
+}
+
+fn socket(sandbox: &Sandbox) -> [String; 4] {
+    let path = sandbox.socket().to_str().expect("a path").to_owned();
+    ["-S".to_owned(), path, "-u".to_owned(), "root".to_owned()]
+}
+
+fn run_on(sandbox: &Sandbox, words: &str) -> super::program::Ended {
+    let connection = socket(sandbox);
+    run(words, &connection.each_ref().map(String::as_str))
+}
+
+fn counter(sandbox: &Sandbox, name: &str) -> i64 {
+    let rows = query(sandbox, &format!("SHOW GLOBAL STATUS LIKE '{name}'"));
+    rows[0][1].parse().expect("a number")
+}
+
+fn sum_of_k(sandbox: &Sandbox) -> i64 {
+    (1..=4)
+        .map(|t| {
+            let rows = query(sandbox, &format!("SELECT SUM(k) FROM sbtest.sbtest{t}"));
+            rows[0][0].parse::<i64>().expect("a sum")
+        })
+        .sum()
+}
+
+#[test]
+fn qps_and_ops_agree_with_the_servers_counters() {
+    for server in servers() {
+        let name = &server.name;
+        let sandbox = prepared(&server, &[]);
+        let ended =
+            run_on(&sandbox, "point-select --tables 4 --clients 8 --warmup 500ms --time 4s");
+        assert_eq!(ended.code, 0, "{name}: {}", ended.stderr);
+        let summary = ended.only();
+        let status = summary.server.status.as_ref().expect("status");
+        let theirs = status.deltas["Com_select"] as f64 / (status.last_s - status.first_s);
+        let ratio = summary.totals.qps / theirs;
+        assert!((ratio - 1.0).abs() < 0.01, "{name}: {} against {theirs}", summary.totals.qps);
+        assert_eq!(summary.server.transport, "socket");
+        assert_eq!(summary.plan.data_seed, Some(1));
+        assert_eq!(summary.totals.per_table.iter().map(|t| t.ops).sum::<u64>(), summary.totals.ops);
+
+        // Exactly N, by the server's account and by the tables'.
+        for (workload, mode) in [("update-index", "prepared"), ("update-non-index", "text")] {
+            let (before, k_before) = (counter(&sandbox, "Com_update"), sum_of_k(&sandbox));
+            let words = format!("{workload} --tables 4 --clients 7 --ops 5000 --statements {mode}");
+            let ended = run_on(&sandbox, &words);
+            assert_eq!(ended.code, 0, "{name}: {}", ended.stderr);
+            let summary = ended.only();
+            assert_eq!(summary.totals.ops, 5000);
+            assert_eq!(counter(&sandbox, "Com_update") - before, 5000, "{name}: {workload}");
+            let ledger: i64 = summary.ledger.iter().map(|l| l.k_added).sum();
+            assert_eq!(sum_of_k(&sandbox) - k_before, ledger, "{name}: {workload}");
+            assert_eq!(summary.ledger.iter().map(|l| l.updates).sum::<u64>(), 5000);
+        }
+        // What update-non-index wrote proves itself: 20,000 selects check a part of it.
+        let ended = run_on(&sandbox, "point-select --tables 4 --clients 4 --ops 20000");
+        assert_eq!(ended.code, 0, "{name}: {}", ended.stderr);
+    }
+}
+
+#[test]
+fn content_that_does_not_prove_itself_is_found() {
+    let sandbox = prepared(&local(), &[]);
+    query(&sandbox, "UPDATE sbtest.sbtest2 SET c = REVERSE(c)");
+    let ended = run_on(&sandbox, "point-select --tables 4 --clients 4 --warmup 0 --time 20s");
+    assert_eq!(ended.code, 1, "{}", ended.stderr);
+    assert!(ended.stderr.contains("the content is not that of id"), "{}", ended.stderr);
+    assert!(ended.took < Duration::from_secs(10));
+}
+
+#[test]
+fn zipf_and_repeats_and_shuffling_run() {
+    let sandbox = prepared(&local(), &[]);
+    let words = "point-select --tables 4 --clients 1,4 --ops 2000 --repeat 3 --order shuffled \
+                 --distribution zipf:0.9 --spread random --seed 5 --label x --note build=O2";
+    let ended = run_on(&sandbox, words);
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    assert_eq!(ended.summaries.len(), 6);
+    let repeats: Vec<u32> = {
+        let mut steps: Vec<_> = ended.summaries.iter().collect();
+        steps.sort_by_key(|s| s.step_id.clone());
+        steps.iter().map(|s| s.plan.repeat_index).collect()
+    };
+    assert_eq!(repeats, [1, 1, 2, 2, 3, 3], "repeats are outermost");
+    assert!(ended.summaries.iter().all(|s| s.workload.distribution == "zipf:0.9"));
+    assert!(ended.summaries.iter().all(|s| s.notes["build"] == "O2" && s.label == "x"));
+}
+
+#[test]
+fn a_killed_or_stopped_server_ends_the_step_in_bounded_time() {
+    for signal in [Signal::SIGKILL, Signal::SIGSTOP] {
+        let sandbox = prepared(&local(), &[]);
+        let connection = socket(&sandbox);
+        let connection = connection.each_ref().map(String::as_str);
+        let results = Results::new();
+        let start = Instant::now();
+        let words = "update --tables 4 --clients 1,8 --warmup 0 --time 4s";
+        let child = command(words, &connection, &results).spawn().expect("runs");
+        std::thread::sleep(Duration::from_millis(6500));
+        let pid = Pid::from_raw(sandbox.pid().cast_signed());
+        kill(pid, signal).expect("it runs");
+        let ended = wait(child, start, &results);
+        if signal == Signal::SIGSTOP {
+            kill(pid, Signal::SIGCONT).expect("it is stopped");
+        }
+        assert!(ended.took < Duration::from_secs(40), "{signal}: {:?}", ended.took);
+        assert_eq!(ended.summaries.len(), 2, "{signal}: {}", ended.stderr);
+        assert_eq!(ended.summaries[0].outcome, Outcome::Completed);
+        let cut = &ended.summaries[1];
+        assert!(cut.totals.ops > 0, "what was measured is kept");
+        let doubts: u64 = cut.ledger.iter().map(|l| l.in_doubt).sum();
+        assert!(doubts > 0, "{signal}: {}", ended.stderr);
+        match signal {
+            Signal::SIGKILL => {
+                assert_eq!((ended.code, cut.outcome), (1, Outcome::Aborted), "{}", ended.stderr);
+                assert!(ended.stderr.contains("error: client"), "{}", ended.stderr);
+            }
+            _ => assert_eq!(cut.totals.abandoned, 8, "{}", ended.stderr),
+        }
+    }
+}
+
+#[test]
+fn the_sandbox_verb_does_it_all_and_leaves_nothing() {
+    let program = local().program;
+    let sandbox = format!("--sandbox={}", program.display());
+    let results = Results::new();
+    let start = Instant::now();
+    let temporary = tempfile::tempdir().expect("a directory");
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_loadgen"));
+    command
+        .args(["point-select", &sandbox, "--sandbox-option", "performance_schema=ON"])
+        .args([
+            "--tables",
+            "2",
+            "--rows",
+            "1k",
+            "--clients",
+            "2,4",
+            "--warmup",
+            "0",
+            "--time",
+            "1s",
+        ])
+        .arg("--out")
+        .arg(results.dir())
+        .env("TMPDIR", temporary.path())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped());
+    let ended = wait(command.spawn().expect("runs"), start, &results);
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    assert_eq!(ended.summaries.len(), 2);
+    assert_eq!(ended.summaries[0].server.variables["performance_schema"], "ON");
+    let left: Vec<_> = std::fs::read_dir(temporary.path()).expect("readable").collect();
+    assert!(left.is_empty(), "{left:?}");
+}

@@ -1,0 +1,98 @@
+//! Ending early: signals, and servers that go away.
+
+use std::process::Child;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use loadgen::canned::{Action, At, Fault};
+use loadgen::summary::Outcome;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use super::program::{Results, canned, command, wait};
+
+fn send(child: &Child, signal: Signal) {
+    kill(Pid::from_raw(child.id().cast_signed()), signal).expect("it runs");
+}
+
+const LONG: &str = "point-select --tables 8 --clients 4,8 --warmup 0 --time";
+
+#[test]
+fn the_first_signal_keeps_what_was_measured() {
+    for (signal, code) in [(Signal::SIGINT, 130), (Signal::SIGTERM, 143)] {
+        let server = canned(Vec::new());
+        let port = server.port().to_string();
+        let connection = ["-h", "127.0.0.1", "-P", &port, "-u", "x"];
+        let results = Results::new();
+        let start = Instant::now();
+        // The first step completes, the second one is interrupted.
+        let mut command = command(&format!("{LONG} 3s"), &connection, &results);
+        let child = command.spawn().expect("the program runs");
+        sleep(Duration::from_millis(4500));
+        send(&child, signal);
+        let ended = wait(child, start, &results);
+        assert_eq!(ended.code, code, "{}", ended.stderr);
+        let outcomes: Vec<Outcome> = ended.summaries.iter().map(|s| s.outcome).collect();
+        assert_eq!(outcomes, [Outcome::Completed, Outcome::Interrupted], "{}", ended.stderr);
+        let cut = &ended.summaries[1];
+        assert!(cut.measured_s > 0.2 && cut.measured_s < 2.9, "{}", cut.measured_s);
+        assert!(cut.totals.ops > 0 && cut.reason.as_deref() == Some("interrupted"));
+        // The finished step's cell is printed.
+        assert!(ended.stdout.starts_with("    4"), "{}", ended.stdout);
+    }
+}
+
+#[test]
+fn a_second_signal_ends_at_once() {
+    // Nothing answers, so that the drain would last.
+    let stall = Fault::new(At::Statement(200), Action::StallAll(Duration::from_mins(1)));
+    let server = canned(vec![stall.only("WHERE id = ")]);
+    let port = server.port().to_string();
+    let results = Results::new();
+    let start = Instant::now();
+    let connection = ["-h", "127.0.0.1", "-P", &port, "-u", "x"];
+    let child = command(&format!("{LONG} 60s"), &connection, &results).spawn().expect("runs");
+    sleep(Duration::from_millis(1500));
+    send(&child, Signal::SIGINT);
+    sleep(Duration::from_millis(300));
+    send(&child, Signal::SIGINT);
+    let ended = wait(child, start, &results);
+    assert_eq!(ended.code, 130);
+    assert!(ended.took < Duration::from_secs(4), "{:?}", ended.took);
+}
+
+#[test]
+fn a_signal_while_connecting_ends_without_a_summary() {
+    let hang = Fault::new(At::Connect(4), Action::HangAtGreeting);
+    let server = canned(vec![hang]);
+    let port = server.port().to_string();
+    let results = Results::new();
+    let start = Instant::now();
+    let connection = ["-h", "127.0.0.1", "-P", &port, "-u", "x", "--connect-timeout", "60s"];
+    let child = command(&format!("{LONG} 60s"), &connection, &results).spawn().expect("runs");
+    sleep(Duration::from_millis(1500));
+    send(&child, Signal::SIGINT);
+    let ended = wait(child, start, &results);
+    assert_eq!(ended.code, 130, "{}", ended.stderr);
+    assert!(ended.took < Duration::from_secs(6), "{:?}", ended.took);
+    assert!(ended.summaries.is_empty());
+}
+
+#[test]
+fn a_killed_loadgen_leaves_only_whole_summaries() {
+    let server = canned(Vec::new());
+    let port = server.port().to_string();
+    let connection = ["-h", "127.0.0.1", "-P", &port, "-u", "x"];
+    for wait_ms in [300, 1100, 1250, 2400] {
+        let results = Results::new();
+        let start = Instant::now();
+        let words = "point-select --tables 8 --clients 1,2,4 --warmup 0 --time 1s";
+        let child = command(words, &connection, &results).spawn().expect("runs");
+        sleep(Duration::from_millis(wait_ms));
+        send(&child, Signal::SIGKILL);
+        // It panics on a damaged summary.
+        let ended = wait(child, start, &results);
+        assert_eq!(ended.code, -1);
+        assert!(ended.summaries.iter().all(|s| s.outcome == Outcome::Completed));
+    }
+}

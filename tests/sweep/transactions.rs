@@ -1,0 +1,139 @@
+//! A user's own workload, several statements in a transaction, through the library.
+
+use std::time::Duration;
+
+use loadgen::engine::{self, Stage, Tables};
+use loadgen::mysql::session::Session;
+use loadgen::mysql::target::{Address, Target};
+use loadgen::mysql::tls::Ssl;
+use loadgen::plan::{
+    Order, Pace, Plan, Spread, SpreadChoice, StatementMode, Step, StopAt, defaults,
+};
+use loadgen::progress::Progress;
+use loadgen::stop::Stop;
+use loadgen::summary::Outcome;
+use loadgen::workload::Workload;
+use loadgen::workload::distribution::Distribution;
+
+use super::program::canned;
+use loadgen::canned::{Action, At, Fault};
+
+const OWN: &str = r#"
+name = "mine"
+about = "two statements in a transaction, and now and then a lone select"
+
+[[transaction]]
+weight = 3
+begin = true
+[[transaction.statement]]
+kind = "select"
+sql = "SELECT c FROM {table} WHERE id = ?"
+params = [{ key = "default" }]
+expect = { rows = 1 }
+[[transaction.statement]]
+kind = "update"
+sql = "UPDATE {table} SET k = k + 2 WHERE id = ?"
+params = [{ key = "zipf:0.8" }]
+expect = { affected = 1 }
+effect = { add_k = 2 }
+
+[[transaction]]
+[[transaction.statement]]
+kind = "select"
+sql = "SELECT c FROM {table} WHERE id = ?"
+params = [{ key = "default" }]
+expect = { rows = 1 }
+"#;
+
+fn plan(ops: u64) -> Plan {
+    Plan {
+        workload: Workload::parse(OWN, "own.toml").expect("a workload"),
+        label: None,
+        notes: Vec::new(),
+        tables: None,
+        rows: None,
+        clients: vec![4],
+        spread: SpreadChoice::Auto,
+        warmup: Duration::ZERO,
+        stop: StopAt::Ops(ops),
+        pace: Pace::Closed,
+        repeats: 1,
+        order: Order::Ascending,
+        distribution: Distribution::Uniform,
+        statements: StatementMode::Prepared,
+        seed: 9,
+        engine_threads: Some(2),
+        charset: None,
+        out: defaults::OUT.into(),
+        interval: Duration::from_secs(1),
+    }
+}
+
+fn run(plan: &Plan, port: u16) -> engine::Run {
+    let target = Target {
+        address: Address::Tcp { host: "127.0.0.1".to_owned(), port },
+        user: "x".to_owned(),
+        password: loadgen::mysql::secret::Secret::default(),
+        database: "sbtest".to_owned(),
+        ssl: Ssl::default(),
+        connect_timeout: Duration::from_secs(5),
+    };
+    let opts = target.opts().expect("options");
+    let stop = Stop::default();
+    let stage = Stage {
+        plan,
+        spread: Spread::Pinned,
+        tables: Tables { count: 4, rows: 100, own: false },
+        target: &target,
+        opts: opts.clone(),
+        stop: &stop,
+    };
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(async {
+        let mut control = Some(Session::open(&target, &opts, None).await.expect("a session"));
+        let step = Step { number: 1, of: 1, clients: 4, repeat: 1 };
+        let mut progress = Progress::new(true, None);
+        engine::run_step(&stage, &step, &mut control, &mut progress).await.expect("a run")
+    })
+}
+
+#[test]
+fn transactions_count_as_one_op_and_their_statements_each() {
+    let server = canned(Vec::new());
+    let run = run(&plan(4000), server.port());
+    assert_eq!(run.outcome, Outcome::Completed, "{:?}", run.error);
+    let window = run.timeline.window;
+    assert_eq!(window.ops, 4000);
+    let pairs = run.ledger.iter().map(|l| l.updates).sum::<u64>();
+    // Three of four ops are the transaction: BEGIN, two statements, COMMIT.
+    assert!((pairs as f64 / 4000.0 - 0.75).abs() < 0.05, "{pairs}");
+    assert_eq!(window.statements, 4 * pairs + (4000 - pairs));
+    assert_eq!(run.ledger.iter().map(|l| l.k_added).sum::<i64>(), 2 * pairs as i64);
+    let timed: Vec<u64> = run.timeline.by_statement.iter().map(|t| t.count()).collect();
+    assert_eq!(timed, [pairs, pairs, 4000 - pairs]);
+}
+
+#[test]
+fn a_refused_statement_rolls_its_transaction_back() {
+    let timeout = Action::error(1205, "HY000", "Lock wait timeout exceeded");
+    let server = canned(vec![Fault::new(At::EachStatement(50), timeout).only("UPDATE")]);
+    let run = run(&plan(2000), server.port());
+    assert_eq!(run.outcome, Outcome::Completed, "{:?}", run.error);
+    let errors: u64 = run.errors.iter().map(|e| e.count).sum();
+    assert!(errors > 10, "{errors}");
+    assert_eq!(run.timeline.window.ops + errors, 2000);
+    let updates = run.ledger.iter().map(|l| l.updates).sum::<u64>();
+    assert_eq!(run.ledger.iter().map(|l| l.k_added).sum::<i64>(), 2 * updates as i64);
+    assert_eq!(run.ledger.iter().map(|l| l.in_doubt).sum::<u64>(), 0);
+}
+
+#[test]
+fn only_a_lost_commit_leaves_a_doubt() {
+    for (text, doubts) in [("UPDATE", 0), ("COMMIT", 1)] {
+        let server = canned(vec![Fault::new(At::Statement(100), Action::Close).only(text)]);
+        let run = run(&plan(100_000), server.port());
+        assert_eq!(run.outcome, Outcome::Aborted);
+        assert_eq!(run.ledger.iter().map(|l| l.in_doubt).sum::<u64>(), doubts, "{text}");
+    }
+}
