@@ -5,7 +5,7 @@
 //! ```
 //!
 //! Everything lies in one directory that only this user reads, the server listens on a socket
-//! in it and on a loopback port of its own, and a [`keeper`] takes all of it away again,
+//! in it and on a loopback port of its own, and a keeper process takes all of it away again,
 //! however loadgen ends. The server's settings are its own defaults, but for its limits of
 //! connections and statements and what the user asks for.
 
