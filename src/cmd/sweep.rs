@@ -1,5 +1,6 @@
 //! A workload's verb: plan, server, preflight, one step after the other, the table.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
@@ -24,7 +25,7 @@ use crate::progress::Progress;
 use crate::report;
 use crate::sandbox::{Sandbox, Spec};
 use crate::stop::Stop;
-use crate::summary::{Outcome, Store, Summary, Warning, to_json};
+use crate::summary::{Outcome, SettingChange, Store, Summary, Warning, to_json};
 use crate::workload::Workload;
 
 /// Connections besides the clients': control and preparing.
@@ -173,7 +174,10 @@ impl Sweep<'_> {
             self.prepare(&target, &opts).await?;
         }
         let mut control = self.control(&target, &opts).await?;
-        let scene = self.look(target, opts, &mut control).await?;
+        let address = target.address.clone();
+        let stop = self.stop;
+        let looking = self.look(target, opts, &mut control);
+        let scene = bounded(limits::SILENCE, stop, &address, looking).await?;
         let mut control = Some(control);
         for step in self.plan.steps() {
             self.stop.check()?;
@@ -262,7 +266,9 @@ impl Sweep<'_> {
             None => self.control(&scene.target, &scene.opts).await?,
         };
         let mut identity = scene.identity.clone();
-        identity.server.variables = variables::read(&mut asking).await?;
+        let reading = async { Ok(variables::read(&mut asking).await?) };
+        let address = &scene.target.address;
+        identity.server.variables = bounded(limits::SILENCE, self.stop, address, reading).await?;
         *control = Some(asking);
         let stage = Stage {
             plan: self.plan,
@@ -273,13 +279,7 @@ impl Sweep<'_> {
             stop: self.stop,
         };
         let run = engine::run_step(&stage, step, control, &mut self.progress).await?;
-        let changed = match control {
-            Some(session) => match variables::read(session).await {
-                Ok(after) => variables::changed(&identity.server.variables, &after),
-                Err(_) => Vec::new(),
-            },
-            None => Vec::new(),
-        };
+        let changed = changed(&identity.server.variables, control).await;
         let mut summary = engine::summary(&run, &stage, step, &identity, changed)?;
         summary.warnings.extend(scene.warnings.iter().cloned());
         self.keep(summary)?;
@@ -308,6 +308,42 @@ impl Sweep<'_> {
             return Ok(());
         }
         print_data(&report::render(&completed, &report::Options::default())?)
+    }
+}
+
+/// Settings that differ after a step; none where the server does not tell in time.
+async fn changed(
+    before: &BTreeMap<String, String>,
+    control: &mut Option<Session>,
+) -> Vec<SettingChange> {
+    let Some(mut session) = control.take() else { return Vec::new() };
+    // The session is dropped with the future when it takes too long.
+    #[expect(clippy::disallowed_methods, reason = "the connection goes with the future")]
+    let read = tokio::time::timeout(limits::COURTESY, async move {
+        let after = variables::read(&mut session).await;
+        (session, after)
+    })
+    .await;
+    let Ok((session, after)) = read else { return Vec::new() };
+    *control = Some(session);
+    after.map(|after| variables::changed(before, &after)).unwrap_or_default()
+}
+
+/// Asks the server, for so long at most and until a signal. Either way the future is dropped,
+/// and its session must be, too: the error ends the sweep.
+async fn bounded<T>(
+    limit: Duration,
+    stop: &Stop,
+    address: &Address,
+    asking: impl Future<Output = Result<T>>,
+) -> Result<T> {
+    tokio::select! {
+        answer = asking => answer,
+        kind = stop.wait() => Err(Error::new(kind, "interrupted")),
+        () = tokio::time::sleep(limit) => {
+            let limit = units::duration(limit);
+            Err(Error::server(format!("{address} has not answered within {limit}")))
+        }
     }
 }
 
