@@ -1,9 +1,9 @@
 //! `loadgen report`: summaries → tables.
 
-use std::io::{self, ErrorKind, Write};
 use std::path::PathBuf;
 
-use crate::error::{Error, Result, plain};
+use super::{print_data, warn};
+use crate::error::Result;
 use crate::report::{Format, Metric, Options, render};
 use crate::summary;
 
@@ -41,20 +41,10 @@ pub struct ReportArgs {
 /// Those of [`summary::load`] and [`render`]; standard output that cannot be written.
 pub fn run(args: &ReportArgs) -> Result<()> {
     let loaded = summary::load(&args.paths, args.skip_bad)?;
-    let mut stderr = io::stderr().lock();
     for (path, reason) in &loaded.skipped {
-        let warning = format!("warning: skipped {}: {reason}", path.display());
-        // A closed standard error is no reason to withhold the data.
-        let _ = writeln!(stderr, "{}", plain(&warning));
+        warn(&format!("skipped {}: {reason}", path.display()));
     }
-    let text = render(&loaded.steps(), &args.options())?;
-    match io::stdout().lock().write_all(text.as_bytes()) {
-        // `loadgen report … | head` has what it wanted.
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            Err(Error::failed(format!("standard output: {error}")))
-        }
-        _ => Ok(()),
-    }
+    print_data(&render(&loaded.steps(), &args.options())?)
 }
 
 impl ReportArgs {

@@ -92,10 +92,11 @@ fn percentile(text: &str) -> Option<Percentile> {
 }
 
 fn unknown(text: &str) -> Error {
-    Error::usage(format!("no metric is called '{text}'")).hint(
-        "qps, tps, a percentile above p0 and below p100 such as p50 or p99.9, mean, min, max, \
-         stddev, errors, cpu",
-    )
+    // In the message, because a parser of command lines shows no hints of its values' errors.
+    Error::usage(format!(
+        "no metric is called '{text}'; there are qps, tps, percentiles above p0 and below p100 such \
+         as p50 or p99.9, mean, min, max, stddev, errors, cpu"
+    ))
 }
 
 impl Metric {
@@ -221,7 +222,7 @@ mod tests {
         {
             let error = text.parse::<Metric>().expect_err(text);
             assert_eq!(error.kind().exit_code(), 2);
-            assert!(error.render().contains("p99.9"), "{}", error.render());
+            assert!(error.to_string().contains("p99.9"), "{error}");
         }
         assert!("p99.12345678".parse::<Metric>().is_err());
     }
