@@ -6,6 +6,7 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 
 use crate::error::{Error, Result};
+use crate::stats::nearest_rank;
 use crate::summary::Distribution;
 
 /// The largest time that the histogram distinguishes: one hour, in nanoseconds.
@@ -75,8 +76,8 @@ impl Times {
     /// The percentile (0 to 100) in microseconds; None when nothing was counted.
     pub fn percentile_us(&self, percentile: f64) -> Option<f64> {
         // A bucket's upper edge may lie above the largest time there was.
-        (self.count() > 0)
-            .then(|| us(self.histogram.value_at_percentile(percentile).min(self.max_ns)))
+        let quantile = nearest_rank(percentile, self.count());
+        (self.count() > 0).then(|| us(self.histogram.value_at_quantile(quantile).min(self.max_ns)))
     }
 
     /// The largest time in microseconds; None when nothing was counted.

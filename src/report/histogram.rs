@@ -2,6 +2,7 @@
 
 use std::io::Read;
 
+use crate::stats::nearest_rank;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use flate2::read::ZlibDecoder;
@@ -27,7 +28,9 @@ pub(crate) fn percentile_us(text: &str, percentile: f64) -> Result<Option<f64>, 
     if histogram.is_empty() {
         return Ok(None);
     }
-    Ok(Some(histogram.value_at_percentile(percentile) as f64 / NS_PER_US))
+    Ok(Some(
+        histogram.value_at_quantile(nearest_rank(percentile, histogram.len())) as f64 / NS_PER_US,
+    ))
 }
 
 /// Decodes `HdrHistogram` V2, deflated, base64.

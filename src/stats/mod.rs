@@ -42,6 +42,17 @@ pub fn quantile(values: &[f64], q: f64) -> Option<f64> {
     Some(if share == 0.0 { below } else { below * (1.0 - share) + above * share })
 }
 
+/// The quantile to ask a histogram of `count` values for, so that it answers with the value of
+/// rank ceil(p% of count), the nearest-rank percentile, whatever rounding does to p / 100 (99.9 %
+/// of 5,000 is 4,995, not a hair more). It lies in the middle of the rank's step.
+pub fn nearest_rank(percentile: f64, count: u64) -> f64 {
+    let n = count.max(1) as f64;
+    let exact = percentile * n / 100.0;
+    let whole = exact.round();
+    let rank = if (exact - whole).abs() <= whole * 1e-12 { whole } else { exact.ceil() };
+    (rank.clamp(1.0, n) - 0.5) / n
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -54,6 +65,24 @@ mod tests {
         assert_eq!(median(&[7.0]), Some(7.0));
         assert_eq!(median(&[9.0, 1.0, 5.0]), Some(5.0));
         assert_eq!(median(&[4.0, 1.0, 2.0, 100.0]), Some(3.0));
+    }
+
+    #[test]
+    fn ranks_are_exact_where_binary_fractions_are_not() {
+        for (percentile, count, rank) in [
+            (99.9, 5_000, 4_995),
+            (99.9, 1_000, 999),
+            (99.9, 1_001, 1_000),
+            (50.0, 2, 1),
+            (50.0, 3, 2),
+            (99.99, 10_000_000, 9_999_000),
+            (1.0, 7, 1),
+            (100.0, 7, 7),
+            (0.0, 7, 1),
+        ] {
+            let asked = (nearest_rank(percentile, count) * count as f64).ceil() as u64;
+            assert_eq!(asked, rank, "p{percentile} of {count}");
+        }
     }
 
     #[test]
