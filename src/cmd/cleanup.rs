@@ -9,7 +9,7 @@ use crate::load;
 use crate::progress::Progress;
 use crate::stop::Stop;
 
-/// `cleanup`
+/// Drop the tables that prepare made.
 #[derive(clap::Args, Debug, Clone)]
 #[command(after_help = "\
 The tables are known by the mark that prepare leaves in their COMMENT; others of the same names,

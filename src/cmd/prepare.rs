@@ -4,17 +4,18 @@ use std::io::{IsTerminal, Write};
 
 use crate::cli::DisplayArgs;
 use crate::cli::connection::ConnectionArgs;
+use crate::cli::workload;
 use crate::cmd::runtime;
 use crate::error::{Error, Kind, Result};
 use crate::load::{self, Fill, Job};
 use crate::mysql::dataset::names;
 use crate::mysql::resolve;
 use crate::mysql::target::Target;
-use crate::plan::{defaults, units};
+use crate::plan::defaults;
 use crate::progress::Progress;
 use crate::stop::Stop;
 
-/// `prepare`
+/// Create the tables and fill them.
 #[derive(clap::Args, Debug, Clone)]
 #[command(after_help = "\
 Rows are made from the data seed, the table and the id alone. An interrupted fill is completed by
@@ -26,19 +27,19 @@ Examples:
   loadgen prepare --tables 8 --rows 16M --data-seed 2 --force")]
 pub struct PrepareArgs {
     /// Tables: sbtest1 to sbtestN
-    #[arg(long, value_name = "N", default_value_t = defaults::TABLES, value_parser = tables)]
+    #[arg(long, value_name = "N", default_value_t = defaults::TABLES, value_parser = workload::tables)]
     pub tables: u32,
 
     /// Rows of each table, up to 10G
-    #[arg(long, value_name = "N", default_value = defaults::ROWS, value_parser = units::parse_count)]
+    #[arg(long, value_name = "N", default_value = defaults::ROWS, value_parser = workload::row_count)]
     pub rows: u64,
 
     /// Seed of the rows' content
     #[arg(long, value_name = "N", default_value_t = defaults::DATA_SEED)]
     pub data_seed: u32,
 
-    /// How the rows get there
-    #[arg(long, value_enum, value_name = "METHOD", default_value_t = Fill::Auto)]
+    /// How the rows get there: auto, load-data (LOAD DATA LOCAL) or insert
+    #[arg(long, value_name = "METHOD", hide_possible_values = true, default_value_t, value_enum)]
     pub fill: Fill,
 
     /// Connections that fill [default: two a core of this machine, 2 to 16]
@@ -46,7 +47,7 @@ pub struct PrepareArgs {
     pub jobs: Option<u32>,
 
     /// Character set of the tables [default: the server's]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = workload::charset)]
     pub charset: Option<String>,
 
     /// Drop the tables that prepare made, whatever they hold, and fill them again
@@ -64,10 +65,6 @@ pub struct PrepareArgs {
     #[command(flatten)]
     #[expect(missing_docs, reason = "clap would show it as the command's help")]
     pub connection: ConnectionArgs,
-}
-
-fn tables(text: &str) -> std::result::Result<u32, String> {
-    u32::try_from(units::parse_count(text)?).map_err(|_| format!("'{text}' is too many"))
 }
 
 /// Runs the verb.

@@ -7,12 +7,12 @@ use crate::error::{Error, Result};
 /// `--fill`
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum Fill {
-    /// LOAD DATA LOCAL where the server allows it and nothing is faster, else INSERT
+    /// LOAD DATA LOCAL where the server allows it and INSERT is not faster.
     #[default]
     Auto,
-    /// LOAD DATA LOCAL, or an error
+    /// LOAD DATA LOCAL, or an error.
     LoadData,
-    /// INSERT of many rows
+    /// INSERT of many rows.
     Insert,
 }
 

@@ -85,8 +85,8 @@ impl Survey {
         let Some(seen) = self.found.tables.get(&table) else { return Found::Nothing };
         match seen.mark {
             Some(mark) => Found::Ours(mark, self.charsets.get(&table).cloned().unwrap_or_default()),
-            None if !seen.is_table => Found::Foreign("is no table but a view or the like"),
-            None => Found::Foreign("was not made by loadgen prepare"),
+            None if !seen.is_table => Found::Foreign("no table, but a view or the like"),
+            None => Found::Foreign("not made by loadgen prepare"),
         }
     }
 
@@ -112,7 +112,7 @@ impl Survey {
         }
         let lines: Vec<String> = refused
             .iter()
-            .map(|(why, tables)| format!("{} {why}", names(tables.clone())))
+            .map(|(why, tables)| format!("{}: {why}", names(tables.clone())))
             .collect();
         let mut error = Error::data(format!(
             "prepare would overwrite what is in `{}`:\n  {}",
@@ -188,7 +188,7 @@ fn step(found: &Found, job: &Job) -> std::result::Result<Step, String> {
                 None => String::new(),
             };
             Err(format!(
-                "holds {}{}; asked for {}{}",
+                "{}{}, asked for {}{}",
                 parameters(mark.rows, mark.seed),
                 in_charset(charset),
                 parameters(job.rows, job.data_seed),
@@ -254,12 +254,12 @@ mod tests {
     #[test]
     fn what_is_refused_names_both_sides() {
         let why = step(&ours(1, 16_000_000, State::Ready), &job()).expect_err("refused");
-        assert_eq!(why, "holds 16M rows with data seed 1; asked for 1k rows with data seed 1");
+        assert_eq!(why, "16M rows with data seed 1, asked for 1k rows with data seed 1");
         let latin = Job { charset: Some("latin1".to_owned()), ..job() };
         let why = step(&ours(1, 1000, State::Ready), &latin).expect_err("refused");
         assert!(why.contains("utf8mb4") && why.contains("latin1"), "{why}");
         let force = Job { force: true, ..job() };
-        assert!(step(&Found::Foreign("is a view"), &force).is_err(), "never, whatever the flags");
+        assert!(step(&Found::Foreign("a view"), &force).is_err(), "never, whatever the flags");
     }
 
     fn survey(tables: &[(u32, Option<Mark>)]) -> Survey {
@@ -289,9 +289,7 @@ mod tests {
         let error = seen.decide(&job).expect_err("refused");
         assert_eq!(error.kind(), Kind::Data);
         let text = error.render();
-        for part in
-            ["sbtest1 was not made", "sbtest2, sbtest3 holds 5", "sbtest4 holds 7", "--force"]
-        {
+        for part in ["sbtest1: not made", "sbtest2, sbtest3: 5", "sbtest4: 7", "--force"] {
             assert!(text.contains(part), "{part}: {text}");
         }
         assert!(!text.contains("sbtest9"), "outside --tables: {text}");

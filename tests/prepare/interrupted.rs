@@ -1,0 +1,101 @@
+//! Fills that did not come to their end.
+
+use loadgen::error::Kind;
+use loadgen::load::{Fill, Job};
+use loadgen::stop::Stop;
+
+use crate::{Db, by, everywhere, job};
+
+/// Eight chunks over one connection, three of 5,000 rows over more.
+const ROWS: u64 = 100_000;
+
+/// Interrupts a fill as soon as some rows are in.
+fn interrupt(db: &Db, job: &Job) {
+    let stop = Stop::default();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while db.tables().is_empty() || db.count(1) == 0 {}
+            stop.ask(Kind::Interrupted);
+        });
+        let error = db.prepare_until(job, &stop).unwrap_err();
+        assert_eq!(error.kind(), Kind::Interrupted);
+        assert!(error.render().contains("again completes"), "{}", error.render());
+    });
+}
+
+#[test]
+fn an_interrupted_fill_is_completed() {
+    everywhere(|db| {
+        db.prepare(&job(1, ROWS)).unwrap();
+        for fill in [Fill::LoadData, Fill::Insert] {
+            let broken = Db::new(db.sandbox);
+            interrupt(&broken, &Job { jobs: Some(1), ..by(fill, job(1, ROWS)) });
+            assert!(broken.comment(1).ends_with("state=filling"));
+            assert!((1..ROWS).contains(&broken.count(1)));
+            // With other chunks than before.
+            assert_eq!(broken.prepare(&by(fill, job(1, ROWS))).unwrap().filled, 1);
+            assert_eq!(broken.checksum(1), db.checksum(1));
+            assert_eq!(broken.indexes(1), db.indexes(1));
+            assert!(broken.comment(1).ends_with("state=ready"));
+        }
+    });
+}
+
+#[test]
+fn an_interrupted_fill_with_other_parameters_begins_again() {
+    everywhere(|db| {
+        interrupt(db, &Job { jobs: Some(1), ..job(1, ROWS) });
+        let other = Job { data_seed: 2, ..job(1, 6000) };
+        db.prepare(&other).unwrap();
+        assert_eq!(db.comment(1), "loadgen:1 seed=2 rows=6000 state=ready");
+        let fresh = Db::new(db.sandbox);
+        fresh.prepare(&other).unwrap();
+        assert_eq!(db.checksum(1), fresh.checksum(1));
+    });
+}
+
+/// A finished table as a fill would leave it that was killed at some point.
+fn broken(db: &Db, table: u32, damage: &[&str]) {
+    let mark = "loadgen:1 seed=1 rows=20000 state=filling";
+    db.query(&format!("ALTER TABLE {{}}sbtest{table} COMMENT = '{mark}'"));
+    for sql in damage {
+        db.query(&sql.replace("TABLE_", &format!("{{}}sbtest{table}")));
+    }
+}
+
+#[test]
+fn whatever_is_missing_is_found() {
+    const LAST: u32 = 6;
+    everywhere(|db| {
+        db.prepare(&job(LAST, 20_000)).unwrap();
+        let whole: Vec<String> = (1..=LAST).map(|table| db.checksum(table)).collect();
+        // The index alone; some chunks; single rows at the seams and inside; everything; the
+        // mark alone.
+        broken(db, 1, &["DROP INDEX k_1 ON TABLE_"]);
+        broken(db, 2, &["DELETE FROM TABLE_ WHERE id BETWEEN 5001 AND 10000 OR id > 15000"]);
+        broken(db, 3, &["DELETE FROM TABLE_ WHERE id IN (1, 5000, 5001, 12345, 20000)"]);
+        broken(db, 4, &["DELETE FROM TABLE_", "DROP INDEX k_4 ON TABLE_"]);
+        broken(db, 5, &[]);
+        let indexes = db.indexes(LAST);
+        let done = db.prepare(&job(LAST, 20_000)).unwrap();
+        assert_eq!(done.filled, 5);
+        for table in 1..=LAST {
+            assert_eq!(db.checksum(table), whole[table as usize - 1], "sbtest{table}");
+            assert!(db.comment(table).ends_with("state=ready"));
+            assert_eq!(db.indexes(table).len(), indexes.len());
+        }
+    });
+}
+
+#[test]
+fn rows_that_prepare_did_not_write_are_found() {
+    everywhere(|db| {
+        db.prepare(&job(1, 20_000)).unwrap();
+        broken(db, 1, &["INSERT INTO TABLE_ (id, k, c, pad) VALUES (20001, 1, '', '')"]);
+        let error = db.prepare(&job(1, 20_000)).unwrap_err();
+        assert_eq!(error.kind(), Kind::Data);
+        assert!(error.to_string().contains("1 to 20001"), "{error}");
+        assert!(db.comment(1).ends_with("state=filling"));
+        assert_eq!(db.prepare(&Job { force: true, ..job(1, 20_000) }).unwrap().filled, 1);
+    });
+}
