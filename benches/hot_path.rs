@@ -1,0 +1,202 @@
+//! What runs once an operation, piece by piece, and whole operations against canned answers.
+//!
+//! The canned server has a thread of its own; the session and its runtime have this one, as an
+//! engine thread has. What a whole operation costs beyond the pieces is the driver, the kernel
+//! and the way there and back.
+
+use std::fmt::Write as _;
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use loadgen::canned::{Canned, Listen, Script, tables};
+use loadgen::measure::recorder::{Ns, Op, Phases, Recorder};
+use loadgen::measure::times::Times;
+use loadgen::mysql::secret::Secret;
+use loadgen::mysql::session::Session;
+use loadgen::mysql::target::{Address, Target};
+use loadgen::mysql::tls::Ssl;
+use loadgen::workload::distribution::{Distribution, Sampler};
+use loadgen::workload::random::Stream;
+use loadgen::workload::rows::{self, Rows};
+use mysql_async::Value;
+use tokio::runtime::{Builder, Runtime};
+
+/// As many rows as the tables of a large experiment have.
+const ROWS: u64 = 16_000_000;
+const SEED: u64 = 1;
+const TABLE: u32 = 1;
+const SELECT: &str = "SELECT c FROM `sbtest1` WHERE id = ?";
+const UPDATE: &str = "UPDATE `sbtest1` SET k = k + 1 WHERE id = ?";
+const UPDATE_C: &str = "UPDATE `sbtest1` SET c = ? WHERE id = ?";
+
+fn sampler(distribution: Distribution) -> Sampler {
+    Sampler::new(distribution, ROWS, SEED)
+}
+
+fn key_draw(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("key_draw");
+    for distribution in
+        [Distribution::Uniform, Distribution::Zipf(0.99), Distribution::ZipfAdjacent(0.99)]
+    {
+        let sampler = sampler(distribution);
+        let mut stream = Stream::new(SEED);
+        group.bench_function(BenchmarkId::from_parameter(distribution), |bencher| {
+            bencher.iter(|| sampler.draw(&mut stream));
+        });
+    }
+    group.finish();
+}
+
+/// The values of one statement, as the driver takes them.
+fn parameters(criterion: &mut Criterion) {
+    let sampler = sampler(Distribution::Uniform);
+    let mut stream = Stream::new(SEED);
+    let mut group = criterion.benchmark_group("parameters");
+    group.bench_function("id", |bencher| bencher.iter(|| only_id(&sampler, &mut stream)));
+    group.bench_function("c_and_id", |bencher| bencher.iter(|| c_and_id(&sampler, &mut stream)));
+    group.bench_function("text_id", |bencher| {
+        let mut sql = String::new();
+        bencher.iter(|| text_select(&mut sql, sampler.draw(&mut stream)));
+    });
+    group.finish();
+}
+
+fn only_id(sampler: &Sampler, stream: &mut Stream) -> Vec<Value> {
+    vec![Value::UInt(sampler.draw(stream))]
+}
+
+fn c_and_id(sampler: &Sampler, stream: &mut Stream) -> Vec<Value> {
+    let id = sampler.draw(stream);
+    let c = rows::proven(TABLE, id, || stream.bits());
+    vec![Value::Bytes(c.to_vec()), Value::UInt(id)]
+}
+
+fn text_select(sql: &mut String, id: u64) -> usize {
+    sql.clear();
+    sql.push_str("SELECT c FROM `sbtest1` WHERE id = ");
+    write!(sql, "{id}").expect("a String takes everything");
+    sql.len()
+}
+
+fn recording(criterion: &mut Criterion) {
+    // Times as they come: spread over four powers of two, so that the buckets are not all hot.
+    let mut stream = Stream::new(SEED);
+    let times_ns: Vec<u64> =
+        (0..4096).map(|_| (50_000 << stream.below(5)) + stream.below(50_000)).collect();
+    let mut group = criterion.benchmark_group("recording");
+    let mut next = times_ns.iter().copied().cycle();
+    let mut times = Times::new().expect("memory");
+    group.bench_function("times_record", |bencher| {
+        bencher.iter(|| times.record(next.next().unwrap_or(1)));
+    });
+    group.bench_function("recorder_succeeded", |bencher| {
+        // Ten microseconds apart: a hundred thousand share the interval that is swapped then.
+        let phases = Phases {
+            window_start: 0,
+            window_end: Ns::MAX,
+            by_issue: false,
+            interval: 1_000_000_000,
+        };
+        let swapped = Box::new(|interval| drop(black_box(interval)));
+        let mut recorder = Recorder::new(phases, 0, swapped).expect("memory");
+        let mut completed = 10_000_000;
+        bencher.iter(|| {
+            completed += 10_000;
+            let issued = completed - next.next().unwrap_or(1);
+            recorder.succeeded(Op { issued, completed, statements: 1, rows: 1 })
+        });
+    });
+    group.bench_function("clock", |bencher| {
+        let origin = Instant::now();
+        bencher.iter(|| origin.elapsed());
+    });
+    group.finish();
+}
+
+fn content_check(criterion: &mut Criterion) {
+    let row = Rows::new(1, TABLE, ROWS).row(4711);
+    criterion.bench_function("content_check", |bencher| {
+        bencher.iter(|| rows::proves(TABLE, black_box(row.id), black_box(&row.c)));
+    });
+}
+
+/// A canned server on a thread of its own, and one session with it.
+fn stage() -> (Canned, Runtime, Session) {
+    let script = Script { answers: tables::answers(1), ..Script::default() };
+    let server = Canned::start(script, Listen::Port(0)).expect("a canned server");
+    let target = Target {
+        address: Address::Tcp { host: "127.0.0.1".to_owned(), port: server.port() },
+        user: "root".to_owned(),
+        password: Secret::default(),
+        database: "sbtest".to_owned(),
+        ssl: Ssl::default(),
+        connect_timeout: Duration::from_secs(10),
+    };
+    let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let opts = target.opts().expect("options");
+    let session = runtime.block_on(Session::open(&target, &opts, None)).expect("a session");
+    (server, runtime, session)
+}
+
+/// Draws the values of one statement.
+type Draw = fn(&Sampler, &mut Stream) -> Vec<Value>;
+
+/// One round trip each, one client.
+fn whole_op(criterion: &mut Criterion) {
+    let (_server, runtime, mut session) = stage();
+    let sampler = sampler(Distribution::Uniform);
+    let mut stream = Stream::new(SEED);
+    let mut group = criterion.benchmark_group("whole_op");
+    group.throughput(Throughput::Elements(1));
+    let statements: [(&str, &str, Draw); 3] = [
+        ("prepared_point_select", SELECT, only_id),
+        ("prepared_update_index", UPDATE, only_id),
+        ("prepared_update_non_index", UPDATE_C, c_and_id),
+    ];
+    for (name, sql, draw) in statements {
+        let handle = runtime.block_on(session.prepare(sql)).expect("prepared");
+        group.bench_function(name, |bencher| {
+            bencher.iter_custom(|ops| {
+                runtime.block_on(async {
+                    let start = Instant::now();
+                    for _ in 0..ops {
+                        let values = draw(&sampler, &mut stream);
+                        let answer = session.run_prepared(handle, values).await.expect(name);
+                        assert_eq!(answer.rows + answer.affected, 1, "{name}");
+                    }
+                    start.elapsed()
+                })
+            });
+        });
+    }
+    group.bench_function("text_point_select", |bencher| {
+        let mut sql = String::new();
+        bencher.iter_custom(|ops| {
+            runtime.block_on(async {
+                let start = Instant::now();
+                for _ in 0..ops {
+                    text_select(&mut sql, sampler.draw(&mut stream));
+                    let answer = session.run_text(&sql).await.expect("a row");
+                    assert_eq!(answer.rows, 1);
+                }
+                start.elapsed()
+            })
+        });
+    });
+    group.finish();
+    runtime.block_on(session.close(Duration::from_secs(1)));
+}
+
+fn configured() -> Criterion {
+    Criterion::default()
+        .warm_up_time(Duration::from_millis(500))
+        .measurement_time(Duration::from_secs(3))
+}
+
+criterion_group! {
+    name = hot_path;
+    config = configured();
+    targets = key_draw, parameters, recording, content_check, whole_op
+}
+criterion_main!(hot_path);
