@@ -131,14 +131,13 @@ pub fn plain(text: &str) -> String {
     out
 }
 
-/// Of several exit statuses the one that counts: 130/143, 3, 1, 4, 99, 98 in this order;
-/// a usage error never meets another, because nothing has run.
-pub fn worst(codes: impl IntoIterator<Item = u8>) -> u8 {
-    const ORDER: [u8; 8] = [130, 143, 2, 3, 1, 4, 99, 98];
-    codes
-        .into_iter()
-        .min_by_key(|code| ORDER.iter().position(|c| c == code).unwrap_or(ORDER.len()))
-        .unwrap_or(0)
+/// Of several errors the one that is shown and decides the exit status: 130/143, 3, 1, 4 in
+/// this order, of the same kind the first; a usage error never meets another, because nothing
+/// has run.
+pub fn worst(errors: impl IntoIterator<Item = Error>) -> Option<Error> {
+    const ORDER: [Kind; 6] =
+        [Kind::Interrupted, Kind::Terminated, Kind::Usage, Kind::Server, Kind::Failed, Kind::Data];
+    errors.into_iter().min_by_key(|error| ORDER.iter().position(|kind| *kind == error.kind))
 }
 
 #[cfg(test)]
@@ -160,10 +159,11 @@ mod tests {
 
     #[test]
     fn the_worst_status_wins() {
-        assert_eq!(worst([0, 98, 4, 1]), 1);
-        assert_eq!(worst([1, 3, 130]), 130);
-        assert_eq!(worst([0, 98, 99]), 99);
-        assert_eq!(worst([0]), 0);
-        assert_eq!(worst([]), 0);
+        let code = |kinds: &[Kind]| {
+            worst(kinds.iter().map(|kind| Error::new(*kind, "x"))).map(|e| e.kind().exit_code())
+        };
+        assert_eq!(code(&[Kind::Data, Kind::Failed]), Some(1));
+        assert_eq!(code(&[Kind::Failed, Kind::Server, Kind::Terminated]), Some(143));
+        assert_eq!(code(&[]), None);
     }
 }

@@ -7,10 +7,7 @@ fn main() -> ExitCode {
     match loadgen::cmd::main(std::env::args_os().collect()) {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
-            #[expect(clippy::print_stderr, reason = "this is where errors reach the user")]
-            {
-                eprint!("{}", error.render());
-            }
+            loadgen::progress::say(error.render().trim_end());
             ExitCode::from(error.kind().exit_code())
         }
     }

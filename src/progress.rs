@@ -1,6 +1,7 @@
 //! What a person sees while waiting, on standard error: a live line on a terminal, plain
 //! lines in a pipe.
 
+use std::io::Write;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -32,11 +33,6 @@ impl Progress {
     /// How often the line is worth making.
     pub fn every(&self) -> Duration {
         self.every
-    }
-
-    /// Whether a terminal shows a live line.
-    pub fn is_live(&self) -> bool {
-        self.bar.is_some()
     }
 
     /// The state of things; shown at most once in [`Progress::every`].
@@ -86,7 +82,7 @@ impl Progress {
     }
 }
 
-#[expect(clippy::print_stderr, reason = "this is where progress reaches the user")]
-fn say(text: &str) {
-    eprintln!("{}", plain(text));
+/// The one way to standard error. A closed or full one must not end a measurement.
+pub fn say(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{}", plain(text));
 }

@@ -7,6 +7,7 @@ pub mod workload;
 
 use std::time::Duration;
 
+use clap::builder::StyledStr;
 use clap::{Args, Command};
 
 use crate::cmd;
@@ -50,39 +51,34 @@ pub fn command() -> Command {
         .about("A load generator for MySQL-compatible servers")
         .after_help(AFTER)
         .subcommand_required(true)
+        .arg_required_else_help(true)
         .disable_help_subcommand(true)
         .max_term_width(100)
-        .subcommand(cmd::prepare::PrepareArgs::augment_args(
-            Command::new("prepare").about("Create and fill tables").display_order(0),
-        ));
+        .subcommand(
+            verb::<cmd::prepare::PrepareArgs>("prepare", "Create and fill tables").display_order(0),
+        );
     for (order, workload) in builtin().into_iter().enumerate() {
-        let verb = Command::new(workload.name)
-            .about(workload.about)
+        let verb = verb::<workload::WorkloadArgs>(workload.name, workload.about)
             .visible_aliases(workload.aliases)
             .display_order(order + 1);
-        command = command.subcommand(workload::WorkloadArgs::augment_args(verb));
+        command = command.subcommand(verb);
     }
     let others = [
-        cmd::cleanup::CleanupArgs::augment_args(
-            Command::new("cleanup").about("Drop the tables that prepare made"),
-        ),
         Command::new("workloads").about("List the workloads with their SQL and expected outcome"),
-        cmd::report::ReportArgs::augment_args(
-            Command::new("report").about("Turn summaries into tables"),
-        ),
-        cmd::completions::CompletionsArgs::augment_args(
-            Command::new("completions").about("Print completions for a shell"),
-        ),
-        cmd::canned::CannedArgs::augment_args(
-            Command::new("canned")
-                .about("Serve canned answers, for benches and calibration")
-                .hide(true),
-        ),
+        verb::<cmd::report::ReportArgs>("report", "Turn summaries into tables"),
+        verb::<cmd::cleanup::CleanupArgs>("cleanup", "Drop the tables that prepare made"),
+        verb::<cmd::completions::CompletionsArgs>("completions", "Print completions for a shell"),
+        verb::<cmd::canned::CannedArgs>("canned", "Serve canned answers, for benches").hide(true),
     ];
     for (order, other) in others.into_iter().enumerate() {
         command = command.subcommand(other.display_order(100 + order));
     }
     argv::help_without_h(command)
+}
+
+/// A verb and its flags. The text comes last: a struct's rustdoc would become the help.
+fn verb<A: Args>(name: impl Into<clap::builder::Str>, about: impl Into<StyledStr>) -> Command {
+    A::augment_args(Command::new(name)).about(about).long_about(None)
 }
 
 #[cfg(test)]
@@ -92,6 +88,20 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         command().debug_assert();
+    }
+
+    #[test]
+    fn the_help_says_what_each_verb_does() {
+        let help = command().render_help().to_string();
+        for line in [
+            "prepare           Create and fill tables",
+            "point-select      SELECT one row by primary key [aliases: oltp_point_select]",
+            "report            Turn summaries into tables",
+            "cleanup           Drop the tables that prepare made",
+        ] {
+            assert!(help.contains(line), "{line}: {help}");
+        }
+        assert!(!help.contains("canned"), "it is no command for users");
     }
 
     #[test]

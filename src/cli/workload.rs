@@ -9,6 +9,11 @@ use crate::plan::{self, Order, SpreadChoice, StatementMode, defaults};
 use crate::workload::distribution::Distribution;
 use crate::workload::table::{ROWS_MAX, TABLES_MAX};
 
+/// A year.
+const PHASE_MAX: Duration = Duration::from_hours(24 * 366);
+/// Characters of a label: it is one cell of a table.
+const LABEL_MAX: usize = 200;
+
 /// Runs a workload at each number of clients and prints the table.
 #[derive(clap::Args, Debug, Clone)]
 pub struct WorkloadArgs {
@@ -29,11 +34,11 @@ pub struct WorkloadArgs {
     pub spread: SpreadChoice,
 
     /// Warm-up before each window, not counted [default: 10s; 0 with --ops]
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    #[arg(long, value_name = "DURATION", value_parser = phase)]
     pub warmup: Option<Duration>,
 
     /// Length of each measured window [default: 60s]
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration, conflicts_with = "ops")]
+    #[arg(long, value_name = "DURATION", value_parser = phase, conflicts_with = "ops")]
     pub time: Option<Duration>,
 
     /// Ops of each step over all clients, instead of a time
@@ -41,7 +46,7 @@ pub struct WorkloadArgs {
     pub ops: Option<u64>,
 
     /// Run the whole sweep so many times; cells show the median
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repeat: u32,
 
     /// Order of the client counts
@@ -56,8 +61,8 @@ pub struct WorkloadArgs {
     #[arg(long, value_enum, default_value = "prepared", value_name = "MODE")]
     pub statements: StatementMode,
 
-    /// Seed of the keys [default: random, recorded]
-    #[arg(long, value_name = "N")]
+    /// Seed of the keys, below 2^53 [default: random, recorded]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..1 << 53))]
     pub seed: Option<u64>,
 
     /// Operating system threads of the client [default: the smaller of cores and clients]
@@ -69,7 +74,7 @@ pub struct WorkloadArgs {
     pub charset: Option<String>,
 
     /// The row of the table [default: the server's version]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = label)]
     pub label: Option<String>,
 
     /// Something to keep in the summaries; may be given several times
@@ -109,16 +114,25 @@ pub struct SandboxArgs {
     /// tables, run, and take everything away again
     #[arg(
         long, value_name = "MYSQLD", num_args = 0..=1, require_equals = true,
-        default_missing_value = "",
+        default_missing_value = "", value_parser = program,
         conflicts_with_all = ["host", "port", "user", "password", "password_fd", "socket",
             "protocol", "database", "ssl_mode", "ssl_ca", "ssl_cert", "ssl_key",
             "defaults_file", "defaults_extra_file", "no_defaults", "url"]
     )]
-    pub sandbox: Option<PathBuf>,
+    pub sandbox: Option<Program>,
 
     /// An option of the sandbox's server; may be given several times
     #[arg(long = "sandbox-option", value_name = "KEY[=VALUE]", requires = "sandbox", value_parser = option)]
     pub options: Vec<(String, Option<String>)>,
+}
+
+/// The program of a sandbox: None is the first one of mariadbd and mysqld in PATH.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Program(pub Option<PathBuf>);
+
+#[expect(clippy::unnecessary_wraps, reason = "clap wants a parser that can fail")]
+fn program(text: &str) -> Result<Program, String> {
+    Ok(Program((!text.is_empty()).then(|| PathBuf::from(text))))
 }
 
 /// `--rows`
@@ -161,8 +175,25 @@ fn positive(text: &str) -> Result<u64, String> {
     }
 }
 
+/// Warm-up and window: a limit on nonsense, which also keeps sums of them in range.
+fn phase(text: &str) -> Result<Duration, String> {
+    let phase = parse_duration(text)?;
+    if phase > PHASE_MAX {
+        return Err(format!("'{text}' is longer than a year"));
+    }
+    Ok(phase)
+}
+
+fn label(text: &str) -> Result<String, String> {
+    match text.chars().count() {
+        0 => Err("a label has at least one character".to_owned()),
+        n if n > LABEL_MAX => Err(format!("{n} characters are more than {LABEL_MAX}")),
+        _ => Ok(text.to_owned()),
+    }
+}
+
 fn interval(text: &str) -> Result<Duration, String> {
-    let interval = parse_duration(text)?;
+    let interval = phase(text)?;
     if interval < Duration::from_millis(100) {
         return Err("an interval has at least 100ms".to_owned());
     }

@@ -14,8 +14,9 @@ use std::io::{ErrorKind, Write};
 use clap::FromArgMatches;
 
 use crate::cli;
-use crate::error::{Error, Result, plain};
+use crate::error::{Error, Result};
 use crate::handover::hand_over;
+use crate::progress::say;
 use crate::stop::Stop;
 use crate::workload::builtin;
 
@@ -23,18 +24,17 @@ use crate::workload::builtin;
 pub fn main(args: Vec<OsString>) -> Result<u8> {
     let command = cli::command();
     let args = hand_over(args, &command, warn)?;
+    refuse_loose_password(&args)?;
     let matches = match command.try_get_matches_from(args) {
         Ok(matches) => matches,
         Err(error) => return Ok(explained(&error)),
     };
     let Some((verb, matches)) = matches.subcommand() else { return Ok(2) };
-    let stop = Stop::default();
-    stop.listen(at_once).map_err(|e| Error::failed(format!("cannot listen to signals: {e}")))?;
-    let done = dispatch(verb, matches, &stop);
-    done.map(|()| 0)
+    dispatch(verb, matches).map(|()| 0)
 }
 
-fn dispatch(verb: &str, matches: &clap::ArgMatches, stop: &Stop) -> Result<()> {
+/// What only reads and prints leaves signals to the system; the rest listens to them.
+fn dispatch(verb: &str, matches: &clap::ArgMatches) -> Result<()> {
     let usage = |e: clap::Error| Error::usage(e.to_string());
     macro_rules! args {
         ($args:ty) => {
@@ -43,16 +43,36 @@ fn dispatch(verb: &str, matches: &clap::ArgMatches, stop: &Stop) -> Result<()> {
     }
     match verb {
         "workloads" => workloads::run(),
-        "prepare" => prepare::run(args!(prepare::PrepareArgs), stop),
-        "cleanup" => cleanup::run(args!(cleanup::CleanupArgs), stop),
+        "prepare" => prepare::run(args!(prepare::PrepareArgs), &listen()?),
+        "cleanup" => cleanup::run(args!(cleanup::CleanupArgs), &listen()?),
         "report" => report::run(args!(report::ReportArgs)),
         "completions" => completions::run(args!(completions::CompletionsArgs)),
-        "canned" => canned::run(args!(canned::CannedArgs), stop),
+        "canned" => canned::run(args!(canned::CannedArgs), &listen()?),
         workload => match builtin().into_iter().find(|w| w.name == workload) {
-            Some(workload) => sweep::run(workload, args!(cli::workload::WorkloadArgs), stop),
+            Some(workload) => sweep::run(workload, args!(cli::workload::WorkloadArgs), &listen()?),
             None => Err(Error::usage(format!("'{workload}' is no command"))),
         },
     }
+}
+
+fn listen() -> Result<Stop> {
+    let stop = Stop::default();
+    stop.listen(at_once).map_err(|e| Error::failed(format!("cannot listen to signals: {e}")))?;
+    Ok(stop)
+}
+
+/// A word after `-p` or `--password` is not taken as the password, and must not be shown in an
+/// error as if it were a mistyped argument.
+fn refuse_loose_password(args: &[OsString]) -> Result<()> {
+    let loose = args.windows(2).any(|pair| match pair {
+        [flag, word] => flag == "--password" && !word.to_string_lossy().starts_with('-'),
+        _ => false,
+    });
+    if !loose {
+        return Ok(());
+    }
+    Err(Error::usage("a word follows -p or --password, which never takes the next word")
+        .hint("-p alone asks for the password; an option file or MYSQL_PWD holds it"))
 }
 
 /// Help and version are data; a wrong flag is an error with a hint where there is one.
@@ -66,21 +86,15 @@ fn explained(error: &clap::Error) -> u8 {
     code
 }
 
-/// A second signal: nothing is waited for. A sandbox's keeper sees that this process is gone
-/// and takes the server away.
+/// A second signal: nothing is waited for, not even for whoever reads standard error. A
+/// sandbox's keeper sees that this process is gone and takes the server away.
 fn at_once(code: u8) -> ! {
-    say("interrupted again: ending at once");
     #[expect(clippy::exit, reason = "the second signal ends the process")]
     std::process::exit(i32::from(code))
 }
 
 fn warn(text: &str) {
     say(&format!("warning: {text}"));
-}
-
-#[expect(clippy::print_stderr, reason = "warnings and hints go to standard error")]
-fn say(text: &str) {
-    eprintln!("{}", plain(text));
 }
 
 /// Data goes to standard output, and nothing else does.

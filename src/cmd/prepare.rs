@@ -1,6 +1,8 @@
 //! `loadgen prepare`: create and fill tables.
 
 use std::io::{IsTerminal, Write};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
 
 use crate::cli::DisplayArgs;
 use crate::cli::connection::ConnectionArgs;
@@ -84,7 +86,8 @@ pub fn run(args: &PrepareArgs, stop: &Stop) -> Result<()> {
     let runtime = runtime()?;
     if args.force && !args.yes && on_terminal() {
         let ours = runtime.block_on(or_stop(stop, load::marked(&target, &opts)))?;
-        agree_to_drop(ours.into_iter().filter(|table| *table <= job.tables).collect(), &target)?;
+        let ours = ours.into_iter().filter(|table| *table <= job.tables).collect();
+        agree_to_drop(ours, &target, stop)?;
     }
     let done = runtime.block_on(load::prepare(&target, &opts, &job, stop, &mut progress));
     progress.clear();
@@ -115,17 +118,30 @@ pub(super) fn on_terminal() -> bool {
 }
 
 /// Asks; any answer but yes is an error that nothing was done.
-pub(super) fn agree_to_drop(tables: Vec<u32>, target: &Target) -> Result<()> {
+pub(super) fn agree_to_drop(tables: Vec<u32>, target: &Target, stop: &Stop) -> Result<()> {
     if tables.is_empty() {
         return Ok(());
     }
-    let mut err = std::io::stderr().lock();
     let question = crate::error::plain(&format!("Drop {} at {target}? [y/N] ", names(tables)));
-    let mut answer = String::new();
-    let asked = err.write_all(question.as_bytes()).and_then(|()| err.flush());
-    let read = asked.and_then(|()| std::io::stdin().read_line(&mut answer));
-    match (read, answer.trim().to_ascii_lowercase().as_str()) {
-        (Ok(_), "y" | "yes") => Ok(()),
+    let mut err = std::io::stderr();
+    let _ = err.write_all(question.as_bytes()).and_then(|()| err.flush());
+    // Read on a thread of its own, so that a signal ends the wait; the thread ends with the
+    // process.
+    let (sender, answers) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut answer = String::new();
+        let read = std::io::stdin().read_line(&mut answer);
+        let _ = sender.send(read.map(|_| answer.trim().to_ascii_lowercase()));
+    });
+    let answer = loop {
+        stop.check()?;
+        match answers.recv_timeout(Duration::from_millis(50)) {
+            Err(RecvTimeoutError::Timeout) => {}
+            answer => break answer,
+        }
+    };
+    match answer {
+        Ok(Ok(yes)) if yes == "y" || yes == "yes" => Ok(()),
         _ => Err(Error::new(Kind::Failed, "nothing was dropped").hint("--yes does not ask")),
     }
 }

@@ -7,9 +7,10 @@ use std::time::Duration;
 use mysql_async::Opts;
 
 use crate::cli::workload::{Rows, WorkloadArgs};
+use crate::cmd::prepare::or_stop;
 use crate::cmd::{print_data, runtime};
 use crate::engine::{self, Identity, Stage, Tables};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, worst};
 use crate::load;
 use crate::measure::host;
 use crate::measure::process::raise_descriptor_limit;
@@ -35,7 +36,7 @@ const HEADROOM: u32 = 20;
 pub fn run(workload: Workload, args: &WorkloadArgs, stop: &Stop) -> Result<()> {
     let plan = plan(workload, args)?;
     if args.list {
-        return print_data(&plan.list());
+        return print_data(&plan.list(args.seed.is_none()));
     }
     let mut progress = Progress::new(args.display.quiet, args.display.progress);
     if cfg!(debug_assertions) {
@@ -58,7 +59,10 @@ pub fn run(workload: Workload, args: &WorkloadArgs, stop: &Stop) -> Result<()> {
     let stopped = sandbox.map_or(Ok(()), Sandbox::stop);
     sweep.progress.clear();
     let shown = sweep.print_table();
-    outcome.and(shown).and(stopped)
+    match worst([outcome, shown, stopped].into_iter().filter_map(Result::err)) {
+        Some(error) => Err(error),
+        None => Ok(()),
+    }
 }
 
 /// Flags → Plan.
@@ -82,7 +86,7 @@ fn plan(workload: Workload, args: &WorkloadArgs) -> Result<Plan> {
         // 53 bits, so that every reader of JSON sees the same number.
         None => random()? >> 11,
     };
-    Ok(Plan {
+    let plan = Plan {
         workload,
         label: args.label.clone(),
         notes: args.notes.clone(),
@@ -105,7 +109,12 @@ fn plan(workload: Workload, args: &WorkloadArgs) -> Result<Plan> {
         charset: args.charset.clone(),
         out: args.out.clone(),
         interval: args.interval,
-    })
+    };
+    // Where the tables are given, what they forbid needs no server to be said.
+    match plan.tables {
+        Some(tables) => plan.spread_over(tables).map(|_| plan),
+        None => Ok(plan),
+    }
 }
 
 fn random() -> Result<u64> {
@@ -127,7 +136,7 @@ fn sandbox(
     let spread = plan.spread_over(tables)?;
     let statements = plan.prepared_per_client(spread, tables) * u64::from(plan.clients_max());
     let spec = Spec {
-        program: (!program.as_os_str().is_empty()).then(|| program.clone()),
+        program: program.0.clone(),
         options: args.sandbox.options.clone(),
         max_connections: plan.clients_max().saturating_add(HEADROOM),
         max_prepared_stmts: u32::try_from(statements).unwrap_or(u32::MAX),
@@ -168,7 +177,7 @@ struct Scene {
 
 impl Sweep<'_> {
     async fn run(&mut self, target: Target, sandboxed: bool) -> Result<()> {
-        let target = tls::settle(&target).await?;
+        let target = or_stop(self.stop, tls::settle(&target)).await?;
         let opts = target.opts()?;
         if sandboxed {
             self.prepare(&target, &opts).await?;
@@ -183,6 +192,8 @@ impl Sweep<'_> {
             self.stop.check()?;
             self.step(&scene, &step, &mut control).await?;
         }
+        // A signal in the last drain cut nothing short, but the caller asked to stop.
+        self.stop.check()?;
         if let Some(control) = control {
             control.close(limits::COURTESY).await;
         }
@@ -190,7 +201,7 @@ impl Sweep<'_> {
     }
 
     async fn control(&self, target: &Target, opts: &Opts) -> Result<Session> {
-        Session::open(target, opts, self.plan.charset.as_deref()).await
+        or_stop(self.stop, Session::open(target, opts, self.plan.charset.as_deref())).await
     }
 
     async fn prepare(&mut self, target: &Target, opts: &Opts) -> Result<()> {
@@ -232,11 +243,12 @@ impl Sweep<'_> {
             self.progress.warn(&warning.message);
         }
         self.progress.note(&format!(
-            "{} {} at {}: {} tables of {} rows, {spread} clients, seed {}",
+            "{} {} at {}: {} {} of {} rows, {spread} clients, seed {}",
             product.version,
             product.comment,
             target.address,
             dataset.tables,
+            if dataset.tables == 1 { "table" } else { "tables" },
             units::count(dataset.rows),
             plan.seed
         ));
@@ -291,8 +303,8 @@ impl Sweep<'_> {
 
     /// Writes a summary, or prints it where it cannot be written: nothing measured is lost.
     fn keep(&mut self, summary: Summary) -> Result<()> {
-        self.progress.note(&line(&summary));
         let written = self.store.write(&summary);
+        self.progress.note(&line(&summary));
         if written.is_err() {
             print_data(&to_json(&summary))?;
         }
@@ -338,8 +350,7 @@ async fn bounded<T>(
     asking: impl Future<Output = Result<T>>,
 ) -> Result<T> {
     tokio::select! {
-        answer = asking => answer,
-        kind = stop.wait() => Err(Error::new(kind, "interrupted")),
+        answer = or_stop(stop, asking) => answer,
         () = tokio::time::sleep(limit) => {
             let limit = units::duration(limit);
             Err(Error::server(format!("{address} has not answered within {limit}")))

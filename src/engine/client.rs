@@ -55,6 +55,8 @@ pub(crate) struct Seat {
     pub(crate) client: u32,
     /// When the op in flight was issued.
     pub(crate) issued: Cell<Ns>,
+    /// Whether the client is in the window: decided before an op, and the op's for all of it.
+    pub(crate) measured: Cell<bool>,
     /// What is in doubt if the answer never comes: table and effect.
     pub(crate) pending: Cell<(u32, Effect)>,
     /// Ops of the window.
@@ -66,6 +68,7 @@ impl Seat {
         Seat {
             client,
             issued: Cell::new(IDLE),
+            measured: Cell::new(false),
             pending: Cell::new((0, Effect::None)),
             ops: Cell::new(0),
         }
@@ -140,17 +143,19 @@ pub(crate) async fn run(
         count: 0,
         unsettled: Vec::new(),
     };
-    let mut measured = desk.window_start == 0;
+    seat.measured.set(desk.window_start == 0);
     loop {
         let now = desk.now();
         if now >= desk.window_end.get() {
             break;
         }
-        if !measured && now >= desk.window_start {
-            measured = true;
+        if !seat.measured.get() && now >= desk.window_start {
+            seat.measured.set(true);
             client.stream = desk.job.stream(seat.client, true);
         }
-        if measured && let Some(quota) = &mut client.quota {
+        if seat.measured.get()
+            && let Some(quota) = &mut client.quota
+        {
             match quota.checked_sub(1) {
                 Some(rest) => *quota = rest,
                 None => break,
@@ -198,7 +203,8 @@ impl Client {
         let issued = pass.issued.unwrap_or(completed);
         match outcome {
             Ok(()) => {
-                let op = Op { issued, completed, statements: pass.statements, rows: pass.rows };
+                let Pass { statements, rows, .. } = pass;
+                let op = Op { issued, measured: seat.measured.get(), completed, statements, rows };
                 if desk.recorder.borrow_mut().succeeded(op)? {
                     seat.ops.set(seat.ops.get() + 1);
                     if let Some(account) = desk.accounts.borrow_mut().get_mut(table as usize) {
@@ -208,7 +214,7 @@ impl Client {
                 Ok(None)
             }
             Err(error) => {
-                desk.recorder.borrow_mut().failed(issued, completed)?;
+                desk.recorder.borrow_mut().failed(issued, seat.measured.get(), completed)?;
                 desk.errors.borrow_mut().add(&error);
                 if matches!(error, OpError::Failure(Failure::Lost(_))) {
                     doubt(desk, seat);
@@ -319,8 +325,7 @@ impl Client {
         pass.statements += 1;
         if job.statements.len() > 1 {
             let took = desk.now() - called;
-            let issued = pass.issued.unwrap_or(called);
-            desk.recorder.borrow_mut().statement(index, issued, took);
+            desk.recorder.borrow_mut().statement(index, seat.measured.get(), took);
         }
         let answer = outcome.map_err(OpError::Failure)?;
         seat.pending.set((table, Effect::None));

@@ -26,6 +26,10 @@ use crate::progress::Progress;
 use crate::stop::Stop;
 use crate::summary::Outcome;
 
+/// How often threads report at least, whatever the timeline's interval: the live line and the
+/// watch over a silent server follow it.
+const LOOK: Duration = Duration::from_secs(1);
+
 /// Where steps run: the same for all steps of a sweep.
 pub struct Stage<'a> {
     /// What is run.
@@ -63,7 +67,7 @@ pub async fn run_step(
             StopAt::Ops(_) => Ns::MAX,
         },
         by_issue: matches!(stage.plan.stop, StopAt::Ops(_)),
-        interval: stage.plan.interval.as_nanos() as Ns,
+        interval: report_every(stage.plan.interval),
     };
     let (news_out, news) = mpsc::unbounded_channel();
     let (go, go_in) = watch::channel(Go::Wait);
@@ -78,7 +82,8 @@ pub async fn run_step(
         news: news_out,
         job: Arc::clone(&job),
     };
-    let timeline = Timeline::new(threads, job.timed_statements())?;
+    let entry = stage.plan.interval.as_nanos() as Ns;
+    let timeline = Timeline::new(threads, job.timed_statements(), entry)?;
     let conductor = Conductor {
         stage,
         phases,
@@ -90,6 +95,7 @@ pub async fn run_step(
         display: Display::new(stage.plan, step),
         ends: Vec::new(),
         early: None,
+        drained: false,
     };
     let handles = spawn(&order, threads, step.clients)?;
     // The threads' own ends of the channel are what keeps it open from here on.
@@ -101,6 +107,12 @@ pub async fn run_step(
     }
     join(handles).await;
     run
+}
+
+/// The timeline's interval, or an even part of it where that is longer than [`LOOK`].
+fn report_every(interval: Duration) -> Ns {
+    let (interval, look) = (interval.as_nanos() as Ns, LOOK.as_nanos() as Ns);
+    interval / interval.div_ceil(look).max(1)
 }
 
 /// Engine threads of a step.
@@ -117,7 +129,7 @@ fn spawn(order: &Order, threads: usize, clients: u32) -> Result<Vec<JoinHandle<(
         let share: Vec<u32> = (index as u32..clients).step_by(threads).collect();
         let spawned = std::thread::Builder::new()
             .name(format!("engine-{index}"))
-            .spawn(move || thread::run(&order_here, &share));
+            .spawn(move || thread::run(&order_here, index, &share));
         match spawned {
             Ok(handle) => handles.push(handle),
             Err(e) => {
@@ -159,6 +171,8 @@ struct Conductor<'a> {
     display: Display,
     ends: Vec<End>,
     early: Option<Early>,
+    /// The window is over, and what it needs of the server is read.
+    drained: bool,
 }
 
 /// What was read at one edge of the window.
@@ -202,10 +216,12 @@ impl Conductor<'_> {
             }
         }
         let last = self.edge(control).await;
+        // A signal now ends the sweep, not this step: its window is whole.
+        self.drained = true;
         while !self.all_done() {
             self.follow(None, origin, progress).await?;
         }
-        self.finish_timeline(progress);
+        progress.clear();
         Ok(self.run(started_at, window_start, &first, &last))
     }
 
@@ -233,7 +249,7 @@ impl Conductor<'_> {
                     return Err(error.context(format!("after {opened} connections")));
                 }
                 Some(News::Broken(error)) => return Err(error),
-                Some(News::Interval(_) | News::Abort { .. } | News::Done(_)) => {}
+                Some(News::Interval(..) | News::Abort { .. } | News::Done(..)) => {}
                 None => return Err(broken()),
             }
         }
@@ -252,7 +268,7 @@ impl Conductor<'_> {
         let mut silence = Instant::now() + limits::SILENCE;
         while !self.all_done() && (until.is_some() || self.ends.len() == done) {
             let edge = until.unwrap_or_else(far);
-            let interruptible = self.early.is_none();
+            let interruptible = self.early.is_none() && !self.drained;
             tokio::select! {
                 biased;
                 () = tokio::time::sleep_until(edge.into()), if until.is_some() => break,
@@ -272,7 +288,7 @@ impl Conductor<'_> {
                     break;
                 }
                 () = tokio::time::sleep_until(silence.into()), if interruptible => {
-                    let error = Error::server(format!(
+                    let error = Error::failed(format!(
                         "{} has not answered any client for {:?}",
                         self.stage.target.address, limits::SILENCE
                     ));
@@ -287,9 +303,9 @@ impl Conductor<'_> {
     /// Takes one piece of news; whether it shows that the server answers.
     fn take(&mut self, news: News, origin: Instant, progress: &mut Progress) -> Result<bool> {
         match news {
-            News::Interval(interval) => {
+            News::Interval(thread, interval) => {
                 let alive = interval.ops + interval.errors > 0;
-                for complete in self.timeline.add(*interval) {
+                for complete in self.timeline.add(thread, *interval) {
                     self.display.add(&complete);
                 }
                 progress.update(|| self.display.line());
@@ -299,9 +315,9 @@ impl Conductor<'_> {
                 let error = abort_error(client, &error);
                 self.end_early(Outcome::Aborted, error, origin);
             }
-            News::Done(end) => {
+            News::Done(thread, end) => {
                 self.ends.push(*end);
-                for complete in self.timeline.thread_done() {
+                for complete in self.timeline.thread_done(thread) {
                     self.display.add(&complete);
                 }
             }
@@ -337,13 +353,6 @@ impl Conductor<'_> {
         let Ok((session, reading)) = read else { return Edge { cost, status: None } };
         *control = Some(session);
         Edge { cost, status: reading.ok() }
-    }
-
-    fn finish_timeline(&mut self, progress: &mut Progress) {
-        while let Ok(News::Interval(interval)) = self.news.try_recv() {
-            self.timeline.add(*interval);
-        }
-        progress.clear();
     }
 
     fn run(

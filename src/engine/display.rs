@@ -38,7 +38,7 @@ impl Display {
         );
         let warmup = plan.warmup.as_nanos() as Ns;
         let (end, ops_wanted) = match plan.stop {
-            StopAt::Time(time) => (Some(warmup + time.as_nanos() as Ns), None),
+            StopAt::Time(time) => (Some(warmup.saturating_add(time.as_nanos() as Ns)), None),
             StopAt::Ops(ops) => (None, Some(ops)),
         };
         Display { head, clients: step.clients, warmup, end, ops_wanted, seen: None, window_ops: 0 }
@@ -135,7 +135,8 @@ mod tests {
             Recorder::new(phases, 0, Box::new(move |i| sink.borrow_mut().push(i))).expect("memory");
         for i in 0..1500 {
             let issued = i * 1_000_000;
-            let op = Op { issued, completed: issued + 500_000, statements: 1, rows: 1 };
+            let completed = issued + 500_000;
+            let op = Op { issued, measured: true, completed, statements: 1, rows: 1 };
             recorder.succeeded(op).expect("memory");
         }
         recorder.finish(2 * second).expect("memory");

@@ -64,8 +64,8 @@ pub(crate) enum News {
     NotOpened(Error),
     /// All clients of a thread are.
     Ready,
-    /// A finished interval.
-    Interval(Box<Interval>),
+    /// A finished interval of a thread.
+    Interval(usize, Box<Interval>),
     /// The step cannot go on.
     Abort {
         /// From 0.
@@ -73,7 +73,7 @@ pub(crate) enum News {
         error: OpError,
     },
     /// The thread is done, connections closed.
-    Done(Box<End>),
+    Done(usize, Box<End>),
     /// The thread could not go on for its own reasons.
     Broken(Error),
 }
@@ -92,7 +92,7 @@ pub(crate) struct End {
 }
 
 /// The body of an engine thread; `clients` are its share, numbered over all threads.
-pub(crate) fn run(order: &Order, clients: &[u32]) {
+pub(crate) fn run(order: &Order, index: usize, clients: &[u32]) {
     let news = order.news.clone();
     let runtime =
         match Builder::new_current_thread().enable_all().build_local(LocalOptions::default()) {
@@ -104,8 +104,8 @@ pub(crate) fn run(order: &Order, clients: &[u32]) {
                 return;
             }
         };
-    let last = match runtime.block_on(step(order, clients)) {
-        Ok(end) => News::Done(Box::new(end)),
+    let last = match runtime.block_on(step(order, index, clients)) {
+        Ok(end) => News::Done(index, Box::new(end)),
         Err(error) => News::Broken(error),
     };
     // What hangs in a goodbye is left behind.
@@ -114,7 +114,7 @@ pub(crate) fn run(order: &Order, clients: &[u32]) {
     let _ = news.send(last);
 }
 
-async fn step(order: &Order, clients: &[u32]) -> Result<End> {
+async fn step(order: &Order, index: usize, clients: &[u32]) -> Result<End> {
     let seats: Vec<Rc<Seat>> = clients.iter().map(|c| Rc::new(Seat::new(*c))).collect();
     let ready = open_all(order, &seats).await;
     let mut go = order.go.clone();
@@ -126,7 +126,7 @@ async fn step(order: &Order, clients: &[u32]) -> Result<End> {
         close_all(ready.into_iter().map(Ready::into_session).collect()).await;
         return Ok(End::default());
     };
-    let desk = Rc::new(desk(order, origin)?);
+    let desk = Rc::new(desk(order, index, origin)?);
     let (sessions, busy, abandoned) = work(order, &desk, &seats, ready).await?;
     let ended = desk.now();
     let desk = Rc::into_inner(desk)
@@ -143,14 +143,14 @@ async fn step(order: &Order, clients: &[u32]) -> Result<End> {
     })
 }
 
-fn desk(order: &Order, origin: Instant) -> Result<Desk> {
+fn desk(order: &Order, index: usize, origin: Instant) -> Result<Desk> {
     let job = Arc::clone(&order.job);
     let news = order.news.clone();
     let recorder = Recorder::new(
         order.phases,
         job.timed_statements(),
         Box::new(move |interval| {
-            let _ = news.send(News::Interval(Box::new(interval)));
+            let _ = news.send(News::Interval(index, Box::new(interval)));
         }),
     )?;
     let tables = 0..job.tables.count;
@@ -274,7 +274,8 @@ fn driver_panic(order: &Order, desk: &Desk, seat: Option<&Rc<Seat>>, error: OpEr
     desk.errors.borrow_mut().add(&error);
     let Some(seat) = seat else { return Ok(()) };
     let now = desk.now();
-    desk.recorder.borrow_mut().failed(seat.in_flight().unwrap_or(now), now)?;
+    let issued = seat.in_flight().unwrap_or(now);
+    desk.recorder.borrow_mut().failed(issued, seat.measured.get(), now)?;
     client::doubt(desk, seat);
     seat.settle();
     let _ = order.news.send(News::Abort { client: seat.client, error });
@@ -294,7 +295,7 @@ async fn abandon(
     for seat in seats {
         if let Some(issued) = seat.in_flight() {
             abandoned += 1;
-            desk.recorder.borrow_mut().abandoned(issued, now)?;
+            desk.recorder.borrow_mut().abandoned(issued, seat.measured.get(), now)?;
             client::doubt(desk, seat);
         }
     }

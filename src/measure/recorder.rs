@@ -109,6 +109,8 @@ impl Interval {
 pub struct Op {
     /// Just before the call.
     pub issued: Ns,
+    /// Whether it was issued in the window: decided once, by whoever issued it.
+    pub measured: bool,
     /// Just after its return.
     pub completed: Ns,
     /// Round trips.
@@ -164,23 +166,23 @@ impl Recorder {
     #[inline]
     pub fn succeeded(&mut self, op: Op) -> Result<bool> {
         self.roll(op.completed)?;
-        let counts = self.counts(op.issued);
+        let counts = self.counts(op.measured);
         let current = &mut self.current;
         if counts || current.phase == Phase::Warmup {
             current.ops += 1;
             current.statements += u64::from(op.statements);
             current.rows += op.rows;
         }
-        if self.in_latency(op.issued) {
+        if self.in_latency(op.measured) {
             self.current.service.record(op.completed - op.issued);
         }
         Ok(counts)
     }
 
-    /// Writes down the time of one statement of an op that was issued at `issued`.
+    /// Writes down the time of one statement of an op.
     #[inline]
-    pub fn statement(&mut self, index: usize, issued: Ns, ns: u64) {
-        if self.in_latency(issued)
+    pub fn statement(&mut self, index: usize, measured: bool, ns: u64) {
+        if self.in_latency(measured)
             && let Some(times) = self.current.by_statement.get_mut(index)
         {
             times.record(ns);
@@ -188,10 +190,10 @@ impl Recorder {
     }
 
     /// Writes down an op that failed.
-    pub fn failed(&mut self, issued: Ns, completed: Ns) -> Result<()> {
+    pub fn failed(&mut self, issued: Ns, measured: bool, completed: Ns) -> Result<()> {
         self.roll(completed)?;
         self.current.errors += 1;
-        if self.in_latency(issued) {
+        if self.in_latency(measured) {
             self.current.failed.record(completed.saturating_sub(issued));
         }
         Ok(())
@@ -199,9 +201,9 @@ impl Recorder {
 
     /// Writes down an op that the drain gave up: its age is a lower bound of its time, and
     /// leaving it out would make a stalled server look fast.
-    pub fn abandoned(&mut self, issued: Ns, now: Ns) -> Result<()> {
+    pub fn abandoned(&mut self, issued: Ns, measured: bool, now: Ns) -> Result<()> {
         self.roll(now)?;
-        if self.in_latency(issued) {
+        if self.in_latency(measured) {
             self.current.service.record(now.saturating_sub(issued));
         }
         Ok(())
@@ -215,15 +217,14 @@ impl Recorder {
         Ok(())
     }
 
-    fn counts(&self, issued: Ns) -> bool {
-        self.current.phase == Phase::Measure
-            && (!self.phases.by_issue || issued >= self.phases.window_start)
+    fn counts(&self, measured: bool) -> bool {
+        self.current.phase == Phase::Measure && (!self.phases.by_issue || measured)
     }
 
-    /// Whether an op issued at this instant belongs to the times of the current interval:
-    /// what the warm-up issued does not count in the window.
-    fn in_latency(&self, issued: Ns) -> bool {
-        self.current.phase == Phase::Warmup || issued >= self.phases.window_start
+    /// Whether an op belongs to the times of the current interval: what the warm-up issued does
+    /// not count in the window.
+    fn in_latency(&self, measured: bool) -> bool {
+        self.current.phase == Phase::Warmup || measured
     }
 }
 
@@ -239,7 +240,9 @@ mod tests {
         let mut recorder =
             Recorder::new(phases, 0, Box::new(move |i| sink.borrow_mut().push(i))).expect("memory");
         for (issued, completed) in ops {
-            let op = Op { issued: *issued, completed: *completed, statements: 1, rows: 1 };
+            let measured = *issued >= phases.window_start;
+            let op =
+                Op { issued: *issued, measured, completed: *completed, statements: 1, rows: 1 };
             recorder.succeeded(op).expect("memory");
         }
         recorder.finish(until).expect("memory");
@@ -290,7 +293,7 @@ mod tests {
             Recorder::new(PHASES, 0, Box::new(move |i| sink.borrow_mut().push(i))).expect("memory");
         recorder.roll(260).expect("memory");
         recorder.end_window(300).expect("memory");
-        let late = Op { issued: 290, completed: 310, statements: 1, rows: 1 };
+        let late = Op { issued: 290, measured: true, completed: 310, statements: 1, rows: 1 };
         assert!(!recorder.succeeded(late).expect("memory"));
         recorder.finish(320).expect("memory");
         let seen = seen.take();

@@ -10,16 +10,18 @@ use crate::summary::{self, Phase};
 /// What all threads measured so far.
 #[derive(Debug)]
 pub struct Timeline {
-    /// Threads that still deliver.
-    threads: usize,
-    /// Intervals that some thread has not delivered yet, with how many have.
-    open: BTreeMap<Ns, (Interval, usize)>,
-    /// The timeline of the summary.
+    /// By thread: everything before this instant is delivered.
+    delivered: Vec<Ns>,
+    /// Intervals that some thread may still add to, by their start.
+    open: BTreeMap<Ns, Interval>,
+    /// Length of an entry; threads report more often.
+    entry: Ns,
+    /// The entry that grows.
+    growing: Option<Interval>,
+    /// The timeline of the summary, once [`Timeline::thread_done`] was called for all.
     pub entries: Vec<summary::Interval>,
     /// The window's ops, statements, rows.
     pub window: Counts,
-    /// Failed ops of all phases.
-    pub errors: u64,
     /// Service time of what was issued in the window.
     pub service: Times,
     /// Service time of failed ops.
@@ -40,47 +42,57 @@ pub struct Counts {
 }
 
 impl Timeline {
-    /// For so many threads and so many statements with times of their own.
-    pub fn new(threads: usize, statements: usize) -> Result<Self> {
+    /// For so many threads, so many statements with times of their own, and entries of a length.
+    pub fn new(threads: usize, statements: usize, entry: Ns) -> Result<Self> {
         Ok(Timeline {
-            threads,
+            delivered: vec![0; threads],
             open: BTreeMap::new(),
+            entry,
+            growing: None,
             entries: Vec::new(),
             window: Counts::default(),
-            errors: 0,
             service: Times::new()?,
             failed: Times::new()?,
             by_statement: (0..statements).map(|_| Times::new()).collect::<Result<_>>()?,
         })
     }
 
-    /// Takes one thread's interval; returns those that are complete by it, oldest first.
-    pub fn add(&mut self, interval: Interval) -> Vec<Interval> {
+    /// Takes an interval of a thread (from 0); returns those that no thread can add to any
+    /// more, oldest first.
+    pub fn add(&mut self, thread: usize, interval: Interval) -> Vec<Interval> {
+        self.reach(thread, interval.end);
         match self.open.get_mut(&interval.start) {
-            Some((merged, delivered)) => {
-                merged.merge(&interval);
-                *delivered += 1;
-            }
+            Some(merged) => merged.merge(&interval),
             None => {
-                self.open.insert(interval.start, (interval, 1));
+                self.open.insert(interval.start, interval);
             }
         }
         self.take_complete()
     }
 
-    /// One thread is done and delivers no more.
-    pub fn thread_done(&mut self) -> Vec<Interval> {
-        self.threads = self.threads.saturating_sub(1);
-        self.take_complete()
+    /// A thread delivers no more.
+    pub fn thread_done(&mut self, thread: usize) -> Vec<Interval> {
+        self.reach(thread, Ns::MAX);
+        let complete = self.take_complete();
+        if self.open.is_empty() && self.delivered.iter().all(|to| *to == Ns::MAX) {
+            self.flush();
+        }
+        complete
+    }
+
+    fn reach(&mut self, thread: usize, to: Ns) {
+        if let Some(delivered) = self.delivered.get_mut(thread) {
+            *delivered = to;
+        }
     }
 
     fn take_complete(&mut self) -> Vec<Interval> {
         let mut complete = Vec::new();
         while let Some(entry) = self.open.first_entry() {
-            if entry.get().1 < self.threads {
+            if self.delivered.iter().any(|to| to <= entry.key()) {
                 break;
             }
-            let (interval, _) = entry.remove();
+            let interval = entry.remove();
             self.count(&interval);
             complete.push(interval);
         }
@@ -88,7 +100,6 @@ impl Timeline {
     }
 
     fn count(&mut self, interval: &Interval) {
-        self.errors += interval.errors;
         if interval.phase == Phase::Measure {
             self.window.ops += interval.ops;
             self.window.statements += interval.statements;
@@ -101,19 +112,35 @@ impl Timeline {
                 mine.merge(theirs);
             }
         }
+        match &mut self.growing {
+            Some(entry)
+                if entry.phase == interval.phase && interval.end - entry.start <= self.entry =>
+            {
+                entry.merge(interval);
+            }
+            _ => {
+                self.flush();
+                self.growing = Some(interval.clone());
+            }
+        }
+    }
+
+    /// Ends the entry that grows.
+    fn flush(&mut self) {
+        let Some(entry) = self.growing.take() else { return };
         // An empty drain says nothing.
-        if interval.phase == Phase::Drain && interval.service.count() + interval.errors == 0 {
+        if entry.phase == Phase::Drain && entry.service.count() + entry.errors == 0 {
             return;
         }
         self.entries.push(summary::Interval {
-            phase: interval.phase,
-            start_s: seconds(interval.start),
-            length_s: seconds(interval.end.saturating_sub(interval.start)),
-            ops: interval.ops,
-            errors: interval.errors,
-            p50_us: interval.service.percentile_us(50.0),
-            p99_us: interval.service.percentile_us(99.0),
-            max_us: interval.service.max_us(),
+            phase: entry.phase,
+            start_s: seconds(entry.start),
+            length_s: seconds(entry.end.saturating_sub(entry.start)),
+            ops: entry.ops,
+            errors: entry.errors,
+            p50_us: entry.service.percentile_us(50.0),
+            p99_us: entry.service.percentile_us(99.0),
+            max_us: entry.service.max_us(),
         });
     }
 }
@@ -137,37 +164,74 @@ mod tests {
         let mut recorder =
             Recorder::new(phases, 0, Box::new(move |i| sink.borrow_mut().push(i))).expect("memory");
         for (issued, completed) in ops {
-            let op = Op { issued: *issued, completed: *completed, statements: 2, rows: 3 };
+            let (issued, completed, measured) = (*issued, *completed, *issued >= 100);
+            let op = Op { issued, measured, completed, statements: 2, rows: 3 };
             recorder.succeeded(op).expect("memory");
         }
         recorder.finish(until).expect("memory");
         seen.take()
     }
 
+    fn shape(timeline: &Timeline) -> Vec<(Phase, u64, u64)> {
+        let ms = |s: f64| (s * 1e9).round() as u64;
+        timeline.entries.iter().map(|e| (e.phase, ms(e.start_s), e.ops)).collect()
+    }
+
     #[test]
     fn threads_add_up_and_an_interval_waits_for_all_of_them() {
-        let (a, b) = (thread(&[(0, 50), (110, 120)], 310), thread(&[(150, 160), (290, 305)], 350));
-        let mut timeline = Timeline::new(2, 0).expect("memory");
-        let early: usize = a.into_iter().map(|i| timeline.add(i).len()).sum();
+        let a = thread(&[(0, 50), (110, 120)], 310);
+        let b = thread(&[(150, 160), (290, 305)], 350);
+        let mut timeline = Timeline::new(2, 0, 100).expect("memory");
+        let early: usize = a.into_iter().map(|i| timeline.add(0, i).len()).sum();
         assert_eq!(early, 0, "the other thread has delivered nothing");
-        let complete: Vec<Interval> = b.into_iter().flat_map(|i| timeline.add(i)).collect();
+        let complete: Vec<Interval> = b.into_iter().flat_map(|i| timeline.add(1, i)).collect();
         assert_eq!(complete.len(), 4);
         assert_eq!(timeline.window, Counts { ops: 2, statements: 4, rows: 6 });
         // The warm-up's op is not in the latency, the drain's is.
         assert_eq!(timeline.service.count(), 3);
-        let phases: Vec<Phase> = timeline.entries.iter().map(|e| e.phase).collect();
-        assert_eq!(phases, [Phase::Warmup, Phase::Measure, Phase::Measure, Phase::Drain]);
+        timeline.thread_done(0);
+        timeline.thread_done(1);
+        assert_eq!(
+            shape(&timeline),
+            [
+                (Phase::Warmup, 0, 1),
+                (Phase::Measure, 100, 2),
+                (Phase::Measure, 200, 0),
+                (Phase::Drain, 300, 0)
+            ]
+        );
     }
 
     #[test]
-    fn a_thread_that_ends_early_holds_nothing_up() {
-        let mut timeline = Timeline::new(2, 0).expect("memory");
-        for interval in thread(&[(110, 120)], 250) {
-            timeline.add(interval);
+    fn a_thread_that_ends_early_holds_nothing_up_and_splits_nothing() {
+        // The first thread is done before the second delivers the same last interval.
+        let (a, b) = (thread(&[(110, 120), (210, 220)], 250), thread(&[(215, 230)], 290));
+        let mut timeline = Timeline::new(2, 0, 100).expect("memory");
+        for interval in a {
+            timeline.add(0, interval);
         }
-        assert!(timeline.entries.is_empty());
-        timeline.thread_done();
-        assert_eq!(timeline.window.ops, 1);
-        assert_eq!(timeline.entries.len(), 3);
+        assert!(timeline.thread_done(0).is_empty());
+        for interval in b {
+            timeline.add(1, interval);
+        }
+        timeline.thread_done(1);
+        assert_eq!(timeline.window.ops, 3);
+        assert_eq!(
+            shape(&timeline),
+            [(Phase::Warmup, 0, 0), (Phase::Measure, 100, 1), (Phase::Measure, 200, 2)]
+        );
+    }
+
+    #[test]
+    fn long_entries_are_made_of_short_reports() {
+        let mut timeline = Timeline::new(1, 0, 200).expect("memory");
+        for interval in thread(&[(110, 120), (210, 220), (250, 310)], 320) {
+            timeline.add(0, interval);
+        }
+        timeline.thread_done(0);
+        assert_eq!(
+            shape(&timeline),
+            [(Phase::Warmup, 0, 0), (Phase::Measure, 100, 2), (Phase::Drain, 300, 0)]
+        );
     }
 }

@@ -220,8 +220,9 @@ impl Plan {
         self.workload.statements().count() as u64 * u64::from(tables)
     }
 
-    /// The whole plan as text, for `--list`: what is run and how long it takes.
-    pub fn list(&self) -> String {
+    /// The whole plan as text, for `--list`: what is run and how long it takes. A random seed is
+    /// another one in the run, so it is not shown.
+    pub fn list(&self, seed_is_random: bool) -> String {
         use fmt::Write as _;
         let mut text = String::new();
         let all = || "those that are there".to_owned();
@@ -237,7 +238,28 @@ impl Plan {
         line("tables", self.tables.map_or_else(all, |n| n.to_string()));
         line("rows", self.rows.map_or_else(|| "what the tables say".to_owned(), units::count));
         line("distribution", self.distribution.to_string());
-        line("seed", self.seed.to_string());
+        let spread = match (self.tables.map(|tables| self.spread_over(tables)), self.spread) {
+            (Some(Ok(spread)), _) => spread.to_string(),
+            (_, SpreadChoice::Auto) => "pinned where the tables divide the clients".to_owned(),
+            (_, SpreadChoice::Pinned) => Spread::Pinned.to_string(),
+            (_, SpreadChoice::Random) => Spread::Random.to_string(),
+        };
+        line("spread", spread);
+        line(
+            "statements",
+            match self.statements {
+                StatementMode::Prepared => "prepared".to_owned(),
+                StatementMode::Text => "text".to_owned(),
+            },
+        );
+        line("seed", if seed_is_random { "random".to_owned() } else { self.seed.to_string() });
+        let threads = || "the smaller of cores and clients".to_owned();
+        line("engine threads", self.engine_threads.map_or_else(threads, |n| n.to_string()));
+        let handshake = || "utf8mb4 (utf8 before 5.5.3)".to_owned();
+        line("charset", self.charset.clone().unwrap_or_else(handshake));
+        for (key, value) in &self.notes {
+            line("note", format!("{key}={value}"));
+        }
         line("warm-up", units::duration(self.warmup));
         match self.stop {
             StopAt::Time(time) => {
@@ -247,6 +269,7 @@ impl Plan {
             }
             StopAt::Ops(ops) => line("ops", units::count(ops)),
         }
+        line("interval", units::duration(self.interval));
         line("out", self.out.display().to_string());
         for step in steps {
             let _ = writeln!(
@@ -336,7 +359,7 @@ mod tests {
 
     #[test]
     fn the_list_names_every_step_and_the_time() {
-        let text = plan("8..32").list();
+        let text = plan("8..32").list(true);
         assert_eq!(text.matches("clients").count(), 6, "{text}");
         assert!(text.contains("7m"), "{text}");
     }

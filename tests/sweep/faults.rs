@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use loadgen::canned::{Action, At, Fault};
-use loadgen::summary::Outcome;
+use loadgen::summary::{self, Outcome};
 
-use super::program::{canned, run_canned};
+use super::program::{Results, canned, command, run_canned};
 
 /// Faults only of the workload's statements, not of the preflight's.
 fn fault(at: At, action: Action) -> Fault {
@@ -29,6 +29,18 @@ fn without_faults_both_modes_measure_and_print_the_table() {
             assert!(summary.totals.ops > 100 && summary.totals.errors.is_empty());
             assert_eq!(summary.totals.rows, summary.totals.ops);
             assert!((summary.measured_s - 2.0).abs() < 1e-9);
+            let starts: Vec<f64> = summary.timeline.iter().map(|i| i.start_s).collect();
+            assert!(
+                starts.windows(2).all(|w| w[0] < w[1]),
+                "each entry once, in order: {starts:?}"
+            );
+            let counted: u64 = summary
+                .timeline
+                .iter()
+                .filter(|i| i.phase == summary::Phase::Measure)
+                .map(|i| i.ops)
+                .sum();
+            assert_eq!(counted, summary.totals.ops);
         }
     }
 }
@@ -56,6 +68,30 @@ fn wrong_answers_are_errors_not_results() {
         assert!(ended.stderr.contains("error: ") && ended.stderr.contains("hint: "));
         assert!(ended.stdout.is_empty(), "an aborted step fills no cell: {}", ended.stdout);
     }
+}
+
+#[test]
+fn ops_are_exact_after_a_warm_up_too() {
+    let server = canned(Vec::new());
+    for _ in 0..15 {
+        let words = "update-non-index --tables 8 --clients 64 --ops 1000 --warmup 100ms";
+        let ended = run_canned(words, &server);
+        assert_eq!(ended.code, 0, "{}", ended.stderr);
+        assert_eq!(ended.only().totals.ops, 1000);
+    }
+}
+
+#[test]
+fn nobody_who_reads_standard_error_costs_no_measurement() {
+    let server = canned(Vec::new());
+    let port = server.port().to_string();
+    let results = Results::new();
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("it is there");
+    let connection = ["-h", "127.0.0.1", "-P", &port, "-u", "x"];
+    let words = "point-select --tables 8 --clients 1,2 --warmup 0 --time 300ms";
+    let status = command(words, &connection, &results).stderr(full).status().expect("it runs");
+    assert_eq!(status.code(), Some(0));
+    assert_eq!(results.summaries().len(), 2);
 }
 
 #[test]

@@ -143,14 +143,12 @@ fn a_killed_or_stopped_server_ends_the_step_in_bounded_time() {
 
 #[test]
 fn the_sandbox_verb_does_it_all_and_leaves_nothing() {
-    let program = local().program;
-    let sandbox = format!("--sandbox={}", program.display());
     let results = Results::new();
     let start = Instant::now();
     let temporary = tempfile::tempdir().expect("a directory");
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_loadgen"));
     command
-        .args(["point-select", &sandbox, "--sandbox-option", "performance_schema=ON"])
+        .args(["point-select", "--sandbox", "--sandbox-option", "performance_schema=ON"])
         .args([
             "--tables",
             "2",
@@ -166,6 +164,7 @@ fn the_sandbox_verb_does_it_all_and_leaves_nothing() {
         .arg("--out")
         .arg(results.dir())
         .env("TMPDIR", temporary.path())
+        .env("PATH", format!("{}:/usr/sbin", std::env::var("PATH").unwrap_or_default()))
         .stdout(std::process::Stdio::piped())
         .stderr(std::process::Stdio::piped());
     let ended = wait(command.spawn().expect("runs"), start, &results);

@@ -79,6 +79,21 @@ fn a_signal_while_connecting_ends_without_a_summary() {
 }
 
 #[test]
+fn a_signal_before_the_first_answer_ends_at_once() {
+    let server = canned(vec![Fault::new(At::Connect(1), Action::HangAtGreeting)]);
+    let port = server.port().to_string();
+    let results = Results::new();
+    let start = Instant::now();
+    let connection = ["-h", "127.0.0.1", "-P", &port, "-u", "x", "--connect-timeout", "60s"];
+    let child = command(&format!("{LONG} 60s"), &connection, &results).spawn().expect("runs");
+    sleep(Duration::from_millis(1000));
+    send(&child, Signal::SIGINT);
+    let ended = wait(child, start, &results);
+    assert_eq!(ended.code, 130, "{}", ended.stderr);
+    assert!(ended.took < Duration::from_secs(5), "{:?}", ended.took);
+}
+
+#[test]
 fn a_killed_loadgen_leaves_only_whole_summaries() {
     let server = canned(Vec::new());
     let port = server.port().to_string();
