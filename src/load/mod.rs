@@ -11,6 +11,7 @@
 mod chunk;
 mod clean;
 mod fault;
+mod fill;
 mod method;
 mod pace;
 mod set_up;

@@ -87,8 +87,9 @@ pub(super) async fn control(target: &Target, opts: &Opts) -> Result<Session> {
     }
     let mut session = open(target, opts).await?;
     let lock = quoted_text(&format!("loadgen.{:016x}", name_part(&target.database)));
-    // Servers that have no such locks (strict Galera) answer with an error or NULL: go on.
-    let got = optional(one(&mut session, &format!("SELECT GET_LOCK({lock}, 0)")).await)
+    // A server notices late that the connection of the last command is gone, so wait for some
+    // seconds. Servers that have no such locks (strict Galera) answer with an error or NULL.
+    let got = optional(one(&mut session, &format!("SELECT GET_LOCK({lock}, 5)")).await)
         .map_err(|f| explain(&f, "locking"))?;
     if got.flatten().as_deref() == Some("0") {
         let holder = one(&mut session, &format!("SELECT IS_USED_LOCK({lock})")).await;

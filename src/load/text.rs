@@ -3,9 +3,6 @@
 //! Values are digits and hyphens only, so nothing needs escaping in either, whatever the
 //! server's sql_mode says.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use bytes::Bytes;
 use futures_util::StreamExt;
 
@@ -30,14 +27,14 @@ pub(super) fn load_data(table: u32) -> String {
     )
 }
 
-/// The lines of ids `first..=last`, made as the connection takes them; `sent` counts rows.
-/// `packet` is the server's max_allowed_packet.
+/// The lines of ids `first..=last`, made as the connection takes them; `sent` hears of every
+/// packet's rows. `packet` is the server's max_allowed_packet.
 pub(super) fn lines(
     rows: Rows,
     first: u64,
     last: u64,
     packet: usize,
-    sent: Arc<AtomicU64>,
+    sent: impl Fn(u64) + Send + 'static,
 ) -> Infile {
     let room = (packet / 2).clamp(ROW_MAX, PACKET_MAX);
     let mut next = first;
@@ -48,7 +45,7 @@ pub(super) fn lines(
             line(&mut out, &rows.row(next));
             next += 1;
         }
-        sent.fetch_add(next - from, Ordering::Relaxed);
+        sent(next - from);
         (next > from).then(|| Ok(Bytes::from(out)))
     });
     futures_util::stream::iter(packets).boxed()
@@ -116,6 +113,8 @@ fn number(out: &mut Vec<u8>, mut value: u64) {
 mod tests {
     use super::*;
     use futures_util::FutureExt;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering};
 
     fn text(bytes: &[u8]) -> &str {
         std::str::from_utf8(bytes).expect("ASCII")
@@ -142,7 +141,11 @@ mod tests {
     fn lines_hold_every_row_in_order_in_packets_of_bounded_size() {
         let rows = Rows::new(1, 1, 3000);
         let sent = Arc::new(AtomicU64::new(0));
-        let packets = all(lines(rows, 11, 3000, 1 << 30, Arc::clone(&sent)));
+        let counted = Arc::clone(&sent);
+        let count = move |n| {
+            counted.fetch_add(n, Ordering::Relaxed);
+        };
+        let packets = all(lines(rows, 11, 3000, 1 << 30, count));
         assert!(packets.len() > 1 && packets.iter().all(|p| p.len() <= PACKET_MAX));
         assert_eq!(sent.load(Ordering::Relaxed), 2990);
         let whole = packets.concat();
@@ -177,7 +180,7 @@ mod tests {
         let largest = Rows::new(1, 1, 10_000_000_000);
         // The smallest max_allowed_packet that a server takes.
         for packet in [1024, 4096] {
-            let packets = all(lines(rows, 1, 100, packet, Arc::default()));
+            let packets = all(lines(rows, 1, 100, packet, |_| {}));
             assert!(packets.iter().all(|p| p.len() < packet));
             assert!(insert(1, rows, 1, 100, packet).0.len() < packet);
             let (sql, next) = insert(1, largest, 10_000_000_000, 10_000_000_000, packet);

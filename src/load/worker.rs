@@ -6,17 +6,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use mysql_async::Opts;
 
-use super::chunk::{Board, Chunk, Task};
+use super::chunk::{Board, Task};
 use super::fault::explain;
 use super::method::Method;
-use super::text;
 use crate::error::{Error, Result};
 use crate::mysql::ask::one;
 use crate::mysql::session::{Failure, Session};
 use crate::mysql::target::Target;
 use crate::plan::limits;
 use crate::stop::Stop;
-use crate::workload::rows::Rows;
 use crate::workload::table::{self, Mark, State, name, quoted};
 
 /// A table that is not finished.
@@ -99,84 +97,9 @@ async fn tasks(shared: &Shared) -> Result<()> {
 }
 
 impl Shared {
-    fn table(&self, slot: usize) -> Result<Unfinished> {
+    pub(super) fn table(&self, slot: usize) -> Result<Unfinished> {
         // A slot of this board is always a place in the list that it was made for.
         self.tables.get(slot).copied().ok_or_else(|| Error::failed("a table that is not there"))
-    }
-
-    async fn fill(&self, mut session: Session, chunk: Chunk) -> Result<Session> {
-        let table = self.table(chunk.slot)?;
-        let at = format!("filling {} (ids {} to {})", name(table.number), chunk.first, chunk.last);
-        let failed = |failure: Failure| explain(&failure, &at);
-        if table.begun && self.is_there(&mut session, table.number, chunk).await.map_err(failed)? {
-            self.sent.fetch_add(chunk.rows(), Ordering::Relaxed);
-            return Ok(session);
-        }
-        match self.method {
-            Method::LoadData => self.load(session, table.number, chunk, &at).await,
-            Method::Insert => self.insert(session, table.number, chunk, &at).await,
-        }
-    }
-
-    /// Whether an interrupted fill left this chunk whole; what is left of a broken one is
-    /// deleted. Counting what is there is many times faster than filling it.
-    async fn is_there(
-        &self,
-        session: &mut Session,
-        table: u32,
-        chunk: Chunk,
-    ) -> std::result::Result<bool, Failure> {
-        let sbtest = quoted(&name(table));
-        let range = format!("WHERE id BETWEEN {} AND {}", chunk.first, chunk.last);
-        // The index on k holds the ids too, and a scan of all of it might look cheaper.
-        let sql = format!("SELECT COUNT(*) FROM {sbtest} FORCE INDEX (PRIMARY) {range}");
-        let count = one(session, &sql).await?.and_then(|n| n.parse::<u64>().ok()).unwrap_or(0);
-        if count > 0 && count != chunk.rows() {
-            session.execute(&format!("DELETE FROM {sbtest} {range}")).await?;
-        }
-        Ok(count == chunk.rows())
-    }
-
-    fn source(&self, table: u32) -> Rows {
-        Rows::new(self.data_seed, table, self.rows)
-    }
-
-    /// One statement, and so one transaction.
-    async fn load(&self, session: Session, table: u32, chunk: Chunk, at: &str) -> Result<Session> {
-        let sent = Arc::clone(&self.sent);
-        let lines = text::lines(self.source(table), chunk.first, chunk.last, self.packet, sent);
-        let loading = session.load_data(&text::load_data(table), lines).await;
-        let (session, affected) = loading.map_err(|failure| explain(&failure, at))?;
-        // LOCAL turns errors in the data and duplicate ids into warnings.
-        if affected == chunk.rows() && session.warnings() == 0 {
-            return Ok(session);
-        }
-        Err(incomplete(session, affected, chunk.rows(), at).await)
-    }
-
-    /// Several statements in one transaction.
-    async fn insert(
-        &self,
-        mut session: Session,
-        table: u32,
-        chunk: Chunk,
-        at: &str,
-    ) -> Result<Session> {
-        let failed = |failure: Failure| explain(&failure, at);
-        session.execute("START TRANSACTION").await.map_err(failed)?;
-        let mut next = chunk.first;
-        while next <= chunk.last {
-            let (sql, after) =
-                text::insert(table, self.source(table), next, chunk.last, self.packet);
-            let affected = session.execute(&sql).await.map_err(failed)?;
-            if affected != after - next || session.warnings() != 0 {
-                return Err(incomplete(session, affected, after - next, at).await);
-            }
-            self.sent.fetch_add(affected, Ordering::Relaxed);
-            next = after;
-        }
-        session.execute("COMMIT").await.map_err(failed)?;
-        Ok(session)
     }
 
     /// The index, a last look, and the mark that says so. The chunks' counts add up to the
@@ -220,16 +143,4 @@ async fn has_index(session: &mut Session, table: u32) -> std::result::Result<boo
         name(table)
     );
     Ok(one(session, &sql).await?.is_some())
-}
-
-/// The server took a chunk, but not as it was sent.
-async fn incomplete(mut session: Session, affected: u64, rows: u64, at: &str) -> Error {
-    let warning = match session.query("SHOW WARNINGS LIMIT 1").await {
-        Ok(warnings) => warnings.into_iter().next().and_then(|w| w.into_iter().nth(2)).flatten(),
-        Err(_) => None,
-    };
-    let why = warning.map(|text| format!(": {text}")).unwrap_or_default();
-    Error::failed(format!("{at}: the server took {affected} of {rows} rows{why}"))
-        .hint("does something else write to these tables?")
-        .hint(super::fault::AGAIN)
 }

@@ -1,9 +1,13 @@
 //! What prepare and cleanup do about tables that are there.
 
 use loadgen::error::Kind;
-use loadgen::load::Job;
+use loadgen::load::{self, Job};
+use loadgen::mysql::session::Session;
+use loadgen::progress::Progress;
+use loadgen::stop::Stop;
+use loadgen::workload::random::name_part;
 
-use crate::{Db, everywhere, job};
+use crate::{Db, SANDBOXES, everywhere, job, run};
 
 #[test]
 fn finished_tables_are_left_as_they_are() {
@@ -101,25 +105,22 @@ fn cleanup_drops_what_prepare_made_and_nothing_else() {
 
 #[test]
 fn two_at_a_time_are_one_too_many() {
-    everywhere(|db| {
-        let target = db.target();
-        let opts = target.opts().unwrap();
-        crate::run(async {
-            // What another prepare does first.
-            let key = loadgen::workload::random::name_part(&db.name);
-            let mut other =
-                loadgen::mysql::session::Session::open(&target, &opts, None).await.unwrap();
-            other.execute(&format!("DO GET_LOCK('loadgen.{key:016x}', 0)")).await.unwrap();
-            let mut progress = loadgen::progress::Progress::new(true, None);
-            let stop = loadgen::stop::Stop::default();
-            let error =
-                loadgen::load::prepare(&target, &opts, &job(1, 10), &stop, &mut progress).await;
-            let text = error.unwrap_err().render();
-            assert!(text.contains(&format!("connection {}", other.id())), "{text}");
-            let error = loadgen::load::cleanup(&target, &opts, &stop, &mut progress).await;
-            assert_eq!(error.unwrap_err().kind(), Kind::Server);
-        });
-        assert_eq!(db.tables(), [""; 0]);
-        assert_eq!(Db::new(db.sandbox).prepare(&job(1, 10)).unwrap().filled, 1, "elsewhere it may");
+    // On one server: it waits for the lock for some seconds.
+    let db = &Db::new(&SANDBOXES[0].1);
+    let target = db.target();
+    let opts = target.opts().unwrap();
+    run(async {
+        // What another prepare does first.
+        let key = name_part(&db.name);
+        let mut other = Session::open(&target, &opts, None).await.unwrap();
+        other.execute(&format!("DO GET_LOCK('loadgen.{key:016x}', 0)")).await.unwrap();
+        let (stop, mut progress) = (Stop::default(), Progress::new(true, None));
+        let error = load::prepare(&target, &opts, &job(1, 10), &stop, &mut progress).await;
+        let text = error.unwrap_err().render();
+        assert!(text.contains(&format!("connection {}", other.id())), "{text}");
+        let error = load::cleanup(&target, &opts, &stop, &mut progress).await;
+        assert_eq!(error.unwrap_err().kind(), Kind::Server);
     });
+    assert_eq!(db.tables(), [""; 0]);
+    assert_eq!(Db::new(db.sandbox).prepare(&job(1, 10)).unwrap().filled, 1, "elsewhere it may");
 }

@@ -99,3 +99,23 @@ fn rows_that_prepare_did_not_write_are_found() {
         assert_eq!(db.prepare(&Job { force: true, ..job(1, 20_000) }).unwrap().filled, 1);
     });
 }
+
+#[test]
+fn rows_that_the_server_leaves_out_are_an_error() {
+    everywhere(|db| {
+        db.prepare(&job(1, 6000)).unwrap();
+        let mark = "loadgen:1 seed=1 rows=6000 state=filling";
+        // k repeats. LOAD DATA LOCAL then skips rows with no more than a warning.
+        db.query("DELETE FROM {}sbtest1");
+        db.query(&format!("ALTER TABLE {{}}sbtest1 ADD UNIQUE (k), COMMENT = '{mark}'"));
+        for fill in [Fill::LoadData, Fill::Insert] {
+            let error = db.prepare(&by(fill, job(1, 6000))).unwrap_err();
+            assert_eq!(error.kind(), Kind::Failed);
+            let text = error.to_string();
+            // MySQL 5.5 keeps the reason to itself.
+            let why = ["Duplicate entry", "the server took"].iter().any(|why| text.contains(why));
+            assert!(text.contains("filling sbtest1") && why, "{text}");
+            assert_eq!(db.comment(1), mark);
+        }
+    });
+}
