@@ -38,8 +38,11 @@ impl Results {
     }
 
     pub(crate) fn summaries(&self) -> Vec<Summary> {
-        let empty = fs::read_dir(self.dir()).is_ok_and(|mut d| d.next().is_none());
-        if empty {
+        // What a kill leaves of an unfinished one begins with a dot.
+        let whole = |entry: std::io::Result<fs::DirEntry>| {
+            entry.is_ok_and(|e| !e.file_name().as_encoded_bytes().starts_with(b"."))
+        };
+        if !fs::read_dir(self.dir()).expect("readable").any(whole) {
             return Vec::new();
         }
         let loaded = summary::load(&[self.dir().to_owned()], false).expect("whole summaries");

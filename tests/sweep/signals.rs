@@ -86,7 +86,7 @@ fn a_signal_before_the_first_answer_ends_at_once() {
     let start = Instant::now();
     let connection = ["-h", "127.0.0.1", "-P", &port, "-u", "x", "--connect-timeout", "60s"];
     let child = command(&format!("{LONG} 60s"), &connection, &results).spawn().expect("runs");
-    sleep(Duration::from_millis(1000));
+    sleep(Duration::from_secs(1));
     send(&child, Signal::SIGINT);
     let ended = wait(child, start, &results);
     assert_eq!(ended.code, 130, "{}", ended.stderr);
