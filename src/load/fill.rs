@@ -95,6 +95,7 @@ impl Shared {
     ) -> Filled {
         if begun && self.is_there(&mut session, table, chunk).await? {
             sent.add(chunk.rows());
+            self.found.fetch_add(chunk.rows(), Ordering::Relaxed);
             return Ok(session);
         }
         match self.method {

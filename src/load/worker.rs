@@ -42,6 +42,8 @@ pub(super) struct Shared {
     pub(super) halt: Stop,
     /// Rows in the tables or on their way.
     pub(super) sent: Arc<AtomicU64>,
+    /// Rows that an interrupted fill had left.
+    pub(super) found: AtomicU64,
     /// Connections that build an index.
     pub(super) indexing: Mutex<Vec<u32>>,
     pub(super) finished: AtomicU64,
