@@ -95,7 +95,7 @@ mod tests {
         let help = command().render_help().to_string();
         for line in [
             "prepare           Create and fill tables",
-            "point-select      SELECT one row by primary key [aliases: oltp_point_select]",
+            "point-select      SELECT one row by primary key [alias: oltp_point_select]",
             "report            Turn summaries into tables",
             "cleanup           Drop the tables that prepare made",
         ] {

@@ -360,7 +360,7 @@ mod tests {
     #[test]
     fn the_list_names_every_step_and_the_time() {
         let text = plan("8..32").list(true);
-        assert_eq!(text.matches("clients").count(), 6, "{text}");
+        assert_eq!(text.matches("\nstep ").count(), 6, "{text}");
         assert!(text.contains("7m"), "{text}");
     }
 }
