@@ -144,11 +144,9 @@ pub(crate) async fn run(
         unsettled: Vec::new(),
     };
     seat.measured.set(desk.window_start == 0);
-    loop {
-        let now = desk.now();
-        if now >= desk.window_end.get() {
-            break;
-        }
+    // The clock is read once between two ops: the end of one decides on the next.
+    let mut now = desk.now();
+    while now < desk.window_end.get() {
         if !seat.measured.get() && now >= desk.window_start {
             seat.measured.set(true);
             client.stream = desk.job.stream(seat.client, true);
@@ -161,8 +159,9 @@ pub(crate) async fn run(
                 None => break,
             }
         }
-        if let Some(error) = client.op(&desk, &seat).await? {
-            return Ok(Err(error));
+        match client.op(&desk, &seat).await? {
+            Ok(completed) => now = completed,
+            Err(error) => return Ok(Err(error)),
         }
     }
     Ok(Ok(client.session))
@@ -187,8 +186,9 @@ struct Pass {
 }
 
 impl Client {
-    /// One op. An error that the session survives is counted, another one is returned.
-    async fn op(&mut self, desk: &Desk, seat: &Seat) -> Result<Option<OpError>> {
+    /// One op; when it completed. An error that the session survives is counted, another one
+    /// is returned.
+    async fn op(&mut self, desk: &Desk, seat: &Seat) -> Result<std::result::Result<Ns, OpError>> {
         let job = &desk.job;
         self.count += 1;
         let table = match job.spread {
@@ -211,7 +211,7 @@ impl Client {
                         account.ops += 1;
                     }
                 }
-                Ok(None)
+                Ok(Ok(completed))
             }
             Err(error) => {
                 desk.recorder.borrow_mut().failed(issued, seat.measured.get(), completed)?;
@@ -219,7 +219,7 @@ impl Client {
                 if matches!(error, OpError::Failure(Failure::Lost(_))) {
                     doubt(desk, seat);
                 }
-                Ok((!error.keeps_session()).then_some(error))
+                Ok(if error.keeps_session() { Ok(completed) } else { Err(error) })
             }
         }
     }

@@ -71,7 +71,15 @@ pub async fn run_step(
     };
     let (news_out, news) = mpsc::unbounded_channel();
     let (go, go_in) = watch::channel(Go::Wait);
+    let (tick, ticks) = watch::channel(());
+    let ticker = tokio::spawn(async move {
+        loop {
+            tokio::time::sleep(thread::TICK).await;
+            tick.send_replace(());
+        }
+    });
     let order = Order {
+        ticks,
         opts: stage.opts.clone(),
         target: Arc::new(stage.target.clone()),
         phases,
@@ -106,6 +114,7 @@ pub async fn run_step(
         go.send_replace(Go::Cancel);
     }
     join(handles).await;
+    ticker.abort();
     run
 }
 

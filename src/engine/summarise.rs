@@ -6,7 +6,7 @@ use super::Run;
 use super::conductor::{Stage, engine_threads};
 use crate::error::Result;
 use crate::measure::host::Host;
-use crate::measure::process::process_usage;
+use crate::measure::process::peak_resident_bytes;
 use crate::plan::{StatementMode, Step, StopAt};
 use crate::summary::{self, Summary};
 use crate::workload::table;
@@ -144,7 +144,7 @@ fn client(run: &Run, identity: &Identity) -> summary::Client {
         sys_s,
         us_per_op: (ops > 0).then(|| (user_s + sys_s) * 1e6 / ops as f64),
         threads: run.busy.iter().map(|busy| summary::Thread { busy: *busy }).collect(),
-        max_rss_bytes: process_usage().max_rss_bytes,
+        max_rss_bytes: peak_resident_bytes(),
     }
 }
 

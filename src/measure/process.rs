@@ -6,15 +6,13 @@ use nix::sys::resource::{Resource, Usage, UsageWho, getrlimit, getrusage, setrli
 
 use crate::error::{Error, Result};
 
-/// CPU time since the start of a process or thread, and the process's memory.
+/// CPU time since the start of a process or thread.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Cost {
     /// Time in user mode.
     pub user: Duration,
     /// Time in the kernel.
     pub sys: Duration,
-    /// Peak resident size of the whole process so far, bytes; it never shrinks.
-    pub max_rss_bytes: u64,
 }
 
 impl Cost {
@@ -44,12 +42,24 @@ fn cost(usage: &Usage) -> Cost {
         Duration::from_secs(t.tv_sec().max(0) as u64)
             + Duration::from_micros(t.tv_usec().max(0) as u64)
     };
-    Cost {
-        user: time(usage.user_time()),
-        sys: time(usage.system_time()),
-        // Linux counts it in KiB.
-        max_rss_bytes: (usage.max_rss().max(0) as u64).saturating_mul(1024),
-    }
+    Cost { user: time(usage.user_time()), sys: time(usage.system_time()) }
+}
+
+/// Peak resident size of this process so far, bytes; 0 where `/proc` is not mounted.
+///
+/// Not from `getrusage`: its `ru_maxrss` outlives an exec, and would be that of whoever started us.
+pub fn peak_resident_bytes() -> u64 {
+    std::fs::read_to_string("/proc/self/status").map_or(0, |status| peak_of(&status))
+}
+
+/// `VmHWM` of the text of `/proc/PID/status` (proc_pid_status(5)), in bytes; 0 if it is not there.
+fn peak_of(status: &str) -> u64 {
+    status
+        .lines()
+        .find_map(|line| {
+            line.strip_prefix("VmHWM:")?.strip_suffix("kB")?.trim().parse::<u64>().ok()
+        })
+        .map_or(0, |kib| kib.saturating_mul(1024))
 }
 
 /// Raises the soft limit of descriptors to the hard one and returns it.
@@ -75,6 +85,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_peak_is_this_process_s_own() {
+        assert_eq!(peak_of("Name:\tx\nVmHWM:\t   17408 kB\nVmRSS:\t 1 kB\n"), 17_408 << 10);
+        assert_eq!(peak_of("VmHWM:\t x kB\n"), 0);
+        let before = peak_resident_bytes();
+        let block = std::hint::black_box(vec![1_u8; 64 << 20]);
+        assert!(peak_resident_bytes() >= before.max(64 << 20));
+        drop(block);
+    }
+
+    #[test]
     fn burnt_time_is_seen_by_thread_and_process() {
         let burn = || {
             let before = thread_usage();
@@ -89,7 +109,6 @@ mod tests {
         let after = process_usage();
         assert!(elsewhere >= Duration::from_millis(20));
         assert!(after.cpu_since(&before) >= elsewhere);
-        assert!(after.max_rss_bytes > 1 << 20);
     }
 
     #[test]
