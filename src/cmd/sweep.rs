@@ -140,6 +140,7 @@ fn sandbox(
         options: args.sandbox.options.clone(),
         max_connections: plan.clients_max().saturating_add(HEADROOM),
         max_prepared_stmts: u32::try_from(statements).unwrap_or(u32::MAX),
+        ..Spec::default()
     };
     let sandbox =
         Sandbox::start(&spec, &mut |text| progress.note(text), &|| stop.asked().is_some())?;
