@@ -92,6 +92,7 @@ pub fn summary(
         timeline: run.timeline.entries.clone(),
         ledger: run.ledger.clone(),
         warnings,
+        experiment: None,
     };
     summary.classify();
     Ok(summary)

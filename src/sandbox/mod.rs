@@ -52,6 +52,8 @@ pub struct Spec {
     pub max_prepared_stmts: u32,
     /// Where its data is.
     pub data: DataDir,
+    /// What the program's `--version` must say, where the data is of that version.
+    pub version: Option<String>,
 }
 
 /// The data directory of a private server.
@@ -85,6 +87,7 @@ pub struct Sandbox {
     port: u16,
     pid: u32,
     version: String,
+    program_version: String,
     program: PathBuf,
     stops_within: Duration,
 }
@@ -133,6 +136,7 @@ impl Sandbox {
         };
         (start.wait.say)(&format!("sandbox: {} in {}", path.display(), layout.dir().display()));
         let program = program::ask(path, &mut start)?;
+        check_version(spec, &program)?;
         match &spec.data {
             DataDir::Filled(_) => {}
             DataDir::CopyOf(dir) => copy::copy(dir, &layout.data(), &mut start.wait)?,
@@ -155,6 +159,7 @@ impl Sandbox {
             port: served.port,
             pid: served.pid,
             version: served.version,
+            program_version: program.version,
             program: program.path,
             stops_within: match spec.data {
                 DataDir::Own | DataDir::CopyOf(_) => STOPS_WITHIN,
@@ -188,6 +193,11 @@ impl Sandbox {
         &self.version
     }
 
+    /// What the program's `--version` says.
+    pub fn program_version(&self) -> &str {
+        &self.program_version
+    }
+
     /// The program that was started, as an absolute path.
     pub fn program(&self) -> &Path {
         &self.program
@@ -201,6 +211,19 @@ impl Sandbox {
     /// The directory cannot be removed.
     pub fn stop(mut self) -> Result<()> {
         self.keeper.close(self.stops_within)
+    }
+}
+
+/// Another version might refuse the data, or change it for good.
+fn check_version(spec: &Spec, program: &program::Program) -> Result<()> {
+    match &spec.version {
+        Some(version) if *version != program.version => Err(Error::usage(format!(
+            "sandbox: {} is {}, but the data directory is of {version}",
+            program.path.display(),
+            program.version
+        ))
+        .hint("give each version a directory of its own")),
+        _ => Ok(()),
     }
 }
 

@@ -7,6 +7,7 @@
 
 mod cost;
 mod facts;
+mod experiment;
 mod read;
 #[cfg(test)]
 mod schema;
@@ -17,6 +18,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 pub use cost::{HostCost, Innodb, Probed, ProcessCost};
+pub use experiment::{CommandRun, Experiment};
 pub use facts::{Class, class_by_size, durability};
 pub use read::{Loaded, load};
 pub(crate) use write::escape_hostile;
@@ -69,6 +71,9 @@ pub struct Summary {
     pub ledger: Vec<LedgerEntry>,
     /// What a reader of the numbers must know.
     pub warnings: Vec<Warning>,
+    /// Its part in a profile; null for what a workload's verb measured.
+    #[serde(default)]
+    pub experiment: Option<Experiment>,
 }
 
 /// The program that wrote a summary.

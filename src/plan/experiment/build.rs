@@ -29,12 +29,14 @@ impl Experiment {
             subjects: subjects(profile, overrides)?,
             parts: Vec::new(),
             cells: Vec::new(),
+            keys: Vec::new(),
             report: profile.report.clone(),
         };
         for run in &profile.runs {
             experiment.parts.extend(parts(profile, run, overrides, &experiment.subjects)?);
         }
         experiment.cells = cells(&experiment);
+        experiment.keys = experiment.cells.iter().map(|cell| cell.key.clone()).collect();
         experiment.keep_only(&overrides.only)?;
         experiment.name_labels();
         Ok(experiment)

@@ -53,8 +53,10 @@ pub struct Experiment {
     pub subjects: Vec<Subject>,
     /// The runs, a workload each.
     pub parts: Vec<Part>,
-    /// All cells, in the order of execution.
+    /// The cells that are wanted, in the order of execution.
     pub cells: Vec<Cell>,
+    /// Keys of all cells, wanted or not.
+    pub keys: Vec<String>,
     /// What is printed at the end; its labels are the subjects'.
     pub report: Report,
 }
