@@ -56,8 +56,7 @@ pub fn run(workload: Workload, args: &WorkloadArgs, stop: &Stop) -> Result<()> {
         target
     };
     let prefix: Vec<String> = probe_prefix(args.probe.as_deref())?;
-    let mut sweep =
-        Sweep { plan: &plan, stop, store, progress, prefix, summaries: Vec::new() };
+    let mut sweep = Sweep { plan: &plan, stop, store, progress, prefix, summaries: Vec::new() };
     let outcome = runtime()?.block_on(sweep.run(target, sandbox.is_some()));
     let stopped = sandbox.map_or(Ok(()), Sandbox::stop);
     sweep.progress.clear();
@@ -344,11 +343,7 @@ impl Sweep<'_> {
 
 /// How the server's process and host can be looked at: as `--probe` says, else here where the
 /// server runs on this host.
-async fn probe(
-    prefix: Vec<String>,
-    server: Whereabouts,
-    same_host: bool,
-) -> Result<Option<Probe>> {
+async fn probe(prefix: Vec<String>, server: Whereabouts, same_host: bool) -> Result<Option<Probe>> {
     // It reads many files, or waits for a command: not on the thread that keeps time.
     let looking = tokio::task::spawn_blocking(move || match prefix.as_slice() {
         [] => Ok(same_host.then(|| Probe::local(&server))),

@@ -17,6 +17,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 pub use cost::{HostCost, Innodb, Probed, ProcessCost};
+pub(crate) use facts::counter;
 pub use facts::{Class, class_by_size, durability};
 pub use read::{Loaded, load};
 pub(crate) use write::escape_hostile;
