@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 
 pub use cost::{HostCost, Innodb, Probed, ProcessCost};
 pub use experiment::{CommandRun, Experiment};
+pub(crate) use facts::counter;
 pub use facts::{Class, class_by_size, durability};
 pub use read::{Loaded, load};
 pub(crate) use write::escape_hostile;
