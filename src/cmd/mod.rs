@@ -3,9 +3,11 @@
 pub mod canned;
 pub mod cleanup;
 pub mod completions;
+pub mod load;
 pub mod prepare;
 pub mod report;
 pub mod sweep;
+pub(crate) mod timed;
 pub mod workloads;
 
 use std::ffi::OsString;
@@ -44,6 +46,7 @@ fn dispatch(verb: &str, matches: &clap::ArgMatches) -> Result<()> {
     match verb {
         "workloads" => workloads::run(),
         "prepare" => prepare::run(args!(prepare::PrepareArgs), &listen()?),
+        "load" => load::run(args!(load::LoadArgs), &listen()?),
         "cleanup" => cleanup::run(args!(cleanup::CleanupArgs), &listen()?),
         "report" => report::run(args!(report::ReportArgs)),
         "completions" => completions::run(args!(completions::CompletionsArgs)),

@@ -120,7 +120,7 @@ fn plan(workload: Workload, args: &WorkloadArgs) -> Result<Plan> {
     }
 }
 
-fn random() -> Result<u64> {
+pub(super) fn random() -> Result<u64> {
     getrandom::u64().map_err(|e| Error::failed(format!("no random number to be had: {e}")))
 }
 
@@ -149,7 +149,7 @@ fn sandbox(
     Ok(Some(sandbox))
 }
 
-fn sandbox_target(socket: &Path) -> Target {
+pub(super) fn sandbox_target(socket: &Path) -> Target {
     Target {
         address: Address::Socket(socket.to_owned()),
         user: "root".to_owned(),
@@ -161,7 +161,7 @@ fn sandbox_target(socket: &Path) -> Target {
 }
 
 /// The words of `--probe`; none without it.
-fn probe_prefix(probe: Option<&str>) -> Result<Vec<String>> {
+pub(super) fn probe_prefix(probe: Option<&str>) -> Result<Vec<String>> {
     let words = |text: &str| text.split_whitespace().map(str::to_owned).collect();
     let words: Option<Vec<String>> = probe.map(words);
     if words.as_ref().is_some_and(Vec::is_empty) {
@@ -344,7 +344,7 @@ impl Sweep<'_> {
 
 /// How the server's process and host can be looked at: as `--probe` says, else here where the
 /// server runs on this host.
-async fn probe(
+pub(super) async fn probe(
     prefix: Vec<String>,
     server: Whereabouts,
     same_host: bool,
@@ -377,7 +377,7 @@ async fn changed(
 
 /// Asks the server, for so long at most and until a signal. Either way the future is dropped,
 /// and its session must be, too: the error ends the sweep.
-async fn bounded<T>(
+pub(super) async fn bounded<T>(
     limit: Duration,
     stop: &Stop,
     address: &Address,

@@ -10,6 +10,7 @@ mod facts;
 mod read;
 #[cfg(test)]
 mod schema;
+mod timed;
 mod write;
 
 use std::collections::BTreeMap;
@@ -19,6 +20,7 @@ use serde::{Deserialize, Serialize};
 pub use cost::{HostCost, Innodb, Probed, ProcessCost};
 pub use facts::{Class, class_by_size, durability};
 pub use read::{Loaded, load};
+pub use timed::{Load, Suite, SuiteTest, TableRows};
 pub(crate) use write::escape_hostile;
 pub use write::{Store, file_name, to_json};
 
@@ -67,6 +69,12 @@ pub struct Summary {
     pub timeline: Vec<Interval>,
     /// What the tables must hold more than before: all phases, not only the window.
     pub ledger: Vec<LedgerEntry>,
+    /// What a timed load was; null otherwise.
+    #[serde(default)]
+    pub load: Option<Load>,
+    /// What a suite of external commands was; null otherwise.
+    #[serde(default)]
+    pub suite: Option<Suite>,
     /// What a reader of the numbers must know.
     pub warnings: Vec<Warning>,
 }

@@ -23,7 +23,6 @@ use mysql_async::{Opts, OptsBuilder};
 
 use self::batch::Halt;
 use self::generate::Recipe;
-use self::tables::Tables;
 use super::dump::Splitter;
 use super::fault::explain;
 use super::set_up;

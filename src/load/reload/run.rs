@@ -24,7 +24,7 @@ use crate::plan::limits;
 use crate::plan::timed::{LoadSource, LoadSpec};
 use crate::progress::Progress;
 use crate::stop::Stop;
-use crate::summary::{ErrorCount, Phase};
+use crate::summary::ErrorCount;
 use crate::workload::rows::Rows;
 use crate::workload::table::name;
 
@@ -117,7 +117,7 @@ pub(super) async fn run(
     };
     let (end, after) = (work.now(), process_usage());
     progress.clear();
-    let Work { session, tables, began, recorder, counters, .. } = work;
+    let Work { session, tables, began, recorder, .. } = work;
     let (statements, bytes, warnings) = (work.statements, work.bytes, work.warnings);
     let (charset, errors) = (work.charset, work.errors);
     recorder.finish(end)?;
@@ -133,7 +133,7 @@ pub(super) async fn run(
         measured_s: end as f64 / 1e9,
         statements,
         bytes,
-        rows: counters.rows.load(Ordering::Relaxed),
+        rows: tables.all().iter().map(|table| table.rows).sum(),
         warnings,
         tables: tables.into_met(),
         charset,

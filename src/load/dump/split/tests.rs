@@ -74,7 +74,8 @@ fn comments_and_blanks_between_statements_go() {
                 # one\n/* two; 'three */ /***/\n;;\nSET a;\r\n\r\n--\nSET b ;-- end";
     assert_eq!(split(text), [("SET a".to_owned(), 9), ("SET b ".to_owned(), 12)]);
     assert!(split("").is_empty() && split(" \n-- only a comment").is_empty());
-    assert_eq!(split("\u{feff}SET a;"), [("SET a".to_owned(), 1)]);
+    let marked = split_in("\u{feff}SET a;".as_bytes(), usize::MAX).expect("fine");
+    assert_eq!(marked, [("SET a".to_owned(), 1)]);
 }
 
 #[test]
