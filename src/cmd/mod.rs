@@ -6,8 +6,9 @@ pub mod completions;
 pub mod load;
 pub mod prepare;
 pub mod report;
+pub mod suite;
 pub mod sweep;
-pub(crate) mod timed;
+pub mod timed;
 pub mod workloads;
 
 use std::ffi::OsString;

@@ -56,8 +56,7 @@ pub fn run(workload: Workload, args: &WorkloadArgs, stop: &Stop) -> Result<()> {
         target
     };
     let prefix: Vec<String> = probe_prefix(args.probe.as_deref())?;
-    let mut sweep =
-        Sweep { plan: &plan, stop, store, progress, prefix, summaries: Vec::new() };
+    let mut sweep = Sweep { plan: &plan, stop, store, progress, prefix, summaries: Vec::new() };
     let outcome = runtime()?.block_on(sweep.run(target, sandbox.is_some()));
     let stopped = sandbox.map_or(Ok(()), Sandbox::stop);
     sweep.progress.clear();

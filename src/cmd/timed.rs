@@ -26,34 +26,39 @@ use crate::stop::Stop;
 use crate::summary::{self, Outcome, Summary};
 
 /// The server, and how its summaries name it.
-pub(crate) struct Scene<'a> {
-    pub(crate) target: Target,
+pub struct Scene<'a> {
+    /// The server.
+    pub target: Target,
     /// [`Target::opts`] of it.
-    pub(crate) opts: Opts,
-    pub(crate) identity: Identity,
+    pub opts: Opts,
+    /// What its summaries say of it.
+    pub identity: Identity,
     /// How to look at its process and host, where that can be done.
-    pub(crate) probe: Option<Probe>,
-    pub(crate) stop: &'a Stop,
+    pub probe: Option<Probe>,
+    /// Asks for an early end.
+    pub stop: &'a Stop,
 }
 
 /// Which run of an invocation it is.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Turn {
+pub struct Turn {
     /// Position among the invocation's steps, from 1.
-    pub(crate) number: u32,
+    pub number: u32,
     /// From 1.
-    pub(crate) repeat: u32,
+    pub repeat: u32,
     /// Repeats of the invocation.
-    pub(crate) repeats: u32,
+    pub repeats: u32,
     /// The summary's workload, where it is not the usual name.
-    pub(crate) title: Option<String>,
+    pub title: Option<String>,
 }
 
 /// What was measured, and what ended it early.
 #[derive(Debug)]
-pub(crate) struct Measured {
-    pub(crate) summary: Summary,
-    pub(crate) error: Option<Error>,
+pub struct Measured {
+    /// The summary, whatever ended it.
+    pub summary: Summary,
+    /// What ended it early.
+    pub error: Option<Error>,
 }
 
 /// Read before the window.
@@ -74,7 +79,11 @@ pub(super) struct Finish {
 impl<'a> Scene<'a> {
     /// Connects, and takes the server's fingerprint. Without a label it is the server's version;
     /// `prefix` is how the server's host is read: empty for this one.
-    pub(crate) async fn look(
+    ///
+    /// # Errors
+    ///
+    /// Server: none, or no answer. Usage: contradictory options.
+    pub async fn look(
         target: &Target,
         label: Option<&str>,
         notes: BTreeMap<String, String>,

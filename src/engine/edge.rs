@@ -27,7 +27,10 @@ pub(crate) fn lead(probe: Option<&Probe>) -> Duration {
 
 /// Reads the server's counters, process and host. A server that does not answer in time costs
 /// the reading and its connection, not the step: then no session comes back.
-pub(crate) async fn read(control: Option<Session>, probe: Option<Probe>) -> (Option<Session>, Edge) {
+pub(crate) async fn read(
+    control: Option<Session>,
+    probe: Option<Probe>,
+) -> (Option<Session>, Edge) {
     // Of its own thread: a reading through a command takes a while, and this one conducts.
     let probing = probe.map(|probe| tokio::task::spawn_blocking(move || probe.read()));
     let (control, status) = counters(control).await;

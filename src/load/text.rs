@@ -215,7 +215,10 @@ mod tests {
                 let mut out = b"before".to_vec();
                 let after = extended(&mut out, "INSERT INTO t VALUES ", rows, next, 1000, bytes);
                 let sql = text(&out).strip_prefix("before").expect("appended");
-                assert!(sql.starts_with(&format!("INSERT INTO t VALUES ({next},")) && sql.ends_with(')'));
+                assert!(
+                    sql.starts_with(&format!("INSERT INTO t VALUES ({next},"))
+                        && sql.ends_with(')')
+                );
                 assert!(sql.len() < bytes || after == next + 1, "{} bytes", sql.len());
                 // The next row would not have fitted: a row has 200 bytes at most.
                 assert!(after == 1001 || bytes == 0 || sql.len() + 200 >= bytes);

@@ -36,6 +36,11 @@ pub fn process_usage() -> Cost {
     usage(UsageWho::RUSAGE_SELF)
 }
 
+/// The cost of the processes that this one waited for, and that these waited for.
+pub fn children_usage() -> Cost {
+    usage(UsageWho::RUSAGE_CHILDREN)
+}
+
 /// The cost of the calling thread.
 pub fn thread_usage() -> Cost {
     usage(UsageWho::RUSAGE_THREAD)

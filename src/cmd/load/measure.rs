@@ -16,7 +16,7 @@ use crate::summary::{self, Summary};
 ///
 /// Before the first statement: a file that is not there, a server that does not take such
 /// statements. What ends the load later is in [`Measured::error`].
-pub(crate) async fn measure(
+pub async fn measure(
     scene: &Scene<'_>,
     spec: &LoadSpec,
     turn: &Turn,
@@ -51,10 +51,8 @@ fn fill(summary: &mut Summary, spec: &LoadSpec, loaded: &Reloaded, verified: boo
     summary.measured_s = loaded.measured_s;
     let cost = loaded.cost;
     count(summary, loaded.statements, loaded.rows, cost.user.as_secs_f64(), cost.sys.as_secs_f64());
-    summary.workload.statements = vec![summary::StatementText {
-        kind: "insert".to_owned(),
-        sql: statement(spec).to_owned(),
-    }];
+    summary.workload.statements =
+        vec![summary::StatementText { kind: "insert".to_owned(), sql: statement(spec).to_owned() }];
     summary.plan.tables = loaded.tables.len() as u32;
     summary.plan.rows = loaded.tables.iter().map(|table| table.rows).max().unwrap_or(0);
     if let LoadSource::Generated { rows, data_seed } = spec.source {
@@ -118,7 +116,7 @@ fn load(spec: &LoadSpec, loaded: &Reloaded, verified: bool) -> summary::Load {
 }
 
 /// The summary's workload: loads of different kinds are different tables of a report.
-pub(crate) fn name(spec: &LoadSpec) -> String {
+pub fn name(spec: &LoadSpec) -> String {
     match (&spec.source, spec.insert) {
         (LoadSource::Generated { .. }, InsertMode::Extended { .. }) => "load".to_owned(),
         (LoadSource::Generated { .. }, InsertMode::Single) => "load-single".to_owned(),
@@ -141,7 +139,7 @@ fn statement(spec: &LoadSpec) -> &'static str {
 }
 
 /// One load, as a line that stays.
-pub(crate) fn line(summary: &Summary) -> String {
+pub fn line(summary: &Summary) -> String {
     let mark = match summary.outcome {
         summary::Outcome::Completed => "",
         summary::Outcome::Interrupted => " (interrupted)",

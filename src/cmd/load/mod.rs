@@ -12,16 +12,16 @@ use crate::cmd::timed::{Scene, Turn};
 use crate::cmd::{prepare, print_data, runtime};
 use crate::error::{Error, Result, worst};
 use crate::mysql::target::Target;
+use crate::plan::defaults;
 use crate::plan::timed::{InsertMode, LoadSource, LoadSpec, insert_mode};
 use crate::plan::units::{self, parse_count};
-use crate::plan::defaults;
 use crate::progress::Progress;
 use crate::report;
 use crate::sandbox::{Sandbox, Spec};
 use crate::stop::Stop;
 use crate::summary::{Outcome, Store, Summary, to_json};
 
-pub(crate) use measure::{line, measure, name};
+pub use measure::{line, measure, name};
 
 /// Connections of the sandbox: a load has two, and readings some more.
 const CONNECTIONS: u32 = 20;
@@ -141,8 +141,10 @@ fn spec(args: &LoadArgs) -> Result<LoadSpec> {
     let wrong = |what: String| Error::usage(what.replace("insert_bytes", "--insert-bytes"));
     let source = match &args.from_dump {
         Some(path) if path.as_os_str() == "-" && args.repeat > 1 => {
-            return Err(Error::usage("--from-dump -: standard input comes once, not --repeat times")
-                .hint("give it a file"));
+            return Err(Error::usage(
+                "--from-dump -: standard input comes once, not --repeat times",
+            )
+            .hint("give it a file"));
         }
         Some(path) => LoadSource::Dump { path: path.clone() },
         None => LoadSource::Generated { rows: args.rows, data_seed: args.data_seed },

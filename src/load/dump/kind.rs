@@ -161,22 +161,19 @@ impl<'a> Words<'a> {
     fn name(&mut self) -> Range<usize> {
         self.skip();
         let (from, rest) = (self.at, self.rest());
-        let length = match rest {
-            [quote @ (b'`' | b'"' | b'\''), inner @ ..] => {
-                let mut end = 0;
-                loop {
-                    match inner.get(end..).and_then(|rest| memchr::memchr(*quote, rest)) {
-                        // A quote inside is doubled.
-                        Some(found) if inner.get(end + found + 1) == Some(quote) => end += found + 2,
-                        Some(found) => break end + found + 2,
-                        None => break 0,
-                    }
+        let length = if let [quote @ (b'`' | b'"' | b'\''), inner @ ..] = rest {
+            // One inside is doubled.
+            let mut end = 0;
+            loop {
+                match inner.get(end..).and_then(|rest| memchr::memchr(*quote, rest)) {
+                    Some(found) if inner.get(end + found + 1) == Some(quote) => end += found + 2,
+                    Some(found) => break end + found + 2,
+                    None => break 0,
                 }
             }
-            _ => {
-                let plain = |b: &&u8| b.is_ascii_alphanumeric() || b"_$".contains(b) || !b.is_ascii();
-                rest.iter().take_while(plain).count()
-            }
+        } else {
+            let plain = |b: &&u8| b.is_ascii_alphanumeric() || b"_$".contains(b) || !b.is_ascii();
+            rest.iter().take_while(plain).count()
         };
         self.at += length;
         from..self.at

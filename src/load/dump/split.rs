@@ -5,7 +5,7 @@
 
 use std::io::Read;
 
-use memchr::{memchr, memchr2, memmem};
+use memchr::{memchr, memchr_iter, memchr2, memmem};
 
 use crate::error::{Error, Result};
 
@@ -122,7 +122,7 @@ impl<R: Read> Splitter<R> {
     fn advance(&mut self, bytes: usize) {
         let end = (self.start + bytes).min(self.buffer.len());
         let passed = self.buffer.get(self.start..end).unwrap_or_default();
-        self.line += passed.iter().filter(|byte| **byte == b'\n').count() as u64;
+        self.line += memchr_iter(b'\n', passed).count() as u64;
         self.start = end;
     }
 
@@ -231,17 +231,16 @@ impl<R: Read> Splitter<R> {
 
     /// The length of the statement that begins here, without its semicolon.
     fn scan(&mut self) -> Result<usize> {
-        let (mut at, mut mode, mut depth) = (0, Mode::Code, 0_u32);
+        let mut scan = Scan { at: 0, mode: Mode::Code, depth: 0 };
         loop {
-            let step = scan_on(self.unread(), at, mode, depth, self.ended);
-            (at, mode, depth) = (step.at, step.mode, step.depth);
-            if step.found {
-                return self.bounded(at).map(|()| at);
+            let found = scan.on(self.unread(), self.ended);
+            self.bounded(scan.at)?;
+            if found {
+                return Ok(scan.at);
             }
-            self.bounded(at)?;
             if !self.fill()? {
                 // What was left for want of a following byte is looked at once more.
-                if self.unread().len() > at {
+                if self.unread().len() > scan.at {
                     continue;
                 }
                 return Err(self
@@ -268,87 +267,115 @@ impl<R: Read> Splitter<R> {
     }
 }
 
-/// How far a scan came.
-struct Step {
+/// How far the scan of a statement came.
+struct Scan {
     at: usize,
     mode: Mode,
+    /// Versioned comments that are open.
     depth: u32,
-    /// The byte at `at` is the semicolon that ends the statement.
-    found: bool,
 }
 
-/// Scans `text` from `at` on, to the statement's end or as far as the bytes say what they are.
-/// `depth` counts the versioned comments that are open.
-fn scan_on(text: &[u8], mut at: usize, mut mode: Mode, mut depth: u32, ended: bool) -> Step {
-    while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
-        let next = |n: usize| rest.get(n).copied();
-        match mode {
-            Mode::Code => {
-                let Some(skip) = rest.iter().position(|byte| SPECIAL[usize::from(*byte)]) else {
-                    at = text.len();
-                    break;
-                };
-                if skip > 0 {
-                    at += skip;
-                    continue;
+/// What a piece of text did to it.
+enum Step {
+    /// It goes on.
+    On,
+    /// The byte there is the semicolon that ends the statement.
+    Found,
+    /// Only further bytes say what these are.
+    Wait,
+}
+
+impl Scan {
+    /// Scans on in this text; whether the statement ends in it.
+    fn on(&mut self, text: &[u8], ended: bool) -> bool {
+        while let Some(rest) = text.get(self.at..).filter(|rest| !rest.is_empty()) {
+            let step = match self.mode {
+                Mode::Code => self.code(rest, ended),
+                Mode::Quote(quote) => self.quote(rest, quote, ended),
+                Mode::LineComment => {
+                    self.pass(memchr(b'\n', rest).map(|found| found + 1), rest.len())
                 }
-                // A comment's beginning is known by its third byte at the latest.
-                if !ended && rest.len() < 4 && matches!(next(0), Some(b'-' | b'/' | b'*')) {
-                    break;
+                Mode::Comment => {
+                    // Its end may be half there.
+                    let all = rest.len() - usize::from(!ended && rest.ends_with(b"*"));
+                    let found = memmem::find(rest, b"*/").map(|found| found + 2);
+                    if found.is_none() && all == 0 { Step::Wait } else { self.pass(found, all) }
                 }
-                match next(0) {
-                    Some(b';') if depth == 0 => {
-                        return Step { at, mode, depth, found: true };
-                    }
-                    Some(quote @ (b'\'' | b'"' | b'`')) => (at, mode) = (at + 1, Mode::Quote(quote)),
-                    Some(b'#') => (at, mode) = (at + 1, Mode::LineComment),
-                    Some(b'-')
-                        if next(1) == Some(b'-')
-                            && next(2).is_none_or(|b| b.is_ascii_whitespace()) =>
-                    {
-                        (at, mode) = (at + 2, Mode::LineComment);
-                    }
-                    Some(b'/') if next(1) == Some(b'*') => match (next(2), next(3)) {
-                        (Some(b'!'), _) | (Some(b'M'), Some(b'!')) => (at, depth) = (at + 3, depth + 1),
-                        _ => (at, mode) = (at + 2, Mode::Comment),
-                    },
-                    Some(b'*') if next(1) == Some(b'/') && depth > 0 => {
-                        (at, depth) = (at + 2, depth - 1);
-                    }
-                    _ => at += 1,
-                }
+            };
+            match step {
+                Step::On => {}
+                Step::Found => return true,
+                Step::Wait => return false,
             }
-            Mode::Quote(quote) => {
-                let found = if quote == b'`' {
-                    memchr(quote, rest)
-                } else {
-                    memchr2(quote, b'\\', rest)
-                };
-                match found.and_then(|found| Some((found, next(found)?))) {
-                    None => at = text.len(),
-                    Some((found, byte)) if byte == quote => (at, mode) = (at + found + 1, Mode::Code),
-                    // The byte after a backslash says nothing, once it is there.
-                    Some((found, _)) if found + 1 < rest.len() || ended => at += found + 2,
-                    Some((found, _)) => {
-                        at += found;
-                        break;
-                    }
-                }
-            }
-            Mode::LineComment => match memchr(b'\n', rest) {
-                Some(found) => (at, mode) = (at + found + 1, Mode::Code),
-                None => at = text.len(),
-            },
-            Mode::Comment => match memmem::find(rest, b"*/") {
-                Some(found) => (at, mode) = (at + found + 2, Mode::Code),
-                None => {
-                    at += rest.len() - usize::from(!ended && rest.ends_with(b"*"));
-                    break;
-                }
-            },
         }
+        self.at = self.at.min(text.len());
+        false
     }
-    Step { at: at.min(text.len()), mode, depth, found: false }
+
+    /// Passes over what hides everything, up to its end or all there is.
+    fn pass(&mut self, end: Option<usize>, all: usize) -> Step {
+        if end.is_some() {
+            self.mode = Mode::Code;
+        }
+        self.at += end.unwrap_or(all);
+        Step::On
+    }
+
+    fn code(&mut self, rest: &[u8], ended: bool) -> Step {
+        let Some(skip) = rest.iter().position(|byte| SPECIAL[usize::from(*byte)]) else {
+            self.at += rest.len();
+            return Step::On;
+        };
+        self.at += skip;
+        let rest = rest.get(skip..).unwrap_or_default();
+        // A comment's beginning is known by its fourth byte at the latest.
+        if !ended && rest.len() < 4 && matches!(rest, [b'-' | b'/' | b'*', ..]) {
+            return Step::Wait;
+        }
+        match rest {
+            [b';', ..] if self.depth == 0 => return Step::Found,
+            [quote @ (b'\'' | b'"' | b'`'), ..] => self.enter(1, Mode::Quote(*quote)),
+            [b'#', ..] => self.enter(1, Mode::LineComment),
+            [b'-', b'-'] => self.enter(2, Mode::LineComment),
+            [b'-', b'-', next, ..] if next.is_ascii_whitespace() => {
+                self.enter(2, Mode::LineComment);
+            }
+            [b'/', b'*', b'!', ..] | [b'/', b'*', b'M', b'!', ..] => {
+                self.depth += 1;
+                self.at += 3;
+            }
+            [b'/', b'*', ..] => self.enter(2, Mode::Comment),
+            [b'*', b'/', ..] if self.depth > 0 => {
+                self.depth -= 1;
+                self.at += 2;
+            }
+            _ => self.at += 1,
+        }
+        Step::On
+    }
+
+    fn enter(&mut self, bytes: usize, mode: Mode) {
+        self.at += bytes;
+        self.mode = mode;
+    }
+
+    fn quote(&mut self, rest: &[u8], quote: u8, ended: bool) -> Step {
+        let found = if quote == b'`' { memchr(quote, rest) } else { memchr2(quote, b'\\', rest) };
+        let Some(found) = found else {
+            self.at += rest.len();
+            return Step::On;
+        };
+        self.at += found;
+        if rest.get(found) == Some(&quote) {
+            self.enter(1, Mode::Code);
+        } else if found + 1 < rest.len() || ended {
+            // The byte after a backslash says nothing, once it is there.
+            self.at += 2;
+        } else {
+            return Step::Wait;
+        }
+        Step::On
+    }
 }
 
 /// Bytes that mean something outside quotes and comments.

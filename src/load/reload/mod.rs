@@ -107,7 +107,12 @@ impl Reload {
     ///
     /// Usage: a file that cannot be opened, an unknown character set, no database. Server: none,
     /// or one that does not take such statements.
-    pub async fn open(target: &Target, opts: &Opts, spec: &LoadSpec, stop: &Stop) -> Result<Reload> {
+    pub async fn open(
+        target: &Target,
+        opts: &Opts,
+        spec: &LoadSpec,
+        stop: &Stop,
+    ) -> Result<Reload> {
         let source = source(spec)?;
         tokio::select! {
             biased;
@@ -116,7 +121,12 @@ impl Reload {
         }
     }
 
-    async fn connect(target: &Target, opts: &Opts, spec: &LoadSpec, source: Source) -> Result<Reload> {
+    async fn connect(
+        target: &Target,
+        opts: &Opts,
+        spec: &LoadSpec,
+        source: Source,
+    ) -> Result<Reload> {
         let mut control = set_up::control(target, opts).await?;
         let failed = |f| explain(&f, "reading variables");
         let packet = one(&mut control, "SELECT @@max_allowed_packet").await.map_err(failed)?;
@@ -197,20 +207,24 @@ fn source(spec: &LoadSpec) -> Result<Source> {
         }),
         LoadSource::Dump { path } => {
             let name = path.display().to_string();
-            let failed = |what: &str| Error::new(Kind::Usage, format!("--from-dump {name}: {what}"));
+            let failed =
+                |what: &str| Error::new(Kind::Usage, format!("--from-dump {name}: {what}"));
             let file = File::open(path).map_err(|e| failed(&e.to_string()))?;
             let facts = file.metadata().map_err(|e| failed(&e.to_string()))?;
             if facts.is_dir() {
                 return Err(failed("it is a directory"));
             }
-            let length = facts.is_file().then(|| facts.len());
+            let length = facts.is_file().then_some(facts.len());
             Ok(Source::Dump { file: Box::new(file), name, length })
         }
     }
 }
 
 /// The thread's work.
-fn produce(source: Source, limit: usize) -> impl FnOnce(&mut batch::Feed) -> std::result::Result<(), Halt> {
+fn produce(
+    source: Source,
+    limit: usize,
+) -> impl FnOnce(&mut batch::Feed) -> std::result::Result<(), Halt> {
     move |feed| match source {
         Source::Generated(recipe) => generate::generate(feed, &recipe),
         Source::Dump { file, name, .. } => batch::read(feed, Splitter::new(file, &name, limit)),

@@ -78,9 +78,13 @@ pub(super) async fn run(
         by_issue: false,
         interval: INTERVAL.as_nanos() as Ns,
     };
-    let recorder = Recorder::new(phases, 0, Box::new(move |interval| {
-        sink.borrow_mut().add(0, interval);
-    }))?;
+    let recorder = Recorder::new(
+        phases,
+        0,
+        Box::new(move |interval| {
+            sink.borrow_mut().add(0, interval);
+        }),
+    )?;
     let (file, length) = match &source {
         Source::Generated(_) => (None, None),
         Source::Dump { name, length, .. } => (Some(name.clone()), *length),
@@ -225,9 +229,10 @@ impl Work<'_> {
         };
         let named = name(table);
         let counters = Arc::clone(&self.counters);
-        let lines = text::lines(Rows::new(data_seed, table, count), 1, count, self.packet, move |n| {
-            counters.rows.fetch_add(n, Ordering::Relaxed);
-        });
+        let lines =
+            text::lines(Rows::new(data_seed, table, count), 1, count, self.packet, move |n| {
+                counters.rows.fetch_add(n, Ordering::Relaxed);
+            });
         let sent = Arc::new(AtomicU64::new(0));
         let counted = Arc::clone(&sent);
         let lines = futures_util::StreamExt::inspect(lines, move |packet| {
@@ -247,7 +252,12 @@ impl Work<'_> {
         };
         self.warnings += u64::from(session.warnings());
         self.session = Some(session);
-        self.succeeded(issued, completed, sql.len() as u64 + sent.load(Ordering::Relaxed), affected)?;
+        self.succeeded(
+            issued,
+            completed,
+            sql.len() as u64 + sent.load(Ordering::Relaxed),
+            affected,
+        )?;
         // The live line counted what was sent.
         self.counters.rows.fetch_sub(count, Ordering::Relaxed);
         if let Some(place) = self.tables.known(named.as_bytes()) {
@@ -273,7 +283,14 @@ impl Work<'_> {
     }
 
     /// Writes a failure down, and makes the error that ends the load.
-    fn failed(&mut self, failure: &Failure, issued: Ns, completed: Ns, line: u64, raw: &[u8]) -> Error {
+    fn failed(
+        &mut self,
+        failure: &Failure,
+        issued: Ns,
+        completed: Ns,
+        line: u64,
+        raw: &[u8],
+    ) -> Error {
         let (class, code, sqlstate, message) = match failure {
             Failure::Server { code, sqlstate, message } => {
                 ("session", Some(*code), Some(sqlstate.clone()), message.clone())

@@ -5,8 +5,8 @@ use crate::load::dump::{Kind, unquoted};
 use crate::load::fault::explain;
 use crate::mysql::ask::one;
 use crate::mysql::session::{Session, quoted_text};
-use crate::plan::timed::LoadSpec;
 use crate::plan::timed::LoadSource;
+use crate::plan::timed::LoadSpec;
 use crate::workload::random::Stream;
 use crate::workload::rows::Rows;
 use crate::workload::table::{LOADED, Mark, State, name, number, quoted};
@@ -67,21 +67,40 @@ impl Tables {
     /// # Errors
     ///
     /// Data: it is there and somebody else's.
-    pub(super) async fn meet(&mut self, control: &mut Session, raw: &[u8], kind: Kind) -> Result<()> {
+    pub(super) async fn meet(
+        &mut self,
+        control: &mut Session,
+        raw: &[u8],
+        kind: Kind,
+    ) -> Result<()> {
         let name = unquoted(raw).filter(|name| !name.is_empty()).ok_or_else(|| {
             Error::data(format!("'{}' is no table's name", String::from_utf8_lossy(raw)))
         })?;
         if let Some(comment) = comment(control, &name).await? {
             if Mark::parse(&comment).is_none() && comment != LOADED {
-                return Err(Error::data(format!("the table {} is there, and not made by loadgen", quoted(&name)))
-                    .hint("load drops its own tables only: DROP it yourself, or take another --database"));
+                return Err(Error::data(format!(
+                    "the table {} is there, and not made by loadgen",
+                    quoted(&name)
+                ))
+                .hint(
+                    "load drops its own tables only: DROP it yourself, or take another --database",
+                ));
             }
             if matches!(kind, Kind::Drop | Kind::Create) {
                 let sql = format!("DROP TABLE {}", quoted(&name));
-                control.execute(&sql).await.map_err(|f| explain(&f, &format!("dropping {name}")))?;
+                control
+                    .execute(&sql)
+                    .await
+                    .map_err(|f| explain(&f, &format!("dropping {name}")))?;
             }
         }
-        self.met.push(LoadedTable { name, rows: 0, inserts: 0, created: false, comment: String::new() });
+        self.met.push(LoadedTable {
+            name,
+            rows: 0,
+            inserts: 0,
+            created: false,
+            comment: String::new(),
+        });
         Ok(())
     }
 

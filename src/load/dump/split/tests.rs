@@ -110,7 +110,10 @@ fn a_statement_has_a_limit_and_memory_too() {
     let mut splitter = Splitter::new(Cursor::new(long.as_bytes()), "x.sql", 1 << 20);
     assert!(splitter.next().expect("the first").is_some());
     let error = splitter.next().expect_err("too long");
-    assert!(error.to_string().contains("line 2: a statement of more than 1048576 bytes"), "{error}");
+    assert!(
+        error.to_string().contains("line 2: a statement of more than 1048576 bytes"),
+        "{error}"
+    );
     assert!(splitter.buffer.capacity() < 4 << 20, "{}", splitter.buffer.capacity());
 
     let comment = format!("-- {}\n/*{}*/SET a;", "x".repeat(9 << 20), "y".repeat(9 << 20));
@@ -158,7 +161,7 @@ proptest! {
     ) {
         let expected: Vec<String> =
             values.iter().map(|v| format!("INSERT INTO `t` VALUES (1,{})", quoted(v))).collect();
-        let text: String = expected.iter().map(|sql| format!("{sql};\n")).collect();
+        let text = expected.join(";\n") + ";\n";
         let found = split_in(text.as_bytes(), bytes).expect("well formed");
         let found: Vec<String> = found.into_iter().map(|(sql, _)| sql).collect();
         prop_assert_eq!(found, expected);
