@@ -3,11 +3,14 @@
 pub mod canned;
 pub mod cleanup;
 pub mod completions;
+pub mod load;
 pub mod prepare;
 pub mod report;
 pub mod run;
 mod steps;
+pub mod suite;
 pub mod sweep;
+pub mod timed;
 pub mod workloads;
 
 use std::ffi::OsString;
@@ -46,6 +49,7 @@ fn dispatch(verb: &str, matches: &clap::ArgMatches) -> Result<()> {
     match verb {
         "workloads" => workloads::run(),
         "prepare" => prepare::run(args!(prepare::PrepareArgs), &listen()?),
+        "load" => load::run(args!(load::LoadArgs), &listen()?),
         "cleanup" => cleanup::run(args!(cleanup::CleanupArgs), &listen()?),
         "run" => run::run(args!(run::RunArgs), &listen()?),
         "report" => report::run(args!(report::ReportArgs)),

@@ -205,7 +205,7 @@ impl Sweep<'_> {
 
 /// How the server's process and host can be looked at: as `--probe` says, else here where the
 /// server runs on this host.
-async fn probe(
+pub(super) async fn probe(
     prefix: Vec<String>,
     server: Whereabouts,
     same_host: bool,
@@ -238,7 +238,7 @@ async fn changed(
 
 /// Asks the server, for so long at most and until a signal. Either way the future is dropped,
 /// and its session must be, too: the error ends the sweep.
-async fn bounded<T>(
+pub(super) async fn bounded<T>(
     limit: Duration,
     stop: &Stop,
     address: &Address,

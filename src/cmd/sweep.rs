@@ -176,7 +176,7 @@ fn print_table(summaries: &[Summary]) -> Result<()> {
 }
 
 /// The words of `--probe`; none without it.
-fn probe_prefix(probe: Option<&str>) -> Result<Vec<String>> {
+pub(super) fn probe_prefix(probe: Option<&str>) -> Result<Vec<String>> {
     let words = |text: &str| text.split_whitespace().map(str::to_owned).collect();
     let words: Option<Vec<String>> = probe.map(words);
     if words.as_ref().is_some_and(Vec::is_empty) {

@@ -18,7 +18,7 @@
 mod client;
 mod conductor;
 mod display;
-mod edge;
+pub(crate) mod edge;
 mod errors;
 mod job;
 mod ledger;
@@ -34,6 +34,7 @@ use crate::summary::{ErrorCount, LedgerEntry, Outcome, Probed, Status};
 pub use conductor::{Stage, run_step};
 pub use display::millis;
 pub use job::Tables;
+pub(crate) use summarise::program;
 pub use summarise::{Identity, summary};
 
 /// What one step produced in memory.

@@ -36,7 +36,7 @@ pub struct Identity {
 }
 
 /// The program, as it writes itself into summaries.
-fn program() -> summary::Program {
+pub(crate) fn program() -> summary::Program {
     let debug = cfg!(debug_assertions);
     summary::Program {
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -91,6 +91,8 @@ pub fn summary(
         },
         timeline: run.timeline.entries.clone(),
         ledger: run.ledger.clone(),
+        load: None,
+        suite: None,
         warnings,
         experiment: None,
     };

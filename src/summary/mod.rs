@@ -11,6 +11,7 @@ mod experiment;
 mod read;
 #[cfg(test)]
 mod schema;
+mod timed;
 mod write;
 
 use std::collections::BTreeMap;
@@ -22,6 +23,7 @@ pub use experiment::{CommandRun, Experiment};
 pub(crate) use facts::counter;
 pub use facts::{Class, class_by_size, durability};
 pub use read::{Loaded, load};
+pub use timed::{Load, Suite, SuiteTest, TableRows};
 pub(crate) use write::escape_hostile;
 pub use write::{Store, file_name, to_json};
 
@@ -70,6 +72,12 @@ pub struct Summary {
     pub timeline: Vec<Interval>,
     /// What the tables must hold more than before: all phases, not only the window.
     pub ledger: Vec<LedgerEntry>,
+    /// What a timed load was; null otherwise.
+    #[serde(default)]
+    pub load: Option<Load>,
+    /// What a suite of external commands was; null otherwise.
+    #[serde(default)]
+    pub suite: Option<Suite>,
     /// What a reader of the numbers must know.
     pub warnings: Vec<Warning>,
     /// Its part in a profile; null for what a workload's verb measured.
