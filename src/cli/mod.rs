@@ -2,6 +2,7 @@
 
 pub mod argv;
 pub mod connection;
+pub mod options;
 mod sysbench;
 pub mod workload;
 
@@ -58,10 +59,11 @@ pub fn command() -> Command {
             verb::<cmd::prepare::PrepareArgs>("prepare", "Create and fill tables").display_order(0),
         );
     for (order, workload) in builtin().into_iter().enumerate() {
-        let verb = verb::<workload::WorkloadArgs>(workload.name, workload.about)
-            .visible_aliases(workload.aliases)
+        let (name, about) = (workload.name.clone(), workload.about.clone());
+        let verb = verb::<workload::WorkloadArgs>(name, about)
+            .visible_aliases(workload.aliases.clone())
             .display_order(order + 1);
-        command = command.subcommand(verb);
+        command = command.subcommand(options::add(verb, &workload));
     }
     let others = [
         Command::new("workloads").about("List the workloads with their SQL and expected outcome"),

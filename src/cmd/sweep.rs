@@ -128,11 +128,11 @@ fn sandbox(
     progress: &mut Progress,
 ) -> Result<Option<Sandbox>> {
     let Some(program) = &args.sandbox.sandbox else { return Ok(None) };
-    if plan.rows.is_none() {
+    if plan.rows.is_none() && plan.workload.schema.filled() {
         return Err(Error::usage("--sandbox makes its tables, so --rows needs a number")
             .hint("--rows 100k, for one"));
     }
-    let tables = plan.tables.unwrap_or(defaults::TABLES);
+    let tables = plan.tables_or_default();
     let spread = plan.spread_over(tables)?;
     let statements = plan.prepared_per_client(spread, tables) * u64::from(plan.clients_max());
     let spec = Spec {
@@ -206,8 +206,12 @@ impl Sweep<'_> {
 
     async fn prepare(&mut self, target: &Target, opts: &Opts) -> Result<()> {
         let job = load::Job {
-            tables: self.plan.tables.unwrap_or(defaults::TABLES),
-            rows: self.plan.rows.unwrap_or(1),
+            schema: self.plan.workload.schema,
+            tables: self.plan.tables_or_default(),
+            rows: match self.plan.workload.schema.filled() {
+                true => self.plan.rows.unwrap_or(1),
+                false => 0,
+            },
             charset: self.plan.charset.clone(),
             ..load::Job::default()
         };
@@ -224,6 +228,7 @@ impl Sweep<'_> {
         };
         let needs = Needs {
             database: &target.database,
+            schema: plan.workload.schema,
             tables: plan.tables,
             rows: plan.rows,
             seed: plan.seed,
@@ -234,6 +239,9 @@ impl Sweep<'_> {
         };
         let Ready { product, dataset, warnings } = preflight::check(control, &needs).await?;
         let spread = plan.spread_over(dataset.tables)?;
+        if plan.workload.schema.filled() {
+            plan.workload.fits(dataset.rows)?;
+        }
         let (host, port) = match &target.address {
             Address::Tcp { host, port } => (host.as_str(), Some(*port)),
             Address::Socket(_) => ("localhost", None),
@@ -262,7 +270,13 @@ impl Sweep<'_> {
             same_host: seen.same_host,
             host: host::facts(Path::new(host::ROOT)),
         };
-        let tables = Tables { count: dataset.tables, rows: dataset.rows, own: dataset.own };
+        let tables = Tables {
+            schema: plan.workload.schema,
+            count: dataset.tables,
+            rows: dataset.rows,
+            held: dataset.held,
+            own: dataset.own,
+        };
         Ok(Scene { target, opts, identity, warnings, spread, tables })
     }
 
