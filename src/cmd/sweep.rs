@@ -208,10 +208,7 @@ impl Sweep<'_> {
         let job = load::Job {
             schema: self.plan.workload.schema,
             tables: self.plan.tables_or_default(),
-            rows: match self.plan.workload.schema.filled() {
-                true => self.plan.rows.unwrap_or(1),
-                false => 0,
-            },
+            rows: if self.plan.workload.schema.filled() { self.plan.rows.unwrap_or(1) } else { 0 },
             charset: self.plan.charset.clone(),
             ..load::Job::default()
         };

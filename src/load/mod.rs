@@ -126,9 +126,10 @@ pub async fn prepare(
         method: None,
     };
     if filled == 0 {
-        progress.note(&match job.schema.filled() {
-            true => "nothing to do (--force fills the tables again)".to_owned(),
-            false => format!("{} tables, empty: the workload fills them", job.tables),
+        progress.note(&if job.schema.filled() {
+            "nothing to do (--force fills the tables again)".to_owned()
+        } else {
+            format!("{} tables, empty: the workload fills them", job.tables)
         });
         ready.control.close(limits::COURTESY).await;
         return Ok(prepared);

@@ -197,5 +197,5 @@ mod tests {
         assert_ne!(row, Rows::new(1, 2, 1_000_000).row(1));
     }
 
-    const PINNED: (u64, u64, &str, (u32, u32, u32)) = (0, 0, "", (0, 0, 0));
+    const PINNED: (u64, u64, &str, (u32, u32, u32)) = (120, 42, "91357653", (1991, 3, 3));
 }
