@@ -56,7 +56,11 @@ fn dispatch(verb: &str, matches: &clap::ArgMatches) -> Result<()> {
         "completions" => completions::run(args!(completions::CompletionsArgs)),
         "canned" => canned::run(args!(canned::CannedArgs), &listen()?),
         workload => match builtin().into_iter().find(|w| w.name == workload) {
-            Some(workload) => sweep::run(workload, args!(cli::workload::WorkloadArgs), &listen()?),
+            Some(workload) => {
+                let options = cli::options::given(&workload, matches);
+                let args = args!(cli::workload::WorkloadArgs);
+                sweep::run(workload.with_options(&options)?, args, &listen()?)
+            }
             None => Err(Error::usage(format!("'{workload}' is no command"))),
         },
     }

@@ -66,7 +66,7 @@ impl Sweep<'_> {
         let scene = bounded(limits::SILENCE, stop, &address, looking).await?;
         if self.role.as_ref().is_some_and(|role| role.scan) {
             self.progress.note("reading all rows once");
-            let reading = async { Ok(scan(&mut control, scene.tables.count).await?) };
+            let reading = async { Ok(scan(&mut control, scene.tables).await?) };
             or_stop(stop, reading).await?;
         }
         let mut control = Some(control);
@@ -95,6 +95,7 @@ impl Sweep<'_> {
         };
         let needs = Needs {
             database: &target.database,
+            schema: plan.workload.schema,
             tables: plan.tables,
             rows: plan.rows,
             seed: plan.seed,
@@ -104,6 +105,9 @@ impl Sweep<'_> {
             quiet_max: opening_at_most(plan.clients_max()),
         };
         let Ready { product, dataset, warnings } = preflight::check(control, &needs).await?;
+        if plan.workload.schema.filled() {
+            plan.workload.fits(dataset.rows)?;
+        }
         let spread = plan.spread_over(dataset.tables)?;
         let (host, port) = match &target.address {
             Address::Tcp { host, port } => (host.as_str(), Some(*port)),
@@ -137,7 +141,13 @@ impl Sweep<'_> {
             rtt_us: seen.rtt_us,
             host: host::facts(Path::new(host::ROOT)),
         };
-        let tables = Tables { count: dataset.tables, rows: dataset.rows, own: dataset.own };
+        let tables = Tables {
+            schema: plan.workload.schema,
+            count: dataset.tables,
+            rows: dataset.rows,
+            held: dataset.held,
+            own: dataset.own,
+        };
         let probe = probe(self.prefix.clone(), seen.whereabouts, seen.same_host).await?;
         Ok(Scene { target, opts, identity, warnings, spread, tables, probe })
     }
@@ -253,12 +263,15 @@ pub(super) async fn bounded<T>(
     }
 }
 
-/// Reads all rows and the index on k, so that they are cached where they fit.
-async fn scan(control: &mut Session, tables: u32) -> std::result::Result<(), Failure> {
-    for number in 1..=tables {
-        let name = table::quoted(&table::name(number));
-        for what in ["SUM(LENGTH(c))", "SUM(k)"] {
-            control.query(&format!("SELECT {what} FROM {name}")).await?;
+/// Reads all rows and the index, so that they are cached where they fit.
+async fn scan(control: &mut Session, tables: Tables) -> std::result::Result<(), Failure> {
+    let schema = tables.schema;
+    for number in 1..=tables.count {
+        // One column that no index has, and the one that one has.
+        let rows = schema.columns().last().copied();
+        for column in [schema.indexed(), rows].into_iter().flatten() {
+            let name = table::quoted(&schema.name(number));
+            control.query(&format!("SELECT MAX(LENGTH({column})) FROM {name}")).await?;
         }
     }
     Ok(())

@@ -136,11 +136,11 @@ fn sandbox(
     progress: &mut Progress,
 ) -> Result<Option<Sandbox>> {
     let Some(program) = &args.sandbox.sandbox else { return Ok(None) };
-    if plan.rows.is_none() {
+    if plan.rows.is_none() && plan.workload.schema.filled() {
         return Err(Error::usage("--sandbox makes its tables, so --rows needs a number")
             .hint("--rows 100k, for one"));
     }
-    let tables = plan.tables.unwrap_or(defaults::TABLES);
+    let tables = plan.tables_or_default();
     let spread = plan.spread_over(tables)?;
     let statements = plan.prepared_per_client(spread, tables) * u64::from(plan.clients_max());
     let spec = Spec {
@@ -158,8 +158,9 @@ fn sandbox(
 /// The tables of a sandbox.
 fn tables(plan: &Plan) -> load::Job {
     load::Job {
-        tables: plan.tables.unwrap_or(defaults::TABLES),
-        rows: plan.rows.unwrap_or(1),
+        schema: plan.workload.schema,
+        tables: plan.tables_or_default(),
+        rows: if plan.workload.schema.filled() { plan.rows.unwrap_or(1) } else { 0 },
         charset: plan.charset.clone(),
         ..load::Job::default()
     }

@@ -25,6 +25,7 @@ use crate::mysql::{ask, tls};
 use crate::plan::limits;
 use crate::stop::Stop;
 use crate::summary::{self, Outcome, Summary};
+use crate::workload::Schema;
 
 /// The server, and how its summaries name it.
 pub struct Scene<'a> {
@@ -212,6 +213,8 @@ impl<'a> Scene<'a> {
                 mode: summary::Mode::Text,
                 distribution: "sequential".to_owned(),
                 spread: "pinned".to_owned(),
+                schema: Schema::Sbtest.to_string(),
+                options: BTreeMap::new(),
             },
             plan: plan(turn),
             server: summary::Server {

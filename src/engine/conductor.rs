@@ -398,7 +398,10 @@ impl Conductor<'_> {
             timeline: self.timeline,
             ops_by_client,
             ops_by_table: accounts.iter().map(|a| a.ops).collect(),
-            ledger: (0..tables).zip(&accounts).map(|(t, a)| a.entry(t)).collect(),
+            ledger: (0..tables)
+                .zip(&accounts)
+                .map(|(t, a)| a.entry(self.stage.tables.schema, t))
+                .collect(),
             errors: errors.into_counts(),
             abandoned,
             busy,
