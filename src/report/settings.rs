@@ -133,7 +133,7 @@ fn capabilities(step: &Summary) -> String {
 /// what its commits wait for. No reason to refuse a cell: the class is measured.
 pub(crate) fn server_conditions(step: &Summary) -> Vec<(&'static str, String)> {
     let server = &step.server;
-    let class = server.class.or_else(|| step.class()).map(|class| class.to_string());
+    let class = server.class.map(|class| class.to_string());
     let durability = server.durability.clone().or_else(|| durability(&server.variables));
     [("class", class), ("durability", durability)]
         .into_iter()
