@@ -332,8 +332,8 @@ fn costs_of_an_op_are_absolute_and_relative_to_the_first() {
 fn configured() -> Vec<Summary> {
     let five_six = |order, label: &str, instances: &str, checksum: &str, schema: &str| {
         let mut step = step(order, label, 8, 1.0);
-        step.server.version = "5.6.10".to_owned();
-        step.server.version_comment = "MySQL Community Server (GPL)".to_owned();
+        "5.6.10".clone_into(&mut step.server.version);
+        "MySQL Community Server (GPL)".clone_into(&mut step.server.version_comment);
         for (name, value) in [
             ("innodb_buffer_pool_instances", instances),
             ("innodb_checksum_algorithm", checksum),
@@ -349,8 +349,8 @@ fn configured() -> Vec<Summary> {
         step
     };
     let mut old = step(5, "orig5163", 8, 1.0);
-    old.server.version = "5.1.63".to_owned();
-    old.server.version_comment = "Source distribution".to_owned();
+    "5.1.63".clone_into(&mut old.server.version);
+    "Source distribution".clone_into(&mut old.server.version_comment);
     vec![
         five_six(0, "orig5610+bp8+fastcs", "8", "crc32", "OFF"),
         five_six(1, "orig5610+bp8", "8", "innodb", "OFF"),
