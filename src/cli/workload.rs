@@ -17,7 +17,7 @@ const LABEL_MAX: usize = 200;
 /// Runs a workload at each number of clients and prints the table.
 #[derive(clap::Args, Debug, Clone)]
 pub struct WorkloadArgs {
-    /// Tables sbtest1 … sbtestN [default: those that are there]
+    /// Tables: sbtest1 … sbtestN, for one [default: those that are there]
     #[arg(long, value_name = "N", value_parser = tables)]
     pub tables: Option<u32>,
 
@@ -53,7 +53,7 @@ pub struct WorkloadArgs {
     #[arg(long, value_enum, default_value = "ascending", value_name = "ORDER")]
     pub order: Order,
 
-    /// Which rows are touched: uniform, zipf:S (scattered) or zipf-adjacent:S
+    /// Which rows are touched: uniform, zipf:S (scattered), zipf-adjacent:S, pareto:H or special
     #[arg(long, value_name = "NAME", default_value = defaults::DISTRIBUTION)]
     pub distribution: Distribution,
 

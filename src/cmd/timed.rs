@@ -8,7 +8,8 @@ use std::time::Instant;
 use mysql_async::Opts;
 
 use crate::cmd::prepare::or_stop;
-use crate::cmd::sweep::{bounded, probe, random};
+use crate::cmd::steps::{bounded, probe};
+use crate::cmd::sweep::random;
 use crate::engine::edge::{self, Edge, Own};
 use crate::engine::{Identity, program};
 use crate::error::{Error, Kind, Result};
@@ -24,6 +25,7 @@ use crate::mysql::{ask, tls};
 use crate::plan::limits;
 use crate::stop::Stop;
 use crate::summary::{self, Outcome, Summary};
+use crate::workload::Schema;
 
 /// The server, and how its summaries name it.
 pub struct Scene<'a> {
@@ -211,6 +213,8 @@ impl<'a> Scene<'a> {
                 mode: summary::Mode::Text,
                 distribution: "sequential".to_owned(),
                 spread: "pinned".to_owned(),
+                schema: Schema::Sbtest.to_string(),
+                options: BTreeMap::new(),
             },
             plan: plan(turn),
             server: summary::Server {
@@ -232,6 +236,7 @@ impl<'a> Scene<'a> {
             load: None,
             suite: None,
             warnings,
+            experiment: None,
         })
     }
 

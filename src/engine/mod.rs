@@ -8,6 +8,8 @@
 //! | file | job |
 //! |---|---|
 //! | `job` | what every client does, compiled from the plan |
+//! | `compile` | statements and parameters with every name looked up |
+//! | `values` | what stands for each `?` |
 //! | `client` | one client's loop, and what an answer is held against |
 //! | `thread` | one engine thread: opening, phases, drain |
 //! | `conductor` | the step from the outside: go, edges of the window, early ends |
@@ -16,6 +18,7 @@
 //! | `summarise` | Run → Summary |
 
 mod client;
+mod compile;
 mod conductor;
 mod display;
 pub(crate) mod edge;
@@ -24,6 +27,7 @@ mod job;
 mod ledger;
 mod summarise;
 mod thread;
+mod values;
 
 use std::time::Duration;
 

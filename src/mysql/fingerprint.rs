@@ -4,8 +4,8 @@ use std::path::Path;
 
 use super::ask::{Asked, explain, optional, pairs};
 use super::product::Product;
-use super::same_host::is_same_host;
 use super::rtt;
+use super::same_host::is_same_host;
 use super::session::Session;
 use super::variables::{self, Variables};
 use crate::error::Result;

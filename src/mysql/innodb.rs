@@ -11,8 +11,10 @@ use crate::summary::Innodb;
 /// A server that has this in its status needs none of the rest.
 const IN_STATUS: &str = "Innodb_adaptive_hash_hash_searches";
 /// The counters of the metrics and what they are called here.
-const METRICS: [(&str, &str); 2] =
-    [("adaptive_hash_searches", "hash_searches"), ("adaptive_hash_searches_btree", "other_searches")];
+const METRICS: [(&str, &str); 2] = [
+    ("adaptive_hash_searches", "hash_searches"),
+    ("adaptive_hash_searches_btree", "other_searches"),
+];
 /// The length of the history among the metrics.
 const HISTORY: &str = "trx_rseg_history_len";
 
@@ -59,7 +61,10 @@ fn of_metrics(found: &BTreeMap<String, String>) -> Option<Inside> {
 /// Lines of the monitor's text, from 5.1 to 5.5 alike and hardly changed since: `%` stands for a
 /// number, and the names are what the numbers are called here, empty for none.
 const LINES: [(&str, &[&str]); 6] = [
-    ("% OS file reads, % OS file writes, % OS fsyncs", &["os_file_reads", "os_file_writes", "os_fsyncs"]),
+    (
+        "% OS file reads, % OS file writes, % OS fsyncs",
+        &["os_file_reads", "os_file_writes", "os_fsyncs"],
+    ),
     ("Pages read %, created %, written %", &["pages_read", "pages_created", "pages_written"]),
     ("% log i/o's done, % log i/o's/second", &["log_ios", ""]),
     ("% hash searches/s, % non-hash searches/s", &["hash_searches_per_s", "other_searches_per_s"]),
@@ -71,8 +76,7 @@ const LEVELS: [&str; 4] =
     ["hash_searches_per_s", "other_searches_per_s", "history_list_length", "averaged_s"];
 
 fn of_text(text: &str) -> Option<Inside> {
-    let mut inside =
-        Inside { source: "text", counters: BTreeMap::new(), levels: BTreeMap::new() };
+    let mut inside = Inside { source: "text", counters: BTreeMap::new(), levels: BTreeMap::new() };
     for line in text.lines() {
         for (form, names) in &LINES {
             let Some(numbers) = matched(form, line) else { continue };

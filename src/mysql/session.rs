@@ -48,6 +48,16 @@ impl Answer {
             _ => None,
         }
     }
+
+    /// The first column of the first row as a whole number, text or not.
+    pub fn number(&self) -> Option<u64> {
+        match self.first.as_ref()?.as_ref(0)? {
+            Value::UInt(n) => Some(*n),
+            Value::Int(n) => u64::try_from(*n).ok(),
+            Value::Bytes(bytes) => std::str::from_utf8(bytes).ok()?.parse().ok(),
+            _ => None,
+        }
+    }
 }
 
 /// Why a statement has no answer.

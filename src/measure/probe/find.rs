@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::parse::{self, Stat};
 use super::Whereabouts;
+use super::parse::{self, Stat};
 
 /// The server counts its age from some moment of its start, in whole seconds.
 const AGE_SLACK_S: f64 = 5.0;
@@ -35,10 +35,8 @@ fn read(root: &Path, path: &str) -> String {
 
 /// The process that holds the listening socket: as the same user, or as root.
 fn listener(root: &Path, server: &Whereabouts) -> Option<u32> {
-    let sockets: BTreeSet<String> = inodes(root, server)
-        .into_iter()
-        .map(|inode| format!("socket:[{inode}]"))
-        .collect();
+    let sockets: BTreeSet<String> =
+        inodes(root, server).into_iter().map(|inode| format!("socket:[{inode}]")).collect();
     if sockets.is_empty() {
         return None;
     }
@@ -61,7 +59,8 @@ fn inodes(root: &Path, server: &Whereabouts) -> Vec<u64> {
             found.extend(read(root, table).lines().filter_map(|line| {
                 let words: Vec<&str> = line.split_ascii_whitespace().collect();
                 let listens = words.get(3) == Some(&LISTEN);
-                (listens && words.get(1)?.ends_with(&port)).then(|| words.get(9)?.parse::<u64>().ok())?
+                (listens && words.get(1)?.ends_with(&port))
+                    .then(|| words.get(9)?.parse::<u64>().ok())?
             }));
         }
     }
@@ -71,7 +70,8 @@ fn inodes(root: &Path, server: &Whereabouts) -> Vec<u64> {
             // and the flag of a listening one is __SO_ACCEPTCON.
             let words: Vec<&str> = line.split_ascii_whitespace().collect();
             let listens = words.get(3) == Some(&"00010000");
-            (listens && words.get(7) == Some(&socket.as_str())).then(|| words.get(6)?.parse::<u64>().ok())?
+            (listens && words.get(7) == Some(&socket.as_str()))
+                .then(|| words.get(6)?.parse::<u64>().ok())?
         }));
     }
     found

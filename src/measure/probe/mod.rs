@@ -219,8 +219,9 @@ fn host_cost(first: &Reading, last: &Reading) -> Option<HostCost> {
     let disk = |of: fn(&Disk) -> u64| {
         Some(of(last.disks.as_ref()?).saturating_sub(of(first.disks.as_ref()?)))
     };
-    let nic =
-        |of: fn(&Nic) -> u64| Some(of(last.nics.as_ref()?).saturating_sub(of(first.nics.as_ref()?)));
+    let nic = |of: fn(&Nic) -> u64| {
+        Some(of(last.nics.as_ref()?).saturating_sub(of(first.nics.as_ref()?)))
+    };
     Some(HostCost {
         user_s: s(|h| h.user),
         sys_s: s(|h| h.sys),

@@ -40,8 +40,8 @@ pub(super) fn process(files: &Files, pid: u32) -> Option<Stat> {
     let tasks = format!("/proc/{pid}/task/");
     for (path, text) in files.range(tasks.clone()..).take_while(|(p, _)| p.starts_with(&tasks)) {
         let thread = path.strip_prefix(&tasks).and_then(|rest| rest.strip_suffix("/status"));
-        let switches = field(text, "voluntary_ctxt_switches")
-            .zip(field(text, "nonvoluntary_ctxt_switches"));
+        let switches =
+            field(text, "voluntary_ctxt_switches").zip(field(text, "nonvoluntary_ctxt_switches"));
         if let Some((thread, switches)) = thread.and_then(|t| t.parse().ok()).zip(switches) {
             found.switches.insert(thread, switches);
         }

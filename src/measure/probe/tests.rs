@@ -112,7 +112,10 @@ fn what_cannot_be_read_is_left_out() {
     let reading = probe.read().expect("a reading");
     let probed = probe.cost(&reading, &reading, 0.0, 1.0);
     let process = probed.process.expect("its stat is there");
-    assert_eq!((process.read_bytes, process.voluntary_switches, process.rss_bytes), (None, None, None));
+    assert_eq!(
+        (process.read_bytes, process.voluntary_switches, process.rss_bytes),
+        (None, None, None)
+    );
     let host = probed.host.expect("its stat is there");
     assert_eq!((host.disk_reads, host.net_rx_bytes), (None, None));
     let nothing = tempfile::tempdir().expect("a directory");
