@@ -46,6 +46,8 @@ pub struct Stage<'a> {
     pub probe: Option<Probe>,
     /// Asks for an early end.
     pub stop: &'a Stop,
+    /// Is told the instant of the window's start as soon as it is known.
+    pub window: watch::Sender<Option<Instant>>,
 }
 
 /// Runs one step. `control` reads the server's counters; it is dropped when it hangs.
@@ -207,6 +209,7 @@ impl Conductor<'_> {
         self.go.send_replace(Go::Start(origin));
         let warmup = Duration::from_nanos(self.phases.window_start);
         let window_start = origin + warmup;
+        self.stage.window.send_replace(Some(window_start));
         let lead = edge::lead(probe.as_ref()).min(warmup / 2);
         self.follow(Some(origin + warmup.saturating_sub(lead)), origin, progress).await?;
         let reading = before.is_none().then(|| tokio::spawn(edge::read(control.take(), probe)));
@@ -396,7 +399,10 @@ impl Conductor<'_> {
             timeline: self.timeline,
             ops_by_client,
             ops_by_table: accounts.iter().map(|a| a.ops).collect(),
-            ledger: (0..tables).zip(&accounts).map(|(t, a)| a.entry(t)).collect(),
+            ledger: (0..tables)
+                .zip(&accounts)
+                .map(|(t, a)| a.entry(self.stage.tables.schema, t))
+                .collect(),
             errors: errors.into_counts(),
             abandoned,
             busy,

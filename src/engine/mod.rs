@@ -8,6 +8,8 @@
 //! | file | job |
 //! |---|---|
 //! | `job` | what every client does, compiled from the plan |
+//! | `compile` | statements and parameters with every name looked up |
+//! | `values` | what stands for each `?` |
 //! | `client` | one client's loop, and what an answer is held against |
 //! | `thread` | one engine thread: opening, phases, drain |
 //! | `conductor` | the step from the outside: go, edges of the window, early ends |
@@ -16,14 +18,16 @@
 //! | `summarise` | Run → Summary |
 
 mod client;
+mod compile;
 mod conductor;
 mod display;
-mod edge;
+pub(crate) mod edge;
 mod errors;
 mod job;
 mod ledger;
 mod summarise;
 mod thread;
+mod values;
 
 use std::time::Duration;
 
@@ -34,6 +38,7 @@ use crate::summary::{ErrorCount, LedgerEntry, Outcome, Probed, Status};
 pub use conductor::{Stage, run_step};
 pub use display::millis;
 pub use job::Tables;
+pub(crate) use summarise::program;
 pub use summarise::{Identity, summary};
 
 /// What one step produced in memory.

@@ -9,7 +9,6 @@ use crate::measure::host::Host;
 use crate::measure::process::peak_resident_bytes;
 use crate::plan::{StatementMode, Step, StopAt};
 use crate::summary::{self, Summary};
-use crate::workload::table;
 
 /// What a summary says besides the step: the same for all steps of a sweep, but for the
 /// server's variables.
@@ -36,7 +35,7 @@ pub struct Identity {
 }
 
 /// The program, as it writes itself into summaries.
-fn program() -> summary::Program {
+pub(crate) fn program() -> summary::Program {
     let debug = cfg!(debug_assertions);
     summary::Program {
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -77,7 +76,7 @@ pub fn summary(
         client: client(run, identity),
         started_at: run.started_at.to_string(),
         measured_s: run.measured_s,
-        totals: totals(run),
+        totals: totals(run, stage),
         latency: summary::Latency {
             service: run.timeline.service.distribution()?,
             response: None,
@@ -91,20 +90,30 @@ pub fn summary(
         },
         timeline: run.timeline.entries.clone(),
         ledger: run.ledger.clone(),
+        load: None,
+        suite: None,
         warnings,
+        experiment: None,
     };
     summary.classify();
     Ok(summary)
 }
 
 fn workload(stage: &Stage<'_>) -> summary::Workload {
-    let text = |s: &crate::workload::Statement| summary::StatementText {
-        kind: s.kind.name().to_owned(),
-        sql: s.sql.clone(),
-    };
+    let workload = &stage.plan.workload;
+    let running = workload.transactions.iter().flat_map(|t| workload.running(t));
+    let statements = running
+        .map(|(statement, repeat)| summary::StatementText {
+            kind: statement.kind.name().to_owned(),
+            sql: statement.expanded(&workload.options).sql,
+            repeat,
+        })
+        .collect();
     summary::Workload {
-        name: stage.plan.workload.name.clone(),
-        statements: stage.plan.workload.statements().map(text).collect(),
+        name: workload.name.clone(),
+        statements,
+        schema: workload.schema.to_string(),
+        options: workload.options.iter().map(|(name, s)| (name.clone(), s.value)).collect(),
         mode: match stage.plan.statements {
             StatementMode::Prepared => summary::Mode::Prepared,
             StatementMode::Text => summary::Mode::Text,
@@ -157,7 +166,7 @@ fn client(run: &Run, identity: &Identity) -> summary::Client {
     }
 }
 
-fn totals(run: &Run) -> summary::Totals {
+fn totals(run: &Run, stage: &Stage<'_>) -> summary::Totals {
     let window = run.timeline.window;
     let rate = |n: u64| if run.measured_s > 0.0 { n as f64 / run.measured_s } else { 0.0 };
     let mut by_client = run.ops_by_client.clone();
@@ -174,7 +183,7 @@ fn totals(run: &Run) -> summary::Totals {
         backlog: None,
         per_table: (1..)
             .zip(&run.ops_by_table)
-            .map(|(n, ops)| summary::TableOps { table: table::name(n), ops: *ops })
+            .map(|(n, ops)| summary::TableOps { table: stage.tables.schema.name(n), ops: *ops })
             .collect(),
         per_client: summary::PerClient {
             ops_min: by_client.first().copied().unwrap_or(0),

@@ -16,13 +16,15 @@ use super::variables;
 use crate::error::Result;
 use crate::measure::process;
 use crate::summary::Warning;
-use crate::workload::table;
+use crate::workload::Schema;
 use limits::{Load, Own, Seen};
 
 /// What the plan needs of the server.
 pub struct Needs<'a> {
     /// The database.
     pub database: &'a str,
+    /// The tables' kind.
+    pub schema: Schema,
     /// `--tables`; None for those that are there.
     pub tables: Option<u32>,
     /// `--rows`; None for as many as there are.
@@ -88,7 +90,7 @@ async fn examine(
     optional(session.execute("SET SESSION lock_wait_timeout = 10").await)?;
     optional(session.execute("SET SESSION wait_timeout = 604800").await)?;
 
-    let found = match dataset::list(session, needs.database).await {
+    let found = match dataset::list(session, needs.database, needs.schema).await {
         Ok(found) => found,
         Err(failure) => {
             findings.refused(failure, "information_schema cannot be read", |_| {
@@ -203,11 +205,12 @@ async fn check_writable(
 ) -> Asked<()> {
     for number in 1..=tables {
         // Ids start at 1.
-        let sql = format!("UPDATE {} SET k = k WHERE id = 0", found.sql_name(number));
+        let (table, column) = (found.sql_name(number), found.schema.writable());
+        let sql = format!("UPDATE {table} SET {column} = {column} WHERE id = 0");
         let Err(failure) = session.execute(&sql).await else { continue };
         findings.refused(
             failure,
-            &format!("{} cannot be written", table::name(number)),
+            &format!("{} cannot be written", found.schema.name(number)),
             |code| write_hint(code, &found.database),
         )?;
         // What holds for one table mostly holds for all.
