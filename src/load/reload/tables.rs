@@ -133,6 +133,10 @@ pub(super) async fn verify(
         let sql = format!("SELECT COUNT(*) FROM {}", quoted(&table.name));
         let count = one(control, &sql).await.map_err(|f| explain(&f, &doing))?;
         let count = count.and_then(|n| n.parse::<u64>().ok()).unwrap_or(0);
+        // The sizes that servers tell are of before the load otherwise.
+        let sql = format!("ANALYZE LOCAL TABLE {}", quoted(&table.name));
+        let doing_so = format!("analysing {}", table.name);
+        control.query(&sql).await.map_err(|f| explain(&f, &doing_so))?;
         let generated = match spec.source {
             LoadSource::Generated { rows, data_seed } => Some((rows, data_seed)),
             LoadSource::Dump { .. } => None,
