@@ -30,7 +30,8 @@
 //! | [`plan`] | client ranges, sizes, durations → Plan |
 //! | [`workload`] | workloads as data; key distributions; tables and their deterministic rows |
 //! | [`mysql`] | target (every driver option set explicitly, option files), session (the only file on the hot path that touches the driver), server (fingerprint, status, preflight) |
-//! | [`load`] | create, fill, index, drop |
+//! | [`load`] | create, fill, index, drop; timed reloads |
+//! | [`suite`] | external commands, timed |
 //! | [`engine`] | threads, connections, phases, the closed loop, stopping |
 //! | [`measure`] | recorder, timeline, client cost |
 //! | [`sandbox`] | a private throw-away server from a mysqld program |
@@ -60,6 +61,7 @@ pub mod report;
 pub mod sandbox;
 pub mod stats;
 pub mod stop;
+pub mod suite;
 
 pub mod summary;
 pub mod workload;

@@ -104,6 +104,11 @@ pub struct WorkloadArgs {
     #[command(flatten)]
     #[allow(missing_docs, reason = "clap would show it as help")]
     pub connection: ConnectionArgs,
+
+    /// Command that goes before `grep -s . FILE…` to read /proc of the server's host, such as
+    /// 'ssh db1' [default: read here, where the server runs on this host]
+    #[arg(long, value_name = "COMMAND", help_heading = "Connection")]
+    pub probe: Option<String>,
 }
 
 /// A private throw-away server instead of one that is there.
@@ -184,7 +189,7 @@ fn phase(text: &str) -> Result<Duration, String> {
     Ok(phase)
 }
 
-fn label(text: &str) -> Result<String, String> {
+pub(crate) fn label(text: &str) -> Result<String, String> {
     match text.chars().count() {
         0 => Err("a label has at least one character".to_owned()),
         n if n > LABEL_MAX => Err(format!("{n} characters are more than {LABEL_MAX}")),
@@ -208,7 +213,7 @@ pub(crate) fn charset(text: &str) -> Result<String, String> {
     if fits { Ok(text.to_owned()) } else { Err(format!("'{text}' is no character set's name")) }
 }
 
-fn key_value(text: &str) -> Result<(String, String), String> {
+pub(crate) fn key_value(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
         _ => Err(format!("'{text}' is not KEY=VALUE")),

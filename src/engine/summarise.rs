@@ -28,12 +28,14 @@ pub struct Identity {
     pub driver: summary::Driver,
     /// Whether the server runs on this host.
     pub same_host: bool,
+    /// Median round trip of an empty query, microseconds.
+    pub rtt_us: Option<f64>,
     /// This host.
     pub host: Host,
 }
 
 /// The program, as it writes itself into summaries.
-fn program() -> summary::Program {
+pub(crate) fn program() -> summary::Program {
     let debug = cfg!(debug_assertions);
     summary::Program {
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -52,7 +54,7 @@ pub fn summary(
     changed: Vec<summary::SettingChange>,
 ) -> Result<Summary> {
     let warnings = warnings(run, stage, &changed);
-    Ok(Summary {
+    let mut summary = Summary {
         schema: summary::SCHEMA.to_owned(),
         loadgen: program(),
         run_id: identity.run_id.clone(),
@@ -66,6 +68,8 @@ pub fn summary(
         server: summary::Server {
             settings_changed: changed,
             status: run.status.clone(),
+            probed: run.probed.clone(),
+            durability: summary::durability(&identity.server.variables),
             ..identity.server.clone()
         },
         driver: identity.driver.clone(),
@@ -86,8 +90,13 @@ pub fn summary(
         },
         timeline: run.timeline.entries.clone(),
         ledger: run.ledger.clone(),
+        load: None,
+        suite: None,
         warnings,
-    })
+        experiment: None,
+    };
+    summary.classify();
+    Ok(summary)
 }
 
 fn workload(stage: &Stage<'_>) -> summary::Workload {
@@ -151,6 +160,9 @@ fn client(run: &Run, identity: &Identity) -> summary::Client {
         us_per_op: (ops > 0).then(|| (user_s + sys_s) * 1e6 / ops as f64),
         threads: run.busy.iter().map(|busy| summary::Thread { busy: *busy }).collect(),
         max_rss_bytes: peak_resident_bytes(),
+        rtt_us: identity.rtt_us,
+        net_rx_bytes: run.traffic.map(|(received, _)| received),
+        net_tx_bytes: run.traffic.map(|(_, sent)| sent),
     }
 }
 

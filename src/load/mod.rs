@@ -11,10 +11,12 @@
 mod chunk;
 mod clean;
 mod crew;
+mod dump;
 mod fault;
 mod fill;
 mod method;
 mod pace;
+pub mod reload;
 mod set_up;
 mod survey;
 mod text;

@@ -16,8 +16,13 @@ const INSERT_MAX: usize = 512 * 1024;
 /// The statement that takes the lines of [`lines`]. They are ASCII; latin1 is converted
 /// rightly into every character set, and needs no look for multi-byte characters.
 pub(super) fn load_data(schema: Schema, table: u32) -> String {
+    load_data_in(schema, table, "latin1")
+}
+
+/// The same in another character set, where that is what is measured.
+pub(super) fn load_data_in(schema: Schema, table: u32, charset: &str) -> String {
     format!(
-        "LOAD DATA LOCAL INFILE 'loadgen' INTO TABLE {} CHARACTER SET latin1 \
+        "LOAD DATA LOCAL INFILE 'loadgen' INTO TABLE {} CHARACTER SET {charset} \
          FIELDS TERMINATED BY '\\t' ENCLOSED BY '' LINES TERMINATED BY '\\n' ({})",
         quoted(&schema.name(table)),
         schema.columns().join(", ")
@@ -72,6 +77,33 @@ pub(super) fn insert(
         next += 1;
     }
     (String::from_utf8_lossy(&out).into_owned(), next)
+}
+
+/// Appends one INSERT of the rows from `first` on, up to `last`, as long as it stays below
+/// `bytes`, but of one row at least; returns the id after it. It ends where mysqldump's would.
+pub(super) fn extended(
+    out: &mut Vec<u8>,
+    head: &str,
+    rows: Filler,
+    first: u64,
+    last: u64,
+    bytes: usize,
+) -> u64 {
+    let from = out.len();
+    out.extend_from_slice(head.as_bytes());
+    rows.tuple(out, first);
+    let mut next = first + 1;
+    while next <= last && out.len() - from < bytes {
+        let before = out.len();
+        out.push(b',');
+        rows.tuple(out, next);
+        if out.len() - from >= bytes {
+            out.truncate(before);
+            break;
+        }
+        next += 1;
+    }
+    next
 }
 
 #[cfg(test)]
@@ -129,6 +161,30 @@ mod tests {
             next = after;
         }
         assert_eq!(values, 10_000);
+    }
+
+    #[test]
+    fn extended_inserts_hold_every_row_once_below_their_length() {
+        let rows = Rows::new(1, 1, 1000);
+        for bytes in [0, 1024, 10_000, 1 << 20] {
+            let (mut next, mut values, mut statements) = (1, 0, 0);
+            while next <= 1000 {
+                let mut out = b"before".to_vec();
+                let after =
+                    extended(&mut out, "INSERT INTO t VALUES ", rows.into(), next, 1000, bytes);
+                let sql = text(&out).strip_prefix("before").expect("appended");
+                assert!(
+                    sql.starts_with(&format!("INSERT INTO t VALUES ({next},"))
+                        && sql.ends_with(')')
+                );
+                assert!(sql.len() < bytes || after == next + 1, "{} bytes", sql.len());
+                // The next row would not have fitted: a row has 200 bytes at most.
+                assert!(after == 1001 || bytes == 0 || sql.len() + 200 >= bytes);
+                values += sql.matches("),(").count() as u64 + 1;
+                (next, statements) = (after, statements + 1);
+            }
+            assert_eq!((values, bytes == 0), (1000, statements == 1000));
+        }
     }
 
     #[test]

@@ -24,13 +24,22 @@ pub fn quoted(identifier: &str) -> String {
 
 /// CREATE TABLE as sysbench does it; the index on `k` comes after the fill ([`create_index`]).
 pub fn create(table: u32, rows: u64, mark: &Mark, charset: Option<&str>) -> String {
+    definition(table, rows, mark, "", &named_charset(charset))
+}
+
+/// CREATE TABLE as mysqldump writes it: the index on `k` is there before the rows.
+pub fn create_indexed(table: u32, rows: u64, mark: &Mark) -> String {
+    let key = format!(",\n  KEY {} (k)", quoted(&format!("k_{table}")));
+    definition(table, rows, mark, &key, "")
+}
+
+fn definition(table: u32, rows: u64, mark: &Mark, keys: &str, options: &str) -> String {
     format!(
         "CREATE TABLE {name} (\n  id {int} NOT NULL AUTO_INCREMENT,\n  k {int} DEFAULT '0' NOT NULL,\n  \
-         c CHAR(120) DEFAULT '' NOT NULL,\n  pad CHAR(60) DEFAULT '' NOT NULL,\n  PRIMARY KEY (id)\n\
-         ) ENGINE=InnoDB{charset} COMMENT='{mark}'",
+         c CHAR(120) DEFAULT '' NOT NULL,\n  pad CHAR(60) DEFAULT '' NOT NULL,\n  PRIMARY KEY (id){keys}\n\
+         ) ENGINE=InnoDB{options} COMMENT='{mark}'",
         name = quoted(&name(table)),
         int = int(rows),
-        charset = named_charset(charset),
     )
 }
 
@@ -48,6 +57,10 @@ pub(crate) fn named_charset(charset: Option<&str>) -> String {
 pub fn create_index(table: u32) -> String {
     format!("CREATE INDEX {} ON {} (k)", quoted(&format!("k_{table}")), quoted(&name(table)))
 }
+
+/// The COMMENT of a table that `load` made from somebody's dump: its own, to drop and load again,
+/// but its rows are not those of a data seed.
+pub const LOADED: &str = "loadgen:1 load=dump";
 
 /// How far a table's fill got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -140,6 +153,9 @@ mod tests {
         assert!(create(1, INT_MAX, &mark, None).contains("id INTEGER"));
         assert!(create(1, INT_MAX + 1, &mark, None).contains("k BIGINT"));
         assert!(create(1, 1, &mark, Some("latin1")).contains("DEFAULT CHARSET=latin1 COMMENT"));
+        let indexed = create_indexed(3, 1, &mark);
+        assert!(indexed.contains("PRIMARY KEY (id),\n  KEY `k_3` (k)\n) ENGINE=InnoDB COMMENT"));
+        assert_eq!(Mark::parse(LOADED), None);
         assert_eq!(create_index(3), "CREATE INDEX `k_3` ON `sbtest3` (k)");
     }
 }
