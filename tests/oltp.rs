@@ -56,7 +56,7 @@ fn mix_of(summary: &Summary) -> Mix {
 
 /// What the server counted since it started.
 fn counted(sandbox: &Sandbox) -> Mix {
-    let rows = query(sandbox, "SHOW GLOBAL STATUS LIKE 'Com_%'");
+    let rows = query(sandbox, "SHOW GLOBAL STATUS LIKE 'Com\\_%'");
     let all: BTreeMap<&str, i64> =
         rows.iter().map(|row| (row[0].as_str(), row[1].parse().expect("a count"))).collect();
     COUNTERS.map(|name| all[format!("Com_{name}").as_str()])
