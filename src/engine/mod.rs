@@ -8,30 +8,37 @@
 //! | file | job |
 //! |---|---|
 //! | `job` | what every client does, compiled from the plan |
+//! | `compile` | statements and parameters with every name looked up |
+//! | `values` | what stands for each `?` |
 //! | `client` | one client's loop, and what an answer is held against |
 //! | `thread` | one engine thread: opening, phases, drain |
 //! | `conductor` | the step from the outside: go, edges of the window, early ends |
+//! | `edge` | what is read of server and client at both edges of the window |
 //! | `display` | the live line |
 //! | `summarise` | Run → Summary |
 
 mod client;
+mod compile;
 mod conductor;
 mod display;
+pub(crate) mod edge;
 mod errors;
 mod job;
 mod ledger;
 mod summarise;
 mod thread;
+mod values;
 
 use std::time::Duration;
 
 use crate::error::Error;
 use crate::measure::timeline::Timeline;
-use crate::summary::{ErrorCount, LedgerEntry, Outcome, Status};
+use crate::summary::{ErrorCount, LedgerEntry, Outcome, Probed, Status};
 
 pub use conductor::{Stage, run_step};
 pub use display::millis;
 pub use job::Tables;
+pub(crate) use summarise::program;
 pub use summarise::{Identity, summary};
 
 /// What one step produced in memory.
@@ -63,6 +70,10 @@ pub struct Run {
     pub user: Duration,
     /// System CPU of this process over the window.
     pub sys: Duration,
+    /// Bytes that this host received and sent over the window.
+    pub traffic: Option<(u64, u64)>,
     /// The server's counters over the window.
     pub status: Option<Status>,
+    /// Its process and host.
+    pub probed: Option<Probed>,
 }

@@ -9,7 +9,6 @@ use crate::measure::host::Host;
 use crate::measure::process::peak_resident_bytes;
 use crate::plan::{StatementMode, Step, StopAt};
 use crate::summary::{self, Summary};
-use crate::workload::table;
 
 /// What a summary says besides the step: the same for all steps of a sweep, but for the
 /// server's variables.
@@ -29,12 +28,14 @@ pub struct Identity {
     pub driver: summary::Driver,
     /// Whether the server runs on this host.
     pub same_host: bool,
+    /// Median round trip of an empty query, microseconds.
+    pub rtt_us: Option<f64>,
     /// This host.
     pub host: Host,
 }
 
 /// The program, as it writes itself into summaries.
-fn program() -> summary::Program {
+pub(crate) fn program() -> summary::Program {
     let debug = cfg!(debug_assertions);
     summary::Program {
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -53,7 +54,7 @@ pub fn summary(
     changed: Vec<summary::SettingChange>,
 ) -> Result<Summary> {
     let warnings = warnings(run, stage, &changed);
-    Ok(Summary {
+    let mut summary = Summary {
         schema: summary::SCHEMA.to_owned(),
         loadgen: program(),
         run_id: identity.run_id.clone(),
@@ -67,13 +68,15 @@ pub fn summary(
         server: summary::Server {
             settings_changed: changed,
             status: run.status.clone(),
+            probed: run.probed.clone(),
+            durability: summary::durability(&identity.server.variables),
             ..identity.server.clone()
         },
         driver: identity.driver.clone(),
         client: client(run, identity),
         started_at: run.started_at.to_string(),
         measured_s: run.measured_s,
-        totals: totals(run),
+        totals: totals(run, stage),
         latency: summary::Latency {
             service: run.timeline.service.distribution()?,
             response: None,
@@ -87,18 +90,30 @@ pub fn summary(
         },
         timeline: run.timeline.entries.clone(),
         ledger: run.ledger.clone(),
+        load: None,
+        suite: None,
         warnings,
-    })
+        experiment: None,
+    };
+    summary.classify();
+    Ok(summary)
 }
 
 fn workload(stage: &Stage<'_>) -> summary::Workload {
-    let text = |s: &crate::workload::Statement| summary::StatementText {
-        kind: s.kind.name().to_owned(),
-        sql: s.sql.clone(),
-    };
+    let workload = &stage.plan.workload;
+    let running = workload.transactions.iter().flat_map(|t| workload.running(t));
+    let statements = running
+        .map(|(statement, repeat)| summary::StatementText {
+            kind: statement.kind.name().to_owned(),
+            sql: statement.expanded(&workload.options).sql,
+            repeat,
+        })
+        .collect();
     summary::Workload {
-        name: stage.plan.workload.name.clone(),
-        statements: stage.plan.workload.statements().map(text).collect(),
+        name: workload.name.clone(),
+        statements,
+        schema: workload.schema.to_string(),
+        options: workload.options.iter().map(|(name, s)| (name.clone(), s.value)).collect(),
         mode: match stage.plan.statements {
             StatementMode::Prepared => summary::Mode::Prepared,
             StatementMode::Text => summary::Mode::Text,
@@ -125,6 +140,7 @@ fn plan(stage: &Stage<'_>, step: &Step, data_seed: Option<u32>) -> summary::Plan
         rate: None,
         arrival: None,
         seed: stage.plan.seed,
+        charset: stage.plan.charset.clone(),
         repeat_index: step.repeat,
         repeats: stage.plan.repeats,
     }
@@ -145,10 +161,13 @@ fn client(run: &Run, identity: &Identity) -> summary::Client {
         us_per_op: (ops > 0).then(|| (user_s + sys_s) * 1e6 / ops as f64),
         threads: run.busy.iter().map(|busy| summary::Thread { busy: *busy }).collect(),
         max_rss_bytes: peak_resident_bytes(),
+        rtt_us: identity.rtt_us,
+        net_rx_bytes: run.traffic.map(|(received, _)| received),
+        net_tx_bytes: run.traffic.map(|(_, sent)| sent),
     }
 }
 
-fn totals(run: &Run) -> summary::Totals {
+fn totals(run: &Run, stage: &Stage<'_>) -> summary::Totals {
     let window = run.timeline.window;
     let rate = |n: u64| if run.measured_s > 0.0 { n as f64 / run.measured_s } else { 0.0 };
     let mut by_client = run.ops_by_client.clone();
@@ -165,7 +184,7 @@ fn totals(run: &Run) -> summary::Totals {
         backlog: None,
         per_table: (1..)
             .zip(&run.ops_by_table)
-            .map(|(n, ops)| summary::TableOps { table: table::name(n), ops: *ops })
+            .map(|(n, ops)| summary::TableOps { table: stage.tables.schema.name(n), ops: *ops })
             .collect(),
         per_client: summary::PerClient {
             ops_min: by_client.first().copied().unwrap_or(0),

@@ -166,7 +166,7 @@ fn desk(order: &Order, index: usize, origin: Instant) -> Result<Desk> {
         recorder: RefCell::new(recorder),
         accounts: RefCell::new(vec![Account::default(); job.tables.count as usize]),
         errors: RefCell::default(),
-        samplers: tables.clone().map(|t| job.samplers(t)).collect(),
+        picks: tables.clone().map(|t| job.picks(t)).collect(),
         texts: if job.text { tables.map(|t| job.text_pieces(t)).collect() } else { Vec::new() },
         job,
     })

@@ -5,16 +5,25 @@
 //! old ones for ever. Readers tolerate unknown fields and refuse unknown `schema` values.
 //! `docs/summary.schema.json` is generated from these types and tested.
 
+mod cost;
+mod experiment;
+mod facts;
 mod read;
 #[cfg(test)]
 mod schema;
+mod timed;
 mod write;
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+pub use cost::{HostCost, Innodb, Probed, ProcessCost};
+pub use experiment::{CommandRun, Experiment};
+pub(crate) use facts::counter;
+pub use facts::{Class, class_by_size, durability};
 pub use read::{Loaded, load};
+pub use timed::{Load, Suite, SuiteTest, TableRows};
 pub(crate) use write::escape_hostile;
 pub use write::{Store, file_name, to_json};
 
@@ -63,8 +72,17 @@ pub struct Summary {
     pub timeline: Vec<Interval>,
     /// What the tables must hold more than before: all phases, not only the window.
     pub ledger: Vec<LedgerEntry>,
+    /// What a timed load was; null otherwise.
+    #[serde(default)]
+    pub load: Option<Load>,
+    /// What a suite of external commands was; null otherwise.
+    #[serde(default)]
+    pub suite: Option<Suite>,
     /// What a reader of the numbers must know.
     pub warnings: Vec<Warning>,
+    /// Its part in a profile; null for what a workload's verb measured.
+    #[serde(default)]
+    pub experiment: Option<Experiment>,
 }
 
 /// The program that wrote a summary.
@@ -106,6 +124,20 @@ pub struct Workload {
     pub distribution: String,
     /// How clients were spread over the tables: `pinned` or `random`.
     pub spread: String,
+    /// The tables' kind, such as `sbtest`.
+    #[serde(default = "sbtest")]
+    pub schema: String,
+    /// Its options, switches as 0 and 1.
+    #[serde(default)]
+    pub options: BTreeMap<String, u64>,
+}
+
+fn once() -> u64 {
+    1
+}
+
+fn sbtest() -> String {
+    "sbtest".to_owned()
 }
 
 /// One statement of a workload.
@@ -116,6 +148,9 @@ pub struct StatementText {
     pub kind: String,
     /// Its SQL; `{table}` stands for the table's name.
     pub sql: String,
+    /// How often it is run in an op of its transaction.
+    #[serde(default = "once")]
+    pub repeat: u64,
 }
 
 /// How statements reach the server.
@@ -155,6 +190,9 @@ pub struct Plan {
     pub arrival: Option<String>,
     /// Seed of the key streams.
     pub seed: u64,
+    /// `SET NAMES` of the sessions; null for the driver's own (utf8mb4, utf8 before 5.5.3).
+    #[serde(default)]
+    pub charset: Option<String>,
     /// This repeat, from 1.
     pub repeat_index: u32,
     /// Repeats of the invocation.
@@ -187,6 +225,17 @@ pub struct Server {
     pub data_bytes: Option<u64>,
     /// `innodb_buffer_pool_size`.
     pub buffer_pool_bytes: Option<u64>,
+    /// Whether the pages came from the buffer pool: by misses, else by size; null where
+    /// neither is known.
+    #[serde(default)]
+    pub class: Option<Class>,
+    /// What a commit waits for, such as `bl0/dw0/trx2/O_DIRECT`: see [`durability`].
+    #[serde(default)]
+    pub durability: Option<String>,
+    /// What the server's process and its host did over the window; null where they cannot be
+    /// looked at.
+    #[serde(default)]
+    pub probed: Option<Probed>,
     /// Facts of the server's host, where it is this one.
     pub host_facts: Option<HostFacts>,
 }
@@ -213,6 +262,13 @@ pub struct Status {
     pub last_s: f64,
     /// Counters whose value changed: last minus first.
     pub deltas: BTreeMap<String, i64>,
+    /// What is a level and no counter, at the second reading: pages of the buffer pool by
+    /// state, the history's length, connections.
+    #[serde(default)]
+    pub gauges: BTreeMap<String, i64>,
+    /// What InnoDB tells elsewhere, where these counters lack it.
+    #[serde(default)]
+    pub innodb: Option<Innodb>,
 }
 
 /// A host, as far as a result depends on it.
@@ -266,6 +322,17 @@ pub struct Client {
     pub threads: Vec<Thread>,
     /// Peak resident size of this process so far, bytes.
     pub max_rss_bytes: u64,
+    /// Median round trip of an empty query over an idle connection before the first step,
+    /// microseconds.
+    #[serde(default)]
+    pub rtt_us: Option<f64>,
+    /// Bytes that this host's network interfaces received over the window, whoever for;
+    /// without loopback.
+    #[serde(default)]
+    pub net_rx_bytes: Option<u64>,
+    /// Bytes that they sent.
+    #[serde(default)]
+    pub net_tx_bytes: Option<u64>,
 }
 
 /// One engine thread.
@@ -451,8 +518,12 @@ pub struct LedgerEntry {
     pub deletes: u64,
     /// Writes whose outcome is unknown.
     pub in_doubt: u64,
-    /// What acknowledged updates added to the sum of `k`.
+    /// What acknowledged writes added to the sum of `k`, as far as they know it.
     pub k_added: i64,
+    /// Rows that were deleted or inserted with a `k` that nobody read: the sum of `k` can be told
+    /// from `k_added` where this is 0.
+    #[serde(default)]
+    pub k_unknown: u64,
 }
 
 /// What a reader of the numbers must know.
