@@ -23,7 +23,7 @@ pub(super) fn load_data(schema: Schema, table: u32) -> String {
 pub(super) fn load_data_in(schema: Schema, table: u32, charset: &str) -> String {
     format!(
         "LOAD DATA LOCAL INFILE 'loadgen' INTO TABLE {} CHARACTER SET {charset} \
-         FIELDS TERMINATED BY '\\t' ENCLOSED BY '' LINES TERMINATED BY '\\n' ({})",
+         FIELDS TERMINATED BY '\t' ENCLOSED BY '' LINES TERMINATED BY '\n' ({})",
         quoted(&schema.name(table)),
         schema.columns().join(", ")
     )

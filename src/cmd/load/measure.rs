@@ -1,7 +1,5 @@
 //! One timed load → one summary.
 
-use std::path::Path;
-
 use crate::cmd::timed::{Measured, Scene, Turn, count};
 use crate::error::Result;
 use crate::load::reload::{Reload, Reloaded};
@@ -34,7 +32,7 @@ pub async fn measure(
         progress.clear();
     }
     let verified = verified && error.is_none();
-    let title = Some(turn.title.clone().unwrap_or_else(|| name(spec)));
+    let title = Some(turn.title.clone().unwrap_or_else(|| spec.name()));
     let mut summary =
         scene.frame(&Turn { title, ..turn.clone() }, start, finish, error.as_ref())?;
     let names: Vec<String> = loaded.tables.iter().map(|table| table.name.clone()).collect();
@@ -51,11 +49,12 @@ fn fill(summary: &mut Summary, spec: &LoadSpec, loaded: &Reloaded, verified: boo
     summary.measured_s = loaded.measured_s;
     let cost = loaded.cost;
     count(summary, loaded.statements, loaded.rows, cost.user.as_secs_f64(), cost.sys.as_secs_f64());
-    summary.workload.statements = vec![summary::StatementText {
-        kind: "insert".to_owned(),
-        sql: statement(spec).to_owned(),
-        repeat: 1,
-    }];
+    summary.workload.statements =
+        vec![summary::StatementText {
+            kind: "insert".to_owned(),
+            sql: statement(spec).to_owned(),
+            repeat: 1,
+        }];
     summary.plan.tables = loaded.tables.len() as u32;
     summary.plan.rows = loaded.tables.iter().map(|table| table.rows).max().unwrap_or(0);
     if let LoadSource::Generated { rows, data_seed } = spec.source {
@@ -115,20 +114,6 @@ fn load(spec: &LoadSpec, loaded: &Reloaded, verified: bool) -> summary::Load {
         character_sets: loaded.character_sets.clone(),
         tables: loaded.tables.iter().map(rows).collect(),
         verified,
-    }
-}
-
-/// The summary's workload: loads of different kinds are different tables of a report.
-pub fn name(spec: &LoadSpec) -> String {
-    match (&spec.source, spec.insert) {
-        (LoadSource::Generated { .. }, InsertMode::Extended { .. }) => "load".to_owned(),
-        (LoadSource::Generated { .. }, InsertMode::Single) => "load-single".to_owned(),
-        (LoadSource::Generated { .. }, InsertMode::LoadData) => "load-data".to_owned(),
-        (LoadSource::Dump { path }, _) if path == Path::new("-") => "load-dump".to_owned(),
-        (LoadSource::Dump { path }, _) => {
-            let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-            format!("load-dump-{}", stem.chars().take(100).collect::<String>())
-        }
     }
 }
 

@@ -21,7 +21,7 @@ use crate::sandbox::{Sandbox, Spec};
 use crate::stop::Stop;
 use crate::summary::{Outcome, Store, Summary, to_json};
 
-pub use measure::{line, measure, name};
+pub use measure::{line, measure};
 
 /// Connections of the sandbox: a load has two, and readings some more.
 const CONNECTIONS: u32 = 20;
@@ -43,7 +43,7 @@ pub struct LoadArgs {
     pub tables: u32,
 
     /// Rows of each table, up to 10G
-    #[arg(long, value_name = "N", default_value = defaults::ROWS, value_parser = workload::row_count)]
+    #[arg(long, value_name = "N", default_value_t = defaults::ROWS, value_parser = workload::row_count)]
     pub rows: u64,
 
     /// Seed of the rows' content
@@ -161,7 +161,7 @@ fn list(spec: &LoadSpec, args: &LoadArgs) -> String {
     let mut line = |name: &str, value: String| {
         let _ = writeln!(text, "{name:<14} {value}");
     };
-    line("workload", name(spec));
+    line("workload", spec.name());
     match &spec.source {
         LoadSource::Generated { rows, data_seed } => {
             line("tables", spec.tables.to_string());
@@ -216,7 +216,7 @@ impl Loads<'_> {
             server.version,
             server.version_comment,
             scene.target.address,
-            name(&self.spec)
+            self.spec.name()
         ));
         let repeats = self.args.repeat;
         for repeat in 1..=repeats {

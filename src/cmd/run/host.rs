@@ -279,6 +279,7 @@ fn fill(
     progress: &mut Progress,
 ) -> Result<u32> {
     let job = load::Job {
+        schema: tables.schema,
         tables: tables.tables,
         rows: tables.rows,
         data_seed: tables.data_seed,
@@ -294,5 +295,8 @@ fn fill(
 
 fn describe(tables: &Dataset) -> String {
     let charset = tables.charset.as_deref().unwrap_or("-");
-    format!("{} x {} rows, seed {}, {charset}", tables.tables, tables.rows, tables.data_seed)
+    format!(
+        "{} {} x {} rows, seed {}, {charset}",
+        tables.schema, tables.tables, tables.rows, tables.data_seed
+    )
 }

@@ -8,7 +8,7 @@ use tokio::sync::watch;
 
 use super::beside::{self, Running};
 use super::expect;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::mysql::dataset::Dataset;
 use crate::plan::Step;
 use crate::plan::experiment::Beside;
@@ -42,6 +42,11 @@ impl Role<'_> {
     pub(crate) fn check(&self, server: &Server, dataset: &Dataset) -> Result<()> {
         let rows = u64::from(dataset.tables).saturating_mul(dataset.rows);
         let bytes = expect::data_bytes(dataset.data_bytes, rows);
+        let mut words = self.commands.iter().flat_map(|command| &command.run);
+        if self.pid.is_none() && words.any(|word| word.contains("{pid}")) {
+            return Err(Error::usage("a command of the profile asks for {pid}, and the server's process is not known")
+                .hint("it is known of sandboxes"));
+        }
         expect::check(self.expect, &server.variables, Some(bytes))
     }
 
@@ -64,7 +69,7 @@ impl Role<'_> {
     }
 
     fn fill(&self, word: &str, step: &Step) -> String {
-        let pid = self.pid.map_or_else(|| "0".to_owned(), |pid| pid.to_string());
+        let pid = self.pid.map_or_else(String::new, |pid| pid.to_string());
         word.replace("{pid}", &pid)
             .replace("{label}", self.label)
             .replace("{workload}", self.title)

@@ -5,6 +5,7 @@ use super::batch::{Feed, Halt, Part};
 use crate::error::Error;
 use crate::load::text;
 use crate::plan::timed::InsertMode;
+use crate::workload::filler::Filler;
 use crate::workload::rows::Rows;
 use crate::workload::table::{self, Mark, State, name, quoted};
 
@@ -70,7 +71,7 @@ fn locked(
 
 /// INSERTs of all rows of a table, each below so many bytes or of one row.
 fn inserts(feed: &mut Feed, recipe: &Recipe, table: u32, bytes: usize) -> Result<(), Halt> {
-    let rows = Rows::new(recipe.data_seed, table, recipe.rows);
+    let rows = Filler::from(Rows::new(recipe.data_seed, table, recipe.rows));
     let head = format!("INSERT INTO {} VALUES ", quoted(&name(table)));
     let mut next = 1;
     while next <= recipe.rows {

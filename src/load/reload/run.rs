@@ -230,26 +230,18 @@ impl Work<'_> {
         };
         let named = name(table);
         let counters = Arc::clone(&self.counters);
-        let lines = text::lines(
-            Rows::new(data_seed, table, count).into(),
-            1,
-            count,
-            self.packet,
-            move |n| {
-                counters.rows.fetch_add(n, Ordering::Relaxed);
-            },
-        );
+        let rows = Rows::new(data_seed, table, count).into();
+        let lines = text::lines(rows, 1, count, self.packet, move |n| {
+            counters.rows.fetch_add(n, Ordering::Relaxed);
+        });
         let sent = Arc::new(AtomicU64::new(0));
         let counted = Arc::clone(&sent);
         let lines = futures_util::StreamExt::inspect(lines, move |packet| {
             let bytes = packet.as_ref().map_or(0, |packet| packet.len() as u64);
             counted.fetch_add(bytes, Ordering::Relaxed);
         });
-        let sql = text::load_data_in(
-            Schema::Sbtest,
-            table,
-            self.spec.charset.as_deref().unwrap_or("latin1"),
-        );
+        let charset = self.spec.charset.as_deref().unwrap_or("latin1");
+        let sql = text::load_data_in(Schema::Sbtest, table, charset);
         let Some(session) = self.session.take() else { return Ok(()) };
         let issued = self.now();
         let loaded = session.load_data(&sql, Box::pin(lines)).await;

@@ -7,9 +7,9 @@ use crate::mysql::ask::one;
 use crate::mysql::session::{Session, quoted_text};
 use crate::plan::timed::LoadSource;
 use crate::plan::timed::LoadSpec;
-use crate::workload::Schema;
 use crate::workload::random::Stream;
 use crate::workload::rows::Rows;
+use crate::workload::Schema;
 use crate::workload::table::{LOADED, Mark, State, name, quoted};
 
 /// Rows of a table whose content is looked at.
@@ -133,6 +133,10 @@ pub(super) async fn verify(
         let sql = format!("SELECT COUNT(*) FROM {}", quoted(&table.name));
         let count = one(control, &sql).await.map_err(|f| explain(&f, &doing))?;
         let count = count.and_then(|n| n.parse::<u64>().ok()).unwrap_or(0);
+        // The sizes that servers tell are of before the load otherwise.
+        let sql = format!("ANALYZE LOCAL TABLE {}", quoted(&table.name));
+        let doing_so = format!("analysing {}", table.name);
+        control.query(&sql).await.map_err(|f| explain(&f, &doing_so))?;
         let generated = match spec.source {
             LoadSource::Generated { rows, data_seed } => Some((rows, data_seed)),
             LoadSource::Dump { .. } => None,
@@ -145,9 +149,7 @@ pub(super) async fn verify(
             ))
             .hint("does something else write to it?"));
         }
-        if let (Some((rows, data_seed)), Some(number)) =
-            (generated, Schema::Sbtest.number(&table.name))
-        {
+        if let (Some((rows, data_seed)), Some(number)) = (generated, Schema::Sbtest.number(&table.name)) {
             sample(control, number, rows, data_seed).await?;
             let mark = Mark { seed: data_seed, rows, state: State::Ready };
             set_comment(control, &table.name, &mark.to_string()).await?;
