@@ -170,7 +170,8 @@ mod tests {
             let (mut next, mut values, mut statements) = (1, 0, 0);
             while next <= 1000 {
                 let mut out = b"before".to_vec();
-                let after = extended(&mut out, "INSERT INTO t VALUES ", rows.into(), next, 1000, bytes);
+                let after =
+                    extended(&mut out, "INSERT INTO t VALUES ", rows.into(), next, 1000, bytes);
                 let sql = text(&out).strip_prefix("before").expect("appended");
                 assert!(
                     sql.starts_with(&format!("INSERT INTO t VALUES ({next},"))

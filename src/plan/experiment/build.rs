@@ -166,12 +166,7 @@ fn dataset(profile: &Profile, run: &Run, workload: &Workload, overrides: &Overri
     }
 }
 
-fn plan(
-    workload: Workload,
-    run: &Run,
-    dataset: &Dataset,
-    overrides: &Overrides,
-) -> Result<Plan> {
+fn plan(workload: Workload, run: &Run, dataset: &Dataset, overrides: &Overrides) -> Result<Plan> {
     let scale = overrides.scale;
     let usual = |text: &str| units::parse_duration(text).map_err(Error::usage);
     let stop = match (&run.ops, &run.time) {
