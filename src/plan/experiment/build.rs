@@ -154,7 +154,9 @@ fn dataset(profile: &Profile, run: &Run, workload: &Workload, overrides: &Overri
         }
     };
     let rows = run.rows.as_ref().or(tables.rows.as_ref());
-    let rows = overrides.scale.rows(rows.map_or(defaults::ROWS, |n| n.as_ref().0));
+    // The default parses.
+    let usual = || units::parse_count(defaults::ROWS).unwrap_or(10_000);
+    let rows = overrides.scale.rows(rows.map_or_else(usual, |n| n.as_ref().0));
     Dataset {
         schema,
         tables: count,
