@@ -13,6 +13,7 @@ use crate::engine::{self, Identity, Stage, Tables};
 use crate::error::{Error, Result, worst};
 use crate::load;
 use crate::measure::host;
+use crate::measure::probe::{Probe, Whereabouts};
 use crate::measure::process::raise_descriptor_limit;
 use crate::mysql::preflight::{self, Needs, Ready};
 use crate::mysql::resolve;
@@ -54,7 +55,8 @@ pub fn run(workload: Workload, args: &WorkloadArgs, stop: &Stop) -> Result<()> {
         }
         target
     };
-    let mut sweep = Sweep { plan: &plan, stop, store, progress, summaries: Vec::new() };
+    let prefix: Vec<String> = probe_prefix(args.probe.as_deref())?;
+    let mut sweep = Sweep { plan: &plan, stop, store, progress, prefix, summaries: Vec::new() };
     let outcome = runtime()?.block_on(sweep.run(target, sandbox.is_some()));
     let stopped = sandbox.map_or(Ok(()), Sandbox::stop);
     sweep.progress.clear();
@@ -157,11 +159,23 @@ fn sandbox_target(socket: &Path) -> Target {
     }
 }
 
+/// The words of `--probe`; none without it.
+fn probe_prefix(probe: Option<&str>) -> Result<Vec<String>> {
+    let words = |text: &str| text.split_whitespace().map(str::to_owned).collect();
+    let words: Option<Vec<String>> = probe.map(words);
+    if words.as_ref().is_some_and(Vec::is_empty) {
+        return Err(Error::usage("--probe is empty").hint("--probe 'ssh db1'"));
+    }
+    Ok(words.unwrap_or_default())
+}
+
 struct Sweep<'a> {
     plan: &'a Plan,
     stop: &'a Stop,
     store: Store,
     progress: Progress,
+    /// How the server's host is read: empty for this one.
+    prefix: Vec<String>,
     summaries: Vec<Summary>,
 }
 
@@ -173,6 +187,7 @@ struct Scene {
     warnings: Vec<Warning>,
     spread: Spread,
     tables: Tables,
+    probe: Option<Probe>,
 }
 
 impl Sweep<'_> {
@@ -260,10 +275,12 @@ impl Sweep<'_> {
             server: seen.server,
             driver: seen.driver,
             same_host: seen.same_host,
+            rtt_us: seen.rtt_us,
             host: host::facts(Path::new(host::ROOT)),
         };
         let tables = Tables { count: dataset.tables, rows: dataset.rows, own: dataset.own };
-        Ok(Scene { target, opts, identity, warnings, spread, tables })
+        let probe = probe(self.prefix.clone(), seen.whereabouts, seen.same_host).await?;
+        Ok(Scene { target, opts, identity, warnings, spread, tables, probe })
     }
 
     async fn step(
@@ -288,6 +305,7 @@ impl Sweep<'_> {
             tables: scene.tables,
             target: &scene.target,
             opts: scene.opts.clone(),
+            probe: scene.probe.clone(),
             stop: self.stop,
         };
         let run = engine::run_step(&stage, step, control, &mut self.progress).await?;
@@ -321,6 +339,17 @@ impl Sweep<'_> {
         }
         print_data(&report::render(&completed, &report::Options::default())?)
     }
+}
+
+/// How the server's process and host can be looked at: as `--probe` says, else here where the
+/// server runs on this host.
+async fn probe(prefix: Vec<String>, server: Whereabouts, same_host: bool) -> Result<Option<Probe>> {
+    // It reads many files, or waits for a command: not on the thread that keeps time.
+    let looking = tokio::task::spawn_blocking(move || match prefix.as_slice() {
+        [] => Ok(same_host.then(|| Probe::local(&server))),
+        prefix => Probe::through(prefix, &server).map(Some),
+    });
+    looking.await.map_err(|e| Error::failed(format!("the server's host: {e}")))?
 }
 
 /// Settings that differ after a step; none where the server does not tell in time.

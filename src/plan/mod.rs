@@ -2,6 +2,7 @@
 //! clock. Defaults live here and nowhere else.
 
 pub mod clients;
+pub mod timed;
 pub mod units;
 
 use std::fmt;
