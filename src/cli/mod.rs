@@ -66,6 +66,7 @@ pub fn command() -> Command {
     let others = [
         Command::new("workloads").about("List the workloads with their SQL and expected outcome"),
         verb::<cmd::report::ReportArgs>("report", "Turn summaries into tables"),
+        verb::<cmd::compare::CompareArgs>("compare", "Compare two labels with statistics"),
         verb::<cmd::cleanup::CleanupArgs>("cleanup", "Drop the tables that prepare made"),
         verb::<cmd::completions::CompletionsArgs>("completions", "Print completions for a shell"),
         verb::<cmd::canned::CannedArgs>("canned", "Serve canned answers, for benches").hide(true),

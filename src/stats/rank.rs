@@ -123,7 +123,9 @@ fn sums(ranks: &[usize], size: usize) -> Vec<f64> {
     }
     let mut ways = ways.swap_remove(size);
     let all: f64 = ways.iter().sum();
-    ways.iter_mut().for_each(|way| *way /= all);
+    for way in &mut ways {
+        *way /= all;
+    }
     ways
 }
 
@@ -177,9 +179,9 @@ fn between(mut values: Vec<f64>, outside: usize) -> Option<(f64, f64)> {
 fn moments(n: usize, m: usize, ranks: &[usize]) -> (f64, f64) {
     let (n, m) = (n as f64, m as f64);
     let all = n + m;
-    let mean = m * (all + 1.0) / 2.0;
-    let squares: f64 = ranks.iter().map(|r| (*r as f64 / 2.0 - (all + 1.0) / 2.0).powi(2)).sum();
-    (mean, (n * m * squares / (all * (all - 1.0))).sqrt().max(f64::MIN_POSITIVE))
+    let middle = f64::midpoint(all, 1.0);
+    let squares: f64 = ranks.iter().map(|r| (*r as f64 / 2.0 - middle).powi(2)).sum();
+    (m * middle, (n * m * squares / (all * (all - 1.0))).sqrt().max(f64::MIN_POSITIVE))
 }
 
 /// The standard normal's probability above `z` ≥ 0, to 1e-7: Abramowitz and Stegun, 26.2.17.
