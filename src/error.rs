@@ -13,6 +13,10 @@ pub enum Kind {
     Server,
     /// Data is refused or inconsistent (4): report, compare, verify, a foreign table.
     Data,
+    /// Too few repeats to decide (98).
+    Undecided,
+    /// A gate failed (99).
+    Gate,
     /// Stopped by SIGINT (130).
     Interrupted,
     /// Stopped by SIGTERM (143).
@@ -27,6 +31,8 @@ impl Kind {
             Kind::Usage => 2,
             Kind::Server => 3,
             Kind::Data => 4,
+            Kind::Undecided => 98,
+            Kind::Gate => 99,
             Kind::Interrupted => 130,
             Kind::Terminated => 143,
         }
@@ -131,12 +137,20 @@ pub fn plain(text: &str) -> String {
     out
 }
 
-/// Of several errors the one that is shown and decides the exit status: 130/143, 3, 1, 4 in
-/// this order, of the same kind the first; a usage error never meets another, because nothing
+/// Of several errors the one that is shown and decides the exit status: 130/143, 3, 1, 4,
+/// 99, 98 in this order, of the same kind the first; a usage error never meets another, because nothing
 /// has run.
 pub fn worst(errors: impl IntoIterator<Item = Error>) -> Option<Error> {
-    const ORDER: [Kind; 6] =
-        [Kind::Interrupted, Kind::Terminated, Kind::Usage, Kind::Server, Kind::Failed, Kind::Data];
+    const ORDER: [Kind; 8] = [
+        Kind::Interrupted,
+        Kind::Terminated,
+        Kind::Usage,
+        Kind::Server,
+        Kind::Failed,
+        Kind::Data,
+        Kind::Gate,
+        Kind::Undecided,
+    ];
     errors.into_iter().min_by_key(|error| ORDER.iter().position(|kind| *kind == error.kind))
 }
 
@@ -163,6 +177,8 @@ mod tests {
             worst(kinds.iter().map(|kind| Error::new(*kind, "x"))).map(|e| e.kind().exit_code())
         };
         assert_eq!(code(&[Kind::Data, Kind::Failed]), Some(1));
+        assert_eq!(code(&[Kind::Undecided, Kind::Gate]), Some(99));
+        assert_eq!(code(&[Kind::Gate, Kind::Data]), Some(4));
         assert_eq!(code(&[Kind::Failed, Kind::Server, Kind::Terminated]), Some(143));
         assert_eq!(code(&[]), None);
     }

@@ -2,6 +2,7 @@
 
 pub mod canned;
 pub mod cleanup;
+pub mod compare;
 pub mod completions;
 pub mod load;
 pub mod prepare;
@@ -53,6 +54,7 @@ fn dispatch(verb: &str, matches: &clap::ArgMatches) -> Result<()> {
         "cleanup" => cleanup::run(args!(cleanup::CleanupArgs), &listen()?),
         "run" => run::run(args!(run::RunArgs), &listen()?),
         "report" => report::run(args!(report::ReportArgs)),
+        "compare" => compare::run(args!(compare::CompareArgs)),
         "completions" => completions::run(args!(completions::CompletionsArgs)),
         "canned" => canned::run(args!(canned::CannedArgs), &listen()?),
         workload => match builtin().into_iter().find(|w| w.name == workload) {

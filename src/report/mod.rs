@@ -11,6 +11,7 @@
 
 mod baseline;
 mod caption;
+mod compare;
 mod csv;
 mod escape;
 mod figure;
@@ -27,6 +28,7 @@ mod select;
 mod settings;
 mod text;
 
+pub use compare::{Comparison, Question, compare};
 pub use figure::Figure;
 pub use layout::Layout;
 pub use metric::{Metric, Percentile};
@@ -86,7 +88,7 @@ pub fn render(steps: &[&Summary], options: &Options) -> Result<String> {
     }
     if options.layout != Layout::Versions {
         let pages = layout::pages(&tables, options)?;
-        return page::render(&pages, options);
+        return page::render(&pages, options.layout.name(), options.format);
     }
     if let Some(label) = &options.baseline {
         baseline::relate(&mut tables, label)?;

@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use super::json::SCHEMA;
-use super::{Format, Options, escape, markdown};
+use super::{Format, escape, markdown};
 use crate::error::{Error, Result};
 use crate::summary::escape_hostile;
 
@@ -58,12 +58,12 @@ pub(crate) enum Field {
 }
 
 /// The pages in the format that is asked for.
-pub(crate) fn render(pages: &[Page], options: &Options) -> Result<String> {
-    Ok(match options.format {
+pub(crate) fn render(pages: &[Page], layout: &str, format: Format) -> Result<String> {
+    Ok(match format {
         Format::Text => text(pages),
         Format::Markdown => marked(pages),
         Format::Csv => csv(pages)?,
-        Format::Json => object(pages, options),
+        Format::Json => object(pages, layout),
     })
 }
 
@@ -196,7 +196,7 @@ impl Field {
     }
 }
 
-fn object(pages: &[Page], options: &Options) -> String {
+fn object(pages: &[Page], layout: &str) -> String {
     let rows: Vec<Value> = pages
         .iter()
         .flat_map(|page| &page.records)
@@ -209,7 +209,7 @@ fn object(pages: &[Page], options: &Options) -> String {
         pages.iter().map(|page| json!({"title": page.title, "notes": page.below})).collect();
     let report = json!({
         "schema": SCHEMA,
-        "layout": options.layout.name(),
+        "layout": layout,
         "rows": rows,
         "tables": tables,
     });

@@ -1,5 +1,11 @@
 //! Pure statistics over repeats. The run is the unit: nothing here looks inside one.
 
+mod correct;
+mod rank;
+
+pub use correct::{benjamini_hochberg, holm};
+pub use rank::{Shift, pairs, two_samples};
+
 /// How the runs of a cell spread.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Spread {

@@ -1,5 +1,6 @@
 //! Tables from summaries: layout, pooling, footnotes, formats, the ways it refuses.
 
+mod compare;
 mod footnotes;
 mod formats;
 mod invariants;
@@ -11,7 +12,7 @@ mod pooling;
 mod summaries;
 
 use loadgen::error::Error;
-use loadgen::report::{Format, Options, render};
+use loadgen::report::{Format, Metric, Options, render};
 use loadgen::summary::Summary;
 use serde_json::Value;
 use summaries::step;

@@ -90,13 +90,13 @@ pub(crate) fn pages(tables: &[Table], options: &Options) -> Result<Vec<Page>> {
 }
 
 /// Fills in the footnotes.
-fn noted(mut table: Table) -> Table {
+pub(super) fn noted(mut table: Table) -> Table {
     table.notes = notes::notes(&table);
     table
 }
 
 /// Footnotes and conditions of a table.
-fn below(table: &Table) -> Vec<String> {
+pub(super) fn below(table: &Table) -> Vec<String> {
     let notes = table.notes.iter().enumerate();
     let mut below: Vec<String> =
         notes.map(|(at, note)| format!("{} {}", mark(at), note.text)).collect();
@@ -111,7 +111,7 @@ fn marked(table: &Table, at: usize) -> String {
 }
 
 /// `8 clients`, at a rate where there is one.
-fn at_clients(column: &Column) -> String {
+pub(super) fn at_clients(column: &Column) -> String {
     let noun = if column.clients == 1 { "client" } else { "clients" };
     match column.rate {
         None => format!("{} {noun}", column.clients),
@@ -122,7 +122,7 @@ fn at_clients(column: &Column) -> String {
 }
 
 /// The beginning of every record.
-fn record(table: &Table, column: &Column) -> Record {
+pub(super) fn record(table: &Table, column: &Column) -> Record {
     vec![
         ("workload", Field::Text(table.workload.to_owned())),
         ("clients", Field::Number(Some(f64::from(column.clients)))),

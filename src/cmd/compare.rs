@@ -1,0 +1,90 @@
+//! `loadgen compare`: two labels, with statistics.
+
+use std::path::PathBuf;
+
+use super::{print_data, warn};
+use crate::error::{Error, Kind, Result};
+use crate::report::{Format, Metric, Question, compare};
+use crate::summary;
+
+/// Compare two labels with statistics.
+#[expect(clippy::struct_excessive_bools, reason = "switches of a command line")]
+#[derive(Debug, Clone, clap::Args)]
+pub struct CompareArgs {
+    /// Summaries, or directories of them
+    #[arg(required = true, value_name = "PATH")]
+    pub paths: Vec<PathBuf>,
+    /// The label that is compared against
+    #[arg(long, value_name = "LABEL")]
+    pub base: String,
+    /// The label that is compared
+    #[arg(long, value_name = "LABEL")]
+    pub new: String,
+    /// What is compared, as for report
+    #[arg(long, value_name = "METRIC", default_value_t)]
+    pub metric: Metric,
+    /// A smaller difference does not matter
+    #[arg(long, value_name = "PERCENT", default_value = "2%", value_parser = percent)]
+    pub floor: f64,
+    /// Exit with 99 where the new label is worse, with 98 where repeats are too few to know
+    #[arg(long)]
+    pub fail_on_regression: bool,
+    /// Compare also what was measured on other tables or by other statements
+    #[arg(long)]
+    pub force: bool,
+    /// Output format
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
+    pub format: Format,
+    /// Of each label and workload only the newest invocation
+    #[arg(long)]
+    pub latest: bool,
+    /// Leave out damaged and foreign files, and name them
+    #[arg(long)]
+    pub skip_bad: bool,
+}
+
+/// `2%` as 0.02.
+fn percent(text: &str) -> std::result::Result<f64, String> {
+    let digits = text.strip_suffix('%').unwrap_or(text);
+    let plain = digits.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+    match digits.parse::<f64>() {
+        Ok(value) if plain && value < 100.0 => Ok(value / 100.0),
+        _ => Err(format!("'{text}' is no percentage below 100, such as 2% or 0.5%")),
+    }
+}
+
+/// Prints the comparison on standard output; with `--fail-on-regression`, what fails is the error.
+///
+/// # Errors
+///
+/// Those of [`summary::load`] and [`compare`]; a regression (99), too few repeats (98).
+pub fn run(args: &CompareArgs) -> Result<()> {
+    let loaded = summary::load(&args.paths, args.skip_bad)?;
+    for (path, reason) in &loaded.skipped {
+        warn(&format!("skipped {}: {reason}", path.display()));
+    }
+    let question = Question {
+        base: args.base.clone(),
+        new: args.new.clone(),
+        metric: args.metric.clone(),
+        floor: args.floor,
+        force: args.force,
+        latest: args.latest,
+        format: args.format,
+    };
+    let comparison = compare(&loaded.steps(), &question)?;
+    print_data(&comparison.text)?;
+    if !args.fail_on_regression {
+        return Ok(());
+    }
+    if !comparison.worse.is_empty() {
+        let text = format!("worse than {}: {}", args.base, comparison.worse.join("; "));
+        return Err(Error::new(Kind::Gate, text));
+    }
+    if comparison.too_few.is_empty() {
+        return Ok(());
+    }
+    let text = format!("too few repeats to know: {}", comparison.too_few.join("; "));
+    Err(Error::new(Kind::Undecided, text)
+        .hint("six of each label decide up to 23 numbers of clients: --repeat 6"))
+}

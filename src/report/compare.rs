@@ -1,0 +1,383 @@
+//! Two labels compared with statistics instead of eyes: the unit is the run, never the op.
+
+use std::fmt;
+
+use jiff::Timestamp;
+
+use super::baseline::known;
+use super::layout::{at_clients, below, noted, record};
+use super::number::number;
+use super::page::{self, Body, Field, Grid, Page};
+use super::pivot::{self, Cell, Column, Table};
+use super::{Format, Metric, Options, escape, settings, text};
+use crate::error::{Error, Result};
+use crate::stats::{self, Shift, benjamini_hochberg, holm};
+use crate::summary::Summary;
+
+/// A finding may be false with this probability, after correction.
+const ALPHA: f64 = 0.05;
+
+/// Conditions without which two numbers are of different things.
+const SAME: &[&str] = &["tables", "rows", "distribution", "statements", "SQL"];
+
+/// What to compare and how.
+#[derive(Debug, Clone)]
+pub struct Question {
+    /// The label that is compared against.
+    pub base: String,
+    /// The label that is compared.
+    pub new: String,
+    /// The number that is compared.
+    pub metric: Metric,
+    /// A difference below this share does not matter, 0.02 being 2 %.
+    pub floor: f64,
+    /// Compare also what was measured under other conditions, and say so.
+    pub force: bool,
+    /// Of each label and workload only the newest invocation.
+    pub latest: bool,
+    /// The output format.
+    pub format: Format,
+}
+
+/// What the runs of one cell show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    /// Better by more than the floor, and not by chance.
+    Better,
+    /// Worse by more than the floor, and not by chance.
+    Worse,
+    /// The interval lies within the floor, or the difference, though none of chance, is less.
+    Same,
+    /// Nothing that chance does not do.
+    NotShown,
+    /// Not even the clearest difference could be shown by so few runs.
+    TooFew,
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Verdict::Better => "better",
+            Verdict::Worse => "worse",
+            Verdict::Same => "same",
+            Verdict::NotShown => "no difference shown",
+            Verdict::TooFew => "too few repeats",
+        })
+    }
+}
+
+/// One workload and number of clients.
+struct Pair {
+    column: Column,
+    base: f64,
+    new: f64,
+    runs: (usize, usize),
+    /// Of the logarithms, turned so that more is better.
+    shift: Shift,
+    /// Whether runs were compared with those beside them.
+    blocks: bool,
+    /// Corrected within the workload and over all of them.
+    p: f64,
+    verdict: Verdict,
+}
+
+/// The comparison, written out, and what a gate asks of it.
+#[derive(Debug, Clone)]
+pub struct Comparison {
+    /// Ends with a line end.
+    pub text: String,
+    /// What became worse, a line each.
+    pub worse: Vec<String>,
+    /// What too few runs were made of, a line each.
+    pub too_few: Vec<String>,
+}
+
+/// Compares the new label with the base, for every workload and number of clients that both have.
+///
+/// # Errors
+///
+/// Usage for a label that is not there; data where the two were measured under other conditions
+/// (without `force`), have nothing in common, or for what [`super::render`] refuses.
+pub fn compare(steps: &[&Summary], question: &Question) -> Result<Comparison> {
+    let options = Options {
+        metric: question.metric.clone(),
+        format: question.format,
+        latest: question.latest,
+        ..Options::default()
+    };
+    let all = pivot::tables(steps, &options)?;
+    known(&all, "--base", &question.base)?;
+    known(&all, "--new", &question.new)?;
+    let labels = [question.base.as_str(), question.new.as_str()];
+    let tables: Vec<Table> = all.iter().map(|table| noted(table.of_labels(&labels))).collect();
+    if !question.force {
+        tables.iter().try_for_each(comparable)?;
+    }
+    let mut found: Vec<(Table, Vec<Pair>)> = Vec::new();
+    for table in tables {
+        let pairs = pairs(&table)?;
+        if !pairs.is_empty() {
+            found.push((table, pairs));
+        }
+    }
+    if found.is_empty() {
+        let labels = labels.map(escape::line).join(" and ");
+        let text = format!("{labels} have no workload and number of clients in common");
+        return Err(Error::data(text).hint("loadgen report shows what each of them has"));
+    }
+    judge(&mut found, question.floor);
+    let told = |verdict: Verdict| -> Vec<String> {
+        let all = found.iter().flat_map(|(table, pairs)| pairs.iter().map(move |p| (table, p)));
+        let those = all.filter(|(_, pair)| pair.verdict == verdict);
+        those.map(|(table, pair)| line(table, pair)).collect()
+    };
+    let pages: Vec<Page> =
+        found.iter().map(|(table, pairs)| page(table, pairs, question)).collect();
+    Ok(Comparison {
+        worse: told(Verdict::Worse),
+        too_few: told(Verdict::TooFew),
+        text: page::render(&pages, "compare", question.format)?,
+    })
+}
+
+/// Refuses labels that were measured on other data or by other statements.
+fn comparable(table: &Table) -> Result<()> {
+    let [base, new] = table.lines.as_slice() else { return Ok(()) };
+    let (Some(one), Some(other)) = (base.steps.first(), new.steps.first()) else { return Ok(()) };
+    let conditions = settings::conditions(one).into_iter().zip(settings::conditions(other));
+    let differing: Vec<String> = conditions
+        .filter(|((name, a), (_, b))| SAME.contains(name) && a != b)
+        .map(|((name, a), (_, b))| format!("{name} {a} and {b}"))
+        .collect();
+    if differing.is_empty() {
+        return Ok(());
+    }
+    Err(Error::data(format!(
+        "{}: {} and {} were not measured on the same: {}",
+        escape::line(table.workload),
+        escape::line(base.label),
+        escape::line(new.label),
+        escape::line(&differing.join("; "))
+    ))
+    .hint("--force compares them all the same, and says so"))
+}
+
+/// The cells that both labels have, before correction and verdict.
+fn pairs(table: &Table) -> Result<Vec<Pair>> {
+    let [base, new] = table.lines.as_slice() else { return Ok(Vec::new()) };
+    let mut cells = Vec::new();
+    for (column, cells_here) in table.columns.iter().zip(base.cells.iter().zip(&new.cells)) {
+        let (Some(one), Some(other)) = cells_here else { continue };
+        cells.push((*column, one, other));
+    }
+    let many = cells.len();
+    let mut pairs = Vec::new();
+    for (column, one, other) in cells {
+        let (a, b) = (logs(one, &table.metric)?, logs(other, &table.metric)?);
+        let Some((shift, blocks)) = shift((one, &a), (other, &b), many) else {
+            return Err(Error::data(format!(
+                "{} at {}: {} of 0 or less have no ratio",
+                escape::line(table.workload),
+                at_clients(&column),
+                table.metric.name()
+            ))
+            .hint("another --metric"));
+        };
+        pairs.push(Pair {
+            column,
+            base: one.spread.median,
+            new: other.spread.median,
+            runs: (a.len(), b.len()),
+            shift,
+            blocks,
+            p: shift.p,
+            verdict: Verdict::NotShown,
+        });
+    }
+    Ok(pairs)
+}
+
+/// The logarithms of a cell's runs, turned so that more is better; empty where one has none.
+fn logs(cell: &Cell, metric: &Metric) -> Result<Vec<f64>> {
+    let mut logs = Vec::new();
+    for step in &cell.steps {
+        let Some(value) = metric.value(step)? else { continue };
+        if value <= 0.0 || !value.is_finite() {
+            return Ok(Vec::new());
+        }
+        logs.push(if metric.higher_is_better() { value.ln() } else { -value.ln() });
+    }
+    Ok(logs)
+}
+
+/// How far the new runs lie above those of the base. Interleaved ones are compared in blocks,
+/// where there are enough of them to decide among so many cells: a difference between two runs
+/// beside each other does not hold what drifts over an hour.
+fn shift(one: (&Cell, &[f64]), other: (&Cell, &[f64]), cells: usize) -> Option<(Shift, bool)> {
+    if let Some(differences) = blocks(one, other)
+        && let Some(shift) = stats::pairs(&differences)
+        && shift.p_least * cells as f64 <= ALPHA
+    {
+        return Some((shift, true));
+    }
+    Some((stats::two_samples(one.1, other.1)?, false))
+}
+
+/// The differences of runs beside each other, where each repeat has one of both and ends before
+/// the next begins.
+fn blocks(one: (&Cell, &[f64]), other: (&Cell, &[f64])) -> Option<Vec<f64>> {
+    let (a, b) = (&one.0.steps, &other.0.steps);
+    if a.len() != b.len() || one.1.len() != a.len() || other.1.len() != b.len() {
+        return None;
+    }
+    let at = |step: &Summary| step.started_at.parse::<Timestamp>().ok();
+    let mut last: Option<Timestamp> = None;
+    // The steps of a cell are sorted by time.
+    for (a, b) in a.iter().zip(b) {
+        if a.plan.repeat_index != b.plan.repeat_index {
+            return None;
+        }
+        let (a, b) = (at(a)?, at(b)?);
+        if last.is_some_and(|last| a.min(b) <= last) {
+            return None;
+        }
+        last = Some(a.max(b));
+    }
+    Some(one.1.iter().zip(other.1).map(|(a, b)| b - a).collect())
+}
+
+/// Corrects: by Holm within the row of a workload, by Benjamini and Hochberg over the workloads,
+/// each with its clearest cell. A cell's corrected p is the larger of both.
+fn judge(found: &mut [(Table, Vec<Pair>)], floor: f64) {
+    let rows: Vec<Vec<f64>> = found
+        .iter()
+        .map(|(_, pairs)| holm(&pairs.iter().map(|p| p.shift.p).collect::<Vec<f64>>()))
+        .collect();
+    let least = |row: &Vec<f64>| row.iter().copied().fold(1.0, f64::min);
+    let over_all = benjamini_hochberg(&rows.iter().map(least).collect::<Vec<f64>>());
+    for (((_, pairs), row), over_all) in found.iter_mut().zip(&rows).zip(over_all) {
+        let cells = pairs.len() as f64;
+        for (pair, p) in pairs.iter_mut().zip(row) {
+            pair.p = p.max(over_all);
+            pair.verdict = verdict(pair, cells, floor);
+        }
+    }
+}
+
+fn verdict(pair: &Pair, cells: f64, floor: f64) -> Verdict {
+    let matters = (pair.shift.estimate.exp() - 1.0).abs() >= floor;
+    let within = |log: f64| (log.exp() - 1.0).abs() < floor;
+    if pair.shift.p_least * cells > ALPHA {
+        return Verdict::TooFew;
+    }
+    match pair.shift.interval {
+        _ if pair.p <= ALPHA && matters && pair.shift.estimate > 0.0 => Verdict::Better,
+        _ if pair.p <= ALPHA && matters => Verdict::Worse,
+        _ if pair.p <= ALPHA => Verdict::Same,
+        Some((low, high)) if within(low) && within(high) => Verdict::Same,
+        _ => Verdict::NotShown,
+    }
+}
+
+fn ratio_text(shift: &Shift) -> (String, String) {
+    let interval = shift.interval.map_or_else(
+        || "-".to_owned(),
+        |(low, high)| format!("{} to {}", number(low.exp(), 3), number(high.exp(), 3)),
+    );
+    (number(shift.estimate.exp(), 3), interval)
+}
+
+/// A pair in one line, for a gate.
+fn line(table: &Table, pair: &Pair) -> String {
+    let (ratio, interval) = ratio_text(&pair.shift);
+    let why = match pair.verdict {
+        Verdict::TooFew => format!("{} and {} repeats", pair.runs.0, pair.runs.1),
+        _ => format!("{ratio} ({interval}), p {}", p_text(pair.p)),
+    };
+    format!(
+        "{} at {}: {} {why}",
+        escape::line(table.workload),
+        at_clients(&pair.column),
+        table.metric.name()
+    )
+}
+
+fn p_text(p: f64) -> String {
+    if p < 0.001 { "<0.001".to_owned() } else { number(p, 3) }
+}
+
+fn page(table: &Table, pairs: &[Pair], question: &Question) -> Page {
+    let label =
+        |at: usize| table.lines.get(at).map_or_else(String::new, |line| text::label(line.label));
+    let (base, new) = (label(0), label(1));
+    let decimals = table.metric.decimals(pairs.iter().flat_map(|pair| [pair.base, pair.new]));
+    let rows = pairs.iter().map(|pair| {
+        let (ratio, interval) = ratio_text(&pair.shift);
+        let runs = if pair.runs.0 == pair.runs.1 {
+            pair.runs.0.to_string()
+        } else {
+            format!("{}:{}", pair.runs.0, pair.runs.1)
+        };
+        vec![
+            pair.column.to_string(),
+            number(pair.base, decimals),
+            number(pair.new, decimals),
+            runs,
+            ratio,
+            interval,
+            p_text(pair.p),
+            pair.verdict.to_string(),
+        ]
+    });
+    let how = if table.metric.higher_is_better() { "new/base" } else { "base/new" };
+    let mut head: Vec<String> = ["clients", &base, &new, "runs"].map(str::to_owned).to_vec();
+    head.extend([how, "95 % interval", "p", "verdict"].map(str::to_owned));
+    let mut lines = vec![method(pairs, question.floor)];
+    lines.extend(below(table));
+    Page {
+        title: vec![format!(
+            "{}: {} of {new} against {base}, medians; ratio {how}: above 1 is better",
+            escape::line(table.workload),
+            table.metric.name()
+        )],
+        body: Body::Grid(Grid { head, texts: vec![5, 7], rows: rows.collect(), ..Grid::default() }),
+        below: lines,
+        records: pairs.iter().map(|pair| fields(table, pair)).collect(),
+    }
+}
+
+/// What stands behind the numbers.
+fn method(pairs: &[Pair], floor: f64) -> String {
+    let blocks = match pairs.iter().filter(|pair| pair.blocks).count() {
+        0 => "runs as independent samples (Mann-Whitney)",
+        n if n == pairs.len() => "interleaved runs in blocks (Wilcoxon signed ranks)",
+        _ => "runs as samples (Mann-Whitney) or, where interleaved, in blocks (Wilcoxon)",
+    };
+    format!(
+        "ratio and interval: Hodges-Lehmann on logarithms; {blocks}; p corrected by Holm within the \
+         workload and Benjamini-Hochberg over all; differences below {} % do not matter",
+        number(floor * 100.0, usize::from(floor < 0.01))
+    )
+}
+
+fn fields(table: &Table, pair: &Pair) -> page::Record {
+    let label = |at: usize| table.lines.get(at).map_or("", |line| line.label).to_owned();
+    let bound = |of: fn(&(f64, f64)) -> f64| pair.shift.interval.as_ref().map(|i| of(i).exp());
+    let mut record = record(table, &pair.column);
+    record.extend([
+        ("base", Field::Text(label(0))),
+        ("new", Field::Text(label(1))),
+        ("base_value", Field::Number(Some(pair.base))),
+        ("new_value", Field::Number(Some(pair.new))),
+        ("base_runs", Field::Number(Some(pair.runs.0 as f64))),
+        ("new_runs", Field::Number(Some(pair.runs.1 as f64))),
+        ("ratio", Field::Number(Some(pair.shift.estimate.exp()))),
+        ("ratio_low", Field::Number(bound(|i| i.0))),
+        ("ratio_high", Field::Number(bound(|i| i.1))),
+        ("p", Field::Number(Some(pair.shift.p))),
+        ("p_corrected", Field::Number(Some(pair.p))),
+        ("in_blocks", Field::Text(pair.blocks.to_string())),
+        ("verdict", Field::Text(pair.verdict.to_string())),
+    ]);
+    record
+}
