@@ -46,8 +46,10 @@ impl Role<'_> {
         let bytes = expect::data_bytes(dataset.data_bytes, rows);
         let mut words = self.commands.iter().flat_map(|command| &command.run);
         if self.pid.is_none() && words.any(|word| word.contains("{pid}")) {
-            return Err(Error::usage("a command of the profile asks for {pid}, and the server's process is not known")
-                .hint("it is known of sandboxes"));
+            return Err(Error::usage(
+                "a command of the profile asks for {pid}, and the server's process is not known",
+            )
+            .hint("it is known of sandboxes"));
         }
         expect::check(self.expect, &server.variables, self.full_size.then_some(bytes))
     }

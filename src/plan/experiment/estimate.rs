@@ -8,13 +8,17 @@ use super::{Cell, Dataset, Experiment, Leg, Part, Source, Subject, What, step_ti
 use crate::plan::profile::Data;
 use crate::plan::timed::{InsertMode, LoadSource, LoadSpec};
 use crate::plan::{StatementMode, seconds_of, units};
+use crate::workload::Schema;
 
-/// Bytes of a row on disk, its index on k included: measured.
-const ROW_BYTES: u64 = 240;
+/// Bytes of a row on disk, its indexes included, and rows that a fill puts in a second, indexes
+/// built: measured with 1M rows on a small machine.
+const SBTEST: (u64, f64) = (240, 100_000.0);
+/// The same of the table with more and longer columns and two indexes.
+const PHPTEST: (u64, f64) = (330, 50_000.0);
+/// What a table's file has at least.
+const TABLE_BYTES: u64 = 8_000_000;
 /// What a server has besides: system tables, logs.
 const SERVER_BYTES: u64 = 200_000_000;
-/// Rows that a fill puts in, a second, indexes included.
-const ROWS_A_SECOND: f64 = 100_000.0;
 /// Rows a second of INSERTs of one row each.
 const SINGLE_ROWS_A_SECOND: f64 = 8000.0;
 /// Bytes that a copy of a data directory moves, a second.
@@ -165,8 +169,11 @@ impl Experiment {
         );
         let _ = writeln!(
             text,
-            "assumed    {ROW_BYTES} bytes a row, {} rows/s filled, {} MB/s copied",
-            units::count(ROWS_A_SECOND as u64),
+            "assumed    {} ({}) bytes a row of sbtest (phptest), {} ({}) rows/s filled, {} MB/s copied",
+            SBTEST.0,
+            PHPTEST.0,
+            units::count(SBTEST.1 as u64),
+            units::count(PHPTEST.1 as u64),
             COPY_BYTES_A_SECOND / 1e6,
         );
         text
@@ -174,18 +181,27 @@ impl Experiment {
 }
 
 fn data_bytes(part: &Part) -> u64 {
-    let rows = match &part.what {
-        What::Sweep(_, dataset) => u64::from(dataset.tables).saturating_mul(dataset.rows),
+    let (schema, tables, rows) = match &part.what {
+        What::Sweep(_, dataset) => (dataset.schema, dataset.tables, dataset.rows),
         What::Load(LoadSpec { tables, source: LoadSource::Generated { rows, .. }, .. }) => {
-            u64::from(*tables).saturating_mul(*rows)
+            (Schema::Sbtest, *tables, *rows)
         }
-        What::Load(_) | What::Suite(_) => 0,
+        What::Load(_) | What::Suite(_) => return 0,
     };
-    rows.saturating_mul(ROW_BYTES)
+    let (row, _) = of_schema(schema);
+    u64::from(tables).saturating_mul(rows.saturating_mul(row).saturating_add(TABLE_BYTES))
 }
 
 fn fill_time(dataset: &Dataset) -> Duration {
-    seconds_of(f64::from(dataset.tables) * dataset.rows as f64 / ROWS_A_SECOND)
+    let (_, pace) = of_schema(dataset.schema);
+    seconds_of(f64::from(dataset.tables) * dataset.rows as f64 / pace)
+}
+
+fn of_schema(schema: Schema) -> (u64, f64) {
+    match schema {
+        Schema::Phptest => PHPTEST,
+        Schema::Sbtest | Schema::Bulk => SBTEST,
+    }
 }
 
 fn load_time(load: &LoadSpec) -> Duration {
@@ -193,7 +209,7 @@ fn load_time(load: &LoadSpec) -> Duration {
         LoadSource::Generated { rows, .. } => {
             let pace = match load.insert {
                 InsertMode::Single => SINGLE_ROWS_A_SECOND,
-                InsertMode::Extended { .. } | InsertMode::LoadData => ROWS_A_SECOND,
+                InsertMode::Extended { .. } | InsertMode::LoadData => SBTEST.1,
             };
             seconds_of(f64::from(load.tables) * *rows as f64 / pace)
         }
