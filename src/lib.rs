@@ -33,12 +33,12 @@
 //! | [`load`] | create, fill, index, drop; timed reloads |
 //! | [`suite`] | external commands, timed |
 //! | [`engine`] | threads, connections, phases, the closed loop, stopping |
-//! | [`measure`] | recorder, timeline, client cost |
+//! | [`measure`] | recorder, timeline, client cost; the server's process and host |
 //! | [`sandbox`] | a private throw-away server from a mysqld program |
 //! | [`canned`] | a canned-answer server with faults: for tests and benches |
 //! | [`summary`] | the JSON contract: write, read |
 //! | [`stats`] | pure statistics over repeats |
-//! | [`report`] | pivot, then one file an output format |
+//! | [`report`] | pivot, layouts, then one file an output format |
 //! | [`error`] | one error type that knows its hint and its exit status |
 //! | [`stop`] | SIGINT and SIGTERM |
 //! | [`progress`] | the live line of a terminal, plain lines in a pipe |

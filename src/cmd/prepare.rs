@@ -79,10 +79,17 @@ pub fn run(args: &PrepareArgs, stop: &Stop) -> Result<()> {
     let mut progress = Progress::new(args.display.quiet, args.display.progress);
     let target = find(&args.connection, &mut progress)?;
     let opts = target.opts()?;
+    let rows = match args.rows {
+        Some(rows) => rows,
+        None if args.schema.filled() => {
+            workload::row_count(defaults::ROWS).map_err(Error::usage)?
+        }
+        None => 0,
+    };
     let job = Job {
         schema: args.schema,
         tables: args.tables,
-        rows: args.rows.unwrap_or(if args.schema.filled() { defaults::ROWS } else { 0 }),
+        rows,
         data_seed: args.data_seed,
         fill: args.fill,
         jobs: args.jobs,

@@ -23,7 +23,6 @@ use crate::plan::{Plan, Spread, Step, limits, units};
 use crate::progress::Progress;
 use crate::stop::Stop;
 use crate::summary::{Outcome, SettingChange, Store, Summary, Warning, to_json};
-use crate::workload::table;
 
 /// Steps of one plan on one server.
 pub(crate) struct Sweep<'a> {
@@ -90,9 +89,7 @@ impl Sweep<'_> {
     async fn look(&mut self, target: Target, opts: Opts, control: &mut Session) -> Result<Scene> {
         let plan = self.plan;
         let spread = |tables| plan.spread_over(tables).unwrap_or(Spread::Random);
-        let statements = |tables| {
-            u32::try_from(plan.prepared_per_client(spread(tables), tables)).unwrap_or(u32::MAX)
-        };
+        let statements = |tables| plan.prepared_by_table(spread(tables), tables);
         let needs = Needs {
             database: &target.database,
             schema: plan.workload.schema,
@@ -105,10 +102,10 @@ impl Sweep<'_> {
             quiet_max: opening_at_most(plan.clients_max()),
         };
         let Ready { product, dataset, warnings } = preflight::check(control, &needs).await?;
+        let spread = plan.spread_over(dataset.tables)?;
         if plan.workload.schema.filled() {
             plan.workload.fits(dataset.rows)?;
         }
-        let spread = plan.spread_over(dataset.tables)?;
         let (host, port) = match &target.address {
             Address::Tcp { host, port } => (host.as_str(), Some(*port)),
             Address::Socket(_) => ("localhost", None),
@@ -263,15 +260,11 @@ pub(super) async fn bounded<T>(
     }
 }
 
-/// Reads all rows and the index, so that they are cached where they fit.
+/// Reads all rows and their index, so that they are cached where they fit.
 async fn scan(control: &mut Session, tables: Tables) -> std::result::Result<(), Failure> {
-    let schema = tables.schema;
     for number in 1..=tables.count {
-        // One column that no index has, and the one that one has.
-        let rows = schema.columns().last().copied();
-        for column in [schema.indexed(), rows].into_iter().flatten() {
-            let name = table::quoted(&schema.name(number));
-            control.query(&format!("SELECT MAX(LENGTH({column})) FROM {name}")).await?;
+        for sql in tables.schema.scans(number) {
+            control.query(&sql).await?;
         }
     }
     Ok(())

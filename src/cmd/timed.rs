@@ -293,6 +293,7 @@ fn plan(turn: &Turn) -> summary::Plan {
         rate: None,
         arrival: None,
         seed: 0,
+        charset: None,
         repeat_index: turn.repeat,
         repeats: turn.repeats,
     }

@@ -207,10 +207,11 @@ impl Conductor<'_> {
         let origin = Instant::now() + Duration::from_millis(5);
         let started_at = jiff::Timestamp::now();
         self.go.send_replace(Go::Start(origin));
-        let window_start = origin + Duration::from_nanos(self.phases.window_start);
+        let warmup = Duration::from_nanos(self.phases.window_start);
+        let window_start = origin + warmup;
         self.stage.window.send_replace(Some(window_start));
-        let lead = edge::lead(probe.as_ref()).min((window_start - origin) / 2);
-        self.follow(Some(window_start - lead), origin, progress).await?;
+        let lead = edge::lead(probe.as_ref()).min(warmup / 2);
+        self.follow(Some(origin + warmup.saturating_sub(lead)), origin, progress).await?;
         let reading = before.is_none().then(|| tokio::spawn(edge::read(control.take(), probe)));
         if self.early.is_none() {
             self.follow(Some(window_start), origin, progress).await?;

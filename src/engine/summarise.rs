@@ -140,6 +140,7 @@ fn plan(stage: &Stage<'_>, step: &Step, data_seed: Option<u32>) -> summary::Plan
         rate: None,
         arrival: None,
         seed: stage.plan.seed,
+        charset: stage.plan.charset.clone(),
         repeat_index: step.repeat,
         repeats: stage.plan.repeats,
     }

@@ -10,7 +10,7 @@ use super::chunk::{Board, Task};
 use super::fault::explain;
 use super::method::Method;
 use crate::error::{Error, Result};
-use crate::mysql::ask::one;
+use crate::mysql::ask::{one, optional};
 use crate::mysql::session::{Failure, Session};
 use crate::mysql::target::Target;
 use crate::plan::limits;
@@ -138,6 +138,9 @@ impl Shared {
         let mark = Mark { seed: self.data_seed, rows: self.rows, state: State::Ready };
         let sql = format!("ALTER TABLE {} COMMENT = '{mark}'", quoted(&named));
         session.execute(&sql).await.map_err(failed)?;
+        // Until then MySQL 5.6 and later tell the size that the table had while it was empty.
+        let sql = format!("ANALYZE NO_WRITE_TO_BINLOG TABLE {}", quoted(&named));
+        optional(session.query(&sql).await).map_err(failed)?;
         self.finished.fetch_add(1, Ordering::Relaxed);
         Ok(session)
     }

@@ -33,7 +33,7 @@ pub mod defaults {
     /// `--tables` where the database has none.
     pub const TABLES: u32 = 1;
     /// `--rows` of prepare.
-    pub const ROWS: u64 = 10_000;
+    pub const ROWS: &str = "10k";
     /// `--data-seed`
     pub const DATA_SEED: u32 = 1;
 }
@@ -245,11 +245,17 @@ impl Plan {
 
     /// Statements that one client keeps prepared.
     pub fn prepared_per_client(&self, spread: Spread, tables: u32) -> u64 {
-        if self.statements == StatementMode::Text {
-            return 0;
-        }
+        let (statements, tables) = self.prepared_by_table(spread, tables);
+        u64::from(statements) * u64::from(tables)
+    }
+
+    /// Statements that one client keeps prepared for a table, and for how many tables.
+    pub fn prepared_by_table(&self, spread: Spread, tables: u32) -> (u32, u32) {
         let tables = if spread == Spread::Pinned { 1 } else { tables };
-        self.workload.prepared() * u64::from(tables)
+        match self.statements {
+            StatementMode::Text => (0, tables),
+            StatementMode::Prepared => (self.workload.prepared(), tables),
+        }
     }
 
     /// The whole plan as text, for `--list`: what is run and how long it takes. A random seed is
@@ -400,6 +406,7 @@ mod tests {
         let plan = plan("8");
         assert_eq!(plan.prepared_per_client(Spread::Pinned, 8), 1);
         assert_eq!(plan.prepared_per_client(Spread::Random, 8), 8);
+        assert_eq!(plan.prepared_by_table(Spread::Random, 8), (1, 8));
     }
 
     #[test]

@@ -6,8 +6,8 @@
 //! `docs/summary.schema.json` is generated from these types and tested.
 
 mod cost;
-mod facts;
 mod experiment;
+mod facts;
 mod read;
 #[cfg(test)]
 mod schema;
@@ -190,6 +190,9 @@ pub struct Plan {
     pub arrival: Option<String>,
     /// Seed of the key streams.
     pub seed: u64,
+    /// `SET NAMES` of the sessions; null for the driver's own (utf8mb4, utf8 before 5.5.3).
+    #[serde(default)]
+    pub charset: Option<String>,
     /// This repeat, from 1.
     pub repeat_index: u32,
     /// Repeats of the invocation.

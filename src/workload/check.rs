@@ -13,7 +13,8 @@ const BYTES_MAX: u64 = 1 << 30;
 type Checked = Result<(), String>;
 
 impl Workload {
-    pub(super) fn check(&self) -> Checked {
+    /// What its form alone does not say; the text names what is wrong.
+    pub(crate) fn check(&self) -> Checked {
         if self.name.is_empty() || !self.name.bytes().all(|b| b.is_ascii_graphic()) {
             return Err("a name is of printable ASCII characters without spaces".to_owned());
         }

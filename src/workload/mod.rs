@@ -292,13 +292,13 @@ impl Workload {
 
     /// Statements that a client prepares for each table: those with the same SQL once, those
     /// that are always text not at all.
-    pub fn prepared(&self) -> u64 {
+    pub fn prepared(&self) -> u32 {
         let all: BTreeSet<String> = self
             .statements()
             .filter(|statement| !statement.is_text())
             .map(|statement| statement.expanded(&self.options).sql)
             .collect();
-        all.len() as u64
+        all.len() as u32
     }
 
     /// Whether a run changes rows.

@@ -133,6 +133,19 @@ impl Schema {
     }
 }
 
+impl Schema {
+    /// Statements that read all rows of a table, and its index.
+    pub fn scans(self, table: u32) -> Vec<String> {
+        let what: &[&str] = match self {
+            Schema::Sbtest => &["SUM(LENGTH(c))", "SUM(k)"],
+            Schema::Phptest => &["SUM(LENGTH(name))", "SUM(state_id)"],
+            Schema::Bulk => &["SUM(k)"],
+        };
+        let name = quoted(&self.name(table));
+        what.iter().map(|what| format!("SELECT {what} FROM {name}")).collect()
+    }
+}
+
 impl std::fmt::Display for Schema {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.prefix())

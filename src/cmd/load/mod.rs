@@ -43,7 +43,7 @@ pub struct LoadArgs {
     pub tables: u32,
 
     /// Rows of each table, up to 10G
-    #[arg(long, value_name = "N", default_value_t = defaults::ROWS, value_parser = workload::row_count)]
+    #[arg(long, value_name = "N", default_value = defaults::ROWS, value_parser = workload::row_count)]
     pub rows: u64,
 
     /// Seed of the rows' content

@@ -163,6 +163,7 @@ impl Drive<'_> {
             title: &part.title,
             pid: host.pid(),
             scan: part.scan,
+            full_size: self.experiment.scale.is_full(),
             run_id: &self.run_id,
         };
         let mut sweep = Sweep {

@@ -33,6 +33,8 @@ pub(crate) struct Role<'a> {
     pub(crate) pid: Option<u32>,
     /// Whether all rows are read first.
     pub(crate) scan: bool,
+    /// Whether the sizes are the profile's: scaled down far, pools end at what servers take.
+    pub(crate) full_size: bool,
     /// For the names of the commands' files.
     pub(crate) run_id: &'a str,
 }
@@ -47,7 +49,7 @@ impl Role<'_> {
             return Err(Error::usage("a command of the profile asks for {pid}, and the server's process is not known")
                 .hint("it is known of sandboxes"));
         }
-        expect::check(self.expect, &server.variables, Some(bytes))
+        expect::check(self.expect, &server.variables, self.full_size.then_some(bytes))
     }
 
     /// Starts what runs beside a step; its clock starts with the window.

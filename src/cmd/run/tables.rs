@@ -44,12 +44,17 @@ pub(super) fn print(experiment: &Experiment, summaries: &[Summary]) -> Result<()
         return Ok(());
     }
     let mut printed = String::new();
-    for layout in names(experiment.report.layout.as_ref()) {
+    let report = &experiment.report;
+    let label = |label: &Option<Spanned<String>>| label.as_ref().map(|l| l.as_ref().clone());
+    let alone = label(&report.from) == label(&report.to);
+    let steps: Vec<&Summary> = summaries.iter().collect();
+    // With one program the first label is the last one, too.
+    let layouts = names(report.layout.as_ref()).into_iter().filter(|l| !(alone && compares(l)));
+    for layout in layouts {
         for metric in names(experiment.report.metric.as_ref()) {
             let words = words(experiment, layout, metric);
             let words: Vec<&str> = words.iter().map(String::as_str).collect();
             let options = options(&words).map_err(Error::usage)?;
-            let steps: Vec<&Summary> = summaries.iter().collect();
             if !printed.is_empty() {
                 printed.push('\n');
             }

@@ -33,9 +33,9 @@ pub struct Needs<'a> {
     pub seed: u64,
     /// Clients of the largest step.
     pub clients_max: u32,
-    /// Prepared statements that one client holds, given the number of tables: it depends on the
-    /// spread, which depends on the tables. 0 for text.
-    pub statements: &'a (dyn Fn(u32) -> u32 + Sync),
+    /// Prepared statements that one client holds for a table, and for how many of so many tables:
+    /// it depends on the spread, which depends on the tables. 0 for text.
+    pub statements: &'a (dyn Fn(u32) -> (u32, u32) + Sync),
     /// Whether rows are changed.
     pub writes: bool,
     /// The longest that an open connection may have to say nothing, such as while the others
@@ -107,9 +107,11 @@ async fn examine(
 
     // Also for tables that are not there yet, so that all is named at once.
     let tables = needs.tables.unwrap_or_else(|| found.contiguous().max(1));
+    let (statements, tables_a_client) = (needs.statements)(tables);
     let load = Load {
         clients: needs.clients_max.into(),
-        statements_a_client: (needs.statements)(tables).into(),
+        statements: statements.into(),
+        tables_a_client: tables_a_client.into(),
         tables: tables.into(),
         quiet_max: needs.quiet_max,
     };

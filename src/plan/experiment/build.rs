@@ -154,7 +154,9 @@ fn dataset(profile: &Profile, run: &Run, workload: &Workload, overrides: &Overri
         }
     };
     let rows = run.rows.as_ref().or(tables.rows.as_ref());
-    let rows = overrides.scale.rows(rows.map_or(defaults::ROWS, |n| n.as_ref().0));
+    // The default parses.
+    let usual = || units::parse_count(defaults::ROWS).unwrap_or(10_000);
+    let rows = overrides.scale.rows(rows.map_or_else(usual, |n| n.as_ref().0));
     Dataset {
         schema,
         tables: count,
@@ -166,12 +168,7 @@ fn dataset(profile: &Profile, run: &Run, workload: &Workload, overrides: &Overri
     }
 }
 
-fn plan(
-    workload: Workload,
-    run: &Run,
-    dataset: &Dataset,
-    overrides: &Overrides,
-) -> Result<Plan> {
+fn plan(workload: Workload, run: &Run, dataset: &Dataset, overrides: &Overrides) -> Result<Plan> {
     let scale = overrides.scale;
     let usual = |text: &str| units::parse_duration(text).map_err(Error::usage);
     let stop = match (&run.ops, &run.time) {

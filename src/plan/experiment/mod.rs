@@ -9,8 +9,8 @@ mod build;
 mod estimate;
 mod legs;
 mod only;
-mod subject;
 pub mod scale;
+mod subject;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -223,12 +223,13 @@ impl Subject {
 impl Experiment {
     /// Clients of the largest step of a subject, and the prepared statements that they hold.
     pub fn most(&self, subject: usize) -> (u32, u64) {
-        let plans = self.parts.iter().filter(|part| part.subjects.contains(&subject)).filter_map(
-            |part| match &part.what {
-                What::Sweep(plan, dataset) => Some((plan, dataset.tables)),
-                What::Load(_) | What::Suite(_) => None,
-            },
-        );
+        let plans =
+            self.parts.iter().filter(|part| part.subjects.contains(&subject)).filter_map(|part| {
+                match &part.what {
+                    What::Sweep(plan, dataset) => Some((plan, dataset.tables)),
+                    What::Load(_) | What::Suite(_) => None,
+                }
+            });
         plans.fold((1, 0), |(clients, statements), (plan, tables)| {
             let spread = plan.spread_over(tables).unwrap_or(super::Spread::Random);
             let here = plan.prepared_per_client(spread, tables) * u64::from(plan.clients_max());
