@@ -5,8 +5,8 @@ use super::super::baseline::ratio;
 use super::super::number::{number, ratio_decimals};
 use super::super::page::{Body, Field, Grid, Page};
 use super::super::pivot::{Line, Table};
-use super::super::{caption, escape, text};
-use super::{below, marked, noted};
+use super::super::{caption, escape, notes, text};
+use super::{below, noted};
 use crate::error::{Error, Result};
 use crate::stats;
 use crate::summary::SuiteTest;
@@ -56,10 +56,10 @@ fn one(table: &Table) -> Page {
     let wall = || of_labels.iter().flatten().map(|(_, times)| times.wall_s);
     let decimals = table.metric.decimals(wall());
     let mut grid = Grid {
-        head: ["test", "label", "wall s", "user s", "sys s", "Relative-perf"]
+        head: ["test", "label", "wall s", "user s", "sys s", "Relative-perf", ""]
             .map(str::to_owned)
             .to_vec(),
-        texts: vec![0, 1],
+        texts: vec![0, 1, 6],
         ..Grid::default()
     };
     let mut records = Vec::new();
@@ -73,11 +73,12 @@ fn one(table: &Table) -> Page {
             });
             grid.rows.push(vec![
                 escape::line(name),
-                marked(table, at),
+                text::label(line.label),
                 number(times.wall_s, decimals),
                 number(times.user_s, decimals),
                 number(times.sys_s, decimals),
                 shown.unwrap_or_else(|| text::NOTHING.to_owned()),
+                notes::marks(table, at).trim().to_owned(),
             ]);
             records.push(vec![
                 ("workload", Field::Text(table.workload.to_owned())),
