@@ -53,7 +53,7 @@ impl Experiment {
             else {
                 continue;
             };
-            self.count_data(&leg, subject, part, &mut estimate, &mut kept, &mut passing);
+            count_data(&leg, subject, part, &mut estimate, &mut kept, &mut passing);
             let each = match &part.what {
                 What::Sweep(plan, _) => step_time(plan) + AROUND_STEP,
                 What::Load(load) => load_time(load),
@@ -63,65 +63,6 @@ impl Experiment {
         }
         estimate.disk_bytes = kept.values().sum::<u64>() + passing;
         estimate
-    }
-
-    fn count_data(
-        &self,
-        leg: &Leg,
-        subject: &Subject,
-        part: &Part,
-        estimate: &mut Estimate,
-        kept: &mut BTreeMap<String, u64>,
-        passing: &mut u64,
-    ) {
-        let bytes = data_bytes(part);
-        let fill = part.dataset().map_or(Duration::ZERO, fill_time);
-        let copy = seconds_of(bytes as f64 / COPY_BYTES_A_SECOND);
-        if leg.fresh {
-            estimate.preparing += START;
-        }
-        let mut keep = |place: String, most: u64| {
-            let there = kept.entry(place).or_default();
-            let new = *there < most;
-            *there = most.max(*there);
-            new
-        };
-        match &subject.source {
-            Source::Existing(_) => {
-                // Labels of one server, for all that is known, share its tables.
-                if keep("a server that is there".to_owned(), bytes) {
-                    estimate.preparing += fill;
-                }
-            }
-            Source::Sandbox(private) => match &private.data {
-                Data::ThrowAway => {
-                    if leg.fresh {
-                        estimate.preparing += fill;
-                    }
-                    *passing = (*passing).max(bytes + SERVER_BYTES);
-                }
-                Data::Keep(dir) => {
-                    if keep(dir.display().to_string(), bytes + SERVER_BYTES) {
-                        estimate.preparing += fill;
-                    }
-                }
-                Data::Copied | Data::CopyOf(_) => {
-                    let (place, most) = match &private.data {
-                        Data::CopyOf(dir) => (dir.display().to_string(), bytes + SERVER_BYTES),
-                        _ => (format!("label {}", subject.label), 0),
-                    };
-                    // A copied one goes away with its label: only that it is there counts.
-                    if keep(place, most.max(1)) {
-                        estimate.preparing += fill + START;
-                    }
-                    if leg.fresh {
-                        estimate.preparing += copy;
-                    }
-                    let copies = if most == 0 { 2 } else { 1 };
-                    *passing = (*passing).max(copies * (bytes + SERVER_BYTES));
-                }
-            },
-        }
     }
 
     /// The whole plan as text, for `--list`.
@@ -177,6 +118,65 @@ impl Experiment {
             COPY_BYTES_A_SECOND / 1e6,
         );
         text
+    }
+}
+
+/// Adds what the data of a leg takes.
+fn count_data(
+    leg: &Leg,
+    subject: &Subject,
+    part: &Part,
+    estimate: &mut Estimate,
+    kept: &mut BTreeMap<String, u64>,
+    passing: &mut u64,
+) {
+    let bytes = data_bytes(part);
+    let fill = part.dataset().map_or(Duration::ZERO, fill_time);
+    let copy = seconds_of(bytes as f64 / COPY_BYTES_A_SECOND);
+    if leg.fresh {
+        estimate.preparing += START;
+    }
+    let mut keep = |place: String, most: u64| {
+        let there = kept.entry(place).or_default();
+        let new = *there < most;
+        *there = most.max(*there);
+        new
+    };
+    match &subject.source {
+        Source::Existing(_) => {
+            // Labels of one server, for all that is known, share its tables.
+            if keep("a server that is there".to_owned(), bytes) {
+                estimate.preparing += fill;
+            }
+        }
+        Source::Sandbox(private) => match &private.data {
+            Data::ThrowAway => {
+                if leg.fresh {
+                    estimate.preparing += fill;
+                }
+                *passing = (*passing).max(bytes + SERVER_BYTES);
+            }
+            Data::Keep(dir) => {
+                if keep(dir.display().to_string(), bytes + SERVER_BYTES) {
+                    estimate.preparing += fill;
+                }
+            }
+            Data::Copied | Data::CopyOf(_) => {
+                let (place, most) = match &private.data {
+                    Data::CopyOf(dir) => (dir.display().to_string(), bytes + SERVER_BYTES),
+                    _ => (format!("label {}", subject.label), 0),
+                };
+                // A copied one goes away with its label: only that it is there counts.
+                if keep(place, most.max(1)) {
+                    estimate.preparing += fill + START;
+                }
+                if leg.fresh {
+                    estimate.preparing += copy;
+                }
+                let copies = if most == 0 { 2 } else { 1 };
+                *passing = (*passing).max(copies * (bytes + SERVER_BYTES));
+            }
+        },
     }
 }
 
