@@ -355,7 +355,7 @@ pub struct Totals {
     pub tps: f64,
     /// Statements a second.
     pub qps: f64,
-    /// Rows returned.
+    /// Rows returned, and rows that INSERTs put in.
     pub rows: u64,
     /// Errors, all phases, by code.
     pub errors: Vec<ErrorCount>,

@@ -49,12 +49,11 @@ fn fill(summary: &mut Summary, spec: &LoadSpec, loaded: &Reloaded, verified: boo
     summary.measured_s = loaded.measured_s;
     let cost = loaded.cost;
     count(summary, loaded.statements, loaded.rows, cost.user.as_secs_f64(), cost.sys.as_secs_f64());
-    summary.workload.statements =
-        vec![summary::StatementText {
-            kind: "insert".to_owned(),
-            sql: statement(spec).to_owned(),
-            repeat: 1,
-        }];
+    summary.workload.statements = vec![summary::StatementText {
+        kind: "insert".to_owned(),
+        sql: statement(spec).to_owned(),
+        repeat: 1,
+    }];
     summary.plan.tables = loaded.tables.len() as u32;
     summary.plan.rows = loaded.tables.iter().map(|table| table.rows).max().unwrap_or(0);
     if let LoadSource::Generated { rows, data_seed } = spec.source {

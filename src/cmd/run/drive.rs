@@ -114,7 +114,9 @@ impl Drive<'_> {
             expect::check(&subject.expect, &scene.identity.server.variables, None)?;
             scene.identity.run_id.clone_from(&self.run_id);
             match &part.what {
-                What::Load(load) => load::measure(&scene, load, &turn, self.progress).await.map(Some),
+                What::Load(load) => {
+                    load::measure(&scene, load, &turn, self.progress).await.map(Some)
+                }
                 What::Suite(suite) => {
                     let dir = self.store.dir();
                     suite::measure(&scene, suite, &turn, dir, self.progress).await.map(Some)

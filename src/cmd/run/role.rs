@@ -46,8 +46,10 @@ impl Role<'_> {
         let bytes = expect::data_bytes(dataset.data_bytes, rows);
         let mut words = self.commands.iter().flat_map(|command| &command.run);
         if self.pid.is_none() && words.any(|word| word.contains("{pid}")) {
-            return Err(Error::usage("a command of the profile asks for {pid}, and the server's process is not known")
-                .hint("it is known of sandboxes"));
+            return Err(Error::usage(
+                "a command of the profile asks for {pid}, and the server's process is not known",
+            )
+            .hint("it is known of sandboxes"));
         }
         expect::check(self.expect, &server.variables, self.full_size.then_some(bytes))
     }
@@ -57,7 +59,7 @@ impl Role<'_> {
         &self,
         store: &Store,
         step: &Step,
-        window: watch::Receiver<Option<Instant>>,
+        window: &watch::Receiver<Option<Instant>>,
     ) -> Running {
         let here = self.commands.iter().filter(|command| {
             command.clients.as_ref().is_none_or(|clients| clients.contains(&step.clients))
@@ -67,7 +69,7 @@ impl Role<'_> {
             words: command.run.iter().map(|word| self.fill(word, step)).collect(),
             output: format!("{}-{}_command{n}.txt", self.run_id, step.number),
         });
-        beside::start(filled.collect(), store.dir().to_owned(), window)
+        beside::start(filled.collect(), store.dir(), window)
     }
 
     fn fill(&self, word: &str, step: &Step) -> String {

@@ -7,9 +7,9 @@ use crate::mysql::ask::one;
 use crate::mysql::session::{Session, quoted_text};
 use crate::plan::timed::LoadSource;
 use crate::plan::timed::LoadSpec;
+use crate::workload::Schema;
 use crate::workload::random::Stream;
 use crate::workload::rows::Rows;
-use crate::workload::Schema;
 use crate::workload::table::{LOADED, Mark, State, name, quoted};
 
 /// Rows of a table whose content is looked at.
@@ -149,7 +149,9 @@ pub(super) async fn verify(
             ))
             .hint("does something else write to it?"));
         }
-        if let (Some((rows, data_seed)), Some(number)) = (generated, Schema::Sbtest.number(&table.name)) {
+        if let (Some((rows, data_seed)), Some(number)) =
+            (generated, Schema::Sbtest.number(&table.name))
+        {
             sample(control, number, rows, data_seed).await?;
             let mark = Mark { seed: data_seed, rows, state: State::Ready };
             set_comment(control, &table.name, &mark.to_string()).await?;

@@ -39,7 +39,6 @@ pub(super) async fn too_old(target: &Target, failure: &Failure) -> Option<Error>
 /// Whether a failure may come of another protocol.
 fn is_odd(failure: &Failure) -> bool {
     match failure {
-        Failure::Panic => true,
         Failure::Timeout => false,
         Failure::Driver(mysql_async::Error::Server(e)) => LOGIN_CODES.contains(&e.code),
         Failure::Driver(mysql_async::Error::Io(IoError::Io(e))) => !matches!(
@@ -51,7 +50,7 @@ fn is_odd(failure: &Failure) -> bool {
         Failure::Driver(mysql_async::Error::Driver(e)) => {
             !matches!(e, DriverError::UnknownAuthPlugin { .. })
         }
-        Failure::Driver(_) => true,
+        Failure::Panic | Failure::Driver(_) => true,
     }
 }
 
@@ -126,7 +125,10 @@ mod tests {
     fn old_greetings_are_told_from_newer_ones() {
         let version = old_version(&packet(&greeting_of_4_0()));
         assert_eq!(version.as_deref(), Some("4.0.30-standard-log"));
-        assert_eq!(old_version(&packet(b"\x093.20.32\0\x07\0\0\0abcdefgh\0")).as_deref(), Some("3.20.32"));
+        assert_eq!(
+            old_version(&packet(b"\x093.20.32\0\x07\0\0\0abcdefgh\0")).as_deref(),
+            Some("3.20.32")
+        );
         assert_eq!(old_version(&packet(&fake::greeting(false))), None);
         assert_eq!(old_version(&packet(b"\xff\x10\x04Too many connections")), None);
         assert_eq!(old_version(b"HTTP/1.1 400 Bad Request\r\n\r\n"), None);
@@ -154,7 +156,10 @@ mod tests {
         });
         assert_eq!(error.kind(), crate::error::Kind::Server);
         let shown = error.render();
-        assert!(shown.contains("4.0.30-standard-log") && shown.contains("not supported"), "{shown}");
+        assert!(
+            shown.contains("4.0.30-standard-log") && shown.contains("not supported"),
+            "{shown}"
+        );
         server.join().expect("served");
     }
 }

@@ -149,9 +149,7 @@ fn dataset(profile: &Profile, run: &Run, workload: &Workload, overrides: &Overri
     let count = match (&run.tables, workload.table_a_client) {
         (Some(tables), _) => tables.as_ref().0 as u32,
         (None, true) => run.clients.as_ref().map_or(1, |clients| clients.as_ref().most()),
-        (None, false) => {
-            tables.count.as_ref().map_or(defaults::TABLES, |n| n.as_ref().0 as u32)
-        }
+        (None, false) => tables.count.as_ref().map_or(defaults::TABLES, |n| n.as_ref().0 as u32),
     };
     let rows = run.rows.as_ref().or(tables.rows.as_ref());
     // The default parses.
