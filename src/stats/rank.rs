@@ -195,6 +195,7 @@ fn above(z: f64) -> f64 {
 }
 
 #[cfg(test)]
+#[expect(clippy::approx_constant, reason = "random numbers, two of them near constants")]
 mod tests {
     use proptest::prelude::*;
 
