@@ -6,6 +6,7 @@ use super::Run;
 use super::conductor::{Stage, engine_threads};
 use crate::error::Result;
 use crate::measure::host::Host;
+use crate::measure::probe::Probe;
 use crate::measure::process::peak_resident_bytes;
 use crate::plan::{StatementMode, Step, StopAt};
 use crate::summary::{self, Summary};
@@ -69,6 +70,7 @@ pub fn summary(
             settings_changed: changed,
             status: run.status.clone(),
             probed: run.probed.clone(),
+            host_facts: host_facts(identity, stage.probe.as_ref()),
             durability: summary::durability(&identity.server.variables),
             ..identity.server.clone()
         },
@@ -97,6 +99,11 @@ pub fn summary(
     };
     summary.classify();
     Ok(summary)
+}
+
+/// The server's host: this one, or the one that the probe reads.
+pub(crate) fn host_facts(identity: &Identity, probe: Option<&Probe>) -> Option<summary::HostFacts> {
+    identity.server.host_facts.clone().or_else(|| probe?.facts().cloned())
 }
 
 fn workload(stage: &Stage<'_>) -> summary::Workload {

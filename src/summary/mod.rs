@@ -236,7 +236,7 @@ pub struct Server {
     /// looked at.
     #[serde(default)]
     pub probed: Option<Probed>,
-    /// Facts of the server's host, where it is this one.
+    /// Facts of the server's host, where it is this one or can be looked at.
     pub host_facts: Option<HostFacts>,
 }
 
