@@ -253,6 +253,7 @@ fn the_example_of_the_documentation_is_one() {
     let example = text.split("```toml").nth(1).and_then(|rest| rest.split("```").next());
     let file: File = toml::from_str(example.expect("an example")).expect("it is well-formed");
     let workload = &file.workload[0];
+    assert_eq!(workload.check(), Ok(()));
     assert_eq!(workload.passes(&workload.transactions[0]), [0, 1, 2, 2, 2]);
     // Every word of the form is told.
     for word in [
