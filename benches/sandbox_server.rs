@@ -32,6 +32,7 @@ fn serve() -> Result<()> {
         options: options.iter().map(|option| key_and_value(option)).collect(),
         max_connections: MAX_CONNECTIONS,
         max_prepared_stmts: MAX_PREPARED_STMTS,
+        ..Spec::default()
     };
     // Nothing to do on a signal: the sandbox's keeper sees that this process is gone.
     let sandbox = Sandbox::start(&spec, &mut say, &|| false)?;

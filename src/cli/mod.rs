@@ -65,6 +65,7 @@ pub fn command() -> Command {
     }
     let others = [
         Command::new("workloads").about("List the workloads with their SQL and expected outcome"),
+        verb::<cmd::run::RunArgs>("run", "Run an experiment from its profile"),
         verb::<cmd::report::ReportArgs>("report", "Turn summaries into tables"),
         verb::<cmd::cleanup::CleanupArgs>("cleanup", "Drop the tables that prepare made"),
         verb::<cmd::completions::CompletionsArgs>("completions", "Print completions for a shell"),

@@ -5,6 +5,8 @@ pub mod cleanup;
 pub mod completions;
 pub mod prepare;
 pub mod report;
+pub mod run;
+mod steps;
 pub mod sweep;
 pub mod workloads;
 
@@ -45,6 +47,7 @@ fn dispatch(verb: &str, matches: &clap::ArgMatches) -> Result<()> {
         "workloads" => workloads::run(),
         "prepare" => prepare::run(args!(prepare::PrepareArgs), &listen()?),
         "cleanup" => cleanup::run(args!(cleanup::CleanupArgs), &listen()?),
+        "run" => run::run(args!(run::RunArgs), &listen()?),
         "report" => report::run(args!(report::ReportArgs)),
         "completions" => completions::run(args!(completions::CompletionsArgs)),
         "canned" => canned::run(args!(canned::CannedArgs), &listen()?),

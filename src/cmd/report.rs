@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::{print_data, warn};
 use crate::error::Result;
-use crate::report::{Format, Metric, Options, render};
+use crate::report::{Format, Layout, Metric, Options, render};
 use crate::summary;
 
 /// Print the tables of summaries.
@@ -14,15 +14,25 @@ pub struct ReportArgs {
     #[arg(required = true, value_name = "PATH")]
     pub paths: Vec<PathBuf>,
     /// What the cells show: qps, tps, a percentile such as p50 or p99.9, mean, min, max, stddev
-    /// (service time), errors, cpu (of the client, an op)
+    /// (service time), errors, iops, miss, cpu … (all in docs/report.md); natural is qps, or
+    /// seconds of what ran to its end
     #[arg(long, value_name = "METRIC", default_value_t)]
     pub metric: Metric,
+    /// How it is laid out
+    #[arg(long, value_name = "LAYOUT", value_enum, default_value_t)]
+    pub layout: Layout,
     /// Output format
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
     pub format: Format,
     /// Relate every label to this one; higher is always better
     #[arg(long, value_name = "LABEL")]
     pub baseline: Option<String>,
+    /// The label without something, for --layout delta and overhead
+    #[arg(long, value_name = "LABEL")]
+    pub from: Option<String>,
+    /// The label with it
+    #[arg(long, value_name = "LABEL")]
+    pub to: Option<String>,
     /// Of each label and workload only the newest invocation
     #[arg(long)]
     pub latest: bool,
@@ -52,8 +62,11 @@ impl ReportArgs {
     pub fn options(&self) -> Options {
         Options {
             metric: self.metric.clone(),
+            layout: self.layout,
             format: self.format,
             baseline: self.baseline.clone(),
+            from: self.from.clone(),
+            to: self.to.clone(),
             latest: self.latest,
             partial: self.partial,
         }
@@ -80,7 +93,8 @@ mod tests {
     #[test]
     fn defaults_are_the_plain_table_of_qps() {
         let options = parse("results").expect("a path is enough").options();
-        assert_eq!(options.metric, Metric::Qps);
+        assert_eq!(options.metric, Metric::Natural);
+        assert_eq!(options.layout, Layout::Versions);
         assert_eq!(options.format, Format::Text);
         assert_eq!(options.baseline, None);
         assert!(!options.latest && !options.partial);
@@ -89,7 +103,8 @@ mod tests {
     #[test]
     fn every_flag_arrives() {
         let args = parse(
-            "a b --metric p99.9 --format markdown --baseline x --latest --partial --skip-bad",
+            "a b --metric p99.9 --format markdown --baseline x --latest --partial --skip-bad \
+             --layout delta --from y --to z",
         )
         .expect("all flags");
         assert_eq!(args.paths.len(), 2);
@@ -98,6 +113,8 @@ mod tests {
         assert_eq!(options.metric.to_string(), "p99.9");
         assert_eq!(options.format, Format::Markdown);
         assert_eq!(options.baseline.as_deref(), Some("x"));
+        assert_eq!((options.from.as_deref(), options.to.as_deref()), (Some("y"), Some("z")));
+        assert_eq!(options.layout, Layout::Delta);
         assert!(options.latest && options.partial);
     }
 

@@ -11,15 +11,15 @@ use tokio::sync::{Semaphore, mpsc, watch};
 
 use super::Run;
 use super::display::Display;
+use super::edge::{self, Edge, Own};
 use super::job::{Job, Tables};
 use super::ledger::Account;
 use super::thread::{self, End, Go, NOTICE, News, Order};
 use crate::error::{Error, Kind, Result};
-use crate::measure::process::{Cost, process_usage};
+use crate::measure::probe::Probe;
 use crate::measure::recorder::{Ns, Phases};
 use crate::measure::timeline::{Timeline, seconds};
 use crate::mysql::session::Session;
-use crate::mysql::status::{self, Reading};
 use crate::mysql::target::Target;
 use crate::plan::{Plan, Spread, Step, StopAt, limits};
 use crate::progress::Progress;
@@ -42,8 +42,12 @@ pub struct Stage<'a> {
     pub opts: Opts,
     /// The server.
     pub target: &'a Target,
+    /// How to look at its process and host, where that can be done.
+    pub probe: Option<Probe>,
     /// Asks for an early end.
     pub stop: &'a Stop,
+    /// Is told the instant of the window's start as soon as it is known.
+    pub window: watch::Sender<Option<Instant>>,
 }
 
 /// Runs one step. `control` reads the server's counters; it is dropped when it hangs.
@@ -184,12 +188,6 @@ struct Conductor<'a> {
     drained: bool,
 }
 
-/// What was read at one edge of the window.
-struct Edge {
-    cost: Cost,
-    status: Option<Reading>,
-}
-
 impl Conductor<'_> {
     async fn conduct(
         mut self,
@@ -197,8 +195,10 @@ impl Conductor<'_> {
         progress: &mut Progress,
     ) -> Result<Run> {
         self.open(progress).await?;
+        let probe = self.stage.probe.clone();
         // Without a warm-up the window opens with the first op: the counters are read before it,
-        // so that they count every one.
+        // so that they count every one. With one, they are read in its last moments: no reading
+        // disturbs the window.
         let before = match self.phases.window_start {
             0 => Some(self.edge(control).await),
             _ => None,
@@ -208,10 +208,18 @@ impl Conductor<'_> {
         let started_at = jiff::Timestamp::now();
         self.go.send_replace(Go::Start(origin));
         let window_start = origin + Duration::from_nanos(self.phases.window_start);
-        self.follow(Some(window_start), origin, progress).await?;
-        let first = match before {
-            Some(edge) => edge,
-            None => self.edge(control).await,
+        self.stage.window.send_replace(Some(window_start));
+        let lead = edge::lead(probe.as_ref()).min((window_start - origin) / 2);
+        self.follow(Some(window_start - lead), origin, progress).await?;
+        let reading = before.is_none().then(|| tokio::spawn(edge::read(control.take(), probe)));
+        if self.early.is_none() {
+            self.follow(Some(window_start), origin, progress).await?;
+        }
+        let own_first = Own::now();
+        let first = match (before, reading) {
+            (Some(edge), _) => edge,
+            (None, Some(reading)) => keep(reading.await.unwrap_or_default(), control),
+            (None, None) => Edge::default(),
         };
         loop {
             let end = self.window_end.load(Ordering::Relaxed);
@@ -224,6 +232,7 @@ impl Conductor<'_> {
                 break;
             }
         }
+        let own_last = Own::now();
         let last = self.edge(control).await;
         // A signal now ends the sweep, not this step: its window is whole.
         self.drained = true;
@@ -231,7 +240,14 @@ impl Conductor<'_> {
             self.follow(None, origin, progress).await?;
         }
         progress.clear();
-        Ok(self.run(started_at, window_start, &first, &last))
+        Ok(Run {
+            user: own_last.cost.user.saturating_sub(own_first.cost.user),
+            sys: own_last.cost.sys.saturating_sub(own_first.cost.sys),
+            traffic: own_last.traffic_since(&own_first),
+            status: edge::status(&first, &last, window_start),
+            probed: edge::probed(self.stage.probe.as_ref(), &first, &last, window_start),
+            ..self.run(started_at)
+        })
     }
 
     fn all_done(&self) -> bool {
@@ -347,30 +363,13 @@ impl Conductor<'_> {
         self.early = Some(Early { outcome, error });
     }
 
-    /// The client's cost and the server's counters, now. A server that does not answer in time
-    /// costs the reading and its connection, not the step.
+    /// What is read of the server, now.
     async fn edge(&self, control: &mut Option<Session>) -> Edge {
-        let cost = process_usage();
-        let Some(mut session) = control.take() else { return Edge { cost, status: None } };
-        // The session is dropped with the future when it takes too long.
-        #[expect(clippy::disallowed_methods, reason = "the connection goes with the future")]
-        let read = tokio::time::timeout(limits::COURTESY, async move {
-            let reading = status::read(&mut session).await;
-            (session, reading)
-        })
-        .await;
-        let Ok((session, reading)) = read else { return Edge { cost, status: None } };
-        *control = Some(session);
-        Edge { cost, status: reading.ok() }
+        keep(edge::read(control.take(), self.stage.probe.clone()).await, control)
     }
 
-    fn run(
-        mut self,
-        started_at: jiff::Timestamp,
-        window_start: Instant,
-        first: &Edge,
-        last: &Edge,
-    ) -> Run {
+    /// What the threads counted; what was read at the edges is not in it yet.
+    fn run(mut self, started_at: jiff::Timestamp) -> Run {
         let ends = std::mem::take(&mut self.ends);
         let window_end = match self.window_end.load(Ordering::Relaxed) {
             // With --ops the window ends with the last answer.
@@ -390,7 +389,6 @@ impl Conductor<'_> {
             busy.push(end.busy);
             abandoned += end.abandoned;
         }
-        let readings = first.status.as_ref().zip(last.status.as_ref());
         let early = self.early.take();
         Run {
             outcome: early.as_ref().map_or(Outcome::Completed, |e| e.outcome),
@@ -404,11 +402,19 @@ impl Conductor<'_> {
             errors: errors.into_counts(),
             abandoned,
             busy,
-            user: last.cost.user.saturating_sub(first.cost.user),
-            sys: last.cost.sys.saturating_sub(first.cost.sys),
-            status: readings.map(|(first, last)| status::delta(first, last, window_start)),
+            user: Duration::ZERO,
+            sys: Duration::ZERO,
+            traffic: None,
+            status: None,
+            probed: None,
         }
     }
+}
+
+/// Puts the session of a reading back.
+fn keep((session, edge): (Option<Session>, Edge), control: &mut Option<Session>) -> Edge {
+    *control = session;
+    edge
 }
 
 fn abort_error(client: u32, error: &super::errors::OpError) -> Error {

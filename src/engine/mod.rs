@@ -11,12 +11,14 @@
 //! | `client` | one client's loop, and what an answer is held against |
 //! | `thread` | one engine thread: opening, phases, drain |
 //! | `conductor` | the step from the outside: go, edges of the window, early ends |
+//! | `edge` | what is read of server and client at both edges of the window |
 //! | `display` | the live line |
 //! | `summarise` | Run → Summary |
 
 mod client;
 mod conductor;
 mod display;
+mod edge;
 mod errors;
 mod job;
 mod ledger;
@@ -27,7 +29,7 @@ use std::time::Duration;
 
 use crate::error::Error;
 use crate::measure::timeline::Timeline;
-use crate::summary::{ErrorCount, LedgerEntry, Outcome, Status};
+use crate::summary::{ErrorCount, LedgerEntry, Outcome, Probed, Status};
 
 pub use conductor::{Stage, run_step};
 pub use display::millis;
@@ -63,6 +65,10 @@ pub struct Run {
     pub user: Duration,
     /// System CPU of this process over the window.
     pub sys: Duration,
+    /// Bytes that this host received and sent over the window.
+    pub traffic: Option<(u64, u64)>,
     /// The server's counters over the window.
     pub status: Option<Status>,
+    /// Its process and host.
+    pub probed: Option<Probed>,
 }

@@ -29,6 +29,8 @@ pub struct Identity {
     pub driver: summary::Driver,
     /// Whether the server runs on this host.
     pub same_host: bool,
+    /// Median round trip of an empty query, microseconds.
+    pub rtt_us: Option<f64>,
     /// This host.
     pub host: Host,
 }
@@ -53,7 +55,7 @@ pub fn summary(
     changed: Vec<summary::SettingChange>,
 ) -> Result<Summary> {
     let warnings = warnings(run, stage, &changed);
-    Ok(Summary {
+    let mut summary = Summary {
         schema: summary::SCHEMA.to_owned(),
         loadgen: program(),
         run_id: identity.run_id.clone(),
@@ -67,6 +69,8 @@ pub fn summary(
         server: summary::Server {
             settings_changed: changed,
             status: run.status.clone(),
+            probed: run.probed.clone(),
+            durability: summary::durability(&identity.server.variables),
             ..identity.server.clone()
         },
         driver: identity.driver.clone(),
@@ -88,7 +92,10 @@ pub fn summary(
         timeline: run.timeline.entries.clone(),
         ledger: run.ledger.clone(),
         warnings,
-    })
+        experiment: None,
+    };
+    summary.classify();
+    Ok(summary)
 }
 
 fn workload(stage: &Stage<'_>) -> summary::Workload {
@@ -145,6 +152,9 @@ fn client(run: &Run, identity: &Identity) -> summary::Client {
         us_per_op: (ops > 0).then(|| (user_s + sys_s) * 1e6 / ops as f64),
         threads: run.busy.iter().map(|busy| summary::Thread { busy: *busy }).collect(),
         max_rss_bytes: peak_resident_bytes(),
+        rtt_us: identity.rtt_us,
+        net_rx_bytes: run.traffic.map(|(received, _)| received),
+        net_tx_bytes: run.traffic.map(|(_, sent)| sent),
     }
 }
 

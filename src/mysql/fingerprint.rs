@@ -4,12 +4,14 @@ use std::path::Path;
 
 use super::ask::{Asked, explain, optional, pairs};
 use super::product::Product;
+use super::rtt;
 use super::same_host::is_same_host;
 use super::session::Session;
-use super::variables;
+use super::variables::{self, Variables};
 use crate::error::Result;
 use crate::measure::host::{self, ROOT};
-use crate::summary::{Driver, HostFacts, Server};
+use crate::measure::probe::Whereabouts;
+use crate::summary::{Driver, HostFacts, Server, durability};
 
 /// The driver, as Cargo.lock pins it (a test compares).
 const DRIVER: (&str, &str) = ("mysql_async", "0.37.1");
@@ -23,6 +25,10 @@ pub struct Fingerprint {
     pub driver: Driver,
     /// Whether the server runs on this host; no where that is unknown.
     pub same_host: bool,
+    /// What tells its process from others.
+    pub whereabouts: Whereabouts,
+    /// Median round trip of an empty query, microseconds; None where it has none.
+    pub rtt_us: Option<f64>,
 }
 
 /// Reads the fingerprint over a session of the kind that is measured.
@@ -60,6 +66,7 @@ async fn ask(
         version: DRIVER.1.to_owned(),
         capabilities: product.capabilities(),
     };
+    let whereabouts = whereabouts(session, &variables, port).await?;
     let server = Server {
         host: if port.is_some() { host.to_owned() } else { "localhost".to_owned() },
         port,
@@ -68,13 +75,38 @@ async fn ask(
         version: product.version,
         version_comment: product.comment,
         buffer_pool_bytes: variables.get("innodb_buffer_pool_size").and_then(|v| v.parse().ok()),
+        class: None,
+        durability: durability(&variables),
+        probed: None,
         variables,
         settings_changed: Vec::new(),
         status: None,
         data_bytes,
         host_facts: same_host.then(|| host_facts(root)),
     };
-    Ok(Fingerprint { server, driver, same_host })
+    let rtt_us = rtt::median_us(session).await?;
+    Ok(Fingerprint { server, driver, same_host, whereabouts, rtt_us })
+}
+
+/// The server's own account of where it is.
+async fn whereabouts(
+    session: &mut Session,
+    variables: &Variables,
+    port: Option<u16>,
+) -> Asked<Whereabouts> {
+    let uptime = optional(pairs(session, "SHOW GLOBAL STATUS LIKE 'Uptime'").await)?;
+    let get = |name: &str| variables.get(name).filter(|value| !value.is_empty()).cloned();
+    // Some versions show it as it was given: relative to the data directory.
+    let pid_file = get("pid_file").map(|file| match get("datadir") {
+        Some(datadir) => Path::new(&datadir).join(file).to_string_lossy().into_owned(),
+        None => file,
+    });
+    Ok(Whereabouts {
+        pid_file: pid_file.filter(|file| file.starts_with('/')),
+        port: port.or_else(|| get("port")?.parse().ok()),
+        socket: get("socket"),
+        uptime_s: uptime.and_then(|found| found.get("Uptime")?.parse().ok()),
+    })
 }
 
 /// Where the server sees this connection come from: `host:port`, or `localhost` for a socket.

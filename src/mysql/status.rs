@@ -4,14 +4,34 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use super::ask::{Asked, pairs};
+use super::innodb::{self, Inside};
 use super::session::Session;
 use crate::summary;
 
-/// `SHOW GLOBAL STATUS` at one instant.
+/// Levels and not counters: their difference says little, their last value does.
+const GAUGES: [&str; 13] = [
+    "Innodb_buffer_pool_bytes_data",
+    "Innodb_buffer_pool_bytes_dirty",
+    "Innodb_buffer_pool_pages_data",
+    "Innodb_buffer_pool_pages_dirty",
+    "Innodb_buffer_pool_pages_free",
+    "Innodb_buffer_pool_pages_total",
+    "Innodb_checkpoint_age",
+    "Innodb_checkpoint_max_age",
+    "Innodb_history_list_length",
+    "Innodb_page_size",
+    "Prepared_stmt_count",
+    "Threads_connected",
+    "Threads_running",
+];
+
+/// `SHOW GLOBAL STATUS` at one instant, and what InnoDB tells elsewhere.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reading {
     /// The numeric values by the server's own names, which differ between families and versions.
     pub values: BTreeMap<String, i64>,
+    /// What these lack.
+    pub innodb: Option<Inside>,
     /// The middle of the query: the counters are of some instant within half of `took` from it.
     pub at: Instant,
     /// How long the query took.
@@ -23,11 +43,21 @@ pub async fn read(session: &mut Session) -> Asked<Reading> {
     let start = Instant::now();
     let texts = pairs(session, "SHOW GLOBAL STATUS").await?;
     let took = start.elapsed();
-    Ok(Reading { values: numeric(&texts), at: start + took / 2, took })
+    let values = numeric(&texts);
+    let innodb = innodb::read(session, &values).await?;
+    Ok(Reading { values, innodb, at: start + took / 2, took })
 }
 
 fn numeric(texts: &BTreeMap<String, String>) -> BTreeMap<String, i64> {
     texts.iter().filter_map(|(name, text)| Some((name.clone(), text.parse().ok()?))).collect()
+}
+
+/// An instant as seconds from another one, negative before it.
+pub(crate) fn seconds_from(origin: Instant, at: Instant) -> f64 {
+    match at.checked_duration_since(origin) {
+        Some(after) => after.as_secs_f64(),
+        None => -origin.duration_since(at).as_secs_f64(),
+    }
 }
 
 /// What changed between two readings: counters and gauges alike. A negative difference stays:
@@ -42,11 +72,15 @@ pub fn delta(first: &Reading, last: &Reading, window_start: Instant) -> summary:
             (difference != 0).then(|| (name.clone(), difference))
         })
         .collect();
-    let from_start = |at: Instant| match at.checked_duration_since(window_start) {
-        Some(after) => after.as_secs_f64(),
-        None => -window_start.duration_since(at).as_secs_f64(),
-    };
-    summary::Status { first_s: from_start(first.at), last_s: from_start(last.at), deltas }
+    let from_start = |at: Instant| seconds_from(window_start, at);
+    let gauge = |name: &&str| Some(((*name).to_owned(), *last.values.get(*name)?));
+    summary::Status {
+        first_s: from_start(first.at),
+        last_s: from_start(last.at),
+        deltas,
+        gauges: GAUGES.iter().filter_map(gauge).collect(),
+        innodb: first.innodb.as_ref().zip(last.innodb.as_ref()).and_then(|(a, b)| b.since(a)),
+    }
 }
 
 #[cfg(test)]
@@ -55,7 +89,7 @@ mod tests {
 
     fn reading(at: Instant, values: &[(&str, &str)]) -> Reading {
         let texts = values.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
-        Reading { values: numeric(&texts), at, took: Duration::ZERO }
+        Reading { values: numeric(&texts), innodb: None, at, took: Duration::ZERO }
     }
 
     #[test]
@@ -83,11 +117,14 @@ mod tests {
                 ("Last_query_cost", "2.5"),
                 ("New", "1"),
                 ("Odd", "9223372036854775807"),
+                ("Innodb_buffer_pool_pages_free", "17"),
             ],
         );
         let status = delta(&first, &last, start);
         let deltas: Vec<_> = status.deltas.iter().map(|(k, v)| (k.as_str(), *v)).collect();
         assert_eq!(deltas, [("Questions", 9000), ("Uptime", -48)]);
+        let gauges: Vec<_> = status.gauges.iter().map(|(k, v)| (k.as_str(), *v)).collect();
+        assert_eq!(gauges, [("Innodb_buffer_pool_pages_free", 17)]);
         assert!((status.first_s + 0.5).abs() < 1e-9 && (status.last_s - 2.0).abs() < 1e-9);
     }
 }

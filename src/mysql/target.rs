@@ -1,7 +1,7 @@
 //! The server that is measured, and the driver options that reach it.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use mysql_async::{Opts, OptsBuilder};
@@ -9,6 +9,7 @@ use mysql_async::{Opts, OptsBuilder};
 use super::secret::Secret;
 use super::tls::{Ssl, SslMode};
 use crate::error::{Error, Result};
+use crate::plan::limits;
 
 /// The port of a MySQL server that nobody moved.
 pub const DEFAULT_PORT: u16 = 3306;
@@ -56,6 +57,18 @@ pub enum Address {
 }
 
 impl Target {
+    /// loadgen's own private server behind this socket.
+    pub fn private(socket: &Path) -> Target {
+        Target {
+            address: Address::Socket(socket.to_owned()),
+            user: "root".to_owned(),
+            password: Secret::default(),
+            database: "sbtest".to_owned(),
+            ssl: Ssl::default(),
+            connect_timeout: limits::CONNECT,
+        }
+    }
+
     /// The driver's options, every one that matters stated and none left to a default.
     ///
     /// Call it once and clone the result: the clones share the TLS configuration, and certificate

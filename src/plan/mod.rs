@@ -2,6 +2,9 @@
 //! clock. Defaults live here and nowhere else.
 
 pub mod clients;
+pub mod experiment;
+pub mod profile;
+pub mod timed;
 pub mod units;
 
 use std::fmt;
@@ -280,6 +283,11 @@ impl Plan {
         }
         text
     }
+}
+
+/// So many seconds; nothing where that is no length of time.
+pub(crate) fn seconds_of(seconds: f64) -> Duration {
+    Duration::try_from_secs_f64(seconds).unwrap_or_default()
 }
 
 /// Fisher and Yates.

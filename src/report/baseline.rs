@@ -14,10 +14,8 @@ const LABEL_MAX: usize = 60;
 
 /// Fills the cells' ratios: value/base for rates, base/value for times and costs. Cells of
 /// columns that the baseline lacks get none.
-pub(crate) fn relate(tables: &mut [Table], label: &str, metric: &Metric) -> Result<()> {
-    if !tables.iter().any(|table| table.lines.iter().any(|line| line.label == label)) {
-        return Err(unknown(tables, label));
-    }
+pub(crate) fn relate(tables: &mut [Table], label: &str) -> Result<()> {
+    known(tables, "--baseline", label)?;
     for table in tables {
         let base: Vec<Option<f64>> = table
             .lines
@@ -31,11 +29,7 @@ pub(crate) fn relate(tables: &mut [Table], label: &str, metric: &Metric) -> Resu
             for (cell, base) in line.cells.iter_mut().zip(&base) {
                 if let (Some(cell), Some(base)) = (cell, base) {
                     let value = cell.spread.median;
-                    cell.relative = Some(if metric.higher_is_better() {
-                        ratio(value, *base)
-                    } else {
-                        ratio(*base, value)
-                    });
+                    cell.relative = Some(speed(&table.metric, *base, value));
                 }
             }
         }
@@ -44,18 +38,29 @@ pub(crate) fn relate(tables: &mut [Table], label: &str, metric: &Metric) -> Resu
     Ok(())
 }
 
+/// The ratio of a value to its base, turned so that higher is better.
+pub(crate) fn speed(metric: &Metric, base: f64, value: f64) -> f64 {
+    if metric.higher_is_better() { ratio(value, base) } else { ratio(base, value) }
+}
+
 /// A ratio; two zeros (no errors here, none there) are equal.
-fn ratio(over: f64, under: f64) -> f64 {
+pub(crate) fn ratio(over: f64, under: f64) -> f64 {
     if over == 0.0 && under == 0.0 { 1.0 } else { over / under }
 }
 
-/// The error for a label that is not there.
-fn unknown(tables: &[Table], label: &str) -> Error {
+/// Refuses a label that is not there.
+pub(crate) fn known(tables: &[Table], flag: &str, label: &str) -> Result<()> {
+    if tables.iter().any(|table| table.lines.iter().any(|line| line.label == label)) {
+        return Ok(());
+    }
+    Err(unknown(tables, flag, label))
+}
+
+fn unknown(tables: &[Table], flag: &str, label: &str) -> Error {
     let labels: BTreeSet<&str> =
         tables.iter().flat_map(|table| &table.lines).map(|line| line.label).collect();
     let shown = |label: &str| format!("'{}'", clip(label, LABEL_MAX));
-    let mut error =
-        Error::usage(format!("--baseline: no label {} in these summaries", shown(label)));
+    let mut error = Error::usage(format!("{flag}: no label {} in these summaries", shown(label)));
     let nearest = labels.iter().map(|known| (distance(label, known), known)).min();
     if let Some((distance, known)) = nearest
         && distance <= 1 + label.chars().count() / 3

@@ -2,15 +2,16 @@
 
 use super::notes::{conditions, in_words};
 use super::pivot::Table;
-use super::{Metric, Options, escape};
+use super::{Metric, escape};
 
 /// Conditions that are left unsaid where they are what one expects.
 const USUAL: &[(&str, &str)] = &[("TLS", "none"), ("arrival", "closed loop")];
 /// Conditions that would fill the line: they show up in footnotes where they differ.
-const LONG: &[&str] = &["SQL", "client CPU"];
+const LONG: &[&str] = &["SQL", "client CPU", "driver"];
 
 /// Workload, metric, unit, direction, and what a cell is of.
-pub(crate) fn title(table: &Table, metric: &Metric) -> String {
+pub(crate) fn title(table: &Table) -> String {
+    let metric = &table.metric;
     let workload = escape::line(table.workload);
     let name = metric.name();
     let unit = match &table.baseline {
@@ -33,8 +34,9 @@ pub(crate) fn title(table: &Table, metric: &Metric) -> String {
 
 /// Whether the title stands above the table. The plain table of one workload begins with its
 /// header line, and the title follows below.
-pub(crate) fn above(tables: &[Table], options: &Options) -> bool {
-    tables.len() > 1 || options.metric != Metric::Qps || options.baseline.is_some()
+pub(crate) fn above(tables: &[Table]) -> bool {
+    let plain = |table: &Table| table.metric == Metric::Qps && table.baseline.is_none();
+    tables.len() > 1 || !tables.iter().all(plain)
 }
 
 /// The lines below a table: conditions of its first line, and what its columns need explained.

@@ -4,11 +4,12 @@
 use super::escape::formula;
 use super::notes::Places;
 use super::pivot::{Cell, Column, Line, Table};
-use super::{Options, settings};
+use super::settings;
 use crate::error::{Error, Result};
+use crate::summary::Server;
 
 /// The columns; new ones are added at the end.
-const HEADER: [&str; 20] = [
+const HEADER: [&str; 24] = [
     "workload",
     "label",
     "clients",
@@ -29,10 +30,14 @@ const HEADER: [&str; 20] = [
     "server_version",
     "started_at",
     "notes",
+    "class",
+    "durability",
+    "data_bytes",
+    "buffer_pool_bytes",
 ];
 
 /// The header and one row a measured cell, tables and lines in their order.
-pub(crate) fn render(tables: &[Table], options: &Options) -> Result<String> {
+pub(crate) fn render(tables: &[Table]) -> Result<String> {
     let failed = |error: &dyn std::fmt::Display| Error::failed(format!("CSV: {error}"));
     let mut writer = ::csv::Writer::from_writer(Vec::new());
     writer.write_record(HEADER).map_err(|error| failed(&error))?;
@@ -40,7 +45,7 @@ pub(crate) fn render(tables: &[Table], options: &Options) -> Result<String> {
         for (at, line) in table.lines.iter().enumerate() {
             for (column, cell) in table.columns.iter().zip(&line.cells) {
                 let Some(cell) = cell else { continue };
-                let record = record(table, at, line, *column, cell, options);
+                let record = record(table, at, line, *column, cell);
                 writer.write_record(record).map_err(|error| failed(&error))?;
             }
         }
@@ -55,7 +60,6 @@ fn record(
     line: &Line,
     column: Column,
     cell: &Cell,
-    options: &Options,
 ) -> [String; HEADER.len()] {
     let or_empty = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
     let first = cell.steps.first();
@@ -63,6 +67,14 @@ fn record(
     let condition = |name: &str| {
         let found = conditions.iter().find(|(known, _)| *known == name);
         found.map_or_else(String::new, |(_, value)| formula(value))
+    };
+    let server = first.map(|step| settings::server_conditions(step)).unwrap_or_default();
+    let server = |name: &str| {
+        let found = server.iter().find(|(known, _)| *known == name);
+        found.map_or_else(String::new, |(_, value)| formula(value))
+    };
+    let bytes = |of: fn(&Server) -> Option<u64>| {
+        first.and_then(|step| of(&step.server)).map_or_else(String::new, |n| n.to_string())
     };
     let holds = |places: &Places| places.get(&at).is_some_and(|columns| columns.contains(&column));
     let marked = table.notes.iter().filter(|note| holds(&note.places));
@@ -72,8 +84,8 @@ fn record(
         formula(line.label),
         column.clients.to_string(),
         or_empty(column.rate),
-        options.metric.to_string(),
-        options.metric.unit().to_owned(),
+        table.metric.to_string(),
+        table.metric.unit().to_owned(),
         cell.spread.median.to_string(),
         cell.spread.min.to_string(),
         cell.spread.max.to_string(),
@@ -88,5 +100,9 @@ fn record(
         first.map_or_else(String::new, |step| formula(&step.server.version)),
         first.map_or_else(String::new, |step| formula(&step.started_at)),
         formula(&notes.join(" ")),
+        server("class"),
+        server("durability"),
+        bytes(|server| server.data_bytes),
+        bytes(|server| server.buffer_pool_bytes),
     ]
 }

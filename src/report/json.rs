@@ -10,12 +10,14 @@ use super::pivot::Table;
 use crate::summary::escape_hostile;
 
 /// The `schema` value of a report.
-const SCHEMA: &str = "loadgen.report/1";
+pub(crate) const SCHEMA: &str = "loadgen.report/1";
 
 #[derive(Serialize)]
 struct Report<'a> {
     schema: &'static str,
-    metric: Metric,
+    layout: &'static str,
+    /// Of the first table.
+    metric: Option<Metric>,
     /// The label that `relative` relates to.
     baseline: Option<&'a str>,
     tables: Vec<Sheet<'a>>,
@@ -31,6 +33,7 @@ struct Metric {
 #[derive(Serialize)]
 struct Sheet<'a> {
     workload: &'a str,
+    metric: Metric,
     columns: Vec<Column>,
     lines: Vec<Line<'a>>,
     notes: Vec<Note<'a>>,
@@ -79,11 +82,8 @@ struct Place {
 pub(crate) fn render(tables: &[Table], options: &Options) -> String {
     let report = Report {
         schema: SCHEMA,
-        metric: Metric {
-            name: options.metric.to_string(),
-            unit: options.metric.unit(),
-            higher_is_better: options.metric.higher_is_better(),
-        },
+        layout: "versions",
+        metric: tables.first().map(metric),
         baseline: options.baseline.as_deref(),
         tables: tables.iter().map(sheet).collect(),
     };
@@ -91,6 +91,14 @@ pub(crate) fn render(tables: &[Table], options: &Options) -> String {
     let mut json = serde_json::to_string_pretty(&report).unwrap_or_default();
     json.push('\n');
     escape_hostile(json)
+}
+
+fn metric(table: &Table) -> Metric {
+    Metric {
+        name: table.metric.to_string(),
+        unit: table.metric.unit(),
+        higher_is_better: table.metric.higher_is_better(),
+    }
 }
 
 fn sheet<'a>(table: &'a Table<'a>) -> Sheet<'a> {
@@ -104,6 +112,7 @@ fn sheet<'a>(table: &'a Table<'a>) -> Sheet<'a> {
     };
     Sheet {
         workload: table.workload,
+        metric: metric(table),
         columns: table
             .columns
             .iter()

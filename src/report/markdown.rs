@@ -1,27 +1,25 @@
 //! Tables of GitHub's Markdown.
 
 use super::pivot::Table;
-use super::{Options, caption, escape, notes, text};
+use super::{caption, escape, notes, text};
 
 /// The tables, each below its title, with footnotes and captions.
-pub(crate) fn render(tables: &[Table], options: &Options) -> String {
-    let rendered: Vec<String> = tables.iter().map(|table| one(table, options)).collect();
+pub(crate) fn render(tables: &[Table]) -> String {
+    let rendered: Vec<String> = tables.iter().map(one).collect();
     rendered.join("\n")
 }
 
-fn one(table: &Table, options: &Options) -> String {
-    let metric = &options.metric;
+fn one(table: &Table) -> String {
     let header = table.columns.iter().map(ToString::to_string);
     let mut lines = vec![
-        format!("**{}**", escape::markdown(&caption::title(table, metric))),
+        format!("**{}**", escape::markdown(&caption::title(table))),
         String::new(),
-        row(header, text::HEADER),
-        row(table.columns.iter().map(|_| "---:".to_owned()), ":---"),
+        row(header, Some(text::HEADER)),
+        row(table.columns.iter().map(|_| "---:".to_owned()), Some(":---")),
     ];
-    for (at, (cells, line)) in text::cells(table, metric).into_iter().zip(&table.lines).enumerate()
-    {
+    for (at, (cells, line)) in text::cells(table).into_iter().zip(&table.lines).enumerate() {
         let label = escape::markdown(&text::label(line.label));
-        lines.push(row(cells.into_iter(), &(label + &notes::marks(table, at))));
+        lines.push(row(cells.into_iter(), Some(&(label + &notes::marks(table, at)))));
     }
     // One paragraph each: Markdown would join the lines.
     for (at, note) in table.notes.iter().enumerate() {
@@ -33,7 +31,8 @@ fn one(table: &Table, options: &Options) -> String {
     lines.join("\n") + "\n"
 }
 
-fn row(cells: impl Iterator<Item = String>, end: &str) -> String {
-    let cells: Vec<String> = cells.chain([end.to_owned()]).collect();
+/// One line of a table.
+pub(crate) fn row(cells: impl Iterator<Item = String>, end: Option<&str>) -> String {
+    let cells: Vec<String> = cells.chain(end.map(str::to_owned)).collect();
     format!("| {} |", cells.join(" | "))
 }

@@ -3,7 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::histogram;
+use super::figure::{FIGURES, Figure, named};
+use super::{histogram, number};
 use crate::error::{Error, Result};
 use crate::summary::{Distribution, Summary};
 
@@ -13,8 +14,11 @@ const PERCENTILE_DECIMALS_MAX: usize = 6;
 /// The number that fills the cells. Times are service times: from the call to its return.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub enum Metric {
-    /// Statements a second.
+    /// What the workload is measured in: statements a second, or seconds for what ran to its
+    /// end, such as a load.
     #[default]
+    Natural,
+    /// Statements a second.
     Qps,
     /// Ops a second.
     Tps,
@@ -30,8 +34,8 @@ pub enum Metric {
     Stddev,
     /// Errors, all phases.
     Errors,
-    /// CPU of the client an op, microseconds.
-    Cpu,
+    /// A cost of the server or the client, and the like.
+    Figure(&'static Figure),
 }
 
 /// A percentile between 0 and 100, without both.
@@ -47,6 +51,7 @@ impl fmt::Display for Percentile {
 impl fmt::Display for Metric {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Metric::Natural => "natural",
             Metric::Qps => "qps",
             Metric::Tps => "tps",
             Metric::Percentile(percentile) => return percentile.fmt(f),
@@ -55,7 +60,7 @@ impl fmt::Display for Metric {
             Metric::Min => "min",
             Metric::Stddev => "stddev",
             Metric::Errors => "errors",
-            Metric::Cpu => "cpu",
+            Metric::Figure(figure) => figure.name,
         })
     }
 }
@@ -65,6 +70,7 @@ impl FromStr for Metric {
 
     fn from_str(text: &str) -> Result<Metric> {
         Ok(match text.to_ascii_lowercase().as_str() {
+            "natural" => Metric::Natural,
             "qps" => Metric::Qps,
             "tps" => Metric::Tps,
             "mean" | "avg" => Metric::Mean,
@@ -73,8 +79,10 @@ impl FromStr for Metric {
             "min" => Metric::Min,
             "stddev" => Metric::Stddev,
             "errors" => Metric::Errors,
-            "cpu" => Metric::Cpu,
-            other => Metric::Percentile(percentile(other).ok_or_else(|| unknown(text))?),
+            other => match named(other) {
+                Some(figure) => Metric::Figure(figure),
+                None => Metric::Percentile(percentile(other).ok_or_else(|| unknown(text))?),
+            },
         })
     }
 }
@@ -92,31 +100,53 @@ fn percentile(text: &str) -> Option<Percentile> {
 }
 
 fn unknown(text: &str) -> Error {
+    let figures: Vec<&str> = FIGURES.iter().map(|figure| figure.name).collect();
     // In the message, because a parser of command lines shows no hints of its values' errors.
     Error::usage(format!(
         "no metric is called '{text}'; there are qps, tps, percentiles above p0 and below p100 such \
-         as p50 or p99.9, mean, min, max, stddev, errors, cpu"
+         as p50 or p99.9, mean, min, max, stddev, errors, {}",
+        figures.join(", ")
     ))
 }
 
 impl Metric {
-    /// Whether more of it is better.
-    pub(crate) fn higher_is_better(&self) -> bool {
-        matches!(self, Metric::Qps | Metric::Tps)
+    /// Itself, or what the steps of one workload are measured in.
+    pub(crate) fn of<'a>(&self, mut steps: impl Iterator<Item = &'a Summary>) -> Metric {
+        if *self != Metric::Natural {
+            return self.clone();
+        }
+        let to_its_end = |step: &Summary| step.plan.time_s.is_none() && step.plan.ops.is_none();
+        match (steps.next().is_some_and(to_its_end), named("seconds")) {
+            (true, Some(seconds)) => Metric::Figure(seconds),
+            _ => Metric::Qps,
+        }
     }
 
-    /// Whether it is a count, of which a table shows whole numbers.
-    pub(crate) fn is_count(&self) -> bool {
-        matches!(self, Metric::Errors)
+    /// Whether more of it is better.
+    pub(crate) fn higher_is_better(&self) -> bool {
+        match self {
+            Metric::Natural | Metric::Qps | Metric::Tps => true,
+            Metric::Figure(figure) => figure.higher_is_better,
+            _ => false,
+        }
+    }
+
+    /// Digits after the point with which such values are shown.
+    pub(crate) fn decimals(&self, values: impl IntoIterator<Item = f64>) -> usize {
+        match self {
+            Metric::Natural | Metric::Qps | Metric::Tps => 0,
+            Metric::Errors => number::count_decimals(values),
+            _ => number::decimals(values),
+        }
     }
 
     /// The unit, for files.
     pub(crate) fn unit(&self) -> &'static str {
         match self {
-            Metric::Qps => "statements/s",
+            Metric::Natural | Metric::Qps => "statements/s",
             Metric::Tps => "ops/s",
             Metric::Errors => "errors",
-            Metric::Cpu => "us/op",
+            Metric::Figure(figure) => figure.unit,
             _ => "us",
         }
     }
@@ -124,23 +154,35 @@ impl Metric {
     /// The name, for headings.
     pub(crate) fn name(&self) -> String {
         match self {
-            Metric::Qps => "QPS".to_owned(),
+            Metric::Natural | Metric::Qps => "QPS".to_owned(),
             Metric::Tps => "TPS".to_owned(),
             Metric::Percentile(_) | Metric::Mean => format!("{self} service time"),
             Metric::Max => "largest service time".to_owned(),
             Metric::Min => "smallest service time".to_owned(),
             Metric::Stddev => "standard deviation of the service time".to_owned(),
             Metric::Errors => "errors".to_owned(),
-            Metric::Cpu => "client CPU an op".to_owned(),
+            Metric::Figure(figure) => figure.heading.to_owned(),
+        }
+    }
+
+    /// The name above a column of numbers, and behind a number in a list.
+    pub(crate) fn short(&self) -> (String, &'static str) {
+        match self {
+            Metric::Figure(figure) if figure.name == "seconds" => ("Seconds".to_owned(), "s"),
+            Metric::Figure(figure) => (figure.name.to_owned(), figure.unit),
+            Metric::Natural | Metric::Qps => ("QPS".to_owned(), "QPS"),
+            Metric::Tps => ("TPS".to_owned(), "TPS"),
+            other => (other.to_string(), other.unit()),
         }
     }
 
     /// The unit, for headings.
     pub(crate) fn unit_in_words(&self) -> &'static str {
         match self {
-            Metric::Qps => "statements a second",
+            Metric::Natural | Metric::Qps => "statements a second",
             Metric::Tps => "ops a second",
             Metric::Errors => "a step, all phases",
+            Metric::Figure(figure) => figure.unit_in_words,
             _ => "microseconds",
         }
     }
@@ -157,7 +199,7 @@ impl Metric {
         }
         let service = &summary.latency.service;
         Ok(match self {
-            Metric::Qps => Some(summary.totals.qps),
+            Metric::Natural | Metric::Qps => Some(summary.totals.qps),
             Metric::Tps => Some(summary.totals.tps),
             Metric::Percentile(percentile) => return percentile.value(service, summary),
             Metric::Mean => service.mean_us,
@@ -165,7 +207,7 @@ impl Metric {
             Metric::Min => service.min_us,
             Metric::Stddev => service.stddev_us,
             Metric::Errors => Some(summary.totals.errors.iter().map(|e| e.count as f64).sum()),
-            Metric::Cpu => summary.client.us_per_op,
+            Metric::Figure(figure) => (figure.value)(summary),
         })
     }
 }
@@ -205,13 +247,16 @@ mod tests {
 
     #[test]
     fn names_are_read_and_written_alike() {
-        for name in ["qps", "tps", "mean", "max", "min", "stddev", "errors", "cpu", "p50", "p99.9"]
-        {
+        let figures = FIGURES.iter().map(|figure| figure.name);
+        let others =
+            ["natural", "qps", "tps", "mean", "max", "min", "stddev", "errors", "p50", "p99.9"];
+        for name in others.into_iter().chain(figures) {
             let metric: Metric = name.parse().expect(name);
             assert_eq!(metric.to_string(), name);
         }
         let same: Metric = "P99.90".parse().expect("case and zeros do not matter");
         assert_eq!(same.to_string(), "p99.9");
+        assert_eq!("client-CPU".parse::<Metric>().expect("an alias").to_string(), "cpu");
         assert_eq!("median".parse::<Metric>().expect("an alias").to_string(), "p50");
     }
 

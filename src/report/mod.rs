@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! steps ─▶ rows (select) ─▶ cells (pivot) ─▶ footnotes (notes) ─▶ text | markdown | csv | json
+//!                                      └─▶ pages (layout) ─▶ text | markdown | csv | json
 //! ```
 //!
 //! A table is one workload: the numbers of clients across, one label a line. A cell is the
@@ -12,17 +13,22 @@ mod baseline;
 mod caption;
 mod csv;
 mod escape;
+mod figure;
 mod histogram;
 mod json;
+mod layout;
 mod markdown;
 mod metric;
 mod notes;
 mod number;
+mod page;
 mod pivot;
 mod select;
 mod settings;
 mod text;
 
+pub use figure::Figure;
+pub use layout::Layout;
 pub use metric::{Metric, Percentile};
 
 use crate::error::{Error, Result};
@@ -47,10 +53,16 @@ pub enum Format {
 pub struct Options {
     /// The number in the cells.
     pub metric: Metric,
+    /// How it is laid out.
+    pub layout: Layout,
     /// The output format.
     pub format: Format,
     /// Relate all labels to this one.
     pub baseline: Option<String>,
+    /// Where a change or a cost begins: the label without it.
+    pub from: Option<String>,
+    /// The label with it.
+    pub to: Option<String>,
     /// Of each label and workload only the newest invocation.
     pub latest: bool,
     /// Count steps that did not complete.
@@ -61,24 +73,29 @@ pub struct Options {
 ///
 /// # Errors
 ///
-/// Nothing to show, a baseline that is no label, steps of one cell whose settings differ, or a
-/// damaged histogram where the metric needs one.
+/// Nothing to show, a label that is not there, labels that a layout does not want, steps of one
+/// cell whose settings differ, or a damaged histogram where the metric needs one.
 pub fn render(steps: &[&Summary], options: &Options) -> Result<String> {
+    options.layout.check(options)?;
     let mut tables = pivot::tables(steps, options)?;
     if tables.iter().all(|table| table.lines.iter().all(|line| line.steps.is_empty())) {
         return Err(Error::data(format!("none of {} steps completed", steps.len()))
             .hint("--partial shows what they measured before they ended"));
     }
+    if options.layout != Layout::Versions {
+        let pages = layout::pages(&tables, options)?;
+        return page::render(&pages, options);
+    }
     if let Some(label) = &options.baseline {
-        baseline::relate(&mut tables, label, &options.metric)?;
+        baseline::relate(&mut tables, label)?;
     }
     for table in &mut tables {
         table.notes = notes::notes(table);
     }
     Ok(match options.format {
-        Format::Text => text::render(&tables, options),
-        Format::Markdown => markdown::render(&tables, options),
-        Format::Csv => csv::render(&tables, options)?,
+        Format::Text => text::render(&tables),
+        Format::Markdown => markdown::render(&tables),
+        Format::Csv => csv::render(&tables)?,
         Format::Json => json::render(&tables, options),
     })
 }

@@ -169,7 +169,8 @@ fn place(table: &Table, places: &Places) -> String {
 pub(crate) fn conditions(line: &Line) -> Vec<(&'static str, Vec<String>)> {
     let mut all: Vec<(&'static str, Vec<String>)> = Vec::new();
     for step in &line.steps {
-        for (name, value) in settings::conditions(step) {
+        let server = settings::server_conditions(step);
+        for (name, value) in settings::conditions(step).into_iter().chain(server) {
             match all.iter_mut().find(|(known, _)| *known == name) {
                 Some((_, values)) if values.contains(&value) => {}
                 Some((_, values)) => values.push(value),
@@ -193,7 +194,10 @@ pub(crate) fn in_words(values: &[String]) -> String {
 /// The conditions in which a line differs from the one that the caption describes.
 fn other_conditions(line: &Line, reference: &Line) -> Option<String> {
     let mut named = Vec::new();
-    for ((name, values), (_, usual)) in conditions(line).iter().zip(conditions(reference).iter()) {
+    let usual = conditions(reference);
+    for (name, values) in &conditions(line) {
+        // What one of them does not know is no difference.
+        let Some((_, usual)) = usual.iter().find(|(known, _)| known == name) else { continue };
         if values == usual {
             continue;
         }

@@ -81,10 +81,19 @@ pub(crate) struct Line<'a> {
     pub(crate) left_out: Vec<&'a Summary>,
 }
 
+impl<'a> Line<'a> {
+    /// The first cell: of a table of one column, the only one.
+    pub(crate) fn cell(&self) -> Option<&Cell<'a>> {
+        self.cells.first()?.as_ref()
+    }
+}
+
 /// The table of one workload.
 #[derive(Debug, Clone)]
 pub(crate) struct Table<'a> {
     pub(crate) workload: &'a str,
+    /// The number in the cells; never [`Metric::Natural`].
+    pub(crate) metric: Metric,
     pub(crate) columns: Vec<Column>,
     pub(crate) lines: Vec<Line<'a>>,
     /// What holds for some lines.
@@ -93,7 +102,43 @@ pub(crate) struct Table<'a> {
     pub(crate) baseline: Option<String>,
 }
 
-impl Table<'_> {
+impl<'a> Table<'a> {
+    /// A table of each column, without the lines that have nothing there.
+    pub(crate) fn by_column(&self) -> Vec<Table<'a>> {
+        let one = |(at, column): (usize, &Column)| {
+            let here = |step: &&&Summary| Column::of(step) == *column;
+            let lines = self.lines.iter().map(|line| Line {
+                label: line.label,
+                cells: vec![line.cells.get(at).cloned().flatten()],
+                steps: line.steps.iter().filter(here).copied().collect(),
+                left_out: line.left_out.iter().filter(here).copied().collect(),
+            });
+            Table {
+                columns: vec![*column],
+                lines: lines.filter(|line| line.cell().is_some()).collect(),
+                metric: self.metric.clone(),
+                notes: Vec::new(),
+                baseline: self.baseline.clone(),
+                ..*self
+            }
+        };
+        let tables = self.columns.iter().enumerate().map(one);
+        tables.filter(|table| !table.lines.is_empty()).collect()
+    }
+
+    /// The table of some labels only, in this order.
+    pub(crate) fn of_labels(&self, labels: &[&str]) -> Table<'a> {
+        let line = |label: &&str| self.lines.iter().find(|line| line.label == *label).cloned();
+        Table {
+            lines: labels.iter().filter_map(line).collect(),
+            columns: self.columns.clone(),
+            metric: self.metric.clone(),
+            notes: Vec::new(),
+            baseline: self.baseline.clone(),
+            ..*self
+        }
+    }
+
     /// The numbers as they are shown: values, or ratios to the baseline.
     pub(crate) fn shown(&self) -> impl Iterator<Item = f64> {
         self.lines.iter().flat_map(|line| &line.cells).flatten().filter_map(|c| self.number(c))
@@ -119,9 +164,10 @@ fn table<'a>(workload: &'a str, rows: Vec<Row<'a>>, metric: &Metric) -> Result<T
         .map(|step| Column::of(step))
         .collect();
     let columns: Vec<Column> = columns.into_iter().collect();
+    let metric = metric.of(rows.iter().flat_map(|row| row.steps.iter().copied()));
     let lines: Result<Vec<Line>> =
-        rows.into_iter().map(|row| line(row, &columns, metric)).collect();
-    Ok(Table { workload, columns, lines: lines?, notes: Vec::new(), baseline: None })
+        rows.into_iter().map(|row| line(row, &columns, &metric)).collect();
+    Ok(Table { workload, metric, columns, lines: lines?, notes: Vec::new(), baseline: None })
 }
 
 fn line<'a>(row: Row<'a>, columns: &[Column], metric: &Metric) -> Result<Line<'a>> {

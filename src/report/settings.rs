@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::escape::clip;
 use crate::error::{Error, Result};
-use crate::summary::{Mode, Server, Summary};
+use crate::summary::{Mode, Server, Summary, durability};
 
 /// Differences that an error names.
 const NAMED_MAX: usize = 10;
@@ -19,6 +19,7 @@ const IDENTITY: &[&str] = &[
     "aria_log_dir_path",
     "bind_address",
     "datadir",
+    "error_count",
     "extra_port",
     "general_log_file",
     "gtid_binlog_pos",
@@ -27,14 +28,19 @@ const IDENTITY: &[&str] = &[
     "gtid_executed",
     "gtid_owned",
     "gtid_purged",
+    "gtid_seq_no",
     "gtid_slave_pos",
     "hostname",
+    "identity",
+    "in_transaction",
     "innodb_data_home_dir",
     "innodb_log_group_home_dir",
     "innodb_temp_tablespaces_dir",
     "innodb_tmpdir",
     "innodb_undo_directory",
+    "insert_id",
     "last_gtid",
+    "last_insert_id",
     "log_bin_basename",
     "log_bin_index",
     "log_error",
@@ -44,6 +50,8 @@ const IDENTITY: &[&str] = &[
     "pid_file",
     "port",
     "pseudo_thread_id",
+    "rand_seed1",
+    "rand_seed2",
     "relay_log",
     "relay_log_basename",
     "relay_log_index",
@@ -58,12 +66,16 @@ const IDENTITY: &[&str] = &[
     "slave_load_tmpdir",
     "slow_query_log_file",
     "socket",
+    "statement_id",
     "timestamp",
     "tmpdir",
+    "uptime",
+    "warning_count",
     "wsrep_data_home_dir",
     "wsrep_node_address",
     "wsrep_node_incoming_address",
     "wsrep_node_name",
+    "wsrep_start_position",
 ];
 
 /// One setting that two steps do not share.
@@ -86,7 +98,7 @@ pub(crate) fn conditions(step: &Summary) -> Vec<(&'static str, String)> {
     let window = match (plan.time_s, plan.ops) {
         (Some(time_s), _) => seconds(time_s),
         (None, Some(ops)) => format!("{ops} ops"),
-        (None, None) => "?".to_owned(),
+        (None, None) => "to its end".to_owned(),
     };
     let or_none = |value: &Option<String>| value.clone().unwrap_or_else(|| "none".to_owned());
     let sql: Vec<&str> = step.workload.statements.iter().map(|s| s.sql.as_str()).collect();
@@ -104,7 +116,29 @@ pub(crate) fn conditions(step: &Summary) -> Vec<(&'static str, String)> {
         ("window", window),
         ("arrival", plan.arrival.clone().unwrap_or_else(|| "closed loop".to_owned())),
         ("client CPU", format!("{} cores of {}", step.client.cores, step.client.cpu)),
+        ("driver", capabilities(step)),
     ]
+}
+
+/// What makes the client library cheaper with some servers than with others.
+fn capabilities(step: &Summary) -> String {
+    let driver = &step.driver;
+    match driver.capabilities.as_slice() {
+        [] => "without capabilities".to_owned(),
+        some => format!("with {}", some.join(" and ")),
+    }
+}
+
+/// What a reader wants to know of the server besides: whether its pages came from storage, and
+/// what its commits wait for. No reason to refuse a cell: the class is measured.
+pub(crate) fn server_conditions(step: &Summary) -> Vec<(&'static str, String)> {
+    let server = &step.server;
+    let class = server.class.or_else(|| step.class()).map(|class| class.to_string());
+    let durability = server.durability.clone().or_else(|| durability(&server.variables));
+    [("class", class), ("durability", durability)]
+        .into_iter()
+        .filter_map(|(name, value)| Some((name, value?)))
+        .collect()
 }
 
 /// The settings of two steps that differ, but for the cell that they are in, the seed of the
@@ -143,6 +177,32 @@ pub(crate) fn server_differences(first: &Summary, second: &Summary) -> Vec<Diffe
         }
     }
     found.0
+}
+
+/// Paths of a build's own files: two builds of one version differ in nothing else.
+const BUILD: &[&str] =
+    &["basedir", "character_sets_dir", "lc_messages_dir", "plugin_dir", "tmpdir"];
+
+/// The settings of the second step that the first has not, for a legend: its variables but for
+/// those that follow from others, and how it was spoken to.
+pub(crate) fn legend(first: &Summary, second: &Summary) -> Vec<(String, String)> {
+    let spoken = |(name, _): &(&str, String)| ["statements", "transport", "TLS"].contains(name);
+    let mut found = Found::default();
+    let (one, other) = (conditions(first), conditions(second));
+    for ((name, one), (_, other)) in one.iter().zip(&other).filter(|(one, _)| spoken(one)) {
+        found.compare(name, one, other);
+    }
+    let variables = &second.server.variables;
+    let known =
+        |name: &str| first.server.variables.contains_key(name) || variables.contains_key(name);
+    let differences = server_differences(first, second);
+    let schema = differences.iter().any(|d| d.name == "performance_schema");
+    // Without it, the sizes that it would have are others, or not there.
+    let follows = |name: &str| schema && name.starts_with("performance_schema_");
+    let counts =
+        |d: &Difference| known(&d.name) && !BUILD.contains(&d.name.as_str()) && !follows(&d.name);
+    found.0.extend(differences.into_iter().filter(counts));
+    found.0.into_iter().map(|d| (d.name, d.second)).collect()
 }
 
 /// Differences as they are found.

@@ -1,7 +1,7 @@
 //! Aligned columns: clients across, one label a line, the label last.
 
 use super::pivot::Table;
-use super::{Metric, Options, caption, escape, notes, number};
+use super::{caption, escape, notes, number};
 
 /// A column is at least so wide, blanks included.
 const COLUMN_MIN: usize = 8;
@@ -13,24 +13,23 @@ pub(crate) const NOTHING: &str = "-";
 pub(crate) const HEADER: &str = "concurrent clients";
 
 /// The tables, footnotes and captions.
-pub(crate) fn render(tables: &[Table], options: &Options) -> String {
-    let above = caption::above(tables, options);
-    let rendered: Vec<String> =
-        tables.iter().map(|table| one(table, &options.metric, above)).collect();
+pub(crate) fn render(tables: &[Table]) -> String {
+    let above = caption::above(tables);
+    let rendered: Vec<String> = tables.iter().map(|table| one(table, above)).collect();
     rendered.join("\n")
 }
 
-fn one(table: &Table, metric: &Metric, above: bool) -> String {
+fn one(table: &Table, above: bool) -> String {
     let mut out = String::new();
     let mut push = |line: &str| {
         out.push_str(line);
         out.push('\n');
     };
-    let title = caption::title(table, metric);
+    let title = caption::title(table);
     if above {
         push(&title);
     }
-    for line in grid(table, metric) {
+    for line in grid(table) {
         push(&line);
     }
     push("");
@@ -48,9 +47,9 @@ fn one(table: &Table, metric: &Metric, above: bool) -> String {
 
 /// Header and label lines. Numbers are right-aligned to the widest of their column, header
 /// included, and padded on the right.
-fn grid(table: &Table, metric: &Metric) -> Vec<String> {
+fn grid(table: &Table) -> Vec<String> {
     let header: Vec<String> = table.columns.iter().map(ToString::to_string).collect();
-    let rows = cells(table, metric);
+    let rows = cells(table);
     let mut widths: Vec<usize> = header.iter().map(String::len).collect();
     for row in &rows {
         for (width, cell) in widths.iter_mut().zip(row) {
@@ -77,12 +76,10 @@ pub(crate) fn label(label: &str) -> String {
 }
 
 /// The numbers of a table as text, line by line.
-pub(crate) fn cells(table: &Table, metric: &Metric) -> Vec<Vec<String>> {
-    let decimals = match (&table.baseline, metric) {
-        (Some(_), _) => number::ratio_decimals(table.shown()),
-        (None, Metric::Qps | Metric::Tps) => 0,
-        (None, metric) if metric.is_count() => number::count_decimals(table.shown()),
-        (None, _) => number::decimals(table.shown()),
+pub(crate) fn cells(table: &Table) -> Vec<Vec<String>> {
+    let decimals = match &table.baseline {
+        Some(_) => number::ratio_decimals(table.shown()),
+        None => table.metric.decimals(table.shown()),
     };
     let shown = |cell: &Option<super::pivot::Cell>| {
         let value = cell.as_ref().and_then(|cell| table.number(cell));

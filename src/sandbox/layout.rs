@@ -4,6 +4,7 @@
 use std::env;
 use std::ffi::OsString;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
@@ -15,11 +16,18 @@ const SOCKET_PATH_MAX: usize = 107;
 #[derive(Debug)]
 pub(super) struct Layout {
     dir: PathBuf,
+    /// Of data that lies elsewhere and stays.
+    data: Option<PathBuf>,
 }
 
 impl Layout {
     pub(super) fn new(dir: PathBuf) -> Layout {
-        Layout { dir }
+        Layout { dir, data: None }
+    }
+
+    /// With the data in a directory that outlives the sandbox.
+    pub(super) fn with_data(self, data: Option<PathBuf>) -> Layout {
+        Layout { data, ..self }
     }
 
     /// A directory that does not exist yet, below TMPDIR.
@@ -49,7 +57,7 @@ impl Layout {
     }
 
     pub(super) fn data(&self) -> PathBuf {
-        self.dir.join("data")
+        self.data.clone().unwrap_or_else(|| self.dir.join("data"))
     }
 
     pub(super) fn socket(&self) -> PathBuf {
@@ -68,9 +76,12 @@ impl Layout {
     /// Makes the directories that the server expects.
     pub(super) fn furnish(&self) -> Result<()> {
         for dir in [self.data(), self.scratch()] {
-            fs::create_dir(&dir).map_err(|e| {
-                Error::server(format!("sandbox: cannot make {}: {e}", dir.display()))
-            })?;
+            match fs::create_dir(&dir) {
+                Err(e) if e.kind() == ErrorKind::AlreadyExists && Some(&dir) == self.data.as_ref() => {}
+                made => made.map_err(|e| {
+                    Error::server(format!("sandbox: cannot make {}: {e}", dir.display()))
+                })?,
+            }
         }
         Ok(())
     }

@@ -9,6 +9,7 @@
 //! however loadgen ends. The server's settings are its own defaults, but for its limits of
 //! connections and statements and what the user asks for.
 
+mod copy;
 mod identity;
 mod initialise;
 mod keeper;
@@ -34,6 +35,9 @@ use crate::error::{Error, Result};
 /// there is nothing to wait for but files that it keeps elsewhere at the user's wish.
 const STOPS_WITHIN: Duration = Duration::from_secs(10);
 
+/// And a server whose data stays: it writes out what it holds in memory.
+const ENDS_WELL_WITHIN: Duration = Duration::from_mins(30);
+
 /// What is wanted of a private server.
 #[derive(Debug, Clone, Default)]
 pub struct Spec {
@@ -46,6 +50,33 @@ pub struct Spec {
     pub max_connections: u32,
     /// How many prepared statements it must hold at least.
     pub max_prepared_stmts: u32,
+    /// Where its data is.
+    pub data: DataDir,
+    /// What the program's `--version` must say, where the data is of that version.
+    pub version: Option<String>,
+}
+
+/// The data directory of a private server.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum DataDir {
+    /// In the sandbox's own directory, gone with it.
+    #[default]
+    Own,
+    /// Here, an absolute path whose parent exists: initialised by the start, and left there.
+    New(PathBuf),
+    /// Here, with the data that an earlier start has left; it is left there again.
+    Filled(PathBuf),
+    /// In the sandbox's own directory, a copy of this one, which no server uses.
+    CopyOf(PathBuf),
+}
+
+impl DataDir {
+    fn elsewhere(&self) -> Option<PathBuf> {
+        match self {
+            DataDir::Own | DataDir::CopyOf(_) => None,
+            DataDir::New(dir) | DataDir::Filled(dir) => Some(dir.clone()),
+        }
+    }
 }
 
 /// A private server that runs. Dropping it kills the server and removes its directory.
@@ -56,7 +87,9 @@ pub struct Sandbox {
     port: u16,
     pid: u32,
     version: String,
+    program_version: String,
     program: PathBuf,
+    stops_within: Duration,
 }
 
 /// What every stage of a start works with.
@@ -90,7 +123,7 @@ impl Sandbox {
         let began = Instant::now();
         let options = options::accept(&spec.options)?;
         let path = program::find(spec.program.as_deref())?;
-        let layout = Layout::choose()?;
+        let layout = Layout::choose()?.with_data(spec.data.elsewhere());
         let mut keeper = Keeper::start(layout.dir().to_owned())?;
         layout.furnish()?;
         let mut start = Start {
@@ -103,8 +136,15 @@ impl Sandbox {
         };
         (start.wait.say)(&format!("sandbox: {} in {}", path.display(), layout.dir().display()));
         let program = program::ask(path, &mut start)?;
-        (start.wait.say)(&format!("sandbox: initialising {}", program.version));
-        initialise::initialise(&program, &mut start)?;
+        check_version(spec, &program)?;
+        match &spec.data {
+            DataDir::Filled(_) => {}
+            DataDir::CopyOf(dir) => copy::copy(dir, &layout.data(), &mut start.wait)?,
+            DataDir::Own | DataDir::New(_) => {
+                (start.wait.say)(&format!("sandbox: initialising {}", program.version));
+                initialise::initialise(&program, &mut start)?;
+            }
+        }
         (start.wait.say)("sandbox: starting the server");
         let served = serve::serve(&program, &mut start)?;
         (start.wait.say)(&format!(
@@ -119,7 +159,12 @@ impl Sandbox {
             port: served.port,
             pid: served.pid,
             version: served.version,
+            program_version: program.version,
             program: program.path,
+            stops_within: match spec.data {
+                DataDir::Own | DataDir::CopyOf(_) => STOPS_WITHIN,
+                DataDir::New(_) | DataDir::Filled(_) => ENDS_WELL_WITHIN,
+            },
         })
     }
 
@@ -148,18 +193,37 @@ impl Sandbox {
         &self.version
     }
 
+    /// What the program's `--version` says.
+    pub fn program_version(&self) -> &str {
+        &self.program_version
+    }
+
     /// The program that was started, as an absolute path.
     pub fn program(&self) -> &Path {
         &self.program
     }
 
-    /// Stops the server, well if it ends within ten seconds, and removes the directory.
+    /// Stops the server, well if it ends within ten seconds (half an hour where its data stays),
+    /// and removes the sandbox's directory.
     ///
     /// # Errors
     ///
     /// The directory cannot be removed.
     pub fn stop(mut self) -> Result<()> {
-        self.keeper.close(STOPS_WITHIN)
+        self.keeper.close(self.stops_within)
+    }
+}
+
+/// Another version might refuse the data, or change it for good.
+fn check_version(spec: &Spec, program: &program::Program) -> Result<()> {
+    match &spec.version {
+        Some(version) if *version != program.version => Err(Error::usage(format!(
+            "sandbox: {} is {}, but the data directory is of {version}",
+            program.path.display(),
+            program.version
+        ))
+        .hint("give each version a directory of its own")),
+        _ => Ok(()),
     }
 }
 

@@ -5,6 +5,9 @@
 //! old ones for ever. Readers tolerate unknown fields and refuse unknown `schema` values.
 //! `docs/summary.schema.json` is generated from these types and tested.
 
+mod cost;
+mod facts;
+mod experiment;
 mod read;
 #[cfg(test)]
 mod schema;
@@ -14,6 +17,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+pub use cost::{HostCost, Innodb, Probed, ProcessCost};
+pub use experiment::{CommandRun, Experiment};
+pub(crate) use facts::counter;
+pub use facts::{Class, class_by_size, durability};
 pub use read::{Loaded, load};
 pub(crate) use write::escape_hostile;
 pub use write::{Store, file_name, to_json};
@@ -65,6 +72,9 @@ pub struct Summary {
     pub ledger: Vec<LedgerEntry>,
     /// What a reader of the numbers must know.
     pub warnings: Vec<Warning>,
+    /// Its part in a profile; null for what a workload's verb measured.
+    #[serde(default)]
+    pub experiment: Option<Experiment>,
 }
 
 /// The program that wrote a summary.
@@ -187,6 +197,17 @@ pub struct Server {
     pub data_bytes: Option<u64>,
     /// `innodb_buffer_pool_size`.
     pub buffer_pool_bytes: Option<u64>,
+    /// Whether the pages came from the buffer pool: by misses, else by size; null where
+    /// neither is known.
+    #[serde(default)]
+    pub class: Option<Class>,
+    /// What a commit waits for, such as `bl0/dw0/trx2/O_DIRECT`: see [`durability`].
+    #[serde(default)]
+    pub durability: Option<String>,
+    /// What the server's process and its host did over the window; null where they cannot be
+    /// looked at.
+    #[serde(default)]
+    pub probed: Option<Probed>,
     /// Facts of the server's host, where it is this one.
     pub host_facts: Option<HostFacts>,
 }
@@ -213,6 +234,13 @@ pub struct Status {
     pub last_s: f64,
     /// Counters whose value changed: last minus first.
     pub deltas: BTreeMap<String, i64>,
+    /// What is a level and no counter, at the second reading: pages of the buffer pool by
+    /// state, the history's length, connections.
+    #[serde(default)]
+    pub gauges: BTreeMap<String, i64>,
+    /// What InnoDB tells elsewhere, where these counters lack it.
+    #[serde(default)]
+    pub innodb: Option<Innodb>,
 }
 
 /// A host, as far as a result depends on it.
@@ -266,6 +294,17 @@ pub struct Client {
     pub threads: Vec<Thread>,
     /// Peak resident size of this process so far, bytes.
     pub max_rss_bytes: u64,
+    /// Median round trip of an empty query over an idle connection before the first step,
+    /// microseconds.
+    #[serde(default)]
+    pub rtt_us: Option<f64>,
+    /// Bytes that this host's network interfaces received over the window, whoever for;
+    /// without loopback.
+    #[serde(default)]
+    pub net_rx_bytes: Option<u64>,
+    /// Bytes that they sent.
+    #[serde(default)]
+    pub net_tx_bytes: Option<u64>,
 }
 
 /// One engine thread.

@@ -198,7 +198,8 @@ impl Workload {
         Ok(workload)
     }
 
-    fn check(&self) -> std::result::Result<(), String> {
+    /// What its form alone does not say; the text names what is wrong.
+    pub(crate) fn check(&self) -> std::result::Result<(), String> {
         if self.transactions.is_empty() {
             return Err("a workload needs a [[transaction]]".to_owned());
         }

@@ -49,6 +49,7 @@ pub(crate) fn spec(program: &Path, options: &[(&str, &str)]) -> Spec {
         options: options.iter().map(own).collect(),
         max_connections: 300,
         max_prepared_stmts: 20_000,
+        ..Spec::default()
     }
 }
 

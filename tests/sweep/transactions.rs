@@ -87,6 +87,7 @@ fn run(plan: &Plan, port: u16) -> engine::Run {
         tables: Tables { count: 4, rows: 100, own: false },
         target: &target,
         opts: opts.clone(),
+        probe: None,
         stop: &stop,
     };
     let runtime =

@@ -1,0 +1,199 @@
+//! Commands beside a window: started at their instant, their output kept in files, ended with
+//! the step.
+
+use std::fs::File;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use crate::summary::CommandRun;
+
+/// What still runs when the step is over may take so long to end by itself.
+const ENDS_WITHIN: Duration = Duration::from_secs(3);
+/// And so long after SIGTERM, before SIGKILL.
+const DIES_WITHIN: Duration = Duration::from_secs(2);
+/// Between two looks.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// One command, ready to run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Command {
+    /// From the window's start.
+    pub(super) at: Duration,
+    /// Program and arguments.
+    pub(super) words: Vec<String>,
+    /// Name of the file that gets its output.
+    pub(super) output: String,
+}
+
+/// Commands that wait for their instant, or run.
+#[derive(Debug)]
+pub(crate) struct Running {
+    tasks: JoinSet<Option<CommandRun>>,
+}
+
+/// Lets commands wait for the window, whose start `window` will hold.
+pub(super) fn start(
+    commands: Vec<Command>,
+    dir: PathBuf,
+    window: watch::Receiver<Option<Instant>>,
+) -> Running {
+    let mut tasks = JoinSet::new();
+    for command in commands {
+        tasks.spawn(run(command, dir.clone(), window.clone()));
+    }
+    Running { tasks }
+}
+
+impl Running {
+    /// The step is over: waits a little for what still runs, then ends it. In the order of their
+    /// instants.
+    pub(crate) async fn end(mut self) -> Vec<CommandRun> {
+        let mut ran = Vec::new();
+        while let Some(ended) = self.tasks.join_next().await {
+            ran.extend(ended.ok().flatten());
+        }
+        ran.sort_by(|a, b| a.at_s.total_cmp(&b.at_s).then_with(|| a.output.cmp(&b.output)));
+        ran
+    }
+}
+
+/// None if the step was over before the command's instant. `window` is emptied when the step
+/// is over.
+async fn run(
+    command: Command,
+    dir: PathBuf,
+    mut window: watch::Receiver<Option<Instant>>,
+) -> Option<CommandRun> {
+    let opened = (*window.wait_for(Option::is_some).await.ok()?)?;
+    tokio::select! {
+        biased;
+        () = over(&mut window) => return None,
+        () = tokio::time::sleep_until((opened + command.at).into()) => {}
+    }
+    let program = command.words.first().cloned().unwrap_or_default();
+    let at_s = opened.elapsed().as_secs_f64();
+    let exit = match spawn(&command, &dir) {
+        Ok(child) => wait(Group(child), &mut window).await,
+        Err(error) => {
+            // The file may be what could not be made; then the summary says enough.
+            let _ = std::fs::write(dir.join(&command.output), format!("not started: {error}\n"));
+            None
+        }
+    };
+    Some(CommandRun { program, at_s, exit, output: command.output })
+}
+
+async fn over(window: &mut watch::Receiver<Option<Instant>>) {
+    // Its end is the end of the step, too.
+    let _ = window.wait_for(Option::is_none).await;
+}
+
+fn spawn(command: &Command, dir: &Path) -> std::io::Result<Child> {
+    let file = File::create(dir.join(&command.output))?;
+    let (program, arguments) = match command.words.split_first() {
+        Some((program, arguments)) => (program.as_str(), arguments),
+        None => ("", [].as_slice()),
+    };
+    std::process::Command::new(program)
+        .args(arguments)
+        .process_group(0)
+        .stdin(Stdio::null())
+        .stdout(file.try_clone()?)
+        .stderr(file)
+        .spawn()
+}
+
+/// A command and all that it starts; gone when dropped.
+struct Group(Child);
+
+impl Group {
+    fn signal(&self, signal: Signal) {
+        let _ = killpg(Pid::from_raw(self.0.id().cast_signed()), signal);
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        if let Ok(None) = self.0.try_wait() {
+            self.signal(Signal::SIGKILL);
+            let _ = self.0.wait();
+        }
+    }
+}
+
+async fn wait(mut group: Group, window: &mut watch::Receiver<Option<Instant>>) -> Option<i32> {
+    let mut step_over: Option<Instant> = None;
+    let mut asked = false;
+    loop {
+        match group.0.try_wait() {
+            Ok(Some(status)) => return status.code(),
+            Ok(None) => {}
+            Err(_) => return None,
+        }
+        if step_over.is_none() && window.borrow().is_none() {
+            step_over = Some(Instant::now());
+        }
+        let since = step_over.map_or(Duration::ZERO, |over| over.elapsed());
+        if since > ENDS_WITHIN && !asked {
+            asked = true;
+            group.signal(Signal::SIGTERM);
+        }
+        if since > ENDS_WITHIN + DIES_WITHIN {
+            return None;
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(at: u64, script: &str, output: &str) -> Command {
+        Command {
+            at: Duration::from_millis(at),
+            words: ["sh", "-c", script].map(str::to_owned).into(),
+            output: output.to_owned(),
+        }
+    }
+
+    fn run_all(commands: Vec<Command>, window_for: Duration) -> (Vec<CommandRun>, tempfile::TempDir) {
+        let dir = tempfile::tempdir().expect("a directory");
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let ran = runtime.expect("a runtime").block_on(async {
+            let (sender, window) = watch::channel(None);
+            let running = start(commands, dir.path().to_owned(), window);
+            sender.send_replace(Some(Instant::now()));
+            tokio::time::sleep(window_for).await;
+            sender.send_replace(None);
+            running.end().await
+        });
+        (ran, dir)
+    }
+
+    #[test]
+    fn commands_run_at_their_instant_and_leave_their_output() {
+        let commands = vec![
+            shell(60, "echo later; echo oops >&2; exit 3", "b.txt"),
+            shell(10, "echo first", "a.txt"),
+            shell(60_000, "echo never", "c.txt"),
+            Command { words: vec!["/nonexistent".to_owned()], ..shell(70, "", "d.txt") },
+        ];
+        let (ran, dir) = run_all(commands, Duration::from_millis(400));
+        let shown: Vec<(&str, Option<i32>)> =
+            ran.iter().map(|r| (r.output.as_str(), r.exit)).collect();
+        assert_eq!(shown, [("a.txt", Some(0)), ("b.txt", Some(3)), ("d.txt", None)]);
+        assert!(ran[1].at_s >= 0.06 && ran[0].at_s < ran[1].at_s);
+        let text = |name| std::fs::read_to_string(dir.path().join(name)).expect("written");
+        assert_eq!(text("b.txt"), "later\noops\n");
+        assert!(text("d.txt").starts_with("not started"));
+        assert!(!dir.path().join("c.txt").exists());
+    }
+}

@@ -1,0 +1,179 @@
+//! Takes the servers in turn and measures what is not measured yet.
+
+use std::collections::BTreeMap;
+
+use super::host::{Host, Hosts};
+use super::role::Role;
+use crate::cmd::runtime;
+use crate::cmd::steps::Sweep;
+use crate::error::{Error, Kind, Result};
+use crate::plan::experiment::{Dataset, Experiment, Leg, Part, Subject, What};
+use crate::plan::{Plan, Step};
+use crate::progress::Progress;
+use crate::stop::Stop;
+use crate::summary::{self, Store, Summary, Warning};
+
+/// What all legs share.
+pub(super) struct Drive<'a> {
+    pub(super) experiment: &'a Experiment,
+    pub(super) stop: &'a Stop,
+    pub(super) store: &'a Store,
+    pub(super) progress: &'a mut Progress,
+    pub(super) run_id: String,
+    /// Added to the steps' numbers, where a run is continued.
+    pub(super) offset: u32,
+    /// What was measured.
+    pub(super) summaries: Vec<Summary>,
+}
+
+/// A leg with what its positions stand for.
+struct Here<'a> {
+    leg: &'a Leg,
+    subject: &'a Subject,
+    part: &'a Part,
+}
+
+impl Drive<'_> {
+    /// Measures the legs in their order. What goes wrong with one is said, and the next is taken:
+    /// a night's work does not end at one server that does not start.
+    pub(super) fn run(&mut self, legs: &[Leg]) -> Vec<Error> {
+        let mut errors = Vec::new();
+        let mut hosts = match Hosts::new(self.experiment, self.stop, self.progress) {
+            Ok(hosts) => hosts,
+            Err(error) => return vec![error],
+        };
+        let mut host: Option<Host> = None;
+        for leg in legs {
+            let (Some(subject), Some(part)) =
+                (self.experiment.subjects.get(leg.subject), self.experiment.parts.get(leg.part))
+            else {
+                continue;
+            };
+            let here = Here { leg, subject, part };
+            let ended = self.leg(&here, &mut hosts, &mut host);
+            let Err(error) = ended else { continue };
+            let kind = error.kind();
+            self.progress.clear();
+            self.progress.warn(&format!("{}, {}: {error}", subject.label, part.title));
+            errors.push(error);
+            if matches!(kind, Kind::Interrupted | Kind::Terminated | Kind::Usage) {
+                break;
+            }
+            if kind == Kind::Server {
+                // It may be gone, or not what it should be: the next leg takes it anew.
+                errors.extend(host.take().map(Host::give_back).and_then(Result::err));
+            }
+        }
+        errors.extend(host.take().map(Host::give_back).and_then(Result::err));
+        errors
+    }
+
+    fn leg(&mut self, here: &Here, hosts: &mut Hosts, host: &mut Option<Host>) -> Result<()> {
+        self.stop.check()?;
+        let Here { leg, part, .. } = here;
+        let same = |host: &Host| host.subject == leg.subject && !leg.fresh;
+        let mut taken = match host.take() {
+            Some(host) if same(&host) => host,
+            other => {
+                other.map_or(Ok(()), Host::give_back)?;
+                hosts.take(leg.subject, part.dataset(), self.progress)?
+            }
+        };
+        let measured = self.measure(here, &mut taken);
+        *host = Some(taken);
+        measured
+    }
+
+    fn measure(&mut self, here: &Here, host: &mut Host) -> Result<()> {
+        match &here.part.what {
+            What::Sweep(plan, tables) => self.sweep(here, plan, tables, host),
+            What::Load(_) | What::Suite(_) => Ok(()),
+        }
+    }
+
+    fn sweep(&mut self, here: &Here, plan: &Plan, tables: &Dataset, host: &mut Host) -> Result<()> {
+        let Here { leg, subject, part } = here;
+        let written_by = host.prepare(tables, &leg.written_by, self.stop, self.progress)?;
+        if part.writes() {
+            host.writes(&part.title)?;
+        }
+        let plan = Plan {
+            label: Some(subject.label.clone()),
+            notes: subject.note.iter().map(|note| ("note".to_owned(), note.clone())).collect(),
+            ..plan.clone()
+        };
+        let steps: Vec<(usize, Step)> =
+            leg.cells.iter().filter_map(|at| Some((*at, self.experiment.step(*at)?))).collect();
+        let numbered =
+            |step: Step| Step { number: step.number.saturating_add(self.offset), ..step };
+        let role = Role {
+            warnings: warnings(here, written_by.as_deref()),
+            marks: self.marks(here, &steps, written_by.as_deref()),
+            expect: &subject.expect,
+            commands: &part.commands,
+            label: &subject.label,
+            title: &part.title,
+            pid: host.pid(),
+            scan: part.scan,
+            run_id: &self.run_id,
+        };
+        let mut sweep = Sweep {
+            plan: &plan,
+            stop: self.stop,
+            store: self.store,
+            progress: self.progress,
+            prefix: subject.probe.clone(),
+            run_id: self.run_id.clone(),
+            role: Some(role),
+            summaries: Vec::new(),
+        };
+        let steps: Vec<Step> = steps.into_iter().map(|(_, step)| numbered(step)).collect();
+        let opts = host.target.opts()?;
+        let ended = runtime()?.block_on(sweep.run(&host.target, &opts, &steps));
+        let measured = sweep.summaries;
+        self.summaries.extend(measured);
+        ended
+    }
+
+    /// What the summaries say of their place, by the numbers of the steps.
+    fn marks(
+        &self,
+        here: &Here,
+        steps: &[(usize, Step)],
+        written_by: Option<&[String]>,
+    ) -> BTreeMap<u32, summary::Experiment> {
+        let cells = &self.experiment.cells;
+        let mark = |(at, step): &(usize, Step)| {
+            let mark = summary::Experiment {
+                profile: self.experiment.name.clone(),
+                key: cells.get(*at)?.key.clone(),
+                scale: self.experiment.scale.factor(),
+                base_label: here.subject.base.clone(),
+                written_by: written_by.map(<[String]>::to_vec),
+                commands: Vec::new(),
+            };
+            Some((step.number.saturating_add(self.offset), mark))
+        };
+        steps.iter().filter_map(mark).collect()
+    }
+}
+
+/// A run that writes, or comes after one that wrote, must start from the data that the other
+/// labels and repeats start from, or say that it did not.
+fn warnings(here: &Here, written_by: Option<&[String]>) -> Vec<Warning> {
+    let warn = |message: String| vec![Warning { code: "data_not_equal".to_owned(), message }];
+    match written_by {
+        Some([]) => Vec::new(),
+        Some(titles) => warn(format!(
+            "the tables were written to before, by {}: other labels and repeats may have \
+             started from other data",
+            titles.join(", ")
+        )),
+        None if here.part.writes() => warn(
+            "whether the tables were written to before is not known: other labels and repeats \
+             may have started from other data"
+                .to_owned(),
+        ),
+        None => Vec::new(),
+    }
+}

@@ -1,0 +1,298 @@
+//! The server of a label while its legs are measured: taken, its tables prepared, given back.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+use tempfile::TempDir;
+
+use super::existing;
+use super::stock::Stock;
+use crate::cmd::prepare::or_stop;
+use crate::cmd::runtime;
+use crate::cmd::sweep::HEADROOM;
+use crate::error::{Error, Result};
+use crate::load;
+use crate::mysql::target::Target;
+use crate::mysql::tls;
+use crate::plan::experiment::{Dataset, Experiment, Existing, Private, Source, Subject};
+use crate::plan::profile::Data;
+use crate::progress::Progress;
+use crate::sandbox::{DataDir, Sandbox, Spec};
+use crate::stop::Stop;
+
+/// Where servers come from.
+pub(super) struct Hosts<'a> {
+    pub(super) experiment: &'a Experiment,
+    pub(super) stop: &'a Stop,
+    /// Prepared data that goes away with loadgen, by the subject.
+    passing: HashMap<usize, TempDir>,
+    /// The servers that are there, by the subject.
+    targets: HashMap<usize, Target>,
+}
+
+/// A server that was taken.
+pub(super) struct Host {
+    pub(super) subject: usize,
+    pub(super) target: Target,
+    sandbox: Option<Sandbox>,
+    /// Data that stays.
+    stock: Option<Stock>,
+    /// Whether its tables are as they were prepared; None where nobody knows.
+    pristine: Option<bool>,
+}
+
+impl<'a> Hosts<'a> {
+    /// Finds the servers that are there, so that nothing is asked for in the middle of the night.
+    ///
+    /// # Errors
+    ///
+    /// Those of resolving a target.
+    pub(super) fn new(
+        experiment: &'a Experiment,
+        stop: &'a Stop,
+        progress: &mut Progress,
+    ) -> Result<Self> {
+        let mut targets = HashMap::new();
+        for (at, subject) in experiment.subjects.iter().enumerate() {
+            let wanted = experiment.cells.iter().any(|cell| cell.subject == at);
+            if let (Source::Existing(existing), true) = (&subject.source, wanted) {
+                let target = existing::target(existing, progress);
+                let target = target.map_err(|e| e.context(format!("server {}", subject.label)))?;
+                targets.insert(at, target);
+            }
+        }
+        Ok(Hosts { experiment, stop, passing: HashMap::new(), targets })
+    }
+
+    /// Takes the server of a subject anew.
+    ///
+    /// # Errors
+    ///
+    /// It does not start or answer, or its data directory is not for it.
+    pub(super) fn take(
+        &mut self,
+        at: usize,
+        tables: Option<&Dataset>,
+        progress: &mut Progress,
+    ) -> Result<Host> {
+        let experiment = self.experiment;
+        let Some(subject) = experiment.subjects.get(at) else {
+            return Err(Error::failed(format!("no subject {at}")));
+        };
+        match &subject.source {
+            Source::Existing(existing) => self.take_existing(at, existing, progress),
+            Source::Sandbox(private) => self.take_private(at, subject, private, tables, progress),
+        }
+    }
+
+    fn take_existing(
+        &mut self,
+        subject: usize,
+        existing: &Existing,
+        progress: &mut Progress,
+    ) -> Result<Host> {
+        let Some(target) = self.targets.get(&subject) else {
+            return Err(Error::failed("this server was not looked for"));
+        };
+        existing::renew(existing, target, self.stop, progress)?;
+        let target = runtime()?.block_on(or_stop(self.stop, tls::settle(target)))?;
+        let pristine = (!existing.reset.is_empty()).then_some(true);
+        Ok(Host { subject, target, sandbox: None, stock: None, pristine })
+    }
+
+    fn take_private(
+        &mut self,
+        at: usize,
+        subject: &Subject,
+        private: &Private,
+        tables: Option<&Dataset>,
+        progress: &mut Progress,
+    ) -> Result<Host> {
+        let spec = self.spec(at, private);
+        progress.note(&format!("label {}", subject.label));
+        match &private.data {
+            Data::ThrowAway => {
+                let sandbox = self.start(&spec, progress)?;
+                Ok(host(at, sandbox, None, Some(true)))
+            }
+            Data::Keep(dir) => {
+                let stock = Stock::open(dir)?;
+                let (sandbox, stock) = self.start_in(spec, stock, progress)?;
+                let pristine = stock.written_by().is_empty();
+                Ok(host(at, sandbox, Some(stock), Some(pristine)))
+            }
+            Data::Copied | Data::CopyOf(_) => {
+                let dir = match &private.data {
+                    Data::CopyOf(dir) => dir.clone(),
+                    _ => self.passing_dir(at)?,
+                };
+                let stock = self.prepared(&spec, Stock::open(&dir)?, tables, progress)?;
+                let version = stock.version().map(str::to_owned);
+                let spec = match version {
+                    Some(_) => Spec { data: DataDir::CopyOf(stock.data()), version, ..spec },
+                    // No tables are wanted, and none were prepared.
+                    None => spec,
+                };
+                let sandbox = self.start(&spec, progress)?;
+                Ok(host(at, sandbox, None, Some(true)))
+            }
+        }
+    }
+
+    /// Beside the other things of this machine that pass.
+    fn passing_dir(&mut self, subject: usize) -> Result<PathBuf> {
+        // Only the label at hand needs one.
+        self.passing.retain(|owner, _| *owner == subject);
+        if !self.passing.contains_key(&subject) {
+            let dir = tempfile::Builder::new().prefix("loadgen-data-").tempdir();
+            let dir = dir.map_err(|e| Error::failed(format!("no directory for data: {e}")))?;
+            self.passing.insert(subject, dir);
+        }
+        let dir = self.passing.get(&subject).map(|dir| dir.path().to_owned());
+        dir.ok_or_else(|| Error::failed("no directory for data"))
+    }
+
+    /// Makes sure that these tables are in data that nobody measures in.
+    fn prepared(
+        &self,
+        spec: &Spec,
+        stock: Stock,
+        tables: Option<&Dataset>,
+        progress: &mut Progress,
+    ) -> Result<Stock> {
+        let Some(tables) = tables.filter(|tables| !stock.holds(&describe(tables))) else {
+            return Ok(stock);
+        };
+        let (sandbox, mut stock) = self.start_in(spec.clone(), stock, progress)?;
+        let target = Target::private(sandbox.socket());
+        let prepared = fill(&target, tables, false, self.stop, progress);
+        // Ended well in any case: what was filled so far is not lost.
+        let stopped = sandbox.stop();
+        prepared?;
+        stopped?;
+        stock.add(&describe(tables))?;
+        Ok(stock)
+    }
+
+    fn start_in(
+        &self,
+        spec: Spec,
+        mut stock: Stock,
+        progress: &mut Progress,
+    ) -> Result<(Sandbox, Stock)> {
+        let version = stock.version().map(str::to_owned);
+        let data = if version.is_some() {
+            DataDir::Filled(stock.data())
+        } else {
+            stock.clear()?;
+            DataDir::New(stock.data())
+        };
+        let sandbox = self.start(&Spec { data, version, ..spec }, progress)?;
+        stock.used_by(sandbox.program_version())?;
+        Ok((sandbox, stock))
+    }
+
+    fn start(&self, spec: &Spec, progress: &mut Progress) -> Result<Sandbox> {
+        let stop = self.stop;
+        Sandbox::start(spec, &mut |text| progress.note(text), &|| stop.asked().is_some())
+    }
+
+    fn spec(&self, subject: usize, private: &Private) -> Spec {
+        let (clients, statements) = self.experiment.most(subject);
+        Spec {
+            program: private.program.clone(),
+            options: private.options.clone(),
+            max_connections: clients.saturating_add(HEADROOM),
+            max_prepared_stmts: u32::try_from(statements).unwrap_or(u32::MAX),
+            ..Spec::default()
+        }
+    }
+}
+
+fn host(subject: usize, sandbox: Sandbox, stock: Option<Stock>, pristine: Option<bool>) -> Host {
+    let target = Target::private(sandbox.socket());
+    Host { subject, target, sandbox: Some(sandbox), stock, pristine }
+}
+
+impl Host {
+    /// The process of a sandbox's server.
+    pub(super) fn pid(&self) -> Option<u32> {
+        self.sandbox.as_ref().map(Sandbox::pid)
+    }
+
+    /// Prepares the tables of a leg. Returns what wrote to them before; None where that is not
+    /// known.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`load::prepare`].
+    pub(super) fn prepare(
+        &mut self,
+        tables: &Dataset,
+        written_by: &[String],
+        stop: &Stop,
+        progress: &mut Progress,
+    ) -> Result<Option<Vec<String>>> {
+        let before = self.stock.as_ref().map_or_else(Vec::new, |stock| stock.written_by().to_vec());
+        let written = !written_by.is_empty() || self.pristine != Some(true);
+        let force = tables.refill && written;
+        let filled = fill(&self.target, tables, force, stop, progress)?;
+        if let Some(stock) = &mut self.stock {
+            stock.add(&describe(tables))?;
+        }
+        if filled == tables.tables {
+            self.pristine = Some(true);
+            if let Some(stock) = &mut self.stock {
+                stock.renewed()?;
+            }
+            return Ok(Some(Vec::new()));
+        }
+        Ok(match (self.pristine, written_by.is_empty()) {
+            (None, true) => None,
+            (Some(false), true) => Some(before),
+            _ => Some(written_by.to_vec()),
+        })
+    }
+
+    /// A part is about to write.
+    pub(super) fn writes(&mut self, title: &str) -> Result<()> {
+        self.pristine = Some(false);
+        self.stock.as_mut().map_or(Ok(()), |stock| stock.writes(title))
+    }
+
+    /// Gives it back: a sandbox ends, what stays stays.
+    ///
+    /// # Errors
+    ///
+    /// A directory that cannot be removed, a `stop` that fails.
+    pub(super) fn give_back(self) -> Result<()> {
+        self.sandbox.map_or(Ok(()), Sandbox::stop)
+    }
+}
+
+/// Fills what is missing; how many tables that were.
+fn fill(
+    target: &Target,
+    tables: &Dataset,
+    force: bool,
+    stop: &Stop,
+    progress: &mut Progress,
+) -> Result<u32> {
+    let job = load::Job {
+        tables: tables.tables,
+        rows: tables.rows,
+        data_seed: tables.data_seed,
+        jobs: tables.jobs,
+        charset: tables.charset.clone(),
+        force,
+        ..load::Job::default()
+    };
+    let opts = target.opts()?;
+    let prepared = runtime()?.block_on(load::prepare(target, &opts, &job, stop, progress))?;
+    Ok(prepared.filled)
+}
+
+fn describe(tables: &Dataset) -> String {
+    let charset = tables.charset.as_deref().unwrap_or("-");
+    format!("{} x {} rows, seed {}, {charset}", tables.tables, tables.rows, tables.data_seed)
+}

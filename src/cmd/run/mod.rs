@@ -1,0 +1,175 @@
+//! `loadgen run FILE`: an experiment from its servers to its tables.
+//!
+//! ```text
+//! FILE ─▶ Profile ─▶ Experiment ─▶ legs: server taken, tables prepared, one sweep ─▶ report
+//! ```
+
+mod beside;
+mod drive;
+mod existing;
+mod expect;
+mod host;
+mod order;
+mod resume;
+mod role;
+mod stock;
+mod tables;
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+pub(crate) use self::role::Role;
+use crate::cli::DisplayArgs;
+use crate::cmd::print_data;
+use crate::cmd::sweep::random;
+use crate::error::{Error, Result, worst};
+use crate::measure::process::raise_descriptor_limit;
+use crate::plan::defaults;
+use crate::plan::experiment::scale::Scale;
+use crate::plan::experiment::{Cell, Experiment, Only, Overrides, What};
+use crate::plan::profile::Profile;
+use crate::progress::Progress;
+use crate::stop::Stop;
+use crate::summary::{Outcome, Store, Summary};
+
+/// Run an experiment from its profile.
+#[derive(clap::Args, Debug, Clone)]
+#[command(after_help = "\
+Started again, it skips what is measured already (in --out) and goes on; with everything measured it
+only reports. docs/profiles.md describes the file.
+
+Examples:
+  loadgen run profiles/smoke.toml
+  loadgen run profiles/io-bound-point-select.toml --list
+  loadgen run profiles/version-cost.toml --scale 0.001 \\
+      --program 5.6=/opt/mysql-5.6/bin/mysqld --program 11.8=/usr/sbin/mariadbd")]
+pub struct RunArgs {
+    /// The profile
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+
+    /// Program of the sandboxes that name none, and its part of their labels; may be given
+    /// several times [default: mariadbd or mysqld from PATH]
+    #[arg(long = "program", value_name = "NAME=PATH", value_parser = program)]
+    pub programs: Vec<(String, PathBuf)>,
+
+    /// Shrink rows, times and sizes: 0.001, for one
+    #[arg(long, value_name = "FACTOR", default_value = "1")]
+    pub scale: Scale,
+
+    /// Measure a part: label=, workload=, clients= or repeat= with a list; may be given several
+    /// times, then all must hold
+    #[arg(long, value_name = "KEY=LIST")]
+    pub only: Vec<Only>,
+
+    /// Print the whole plan with an estimate of time and disk, and connect nowhere
+    #[arg(long)]
+    pub list: bool,
+
+    /// Seed of the keys, below 2^53 [default: random, recorded]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..1 << 53))]
+    pub seed: Option<u64>,
+
+    /// Directory of the summaries
+    #[arg(long, value_name = "DIR", default_value = defaults::OUT)]
+    pub out: PathBuf,
+
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "clap would show it as help")]
+    pub display: DisplayArgs,
+}
+
+fn program(text: &str) -> std::result::Result<(String, PathBuf), String> {
+    match text.split_once('=') {
+        Some((name, path)) if !name.is_empty() && !path.is_empty() => {
+            Ok((name.to_owned(), PathBuf::from(path)))
+        }
+        _ => Err(format!("'{text}' is not NAME=PATH")),
+    }
+}
+
+/// Runs the verb.
+pub fn run(args: &RunArgs, stop: &Stop) -> Result<()> {
+    let origin = args.file.display().to_string();
+    let text = std::fs::read_to_string(&args.file)
+        .map_err(|e| Error::usage(format!("{origin}: {e}")).hint("name a profile"))?;
+    let profile = Profile::parse(&text, &origin)?;
+    // Before hours of measuring, not after.
+    tables::check(&profile.report, &text, &origin)?;
+    let overrides = Overrides {
+        programs: args.programs.clone(),
+        scale: args.scale,
+        only: args.only.clone(),
+        // 53 bits, so that every reader of JSON sees the same number.
+        seed: args.seed.map_or_else(|| random().map(|seed| seed >> 11), Ok)?,
+        out: args.out.clone(),
+    };
+    let mut experiment = Experiment::new(&profile, &overrides)?;
+    let mut progress = Progress::new(args.display.quiet, args.display.progress);
+    let earlier = resume::find(&args.out, &experiment, &mut progress)?;
+    let wanted = |cell: &Cell| !earlier.has(&cell.key);
+    if args.list {
+        return print_data(&experiment.list(wanted));
+    }
+    if let (Some((_, seed)), None) = (&earlier.run, args.seed) {
+        reseed(&mut experiment, *seed);
+    }
+    let legs = experiment.legs(wanted);
+    say_what_is_there(&experiment, &earlier, &mut progress);
+    let (mut measured, mut errors) = (Vec::new(), Vec::new());
+    if !legs.is_empty() {
+        let store = Store::open(&args.out)?;
+        raise_descriptor_limit()?;
+        if cfg!(debug_assertions) {
+            progress.warn("this is a debug build; its numbers are not for comparing");
+        }
+        let mut drive = drive::Drive {
+            experiment: &experiment,
+            stop,
+            store: &store,
+            progress: &mut progress,
+            run_id: match &earlier.run {
+                Some((id, _)) => id.clone(),
+                None => format!("{:016x}", random()?),
+            },
+            offset: earlier.last_step,
+            summaries: Vec::new(),
+        };
+        errors = drive.run(&legs);
+        measured = drive.summaries;
+        progress.clear();
+    }
+    let all = together(earlier.done, measured);
+    errors.extend(tables::print(&experiment, &all).err());
+    worst(errors).map_or(Ok(()), Err)
+}
+
+/// One seed for all labels, also for those that are measured later.
+fn reseed(experiment: &mut Experiment, seed: u64) {
+    for part in &mut experiment.parts {
+        if let What::Sweep(plan, _) = &mut part.what {
+            plan.seed = seed;
+        }
+    }
+}
+
+fn say_what_is_there(experiment: &Experiment, earlier: &resume::Earlier, progress: &mut Progress) {
+    let of = experiment.cells.len();
+    let done = experiment.cells.iter().filter(|cell| earlier.has(&cell.key)).count();
+    if done == of {
+        progress.note(&format!("all {of} steps are measured already"));
+    } else if done > 0 {
+        progress.note(&format!("{done} of {of} steps are measured already and skipped"));
+    }
+}
+
+/// What is there of each cell: its newest summary.
+fn together(mut done: HashMap<String, Summary>, measured: Vec<Summary>) -> Vec<Summary> {
+    for summary in measured {
+        let key = summary.experiment.as_ref().map(|experiment| experiment.key.clone());
+        if let (Some(key), Outcome::Completed) = (key, summary.outcome) {
+            done.insert(key, summary);
+        }
+    }
+    done.into_values().collect()
+}

@@ -1,0 +1,72 @@
+//! What is measured already: summaries of earlier invocations of the same experiment.
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+
+use crate::error::{Kind, Result};
+use crate::plan::experiment::Experiment;
+use crate::progress::Progress;
+use crate::summary::{self, Outcome, Summary};
+
+/// Earlier invocations.
+#[derive(Debug, Default)]
+pub(super) struct Earlier {
+    /// The newest completed summary of each cell, by its key.
+    pub(super) done: HashMap<String, Summary>,
+    /// The run that is continued, and the seed of its keys.
+    pub(super) run: Option<(String, u64)>,
+    /// The highest number of a step of that run.
+    pub(super) last_step: u32,
+}
+
+impl Earlier {
+    /// Whether a cell is measured.
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.done.contains_key(key)
+    }
+}
+
+/// Looks through the directory of the summaries; what is none is named and left out.
+///
+/// # Errors
+///
+/// The directory cannot be read.
+pub(super) fn find(
+    out: &Path,
+    experiment: &Experiment,
+    progress: &mut Progress,
+) -> Result<Earlier> {
+    if !out.is_dir() {
+        return Ok(Earlier::default());
+    }
+    let loaded = match summary::load(&[out.to_owned()], true) {
+        Ok(loaded) => loaded,
+        // No summaries are no error here.
+        Err(error) if error.kind() == Kind::Data => return Ok(Earlier::default()),
+        Err(error) => return Err(error),
+    };
+    for (path, reason) in &loaded.skipped {
+        progress.warn(&format!("skipped {}: {reason}", path.display()));
+    }
+    let wanted: HashSet<&str> = experiment.keys.iter().map(String::as_str).collect();
+    let key = |summary: &Summary| {
+        let key = &summary.experiment.as_ref()?.key;
+        wanted.contains(key.as_str()).then(|| key.clone())
+    };
+    let all: Vec<Summary> = loaded.summaries.into_iter().map(|(_, summary)| summary).collect();
+    let newest = all.iter().filter(|s| key(s).is_some()).max_by_key(|s| &s.started_at);
+    let run = newest.map(|summary| (summary.run_id.clone(), summary.plan.seed));
+    let of_run = all.iter().filter(|s| run.as_ref().is_some_and(|(id, _)| *id == s.run_id));
+    let number = |summary: &Summary| summary.step_id.rsplit('-').next()?.parse::<u32>().ok();
+    let last_step = of_run.filter_map(number).max().unwrap_or(0);
+    let mut done: HashMap<String, Summary> = HashMap::new();
+    for summary in all {
+        let Some(key) = key(&summary).filter(|_| summary.outcome == Outcome::Completed) else {
+            continue;
+        };
+        if done.get(&key).is_none_or(|other| other.started_at < summary.started_at) {
+            done.insert(key, summary);
+        }
+    }
+    Ok(Earlier { done, run, last_step })
+}

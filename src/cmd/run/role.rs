@@ -1,0 +1,87 @@
+//! What a profile adds to a sweep: what must hold, what runs beside, and what its summaries say
+//! of their place in the experiment.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use tokio::sync::watch;
+
+use super::beside::{self, Running};
+use super::expect;
+use crate::error::Result;
+use crate::mysql::dataset::Dataset;
+use crate::plan::Step;
+use crate::plan::experiment::Beside;
+use crate::plan::profile::Expect;
+use crate::summary::{CommandRun, Experiment, Server, Store, Summary, Warning};
+
+/// The part of one sweep.
+pub(crate) struct Role<'a> {
+    /// What the summaries say, by the steps' numbers.
+    pub(crate) marks: BTreeMap<u32, Experiment>,
+    /// What a reader of all of them must know.
+    pub(crate) warnings: Vec<Warning>,
+    /// What must hold before the first step.
+    pub(crate) expect: &'a [Expect],
+    /// What runs beside the windows.
+    pub(crate) commands: &'a [Beside],
+    /// For their placeholders.
+    pub(crate) label: &'a str,
+    /// Likewise.
+    pub(crate) title: &'a str,
+    /// Likewise: the server's process, where it is known.
+    pub(crate) pid: Option<u32>,
+    /// Whether all rows are read first.
+    pub(crate) scan: bool,
+    /// For the names of the commands' files.
+    pub(crate) run_id: &'a str,
+}
+
+impl Role<'_> {
+    /// Refuses a server that is not as the profile expects it.
+    pub(crate) fn check(&self, server: &Server, dataset: &Dataset) -> Result<()> {
+        let rows = u64::from(dataset.tables).saturating_mul(dataset.rows);
+        let bytes = expect::data_bytes(dataset.data_bytes, rows);
+        expect::check(self.expect, &server.variables, Some(bytes))
+    }
+
+    /// Starts what runs beside a step; its clock starts with the window.
+    pub(crate) fn beside(
+        &self,
+        store: &Store,
+        step: &Step,
+        window: watch::Receiver<Option<Instant>>,
+    ) -> Running {
+        let here = self.commands.iter().filter(|command| {
+            command.clients.as_ref().is_none_or(|clients| clients.contains(&step.clients))
+        });
+        let filled = (1..).zip(here).map(|(n, command)| beside::Command {
+            at: command.at,
+            words: command.run.iter().map(|word| self.fill(word, step)).collect(),
+            output: format!("{}-{}_command{n}.txt", self.run_id, step.number),
+        });
+        beside::start(filled.collect(), store.dir().to_owned(), window)
+    }
+
+    fn fill(&self, word: &str, step: &Step) -> String {
+        let pid = self.pid.map_or_else(|| "0".to_owned(), |pid| pid.to_string());
+        word.replace("{pid}", &pid)
+            .replace("{label}", self.label)
+            .replace("{workload}", self.title)
+            .replace("{clients}", &step.clients.to_string())
+    }
+
+    /// Writes the step's part in the experiment into its summary.
+    pub(crate) fn sign(&self, summary: &mut Summary, step: &Step, ran: Vec<CommandRun>) {
+        if !ran.is_empty() {
+            let names: Vec<&str> = ran.iter().map(|command| command.program.as_str()).collect();
+            summary.warnings.push(Warning {
+                code: "perturbed".to_owned(),
+                message: format!("{} ran beside it and took its time", names.join(", ")),
+            });
+        }
+        summary.warnings.extend(self.warnings.iter().cloned());
+        let mark = self.marks.get(&step.number).cloned();
+        summary.experiment = mark.map(|mark| Experiment { commands: ran, ..mark });
+    }
+}

@@ -1,0 +1,91 @@
+//! The tables at the end of a run, as `loadgen report` makes them.
+
+use clap::{Args, FromArgMatches};
+use toml::Spanned;
+
+use crate::cmd::print_data;
+use crate::cmd::report::ReportArgs;
+use crate::error::{Error, Result};
+use crate::plan::experiment::Experiment;
+use crate::plan::profile::value::Names;
+use crate::plan::profile::{Profile, Report};
+use crate::report::{self, Options};
+use crate::summary::Summary;
+
+/// The layout and the metric of a report without any.
+const USUAL: &str = "";
+
+/// Whether all names are known.
+///
+/// # Errors
+///
+/// Usage, with line and column.
+pub(super) fn check(report: &Report, text: &str, origin: &str) -> Result<()> {
+    for (names, flag) in [(&report.layout, "--layout"), (&report.metric, "--metric")] {
+        for name in names.iter().flat_map(|names| &names.0) {
+            options(&[flag, name.as_ref()])
+                .map_err(|what| Profile::refuse(origin, text, name, &what))?;
+        }
+    }
+    Ok(())
+}
+
+/// Prints what the profile asks for.
+///
+/// # Errors
+///
+/// Data: nothing was measured, or it does not belong together.
+pub(super) fn print(experiment: &Experiment, summaries: &[Summary]) -> Result<()> {
+    if summaries.is_empty() {
+        return Ok(());
+    }
+    let mut printed = String::new();
+    for layout in names(experiment.report.layout.as_ref()) {
+        for metric in names(experiment.report.metric.as_ref()) {
+            let words = words(experiment, layout, metric);
+            let words: Vec<&str> = words.iter().map(String::as_str).collect();
+            let options = options(&words).map_err(Error::usage)?;
+            let steps: Vec<&Summary> = summaries.iter().collect();
+            if !printed.is_empty() {
+                printed.push('\n');
+            }
+            printed.push_str(&report::render(&steps, &options)?);
+        }
+    }
+    print_data(&printed)
+}
+
+fn names(names: Option<&Names>) -> Vec<&str> {
+    match names {
+        Some(names) if !names.0.is_empty() => names.texts().collect(),
+        _ => vec![USUAL],
+    }
+}
+
+/// The flags of `loadgen report` that say the same.
+fn words(experiment: &Experiment, layout: &str, metric: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut flag = |name: &str, value: &str| {
+        if value != USUAL {
+            words.extend([name.to_owned(), value.to_owned()]);
+        }
+    };
+    flag("--layout", layout);
+    flag("--metric", metric);
+    if let Some(baseline) = experiment.report.baseline.as_ref().map(Spanned::as_ref) {
+        flag("--baseline", baseline);
+    }
+    words
+}
+
+fn options(words: &[&str]) -> std::result::Result<Options, String> {
+    let command = ReportArgs::augment_args(clap::Command::new("report").no_binary_name(true));
+    let words = words.iter().copied().chain(["a path"]);
+    let matches = command.try_get_matches_from(words);
+    let args = matches.and_then(|matches| ReportArgs::from_arg_matches(&matches));
+    args.map(|args| args.options()).map_err(|e| {
+        let text = e.to_string();
+        let first = text.lines().next().unwrap_or_default();
+        first.trim_start_matches("error: ").to_owned()
+    })
+}

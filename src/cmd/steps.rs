@@ -1,0 +1,291 @@
+//! The steps of a plan on a server, one after the other: the one path of a workload's verb and of
+//! a profile.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use mysql_async::Opts;
+use tokio::sync::watch;
+
+use crate::cmd::prepare::or_stop;
+use crate::cmd::print_data;
+use crate::cmd::run::Role;
+use crate::engine::{self, Identity, Stage, Tables};
+use crate::error::{Error, Result};
+use crate::measure::host;
+use crate::measure::probe::{Probe, Whereabouts};
+use crate::mysql::preflight::{self, Needs, Ready};
+use crate::mysql::session::{Failure, Session};
+use crate::mysql::target::{Address, Target};
+use crate::mysql::{fingerprint, variables};
+use crate::plan::{Plan, Spread, Step, limits, units};
+use crate::progress::Progress;
+use crate::stop::Stop;
+use crate::summary::{Outcome, SettingChange, Store, Summary, Warning, to_json};
+use crate::workload::table;
+
+/// Steps of one plan on one server.
+pub(crate) struct Sweep<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) stop: &'a Stop,
+    pub(crate) store: &'a Store,
+    pub(crate) progress: &'a mut Progress,
+    /// How the server's host is read: empty for this one.
+    pub(crate) prefix: Vec<String>,
+    pub(crate) run_id: String,
+    /// Their part in a profile.
+    pub(crate) role: Option<Role<'a>>,
+    /// What was measured.
+    pub(crate) summaries: Vec<Summary>,
+}
+
+/// What all steps of a sweep share once the server is known.
+struct Scene {
+    target: Target,
+    opts: Opts,
+    identity: Identity,
+    warnings: Vec<Warning>,
+    spread: Spread,
+    tables: Tables,
+    probe: Option<Probe>,
+}
+
+impl Sweep<'_> {
+    /// Runs steps of the plan on a target whose encryption is settled and whose tables are there;
+    /// `opts` are [`Target::opts`] of it.
+    ///
+    /// # Errors
+    ///
+    /// The preflight's, or a step's; what was measured before is in `summaries`.
+    pub(crate) async fn run(&mut self, target: &Target, opts: &Opts, steps: &[Step]) -> Result<()> {
+        let mut control = self.control(target, opts).await?;
+        let address = target.address.clone();
+        let stop = self.stop;
+        let looking = self.look(target.clone(), opts.clone(), &mut control);
+        let scene = bounded(limits::SILENCE, stop, &address, looking).await?;
+        if self.role.as_ref().is_some_and(|role| role.scan) {
+            self.progress.note("reading all rows once");
+            let reading = async { Ok(scan(&mut control, scene.tables.count).await?) };
+            or_stop(stop, reading).await?;
+        }
+        let mut control = Some(control);
+        for step in steps {
+            self.stop.check()?;
+            self.step(&scene, step, &mut control).await?;
+        }
+        // A signal in the last drain cut nothing short, but the caller asked to stop.
+        self.stop.check()?;
+        if let Some(control) = control {
+            control.close(limits::COURTESY).await;
+        }
+        Ok(())
+    }
+
+    async fn control(&self, target: &Target, opts: &Opts) -> Result<Session> {
+        or_stop(self.stop, Session::open(target, opts, self.plan.charset.as_deref())).await
+    }
+
+    /// Preflight and fingerprint.
+    async fn look(&mut self, target: Target, opts: Opts, control: &mut Session) -> Result<Scene> {
+        let plan = self.plan;
+        let spread = |tables| plan.spread_over(tables).unwrap_or(Spread::Random);
+        let statements = |tables| {
+            u32::try_from(plan.prepared_per_client(spread(tables), tables)).unwrap_or(u32::MAX)
+        };
+        let needs = Needs {
+            database: &target.database,
+            tables: plan.tables,
+            rows: plan.rows,
+            seed: plan.seed,
+            clients_max: plan.clients_max(),
+            statements: &statements,
+            writes: plan.workload.writes(),
+            quiet_max: opening_at_most(plan.clients_max()),
+        };
+        let Ready { product, dataset, warnings } = preflight::check(control, &needs).await?;
+        let spread = plan.spread_over(dataset.tables)?;
+        let (host, port) = match &target.address {
+            Address::Tcp { host, port } => (host.as_str(), Some(*port)),
+            Address::Socket(_) => ("localhost", None),
+        };
+        let seen = fingerprint::server(control, host, port, Some(dataset.data_bytes)).await?;
+        if let Some(role) = &self.role {
+            role.check(&seen.server, &dataset)?;
+        }
+        for warning in &warnings {
+            self.progress.warn(&warning.message);
+        }
+        self.progress.note(&format!(
+            "{} {} at {}: {} {} of {} rows, {spread} clients, seed {}",
+            product.version,
+            product.comment,
+            target.address,
+            dataset.tables,
+            if dataset.tables == 1 { "table" } else { "tables" },
+            units::count(dataset.rows),
+            plan.seed
+        ));
+        let identity = Identity {
+            run_id: self.run_id.clone(),
+            label: plan.label.clone().unwrap_or_else(|| seen.server.version.clone()),
+            notes: plan.notes.iter().cloned().collect(),
+            data_seed: dataset.data_seed,
+            server: seen.server,
+            driver: seen.driver,
+            same_host: seen.same_host,
+            rtt_us: seen.rtt_us,
+            host: host::facts(Path::new(host::ROOT)),
+        };
+        let tables = Tables { count: dataset.tables, rows: dataset.rows, own: dataset.own };
+        let probe = probe(self.prefix.clone(), seen.whereabouts, seen.same_host).await?;
+        Ok(Scene { target, opts, identity, warnings, spread, tables, probe })
+    }
+
+    async fn step(
+        &mut self,
+        scene: &Scene,
+        step: &Step,
+        control: &mut Option<Session>,
+    ) -> Result<()> {
+        // It was dropped where the server hung.
+        let mut asking = match control.take() {
+            Some(session) => session,
+            None => self.control(&scene.target, &scene.opts).await?,
+        };
+        let mut identity = scene.identity.clone();
+        let reading = async { Ok(variables::read(&mut asking).await?) };
+        let address = &scene.target.address;
+        identity.server.variables = bounded(limits::SILENCE, self.stop, address, reading).await?;
+        *control = Some(asking);
+        let (window, opened) = watch::channel(None);
+        let beside = self.role.as_ref().map(|role| role.beside(self.store, step, opened));
+        let stage = Stage {
+            window,
+            plan: self.plan,
+            spread: scene.spread,
+            tables: scene.tables,
+            target: &scene.target,
+            opts: scene.opts.clone(),
+            probe: scene.probe.clone(),
+            stop: self.stop,
+        };
+        let run = engine::run_step(&stage, step, control, self.progress).await;
+        // Ended also where there was no window.
+        stage.window.send_replace(None);
+        let ran = match beside {
+            Some(beside) => beside.end().await,
+            None => Vec::new(),
+        };
+        let run = run?;
+        let changed = changed(&identity.server.variables, control).await;
+        let mut summary = engine::summary(&run, &stage, step, &identity, changed)?;
+        summary.warnings.extend(scene.warnings.iter().cloned());
+        if let Some(role) = &self.role {
+            role.sign(&mut summary, step, ran);
+        }
+        self.keep(summary)?;
+        match run.error {
+            Some(error) => Err(error),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes a summary, or prints it where it cannot be written: nothing measured is lost.
+    fn keep(&mut self, summary: Summary) -> Result<()> {
+        let written = self.store.write(&summary);
+        self.progress.note(&line(&summary));
+        if written.is_err() {
+            print_data(&to_json(&summary))?;
+        }
+        self.summaries.push(summary);
+        written.map(|_| ())
+    }
+}
+
+/// How the server's process and host can be looked at: as `--probe` says, else here where the
+/// server runs on this host.
+async fn probe(
+    prefix: Vec<String>,
+    server: Whereabouts,
+    same_host: bool,
+) -> Result<Option<Probe>> {
+    // It reads many files, or waits for a command: not on the thread that keeps time.
+    let looking = tokio::task::spawn_blocking(move || match prefix.as_slice() {
+        [] => Ok(same_host.then(|| Probe::local(&server))),
+        prefix => Probe::through(prefix, &server).map(Some),
+    });
+    looking.await.map_err(|e| Error::failed(format!("the server's host: {e}")))?
+}
+
+/// Settings that differ after a step; none where the server does not tell in time.
+async fn changed(
+    before: &BTreeMap<String, String>,
+    control: &mut Option<Session>,
+) -> Vec<SettingChange> {
+    let Some(mut session) = control.take() else { return Vec::new() };
+    // The session is dropped with the future when it takes too long.
+    #[expect(clippy::disallowed_methods, reason = "the connection goes with the future")]
+    let read = tokio::time::timeout(limits::COURTESY, async move {
+        let after = variables::read(&mut session).await;
+        (session, after)
+    })
+    .await;
+    let Ok((session, after)) = read else { return Vec::new() };
+    *control = Some(session);
+    after.map(|after| variables::changed(before, &after)).unwrap_or_default()
+}
+
+/// Asks the server, for so long at most and until a signal. Either way the future is dropped,
+/// and its session must be, too: the error ends the sweep.
+async fn bounded<T>(
+    limit: Duration,
+    stop: &Stop,
+    address: &Address,
+    asking: impl Future<Output = Result<T>>,
+) -> Result<T> {
+    tokio::select! {
+        answer = or_stop(stop, asking) => answer,
+        () = tokio::time::sleep(limit) => {
+            let limit = units::duration(limit);
+            Err(Error::server(format!("{address} has not answered within {limit}")))
+        }
+    }
+}
+
+/// Reads all rows and the index on k, so that they are cached where they fit.
+async fn scan(control: &mut Session, tables: u32) -> std::result::Result<(), Failure> {
+    for number in 1..=tables {
+        let name = table::quoted(&table::name(number));
+        for what in ["SUM(LENGTH(c))", "SUM(k)"] {
+            control.query(&format!("SELECT {what} FROM {name}")).await?;
+        }
+    }
+    Ok(())
+}
+
+/// How long opening so many connections takes at the least, doubled for slow servers.
+fn opening_at_most(clients: u32) -> Duration {
+    Duration::from_secs(2) * clients / limits::CONNECTS_PER_S + limits::COURTESY
+}
+
+/// One step, as a line that stays.
+fn line(summary: &Summary) -> String {
+    let (totals, latency) = (&summary.totals, &summary.latency.service);
+    let ms = |us: Option<f64>| us.map_or_else(|| "-".to_owned(), engine::millis);
+    let errors: u64 = totals.errors.iter().map(|e| e.count).sum();
+    let mark = match summary.outcome {
+        Outcome::Completed => "",
+        Outcome::Interrupted => " (interrupted)",
+        Outcome::Aborted => " (aborted)",
+    };
+    format!(
+        "{} {} clients: {:.0} QPS, service time p50 {}, p99 {}, max {}, {errors} errors{mark}",
+        summary.workload.name,
+        summary.plan.clients,
+        totals.qps,
+        ms(latency.p50_us),
+        ms(latency.p99_us),
+        ms(latency.max_us),
+    )
+}

@@ -1,0 +1,94 @@
+//! What is read at both edges of the window: the client's own cost at the edge itself, and the
+//! server's counters, process and host outside of the window, each with its instant.
+
+use std::time::{Duration, Instant};
+
+use crate::measure::probe::{self, Probe, own_traffic};
+use crate::measure::process::{Cost, process_usage};
+use crate::mysql::session::Session;
+use crate::mysql::status::{self, Reading, seconds_from};
+use crate::plan::limits;
+use crate::summary;
+
+/// A reading of a busy server's counters takes so long: then it is over when the window opens.
+const LEAD: Duration = Duration::from_millis(300);
+
+/// What was read of the server.
+#[derive(Debug, Default)]
+pub(super) struct Edge {
+    status: Option<Reading>,
+    probed: Option<probe::Reading>,
+}
+
+/// How long before the window the first reading begins.
+pub(super) fn lead(probe: Option<&Probe>) -> Duration {
+    LEAD + probe.map_or(Duration::ZERO, Probe::lead)
+}
+
+/// Reads the server's counters, process and host. A server that does not answer in time costs
+/// the reading and its connection, not the step: then no session comes back.
+pub(super) async fn read(
+    control: Option<Session>,
+    probe: Option<Probe>,
+) -> (Option<Session>, Edge) {
+    // Of its own thread: a reading through a command takes a while, and this one conducts.
+    let probing = probe.map(|probe| tokio::task::spawn_blocking(move || probe.read()));
+    let (control, status) = counters(control).await;
+    let probed = match probing {
+        // It bounds itself in time.
+        Some(probing) => probing.await.ok().flatten(),
+        None => None,
+    };
+    (control, Edge { status, probed })
+}
+
+async fn counters(control: Option<Session>) -> (Option<Session>, Option<Reading>) {
+    let Some(mut session) = control else { return (None, None) };
+    // The session is dropped with the future when it takes too long.
+    #[expect(clippy::disallowed_methods, reason = "the connection goes with the future")]
+    let read = tokio::time::timeout(limits::COURTESY, async move {
+        let reading = status::read(&mut session).await;
+        (session, reading)
+    })
+    .await;
+    match read {
+        Ok((session, reading)) => (Some(session), reading.ok()),
+        Err(_) => (None, None),
+    }
+}
+
+/// The counters between two readings.
+pub(super) fn status(first: &Edge, last: &Edge, window_start: Instant) -> Option<summary::Status> {
+    let (first, last) = first.status.as_ref().zip(last.status.as_ref())?;
+    Some(status::delta(first, last, window_start))
+}
+
+/// Process and host between two readings.
+pub(super) fn probed(
+    probe: Option<&Probe>,
+    first: &Edge,
+    last: &Edge,
+    window_start: Instant,
+) -> Option<summary::Probed> {
+    let (first, last) = first.probed.as_ref().zip(last.probed.as_ref())?;
+    let s = |reading: &probe::Reading| seconds_from(window_start, reading.at);
+    Some(probe?.cost(first, last, s(first), s(last)))
+}
+
+/// What this process and this host's network did so far.
+pub(super) struct Own {
+    pub(super) cost: Cost,
+    traffic: Option<(u64, u64)>,
+}
+
+impl Own {
+    pub(super) fn now() -> Own {
+        Own { cost: process_usage(), traffic: own_traffic() }
+    }
+
+    /// Bytes received and sent since an earlier reading.
+    pub(super) fn traffic_since(&self, earlier: &Own) -> Option<(u64, u64)> {
+        let (now, then) = self.traffic.zip(earlier.traffic)?;
+        Some((now.0.saturating_sub(then.0), now.1.saturating_sub(then.1)))
+    }
+}

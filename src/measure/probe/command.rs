@@ -1,0 +1,122 @@
+//! `PREFIX grep -s . FILE…`, bounded in time and size.
+
+use std::io::Read;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use super::Files;
+use crate::error::plain;
+
+/// Most that a reading prints: 4,000 threads of 60 lines.
+const OUTPUT_MAX: u64 = 64 << 20;
+/// Longest part of what a failing command says, characters.
+const SAID_MAX: usize = 200;
+/// How often the end of the command is looked for.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// The non-empty lines of some files. `.` and not `''`: ssh would lose an empty argument.
+///
+/// The error says in words what went wrong, without the command's arguments.
+pub(super) fn grep(prefix: &[String], files: &[String], limit: Duration) -> Result<Files, String> {
+    let (program, arguments) = prefix.split_first().ok_or("it is empty")?;
+    let mut child = Command::new(program)
+        .args(arguments)
+        .args(["grep", "-s", "-H", "."])
+        .args(files)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|e| format!("it cannot be started: {e}"))?;
+    let (out, err) = (drain(child.stdout.take()), drain(child.stderr.take()));
+    if !ended(&mut child, limit) {
+        return Err(format!("no answer within {} s", limit.as_secs()));
+    }
+    // A process that it left behind may keep the pipe open: what is there must do.
+    let files = lines(&out.recv_timeout(limit).unwrap_or_default());
+    if files.is_empty() {
+        let said = err.recv_timeout(LOOK).unwrap_or_default();
+        let said: String = said.trim().chars().take(SAID_MAX).collect();
+        return Err(if said.is_empty() { "it printed nothing".to_owned() } else { plain(&said) });
+    }
+    // grep's exit status tells of files that are not there, too: it says nothing.
+    Ok(files)
+}
+
+/// Reads a pipe in a thread of its own: a child that fills one while the other is read stops.
+fn drain(pipe: Option<impl Read + Send + 'static>) -> mpsc::Receiver<String> {
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        if let Some(pipe) = pipe {
+            // What was read before an error is as good.
+            let _ = pipe.take(OUTPUT_MAX).read_to_end(&mut bytes);
+        }
+        // Nobody waits any more: then nobody wants it.
+        let _ = sender.send(String::from_utf8_lossy(&bytes).into_owned());
+    });
+    receiver
+}
+
+/// Waits for the end; a child that takes too long is killed.
+fn ended(child: &mut Child, limit: Duration) -> bool {
+    let deadline = Instant::now() + limit;
+    loop {
+        match child.try_wait() {
+            Ok(Some(_)) => return true,
+            Ok(None) if Instant::now() < deadline => std::thread::sleep(LOOK),
+            _ => {
+                let _ = child.kill();
+                let _ = child.wait();
+                return false;
+            }
+        }
+    }
+}
+
+/// `path:line` as texts by path.
+fn lines(output: &str) -> Files {
+    let mut files = Files::new();
+    // A login may greet: what is no absolute path is none of grep's.
+    let found = output.lines().filter(|line| line.starts_with('/'));
+    for (path, line) in found.filter_map(|line| line.split_once(':')) {
+        let text = files.entry(path.to_owned()).or_default();
+        text.push_str(line);
+        text.push('\n');
+    }
+    files
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(text: &str) -> Vec<String> {
+        text.split_whitespace().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn a_prefix_stands_before_grep() {
+        let files = words("/proc/self/stat /proc/uptime /proc/no_such_file");
+        let read = grep(&words("env LC_ALL=C"), &files, Duration::from_secs(5)).expect("two files");
+        assert_eq!(read.len(), 2);
+        let uptime = read.get("/proc/uptime").expect("it is there");
+        assert!(uptime.ends_with('\n') && uptime.split_whitespace().count() == 2, "{uptime}");
+    }
+
+    #[test]
+    fn what_fails_says_why_and_ends_in_time() {
+        let files = words("/proc/uptime");
+        let second = Duration::from_secs(1);
+        let why = |prefix: &str| grep(&words(prefix), &files, second).expect_err(prefix);
+        assert!(why("/no/such/program").contains("cannot be started"));
+        assert!(why("true").contains("printed nothing"));
+        assert!(why("ls /no/such/directory").contains("/no/such"), "ls's own words");
+        assert!(why("").contains("empty"));
+        let began = Instant::now();
+        let slow = ["sh", "-c", "exec sleep 30"].map(str::to_owned);
+        assert!(grep(&slow, &files, second).expect_err("too slow").contains("within 1 s"));
+        assert!(began.elapsed() < Duration::from_secs(10));
+    }
+}

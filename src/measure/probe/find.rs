@@ -1,0 +1,78 @@
+//! Which process of this host is the server.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use super::Whereabouts;
+use super::parse::{self, Stat};
+
+/// The server counts its age from some moment of its start, in whole seconds.
+const AGE_SLACK_S: f64 = 5.0;
+/// State of a listening socket in `/proc/net/tcp`.
+const LISTEN: &str = "0A";
+
+/// The process whose id its file holds, else the one that holds the listening socket.
+pub(super) fn here(root: &Path, server: &Whereabouts) -> Option<u32> {
+    let up = parse::uptime_s(&read(root, "proc/uptime"));
+    let is_server = |pid: &u32| {
+        let stat = parse::stat(&read(root, &format!("proc/{pid}/stat")));
+        stat.is_some_and(|stat| is_of_age(&stat, up, server.uptime_s))
+    };
+    let file = server.pid_file.as_ref().map(|file| read(root, file.trim_start_matches('/')));
+    let filed = file.and_then(|text| text.trim().parse().ok());
+    filed.filter(is_server).or_else(|| listener(root, server).filter(is_server))
+}
+
+/// Whether a process is as old as the server says; yes where that is unknown.
+pub(super) fn is_of_age(stat: &Stat, host_up_s: Option<f64>, server_up_s: Option<u64>) -> bool {
+    let Some((host, server)) = host_up_s.zip(server_up_s) else { return true };
+    (host - parse::seconds(stat.started_ticks) - server as f64).abs() <= AGE_SLACK_S
+}
+
+fn read(root: &Path, path: &str) -> String {
+    std::fs::read_to_string(root.join(path)).unwrap_or_default()
+}
+
+/// The process that holds the listening socket: as the same user, or as root.
+fn listener(root: &Path, server: &Whereabouts) -> Option<u32> {
+    let sockets: BTreeSet<String> =
+        inodes(root, server).into_iter().map(|inode| format!("socket:[{inode}]")).collect();
+    if sockets.is_empty() {
+        return None;
+    }
+    let processes = std::fs::read_dir(root.join("proc")).ok()?.flatten();
+    processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok()).find(|pid| {
+        let open = std::fs::read_dir(root.join(format!("proc/{pid}/fd")));
+        open.into_iter().flatten().flatten().any(|fd| {
+            let target = std::fs::read_link(fd.path()).unwrap_or_default();
+            target.to_str().is_some_and(|target| sockets.contains(target))
+        })
+    })
+}
+
+/// Inodes of the sockets that listen where the server does.
+fn inodes(root: &Path, server: &Whereabouts) -> Vec<u64> {
+    let mut found = Vec::new();
+    if let Some(port) = server.port {
+        let port = format!(":{port:04X}");
+        for table in ["proc/net/tcp", "proc/net/tcp6"] {
+            found.extend(read(root, table).lines().filter_map(|line| {
+                let words: Vec<&str> = line.split_ascii_whitespace().collect();
+                let listens = words.get(3) == Some(&LISTEN);
+                (listens && words.get(1)?.ends_with(&port))
+                    .then(|| words.get(9)?.parse::<u64>().ok())?
+            }));
+        }
+    }
+    if let Some(socket) = &server.socket {
+        found.extend(read(root, "proc/net/unix").lines().filter_map(|line| {
+            // Num RefCount Protocol Flags Type St Inode Path; connections have the path, too,
+            // and the flag of a listening one is __SO_ACCEPTCON.
+            let words: Vec<&str> = line.split_ascii_whitespace().collect();
+            let listens = words.get(3) == Some(&"00010000");
+            (listens && words.get(7) == Some(&socket.as_str()))
+                .then(|| words.get(6)?.parse::<u64>().ok())?
+        }));
+    }
+    found
+}

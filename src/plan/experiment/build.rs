@@ -1,0 +1,255 @@
+//! Profile → Experiment.
+
+use std::path::{Path, PathBuf};
+
+use toml::Spanned;
+
+use super::subject::subjects;
+use super::{Beside, Cell, Dataset, Experiment, Overrides, Part, Source, Subject, What, key};
+use crate::error::{Error, Result};
+use crate::plan::profile::value::Names;
+use crate::plan::profile::{Profile, Run};
+use crate::plan::timed::{LoadSource, LoadSpec};
+use crate::plan::{Order, Pace, Plan, SpreadChoice, StatementMode, StopAt, defaults, units};
+use crate::workload::Workload;
+use crate::workload::distribution::Distribution;
+
+impl Experiment {
+    /// Decides everything.
+    ///
+    /// # Errors
+    ///
+    /// Usage: `--program` without a sandbox to take it, `--only` of what is not there, a spread
+    /// that the tables forbid.
+    pub fn new(profile: &Profile, overrides: &Overrides) -> Result<Experiment> {
+        let mut experiment = Experiment {
+            name: profile.name.as_ref().clone(),
+            about: profile.about.clone(),
+            scale: overrides.scale,
+            subjects: subjects(profile, overrides)?,
+            parts: Vec::new(),
+            cells: Vec::new(),
+            keys: Vec::new(),
+            report: profile.report.clone(),
+        };
+        for run in &profile.runs {
+            experiment.parts.extend(parts(profile, run, overrides, &experiment.subjects)?);
+        }
+        experiment.cells = cells(&experiment);
+        experiment.keys = experiment.cells.iter().map(|cell| cell.key.clone()).collect();
+        experiment.keep_only(&overrides.only)?;
+        experiment.name_labels();
+        Ok(experiment)
+    }
+
+    /// The report's labels as they are in the tables.
+    fn name_labels(&mut self) {
+        let first = self.cells.first().and_then(|cell| self.subjects.get(cell.subject));
+        let first = first.map(|subject| subject.label.clone());
+        let is = |subject: &&Subject, name: &str| subject.label == name || subject.name == name;
+        if let Some(baseline) = &mut self.report.baseline {
+            let name = baseline.as_ref().clone();
+            let found = match name.as_str() {
+                "first" => first,
+                _ => self.subjects.iter().find(|s| is(s, &name)).map(|s| s.label.clone()),
+            };
+            *baseline = Spanned::new(baseline.span(), found.unwrap_or(name));
+        }
+        if let Some(Names(order)) = &mut self.report.order {
+            let mut labels = Vec::new();
+            for name in order.iter() {
+                let found = self.subjects.iter().filter(|s| is(s, name.as_ref()));
+                labels.extend(found.map(|s| Spanned::new(name.span(), s.label.clone())));
+            }
+            *order = labels;
+        }
+    }
+}
+
+/// The parts of a run: one for each of its workloads.
+fn parts(
+    profile: &Profile,
+    place: &Spanned<Run>,
+    overrides: &Overrides,
+    subjects: &[Subject],
+) -> Result<Vec<Part>> {
+    let run = place.as_ref();
+    let is_for = |subject: &Subject| {
+        run.servers.as_ref().is_none_or(|names| names.texts().any(|name| name == subject.name))
+    };
+    let for_subjects: Vec<usize> =
+        subjects.iter().enumerate().filter(|(_, s)| is_for(s)).map(|(at, _)| at).collect();
+    let part = |title: String, what: What| Part {
+        commands: commands(profile, &title, overrides),
+        what,
+        repeats: run.repeat.as_ref().map_or(1, |repeat| *repeat.as_ref()),
+        subjects: for_subjects.clone(),
+        scan: run.scan,
+        title,
+    };
+    let titles = profile.titles(place).into_iter().map(|(title, _)| title);
+    if let Some(load) = &run.load {
+        let load = scaled(load, overrides);
+        return Ok(titles.map(|title| part(title, What::Load(load.clone()))).collect());
+    }
+    if let Some(suite) = &run.suite {
+        return Ok(titles.map(|title| part(title, What::Suite(suite.clone()))).collect());
+    }
+    let names = run.workload.iter().flat_map(Names::texts);
+    let mut parts = Vec::new();
+    for (title, name) in titles.zip(names) {
+        let Some(mut workload) = profile.workload(name) else { continue };
+        workload.name.clone_from(&title);
+        let dataset = dataset(profile, run, overrides);
+        let plan = plan(workload, run, &dataset, overrides)?;
+        plan.spread_over(dataset.tables).map_err(|e| e.context(format!("run {title}")))?;
+        parts.push(part(title, What::Sweep(Box::new(plan), dataset)));
+    }
+    Ok(parts)
+}
+
+fn scaled(load: &LoadSpec, overrides: &Overrides) -> LoadSpec {
+    let mut load = load.clone();
+    if let LoadSource::Generated { rows, .. } = &mut load.source {
+        *rows = overrides.scale.rows(*rows);
+    }
+    load
+}
+
+fn commands(profile: &Profile, title: &str, overrides: &Overrides) -> Vec<Beside> {
+    let here = profile.commands.iter().map(Spanned::as_ref).filter(|command| {
+        command.workload.as_ref().is_none_or(|names| names.texts().any(|name| name == title))
+    });
+    here.map(|command| Beside {
+        at: overrides.scale.warmup(command.at.as_ref().0),
+        run: command.run.as_ref().clone(),
+        clients: command.clients.as_ref().map(|clients| clients.0.clone()),
+    })
+    .collect()
+}
+
+fn dataset(profile: &Profile, run: &Run, overrides: &Overrides) -> Dataset {
+    let tables = &profile.tables;
+    let count = run.tables.as_ref().or(tables.count.as_ref());
+    let rows = run.rows.as_ref().or(tables.rows.as_ref());
+    // The default is a count that parses.
+    let usual = units::parse_count(defaults::ROWS).unwrap_or(10_000);
+    Dataset {
+        tables: count.map_or(defaults::TABLES, |n| n.as_ref().0 as u32),
+        rows: overrides.scale.rows(rows.map_or(usual, |n| n.as_ref().0)),
+        data_seed: tables.data_seed.unwrap_or(defaults::DATA_SEED),
+        charset: tables.charset.clone(),
+        jobs: tables.jobs,
+        refill: tables.refill,
+    }
+}
+
+fn plan(
+    workload: Workload,
+    run: &Run,
+    dataset: &Dataset,
+    overrides: &Overrides,
+) -> Result<Plan> {
+    let scale = overrides.scale;
+    let usual = |text: &str| units::parse_duration(text).map_err(Error::usage);
+    let stop = match (&run.ops, &run.time) {
+        (Some(ops), _) => StopAt::Ops(scale.ops(ops.as_ref().0)),
+        (None, Some(time)) => StopAt::Time(scale.time(time.as_ref().0)),
+        (None, None) => StopAt::Time(scale.time(usual(defaults::TIME)?)),
+    };
+    let warmup = match (run.warmup, stop) {
+        (Some(warmup), _) => warmup.0,
+        (None, StopAt::Ops(_)) => std::time::Duration::ZERO,
+        (None, StopAt::Time(_)) => usual(defaults::WARMUP)?,
+    };
+    Ok(Plan {
+        workload,
+        label: None,
+        notes: Vec::new(),
+        tables: Some(dataset.tables),
+        rows: Some(dataset.rows),
+        clients: run.clients.as_ref().map_or_else(|| vec![1], |c| c.as_ref().0.clone()),
+        spread: run.spread.map_or(SpreadChoice::Auto, |word| word.0),
+        warmup: scale.warmup(warmup),
+        stop,
+        pace: Pace::Closed,
+        repeats: run.repeat.as_ref().map_or(1, |repeat| *repeat.as_ref()),
+        order: run.order.map_or(Order::Ascending, |word| word.0),
+        distribution: run.distribution.map_or(Distribution::Uniform, |parsed| parsed.0),
+        statements: run.statements.map_or(StatementMode::Prepared, |word| word.0),
+        seed: overrides.seed,
+        engine_threads: run.engine_threads,
+        charset: run.charset.clone(),
+        out: overrides.out.clone(),
+        interval: usual(defaults::INTERVAL)?,
+    })
+}
+
+/// All cells in the order of execution: repeats are outermost, so that drift and the luck of a
+/// restart do not hide inside a cell, then labels, then runs.
+fn cells(experiment: &Experiment) -> Vec<Cell> {
+    let repeats = experiment.parts.iter().map(|part| part.repeats).max().unwrap_or(0);
+    let mut cells = Vec::new();
+    for repeat in 1..=repeats {
+        for (subject, of_subject) in experiment.subjects.iter().enumerate() {
+            for (part, of_part) in experiment.parts.iter().enumerate() {
+                if repeat > of_part.repeats || !of_part.subjects.contains(&subject) {
+                    continue;
+                }
+                let (conditions, what) = (conditions(of_subject), what(of_part));
+                let same = key(&[&experiment.name, &conditions, &what]);
+                for clients in of_part.clients(repeat) {
+                    let key = key(&[&same, &clients.to_string(), &repeat.to_string()]);
+                    cells.push(Cell { subject, part, clients, repeat, key });
+                }
+            }
+        }
+    }
+    cells
+}
+
+impl Part {
+    /// The numbers of clients in the order of one repeat.
+    fn clients(&self, repeat: u32) -> Vec<u32> {
+        match &self.what {
+            What::Sweep(plan, _) => {
+                let steps = plan.steps().into_iter().filter(|step| step.repeat == repeat);
+                steps.map(|step| step.clients).collect()
+            }
+            What::Load(_) | What::Suite(_) => vec![1],
+        }
+    }
+}
+
+/// What makes two measurements of a label the same: how loadgen sets its server up. Of a server
+/// that is there only its owner knows.
+fn conditions(subject: &Subject) -> String {
+    match &subject.source {
+        Source::Existing(_) => subject.label.clone(),
+        Source::Sandbox(private) => {
+            let program = private.program.as_deref().map(Path::display);
+            let program = program.map(|path| path.to_string());
+            format!("{} {program:?} {:?}", subject.label, private.options)
+        }
+    }
+}
+
+/// What makes two measurements of a part the same. Repeats and numbers of clients may be added
+/// later.
+fn what(part: &Part) -> String {
+    match &part.what {
+        What::Sweep(plan, dataset) => {
+            let same = Plan {
+                clients: Vec::new(),
+                repeats: 0,
+                order: Order::Ascending,
+                seed: 0,
+                out: PathBuf::new(),
+                ..(**plan).clone()
+            };
+            format!("{same:?} {dataset:?} {} {:?}", part.scan, part.commands)
+        }
+        What::Load(load) => format!("{} {load:?}", part.title),
+        What::Suite(suite) => format!("{} {suite:?}", part.title),
+    }
+}

@@ -1,0 +1,99 @@
+//! `--only KEY=VALUE,…`: a part of the cells.
+
+use std::collections::BTreeSet;
+
+use super::{Cell, Experiment};
+use crate::error::{Error, Result};
+use crate::plan::clients;
+
+/// One condition; of several all must hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Only {
+    /// These labels, with or without their program's name.
+    Label(Vec<String>),
+    /// These runs, by the title of their table.
+    Workload(Vec<String>),
+    /// These numbers of clients.
+    Clients(Vec<u32>),
+    /// These repeats.
+    Repeat(Vec<u32>),
+}
+
+impl std::str::FromStr for Only {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Self, String> {
+        let form = || "label=…, workload=…, clients=… or repeat=…".to_owned();
+        let (key, value) = text.split_once('=').ok_or_else(form)?;
+        let names = || value.split(',').map(|name| name.trim().to_owned()).collect();
+        match key {
+            "label" => Ok(Only::Label(names())),
+            "workload" => Ok(Only::Workload(names())),
+            "clients" => clients::parse(value).map(Only::Clients),
+            "repeat" => clients::parse(value).map(Only::Repeat),
+            _ => Err(form()),
+        }
+    }
+}
+
+impl Experiment {
+    /// Keeps the cells that all conditions let through.
+    ///
+    /// # Errors
+    ///
+    /// Usage: a value that is in no cell.
+    pub(super) fn keep_only(&mut self, conditions: &[Only]) -> Result<()> {
+        for only in conditions {
+            self.check_values(only)?;
+        }
+        let cells = std::mem::take(&mut self.cells);
+        let kept = |cell: &Cell| conditions.iter().all(|only| self.holds(only, cell));
+        self.cells = cells.into_iter().filter(kept).collect();
+        if self.cells.is_empty() {
+            return Err(Error::usage("--only leaves nothing to measure"));
+        }
+        Ok(())
+    }
+
+    fn holds(&self, only: &Only, cell: &Cell) -> bool {
+        match only {
+            Only::Label(labels) => self.subjects.get(cell.subject).is_some_and(|subject| {
+                labels.iter().any(|label| *label == subject.label || *label == subject.name)
+            }),
+            Only::Workload(titles) => {
+                self.parts.get(cell.part).is_some_and(|part| titles.contains(&part.title))
+            }
+            Only::Clients(clients) => clients.contains(&cell.clients),
+            Only::Repeat(repeats) => repeats.contains(&cell.repeat),
+        }
+    }
+
+    fn check_values(&self, only: &Only) -> Result<()> {
+        let (key, wanted, known): (&str, Vec<String>, BTreeSet<String>) = match only {
+            Only::Label(labels) => {
+                let both = |s: &super::Subject| [s.label.clone(), s.name.clone()];
+                ("label", labels.clone(), self.subjects.iter().flat_map(both).collect())
+            }
+            Only::Workload(titles) => {
+                let known = self.parts.iter().map(|part| part.title.clone());
+                ("workload", titles.clone(), known.collect())
+            }
+            Only::Clients(clients) => {
+                let known = self.cells.iter().map(|cell| cell.clients.to_string());
+                ("clients", clients.iter().map(u32::to_string).collect(), known.collect())
+            }
+            Only::Repeat(repeats) => {
+                let known = self.cells.iter().map(|cell| cell.repeat.to_string());
+                ("repeat", repeats.iter().map(u32::to_string).collect(), known.collect())
+            }
+        };
+        match wanted.iter().find(|value| !known.contains(*value)) {
+            Some(value) => {
+                let known: Vec<String> = known.into_iter().filter(|k| !k.is_empty()).collect();
+                let message = format!("--only {key}={value}: the profile has no such {key}");
+                Err(Error::usage(message).hint(format!("it has {}", known.join(", "))))
+            }
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,298 @@
+//! What the form of the file cannot say: names that must exist, values that exclude each other.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::time::Duration;
+
+use toml::Spanned;
+
+use super::locate::Fault;
+use super::value::Names;
+use super::{Command, Profile, Run, Server};
+use crate::plan::units;
+use crate::workload::table::{ROWS_MAX, TABLES_MAX};
+use crate::workload::{Workload, builtin};
+
+type Checked = std::result::Result<(), Fault>;
+
+/// Repeats at most, as on the command line.
+const REPEATS_MAX: u32 = 1000;
+/// Characters of a label, as on the command line.
+const LABEL_MAX: usize = 200;
+
+impl Profile {
+    pub(super) fn check(&self) -> Checked {
+        let end = self.name.span();
+        if self.name.as_ref().is_empty() {
+            return Err(Fault::new(end, "a profile has a name"));
+        }
+        if self.servers.is_empty() {
+            return Err(Fault::new(end, "a profile needs a [[server]]"));
+        }
+        if self.runs.is_empty() {
+            return Err(Fault::new(end, "a profile needs a [[run]]"));
+        }
+        self.check_servers()?;
+        self.check_workloads()?;
+        for run in &self.runs {
+            self.check_run(run)?;
+        }
+        self.check_names_of_runs()?;
+        for command in &self.commands {
+            self.check_command(command)?;
+        }
+        count(self.tables.count.as_ref(), u64::from(TABLES_MAX), "tables")?;
+        count(self.tables.rows.as_ref(), ROWS_MAX, "rows")
+    }
+
+    fn check_servers(&self) -> Checked {
+        let mut labels = BTreeSet::new();
+        for server in &self.servers {
+            let place = server.as_ref().label.as_ref().map_or(server.span(), Spanned::span);
+            let server = server.as_ref();
+            let label = server.name();
+            if label.chars().count() > LABEL_MAX {
+                return Err(Fault::new(place, format!("a label has at most {LABEL_MAX} characters")));
+            }
+            if let Some(base) = &server.base
+                && !labels.contains(base.as_ref().as_str())
+            {
+                let what = format!("base '{}' is no label of a [[server]] above", base.as_ref());
+                return Err(Fault::new(base.span(), what));
+            }
+            if !labels.insert(label.to_owned()) {
+                let what = match label {
+                    "" => "of several servers each needs a label".to_owned(),
+                    _ => format!("the label '{label}' is there twice"),
+                };
+                return Err(Fault::new(place, what));
+            }
+            check_source(server, &place)?;
+        }
+        self.check_labels(self.report.order.as_ref())
+    }
+
+    /// Names that must be labels; templates get a program's name before theirs, which only the
+    /// experiment knows.
+    fn check_labels(&self, names: Option<&Names>) -> Checked {
+        for name in names.iter().flat_map(|names| &names.0) {
+            if !self.servers.iter().any(|server| server.as_ref().name() == name.as_ref()) {
+                let what = format!("'{}' is no label of a [[server]]", name.as_ref());
+                return Err(Fault::new(name.span(), what));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_workloads(&self) -> Checked {
+        let mut names = BTreeSet::new();
+        for workload in &self.workloads {
+            let place = workload.span();
+            let workload = workload.as_ref();
+            workload.check().map_err(|what| {
+                Fault::new(place.clone(), format!("workload '{}': {what}", workload.name))
+            })?;
+            let taken = builtin().iter().any(|b| b.name == workload.name);
+            if taken || !names.insert(&workload.name) {
+                let what = format!("there is a workload '{}' already", workload.name);
+                return Err(Fault::new(place, what));
+            }
+        }
+        Ok(())
+    }
+
+    /// The workload of a name, of this file or built in.
+    pub fn workload(&self, name: &str) -> Option<Workload> {
+        let own = self.workloads.iter().map(Spanned::as_ref).find(|w| w.name == name).cloned();
+        let named = |w: &Workload| w.name == name || w.aliases.iter().any(|alias| alias == name);
+        own.or_else(|| builtin().into_iter().find(named))
+    }
+
+    fn check_run(&self, place: &Spanned<Run>) -> Checked {
+        let run = place.as_ref();
+        let whats = [run.workload.is_some(), run.load.is_some(), run.suite.is_some()];
+        if whats.iter().filter(|there| **there).count() != 1 {
+            return Err(Fault::new(place.span(), "a run has one of workload, load and suite"));
+        }
+        self.check_labels(run.servers.as_ref())?;
+        for name in run.workload.iter().flat_map(|names| &names.0) {
+            if self.workload(name.as_ref()).is_none() {
+                let mut known: Vec<String> = builtin().into_iter().map(|w| w.name).collect();
+                known.extend(self.workloads.iter().map(|w| w.as_ref().name.clone()));
+                let what = format!("no workload '{}': {}", name.as_ref(), known.join(", "));
+                return Err(Fault::new(name.span(), what));
+            }
+        }
+        if let (Some(ops), Some(_)) = (&run.ops, &run.time) {
+            return Err(Fault::new(ops.span(), "a run has time or ops, not both"));
+        }
+        count(run.ops.as_ref(), u64::MAX, "ops")?;
+        count(run.tables.as_ref(), u64::from(TABLES_MAX), "tables")?;
+        count(run.rows.as_ref(), ROWS_MAX, "rows")?;
+        if let Some(time) = run.time.as_ref().filter(|time| time.as_ref().0.is_zero()) {
+            return Err(Fault::new(time.span(), "time 0 measures nothing"));
+        }
+        if let Some(repeat) = &run.repeat
+            && !(1..=REPEATS_MAX).contains(repeat.as_ref())
+        {
+            return Err(Fault::new(repeat.span(), format!("repeat is within 1 to {REPEATS_MAX}")));
+        }
+        if run.workload.is_none() {
+            check_timed(place)?;
+        }
+        Ok(())
+    }
+
+    /// Two runs of one name would be one table, and could be no one measurement.
+    fn check_names_of_runs(&self) -> Checked {
+        let mut names = BTreeSet::new();
+        for place in &self.runs {
+            let run = place.as_ref();
+            let several = run.workload.as_ref().is_some_and(|names| names.0.len() > 1);
+            if let (Some(name), true) = (&run.name, several) {
+                let what = "a name is for one workload; this run has several";
+                return Err(Fault::new(name.span(), what));
+            }
+            for (name, span) in self.titles(place) {
+                if !names.insert(name.clone()) {
+                    let what = format!("there is a run '{name}' already: name = \"…\" tells them apart");
+                    return Err(Fault::new(span, what));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn check_command(&self, place: &Spanned<Command>) -> Checked {
+        let command = place.as_ref();
+        words(Some(&command.run), "run")?;
+        let titles: Vec<String> = self
+            .runs
+            .iter()
+            .flat_map(|run| self.titles(run))
+            .map(|(title, _)| title)
+            .collect();
+        for name in command.workload.iter().flat_map(|names| &names.0) {
+            if !titles.contains(name.as_ref()) {
+                let what = format!("'{}' is no [[run]]: {}", name.as_ref(), titles.join(", "));
+                return Err(Fault::new(name.span(), what));
+            }
+        }
+        let longest = self.runs.iter().filter_map(|run| {
+            let run = run.as_ref();
+            (run.workload.is_some() && run.ops.is_none()).then(|| {
+                run.time.as_ref().map_or(Duration::from_mins(1), |time| time.as_ref().0)
+            })
+        });
+        let at = command.at.as_ref().0;
+        match longest.max() {
+            Some(longest) if at >= longest => {
+                let (at, longest) = (units::duration(at), units::duration(longest));
+                let what = format!("at {at} there is no window any more: it lasts {longest}");
+                Err(Fault::new(command.at.span(), what))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Profile {
+    /// The titles of a run's tables, each with its place.
+    pub fn titles(&self, place: &Spanned<Run>) -> Vec<(String, Range<usize>)> {
+        let run = place.as_ref();
+        if let Some(name) = &run.name {
+            return vec![(name.as_ref().clone(), name.span())];
+        }
+        if let Some(suite) = &run.suite {
+            return vec![(format!("suite-{}", suite.name), place.span())];
+        }
+        let title = |name: &Spanned<String>| {
+            let name_of = self.workload(name.as_ref()).map(|workload| workload.name);
+            (name_of.unwrap_or_else(|| name.as_ref().clone()), name.span())
+        };
+        match &run.workload {
+            Some(names) => names.0.iter().map(title).collect(),
+            None => vec![("load".to_owned(), place.span())],
+        }
+    }
+}
+
+/// A timed run has no clients, phases or keys.
+fn check_timed(place: &Spanned<Run>) -> Checked {
+    let run = place.as_ref();
+    let given = [
+        ("clients", run.clients.is_some()),
+        ("time", run.time.is_some()),
+        ("ops", run.ops.is_some()),
+        ("warmup", run.warmup.is_some()),
+        ("options", !run.options.is_empty()),
+        ("distribution", run.distribution.is_some()),
+        ("statements", run.statements.is_some()),
+        ("spread", run.spread.is_some()),
+        ("tables", run.tables.is_some()),
+        ("rows", run.rows.is_some()),
+        ("charset", run.charset.is_some()),
+        ("scan", run.scan),
+    ];
+    match given.iter().find(|(_, there)| *there) {
+        Some((key, _)) => {
+            let what = format!("a load or a suite lasts as long as it takes: {key} is not for it");
+            Err(Fault::new(place.span(), what))
+        }
+        None => Ok(()),
+    }
+}
+
+fn check_source(server: &Server, place: &Range<usize>) -> Checked {
+    let fault = |what: &str| Err(Fault::new(place.clone(), what));
+    let (there, private) =
+        (server.url.is_some() || server.defaults_file.is_some(), server.sandbox.is_some());
+    if there && private {
+        return fault("a server is there (url, defaults_file) or a sandbox, not both");
+    }
+    if !there && !private && server.base.is_none() {
+        return fault("a server needs url, defaults_file, sandbox or base");
+    }
+    if private && (server.start.is_some() || server.stop.is_some() || server.reset.is_some()) {
+        return fault("loadgen starts and stops a sandbox itself: start, stop and reset are for url");
+    }
+    if server.start.is_some() != server.stop.is_some() && server.base.is_none() {
+        return fault("start and stop go together");
+    }
+    for (words_of, name) in [
+        (&server.start, "start"),
+        (&server.stop, "stop"),
+        (&server.reset, "reset"),
+        (&server.probe, "probe"),
+    ] {
+        words(words_of.as_ref(), name)?;
+    }
+    let scaled = server.sandbox.iter().flat_map(|sandbox| &sandbox.scaled_options);
+    for (name, value) in scaled {
+        if super::super::experiment::scale::bytes(value.as_ref()).is_none() {
+            let what = format!("{name} is no size: a number, then nothing or K, M, G, T");
+            return Err(Fault::new(value.span(), what));
+        }
+    }
+    Ok(())
+}
+
+/// Program and arguments: at least a program.
+fn words(list: Option<&Spanned<Vec<String>>>, name: &str) -> Checked {
+    match list {
+        Some(list) if list.as_ref().first().is_none_or(String::is_empty) => {
+            Err(Fault::new(list.span(), format!("{name} is a program and its arguments")))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn count(given: Option<&Spanned<super::value::Count>>, max: u64, what: &str) -> Checked {
+    match given {
+        Some(n) if !(1..=max).contains(&n.as_ref().0) => {
+            let most = units::count(max);
+            Err(Fault::new(n.span(), format!("{} {what}: 1 to {most}", n.as_ref().0)))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,279 @@
+//! A profile: an experiment as a file. The types are the form of the TOML; what is wrong in a
+//! file is told with its line and column. `docs/profiles.md` describes every key.
+
+mod check;
+mod locate;
+#[cfg(test)]
+mod tests;
+pub mod value;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde::Deserialize;
+use toml::Spanned;
+
+use self::locate::Fault;
+use self::value::{Clients, Count, Hidden, Names, Parsed, Setting, Span, Word};
+use super::timed::{LoadSpec, SuiteSpec};
+use super::{Order, SpreadChoice, StatementMode};
+use crate::error::{Error, Result};
+use crate::workload::Workload;
+use crate::workload::distribution::Distribution;
+
+/// A profile's file.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Profile {
+    /// Its name, in summaries.
+    pub name: Spanned<String>,
+    /// What it repeats, and what it needs.
+    #[serde(default)]
+    pub about: String,
+    /// The labels, in the order in which they are taken.
+    #[serde(default, rename = "server")]
+    pub servers: Vec<Spanned<Server>>,
+    /// The tables of all runs.
+    #[serde(default)]
+    pub tables: Tables,
+    /// The user's own workloads.
+    #[serde(default, rename = "workload")]
+    pub workloads: Vec<Spanned<Workload>>,
+    /// What is measured on each server, in this order.
+    #[serde(default, rename = "run")]
+    pub runs: Vec<Spanned<Run>>,
+    /// What must hold on every server.
+    #[serde(default)]
+    pub expect: Expect,
+    /// Commands beside the measuring.
+    #[serde(default, rename = "command")]
+    pub commands: Vec<Spanned<Command>>,
+    /// What is printed at the end.
+    #[serde(default)]
+    pub report: Report,
+}
+
+/// One label: a server and how it is set up.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Server {
+    /// The row of the table; the name of a `--program` comes before it.
+    pub label: Option<Spanned<String>>,
+    /// A server above, of which this one is the same but for what is said here.
+    pub base: Option<Spanned<String>>,
+    /// Kept in the summaries.
+    pub note: Option<String>,
+    /// A server that is there: `mysql://…`.
+    pub url: Option<Hidden>,
+    /// A server that is there: an option file of the MySQL clients.
+    pub defaults_file: Option<PathBuf>,
+    /// A server that loadgen starts.
+    pub sandbox: Option<Sandbox>,
+    /// Starts the server: program and arguments.
+    pub start: Option<Spanned<Vec<String>>>,
+    /// Stops it.
+    pub stop: Option<Spanned<Vec<String>>>,
+    /// Brings its data back to what it was, while it is stopped.
+    pub reset: Option<Spanned<Vec<String>>>,
+    /// How long these and the start may take.
+    pub within: Option<Span>,
+    /// Reads the files of the server's host: program and arguments before `grep`.
+    pub probe: Option<Spanned<Vec<String>>>,
+    /// What must hold on this server besides.
+    #[serde(default)]
+    pub expect: Expect,
+}
+
+/// A private server.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sandbox {
+    /// Its program; without one those of `--program`, else mariadbd or mysqld from PATH.
+    pub program: Option<PathBuf>,
+    /// Options of the server.
+    #[serde(default)]
+    pub options: BTreeMap<String, Setting>,
+    /// Sizes that `--scale` makes smaller, such as `innodb_buffer_pool_size = "4G"`.
+    #[serde(default)]
+    pub scaled_options: BTreeMap<String, Spanned<String>>,
+    /// Where its data is, and what becomes of it.
+    pub data: Option<Data>,
+}
+
+/// Where the data of a sandbox is.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Data {
+    /// Made anew for every start, and thrown away.
+    #[default]
+    ThrowAway,
+    /// Prepared once for the label, and copied for every start; thrown away at the end.
+    Copied,
+    /// In this directory, which stays.
+    Keep(PathBuf),
+    /// Prepared in this directory, which stays and is never measured in: every start has a copy.
+    CopyOf(PathBuf),
+}
+
+/// The tables of the runs.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tables {
+    /// How many.
+    pub count: Option<Spanned<Count>>,
+    /// Rows of each.
+    pub rows: Option<Spanned<Count>>,
+    /// Seed of their content.
+    pub data_seed: Option<u32>,
+    /// Character set; None for the server's.
+    pub charset: Option<String>,
+    /// Connections that fill.
+    pub jobs: Option<u32>,
+    /// Whether tables that were written to are dropped and filled again before the next run, on
+    /// servers whose data cannot be brought back otherwise.
+    #[serde(default)]
+    pub refill: bool,
+}
+
+/// A workload (or several) at some numbers of clients; or a load; or a suite.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Run {
+    /// The title of its table, instead of the workload's name.
+    pub name: Option<Spanned<String>>,
+    /// Names of workloads, built in or of this file.
+    pub workload: Option<Names>,
+    /// A timed load instead.
+    pub load: Option<LoadSpec>,
+    /// Timed commands instead.
+    pub suite: Option<SuiteSpec>,
+    /// Options of the workload.
+    #[serde(default)]
+    pub options: BTreeMap<String, Spanned<u64>>,
+    /// Labels of the servers that it is for; none means all.
+    pub servers: Option<Names>,
+    /// Tables used; those of `[tables]` without.
+    pub tables: Option<Spanned<Count>>,
+    /// Rows of each.
+    pub rows: Option<Spanned<Count>>,
+    /// Numbers of clients.
+    pub clients: Option<Spanned<Clients>>,
+    /// How clients meet tables.
+    pub spread: Option<Word<SpreadChoice>>,
+    /// Before each window.
+    pub warmup: Option<Span>,
+    /// Length of each window.
+    pub time: Option<Spanned<Span>>,
+    /// Ops of each step instead.
+    pub ops: Option<Spanned<Count>>,
+    /// Runs of each cell.
+    pub repeat: Option<Spanned<u32>>,
+    /// Order of the numbers of clients.
+    pub order: Option<Word<Order>>,
+    /// Which rows are touched.
+    pub distribution: Option<Parsed<Distribution>>,
+    /// Prepared or text.
+    pub statements: Option<Word<StatementMode>>,
+    /// Threads of the client.
+    pub engine_threads: Option<u32>,
+    /// Character set of the sessions.
+    pub charset: Option<String>,
+    /// Whether all rows are read once before the first step, so that they are cached.
+    #[serde(default)]
+    pub scan: bool,
+}
+
+/// What must hold before a run, else it is refused.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Expect {
+    /// Global variables and their value, or several; `absent` is a variable that is not there.
+    #[serde(default)]
+    pub variables: BTreeMap<String, Values>,
+    /// The data and InnoDB's buffer pool.
+    pub database: Option<Database>,
+}
+
+/// A value or several of which one must hold.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(untagged, expecting = "a value, or a list of values of which one must hold")]
+pub enum Values {
+    /// One.
+    One(Setting),
+    /// Any of these.
+    Any(Vec<Setting>),
+}
+
+/// The size of the tables against the buffer pool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Database {
+    /// More than fits.
+    LargerThanBufferPool,
+    /// All of it fits.
+    InsideBufferPool,
+}
+
+/// A command that runs beside the measuring.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Command {
+    /// When it starts, from the start of the window.
+    pub at: Spanned<Span>,
+    /// Program and arguments; `{pid}` is the server's process, `{label}`, `{workload}` and
+    /// `{clients}` are those of the step.
+    pub run: Spanned<Vec<String>>,
+    /// Only beside these runs or workloads.
+    pub workload: Option<Names>,
+    /// Only beside these numbers of clients.
+    pub clients: Option<Clients>,
+}
+
+/// What is printed at the end.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Report {
+    /// Layouts, as `loadgen report --layout` knows them, one after the other.
+    pub layout: Option<Names>,
+    /// Metrics, as `loadgen report --metric` knows them: each layout once for each.
+    pub metric: Option<Names>,
+    /// The label that the others are related to; `first` is the first one.
+    pub baseline: Option<Spanned<String>>,
+    /// Order of the labels; others follow.
+    pub order: Option<Names>,
+}
+
+impl Profile {
+    /// Reads and checks a profile; `origin` names the file in errors.
+    ///
+    /// # Errors
+    ///
+    /// Usage, with line and column.
+    pub fn parse(text: &str, origin: &str) -> Result<Profile> {
+        let profile: Profile = toml::from_str(text).map_err(|e| {
+            let span = e.span().unwrap_or(text.len()..text.len());
+            locate::error(origin, text, &Fault::new(span, e.message()))
+        })?;
+        profile.check().map_err(|fault| locate::error(origin, text, &fault))?;
+        Ok(profile)
+    }
+
+    /// The error of a value that only somebody else can judge, such as a layout's name.
+    pub fn refuse<T>(origin: &str, text: &str, value: &Spanned<T>, what: &str) -> Error {
+        locate::error(origin, text, &Fault::new(value.span(), what))
+    }
+}
+
+impl Server {
+    /// Its label as the file has it; empty without one.
+    pub fn name(&self) -> &str {
+        self.label.as_ref().map_or("", |label| label.as_ref())
+    }
+}
+
+impl Names {
+    /// The names alone.
+    pub fn texts(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|name| name.as_ref().as_str())
+    }
+}

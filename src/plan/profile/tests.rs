@@ -1,0 +1,134 @@
+use super::*;
+
+const SMALL: &str = r#"
+name = "x"
+[[server]]
+label = "a"
+[server.sandbox]
+options = { performance_schema = "OFF" }
+scaled_options = { innodb_buffer_pool_size = "4G" }
+[[server]]
+label = "b"
+base = "a"
+sandbox = { options = { performance_schema = true }, data = { copy_of = "dir" } }
+[tables]
+count = 8
+rows = "16M"
+[[workload]]
+name = "mine"
+about = "two reads in a transaction"
+[[workload.transaction]]
+begin = true
+[[workload.transaction.statement]]
+kind = "select"
+sql = "SELECT c FROM {table} WHERE id = ?"
+params = [{ key = "zipf:0.9" }]
+expect = { rows = 1, content = "c" }
+[[run]]
+workload = ["point-select", "mine"]
+clients = "8..256"
+time = "60s"
+[[command]]
+at = "10s"
+run = ["perf", "record", "-p", "{pid}"]
+[expect]
+variables = { performance_schema = ["OFF", "absent"] }
+database = "larger-than-buffer-pool"
+[report]
+layout = ["versions", "relative"]
+baseline = "first"
+"#;
+
+fn error(text: &str) -> String {
+    Profile::parse(text, "p.toml").expect_err("refused").to_string()
+}
+
+/// The message for the small profile with one thing in it changed.
+fn changed(from: &str, to: &str) -> String {
+    assert!(SMALL.contains(from), "{from}");
+    error(&SMALL.replacen(from, to, 1))
+}
+
+/// Line and column of the first place of a text.
+fn place(of: &str, in_text: &str) -> String {
+    let at = in_text.find(of).expect("there");
+    let before = &in_text[..at];
+    let column = at - before.rfind('\n').map_or(0, |n| n + 1) + 1;
+    format!("p.toml:{}:{column}: ", before.matches('\n').count() + 1)
+}
+
+#[test]
+fn a_profile_is_read() {
+    let profile = Profile::parse(SMALL, "p.toml").expect("sound");
+    assert_eq!(profile.servers.len(), 2);
+    let b = profile.servers[1].as_ref().sandbox.as_ref().expect("a sandbox");
+    assert_eq!(b.data, Some(Data::CopyOf("dir".into())));
+    let run = profile.runs[0].as_ref();
+    assert_eq!(run.clients.as_ref().expect("clients").as_ref().0, [8, 16, 32, 64, 128, 256]);
+    assert_eq!(profile.expect.database, Some(Database::LargerThanBufferPool));
+    assert!(profile.workload("mine").is_some() && profile.workload("update").is_some());
+}
+
+#[test]
+fn errors_of_the_form_point_at_line_and_column() {
+    for (from, to, word) in [
+        ("count = 8", "cont = 8", "cont"),
+        ("rows = \"16M\"", "rows = \"16Q\"", "16Q"),
+        ("clients = \"8..256\"", "clients = \"256..8\"", "backwards"),
+        ("kind = \"select\"", "kind = \"slect\"", "slect"),
+        ("key = \"zipf:0.9\"", "key = \"zipf:x\"", "zipf"),
+        ("database = \"larger-than-buffer-pool\"", "database = \"larger\"", "larger"),
+        ("copy_of", "copyof", "copyof"),
+        ("time = \"60s\"", "time = 60d", ""),
+    ] {
+        let text = SMALL.replacen(from, to, 1);
+        let line = place(to, &text);
+        let line = line.split(':').nth(1).expect("a line");
+        let error = error(&text);
+        assert!(error.starts_with(&format!("p.toml:{line}:")), "{to}: {error}");
+        assert!(error.contains(word), "{to}: {error}");
+    }
+}
+
+#[test]
+fn what_contradicts_itself_points_there_too() {
+    for (from, to, at, says) in [
+        ("base = \"a\"", "base = \"c\"", "\"c\"", "no label"),
+        ("label = \"b\"", "label = \"a\"", "\"a\"\nbase", "twice"),
+        ("\"point-select\", \"mine\"", "\"point-selct\"", "\"point-selct\"", "update-index"),
+        ("at = \"10s\"", "at = \"2m\"", "\"2m\"", "no window any more"),
+        ("time = \"60s\"", "time = \"60s\"\nops = 5", "5\n[[command]]", "not both"),
+        ("time = \"60s\"", "time = 0", "0\n[[command]]", "measures nothing"),
+        ("rows = \"16M\"", "rows = 0", "0\n[[workload]]", "0 rows"),
+        ("\"4G\"", "\"4 gigs\"", "\"4 gigs\"", "no size"),
+        ("[\"perf\", \"record\", \"-p\", \"{pid}\"]", "[]", "[]", "program"),
+        ("name = \"x\"", "name = \"\"", "\"\"", "has a name"),
+    ] {
+        let text = SMALL.replacen(from, to, 1);
+        let error = error(&text);
+        assert!(error.starts_with(&place(at, &text)), "{to}: {error}");
+        assert!(error.contains(says), "{to}: {error}");
+    }
+    assert!(changed("params = [{ key = \"zipf:0.9\" }]", "params = []").contains("1 `?` but 0"));
+    assert!(changed("name = \"mine\"", "name = \"point-select\"").contains("already"));
+    assert!(changed("workload = [\"point-select\", \"mine\"]", "").contains("one of workload"));
+    assert!(changed("clients = \"8..256\"", "suite = { name = \"s\", tests = [] }").contains("one"));
+    let both = "[server.sandbox]\n";
+    assert!(changed(both, "url = \"mysql://u:marker@h\"\n[server.sandbox]\n").contains("not both"));
+}
+
+#[test]
+fn no_error_shows_a_password() {
+    for text in [
+        "url = \"mysql://u:marker@h\"\nstart = 3",
+        "url = \"mysql://u:marker@h\" start",
+        "url = [\"mysql://u:marker@h\"]",
+        "start = [\"x\", \"-pmarker\"] y",
+    ] {
+        let shown = error(&format!("name = \"x\"\n[[server]]\n{text}"));
+        assert!(!shown.contains("marker"), "{shown}");
+    }
+    let text = "name = \"x\"\n[[server]]\nurl = \"mysql://u:marker@h\"\n[[run]]\nworkload = \"update\"";
+    let profile = Profile::parse(text, "p").expect("sound");
+    assert!(!format!("{profile:?}").contains("marker"));
+}

@@ -1,0 +1,202 @@
+//! What changes from one label to another: the range of it in each workload, and the cost of a
+//! setting at each number of clients.
+
+use super::super::baseline::{known, ratio, speed};
+use super::super::number::number;
+use super::super::page::{Body, Field, Grid, Page, Record};
+use super::super::pivot::{Column, Table};
+use super::super::{Options, escape, text};
+use super::{below, noted, record};
+use crate::error::{Error, Result};
+
+/// From here on the decimals of a percentage say nothing.
+const WHOLE_FROM: f64 = 10.0;
+
+/// The two numbers of a column that both labels have.
+struct Pair {
+    column: Column,
+    from: f64,
+    to: f64,
+    /// Percent.
+    change: f64,
+}
+
+/// The tables of the two labels only, and what changes there; without those that lack one.
+fn pairs<'a>(
+    tables: &[Table<'a>],
+    options: &Options,
+    change: fn(&Table, f64, f64) -> f64,
+) -> Result<Vec<(Table<'a>, Vec<Pair>)>> {
+    let label = |label: &Option<String>| label.clone().unwrap_or_default();
+    let (from, to) = (label(&options.from), label(&options.to));
+    known(tables, "--from", &from)?;
+    known(tables, "--to", &to)?;
+    let mut found = Vec::new();
+    for table in tables {
+        let table = noted(table.of_labels(&[&from, &to]));
+        let [one, other] = table.lines.as_slice() else { continue };
+        let cells = table.columns.iter().zip(one.cells.iter().zip(&other.cells));
+        let pairs: Vec<Pair> = cells
+            .filter_map(|(column, (from, to))| {
+                let (from, to) = (from.as_ref()?.spread.median, to.as_ref()?.spread.median);
+                Some(Pair { column: *column, from, to, change: change(&table, from, to) })
+            })
+            .collect();
+        if !pairs.is_empty() {
+            found.push((table, pairs));
+        }
+    }
+    if found.is_empty() {
+        return Err(Error::data(format!(
+            "{} and {} have no workload and number of clients in common",
+            escape::line(&from),
+            escape::line(&to)
+        )));
+    }
+    Ok(found)
+}
+
+/// The range of the change over the numbers of clients, for each workload.
+pub(super) fn delta(tables: &[Table], options: &Options) -> Result<Vec<Page>> {
+    let found =
+        pairs(tables, options, |table, from, to| (speed(&table.metric, from, to) - 1.0) * 100.0)?;
+    let mut grid = Grid {
+        head: ["workload", "change", "least at", "most at", "of"].map(str::to_owned).to_vec(),
+        texts: vec![0, 4],
+        ..Grid::default()
+    };
+    let (mut below_all, mut records): (Vec<String>, Vec<Record>) = (Vec::new(), Vec::new());
+    for (table, pairs) in &found {
+        let Some((least, most)) = extremes(pairs) else { continue };
+        let (short, _) = table.metric.short();
+        grid.rows.push(vec![
+            escape::line(table.workload),
+            range(least.change, most.change),
+            least.column.to_string(),
+            most.column.to_string(),
+            format!("{short} at {}", clients(pairs)),
+        ]);
+        for line in below(table) {
+            // Several workloads under the same conditions say so once.
+            if !below_all.contains(&line) {
+                below_all.push(line);
+            }
+        }
+        records.extend(pairs.iter().map(|pair| of_pair(table, pair, "change_percent")));
+    }
+    let label = |label: &Option<String>| escape::line(label.as_deref().unwrap_or_default());
+    let title = format!(
+        "from {} to {}: change in percent, more being better",
+        label(&options.from),
+        label(&options.to)
+    );
+    Ok(vec![Page { title: vec![title], body: Body::Grid(grid), below: below_all, records }])
+}
+
+/// The cost at each number of clients, a table for each workload.
+pub(super) fn overhead(tables: &[Table], options: &Options) -> Result<Vec<Page>> {
+    let found = pairs(tables, options, |table, from, to| {
+        // What is lost of a rate, and what is added to a time.
+        let lost = if table.metric.higher_is_better() {
+            1.0 - ratio(to, from)
+        } else {
+            ratio(to, from) - 1.0
+        };
+        lost * 100.0
+    })?;
+    Ok(found.iter().map(|(table, pairs)| costs(table, pairs)).collect())
+}
+
+fn costs(table: &Table, pairs: &[Pair]) -> Page {
+    let label =
+        |at: usize| table.lines.get(at).map_or_else(String::new, |line| text::label(line.label));
+    let (from, to) = (label(0), label(1));
+    let decimals = table.metric.decimals(pairs.iter().flat_map(|pair| [pair.from, pair.to]));
+    let rows = pairs.iter().map(|pair| {
+        vec![
+            pair.column.to_string(),
+            number(pair.from, decimals),
+            number(pair.to, decimals),
+            number(pair.change, 1),
+        ]
+    });
+    let (short, _) = table.metric.short();
+    let mut lines = Vec::new();
+    if let Some((least, most)) = extremes(pairs) {
+        let share = if table.metric.higher_is_better() { "less" } else { "more" };
+        lines.push(format!(
+            "{to} costs {} ({share} {short} than {from}), most at {}",
+            range_with(least.change, most.change, 1),
+            super::at_clients(&most.column)
+        ));
+    }
+    lines.extend(below(table));
+    Page {
+        title: vec![format!("{}: cost in percent of {short}", escape::line(table.workload))],
+        body: Body::Grid(Grid {
+            head: vec!["clients".to_owned(), from, to, "cost %".to_owned()],
+            rows: rows.collect(),
+            ..Grid::default()
+        }),
+        below: lines,
+        records: pairs.iter().map(|pair| of_pair(table, pair, "cost_percent")).collect(),
+    }
+}
+
+fn of_pair(table: &Table, pair: &Pair, name: &'static str) -> Record {
+    let label = |at: usize| table.lines.get(at).map_or("", |line| line.label).to_owned();
+    let mut record = record(table, &pair.column);
+    record.extend([
+        ("from", Field::Text(label(0))),
+        ("to", Field::Text(label(1))),
+        ("from_value", Field::Number(Some(pair.from))),
+        ("to_value", Field::Number(Some(pair.to))),
+        (name, Field::Number(Some(pair.change))),
+    ]);
+    record
+}
+
+fn extremes(pairs: &[Pair]) -> Option<(&Pair, &Pair)> {
+    let by = |a: &&Pair, b: &&Pair| a.change.total_cmp(&b.change);
+    // Of equal ones the fewest clients.
+    Some((pairs.iter().min_by(by)?, pairs.iter().rev().max_by(by)?))
+}
+
+fn clients(pairs: &[Pair]) -> String {
+    let columns: Vec<String> = pairs.iter().map(|pair| pair.column.to_string()).collect();
+    columns.join(" ")
+}
+
+/// `5-16%`; whole percents, as published, where they are large enough.
+fn range(least: f64, most: f64) -> String {
+    let whole = least.abs().max(most.abs()) >= WHOLE_FROM;
+    range_with(least, most, usize::from(!whole))
+}
+
+fn range_with(least: f64, most: f64, decimals: usize) -> String {
+    let (low, high) = (number(least, decimals), number(most, decimals));
+    if low == high {
+        format!("{low}%")
+    } else if low.starts_with('-') {
+        // A hyphen between signs would be a third one.
+        format!("{low} to {high}%")
+    } else {
+        format!("{low}-{high}%")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_read_like_the_published_ones() {
+        assert_eq!(range(5.2, 15.8), "5-16%");
+        assert_eq!(range(30.0, 39.0), "30-39%");
+        assert_eq!(range(2.52, 9.43), "2.5-9.4%");
+        assert_eq!(range(12.1, 12.4), "12%");
+        assert_eq!(range(-15.0, -11.0), "-15 to -11%");
+        assert_eq!(range(-3.04, 5.0), "-3.0 to 5.0%");
+        assert_eq!(range(-0.01, 0.01), "0.0%");
+    }
+}

@@ -1,0 +1,113 @@
+//! What tells the labels from each other: the legend that a published table needs, computed
+//! from the variables of their servers.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::super::escape::{clip, line};
+use super::super::page::{Body, Field, Page};
+use super::super::pivot::Table;
+use super::super::{settings, text};
+use crate::summary::Summary;
+
+/// Settings that one line names.
+const NAMED_MAX: usize = 12;
+/// Longest value that a line shows, characters.
+const VALUE_MAX: usize = 60;
+
+/// A label and one step of it.
+struct Label<'a> {
+    name: &'a str,
+    step: &'a Summary,
+}
+
+/// The one page: a line a label, in the order of the tables.
+pub(super) fn page(tables: &[Table]) -> Page {
+    let mut labels: Vec<Label> = Vec::new();
+    for line in tables.iter().flat_map(|table| &table.lines) {
+        let known = labels.iter().any(|label| label.name == line.label);
+        if let (false, Some(step)) = (known, line.steps.first()) {
+            labels.push(Label { name: line.label, step });
+        }
+    }
+    let mut items = Vec::new();
+    let mut records = Vec::new();
+    for (at, label) in labels.iter().enumerate() {
+        let earlier = labels.get(..at).unwrap_or_default();
+        let nearest = nearest(label, earlier);
+        let pairs = match &nearest {
+            Some((_, pairs)) => pairs.clone(),
+            None => told_apart(label, &labels),
+        };
+        let server = &label.step.server;
+        let name = text::label(label.name);
+        items.push(match &nearest {
+            Some((of, _)) if pairs.is_empty() => format!("{name} - same as {}", line(of)),
+            Some((of, _)) => format!("{name} - same as {} except {}", line(of), shown(&pairs)),
+            None => {
+                let comment = clip(&server.version_comment, VALUE_MAX);
+                let comment = if comment.is_empty() { comment } else { format!(" {comment}") };
+                let with = if pairs.is_empty() {
+                    String::new()
+                } else {
+                    format!(" with {}", shown(&pairs))
+                };
+                format!("{name} - {}{comment}{with}", line(&server.version))
+            }
+        });
+        let same_as = nearest.map_or_else(String::new, |(of, _)| of.to_owned());
+        records.push(vec![
+            ("label", Field::Text(label.name.to_owned())),
+            ("version", Field::Text(server.version.clone())),
+            ("version_comment", Field::Text(server.version_comment.clone())),
+            ("same_as", Field::Text(same_as)),
+            ("settings", Field::Pairs(pairs)),
+        ]);
+    }
+    Page {
+        title: vec!["labels, by the settings of their servers".to_owned()],
+        body: Body::Bullets(items),
+        below: Vec::new(),
+        records,
+    }
+}
+
+type Pairs = Vec<(String, String)>;
+
+/// The earlier label of the same build with the fewest other settings, the first of equals, and
+/// these settings.
+fn nearest<'a>(label: &Label, earlier: &[Label<'a>]) -> Option<(&'a str, Pairs)> {
+    let builds = earlier.iter().filter(|other| build(other) == build(label));
+    let found = builds.map(|other| (other.name, settings::legend(other.step, label.step)));
+    found.reduce(|best, next| if next.1.len() < best.1.len() { next } else { best })
+}
+
+fn build<'a>(label: &Label<'a>) -> (&'a str, &'a str) {
+    (&label.step.server.version, &label.step.server.version_comment)
+}
+
+/// The values of a label for what differs anywhere among the labels of its build.
+fn told_apart(label: &Label, labels: &[Label]) -> Pairs {
+    let mut names: BTreeSet<String> = BTreeSet::new();
+    for other in labels.iter().filter(|other| build(other) == build(label)) {
+        names.extend(settings::legend(label.step, other.step).into_iter().map(|(name, _)| name));
+    }
+    let values: BTreeMap<String, String> = settings::conditions(label.step)
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value))
+        .chain(label.step.server.variables.clone())
+        .collect();
+    names.into_iter().filter_map(|name| Some((name.clone(), values.get(&name)?.clone()))).collect()
+}
+
+fn shown(pairs: &Pairs) -> String {
+    let more = pairs.len().saturating_sub(NAMED_MAX);
+    let mut named: Vec<String> = pairs
+        .iter()
+        .take(NAMED_MAX)
+        .map(|(name, value)| format!("{}={}", clip(name, VALUE_MAX), clip(value, VALUE_MAX)))
+        .collect();
+    if more > 0 {
+        named.push(format!("and {more} more"));
+    }
+    named.join(", ")
+}

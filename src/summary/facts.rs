@@ -1,0 +1,234 @@
+//! What follows from what a summary holds: durability in one cell, cached or IO-bound, and the
+//! server's counters by operation. The one place that knows how.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Status, Summary, Warning};
+
+/// Pages read from storage a statement from which on a step is IO-bound: below, what it measures
+/// is the buffer pool.
+const MISSES_MIN: f64 = 0.01;
+
+/// Where the pages of a step came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Class {
+    /// From the buffer pool.
+    Cached,
+    /// From storage, one in a hundred statements at least.
+    IoBound,
+}
+
+impl fmt::Display for Class {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Class::Cached => "cached",
+            Class::IoBound => "io-bound",
+        })
+    }
+}
+
+/// The class that sizes alone suggest, which is all that is known before a run: data that do
+/// not fit into the buffer pool have to be read.
+pub fn class_by_size(data_bytes: Option<u64>, buffer_pool_bytes: Option<u64>) -> Option<Class> {
+    let (data, pool) = data_bytes.zip(buffer_pool_bytes)?;
+    Some(if data > pool { Class::IoBound } else { Class::Cached })
+}
+
+impl Summary {
+    /// Cached or IO-bound: by the pages that were read, else by the sizes; None where neither
+    /// is known.
+    pub(crate) fn class(&self) -> Option<Class> {
+        let statements = self.totals.qps / self.totals.tps;
+        match self.counter_per_op(&["Innodb_buffer_pool_reads"]) {
+            Some(misses) if statements.is_finite() && statements > 0.0 => {
+                let io = misses / statements >= MISSES_MIN;
+                Some(if io { Class::IoBound } else { Class::Cached })
+            }
+            _ => class_by_size(self.server.data_bytes, self.server.buffer_pool_bytes),
+        }
+    }
+
+    /// Fills the server's class, and warns where a pool that could hold the data did not.
+    pub(crate) fn classify(&mut self) {
+        self.server.class = self.class();
+        let sizes = self.server.data_bytes.zip(self.server.buffer_pool_bytes);
+        if let (Some(Class::IoBound), Some((data, pool))) = (self.server.class, sizes)
+            && data <= pool
+        {
+            let message = format!(
+                "the data ({} MiB) fit into the buffer pool ({} MiB), but pages were read: it was \
+                 cold, or others used it",
+                data >> 20,
+                pool >> 20
+            );
+            self.warnings.push(Warning { code: "cold_pool".to_owned(), message });
+        }
+    }
+
+    /// What two readings cover, seconds, the first being so many after the window's start: from
+    /// it to the window's end. Before a window without a warm-up, and after any, the server idles.
+    pub(crate) fn covered_s(&self, first_s: f64) -> Option<f64> {
+        let lead_s = if self.plan.warmup_s > 0.0 { -first_s } else { 0.0 };
+        let covered_s = self.measured_s + lead_s;
+        (self.measured_s > 0.0 && covered_s > 0.0).then_some(covered_s)
+    }
+
+    /// A cost between two readings, by the ops that the server did in that time.
+    pub(crate) fn per_op(&self, cost: f64, first_s: f64) -> Option<f64> {
+        let ops = self.covered_s(first_s)? * self.totals.tps;
+        (ops > 0.0).then(|| cost / ops)
+    }
+
+    /// A counter of `SHOW GLOBAL STATUS` by the op, under the first of its names that this
+    /// server has; see [`counter`].
+    pub(crate) fn counter_per_op(&self, names: &[&str]) -> Option<f64> {
+        let status = self.server.status.as_ref()?;
+        self.per_op(counter(status, names)?, status.first_s)
+    }
+
+    /// The same by the second.
+    pub(crate) fn counter_per_s(&self, names: &[&str]) -> Option<f64> {
+        let status = self.server.status.as_ref()?;
+        Some(counter(status, names)? / self.covered_s(status.first_s)?)
+    }
+}
+
+/// What a counter grew by. Only changes are kept, so one that is absent did not change; but
+/// without any of InnoDB's, the server has none, and a negative one was reset.
+pub(crate) fn counter(status: &Status, names: &[&str]) -> Option<f64> {
+    if let Some(delta) = names.iter().find_map(|name| status.deltas.get(*name)) {
+        return (*delta >= 0).then_some(*delta as f64);
+    }
+    let known = |prefix: &str| {
+        status.deltas.keys().chain(status.gauges.keys()).any(|name| name.starts_with(prefix))
+    };
+    let family = |name: &&str| name.split_once('_').map_or(*name, |(first, _)| first).to_owned();
+    names.iter().map(|name| family(name)).any(|family| known(&family)).then_some(0.0)
+}
+
+/// What a commit waits for, in one cell: the binary log (`bl0`, or `bl1` with `sync_binlog` as
+/// `bl1s0`), the doublewrite buffer (`dw0`, `dw1`, or the name of another mode), InnoDB's log at
+/// commit (`trx2`) and how files are flushed, joined by slashes. What a server has no variable
+/// for is `?`; None if it has none of them.
+pub fn durability(variables: &BTreeMap<String, String>) -> Option<String> {
+    let get = |name: &str| variables.get(name).map(String::as_str);
+    let known = ["log_bin", "innodb_doublewrite", "innodb_flush_log_at_trx_commit"];
+    if known.iter().all(|name| get(name).is_none()) {
+        return None;
+    }
+    let binlog = match get("log_bin") {
+        None => "bl?".to_owned(),
+        Some("OFF" | "0") => "bl0".to_owned(),
+        Some(_) => format!("bl1s{}", get("sync_binlog").unwrap_or("?")),
+    };
+    let doublewrite = match get("innodb_doublewrite") {
+        None => "?".to_owned(),
+        Some("OFF" | "0") => "0".to_owned(),
+        Some("ON" | "1" | "DETECT_AND_RECOVER") => "1".to_owned(),
+        // DETECT_ONLY of MySQL 8.0.30, fast of MariaDB 11: half of it.
+        Some(mode) => format!("-{}", mode.to_ascii_lowercase()),
+    };
+    let commit = get("innodb_flush_log_at_trx_commit").unwrap_or("?");
+    Some(format!("{binlog}/dw{doublewrite}/trx{commit}/{}", flush_method(&get)))
+}
+
+fn flush_method<'a>(get: &impl Fn(&str) -> Option<&'a str>) -> &'a str {
+    match get("innodb_flush_method") {
+        // Before 5.6.7 the default has no name; it is fsync.
+        Some("") => "fsync",
+        Some(method) => method,
+        // MariaDB 11 has switches in its place.
+        None => match get("innodb_data_file_buffering") {
+            Some("OFF") => "O_DIRECT",
+            Some(_) => "fsync",
+            None => "?",
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(pairs: &[(&str, &str)]) -> Option<String> {
+        durability(&pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect())
+    }
+
+    #[test]
+    fn durability_of_every_generation() {
+        let five_five = [
+            ("log_bin", "OFF"),
+            ("sync_binlog", "0"),
+            ("innodb_doublewrite", "OFF"),
+            ("innodb_flush_log_at_trx_commit", "2"),
+            ("innodb_flush_method", ""),
+        ];
+        assert_eq!(of(&five_five).as_deref(), Some("bl0/dw0/trx2/fsync"));
+        let nine = [
+            ("log_bin", "ON"),
+            ("sync_binlog", "1"),
+            ("innodb_doublewrite", "DETECT_AND_RECOVER"),
+            ("innodb_flush_log_at_trx_commit", "1"),
+            ("innodb_flush_method", "O_DIRECT"),
+        ];
+        assert_eq!(of(&nine).as_deref(), Some("bl1s1/dw1/trx1/O_DIRECT"));
+        let half = [("innodb_doublewrite", "DETECT_ONLY"), ("log_bin", "1")];
+        assert_eq!(of(&half).as_deref(), Some("bl1s?/dw-detect_only/trx?/?"));
+        let maria = [
+            ("log_bin", "OFF"),
+            ("innodb_doublewrite", "fast"),
+            ("innodb_flush_log_at_trx_commit", "3"),
+            ("innodb_data_file_buffering", "OFF"),
+        ];
+        assert_eq!(of(&maria).as_deref(), Some("bl0/dw-fast/trx3/O_DIRECT"));
+        assert_eq!(of(&[("port", "3306")]), None);
+    }
+
+    #[test]
+    fn sizes_suggest_a_class() {
+        assert_eq!(class_by_size(Some(29), Some(4)), Some(Class::IoBound));
+        assert_eq!(class_by_size(Some(29), Some(64)), Some(Class::Cached));
+        assert_eq!(class_by_size(None, Some(64)), None);
+    }
+
+    fn fixture() -> Summary {
+        serde_json::from_str(include_str!("../../tests/fixtures/summary.json")).expect("a summary")
+    }
+
+    #[test]
+    fn misses_outweigh_sizes() {
+        let mut summary = fixture();
+        assert_eq!(summary.class(), Some(Class::IoBound), "no counter of InnoDB's: by size");
+        let status = summary.server.status.as_mut().expect("there");
+        status.deltas.insert("Innodb_buffer_pool_read_requests".to_owned(), 3_000_000);
+        assert_eq!(summary.class(), Some(Class::Cached), "the counter did not move");
+        let status = summary.server.status.as_mut().expect("there");
+        status.deltas.insert("Innodb_buffer_pool_reads".to_owned(), 540_000);
+        assert_eq!(summary.class(), Some(Class::IoBound));
+        let misses = summary.counter_per_op(&["Innodb_buffer_pool_reads"]).expect("known");
+        assert!((misses - 0.9).abs() < 1e-4, "{misses}");
+    }
+
+    #[test]
+    fn readings_before_the_window_cover_more_than_it() {
+        let mut summary = fixture();
+        assert_eq!(summary.covered_s(-0.5), Some(60.5));
+        summary.plan.warmup_s = 0.0;
+        assert_eq!(summary.covered_s(-0.5), Some(60.0), "nothing ran before");
+        summary.measured_s = 0.0;
+        assert_eq!(summary.covered_s(-0.5), None);
+    }
+
+    #[test]
+    fn a_counter_that_fell_says_nothing() {
+        let mut summary = fixture();
+        let status = summary.server.status.as_mut().expect("there");
+        status.deltas.insert("Innodb_data_reads".to_owned(), -5);
+        assert_eq!(summary.counter_per_s(&["Innodb_data_reads"]), None);
+    }
+}
