@@ -205,11 +205,7 @@ impl Sweep<'_> {
 
 /// How the server's process and host can be looked at: as `--probe` says, else here where the
 /// server runs on this host.
-async fn probe(
-    prefix: Vec<String>,
-    server: Whereabouts,
-    same_host: bool,
-) -> Result<Option<Probe>> {
+async fn probe(prefix: Vec<String>, server: Whereabouts, same_host: bool) -> Result<Option<Probe>> {
     // It reads many files, or waits for a command: not on the thread that keeps time.
     let looking = tokio::task::spawn_blocking(move || match prefix.as_slice() {
         [] => Ok(same_host.then(|| Probe::local(&server))),

@@ -183,7 +183,8 @@ pub(crate) mod tests {
             spread: plan::SpreadChoice::Auto,
             warmup: Duration::ZERO,
             stop,
-            pace: plan::Pace::Closed,
+            rates: Vec::new(),
+            arrival: plan::Arrival::Poisson,
             repeats: 1,
             order: plan::Order::Ascending,
             distribution: Distribution::Uniform,
@@ -198,7 +199,7 @@ pub(crate) mod tests {
 
     fn job(clients: u32, stop: StopAt, spread: Spread) -> Job {
         let plan = a_plan(0, clients, stop);
-        let step = Step { number: 1, of: 1, clients, repeat: 1 };
+        let step = Step { number: 1, of: 1, clients, rate: None, repeat: 1 };
         Job::new(&plan, spread, Tables { count: 8, rows: 1000, own: true }, &step)
     }
 

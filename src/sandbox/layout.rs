@@ -77,7 +77,9 @@ impl Layout {
     pub(super) fn furnish(&self) -> Result<()> {
         for dir in [self.data(), self.scratch()] {
             match fs::create_dir(&dir) {
-                Err(e) if e.kind() == ErrorKind::AlreadyExists && Some(&dir) == self.data.as_ref() => {}
+                Err(e)
+                    if e.kind() == ErrorKind::AlreadyExists && Some(&dir) == self.data.as_ref() => {
+                }
                 made => made.map_err(|e| {
                     Error::server(format!("sandbox: cannot make {}: {e}", dir.display()))
                 })?,

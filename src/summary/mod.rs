@@ -6,8 +6,8 @@
 //! `docs/summary.schema.json` is generated from these types and tested.
 
 mod cost;
-mod facts;
 mod experiment;
+mod facts;
 mod read;
 #[cfg(test)]
 mod schema;

@@ -164,7 +164,10 @@ mod tests {
         }
     }
 
-    fn run_all(commands: Vec<Command>, window_for: Duration) -> (Vec<CommandRun>, tempfile::TempDir) {
+    fn run_all(
+        commands: Vec<Command>,
+        window_for: Duration,
+    ) -> (Vec<CommandRun>, tempfile::TempDir) {
         let dir = tempfile::tempdir().expect("a directory");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let ran = runtime.expect("a runtime").block_on(async {

@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::load;
 use crate::mysql::target::Target;
 use crate::mysql::tls;
-use crate::plan::experiment::{Dataset, Experiment, Existing, Private, Source, Subject};
+use crate::plan::experiment::{Dataset, Existing, Experiment, Private, Source, Subject};
 use crate::plan::profile::Data;
 use crate::progress::Progress;
 use crate::sandbox::{DataDir, Sandbox, Spec};

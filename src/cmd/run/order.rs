@@ -28,7 +28,8 @@ pub(super) fn run(what: &str, words: &[String], within: Duration, stop: &Stop) -
     // Arguments may hold a password.
     let failed = |how: String| Error::server(format!("{what} ({program} …) {how}"));
     // A file, not a pipe: the server that it starts may inherit it and live on.
-    let mut output = tempfile::tempfile().map_err(|e| failed(format!("has no output file: {e}")))?;
+    let mut output =
+        tempfile::tempfile().map_err(|e| failed(format!("has no output file: {e}")))?;
     let handle = |file: &File| file.try_clone().map(Stdio::from);
     let (out, err) = handle(&output)
         .and_then(|out| Ok((out, handle(&output)?)))
@@ -91,7 +92,9 @@ mod tests {
         let long = Duration::from_secs(20);
         shell("sleep 3 & exit 0", long, &stop).expect("what it leaves running lives on");
         let error = shell("echo no such disk; exit 3", long, &stop).expect_err("fails");
-        assert!(error.to_string().contains("no such disk") && !error.to_string().contains("marker"));
+        assert!(
+            error.to_string().contains("no such disk") && !error.to_string().contains("marker")
+        );
         let began = Instant::now();
         let error = shell("sleep 1000", Duration::from_millis(50), &stop).expect_err("late");
         assert!(error.to_string().contains("within"), "{error}");

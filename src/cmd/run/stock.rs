@@ -48,14 +48,18 @@ impl Stock {
             Ok(text) => match serde_json::from_slice::<Mark>(&text) {
                 Ok(mark) if mark.form == FORM => mark,
                 _ => {
-                    return Err(Error::usage(format!("{shown}: {MARK} is damaged or of another form"))
-                        .hint("remove the directory, or name another"));
+                    return Err(Error::usage(format!(
+                        "{shown}: {MARK} is damaged or of another form"
+                    ))
+                    .hint("remove the directory, or name another"));
                 }
             },
             Err(e) if e.kind() == ErrorKind::NotFound => {
                 if fs::read_dir(&dir).map_err(failed)?.next().is_some() {
-                    return Err(Error::usage(format!("{shown} is not empty, and loadgen did not make it"))
-                        .hint("name a new directory for data"));
+                    return Err(Error::usage(format!(
+                        "{shown} is not empty, and loadgen did not make it"
+                    ))
+                    .hint("name a new directory for data"));
                 }
                 Mark { form: FORM.to_owned(), ..Mark::default() }
             }

@@ -9,8 +9,8 @@ mod build;
 mod estimate;
 mod legs;
 mod only;
-mod subject;
 pub mod scale;
+mod subject;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -220,12 +220,13 @@ impl Subject {
 impl Experiment {
     /// Clients of the largest step of a subject, and the prepared statements that they hold.
     pub fn most(&self, subject: usize) -> (u32, u64) {
-        let plans = self.parts.iter().filter(|part| part.subjects.contains(&subject)).filter_map(
-            |part| match &part.what {
-                What::Sweep(plan, dataset) => Some((plan, dataset.tables)),
-                What::Load(_) | What::Suite(_) => None,
-            },
-        );
+        let plans =
+            self.parts.iter().filter(|part| part.subjects.contains(&subject)).filter_map(|part| {
+                match &part.what {
+                    What::Sweep(plan, dataset) => Some((plan, dataset.tables)),
+                    What::Load(_) | What::Suite(_) => None,
+                }
+            });
         plans.fold((1, 0), |(clients, statements), (plan, tables)| {
             let spread = plan.spread_over(tables).unwrap_or(super::Spread::Random);
             let here = plan.prepared_per_client(spread, tables) * u64::from(plan.clients_max());
@@ -237,7 +238,8 @@ impl Experiment {
     pub fn step(&self, at: usize) -> Option<Step> {
         let cell = self.cells.get(at)?;
         let of = self.cells.len() as u32;
-        Some(Step { number: at as u32 + 1, of, clients: cell.clients, repeat: cell.repeat })
+        let (clients, repeat) = (cell.clients, cell.repeat);
+        Some(Step { number: at as u32 + 1, of, clients, rate: None, repeat })
     }
 }
 

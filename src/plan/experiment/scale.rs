@@ -129,7 +129,10 @@ mod tests {
     #[test]
     fn everything_shrinks_down_to_what_still_works() {
         let scale: Scale = "0.001".parse().expect("a scale");
-        assert_eq!((scale.rows(16_000_000), scale.rows(16_000), scale.rows(100)), (16_000, 1000, 100));
+        assert_eq!(
+            (scale.rows(16_000_000), scale.rows(16_000), scale.rows(100)),
+            (16_000, 1000, 100)
+        );
         assert_eq!(scale.time(Duration::from_mins(1)), Duration::from_secs(1));
         assert_eq!(scale.time(Duration::from_mins(30)), Duration::from_millis(1800));
         assert_eq!(scale.time(Duration::from_millis(300)), Duration::from_millis(300));

@@ -52,7 +52,10 @@ impl Profile {
             let server = server.as_ref();
             let label = server.name();
             if label.chars().count() > LABEL_MAX {
-                return Err(Fault::new(place, format!("a label has at most {LABEL_MAX} characters")));
+                return Err(Fault::new(
+                    place,
+                    format!("a label has at most {LABEL_MAX} characters"),
+                ));
             }
             if let Some(base) = &server.base
                 && !labels.contains(base.as_ref().as_str())
@@ -155,7 +158,8 @@ impl Profile {
             }
             for (name, span) in self.titles(place) {
                 if !names.insert(name.clone()) {
-                    let what = format!("there is a run '{name}' already: name = \"…\" tells them apart");
+                    let what =
+                        format!("there is a run '{name}' already: name = \"…\" tells them apart");
                     return Err(Fault::new(span, what));
                 }
             }
@@ -166,12 +170,8 @@ impl Profile {
     fn check_command(&self, place: &Spanned<Command>) -> Checked {
         let command = place.as_ref();
         words(Some(&command.run), "run")?;
-        let titles: Vec<String> = self
-            .runs
-            .iter()
-            .flat_map(|run| self.titles(run))
-            .map(|(title, _)| title)
-            .collect();
+        let titles: Vec<String> =
+            self.runs.iter().flat_map(|run| self.titles(run)).map(|(title, _)| title).collect();
         for name in command.workload.iter().flat_map(|names| &names.0) {
             if !titles.contains(name.as_ref()) {
                 let what = format!("'{}' is no [[run]]: {}", name.as_ref(), titles.join(", "));
@@ -180,9 +180,8 @@ impl Profile {
         }
         let longest = self.runs.iter().filter_map(|run| {
             let run = run.as_ref();
-            (run.workload.is_some() && run.ops.is_none()).then(|| {
-                run.time.as_ref().map_or(Duration::from_mins(1), |time| time.as_ref().0)
-            })
+            (run.workload.is_some() && run.ops.is_none())
+                .then(|| run.time.as_ref().map_or(Duration::from_mins(1), |time| time.as_ref().0))
         });
         let at = command.at.as_ref().0;
         match longest.max() {
@@ -254,7 +253,9 @@ fn check_source(server: &Server, place: &Range<usize>) -> Checked {
         return fault("a server needs url, defaults_file, sandbox or base");
     }
     if private && (server.start.is_some() || server.stop.is_some() || server.reset.is_some()) {
-        return fault("loadgen starts and stops a sandbox itself: start, stop and reset are for url");
+        return fault(
+            "loadgen starts and stops a sandbox itself: start, stop and reset are for url",
+        );
     }
     if server.start.is_some() != server.stop.is_some() && server.base.is_none() {
         return fault("start and stop go together");

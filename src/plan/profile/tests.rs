@@ -112,7 +112,9 @@ fn what_contradicts_itself_points_there_too() {
     assert!(changed("params = [{ key = \"zipf:0.9\" }]", "params = []").contains("1 `?` but 0"));
     assert!(changed("name = \"mine\"", "name = \"point-select\"").contains("already"));
     assert!(changed("workload = [\"point-select\", \"mine\"]", "").contains("one of workload"));
-    assert!(changed("clients = \"8..256\"", "suite = { name = \"s\", tests = [] }").contains("one"));
+    assert!(
+        changed("clients = \"8..256\"", "suite = { name = \"s\", tests = [] }").contains("one")
+    );
     let both = "[server.sandbox]\n";
     assert!(changed(both, "url = \"mysql://u:marker@h\"\n[server.sandbox]\n").contains("not both"));
 }
@@ -128,7 +130,8 @@ fn no_error_shows_a_password() {
         let shown = error(&format!("name = \"x\"\n[[server]]\n{text}"));
         assert!(!shown.contains("marker"), "{shown}");
     }
-    let text = "name = \"x\"\n[[server]]\nurl = \"mysql://u:marker@h\"\n[[run]]\nworkload = \"update\"";
+    let text =
+        "name = \"x\"\n[[server]]\nurl = \"mysql://u:marker@h\"\n[[run]]\nworkload = \"update\"";
     let profile = Profile::parse(text, "p").expect("sound");
     assert!(!format!("{profile:?}").contains("marker"));
 }

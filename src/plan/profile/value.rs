@@ -172,7 +172,11 @@ impl<'de> Deserialize<'de> for Names {
         let names = whole.into_inner().0.into_iter();
         // A single name is the whole value.
         let placed = |name: Spanned<String>| {
-            if name.span().is_empty() { Spanned::new(place.clone(), name.into_inner()) } else { name }
+            if name.span().is_empty() {
+                Spanned::new(place.clone(), name.into_inner())
+            } else {
+                name
+            }
         };
         Ok(Names(names.map(placed).collect()))
     }
