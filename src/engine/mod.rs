@@ -1,4 +1,4 @@
-//! Threads, connections, phases, the closed loop, stopping.
+//! Threads, connections, phases, the closed and the open loop, stopping.
 //!
 //! One `current_thread` runtime on one operating system thread a core, connections dealt out
 //! round robin; no lock, no atomic and no channel an operation; one recorder a thread, merged
@@ -8,13 +8,17 @@
 //! | file | job |
 //! |---|---|
 //! | `job` | what every client does, compiled from the plan |
+//! | `arrivals` | when ops of an open loop are due |
+//! | `pace` | its queues: which client takes which arrival, and when |
 //! | `client` | one client's loop, and what an answer is held against |
 //! | `thread` | one engine thread: opening, phases, drain |
 //! | `conductor` | the step from the outside: go, edges of the window, early ends |
 //! | `edge` | what is read of server and client at both edges of the window |
 //! | `display` | the live line |
 //! | `summarise` | Run → Summary |
+//! | `sustained` | whether an open loop kept its rate |
 
+mod arrivals;
 mod client;
 mod conductor;
 mod display;
@@ -22,7 +26,9 @@ mod edge;
 mod errors;
 mod job;
 mod ledger;
+mod pace;
 mod summarise;
+mod sustained;
 mod thread;
 
 use std::time::Duration;
@@ -57,8 +63,10 @@ pub struct Run {
     pub ledger: Vec<LedgerEntry>,
     /// Errors of all phases by code.
     pub errors: Vec<ErrorCount>,
-    /// Ops that the drain gave up.
+    /// Ops that the drain gave up, also those that were never issued.
     pub abandoned: u64,
+    /// What became of the arrivals of an open loop.
+    pub(crate) paced: Option<pace::Counts>,
     /// Busy share of the window by engine thread.
     pub busy: Vec<f64>,
     /// User CPU of this process over the window.

@@ -4,9 +4,12 @@ use std::collections::BTreeMap;
 
 use super::Run;
 use super::conductor::{Stage, engine_threads};
+use super::sustained;
 use crate::error::Result;
 use crate::measure::host::Host;
 use crate::measure::process::peak_resident_bytes;
+use crate::measure::recorder::Paced;
+use crate::measure::times::Times;
 use crate::plan::{StatementMode, Step, StopAt};
 use crate::summary::{self, Summary};
 use crate::workload::table;
@@ -54,7 +57,8 @@ pub fn summary(
     identity: &Identity,
     changed: Vec<summary::SettingChange>,
 ) -> Result<Summary> {
-    let warnings = warnings(run, stage, &changed);
+    let mut warnings = warnings(run, stage, &changed);
+    warnings.extend(sustained::warnings(run, stage, step));
     let mut summary = Summary {
         schema: summary::SCHEMA.to_owned(),
         loadgen: program(),
@@ -80,7 +84,8 @@ pub fn summary(
         totals: totals(run),
         latency: summary::Latency {
             service: run.timeline.service.distribution()?,
-            response: None,
+            response: from_intended(run, |paced| &paced.response)?,
+            wait: from_intended(run, |paced| &paced.wait)?,
             failed: run.timeline.failed.distribution()?,
             by_statement: (0..)
                 .zip(&run.timeline.by_statement)
@@ -96,6 +101,15 @@ pub fn summary(
     };
     summary.classify();
     Ok(summary)
+}
+
+/// A time that only an open loop has.
+fn from_intended(run: &Run, times: fn(&Paced) -> &Times) -> Result<Option<summary::Distribution>> {
+    match (&run.timeline.paced, run.paced) {
+        (_, None) => Ok(None),
+        (Some(paced), Some(_)) => times(paced).distribution().map(Some),
+        (None, Some(_)) => Times::new()?.distribution().map(Some),
+    }
 }
 
 fn workload(stage: &Stage<'_>) -> summary::Workload {
@@ -129,8 +143,8 @@ fn plan(stage: &Stage<'_>, step: &Step, data_seed: Option<u32>) -> summary::Plan
         warmup_s: stage.plan.warmup.as_secs_f64(),
         time_s,
         ops,
-        rate: None,
-        arrival: None,
+        rate: step.rate,
+        arrival: step.rate.map(|_| stage.plan.arrival.to_string()),
         seed: stage.plan.seed,
         repeat_index: step.repeat,
         repeats: stage.plan.repeats,
@@ -172,7 +186,8 @@ fn totals(run: &Run) -> summary::Totals {
         errors: run.errors.clone(),
         reconnects: 0,
         abandoned: run.abandoned,
-        backlog: None,
+        backlog: run.paced.map(|counts| counts.backlog),
+        intended: run.paced.map(|counts| counts.intended),
         per_table: (1..)
             .zip(&run.ops_by_table)
             .map(|(n, ops)| summary::TableOps { table: table::name(n), ops: *ops })
