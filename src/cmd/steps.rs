@@ -25,6 +25,9 @@ use crate::stop::Stop;
 use crate::summary::{Outcome, SettingChange, Store, Summary, Warning, to_json};
 use crate::workload::table;
 
+/// Codes of warnings that a reader of the step's own line must know.
+const SAID_AT_ONCE: [&str; 2] = ["target_not_sustained", "warmup_backlog"];
+
 /// Steps of one plan on one server.
 pub(crate) struct Sweep<'a> {
     pub(crate) plan: &'a Plan,
@@ -195,6 +198,9 @@ impl Sweep<'_> {
     fn keep(&mut self, summary: Summary) -> Result<()> {
         let written = self.store.write(&summary);
         self.progress.note(&line(&summary));
+        for warning in summary.warnings.iter().filter(|w| SAID_AT_ONCE.contains(&w.code.as_str())) {
+            self.progress.warn(&warning.message);
+        }
         if written.is_err() {
             print_data(&to_json(&summary))?;
         }

@@ -125,29 +125,7 @@ impl Pace {
     ) -> Result<Pace> {
         let timer =
             Timer::new().map_err(|e| Error::failed(format!("cannot make a kernel timer: {e}")))?;
-        let mut by_table: BTreeMap<Option<u32>, Vec<usize>> = BTreeMap::new();
-        for (place, client) in seats.iter().enumerate() {
-            by_table.entry(job.pinned_table(*client)).or_default().push(place);
-        }
-        let mut places = vec![(0, false); seats.len()];
-        let mut queues = Vec::with_capacity(by_table.len());
-        for members in by_table.into_values() {
-            for place in &members {
-                places[*place].0 = queues.len();
-            }
-            let clients: Vec<u32> = members.iter().filter_map(|m| seats.get(*m).copied()).collect();
-            queues.push(Queue::new(job.queue(&clients, threads), window));
-        }
-        let state = State {
-            queues,
-            places,
-            due: BTreeSet::new(),
-            armed: 0,
-            window,
-            warmup,
-            draining: false,
-            counts: Counts::default(),
-        };
+        let state = State::new(job, seats, threads, window, warmup);
         Ok(Pace { state: RefCell::new(state), earlier: Notify::new(), timer })
     }
 
@@ -191,34 +169,15 @@ impl Pace {
 
     /// Takes over what the conductor has set.
     pub(crate) fn set_window(&self, window: Window) {
-        let mut state = self.state.borrow_mut();
-        if state.window == window {
-            return;
+        if self.state.borrow_mut().set_window(window) {
+            self.earlier.notify_one();
         }
-        state.window = window;
-        for at in 0..state.queues.len() {
-            state.enter(at);
-            state.rekey(at);
-        }
-        self.earlier.notify_one();
     }
 
     /// Near the end of the warm-up: whether the window may begin. Where the queues are late,
     /// their arrivals end with the warm-up, and this holds once all of these are issued.
     pub(crate) fn is_warm(&self, now: Ns) -> bool {
-        let mut state = self.state.borrow_mut();
-        if !state.draining {
-            let late = state.queues.iter().map(|q| now.saturating_sub(q.next)).max().unwrap_or(0);
-            if late <= state.warmup / LATE {
-                return true;
-            }
-            state.draining = true;
-            for at in 0..state.queues.len() {
-                state.hold(at);
-                state.rekey(at);
-            }
-        }
-        state.queues.iter().all(|queue| queue.next == NEVER)
+        self.state.borrow_mut().is_warm(now)
     }
 
     /// Gives up what is not issued: its age is a lower bound of its response time.
@@ -267,6 +226,58 @@ impl Queue {
 }
 
 impl State {
+    fn new(job: &Job, seats: &[u32], threads: usize, window: Window, warmup: Ns) -> State {
+        let mut by_table: BTreeMap<Option<u32>, Vec<usize>> = BTreeMap::new();
+        for (place, client) in seats.iter().enumerate() {
+            by_table.entry(job.pinned_table(*client)).or_default().push(place);
+        }
+        let mut places = vec![(0, false); seats.len()];
+        let mut queues = Vec::with_capacity(by_table.len());
+        for members in by_table.into_values() {
+            for place in &members {
+                places[*place].0 = queues.len();
+            }
+            let clients: Vec<u32> = members.iter().filter_map(|m| seats.get(*m).copied()).collect();
+            queues.push(Queue::new(job.queue(&clients, threads), window));
+        }
+        State {
+            queues,
+            places,
+            due: BTreeSet::new(),
+            armed: 0,
+            window,
+            warmup,
+            draining: false,
+            counts: Counts::default(),
+        }
+    }
+
+    /// Whether that was news.
+    fn set_window(&mut self, window: Window) -> bool {
+        let news = self.window != window;
+        self.window = window;
+        for at in 0..self.queues.len() {
+            self.enter(at);
+            self.rekey(at);
+        }
+        news
+    }
+
+    fn is_warm(&mut self, now: Ns) -> bool {
+        if !self.draining {
+            let late = self.queues.iter().map(|q| now.saturating_sub(q.next)).max().unwrap_or(0);
+            if late <= self.warmup / LATE {
+                return true;
+            }
+            self.draining = true;
+            for at in 0..self.queues.len() {
+                self.hold(at);
+                self.rekey(at);
+            }
+        }
+        self.queues.iter().all(|queue| queue.next == NEVER)
+    }
+
     fn take(&mut self, place: usize, now: Ns, waker: &Waker) -> Poll<Option<Arrival>> {
         let Some((at, waits)) = self.places.get_mut(place) else { return Poll::Ready(None) };
         let Some(queue) = self.queues.get_mut(*at) else { return Poll::Ready(None) };
@@ -391,3 +402,6 @@ impl State {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

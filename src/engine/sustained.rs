@@ -22,8 +22,7 @@ pub(super) fn warnings(run: &Run, stage: &Stage<'_>, step: &Step) -> Vec<Warning
         warnings.push(Warning {
             code: "warmup_backlog".to_owned(),
             message: format!(
-                "{} arrivals of the warm-up still waited when the window began, after a drain of \
-                 the warm-up's length",
+                "{} arrivals of the warm-up still waited when the window began",
                 grouped(left)
             ),
         });
