@@ -26,9 +26,9 @@ use tokio::runtime::{Builder, Runtime};
 const ROWS: u64 = 16_000_000;
 const SEED: u64 = 1;
 const TABLE: u32 = 1;
-const SELECT: &str = "SELECT c FROM `sbtest1` WHERE id = ?";
-const UPDATE: &str = "UPDATE `sbtest1` SET k = k + 1 WHERE id = ?";
-const UPDATE_C: &str = "UPDATE `sbtest1` SET c = ? WHERE id = ?";
+const SELECT: &str = "SELECT c FROM sbtest1 WHERE id=?";
+const UPDATE: &str = "UPDATE sbtest1 SET k=k+1 WHERE id=?";
+const UPDATE_C: &str = "UPDATE sbtest1 SET c=? WHERE id=?";
 
 fn sampler(distribution: Distribution) -> Sampler {
     Sampler::new(distribution, ROWS, SEED)
@@ -74,7 +74,7 @@ fn c_and_id(sampler: &Sampler, stream: &mut Stream) -> Vec<Value> {
 
 fn text_select(sql: &mut String, id: u64) -> usize {
     sql.clear();
-    sql.push_str("SELECT c FROM `sbtest1` WHERE id = ");
+    sql.push_str("SELECT c FROM sbtest1 WHERE id=");
     write!(sql, "{id}").expect("a String takes everything");
     sql.len()
 }

@@ -30,14 +30,15 @@
 //! | [`plan`] | client ranges, sizes, durations → Plan |
 //! | [`workload`] | workloads as data; key distributions; tables and their deterministic rows |
 //! | [`mysql`] | target (every driver option set explicitly, option files), session (the only file on the hot path that touches the driver), server (fingerprint, status, preflight) |
-//! | [`load`] | create, fill, index, drop |
+//! | [`load`] | create, fill, index, drop; timed reloads |
+//! | [`suite`] | external commands, timed |
 //! | [`engine`] | threads, connections, phases, the closed and the open loop, stopping |
-//! | [`measure`] | recorder, timeline, client cost |
+//! | [`measure`] | recorder, timeline, client cost; the server's process and host |
 //! | [`sandbox`] | a private throw-away server from a mysqld program |
 //! | [`canned`] | a canned-answer server with faults: for tests and benches |
 //! | [`summary`] | the JSON contract: write, read |
 //! | [`stats`] | pure statistics over repeats |
-//! | [`report`] | pivot, then one file an output format |
+//! | [`report`] | pivot, layouts, then one file an output format |
 //! | [`error`] | one error type that knows its hint and its exit status |
 //! | [`stop`] | SIGINT and SIGTERM |
 //! | [`progress`] | the live line of a terminal, plain lines in a pipe |
@@ -61,6 +62,7 @@ pub mod report;
 pub mod sandbox;
 pub mod stats;
 pub mod stop;
+pub mod suite;
 pub mod summary;
 mod timer;
 pub mod workload;

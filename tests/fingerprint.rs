@@ -17,6 +17,7 @@ use loadgen::mysql::session::Session;
 use loadgen::mysql::settle::{Wanted, settle};
 use loadgen::mysql::tls::SslMode;
 use loadgen::mysql::{status, variables};
+use loadgen::workload::Schema;
 use loadgen::workload::table::State;
 use mysql_async::Value;
 use sessions::{execute, fill, on, open, own_table, root, run, target, tcp};
@@ -28,13 +29,13 @@ fn tables_are_found_as_they_are() {
         on(&server.name, sandbox.version());
         run(async {
             let mut session = root(sandbox.socket(), "").await;
-            let nothing = discover(&mut session, "no_such_database").await.unwrap();
+            let nothing = discover(&mut session, "no_such_database", Schema::Sbtest).await.unwrap();
             assert_eq!((nothing.contiguous(), nothing.tables.len()), (0, 0));
             execute(&mut session, &["CREATE DATABASE `odd``name`", "USE `odd``name`"]).await;
             make_tables(&mut session).await;
             // Another database's tables are not these.
             execute(&mut session, &["USE sbtest", "CREATE TABLE sbtest9 (id INT)"]).await;
-            let found = discover(&mut session, "odd`name").await.unwrap();
+            let found = discover(&mut session, "odd`name", Schema::Sbtest).await.unwrap();
             let numbers: Vec<u32> = found.tables.keys().copied().collect();
             assert_eq!(numbers, [1, 2, 4, 5, 6]);
             assert_eq!(found.contiguous(), 2);
@@ -50,7 +51,7 @@ fn tables_are_found_as_they_are() {
             assert!(why[..3].iter().all(|why| why.is_empty()), "{why:?}");
             assert!(why[3].contains("view") && why[4].contains("no index on id"), "{why:?}");
             assert!(!found.tables[&5].is_table);
-            let indexed: Vec<_> = found.tables.values().map(|t| t.k_indexed).collect();
+            let indexed: Vec<_> = found.tables.values().map(|t| t.indexed).collect();
             assert_eq!(indexed, [true, false, true, false, false]);
 
             // The session's own database is another one.
@@ -91,10 +92,10 @@ async fn make_tables(session: &mut Session) {
 async fn sizes_are_fresh(session: &mut Session) {
     execute(session, &["USE sbtest", "DROP TABLE sbtest9"]).await;
     own_table(session, 1, 100, State::Ready).await;
-    let small = discover(session, "sbtest").await.unwrap().tables[&1].bytes;
+    let small = discover(session, "sbtest", Schema::Sbtest).await.unwrap().tables[&1].bytes;
     fill(session, 1, 101..=20_000).await;
     execute(session, &["ANALYZE TABLE sbtest1"]).await;
-    let large = discover(session, "sbtest").await.unwrap().tables[&1].bytes;
+    let large = discover(session, "sbtest", Schema::Sbtest).await.unwrap().tables[&1].bytes;
     // A row of sysbench's takes about 200 bytes.
     assert!(small > 0 && large > small + 19_900 * 180, "{small} {large}");
 }

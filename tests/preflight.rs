@@ -12,6 +12,7 @@ use loadgen::canned::{Action, At, Canned, Fault, Listen, Script};
 use loadgen::error::{Error, Kind};
 use loadgen::mysql::preflight::{self, Needs, Ready};
 use loadgen::mysql::session::Session;
+use loadgen::workload::Schema;
 use loadgen::workload::table::State;
 use sessions::{execute, fill, on, open, own_table, root, run, socket, target, tcp};
 
@@ -25,7 +26,8 @@ fn needs() -> Needs<'static> {
         rows: None,
         seed: 42,
         clients_max: 8,
-        statements: &|tables| tables,
+        statements: &|tables| (1, tables),
+        schema: Schema::Sbtest,
         writes: true,
         quiet_max: Duration::from_secs(20),
     }
@@ -105,8 +107,11 @@ async fn limits(admin: &mut Session, path: &Path) {
     let set = ["SET GLOBAL max_prepared_stmt_count = 15"];
     let unset = ["SET GLOBAL max_prepared_stmt_count = 16382"];
     let found = with!(*admin, &set, refused("statements", path, "root", &needs()).await, &unset);
-    has(&found, &["max_prepared_stmt_count is 15", "8 clients × 2 statements + 0 prepared"]);
-    let text = Needs { statements: &|_| 0, ..needs() };
+    has(
+        &found,
+        &["max_prepared_stmt_count is 15", "1 statement × 2 tables × 8 clients + 0 prepared"],
+    );
+    let text = Needs { statements: &|_| (0, 1), ..needs() };
     let found = with!(*admin, &set, check(path, "root", &text).await, &unset);
     assert!(found.is_ok(), "text prepares nothing: {found:?}");
 
@@ -245,7 +250,7 @@ async fn all_at_once(admin: &mut Session, path: &Path) {
             "error: 5 things keep this from running:\n  1. autocommit is off",
             "\n  2. --tables 2, but `sbtest` lacks sbtest1",
             "\n  3. max_connections is ",
-            "\n  4. max_prepared_stmt_count is 5, but 1000000 clients × 2 statements",
+            "\n  4. max_prepared_stmt_count is 5, but 1 statement × 2 tables × 1000000 clients",
             "\n  5. this process may open ",
         ],
     );

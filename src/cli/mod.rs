@@ -2,6 +2,7 @@
 
 pub mod argv;
 pub mod connection;
+pub mod options;
 mod sysbench;
 pub mod workload;
 
@@ -58,14 +59,16 @@ pub fn command() -> Command {
             verb::<cmd::prepare::PrepareArgs>("prepare", "Create and fill tables").display_order(0),
         );
     for (order, workload) in builtin().into_iter().enumerate() {
-        let verb = verb::<workload::WorkloadArgs>(workload.name, workload.about)
-            .visible_aliases(workload.aliases)
+        let (name, about) = (workload.name.clone(), workload.about.clone());
+        let verb = verb::<workload::WorkloadArgs>(name, about)
+            .visible_aliases(workload.aliases.clone())
             .display_order(order + 1);
-        command = command.subcommand(verb);
+        command = command.subcommand(options::add(verb, &workload));
     }
     let others = [
         Command::new("workloads").about("List the workloads with their SQL and expected outcome"),
         verb::<cmd::run::RunArgs>("run", "Run an experiment from its profile"),
+        verb::<cmd::load::LoadArgs>("load", "Reload a table and time it"),
         verb::<cmd::report::ReportArgs>("report", "Turn summaries into tables"),
         verb::<cmd::cleanup::CleanupArgs>("cleanup", "Drop the tables that prepare made"),
         verb::<cmd::completions::CompletionsArgs>("completions", "Print completions for a shell"),
@@ -94,11 +97,12 @@ mod tests {
     #[test]
     fn the_help_says_what_each_verb_does() {
         let help = command().render_help().to_string();
+        let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
         for line in [
-            "prepare           Create and fill tables",
-            "point-select      SELECT one row by primary key [alias: oltp_point_select]",
-            "report            Turn summaries into tables",
-            "cleanup           Drop the tables that prepare made",
+            "prepare Create and fill tables",
+            "point-select SELECT one row by primary key [alias: oltp_point_select]",
+            "report Turn summaries into tables",
+            "cleanup Drop the tables that prepare made",
         ] {
             assert!(help.contains(line), "{line}: {help}");
         }

@@ -3,7 +3,7 @@
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 /// sysbench's flag, loadgen's.
-const FLAGS: [(&str, &str); 28] = [
+const FLAGS: [(&str, &str); 32] = [
     ("--threads", "--clients N"),
     ("--num-threads", "--clients N"),
     ("--table-size", "--rows N"),
@@ -15,7 +15,8 @@ const FLAGS: [(&str, &str); 28] = [
     ("--max-time", "--time DURATION"),
     ("--warmup-time", "--warmup DURATION"),
     ("--report-interval", "--progress DURATION, and --interval for the timeline"),
-    ("--rand-type", "--distribution uniform|zipf:S"),
+    ("--rand-type", "--distribution uniform|zipf:S|pareto:H|special"),
+    ("--rand-pareto-h", "--distribution pareto:H"),
     ("--rand-seed", "--seed N"),
     ("--rand-zipfian-exp", "--distribution zipf:S"),
     ("--db-ps-mode", "--statements prepared|text"),
@@ -30,6 +31,9 @@ const FLAGS: [(&str, &str); 28] = [
     ("--mysql-ssl", "--ssl-mode REQUIRED"),
     ("--mysql-ssl-ca", "--ssl-ca FILE"),
     ("--db-driver", "nothing: MySQL and MariaDB are all it knows"),
+    ("--number-of-ranges", "--random-ranges N"),
+    ("--range_selects", "--simple-ranges 0 --sum-ranges 0 --order-ranges 0 --distinct-ranges 0"),
+    ("--skip-trx", "nothing: this workload has no transaction"),
     ("--auto_inc", "nothing: tables always have it"),
     ("--create_secondary", "nothing: the index on k is always made, after the fill"),
 ];

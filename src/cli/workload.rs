@@ -17,7 +17,7 @@ const LABEL_MAX: usize = 200;
 /// Runs a workload at each number of clients and prints the table.
 #[derive(clap::Args, Debug, Clone)]
 pub struct WorkloadArgs {
-    /// Tables sbtest1 … sbtestN [default: those that are there]
+    /// Tables: sbtest1 … sbtestN, for one [default: those that are there]
     #[arg(long, value_name = "N", value_parser = tables)]
     pub tables: Option<u32>,
 
@@ -53,7 +53,7 @@ pub struct WorkloadArgs {
     #[arg(long, value_enum, default_value = "ascending", value_name = "ORDER")]
     pub order: Order,
 
-    /// Which rows are touched: uniform, zipf:S (scattered) or zipf-adjacent:S
+    /// Which rows are touched: uniform, zipf:S (scattered), zipf-adjacent:S, pareto:H or special
     #[arg(long, value_name = "NAME", default_value = defaults::DISTRIBUTION)]
     pub distribution: Distribution,
 
@@ -197,7 +197,7 @@ fn phase(text: &str) -> Result<Duration, String> {
     Ok(phase)
 }
 
-fn label(text: &str) -> Result<String, String> {
+pub(crate) fn label(text: &str) -> Result<String, String> {
     match text.chars().count() {
         0 => Err("a label has at least one character".to_owned()),
         n if n > LABEL_MAX => Err(format!("{n} characters are more than {LABEL_MAX}")),
@@ -221,7 +221,7 @@ pub(crate) fn charset(text: &str) -> Result<String, String> {
     if fits { Ok(text.to_owned()) } else { Err(format!("'{text}' is no character set's name")) }
 }
 
-fn key_value(text: &str) -> Result<(String, String), String> {
+pub(crate) fn key_value(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
         _ => Err(format!("'{text}' is not KEY=VALUE")),

@@ -36,7 +36,7 @@ pub fn run(args: &CleanupArgs, stop: &Stop) -> Result<()> {
     let runtime = runtime()?;
     if !args.yes && on_terminal() {
         let ours = runtime.block_on(or_stop(stop, load::marked(&target, &opts)))?;
-        agree_to_drop(ours, &target, stop)?;
+        agree_to_drop(&ours, &target, stop)?;
     }
     let done = runtime.block_on(load::cleanup(&target, &opts, stop, &mut progress));
     progress.clear();

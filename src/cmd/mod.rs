@@ -3,11 +3,14 @@
 pub mod canned;
 pub mod cleanup;
 pub mod completions;
+pub mod load;
 pub mod prepare;
 pub mod report;
 pub mod run;
 mod steps;
+pub mod suite;
 pub mod sweep;
+pub mod timed;
 pub mod workloads;
 
 use std::ffi::OsString;
@@ -46,13 +49,18 @@ fn dispatch(verb: &str, matches: &clap::ArgMatches) -> Result<()> {
     match verb {
         "workloads" => workloads::run(),
         "prepare" => prepare::run(args!(prepare::PrepareArgs), &listen()?),
+        "load" => load::run(args!(load::LoadArgs), &listen()?),
         "cleanup" => cleanup::run(args!(cleanup::CleanupArgs), &listen()?),
         "run" => run::run(args!(run::RunArgs), &listen()?),
         "report" => report::run(args!(report::ReportArgs)),
         "completions" => completions::run(args!(completions::CompletionsArgs)),
         "canned" => canned::run(args!(canned::CannedArgs), &listen()?),
         workload => match builtin().into_iter().find(|w| w.name == workload) {
-            Some(workload) => sweep::run(workload, args!(cli::workload::WorkloadArgs), &listen()?),
+            Some(workload) => {
+                let options = cli::options::given(&workload, matches);
+                let args = args!(cli::workload::WorkloadArgs);
+                sweep::run(workload.with_options(&options)?, args, &listen()?)
+            }
             None => Err(Error::usage(format!("'{workload}' is no command"))),
         },
     }

@@ -9,13 +9,13 @@ use crate::cli::connection::ConnectionArgs;
 use crate::cli::workload;
 use crate::cmd::runtime;
 use crate::error::{Error, Kind, Result};
-use crate::load::{self, Fill, Job};
-use crate::mysql::dataset::names;
+use crate::load::{self, Fill, Job, Numbers};
 use crate::mysql::resolve;
 use crate::mysql::target::Target;
 use crate::plan::defaults;
 use crate::progress::Progress;
 use crate::stop::Stop;
+use crate::workload::Schema;
 
 /// Create the tables and fill them.
 #[derive(clap::Args, Debug, Clone)]
@@ -26,15 +26,20 @@ touched.
 
 Examples:
   loadgen prepare --tables 8 --rows 16M
-  loadgen prepare --tables 8 --rows 16M --data-seed 2 --force")]
+  loadgen prepare --tables 8 --rows 16M --data-seed 2 --force
+  loadgen prepare --schema phptest --rows 1M")]
 pub struct PrepareArgs {
-    /// Tables: sbtest1 to sbtestN
+    /// Which tables: sbtest (sysbench's), phptest (the suite of 2007) or bulk (of bulk-insert)
+    #[arg(long, value_name = "NAME", hide_possible_values = true, default_value_t, value_enum)]
+    pub schema: Schema,
+
+    /// Tables: sbtest1 to sbtestN, for one
     #[arg(long, value_name = "N", default_value_t = defaults::TABLES, value_parser = workload::tables)]
     pub tables: u32,
 
-    /// Rows of each table, up to 10G
-    #[arg(long, value_name = "N", default_value = defaults::ROWS, value_parser = workload::row_count)]
-    pub rows: u64,
+    /// Rows of each table, up to 10G [default: 10k; bulk has none]
+    #[arg(long, value_name = "N", value_parser = workload::row_count)]
+    pub rows: Option<u64>,
 
     /// Seed of the rows' content
     #[arg(long, value_name = "N", default_value_t = defaults::DATA_SEED)]
@@ -74,9 +79,17 @@ pub fn run(args: &PrepareArgs, stop: &Stop) -> Result<()> {
     let mut progress = Progress::new(args.display.quiet, args.display.progress);
     let target = find(&args.connection, &mut progress)?;
     let opts = target.opts()?;
+    let rows = match args.rows {
+        Some(rows) => rows,
+        None if args.schema.filled() => {
+            workload::row_count(defaults::ROWS).map_err(Error::usage)?
+        }
+        None => 0,
+    };
     let job = Job {
+        schema: args.schema,
         tables: args.tables,
-        rows: args.rows,
+        rows,
         data_seed: args.data_seed,
         fill: args.fill,
         jobs: args.jobs,
@@ -86,8 +99,10 @@ pub fn run(args: &PrepareArgs, stop: &Stop) -> Result<()> {
     let runtime = runtime()?;
     if args.force && !args.yes && on_terminal() {
         let ours = runtime.block_on(or_stop(stop, load::marked(&target, &opts)))?;
-        let ours = ours.into_iter().filter(|table| *table <= job.tables).collect();
-        agree_to_drop(ours, &target, stop)?;
+        let ours = ours.get(&job.schema).cloned().unwrap_or_default();
+        let ours: Vec<u32> = ours.into_iter().filter(|table| *table <= job.tables).collect();
+        let ours = if ours.is_empty() { Numbers::new() } else { [(job.schema, ours)].into() };
+        agree_to_drop(&ours, &target, stop)?;
     }
     let done = runtime.block_on(load::prepare(&target, &opts, &job, stop, &mut progress));
     progress.clear();
@@ -118,11 +133,12 @@ pub(super) fn on_terminal() -> bool {
 }
 
 /// Asks; any answer but yes is an error that nothing was done.
-pub(super) fn agree_to_drop(tables: Vec<u32>, target: &Target, stop: &Stop) -> Result<()> {
+pub(super) fn agree_to_drop(tables: &Numbers, target: &Target, stop: &Stop) -> Result<()> {
     if tables.is_empty() {
         return Ok(());
     }
-    let question = crate::error::plain(&format!("Drop {} at {target}? [y/N] ", names(tables)));
+    let question =
+        crate::error::plain(&format!("Drop {} at {target}? [y/N] ", load::named(tables)));
     let mut err = std::io::stderr();
     let _ = err.write_all(question.as_bytes()).and_then(|()| err.flush());
     // Read on a thread of its own, so that a signal ends the wait; the thread ends with the

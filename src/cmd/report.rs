@@ -33,6 +33,9 @@ pub struct ReportArgs {
     /// The label with it
     #[arg(long, value_name = "LABEL")]
     pub to: Option<String>,
+    /// Labels in the order of their lines; may be given several times [default: by their time]
+    #[arg(long, value_name = "LABEL")]
+    pub order: Vec<String>,
     /// Of each label and workload only the newest invocation
     #[arg(long)]
     pub latest: bool,
@@ -67,6 +70,7 @@ impl ReportArgs {
             baseline: self.baseline.clone(),
             from: self.from.clone(),
             to: self.to.clone(),
+            order: self.order.clone(),
             latest: self.latest,
             partial: self.partial,
         }

@@ -23,7 +23,6 @@ use crate::plan::{Plan, Spread, Step, limits, units};
 use crate::progress::Progress;
 use crate::stop::Stop;
 use crate::summary::{Outcome, SettingChange, Store, Summary, Warning, to_json};
-use crate::workload::table;
 
 /// Codes of warnings that a reader of the step's own line must know.
 const SAID_AT_ONCE: [&str; 2] = ["target_not_sustained", "warmup_backlog"];
@@ -69,7 +68,7 @@ impl Sweep<'_> {
         let scene = bounded(limits::SILENCE, stop, &address, looking).await?;
         if self.role.as_ref().is_some_and(|role| role.scan) {
             self.progress.note("reading all rows once");
-            let reading = async { Ok(scan(&mut control, scene.tables.count).await?) };
+            let reading = async { Ok(scan(&mut control, scene.tables).await?) };
             or_stop(stop, reading).await?;
         }
         let mut control = Some(control);
@@ -93,11 +92,10 @@ impl Sweep<'_> {
     async fn look(&mut self, target: Target, opts: Opts, control: &mut Session) -> Result<Scene> {
         let plan = self.plan;
         let spread = |tables| plan.spread_over(tables).unwrap_or(Spread::Random);
-        let statements = |tables| {
-            u32::try_from(plan.prepared_per_client(spread(tables), tables)).unwrap_or(u32::MAX)
-        };
+        let statements = |tables| plan.prepared_by_table(spread(tables), tables);
         let needs = Needs {
             database: &target.database,
+            schema: plan.workload.schema,
             tables: plan.tables,
             rows: plan.rows,
             seed: plan.seed,
@@ -108,6 +106,9 @@ impl Sweep<'_> {
         };
         let Ready { product, dataset, warnings } = preflight::check(control, &needs).await?;
         let spread = plan.spread_over(dataset.tables)?;
+        if plan.workload.schema.filled() {
+            plan.workload.fits(dataset.rows)?;
+        }
         let (host, port) = match &target.address {
             Address::Tcp { host, port } => (host.as_str(), Some(*port)),
             Address::Socket(_) => ("localhost", None),
@@ -140,7 +141,13 @@ impl Sweep<'_> {
             rtt_us: seen.rtt_us,
             host: host::facts(Path::new(host::ROOT)),
         };
-        let tables = Tables { count: dataset.tables, rows: dataset.rows, own: dataset.own };
+        let tables = Tables {
+            schema: plan.workload.schema,
+            count: dataset.tables,
+            rows: dataset.rows,
+            held: dataset.held,
+            own: dataset.own,
+        };
         let probe = probe(self.prefix.clone(), seen.whereabouts, seen.same_host).await?;
         Ok(Scene { target, opts, identity, warnings, spread, tables, probe })
     }
@@ -211,7 +218,11 @@ impl Sweep<'_> {
 
 /// How the server's process and host can be looked at: as `--probe` says, else here where the
 /// server runs on this host.
-async fn probe(prefix: Vec<String>, server: Whereabouts, same_host: bool) -> Result<Option<Probe>> {
+pub(super) async fn probe(
+    prefix: Vec<String>,
+    server: Whereabouts,
+    same_host: bool,
+) -> Result<Option<Probe>> {
     // It reads many files, or waits for a command: not on the thread that keeps time.
     let looking = tokio::task::spawn_blocking(move || match prefix.as_slice() {
         [] => Ok(same_host.then(|| Probe::local(&server))),
@@ -240,7 +251,7 @@ async fn changed(
 
 /// Asks the server, for so long at most and until a signal. Either way the future is dropped,
 /// and its session must be, too: the error ends the sweep.
-async fn bounded<T>(
+pub(super) async fn bounded<T>(
     limit: Duration,
     stop: &Stop,
     address: &Address,
@@ -255,12 +266,11 @@ async fn bounded<T>(
     }
 }
 
-/// Reads all rows and the index on k, so that they are cached where they fit.
-async fn scan(control: &mut Session, tables: u32) -> std::result::Result<(), Failure> {
-    for number in 1..=tables {
-        let name = table::quoted(&table::name(number));
-        for what in ["SUM(LENGTH(c))", "SUM(k)"] {
-            control.query(&format!("SELECT {what} FROM {name}")).await?;
+/// Reads all rows and their index, so that they are cached where they fit.
+async fn scan(control: &mut Session, tables: Tables) -> std::result::Result<(), Failure> {
+    for number in 1..=tables.count {
+        for sql in tables.schema.scans(number) {
+            control.query(&sql).await?;
         }
     }
     Ok(())

@@ -137,11 +137,11 @@ fn sandbox(
     progress: &mut Progress,
 ) -> Result<Option<Sandbox>> {
     let Some(program) = &args.sandbox.sandbox else { return Ok(None) };
-    if plan.rows.is_none() {
+    if plan.rows.is_none() && plan.workload.schema.filled() {
         return Err(Error::usage("--sandbox makes its tables, so --rows needs a number")
             .hint("--rows 100k, for one"));
     }
-    let tables = plan.tables.unwrap_or(defaults::TABLES);
+    let tables = plan.tables_or_default();
     let spread = plan.spread_over(tables)?;
     let statements = plan.prepared_per_client(spread, tables) * u64::from(plan.clients_max());
     let spec = Spec {
@@ -159,8 +159,9 @@ fn sandbox(
 /// The tables of a sandbox.
 fn tables(plan: &Plan) -> load::Job {
     load::Job {
-        tables: plan.tables.unwrap_or(defaults::TABLES),
-        rows: plan.rows.unwrap_or(1),
+        schema: plan.workload.schema,
+        tables: plan.tables_or_default(),
+        rows: if plan.workload.schema.filled() { plan.rows.unwrap_or(1) } else { 0 },
         charset: plan.charset.clone(),
         ..load::Job::default()
     }
@@ -177,7 +178,7 @@ fn print_table(summaries: &[Summary]) -> Result<()> {
 }
 
 /// The words of `--probe`; none without it.
-fn probe_prefix(probe: Option<&str>) -> Result<Vec<String>> {
+pub(super) fn probe_prefix(probe: Option<&str>) -> Result<Vec<String>> {
     let words = |text: &str| text.split_whitespace().map(str::to_owned).collect();
     let words: Option<Vec<String>> = probe.map(words);
     if words.as_ref().is_some_and(Vec::is_empty) {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use crate::cmd::print_data;
 use crate::error::Result;
-use crate::workload::builtin;
+use crate::workload::{Schema, builtin};
 
 /// Prints each workload with its SQL and expected outcome.
 pub fn run() -> Result<()> {
@@ -17,18 +17,28 @@ fn text() -> String {
         let blank = if i == 0 { "" } else { "\n" };
         let _ = writeln!(text, "{blank}{}  ({})", workload.name, workload.aliases.join(", "));
         let _ = writeln!(text, "  {}", workload.about);
+        if workload.schema != Schema::default() {
+            let _ = writeln!(text, "  tables of --schema {}", workload.schema);
+        }
+        for (name, setting) in &workload.options {
+            let flag = name.replace('_', "-");
+            let _ = writeln!(text, "  --{flag} {}: {}", setting.shown(), setting.about);
+        }
         for transaction in &workload.transactions {
             if workload.transactions.len() > 1 {
                 let _ = writeln!(text, "  transaction, weight {}", transaction.weight);
             }
-            if transaction.begin {
+            let begin = workload.begins(transaction);
+            if begin {
                 text.push_str("  BEGIN\n");
             }
-            for statement in &transaction.statements {
-                let _ = writeln!(text, "  {}", statement.sql);
+            for (statement, repeat) in workload.running(transaction) {
+                let sql = statement.told(&workload.options);
+                let times = if repeat == 1 { String::new() } else { format!("  × {repeat}") };
+                let _ = writeln!(text, "  {sql}{times}");
                 let _ = writeln!(text, "    expects {}", statement.expect);
             }
-            if transaction.begin {
+            if begin {
                 text.push_str("  COMMIT\n");
             }
         }
@@ -45,7 +55,7 @@ mod tests {
             [
                 "point-select  (oltp_point_select)",
                 "  SELECT one row by primary key",
-                "  SELECT c FROM {table} WHERE id = ?",
+                "  SELECT c FROM {table} WHERE id=?",
                 "    expects 1 row, c proves itself",
             ]
         );

@@ -4,20 +4,20 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Instant;
 
-use mysql_async::{Opts, Value};
+use mysql_async::Opts;
 
+use super::compile::{Check, Pick, Statement, What};
 use super::errors::{Errors, OpError};
-use super::job::{Job, Statement};
-use super::ledger::Account;
+use super::job::Job;
+use super::ledger::{Account, Change};
 use super::pace::Pace;
+use super::values::{Drawer, Place, Serial, literals_into, number, signed};
 use crate::error::{Error, Result};
 use crate::measure::recorder::{Ns, Op, Recorder};
 use crate::mysql::session::{Answer, Failure, Session};
 use crate::mysql::target::Target;
 use crate::plan::Spread;
-use crate::workload::distribution::Sampler;
-use crate::workload::random::Stream;
-use crate::workload::{Content, Effect, Expect, Param, rows};
+use crate::workload::{Effect, rows};
 
 /// Of so many answers that could prove themselves one is checked: the check costs about a
 /// tenth of an op.
@@ -36,8 +36,8 @@ pub(crate) struct Desk {
     pub(crate) recorder: RefCell<Recorder>,
     pub(crate) accounts: RefCell<Vec<Account>>,
     pub(crate) errors: RefCell<Errors>,
-    /// By table: samplers of each statement's parameters.
-    pub(crate) samplers: Vec<Vec<Vec<Option<Sampler>>>>,
+    /// By table: what ids are drawn from.
+    pub(crate) picks: Vec<Vec<Pick>>,
     /// By table: SQL of each statement around its parameters; empty unless in text mode.
     pub(crate) texts: Vec<Vec<Vec<String>>>,
     /// The open loop's queues; None is a closed loop.
@@ -65,8 +65,8 @@ pub(crate) struct Seat {
     pub(crate) issued: Cell<Ns>,
     /// Whether the client is in the window: decided before an op, and the op's for all of it.
     pub(crate) measured: Cell<bool>,
-    /// What is in doubt if the answer never comes: table and effect.
-    pub(crate) pending: Cell<(u32, Effect)>,
+    /// What is in doubt if the answer never comes: so many writes of a table.
+    pub(crate) pending: Cell<(u32, u32)>,
     /// Ops of the window.
     pub(crate) ops: Cell<u64>,
 }
@@ -79,7 +79,7 @@ impl Seat {
             intended: Cell::new(None),
             issued: Cell::new(IDLE),
             measured: Cell::new(false),
-            pending: Cell::new((0, Effect::None)),
+            pending: Cell::new((0, 0)),
             ops: Cell::new(0),
         }
     }
@@ -98,8 +98,10 @@ impl Seat {
 /// A connection with everything prepared.
 pub(crate) struct Ready {
     session: Session,
-    /// Handle of a statement: by table of this client, then by statement.
+    /// Handle of a statement: by table of this client, then by prepared statement.
     handles: Vec<usize>,
+    /// By table of this client; empty where no statement numbers rows.
+    serials: Vec<Serial>,
 }
 
 impl Ready {
@@ -113,21 +115,18 @@ pub(crate) async fn open(job: &Job, client: u32, target: &Target, opts: &Opts) -
     let mut session = Session::open(target, opts, job.charset.as_deref()).await?;
     let limit = target.connect_timeout;
     let preparing = async {
-        let mut handles = Vec::new();
-        if !job.text {
-            let tables = match job.pinned_table(client) {
-                Some(table) => table..table + 1,
-                None => 0..job.tables.count,
-            };
-            for table in tables {
-                for statement in 0..job.statements.len() {
-                    let sql = job.sql(statement, table);
-                    let prepared = session.prepare(&sql).await;
-                    handles.push(prepared.map_err(|f| Error::server(format!("{sql}: {f}")))?);
-                }
+        let (mut handles, mut serials) = (Vec::new(), Vec::new());
+        for table in job.tables_of(client) {
+            for sql in job.prepared(table) {
+                let prepared = session.prepare(&sql).await;
+                handles.push(prepared.map_err(|f| Error::server(format!("{sql}: {f}")))?);
+            }
+            if job.serial() {
+                let (next, step) = job.serials(client, id_max(job, &mut session, table).await?);
+                serials.push(Serial { next, step });
             }
         }
-        Ok(Ready { session, handles })
+        Ok(Ready { session, handles, serials })
     };
     // The connection goes with the future when it takes too long.
     #[expect(clippy::disallowed_methods, reason = "the connection goes with the future")]
@@ -138,6 +137,14 @@ pub(crate) async fn open(job: &Job, client: u32, target: &Target, opts: &Opts) -
     })
 }
 
+/// The largest id of a table: new rows come after it. Nobody writes before all are ready.
+async fn id_max(job: &Job, session: &mut Session, table: u32) -> Result<u64> {
+    let sql = job.with_table("SELECT MAX(id) FROM {table}", table);
+    let rows = session.query(&sql).await.map_err(|f| Error::server(format!("{sql}: {f}")))?;
+    let max = rows.into_iter().flatten().next().flatten();
+    Ok(max.and_then(|text| text.parse().ok()).unwrap_or(0))
+}
+
 /// Runs ops until the window ends; returns the session, or the error that ends the step.
 pub(crate) async fn run(
     desk: Rc<Desk>,
@@ -146,7 +153,12 @@ pub(crate) async fn run(
 ) -> Result<std::result::Result<Session, OpError>> {
     let mut client = Client {
         quota: desk.job.quota(seat.client),
-        stream: desk.job.stream(seat.client, desk.window_start.get() == 0),
+        drawer: Drawer {
+            stream: desk.job.stream(seat.client, desk.window_start.get() == 0),
+            slices: desk.job.slices(seat.client),
+            serials: ready.serials,
+            previous: Vec::new(),
+        },
         session: ready.session,
         handles: ready.handles,
         sql: String::new(),
@@ -163,7 +175,7 @@ pub(crate) async fn run(
     while now < desk.window_end.get() {
         if !seat.measured.get() && now >= desk.window_start.get() {
             seat.measured.set(true);
-            client.stream = desk.job.stream(seat.client, true);
+            client.drawer.stream = desk.job.stream(seat.client, true);
         }
         if seat.measured.get()
             && let Some(quota) = &mut client.quota
@@ -184,12 +196,12 @@ pub(crate) async fn run(
 struct Client {
     session: Session,
     handles: Vec<usize>,
-    stream: Stream,
+    drawer: Drawer,
     quota: Option<u64>,
     sql: String,
     count: u64,
     /// Effects of an open transaction.
-    unsettled: Vec<(Effect, u64)>,
+    unsettled: Vec<Change>,
 }
 
 /// How far an op got.
@@ -210,7 +222,7 @@ impl Client {
         while let Some(arrival) = pace.next(seat, || desk.now()).await {
             if arrival.measured && !seat.measured.get() {
                 seat.measured.set(true);
-                self.stream = desk.job.stream(seat.client, true);
+                self.drawer.stream = desk.job.stream(seat.client, true);
             }
             seat.intended.set(Some(arrival.intended));
             if let Err(error) = self.op(desk, seat).await? {
@@ -227,7 +239,7 @@ impl Client {
         self.count += 1;
         let table = match job.spread {
             Spread::Pinned => seat.client % job.tables.count,
-            Spread::Random => self.stream.below(u64::from(job.tables.count)) as u32,
+            Spread::Random => self.drawer.stream.below(u64::from(job.tables.count)) as u32,
         };
         let transaction = self.pick(job);
         let mut pass = Pass { issued: None, statements: 0, rows: 0 };
@@ -254,17 +266,19 @@ impl Client {
                 if matches!(error, OpError::Failure(Failure::Lost(_))) {
                     doubt(desk, seat);
                 }
+                // A refused COMMIT has rolled back.
+                seat.pending.set((0, 0));
                 Ok(if error.keeps_session() { Ok(completed) } else { Err(error) })
             }
         }
     }
 
     fn pick(&mut self, job: &Job) -> usize {
-        if job.transactions.len() == 1 {
+        if job.transactions().len() == 1 {
             return 0;
         }
-        let mut at = self.stream.below(job.weights);
-        for (i, transaction) in job.transactions.iter().enumerate() {
+        let mut at = self.drawer.stream.below(job.weights);
+        for (i, transaction) in job.transactions().iter().enumerate() {
             match at.checked_sub(transaction.weight) {
                 Some(rest) => at = rest,
                 None => return i,
@@ -281,19 +295,18 @@ impl Client {
         index: usize,
         pass: &mut Pass,
     ) -> std::result::Result<(), OpError> {
-        let Some(transaction) = desk.job.transactions.get(index) else { return Ok(()) };
+        let Some(transaction) = desk.job.transactions().get(index) else { return Ok(()) };
         if !transaction.begin {
-            for statement in transaction.statements.clone() {
-                let (effect, affected) =
-                    self.statement(desk, seat, table, statement, pass, true).await?;
-                settle(desk, table, effect, affected);
+            for statement in &transaction.passes {
+                let change = self.statement(desk, seat, table, *statement, pass, true).await?;
+                settle(desk, table, change);
             }
             return Ok(());
         }
         self.unsettled.clear();
         self.control(desk, seat, "BEGIN", pass).await?;
-        for statement in transaction.statements.clone() {
-            match self.statement(desk, seat, table, statement, pass, false).await {
+        for statement in &transaction.passes {
+            match self.statement(desk, seat, table, *statement, pass, false).await {
                 Ok(change) => self.unsettled.push(change),
                 Err(error) => {
                     // A deadlock has rolled back already, a lock wait timeout has not.
@@ -305,12 +318,12 @@ impl Client {
             }
         }
         // Only a lost COMMIT leaves a doubt: before it, the server rolls back.
-        let change = self.unsettled.iter().find(|(effect, _)| *effect != Effect::None);
-        seat.pending.set((table, change.map_or(Effect::None, |(effect, _)| *effect)));
+        let writes = self.unsettled.iter().filter(|change| change.effect != Effect::None).count();
+        seat.pending.set((table, writes as u32));
         self.control(desk, seat, "COMMIT", pass).await?;
-        seat.pending.set((table, Effect::None));
-        for (effect, affected) in self.unsettled.drain(..) {
-            settle(desk, table, effect, affected);
+        seat.pending.set((table, 0));
+        for change in self.unsettled.drain(..) {
+            settle(desk, table, change);
         }
         Ok(())
     }
@@ -337,72 +350,85 @@ impl Client {
         index: usize,
         pass: &mut Pass,
         autocommit: bool,
-    ) -> std::result::Result<(Effect, u64), OpError> {
+    ) -> std::result::Result<Change, OpError> {
         let job = &desk.job;
-        let Some(statement) = job.statements.get(index) else { return Ok((Effect::None, 0)) };
-        let (values, key) = self.draw(desk, table, index, statement);
+        let Some(statement) = job.statements().get(index) else {
+            return Ok(Change { effect: Effect::None, affected: 0, k: 0 });
+        };
+        let slot = if job.spread == Spread::Pinned { 0 } else { table as usize };
+        let picks = desk.picks.get(table as usize).map_or(&[][..], Vec::as_slice);
+        let place = Place { table, slot, picks };
         if autocommit {
-            seat.pending.set((table, statement.effect));
+            seat.pending.set((table, u32::from(statement.effect != Effect::None)));
         }
-        let (called, outcome) = if job.text {
-            self.sql.clear();
-            if let Some(pieces) = desk.texts.get(table as usize).and_then(|t| t.get(index)) {
-                literals_into(&mut self.sql, pieces, &values);
-            }
+        let (called, outcome, key, k) = if statement.text {
+            let (key, k) = self.write(desk, index, statement, place);
             let called = issue(desk, seat, pass);
-            (called, self.session.run_text(&self.sql).await)
+            (called, self.session.run_text(&self.sql).await, key, k)
         } else {
-            let slot = if job.spread == Spread::Pinned { 0 } else { table as usize };
-            let handle = self.handles.get(slot * job.statements.len() + index).copied();
+            let values = self.drawer.draw(&statement.values, place);
+            let key = statement.key.map_or(0, |i| number(values.get(i)));
+            let k = k_of(statement, &values);
+            if statement.keeps_values {
+                self.drawer.previous.clone_from(&values);
+            }
+            let handle = self.handles.get(slot * job.prepared_a_table() + statement.prepared);
+            let handle = handle.copied().unwrap_or(usize::MAX);
             let called = issue(desk, seat, pass);
-            (called, self.session.run_prepared(handle.unwrap_or(usize::MAX), values).await)
+            (called, self.session.run_prepared(handle, values).await, key, k)
         };
         pass.statements += 1;
-        if job.statements.len() > 1 {
+        if job.timed {
             let took = desk.now() - called;
             desk.recorder.borrow_mut().statement(index, seat.measured.get(), took);
         }
         let answer = outcome.map_err(OpError::Failure)?;
-        seat.pending.set((table, Effect::None));
+        seat.pending.set((table, 0));
         pass.rows += answer.rows;
         let content = job.tables.own && self.count.is_multiple_of(CONTENT_EVERY);
-        match check(statement, &answer, content.then_some((table, key))) {
-            None => Ok((statement.effect, answer.affected)),
+        match check(&statement.check, &answer, content.then_some((table, key))) {
+            None => Ok(Change { effect: statement.effect, affected: answer.affected, k }),
             Some(wrong) => Err(OpError::Wrong(format!("{}: {wrong}", job.sql(index, table)))),
         }
     }
 
-    /// The parameters' values, and the first key among them.
-    fn draw(
+    /// Writes a statement as text into `self.sql`: its first key, and the sum of `k` in it.
+    fn write(
         &mut self,
         desk: &Desk,
-        table: u32,
         index: usize,
         statement: &Statement,
-    ) -> (Vec<Value>, u64) {
-        let of_params = desk.samplers.get(table as usize).and_then(|t| t.get(index));
-        let mut values: Vec<Value> = Vec::with_capacity(statement.params.len());
-        for (i, _) in statement.params.iter().enumerate() {
-            let sampler = of_params.and_then(|s| s.get(i)).and_then(Option::as_ref);
-            let value = sampler.map_or(Value::NULL, |s| Value::UInt(s.draw(&mut self.stream)));
-            values.push(value);
+        place: Place<'_>,
+    ) -> (u64, i64) {
+        self.sql.clear();
+        if let Some(bulk) = &statement.bulk {
+            let summed = match statement.effect {
+                Effect::InsertK(of) => Some(of - 1),
+                _ => None,
+            };
+            let head = desk.job.with_table(&bulk.head, place.table);
+            let written = self.drawer.bulk_into(&mut self.sql, bulk, &head, summed, place);
+            return (0, written.sum);
         }
-        // Values of c prove themselves for an id, so they come after the ids.
-        for (i, param) in statement.params.iter().enumerate() {
-            if let Param::COf(of) = param {
-                let id = key_of(values.get(of - 1));
-                let c = rows::proven(table + 1, id, || self.stream.bits());
-                values[i] = Value::Bytes(c.to_vec());
-            }
+        let values = self.drawer.draw(&statement.values, place);
+        let pieces = desk.texts.get(place.table as usize).and_then(|t| t.get(index));
+        if let Some(pieces) = pieces {
+            literals_into(&mut self.sql, pieces, &values);
         }
-        let key = statement.key.map_or(0, |i| key_of(values.get(i)));
-        (values, key)
+        let key = statement.key.map_or(0, |i| number(values.get(i)));
+        let k = k_of(statement, &values);
+        if statement.keeps_values {
+            self.drawer.previous = values;
+        }
+        (key, k)
     }
 }
 
-fn key_of(value: Option<&Value>) -> u64 {
-    match value {
-        Some(Value::UInt(id)) => *id,
+/// The `k` of the row that a statement inserts.
+#[inline]
+fn k_of(statement: &Statement, values: &[mysql_async::Value]) -> i64 {
+    match statement.effect {
+        Effect::InsertK(of) => signed(of.checked_sub(1).and_then(|i| values.get(i))),
         _ => 0,
     }
 }
@@ -418,67 +444,74 @@ fn issue(desk: &Desk, seat: &Seat, pass: &mut Pass) -> Ns {
     now
 }
 
-/// Counts the write that a lost or abandoned answer leaves in doubt.
+/// Counts the writes that a lost or abandoned answer leaves in doubt.
 pub(crate) fn doubt(desk: &Desk, seat: &Seat) {
-    let (table, effect) = seat.pending.replace((0, Effect::None));
+    let (table, writes) = seat.pending.replace((0, 0));
     if let Some(account) = desk.accounts.borrow_mut().get_mut(table as usize) {
-        account.doubt(effect);
+        account.in_doubt += u64::from(writes);
     }
 }
 
-fn settle(desk: &Desk, table: u32, effect: Effect, affected: u64) {
-    if effect != Effect::None
+fn settle(desk: &Desk, table: u32, change: Change) {
+    if change.effect != Effect::None
         && let Some(account) = desk.accounts.borrow_mut().get_mut(table as usize)
     {
-        account.apply(effect, affected);
+        account.apply(change);
     }
 }
 
 /// Holds an answer against the workload; what is wrong with it.
-fn check(statement: &Statement, answer: &Answer, content: Option<(u32, u64)>) -> Option<String> {
-    match statement.expect {
-        Expect::Affected { affected } if affected == answer.affected => None,
-        Expect::Affected { affected } => {
-            Some(format!("{} rows affected instead of {affected}", answer.affected))
-        }
-        Expect::Rows { rows, .. } if rows != answer.rows => {
-            Some(format!("{} rows instead of {rows}", answer.rows))
-        }
-        Expect::Rows { content: Some(Content::C), rows } if rows > 0 => {
-            let (table, id) = content?;
-            let c = answer.content().unwrap_or_default();
-            (!rows::proves(table + 1, id, c))
-                .then(|| format!("the content is not that of id {id}: '{}'", c.escape_ascii()))
-        }
-        Expect::Rows { .. } => None,
+fn check(expected: &Check, answer: &Answer, content: Option<(u32, u64)>) -> Option<String> {
+    let (number, what) = match expected.what {
+        What::Rows => (answer.rows, "rows"),
+        What::Affected => (answer.affected, "rows affected"),
+        What::Nothing => return None,
+    };
+    if number < expected.min || number > expected.max {
+        return Some(match (expected.min, expected.max) {
+            (min, u64::MAX) => format!("{number} {what} instead of {min} or more"),
+            (min, max) if min == max => format!("{number} {what} instead of {min}"),
+            (min, max) => format!("{number} {what} instead of {min} to {max}"),
+        });
     }
-}
-
-/// SQL with literals in place of the parameters. The bytes are digits and dashes.
-fn literals_into(sql: &mut String, pieces: &[String], values: &[Value]) {
-    use std::fmt::Write as _;
-    for (i, piece) in pieces.iter().enumerate() {
-        sql.push_str(piece);
-        match values.get(i) {
-            Some(Value::UInt(id)) => {
-                // Writing into a String cannot fail.
-                let _ = write!(sql, "{id}");
-            }
-            Some(other) => sql.push_str(&other.as_sql(true)),
-            None => {}
-        }
+    if expected.value.is_some() && expected.value != answer.number() && answer.rows > 0 {
+        let (wanted, got) = (expected.value.unwrap_or_default(), answer.number());
+        let got = got.map_or_else(|| "no number".to_owned(), |n| n.to_string());
+        return Some(format!("the value is {got} instead of {wanted}"));
     }
+    if !expected.content || answer.rows == 0 {
+        return None;
+    }
+    let (table, id) = content?;
+    let c = answer.content().unwrap_or_default();
+    (!rows::proves(table + 1, id, c))
+        .then(|| format!("the content is not that of id {id}: '{}'", c.escape_ascii()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn answer(rows: u64, affected: u64) -> Answer {
+        Answer { rows, affected, first: None }
+    }
+
     #[test]
-    fn literals_stand_where_the_parameters_were() {
-        let mut sql = String::new();
-        let pieces = ["UPDATE t SET c=".to_owned(), " WHERE id=".to_owned(), String::new()];
-        literals_into(&mut sql, &pieces, &[Value::Bytes(b"1-2".to_vec()), Value::UInt(7)]);
-        assert_eq!(sql, "UPDATE t SET c='1-2' WHERE id=7");
+    fn answers_are_held_against_bounds() {
+        let expected = |what, min, max| Check { what, min, max, content: false, value: None };
+        let wrong = |expected: &Check, answer: &Answer| check(expected, answer, None);
+        let exactly = expected(What::Rows, 1, 1);
+        assert_eq!(wrong(&exactly, &answer(1, 0)), None);
+        assert_eq!(wrong(&exactly, &answer(0, 1)).as_deref(), Some("0 rows instead of 1"));
+        let range = expected(What::Rows, 1, 100);
+        assert_eq!(wrong(&range, &answer(100, 0)), None);
+        assert_eq!(wrong(&range, &answer(101, 0)).as_deref(), Some("101 rows instead of 1 to 100"));
+        let some = expected(What::Affected, 1, u64::MAX);
+        let text = "0 rows affected instead of 1 or more";
+        assert_eq!(wrong(&some, &answer(9, 0)).as_deref(), Some(text));
+        assert_eq!(wrong(&expected(What::Nothing, 5, 5), &answer(0, 0)), None);
+        let value = Check { value: Some(101), ..exactly };
+        let text = "the value is no number instead of 101";
+        assert_eq!(wrong(&value, &answer(1, 0)).as_deref(), Some(text));
     }
 }

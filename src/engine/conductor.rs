@@ -238,10 +238,11 @@ impl Conductor<'_> {
         let started_at = jiff::Timestamp::now();
         self.go.send_replace(Go::Start(origin));
         self.warm_up(origin, progress).await?;
-        let window_start = origin + Duration::from_nanos(self.phases.window_start);
+        let warmup = Duration::from_nanos(self.phases.window_start);
+        let window_start = origin + warmup;
         self.stage.window.send_replace(Some(window_start));
-        let lead = edge::lead(probe.as_ref()).min((window_start - origin) / 2);
-        self.follow(Some(window_start - lead), origin, progress).await?;
+        let lead = edge::lead(probe.as_ref()).min(warmup / 2);
+        self.follow(Some(origin + warmup.saturating_sub(lead)), origin, progress).await?;
         let reading = before.is_none().then(|| tokio::spawn(edge::read(control.take(), probe)));
         if self.early.is_none() {
             self.follow(Some(window_start), origin, progress).await?;
@@ -461,7 +462,10 @@ impl Conductor<'_> {
             timeline: self.timeline,
             ops_by_client,
             ops_by_table: accounts.iter().map(|a| a.ops).collect(),
-            ledger: (0..tables).zip(&accounts).map(|(t, a)| a.entry(t)).collect(),
+            ledger: (0..tables)
+                .zip(&accounts)
+                .map(|(t, a)| a.entry(self.stage.tables.schema, t))
+                .collect(),
             errors: errors.into_counts(),
             abandoned,
             paced,

@@ -15,19 +15,19 @@ const LEAD: Duration = Duration::from_millis(300);
 
 /// What was read of the server.
 #[derive(Debug, Default)]
-pub(super) struct Edge {
+pub(crate) struct Edge {
     status: Option<Reading>,
     probed: Option<probe::Reading>,
 }
 
 /// How long before the window the first reading begins.
-pub(super) fn lead(probe: Option<&Probe>) -> Duration {
+pub(crate) fn lead(probe: Option<&Probe>) -> Duration {
     LEAD + probe.map_or(Duration::ZERO, Probe::lead)
 }
 
 /// Reads the server's counters, process and host. A server that does not answer in time costs
 /// the reading and its connection, not the step: then no session comes back.
-pub(super) async fn read(
+pub(crate) async fn read(
     control: Option<Session>,
     probe: Option<Probe>,
 ) -> (Option<Session>, Edge) {
@@ -58,13 +58,13 @@ async fn counters(control: Option<Session>) -> (Option<Session>, Option<Reading>
 }
 
 /// The counters between two readings.
-pub(super) fn status(first: &Edge, last: &Edge, window_start: Instant) -> Option<summary::Status> {
+pub(crate) fn status(first: &Edge, last: &Edge, window_start: Instant) -> Option<summary::Status> {
     let (first, last) = first.status.as_ref().zip(last.status.as_ref())?;
     Some(status::delta(first, last, window_start))
 }
 
 /// Process and host between two readings.
-pub(super) fn probed(
+pub(crate) fn probed(
     probe: Option<&Probe>,
     first: &Edge,
     last: &Edge,
@@ -76,18 +76,18 @@ pub(super) fn probed(
 }
 
 /// What this process and this host's network did so far.
-pub(super) struct Own {
-    pub(super) cost: Cost,
+pub(crate) struct Own {
+    pub(crate) cost: Cost,
     traffic: Option<(u64, u64)>,
 }
 
 impl Own {
-    pub(super) fn now() -> Own {
+    pub(crate) fn now() -> Own {
         Own { cost: process_usage(), traffic: own_traffic() }
     }
 
     /// Bytes received and sent since an earlier reading.
-    pub(super) fn traffic_since(&self, earlier: &Own) -> Option<(u64, u64)> {
+    pub(crate) fn traffic_since(&self, earlier: &Own) -> Option<(u64, u64)> {
         let (now, then) = self.traffic.zip(earlier.traffic)?;
         Some((now.0.saturating_sub(then.0), now.1.saturating_sub(then.1)))
     }

@@ -4,9 +4,9 @@ use crate::error::plain;
 use crate::mysql::session::Failure;
 use crate::summary::ErrorCount;
 
-/// Errors after which the session and the step go on: record changed since read (1020), lock
-/// wait timeout (1205), deadlock (1213).
-const SESSION_CODES: [u16; 3] = [1020, 1205, 1213];
+/// Errors after which the session and the step go on: record changed since read (1020), duplicate
+/// key (1062: two clients that put the same row back), lock wait timeout (1205), deadlock (1213).
+const SESSION_CODES: [u16; 4] = [1020, 1062, 1205, 1213];
 /// Different errors kept apart at most; a server that makes up codes must not fill memory.
 const KINDS_MAX: usize = 1000;
 

@@ -1,19 +1,24 @@
 //! What every client of a step does, compiled from the plan: shared, read only.
 
 use super::arrivals::Arrivals;
+use super::compile::{Compiled, Pick, Statement, Transaction};
 use crate::measure::recorder::Ns;
 use crate::plan::{Arrival, Plan, Spread, Step, StopAt};
-use crate::workload::distribution::{Distribution, Sampler};
+use crate::workload::Schema;
+use crate::workload::distribution::Sampler;
 use crate::workload::random::{Stream, name_part, seed_of};
-use crate::workload::{Effect, Expect, KeySource, Param, table};
 
 /// The tables that a step runs on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tables {
-    /// `sbtest1` … `sbtestN`.
+    /// Their kind.
+    pub schema: Schema,
+    /// The first ones: `sbtest1` … `sbtestN`.
     pub count: u32,
     /// Ids drawn: 1 to this.
     pub rows: u64,
+    /// Rows that each of them was filled with, if that is known and the same.
+    pub held: Option<u64>,
     /// Whether loadgen made them, so that contents prove themselves.
     pub own: bool,
 }
@@ -21,9 +26,10 @@ pub struct Tables {
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Job {
-    pub(crate) transactions: Vec<Transaction>,
+    compiled: Compiled,
     pub(crate) weights: u64,
-    pub(crate) statements: Vec<Statement>,
+    /// Whether statements have times of their own: an op is more than one of them.
+    pub(crate) timed: bool,
     pub(crate) tables: Tables,
     pub(crate) spread: Spread,
     pub(crate) text: bool,
@@ -33,7 +39,6 @@ pub(crate) struct Job {
     /// Ops a second over all clients; None is a closed loop.
     pub(crate) rate: Option<f64>,
     arrival: Arrival,
-    distribution: Distribution,
     seed: u64,
     workload: u64,
     repeat: u32,
@@ -70,67 +75,40 @@ fn least_common_multiple(a: u64, b: u64) -> u64 {
     a.max(1) / x * b.max(1)
 }
 
-/// A run of [`Job::statements`].
-#[derive(Debug)]
-pub(crate) struct Transaction {
-    pub(crate) weight: u64,
-    pub(crate) begin: bool,
-    pub(crate) statements: std::ops::Range<usize>,
-}
-
-/// One statement.
-#[derive(Debug)]
-pub(crate) struct Statement {
-    /// The SQL around the `?`, with `{table}` still in it.
-    pub(crate) pieces: Vec<String>,
-    pub(crate) params: Vec<Param>,
-    pub(crate) expect: Expect,
-    pub(crate) effect: Effect,
-    /// Position of the first key among the parameters.
-    pub(crate) key: Option<usize>,
-}
-
 impl Job {
     pub(crate) fn new(plan: &Plan, spread: Spread, tables: Tables, step: &Step) -> Job {
-        let mut statements = Vec::new();
-        let mut transactions = Vec::new();
-        for transaction in &plan.workload.transactions {
-            let start = statements.len();
-            statements.extend(transaction.statements.iter().map(|s| Statement {
-                pieces: s.sql.split('?').map(str::to_owned).collect(),
-                params: s.params.clone(),
-                expect: s.expect,
-                effect: s.effect,
-                key: s.params.iter().position(|p| matches!(p, Param::Key(_))),
-            }));
-            transactions.push(Transaction {
-                weight: u64::from(transaction.weight),
-                begin: transaction.begin,
-                statements: start..statements.len(),
-            });
-        }
+        let text = plan.statements == crate::plan::StatementMode::Text;
+        let compiled = Compiled::new(&plan.workload, plan.distribution, tables, text);
         Job {
-            weights: transactions.iter().map(|t| t.weight).sum(),
-            transactions,
-            statements,
+            weights: compiled.transactions.iter().map(|t| t.weight).sum(),
+            timed: compiled.statements.len() > 1
+                || compiled.transactions.iter().any(|t| t.begin || t.passes.len() > 1),
+            compiled,
             tables,
             spread,
-            text: plan.statements == crate::plan::StatementMode::Text,
+            text,
             charset: plan.charset.clone(),
             stop: plan.stop,
             clients: step.clients,
             rate: step.rate,
             arrival: plan.arrival,
-            distribution: plan.distribution,
             seed: plan.seed,
             workload: name_part(&plan.workload.name),
             repeat: step.repeat,
         }
     }
 
+    pub(crate) fn transactions(&self) -> &[Transaction] {
+        &self.compiled.transactions
+    }
+
+    pub(crate) fn statements(&self) -> &[Statement] {
+        &self.compiled.statements
+    }
+
     /// Statements with times of their own: none where an op is one statement.
     pub(crate) fn timed_statements(&self) -> usize {
-        if self.statements.len() > 1 { self.statements.len() } else { 0 }
+        if self.timed { self.statements().len() } else { 0 }
     }
 
     /// The table that a client is pinned to, from 0.
@@ -190,41 +168,80 @@ impl Job {
         }
     }
 
-    /// The samplers of one table: one for each parameter of each statement, None where it is
-    /// no key.
-    pub(crate) fn samplers(&self, table: u32) -> Vec<Vec<Option<Sampler>>> {
+    /// What ids of one table (from 0) are drawn from.
+    pub(crate) fn picks(&self, table: u32) -> Vec<Pick> {
         let hot_seed = seed_of(&[self.seed, u64::from(table)]);
-        let sampler = |param: &Param| match param {
-            Param::Key(KeySource::Default) => Some(self.distribution),
-            Param::Key(KeySource::Own(distribution)) => Some(*distribution),
-            Param::COf(_) => None,
-        };
-        self.statements
-            .iter()
-            .map(|s| {
-                s.params
-                    .iter()
-                    .map(|p| sampler(p).map(|d| Sampler::new(d, self.tables.rows, hot_seed)))
-                    .collect()
-            })
-            .collect()
+        self.compiled.draws.iter().map(|draw| draw.pick(self.tables.rows, hot_seed)).collect()
     }
 
-    /// The SQL of a statement on a table (from 0), with `?` for parameters.
+    /// What ids of a client's own share of the rows are drawn from; shares differ by one row at
+    /// most, and are one row where there are more clients than rows.
+    pub(crate) fn slices(&self, client: u32) -> Vec<Pick> {
+        let edge = |client: u32| {
+            let rows = u128::from(self.tables.rows) * u128::from(client);
+            (rows / u128::from(self.clients.max(1))) as u64
+        };
+        let (base, end) = (edge(client), edge(client + 1));
+        let hot_seed = seed_of(&[self.seed, name_part("slice"), u64::from(client)]);
+        let pick = |distribution| Pick {
+            sampler: Sampler::new(distribution, end - base, hot_seed),
+            base: base.min(self.tables.rows.saturating_sub(1)),
+        };
+        self.compiled.slices.iter().map(|distribution| pick(*distribution)).collect()
+    }
+
+    /// Whether clients number rows of their own.
+    pub(crate) fn serial(&self) -> bool {
+        self.compiled.serial
+    }
+
+    /// A client's first number in a table whose largest id is `id_max`, and the distance to its
+    /// next one: clients that share the table never meet.
+    pub(crate) fn serials(&self, client: u32, id_max: u64) -> (u64, u64) {
+        let (place, sharers) = match self.spread {
+            Spread::Pinned => (client / self.tables.count, self.clients / self.tables.count),
+            Spread::Random => (client, self.clients),
+        };
+        (id_max + 1 + u64::from(place), u64::from(sharers.max(1)))
+    }
+
+    /// The tables of a client, from 0.
+    pub(crate) fn tables_of(&self, client: u32) -> std::ops::Range<u32> {
+        match self.pinned_table(client) {
+            Some(table) => table..table + 1,
+            None => 0..self.tables.count,
+        }
+    }
+
+    /// The SQL that a client prepares for a table (from 0), with `?` for parameters.
+    pub(crate) fn prepared(&self, table: u32) -> impl Iterator<Item = String> {
+        self.compiled.prepared.iter().map(move |sql| self.with_table(sql, table))
+    }
+
+    /// Statements that a client prepares for each table.
+    pub(crate) fn prepared_a_table(&self) -> usize {
+        self.compiled.prepared.len()
+    }
+
+    /// The SQL of a statement on a table (from 0), for messages.
     pub(crate) fn sql(&self, statement: usize, table: u32) -> String {
-        let pieces = self.statements.get(statement).map(|s| s.pieces.join("?"));
-        with_table(&pieces.unwrap_or_default(), table)
+        let sql = self.statements().get(statement).map(|s| match &s.bulk {
+            Some(bulk) => format!("{}…{}", bulk.head, bulk.tail),
+            None => s.pieces.join("?"),
+        });
+        self.with_table(&sql.unwrap_or_default(), table)
     }
 
     /// The pieces of a statement on a table, to put literals between.
     pub(crate) fn text_pieces(&self, table: u32) -> Vec<Vec<String>> {
-        let piece = |p: &String| with_table(p, table);
-        self.statements.iter().map(|s| s.pieces.iter().map(piece).collect()).collect()
+        let piece = |p: &String| self.with_table(p, table);
+        self.statements().iter().map(|s| s.pieces.iter().map(piece).collect()).collect()
     }
-}
 
-fn with_table(sql: &str, table: u32) -> String {
-    sql.replace("{table}", &table::quoted(&table::name(table + 1)))
+    /// SQL with the name of a table (from 0). Names that loadgen gives need no quotes.
+    pub(crate) fn with_table(&self, sql: &str, table: u32) -> String {
+        sql.replace("{table}", &self.tables.schema.name(table + 1))
+    }
 }
 
 #[cfg(test)]
@@ -232,6 +249,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::plan;
     use crate::workload::builtin;
+    use crate::workload::distribution::Distribution;
     use std::time::Duration;
 
     pub(crate) fn a_plan(workload: usize, clients: u32, stop: StopAt) -> Plan {
@@ -259,10 +277,13 @@ pub(crate) mod tests {
         }
     }
 
+    pub(crate) const TABLES: Tables =
+        Tables { schema: Schema::Sbtest, count: 8, rows: 1000, held: Some(1000), own: true };
+
     fn job(clients: u32, stop: StopAt, spread: Spread) -> Job {
         let plan = a_plan(0, clients, stop);
         let step = Step { number: 1, of: 1, clients, rate: None, repeat: 1 };
-        Job::new(&plan, spread, Tables { count: 8, rows: 1000, own: true }, &step)
+        Job::new(&plan, spread, TABLES, &step)
     }
 
     #[test]
@@ -291,7 +312,8 @@ pub(crate) mod tests {
     fn clients_are_dealt_over_tables() {
         let job = job(16, StopAt::Ops(1), Spread::Pinned);
         assert_eq!((job.pinned_table(0), job.pinned_table(9)), (Some(0), Some(1)));
-        assert_eq!(job.sql(0, 2), "SELECT c FROM `sbtest3` WHERE id = ?");
-        assert_eq!(job.text_pieces(0)[0], ["SELECT c FROM `sbtest1` WHERE id = ", ""]);
+        assert_eq!(job.sql(0, 2), "SELECT c FROM sbtest3 WHERE id=?");
+        assert_eq!(job.prepared(2).collect::<Vec<_>>(), ["SELECT c FROM sbtest3 WHERE id=?"]);
+        assert_eq!(job.text_pieces(0)[0], ["SELECT c FROM sbtest1 WHERE id=", ""]);
     }
 }

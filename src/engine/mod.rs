@@ -10,6 +10,8 @@
 //! | `job` | what every client does, compiled from the plan |
 //! | `arrivals` | when ops of an open loop are due |
 //! | `pace` | its queues: which client takes which arrival, and when |
+//! | `compile` | statements and parameters with every name looked up |
+//! | `values` | what stands for each `?` |
 //! | `client` | one client's loop, and what an answer is held against |
 //! | `thread` | one engine thread: opening, phases, drain |
 //! | `conductor` | the step from the outside: go, edges of the window, early ends |
@@ -20,9 +22,10 @@
 
 mod arrivals;
 mod client;
+mod compile;
 mod conductor;
 mod display;
-mod edge;
+pub(crate) mod edge;
 mod errors;
 mod job;
 mod ledger;
@@ -30,6 +33,7 @@ mod pace;
 mod summarise;
 mod sustained;
 mod thread;
+mod values;
 
 use std::time::Duration;
 
@@ -40,6 +44,7 @@ use crate::summary::{ErrorCount, LedgerEntry, Outcome, Probed, Status};
 pub use conductor::{Stage, run_step};
 pub use display::millis;
 pub use job::Tables;
+pub(crate) use summarise::program;
 pub use summarise::{Identity, summary};
 
 /// What one step produced in memory.

@@ -12,7 +12,6 @@ use crate::measure::recorder::Paced;
 use crate::measure::times::Times;
 use crate::plan::{StatementMode, Step, StopAt};
 use crate::summary::{self, Summary};
-use crate::workload::table;
 
 /// What a summary says besides the step: the same for all steps of a sweep, but for the
 /// server's variables.
@@ -39,7 +38,7 @@ pub struct Identity {
 }
 
 /// The program, as it writes itself into summaries.
-fn program() -> summary::Program {
+pub(crate) fn program() -> summary::Program {
     let debug = cfg!(debug_assertions);
     summary::Program {
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -81,7 +80,7 @@ pub fn summary(
         client: client(run, identity),
         started_at: run.started_at.to_string(),
         measured_s: run.measured_s,
-        totals: totals(run),
+        totals: totals(run, stage),
         latency: summary::Latency {
             service: run.timeline.service.distribution()?,
             response: from_intended(run, |paced| &paced.response)?,
@@ -96,6 +95,8 @@ pub fn summary(
         },
         timeline: run.timeline.entries.clone(),
         ledger: run.ledger.clone(),
+        load: None,
+        suite: None,
         warnings,
         experiment: None,
     };
@@ -113,13 +114,20 @@ fn from_intended(run: &Run, times: fn(&Paced) -> &Times) -> Result<Option<summar
 }
 
 fn workload(stage: &Stage<'_>) -> summary::Workload {
-    let text = |s: &crate::workload::Statement| summary::StatementText {
-        kind: s.kind.name().to_owned(),
-        sql: s.sql.clone(),
-    };
+    let workload = &stage.plan.workload;
+    let running = workload.transactions.iter().flat_map(|t| workload.running(t));
+    let statements = running
+        .map(|(statement, repeat)| summary::StatementText {
+            kind: statement.kind.name().to_owned(),
+            sql: statement.expanded(&workload.options).sql,
+            repeat,
+        })
+        .collect();
     summary::Workload {
-        name: stage.plan.workload.name.clone(),
-        statements: stage.plan.workload.statements().map(text).collect(),
+        name: workload.name.clone(),
+        statements,
+        schema: workload.schema.to_string(),
+        options: workload.options.iter().map(|(name, s)| (name.clone(), s.value)).collect(),
         mode: match stage.plan.statements {
             StatementMode::Prepared => summary::Mode::Prepared,
             StatementMode::Text => summary::Mode::Text,
@@ -146,6 +154,7 @@ fn plan(stage: &Stage<'_>, step: &Step, data_seed: Option<u32>) -> summary::Plan
         rate: step.rate,
         arrival: step.rate.map(|_| stage.plan.arrival.to_string()),
         seed: stage.plan.seed,
+        charset: stage.plan.charset.clone(),
         repeat_index: step.repeat,
         repeats: stage.plan.repeats,
     }
@@ -172,7 +181,7 @@ fn client(run: &Run, identity: &Identity) -> summary::Client {
     }
 }
 
-fn totals(run: &Run) -> summary::Totals {
+fn totals(run: &Run, stage: &Stage<'_>) -> summary::Totals {
     let window = run.timeline.window;
     let rate = |n: u64| if run.measured_s > 0.0 { n as f64 / run.measured_s } else { 0.0 };
     let mut by_client = run.ops_by_client.clone();
@@ -190,7 +199,7 @@ fn totals(run: &Run) -> summary::Totals {
         intended: run.paced.map(|counts| counts.intended),
         per_table: (1..)
             .zip(&run.ops_by_table)
-            .map(|(n, ops)| summary::TableOps { table: table::name(n), ops: *ops })
+            .map(|(n, ops)| summary::TableOps { table: stage.tables.schema.name(n), ops: *ops })
             .collect(),
         per_client: summary::PerClient {
             ops_min: by_client.first().copied().unwrap_or(0),

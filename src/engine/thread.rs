@@ -219,7 +219,7 @@ fn desk(order: &Order, index: usize, origin: Instant, clients: &[u32]) -> Result
         recorder: RefCell::new(recorder),
         accounts: RefCell::new(vec![Account::default(); job.tables.count as usize]),
         errors: RefCell::default(),
-        samplers: tables.clone().map(|t| job.samplers(t)).collect(),
+        picks: tables.clone().map(|t| job.picks(t)).collect(),
         pace: paced
             .then(|| Pace::new(&job, clients, order.threads, window, order.warmup))
             .transpose()?,

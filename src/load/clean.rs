@@ -1,5 +1,7 @@
 //! Drops exactly what prepare made.
 
+use std::collections::BTreeMap;
+
 use mysql_async::Opts;
 
 use super::set_up::{control, drop_table};
@@ -11,26 +13,51 @@ use crate::mysql::target::Target;
 use crate::plan::limits;
 use crate::progress::Progress;
 use crate::stop::Stop;
+use crate::workload::Schema;
+
+/// Tables by kind and number; no kind without a table.
+pub type Numbers = BTreeMap<Schema, Vec<u32>>;
 
 /// What cleanup did.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cleaned {
-    /// Tables that were dropped, by number.
-    pub dropped: Vec<u32>,
-    /// Tables of such names that are not prepare's, by number: they stay.
-    pub left: Vec<u32>,
+    /// Tables that were dropped.
+    pub dropped: Numbers,
+    /// Tables of such names that are not prepare's: they stay.
+    pub left: Numbers,
 }
 
-/// The numbers of the tables that carry prepare's mark, finished or not.
+/// The tables' names, in few words.
+pub fn named(tables: &Numbers) -> String {
+    let some: Vec<String> =
+        tables.iter().map(|(schema, numbers)| names(*schema, numbers.clone())).collect();
+    some.join(", ")
+}
+
+/// The tables that carry prepare's mark, finished or not.
 ///
 /// # Errors
 ///
 /// Usage: no database. Server: none, or no answer.
-pub async fn marked(target: &Target, opts: &Opts) -> Result<Vec<u32>> {
+pub async fn marked(target: &Target, opts: &Opts) -> Result<Numbers> {
     let mut session = Session::open(target, opts, None).await?;
-    let survey = Survey::take(&mut session, &target.database).await?;
+    let (ours, _) = look(&mut session, target).await?;
     session.close(limits::COURTESY).await;
-    Ok(survey.ours())
+    Ok(ours)
+}
+
+/// Ours and the others, of every kind.
+async fn look(session: &mut Session, target: &Target) -> Result<(Numbers, Numbers)> {
+    let (mut ours, mut others) = (Numbers::new(), Numbers::new());
+    for schema in Schema::ALL {
+        let survey = Survey::take(session, &target.database, schema).await?;
+        for (list, found) in [(&mut ours, survey.ours()), (&mut others, survey.foreign())] {
+            if !found.is_empty() {
+                list.insert(schema, found);
+            }
+        }
+    }
+    Ok((ours, others))
 }
 
 /// Drops the tables that carry prepare's mark, and nothing else. `opts` are [`Target::opts`] of
@@ -54,22 +81,25 @@ pub async fn cleanup(
     progress.clear();
     progress.note(&match cleaned.dropped.len() {
         0 => format!("no table of prepare's in {}", target.database),
-        _ => format!("dropped {}", names(cleaned.dropped.clone())),
+        _ => format!("dropped {}", named(&cleaned.dropped)),
     });
     if !cleaned.left.is_empty() {
-        progress.note(&format!("left alone, not made by prepare: {}", names(cleaned.left.clone())));
+        progress.note(&format!("left alone, not made by prepare: {}", named(&cleaned.left)));
     }
     Ok(cleaned)
 }
 
 async fn clean(target: &Target, opts: &Opts, progress: &mut Progress) -> Result<Cleaned> {
     let mut session = control(target, opts).await?;
-    let survey = Survey::take(&mut session, &target.database).await?;
-    let cleaned = Cleaned { dropped: survey.ours(), left: survey.foreign() };
-    for (done, number) in cleaned.dropped.iter().enumerate() {
-        progress.update(|| format!("dropping: {done} of {} tables", cleaned.dropped.len()));
-        drop_table(&mut session, *number).await?;
+    let (dropped, left) = look(&mut session, target).await?;
+    let all: Vec<String> = dropped
+        .iter()
+        .flat_map(|(schema, numbers)| numbers.iter().map(|number| schema.name(*number)))
+        .collect();
+    for (done, name) in all.iter().enumerate() {
+        progress.update(|| format!("dropping: {done} of {} tables", all.len()));
+        drop_table(&mut session, name).await?;
     }
     session.close(limits::COURTESY).await;
-    Ok(cleaned)
+    Ok(Cleaned { dropped, left })
 }

@@ -20,6 +20,7 @@ use crate::mysql::target::Target;
 use crate::plan::limits;
 use crate::progress::Progress;
 use crate::stop::Stop;
+use crate::workload::Schema;
 
 /// How often the live line looks at the counters.
 const LOOK: Duration = Duration::from_millis(100);
@@ -48,6 +49,7 @@ pub(super) async fn fill(
     let shared = Arc::new(Shared {
         target: target.clone(),
         opts: opts.clone(),
+        schema: job.schema,
         tables,
         rows: job.rows,
         data_seed: job.data_seed,
@@ -73,7 +75,7 @@ pub(super) async fn fill(
     let outcome = join(threads).and_then(|()| verdict(&shared, count, stop));
     if outcome.is_err() {
         let indexing = locked(&shared.indexing).clone();
-        end_indexing(control, &indexing).await;
+        end_indexing(control, job.schema, &indexing).await;
     } else {
         control.close(limits::COURTESY).await;
     }
@@ -169,7 +171,11 @@ fn verdict(shared: &Shared, tables: u64, stop: &Stop) -> Result<()> {
 
 /// A server goes on building an index when the connection is gone, and the next prepare would
 /// wait for it. Kills only what is our own statement without doubt.
-async fn end_indexing(mut control: Session, connections: &[u32]) {
+async fn end_indexing(mut control: Session, schema: Schema, connections: &[u32]) {
+    let built = match schema {
+        Schema::Sbtest => "CREATE INDEX `k_",
+        Schema::Phptest | Schema::Bulk => "ALTER TABLE `phptest",
+    };
     if connections.is_empty() {
         return;
     }
@@ -178,7 +184,7 @@ async fn end_indexing(mut control: Session, connections: &[u32]) {
         for row in list {
             let field = |i: usize| row.get(i).and_then(Option::as_deref);
             let id = field(0).and_then(|id| id.parse::<u32>().ok());
-            let ours = field(7).is_some_and(|sql| sql.starts_with("CREATE INDEX `k_"));
+            let ours = field(7).is_some_and(|sql| sql.starts_with(built));
             if let Some(id) = id.filter(|id| ours && connections.contains(id)) {
                 // It may have ended just now.
                 let _ = control.execute(&format!("KILL {id}")).await;

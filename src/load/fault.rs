@@ -5,9 +5,14 @@ use crate::mysql::session::Failure;
 
 /// The error of a statement that failed while doing something.
 pub(super) fn explain(failure: &Failure, doing: &str) -> Error {
+    explain_with(failure, doing, AGAIN)
+}
+
+/// The same, with what the same command does when it is given again.
+pub(super) fn explain_with(failure: &Failure, doing: &str, again: &str) -> Error {
     let code = match failure {
         Failure::Lost(_) => {
-            return Error::server(format!("{doing}: {failure}")).hint(AGAIN);
+            return Error::server(format!("{doing}: {failure}")).hint(again);
         }
         Failure::Server { code, .. } => *code,
     };
@@ -16,17 +21,17 @@ pub(super) fn explain(failure: &Failure, doing: &str) -> Error {
         // A full tablespace, a full disk; errors of the storage engine are mostly that too.
         1114 | 1021 | 3 | 1026 | 1030 | 1041 | 1135 => error
             .hint("is the server's disk full (data, redo log, tmpdir)? A row takes about 250 bytes")
-            .hint(AGAIN),
+            .hint(again),
         1290 | 1836 | 1792 => {
             error.hint("the server is read-only: is it a replica? Name a writable one with --host")
         }
         1044 | 1142 | 1227 | 1370 => error.hint(
-            "prepare needs CREATE, DROP, ALTER, INDEX, SELECT, INSERT and DELETE on the database",
+            "loadgen needs CREATE, DROP, ALTER, INDEX, SELECT, INSERT and DELETE on the database",
         ),
         1050 => error.hint("something else made this table meanwhile"),
-        1205 | 1213 => error.hint("something else holds locks in these tables").hint(AGAIN),
+        1205 | 1213 => error.hint("something else holds locks in these tables").hint(again),
         1286 => error.hint("the tables need InnoDB"),
-        1317 | 1053 | 1927 | 1969 => error.hint(AGAIN),
+        1317 | 1053 | 1927 | 1969 => error.hint(again),
         _ => error,
     }
 }

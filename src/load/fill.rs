@@ -12,8 +12,8 @@ use super::worker::{Shared, open};
 use crate::error::{Error, Result};
 use crate::mysql::ask::one;
 use crate::mysql::session::{Failure, Session};
-use crate::workload::rows::Rows;
-use crate::workload::table::{name, quoted};
+use crate::workload::filler::Filler;
+use crate::workload::table::quoted;
 
 /// Attempts at a chunk before a conflict with other connections counts as an error.
 const ATTEMPTS: u32 = 10;
@@ -64,7 +64,12 @@ impl Shared {
     /// rests of an interrupted fill locks the seams to the neighbouring chunks too.
     pub(super) async fn fill(&self, mut session: Session, chunk: Chunk) -> Result<Session> {
         let table = self.table(chunk.slot)?;
-        let at = format!("filling {} (ids {} to {})", name(table.number), chunk.first, chunk.last);
+        let at = format!(
+            "filling {} (ids {} to {})",
+            self.schema.name(table.number),
+            chunk.first,
+            chunk.last
+        );
         let (mut begun, mut attempt) = (table.begun, 1);
         loop {
             let sent = Sent { all: Arc::clone(&self.sent), chunk: Arc::default() };
@@ -112,29 +117,32 @@ impl Shared {
         table: u32,
         chunk: Chunk,
     ) -> std::result::Result<bool, Failure> {
-        let sbtest = quoted(&name(table));
+        let named = quoted(&self.schema.name(table));
         let range = format!("WHERE id BETWEEN {} AND {}", chunk.first, chunk.last);
         // The index on k holds the ids too, and a scan of all of it might look cheaper.
-        let sql = format!("SELECT COUNT(*) FROM {sbtest} FORCE INDEX (PRIMARY) {range}");
+        let sql = format!("SELECT COUNT(*) FROM {named} FORCE INDEX (PRIMARY) {range}");
         let count = one(session, &sql).await?.and_then(|n| n.parse::<u64>().ok()).unwrap_or(0);
         if count > 0 && count != chunk.rows() {
-            session.execute(&format!("DELETE FROM {sbtest} {range}")).await?;
+            session.execute(&format!("DELETE FROM {named} {range}")).await?;
         }
         Ok(count == chunk.rows())
     }
 
-    fn source(&self, table: u32) -> Rows {
-        Rows::new(self.data_seed, table, self.rows)
+    /// The rows of a table. There is none where tables stay empty, and they are never filled.
+    fn source(&self, table: u32) -> std::result::Result<Filler, Trouble> {
+        Filler::new(self.schema, self.data_seed, table, self.rows)
+            .ok_or_else(|| Trouble::Incomplete("these tables stay empty".to_owned()))
     }
 
     /// One statement, and so one transaction.
     async fn load(&self, session: Session, table: u32, chunk: Chunk, sent: &Sent) -> Filled {
         let counted = sent.clone();
         let lines =
-            text::lines(self.source(table), chunk.first, chunk.last, self.packet, move |n| {
+            text::lines(self.source(table)?, chunk.first, chunk.last, self.packet, move |n| {
                 counted.add(n);
             });
-        let (session, affected) = session.load_data(&text::load_data(table), lines).await?;
+        let (session, affected) =
+            session.load_data(&text::load_data(self.schema, table), lines).await?;
         // LOCAL turns errors in the data and duplicate ids into warnings.
         if affected == chunk.rows() && session.warnings() == 0 {
             return Ok(session);
@@ -148,7 +156,7 @@ impl Shared {
         let mut next = chunk.first;
         while next <= chunk.last {
             let (sql, after) =
-                text::insert(table, self.source(table), next, chunk.last, self.packet);
+                text::insert(table, self.source(table)?, next, chunk.last, self.packet);
             let affected = session.execute(&sql).await?;
             if affected != after - next || session.warnings() != 0 {
                 return Err(incomplete(session, affected, after - next).await);

@@ -11,10 +11,12 @@
 mod chunk;
 mod clean;
 mod crew;
+mod dump;
 mod fault;
 mod fill;
 mod method;
 mod pace;
+pub mod reload;
 mod set_up;
 mod survey;
 mod text;
@@ -32,9 +34,10 @@ use crate::mysql::target::Target;
 use crate::plan::{defaults, limits, units};
 use crate::progress::Progress;
 use crate::stop::Stop;
+use crate::workload::Schema;
 use crate::workload::table::{ROWS_MAX, TABLES_MAX};
 
-pub use self::clean::{Cleaned, cleanup, marked};
+pub use self::clean::{Cleaned, Numbers, cleanup, marked, named};
 pub use self::method::{Fill, Method};
 
 /// Connections at most, as a limit on nonsense: each has a thread.
@@ -43,9 +46,11 @@ const JOBS_MAX: u32 = 256;
 /// What prepare makes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Job {
+    /// The tables' kind.
+    pub schema: Schema,
     /// `sbtest1` to this.
     pub tables: u32,
-    /// Rows of each.
+    /// Rows of each; 0, and nothing else, where the schema's tables stay empty.
     pub rows: u64,
     /// Seed of their content.
     pub data_seed: u32,
@@ -62,6 +67,7 @@ pub struct Job {
 impl Default for Job {
     fn default() -> Self {
         Job {
+            schema: Schema::default(),
             tables: defaults::TABLES,
             rows: 10_000,
             data_seed: defaults::DATA_SEED,
@@ -122,7 +128,11 @@ pub async fn prepare(
         method: None,
     };
     if filled == 0 {
-        progress.note("nothing to do (--force fills the tables again)");
+        progress.note(&if job.schema.filled() {
+            "nothing to do (--force fills the tables again)".to_owned()
+        } else {
+            format!("{} tables, empty: the workload fills them", job.tables)
+        });
         ready.control.close(limits::COURTESY).await;
         return Ok(prepared);
     }
@@ -145,7 +155,14 @@ fn check(job: &Job) -> Result<()> {
         Err(Error::usage(format!("{flag} {n} is not within 1 to {}", units::count(max))))
     };
     range("--tables", u64::from(job.tables), u64::from(TABLES_MAX))?;
-    range("--rows", job.rows, ROWS_MAX)?;
+    match (job.schema.filled(), job.rows) {
+        (false, 0) => {}
+        (false, _) => {
+            let text = format!("--rows, but tables of the schema {} stay empty", job.schema);
+            return Err(Error::usage(text).hint("leave --rows away"));
+        }
+        (true, rows) => range("--rows", rows, ROWS_MAX)?,
+    }
     range("--jobs", u64::from(job.jobs.unwrap_or(1)), u64::from(JOBS_MAX))
 }
 

@@ -44,6 +44,11 @@ impl Pace {
 
     /// Such as `1.23M of 1.60M rows (76 %), 212k rows/s, 2 s left`.
     pub(super) fn text(&self) -> String {
+        self.text_of("rows")
+    }
+
+    /// The same for something else than rows.
+    pub(super) fn text_of(&self, what: &str) -> String {
         let (rows, rate) = (self.rows(), self.rate());
         let percent = (rows as f64 / self.total.max(1) as f64 * 100.0).floor();
         let left = match self.total.saturating_sub(rows) {
@@ -52,7 +57,7 @@ impl Pace {
             _ => ", standing still".to_owned(),
         };
         format!(
-            "{} of {} rows ({percent} %), {} rows/s{left}",
+            "{} of {} {what} ({percent} %), {} {what}/s{left}",
             short(rows as f64),
             short(self.total as f64),
             short(rate)

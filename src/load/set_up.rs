@@ -14,7 +14,7 @@ use crate::mysql::session::{Failure, Session, quoted_text};
 use crate::mysql::target::Target;
 use crate::progress::Progress;
 use crate::workload::random::name_part;
-use crate::workload::table::{self, Mark, State, name, quoted};
+use crate::workload::table::{Mark, State, quoted};
 
 /// The tables are there; some have no rows yet, or not all.
 pub(super) struct Ready {
@@ -46,7 +46,7 @@ pub(super) async fn set_up(
 ) -> Result<Ready> {
     let mut control = control(target, opts).await?;
     let job = &Job { charset: charset(&mut control, job).await?, ..job.clone() };
-    let survey = Survey::take(&mut control, &target.database).await?;
+    let survey = Survey::take(&mut control, &target.database, job.schema).await?;
     let steps = survey.decide(job)?;
     for note in survey.notes(&steps, job) {
         progress.note(&note);
@@ -54,7 +54,7 @@ pub(super) async fn set_up(
     create(&mut control, &steps, job, progress).await?;
     let tables: Vec<Unfinished> = steps
         .iter()
-        .filter(|(_, step)| **step != Step::Keep)
+        .filter(|(_, step)| **step != Step::Keep && job.schema.filled())
         .map(|(number, step)| Unfinished { number: *number, begun: *step == Step::Complete })
         .collect();
     let facts = facts(&mut control).await?;
@@ -62,7 +62,7 @@ pub(super) async fn set_up(
     let jobs = job.jobs.unwrap_or_else(default_jobs);
     let refusal = match tables.first() {
         Some(first) if job.fill != Fill::Insert => {
-            refusal(&facts, target, opts, first.number).await?
+            refusal(&facts, target, opts, job, first.number).await?
         }
         _ => None,
     };
@@ -138,15 +138,16 @@ async fn create(
     job: &Job,
     progress: &mut Progress,
 ) -> Result<()> {
-    let mark = Mark { seed: job.data_seed, rows: job.rows, state: State::Filling };
+    let state = if job.schema.filled() { State::Filling } else { State::Ready };
+    let mark = Mark { seed: job.data_seed, rows: job.rows, state };
     for (number, step) in steps {
-        let named = name(*number);
+        let named = job.schema.name(*number);
         progress.update(|| format!("creating {named} of {}", job.tables));
         if matches!(step, Step::Restart | Step::Refill) {
-            drop_table(session, *number).await?;
+            drop_table(session, &named).await?;
         }
         if matches!(step, Step::Create | Step::Restart | Step::Refill) {
-            let sql = table::create(*number, job.rows, &mark, job.charset.as_deref());
+            let sql = job.schema.create(*number, job.rows, &mark, job.charset.as_deref());
             let doing = format!("creating {named}");
             session.execute(&sql).await.map_err(|f| explain(&f, &doing))?;
         }
@@ -155,10 +156,10 @@ async fn create(
 }
 
 /// DROP TABLE.
-pub(super) async fn drop_table(session: &mut Session, number: u32) -> Result<()> {
-    let sql = format!("DROP TABLE {}", quoted(&name(number)));
+pub(super) async fn drop_table(session: &mut Session, named: &str) -> Result<()> {
+    let sql = format!("DROP TABLE {}", quoted(named));
     let dropped = session.execute(&sql).await;
-    dropped.map(|_| ()).map_err(|f| explain(&f, &format!("dropping {}", name(number))))
+    dropped.map(|_| ()).map_err(|f| explain(&f, &format!("dropping {named}")))
 }
 
 /// Why this server takes no LOAD DATA LOCAL, if so: its variable, or what it says to a try
@@ -167,6 +168,7 @@ async fn refusal(
     facts: &Facts,
     target: &Target,
     opts: &Opts,
+    job: &Job,
     table: u32,
 ) -> Result<Option<String>> {
     if !facts.local_infile {
@@ -176,7 +178,7 @@ async fn refusal(
     // does not ask for it now.
     let session = open(target, opts).await?;
     let nothing = Box::pin(futures_util::stream::empty());
-    match session.load_data(&text::load_data(table), nothing).await {
+    match session.load_data(&text::load_data(job.schema, table), nothing).await {
         Ok((session, _)) => {
             session.close(crate::plan::limits::COURTESY).await;
             Ok(None)

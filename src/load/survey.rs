@@ -8,7 +8,8 @@ use crate::mysql::ask::{explain, one};
 use crate::mysql::dataset::{self, Discovered, names};
 use crate::mysql::session::Session;
 use crate::plan::units;
-use crate::workload::table::{Mark, State, number};
+use crate::workload::Schema;
+use crate::workload::table::{Mark, State};
 
 /// A table of this name.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,7 +40,7 @@ pub(super) enum Step {
 /// What to do about every table, by number.
 pub(super) type Steps = BTreeMap<u32, Step>;
 
-/// Everything named `sbtestN` in the database.
+/// Everything named as the tables of a schema in the database.
 pub(super) struct Survey {
     found: Discovered,
     charsets: BTreeMap<u32, String>,
@@ -48,17 +49,24 @@ pub(super) struct Survey {
 
 impl Survey {
     /// Asks the server.
-    pub(super) async fn take(session: &mut Session, database: &str) -> Result<Survey> {
-        let found = dataset::discover(session, database).await?;
+    pub(super) async fn take(
+        session: &mut Session,
+        database: &str,
+        schema: Schema,
+    ) -> Result<Survey> {
+        let found = dataset::discover(session, database, schema).await?;
         let failed = |failure| explain(&failure, "list the tables' character sets");
-        let sql = "SELECT TABLE_NAME, TABLE_COLLATION FROM information_schema.TABLES \
-                   WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME LIKE 'sbtest%'";
-        let rows = session.query(sql).await.map_err(failed)?;
+        let sql = format!(
+            "SELECT TABLE_NAME, TABLE_COLLATION FROM information_schema.TABLES \
+             WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME LIKE '{}%'",
+            schema.prefix()
+        );
+        let rows = session.query(&sql).await.map_err(failed)?;
         let charsets = rows
             .into_iter()
             .filter_map(|row| {
                 let mut fields = row.into_iter().flatten();
-                Some((number(&fields.next()?)?, charset_of(&fields.next()?)))
+                Some((schema.number(&fields.next()?)?, charset_of(&fields.next()?)))
             })
             .collect();
         let sql = "SELECT @@character_set_database";
@@ -112,7 +120,7 @@ impl Survey {
         }
         let lines: Vec<String> = refused
             .iter()
-            .map(|(why, tables)| format!("{}: {why}", names(tables.clone())))
+            .map(|(why, tables)| format!("{}: {why}", names(job.schema, tables.clone())))
             .collect();
         let mut error = Error::data(format!(
             "prepare would overwrite what is in `{}`:\n  {}",
@@ -142,7 +150,7 @@ impl Survey {
         if let Some(first) = kept.first() {
             notes.push(format!(
                 "finished before: {} ({} rows, data seed {})",
-                names(kept.clone()),
+                names(job.schema, kept.clone()),
                 units::count(job.rows),
                 job.data_seed
             ));
@@ -161,7 +169,7 @@ impl Survey {
         ] {
             let tables = of(step);
             if !tables.is_empty() {
-                notes.push(format!("{what}: {}", names(tables)));
+                notes.push(format!("{what}: {}", names(job.schema, tables)));
             }
         }
         notes
@@ -269,11 +277,12 @@ mod tests {
             mark,
             bytes: 0,
             unusable: None,
-            k_indexed: true,
+            indexed: true,
         };
         Survey {
             found: Discovered {
                 database: "sbtest".to_owned(),
+                schema: Schema::Sbtest,
                 tables: tables.iter().map(|(n, mark)| (*n, table(*mark))).collect(),
             },
             charsets: tables.iter().map(|(n, _)| (*n, "utf8mb4".to_owned())).collect(),

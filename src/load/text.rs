@@ -1,17 +1,13 @@
 //! Rows as the two ways of filling want them: lines of LOAD DATA, and INSERT statements.
-//!
-//! Values are digits and hyphens only, so nothing needs escaping in either, whatever the
-//! server's sql_mode says.
 
 use bytes::Bytes;
 use futures_util::StreamExt;
 
 use crate::mysql::session::Infile;
-use crate::workload::rows::{C_LEN, PAD_LEN, Row, Rows};
-use crate::workload::table::{name, quoted};
+use crate::workload::Schema;
+use crate::workload::filler::Filler;
+use crate::workload::table::quoted;
 
-/// Bytes of a row at most in either form: two numbers of twenty digits and what separates.
-const ROW_MAX: usize = C_LEN + PAD_LEN + 2 * 20 + 10;
 /// Bytes of a packet of LOAD DATA: more gain nothing, and every connection holds some.
 const PACKET_MAX: usize = 128 * 1024;
 /// Bytes of an INSERT, as sysbench has it.
@@ -19,30 +15,37 @@ const INSERT_MAX: usize = 512 * 1024;
 
 /// The statement that takes the lines of [`lines`]. They are ASCII; latin1 is converted
 /// rightly into every character set, and needs no look for multi-byte characters.
-pub(super) fn load_data(table: u32) -> String {
+pub(super) fn load_data(schema: Schema, table: u32) -> String {
+    load_data_in(schema, table, "latin1")
+}
+
+/// The same in another character set, where that is what is measured.
+pub(super) fn load_data_in(schema: Schema, table: u32, charset: &str) -> String {
     format!(
-        "LOAD DATA LOCAL INFILE 'loadgen' INTO TABLE {} CHARACTER SET latin1 \
-         FIELDS TERMINATED BY '\\t' ENCLOSED BY '' LINES TERMINATED BY '\\n' (id, k, c, pad)",
-        quoted(&name(table))
+        "LOAD DATA LOCAL INFILE 'loadgen' INTO TABLE {} CHARACTER SET {charset} \
+         FIELDS TERMINATED BY '\t' ENCLOSED BY '' LINES TERMINATED BY '\n' ({})",
+        quoted(&schema.name(table)),
+        schema.columns().join(", ")
     )
 }
 
 /// The lines of ids `first..=last`, made as the connection takes them; `sent` hears of every
 /// packet's rows. `packet` is the server's max_allowed_packet.
 pub(super) fn lines(
-    rows: Rows,
+    rows: Filler,
     first: u64,
     last: u64,
     packet: usize,
     sent: impl Fn(u64) + Send + 'static,
 ) -> Infile {
-    let room = (packet / 2).clamp(ROW_MAX, PACKET_MAX);
+    let row_max = rows.row_max();
+    let room = (packet / 2).clamp(row_max, PACKET_MAX);
     let mut next = first;
     let packets = std::iter::from_fn(move || {
         let from = next;
         let mut out = Vec::with_capacity(room);
-        while next <= last && out.len() + ROW_MAX <= room {
-            line(&mut out, &rows.row(next));
+        while next <= last && out.len() + row_max <= room {
+            rows.line(&mut out, next);
             next += 1;
         }
         sent(next - from);
@@ -54,64 +57,59 @@ pub(super) fn lines(
 /// An INSERT of the rows from `first` on, as many as fit, up to `last`; and the id after it.
 pub(super) fn insert(
     table: u32,
-    rows: Rows,
+    rows: Filler,
     first: u64,
     last: u64,
     packet: usize,
 ) -> (String, u64) {
-    let head = format!("INSERT INTO {} (id, k, c, pad) VALUES ", quoted(&name(table)));
-    let room = (packet / 2).clamp(head.len() + ROW_MAX, INSERT_MAX);
+    let (schema, row_max) = (rows.schema(), rows.row_max());
+    let (named, columns) = (quoted(&schema.name(table)), schema.columns().join(", "));
+    let head = format!("INSERT INTO {named} ({columns}) VALUES ");
+    let room = (packet / 2).clamp(head.len() + row_max, INSERT_MAX);
     let mut out = Vec::with_capacity(room);
     out.extend_from_slice(head.as_bytes());
     let mut next = first;
-    while next <= last && (next == first || out.len() + ROW_MAX <= room) {
+    while next <= last && (next == first || out.len() + row_max <= room) {
         if next > first {
             out.push(b',');
         }
-        tuple(&mut out, &rows.row(next));
+        rows.tuple(&mut out, next);
         next += 1;
     }
     (String::from_utf8_lossy(&out).into_owned(), next)
 }
 
-fn line(out: &mut Vec<u8>, row: &Row) {
-    number(out, row.id);
-    out.push(b'\t');
-    number(out, row.k);
-    out.push(b'\t');
-    out.extend_from_slice(&row.c);
-    out.push(b'\t');
-    out.extend_from_slice(&row.pad);
-    out.push(b'\n');
-}
-
-fn tuple(out: &mut Vec<u8>, row: &Row) {
-    out.push(b'(');
-    number(out, row.id);
-    out.push(b',');
-    number(out, row.k);
-    out.extend_from_slice(b",'");
-    out.extend_from_slice(&row.c);
-    out.extend_from_slice(b"','");
-    out.extend_from_slice(&row.pad);
-    out.extend_from_slice(b"')");
-}
-
-fn number(out: &mut Vec<u8>, mut value: u64) {
-    let start = out.len();
-    loop {
-        out.push(b'0' + (value % 10) as u8);
-        value /= 10;
-        if value == 0 {
+/// Appends one INSERT of the rows from `first` on, up to `last`, as long as it stays below
+/// `bytes`, but of one row at least; returns the id after it. It ends where mysqldump's would.
+pub(super) fn extended(
+    out: &mut Vec<u8>,
+    head: &str,
+    rows: Filler,
+    first: u64,
+    last: u64,
+    bytes: usize,
+) -> u64 {
+    let from = out.len();
+    out.extend_from_slice(head.as_bytes());
+    rows.tuple(out, first);
+    let mut next = first + 1;
+    while next <= last && out.len() - from < bytes {
+        let before = out.len();
+        out.push(b',');
+        rows.tuple(out, next);
+        if out.len() - from >= bytes {
+            out.truncate(before);
             break;
         }
+        next += 1;
     }
-    out[start..].reverse();
+    next
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::workload::rows::Rows;
     use futures_util::FutureExt;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicU64, Ordering};
@@ -129,15 +127,6 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_decimal() {
-        for value in [0, 1, 9, 10, 12_345, 10_000_000_000, u64::MAX] {
-            let mut out = b"x".to_vec();
-            number(&mut out, value);
-            assert_eq!(text(&out), format!("x{value}"));
-        }
-    }
-
-    #[test]
     fn lines_hold_every_row_in_order_in_packets_of_bounded_size() {
         let rows = Rows::new(1, 1, 3000);
         let sent = Arc::new(AtomicU64::new(0));
@@ -145,7 +134,7 @@ mod tests {
         let count = move |n| {
             counted.fetch_add(n, Ordering::Relaxed);
         };
-        let packets = all(lines(rows, 11, 3000, 1 << 30, count));
+        let packets = all(lines(rows.into(), 11, 3000, 1 << 30, count));
         assert!(packets.len() > 1 && packets.iter().all(|p| p.len() <= PACKET_MAX));
         assert_eq!(sent.load(Ordering::Relaxed), 2990);
         let whole = packets.concat();
@@ -162,7 +151,7 @@ mod tests {
         let rows = Rows::new(1, 2, 10_000);
         let (mut next, mut values) = (1, 0);
         while next <= 10_000 {
-            let (sql, after) = insert(2, rows, next, 10_000, 1 << 30);
+            let (sql, after) = insert(2, rows.into(), next, 10_000, 1 << 30);
             assert!(sql.len() <= INSERT_MAX && after > next);
             assert!(sql.starts_with("INSERT INTO `sbtest2` (id, k, c, pad) VALUES ("));
             let row = rows.row(next);
@@ -175,15 +164,39 @@ mod tests {
     }
 
     #[test]
+    fn extended_inserts_hold_every_row_once_below_their_length() {
+        let rows = Rows::new(1, 1, 1000);
+        for bytes in [0, 1024, 10_000, 1 << 20] {
+            let (mut next, mut values, mut statements) = (1, 0, 0);
+            while next <= 1000 {
+                let mut out = b"before".to_vec();
+                let after =
+                    extended(&mut out, "INSERT INTO t VALUES ", rows.into(), next, 1000, bytes);
+                let sql = text(&out).strip_prefix("before").expect("appended");
+                assert!(
+                    sql.starts_with(&format!("INSERT INTO t VALUES ({next},"))
+                        && sql.ends_with(')')
+                );
+                assert!(sql.len() < bytes || after == next + 1, "{} bytes", sql.len());
+                // The next row would not have fitted: a row has 200 bytes at most.
+                assert!(after == 1001 || bytes == 0 || sql.len() + 200 >= bytes);
+                values += sql.matches("),(").count() as u64 + 1;
+                (next, statements) = (after, statements + 1);
+            }
+            assert_eq!((values, bytes == 0), (1000, statements == 1000));
+        }
+    }
+
+    #[test]
     fn small_packets_of_a_server_are_kept() {
         let rows = Rows::new(1, 1, 100);
         let largest = Rows::new(1, 1, 10_000_000_000);
         // The smallest max_allowed_packet that a server takes.
         for packet in [1024, 4096] {
-            let packets = all(lines(rows, 1, 100, packet, |_| {}));
+            let packets = all(lines(rows.into(), 1, 100, packet, |_| {}));
             assert!(packets.iter().all(|p| p.len() < packet));
-            assert!(insert(1, rows, 1, 100, packet).0.len() < packet);
-            let (sql, next) = insert(1, largest, 10_000_000_000, 10_000_000_000, packet);
+            assert!(insert(1, rows.into(), 1, 100, packet).0.len() < packet);
+            let (sql, next) = insert(1, largest.into(), 10_000_000_000, 10_000_000_000, packet);
             assert!(sql.len() < packet && next == 10_000_000_001);
         }
     }

@@ -10,12 +10,13 @@ use super::chunk::{Board, Task};
 use super::fault::explain;
 use super::method::Method;
 use crate::error::{Error, Result};
-use crate::mysql::ask::one;
+use crate::mysql::ask::{one, optional};
 use crate::mysql::session::{Failure, Session};
 use crate::mysql::target::Target;
 use crate::plan::limits;
 use crate::stop::Stop;
-use crate::workload::table::{self, Mark, State, name, quoted};
+use crate::workload::Schema;
+use crate::workload::table::{Mark, State, quoted};
 
 /// A table that is not finished.
 #[derive(Debug, Clone, Copy)]
@@ -30,6 +31,7 @@ pub(super) struct Unfinished {
 pub(super) struct Shared {
     pub(super) target: Target,
     pub(super) opts: Opts,
+    pub(super) schema: Schema,
     /// The board's slots are places in here.
     pub(super) tables: Vec<Unfinished>,
     pub(super) rows: u64,
@@ -108,12 +110,15 @@ impl Shared {
     /// table's rows by now.
     async fn finish(&self, mut session: Session, slot: usize) -> Result<Session> {
         let table = self.table(slot)?;
-        let named = name(table.number);
+        let named = self.schema.name(table.number);
         let at = format!("building the index of {named}");
         let failed = |failure: Failure| explain(&failure, &at);
-        if !(table.begun && has_index(&mut session, table.number).await.map_err(failed)?) {
+        if let Some(index) = self.schema.index(table.number)
+            && !(table.begun
+                && has_index(&mut session, &named, &index.name).await.map_err(failed)?)
+        {
             locked(&self.indexing).push(session.id());
-            session.execute(&table::create_index(table.number)).await.map_err(failed)?;
+            session.execute(&index.sql).await.map_err(failed)?;
             locked(&self.indexing).retain(|id| *id != session.id());
         }
         let at = format!("finishing {named}");
@@ -133,16 +138,22 @@ impl Shared {
         let mark = Mark { seed: self.data_seed, rows: self.rows, state: State::Ready };
         let sql = format!("ALTER TABLE {} COMMENT = '{mark}'", quoted(&named));
         session.execute(&sql).await.map_err(failed)?;
+        // Until then MySQL 5.6 and later tell the size that the table had while it was empty.
+        let sql = format!("ANALYZE NO_WRITE_TO_BINLOG TABLE {}", quoted(&named));
+        optional(session.query(&sql).await).map_err(failed)?;
         self.finished.fetch_add(1, Ordering::Relaxed);
         Ok(session)
     }
 }
 
-async fn has_index(session: &mut Session, table: u32) -> std::result::Result<bool, Failure> {
+async fn has_index(
+    session: &mut Session,
+    table: &str,
+    index: &str,
+) -> std::result::Result<bool, Failure> {
     let sql = format!(
         "SELECT 1 FROM information_schema.STATISTICS WHERE TABLE_SCHEMA = DATABASE() \
-         AND TABLE_NAME = '{}' AND INDEX_NAME = 'k_{table}'",
-        name(table)
+         AND TABLE_NAME = '{table}' AND INDEX_NAME = '{index}'"
     );
     Ok(one(session, &sql).await?.is_some())
 }

@@ -16,6 +16,15 @@ pub struct Cost {
 }
 
 impl Cost {
+    /// What was spent since an earlier reading.
+    #[must_use]
+    pub fn since(&self, earlier: &Cost) -> Cost {
+        Cost {
+            user: self.user.saturating_sub(earlier.user),
+            sys: self.sys.saturating_sub(earlier.sys),
+        }
+    }
+
     /// User and system time since an earlier reading.
     pub fn cpu_since(&self, earlier: &Cost) -> Duration {
         (self.user + self.sys).saturating_sub(earlier.user + earlier.sys)
@@ -25,6 +34,11 @@ impl Cost {
 /// The cost of this process, all its threads, ended ones included.
 pub fn process_usage() -> Cost {
     usage(UsageWho::RUSAGE_SELF)
+}
+
+/// The cost of the processes that this one waited for, and that these waited for.
+pub fn children_usage() -> Cost {
+    usage(UsageWho::RUSAGE_CHILDREN)
 }
 
 /// The cost of the calling thread.

@@ -1,5 +1,7 @@
 //! One connection, opened in bounded time, whatever the server answers.
 
+mod greeting;
+
 use std::io;
 use std::panic::AssertUnwindSafe;
 
@@ -18,7 +20,13 @@ use crate::plan::units;
 /// Server, with a hint: nobody listens, no answer within `connect_timeout`, log-in or encryption
 /// refused, an answer that the driver does not bear.
 pub async fn connect(target: &Target, opts: &Opts) -> Result<Conn> {
-    try_connect(target, opts).await.map_err(|failure| failure.explain(target))
+    match try_connect(target, opts).await {
+        Ok(conn) => Ok(conn),
+        Err(failure) => Err(match greeting::too_old(target, &failure).await {
+            Some(error) => error,
+            None => failure.explain(target),
+        }),
+    }
 }
 
 /// Why there is no connection.
@@ -256,7 +264,7 @@ mod tests {
 pub(crate) mod fake {
     use super::Address;
     use std::io::{Read, Write};
-    use std::net::TcpListener;
+    use std::net::{TcpListener, TcpStream};
     use std::thread::{self, JoinHandle};
 
     /// What a MySQL 8.0 says first, with or without TLS on offer.
@@ -268,23 +276,35 @@ pub(crate) mod fake {
         packet
     }
 
-    /// Sends the packets, each but the first after something was received, and hangs up.
+    /// A server of one connection.
     pub(crate) fn fake_server(packets: Vec<Vec<u8>>) -> (Address, JoinHandle<()>) {
+        server_of(vec![packets])
+    }
+
+    /// Serves one connection after the other: sends its packets, each but the first after
+    /// something was received, and hangs up.
+    pub(crate) fn server_of(connections: Vec<Vec<Vec<u8>>>) -> (Address, JoinHandle<()>) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let thread = thread::spawn(move || {
-            let (mut stream, _) = listener.accept().unwrap();
-            for (i, packet) in packets.into_iter().enumerate() {
-                if i > 0 {
-                    let _ = stream.read(&mut [0; 4096]).unwrap();
-                }
-                let len = u32::try_from(packet.len()).unwrap().to_le_bytes();
-                stream.write_all(&[len[0], len[1], len[2], u8::try_from(2 * i).unwrap()]).unwrap();
-                stream.write_all(&packet).unwrap();
+            for packets in connections {
+                let (stream, _) = listener.accept().unwrap();
+                serve(stream, packets);
             }
-            // What follows is swallowed: a reset would overtake the last packet.
-            let _ = stream.read(&mut [0; 4096]);
         });
         (Address::Tcp { host: "127.0.0.1".into(), port }, thread)
+    }
+
+    fn serve(mut stream: TcpStream, packets: Vec<Vec<u8>>) {
+        for (i, packet) in packets.into_iter().enumerate() {
+            if i > 0 {
+                let _ = stream.read(&mut [0; 4096]).unwrap();
+            }
+            let len = u32::try_from(packet.len()).unwrap().to_le_bytes();
+            stream.write_all(&[len[0], len[1], len[2], u8::try_from(2 * i).unwrap()]).unwrap();
+            stream.write_all(&packet).unwrap();
+        }
+        // What follows is swallowed: a reset would overtake the last packet.
+        let _ = stream.read(&mut [0; 4096]);
     }
 }

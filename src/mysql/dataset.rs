@@ -6,16 +6,16 @@ use std::fmt::Write;
 use super::ask::{Asked, explain, optional};
 use super::session::{Session, quoted_text};
 use crate::error::Result;
+use crate::workload::Schema;
 use crate::workload::table::{self, Mark};
 
-/// The columns that workloads use.
-const COLUMNS: [&str; 4] = ["id", "k", "c", "pad"];
-
-/// Everything named `sbtestN` in a database.
+/// Everything named as the tables of a schema, such as `sbtestN`, in a database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Discovered {
     /// The database.
     pub database: String,
+    /// The tables' kind.
+    pub schema: Schema,
     /// By number; there may be gaps.
     pub tables: BTreeMap<u32, Table>,
 }
@@ -33,14 +33,19 @@ pub struct Table {
     pub bytes: u64,
     /// Why no workload can use it, if so.
     pub unusable: Option<String>,
-    /// Whether an index begins with `k`.
-    pub k_indexed: bool,
+    /// Whether an index begins with the column that [`Schema::indexed`] names.
+    pub indexed: bool,
 }
 
 impl Discovered {
     /// A table's name in SQL, database included: the session may be in another one.
     pub(super) fn sql_name(&self, number: u32) -> String {
-        format!("{}.{}", table::quoted(&self.database), table::quoted(&table::name(number)))
+        format!("{}.{}", table::quoted(&self.database), table::quoted(&self.schema.name(number)))
+    }
+
+    /// A table's name.
+    pub(super) fn name(&self, number: u32) -> String {
+        self.schema.name(number)
     }
 
     /// N of the last table of `sbtest1..N` without a gap; 0 without `sbtest1`.
@@ -57,6 +62,8 @@ pub struct Dataset {
     pub tables: u32,
     /// Ids 1 to this exist in each of them, as far as a sample shows.
     pub rows: u64,
+    /// Rows that `prepare` put into each of them, if it made them all alike.
+    pub held: Option<u64>,
     /// The seed of their rows, if `prepare` made them all with one seed.
     pub data_seed: Option<u32>,
     /// Whether `prepare` made them all: then every `c` proves itself.
@@ -69,17 +76,25 @@ pub struct Dataset {
 ///
 /// # Errors
 /// Server, if the server does not answer or knows no `information_schema`.
-pub async fn discover(session: &mut Session, database: &str) -> Result<Discovered> {
-    list(session, database)
+pub async fn discover(session: &mut Session, database: &str, schema: Schema) -> Result<Discovered> {
+    list(session, database, schema)
         .await
         .map_err(|failure| explain(&failure, &format!("list the tables of `{database}`")))
 }
 
-pub(super) async fn list(session: &mut Session, database: &str) -> Asked<Discovered> {
+pub(super) async fn list(
+    session: &mut Session,
+    database: &str,
+    schema: Schema,
+) -> Asked<Discovered> {
     // MySQL 8 keeps sizes for a day otherwise; servers without the variable keep none.
     optional(session.execute("SET SESSION information_schema_stats_expiry = 0").await)?;
-    let which = format!("TABLE_SCHEMA = {} AND TABLE_NAME LIKE 'sbtest%'", quoted_text(database));
-    let mut columns = columns(session, &which).await?;
+    let which = format!(
+        "TABLE_SCHEMA = {} AND TABLE_NAME LIKE '{}%'",
+        quoted_text(database),
+        schema.prefix()
+    );
+    let mut columns = columns(session, &which, schema).await?;
     let sql = format!(
         "SELECT TABLE_NAME, TABLE_TYPE, ENGINE, TABLE_COMMENT, DATA_LENGTH, INDEX_LENGTH \
          FROM information_schema.TABLES WHERE {which}"
@@ -88,34 +103,39 @@ pub(super) async fn list(session: &mut Session, database: &str) -> Asked<Discove
     for row in session.query(&sql).await? {
         let mut fields = row.into_iter();
         let mut field = || fields.next().flatten();
-        let Some(number) = field().and_then(|name| table::number(&name)) else { continue };
+        let Some(number) = field().and_then(|name| schema.number(&name)) else { continue };
         let is_table = matches!(field().as_deref(), Some("BASE TABLE" | "SYSTEM VERSIONED"));
         let engine = field();
         let comment = field().unwrap_or_default();
         let mut size = || field().and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
         let bytes = size().saturating_add(size());
         let columns = columns.remove(&number).unwrap_or_default();
-        let unusable = unusable(is_table, engine.is_some(), &comment, &columns);
+        let unusable = unusable(schema, is_table, engine.is_some(), &comment, &columns);
         let mark = is_table.then(|| Mark::parse(&comment)).flatten();
-        let k_indexed = columns.get("k").is_some_and(|indexed| *indexed);
-        tables.insert(number, Table { is_table, engine, mark, bytes, unusable, k_indexed });
+        let indexed = schema.indexed().is_none_or(|column| columns.get(column) == Some(&true));
+        tables.insert(number, Table { is_table, engine, mark, bytes, unusable, indexed });
     }
-    Ok(Discovered { database: database.to_owned(), tables })
+    Ok(Discovered { database: database.to_owned(), schema, tables })
 }
 
 /// The columns of one table, and whether an index begins with each.
 type Columns = BTreeMap<String, bool>;
 
-async fn columns(session: &mut Session, which: &str) -> Asked<BTreeMap<u32, Columns>> {
+async fn columns(
+    session: &mut Session,
+    which: &str,
+    schema: Schema,
+) -> Asked<BTreeMap<u32, Columns>> {
     let sql = format!(
         "SELECT TABLE_NAME, COLUMN_NAME, COLUMN_KEY FROM information_schema.COLUMNS \
-         WHERE {which} AND COLUMN_NAME IN ('id', 'k', 'c', 'pad')"
+         WHERE {which} AND COLUMN_NAME IN ('{}')",
+        schema.columns().join("', '")
     );
     let mut tables: BTreeMap<u32, Columns> = BTreeMap::new();
     for row in session.query(&sql).await? {
         let mut fields = row.into_iter().map(Option::unwrap_or_default);
         let mut field = || fields.next().unwrap_or_default();
-        if let Some(number) = table::number(&field()) {
+        if let Some(number) = schema.number(&field()) {
             let column = field().to_ascii_lowercase();
             tables.entry(number).or_default().insert(column, !field().is_empty());
         }
@@ -123,7 +143,13 @@ async fn columns(session: &mut Session, which: &str) -> Asked<BTreeMap<u32, Colu
     Ok(tables)
 }
 
-fn unusable(is_table: bool, works: bool, comment: &str, columns: &Columns) -> Option<String> {
+fn unusable(
+    schema: Schema,
+    is_table: bool,
+    works: bool,
+    comment: &str,
+    columns: &Columns,
+) -> Option<String> {
     if !is_table {
         return Some("is no table but a view or the like".to_owned());
     }
@@ -131,8 +157,8 @@ fn unusable(is_table: bool, works: bool, comment: &str, columns: &Columns) -> Op
         // The server's own words on what is wrong with it.
         return Some(format!("cannot be opened: {comment}"));
     }
-    let missing: Vec<&str> =
-        COLUMNS.into_iter().filter(|column| !columns.contains_key(*column)).collect();
+    let needed = schema.columns().iter().copied();
+    let missing: Vec<&str> = needed.filter(|column| !columns.contains_key(*column)).collect();
     if !missing.is_empty() {
         return Some(format!("has no column {}", missing.join(", ")));
     }
@@ -141,8 +167,9 @@ fn unusable(is_table: bool, works: bool, comment: &str, columns: &Columns) -> Op
 }
 
 /// Table numbers as names: `sbtest1..sbtest4, sbtest7`; cut after a few ranges.
-pub(crate) fn names(numbers: impl IntoIterator<Item = u32>) -> String {
+pub(crate) fn names(schema: Schema, numbers: impl IntoIterator<Item = u32>) -> String {
     const SHOWN: usize = 5;
+    let prefix = schema.prefix();
     let mut ranges: Vec<(u32, u32)> = Vec::new();
     for number in numbers {
         match ranges.last_mut() {
@@ -155,9 +182,9 @@ pub(crate) fn names(numbers: impl IntoIterator<Item = u32>) -> String {
         let comma = if i == 0 { "" } else { ", " };
         // Writing to a String cannot fail.
         let _ = match last - first {
-            0 => write!(text, "{comma}sbtest{first}"),
-            1 => write!(text, "{comma}sbtest{first}, sbtest{last}"),
-            _ => write!(text, "{comma}sbtest{first}..sbtest{last}"),
+            0 => write!(text, "{comma}{prefix}{first}"),
+            1 => write!(text, "{comma}{prefix}{first}, {prefix}{last}"),
+            _ => write!(text, "{comma}{prefix}{first}..{prefix}{last}"),
         };
     }
     if ranges.len() > SHOWN {
@@ -172,13 +199,14 @@ mod tests {
 
     #[test]
     fn names_of_many_tables_stay_short() {
-        assert_eq!(names([1]), "sbtest1");
-        assert_eq!(names([1, 2, 4, 5, 6]), "sbtest1, sbtest2, sbtest4..sbtest6");
+        let names = |numbers: &[u32]| names(Schema::Sbtest, numbers.iter().copied());
+        assert_eq!(names(&[1]), "sbtest1");
+        assert_eq!(names(&[1, 2, 4, 5, 6]), "sbtest1, sbtest2, sbtest4..sbtest6");
         assert_eq!(
-            names([1, 3, 5, 7, 9, 11, 13]),
+            names(&[1, 3, 5, 7, 9, 11, 13]),
             "sbtest1, sbtest3, sbtest5, sbtest7, sbtest9 and others"
         );
-        assert_eq!(names([u32::MAX]), "sbtest4294967295");
+        assert_eq!(names(&[u32::MAX]), "sbtest4294967295");
     }
 
     #[test]
@@ -189,10 +217,11 @@ mod tests {
             mark: None,
             bytes: 0,
             unusable: None,
-            k_indexed: true,
+            indexed: true,
         };
         let of = |numbers: &[u32]| Discovered {
             database: "x".to_owned(),
+            schema: Schema::Sbtest,
             tables: numbers.iter().map(|n| (*n, table.clone())).collect(),
         };
         assert_eq!(of(&[]).contiguous(), 0);
@@ -207,9 +236,9 @@ mod tests {
             list.iter().map(|(name, key)| ((*name).to_owned(), *key)).collect()
         };
         let all = columns(&[("id", true), ("k", false), ("c", false), ("pad", false)]);
-        assert_eq!(unusable(true, true, "", &all), None);
+        assert_eq!(unusable(Schema::Sbtest, true, true, "", &all), None);
         let why = |is_table, works, comment, columns: &Columns| {
-            unusable(is_table, works, comment, columns).unwrap_or_default()
+            unusable(Schema::Sbtest, is_table, works, comment, columns).unwrap_or_default()
         };
         assert!(why(false, false, "VIEW", &all).contains("view"));
         assert!(why(true, false, "Incorrect file", &all).contains("Incorrect file"));

@@ -31,7 +31,7 @@ pub(super) async fn probe_all(
         let missing = match count(session, &found.sql_name(*number), &ids).await {
             Ok(counted) => (ids.len() as u64).saturating_sub(counted),
             Err(failure) => {
-                let what = format!("sbtest{number} cannot be read");
+                let what = format!("{} cannot be read", found.name(*number));
                 findings.refused(failure, &what, |code| read_hint(code, &found.database))?;
                 return Ok(false);
             }
@@ -40,8 +40,8 @@ pub(super) async fn probe_all(
             let what = if ids.len() as u64 == rows { "" } else { " random" };
             findings.problem(
                 format!(
-                    "sbtest{number} has holes: {missing} of {}{what} ids from 1 to {rows} are \
-                     not there",
+                    "{} has holes: {missing} of {}{what} ids from 1 to {rows} are not there",
+                    found.name(*number),
                     ids.len()
                 ),
                 match table.mark {

@@ -24,5 +24,6 @@ pub async fn median_us(session: &mut Session) -> Asked<Option<f64>> {
     }
     // The first half warms caches and the CPU's clock.
     let counted = rounds.split_off(rounds.len() / 2);
-    Ok(crate::stats::median(&counted))
+    // Nobody's clock is better than a nanosecond.
+    Ok(crate::stats::median(&counted).map(|us| (us * 1e3).round() / 1e3))
 }

@@ -48,6 +48,16 @@ impl Answer {
             _ => None,
         }
     }
+
+    /// The first column of the first row as a whole number, text or not.
+    pub fn number(&self) -> Option<u64> {
+        match self.first.as_ref()?.as_ref(0)? {
+            Value::UInt(n) => Some(*n),
+            Value::Int(n) => u64::try_from(*n).ok(),
+            Value::Bytes(bytes) => std::str::from_utf8(bytes).ok()?.parse().ok(),
+            _ => None,
+        }
+    }
 }
 
 /// Why a statement has no answer.
@@ -153,6 +163,11 @@ impl Session {
 
     /// Runs SQL text: one round trip.
     pub async fn run_text(&mut self, sql: &str) -> std::result::Result<Answer, Failure> {
+        self.run_bytes(sql.as_bytes()).await
+    }
+
+    /// Runs SQL that may be in any character set: one round trip.
+    pub async fn run_bytes(&mut self, sql: &[u8]) -> std::result::Result<Answer, Failure> {
         begin(&mut self.waiting)?;
         let mut answer = Answer { rows: 0, affected: 0, first: None };
         let outcome = self.each_row(sql, |row| answer.take(row)).await;
@@ -168,12 +183,12 @@ impl Session {
     ) -> std::result::Result<Vec<Vec<Option<String>>>, Failure> {
         begin(&mut self.waiting)?;
         let mut rows = Vec::new();
-        let outcome = self.each_row(sql, |row| rows.push(texts(&row))).await;
+        let outcome = self.each_row(sql.as_bytes(), |row| rows.push(texts(&row))).await;
         self.end(outcome)?;
         Ok(rows)
     }
 
-    async fn each_row(&mut self, sql: &str, take: impl FnMut(Row)) -> mysql_async::Result<()> {
+    async fn each_row(&mut self, sql: &[u8], take: impl FnMut(Row)) -> mysql_async::Result<()> {
         self.conn.query_iter(sql).await?.for_each_and_drop(take).await
     }
 

@@ -9,6 +9,7 @@ use super::probe::{probe_all, read_hint};
 use super::session::Session;
 use crate::error::Result;
 use crate::summary::Warning;
+use crate::workload::Schema;
 use crate::workload::table::State;
 
 /// What the command line asks for.
@@ -57,7 +58,7 @@ pub(super) async fn examine(
     let Some(tables) = choose_tables(found, wanted, findings) else { return Ok(None) };
     let used: Vec<(u32, &Table)> =
         found.tables.range(1..=tables).map(|(number, table)| (*number, table)).collect();
-    if !are_usable(&used, findings) {
+    if !are_usable(found, &used, findings) {
         return Ok(None);
     }
     let mut held = Vec::with_capacity(used.len());
@@ -65,16 +66,20 @@ pub(super) async fn examine(
         match rows_of(session, &found.sql_name(*number), table).await {
             Ok(rows) => held.push((*number, rows)),
             Err(failure) => {
-                findings.refused(failure, &format!("sbtest{number} cannot be read"), |code| {
-                    read_hint(code, &found.database)
-                })?;
+                let what = format!("{} cannot be read", found.name(*number));
+                findings.refused(failure, &what, |code| read_hint(code, &found.database))?;
                 return Ok(None);
             }
         }
     }
-    let Some(rows) = choose_rows(&held, wanted.rows, findings) else { return Ok(None) };
+    if !found.schema.filled() {
+        return Ok(Some(dataset(found.schema, &used, 0, findings)));
+    }
+    let Some(rows) = choose_rows(found.schema, &held, wanted.rows, findings) else {
+        return Ok(None);
+    };
     let readable = probe_all(session, found, &used, rows, wanted.seed, findings).await?;
-    Ok(readable.then(|| dataset(&used, rows, findings)))
+    Ok(readable.then(|| dataset(found.schema, &used, rows, findings)))
 }
 
 fn choose_tables(found: &Discovered, wanted: &Wanted, findings: &mut Findings) -> Option<u32> {
@@ -82,10 +87,19 @@ fn choose_tables(found: &Discovered, wanted: &Wanted, findings: &mut Findings) -
     let last = found.tables.keys().next_back().copied().unwrap_or(0);
     let database = &found.database;
     let prepare = |tables: u32| {
-        let rows = wanted.rows.map_or("N".to_owned(), |rows| rows.to_string());
-        format!("`loadgen prepare --tables {tables} --rows {rows}` creates what is missing")
+        let schema = match found.schema {
+            Schema::Sbtest => String::new(),
+            schema => format!(" --schema {schema}"),
+        };
+        let rows = match wanted.rows {
+            _ if !found.schema.filled() => String::new(),
+            None => " --rows N".to_owned(),
+            Some(rows) => format!(" --rows {rows}"),
+        };
+        format!("`loadgen prepare{schema} --tables {tables}{rows}` creates what is missing")
     };
-    let missing = |to: u32| names((1..=to).filter(|number| !found.tables.contains_key(number)));
+    let missing =
+        |to: u32| names(found.schema, (1..=to).filter(|number| !found.tables.contains_key(number)));
     match wanted.tables {
         Some(tables) if found.tables.range(1..=tables).count() as u32 == tables => Some(tables),
         Some(tables) => {
@@ -97,7 +111,10 @@ fn choose_tables(found: &Discovered, wanted: &Wanted, findings: &mut Findings) -
             None
         }
         None if there == 0 && last == 0 => {
-            findings.problem(format!("there is no table sbtest1 in `{database}`"), prepare(1));
+            findings.problem(
+                format!("there is no table {} in `{database}`", found.name(1)),
+                prepare(1),
+            );
             None
         }
         None if there < last => {
@@ -107,7 +124,7 @@ fn choose_tables(found: &Discovered, wanted: &Wanted, findings: &mut Findings) -
             };
             let missing = missing(last);
             findings.problem(
-                format!("`{database}` has tables up to sbtest{last}, but lacks {missing}"),
+                format!("`{database}` has tables up to {}, but lacks {missing}", found.name(last)),
                 hint,
             );
             None
@@ -116,26 +133,27 @@ fn choose_tables(found: &Discovered, wanted: &Wanted, findings: &mut Findings) -
     }
 }
 
-fn are_usable(used: &[(u32, &Table)], findings: &mut Findings) -> bool {
+fn are_usable(found: &Discovered, used: &[(u32, &Table)], findings: &mut Findings) -> bool {
     let mut usable = true;
     for (number, table) in used {
         if let Some(why) = &table.unusable {
             usable = false;
             let hint = match number {
-                1 => {
-                    "loadgen uses sbtest1, sbtest2 …: drop or rename it, or take another database \
-                      with --database"
-                        .to_owned()
-                }
+                1 => format!(
+                    "loadgen uses {}, {} …: drop or rename it, or take another database with \
+                     --database",
+                    found.name(1),
+                    found.name(2)
+                ),
                 _ => format!("--tables {} uses those before it", number - 1),
             };
-            findings.problem(format!("sbtest{number} {why}"), hint);
+            findings.problem(format!("{} {why}", found.name(*number)), hint);
         }
     }
     let filling = used
         .iter()
         .filter(|(_, table)| table.mark.is_some_and(|mark| mark.state == State::Filling));
-    let filling = names(filling.map(|(number, _)| *number));
+    let filling = names(found.schema, filling.map(|(number, _)| *number));
     if !filling.is_empty() {
         usable = false;
         findings.problem(
@@ -155,11 +173,17 @@ async fn rows_of(session: &mut Session, name: &str, table: &Table) -> Asked<u64>
 }
 
 /// `held` is the rows of each table; never empty.
-fn choose_rows(held: &[(u32, u64)], wanted: Option<u64>, findings: &mut Findings) -> Option<u64> {
+fn choose_rows(
+    schema: Schema,
+    held: &[(u32, u64)],
+    wanted: Option<u64>,
+    findings: &mut Findings,
+) -> Option<u64> {
     let (least_in, least) = held.iter().copied().min_by_key(|(_, rows)| *rows)?;
     let (most_in, most) = held.iter().copied().min_by_key(|(_, rows)| Reverse(*rows))?;
     if least == 0 {
-        let empty = names(held.iter().filter(|(_, rows)| *rows == 0).map(|(number, _)| *number));
+        let numbers = held.iter().filter(|(_, rows)| *rows == 0).map(|(number, _)| *number);
+        let empty = names(schema, numbers);
         findings.problem(
             format!("{empty}: no rows"),
             "drop it, then `loadgen prepare` makes and fills it; or fill it as it was made",
@@ -170,7 +194,7 @@ fn choose_rows(held: &[(u32, u64)], wanted: Option<u64>, findings: &mut Findings
         Some(rows) if rows <= least => Some(rows),
         Some(rows) => {
             findings.problem(
-                format!("--rows {rows}, but sbtest{least_in} has {least}"),
+                format!("--rows {rows}, but {} has {least}", schema.name(least_in)),
                 format!("--rows {least} uses what every table has; prepare makes larger tables"),
             );
             None
@@ -179,8 +203,9 @@ fn choose_rows(held: &[(u32, u64)], wanted: Option<u64>, findings: &mut Findings
         None => {
             findings.problem(
                 format!(
-                    "the tables differ in their rows: sbtest{least_in} has {least}, \
-                     sbtest{most_in} has {most}"
+                    "the tables differ in their rows: {} has {least}, {} has {most}",
+                    schema.name(least_in),
+                    schema.name(most_in)
                 ),
                 format!("--rows {least} uses what every table has"),
             );
@@ -189,7 +214,7 @@ fn choose_rows(held: &[(u32, u64)], wanted: Option<u64>, findings: &mut Findings
     }
 }
 
-fn dataset(used: &[(u32, &Table)], rows: u64, findings: &mut Findings) -> Dataset {
+fn dataset(schema: Schema, used: &[(u32, &Table)], rows: u64, findings: &mut Findings) -> Dataset {
     let marks: Vec<_> = used.iter().map(|(_, table)| table.mark).collect();
     let own = marks.iter().all(Option::is_some);
     let seed = marks.first().copied().flatten().map(|mark| mark.seed);
@@ -207,14 +232,23 @@ fn dataset(used: &[(u32, &Table)], rows: u64, findings: &mut Findings) -> Datase
     if engines.len() > 1 {
         findings.warn("mixed_engines", format!("storage engines differ: {}", engines.join(", ")));
     }
-    let plain = names(used.iter().filter(|(_, table)| !table.k_indexed).map(|(n, _)| *n));
-    if !plain.is_empty() {
-        findings
-            .warn("k_not_indexed", format!("{plain}: no index on k, so updates of k are cheap"));
+    let plain = names(schema, used.iter().filter(|(_, table)| !table.indexed).map(|(n, _)| *n));
+    if let (Some(column), false) = (schema.indexed(), plain.is_empty()) {
+        let so = match schema {
+            Schema::Sbtest => "updates of it are cheap and reads by it are scans",
+            _ => "reads by it are scans",
+        };
+        findings.warn(
+            &format!("{column}_not_indexed"),
+            format!("{plain}: no index on {column}, so {so}"),
+        );
     }
+    let first = marks.first().copied().flatten().map(|mark| mark.rows);
+    let alike = own && marks.iter().flatten().all(|mark| Some(mark.rows) == first);
     Dataset {
         tables: used.len() as u32,
         rows,
+        held: if alike { first } else { None },
         data_seed: if one_seed { seed } else { None },
         own,
         data_bytes: used.iter().fold(0, |sum, (_, table)| sum.saturating_add(table.bytes)),
@@ -234,13 +268,14 @@ mod tests {
             mark: mark.map(|(seed, rows)| Mark { seed, rows, state: State::Ready }),
             bytes: 1000,
             unusable: None,
-            k_indexed: true,
+            indexed: true,
         }
     }
 
     fn found(numbers: &[u32]) -> Discovered {
         Discovered {
             database: "sbtest".to_owned(),
+            schema: Schema::Sbtest,
             tables: numbers.iter().map(|n| (*n, table(Some((1, 100))))).collect(),
         }
     }
@@ -280,7 +315,7 @@ mod tests {
     fn rows_must_agree_or_be_chosen() {
         let choose = |held: &[(u32, u64)], wanted| {
             let mut findings = Findings::default();
-            let rows = choose_rows(held, wanted, &mut findings);
+            let rows = choose_rows(Schema::Sbtest, held, wanted, &mut findings);
             findings.conclude().map(|_| rows).map_err(|e| e.render())
         };
         let even = [(1, 100), (2, 100)];
@@ -299,7 +334,7 @@ mod tests {
         let of = |tables: &[Table]| {
             let used: Vec<_> = (1..).zip(tables).collect();
             let mut findings = Findings::default();
-            let dataset = dataset(&used, 100, &mut findings);
+            let dataset = dataset(Schema::Sbtest, &used, 100, &mut findings);
             let codes = findings.conclude().expect("no problem").into_iter().map(|w| w.code);
             (dataset, codes.collect::<Vec<_>>())
         };
@@ -309,7 +344,7 @@ mod tests {
         let (mixed, warnings) = of(&[table(Some((7, 100))), table(Some((8, 100)))]);
         assert_eq!((mixed.own, mixed.data_seed), (true, None));
         assert_eq!(warnings, ["mixed_data_seeds"]);
-        let myisam = Table { engine: Some("MyISAM".to_owned()), k_indexed: false, ..table(None) };
+        let myisam = Table { engine: Some("MyISAM".to_owned()), indexed: false, ..table(None) };
         let (foreign, warnings) = of(&[table(Some((7, 100))), myisam]);
         assert_eq!((foreign.own, foreign.data_seed), (false, None));
         assert_eq!(warnings, ["mixed_engines", "k_not_indexed"]);

@@ -228,6 +228,9 @@ impl Plan {
     /// How clients meet so many tables. An explicit `pinned` is refused where it would touch
     /// a part of the data only.
     pub fn spread_over(&self, tables: u32) -> Result<Spread> {
+        if self.workload.table_a_client {
+            return self.own_tables(tables);
+        }
         let odd = self.clients.iter().find(|clients| **clients % tables.max(1) != 0);
         match (self.spread, odd) {
             (SpreadChoice::Random, _) | (SpreadChoice::Auto, Some(_)) => Ok(Spread::Random),
@@ -240,13 +243,45 @@ impl Plan {
         }
     }
 
+    /// Each client on a table of its own.
+    fn own_tables(&self, tables: u32) -> Result<Spread> {
+        let (name, schema, clients) =
+            (&self.workload.name, self.workload.schema, self.clients_max());
+        if self.spread == SpreadChoice::Random {
+            let text = format!("--spread random: each client of {name} has a table of its own");
+            return Err(Error::usage(text).hint("leave --spread away"));
+        }
+        if tables < clients {
+            return Err(Error::usage(format!(
+                "{clients} clients of {name} need a table each, and there are {tables}"
+            ))
+            .hint(format!(
+                "loadgen prepare --schema {schema} --tables {clients}, or fewer --clients"
+            )));
+        }
+        Ok(Spread::Pinned)
+    }
+
+    /// Tables that are made where there are none and no number is given.
+    pub fn tables_or_default(&self) -> u32 {
+        let default =
+            if self.workload.table_a_client { self.clients_max() } else { defaults::TABLES };
+        self.tables.unwrap_or(default)
+    }
+
     /// Statements that one client keeps prepared.
     pub fn prepared_per_client(&self, spread: Spread, tables: u32) -> u64 {
-        if self.statements == StatementMode::Text {
-            return 0;
-        }
+        let (statements, tables) = self.prepared_by_table(spread, tables);
+        u64::from(statements) * u64::from(tables)
+    }
+
+    /// Statements that one client keeps prepared for a table, and for how many tables.
+    pub fn prepared_by_table(&self, spread: Spread, tables: u32) -> (u32, u32) {
         let tables = if spread == Spread::Pinned { 1 } else { tables };
-        self.workload.statements().count() as u64 * u64::from(tables)
+        match self.statements {
+            StatementMode::Text => (0, tables),
+            StatementMode::Prepared => (self.workload.prepared(), tables),
+        }
     }
 
     /// The whole plan as text, for `--list`: what is run and how long it takes. A random seed is
@@ -260,8 +295,16 @@ impl Plan {
             let _ = writeln!(text, "{name:<14} {value}");
         };
         line("workload", self.workload.name.clone());
-        for statement in self.workload.statements() {
-            line("statement", statement.sql.clone());
+        for (name, setting) in &self.workload.options {
+            line("option", format!("{name} = {}", setting.shown()));
+        }
+        for transaction in &self.workload.transactions {
+            let begins = self.workload.begins(transaction);
+            line("transaction", if begins { "BEGIN … COMMIT" } else { "autocommit" }.to_owned());
+            for (statement, repeat) in self.workload.running(transaction) {
+                let times = if repeat == 1 { String::new() } else { format!("  × {repeat}") };
+                line("statement", format!("{}{times}", statement.told(&self.workload.options)));
+            }
         }
         line("label", self.label.clone().unwrap_or_else(|| "the server's version".to_owned()));
         line("tables", self.tables.map_or_else(all, |n| n.to_string()));
@@ -411,6 +454,7 @@ mod tests {
         let plan = plan("8");
         assert_eq!(plan.prepared_per_client(Spread::Pinned, 8), 1);
         assert_eq!(plan.prepared_per_client(Spread::Random, 8), 8);
+        assert_eq!(plan.prepared_by_table(Spread::Random, 8), (1, 8));
     }
 
     #[test]

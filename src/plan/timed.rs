@@ -12,7 +12,7 @@
 //! ```
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
@@ -158,6 +158,20 @@ impl TryFrom<FlatLoad> for LoadSpec {
 }
 
 impl LoadSpec {
+    /// The summary's workload: loads of different kinds are different tables of a report.
+    pub fn name(&self) -> String {
+        match (&self.source, self.insert) {
+            (LoadSource::Generated { .. }, InsertMode::Extended { .. }) => "load".to_owned(),
+            (LoadSource::Generated { .. }, InsertMode::Single) => "load-single".to_owned(),
+            (LoadSource::Generated { .. }, InsertMode::LoadData) => "load-data".to_owned(),
+            (LoadSource::Dump { path }, _) if path == Path::new("-") => "load-dump".to_owned(),
+            (LoadSource::Dump { path }, _) => {
+                let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+                format!("load-dump-{}", stem.chars().take(100).collect::<String>())
+            }
+        }
+    }
+
     /// Whether its numbers are within what tables and statements can be.
     ///
     /// # Errors

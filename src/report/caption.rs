@@ -5,7 +5,14 @@ use super::pivot::Table;
 use super::{Metric, escape};
 
 /// Conditions that are left unsaid where they are what one expects.
-const USUAL: &[(&str, &str)] = &[("TLS", "none"), ("arrival", "closed loop")];
+const USUAL: &[(&str, &str)] = &[
+    ("TLS", "none"),
+    ("arrival", "closed loop"),
+    ("tables of", "sbtest"),
+    ("options", "none"),
+    ("load", "none"),
+    ("charset", "the driver's"),
+];
 /// Conditions that would fill the line: they show up in footnotes where they differ.
 const LONG: &[&str] = &["SQL", "client CPU", "driver"];
 

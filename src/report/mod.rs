@@ -63,6 +63,8 @@ pub struct Options {
     pub from: Option<String>,
     /// The label with it.
     pub to: Option<String>,
+    /// Labels in the order of their lines; others follow by the time of their first step.
+    pub order: Vec<String>,
     /// Of each label and workload only the newest invocation.
     pub latest: bool,
     /// Count steps that did not complete.

@@ -36,12 +36,18 @@ pub(crate) fn workloads<'a>(
             })
             .collect();
         // The maps have sorted the names: what starts at the same instant stays in their order.
-        rows.sort_by_key(|(first, _)| *first);
-        let first = rows.first().map_or(Timestamp::MAX, |(first, _)| *first);
+        let first = rows.iter().map(|(first, _)| *first).min();
+        rows.sort_by_key(|(first, row)| (place(row.label, options), *first));
+        let first = first.unwrap_or(Timestamp::MAX);
         found.push((first, workload, rows.into_iter().map(|(_, row)| row).collect()));
     }
     found.sort_by_key(|(first, _, _)| *first);
     found.into_iter().map(|(_, workload, rows)| (workload, rows)).collect()
+}
+
+/// Where a label stands: as it was asked for, the others behind.
+fn place(label: &str, options: &Options) -> usize {
+    options.order.iter().position(|wanted| wanted == label).unwrap_or(usize::MAX)
 }
 
 /// Sorts the steps of a label into those that count and the others.

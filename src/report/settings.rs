@@ -117,7 +117,36 @@ pub(crate) fn conditions(step: &Summary) -> Vec<(&'static str, String)> {
         ("arrival", plan.arrival.clone().unwrap_or_else(|| "closed loop".to_owned())),
         ("client CPU", format!("{} cores of {}", step.client.cores, step.client.cpu)),
         ("driver", capabilities(step)),
+        ("tables of", step.workload.schema.clone()),
+        ("options", options(step)),
+        ("load", loading(step)),
+        ("charset", charset(step)),
     ]
+}
+
+/// The workload's options, `range_size 100 and …`.
+fn options(step: &Summary) -> String {
+    let options = &step.workload.options;
+    if options.is_empty() {
+        return "none".to_owned();
+    }
+    let options: Vec<String> = options.iter().map(|(k, v)| format!("{k} {v}")).collect();
+    options.join(" and ")
+}
+
+/// How a load put its rows into statements.
+fn loading(step: &Summary) -> String {
+    let Some(load) = &step.load else { return "none".to_owned() };
+    let mode = load.mode.as_deref().unwrap_or(&load.source);
+    let bytes = load.insert_bytes.map(|bytes| format!(" of {bytes} bytes"));
+    format!("{mode}{}", bytes.unwrap_or_default())
+}
+
+/// The character set of the statements.
+fn charset(step: &Summary) -> String {
+    let load = step.load.as_ref().map(|load| load.charset.clone());
+    let charset = load.or_else(|| step.plan.charset.clone());
+    charset.unwrap_or_else(|| "the driver's".to_owned())
 }
 
 /// What makes the client library cheaper with some servers than with others.
@@ -133,7 +162,7 @@ fn capabilities(step: &Summary) -> String {
 /// what its commits wait for. No reason to refuse a cell: the class is measured.
 pub(crate) fn server_conditions(step: &Summary) -> Vec<(&'static str, String)> {
     let server = &step.server;
-    let class = server.class.or_else(|| step.class()).map(|class| class.to_string());
+    let class = server.class.map(|class| class.to_string());
     let durability = server.durability.clone().or_else(|| durability(&server.variables));
     [("class", class), ("durability", durability)]
         .into_iter()

@@ -12,6 +12,9 @@ use super::{Status, Summary, Warning};
 /// is the buffer pool.
 const MISSES_MIN: f64 = 0.01;
 
+/// No row of any workload's tables takes less: InnoDB's header and two numbers.
+const ROW_MIN_BYTES: u64 = 16;
+
 /// Where the pages of a step came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -49,14 +52,21 @@ impl Summary {
                 let io = misses / statements >= MISSES_MIN;
                 Some(if io { Class::IoBound } else { Class::Cached })
             }
-            _ => class_by_size(self.server.data_bytes, self.server.buffer_pool_bytes),
+            _ => class_by_size(self.data_bytes(), self.server.buffer_pool_bytes),
         }
+    }
+
+    /// The size of the data. A server whose statistics are of a time when the tables were empty
+    /// knows none.
+    fn data_bytes(&self) -> Option<u64> {
+        let least = u64::from(self.plan.tables).saturating_mul(self.plan.rows);
+        self.server.data_bytes.filter(|bytes| *bytes >= least.saturating_mul(ROW_MIN_BYTES))
     }
 
     /// Fills the server's class, and warns where a pool that could hold the data did not.
     pub(crate) fn classify(&mut self) {
         self.server.class = self.class();
-        let sizes = self.server.data_bytes.zip(self.server.buffer_pool_bytes);
+        let sizes = self.data_bytes().zip(self.server.buffer_pool_bytes);
         if let (Some(Class::IoBound), Some((data, pool))) = (self.server.class, sizes)
             && data <= pool
         {
@@ -107,8 +117,8 @@ pub(crate) fn counter(status: &Status, names: &[&str]) -> Option<f64> {
     let known = |prefix: &str| {
         status.deltas.keys().chain(status.gauges.keys()).any(|name| name.starts_with(prefix))
     };
-    let family = |name: &&str| name.split_once('_').map_or(*name, |(first, _)| first).to_owned();
-    names.iter().map(|name| family(name)).any(|family| known(&family)).then_some(0.0)
+    let family = |name: &str| name.split_once('_').map_or(name, |(first, _)| first).to_owned();
+    names.iter().any(|name| known(&family(name))).then_some(0.0)
 }
 
 /// What a commit waits for, in one cell: the binary log (`bl0`, or `bl1` with `sync_binlog` as
@@ -212,6 +222,24 @@ mod tests {
         assert_eq!(summary.class(), Some(Class::IoBound));
         let misses = summary.counter_per_op(&["Innodb_buffer_pool_reads"]).expect("known");
         assert!((misses - 0.9).abs() < 1e-4, "{misses}");
+    }
+
+    #[test]
+    fn a_pool_that_could_hold_the_data_and_did_not_was_cold() {
+        let mut summary = fixture();
+        let status = summary.server.status.as_mut().expect("there");
+        status.deltas.insert("Innodb_buffer_pool_reads".to_owned(), 540_000);
+        summary.classify();
+        assert!(summary.warnings.is_empty(), "the data are larger");
+        summary.server.buffer_pool_bytes = Some(64 << 30);
+        summary.classify();
+        assert_eq!(summary.warnings.len(), 1);
+        assert_eq!(summary.warnings[0].code, "cold_pool");
+        // Statistics of empty tables say nothing.
+        summary.warnings.clear();
+        summary.server.data_bytes = Some(32 << 10);
+        summary.classify();
+        assert!(summary.warnings.is_empty());
     }
 
     #[test]

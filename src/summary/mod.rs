@@ -11,6 +11,7 @@ mod facts;
 mod read;
 #[cfg(test)]
 mod schema;
+mod timed;
 mod write;
 
 use std::collections::BTreeMap;
@@ -22,6 +23,7 @@ pub use experiment::{CommandRun, Experiment};
 pub(crate) use facts::counter;
 pub use facts::{Class, class_by_size, durability};
 pub use read::{Loaded, load};
+pub use timed::{Load, Suite, SuiteTest, TableRows};
 pub(crate) use write::escape_hostile;
 pub use write::{Store, file_name, to_json};
 
@@ -70,6 +72,12 @@ pub struct Summary {
     pub timeline: Vec<Interval>,
     /// What the tables must hold more than before: all phases, not only the window.
     pub ledger: Vec<LedgerEntry>,
+    /// What a timed load was; null otherwise.
+    #[serde(default)]
+    pub load: Option<Load>,
+    /// What a suite of external commands was; null otherwise.
+    #[serde(default)]
+    pub suite: Option<Suite>,
     /// What a reader of the numbers must know.
     pub warnings: Vec<Warning>,
     /// Its part in a profile; null for what a workload's verb measured.
@@ -116,6 +124,20 @@ pub struct Workload {
     pub distribution: String,
     /// How clients were spread over the tables: `pinned` or `random`.
     pub spread: String,
+    /// The tables' kind, such as `sbtest`.
+    #[serde(default = "sbtest")]
+    pub schema: String,
+    /// Its options, switches as 0 and 1.
+    #[serde(default)]
+    pub options: BTreeMap<String, u64>,
+}
+
+fn once() -> u64 {
+    1
+}
+
+fn sbtest() -> String {
+    "sbtest".to_owned()
 }
 
 /// One statement of a workload.
@@ -126,6 +148,9 @@ pub struct StatementText {
     pub kind: String,
     /// Its SQL; `{table}` stands for the table's name.
     pub sql: String,
+    /// How often it is run in an op of its transaction.
+    #[serde(default = "once")]
+    pub repeat: u64,
 }
 
 /// How statements reach the server.
@@ -165,6 +190,9 @@ pub struct Plan {
     pub arrival: Option<String>,
     /// Seed of the key streams.
     pub seed: u64,
+    /// `SET NAMES` of the sessions; null for the driver's own (utf8mb4, utf8 before 5.5.3).
+    #[serde(default)]
+    pub charset: Option<String>,
     /// This repeat, from 1.
     pub repeat_index: u32,
     /// Repeats of the invocation.
@@ -507,8 +535,12 @@ pub struct LedgerEntry {
     pub deletes: u64,
     /// Writes whose outcome is unknown.
     pub in_doubt: u64,
-    /// What acknowledged updates added to the sum of `k`.
+    /// What acknowledged writes added to the sum of `k`, as far as they know it.
     pub k_added: i64,
+    /// Rows that were deleted or inserted with a `k` that nobody read: the sum of `k` can be told
+    /// from `k_added` where this is 0.
+    #[serde(default)]
+    pub k_unknown: u64,
 }
 
 /// What a reader of the numbers must know.

@@ -14,10 +14,16 @@ pub enum Distribution {
     Zipf(f64),
     /// The same with rank = id: hot rows are neighbours, as in sysbench.
     ZipfAdjacent(f64),
+    /// sysbench's `pareto`: the share 1 − H of the draws falls on the first H of the ids, and so
+    /// on within them.
+    Pareto(f64),
+    /// sysbench 1.0's `special`, its default, with its default numbers: three quarters of the
+    /// draws fall on 0.75 % of the ids in the middle, the others around the middle.
+    Special,
 }
 
 /// What `--distribution` takes.
-pub const FORMS: &str = "uniform, zipf:S, zipf-adjacent:S (such as zipf:0.99)";
+pub const FORMS: &str = "uniform, zipf:S, zipf-adjacent:S (such as zipf:0.99), pareto:H (sysbench's: pareto:0.2), special";
 
 impl std::str::FromStr for Distribution {
     type Err = String;
@@ -36,7 +42,15 @@ impl std::str::FromStr for Distribution {
         };
         match name {
             "uniform" if value.is_none() => Ok(Distribution::Uniform),
-            "uniform" => Err("uniform takes no value".to_owned()),
+            "special" if value.is_none() => Ok(Distribution::Special),
+            "uniform" | "special" => Err(format!("{name} takes no value")),
+            "pareto" => {
+                let value = value.ok_or("'pareto' needs a share: pareto:0.2")?;
+                match value.parse::<f64>() {
+                    Ok(h) if h > 0.0 && h < 1.0 => Ok(Distribution::Pareto(h)),
+                    _ => Err(format!("share '{value}' is not a number between 0 and 1")),
+                }
+            }
             "zipf" => Ok(Distribution::Zipf(exponent()?)),
             "zipf-adjacent" => Ok(Distribution::ZipfAdjacent(exponent()?)),
             _ => Err(format!("'{text}' is none of {FORMS}")),
@@ -50,6 +64,8 @@ impl fmt::Display for Distribution {
             Distribution::Uniform => f.write_str("uniform"),
             Distribution::Zipf(s) => write!(f, "zipf:{s}"),
             Distribution::ZipfAdjacent(s) => write!(f, "zipf-adjacent:{s}"),
+            Distribution::Pareto(h) => write!(f, "pareto:{h}"),
+            Distribution::Special => f.write_str("special"),
         }
     }
 }
@@ -65,6 +81,9 @@ pub struct Sampler {
 enum Shape {
     Uniform,
     Zipf(Zipf, Option<Permutation>),
+    /// The power of a uniform number.
+    Pareto(f64),
+    Special,
 }
 
 impl Sampler {
@@ -79,6 +98,8 @@ impl Sampler {
                 let key = seed_of(&[hot_seed, name_part("hot rows")]);
                 Shape::Zipf(Zipf::new(rows, s), Some(Permutation::new(rows, key)))
             }
+            Distribution::Pareto(h) => Shape::Pareto(libm::log(h) / libm::log1p(-h)),
+            Distribution::Special => Shape::Special,
         };
         Sampler { rows, shape }
     }
@@ -90,8 +111,31 @@ impl Sampler {
             Shape::Uniform => stream.below(self.rows) + 1,
             Shape::Zipf(zipf, None) => zipf.draw(stream),
             Shape::Zipf(zipf, Some(permutation)) => permutation.apply(zipf.draw(stream) - 1) + 1,
+            Shape::Pareto(power) => {
+                let at = self.rows as f64 * libm::pow(stream.unit(), *power);
+                (at as u64).min(self.rows - 1) + 1
+            }
+            Shape::Special => special(self.rows, stream),
         }
     }
+}
+
+/// `sb_rand_special` of sysbench 1.0.20 (`src/sb_rand.c`) with `--rand-spec-iter=12`,
+/// `--rand-spec-pct=1` and `--rand-spec-res=75`. It uses one number for the choice of the part and
+/// for the place in the band of 1 %, so that only the upper three quarters of the band are hit.
+fn special(rows: u64, stream: &mut Stream) -> u64 {
+    const ITERATIONS: u32 = 12;
+    const BAND: f64 = 0.01;
+    const ELSEWHERE: f64 = 0.25;
+    let t = (rows - 1) as f64;
+    let chosen = stream.unit();
+    let at = if chosen < ELSEWHERE {
+        let sum: f64 = (0..ITERATIONS).map(|_| stream.unit()).sum();
+        sum * t / f64::from(ITERATIONS)
+    } else {
+        chosen * (t * BAND + 1.0) + t / 2.0 - t * BAND / 2.0
+    };
+    (at as u64).min(rows - 1) + 1
 }
 
 /// Zipf by rejection-inversion (Hörmann and Derflinger 1996, "Rejection-inversion to generate
@@ -171,7 +215,9 @@ mod tests {
 
     #[test]
     fn every_distribution_covers_exactly_its_ids() {
-        for text in ["uniform", "zipf:0.5", "zipf:1", "zipf:2.5", "zipf-adjacent:0.99"] {
+        for text in
+            ["uniform", "zipf:0.5", "zipf:1", "zipf:2.5", "zipf-adjacent:0.99", "pareto:0.2"]
+        {
             let drawn = draws(text, 5, 20_000);
             let mut ids = drawn.clone();
             ids.sort_unstable();
@@ -199,6 +245,59 @@ mod tests {
             // 49 degrees of freedom: 85.4 is the 99.9th percentile.
             assert!(chi < 85.4, "s = {s}: chi-square {chi}");
         }
+    }
+
+    /// The share of the draws that fall on `first..=last`.
+    fn share(drawn: &[u64], first: u64, last: u64) -> f64 {
+        let hits = drawn.iter().filter(|id| (first..=last).contains(id)).count();
+        hits as f64 / drawn.len() as f64
+    }
+
+    #[test]
+    fn pareto_has_its_shares() {
+        for h in [0.1, 0.2, 0.5] {
+            let drawn = draws(&format!("pareto:{h}"), 100_000, 200_000);
+            let power = f64::log10(h) / f64::log10(1.0 - h);
+            for part in [0.001, 0.01, 0.2, 0.5, 0.9, h] {
+                // P(id ≤ x·n) = x^(1/power).
+                let expected = part.powf(1.0 / power);
+                let seen = share(&drawn, 1, (part * 1e5_f64).round() as u64);
+                // Four standard deviations and the rounding of one id.
+                let near = 4.0 * (expected * (1.0 - expected) / 200_000.0).sqrt() + 1e-3;
+                assert!((seen - expected).abs() < near, "{h}: {part}: {seen}, not {expected}");
+            }
+            assert!((share(&drawn, 1, (h * 1e5) as u64) - (1.0 - h)).abs() < 0.006);
+        }
+    }
+
+    #[test]
+    fn special_has_its_shares() {
+        let rows = 100_000;
+        let drawn = draws("special", rows, 400_000);
+        // The sum of twelve uniform numbers is normal all but: mean 6, deviation 1; as ids, the
+        // deviation is rows/12. A quarter of the draws are such.
+        let normal = |within: f64| {
+            let deviations = within * 12.0;
+            libm::erf(deviations / f64::sqrt(2.0))
+        };
+        // The band: from (0.25 · 1001 + 49,500) to (1001 + 49,500).
+        let (first, last) = (49_750, 50_501);
+        let elsewhere = (normal(0.005) + normal(0.0025)) / 2.0;
+        let expected = 0.75 + 0.25 * elsewhere;
+        let seen = share(&drawn, first, last);
+        assert!((seen - expected).abs() < 0.003, "{seen}, not {expected}");
+        for within in [0.1, 0.2, 0.3] {
+            let expected = 0.75 + 0.25 * normal(within);
+            let (low, high) = ((0.5 - within) * 1e5, (0.5 + within) * 1e5);
+            let seen = share(&drawn, low as u64, high as u64);
+            assert!((seen - expected).abs() < 0.003, "{within}: {seen}, not {expected}");
+        }
+        let ends = |rows| {
+            let drawn = draws("special", rows, 2000);
+            (drawn.iter().min().copied(), drawn.iter().max().copied())
+        };
+        assert_eq!(ends(1), (Some(1), Some(1)));
+        assert!(matches!(ends(2), (Some(1), Some(2))));
     }
 
     #[test]
@@ -232,7 +331,21 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused_by_name() {
-        for text in ["", "zipf", "zipf:", "zipf:-1", "zipf:nan", "zipf:0", "uniform:2", "gauss"] {
+        for text in [
+            "",
+            "zipf",
+            "zipf:",
+            "zipf:-1",
+            "zipf:nan",
+            "zipf:0",
+            "uniform:2",
+            "gauss",
+            "pareto",
+            "pareto:0",
+            "pareto:1",
+            "pareto:nan",
+            "special:1",
+        ] {
             let error = text.parse::<Distribution>().expect_err(text);
             assert!(!error.is_empty());
         }

@@ -1,12 +1,15 @@
 //! Workloads as data; key distributions; tables and their deterministic rows.
 //!
 //! A workload is a TOML file, the same form for the built-in ones (`profiles/workloads/`,
-//! compiled in) and for those that users write:
+//! compiled in) and for those that users write; `docs/workloads.md` has all of it:
 //!
 //! ```toml
 //! name = "point-select"
 //! aliases = ["oltp_point_select"]
 //! about = "SELECT one row by primary key"
+//!
+//! [options]                             # each is a flag too: --points N
+//! points = 1
 //!
 //! [[transaction]]                       # one op is one pass of one of these
 //! weight = 1                            # drawn by weight where there are several
@@ -14,37 +17,90 @@
 //!
 //! [[transaction.statement]]             # one round trip each
 //! kind = "select"
-//! sql = "SELECT c FROM {table} WHERE id = ?"
+//! repeat = "points"
+//! sql = "SELECT c FROM {table} WHERE id=?"
 //! params = [{ key = "default" }]        # --distribution; or its own: { key = "zipf:0.9" }
 //! expect = { rows = 1, content = "c" }  # or { affected = 1 }, or "any"
-//! effect = "none"                       # or { add_k = 1 }, "set_c": feeds the ledger
+//! effect = "none"                       # or { add_k = 1 }, "set_c" …: feeds the ledger
 //! ```
 
+mod builtin;
+mod check;
 pub mod distribution;
+mod expand;
+pub mod expect;
+pub mod filler;
+pub mod options;
+pub mod param;
 mod permutation;
+pub mod phptest;
 pub mod random;
 pub mod rows;
+pub mod schema;
 pub mod table;
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 
 use crate::error::{Error, Result};
-use distribution::Distribution;
 
-/// What is run: statements, parameters, and the outcome that each must have.
+pub use builtin::builtin;
+pub use expand::Expanded;
+pub use expect::{Content, Effect, Expect};
+pub use options::{Amount, Options, Setting};
+pub use param::{KeySource, Param};
+pub use schema::Schema;
+
+/// What is run: statements, parameters, and the outcome that each must have. Whatever way it is
+/// read, it is checked ([`Workload::parse`] names the file).
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(try_from = "Form")]
 pub struct Workload {
     /// The verb.
     pub name: String,
     /// Other names for it, sysbench's for one.
-    #[serde(default)]
     pub aliases: Vec<String>,
     /// One line for `--help`.
     pub about: String,
+    /// The tables that it runs on.
+    pub schema: Schema,
+    /// Whether each client has a table of its own.
+    pub table_a_client: bool,
+    /// Numbers and switches that the statements refer to.
+    pub options: Options,
     /// At least one; an op draws one by weight.
-    #[serde(rename = "transaction")]
     pub transactions: Vec<Transaction>,
+}
+
+/// A [`Workload`] before the check.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Form {
+    name: String,
+    #[serde(default)]
+    aliases: Vec<String>,
+    about: String,
+    #[serde(default)]
+    schema: Schema,
+    #[serde(default)]
+    table_a_client: bool,
+    #[serde(default)]
+    options: Options,
+    #[serde(rename = "transaction")]
+    transactions: Vec<Transaction>,
+}
+
+impl TryFrom<Form> for Workload {
+    type Error = String;
+
+    fn try_from(form: Form) -> std::result::Result<Self, String> {
+        let Form { name, aliases, about, schema, table_a_client, options, transactions } = form;
+        let workload =
+            Workload { name, aliases, about, schema, table_a_client, options, transactions };
+        workload.check().map_err(|what| format!("workload '{}': {what}", workload.name))?;
+        Ok(workload)
+    }
 }
 
 /// The statements of one op.
@@ -56,10 +112,30 @@ pub struct Transaction {
     pub weight: u32,
     /// BEGIN before and COMMIT after the statements.
     #[serde(default)]
-    pub begin: bool,
+    pub begin: Begin,
     /// In order.
     #[serde(rename = "statement")]
     pub statements: Vec<Statement>,
+}
+
+/// Whether a transaction has a BEGIN and a COMMIT: `true`, `false`, or
+/// `{ unless = "skip_trx" }`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(untagged, expecting = "true, false or { unless = \"OPTION\" }")]
+pub enum Begin {
+    /// It has, or has not.
+    Always(bool),
+    /// It has, unless this option is on.
+    Unless {
+        /// The option.
+        unless: String,
+    },
+}
+
+impl Default for Begin {
+    fn default() -> Self {
+        Begin::Always(false)
+    }
 }
 
 /// One round trip.
@@ -68,16 +144,52 @@ pub struct Transaction {
 pub struct Statement {
     /// What it is to the server's counters.
     pub kind: Kind,
-    /// `{table}` stands for the table, `?` for a parameter.
+    /// `{table}` stands for the table, `{list}` for the list, `?` for a parameter.
     pub sql: String,
-    /// One for each `?`, in order.
+    /// One for each `?` outside of the list, in order.
     #[serde(default)]
     pub params: Vec<Param>,
+    /// A part of the SQL that is there several times.
+    pub list: Option<List>,
+    /// So many times in an op, each with values of its own; once if left away.
+    pub repeat: Option<Amount>,
+    /// Whether it belongs to the statement before it: repeated together with that one.
+    #[serde(default)]
+    pub with_previous: bool,
     /// What every answer is held against.
     pub expect: Expect,
+    /// With this option on, rows may be missing: then it is no error if there are fewer.
+    pub missing_if: Option<String>,
     /// What a success changes.
     #[serde(default)]
     pub effect: Effect,
+}
+
+/// What stands for `{list}`: `each`, so many times.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct List {
+    /// The text, with `?` for parameters.
+    pub each: String,
+    /// Between two of them.
+    #[serde(default = "comma")]
+    pub join: String,
+    /// So many.
+    pub times: Option<Amount>,
+    /// Or as many as fit into a statement of so many bytes; it is sent as text then, whatever
+    /// `--statements` says.
+    pub bytes: Option<Amount>,
+    /// One for each `?` of `each`; they refer to each other only.
+    #[serde(default)]
+    pub params: Vec<Param>,
+}
+
+fn comma() -> String {
+    ", ".to_owned()
+}
+
+fn one() -> u32 {
+    1
 }
 
 /// What a statement is.
@@ -88,6 +200,12 @@ pub enum Kind {
     Select,
     /// Changes rows.
     Update,
+    /// Adds rows.
+    Insert,
+    /// Removes rows.
+    Delete,
+    /// Something else.
+    Other,
 }
 
 impl Kind {
@@ -96,208 +214,124 @@ impl Kind {
         match self {
             Kind::Select => "select",
             Kind::Update => "update",
+            Kind::Insert => "insert",
+            Kind::Delete => "delete",
+            Kind::Other => "other",
         }
     }
-}
-
-/// Where a parameter's value comes from.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Param {
-    /// An id of the table, drawn anew.
-    Key(KeySource),
-    /// A self-proving value of `c` for the id of another parameter, counted from 1.
-    COf(usize),
-}
-
-/// Which distribution a key comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
-#[serde(try_from = "String")]
-pub enum KeySource {
-    /// That of `--distribution`.
-    Default,
-    /// Its own, whatever the command line says.
-    Own(Distribution),
-}
-
-impl TryFrom<String> for KeySource {
-    type Error = String;
-
-    fn try_from(text: String) -> std::result::Result<Self, String> {
-        if text == "default" {
-            return Ok(KeySource::Default);
-        }
-        text.parse().map(KeySource::Own)
-    }
-}
-
-/// What an answer must be; anything else is an error, not a result.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case", untagged, deny_unknown_fields)]
-pub enum Expect {
-    /// Exactly so many rows.
-    Rows {
-        /// How many.
-        rows: u64,
-        /// Whether the first column is a `c` that must prove itself (tables of loadgen only).
-        #[serde(default)]
-        content: Option<Content>,
-    },
-    /// Exactly so many rows affected.
-    Affected {
-        /// How many.
-        affected: u64,
-    },
-}
-
-/// What the first column of an answer holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Content {
-    /// The self-proving `c` of the row whose id is the statement's first key.
-    C,
-}
-
-impl std::fmt::Display for Expect {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Expect::Rows { rows, content } => {
-                write!(f, "{rows} row{}", if *rows == 1 { "" } else { "s" })?;
-                if content.is_some() { f.write_str(", c proves itself") } else { Ok(()) }
-            }
-            Expect::Affected { affected } => write!(f, "{affected} affected"),
-        }
-    }
-}
-
-/// What a success adds to the ledger.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Effect {
-    /// Nothing.
-    #[default]
-    None,
-    /// The sum of `k` grows by so much.
-    AddK(i64),
-    /// One row's `c` has another proving value.
-    SetC,
-}
-
-fn one() -> u32 {
-    1
 }
 
 impl Workload {
     /// Reads and checks a workload; `origin` names the file in errors.
+    ///
+    /// # Errors
+    /// Usage: line and column, and what is wrong there.
     pub fn parse(text: &str, origin: &str) -> Result<Workload> {
-        let workload: Workload = toml::from_str(text).map_err(|e| {
-            Error::usage(format!("{origin}: {}", e.to_string().trim_end()))
-                .hint("the form is that of profiles/workloads/*.toml")
-        })?;
-        workload.check().map_err(|what| Error::usage(format!("{origin}: {what}")))?;
-        Ok(workload)
+        toml::from_str(text).map_err(|e| bad_toml(&e, origin))
     }
 
-    /// What its form alone does not say; the text names what is wrong.
-    pub(crate) fn check(&self) -> std::result::Result<(), String> {
-        if self.transactions.is_empty() {
-            return Err("a workload needs a [[transaction]]".to_owned());
-        }
-        if self.transactions.iter().map(|t| u64::from(t.weight)).sum::<u64>() == 0 {
-            return Err("the weights of the transactions add up to 0".to_owned());
-        }
-        for statement in self.transactions.iter().flat_map(|t| &t.statements) {
-            statement.check().map_err(|what| format!("statement '{}': {what}", statement.sql))?;
-        }
-        match self.transactions.iter().find(|t| t.statements.is_empty()) {
-            Some(_) => Err("a transaction needs a [[transaction.statement]]".to_owned()),
-            None => Ok(()),
+    /// The same workload with these options set; switches take 0 and 1.
+    ///
+    /// # Errors
+    /// Usage: an unknown option, or nothing left to run.
+    pub fn with_options(mut self, values: &BTreeMap<String, u64>) -> Result<Workload> {
+        let set = options::set(&mut self.options, values).and_then(|()| self.check());
+        set.map_err(|what| Error::usage(format!("{}: {what}", self.name)))?;
+        Ok(self)
+    }
+
+    /// Whether this option is there and on.
+    pub fn is_on(&self, name: Option<&str>) -> bool {
+        let setting = name.and_then(|name| self.options.get(name));
+        setting.is_some_and(|setting| setting.value != 0)
+    }
+
+    /// Whether a transaction has a BEGIN and a COMMIT.
+    pub fn begins(&self, transaction: &Transaction) -> bool {
+        match &transaction.begin {
+            Begin::Always(always) => *always,
+            Begin::Unless { unless } => !self.is_on(Some(unless)),
         }
     }
 
-    /// All statements in order, as (transaction, statement within it).
+    /// The statements that run with these options, those of all transactions in order.
     pub fn statements(&self) -> impl Iterator<Item = &Statement> {
-        self.transactions.iter().flat_map(|t| &t.statements)
+        self.transactions.iter().flat_map(|t| self.running(t)).map(|(statement, _)| statement)
+    }
+
+    /// The statements of a transaction that run with these options, and how often each does.
+    pub fn running<'a>(&'a self, transaction: &'a Transaction) -> Vec<(&'a Statement, u64)> {
+        let mut running = Vec::new();
+        let mut repeat = 1;
+        for statement in &transaction.statements {
+            if !statement.with_previous {
+                repeat = statement.repeat.as_ref().map_or(1, |n| n.value(&self.options));
+            }
+            if repeat > 0 {
+                running.push((statement, repeat));
+            }
+        }
+        running
+    }
+
+    /// The places in [`Workload::running`] in the order of one op.
+    pub fn passes(&self, transaction: &Transaction) -> Vec<usize> {
+        let running = self.running(transaction);
+        let mut passes = Vec::new();
+        let mut at = 0;
+        while let Some((_, repeat)) = running.get(at) {
+            let rest = running.iter().skip(at + 1);
+            let end = at + 1 + rest.take_while(|(statement, _)| statement.with_previous).count();
+            for _ in 0..*repeat {
+                passes.extend(at..end);
+            }
+            at = end;
+        }
+        passes
+    }
+
+    /// Statements that a client prepares for each table: those with the same SQL once, those
+    /// that are always text not at all.
+    pub fn prepared(&self) -> u32 {
+        let all: BTreeSet<String> = self
+            .statements()
+            .filter(|statement| !statement.is_text())
+            .map(|statement| statement.expanded(&self.options).sql)
+            .collect();
+        all.len() as u32
     }
 
     /// Whether a run changes rows.
     pub fn writes(&self) -> bool {
-        self.statements().any(|s| s.kind != Kind::Select)
+        let writing = |kind| matches!(kind, Kind::Update | Kind::Insert | Kind::Delete);
+        self.statements().any(|s| writing(s.kind) || s.effect != Effect::None)
+    }
+
+    /// Whether tables of so many rows are enough.
+    ///
+    /// # Errors
+    /// Usage: a range that does not fit.
+    pub fn fits(&self, rows: u64) -> Result<()> {
+        let params = self.statements().flat_map(|s| &s.params);
+        let longest = params.filter_map(|param| match param {
+            Param::RangeStart(start) => Some(start.len.value(&self.options)),
+            _ => None,
+        });
+        match longest.max() {
+            Some(len) if len > rows => Err(Error::usage(format!(
+                "{}: ranges of {len} rows do not fit into tables of {rows}",
+                self.name
+            ))
+            .hint("larger tables (prepare --rows), or a smaller range where it is an option")),
+            _ => Ok(()),
+        }
     }
 }
 
-impl Statement {
-    fn check(&self) -> std::result::Result<(), String> {
-        let marks = self.sql.matches('?').count();
-        if marks != self.params.len() {
-            return Err(format!("{marks} `?` but {} params", self.params.len()));
-        }
-        for param in &self.params {
-            if let Param::COf(n) = param {
-                let of = n.checked_sub(1).and_then(|i| self.params.get(i));
-                if !matches!(of, Some(Param::Key(_))) {
-                    return Err(format!("c_of = {n} names no key parameter (counted from 1)"));
-                }
-            }
-        }
-        let keyed = self.params.iter().any(|p| matches!(p, Param::Key(_)));
-        if matches!(self.expect, Expect::Rows { content: Some(_), .. }) && !keyed {
-            return Err("content needs a key parameter".to_owned());
-        }
-        Ok(())
-    }
-}
-
-/// The built-in workloads, in the order of `loadgen workloads`.
-pub fn builtin() -> Vec<Workload> {
-    const FILES: [(&str, &str); 3] = [
-        ("point-select.toml", include_str!("../../profiles/workloads/point-select.toml")),
-        ("update-index.toml", include_str!("../../profiles/workloads/update-index.toml")),
-        ("update-non-index.toml", include_str!("../../profiles/workloads/update-non-index.toml")),
-    ];
-    // A test parses them all, so nothing is lost here.
-    FILES.iter().filter_map(|(name, text)| Workload::parse(text, name).ok()).collect()
+fn bad_toml(error: &toml::de::Error, origin: &str) -> Error {
+    Error::usage(format!("{origin}: {}", error.to_string().trim_end()))
+        .hint("the form is that of profiles/workloads/*.toml, told in docs/workloads.md")
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_built_in_ones_parse_and_have_their_names() {
-        let names: Vec<String> = builtin().into_iter().map(|w| w.name).collect();
-        assert_eq!(names, ["point-select", "update-index", "update-non-index"]);
-    }
-
-    #[test]
-    fn errors_point_at_the_line() {
-        let text = "name = \"x\"\nabout = \"y\"\ntransacton = 1\n";
-        let error = Workload::parse(text, "my.toml").expect_err("a misspelt key");
-        let shown = error.to_string();
-        assert!(shown.contains("my.toml") && shown.contains("line 3"), "{shown}");
-    }
-
-    #[test]
-    fn contradictions_are_refused() {
-        let with = |sql: &str, params: &str, expect: &str| {
-            let text = format!(
-                "name = 'x'\nabout = 'y'\n[[transaction]]\n[[transaction.statement]]\n\
-                 kind = 'select'\nsql = '{sql}'\nparams = {params}\nexpect = {expect}\n"
-            );
-            Workload::parse(&text, "w").map(|_| ()).map_err(|e| e.to_string())
-        };
-        let key = "[{ key = 'default' }]";
-        assert_eq!(with("SELECT ?", key, "{ rows = 1 }"), Ok(()));
-        for (sql, params, expect) in [
-            ("SELECT ?, ?", key, "{ rows = 1 }"),
-            ("SELECT ?", "[{ c_of = 1 }]", "{ rows = 1 }"),
-            ("SELECT ?, ?", "[{ c_of = 0 }, { key = 'default' }]", "{ rows = 1 }"),
-            ("SELECT ?", "[{ key = 'gauss' }]", "{ rows = 1 }"),
-            ("SELECT 1", "[]", "{ rows = 1, content = 'c' }"),
-            ("SELECT 1", "[]", "{ cows = 1 }"),
-            ("SELECT 1", "[]", "{ rows = -1 }"),
-        ] {
-            assert!(with(sql, params, expect).is_err(), "{sql} {params} {expect}");
-        }
-    }
-}
+mod tests;

@@ -45,9 +45,8 @@ impl Rows {
     pub fn row(&self, id: u64) -> Row {
         let mut bits = Bits(mix(self.seed ^ mix(id)));
         let k = 1 + scale(bits.next(), self.count);
-        let mut pad = [b'-'; PAD_LEN];
         let c = proven(self.table, id, || bits.next());
-        fill_groups(&mut pad, || bits.next());
+        let pad = pad(|| bits.next());
         Row { id, k, c, pad }
     }
 }
@@ -59,6 +58,13 @@ pub fn proven(table: u32, id: u64, mut bits: impl FnMut() -> u64) -> [u8; C_LEN]
     let sum = checksum(table, id, &c[..C_LEN - GROUP_LEN - 1]);
     write_digits(&mut c[C_LEN - GROUP_LEN..], sum);
     c
+}
+
+/// A value of `pad`, from random bits.
+pub fn pad(bits: impl FnMut() -> u64) -> [u8; PAD_LEN] {
+    let mut pad = [b'-'; PAD_LEN];
+    fill_groups(&mut pad, bits);
+    pad
 }
 
 /// Whether a `c` proves to belong to this table and id.

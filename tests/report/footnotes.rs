@@ -2,7 +2,7 @@
 
 use crate::summaries::step;
 use crate::{grid, plain};
-use loadgen::summary::{Summary, Warning};
+use loadgen::summary::{Class, Summary, Warning};
 
 #[test]
 fn warnings_mark_their_line_and_say_where() {
@@ -59,6 +59,26 @@ fn labels_that_were_measured_otherwise_say_so() {
     paced.plan.ops = Some(5000);
     let text = plain(&[step(0, "a", 8, 1.0), paced]);
     assert!(text.contains("window 5000 ops instead of 60 s"), "{text}");
+}
+
+#[test]
+fn labels_whose_driver_data_or_commits_differ_say_so() {
+    let mut steps = [step(0, "a", 8, 1.0), step(1, "b", 8, 1.0), step(2, "c", 8, 1.0)];
+    for (step, class) in steps.iter_mut().zip([Class::IoBound, Class::IoBound, Class::Cached]) {
+        step.server.class = Some(class);
+    }
+    steps[0].server.durability = Some("bl1s1/dw1/trx1/O_DIRECT".to_owned());
+    steps[2].server.durability = Some("bl0/dw0/trx2/O_DIRECT".to_owned());
+    steps[1].driver.capabilities.push("mariadb_metadata_cache".to_owned());
+    let text = plain(&steps);
+    assert_eq!(&grid(&text)[1..], ["1       a", "1       b †", "1       c ‡"]);
+    let caches = "† other conditions: driver with deprecate_eof and mariadb_metadata_cache \
+                  instead of with deprecate_eof\n";
+    assert!(text.contains(caches), "{text}");
+    let commits = "‡ other conditions: class cached instead of io-bound, durability \
+                   bl0/dw0/trx2/O_DIRECT instead of bl1s1/dw1/trx1/O_DIRECT\n";
+    assert!(text.contains(commits), "{text}");
+    assert!(text.contains(", class io-bound, durability bl1s1/dw1/trx1/O_DIRECT\n"), "{text}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use crate::summaries::step;
 use crate::{metric, related, repeat, report};
 use loadgen::report::{Format, Options};
-use loadgen::summary::{Outcome, Warning};
+use loadgen::summary::{Class, Outcome, Warning};
 use serde_json::Value;
 
 #[test]
@@ -35,17 +35,21 @@ fn csv_has_one_row_a_cell() {
         step(1, "b,\"c\"\n", 8, 500.25),
     ];
     steps[0].client.same_host = true;
+    steps[2].server.class = Some(Class::IoBound);
+    steps[2].server.durability = Some("bl0/dw0/trx2/?".to_owned());
     let csv = Options { format: Format::Csv, ..related("=cmd()", "qps") };
     assert_eq!(
         report(&steps, &csv),
         "workload,label,clients,rate,metric,unit,value,min,max,steps,baseline,relative,tables,rows,\
-         distribution,statements,transport,server_version,started_at,notes\n\
+         distribution,statements,transport,server_version,started_at,notes,class,durability,\
+         data_bytes,buffer_pool_bytes\n\
          point-select,'=cmd(),8,,qps,statements/s,1000.5,1000.5,1000.5,1,'=cmd(),1,8,16000000,\
-         uniform,prepared,tcp,8.0.33,2026-11-20T00:00:08Z,same_host\n\
+         uniform,prepared,tcp,8.0.33,2026-11-20T00:00:08Z,same_host,,,32000000000,4294967296\n\
          point-select,\"b,\"\"c\"\"\\n\",8,,qps,statements/s,500.25,500.25,500.25,1,'=cmd(),\
-         0.5,8,16000000,uniform,prepared,tcp,8.0.33,2026-11-20T00:01:08Z,\n\
+         0.5,8,16000000,uniform,prepared,tcp,8.0.33,2026-11-20T00:01:08Z,,io-bound,bl0/dw0/trx2/?,\
+         32000000000,4294967296\n\
          point-select,\"b,\"\"c\"\"\\n\",16,,qps,statements/s,2,2,2,1,'=cmd(),,8,16000000,uniform,\
-         prepared,tcp,8.0.33,2026-11-20T00:01:16Z,\n"
+         prepared,tcp,8.0.33,2026-11-20T00:01:16Z,,,,32000000000,4294967296\n"
     );
 }
 

@@ -4,6 +4,7 @@ mod footnotes;
 mod formats;
 mod invariants;
 mod layout;
+mod layouts;
 mod metrics;
 mod pooling;
 #[path = "../common/summaries.rs"]

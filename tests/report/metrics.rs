@@ -3,7 +3,7 @@
 use crate::summaries::{histogram, step};
 use crate::{grid, json, metric, related, report, try_report};
 use loadgen::error::Kind;
-use loadgen::summary::Distribution;
+use loadgen::summary::{Distribution, HostCost, Innodb, Probed, ProcessCost};
 
 #[test]
 fn every_metric_shows_its_field_and_says_its_unit() {
@@ -32,6 +32,107 @@ fn every_metric_shows_its_field_and_says_its_unit() {
         let header = text.lines().find(|line| line.ends_with("concurrent clients"));
         assert!(header.is_some(), "{text}");
     }
+}
+
+#[test]
+fn the_servers_costs_are_divided_by_the_ops_between_their_readings() {
+    let mut a = step(0, "a", 8, 1000.0);
+    let host = HostCost {
+        user_s: 1.0,
+        sys_s: 1.0,
+        iowait_s: 0.0,
+        idle_s: 9.0,
+        steal_s: 0.0,
+        context_switches: None,
+        disk_reads: Some(30_250),
+        disk_writes: None,
+        disk_read_bytes: None,
+        disk_write_bytes: None,
+        net_rx_bytes: None,
+        net_tx_bytes: None,
+    };
+    let process = ProcessCost {
+        pid: 1,
+        user_s: 2.0,
+        sys_s: 1.025,
+        voluntary_switches: Some(121_000),
+        involuntary_switches: Some(60_500),
+        read_bytes: Some(60_500 * 16384),
+        write_bytes: Some(60_500 * 512),
+        rss_bytes: None,
+        threads: None,
+    };
+    // Half a second of load before the window, none after it: 60,500 ops.
+    a.server.probed = Some(Probed {
+        via: "local".to_owned(),
+        first_s: -0.5,
+        last_s: 75.0,
+        process: Some(process),
+        host: Some(host),
+    });
+    a.client.rtt_us = Some(101.5);
+    a.totals.rows = 120_000;
+    let status = a.server.status.as_mut().expect("status");
+    (status.first_s, status.last_s) = (-0.5, 61.0);
+    for (name, delta) in [
+        ("Innodb_data_reads", 54_450),
+        ("Innodb_buffer_pool_reads", 48_400),
+        ("Innodb_buffer_pool_read_requests", 242_000),
+        ("Innodb_buffer_pool_pages_flushed", 6050),
+        ("Innodb_log_writes", 12_100),
+        ("Innodb_os_log_written", 6_050_000),
+        ("Handler_read_key", 60_500),
+        ("Handler_commit", 30_250),
+        ("Innodb_adaptive_hash_hash_searches", 3),
+        ("Innodb_adaptive_hash_non_hash_searches", 1),
+    ] {
+        status.deltas.insert(name.to_owned(), delta);
+    }
+    for (name, cell) in [
+        ("iops", "900"),
+        ("innodb-reads", "0.900"),
+        ("miss", "0.800"),
+        ("miss%", "20.0"),
+        ("pages-written", "0.100"),
+        ("log-writes", "0.200"),
+        ("log-bytes", "100"),
+        ("handlers", "1.50"),
+        ("ahi", "75.0"),
+        ("server-cpu", "50.0"),
+        ("cs", "3.00"),
+        ("reads", "0.500"),
+        ("rkb", "16.0"),
+        ("wkb", "0.500"),
+        ("client-seconds", "6.00"),
+        ("rtt", "102"),
+        ("rows", "2000"),
+        ("seconds", "60.0"),
+    ] {
+        let text = report(&[a.clone()], &metric(name));
+        assert!(text.lines().any(|line| line.starts_with(&format!("{cell} "))), "{name}: {text}");
+    }
+    // What was not read is no zero.
+    a.server.status = None;
+    a.server.probed = None;
+    for name in ["iops", "miss", "miss%", "handlers", "ahi", "server-cpu", "cs", "reads", "rkb"] {
+        assert_eq!(grid(&report(&[a.clone()], &metric(name)))[2], "-       a", "{name}");
+    }
+}
+
+#[test]
+fn the_adaptive_hash_index_is_known_from_three_sources() {
+    let mut a = step(0, "a", 8, 1000.0);
+    assert_eq!(grid(&report(&[a.clone()], &metric("ahi")))[2], "-       a");
+    let status = a.server.status.as_mut().expect("status");
+    let innodb = status.innodb.insert(Innodb::default());
+    innodb.last.insert("hash_searches_per_s".to_owned(), 90.0);
+    innodb.last.insert("other_searches_per_s".to_owned(), 10.0);
+    assert_eq!(grid(&report(&[a.clone()], &metric("ahi")))[2], "90.0    a");
+    let status = a.server.status.as_mut().expect("status");
+    let innodb = status.innodb.as_mut().expect("there");
+    innodb.deltas.insert("hash_searches".to_owned(), 40);
+    innodb.deltas.insert("other_searches".to_owned(), 60);
+    assert_eq!(grid(&report(&[a], &metric("ahi")))[2], "40.0    a");
 }
 
 #[test]

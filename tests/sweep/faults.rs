@@ -9,7 +9,7 @@ use super::program::{Results, canned, command, run_canned};
 
 /// Faults only of the workload's statements, not of the preflight's.
 fn fault(at: At, action: Action) -> Fault {
-    Fault::new(at, action).only("WHERE id = ")
+    Fault::new(at, action).only("WHERE id=")
 }
 
 const SHORT: &str = "point-select --tables 8 --clients 8 --warmup 0 --time 2s";

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use loadgen::sandbox::Sandbox;
-use loadgen::summary::Outcome;
+use loadgen::summary::{Outcome, Summary};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -45,7 +45,7 @@ fn sum_of_k(sandbox: &Sandbox) -> i64 {
 /// A run whose QPS is within 1 % of the server's own count. A reading is of some instant within
 /// its query, which takes a good part of a second where the machine has better to do: then the
 /// next run must do.
-fn agreeing(sandbox: &Sandbox, name: &str) -> loadgen::summary::Summary {
+fn agreeing(sandbox: &Sandbox, name: &str) -> Summary {
     let mut seen = Vec::new();
     for _ in 0..4 {
         let words = "point-select --tables 4 --clients 8 --warmup 500ms --time 4s";
@@ -70,6 +70,7 @@ fn qps_and_ops_agree_with_the_servers_counters() {
         let summary = agreeing(&sandbox, name);
         assert_eq!(summary.server.transport, "socket");
         assert_eq!(summary.plan.data_seed, Some(1));
+        what_is_recorded_beside(&summary, &sandbox, name);
         assert_eq!(summary.totals.per_table.iter().map(|t| t.ops).sum::<u64>(), summary.totals.ops);
 
         // Exactly N, by the server's account and by the tables'.
@@ -90,6 +91,30 @@ fn qps_and_ops_agree_with_the_servers_counters() {
         let ended = run_on(&sandbox, "point-select --tables 4 --clients 4 --ops 20000");
         assert_eq!(ended.code, 0, "{name}: {}", ended.stderr);
     }
+}
+
+/// The server's process, its host, InnoDB's inside, and the client's own.
+fn what_is_recorded_beside(summary: &Summary, sandbox: &Sandbox, name: &str) {
+    let probed = summary.server.probed.as_ref().expect("the server is on this host");
+    let process = probed.process.as_ref().expect("its process is found");
+    assert_eq!((process.pid, probed.via.as_str()), (sandbox.pid(), "local"), "{name}");
+    let cpu_us = (process.user_s + process.sys_s) * 1e6 / summary.totals.ops as f64;
+    assert!((1.0..10_000.0).contains(&cpu_us), "{name}: {cpu_us} us of CPU an op");
+    let switches = process.voluntary_switches.zip(process.involuntary_switches);
+    assert!(switches.is_some_and(|(waits, _)| waits > 0), "{name}: {process:?}");
+    assert!(process.read_bytes.is_some() && process.rss_bytes > Some(1 << 20), "{name}");
+    let host = probed.host.as_ref().expect("this host");
+    assert!(host.user_s + host.sys_s >= process.user_s + process.sys_s - 1.0, "{name}");
+    let status = summary.server.status.as_ref().expect("status");
+    assert!(status.last_s >= summary.measured_s, "{name}: a reading inside the window");
+    assert!(status.gauges["Innodb_buffer_pool_pages_total"] > 0, "{name}");
+    let inside = status.innodb.as_ref().map(|innodb| innodb.source.as_str());
+    let in_status = status.deltas.keys().any(|key| key.starts_with("Innodb_adaptive_hash"));
+    assert!(inside.is_some() || in_status || name.contains("maria"), "{name}");
+    let durability = summary.server.durability.as_deref().expect("InnoDB");
+    assert_eq!(durability.matches('/').count(), 3, "{name}: {durability}");
+    assert!(!durability.contains('?'), "{name}: {durability}");
+    assert!(summary.server.class.is_some() && summary.client.rtt_us > Some(1.0), "{name}");
 }
 
 #[test]

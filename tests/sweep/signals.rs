@@ -46,7 +46,7 @@ fn the_first_signal_keeps_what_was_measured() {
 fn a_second_signal_ends_at_once() {
     // Nothing answers, so that the drain would last.
     let stall = Fault::new(At::Statement(200), Action::StallAll(Duration::from_mins(1)));
-    let server = canned(vec![stall.only("WHERE id = ")]);
+    let server = canned(vec![stall.only("WHERE id=")]);
     let port = server.port().to_string();
     let results = Results::new();
     let start = Instant::now();

@@ -13,8 +13,8 @@ use loadgen::plan::{
 use loadgen::progress::Progress;
 use loadgen::stop::Stop;
 use loadgen::summary::Outcome;
-use loadgen::workload::Workload;
 use loadgen::workload::distribution::Distribution;
+use loadgen::workload::{Schema, Workload};
 
 use super::program::canned;
 use loadgen::canned::{Action, At, Fault};
@@ -85,7 +85,8 @@ fn run(plan: &Plan, port: u16) -> engine::Run {
     let stage = Stage {
         plan,
         spread: Spread::Pinned,
-        tables: Tables { count: 4, rows: 100, own: false },
+        tables: Tables { schema: Schema::Sbtest, count: 4, rows: 100, held: None, own: false },
+        window: tokio::sync::watch::channel(None).0,
         target: &target,
         opts: opts.clone(),
         probe: None,

@@ -2,16 +2,18 @@
 
 use std::collections::BTreeMap;
 
+use super::expect;
 use super::host::{Host, Hosts};
 use super::role::Role;
-use crate::cmd::runtime;
 use crate::cmd::steps::Sweep;
+use crate::cmd::timed::{Measured, Scene, Turn};
+use crate::cmd::{load, print_data, runtime, suite};
 use crate::error::{Error, Kind, Result};
 use crate::plan::experiment::{Dataset, Experiment, Leg, Part, Subject, What};
 use crate::plan::{Plan, Step};
 use crate::progress::Progress;
 use crate::stop::Stop;
-use crate::summary::{self, Store, Summary, Warning};
+use crate::summary::{self, Store, Summary, Warning, to_json};
 
 /// What all legs share.
 pub(super) struct Drive<'a> {
@@ -87,8 +89,56 @@ impl Drive<'_> {
     fn measure(&mut self, here: &Here, host: &mut Host) -> Result<()> {
         match &here.part.what {
             What::Sweep(plan, tables) => self.sweep(here, plan, tables, host),
-            What::Load(_) | What::Suite(_) => Ok(()),
+            What::Load(_) | What::Suite(_) => self.timed(here, host),
         }
+    }
+
+    /// A load or a suite.
+    fn timed(&mut self, here: &Here, host: &mut Host) -> Result<()> {
+        let Here { leg, subject, part } = here;
+        host.writes(&part.title)?;
+        let Some(step) = leg.cells.first().and_then(|at| self.experiment.step(*at)) else {
+            return Ok(());
+        };
+        let number = step.number.saturating_add(self.offset);
+        let turn = Turn {
+            number,
+            repeat: leg.repeat,
+            repeats: part.repeats,
+            title: Some(part.title.clone()),
+        };
+        let measured = runtime()?.block_on(async {
+            let (label, notes) = (Some(subject.label.as_str()), notes(subject));
+            let prefix = subject.probe.clone();
+            let mut scene = Scene::look(&host.target, label, notes, prefix, self.stop).await?;
+            expect::check(&subject.expect, &scene.identity.server.variables, None)?;
+            scene.identity.run_id.clone_from(&self.run_id);
+            match &part.what {
+                What::Load(load) => {
+                    load::measure(&scene, load, &turn, self.progress).await.map(Some)
+                }
+                What::Suite(suite) => {
+                    let dir = self.store.dir();
+                    suite::measure(&scene, suite, &turn, dir, self.progress).await.map(Some)
+                }
+                What::Sweep(..) => Ok(None),
+            }
+        })?;
+        let Some(Measured { mut summary, error }) = measured else { return Ok(()) };
+        let steps: Vec<(usize, Step)> = leg.cells.iter().map(|at| (*at, step)).collect();
+        let mut marks = self.marks(here, &steps, Some(&[]));
+        summary.experiment = marks.remove(&number);
+        self.progress.note(&match &part.what {
+            What::Suite(_) => suite::line(&summary),
+            _ => load::line(&summary),
+        });
+        let written = self.store.write(&summary);
+        if written.is_err() {
+            print_data(&to_json(&summary))?;
+        }
+        self.summaries.push(summary);
+        written?;
+        error.map_or(Ok(()), Err)
     }
 
     fn sweep(&mut self, here: &Here, plan: &Plan, tables: &Dataset, host: &mut Host) -> Result<()> {
@@ -99,7 +149,7 @@ impl Drive<'_> {
         }
         let plan = Plan {
             label: Some(subject.label.clone()),
-            notes: subject.note.iter().map(|note| ("note".to_owned(), note.clone())).collect(),
+            notes: notes(subject).into_iter().collect(),
             ..plan.clone()
         };
         let steps: Vec<(usize, Step)> =
@@ -115,6 +165,7 @@ impl Drive<'_> {
             title: &part.title,
             pid: host.pid(),
             scan: part.scan,
+            full_size: self.experiment.scale.is_full(),
             run_id: &self.run_id,
         };
         let mut sweep = Sweep {
@@ -156,6 +207,10 @@ impl Drive<'_> {
         };
         steps.iter().filter_map(mark).collect()
     }
+}
+
+fn notes(subject: &Subject) -> BTreeMap<String, String> {
+    subject.note.iter().map(|note| ("note".to_owned(), note.clone())).collect()
 }
 
 /// A run that writes, or comes after one that wrote, must start from the data that the other

@@ -39,6 +39,8 @@ pub(super) struct Host {
     stock: Option<Stock>,
     /// Whether its tables are as they were prepared; None where nobody knows.
     pristine: Option<bool>,
+    /// Tables that were looked at since it was taken.
+    prepared: Vec<Dataset>,
 }
 
 impl<'a> Hosts<'a> {
@@ -97,7 +99,7 @@ impl<'a> Hosts<'a> {
         existing::renew(existing, target, self.stop, progress)?;
         let target = runtime()?.block_on(or_stop(self.stop, tls::settle(target)))?;
         let pristine = (!existing.reset.is_empty()).then_some(true);
-        Ok(Host { subject, target, sandbox: None, stock: None, pristine })
+        Ok(Host { subject, target, sandbox: None, stock: None, pristine, prepared: Vec::new() })
     }
 
     fn take_private(
@@ -211,7 +213,7 @@ impl<'a> Hosts<'a> {
 
 fn host(subject: usize, sandbox: Sandbox, stock: Option<Stock>, pristine: Option<bool>) -> Host {
     let target = Target::private(sandbox.socket());
-    Host { subject, target, sandbox: Some(sandbox), stock, pristine }
+    Host { subject, target, sandbox: Some(sandbox), stock, pristine, prepared: Vec::new() }
 }
 
 impl Host {
@@ -236,7 +238,12 @@ impl Host {
         let before = self.stock.as_ref().map_or_else(Vec::new, |stock| stock.written_by().to_vec());
         let written = !written_by.is_empty() || self.pristine != Some(true);
         let force = tables.refill && written;
-        let filled = fill(&self.target, tables, force, stop, progress)?;
+        let filled = if self.prepared.contains(tables) && !force {
+            0
+        } else {
+            fill(&self.target, tables, force, stop, progress)?
+        };
+        self.prepared.push(tables.clone());
         if let Some(stock) = &mut self.stock {
             stock.add(&describe(tables))?;
         }
@@ -279,6 +286,7 @@ fn fill(
     progress: &mut Progress,
 ) -> Result<u32> {
     let job = load::Job {
+        schema: tables.schema,
         tables: tables.tables,
         rows: tables.rows,
         data_seed: tables.data_seed,
@@ -294,5 +302,8 @@ fn fill(
 
 fn describe(tables: &Dataset) -> String {
     let charset = tables.charset.as_deref().unwrap_or("-");
-    format!("{} x {} rows, seed {}, {charset}", tables.tables, tables.rows, tables.data_seed)
+    format!(
+        "{} {} x {} rows, seed {}, {charset}",
+        tables.schema, tables.tables, tables.rows, tables.data_seed
+    )
 }

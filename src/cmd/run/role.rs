@@ -8,7 +8,7 @@ use tokio::sync::watch;
 
 use super::beside::{self, Running};
 use super::expect;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::mysql::dataset::Dataset;
 use crate::plan::Step;
 use crate::plan::experiment::Beside;
@@ -33,6 +33,8 @@ pub(crate) struct Role<'a> {
     pub(crate) pid: Option<u32>,
     /// Whether all rows are read first.
     pub(crate) scan: bool,
+    /// Whether the sizes are the profile's: scaled down far, pools end at what servers take.
+    pub(crate) full_size: bool,
     /// For the names of the commands' files.
     pub(crate) run_id: &'a str,
 }
@@ -42,7 +44,14 @@ impl Role<'_> {
     pub(crate) fn check(&self, server: &Server, dataset: &Dataset) -> Result<()> {
         let rows = u64::from(dataset.tables).saturating_mul(dataset.rows);
         let bytes = expect::data_bytes(dataset.data_bytes, rows);
-        expect::check(self.expect, &server.variables, Some(bytes))
+        let mut words = self.commands.iter().flat_map(|command| &command.run);
+        if self.pid.is_none() && words.any(|word| word.contains("{pid}")) {
+            return Err(Error::usage(
+                "a command of the profile asks for {pid}, and the server's process is not known",
+            )
+            .hint("it is known of sandboxes"));
+        }
+        expect::check(self.expect, &server.variables, self.full_size.then_some(bytes))
     }
 
     /// Starts what runs beside a step; its clock starts with the window.
@@ -64,7 +73,7 @@ impl Role<'_> {
     }
 
     fn fill(&self, word: &str, step: &Step) -> String {
-        let pid = self.pid.map_or_else(|| "0".to_owned(), |pid| pid.to_string());
+        let pid = self.pid.map_or_else(String::new, |pid| pid.to_string());
         word.replace("{pid}", &pid)
             .replace("{label}", self.label)
             .replace("{workload}", self.title)

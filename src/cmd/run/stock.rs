@@ -106,11 +106,11 @@ impl Stock {
         self.write()
     }
 
-    /// These tables are in it now.
+    /// These tables are in it now, and no others of their kind, which is the first word.
     pub(super) fn add(&mut self, tables: &str) -> Result<()> {
-        if !self.holds(tables) {
-            self.mark.prepared.push(tables.to_owned());
-        }
+        let kind = |text: &str| text.split(' ').next().map(str::to_owned);
+        self.mark.prepared.retain(|known| kind(known) != kind(tables));
+        self.mark.prepared.push(tables.to_owned());
         self.write()
     }
 
@@ -150,11 +150,14 @@ mod tests {
         let mut stock = Stock::open(&place).expect("new");
         assert_eq!(stock.version(), None);
         stock.used_by("8.0.33").expect("written");
-        stock.add("8 x 100").expect("written");
+        stock.add("sbtest 8 x 100").expect("written");
         stock.writes("update-index").expect("written");
         let mut again = Stock::open(&place).expect("loadgen's");
         assert_eq!(again.version(), Some("8.0.33"));
-        assert!(again.holds("8 x 100") && !again.holds("8 x 200"));
+        assert!(again.holds("sbtest 8 x 100") && !again.holds("sbtest 8 x 200"));
+        again.add("sbtest 8 x 200").expect("written");
+        again.add("bulk 1 x 0").expect("written");
+        assert!(again.holds("sbtest 8 x 200") && !again.holds("sbtest 8 x 100"));
         assert_eq!(again.written_by(), ["update-index"]);
         again.renewed().expect("written");
         assert!(Stock::open(&place).expect("loadgen's").written_by().is_empty());

@@ -25,6 +25,10 @@ pub(super) fn check(report: &Report, text: &str, origin: &str) -> Result<()> {
         for name in names.iter().flat_map(|names| &names.0) {
             options(&[flag, name.as_ref()])
                 .map_err(|what| Profile::refuse(origin, text, name, &what))?;
+            if compares(name.as_ref()) && (report.from.is_none() || report.to.is_none()) {
+                let what = format!("{} compares two labels: from and to", name.as_ref());
+                return Err(Profile::refuse(origin, text, name, &what));
+            }
         }
     }
     Ok(())
@@ -40,12 +44,17 @@ pub(super) fn print(experiment: &Experiment, summaries: &[Summary]) -> Result<()
         return Ok(());
     }
     let mut printed = String::new();
-    for layout in names(experiment.report.layout.as_ref()) {
+    let report = &experiment.report;
+    let label = |label: &Option<Spanned<String>>| label.as_ref().map(|l| l.as_ref().clone());
+    let alone = label(&report.from) == label(&report.to);
+    let steps: Vec<&Summary> = summaries.iter().collect();
+    // With one program the first label is the last one, too.
+    let layouts = names(report.layout.as_ref()).into_iter().filter(|l| !(alone && compares(l)));
+    for layout in layouts {
         for metric in names(experiment.report.metric.as_ref()) {
             let words = words(experiment, layout, metric);
             let words: Vec<&str> = words.iter().map(String::as_str).collect();
             let options = options(&words).map_err(Error::usage)?;
-            let steps: Vec<&Summary> = summaries.iter().collect();
             if !printed.is_empty() {
                 printed.push('\n');
             }
@@ -67,20 +76,36 @@ fn words(experiment: &Experiment, layout: &str, metric: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut flag = |name: &str, value: &str| {
         if value != USUAL {
-            words.extend([name.to_owned(), value.to_owned()]);
+            words.push(format!("{name}={value}"));
         }
     };
     flag("--layout", layout);
     flag("--metric", metric);
-    if let Some(baseline) = experiment.report.baseline.as_ref().map(Spanned::as_ref) {
-        flag("--baseline", baseline);
+    let report = &experiment.report;
+    let label = |label: &Option<Spanned<String>>| {
+        label.as_ref().map_or(USUAL, |label| label.as_ref().as_str()).to_owned()
+    };
+    if matches!(layout, USUAL | "relative" | "per-op") {
+        flag("--baseline", &label(&report.baseline));
+    }
+    if compares(layout) {
+        flag("--from", &label(&report.from));
+        flag("--to", &label(&report.to));
+    }
+    for label in report.order.iter().flat_map(Names::texts) {
+        flag("--order", label);
     }
     words
 }
 
+/// Layouts of two labels.
+fn compares(layout: &str) -> bool {
+    matches!(layout, "delta" | "overhead")
+}
+
 fn options(words: &[&str]) -> std::result::Result<Options, String> {
     let command = ReportArgs::augment_args(clap::Command::new("report").no_binary_name(true));
-    let words = words.iter().copied().chain(["a path"]);
+    let words = words.iter().copied().chain(["--", "a path"]);
     let matches = command.try_get_matches_from(words);
     let args = matches.and_then(|matches| ReportArgs::from_arg_matches(&matches));
     args.map(|args| args.options()).map_err(|e| {

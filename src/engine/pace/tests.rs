@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::engine::job::Tables;
-use crate::engine::job::tests::a_plan;
+use crate::engine::job::tests::{TABLES, a_plan};
 use crate::plan::{self, Spread, Step, StopAt};
 use crate::workload::random::Stream;
 
@@ -28,7 +28,7 @@ fn job(clients: u32, tables: u32, spread: Spread, rate: f64, arrival: plan::Arri
     let mut plan = a_plan(0, clients, StopAt::Time(Duration::from_secs(1)));
     plan.arrival = arrival;
     let step = Step { number: 1, of: 1, clients, rate: Some(rate), repeat: 1 };
-    Job::new(&plan, spread, Tables { count: tables, rows: 1000, own: true }, &step)
+    Job::new(&plan, spread, Tables { count: tables, ..TABLES }, &step)
 }
 
 fn simulation(job: &Job, clients: u32, window: Window, warmup: Ns) -> Simulation {
@@ -249,7 +249,7 @@ fn ops_are_split_over_the_queues() {
     let mut plan = a_plan(0, 6, StopAt::Ops(1001));
     plan.arrival = plan::Arrival::Poisson;
     let step = Step { number: 1, of: 1, clients: 6, rate: Some(1000.0), repeat: 1 };
-    let tables = Tables { count: 3, rows: 1000, own: true };
+    let tables = Tables { count: 3, ..TABLES };
     let job = Job::new(&plan, Spread::Pinned, tables, &step);
     let mut simulation = simulation(&job, 6, open(NEVER), 0);
     let ended = simulation.run(100 * S, |now| now + MS, |_, _| {});

@@ -29,7 +29,10 @@ pub(super) struct Seen {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Load {
     pub(super) clients: u64,
-    pub(super) statements_a_client: u64,
+    /// Prepared statements of a client for a table.
+    pub(super) statements: u64,
+    /// Tables that a client works on.
+    pub(super) tables_a_client: u64,
     pub(super) tables: u64,
     pub(super) quiet_max: Duration,
 }
@@ -118,8 +121,8 @@ fn connections(seen: &Seen, load: &Load, findings: &mut Findings) {
 }
 
 fn statements(seen: &Seen, load: &Load, findings: &mut Findings) {
-    let (clients, each) = (load.clients, load.statements_a_client);
-    if each == 0 {
+    let Load { clients, statements, tables_a_client: tables, .. } = *load;
+    if statements.saturating_mul(tables) == 0 {
         return;
     }
     let Some(max) = seen.max_prepared else {
@@ -127,17 +130,21 @@ fn statements(seen: &Seen, load: &Load, findings: &mut Findings) {
         return;
     };
     let now = seen.prepared.unwrap_or(0);
-    let need = clients.saturating_mul(each).saturating_add(now);
+    let need = clients.saturating_mul(statements).saturating_mul(tables).saturating_add(now);
     if need > max {
+        let pinned = match tables {
+            1 => "",
+            _ => ", or --spread pinned (one table a client)",
+        };
         findings.problem(
             format!(
-                "max_prepared_stmt_count is {max}, but {clients} clients × {each} \
-                 statement{} + {now} prepared now = {need}",
-                if each == 1 { "" } else { "s" }
+                "max_prepared_stmt_count is {max}, but {statements} statement{} × {tables} table{} \
+                 × {clients} clients + {now} prepared now = {need}",
+                if statements == 1 { "" } else { "s" },
+                if tables == 1 { "" } else { "s" },
             ),
             format!(
-                "SET GLOBAL max_prepared_stmt_count = {need} or more, or --statements text, or \
-                 --spread pinned (one table a client)"
+                "SET GLOBAL max_prepared_stmt_count = {need} or more, or --statements text{pinned}"
             ),
         );
     }
@@ -172,8 +179,13 @@ mod tests {
         table_open_cache: Some(2000),
         open_files_limit: Some(0),
     };
-    const LOAD: Load =
-        Load { clients: 256, statements_a_client: 8, tables: 8, quiet_max: Duration::from_mins(1) };
+    const LOAD: Load = Load {
+        clients: 256,
+        statements: 4,
+        tables_a_client: 2,
+        tables: 8,
+        quiet_max: Duration::from_mins(1),
+    };
 
     /// Codes of the warnings, or the message and hints.
     fn judged(seen: Seen) -> std::result::Result<Vec<String>, String> {
@@ -199,7 +211,8 @@ mod tests {
         );
         assert!(shown.contains("max_connections = 261") && shown.contains("up to 255"), "{shown}");
         let shown = judged(Seen { max_prepared: Some(2050), ..ENOUGH }).expect_err("refused");
-        assert!(shown.contains("256 clients × 8 statements + 3 prepared now = 2051"), "{shown}");
+        let sum = "4 statements × 2 tables × 256 clients + 3 prepared now = 2051";
+        assert!(shown.contains(sum) && shown.contains("--spread pinned"), "{shown}");
         let shown =
             judged(Seen { max_user_connections: Some(260), ..ENOUGH }).expect_err("refused");
         assert!(shown.contains("max_user_connections is 260"), "{shown}");

@@ -16,13 +16,15 @@ use super::variables;
 use crate::error::Result;
 use crate::measure::process;
 use crate::summary::Warning;
-use crate::workload::table;
+use crate::workload::Schema;
 use limits::{Load, Own, Seen};
 
 /// What the plan needs of the server.
 pub struct Needs<'a> {
     /// The database.
     pub database: &'a str,
+    /// The tables' kind.
+    pub schema: Schema,
     /// `--tables`; None for those that are there.
     pub tables: Option<u32>,
     /// `--rows`; None for as many as there are.
@@ -31,9 +33,9 @@ pub struct Needs<'a> {
     pub seed: u64,
     /// Clients of the largest step.
     pub clients_max: u32,
-    /// Prepared statements that one client holds, given the number of tables: it depends on the
-    /// spread, which depends on the tables. 0 for text.
-    pub statements: &'a (dyn Fn(u32) -> u32 + Sync),
+    /// Prepared statements that one client holds for a table, and for how many of so many tables:
+    /// it depends on the spread, which depends on the tables. 0 for text.
+    pub statements: &'a (dyn Fn(u32) -> (u32, u32) + Sync),
     /// Whether rows are changed.
     pub writes: bool,
     /// The longest that an open connection may have to say nothing, such as while the others
@@ -88,7 +90,7 @@ async fn examine(
     optional(session.execute("SET SESSION lock_wait_timeout = 10").await)?;
     optional(session.execute("SET SESSION wait_timeout = 604800").await)?;
 
-    let found = match dataset::list(session, needs.database).await {
+    let found = match dataset::list(session, needs.database, needs.schema).await {
         Ok(found) => found,
         Err(failure) => {
             findings.refused(failure, "information_schema cannot be read", |_| {
@@ -105,9 +107,11 @@ async fn examine(
 
     // Also for tables that are not there yet, so that all is named at once.
     let tables = needs.tables.unwrap_or_else(|| found.contiguous().max(1));
+    let (statements, tables_a_client) = (needs.statements)(tables);
     let load = Load {
         clients: needs.clients_max.into(),
-        statements_a_client: (needs.statements)(tables).into(),
+        statements: statements.into(),
+        tables_a_client: tables_a_client.into(),
         tables: tables.into(),
         quiet_max: needs.quiet_max,
     };
@@ -203,11 +207,12 @@ async fn check_writable(
 ) -> Asked<()> {
     for number in 1..=tables {
         // Ids start at 1.
-        let sql = format!("UPDATE {} SET k = k WHERE id = 0", found.sql_name(number));
+        let (table, column) = (found.sql_name(number), found.schema.writable());
+        let sql = format!("UPDATE {table} SET {column} = {column} WHERE id = 0");
         let Err(failure) = session.execute(&sql).await else { continue };
         findings.refused(
             failure,
-            &format!("{} cannot be written", table::name(number)),
+            &format!("{} cannot be written", found.schema.name(number)),
             |code| write_hint(code, &found.database),
         )?;
         // What holds for one table mostly holds for all.

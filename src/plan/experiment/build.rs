@@ -38,31 +38,39 @@ impl Experiment {
         experiment.cells = cells(&experiment);
         experiment.keys = experiment.cells.iter().map(|cell| cell.key.clone()).collect();
         experiment.keep_only(&overrides.only)?;
-        experiment.name_labels();
+        experiment.name_labels()?;
         Ok(experiment)
     }
 
     /// The report's labels as they are in the tables.
-    fn name_labels(&mut self) {
-        let first = self.cells.first().and_then(|cell| self.subjects.get(cell.subject));
-        let first = first.map(|subject| subject.label.clone());
+    fn name_labels(&mut self) -> Result<()> {
+        let subjects = &self.subjects;
         let is = |subject: &&Subject, name: &str| subject.label == name || subject.name == name;
-        if let Some(baseline) = &mut self.report.baseline {
-            let name = baseline.as_ref().clone();
+        let report = &mut self.report;
+        for wanted in [&mut report.baseline, &mut report.from, &mut report.to] {
+            let Some(wanted) = wanted else { continue };
+            let name = wanted.as_ref().clone();
             let found = match name.as_str() {
-                "first" => first,
-                _ => self.subjects.iter().find(|s| is(s, &name)).map(|s| s.label.clone()),
+                "first" => subjects.first(),
+                "last" => subjects.last(),
+                _ => subjects.iter().find(|subject| is(subject, &name)),
             };
-            *baseline = Spanned::new(baseline.span(), found.unwrap_or(name));
+            let label = found.map(|subject| subject.label.clone()).ok_or_else(|| {
+                let labels: Vec<&str> = subjects.iter().map(|s| s.label.as_str()).collect();
+                Error::usage(format!("[report]: there is no label '{name}'"))
+                    .hint(format!("there are first, last, {}", labels.join(", ")))
+            })?;
+            *wanted = Spanned::new(wanted.span(), label);
         }
-        if let Some(Names(order)) = &mut self.report.order {
+        if let Some(Names(order)) = &mut report.order {
             let mut labels = Vec::new();
             for name in order.iter() {
-                let found = self.subjects.iter().filter(|s| is(s, name.as_ref()));
+                let found = subjects.iter().filter(|s| is(s, name.as_ref()));
                 labels.extend(found.map(|s| Spanned::new(name.span(), s.label.clone())));
             }
             *order = labels;
         }
+        Ok(())
     }
 }
 
@@ -98,9 +106,16 @@ fn parts(
     let names = run.workload.iter().flat_map(Names::texts);
     let mut parts = Vec::new();
     for (title, name) in titles.zip(names) {
-        let Some(mut workload) = profile.workload(name) else { continue };
+        let Some(workload) = profile.workload(name) else { continue };
+        // Those of its options; of several workloads not every one has all.
+        let options = run.options.iter().filter(|(name, _)| workload.options.contains_key(*name));
+        let options = options.map(|(name, value)| (name.clone(), value.as_ref().0)).collect();
+        let mut workload = workload.with_options(&options)?;
         workload.name.clone_from(&title);
-        let dataset = dataset(profile, run, overrides);
+        let dataset = dataset(profile, run, &workload, overrides);
+        if dataset.schema.filled() {
+            workload.fits(dataset.rows)?;
+        }
         let plan = plan(workload, run, &dataset, overrides)?;
         plan.spread_over(dataset.tables).map_err(|e| e.context(format!("run {title}")))?;
         parts.push(part(title, What::Sweep(Box::new(plan), dataset)));
@@ -128,15 +143,22 @@ fn commands(profile: &Profile, title: &str, overrides: &Overrides) -> Vec<Beside
     .collect()
 }
 
-fn dataset(profile: &Profile, run: &Run, overrides: &Overrides) -> Dataset {
+fn dataset(profile: &Profile, run: &Run, workload: &Workload, overrides: &Overrides) -> Dataset {
     let tables = &profile.tables;
-    let count = run.tables.as_ref().or(tables.count.as_ref());
+    let schema = workload.schema;
+    let count = match (&run.tables, workload.table_a_client) {
+        (Some(tables), _) => tables.as_ref().0 as u32,
+        (None, true) => run.clients.as_ref().map_or(1, |clients| clients.as_ref().most()),
+        (None, false) => tables.count.as_ref().map_or(defaults::TABLES, |n| n.as_ref().0 as u32),
+    };
     let rows = run.rows.as_ref().or(tables.rows.as_ref());
-    // The default is a count that parses.
-    let usual = units::parse_count(defaults::ROWS).unwrap_or(10_000);
+    // The default parses.
+    let usual = || units::parse_count(defaults::ROWS).unwrap_or(10_000);
+    let rows = overrides.scale.rows(rows.map_or_else(usual, |n| n.as_ref().0));
     Dataset {
-        tables: count.map_or(defaults::TABLES, |n| n.as_ref().0 as u32),
-        rows: overrides.scale.rows(rows.map_or(usual, |n| n.as_ref().0)),
+        schema,
+        tables: count,
+        rows: if schema.filled() { rows } else { 0 },
         data_seed: tables.data_seed.unwrap_or(defaults::DATA_SEED),
         charset: tables.charset.clone(),
         jobs: tables.jobs,
@@ -162,7 +184,7 @@ fn plan(workload: Workload, run: &Run, dataset: &Dataset, overrides: &Overrides)
         label: None,
         notes: Vec::new(),
         tables: Some(dataset.tables),
-        rows: Some(dataset.rows),
+        rows: dataset.schema.filled().then_some(dataset.rows),
         clients: run.clients.as_ref().map_or_else(|| vec![1], |c| c.as_ref().0.clone()),
         spread: run.spread.map_or(SpreadChoice::Auto, |word| word.0),
         warmup: scale.warmup(warmup),

@@ -19,6 +19,7 @@ use super::profile::value::Hidden;
 use super::profile::{Data, Expect, Report};
 use super::timed::{LoadSpec, SuiteSpec};
 use super::{Plan, Step, StopAt, seconds_of};
+use crate::workload::Schema;
 use crate::workload::random::{mix, name_part};
 use scale::Scale;
 
@@ -148,9 +149,11 @@ pub enum What {
 /// Tables that must be there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dataset {
+    /// Their kind.
+    pub schema: Schema,
     /// How many.
     pub tables: u32,
-    /// Rows of each.
+    /// Rows of each; 0 where the schema's tables stay empty.
     pub rows: u64,
     /// Seed of their content.
     pub data_seed: u32,

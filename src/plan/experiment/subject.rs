@@ -149,10 +149,17 @@ fn private(sandbox: &Sandbox, program: Option<&(String, PathBuf)>, scale: Scale)
         let size = scale::bytes(value.as_ref()).unwrap_or(0);
         options.insert(name.clone(), Some(scale.size(name, size).to_string()));
     }
-    // Directories of one program are of no use to another.
-    let own = |dir: &PathBuf| match program {
-        Some((name, _)) if sandbox.program.is_none() => dir.join(name),
-        _ => dir.clone(),
+    // Directories of one program are of no use to another, and a trial at a small scale must not
+    // drop what took hours to fill.
+    let own = |dir: &PathBuf| {
+        let mut dir = dir.clone();
+        if !scale.is_full() {
+            dir.as_mut_os_string().push(format!("-x{}", scale.factor()));
+        }
+        match program {
+            Some((name, _)) if sandbox.program.is_none() => dir.join(name),
+            _ => dir.join("server"),
+        }
     };
     let data = match sandbox.data.clone().unwrap_or_default() {
         Data::Keep(dir) => Data::Keep(own(&dir)),

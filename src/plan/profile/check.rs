@@ -92,9 +92,6 @@ impl Profile {
         for workload in &self.workloads {
             let place = workload.span();
             let workload = workload.as_ref();
-            workload.check().map_err(|what| {
-                Fault::new(place.clone(), format!("workload '{}': {what}", workload.name))
-            })?;
             let taken = builtin().iter().any(|b| b.name == workload.name);
             if taken || !names.insert(&workload.name) {
                 let what = format!("there is a workload '{}' already", workload.name);
@@ -126,6 +123,7 @@ impl Profile {
                 return Err(Fault::new(name.span(), what));
             }
         }
+        self.check_options(run)?;
         if let (Some(ops), Some(_)) = (&run.ops, &run.time) {
             return Err(Fault::new(ops.span(), "a run has time or ops, not both"));
         }
@@ -144,6 +142,23 @@ impl Profile {
             check_timed(place)?;
         }
         Ok(())
+    }
+
+    /// Each option must be one of a workload of the run.
+    fn check_options(&self, run: &Run) -> Checked {
+        let names = || run.workload.iter().flat_map(|names| names.texts());
+        let known: BTreeSet<String> = names()
+            .filter_map(|name| self.workload(name))
+            .flat_map(|workload| workload.options.into_keys())
+            .collect();
+        match run.options.iter().find(|(name, _)| !known.contains(*name)) {
+            None => Ok(()),
+            Some((name, value)) => {
+                let known: Vec<String> = known.into_iter().collect();
+                let what = format!("no option '{name}' here; there are: {}", known.join(", "));
+                Err(Fault::new(value.span(), what))
+            }
+        }
     }
 
     /// Two runs of one name would be one table, and could be no one measurement.
@@ -211,7 +226,7 @@ impl Profile {
         };
         match &run.workload {
             Some(names) => names.0.iter().map(title).collect(),
-            None => vec![("load".to_owned(), place.span())],
+            None => run.load.iter().map(|load| (load.name(), place.span())).collect(),
         }
     }
 }

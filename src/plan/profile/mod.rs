@@ -14,7 +14,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use self::locate::Fault;
-use self::value::{Clients, Count, Hidden, Names, Parsed, Setting, Span, Word};
+use self::value::{Amount, Clients, Count, Hidden, Names, Parsed, Setting, Span, Word};
 use super::timed::{LoadSpec, SuiteSpec};
 use super::{Order, SpreadChoice, StatementMode};
 use crate::error::{Error, Result};
@@ -149,7 +149,7 @@ pub struct Run {
     pub suite: Option<SuiteSpec>,
     /// Options of the workload.
     #[serde(default)]
-    pub options: BTreeMap<String, Spanned<u64>>,
+    pub options: BTreeMap<String, Spanned<Amount>>,
     /// Labels of the servers that it is for; none means all.
     pub servers: Option<Names>,
     /// Tables used; those of `[tables]` without.
@@ -239,6 +239,10 @@ pub struct Report {
     pub metric: Option<Names>,
     /// The label that the others are related to; `first` is the first one.
     pub baseline: Option<Spanned<String>>,
+    /// The label without something, for the layouts `delta` and `overhead`.
+    pub from: Option<Spanned<String>>,
+    /// The label with it.
+    pub to: Option<Spanned<String>>,
     /// Order of the labels; others follow.
     pub order: Option<Names>,
 }

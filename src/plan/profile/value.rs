@@ -22,6 +22,17 @@ pub struct Span(pub Duration);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Clients(pub Vec<u32>);
 
+impl Clients {
+    /// The largest.
+    pub fn most(&self) -> u32 {
+        self.0.iter().copied().max().unwrap_or(1)
+    }
+}
+
+/// The value of a workload's option: a count, or on (1) and off (0).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Amount(pub u64);
+
 /// One text or a list of texts, each with its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Names(pub Vec<Spanned<String>>);
@@ -96,6 +107,32 @@ impl<'de> Deserialize<'de> for Count {
             number: |n| Err(format!("{n} is no whole number")),
             text: |text| units::parse_count(text).map(Count),
         })
+    }
+}
+
+impl<'de> Deserialize<'de> for Amount {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Shape;
+        impl Visitor<'_> for Shape {
+            type Value = Amount;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a count, true or false")
+            }
+
+            fn visit_bool<E: de::Error>(self, on: bool) -> Result<Amount, E> {
+                Ok(Amount(u64::from(on)))
+            }
+
+            fn visit_i64<E: de::Error>(self, n: i64) -> Result<Amount, E> {
+                self.visit_str(&n.to_string())
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Amount, E> {
+                units::parse_count(text).map(Amount).map_err(E::custom)
+            }
+        }
+        from.deserialize_any(Shape)
     }
 }
 

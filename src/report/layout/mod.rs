@@ -5,6 +5,7 @@ mod legend;
 mod list;
 mod per_op;
 mod relative;
+mod suite;
 
 use super::notes::{self, mark};
 use super::page::{Field, Page, Record};
@@ -30,6 +31,8 @@ pub enum Layout {
     PerOp,
     /// The best number of each label, and the clients it was reached at
     Peak,
+    /// Suites of commands, test by test: wall, user and system seconds
+    Suite,
     /// What tells the labels from each other, by the server's variables
     Settings,
 }
@@ -45,6 +48,7 @@ impl Layout {
             Layout::Overhead => "overhead",
             Layout::PerOp => "per-op",
             Layout::Peak => "peak",
+            Layout::Suite => "suite",
             Layout::Settings => "settings",
         }
     }
@@ -80,6 +84,7 @@ pub(crate) fn pages(tables: &[Table], options: &Options) -> Result<Vec<Page>> {
         Layout::PerOp => per_op::pages(tables, options.baseline.as_deref()),
         Layout::Delta => change::delta(tables, options),
         Layout::Overhead => change::overhead(tables, options),
+        Layout::Suite => suite::pages(tables),
         Layout::Settings => Ok(vec![legend::page(tables)]),
     }
 }

@@ -43,11 +43,13 @@ const COLUMNS: [Cost; 8] = costs![
 ];
 
 /// What the columns are.
-const LEGEND: &str = "cpu/o: CPU of the server's process alone, in microseconds an op (not of the whole host); \
-     ccpu/o: the client's; cs/o: context switches of the server's process; r/o: InnoDB's reads; rKB/o \
-     and wKB/o: KB that the server's process read from and wrote to storage; miss/o: pages that were \
-     not in the buffer pool; o/s: ops a second. Relative numbers are number / first: of costs, less \
-     is better.";
+const LEGEND: [&str; 3] = [
+    "cpu/o: CPU of the server's process alone, microseconds an op (not of the whole host); \
+     ccpu/o: the client's; cs/o: context switches of the server's process",
+    "r/o: InnoDB's reads; rKB/o, wKB/o: KB that the server's process read from and wrote to \
+     storage; miss/o: pages that were not in the buffer pool; o/s: ops a second",
+    "relative numbers are number / first: of costs, less is better",
+];
 
 /// A table for each workload and number of clients.
 pub(super) fn pages(tables: &[Table], baseline: Option<&str>) -> Result<Vec<Page>> {
@@ -91,7 +93,7 @@ fn one(table: &Table, baseline: Option<&str>) -> Result<Page> {
     };
     let head = COLUMNS.iter().map(|cost| cost.head.to_owned()).chain(["dbms".to_owned()]);
     let clients = table.columns.first().map_or_else(String::new, at_clients);
-    let mut lines = vec![LEGEND.to_owned()];
+    let mut lines: Vec<String> = LEGEND.map(str::to_owned).to_vec();
     lines.extend(below(table));
     Ok(Page {
         title: vec![format!("{}: cost of an op; {clients}", escape::line(table.workload))],

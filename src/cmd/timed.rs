@@ -1,0 +1,336 @@
+//! What loads and suites share: the server that they run on, what is read of it before and
+//! after, and the summary's frame.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Instant;
+
+use mysql_async::Opts;
+
+use crate::cmd::prepare::or_stop;
+use crate::cmd::steps::{bounded, probe};
+use crate::cmd::sweep::random;
+use crate::engine::edge::{self, Edge, Own};
+use crate::engine::{Identity, program};
+use crate::error::{Error, Kind, Result};
+use crate::measure::host;
+use crate::measure::probe::Probe;
+use crate::measure::process::peak_resident_bytes;
+use crate::measure::times::Times;
+use crate::mysql::fingerprint;
+use crate::mysql::session::{Session, quoted_text};
+use crate::mysql::target::{Address, Target};
+use crate::mysql::variables::{self, Variables};
+use crate::mysql::{ask, tls};
+use crate::plan::limits;
+use crate::stop::Stop;
+use crate::summary::{self, Outcome, Summary};
+use crate::workload::Schema;
+
+/// The server, and how its summaries name it.
+pub struct Scene<'a> {
+    /// The server.
+    pub target: Target,
+    /// [`Target::opts`] of it.
+    pub opts: Opts,
+    /// What its summaries say of it.
+    pub identity: Identity,
+    /// How to look at its process and host, where that can be done.
+    pub probe: Option<Probe>,
+    /// Asks for an early end.
+    pub stop: &'a Stop,
+}
+
+/// Which run of an invocation it is.
+#[derive(Debug, Clone, Default)]
+pub struct Turn {
+    /// Position among the invocation's steps, from 1.
+    pub number: u32,
+    /// From 1.
+    pub repeat: u32,
+    /// Repeats of the invocation.
+    pub repeats: u32,
+    /// The summary's workload, where it is not the usual name.
+    pub title: Option<String>,
+}
+
+/// What was measured, and what ended it early.
+#[derive(Debug)]
+pub struct Measured {
+    /// The summary, whatever ended it.
+    pub summary: Summary,
+    /// What ended it early.
+    pub error: Option<Error>,
+}
+
+/// Read before the window.
+pub(super) struct Start {
+    variables: Variables,
+    edge: Edge,
+    own: Own,
+}
+
+/// Read after it.
+pub(super) struct Finish {
+    status: Option<summary::Status>,
+    probed: Option<summary::Probed>,
+    traffic: Option<(u64, u64)>,
+    changed: Vec<summary::SettingChange>,
+}
+
+impl<'a> Scene<'a> {
+    /// Connects, and takes the server's fingerprint. Without a label it is the server's version;
+    /// `prefix` is how the server's host is read: empty for this one.
+    ///
+    /// # Errors
+    ///
+    /// Server: none, or no answer. Usage: contradictory options.
+    pub async fn look(
+        target: &Target,
+        label: Option<&str>,
+        notes: BTreeMap<String, String>,
+        prefix: Vec<String>,
+        stop: &'a Stop,
+    ) -> Result<Scene<'a>> {
+        let target = or_stop(stop, tls::settle(target)).await?;
+        let opts = target.opts()?;
+        let mut session = or_stop(stop, Session::open(&target, &opts, None)).await?;
+        let (host, port) = match &target.address {
+            Address::Tcp { host, port } => (host.as_str(), Some(*port)),
+            Address::Socket(_) => ("localhost", None),
+        };
+        let looking = fingerprint::server(&mut session, host, port, None);
+        let seen = bounded(limits::SILENCE, stop, &target.address, looking).await?;
+        session.close(limits::COURTESY).await;
+        let identity = Identity {
+            run_id: format!("{:016x}", random()?),
+            label: label.map_or_else(|| seen.server.version.clone(), str::to_owned),
+            notes,
+            data_seed: None,
+            server: seen.server,
+            driver: seen.driver,
+            same_host: seen.same_host,
+            rtt_us: seen.rtt_us,
+            host: host::facts(Path::new(host::ROOT)),
+        };
+        let probe = probe(prefix, seen.whereabouts, seen.same_host).await?;
+        Ok(Scene { target, opts, identity, probe, stop })
+    }
+
+    /// The variables and counters, on a connection of its own.
+    pub(super) async fn start(&self) -> Result<Start> {
+        let mut session = or_stop(self.stop, Session::open(&self.target, &self.opts, None)).await?;
+        let reading = async { Ok(variables::read(&mut session).await?) };
+        let address = &self.target.address;
+        let variables = bounded(limits::SILENCE, self.stop, address, reading).await?;
+        let (session, edge) = edge::read(Some(session), self.probe.clone()).await;
+        if let Some(session) = session {
+            session.close(limits::COURTESY).await;
+        }
+        Ok(Start { variables, edge, own: Own::now() })
+    }
+
+    /// The same after the window that began then. A server that does not answer in time costs
+    /// the reading, not the measurement.
+    pub(super) async fn finish(&self, start: &Start, began: Instant) -> Finish {
+        let own = Own::now();
+        // Not the connection of before: a server drops one that was idle for hours.
+        let session = courteous(Session::open(&self.target, &self.opts, None)).await;
+        let (session, last) = edge::read(session, self.probe.clone()).await;
+        let mut changed = Vec::new();
+        if let Some(mut session) = session {
+            let asking = async { Ok(variables::read(&mut session).await?) };
+            if let Some(after) = courteous(asking).await {
+                changed = variables::changed(&start.variables, &after);
+                session.close(limits::COURTESY).await;
+            }
+        }
+        Finish {
+            status: edge::status(&start.edge, &last, began),
+            probed: edge::probed(self.probe.as_ref(), &start.edge, &last, began),
+            traffic: own.traffic_since(&start.own),
+            changed,
+        }
+    }
+
+    /// Size of some tables with their indexes, bytes; None where the server does not tell.
+    pub(super) async fn data_bytes(&self, tables: &[String]) -> Option<u64> {
+        let names: Vec<String> = tables.iter().map(|name| quoted_text(name)).collect();
+        let sql = format!(
+            "SELECT SUM(DATA_LENGTH + INDEX_LENGTH) FROM information_schema.TABLES \
+             WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME IN ({})",
+            names.join(",")
+        );
+        if names.is_empty() {
+            return None;
+        }
+        let mut session = courteous(Session::open(&self.target, &self.opts, None)).await?;
+        let asking = async {
+            // MySQL 8 keeps sizes for a day otherwise; servers without the variable keep none.
+            let fresh = "SET SESSION information_schema_stats_expiry = 0";
+            ask::optional(session.execute(fresh).await)?;
+            Ok(ask::one(&mut session, &sql).await?)
+        };
+        courteous(asking).await??.parse().ok()
+    }
+
+    /// A summary in which only the run itself is missing.
+    pub(super) fn frame(
+        &self,
+        turn: &Turn,
+        start: Start,
+        finish: Finish,
+        error: Option<&Error>,
+    ) -> Result<Summary> {
+        let identity = &self.identity;
+        let mut warnings = Vec::new();
+        let mut warn = |code: &str, message: String| {
+            warnings.push(summary::Warning { code: code.to_owned(), message });
+        };
+        if cfg!(debug_assertions) {
+            warn("debug_build", "measured with a debug build of loadgen".to_owned());
+        }
+        if !finish.changed.is_empty() {
+            let names: Vec<&str> =
+                finish.changed.iter().take(10).map(|c| c.name.as_str()).collect();
+            warn("settings_changed", format!("settings changed meanwhile: {}", names.join(", ")));
+        }
+        if finish.status.is_none() {
+            warn("no_status", "the server's status counters could not be read".to_owned());
+        }
+        Ok(Summary {
+            schema: summary::SCHEMA.to_owned(),
+            loadgen: program(),
+            run_id: identity.run_id.clone(),
+            step_id: format!("{}-{}", identity.run_id, turn.number),
+            label: identity.label.clone(),
+            notes: identity.notes.clone(),
+            outcome: outcome(error),
+            reason: error.map(ToString::to_string),
+            workload: summary::Workload {
+                name: turn.title.clone().unwrap_or_default(),
+                statements: Vec::new(),
+                mode: summary::Mode::Text,
+                distribution: "sequential".to_owned(),
+                spread: "pinned".to_owned(),
+                schema: Schema::Sbtest.to_string(),
+                options: BTreeMap::new(),
+            },
+            plan: plan(turn),
+            server: summary::Server {
+                durability: summary::durability(&start.variables),
+                variables: start.variables,
+                settings_changed: finish.changed,
+                status: finish.status,
+                probed: finish.probed,
+                ..identity.server.clone()
+            },
+            driver: identity.driver.clone(),
+            client: self.client(finish.traffic),
+            started_at: String::new(),
+            measured_s: 0.0,
+            totals: totals(),
+            latency: nothing()?,
+            timeline: Vec::new(),
+            ledger: Vec::new(),
+            load: None,
+            suite: None,
+            warnings,
+            experiment: None,
+        })
+    }
+
+    fn client(&self, traffic: Option<(u64, u64)>) -> summary::Client {
+        let host = &self.identity.host;
+        summary::Client {
+            host: host.name.clone(),
+            kernel: host.kernel.clone(),
+            cpu: host.cpu.clone(),
+            cores: host.cores_usable,
+            same_host: self.identity.same_host,
+            user_s: 0.0,
+            sys_s: 0.0,
+            us_per_op: None,
+            threads: Vec::new(),
+            max_rss_bytes: peak_resident_bytes(),
+            rtt_us: self.identity.rtt_us,
+            net_rx_bytes: traffic.map(|(received, _)| received),
+            net_tx_bytes: traffic.map(|(_, sent)| sent),
+        }
+    }
+}
+
+/// Ops and rows of a run, and what follows from them once its time is known.
+pub(super) fn count(summary: &mut Summary, ops: u64, rows: u64, user_s: f64, sys_s: f64) {
+    let per_s = if summary.measured_s > 0.0 { ops as f64 / summary.measured_s } else { 0.0 };
+    let totals = &mut summary.totals;
+    (totals.ops, totals.statements, totals.rows) = (ops, ops, rows);
+    (totals.tps, totals.qps) = (per_s, per_s);
+    totals.per_client = summary::PerClient { ops_min: ops, ops_median: ops as f64, ops_max: ops };
+    let client = &mut summary.client;
+    (client.user_s, client.sys_s) = (user_s, sys_s);
+    client.us_per_op = (ops > 0).then(|| (user_s + sys_s) * 1e6 / ops as f64);
+}
+
+fn outcome(error: Option<&Error>) -> Outcome {
+    match error.map(Error::kind) {
+        None => Outcome::Completed,
+        Some(Kind::Interrupted | Kind::Terminated) => Outcome::Interrupted,
+        Some(_) => Outcome::Aborted,
+    }
+}
+
+fn plan(turn: &Turn) -> summary::Plan {
+    summary::Plan {
+        tables: 0,
+        rows: 0,
+        data_seed: None,
+        clients: 1,
+        engine_threads: 1,
+        warmup_s: 0.0,
+        time_s: None,
+        ops: None,
+        rate: None,
+        arrival: None,
+        seed: 0,
+        charset: None,
+        repeat_index: turn.repeat,
+        repeats: turn.repeats,
+    }
+}
+
+fn totals() -> summary::Totals {
+    summary::Totals {
+        ops: 0,
+        statements: 0,
+        tps: 0.0,
+        qps: 0.0,
+        rows: 0,
+        errors: Vec::new(),
+        reconnects: 0,
+        abandoned: 0,
+        backlog: None,
+        intended: None,
+        per_table: Vec::new(),
+        per_client: summary::PerClient { ops_min: 0, ops_median: 0.0, ops_max: 0 },
+    }
+}
+
+fn nothing() -> Result<summary::Latency> {
+    let none = Times::new()?.distribution()?;
+    Ok(summary::Latency {
+        service: none.clone(),
+        response: None,
+        wait: None,
+        failed: none,
+        by_statement: Vec::new(),
+    })
+}
+
+/// What the server answers in a short time; a session that takes longer must not be used again.
+async fn courteous<T>(asking: impl Future<Output = Result<T>>) -> Option<T> {
+    tokio::select! {
+        answer = asking => answer.ok(),
+        () = tokio::time::sleep(limits::COURTESY) => None,
+    }
+}

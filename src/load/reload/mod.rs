@@ -1,0 +1,232 @@
+//! Timed reloads: tables dropped, created and loaded again over one connection, as
+//! `mysql < dump.sql` would.
+//!
+//! ```text
+//! a thread makes or reads statements ─▶ batches ─▶ one connection ─▶ counted, sampled, marked
+//! ```
+//!
+//! What belongs to the load is on the clock: every statement of the dump, from the first to the
+//! answer of the last. What loadgen does for itself is not: looking whose a table is, dropping its
+//! own one of before, marking, counting.
+
+mod batch;
+mod generate;
+mod run;
+mod tables;
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use mysql_async::{Opts, OptsBuilder};
+
+use self::batch::Halt;
+use self::generate::Recipe;
+use super::dump::Splitter;
+use super::fault::explain;
+use super::set_up;
+use crate::error::{Error, Kind, Result};
+use crate::measure::process::Cost;
+use crate::measure::timeline::Timeline;
+use crate::mysql::ask::{one, pairs};
+use crate::mysql::session::Session;
+use crate::mysql::target::Target;
+use crate::plan::timed::{InsertMode, LoadSource, LoadSpec};
+use crate::plan::{limits, units};
+use crate::progress::Progress;
+use crate::stop::Stop;
+use crate::summary::ErrorCount;
+
+pub use self::tables::LoadedTable;
+
+/// What the same command does when it is given again.
+const AGAIN: &str = "the same command again drops the tables that it made and begins anew";
+
+/// Connected and ready to load.
+pub struct Reload {
+    spec: LoadSpec,
+    /// For what is not part of the load; it holds the lock against a second loadgen.
+    control: Session,
+    /// The one that loads.
+    session: Session,
+    source: Source,
+    /// The largest packet that both ends take, bytes.
+    packet: usize,
+    character_sets: BTreeMap<String, String>,
+}
+
+/// Where the statements come from.
+enum Source {
+    Generated(Recipe),
+    Dump {
+        file: Box<dyn Read + Send>,
+        name: String,
+        /// Its length, bytes, where that is known.
+        length: Option<u64>,
+    },
+}
+
+/// What a load came to.
+#[derive(Debug)]
+pub struct Reloaded {
+    /// What ended it early.
+    pub error: Option<Error>,
+    /// The first statement.
+    pub started_at: jiff::Timestamp,
+    /// The same instant, for readings beside it.
+    pub began: std::time::Instant,
+    /// From the first statement to the last answer, loadgen's own doings left out, seconds.
+    pub measured_s: f64,
+    /// Statements that were answered well.
+    pub statements: u64,
+    /// Bytes of these, and of the lines of LOAD DATA.
+    pub bytes: u64,
+    /// Rows that the server says it took.
+    pub rows: u64,
+    /// Warnings of the INSERTs and LOAD DATAs.
+    pub warnings: u64,
+    /// The tables, in the order in which they came.
+    pub tables: Vec<LoadedTable>,
+    /// Character set of the statements: the dump's own SET NAMES, else the session's.
+    pub charset: String,
+    /// The loading session's character_set_… and collation_… variables at its start.
+    pub character_sets: BTreeMap<String, String>,
+    /// The statement that failed.
+    pub errors: Vec<ErrorCount>,
+    /// Statements a second, and their times.
+    pub timeline: Timeline,
+    /// CPU time of this process meanwhile.
+    pub cost: Cost,
+}
+
+impl Reload {
+    /// Opens the dump and two connections. `opts` are [`Target::opts`] of `target`.
+    ///
+    /// # Errors
+    ///
+    /// Usage: a file that cannot be opened, an unknown character set, no database. Server: none,
+    /// or one that does not take such statements.
+    pub async fn open(
+        target: &Target,
+        opts: &Opts,
+        spec: &LoadSpec,
+        stop: &Stop,
+    ) -> Result<Reload> {
+        let source = source(spec)?;
+        tokio::select! {
+            biased;
+            kind = stop.wait() => Err(Error::new(kind, "interrupted")),
+            opened = Self::connect(target, opts, spec, source) => opened,
+        }
+    }
+
+    async fn connect(
+        target: &Target,
+        opts: &Opts,
+        spec: &LoadSpec,
+        source: Source,
+    ) -> Result<Reload> {
+        let mut control = set_up::control(target, opts).await?;
+        let failed = |f| explain(&f, "reading variables");
+        let packet = one(&mut control, "SELECT @@max_allowed_packet").await.map_err(failed)?;
+        // Without an answer the smallest default that any of the servers has.
+        let packet = packet.and_then(|n| n.parse::<usize>().ok()).unwrap_or(1 << 20).min(1 << 30);
+        if let InsertMode::Extended { bytes } = spec.insert
+            && matches!(spec.source, LoadSource::Generated { .. })
+            && bytes > packet as u64
+        {
+            return Err(Error::server(format!(
+                "--insert-bytes {}: the server's max_allowed_packet is {packet}",
+                units::count(bytes)
+            ))
+            .hint("SET GLOBAL max_allowed_packet, or fewer --insert-bytes"));
+        }
+        if spec.insert == InsertMode::LoadData {
+            let allowed = one(&mut control, "SELECT @@local_infile").await.map_err(failed)?;
+            if allowed.as_deref() == Some("0") {
+                return Err(Error::server("--mode load-data: local_infile is OFF")
+                    .hint("SET GLOBAL local_infile = 1"));
+            }
+        }
+        // The driver's own limit is below what some dumps hold.
+        let opts = OptsBuilder::from_opts(opts.clone()).max_allowed_packet(Some(packet));
+        let opts: Opts = opts.into();
+        let mut session = Session::open(target, &opts, spec.charset.as_deref()).await?;
+        // LIKE's underscore is any character: right for both families of names.
+        let sql = "SHOW SESSION VARIABLES WHERE Variable_name LIKE 'character_set_%' \
+                   OR Variable_name LIKE 'collation_%'";
+        let mut character_sets = pairs(&mut session, sql).await.map_err(failed)?;
+        character_sets.remove("character_sets_dir");
+        Ok(Reload { spec: spec.clone(), control, session, source, packet, character_sets })
+    }
+
+    /// Loads, until all is loaded, something fails, or `stop` is asked. On a `current_thread`
+    /// runtime. The other half of the answer counts what is there: see [`Loaded::verify`].
+    pub async fn run(self, stop: &Stop, progress: &mut Progress) -> Result<(Reloaded, Loaded)> {
+        run::run(self, stop, progress).await
+    }
+}
+
+/// What is left to do after a load.
+pub struct Loaded {
+    spec: LoadSpec,
+    control: Session,
+}
+
+impl Loaded {
+    /// Counts the rows, looks at a sample of generated ones, marks the tables as whole, and says
+    /// goodbye. Interrupted, the tables stay as they are, without the mark.
+    ///
+    /// # Errors
+    ///
+    /// Data: a table does not hold what was sent.
+    pub async fn verify(mut self, loaded: &Reloaded, stop: &Stop) -> Result<()> {
+        tokio::select! {
+            biased;
+            kind = stop.wait() => return Err(Error::new(kind, "interrupted while counting the rows")),
+            verified = tables::verify(&mut self.control, &loaded.tables, &self.spec) => verified?,
+        }
+        self.control.close(limits::COURTESY).await;
+        Ok(())
+    }
+}
+
+fn source(spec: &LoadSpec) -> Result<Source> {
+    match &spec.source {
+        LoadSource::Generated { rows, data_seed } => Ok(Source::Generated(Recipe {
+            tables: spec.tables,
+            rows: *rows,
+            data_seed: *data_seed,
+            insert: spec.insert,
+        })),
+        LoadSource::Dump { path } if path == Path::new("-") => Ok(Source::Dump {
+            file: Box::new(std::io::stdin()),
+            name: "standard input".to_owned(),
+            length: None,
+        }),
+        LoadSource::Dump { path } => {
+            let name = path.display().to_string();
+            let failed =
+                |what: &str| Error::new(Kind::Usage, format!("--from-dump {name}: {what}"));
+            let file = File::open(path).map_err(|e| failed(&e.to_string()))?;
+            let facts = file.metadata().map_err(|e| failed(&e.to_string()))?;
+            if facts.is_dir() {
+                return Err(failed("it is a directory"));
+            }
+            let length = facts.is_file().then_some(facts.len());
+            Ok(Source::Dump { file: Box::new(file), name, length })
+        }
+    }
+}
+
+/// The thread's work.
+fn produce(
+    source: Source,
+    limit: usize,
+) -> impl FnOnce(&mut batch::Feed) -> std::result::Result<(), Halt> {
+    move |feed| match source {
+        Source::Generated(recipe) => generate::generate(feed, &recipe),
+        Source::Dump { file, name, .. } => batch::read(feed, Splitter::new(file, &name, limit)),
+    }
+}

@@ -1,0 +1,210 @@
+//! The tables of a load: whose they are before, and whether they hold what was sent after.
+
+use crate::error::{Error, Result};
+use crate::load::dump::{Kind, unquoted};
+use crate::load::fault::explain;
+use crate::mysql::ask::one;
+use crate::mysql::session::{Session, quoted_text};
+use crate::plan::timed::LoadSource;
+use crate::plan::timed::LoadSpec;
+use crate::workload::Schema;
+use crate::workload::random::Stream;
+use crate::workload::rows::Rows;
+use crate::workload::table::{LOADED, Mark, State, name, quoted};
+
+/// Rows of a table whose content is looked at.
+const SAMPLE: u64 = 100;
+
+/// One table of a load.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoadedTable {
+    /// Its name.
+    pub name: String,
+    /// Rows that the server says it took.
+    pub rows: u64,
+    /// INSERTs and LOAD DATAs into it.
+    pub inserts: u64,
+    /// Whether this load created it: then it must hold these rows and no others.
+    created: bool,
+    /// The COMMENT that its own CREATE TABLE gave it.
+    comment: String,
+}
+
+/// All that were met so far.
+#[derive(Debug, Default)]
+pub(super) struct Tables {
+    met: Vec<LoadedTable>,
+    /// The last name as it stood in its statement, and whose it was: names come in runs.
+    last: (Vec<u8>, usize),
+}
+
+impl Tables {
+    pub(super) fn into_met(self) -> Vec<LoadedTable> {
+        self.met
+    }
+
+    pub(super) fn all(&self) -> &[LoadedTable] {
+        &self.met
+    }
+
+    /// The place of the table of this name, if it was met before.
+    pub(super) fn known(&mut self, raw: &[u8]) -> Option<usize> {
+        if self.last.0 == raw && !raw.is_empty() {
+            return Some(self.last.1);
+        }
+        let name = unquoted(raw)?;
+        let place = self.met.iter().position(|table| table.name == name)?;
+        self.last = (raw.to_vec(), place);
+        Some(place)
+    }
+
+    pub(super) fn at(&mut self, place: usize) -> Option<&mut LoadedTable> {
+        self.met.get_mut(place)
+    }
+
+    /// Meets a table before the first statement that names it. What loadgen made itself and the
+    /// dump is about to make again is dropped here, so that every load of it begins alike.
+    ///
+    /// # Errors
+    ///
+    /// Data: it is there and somebody else's.
+    pub(super) async fn meet(
+        &mut self,
+        control: &mut Session,
+        raw: &[u8],
+        kind: Kind,
+    ) -> Result<()> {
+        let name = unquoted(raw).filter(|name| !name.is_empty()).ok_or_else(|| {
+            Error::data(format!("'{}' is no table's name", String::from_utf8_lossy(raw)))
+        })?;
+        if let Some(comment) = comment(control, &name).await? {
+            if Mark::parse(&comment).is_none() && comment != LOADED {
+                return Err(Error::data(format!(
+                    "the table {} is there, and not made by loadgen",
+                    quoted(&name)
+                ))
+                .hint(
+                    "load drops its own tables only: DROP it yourself, or take another --database",
+                ));
+            }
+            if matches!(kind, Kind::Drop | Kind::Create) {
+                let sql = format!("DROP TABLE {}", quoted(&name));
+                control
+                    .execute(&sql)
+                    .await
+                    .map_err(|f| explain(&f, &format!("dropping {name}")))?;
+            }
+        }
+        self.met.push(LoadedTable {
+            name,
+            rows: 0,
+            inserts: 0,
+            created: false,
+            comment: String::new(),
+        });
+        Ok(())
+    }
+
+    /// Notes that a table was just created, and marks it as loadgen's own, so that it can be
+    /// dropped whatever ends this load.
+    pub(super) async fn created(&mut self, control: &mut Session, place: usize) -> Result<()> {
+        let Some(table) = self.met.get_mut(place) else { return Ok(()) };
+        table.comment = comment(control, &table.name).await?.unwrap_or_default();
+        (table.created, table.rows) = (true, 0);
+        if Mark::parse(&table.comment).is_some_and(|mark| mark.state == State::Filling) {
+            return Ok(());
+        }
+        set_comment(control, &table.name, LOADED).await
+    }
+}
+
+/// Counts the tables, looks at a sample of generated rows, and says in the mark that they are whole.
+///
+/// # Errors
+///
+/// Data: a table does not hold what was sent.
+pub(super) async fn verify(
+    control: &mut Session,
+    tables: &[LoadedTable],
+    spec: &LoadSpec,
+) -> Result<()> {
+    for table in tables.iter().filter(|table| table.created) {
+        let doing = format!("counting the rows of {}", table.name);
+        let sql = format!("SELECT COUNT(*) FROM {}", quoted(&table.name));
+        let count = one(control, &sql).await.map_err(|f| explain(&f, &doing))?;
+        let count = count.and_then(|n| n.parse::<u64>().ok()).unwrap_or(0);
+        // The sizes that servers tell are of before the load otherwise.
+        let sql = format!("ANALYZE LOCAL TABLE {}", quoted(&table.name));
+        let doing_so = format!("analysing {}", table.name);
+        control.query(&sql).await.map_err(|f| explain(&f, &doing_so))?;
+        let generated = match spec.source {
+            LoadSource::Generated { rows, data_seed } => Some((rows, data_seed)),
+            LoadSource::Dump { .. } => None,
+        };
+        let expected = generated.map_or(table.rows, |(rows, _)| rows);
+        if count != expected || table.rows != expected {
+            return Err(Error::data(format!(
+                "{} holds {count} rows after a load of {expected} (the server said {})",
+                table.name, table.rows
+            ))
+            .hint("does something else write to it?"));
+        }
+        if let (Some((rows, data_seed)), Some(number)) =
+            (generated, Schema::Sbtest.number(&table.name))
+        {
+            sample(control, number, rows, data_seed).await?;
+            let mark = Mark { seed: data_seed, rows, state: State::Ready };
+            set_comment(control, &table.name, &mark.to_string()).await?;
+        } else if Mark::parse(&table.comment).is_some_and(|mark| mark.rows == count) {
+            // A dump of a table that prepare made: it is whole again.
+            set_comment(control, &table.name, &table.comment).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Holds the first, the last and some other rows against what they must be.
+async fn sample(control: &mut Session, table: u32, count: u64, data_seed: u32) -> Result<()> {
+    let rows = Rows::new(data_seed, table, count);
+    let mut stream = Stream::new(count);
+    let mut ids: Vec<u64> = (2..SAMPLE).map(|_| 1 + stream.below(count)).collect();
+    ids.extend([1, count]);
+    ids.sort_unstable();
+    ids.dedup();
+    let list: Vec<String> = ids.iter().map(u64::to_string).collect();
+    let named = name(table);
+    let sql = format!(
+        "SELECT id, k, c, pad FROM {} WHERE id IN ({}) ORDER BY id",
+        quoted(&named),
+        list.join(",")
+    );
+    let doing = format!("reading a sample of {named}");
+    let found = control.query(&sql).await.map_err(|f| explain(&f, &doing))?;
+    let mut found = found.into_iter();
+    for id in ids {
+        let row = rows.row(id);
+        let text = |bytes: &[u8]| Some(String::from_utf8_lossy(bytes).into_owned());
+        let expected =
+            vec![Some(id.to_string()), Some(row.k.to_string()), text(&row.c), text(&row.pad)];
+        if found.next().as_ref() != Some(&expected) {
+            return Err(Error::data(format!("{named}: row {id} is not the one that was sent")));
+        }
+    }
+    Ok(())
+}
+
+/// The COMMENT of a table; None where there is none. A view has "VIEW".
+async fn comment(control: &mut Session, table: &str) -> Result<Option<String>> {
+    let sql = format!(
+        "SELECT TABLE_COMMENT FROM information_schema.TABLES \
+         WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = {}",
+        quoted_text(table)
+    );
+    one(control, &sql).await.map_err(|f| explain(&f, &format!("looking for {table}")))
+}
+
+async fn set_comment(control: &mut Session, table: &str, comment: &str) -> Result<()> {
+    let sql = format!("ALTER TABLE {} COMMENT = {}", quoted(table), quoted_text(comment));
+    let done = control.execute(&sql).await;
+    done.map(|_| ()).map_err(|f| explain(&f, &format!("marking {table}")))
+}

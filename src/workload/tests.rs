@@ -1,0 +1,244 @@
+use super::*;
+use crate::workload::distribution::Distribution;
+
+fn named(name: &str) -> Workload {
+    builtin().into_iter().find(|w| w.name == name).unwrap_or_else(|| panic!("no {name}"))
+}
+
+fn with(name: &str, options: &[(&str, u64)]) -> Workload {
+    let options = options.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
+    named(name).with_options(&options).unwrap_or_else(|e| panic!("{}", e.render()))
+}
+
+/// The statements of one op, by kind.
+fn mix(workload: &Workload) -> [usize; 4] {
+    let transaction = &workload.transactions[0];
+    let running = workload.running(transaction);
+    let passes = workload.passes(transaction);
+    [Kind::Select, Kind::Update, Kind::Delete, Kind::Insert]
+        .map(|kind| passes.iter().filter(|at| running[**at].0.kind == kind).count())
+}
+
+#[test]
+fn the_built_in_ones_have_their_names() {
+    let names: Vec<String> = builtin().into_iter().map(|w| w.name).collect();
+    assert_eq!(names[..3], ["point-select", "update-index", "update-non-index"]);
+    assert_eq!(names.len(), 11 + 15);
+    for sysbench in [
+        "oltp_point_select",
+        "oltp_update_index",
+        "oltp_update_non_index",
+        "oltp_read_only",
+        "oltp_write_only",
+        "oltp_read_write",
+        "oltp_insert",
+        "oltp_delete",
+        "select_random_points",
+        "select_random_ranges",
+        "bulk_insert",
+        "READ_PK_POINT",
+        "READ_KEY_RANGE_NO_DATA_LIMIT",
+    ] {
+        let of = |w: &Workload| w.aliases.iter().any(|alias| alias == sysbench);
+        assert_eq!(builtin().iter().filter(|w| of(w)).count(), 1, "{sysbench}");
+    }
+}
+
+#[test]
+fn the_mix_of_an_op_is_sysbenchs() {
+    assert_eq!(mix(&named("read-only")), [14, 0, 0, 0]);
+    assert_eq!(mix(&named("write-only")), [0, 2, 1, 1]);
+    assert_eq!(mix(&named("read-write")), [14, 2, 1, 1]);
+    let other =
+        [("point_selects", 3), ("sum_ranges", 0), ("index_updates", 5), ("delete_inserts", 4)];
+    assert_eq!(mix(&with("read-write", &other)), [6, 6, 4, 4]);
+    // Pairs stay pairs: the row of one id is deleted and put back before the next one is.
+    let pairs = with(
+        "write-only",
+        &[("index_updates", 0), ("non_index_updates", 0), ("delete_inserts", 3)],
+    );
+    assert_eq!(pairs.passes(&pairs.transactions[0]), [0, 1, 0, 1, 0, 1]);
+}
+
+#[test]
+fn prepared_statements_are_counted_once_each() {
+    // sysbench: nine a table, and BEGIN and COMMIT, which are text here.
+    assert_eq!(named("read-write").prepared(), 9);
+    assert_eq!(named("write-only").prepared(), 4);
+    assert_eq!(named("read-only").prepared(), 5);
+    assert_eq!(with("read-only", &[("sum_ranges", 0), ("point_selects", 99)]).prepared(), 4);
+    assert_eq!(named("bulk-insert").prepared(), 0, "text");
+    assert_eq!(named("random-points").prepared(), 1);
+}
+
+#[test]
+fn transactions_are_a_matter_of_the_option() {
+    for (skip, begins) in [(0, true), (1, false)] {
+        let workload = with("read-write", &[("skip_trx", skip)]);
+        assert_eq!(workload.begins(&workload.transactions[0]), begins);
+    }
+}
+
+#[test]
+fn lists_are_written_out_with_their_parameters() {
+    let workload = with("random-ranges", &[("random_ranges", 2)]);
+    let expanded = workload.statements().next().expect("one").expanded(&workload.options);
+    assert_eq!(
+        expanded.sql,
+        "SELECT count(k) FROM {table} WHERE k BETWEEN ? AND ? OR k BETWEEN ? AND ?"
+    );
+    let ends: Vec<Option<usize>> = expanded.params.iter().map(Param::refers_to).collect();
+    assert_eq!(ends, [None, Some(1), None, Some(3)]);
+    // Parameters before and after a list refer to each other across it.
+    let text = "name = 'x'\nabout = 'y'\n[[transaction]]\n[[transaction.statement]]\nkind = 'select'\n\
+                sql = 'SELECT ? IN ({list}) AND ?'\nparams = [{ key = 'default' }, { same_as = 1 }]\n\
+                list = { each = '?, ?', times = 2, params = ['k', { same_as = 1 }] }\nexpect = 'any'\n";
+    let workload = Workload::parse(text, "w").unwrap_or_else(|e| panic!("{}", e.render()));
+    let expanded = workload.statements().next().expect("one").expanded(&workload.options);
+    assert_eq!(expanded.sql, "SELECT ? IN (?, ?, ?, ?) AND ?");
+    let ends: Vec<Option<usize>> = expanded.params.iter().map(Param::refers_to).collect();
+    assert_eq!(ends, [None, None, Some(2), None, Some(4), Some(1)]);
+}
+
+#[test]
+fn expected_rows_follow_from_the_tables_rows() {
+    let bounds = |name: &str, held| {
+        let workload = named(name);
+        let rows = workload.statements().next().and_then(|s| s.expect.rows.clone());
+        rows.expect("rows").bounds(&workload.options, held)
+    };
+    assert_eq!(bounds("read-key-point", Some(1_000_000)), (5000, 5000));
+    assert_eq!(bounds("read-key-range", Some(1_000_000)), (1100, 1100));
+    assert_eq!(bounds("read-key-range-limit", Some(1_000_000)), (50, 50));
+    assert_eq!(bounds("read-key-point-limit", Some(999)), (4, 5));
+    assert_eq!(bounds("read-key-range", Some(12_345)), (11, 22));
+    assert_eq!(bounds("read-key-point", None), (0, u64::MAX), "foreign tables");
+    assert_eq!(bounds("read-only", Some(7)), (1, 1));
+}
+
+#[test]
+fn errors_point_at_the_line() {
+    let text = "name = \"x\"\nabout = \"y\"\ntransacton = 1\n";
+    let error = Workload::parse(text, "my.toml").expect_err("a misspelt key");
+    let shown = error.to_string();
+    assert!(shown.contains("my.toml") && shown.contains("line 3"), "{shown}");
+}
+
+/// A workload of one statement.
+fn one(lines: &str) -> std::result::Result<Workload, String> {
+    let text = format!(
+        "name = 'x'\nabout = 'y'\n[options]\nn = 3\noff = false\n[[transaction]]\n\
+         [[transaction.statement]]\nkind = 'select'\n{lines}\n"
+    );
+    Workload::parse(&text, "w").map_err(|e| e.to_string())
+}
+
+#[test]
+fn contradictions_are_refused() {
+    let with = |sql: &str, params: &str, expect: &str| {
+        one(&format!("sql = '{sql}'\nparams = {params}\nexpect = {expect}")).map(|_| ())
+    };
+    let key = "[{ key = 'default' }]";
+    assert_eq!(with("SELECT ?", key, "{ rows = 1 }"), Ok(()));
+    assert_eq!(with("SELECT ?", "[{ key = 'pareto:0.2' }]", "'any'"), Ok(()));
+    for (sql, params, expect, why) in [
+        ("SELECT ?, ?", key, "{ rows = 1 }", "2 `?` but 1 params"),
+        ("SELECT ?", "[{ c_of = 1 }]", "{ rows = 1 }", "holds no id"),
+        ("SELECT ?, ?", "[{ c_of = 0 }, { key = 'default' }]", "{ rows = 1 }", "no parameter"),
+        ("SELECT ?", "[{ same_as = 2 }]", "'any'", "no parameter"),
+        ("SELECT ?, ?", "[{ same_as = 2 }, { same_as = 1 }]", "'any'", "made from another"),
+        ("SELECT ?", "[{ key = 'gauss' }]", "{ rows = 1 }", "gauss"),
+        ("SELECT ?", "[{ between = { min = 2, max = 1 } }]", "'any'", "nothing between"),
+        ("SELECT ?", "[{ digits = 0 }]", "'any'", "digits"),
+        ("SELECT ?", "[{ range_start = { len = 'm' } }]", "'any'", "'m' is no option"),
+        ("SELECT ?, ?", "['k', { range_end = { of = 1 } }]", "'any'", "len or a delta"),
+        ("SELECT ?", "[{ previous = 1 }]", "'any'", "with_previous"),
+        ("SELECT 1", "[]", "{ rows = 1, content = 'c' }", "needs a key"),
+        ("SELECT 1", "[]", "{ cows = 1 }", "rows"),
+        ("SELECT 1", "[]", "{ rows = -1 }", ""),
+        ("SELECT 1", "[]", "{ rows = 1, affected = 1 }", "not both"),
+        ("SELECT 1", "[]", "{ rows = { min = 2, max = 1 } }", "2 to 1"),
+        ("SELECT 1", "[]", "'some'", "any"),
+        ("SELECT {list}", "[]", "'any'", "there is none"),
+    ] {
+        let error = with(sql, params, expect).expect_err(sql);
+        assert!(error.contains(why), "{sql} {params} {expect}: {error}");
+    }
+}
+
+#[test]
+fn repeats_and_lists_are_bounded_and_known() {
+    let base = "sql = 'SELECT 1'\nexpect = 'any'\n";
+    assert!(one(&format!("{base}repeat = 'n'")).is_ok());
+    let list = |list: &str| one(&format!("sql = 'SELECT {{list}}'\nexpect = 'any'\nlist = {list}"));
+    assert!(list("{ each = '1', times = 'n' }").is_ok());
+    for (wrong, why) in [
+        (one(&format!("{base}repeat = 'm'")), "'m' is no option; there are n, off"),
+        (one(&format!("{base}repeat = 0")), "no statement left"),
+        (one(&format!("{base}repeat = 1000000")), "more than"),
+        (one(&format!("{base}with_previous = true")), "no statement before"),
+        (one(&format!("{base}effect = 'delete'")), "changes nothing"),
+        (one(&format!("{base}missing_if = 'm'")), "no option"),
+        (list("{ each = '1' }"), "either times or bytes"),
+        (list("{ each = '1', times = 0 }"), "nothing"),
+        (list("{ each = '?', times = 70000, params = ['k'] }"), "more than 65535"),
+    ] {
+        let error = wrong.expect_err(why);
+        assert!(error.contains(why), "{why}: {error}");
+    }
+}
+
+#[test]
+fn options_are_set_within_what_they_are() {
+    let workload = with("read-only", &[("range_size", 7)]);
+    let expanded = workload.statements().nth(1).map(|s| s.expect.rows.clone());
+    let bounds = expanded.flatten().map(|rows| rows.bounds(&workload.options, None));
+    assert_eq!(bounds, Some((1, 7)));
+    let set =
+        |name: &str, value| named("read-only").with_options(&[(name.to_owned(), value)].into());
+    assert!(set("point_select", 1).is_err_and(|e| e.to_string().contains("there are")));
+    assert!(set("skip_trx", 2).is_err_and(|e| e.to_string().contains("switch")));
+    assert!(set("range_size", u64::MAX).is_err());
+    let nothing =
+        ["point_selects", "simple_ranges", "sum_ranges", "order_ranges", "distinct_ranges"];
+    let mut nothing: BTreeMap<String, u64> = nothing.iter().map(|n| ((*n).to_owned(), 0)).collect();
+    assert!(named("read-only").with_options(&nothing).is_ok(), "BEGIN and COMMIT are left");
+    nothing.insert("skip_trx".to_owned(), 1);
+    assert!(named("read-only").with_options(&nothing).is_err());
+}
+
+#[test]
+fn ranges_must_fit_into_the_tables() {
+    assert!(named("read-pk-range").fits(101).is_ok());
+    let error = named("read-pk-range").fits(100).expect_err("too small").to_string();
+    assert!(error.contains("101 rows do not fit into tables of 100"), "{error}");
+    assert!(named("read-only").fits(1).is_ok(), "its ranges may reach beyond the end");
+}
+
+#[test]
+fn only_some_write() {
+    let writing: Vec<String> =
+        builtin().into_iter().filter(Workload::writes).map(|w| w.name).collect();
+    assert_eq!(
+        writing,
+        [
+            "update-index",
+            "update-non-index",
+            "write-only",
+            "read-write",
+            "insert",
+            "delete",
+            "bulk-insert",
+            "update-point-pk",
+            "update-range-pk",
+        ]
+    );
+}
+
+#[test]
+fn a_key_may_have_its_own_distribution() {
+    let workload = one("sql = 'SELECT ?'\nparams = [{ key = 'zipf:0.9' }]\nexpect = 'any'");
+    let workload = workload.expect("fine");
+    let params = &workload.statements().next().expect("one").params;
+    assert_eq!(params[..], [Param::Key(KeySource::Own(Distribution::Zipf(0.9)))]);
+}

@@ -1,0 +1,177 @@
+//! Files that mysqldump wrote.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use loadgen::plan::timed::{InsertMode, LoadSpec};
+use loadgen::stop::Stop;
+use loadgen::summary::Outcome;
+
+use super::{Db, common, dump, everywhere, fixture, generated, say};
+
+/// A file with this text.
+fn written(dir: &Path, text: &[u8]) -> PathBuf {
+    let path = dir.join("x.sql");
+    fs::write(&path, text).expect("written");
+    path
+}
+
+fn hex(db: &Db, sql: &str) -> Vec<Vec<String>> {
+    common::query(db.sandbox, &sql.replace("{db}", &db.name))
+}
+
+#[test]
+fn every_value_arrives_as_it_was_dumped() {
+    everywhere(|db| {
+        for _ in 0..2 {
+            let summary = db.load(&dump(&fixture("dump.sql")));
+            let load = summary.load.as_ref().expect("a load");
+            assert_eq!((load.rows, load.verified, &*load.charset), (7, true, "utf8mb4"));
+            assert_eq!(load.file.as_deref().map(Path::new), Some(&*fixture("dump.sql")));
+            assert_eq!(summary.workload.name, "load-dump-dump");
+            let tables: Vec<(&str, u64)> =
+                load.tables.iter().map(|t| (&*t.table, t.rows)).collect();
+            assert_eq!(tables, [("odd`name;", 5), ("plain", 2)]);
+        }
+        let text = "SELECT id, HEX(CONVERT(`a'b` USING utf8mb4)), HEX(`c\"d`), HEX(b) \
+                    FROM {db}.`odd``name;` ORDER BY id";
+        let upper = |text: &str| text.bytes().map(|b| format!("{b:02X}")).collect::<String>();
+        let expected = [
+            (upper("plain"), upper("semi;colon"), "00FF27225C".to_owned()),
+            (upper("it's \"quoted\""), upper("back\\slash\nline"), "NULL".to_owned()),
+            (upper("-- no comment"), upper("/* none */ # either"), String::new()),
+            (upper("größe 漢字 🎉"), upper("`tick`;"), "1A0D0A".to_owned()),
+            ("NULL".to_owned(), upper("ends with backslash\\"), upper("/*!40101 x */")),
+        ];
+        for (row, (id, (a, c, b))) in hex(db, text).into_iter().zip((1..).zip(expected)) {
+            assert_eq!(row, [id.to_string(), a, c, b]);
+        }
+        assert_eq!(db.comment("plain"), "loadgen:1 load=dump");
+    });
+}
+
+#[test]
+fn a_dump_in_latin1_says_so_itself() {
+    everywhere(|db| {
+        let asked = Some("utf8mb4".to_owned());
+        let summary = db.load(&LoadSpec { charset: asked, ..dump(&fixture("dump-latin1.sql")) });
+        assert_eq!(summary.load.as_ref().expect("a load").charset, "latin1");
+        assert!(summary.warnings.iter().any(|w| w.code == "charset"), "{:?}", summary.warnings);
+        assert_eq!(hex(db, "SELECT HEX(v) FROM {db}.plain WHERE id = 1"), [["E9"]]);
+    });
+}
+
+#[test]
+fn faults_name_file_and_line_and_what_came_before_is_kept() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let good = "CREATE TABLE t (id INT PRIMARY KEY) ENGINE=InnoDB;\nINSERT INTO t VALUES (1);\n";
+    let cases: [(&str, i32, &str); 6] = [
+        ("INSERT INTO t VALUES (2", 4, "x.sql: line 3: a statement without end"),
+        ("DELIMITER ;;\nCREATE TRIGGER x;;\n", 4, "line 3: not in a dump of tables: DELIMITER"),
+        ("\n\nDROP DATABASE mysql;\n", 4, "line 5: not in a dump of tables: DROP DATABASE"),
+        ("INSERT INTO t VALUES (1);\n", 1, "line 3: error 1062"),
+        ("INSERT INTO u VALUES (1);\n", 1, "line 3: error 1146"),
+        ("'\\'", 4, "without end"),
+    ];
+    everywhere(|db| {
+        for (bad, code, says) in &cases {
+            let path = written(dir.path(), format!("{good}{bad}").as_bytes());
+            let (error, summary) = db.fails(&dump(&path));
+            assert_eq!(i32::from(error.kind().exit_code()), *code, "{error}");
+            assert!(error.to_string().contains(says), "{bad}: {error}");
+            assert_eq!(summary.outcome, Outcome::Aborted);
+            assert_eq!(summary.totals.rows, 1, "{bad}");
+            assert_eq!(db.one("SELECT COUNT(*) FROM {db}.t"), "1");
+            // Half a load is loadgen's own all the same.
+            assert_eq!(db.comment("t"), "loadgen:1 load=dump");
+        }
+        let missing = db.load_until(&dump(&dir.path().join("none.sql")), &Stop::default());
+        assert_eq!(missing.expect_err("no file").kind().exit_code(), 2);
+    });
+}
+
+#[test]
+fn tables_of_somebody_else_are_not_touched() {
+    let dir = tempfile::tempdir().expect("a directory");
+    everywhere(|db| {
+        let setup = [
+            "CREATE TABLE {db}.t (id INT PRIMARY KEY)",
+            "INSERT INTO {db}.t VALUES (7)",
+            "CREATE VIEW {db}.v AS SELECT 1 AS one",
+        ];
+        for sql in setup {
+            common::query(db.sandbox, &sql.replace("{db}", &db.name));
+        }
+        for sql in [
+            "DROP TABLE IF EXISTS `t`;",
+            "DROP TABLE t;",
+            "INSERT INTO t VALUES (8);",
+            "REPLACE INTO `t` VALUES (7);",
+            "LOCK TABLES `t` WRITE;",
+            "/*!40000 ALTER TABLE `t` DISABLE KEYS */;",
+            "CREATE TABLE IF NOT EXISTS t (id INT);",
+            "DROP TABLE IF EXISTS `v`;",
+        ] {
+            let (error, _) = db.fails(&dump(&written(dir.path(), sql.as_bytes())));
+            assert_eq!(error.kind().exit_code(), 4, "{sql}: {error}");
+            assert!(error.to_string().contains("not made by loadgen"), "{sql}: {error}");
+        }
+        assert_eq!(db.one("SELECT id FROM {db}.t"), "7");
+        assert_eq!(db.one("SELECT one FROM {db}.v"), "1");
+    });
+}
+
+#[test]
+fn the_mark_in_a_dump_comes_back_when_the_rows_do() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let dumped = |rows: u32| {
+        let mark = format!("loadgen:1 seed=1 rows={rows} state=ready");
+        let sql = format!(
+            "DROP TABLE IF EXISTS t;\nCREATE TABLE t (id INT PRIMARY KEY) ENGINE=InnoDB \
+             COMMENT='{mark}';\nINSERT INTO t VALUES (1),(2);\n"
+        );
+        (mark, written(dir.path(), sql.as_bytes()))
+    };
+    everywhere(|db| {
+        let (mark, path) = dumped(2);
+        db.load(&dump(&path));
+        assert_eq!(db.comment("t"), mark);
+        let (_, path) = dumped(3);
+        db.load(&dump(&path));
+        assert_eq!(db.comment("t"), "loadgen:1 load=dump", "it lacks a row");
+    });
+}
+
+/// What this machine's own mysqldump writes, where there is one.
+#[test]
+fn a_dump_of_today_goes_round() {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let program = std::env::split_paths(&path)
+        .flat_map(|dir| [dir.join("mariadb-dump"), dir.join("mysqldump")])
+        .find(|program| program.exists());
+    let Some(program) = program else {
+        say("neither mariadb-dump nor mysqldump in PATH");
+        return;
+    };
+    let dir = tempfile::tempdir().expect("a directory");
+    let db = &Db::new(&super::SANDBOXES[0].1);
+    db.load(&generated(5000, InsertMode::default()));
+    let sum = "SELECT SUM(CRC32(CONCAT(id, k, c, pad))) FROM {db}.sbtest1";
+    let before = db.one(sum);
+    for extended in ["--extended-insert", "--skip-extended-insert"] {
+        let out = Command::new(&program)
+            .args(["--no-defaults", "--opt", extended, "-uroot", "-S"])
+            .arg(db.sandbox.socket())
+            .arg(&db.name)
+            .output()
+            .expect("it runs");
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        let summary = db.load(&dump(&written(dir.path(), &out.stdout)));
+        assert_eq!(summary.totals.rows, 5000);
+        assert_eq!(
+            (db.one(sum), db.comment("sbtest1").contains("state=ready")),
+            (before.clone(), true)
+        );
+    }
+}

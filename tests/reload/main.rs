@@ -1,0 +1,156 @@
+//! `load` and suites of external commands against real servers.
+
+#[path = "../common/mod.rs"]
+mod common;
+mod dumps;
+mod generated;
+mod program;
+mod suites;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use common::Server;
+use loadgen::cmd::load::measure;
+use loadgen::cmd::timed::{Measured, Scene, Turn};
+use loadgen::error::{Error, Result};
+use loadgen::mysql::secret::Secret;
+use loadgen::mysql::target::{Address, Target};
+use loadgen::mysql::tls::Ssl;
+use loadgen::plan::timed::{InsertMode, LoadSource, LoadSpec};
+use loadgen::progress::Progress;
+use loadgen::sandbox::Sandbox;
+use loadgen::stop::Stop;
+use loadgen::summary::Summary;
+
+/// Every server once, for all tests of this program: each test has databases of its own. The
+/// keepers take them away when the program ends.
+static SANDBOXES: LazyLock<Vec<(Server, Sandbox)>> = LazyLock::new(|| {
+    let start = |server: Server| {
+        let sandbox = common::sandbox(&server, &[("local-infile", "1")]);
+        (server, sandbox)
+    };
+    common::servers().into_iter().map(start).collect()
+});
+
+static DATABASES: AtomicU32 = AtomicU32::new(0);
+
+/// An empty database of one server.
+struct Db<'a> {
+    sandbox: &'a Sandbox,
+    name: String,
+}
+
+/// Runs the test on every server.
+fn everywhere(test: impl Fn(&Db)) {
+    for (server, sandbox) in SANDBOXES.iter() {
+        say(&format!("on {} ({})", server.name, sandbox.version()));
+        test(&Db::new(sandbox));
+    }
+}
+
+/// Runs the test on every server that nobody else uses meanwhile: its counters and global
+/// variables are the test's own.
+fn everywhere_alone(test: impl Fn(&Db)) {
+    for server in common::servers() {
+        let sandbox = common::sandbox(&server, &[("local-infile", "1")]);
+        say(&format!("on {} ({})", server.name, sandbox.version()));
+        test(&Db::new(&sandbox));
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "the harness shows it with a failure only")]
+fn say(text: &str) {
+    eprintln!("{text}");
+}
+
+impl<'a> Db<'a> {
+    fn new(sandbox: &'a Sandbox) -> Db<'a> {
+        let name = format!("reload_{}", DATABASES.fetch_add(1, Ordering::Relaxed));
+        common::query(sandbox, &format!("CREATE DATABASE {name}"));
+        Db { sandbox, name }
+    }
+
+    fn target(&self) -> Target {
+        Target {
+            address: Address::Socket(self.sandbox.socket().to_owned()),
+            user: "root".into(),
+            password: Secret::default(),
+            database: self.name.clone(),
+            ssl: Ssl::default(),
+            connect_timeout: Duration::from_secs(10),
+        }
+    }
+
+    /// The first column of the first row.
+    fn one(&self, sql: &str) -> String {
+        let sql = sql.replace("{db}", &self.name);
+        let rows = common::query(self.sandbox, &sql);
+        rows.first().and_then(|row| row.first()).cloned().unwrap_or_default()
+    }
+
+    fn comment(&self, table: &str) -> String {
+        self.one(&format!(
+            "SELECT TABLE_COMMENT FROM information_schema.TABLES \
+             WHERE TABLE_SCHEMA = '{{db}}' AND TABLE_NAME = '{table}'"
+        ))
+    }
+
+    fn load_until(&self, spec: &LoadSpec, stop: &Stop) -> Result<Measured> {
+        run(async {
+            let scene = self.scene(stop).await?;
+            let turn = Turn { number: 1, repeat: 1, repeats: 1, title: None };
+            measure(&scene, spec, &turn, &mut Progress::new(true, None)).await
+        })
+    }
+
+    async fn scene<'s>(&self, stop: &'s Stop) -> Result<Scene<'s>> {
+        Scene::look(&self.target(), Some("x"), BTreeMap::new(), Vec::new(), stop).await
+    }
+
+    /// A load that must complete.
+    fn load(&self, spec: &LoadSpec) -> Summary {
+        let measured = self.load_until(spec, &Stop::default());
+        let measured = measured.unwrap_or_else(|error| panic!("{}", error.render()));
+        assert!(measured.error.is_none(), "{:?}", measured.error);
+        measured.summary
+    }
+
+    /// A load that must fail, with what was measured until then.
+    fn fails(&self, spec: &LoadSpec) -> (Error, Summary) {
+        let measured = self.load_until(spec, &Stop::default()).expect("it starts");
+        (measured.error.expect("it fails"), measured.summary)
+    }
+}
+
+fn run<T>(future: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.expect("a runtime").block_on(future)
+}
+
+fn generated(rows: u64, insert: InsertMode) -> LoadSpec {
+    let source = LoadSource::Generated { rows, data_seed: 1 };
+    LoadSpec { tables: 1, source, insert, charset: None }
+}
+
+fn dump(path: &Path) -> LoadSpec {
+    LoadSpec {
+        tables: 1,
+        source: LoadSource::Dump { path: path.to_owned() },
+        insert: InsertMode::default(),
+        charset: None,
+    }
+}
+
+fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)
+}
+
+/// A counter of the server over the window.
+fn counted(summary: &Summary, name: &str) -> i64 {
+    let status = summary.server.status.as_ref().expect("the server's counters");
+    status.deltas.get(name).copied().unwrap_or(0)
+}

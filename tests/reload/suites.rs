@@ -1,0 +1,115 @@
+//! Suites of external commands.
+
+use std::fs;
+use std::path::Path;
+
+use loadgen::cmd::suite;
+use loadgen::cmd::timed::{Measured, Turn};
+use loadgen::error::Kind;
+use loadgen::plan::timed::{SuiteSpec, SuiteTest};
+use loadgen::progress::Progress;
+use loadgen::stop::Stop;
+use loadgen::summary::Outcome;
+
+use super::{Db, SANDBOXES, run};
+
+fn test(name: &str, script: &str) -> SuiteTest {
+    let run = ["sh", "-c", script].map(str::to_owned).to_vec();
+    SuiteTest { name: name.to_owned(), run, dir: None }
+}
+
+fn measure(tests: Vec<SuiteTest>, dir: &Path, stop: &Stop) -> Measured {
+    let db = Db::new(&SANDBOXES[0].1);
+    let spec = SuiteSpec { name: "of sh".to_owned(), tests };
+    let turn = Turn { number: 1, repeat: 1, repeats: 1, title: None };
+    let measured = run(async {
+        let scene = db.scene(stop).await?;
+        suite::measure(&scene, &spec, &turn, dir, &mut Progress::new(true, None)).await
+    });
+    measured.unwrap_or_else(|error| panic!("{}", error.render()))
+}
+
+#[test]
+fn tests_are_timed_and_find_the_server() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let spin = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done";
+    let place = "echo $LOADGEN_SOCKET,$LOADGEN_USER,$LOADGEN_DATABASE,$LOADGEN_PORT.; \
+                 cat $LOADGEN_DEFAULTS_FILE; stat -c %a $LOADGEN_DEFAULTS_FILE; \
+                 cp $LOADGEN_DEFAULTS_FILE copy";
+    let mut here = test("place", place);
+    here.dir = Some(dir.path().to_owned());
+    let tests = vec![test("sleep", "sleep 0.2"), test("spin", spin), here];
+    let measured = measure(tests, dir.path(), &Stop::default());
+    assert!(measured.error.is_none(), "{:?}", measured.error);
+    let summary = measured.summary;
+    assert_eq!((summary.outcome, &*summary.workload.name), (Outcome::Completed, "suite-of sh"));
+    assert_eq!((summary.plan.time_s, summary.plan.ops, summary.totals.ops), (None, None, 3));
+    let suite = summary.suite.as_ref().expect("a suite");
+    let names: Vec<(&str, &str)> = suite.tests.iter().map(|t| (&*t.name, &*t.status)).collect();
+    assert_eq!(names, [("sleep", "ok"), ("spin", "ok"), ("place", "ok")]);
+    let total: f64 = suite.tests.iter().map(|t| t.wall_s).sum();
+    assert!((summary.measured_s - total).abs() < 1e-9 && suite.tests[0].wall_s >= 0.2);
+    assert!(suite.tests[1].user_s > suite.tests[0].user_s, "{suite:?}");
+    assert!(summary.client.user_s >= suite.tests[1].user_s);
+
+    let output = fs::read_to_string(dir.path().join(suite.output.as_ref().expect("a file")));
+    let output = output.expect("the output");
+    let socket = SANDBOXES[0].1.socket().display().to_string();
+    assert!(output.contains("== place: sh -c echo"), "{output}");
+    assert!(
+        output.contains(&format!("\n{socket},root,reload_")) && output.contains(",.\n"),
+        "{output}"
+    );
+    assert!(
+        output.contains(&format!("[client]\nsocket=\"{socket}\"\nuser=\"root\"\n600\n")),
+        "{output}"
+    );
+    assert!(dir.path().join("copy").exists(), "it ran in its directory");
+}
+
+#[test]
+fn a_failing_test_is_named_and_the_others_run() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut missing = test("missing", "");
+    missing.run = vec!["/nonexistent/program".to_owned()];
+    let tests = vec![test("bad", "echo why >&2; exit 3"), missing, test("good", "true")];
+    let measured = measure(tests, dir.path(), &Stop::default());
+    let error = measured.error.expect("it failed");
+    assert_eq!(error.kind(), Kind::Failed);
+    assert!(
+        error.to_string().contains("2 of 3 tests") && error.to_string().contains("bad: exit 3")
+    );
+    assert!(error.to_string().contains("missing: not started"), "{error}");
+    let summary = measured.summary;
+    assert_eq!((summary.outcome, summary.totals.ops), (Outcome::Aborted, 1));
+    assert!(summary.reason.is_some_and(|reason| reason.contains("bad")));
+    let suite = summary.suite.expect("a suite");
+    assert_eq!(suite.tests[2].status, "ok");
+    let output = fs::read_to_string(dir.path().join(suite.output.expect("a file")));
+    assert!(output.expect("the output").contains("why\n"));
+}
+
+#[test]
+fn an_interruption_ends_the_test_and_the_suite() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let ready = dir.path().join("ready");
+    let stop = Stop::default();
+    let asker = {
+        let (stop, ready) = (stop.clone(), ready.clone());
+        std::thread::spawn(move || {
+            while !ready.exists() {
+                std::thread::sleep(std::time::Duration::from_millis(10));
+            }
+            stop.ask(Kind::Interrupted);
+        })
+    };
+    let endless = format!("touch {}; sleep 1000", ready.display());
+    let measured =
+        measure(vec![test("endless", &endless), test("next", "true")], dir.path(), &stop);
+    asker.join().expect("asked");
+    assert_eq!(measured.error.map(|e| e.kind()), Some(Kind::Interrupted));
+    let summary = measured.summary;
+    assert_eq!(summary.outcome, Outcome::Interrupted);
+    let tests = summary.suite.expect("a suite").tests;
+    assert_eq!((tests.len(), &*tests[0].status), (1, "interrupted"));
+}

@@ -1,0 +1,455 @@
+//! The other layouts: the published texts come out of their own numbers.
+
+use crate::summaries::{seed_table, step};
+use crate::{metric, report, try_report};
+use loadgen::error::Kind;
+use loadgen::report::{Format, Layout, Options};
+use loadgen::summary::{Probed, ProcessCost, Summary};
+use serde_json::Value;
+
+fn laid(layout: Layout) -> Options {
+    Options { layout, ..Options::default() }
+}
+
+fn between(layout: Layout, from: &str, to: &str) -> Options {
+    Options { from: Some(from.to_owned()), to: Some(to.to_owned()), ..laid(layout) }
+}
+
+/// Steps of one client, a label each, in this order.
+fn singles(workload: &str, numbers: &[(f64, &str)]) -> Vec<Summary> {
+    let one = |(order, (qps, label)): (usize, &(f64, &str))| {
+        let mut step = step(order as u32, label, 1, *qps);
+        workload.clone_into(&mut step.workload.name);
+        step
+    };
+    numbers.iter().enumerate().map(one).collect()
+}
+
+/// Loads that took so many seconds.
+fn loads(name: &str, numbers: &[(f64, &str)]) -> Vec<Summary> {
+    let mut steps = singles(name, numbers);
+    for (step, (seconds, _)) in steps.iter_mut().zip(numbers) {
+        step.plan.time_s = None;
+        step.plan.warmup_s = 0.0;
+        step.measured_s = *seconds;
+        step.totals.rows = 16_000_000;
+    }
+    steps
+}
+
+/// The lines before the first empty one, single blanks between words: what a web page makes of
+/// aligned columns.
+fn collapsed(text: &str) -> Vec<String> {
+    let lines = text.lines().take_while(|line| !line.is_empty());
+    lines.map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
+}
+
+#[test]
+fn the_second_texts_lists_come_out_as_published() {
+    // In the order in which somebody may have measured.
+    let io = [
+        (3352.0, "orig5163"),
+        (3596.0, "fb5163"),
+        (4100.0, "fb5163, iocap=1024, ffl=0"),
+        (4160.0, "fb5163, iocap=1024, ffl=1"),
+        (4107.0, "orig5610, performance_schema not compiled"),
+        (3909.0, "orig5610, performance_schema=ON, default options"),
+    ];
+    let text = report(&singles("update-index", &io), &laid(Layout::List));
+    let published = "  \
+  • 4160 QPS - fb5163, iocap=1024, ffl=1
+  • 4107 QPS - orig5610, performance_schema not compiled
+  • 4100 QPS - fb5163, iocap=1024, ffl=0
+  • 3909 QPS - orig5610, performance_schema=ON, default options
+  • 3596 QPS - fb5163
+  • 3352 QPS - orig5163
+
+update-index: QPS, statements a second; 1 client
+";
+    assert!(text.starts_with(published), "{text}");
+    let cached = [
+        (9231.0, "orig5163"),
+        (9089.0, "fb5163"),
+        (7810.0, "orig5610, performance_schema not compiled"),
+        (7365.0, "orig5610, performance_schema=ON, default options"),
+    ];
+    let text = report(&singles("update-index", &cached), &laid(Layout::List));
+    let published = "  \
+  • 9231 QPS - orig5163
+  • 9089 QPS - fb5163
+  • 7810 QPS - orig5610, performance_schema not compiled
+  • 7365 QPS - orig5610, performance_schema=ON, default options
+\n";
+    assert!(text.starts_with(published), "{text}");
+}
+
+#[test]
+fn the_second_texts_percentages_follow_from_its_numbers() {
+    // It says "about 10%" and "9.4%".
+    for (off, on, cost) in [(4107.0, 3909.0, "4.8"), (7810.0, 7365.0, "5.7")] {
+        let steps = singles("update-index", &[(off, "off"), (on, "on")]);
+        let text = report(&steps, &between(Layout::Overhead, "off", "on"));
+        assert_eq!(
+            collapsed(&text),
+            [
+                "update-index: cost in percent of QPS".to_owned(),
+                "clients off on cost %".to_owned(),
+                format!("1 {off} {on} {cost}"),
+            ]
+        );
+    }
+}
+
+#[test]
+fn the_fourth_texts_tables_come_out_as_published() {
+    let opt = [(143.0, "4.0.30"), (178.0, "5.0.85"), (176.0, "5.1.63"), (203.0, "5.6.11")];
+    let mut steps = loads("load", &[opt.as_slice(), &[(210.0, "5.6.11+ps")]].concat());
+    for (at, note) in [(3, "no perf-schema"), (4, "perf-schema")] {
+        steps[at].notes.insert("note".to_owned(), note.to_owned());
+    }
+    let text = report(&steps, &laid(Layout::Relative));
+    assert_eq!(
+        collapsed(&text),
+        [
+            "load: seconds, from the start to the end; 1 client",
+            "Relative-perf is Seconds-for-4.0.30 / Seconds",
+            "Seconds Relative-perf",
+            "4.0.30 143 1",
+            "5.0.85 178 0.80",
+            "5.1.63 176 0.81",
+            "5.6.11 203 0.70 -> no perf-schema",
+            "5.6.11+ps 210 0.68 -> perf-schema",
+        ]
+    );
+    let single = [(966.0, "4.0.30"), (1150.0, "5.0.85"), (1201.0, "5.1.63"), (1274.0, "5.6.11")];
+    let text = report(&loads("load", &single), &laid(Layout::Relative));
+    let lines = collapsed(&text);
+    let published = ["4.0.30 966 1", "5.0.85 1150 0.84", "5.1.63 1201 0.80", "5.6.11 1274 0.76"];
+    assert_eq!(&lines[3..], published);
+
+    let lookups =
+        [(14898.0, "4.0.30"), (12247.0, "5.0.85"), (10538.0, "5.1.63"), (10334.0, "5.6.11")];
+    let steps = singles("point-select", &lookups);
+    let first = Options { baseline: Some("4.0.30".to_owned()), ..laid(Layout::Relative) };
+    let text = report(&steps, &first);
+    assert_eq!(
+        text.lines().take(7).collect::<Vec<_>>(),
+        [
+            "point-select: QPS, statements a second; 1 client",
+            "Relative-perf is QPS / QPS-for-4.0.30",
+            "          QPS  Relative-perf",
+            "4.0.30  14898              1",
+            "5.0.85  12247           0.82",
+            "5.1.63  10538           0.71",
+            "5.6.11  10334           0.69",
+        ]
+    );
+    assert_eq!(report(&steps, &laid(Layout::Relative)), text, "the first label is the baseline");
+}
+
+#[test]
+fn what_ran_to_its_end_is_told_in_seconds_unless_asked_otherwise() {
+    let steps = loads("load", &[(143.25, "old"), (178.0, "new")]);
+    let text = report(&steps, &Options::default());
+    assert_eq!(collapsed(&text)[0], "load: seconds, from the start to the end");
+    assert_eq!(&collapsed(&text)[2..], ["143 old", "178 new"]);
+    assert!(text.contains("window to its end"), "{text}");
+    let rows = report(&steps, &metric("rows"));
+    assert_eq!(collapsed(&rows)[2], "111693 old");
+    let text = report(&steps, &laid(Layout::List));
+    assert!(text.starts_with("  • 143 s - old\n  • 178 s - new\n"), "{text}");
+    // Beside a workload with a window, each table has its own.
+    let both = [steps, vec![step(9, "old", 8, 1000.0)]].concat();
+    let text = report(&both, &Options::default());
+    assert!(text.contains("load: seconds") && text.contains("point-select: QPS"), "{text}");
+}
+
+#[test]
+fn the_first_texts_overhead_by_concurrency() {
+    let clients = [8, 16, 32, 64, 128, 256];
+    let off = [24446.0, 47464.0, 79788.0, 96777.0, 92565.0, 100_211.0];
+    let on = [23429.0, 46270.0, 74870.0, 87650.0, 84117.0, 93382.0];
+    let lines =
+        [(off.to_vec(), "orig5610+bp1".to_owned()), (on.to_vec(), "orig5610+ps".to_owned())];
+    let steps = seed_table(&lines, &clients);
+    let options = between(Layout::Overhead, "orig5610+bp1", "orig5610+ps");
+    let text = report(&steps, &options);
+    assert_eq!(
+        text.lines().take(9).collect::<Vec<_>>(),
+        [
+            "point-select: cost in percent of QPS",
+            "clients  orig5610+bp1  orig5610+ps  cost %",
+            "      8         24446        23429     4.2",
+            "     16         47464        46270     2.5",
+            "     32         79788        74870     6.2",
+            "     64         96777        87650     9.4",
+            "    128         92565        84117     9.1",
+            "    256        100211        93382     6.8",
+            "",
+        ]
+    );
+    let range = "orig5610+ps costs 2.5-9.4% (less QPS than orig5610+bp1), most at 64 clients\n";
+    assert!(text.contains(range), "{text}");
+    let peaks = report(&steps, &laid(Layout::Peak));
+    assert_eq!(
+        peaks.lines().take(4).collect::<Vec<_>>(),
+        [
+            "point-select: QPS, statements a second; the best of each label",
+            "  peak  clients  label",
+            "100211      256  orig5610+bp1",
+            " 93382      256  orig5610+ps",
+        ]
+    );
+    let csv = report(&steps, &Options { format: Format::Csv, ..options });
+    let mut rows = csv.lines();
+    assert_eq!(
+        rows.next(),
+        Some("workload,clients,rate,metric,unit,from,to,from_value,to_value,cost_percent")
+    );
+    let first = rows.next().expect("a row");
+    let row = "point-select,8,,qps,statements/s,orig5610+bp1,orig5610+ps,24446,23429,4.16";
+    assert!(first.starts_with(row), "{first}");
+}
+
+#[test]
+fn a_cost_of_time_is_what_is_added() {
+    // 203 s without and 210 s with.
+    let steps = loads("load", &[(203.0, "off"), (210.0, "on")]);
+    let text = report(&steps, &between(Layout::Overhead, "off", "on"));
+    assert_eq!(collapsed(&text)[2], "1 203 210 3.4");
+    assert!(text.contains("on costs 3.4% (more Seconds than off), most at 1 client"), "{text}");
+}
+
+#[test]
+fn ranges_of_change_read_like_the_fifth_text() {
+    let changes = [
+        ("READ_PK_POINT", [-12.0, -3.0, -4.0]),
+        ("READ_PK_RANGE", [5.0, 16.0, 9.0]),
+        ("READ_KEY_RANGE", [39.0, 30.0, 35.0]),
+        ("READ_FTS", [10.0, 23.0, 22.0]),
+        ("READ_KEY_POINT", [0.4, 0.4, 0.4]),
+    ];
+    let mut steps = Vec::new();
+    for (at, (workload, percents)) in changes.iter().enumerate() {
+        for (clients, percent) in [1, 16, 256].into_iter().zip(percents) {
+            for (order, label, qps) in
+                [(0, "5.0.27", 1000.0), (1, "5.0.32", 1000.0 * (1.0 + percent / 100.0))]
+            {
+                let mut step = step(2 * at as u32 + order, label, clients, qps);
+                (*workload).clone_into(&mut step.workload.name);
+                steps.push(step);
+            }
+        }
+    }
+    let text = report(&steps, &between(Layout::Delta, "5.0.27", "5.0.32"));
+    assert_eq!(
+        collapsed(&text),
+        [
+            "from 5.0.27 to 5.0.32: change in percent, more being better",
+            "workload change least at most at of",
+            "READ_PK_POINT -12 to -3% 1 16 QPS at 1 16 256",
+            "READ_PK_RANGE 5-16% 1 16 QPS at 1 16 256",
+            "READ_KEY_RANGE 30-39% 16 1 QPS at 1 16 256",
+            "READ_FTS 10-23% 1 16 QPS at 1 16 256",
+            "READ_KEY_POINT 0.4% 1 1 QPS at 1 16 256",
+        ]
+    );
+    let json = json(&steps, between(Layout::Delta, "5.0.27", "5.0.32"));
+    assert_eq!(json["layout"], "delta");
+    let row = &json["rows"][3];
+    assert_eq!((&row["workload"], &row["clients"]), (&"READ_PK_RANGE".into(), &1.0.into()));
+    let change = row["change_percent"].as_f64().expect("a number");
+    assert!((change - 5.0).abs() < 1e-9, "{change}");
+}
+
+fn json(steps: &[Summary], options: Options) -> Value {
+    let text = report(steps, &Options { format: Format::Json, ..options });
+    serde_json::from_str(&text).expect("JSON")
+}
+
+/// A step whose server's process cost so much an op.
+fn costing(order: u32, label: &str, tps: f64, cpu_us: f64, switches: f64, read_kb: f64) -> Summary {
+    let mut step = step(order, label, 40, tps);
+    let ops = tps * 60.5;
+    step.server.probed = Some(Probed {
+        via: "command".to_owned(),
+        first_s: -0.5,
+        last_s: 60.1,
+        process: Some(ProcessCost {
+            pid: 7,
+            user_s: ops * cpu_us / 1e6 * 0.75,
+            sys_s: ops * cpu_us / 1e6 * 0.25,
+            voluntary_switches: Some((ops * switches) as u64),
+            involuntary_switches: Some(0),
+            read_bytes: Some((ops * read_kb * 1024.0) as u64),
+            write_bytes: Some(0),
+            rss_bytes: None,
+            threads: None,
+        }),
+        host: None,
+    });
+    let status = step.server.status.as_mut().expect("status");
+    status.first_s = -0.5;
+    status.deltas.insert("Innodb_data_reads".to_owned(), (ops * 0.782) as i64);
+    step
+}
+
+#[test]
+fn costs_of_an_op_are_absolute_and_relative_to_the_first() {
+    let mut none = step(2, "unknown", 40, 100.0);
+    none.server.status = None;
+    let steps = [
+        costing(0, "my5651", 275_383.0, 30.0, 5.151, 12.52),
+        costing(1, "my9500", 234_075.0, 40.8, 5.048, 12.52),
+        none,
+    ];
+    let text = report(&steps, &laid(Layout::PerOp));
+    assert_eq!(
+        collapsed(&text),
+        [
+            "point-select: cost of an op; 40 clients",
+            "cpu/o ccpu/o cs/o r/o rKB/o wKB/o miss/o o/s dbms",
+            "30.0 10.0 5.151 0.782 12.52 0 0 275383 my5651",
+            "40.8 10.0 5.048 0.782 12.52 0 0 234075 my9500",
+            "- 10.0 - - - - - 100 unknown",
+            "--- relative to first result",
+            "1.36 1.00 0.98 1.00 1.00 1.00 1.00 0.85 my9500",
+            "- 1.00 - - - - - 0.00 unknown",
+        ]
+    );
+    assert!(text.contains("the server's process alone"), "{text}");
+    let to = Options { baseline: Some("my9500".to_owned()), ..laid(Layout::PerOp) };
+    assert!(report(&steps, &to).contains("\n--- relative to my9500\n 0.74 "), "{text}");
+    let json = json(&steps, laid(Layout::PerOp));
+    let row = &json["rows"][1];
+    assert_eq!(row["label"], "my9500");
+    let relative = row["server_cpu_relative"].as_f64().expect("a number");
+    assert!((relative - 1.36).abs() < 1e-3, "{relative}");
+    assert!(json["rows"][2]["server_cpu_us"].is_null());
+}
+
+/// The labels of the first text by what its servers had.
+fn configured() -> Vec<Summary> {
+    let five_six = |order, label: &str, instances: &str, checksum: &str, schema: &str| {
+        let mut step = step(order, label, 8, 1.0);
+        "5.6.10".clone_into(&mut step.server.version);
+        "MySQL Community Server (GPL)".clone_into(&mut step.server.version_comment);
+        for (name, value) in [
+            ("innodb_buffer_pool_instances", instances),
+            ("innodb_checksum_algorithm", checksum),
+            ("performance_schema", schema),
+            // Follows from it.
+            ("performance_schema_digests_size", if schema == "ON" { "10000" } else { "-1" }),
+            // Different at every start.
+            ("pid_file", label),
+            ("timestamp", label),
+        ] {
+            step.server.variables.insert(name.to_owned(), value.to_owned());
+        }
+        step
+    };
+    let mut old = step(5, "orig5163", 8, 1.0);
+    "5.1.63".clone_into(&mut old.server.version);
+    "Source distribution".clone_into(&mut old.server.version_comment);
+    vec![
+        five_six(0, "orig5610+bp8+fastcs", "8", "crc32", "OFF"),
+        five_six(1, "orig5610+bp8", "8", "innodb", "OFF"),
+        five_six(2, "orig5610+bp1+fastcs", "1", "crc32", "OFF"),
+        five_six(3, "orig5610+bp1", "1", "innodb", "OFF"),
+        five_six(4, "orig5610+ps", "1", "innodb", "ON"),
+        old,
+    ]
+}
+
+#[test]
+fn the_first_texts_legend_is_computed_from_the_variables() {
+    let text = report(&configured(), &laid(Layout::Settings));
+    assert_eq!(
+        text,
+        "  \
+  • orig5610+bp8+fastcs - 5.6.10 MySQL Community Server (GPL) with \
+innodb_buffer_pool_instances=8, innodb_checksum_algorithm=crc32, performance_schema=OFF
+  • orig5610+bp8 - same as orig5610+bp8+fastcs except innodb_checksum_algorithm=innodb
+  • orig5610+bp1+fastcs - same as orig5610+bp8+fastcs except innodb_buffer_pool_instances=1
+  • orig5610+bp1 - same as orig5610+bp8 except innodb_buffer_pool_instances=1
+  • orig5610+ps - same as orig5610+bp1 except performance_schema=ON
+  • orig5163 - 5.1.63 Source distribution
+
+labels, by the settings of their servers
+"
+    );
+    let json = json(&configured(), laid(Layout::Settings));
+    let row = &json["rows"][1];
+    assert_eq!(
+        (&row["label"], &row["same_as"]),
+        (&"orig5610+bp8".into(), &"orig5610+bp8+fastcs".into())
+    );
+    assert_eq!(row["settings"], serde_json::json!({"innodb_checksum_algorithm": "innodb"}));
+}
+
+#[test]
+fn each_number_of_clients_has_a_list_and_its_own_footnotes() {
+    let mut steps = vec![step(0, "a", 8, 10.0), step(0, "a", 16, 30.0), step(1, "b", 16, 40.0)];
+    steps[1].client.same_host = true;
+    let text = report(&steps, &laid(Layout::List));
+    let pages: Vec<&str> = text.split("\n\n").collect();
+    assert!(
+        pages[0].starts_with("point-select: QPS, statements a second; 8 clients\n  • 10 QPS - a")
+    );
+    let second = text.split("; 16 clients\n").nth(1).expect("a second list");
+    assert!(second.starts_with("  • 40 QPS - b\n  • 30 QPS - a †\n\n† the client ran"), "{text}");
+    assert!(!pages[1].contains('†'), "{text}");
+}
+
+#[test]
+fn labels_that_a_layout_has_no_use_for_are_refused() {
+    let steps = [step(0, "a", 8, 1.0), step(1, "b", 16, 2.0)];
+    let says = |options: &Options, what: &str| {
+        let error = try_report(&steps, options).expect_err(what);
+        let text = error.render();
+        assert!(text.contains(what) && text.contains("hint:"), "{text}");
+        assert_eq!(error.kind(), Kind::Usage, "{text}");
+    };
+    says(&laid(Layout::Delta), "compares two labels");
+    says(&Options { to: Some("a".to_owned()), ..laid(Layout::Overhead) }, "--to LABEL");
+    says(&between(Layout::List, "a", "b"), "takes no --from");
+    says(&between(Layout::Delta, "a", "x"), "--to: no label 'x'");
+    let related =
+        |layout, label: &str| Options { baseline: Some(label.to_owned()), ..laid(layout) };
+    says(&related(Layout::Peak, "a"), "takes no --baseline");
+    says(&related(Layout::Relative, "x"), "--baseline: no label 'x'");
+    let error =
+        try_report(&steps, &between(Layout::Delta, "a", "b")).expect_err("no common column");
+    assert_eq!(error.kind(), Kind::Data);
+    // At 16 clients the baseline is not there.
+    let text = report(&steps, &related(Layout::Relative, "a"));
+    assert!(text.contains("a has no number here"), "{text}");
+}
+
+#[test]
+fn every_layout_writes_every_format_of_hostile_labels() {
+    let hostile = "\u{1b}]0;x\u{7}\u{202e}\r\n| =x`<script>";
+    let mut steps =
+        vec![step(0, hostile, 8, 1.0), step(1, "=b", 8, 0.0), step(1, "=b", 16, f64::MAX)];
+    steps[1].server.version_comment = hostile.to_owned();
+    steps[1].server.variables.insert(hostile.to_owned(), hostile.to_owned());
+    steps[0].notes.insert("note".to_owned(), hostile.to_owned());
+    for layout in
+        ["list", "relative", "delta", "overhead", "per-op", "peak", "settings"].map(layout)
+    {
+        for format in [Format::Text, Format::Markdown, Format::Csv, Format::Json] {
+            let options = match layout {
+                Layout::Delta | Layout::Overhead => between(layout, hostile, "=b"),
+                _ => laid(layout),
+            };
+            let text = report(&steps, &Options { format, ..options });
+            let ok = |c: char| c == '\n' || !(c.is_control() || c == '\u{202e}');
+            assert!(text.chars().all(ok) && text.ends_with('\n'), "{layout:?} {format:?} {text:?}");
+            assert!(format != Format::Markdown || !text.contains("<script>"), "{text}");
+        }
+    }
+}
+
+fn layout(name: &str) -> Layout {
+    clap::ValueEnum::from_str(name, false).expect("a layout")
+}
