@@ -161,9 +161,10 @@ impl Job {
             offset: f64::from(first) / queues.max(1) as f64,
             ops: clients.iter().map(|client| self.quota(*client)).sum(),
             seeds: [false, true].map(|measured| {
-                let [a, b, c, d, e, f, g, h] = self.seed_parts(first, measured);
+                let mut parts = self.seed_parts(first, measured).to_vec();
                 // A ninth part: no client's keys come from it.
-                seed_of(&[a, b, c, d, e, f, g, h, name_part("arrivals")])
+                parts.push(name_part("arrivals"));
+                seed_of(&parts)
             }),
         }
     }
