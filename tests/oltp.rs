@@ -223,6 +223,7 @@ fn bulk_inserts_hold_as_many_rows_as_sysbenchs() {
     let summary = ran(&sandbox, "bulk-insert --clients 2 --ops 6");
     assert_eq!(mix_of(&summary), [0, 0, 0, 6, 0, 0, 0]);
     let sum: u64 = rows.iter().sum();
+    assert_eq!(summary.totals.rows, 2 * sum);
     let k = (sum * (sum + 1) / 2).cast_signed();
     for (table, ledger) in ["bulk1", "bulk2"].iter().zip(&summary.ledger) {
         assert_eq!(inventory(&sandbox, table), (sum.cast_signed(), k), "{table}");

@@ -169,7 +169,7 @@ impl Sweep<'_> {
         identity.server.variables = bounded(limits::SILENCE, self.stop, address, reading).await?;
         *control = Some(asking);
         let (window, opened) = watch::channel(None);
-        let beside = self.role.as_ref().map(|role| role.beside(self.store, step, opened));
+        let beside = self.role.as_ref().map(|role| role.beside(self.store, step, &opened));
         let stage = Stage {
             window,
             plan: self.plan,

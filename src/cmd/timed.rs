@@ -11,7 +11,7 @@ use crate::cmd::prepare::or_stop;
 use crate::cmd::steps::{bounded, probe};
 use crate::cmd::sweep::random;
 use crate::engine::edge::{self, Edge, Own};
-use crate::engine::{Identity, program};
+use crate::engine::{Identity, host_facts, program};
 use crate::error::{Error, Kind, Result};
 use crate::measure::host;
 use crate::measure::probe::Probe;
@@ -223,6 +223,7 @@ impl<'a> Scene<'a> {
                 settings_changed: finish.changed,
                 status: finish.status,
                 probed: finish.probed,
+                host_facts: host_facts(identity, self.probe.as_ref()),
                 ..identity.server.clone()
             },
             driver: identity.driver.clone(),

@@ -385,6 +385,9 @@ impl Client {
         let answer = outcome.map_err(OpError::Failure)?;
         seat.pending.set((table, 0));
         pass.rows += answer.rows;
+        if matches!(statement.effect, Effect::Insert | Effect::InsertK(_)) {
+            pass.rows += answer.affected;
+        }
         let content = job.tables.own && self.count.is_multiple_of(CONTENT_EVERY);
         match check(&statement.check, &answer, content.then_some((table, key))) {
             None => Ok(Change { effect: statement.effect, affected: answer.affected, k }),

@@ -44,8 +44,8 @@ use crate::summary::{ErrorCount, LedgerEntry, Outcome, Probed, Status};
 pub use conductor::{Stage, run_step};
 pub use display::millis;
 pub use job::Tables;
-pub(crate) use summarise::program;
 pub use summarise::{Identity, summary};
+pub(crate) use summarise::{host_facts, program};
 
 /// What one step produced in memory.
 #[derive(Debug)]

@@ -7,6 +7,7 @@ use super::conductor::{Stage, engine_threads};
 use super::sustained;
 use crate::error::Result;
 use crate::measure::host::Host;
+use crate::measure::probe::Probe;
 use crate::measure::process::peak_resident_bytes;
 use crate::measure::recorder::Paced;
 use crate::measure::times::Times;
@@ -73,6 +74,7 @@ pub fn summary(
             settings_changed: changed,
             status: run.status.clone(),
             probed: run.probed.clone(),
+            host_facts: host_facts(identity, stage.probe.as_ref()),
             durability: summary::durability(&identity.server.variables),
             ..identity.server.clone()
         },
@@ -111,6 +113,11 @@ fn from_intended(run: &Run, times: fn(&Paced) -> &Times) -> Result<Option<summar
         (Some(paced), Some(_)) => times(paced).distribution().map(Some),
         (None, Some(_)) => Times::new()?.distribution().map(Some),
     }
+}
+
+/// The server's host: this one, or the one that the probe reads.
+pub(crate) fn host_facts(identity: &Identity, probe: Option<&Probe>) -> Option<summary::HostFacts> {
+    identity.server.host_facts.clone().or_else(|| probe?.facts().cloned())
 }
 
 fn workload(stage: &Stage<'_>) -> summary::Workload {

@@ -28,7 +28,20 @@ pub struct Host {
 
 /// Reads the facts of the host whose file systems hang below `root` ([`ROOT`]).
 pub fn facts(root: &Path) -> Host {
-    let read = |path: &str| std::fs::read_to_string(root.join(path)).unwrap_or_default();
+    facts_of(|path| std::fs::read_to_string(root.join(path)).unwrap_or_default())
+}
+
+/// Files that [`facts_of`] reads of another host: below the root, without the leading slash.
+pub(crate) const FILES: [&str; 5] = [
+    "proc/sys/kernel/hostname",
+    "proc/sys/kernel/osrelease",
+    "proc/cpuinfo",
+    "proc/meminfo",
+    "sys/devices/system/cpu/online",
+];
+
+/// The facts of a host whose files are read so; the text of what is not there is empty.
+pub(crate) fn facts_of(read: impl Fn(&str) -> String) -> Host {
     let line = |path: &str| known(read(path).trim());
     let cpuinfo = read("proc/cpuinfo");
     let listed = fields(&cpuinfo, "processor").count() as u32;

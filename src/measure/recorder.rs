@@ -61,7 +61,7 @@ pub struct Interval {
     pub ops: u64,
     /// Statements of these.
     pub statements: u64,
-    /// Rows that these returned.
+    /// Rows that these returned or inserted.
     pub rows: u64,
     /// Ops that failed.
     pub errors: u64,
@@ -159,7 +159,7 @@ pub struct Op {
     pub completed: Ns,
     /// Round trips.
     pub statements: u32,
-    /// Rows returned.
+    /// Rows returned or inserted.
     pub rows: u64,
 }
 

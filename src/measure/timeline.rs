@@ -39,7 +39,7 @@ pub struct Counts {
     pub ops: u64,
     /// Their statements.
     pub statements: u64,
-    /// Rows that they returned.
+    /// Rows that they returned or inserted.
     pub rows: u64,
 }
 

@@ -17,6 +17,12 @@ pub(super) fn copy(from: &Path, to: &Path, wait: &mut Wait<'_>) -> Result<()> {
     tree(from, to, wait)
 }
 
+/// Makes a start in a directory as cold as one in a copy of it.
+pub(super) fn forget(dir: &Path) {
+    // Most often there is none.
+    let _ = fs::remove_file(dir.join(LEFT_BEHIND[0]));
+}
+
 fn tree(from: &Path, to: &Path, wait: &mut Wait<'_>) -> Result<()> {
     let failed = |path: &Path, e: std::io::Error| {
         Error::server(format!("sandbox: cannot copy {} to {}: {e}", path.display(), to.display()))

@@ -138,7 +138,7 @@ impl Sandbox {
         let program = program::ask(path, &mut start)?;
         check_version(spec, &program)?;
         match &spec.data {
-            DataDir::Filled(_) => {}
+            DataDir::Filled(dir) => copy::forget(dir),
             DataDir::CopyOf(dir) => copy::copy(dir, &layout.data(), &mut start.wait)?,
             DataDir::Own | DataDir::New(_) => {
                 (start.wait.say)(&format!("sandbox: initialising {}", program.version));

@@ -236,7 +236,7 @@ pub struct Server {
     /// looked at.
     #[serde(default)]
     pub probed: Option<Probed>,
-    /// Facts of the server's host, where it is this one.
+    /// Facts of the server's host, where it is this one or can be looked at.
     pub host_facts: Option<HostFacts>,
 }
 
@@ -355,7 +355,7 @@ pub struct Totals {
     pub tps: f64,
     /// Statements a second.
     pub qps: f64,
-    /// Rows returned.
+    /// Rows returned, and rows that INSERTs put in.
     pub rows: u64,
     /// Errors, all phases, by code.
     pub errors: Vec<ErrorCount>,

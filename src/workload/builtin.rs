@@ -46,7 +46,7 @@ pub fn builtin() -> Vec<Workload> {
 
 fn several(text: &str, origin: &str) -> Result<Vec<Workload>> {
     let several: Several = toml::from_str(text).map_err(|e| bad_toml(&e, origin))?;
-    Ok(several.workload)
+    several.workload.into_iter().map(|workload| workload.checked(origin)).collect()
 }
 
 #[cfg(test)]

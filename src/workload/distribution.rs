@@ -282,7 +282,7 @@ mod tests {
         };
         // The band: from (0.25 · 1001 + 49,500) to (1001 + 49,500).
         let (first, last) = (49_750, 50_501);
-        let elsewhere = (normal(0.005) + normal(0.0025)) / 2.0;
+        let elsewhere = f64::midpoint(normal(0.005), normal(0.0025));
         let expected = 0.75 + 0.25 * elsewhere;
         let seen = share(&drawn, first, last);
         assert!((seen - expected).abs() < 0.003, "{seen}, not {expected}");

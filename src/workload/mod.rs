@@ -52,55 +52,30 @@ pub use options::{Amount, Options, Setting};
 pub use param::{KeySource, Param};
 pub use schema::Schema;
 
-/// What is run: statements, parameters, and the outcome that each must have. Whatever way it is
-/// read, it is checked ([`Workload::parse`] names the file).
+/// What is run: statements, parameters, and the outcome that each must have. Whoever reads one
+/// otherwise than by [`Workload::parse`] checks it, so that an error can say where it stands.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(try_from = "Form")]
+#[serde(deny_unknown_fields)]
 pub struct Workload {
     /// The verb.
     pub name: String,
     /// Other names for it, sysbench's for one.
+    #[serde(default)]
     pub aliases: Vec<String>,
     /// One line for `--help`.
     pub about: String,
     /// The tables that it runs on.
+    #[serde(default)]
     pub schema: Schema,
     /// Whether each client has a table of its own.
+    #[serde(default)]
     pub table_a_client: bool,
     /// Numbers and switches that the statements refer to.
+    #[serde(default)]
     pub options: Options,
     /// At least one; an op draws one by weight.
-    pub transactions: Vec<Transaction>,
-}
-
-/// A [`Workload`] before the check.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Form {
-    name: String,
-    #[serde(default)]
-    aliases: Vec<String>,
-    about: String,
-    #[serde(default)]
-    schema: Schema,
-    #[serde(default)]
-    table_a_client: bool,
-    #[serde(default)]
-    options: Options,
     #[serde(rename = "transaction")]
-    transactions: Vec<Transaction>,
-}
-
-impl TryFrom<Form> for Workload {
-    type Error = String;
-
-    fn try_from(form: Form) -> std::result::Result<Self, String> {
-        let Form { name, aliases, about, schema, table_a_client, options, transactions } = form;
-        let workload =
-            Workload { name, aliases, about, schema, table_a_client, options, transactions };
-        workload.check().map_err(|what| format!("workload '{}': {what}", workload.name))?;
-        Ok(workload)
-    }
+    pub transactions: Vec<Transaction>,
 }
 
 /// The statements of one op.
@@ -225,9 +200,19 @@ impl Workload {
     /// Reads and checks a workload; `origin` names the file in errors.
     ///
     /// # Errors
-    /// Usage: line and column, and what is wrong there.
+    /// Usage: line and column, or the statement, and what is wrong there.
     pub fn parse(text: &str, origin: &str) -> Result<Workload> {
-        toml::from_str(text).map_err(|e| bad_toml(&e, origin))
+        let workload: Workload = toml::from_str(text).map_err(|e| bad_toml(&e, origin))?;
+        workload.checked(origin)
+    }
+
+    fn checked(self, origin: &str) -> Result<Workload> {
+        match self.check() {
+            Ok(()) => Ok(self),
+            Err(what) => {
+                Err(Error::usage(format!("{origin}: workload '{}': {what}", self.name)).hint(FORM))
+            }
+        }
     }
 
     /// The same workload with these options set; switches take 0 and 1.
@@ -329,9 +314,10 @@ impl Workload {
 }
 
 fn bad_toml(error: &toml::de::Error, origin: &str) -> Error {
-    Error::usage(format!("{origin}: {}", error.to_string().trim_end()))
-        .hint("the form is that of profiles/workloads/*.toml, told in docs/workloads.md")
+    Error::usage(format!("{origin}: {}", error.to_string().trim_end())).hint(FORM)
 }
+
+const FORM: &str = "the form is that of profiles/workloads/*.toml, told in docs/workloads.md";
 
 #[cfg(test)]
 mod tests;

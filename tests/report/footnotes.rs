@@ -82,6 +82,21 @@ fn labels_whose_driver_data_or_commits_differ_say_so() {
 }
 
 #[test]
+fn labels_whose_workload_was_another_say_so() {
+    let mut steps = [step(0, "a", 8, 1.0), step(1, "b", 8, 1.0), step(2, "c", 8, 1.0)];
+    steps[0].workload.options.insert("range_size".to_owned(), 100);
+    steps[1].workload.options.insert("range_size".to_owned(), 10);
+    steps[2].workload.options.insert("range_size".to_owned(), 100);
+    steps[2].plan.charset = Some("latin1".to_owned());
+    let text = plain(&steps);
+    let note = "† other conditions: options range_size 10 instead of range_size 100\n";
+    assert!(text.contains(note), "{text}");
+    let note = "‡ other conditions: charset latin1 instead of the driver's\n";
+    assert!(text.contains(note), "{text}");
+    assert!(text.contains("window 60 s, options range_size 100\n"), "{text}");
+}
+
+#[test]
 fn a_line_of_invocations_that_differ_says_so() {
     let mut second = step(9, "a", 16, 2.0);
     second.server.variables.insert("innodb_io_capacity".to_owned(), "400".to_owned());

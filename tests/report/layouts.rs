@@ -164,6 +164,51 @@ fn what_ran_to_its_end_is_told_in_seconds_unless_asked_otherwise() {
     assert!(text.contains("load: seconds") && text.contains("point-select: QPS"), "{text}");
 }
 
+/// The fourth text's totals of sql-bench, and what most of the last one's came from.
+fn suites() -> Vec<Summary> {
+    let totals = [(789.0, "4.0.30"), (921.0, "5.0.85"), (911.0, "5.1.63"), (1093.0, "5.6.11")];
+    let mut steps = loads("suite-sql-bench", &totals);
+    for (step, create_s) in steps.iter_mut().zip([100.0, 110.0, 105.0, 250.0]) {
+        let test = |name: &str, wall_s: f64| {
+            serde_json::json!({"name": name, "run": ["perl", name], "wall_s": wall_s,
+                "user_s": wall_s / 2.0, "sys_s": wall_s / 4.0, "status": "ok"})
+        };
+        let tests = [test("create", create_s), test("others", step.measured_s - create_s)];
+        let suite = serde_json::json!({"tests": tests, "output": null});
+        step.suite = serde_json::from_value(suite).expect("a suite");
+    }
+    steps
+}
+
+#[test]
+fn a_suite_is_told_test_by_test_and_in_total() {
+    let text = report(&suites(), &laid(Layout::Suite));
+    assert_eq!(
+        collapsed(&text),
+        [
+            "suite-sql-bench: seconds, from the start to the end",
+            "Relative-perf is Seconds-for-4.0.30 / Seconds",
+            "test label wall s user s sys s Relative-perf",
+            "create 4.0.30 100 50 25 1",
+            "create 5.0.85 110 55 28 0.91",
+            "create 5.1.63 105 52 26 0.95",
+            "create 5.6.11 250 125 62 0.40",
+            "others 4.0.30 689 344 172 1",
+            "others 5.0.85 811 406 203 0.85",
+            "others 5.1.63 806 403 202 0.85",
+            "others 5.6.11 843 422 211 0.82",
+            "total 4.0.30 789 394 197 1",
+            "total 5.0.85 921 460 230 0.86",
+            "total 5.1.63 911 456 228 0.87",
+            "total 5.6.11 1093 546 273 0.72",
+        ]
+    );
+    let relative = report(&suites(), &laid(Layout::Relative));
+    assert!(collapsed(&relative).contains(&"5.6.11 1093 0.72".to_owned()), "{relative}");
+    let error = try_report(&[step(0, "a", 8, 1.0)], &laid(Layout::Suite)).expect_err("no suite");
+    assert_eq!(error.kind(), Kind::Data);
+}
+
 #[test]
 fn the_first_texts_overhead_by_concurrency() {
     let clients = [8, 16, 32, 64, 128, 256];

@@ -41,12 +41,12 @@ pub(crate) struct Running {
 /// Lets commands wait for the window, whose start `window` will hold.
 pub(super) fn start(
     commands: Vec<Command>,
-    dir: PathBuf,
-    window: watch::Receiver<Option<Instant>>,
+    dir: &Path,
+    window: &watch::Receiver<Option<Instant>>,
 ) -> Running {
     let mut tasks = JoinSet::new();
     for command in commands {
-        tasks.spawn(run(command, dir.clone(), window.clone()));
+        tasks.spawn(run(command, dir.to_owned(), window.clone()));
     }
     Running { tasks }
 }
@@ -172,7 +172,7 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let ran = runtime.expect("a runtime").block_on(async {
             let (sender, window) = watch::channel(None);
-            let running = start(commands, dir.path().to_owned(), window);
+            let running = start(commands, dir.path(), &window);
             sender.send_replace(Some(Instant::now()));
             tokio::time::sleep(window_for).await;
             sender.send_replace(None);

@@ -145,13 +145,14 @@ impl<'a> Hosts<'a> {
     fn passing_dir(&mut self, subject: usize) -> Result<PathBuf> {
         // Only the label at hand needs one.
         self.passing.retain(|owner, _| *owner == subject);
-        if !self.passing.contains_key(&subject) {
-            let dir = tempfile::Builder::new().prefix("loadgen-data-").tempdir();
-            let dir = dir.map_err(|e| Error::failed(format!("no directory for data: {e}")))?;
-            self.passing.insert(subject, dir);
+        if let Some(dir) = self.passing.get(&subject) {
+            return Ok(dir.path().to_owned());
         }
-        let dir = self.passing.get(&subject).map(|dir| dir.path().to_owned());
-        dir.ok_or_else(|| Error::failed("no directory for data"))
+        let dir = tempfile::Builder::new().prefix("loadgen-data-").tempdir();
+        let dir = dir.map_err(|e| Error::failed(format!("no directory for data: {e}")))?;
+        let path = dir.path().to_owned();
+        self.passing.insert(subject, dir);
+        Ok(path)
     }
 
     /// Makes sure that these tables are in data that nobody measures in.

@@ -59,7 +59,7 @@ impl Role<'_> {
         &self,
         store: &Store,
         step: &Step,
-        window: watch::Receiver<Option<Instant>>,
+        window: &watch::Receiver<Option<Instant>>,
     ) -> Running {
         let here = self.commands.iter().filter(|command| {
             command.clients.as_ref().is_none_or(|clients| clients.contains(&step.clients))
@@ -69,7 +69,7 @@ impl Role<'_> {
             words: command.run.iter().map(|word| self.fill(word, step)).collect(),
             output: format!("{}-{}_command{n}.txt", self.run_id, step.number),
         });
-        beside::start(filled.collect(), store.dir().to_owned(), window)
+        beside::start(filled.collect(), store.dir(), window)
     }
 
     fn fill(&self, word: &str, step: &Step) -> String {

@@ -76,7 +76,7 @@ fn inserts(feed: &mut Feed, recipe: &Recipe, table: u32, bytes: usize) -> Result
     let mut next = 1;
     while next <= recipe.rows {
         let write = |out: &mut Vec<u8>| {
-            next = text::extended(out, &head, rows.into(), next, recipe.rows, bytes);
+            next = text::extended(out, &head, rows, next, recipe.rows, bytes);
         };
         feed.statement(0, write).map_err(Error::failed)?;
         feed.full(0)?;

@@ -14,8 +14,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use self::parse::{Disk, HostClock, Nic, Stat};
+use super::host;
 use crate::error::{Error, Result};
-use crate::summary::{HostCost, Probed, ProcessCost};
+use crate::summary::{HostCost, HostFacts, Probed, ProcessCost};
 
 /// The text of files by their paths.
 type Files = BTreeMap<String, String>;
@@ -34,6 +35,8 @@ pub struct Probe {
     /// What goes before `grep`; empty for this host.
     prefix: Vec<String>,
     pid: Option<u32>,
+    /// The other host.
+    facts: Option<HostFacts>,
     /// How long a reading takes.
     took: Duration,
 }
@@ -70,10 +73,13 @@ impl Probe {
     }
 
     fn below(root: &Path, server: &Whereabouts) -> Probe {
-        let mut probe =
-            Probe { root: root.to_owned(), prefix: Vec::new(), pid: None, took: Duration::ZERO };
-        probe.pid = find::here(root, server);
-        probe
+        Probe {
+            root: root.to_owned(),
+            prefix: Vec::new(),
+            pid: find::here(root, server),
+            facts: None,
+            took: Duration::ZERO,
+        }
     }
 
     /// Another host, through a command. The process is looked for by the file of its id.
@@ -82,6 +88,7 @@ impl Probe {
     /// Server, if the command does not print that host's `/proc/stat`.
     pub fn through(prefix: &[String], server: &Whereabouts) -> Result<Probe> {
         let mut files = vec!["/proc/stat".to_owned(), "/proc/uptime".to_owned()];
+        files.extend(host::FILES.map(|file| format!("/{file}")));
         files.extend(server.pid_file.clone());
         let began = Instant::now();
         let read = command::grep(prefix, &files, FIRST).map_err(|why| refused(prefix, &why))?;
@@ -92,6 +99,7 @@ impl Probe {
             root: PathBuf::from("/"),
             prefix: prefix.to_vec(),
             pid: None,
+            facts: Some(facts(&read)),
             took: began.elapsed(),
         };
         let text = server.pid_file.as_ref().and_then(|file| read.get(file));
@@ -108,6 +116,11 @@ impl Probe {
     /// The server's process id on its host, where it is known.
     pub fn pid(&self) -> Option<u32> {
         self.pid
+    }
+
+    /// The other host; None of this one, which is known without.
+    pub fn facts(&self) -> Option<&HostFacts> {
+        self.facts.as_ref()
     }
 
     /// How long before an instant a reading has to begin, to be over by then.
@@ -175,6 +188,16 @@ impl Probe {
             process: self.pid.and_then(|pid| process_cost(pid, first, last)),
             host: host_cost(first, last),
         }
+    }
+}
+
+fn facts(files: &Files) -> HostFacts {
+    let host = host::facts_of(|path| files.get(&format!("/{path}")).cloned().unwrap_or_default());
+    HostFacts {
+        kernel: host.kernel,
+        cpu: host.cpu,
+        cores: host.cores_online,
+        memory_bytes: host.memory_bytes,
     }
 }
 

@@ -157,4 +157,8 @@ fn a_command_reads_the_same() {
     assert!(error.render().contains("hint:"), "{}", error.render());
     let found = Probe::through(&["env".to_owned()], &Whereabouts::default()).expect("this host");
     assert_eq!(found.pid(), None);
+    let here = host::facts(Path::new("/"));
+    let facts = found.facts().expect("of a host");
+    assert_eq!((&facts.kernel, &facts.cpu), (&here.kernel, &here.cpu));
+    assert_eq!((facts.cores, facts.memory_bytes), (here.cores_online, here.memory_bytes));
 }

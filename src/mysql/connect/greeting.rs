@@ -39,7 +39,6 @@ pub(super) async fn too_old(target: &Target, failure: &Failure) -> Option<Error>
 /// Whether a failure may come of another protocol.
 fn is_odd(failure: &Failure) -> bool {
     match failure {
-        Failure::Panic => true,
         Failure::Timeout => false,
         Failure::Driver(mysql_async::Error::Server(e)) => LOGIN_CODES.contains(&e.code),
         Failure::Driver(mysql_async::Error::Io(IoError::Io(e))) => !matches!(
@@ -51,7 +50,7 @@ fn is_odd(failure: &Failure) -> bool {
         Failure::Driver(mysql_async::Error::Driver(e)) => {
             !matches!(e, DriverError::UnknownAuthPlugin { .. })
         }
-        Failure::Driver(_) => true,
+        Failure::Panic | Failure::Driver(_) => true,
     }
 }
 

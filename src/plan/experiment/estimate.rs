@@ -8,13 +8,17 @@ use super::{Cell, Dataset, Experiment, Leg, Part, Source, Subject, What, step_ti
 use crate::plan::profile::Data;
 use crate::plan::timed::{InsertMode, LoadSource, LoadSpec};
 use crate::plan::{StatementMode, seconds_of, units};
+use crate::workload::Schema;
 
-/// Bytes of a row on disk, its index on k included: measured.
-const ROW_BYTES: u64 = 240;
+/// Bytes of a row on disk, its indexes included, and rows that a fill puts in a second, indexes
+/// built: measured with 1M rows on a small machine.
+const SBTEST: (u64, f64) = (240, 100_000.0);
+/// The same of the table with more and longer columns and two indexes.
+const PHPTEST: (u64, f64) = (330, 50_000.0);
+/// What a table's file has at least.
+const TABLE_BYTES: u64 = 8_000_000;
 /// What a server has besides: system tables, logs.
 const SERVER_BYTES: u64 = 200_000_000;
-/// Rows that a fill puts in, a second, indexes included.
-const ROWS_A_SECOND: f64 = 100_000.0;
 /// Rows a second of INSERTs of one row each.
 const SINGLE_ROWS_A_SECOND: f64 = 8000.0;
 /// Bytes that a copy of a data directory moves, a second.
@@ -49,7 +53,7 @@ impl Experiment {
             else {
                 continue;
             };
-            self.count_data(&leg, subject, part, &mut estimate, &mut kept, &mut passing);
+            count_data(&leg, subject, part, &mut estimate, &mut kept, &mut passing);
             let each = match &part.what {
                 What::Sweep(plan, _) => step_time(plan) + AROUND_STEP,
                 What::Load(load) => load_time(load),
@@ -59,65 +63,6 @@ impl Experiment {
         }
         estimate.disk_bytes = kept.values().sum::<u64>() + passing;
         estimate
-    }
-
-    fn count_data(
-        &self,
-        leg: &Leg,
-        subject: &Subject,
-        part: &Part,
-        estimate: &mut Estimate,
-        kept: &mut BTreeMap<String, u64>,
-        passing: &mut u64,
-    ) {
-        let bytes = data_bytes(part);
-        let fill = part.dataset().map_or(Duration::ZERO, fill_time);
-        let copy = seconds_of(bytes as f64 / COPY_BYTES_A_SECOND);
-        if leg.fresh {
-            estimate.preparing += START;
-        }
-        let mut keep = |place: String, most: u64| {
-            let there = kept.entry(place).or_default();
-            let new = *there < most;
-            *there = most.max(*there);
-            new
-        };
-        match &subject.source {
-            Source::Existing(_) => {
-                // Labels of one server, for all that is known, share its tables.
-                if keep("a server that is there".to_owned(), bytes) {
-                    estimate.preparing += fill;
-                }
-            }
-            Source::Sandbox(private) => match &private.data {
-                Data::ThrowAway => {
-                    if leg.fresh {
-                        estimate.preparing += fill;
-                    }
-                    *passing = (*passing).max(bytes + SERVER_BYTES);
-                }
-                Data::Keep(dir) => {
-                    if keep(dir.display().to_string(), bytes + SERVER_BYTES) {
-                        estimate.preparing += fill;
-                    }
-                }
-                Data::Copied | Data::CopyOf(_) => {
-                    let (place, most) = match &private.data {
-                        Data::CopyOf(dir) => (dir.display().to_string(), bytes + SERVER_BYTES),
-                        _ => (format!("label {}", subject.label), 0),
-                    };
-                    // A copied one goes away with its label: only that it is there counts.
-                    if keep(place, most.max(1)) {
-                        estimate.preparing += fill + START;
-                    }
-                    if leg.fresh {
-                        estimate.preparing += copy;
-                    }
-                    let copies = if most == 0 { 2 } else { 1 };
-                    *passing = (*passing).max(copies * (bytes + SERVER_BYTES));
-                }
-            },
-        }
     }
 
     /// The whole plan as text, for `--list`.
@@ -165,27 +110,98 @@ impl Experiment {
         );
         let _ = writeln!(
             text,
-            "assumed    {ROW_BYTES} bytes a row, {} rows/s filled, {} MB/s copied",
-            units::count(ROWS_A_SECOND as u64),
+            "assumed    {} ({}) bytes a row of sbtest (phptest), {} ({}) rows/s filled, {} MB/s copied",
+            SBTEST.0,
+            PHPTEST.0,
+            units::count(SBTEST.1 as u64),
+            units::count(PHPTEST.1 as u64),
             COPY_BYTES_A_SECOND / 1e6,
         );
         text
     }
 }
 
-fn data_bytes(part: &Part) -> u64 {
-    let rows = match &part.what {
-        What::Sweep(_, dataset) => u64::from(dataset.tables).saturating_mul(dataset.rows),
-        What::Load(LoadSpec { tables, source: LoadSource::Generated { rows, .. }, .. }) => {
-            u64::from(*tables).saturating_mul(*rows)
-        }
-        What::Load(_) | What::Suite(_) => 0,
+/// Adds what the data of a leg takes.
+fn count_data(
+    leg: &Leg,
+    subject: &Subject,
+    part: &Part,
+    estimate: &mut Estimate,
+    kept: &mut BTreeMap<String, u64>,
+    passing: &mut u64,
+) {
+    let bytes = data_bytes(part);
+    let fill = part.dataset().map_or(Duration::ZERO, fill_time);
+    let copy = seconds_of(bytes as f64 / COPY_BYTES_A_SECOND);
+    if leg.fresh {
+        estimate.preparing += START;
+    }
+    let mut keep = |place: String, most: u64| {
+        let there = kept.entry(place).or_default();
+        let new = *there < most;
+        *there = most.max(*there);
+        new
     };
-    rows.saturating_mul(ROW_BYTES)
+    match &subject.source {
+        Source::Existing(_) => {
+            // Labels of one server, for all that is known, share its tables.
+            if keep("a server that is there".to_owned(), bytes) {
+                estimate.preparing += fill;
+            }
+        }
+        Source::Sandbox(private) => match &private.data {
+            Data::ThrowAway => {
+                if leg.fresh {
+                    estimate.preparing += fill;
+                }
+                *passing = (*passing).max(bytes + SERVER_BYTES);
+            }
+            Data::Keep(dir) => {
+                if keep(dir.display().to_string(), bytes + SERVER_BYTES) {
+                    estimate.preparing += fill;
+                }
+            }
+            Data::Copied | Data::CopyOf(_) => {
+                let (place, most) = match &private.data {
+                    Data::CopyOf(dir) => (dir.display().to_string(), bytes + SERVER_BYTES),
+                    _ => (format!("label {}", subject.label), 0),
+                };
+                // A copied one goes away with its label: only that it is there counts.
+                if keep(place, most.max(1)) {
+                    estimate.preparing += fill + START;
+                }
+                if leg.fresh {
+                    estimate.preparing += copy;
+                }
+                let copies = if most == 0 { 2 } else { 1 };
+                *passing = (*passing).max(copies * (bytes + SERVER_BYTES));
+            }
+        },
+    }
+}
+
+fn data_bytes(part: &Part) -> u64 {
+    let (schema, tables, rows) = match &part.what {
+        What::Sweep(_, dataset) => (dataset.schema, dataset.tables, dataset.rows),
+        What::Load(LoadSpec { tables, source: LoadSource::Generated { rows, .. }, .. }) => {
+            (Schema::Sbtest, *tables, *rows)
+        }
+        What::Load(_) | What::Suite(_) => return 0,
+    };
+    let (row, _) = of_schema(schema);
+    u64::from(tables).saturating_mul(rows.saturating_mul(row).saturating_add(TABLE_BYTES))
 }
 
 fn fill_time(dataset: &Dataset) -> Duration {
-    seconds_of(f64::from(dataset.tables) * dataset.rows as f64 / ROWS_A_SECOND)
+    let (_, pace) = of_schema(dataset.schema);
+    seconds_of(f64::from(dataset.tables) * dataset.rows as f64 / pace)
+}
+
+fn of_schema(schema: Schema) -> (u64, f64) {
+    match schema {
+        Schema::Phptest => PHPTEST,
+        Schema::Sbtest | Schema::Bulk => SBTEST,
+    }
 }
 
 fn load_time(load: &LoadSpec) -> Duration {
@@ -193,7 +209,7 @@ fn load_time(load: &LoadSpec) -> Duration {
         LoadSource::Generated { rows, .. } => {
             let pace = match load.insert {
                 InsertMode::Single => SINGLE_ROWS_A_SECOND,
-                InsertMode::Extended { .. } | InsertMode::LoadData => ROWS_A_SECOND,
+                InsertMode::Extended { .. } | InsertMode::LoadData => SBTEST.1,
             };
             seconds_of(f64::from(load.tables) * *rows as f64 / pace)
         }

@@ -146,7 +146,7 @@ impl Profile {
 
     /// Each option must be one of a workload of the run.
     fn check_options(&self, run: &Run) -> Checked {
-        let names = || run.workload.iter().flat_map(|names| names.texts());
+        let names = || run.workload.iter().flat_map(Names::texts);
         let known: BTreeSet<String> = names()
             .filter_map(|name| self.workload(name))
             .flat_map(|workload| workload.options.into_keys())

@@ -4,8 +4,8 @@ use super::super::baseline::{known, relate};
 use super::super::number::{number, ratio_decimals};
 use super::super::page::{Body, Field, Grid, Page};
 use super::super::pivot::{Line, Table};
-use super::super::{caption, escape, text};
-use super::{at_clients, below, marked, noted, record};
+use super::super::{caption, escape, notes, text};
+use super::{at_clients, below, noted, record};
 use crate::error::Result;
 
 /// The note of a step that explains its label: `--note note=TEXT`.
@@ -81,11 +81,13 @@ fn grid(table: &Table, base: &str, short: String) -> Grid {
             number(relative, if line.label == base { 0 } else { ratios })
         });
         let none = || text::NOTHING.to_owned();
+        // The signs of footnotes end the line: numbers follow the label alone.
+        let end = format!("{} {}", notes::marks(table, at).trim(), remark(line));
         vec![
-            marked(table, at),
+            text::label(line.label),
             value.unwrap_or_else(none),
             relative.unwrap_or_else(none),
-            remark(line),
+            end.trim().to_owned(),
         ]
     };
     Grid {

@@ -5,8 +5,8 @@ use super::super::baseline::ratio;
 use super::super::number::{number, ratio_decimals};
 use super::super::page::{Body, Field, Grid, Page};
 use super::super::pivot::{Line, Table};
-use super::super::{caption, escape, text};
-use super::{below, marked, noted};
+use super::super::{caption, escape, notes, text};
+use super::{below, noted};
 use crate::error::{Error, Result};
 use crate::stats;
 use crate::summary::SuiteTest;
@@ -14,12 +14,12 @@ use crate::summary::SuiteTest;
 /// The row of the sums.
 const TOTAL: &str = "total";
 
-/// Seconds of one test, or of all.
+/// Of one test, or of all, seconds.
 #[derive(Debug, Clone, Copy, Default)]
 struct Times {
-    wall_s: f64,
-    user_s: f64,
-    sys_s: f64,
+    wall: f64,
+    user: f64,
+    sys: f64,
 }
 
 /// The tests of one label, in their order.
@@ -53,13 +53,13 @@ fn one(table: &Table) -> Page {
         let tests = of_labels.get(at)?;
         tests.iter().find(|(known, _)| known == name).map(|(_, times)| *times)
     };
-    let wall = || of_labels.iter().flatten().map(|(_, times)| times.wall_s);
+    let wall = || of_labels.iter().flatten().map(|(_, times)| times.wall);
     let decimals = table.metric.decimals(wall());
     let mut grid = Grid {
-        head: ["test", "label", "wall s", "user s", "sys s", "Relative-perf"]
+        head: ["test", "label", "wall s", "user s", "sys s", "Relative-perf", ""]
             .map(str::to_owned)
             .to_vec(),
-        texts: vec![0, 1],
+        texts: vec![0, 1, 6],
         ..Grid::default()
     };
     let mut records = Vec::new();
@@ -67,25 +67,26 @@ fn one(table: &Table) -> Page {
         let first = found(name, 0);
         for (at, line) in table.lines.iter().enumerate() {
             let Some(times) = found(name, at) else { continue };
-            let relative = first.map(|first| ratio(first.wall_s, times.wall_s));
+            let relative = first.map(|first| ratio(first.wall, times.wall));
             let shown = relative.map(|relative| {
                 number(relative, if at == 0 { 0 } else { ratio_decimals([relative]) })
             });
             grid.rows.push(vec![
                 escape::line(name),
-                marked(table, at),
-                number(times.wall_s, decimals),
-                number(times.user_s, decimals),
-                number(times.sys_s, decimals),
+                text::label(line.label),
+                number(times.wall, decimals),
+                number(times.user, decimals),
+                number(times.sys, decimals),
                 shown.unwrap_or_else(|| text::NOTHING.to_owned()),
+                notes::marks(table, at).trim().to_owned(),
             ]);
             records.push(vec![
                 ("workload", Field::Text(table.workload.to_owned())),
                 ("test", Field::Text(name.to_owned())),
                 ("label", Field::Text(line.label.to_owned())),
-                ("wall_s", Field::Number(Some(times.wall_s))),
-                ("user_s", Field::Number(Some(times.user_s))),
-                ("sys_s", Field::Number(Some(times.sys_s))),
+                ("wall_s", Field::Number(Some(times.wall))),
+                ("user_s", Field::Number(Some(times.user))),
+                ("sys_s", Field::Number(Some(times.sys))),
                 ("relative", Field::Number(relative)),
             ]);
         }
@@ -118,7 +119,7 @@ fn tests(line: &Line) -> Tests {
                 Some(picked.map(value).sum())
             })
         };
-        Times { wall_s: sum(|t| t.wall_s), user_s: sum(|t| t.user_s), sys_s: sum(|t| t.sys_s) }
+        Times { wall: sum(|t| t.wall_s), user: sum(|t| t.user_s), sys: sum(|t| t.sys_s) }
     };
     let mut found: Tests = Vec::new();
     for test in runs.iter().copied().flatten() {

@@ -1,0 +1,321 @@
+//! `loadgen run`: profiles against private servers, from nothing to the tables.
+
+mod common;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use loadgen::summary::{self, Summary};
+use tempfile::TempDir;
+
+/// A directory of its own: the profile, the results, kept data.
+struct Place(TempDir);
+
+impl Place {
+    fn new(profile: &str) -> Place {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        fs::write(dir.path().join("p.toml"), profile).expect("written");
+        Place(dir)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn run(&self, words: &str) -> Ended {
+        let output = Command::new(env!("CARGO_BIN_EXE_loadgen"))
+            .args(["run", "p.toml"])
+            .args(words.split_whitespace())
+            .current_dir(self.0.path())
+            .env_remove("MYSQL_PWD")
+            .env_remove("LOADGEN_URL")
+            .output()
+            .expect("the program runs");
+        Ended::of(&output)
+    }
+
+    fn summaries(&self) -> Vec<Summary> {
+        let out = self.path("results");
+        if !out.exists() {
+            return Vec::new();
+        }
+        let loaded = summary::load(&[out], false).expect("whole summaries");
+        loaded.summaries.into_iter().map(|(_, summary)| summary).collect()
+    }
+}
+
+struct Ended {
+    code: i32,
+    stdout: String,
+    stderr: String,
+}
+
+impl Ended {
+    fn of(output: &Output) -> Ended {
+        Ended {
+            code: output.status.code().unwrap_or(-1),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+
+    fn assert_code(&self, code: i32) -> &Self {
+        assert_eq!(self.code, code, "{}{}", self.stdout, self.stderr);
+        self
+    }
+}
+
+/// Two labels of this machine's mariadbd; `more` follows.
+fn two_labels(data: &str, more: &str) -> String {
+    let program = common::local().program;
+    format!(
+        "name = 'two'\n\
+         [[server]]\nlabel = 'plain'\n[server.sandbox]\nprogram = '{}'\n{data}\n\
+         [[server]]\nlabel = 'ps'\nbase = 'plain'\n\
+         sandbox = {{ options = {{ performance_schema = true }} }}\n\
+         [tables]\ncount = 2\nrows = 500\n{more}",
+        program.display()
+    )
+}
+
+const READS: &str = "[[run]]\nworkload = 'point-select'\nclients = [1, 2]\nops = 300\n";
+
+#[test]
+fn two_labels_from_nothing_to_the_table_and_once_only() {
+    let report = "[report]\norder = ['ps', 'plain']\n[[command]]\nat = 0\nclients = 2\n\
+                  run = ['sh', '-c', 'echo {label} {clients} {pid}; sleep 0.1']\n";
+    let place = Place::new(&two_labels("", &format!("{READS}{report}")));
+    let part = place.run("--only label=plain --only clients=1");
+    part.assert_code(0);
+    assert_eq!(place.summaries().len(), 1);
+
+    let whole = place.run("");
+    whole.assert_code(0);
+    assert!(whole.stderr.contains("1 of 4 steps are measured already"), "{}", whole.stderr);
+    let labels: Vec<&str> =
+        whole.stdout.lines().take(3).filter_map(|line| line.split_whitespace().nth(2)).collect();
+    assert_eq!(labels, ["concurrent", "ps", "plain"], "{}", whole.stdout);
+    assert!(whole.stdout.contains("sh ran beside it"), "{}", whole.stdout);
+
+    let summaries = place.summaries();
+    assert_eq!(summaries.len(), 4);
+    let one = |of: fn(&Summary) -> String| {
+        let mut values: Vec<String> = summaries.iter().map(of).collect();
+        values.sort();
+        values.dedup();
+        values.len()
+    };
+    assert_eq!(one(|s| s.run_id.clone()), 1, "a run that is continued is one run");
+    assert_eq!(one(|s| s.plan.seed.to_string()), 1);
+    assert_eq!(one(|s| s.step_id.clone()), 4);
+    for summary in &summaries {
+        assert_eq!((summary.totals.ops, summary.plan.tables, summary.plan.rows), (300, 2, 500));
+        let experiment = summary.experiment.as_ref().expect("its part in the profile");
+        assert_eq!(experiment.commands.len(), usize::from(summary.plan.clients == 2));
+        for command in &experiment.commands {
+            assert_eq!((command.program.as_str(), command.exit), ("sh", Some(0)));
+            let file = place.path("results").join(&command.output);
+            let text = fs::read_to_string(file).expect("the command's output");
+            let words: Vec<&str> = text.split_whitespace().collect();
+            assert_eq!(words[..2], [summary.label.as_str(), "2"]);
+            assert!(words[2].parse::<u32>().is_ok_and(|pid| pid > 1), "{text}");
+        }
+        let performance_schema = summary.server.variables["performance_schema"].as_str();
+        assert_eq!(performance_schema, if summary.label == "ps" { "ON" } else { "OFF" });
+    }
+
+    let again = place.run("");
+    again.assert_code(0);
+    assert!(again.stderr.contains("all 4 steps are measured already"), "{}", again.stderr);
+    assert_eq!(again.stdout, whole.stdout);
+    assert_eq!(place.summaries().len(), 4);
+}
+
+/// The sum of k of all tables in a server's own words, left by a command.
+const WRITES: &str = "[[run]]\nworkload = 'update-index'\nclients = 2\nops = 200\nrepeat = 2\n\
+                      [[run]]\nname = 'again'\nworkload = 'update-index'\nclients = 2\nops = 100\n";
+
+#[test]
+fn writing_runs_start_from_equal_data_or_say_that_they_did_not() {
+    for (data, equal) in [("data = 'copied'", true), ("data = { keep = 'stock' }", false)] {
+        let place = Place::new(&two_labels(data, WRITES));
+        place.run("--only label=plain").assert_code(0);
+        let mut summaries = place.summaries();
+        summaries.sort_by(|a, b| a.started_at.cmp(&b.started_at));
+        assert_eq!(summaries.len(), 3);
+        for (at, summary) in summaries.iter().enumerate() {
+            let written_by = summary.experiment.as_ref().and_then(|e| e.written_by.clone());
+            let clean = written_by.as_ref().is_some_and(Vec::is_empty);
+            let warned = summary.warnings.iter().any(|w| w.code == "data_not_equal");
+            // The very first one found what was made for it.
+            assert_eq!(clean, equal || at == 0, "{data}: {written_by:?}");
+            assert_eq!(warned, !clean, "{data}");
+        }
+        assert_eq!(place.path("stock").exists(), data.contains("stock"));
+    }
+}
+
+#[test]
+fn copies_are_equal_and_the_stock_stays_as_it_was() {
+    let place = Place::new(&two_labels(
+        "data = { copy_of = 'stock' }",
+        "[[run]]\nworkload = 'update-index'\nclients = 1\nops = 50\n",
+    ));
+    place.run("").assert_code(0);
+    // The same keys from the same data: each label's tables end with the same sum of k, which
+    // its ledger tells.
+    let summaries = place.summaries();
+    let added: Vec<i64> =
+        summaries.iter().map(|s| s.ledger.iter().map(|l| l.k_added).sum()).collect();
+    assert_eq!(added, [50, 50]);
+    let mark = fs::read_to_string(place.path("stock/server/loadgen-data.json")).expect("a mark");
+    assert!(mark.contains("sbtest 2 x 500 rows") && mark.contains("\"written_by\": []"), "{mark}");
+    // Somebody else's directory is nobody's stock.
+    fs::remove_file(place.path("stock/server/loadgen-data.json")).expect("removed");
+    let refused = place.run("--out other");
+    refused.assert_code(2);
+    assert!(refused.stderr.contains("loadgen did not make it"), "{}", refused.stderr);
+}
+
+#[test]
+fn what_a_profile_expects_is_checked_before_the_run() {
+    let expect = "[expect]\nvariables = { performance_schema = 'OFF' }\n";
+    let place = Place::new(&two_labels("", &format!("{READS}{expect}")));
+    let ended = place.run("");
+    ended.assert_code(3);
+    assert!(ended.stderr.contains("performance_schema is ON, not OFF"), "{}", ended.stderr);
+    // The other label is as expected, and is measured.
+    let labels: Vec<String> = place.summaries().into_iter().map(|s| s.label).collect();
+    assert_eq!(labels, ["plain", "plain"]);
+    assert!(ended.stdout.contains("plain"), "{}", ended.stdout);
+}
+
+#[test]
+fn a_workload_of_the_users_own_with_two_statements_and_a_transaction() {
+    let own = "[[workload]]\nname = 'mine'\nabout = 'reads and counts'\n\
+        [[workload.transaction]]\nweight = 1\nbegin = true\n\
+        [[workload.transaction.statement]]\nkind = 'select'\n\
+        sql = 'SELECT c FROM {table} WHERE id = ?'\nparams = [{ key = 'zipf:0.9' }]\n\
+        expect = { rows = 1, content = 'c' }\n\
+        [[workload.transaction.statement]]\nkind = 'update'\n\
+        sql = 'UPDATE {table} SET k = k + 1 WHERE id = ?'\nparams = [{ key = 'uniform' }]\n\
+        expect = { affected = 1 }\neffect = { add_k = 1 }\n\
+        [[run]]\nworkload = 'mine'\nclients = 2\nops = 200\n";
+    let place = Place::new(&two_labels("", own));
+    place.run("--only label=plain").assert_code(0);
+    let summaries = place.summaries();
+    let summary = summaries.first().expect("a summary");
+    assert_eq!((summary.workload.name.as_str(), summary.totals.ops), ("mine", 200));
+    let status = summary.server.status.as_ref().expect("counters");
+    let count = |name: &str| status.deltas.get(name).copied().unwrap_or(0);
+    assert_eq!((count("Com_update"), count("Com_commit")), (200, 200));
+    assert_eq!(summary.ledger.iter().map(|l| l.k_added).sum::<i64>(), 200);
+}
+
+#[test]
+fn the_list_needs_no_server_and_guesses_time_and_disk() {
+    let place = Place::new(
+        "name = 'x'\n[[server]]\nsandbox = { program = '/nonexistent' }\n\
+         [tables]\ncount = 8\nrows = '16M'\n\
+         [[run]]\nworkload = 'point-select'\nclients = '8..256'\nrepeat = 2\n",
+    );
+    let list = place.run("--list");
+    list.assert_code(0);
+    assert_eq!(list.stdout.matches("\nstep ").count(), 12, "{}", list.stdout);
+    let estimate = list.stdout.lines().find(|line| line.starts_with("estimate")).expect("one");
+    // Eight tables of 16M rows have 30 GB, thrown away and filled again for the second repeat.
+    assert!(estimate.contains("31.0 GB on disk"), "{estimate}");
+    assert!(estimate.contains("43m to prepare"), "{estimate}");
+    assert!(!place.path("results").exists());
+    let scaled = place.run("--list --scale 0.001 --only clients=8,16 --only repeat=2");
+    assert_eq!(scaled.stdout.matches("\nstep ").count(), 2, "{}", scaled.stdout);
+    assert!(scaled.stdout.contains("8 tables of 16k rows"), "{}", scaled.stdout);
+}
+
+#[test]
+fn wrong_files_and_flags_are_told_with_their_place() {
+    let place = Place::new("name = 'x'\n[[server]]\nsandbox = {}\n[[run]]\nworkload = 'nope'\n");
+    let ended = place.run("");
+    ended.assert_code(2);
+    assert!(ended.stderr.contains("p.toml:5:12: no workload 'nope'"), "{}", ended.stderr);
+    let text = "name = 'x'\n[[server]]\nsandbox = {}\n[[run]]\nworkload = 'update'\n";
+    for (more, words, says) in [
+        ("[report]\nlayout = 'nice'\n", "", "p.toml:7:10: "),
+        ("[report]\nmetric = ['qps', 'p1000']\n", "", "p.toml:7:18: "),
+        ("[report]\nlayout = 'delta'\n", "", "p.toml:7:10: delta compares"),
+        ("[report]\nbaseline = 'other'\n", "", "there is no label 'other'"),
+        ("", "--only label=other", "no such label"),
+        ("", "--only size=3", "label="),
+        ("", "--scale 2", "no scale"),
+        ("", "--program x", "NAME=PATH"),
+        ("", "--program a=/nonexistent", "no such program"),
+    ] {
+        let place = Place::new(&format!("{text}{more}"));
+        let ended = place.run(words);
+        ended.assert_code(2);
+        assert!(ended.stderr.contains(says), "{more}{words}: {}", ended.stderr);
+    }
+}
+
+/// Programs that are run in the place of commands on another host.
+fn script(dir: &Path, name: &str, text: &str) -> String {
+    use std::os::unix::fs::PermissionsExt;
+    let path = dir.join(name);
+    fs::write(&path, format!("#!/bin/sh\n{text}\n")).expect("written");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("executable");
+    path.display().to_string()
+}
+
+#[test]
+fn commands_start_stop_and_reset_a_server_that_is_there() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let at = dir.path();
+    // What an operator would have: a data directory, and commands around a server in it.
+    let program = common::local().program.display().to_string();
+    let (data, socket, pid) = (at.join("data"), at.join("s"), at.join("pid"));
+    let (d, s, p) = (data.display(), socket.display(), pid.display());
+    let user = if nix::unistd::geteuid().is_root() { "--user=root" } else { "" };
+    let base = at.display();
+    let server = format!(
+        "{program} --no-defaults --datadir={d} {user} --skip-networking --socket={s} --pid-file={p}"
+    );
+    let install = format!(
+        "mariadb-install-db --no-defaults --datadir={d} {user} --auth-root-authentication-method=normal"
+    );
+    let made = Command::new("sh").args(["-c", &install]).output().expect("the shell runs");
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let start = script(
+        at,
+        "start",
+        &format!("echo start >>{base}/log; {server} >{base}/err 2>&1 </dev/null &"),
+    );
+    let stop = script(
+        at,
+        "stop",
+        &format!("echo stop >>{base}/log; kill $(cat {p}); while [ -e {p} ]; do sleep 0.1; done"),
+    );
+    let reset = script(
+        at,
+        "reset",
+        &format!(
+            "echo reset >>{base}/log; rm -rf {d}; {install} >/dev/null && mkdir -p {d}/sbtest"
+        ),
+    );
+    let place = Place::new(&format!(
+        "name = 'x'\n[[server]]\nlabel = 'a'\nurl = 'mysql://root@localhost/sbtest?socket={s}'\n\
+         start = ['{start}']\nstop = ['{stop}']\nreset = ['{reset}']\nwithin = '1m'\n\
+         [tables]\nrows = 300\n\
+         [[run]]\nworkload = 'update-index'\nops = 50\nrepeat = 2\n"
+    ));
+    let ended = place.run("");
+    let summaries = place.summaries();
+    // Whatever happened, no server is left.
+    let _ = Command::new(&stop).output();
+    ended.assert_code(0);
+    assert_eq!(summaries.len(), 2);
+    assert!(summaries.iter().all(|s| !s.warnings.iter().any(|w| w.code == "data_not_equal")));
+    let log = fs::read_to_string(at.join("log")).expect("a log");
+    let words: Vec<&str> = log.split_whitespace().collect();
+    assert_eq!(words[..5], ["reset", "start", "stop", "reset", "start"], "{log}");
+}
