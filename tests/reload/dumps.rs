@@ -36,7 +36,10 @@ fn every_value_arrives_as_it_was_dumped() {
         }
         let text = "SELECT id, HEX(CONVERT(`a'b` USING utf8mb4)), HEX(`c\"d`), HEX(b) \
                     FROM {db}.`odd``name;` ORDER BY id";
-        let upper = |text: &str| text.bytes().map(|b| format!("{b:02X}")).collect::<String>();
+        let upper = |text: &str| {
+            let pairs: Vec<String> = text.bytes().map(|b| format!("{b:02X}")).collect();
+            pairs.concat()
+        };
         let expected = [
             (upper("plain"), upper("semi;colon"), "00FF27225C".to_owned()),
             (upper("it's \"quoted\""), upper("back\\slash\nline"), "NULL".to_owned()),

@@ -55,7 +55,7 @@ fn each_mode_loads_every_row_and_says_how_many_statements_that_took() {
 
         let single = db.load(&generated(ROWS, InsertMode::Single));
         check(db, &single);
-        assert_eq!(counted(&single, "Com_insert"), ROWS as i64);
+        assert_eq!(counted(&single, "Com_insert"), ROWS.cast_signed());
         assert_eq!(single.workload.name, "load-single");
 
         let load_data = db.load(&generated(ROWS, InsertMode::LoadData));

@@ -37,7 +37,7 @@ fn wait_for_rows(db: &Db, child: &mut Child) {
             "SELECT COUNT(*) FROM information_schema.TABLES \
              WHERE TABLE_SCHEMA = '{db}' AND TABLE_NAME = 'sbtest1'",
         );
-        // Its SHOW TABLE LOCKS would wait for nothing, a count of its rows would.
+        // A count of its rows would wait for the lock.
         if there == "1" {
             std::thread::sleep(Duration::from_millis(300));
             return;
