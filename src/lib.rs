@@ -27,7 +27,7 @@
 //! | [`cli`] | clap structs, no logic |
 //! | [`handover`] | takes a password off the command line before anything else happens |
 //! | [`cmd`] | one file a verb |
-//! | [`plan`] | client ranges, sizes, durations → Plan |
+//! | [`plan`] | client ranges, sizes, durations → Plan; profiles → experiments |
 //! | [`workload`] | workloads as data; key distributions; tables and their deterministic rows |
 //! | [`mysql`] | target (every driver option set explicitly, option files), session (the only file on the hot path that touches the driver), server (fingerprint, status, preflight) |
 //! | [`load`] | create, fill, index, drop; timed reloads |

@@ -11,6 +11,8 @@ mod legs;
 mod only;
 pub mod scale;
 mod subject;
+#[cfg(test)]
+mod tests;
 
 use std::path::PathBuf;
 use std::time::Duration;

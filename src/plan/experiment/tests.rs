@@ -1,0 +1,188 @@
+use super::*;
+use crate::plan::profile::Profile;
+
+const TEXT: &str = r#"
+name = "x"
+[[server]]
+label = "a"
+[server.sandbox]
+data = "copied"
+options = { innodb_doublewrite = 0, skip-log-bin = true }
+scaled_options = { innodb_buffer_pool_size = "4G" }
+[[server]]
+label = "b"
+base = "a"
+sandbox = { options = { innodb-doublewrite = 1 }, data = { keep = "kept" } }
+[[server]]
+label = "there"
+url = "mysql://db1/sbtest"
+[tables]
+count = 4
+rows = "1M"
+[[run]]
+workload = "update-index"
+clients = [4, 8]
+repeat = 2
+[[run]]
+workload = "read-only"
+options = { range_size = 10 }
+clients = 1
+ops = 100000
+servers = ["a", "b"]
+[report]
+baseline = "b"
+order = ["b", "a"]
+"#;
+
+fn overrides() -> Overrides {
+    Overrides { out: "results".into(), seed: 1, ..Overrides::default() }
+}
+
+fn experiment(text: &str, overrides: &Overrides) -> Experiment {
+    Experiment::new(&Profile::parse(text, "p").expect("sound"), overrides).expect("an experiment")
+}
+
+fn labels(experiment: &Experiment) -> Vec<&str> {
+    experiment.subjects.iter().map(|subject| subject.label.as_str()).collect()
+}
+
+fn option<'a>(subject: &'a Subject, name: &str) -> Option<&'a str> {
+    let Source::Sandbox(private) = &subject.source else { return None };
+    let found = private.options.iter().find(|(option, _)| option == name)?;
+    Some(found.1.as_deref().unwrap_or(""))
+}
+
+#[test]
+fn a_base_is_inherited_and_programs_multiply_what_names_none() {
+    let plain = experiment(TEXT, &overrides());
+    assert_eq!(labels(&plain), ["a", "b", "there"]);
+    let b = &plain.subjects[1];
+    assert_eq!(
+        (option(b, "innodb_doublewrite"), option(b, "innodb-doublewrite")),
+        (None, Some("1"))
+    );
+    assert_eq!(option(b, "skip-log-bin"), Some(""));
+    assert_eq!(option(b, "innodb_buffer_pool_size"), Some("4294967296"));
+    assert_eq!(b.base.as_deref(), Some("a"));
+
+    let programs = ["5.6", "8.0"].map(|name| (name.to_owned(), format!("/{name}").into()));
+    let two = experiment(TEXT, &Overrides { programs: programs.into(), ..overrides() });
+    assert_eq!(labels(&two), ["there", "5.6+a", "5.6+b", "8.0+a", "8.0+b"]);
+    let kept = |subject: &Subject| match &subject.source {
+        Source::Sandbox(Private { data: Data::Keep(dir), .. }) => dir.display().to_string(),
+        _ => String::new(),
+    };
+    assert_eq!(kept(&two.subjects[4]), "kept/8.0");
+    let report = &two.report;
+    assert_eq!(report.baseline.as_ref().map(|b| b.as_ref().as_str()), Some("5.6+b"));
+    let order: Vec<&str> = report.order.iter().flat_map(|names| names.texts()).collect();
+    assert_eq!(order, ["5.6+b", "8.0+b", "5.6+a", "8.0+a"]);
+}
+
+#[test]
+fn repeats_are_outermost_then_servers_then_runs() {
+    let experiment = experiment(TEXT, &overrides());
+    let shown: Vec<String> = experiment
+        .cells
+        .iter()
+        .map(|cell| format!("{}{}{}c{}", cell.repeat, cell.subject, cell.part, cell.clients))
+        .collect();
+    let expected =
+        "100c4 100c8 101c1 110c4 110c8 111c1 120c4 120c8 200c4 200c8 210c4 210c8 220c4 220c8";
+    assert_eq!(shown.join(" "), expected);
+}
+
+#[test]
+fn what_comes_after_a_write_is_taken_anew_where_that_can_be() {
+    let experiment = experiment(TEXT, &overrides());
+    let legs = experiment.legs(|_| true);
+    let shown: Vec<(usize, usize, bool, &[String])> =
+        legs.iter().map(|l| (l.subject, l.part, l.fresh, l.written_by.as_slice())).collect();
+    let wrote = ["update-index".to_owned()];
+    let expected: [(usize, usize, bool, &[String]); 8] = [
+        (0, 0, true, &[]),
+        // A copy is thrown away and made again.
+        (0, 1, true, &[]),
+        (1, 0, true, &[]),
+        // A directory that is kept is not.
+        (1, 1, false, &wrote),
+        (2, 0, true, &[]),
+        (0, 0, true, &[]),
+        (1, 0, true, &[]),
+        (2, 0, true, &[]),
+    ];
+    assert_eq!(shown, expected);
+    let rest = experiment.legs(|cell| cell.clients == 8);
+    assert!(rest.iter().all(|leg| leg.cells.len() == 1 && leg.fresh));
+}
+
+#[test]
+fn a_cell_keeps_its_key_while_it_is_the_same_measurement() {
+    let keys = |text: &str, overrides: &Overrides| -> Vec<String> {
+        let experiment = experiment(text, overrides);
+        experiment.cells.iter().map(|cell| cell.key.clone()).collect()
+    };
+    let all = keys(TEXT, &overrides());
+    let more = TEXT.replace("clients = [4, 8]\nrepeat = 2", "clients = [2, 4, 8]\nrepeat = 3");
+    let more = keys(&more, &Overrides { seed: 7, out: "elsewhere".into(), ..overrides() });
+    assert!(all.iter().all(|key| more.contains(key)), "more of the same changes nothing");
+    let mut unique = all.clone();
+    unique.sort();
+    unique.dedup();
+    assert_eq!(unique.len(), all.len());
+    for (from, to, same) in [
+        ("rows = \"1M\"", "rows = \"2M\"", 0),
+        ("range_size = 10", "range_size = 20", 12),
+        (
+            "[[run]]\nworkload = \"read-only\"",
+            "[[run]]\nname = \"r\"\nworkload = \"read-only\"",
+            12,
+        ),
+        // Those of the label itself, and those of the one that inherits it.
+        ("skip-log-bin = true", "skip-log-bin = false", 4),
+    ] {
+        let other = keys(&TEXT.replace(from, to), &overrides());
+        assert_eq!(all.iter().filter(|key| other.contains(key)).count(), same, "{to}");
+    }
+}
+
+#[test]
+fn a_scale_shrinks_rows_times_ops_and_sizes() {
+    let scale = "0.01".parse().expect("a scale");
+    let small = experiment(TEXT, &Overrides { scale, ..overrides() });
+    assert_eq!(option(&small.subjects[0], "innodb_buffer_pool_size"), Some("41943040"));
+    let What::Sweep(plan, tables) = &small.parts[1].what else { panic!("a sweep") };
+    assert_eq!((plan.stop, tables.tables, tables.rows), (StopAt::Ops(1000), 4, 10_000));
+    let What::Sweep(plan, _) = &small.parts[0].what else { panic!("a sweep") };
+    assert_eq!(plan.stop, StopAt::Time(Duration::from_secs(1)));
+}
+
+#[test]
+fn options_that_no_workload_has_are_refused_and_only_picks() {
+    let wrong = TEXT.replace("range_size", "rangesize");
+    let error = Profile::parse(&wrong, "p").expect_err("no such option").to_string();
+    assert!(error.starts_with("p:25:") && error.contains("range_size"), "{error}");
+    let only = ["label=a", "clients=4"].map(|text| text.parse().expect("a condition"));
+    let some = experiment(TEXT, &Overrides { only: only.into(), ..overrides() });
+    assert_eq!((some.cells.len(), some.keys.len()), (2, 14));
+}
+
+#[test]
+fn the_profiles_that_are_shipped_are_sound() {
+    let dir = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("profiles");
+    let mut seen = 0;
+    for entry in std::fs::read_dir(dir).expect("profiles") {
+        let path = entry.expect("an entry").path();
+        if path.extension().is_none_or(|extension| extension != "toml") {
+            continue;
+        }
+        seen += 1;
+        let text = std::fs::read_to_string(&path).expect("readable");
+        let profile = Profile::parse(&text, &path.display().to_string()).expect("sound");
+        assert_eq!(path.file_stem().and_then(|s| s.to_str()), Some(profile.name.as_ref().as_str()));
+        assert!(text.starts_with("# ") && text.contains("\n# Needs: "), "{}", path.display());
+        let experiment = Experiment::new(&profile, &overrides()).expect("an experiment");
+        assert!(experiment.list(|_| true).contains("\nestimate "));
+    }
+    assert_eq!(seen, 7);
+}
