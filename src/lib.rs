@@ -32,7 +32,7 @@
 //! | [`mysql`] | target (every driver option set explicitly, option files), session (the only file on the hot path that touches the driver), server (fingerprint, status, preflight) |
 //! | [`load`] | create, fill, index, drop; timed reloads |
 //! | [`suite`] | external commands, timed |
-//! | [`engine`] | threads, connections, phases, the closed loop, stopping |
+//! | [`engine`] | threads, connections, phases, the closed and the open loop, stopping |
 //! | [`measure`] | recorder, timeline, client cost; the server's process and host |
 //! | [`sandbox`] | a private throw-away server from a mysqld program |
 //! | [`canned`] | a canned-answer server with faults: for tests and benches |
@@ -42,6 +42,7 @@
 //! | [`error`] | one error type that knows its hint and its exit status |
 //! | [`stop`] | SIGINT and SIGTERM |
 //! | [`progress`] | the live line of a terminal, plain lines in a pipe |
+//! | `timer` | a kernel timer finer than tokio's, for arrivals and canned service times |
 //!
 //! `report`, `stats`, `summary` and `plan` know neither tokio nor `mysql_async`; `workload` knows
 //! no socket. `tests/tree.rs` keeps these directions.
@@ -62,6 +63,6 @@ pub mod sandbox;
 pub mod stats;
 pub mod stop;
 pub mod suite;
-
 pub mod summary;
+mod timer;
 pub mod workload;

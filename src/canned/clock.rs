@@ -1,29 +1,20 @@
-//! Sleeping to a tenth of a millisecond: tokio's timers tick once a millisecond, longer than
-//! most statements of a real server take. One kernel timer serves all sleepers.
-//!
-//! tokio waits for a foreign descriptor only through an unsafe `AsyncFd`; a timer is read as a
-//! pipe is, and a pipe's end may be made of any descriptor.
+//! Sleeping to a tenth of a millisecond: one kernel timer serves all sleepers.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::io;
-use std::os::fd::AsFd;
 use std::task::{Poll, Waker};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use nix::sys::time::TimeSpec;
-use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
-use tokio::net::unix::pipe::Receiver;
+use crate::timer::Timer;
 
 type Key = (Instant, u64);
 
 /// The timer and who waits for it.
 #[derive(Debug)]
 pub(crate) struct Clock {
-    timer: TimerFd,
-    /// The same timer, to wait for it.
-    expired: Receiver,
+    timer: Timer,
     sleepers: RefCell<BTreeMap<Key, Waker>>,
     names: Cell<u64>,
 }
@@ -43,14 +34,7 @@ impl Drop for Place<'_> {
 impl Clock {
     /// A clock; within a runtime only.
     pub(crate) fn new() -> io::Result<Self> {
-        let flags = TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC;
-        let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, flags)?;
-        Ok(Clock {
-            expired: Receiver::from_owned_fd_unchecked(timer.as_fd().try_clone_to_owned()?)?,
-            timer,
-            sleepers: RefCell::default(),
-            names: Cell::new(0),
-        })
+        Ok(Clock { timer: Timer::new()?, sleepers: RefCell::default(), names: Cell::new(0) })
     }
 
     /// Sleeps; needs [`Clock::run`] running beside it.
@@ -65,7 +49,7 @@ impl Clock {
             let mut sleepers = self.sleepers.borrow_mut();
             sleepers.insert(place.key, context.waker().clone());
             if sleepers.first_key_value().is_some_and(|(first, _)| *first == place.key) {
-                self.set(deadline);
+                self.timer.set(deadline);
             }
             Poll::Pending
         })
@@ -75,34 +59,24 @@ impl Clock {
     /// Wakes sleepers for ever.
     pub(crate) async fn run(&self) -> io::Result<()> {
         loop {
-            self.expired.readable().await?;
-            // The count of expirations; there is none if the timer was set anew meanwhile.
-            let mut count = [0; 8];
-            while self.expired.try_read(&mut count).is_ok() {}
+            self.timer.expired().await?;
             let now = Instant::now();
             let mut sleepers = self.sleepers.borrow_mut();
             while let Some(entry) = sleepers.first_entry() {
                 if entry.key().0 > now {
-                    self.set(entry.key().0);
+                    self.timer.set(entry.key().0);
                     break;
                 }
                 entry.remove().wake();
             }
         }
     }
-
-    fn set(&self, deadline: Instant) {
-        // Zero would switch the timer off.
-        let wait = deadline.saturating_duration_since(Instant::now()).max(Duration::from_nanos(1));
-        // Can fail for times that no Duration holds only.
-        let expiration = Expiration::OneShot(TimeSpec::from_duration(wait));
-        let _ = self.timer.set(expiration, TimerSetTimeFlags::empty());
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use std::rc::Rc;
+    use std::time::Duration;
 
     use tokio::runtime::LocalOptions;
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::connection::ConnectionArgs;
 use crate::plan::units::{parse_count, parse_duration};
-use crate::plan::{self, Order, SpreadChoice, StatementMode, defaults};
+use crate::plan::{self, Arrival, Order, SpreadChoice, StatementMode, defaults};
 use crate::workload::distribution::Distribution;
 use crate::workload::table::{ROWS_MAX, TABLES_MAX};
 
@@ -92,6 +92,14 @@ pub struct WorkloadArgs {
     /// Length of an interval of the timeline, 100ms or more
     #[arg(long, value_name = "DURATION", default_value = defaults::INTERVAL, value_parser = interval)]
     pub interval: Duration,
+
+    /// Open loop: ops a second over all clients, a step each: 10k or 1k,2k or 1k..16k (doubling)
+    #[arg(long, value_name = "LIST", value_parser = plan::rates::parse)]
+    pub rate: Option<std::vec::Vec<f64>>,
+
+    /// With --rate: how arrivals are spaced
+    #[arg(long, value_enum, default_value = "poisson", value_name = "HOW", requires = "rate")]
+    pub arrival: Arrival,
 
     #[command(flatten)]
     #[allow(missing_docs, reason = "clap would show it as help")]

@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
-use crate::canned::{Listen, Script, serve, tables};
+use crate::canned::{Listen, Script, Service, serve, tables};
 use crate::cmd::print_data;
 use crate::error::Result;
 use crate::measure::process::raise_descriptor_limit;
+use crate::plan::units::parse_duration;
 use crate::stop::Stop;
 
 /// Where it listens and what it claims to hold.
@@ -23,6 +24,24 @@ pub struct CannedArgs {
     /// Connections at most
     #[arg(long, default_value_t = 10_100, value_name = "N")]
     pub connections: u32,
+    /// How long a statement takes: const:1ms, or exp:1ms for exponential times with this mean;
+    /// each connection by itself [default: no time]
+    #[arg(long, value_name = "KIND:DURATION", value_parser = service)]
+    pub service: Option<Service>,
+    /// Seed of exponential service times
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub service_seed: u64,
+}
+
+fn service(text: &str) -> std::result::Result<Service, String> {
+    let form = || format!("'{text}' is neither const:DURATION nor exp:DURATION");
+    let (kind, time) = text.split_once(':').ok_or_else(form)?;
+    let time = parse_duration(time)?;
+    match kind {
+        "const" => Ok(Service::Constant(time)),
+        "exp" => Ok(Service::Exponential { mean: time, seed: 0 }),
+        _ => Err(form()),
+    }
 }
 
 /// Serves until it is told to stop; prints the port.
@@ -31,6 +50,12 @@ pub fn run(args: &CannedArgs, stop: &Stop) -> Result<()> {
     let script = Script {
         connections_max: args.connections,
         answers: tables::answers(args.tables),
+        service: match args.service {
+            Some(Service::Exponential { mean, .. }) => {
+                Service::Exponential { mean, seed: args.service_seed }
+            }
+            other => other.unwrap_or(Service::Instant),
+        },
         ..Script::default()
     };
     let listen = match &args.socket {

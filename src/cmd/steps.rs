@@ -24,6 +24,9 @@ use crate::progress::Progress;
 use crate::stop::Stop;
 use crate::summary::{Outcome, SettingChange, Store, Summary, Warning, to_json};
 
+/// Codes of warnings that a reader of the step's own line must know.
+const SAID_AT_ONCE: [&str; 2] = ["target_not_sustained", "warmup_backlog"];
+
 /// Steps of one plan on one server.
 pub(crate) struct Sweep<'a> {
     pub(crate) plan: &'a Plan,
@@ -202,6 +205,9 @@ impl Sweep<'_> {
     fn keep(&mut self, summary: Summary) -> Result<()> {
         let written = self.store.write(&summary);
         self.progress.note(&line(&summary));
+        for warning in summary.warnings.iter().filter(|w| SAID_AT_ONCE.contains(&w.code.as_str())) {
+            self.progress.warn(&warning.message);
+        }
         if written.is_err() {
             print_data(&to_json(&summary))?;
         }
@@ -275,9 +281,10 @@ fn opening_at_most(clients: u32) -> Duration {
     Duration::from_secs(2) * clients / limits::CONNECTS_PER_S + limits::COURTESY
 }
 
-/// One step, as a line that stays.
+/// One step, as a line that stays: an open loop's with the response time, a closed one has no
+/// other than the service time.
 fn line(summary: &Summary) -> String {
-    let (totals, latency) = (&summary.totals, &summary.latency.service);
+    let (totals, plan) = (&summary.totals, &summary.plan);
     let ms = |us: Option<f64>| us.map_or_else(|| "-".to_owned(), engine::millis);
     let errors: u64 = totals.errors.iter().map(|e| e.count).sum();
     let mark = match summary.outcome {
@@ -285,13 +292,18 @@ fn line(summary: &Summary) -> String {
         Outcome::Interrupted => " (interrupted)",
         Outcome::Aborted => " (aborted)",
     };
+    let rate = plan.rate.map_or_else(String::new, |rate| format!(" at {rate}/s"));
+    let (name, times) = match &summary.latency.response {
+        Some(response) => ("response", response),
+        None => ("service", &summary.latency.service),
+    };
     format!(
-        "{} {} clients: {:.0} QPS, service time p50 {}, p99 {}, max {}, {errors} errors{mark}",
+        "{} {} clients{rate}: {:.0} QPS, {name} time p50 {}, p99 {}, max {}, {errors} errors{mark}",
         summary.workload.name,
-        summary.plan.clients,
+        plan.clients,
         totals.qps,
-        ms(latency.p50_us),
-        ms(latency.p99_us),
-        ms(latency.max_us),
+        ms(times.p50_us),
+        ms(times.p99_us),
+        ms(times.max_us),
     )
 }

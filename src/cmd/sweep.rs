@@ -12,7 +12,7 @@ use crate::measure::process::raise_descriptor_limit;
 use crate::mysql::resolve;
 use crate::mysql::target::Target;
 use crate::mysql::tls;
-use crate::plan::{Pace, Plan, StopAt, defaults, units};
+use crate::plan::{Plan, StopAt, defaults, units};
 use crate::progress::Progress;
 use crate::report;
 use crate::sandbox::{Sandbox, Spec};
@@ -107,7 +107,8 @@ fn plan(workload: Workload, args: &WorkloadArgs) -> Result<Plan> {
         spread: args.spread,
         warmup,
         stop,
-        pace: Pace::Closed,
+        rates: args.rate.clone().unwrap_or_default(),
+        arrival: args.arrival,
         repeats: args.repeat,
         order: args.order,
         distribution: args.distribution,

@@ -311,6 +311,7 @@ fn totals() -> summary::Totals {
         reconnects: 0,
         abandoned: 0,
         backlog: None,
+        intended: None,
         per_table: Vec::new(),
         per_client: summary::PerClient { ops_min: 0, ops_median: 0.0, ops_max: 0 },
     }
@@ -321,6 +322,7 @@ fn nothing() -> Result<summary::Latency> {
     Ok(summary::Latency {
         service: none.clone(),
         response: None,
+        wait: None,
         failed: none,
         by_statement: Vec::new(),
     })

@@ -10,6 +10,7 @@ use super::compile::{Check, Pick, Statement, What};
 use super::errors::{Errors, OpError};
 use super::job::Job;
 use super::ledger::{Account, Change};
+use super::pace::Pace;
 use super::values::{Drawer, Place, Serial, literals_into, number, signed};
 use crate::error::{Error, Result};
 use crate::measure::recorder::{Ns, Op, Recorder};
@@ -28,7 +29,8 @@ const IDLE: Ns = Ns::MAX;
 pub(crate) struct Desk {
     pub(crate) job: std::sync::Arc<Job>,
     pub(crate) origin: Instant,
-    pub(crate) window_start: Ns,
+    /// `Ns::MAX` while it is not decided.
+    pub(crate) window_start: Cell<Ns>,
     /// Set by the clock or by whoever ends the step early.
     pub(crate) window_end: Cell<Ns>,
     pub(crate) recorder: RefCell<Recorder>,
@@ -38,6 +40,8 @@ pub(crate) struct Desk {
     pub(crate) picks: Vec<Vec<Pick>>,
     /// By table: SQL of each statement around its parameters; empty unless in text mode.
     pub(crate) texts: Vec<Vec<Vec<String>>>,
+    /// The open loop's queues; None is a closed loop.
+    pub(crate) pace: Option<Pace>,
 }
 
 impl Desk {
@@ -53,6 +57,10 @@ impl Desk {
 pub(crate) struct Seat {
     /// From 0, over all threads.
     pub(crate) client: u32,
+    /// From 0, in its thread.
+    pub(crate) place: usize,
+    /// When the op in flight was due; None in a closed loop.
+    pub(crate) intended: Cell<Option<Ns>>,
     /// When the op in flight was issued.
     pub(crate) issued: Cell<Ns>,
     /// Whether the client is in the window: decided before an op, and the op's for all of it.
@@ -64,9 +72,11 @@ pub(crate) struct Seat {
 }
 
 impl Seat {
-    pub(crate) fn new(client: u32) -> Seat {
+    pub(crate) fn new(client: u32, place: usize) -> Seat {
         Seat {
             client,
+            place,
+            intended: Cell::new(None),
             issued: Cell::new(IDLE),
             measured: Cell::new(false),
             pending: Cell::new((0, 0)),
@@ -144,7 +154,7 @@ pub(crate) async fn run(
     let mut client = Client {
         quota: desk.job.quota(seat.client),
         drawer: Drawer {
-            stream: desk.job.stream(seat.client, desk.window_start == 0),
+            stream: desk.job.stream(seat.client, desk.window_start.get() == 0),
             slices: desk.job.slices(seat.client),
             serials: ready.serials,
             previous: Vec::new(),
@@ -155,11 +165,15 @@ pub(crate) async fn run(
         count: 0,
         unsettled: Vec::new(),
     };
-    seat.measured.set(desk.window_start == 0);
+    seat.measured.set(desk.window_start.get() == 0);
+    if let Some(pace) = &desk.pace {
+        let ended = client.paced(&desk, &seat, pace).await?;
+        return Ok(ended.map(|()| client.session));
+    }
     // The clock is read once between two ops: the end of one decides on the next.
     let mut now = desk.now();
     while now < desk.window_end.get() {
-        if !seat.measured.get() && now >= desk.window_start {
+        if !seat.measured.get() && now >= desk.window_start.get() {
             seat.measured.set(true);
             client.drawer.stream = desk.job.stream(seat.client, true);
         }
@@ -198,6 +212,26 @@ struct Pass {
 }
 
 impl Client {
+    /// The open loop: one op an arrival, until there are none.
+    async fn paced(
+        &mut self,
+        desk: &Desk,
+        seat: &Seat,
+        pace: &Pace,
+    ) -> Result<std::result::Result<(), OpError>> {
+        while let Some(arrival) = pace.next(seat, || desk.now()).await {
+            if arrival.measured && !seat.measured.get() {
+                seat.measured.set(true);
+                self.drawer.stream = desk.job.stream(seat.client, true);
+            }
+            seat.intended.set(Some(arrival.intended));
+            if let Err(error) = self.op(desk, seat).await? {
+                return Ok(Err(error));
+            }
+        }
+        Ok(Ok(()))
+    }
+
     /// One op; when it completed. An error that the session survives is counted, another one
     /// is returned.
     async fn op(&mut self, desk: &Desk, seat: &Seat) -> Result<std::result::Result<Ns, OpError>> {
@@ -216,7 +250,8 @@ impl Client {
         match outcome {
             Ok(()) => {
                 let Pass { statements, rows, .. } = pass;
-                let op = Op { issued, measured: seat.measured.get(), completed, statements, rows };
+                let (intended, measured) = (seat.intended.get(), seat.measured.get());
+                let op = Op { intended, issued, measured, completed, statements, rows };
                 if desk.recorder.borrow_mut().succeeded(op)? {
                     seat.ops.set(seat.ops.get() + 1);
                     if let Some(account) = desk.accounts.borrow_mut().get_mut(table as usize) {

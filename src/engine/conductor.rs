@@ -2,7 +2,6 @@
 //! window, ends early when it must, and puts together what the threads counted.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -14,7 +13,8 @@ use super::display::Display;
 use super::edge::{self, Edge, Own};
 use super::job::{Job, Tables};
 use super::ledger::Account;
-use super::thread::{self, End, Go, NOTICE, News, Order};
+use super::pace::{self, NEVER};
+use super::thread::{self, End, Go, NOTICE, News, Order, Window};
 use crate::error::{Error, Kind, Result};
 use crate::measure::probe::Probe;
 use crate::measure::recorder::{Ns, Phases};
@@ -64,12 +64,11 @@ pub async fn run_step(
     let job = Arc::new(Job::new(stage.plan, stage.spread, stage.tables, step));
     let threads = engine_threads(stage.plan, step.clients);
     let warmup = stage.plan.warmup.as_nanos() as Ns;
+    // An open loop's window begins when the backlog of its warm-up is gone.
+    let window_start = if step.rate.is_some() && warmup > 0 { NEVER } else { warmup };
     let phases = Phases {
-        window_start: warmup,
-        window_end: match stage.plan.stop {
-            StopAt::Time(time) => warmup.saturating_add(time.as_nanos() as Ns),
-            StopAt::Ops(_) => Ns::MAX,
-        },
+        window_start,
+        window_end: window_end(stage.plan, window_start),
         by_issue: matches!(stage.plan.stop, StopAt::Ops(_)),
         interval: report_every(stage.plan.interval),
     };
@@ -90,7 +89,10 @@ pub async fn run_step(
         logins: Arc::new(Semaphore::new(limits::CONNECTS_AT_ONCE)),
         opening: Instant::now(),
         go: go_in,
-        window_end: Arc::new(AtomicU64::new(phases.window_end)),
+        window: Arc::new(Window::new(phases.window_start, phases.window_end)),
+        threads,
+        warmup,
+        judged: warmup.saturating_sub(ahead(stage).min(warmup / 2)),
         news: news_out,
         job: Arc::clone(&job),
     };
@@ -102,7 +104,10 @@ pub async fn run_step(
         threads,
         news,
         go: go.clone(),
-        window_end: Arc::clone(&order.window_end),
+        window: Arc::clone(&order.window),
+        silence: limits::SILENCE + quiet(step.rate),
+        warm: 0,
+        warming: false,
         timeline,
         display: Display::new(stage.plan, step),
         ends: Vec::new(),
@@ -126,6 +131,25 @@ pub async fn run_step(
 fn report_every(interval: Duration) -> Ns {
     let (interval, look) = (interval.as_nanos() as Ns, LOOK.as_nanos() as Ns);
     interval / interval.div_ceil(look).max(1)
+}
+
+fn window_end(plan: &Plan, start: Ns) -> Ns {
+    match plan.stop {
+        StopAt::Time(time) => start.saturating_add(time.as_nanos() as Ns),
+        StopAt::Ops(_) => NEVER,
+    }
+}
+
+/// How long before its start the window of an open loop is decided: the threads must hear of
+/// it, and the server's counters are read before it.
+fn ahead(stage: &Stage<'_>) -> Ns {
+    (NOTICE + thread::TICK + edge::lead(stage.probe.as_ref())).as_nanos() as Ns
+}
+
+/// How long an open loop may have nothing to do: a gap of 30 means is one of 10 billions.
+fn quiet(rate: Option<f64>) -> Duration {
+    let s = rate.map_or(0.0, |rate| 30.0 / rate);
+    Duration::try_from_secs_f64(s).unwrap_or_default()
 }
 
 /// Engine threads of a step.
@@ -179,7 +203,13 @@ struct Conductor<'a> {
     threads: usize,
     news: mpsc::UnboundedReceiver<News>,
     go: watch::Sender<Go>,
-    window_end: Arc<AtomicU64>,
+    window: Arc<Window>,
+    /// A server that has not answered anybody for so long hangs.
+    silence: Duration,
+    /// Threads whose open loop may begin its window.
+    warm: usize,
+    /// These are waited for.
+    warming: bool,
     timeline: Timeline,
     display: Display,
     ends: Vec<End>,
@@ -207,6 +237,7 @@ impl Conductor<'_> {
         let origin = Instant::now() + Duration::from_millis(5);
         let started_at = jiff::Timestamp::now();
         self.go.send_replace(Go::Start(origin));
+        self.warm_up(origin, progress).await?;
         let warmup = Duration::from_nanos(self.phases.window_start);
         let window_start = origin + warmup;
         self.stage.window.send_replace(Some(window_start));
@@ -223,12 +254,12 @@ impl Conductor<'_> {
             (None, None) => Edge::default(),
         };
         loop {
-            let end = self.window_end.load(Ordering::Relaxed);
+            let end = self.window.end();
             let edge = (end != Ns::MAX).then(|| origin + Duration::from_nanos(end));
             self.follow(edge, origin, progress).await?;
             // An early end moves the edge: then it is waited for once more. Without an edge
             // (--ops) the window ends with the last thread.
-            let moved = end != self.window_end.load(Ordering::Relaxed);
+            let moved = end != self.window.end();
             if self.all_done() || (edge.is_some() && !moved) {
                 break;
             }
@@ -249,6 +280,30 @@ impl Conductor<'_> {
             probed: edge::probed(self.stage.probe.as_ref(), &first, &last, window_start),
             ..self.run(started_at)
         })
+    }
+
+    /// The warm-up of an open loop: decides when the window begins. Its backlog is drained for as
+    /// long as the warm-up took at most.
+    async fn warm_up(&mut self, origin: Instant, progress: &mut Progress) -> Result<()> {
+        if self.phases.window_start != NEVER {
+            return Ok(());
+        }
+        let warmup = self.stage.plan.warmup;
+        let ahead = Duration::from_nanos(ahead(self.stage));
+        self.warming = true;
+        self.follow(Some(origin + (warmup * 2).saturating_sub(ahead)), origin, progress).await?;
+        self.warming = false;
+        self.phases.window_start = if self.early.is_some() {
+            // There is none.
+            self.window.end()
+        } else {
+            let start = (origin.elapsed() + ahead).max(warmup).as_nanos() as Ns;
+            self.phases.window_end = window_end(self.stage.plan, start);
+            self.window.set(start, self.phases.window_end);
+            start
+        };
+        self.display.window(self.phases.window_start, self.phases.window_end);
+        Ok(())
     }
 
     fn all_done(&self) -> bool {
@@ -275,7 +330,7 @@ impl Conductor<'_> {
                     return Err(error.context(format!("after {opened} connections")));
                 }
                 Some(News::Broken(error)) => return Err(error),
-                Some(News::Interval(..) | News::Abort { .. } | News::Done(..)) => {}
+                Some(News::Warm | News::Interval(..) | News::Abort { .. } | News::Done(..)) => {}
                 None => return Err(broken()),
             }
         }
@@ -291,7 +346,7 @@ impl Conductor<'_> {
         progress: &mut Progress,
     ) -> Result<()> {
         let done = self.ends.len();
-        let mut silence = Instant::now() + limits::SILENCE;
+        let mut silence = Instant::now() + self.silence;
         while !self.all_done() && (until.is_some() || self.ends.len() == done) {
             let edge = until.unwrap_or_else(far);
             let interruptible = self.early.is_none() && !self.drained;
@@ -301,10 +356,12 @@ impl Conductor<'_> {
                 news = self.news.recv() => {
                     let Some(news) = news else { return Err(broken()) };
                     if self.take(news, origin, progress)? {
-                        silence = Instant::now() + limits::SILENCE;
+                        silence = Instant::now() + self.silence;
                     }
                     // An early end may lie before the edge that is waited for.
-                    if interruptible && self.early.is_some() {
+                    if (interruptible && self.early.is_some())
+                        || (self.warming && self.warm >= self.threads)
+                    {
                         break;
                     }
                 }
@@ -316,7 +373,7 @@ impl Conductor<'_> {
                 () = tokio::time::sleep_until(silence.into()), if interruptible => {
                     let error = Error::failed(format!(
                         "{} has not answered any client for {:?}",
-                        self.stage.target.address, limits::SILENCE
+                        self.stage.target.address, self.silence
                     ));
                     self.end_early(Outcome::Aborted, error, origin);
                     break;
@@ -347,6 +404,7 @@ impl Conductor<'_> {
                     self.display.add(&complete);
                 }
             }
+            News::Warm => self.warm += 1,
             News::Broken(error) => return Err(error),
             News::Opened | News::NotOpened(_) | News::Ready => {}
         }
@@ -359,8 +417,8 @@ impl Conductor<'_> {
             return;
         }
         let now = origin.elapsed() + NOTICE;
-        let end = (now.as_nanos() as Ns).min(self.window_end.load(Ordering::Relaxed));
-        self.window_end.store(end, Ordering::Relaxed);
+        let end = (now.as_nanos() as Ns).min(self.window.end());
+        self.window.cut(end);
         self.early = Some(Early { outcome, error });
     }
 
@@ -372,7 +430,7 @@ impl Conductor<'_> {
     /// What the threads counted; what was read at the edges is not in it yet.
     fn run(mut self, started_at: jiff::Timestamp) -> Run {
         let ends = std::mem::take(&mut self.ends);
-        let window_end = match self.window_end.load(Ordering::Relaxed) {
+        let window_end = match self.window.end() {
             // With --ops the window ends with the last answer.
             Ns::MAX => ends.iter().map(|e| e.ended).max().unwrap_or(0),
             end => end,
@@ -381,6 +439,7 @@ impl Conductor<'_> {
         let mut accounts = vec![Account::default(); tables as usize];
         let mut errors = super::errors::Errors::default();
         let (mut ops_by_client, mut busy, mut abandoned) = (Vec::new(), Vec::new(), 0);
+        let mut paced: Option<pace::Counts> = None;
         for end in ends {
             for (sum, account) in accounts.iter_mut().zip(&end.accounts) {
                 sum.merge(account);
@@ -389,6 +448,10 @@ impl Conductor<'_> {
             ops_by_client.extend(end.ops_by_client);
             busy.push(end.busy);
             abandoned += end.abandoned;
+            if let Some(counts) = end.paced {
+                abandoned += counts.unissued;
+                paced.get_or_insert_default().merge(&counts);
+            }
         }
         let early = self.early.take();
         Run {
@@ -405,6 +468,7 @@ impl Conductor<'_> {
                 .collect(),
             errors: errors.into_counts(),
             abandoned,
+            paced,
             busy,
             user: Duration::ZERO,
             sys: Duration::ZERO,

@@ -1,6 +1,6 @@
 //! The live line of a step.
 
-use crate::measure::recorder::{Interval, Ns};
+use crate::measure::recorder::{Interval, Ns, Paced};
 use crate::measure::times::Times;
 use crate::plan::{Plan, Step, StopAt};
 use crate::summary::Phase;
@@ -9,6 +9,7 @@ use crate::summary::Phase;
 pub(crate) struct Display {
     head: String,
     clients: u32,
+    rate: Option<f64>,
     warmup: Ns,
     /// End of the window, where it is known before.
     end: Option<Ns>,
@@ -21,9 +22,11 @@ struct Seen {
     phase: Phase,
     start: Ns,
     end: Ns,
+    ops: u64,
     statements: u64,
     errors: u64,
     service: Times,
+    paced: Option<Box<Paced>>,
 }
 
 impl Display {
@@ -32,8 +35,9 @@ impl Display {
             1 => String::new(),
             n => format!(", repeat {} of {n}", step.repeat),
         };
+        let rate = step.rate.map_or_else(String::new, |rate| format!(" at {rate}/s"));
         let head = format!(
-            "[{}/{}] {} {} clients{repeat}",
+            "[{}/{}] {} {} clients{rate}{repeat}",
             step.number, step.of, plan.workload.name, step.clients
         );
         let warmup = plan.warmup.as_nanos() as Ns;
@@ -41,7 +45,14 @@ impl Display {
             StopAt::Time(time) => (Some(warmup.saturating_add(time.as_nanos() as Ns)), None),
             StopAt::Ops(ops) => (None, Some(ops)),
         };
-        Display { head, clients: step.clients, warmup, end, ops_wanted, seen: None, window_ops: 0 }
+        let (clients, rate) = (step.clients, step.rate);
+        Display { head, clients, rate, warmup, end, ops_wanted, seen: None, window_ops: 0 }
+    }
+
+    /// The window of an open loop, once it is decided.
+    pub(crate) fn window(&mut self, start: Ns, end: Ns) {
+        self.warmup = start;
+        self.end = self.end.map(|_| end);
     }
 
     /// While connections are opened.
@@ -57,18 +68,22 @@ impl Display {
             // A line never mixes phases.
             Some(seen) if seen.phase == interval.phase => {
                 seen.end = interval.end;
+                seen.ops += interval.ops;
                 seen.statements += interval.statements;
                 seen.errors += interval.errors;
                 seen.service.merge(&interval.service);
+                Paced::merge_into(&mut seen.paced, interval.paced.as_deref());
             }
             _ => {
                 self.seen = Some(Seen {
                     phase: interval.phase,
                     start: interval.start,
                     end: interval.end,
+                    ops: interval.ops,
                     statements: interval.statements,
                     errors: interval.errors,
                     service: interval.service.clone(),
+                    paced: interval.paced.clone(),
                 });
             }
         }
@@ -89,9 +104,26 @@ impl Display {
             (None, Some(ops)) => format!("{} of {ops} ops", self.window_ops),
             (None, None) => "ending".to_owned(),
         };
-        let time = |p: f64| seen.service.percentile_us(p).map_or_else(|| "-".to_owned(), millis);
+        // A closed loop has no other time than the call's; an open one counts from the instant
+        // that was intended.
+        let (name, times) = match &seen.paced {
+            Some(paced) => ("response", Some(&paced.response)),
+            None if self.rate.is_some() => ("response", None),
+            None => ("service", Some(&seen.service)),
+        };
+        let time = |p: f64| {
+            let us = times.and_then(|times| times.percentile_us(p));
+            us.map_or_else(|| "-".to_owned(), millis)
+        };
+        let done = match self.rate {
+            None => format!("{qps:.0} QPS"),
+            Some(rate) => {
+                let tps = if length_s > 0.0 { seen.ops as f64 / length_s } else { 0.0 };
+                format!("{tps:.0} of {rate} ops/s")
+            }
+        };
         format!(
-            "{}: {phase}, {left}, {qps:.0} QPS, p50 {}, p99 {}, {} errors",
+            "{}: {phase}, {left}, {done}, {name} time p50 {}, p99 {}, {} errors",
             self.head,
             time(50.0),
             time(99.0),
@@ -136,7 +168,8 @@ mod tests {
         for i in 0..1500 {
             let issued = i * 1_000_000;
             let completed = issued + 500_000;
-            let op = Op { issued, measured: true, completed, statements: 1, rows: 1 };
+            let measured = true;
+            let op = Op { intended: None, issued, measured, completed, statements: 1, rows: 1 };
             recorder.succeeded(op).expect("memory");
         }
         recorder.finish(2 * second).expect("memory");
@@ -146,21 +179,21 @@ mod tests {
     #[test]
     fn a_line_has_everything_of_its_intervals() {
         let plan = a_plan(0, 64, StopAt::Time(Duration::from_mins(1)));
-        let step = Step { number: 2, of: 6, clients: 64, repeat: 1 };
+        let step = Step { number: 2, of: 6, clients: 64, rate: None, repeat: 1 };
         let mut display = Display::new(&plan, &step);
         assert_eq!(display.opening(3), "[2/6] point-select 64 clients: opened 3 of 64 connections");
         intervals().iter().take(2).for_each(|i| display.add(i));
         assert_eq!(
             display.line(),
-            "[2/6] point-select 64 clients: measuring, 0:58 left, 750 QPS, p50 0.500 ms, \
-             p99 0.500 ms, 0 errors"
+            "[2/6] point-select 64 clients: measuring, 0:58 left, 750 QPS, service time p50 \
+             0.500 ms, p99 0.500 ms, 0 errors"
         );
     }
 
     #[test]
     fn ops_show_how_many_are_done() {
         let plan = a_plan(0, 64, StopAt::Ops(9000));
-        let step = Step { number: 1, of: 1, clients: 64, repeat: 1 };
+        let step = Step { number: 1, of: 1, clients: 64, rate: None, repeat: 1 };
         let mut display = Display::new(&plan, &step);
         intervals().iter().take(1).for_each(|i| display.add(i));
         assert!(display.line().contains("1000 of 9000 ops"));

@@ -1,7 +1,9 @@
 //! What every client of a step does, compiled from the plan: shared, read only.
 
+use super::arrivals::Arrivals;
 use super::compile::{Compiled, Pick, Statement, Transaction};
-use crate::plan::{Plan, Spread, Step, StopAt};
+use crate::measure::recorder::Ns;
+use crate::plan::{Arrival, Plan, Spread, Step, StopAt};
 use crate::workload::Schema;
 use crate::workload::distribution::Sampler;
 use crate::workload::random::{Stream, name_part, seed_of};
@@ -34,9 +36,43 @@ pub(crate) struct Job {
     pub(crate) charset: Option<String>,
     pub(crate) stop: StopAt,
     pub(crate) clients: u32,
+    /// Ops a second over all clients; None is a closed loop.
+    pub(crate) rate: Option<f64>,
+    arrival: Arrival,
     seed: u64,
     workload: u64,
     repeat: u32,
+}
+
+/// What makes an arrival queue.
+#[derive(Debug, Clone)]
+pub(crate) struct QueueOf {
+    arrival: Arrival,
+    /// Its share of the rate, by connections.
+    pub(crate) per_s: f64,
+    /// Where evenly spaced arrivals begin, in gaps.
+    offset: f64,
+    /// Its share of `--ops`.
+    pub(crate) ops: Option<u64>,
+    /// Of the warm-up, of the window.
+    seeds: [u64; 2],
+}
+
+impl QueueOf {
+    /// The arrivals of a phase that begins at `start`.
+    pub(crate) fn arrivals(&self, start: Ns, measured: bool) -> Arrivals {
+        let [warmup, window] = self.seeds;
+        let stream = Stream::new(if measured { window } else { warmup });
+        Arrivals::new(self.arrival, self.per_s, start, self.offset, stream)
+    }
+}
+
+fn least_common_multiple(a: u64, b: u64) -> u64 {
+    let (mut x, mut y) = (a.max(1), b.max(1));
+    while y > 0 {
+        (x, y) = (y, x % y);
+    }
+    a.max(1) / x * b.max(1)
 }
 
 impl Job {
@@ -54,6 +90,8 @@ impl Job {
             charset: plan.charset.clone(),
             stop: plan.stop,
             clients: step.clients,
+            rate: step.rate,
+            arrival: plan.arrival,
             seed: plan.seed,
             workload: name_part(&plan.workload.name),
             repeat: step.repeat,
@@ -93,17 +131,42 @@ impl Job {
     /// it, another step or phase on the same warm server does not. The rate's place is 0
     /// for a closed loop.
     pub(crate) fn stream(&self, client: u32, measured: bool) -> Stream {
+        Stream::new(seed_of(&self.seed_parts(client, measured)))
+    }
+
+    fn seed_parts(&self, client: u32, measured: bool) -> [u64; 8] {
         let table = self.pinned_table(client).map_or(0, |t| u64::from(t) + 1);
-        Stream::new(seed_of(&[
+        [
             self.seed,
             self.workload,
             table,
             u64::from(client),
             u64::from(self.clients),
-            0,
+            self.rate.map_or(0, f64::to_bits),
             u64::from(self.repeat),
             u64::from(measured),
-        ]))
+        ]
+    }
+
+    /// The arrival queue of some clients of one of so many threads.
+    pub(crate) fn queue(&self, clients: &[u32], threads: usize) -> QueueOf {
+        let first = clients.first().copied().unwrap_or(0);
+        let tables = if self.spread == Spread::Pinned { u64::from(self.tables.count) } else { 1 };
+        // The first clients of all queues are the numbers below that of the queues.
+        let queues = least_common_multiple(threads as u64, tables).min(u64::from(self.clients));
+        let share = clients.len() as f64 / f64::from(self.clients.max(1));
+        QueueOf {
+            arrival: self.arrival,
+            per_s: self.rate.unwrap_or(0.0) * share,
+            offset: f64::from(first) / queues.max(1) as f64,
+            ops: clients.iter().map(|client| self.quota(*client)).sum(),
+            seeds: [false, true].map(|measured| {
+                let mut parts = self.seed_parts(first, measured).to_vec();
+                // A ninth part: no client's keys come from it.
+                parts.push(name_part("arrivals"));
+                seed_of(&parts)
+            }),
+        }
     }
 
     /// What ids of one table (from 0) are drawn from.
@@ -201,7 +264,8 @@ pub(crate) mod tests {
             spread: plan::SpreadChoice::Auto,
             warmup: Duration::ZERO,
             stop,
-            pace: plan::Pace::Closed,
+            rates: Vec::new(),
+            arrival: plan::Arrival::Poisson,
             repeats: 1,
             order: plan::Order::Ascending,
             distribution: Distribution::Uniform,
@@ -219,7 +283,7 @@ pub(crate) mod tests {
 
     fn job(clients: u32, stop: StopAt, spread: Spread) -> Job {
         let plan = a_plan(0, clients, stop);
-        let step = Step { number: 1, of: 1, clients, repeat: 1 };
+        let step = Step { number: 1, of: 1, clients, rate: None, repeat: 1 };
         Job::new(&plan, spread, TABLES, &step)
     }
 

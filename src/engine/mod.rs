@@ -1,4 +1,4 @@
-//! Threads, connections, phases, the closed loop, stopping.
+//! Threads, connections, phases, the closed and the open loop, stopping.
 //!
 //! One `current_thread` runtime on one operating system thread a core, connections dealt out
 //! round robin; no lock, no atomic and no channel an operation; one recorder a thread, merged
@@ -8,6 +8,8 @@
 //! | file | job |
 //! |---|---|
 //! | `job` | what every client does, compiled from the plan |
+//! | `arrivals` | when ops of an open loop are due |
+//! | `pace` | its queues: which client takes which arrival, and when |
 //! | `compile` | statements and parameters with every name looked up |
 //! | `values` | what stands for each `?` |
 //! | `client` | one client's loop, and what an answer is held against |
@@ -16,7 +18,9 @@
 //! | `edge` | what is read of server and client at both edges of the window |
 //! | `display` | the live line |
 //! | `summarise` | Run → Summary |
+//! | `sustained` | whether an open loop kept its rate |
 
+mod arrivals;
 mod client;
 mod compile;
 mod conductor;
@@ -25,7 +29,9 @@ pub(crate) mod edge;
 mod errors;
 mod job;
 mod ledger;
+mod pace;
 mod summarise;
+mod sustained;
 mod thread;
 mod values;
 
@@ -62,8 +68,10 @@ pub struct Run {
     pub ledger: Vec<LedgerEntry>,
     /// Errors of all phases by code.
     pub errors: Vec<ErrorCount>,
-    /// Ops that the drain gave up.
+    /// Ops that the drain gave up, also those that were never issued.
     pub abandoned: u64,
+    /// What became of the arrivals of an open loop.
+    pub(crate) paced: Option<pace::Counts>,
     /// Busy share of the window by engine thread.
     pub busy: Vec<f64>,
     /// User CPU of this process over the window.

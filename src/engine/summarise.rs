@@ -4,10 +4,13 @@ use std::collections::BTreeMap;
 
 use super::Run;
 use super::conductor::{Stage, engine_threads};
+use super::sustained;
 use crate::error::Result;
 use crate::measure::host::Host;
 use crate::measure::probe::Probe;
 use crate::measure::process::peak_resident_bytes;
+use crate::measure::recorder::Paced;
+use crate::measure::times::Times;
 use crate::plan::{StatementMode, Step, StopAt};
 use crate::summary::{self, Summary};
 
@@ -54,7 +57,8 @@ pub fn summary(
     identity: &Identity,
     changed: Vec<summary::SettingChange>,
 ) -> Result<Summary> {
-    let warnings = warnings(run, stage, &changed);
+    let mut warnings = warnings(run, stage, &changed);
+    warnings.extend(sustained::warnings(run, stage, step));
     let mut summary = Summary {
         schema: summary::SCHEMA.to_owned(),
         loadgen: program(),
@@ -81,7 +85,8 @@ pub fn summary(
         totals: totals(run, stage),
         latency: summary::Latency {
             service: run.timeline.service.distribution()?,
-            response: None,
+            response: from_intended(run, |paced| &paced.response)?,
+            wait: from_intended(run, |paced| &paced.wait)?,
             failed: run.timeline.failed.distribution()?,
             by_statement: (0..)
                 .zip(&run.timeline.by_statement)
@@ -99,6 +104,15 @@ pub fn summary(
     };
     summary.classify();
     Ok(summary)
+}
+
+/// A time that only an open loop has.
+fn from_intended(run: &Run, times: fn(&Paced) -> &Times) -> Result<Option<summary::Distribution>> {
+    match (&run.timeline.paced, run.paced) {
+        (_, None) => Ok(None),
+        (Some(paced), Some(_)) => times(paced).distribution().map(Some),
+        (None, Some(_)) => Times::new()?.distribution().map(Some),
+    }
 }
 
 /// The server's host: this one, or the one that the probe reads.
@@ -144,8 +158,8 @@ fn plan(stage: &Stage<'_>, step: &Step, data_seed: Option<u32>) -> summary::Plan
         warmup_s: stage.plan.warmup.as_secs_f64(),
         time_s,
         ops,
-        rate: None,
-        arrival: None,
+        rate: step.rate,
+        arrival: step.rate.map(|_| stage.plan.arrival.to_string()),
         seed: stage.plan.seed,
         charset: stage.plan.charset.clone(),
         repeat_index: step.repeat,
@@ -188,7 +202,8 @@ fn totals(run: &Run, stage: &Stage<'_>) -> summary::Totals {
         errors: run.errors.clone(),
         reconnects: 0,
         abandoned: run.abandoned,
-        backlog: None,
+        backlog: run.paced.map(|counts| counts.backlog),
+        intended: run.paced.map(|counts| counts.intended),
         per_table: (1..)
             .zip(&run.ops_by_table)
             .map(|(n, ops)| summary::TableOps { table: stage.tables.schema.name(n), ops: *ops })

@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use mysql_async::Opts;
@@ -16,6 +16,7 @@ use super::client::{self, Desk, Ready, Seat};
 use super::errors::{Errors, OpError};
 use super::job::Job;
 use super::ledger::Account;
+use super::pace::{self, NEVER, Pace};
 use crate::error::{Error, Result};
 use crate::measure::recorder::{Interval, Ns, Phases, Recorder};
 use crate::mysql::session::Session;
@@ -45,9 +46,53 @@ pub(crate) struct Order {
     pub(crate) go: watch::Receiver<Go>,
     /// Changes every [`TICK`].
     pub(crate) ticks: watch::Receiver<()>,
-    /// The window's end, in nanoseconds of the step's clock; moved by an early end.
-    pub(crate) window_end: Arc<AtomicU64>,
+    /// The window, as far as it is decided.
+    pub(crate) window: Arc<Window>,
+    /// Engine threads of the step.
+    pub(crate) threads: usize,
+    /// Planned length of the warm-up.
+    pub(crate) warmup: Ns,
+    /// With an open loop and a warm-up: when its queues are looked at.
+    pub(crate) judged: Ns,
     pub(crate) news: mpsc::UnboundedSender<News>,
+}
+
+/// The window on the step's clock, as the conductor decides it while threads run.
+#[derive(Debug)]
+pub(crate) struct Window {
+    start: AtomicU64,
+    end: AtomicU64,
+    early: AtomicBool,
+}
+
+impl Window {
+    /// Either may be [`NEVER`]: not decided.
+    pub(crate) fn new(start: Ns, end: Ns) -> Window {
+        let (start, end) = (AtomicU64::new(start), AtomicU64::new(end));
+        Window { start, end, early: AtomicBool::new(false) }
+    }
+
+    pub(crate) fn end(&self) -> Ns {
+        self.end.load(Ordering::Acquire)
+    }
+
+    /// Who sees the start sees the end, too.
+    pub(crate) fn set(&self, start: Ns, end: Ns) {
+        self.end.store(end, Ordering::Release);
+        self.start.store(start, Ordering::Release);
+    }
+
+    /// Ends the step before its time.
+    pub(crate) fn cut(&self, end: Ns) {
+        self.early.store(true, Ordering::Release);
+        self.end.store(end, Ordering::Release);
+    }
+
+    pub(crate) fn read(&self) -> pace::Window {
+        let start = self.start.load(Ordering::Acquire);
+        let end = self.end();
+        pace::Window { start, end, early: self.early.load(Ordering::Acquire) }
+    }
 }
 
 /// From the conductor to the threads.
@@ -69,6 +114,8 @@ pub(crate) enum News {
     NotOpened(Error),
     /// All clients of a thread are.
     Ready,
+    /// An open loop's queues are not late, or drained: the window may begin.
+    Warm,
     /// A finished interval of a thread.
     Interval(usize, Box<Interval>),
     /// The step cannot go on.
@@ -94,6 +141,8 @@ pub(crate) struct End {
     pub(crate) busy: f64,
     /// When its last op ended.
     pub(crate) ended: Ns,
+    /// What became of the arrivals, in an open loop.
+    pub(crate) paced: Option<pace::Counts>,
 }
 
 /// The body of an engine thread; `clients` are its share, numbered over all threads.
@@ -120,7 +169,8 @@ pub(crate) fn run(order: &Order, index: usize, clients: &[u32]) {
 }
 
 async fn step(order: &Order, index: usize, clients: &[u32]) -> Result<End> {
-    let seats: Vec<Rc<Seat>> = clients.iter().map(|c| Rc::new(Seat::new(*c))).collect();
+    let seats: Vec<Rc<Seat>> =
+        clients.iter().zip(0..).map(|(c, place)| Rc::new(Seat::new(*c, place))).collect();
     let ready = open_all(order, &seats).await;
     let mut go = order.go.clone();
     if ready.len() == seats.len() {
@@ -131,7 +181,7 @@ async fn step(order: &Order, index: usize, clients: &[u32]) -> Result<End> {
         close_all(ready.into_iter().map(Ready::into_session).collect()).await;
         return Ok(End::default());
     };
-    let desk = Rc::new(desk(order, index, origin)?);
+    let desk = Rc::new(desk(order, index, origin, clients)?);
     let (sessions, busy, abandoned) = work(order, &desk, &seats, ready).await?;
     let ended = desk.now();
     let desk = Rc::into_inner(desk)
@@ -145,10 +195,13 @@ async fn step(order: &Order, index: usize, clients: &[u32]) -> Result<End> {
         abandoned,
         busy,
         ended,
+        paced: desk.pace.map(Pace::into_counts),
     })
 }
 
-fn desk(order: &Order, index: usize, origin: Instant) -> Result<Desk> {
+fn desk(order: &Order, index: usize, origin: Instant, clients: &[u32]) -> Result<Desk> {
+    let window = order.window.read();
+    let paced = order.job.rate.is_some();
     let job = Arc::clone(&order.job);
     let news = order.news.clone();
     let recorder = Recorder::new(
@@ -161,12 +214,15 @@ fn desk(order: &Order, index: usize, origin: Instant) -> Result<Desk> {
     let tables = 0..job.tables.count;
     Ok(Desk {
         origin,
-        window_start: order.phases.window_start,
-        window_end: Cell::new(order.window_end.load(Ordering::Relaxed)),
+        window_start: Cell::new(window.start),
+        window_end: Cell::new(window.end),
         recorder: RefCell::new(recorder),
         accounts: RefCell::new(vec![Account::default(); job.tables.count as usize]),
         errors: RefCell::default(),
         picks: tables.clone().map(|t| job.picks(t)).collect(),
+        pace: paced
+            .then(|| Pace::new(&job, clients, order.threads, window, order.warmup))
+            .transpose()?,
         texts: if job.text { tables.map(|t| job.text_pieces(t)).collect() } else { Vec::new() },
         job,
     })
@@ -230,6 +286,8 @@ async fn work(
         let task = tasks.spawn_local(async move { (client, run.await) });
         seat_of.insert(task.id(), Rc::clone(seat));
     }
+    let mut dispatcher = dispatcher(desk);
+    let mut warm = desk.window_start.get() != NEVER;
     let mut ticks = order.ticks.clone();
     let mut busy = Busy::default();
     let mut sessions = Vec::with_capacity(seats.len());
@@ -247,9 +305,15 @@ async fn work(
                     driver_panic(order, desk, seat, error)?;
                 }
             },
+            Some(Ok(failed)) = dispatcher.join_next() => return Err(failed),
             Ok(()) = ticks.changed() => {
                 let now = desk.now();
                 follow(order, desk)?;
+                if !warm && now >= order.judged && desk.pace.as_ref().is_none_or(|p| p.is_warm(now))
+                {
+                    warm = true;
+                    let _ = order.news.send(News::Warm);
+                }
                 busy.look(now, desk);
                 desk.recorder.borrow_mut().roll(now)?;
                 if now > desk.window_end.get().saturating_add(limits::DRAIN.as_nanos() as Ns) {
@@ -259,16 +323,42 @@ async fn work(
         }
     }
     busy.look(desk.now(), desk);
+    dispatcher.shutdown().await;
     let abandoned = abandon(&mut tasks, desk, seats).await?;
     Ok((sessions, busy.share(), abandoned))
 }
 
-/// Takes over an end that was moved.
+/// Wakes the clients of an open loop; ends only with an error.
+fn dispatcher(desk: &Rc<Desk>) -> JoinSet<Error> {
+    let mut tasks = JoinSet::new();
+    let desk = Rc::clone(desk);
+    if desk.pace.is_some() {
+        tasks.spawn_local(async move {
+            match &desk.pace {
+                Some(pace) => match pace.dispatch(desk.origin).await {
+                    Err(e) => Error::failed(format!("cannot wait for a kernel timer: {e}")),
+                    Ok(never) => match never {},
+                },
+                None => std::future::pending().await,
+            }
+        });
+    }
+    tasks
+}
+
+/// Takes over a start and an end that were decided or moved.
 fn follow(order: &Order, desk: &Desk) -> Result<()> {
-    let end = order.window_end.load(Ordering::Relaxed);
-    if end != desk.window_end.get() {
-        desk.window_end.set(end);
-        desk.recorder.borrow_mut().end_window(end)?;
+    let window = order.window.read();
+    if window.start != desk.window_start.get() {
+        desk.window_start.set(window.start);
+        desk.recorder.borrow_mut().start_window(window.start);
+    }
+    if window.end != desk.window_end.get() {
+        desk.window_end.set(window.end);
+        desk.recorder.borrow_mut().end_window(window.end)?;
+    }
+    if let Some(pace) = &desk.pace {
+        pace.set_window(window);
     }
     Ok(())
 }
@@ -299,9 +389,13 @@ async fn abandon(
     for seat in seats {
         if let Some(issued) = seat.in_flight() {
             abandoned += 1;
-            desk.recorder.borrow_mut().abandoned(issued, seat.measured.get(), now)?;
+            let (intended, measured) = (seat.intended.get(), seat.measured.get());
+            desk.recorder.borrow_mut().abandoned(intended, issued, measured, now)?;
             client::doubt(desk, seat);
         }
+    }
+    if let Some(pace) = &desk.pace {
+        pace.abandon(now, &mut desk.recorder.borrow_mut())?;
     }
     Ok(abandoned)
 }
@@ -323,7 +417,7 @@ struct Busy {
 
 impl Busy {
     fn look(&mut self, now: Ns, desk: &Desk) {
-        if now < desk.window_start {
+        if now < desk.window_start.get() {
             return;
         }
         let seen = (now, Handle::current().metrics().worker_total_busy_duration(0));

@@ -5,7 +5,7 @@
 //! measured window; latency covers what was *issued* inside it, including what finishes in
 //! the drain.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::measure::times::Times;
 use crate::summary::Phase;
 
@@ -15,7 +15,7 @@ pub type Ns = u64;
 /// The phases of a step on its clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Phases {
-    /// End of the warm-up, start of the window.
+    /// End of the warm-up, start of the window; `Ns::MAX` while it is open.
     pub window_start: Ns,
     /// End of the window, start of the drain; `Ns::MAX` while it is open.
     pub window_end: Ns,
@@ -71,6 +71,39 @@ pub struct Interval {
     pub failed: Times,
     /// Service time of each statement, for workloads with several.
     pub by_statement: Vec<Times>,
+    /// What only an open loop has; none before the first op.
+    pub paced: Option<Box<Paced>>,
+}
+
+/// Times from the intended instant.
+#[derive(Debug, Clone)]
+pub struct Paced {
+    /// To the return of the call.
+    pub response: Times,
+    /// To the call.
+    pub wait: Times,
+}
+
+impl Paced {
+    /// Nothing counted yet. Fails only if memory is not to be had.
+    pub fn new() -> Result<Self> {
+        Ok(Paced { response: Times::new()?, wait: Times::new()? })
+    }
+
+    /// Adds what another one counted.
+    pub fn merge(&mut self, other: &Paced) {
+        self.response.merge(&other.response);
+        self.wait.merge(&other.wait);
+    }
+
+    /// Adds what another one counted, where there may be none of either.
+    pub fn merge_into(sum: &mut Option<Box<Paced>>, other: Option<&Paced>) {
+        match (sum, other) {
+            (_, None) => {}
+            (Some(sum), Some(other)) => sum.merge(other),
+            (sum @ None, Some(other)) => *sum = Some(Box::new(other.clone())),
+        }
+    }
 }
 
 impl Interval {
@@ -86,6 +119,7 @@ impl Interval {
             service: Times::new()?,
             failed: Times::new()?,
             by_statement: (0..statements).map(|_| Times::new()).collect::<Result<_>>()?,
+            paced: None,
         })
     }
 
@@ -101,12 +135,22 @@ impl Interval {
         for (mine, theirs) in self.by_statement.iter_mut().zip(&other.by_statement) {
             mine.merge(theirs);
         }
+        Paced::merge_into(&mut self.paced, other.paced.as_deref());
+    }
+
+    fn paced(&mut self) -> Result<&mut Paced> {
+        if self.paced.is_none() {
+            self.paced = Some(Box::new(Paced::new()?));
+        }
+        self.paced.as_deref_mut().ok_or_else(|| Error::failed("no histogram"))
     }
 }
 
 /// One op as it ended well.
 #[derive(Debug, Clone, Copy)]
 pub struct Op {
+    /// When it was due; None in a closed loop.
+    pub intended: Option<Ns>,
     /// Just before the call.
     pub issued: Ns,
     /// Whether it was issued in the window: decided once, by whoever issued it.
@@ -135,6 +179,14 @@ impl Recorder {
         finished: Box<dyn FnMut(Interval)>,
     ) -> Result<Self> {
         Ok(Recorder { current: Interval::new(&phases, 0, statements)?, phases, finished })
+    }
+
+    /// Sets the window's start, where it was open: it lies ahead.
+    pub fn start_window(&mut self, start: Ns) {
+        self.phases.window_start = start;
+        if self.current.phase == Phase::Warmup {
+            self.current.end = self.current.end.min(start.max(self.current.start));
+        }
     }
 
     /// Moves the window's end, for a step that ends early.
@@ -175,8 +227,18 @@ impl Recorder {
         }
         if self.in_latency(op.measured) {
             self.current.service.record(op.completed - op.issued);
+            if let Some(intended) = op.intended {
+                self.paced(intended, op.issued, op.completed)?;
+            }
         }
         Ok(counts)
+    }
+
+    fn paced(&mut self, intended: Ns, issued: Ns, completed: Ns) -> Result<()> {
+        let paced = self.current.paced()?;
+        paced.response.record(completed.saturating_sub(intended));
+        paced.wait.record(issued.saturating_sub(intended));
+        Ok(())
     }
 
     /// Writes down the time of one statement of an op.
@@ -201,12 +263,27 @@ impl Recorder {
 
     /// Writes down an op that the drain gave up: its age is a lower bound of its time, and
     /// leaving it out would make a stalled server look fast.
-    pub fn abandoned(&mut self, issued: Ns, measured: bool, now: Ns) -> Result<()> {
+    pub fn abandoned(
+        &mut self,
+        intended: Option<Ns>,
+        issued: Ns,
+        measured: bool,
+        now: Ns,
+    ) -> Result<()> {
         self.roll(now)?;
         if self.in_latency(measured) {
             self.current.service.record(now.saturating_sub(issued));
+            if let Some(intended) = intended {
+                self.paced(intended, issued, now)?;
+            }
         }
         Ok(())
+    }
+
+    /// Writes down an arrival of the window that was never issued, likewise.
+    pub fn unissued(&mut self, intended: Ns, now: Ns) -> Result<()> {
+        self.roll(now)?;
+        self.paced(intended, now, now)
     }
 
     /// Hands over the last interval, which ends now.
@@ -241,8 +318,14 @@ mod tests {
             Recorder::new(phases, 0, Box::new(move |i| sink.borrow_mut().push(i))).expect("memory");
         for (issued, completed) in ops {
             let measured = *issued >= phases.window_start;
-            let op =
-                Op { issued: *issued, measured, completed: *completed, statements: 1, rows: 1 };
+            let op = Op {
+                intended: None,
+                issued: *issued,
+                measured,
+                completed: *completed,
+                statements: 1,
+                rows: 1,
+            };
             recorder.succeeded(op).expect("memory");
         }
         recorder.finish(until).expect("memory");
@@ -293,7 +376,14 @@ mod tests {
             Recorder::new(PHASES, 0, Box::new(move |i| sink.borrow_mut().push(i))).expect("memory");
         recorder.roll(260).expect("memory");
         recorder.end_window(300).expect("memory");
-        let late = Op { issued: 290, measured: true, completed: 310, statements: 1, rows: 1 };
+        let late = Op {
+            intended: None,
+            issued: 290,
+            measured: true,
+            completed: 310,
+            statements: 1,
+            rows: 1,
+        };
         assert!(!recorder.succeeded(late).expect("memory"));
         recorder.finish(320).expect("memory");
         let seen = seen.take();

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::error::Result;
-use crate::measure::recorder::{Interval, Ns};
+use crate::measure::recorder::{Interval, Ns, Paced};
 use crate::measure::times::Times;
 use crate::summary::{self, Phase};
 
@@ -28,6 +28,8 @@ pub struct Timeline {
     pub failed: Times,
     /// Service time by statement.
     pub by_statement: Vec<Times>,
+    /// Times from the intended instant, of an open loop.
+    pub paced: Option<Box<Paced>>,
 }
 
 /// Counts of the window.
@@ -54,6 +56,7 @@ impl Timeline {
             service: Times::new()?,
             failed: Times::new()?,
             by_statement: (0..statements).map(|_| Times::new()).collect::<Result<_>>()?,
+            paced: None,
         })
     }
 
@@ -111,6 +114,7 @@ impl Timeline {
             for (mine, theirs) in self.by_statement.iter_mut().zip(&interval.by_statement) {
                 mine.merge(theirs);
             }
+            Paced::merge_into(&mut self.paced, interval.paced.as_deref());
         }
         match &mut self.growing {
             Some(entry)
@@ -129,9 +133,12 @@ impl Timeline {
     fn flush(&mut self) {
         let Some(entry) = self.growing.take() else { return };
         // An empty drain says nothing.
-        if entry.phase == Phase::Drain && entry.service.count() + entry.errors == 0 {
+        let unissued = entry.paced.as_ref().is_some_and(|paced| paced.wait.count() > 0);
+        if entry.phase == Phase::Drain && entry.service.count() + entry.errors == 0 && !unissued {
             return;
         }
+        let response =
+            |of: fn(&Times) -> Option<f64>| entry.paced.as_ref().and_then(|p| of(&p.response));
         self.entries.push(summary::Interval {
             phase: entry.phase,
             start_s: seconds(entry.start),
@@ -141,6 +148,9 @@ impl Timeline {
             p50_us: entry.service.percentile_us(50.0),
             p99_us: entry.service.percentile_us(99.0),
             max_us: entry.service.max_us(),
+            response_p50_us: response(|r| r.percentile_us(50.0)),
+            response_p99_us: response(|r| r.percentile_us(99.0)),
+            response_max_us: response(Times::max_us),
         });
     }
 }
@@ -165,7 +175,7 @@ mod tests {
             Recorder::new(phases, 0, Box::new(move |i| sink.borrow_mut().push(i))).expect("memory");
         for (issued, completed) in ops {
             let (issued, completed, measured) = (*issued, *completed, *issued >= 100);
-            let op = Op { issued, measured, completed, statements: 2, rows: 3 };
+            let op = Op { intended: None, issued, measured, completed, statements: 2, rows: 3 };
             recorder.succeeded(op).expect("memory");
         }
         recorder.finish(until).expect("memory");

@@ -1,65 +1,28 @@
 //! `--clients`: `64`, `1,2,4`, `8..256` (doubling; the end is always a step), `8..64+8` (steps
 //! of eight); lists mix them, duplicates are dropped, the result ascends.
 
+use super::list;
 use super::units::parse_count;
 
 /// Clients at most: a limit on nonsense, far above what a server takes.
 pub const CLIENTS_MAX: u32 = 1_000_000;
-/// Steps of one sweep at most.
-const STEPS_MAX: usize = 10_000;
 
 /// Reads the value of `--clients`.
 pub fn parse(text: &str) -> Result<Vec<u32>, String> {
-    let mut clients = Vec::new();
-    for part in text.split(',') {
-        let part = part.trim();
-        match part.split_once("..") {
-            Some((from, to)) => range(part, from, to, &mut clients)?,
-            None => clients.push(number(part)?),
-        }
-        if clients.len() > STEPS_MAX {
-            return Err(format!("'{text}' makes more than {STEPS_MAX} steps"));
-        }
-    }
-    clients.sort_unstable();
-    clients.dedup();
-    Ok(clients)
+    // The numbers fit: each was checked.
+    let numbers = list::parse(text, number)?.into_iter();
+    Ok(numbers.filter_map(|n| u32::try_from(n).ok()).collect())
 }
 
-fn range(part: &str, from: &str, to: &str, clients: &mut Vec<u32>) -> Result<(), String> {
-    let (to, step) = match to.split_once('+') {
-        Some((to, step)) => (to, Some(number(step)?)),
-        None => (to, None),
-    };
-    let (from, to) = (number(from)?, number(to)?);
-    if from > to {
-        return Err(format!("'{part}' runs backwards; {to}..{from}?"));
-    }
-    if step.is_some_and(|step| (to - from) / step > STEPS_MAX as u32) {
-        return Err(format!("'{part}' makes more than {STEPS_MAX} steps"));
-    }
-    let mut at = from;
-    while at < to {
-        clients.push(at);
-        at = match step {
-            Some(step) => at.saturating_add(step),
-            None => at.saturating_mul(2),
-        };
-    }
-    clients.push(to);
-    Ok(())
-}
-
-fn number(text: &str) -> Result<u32, String> {
+fn number(text: &str) -> Result<u64, String> {
     let text = text.trim();
     if text.is_empty() {
         return Err("a number of clients is missing; 64, 1,2,4, 8..256 or 8..64+8".to_owned());
     }
-    let n = parse_count(text)?;
-    match u32::try_from(n) {
-        Ok(0) => Err("0 clients do nothing".to_owned()),
-        Ok(n) if n <= CLIENTS_MAX => Ok(n),
-        _ => Err(format!("{n} clients are more than {CLIENTS_MAX}")),
+    match parse_count(text)? {
+        0 => Err("0 clients do nothing".to_owned()),
+        n if n <= u64::from(CLIENTS_MAX) => Ok(n),
+        n => Err(format!("{n} clients are more than {CLIENTS_MAX}")),
     }
 }
 

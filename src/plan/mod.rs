@@ -3,7 +3,9 @@
 
 pub mod clients;
 pub mod experiment;
+mod list;
 pub mod profile;
+pub mod rates;
 pub mod timed;
 pub mod units;
 
@@ -77,8 +79,11 @@ pub struct Plan {
     pub warmup: Duration,
     /// When a step ends.
     pub stop: StopAt,
-    /// How ops are issued.
-    pub pace: Pace,
+    /// Ops a second over all clients, a step each, ascending; none is a closed loop: each client
+    /// issues its next op when the last one is answered.
+    pub rates: Vec<f64>,
+    /// How arrivals are spaced, with rates.
+    pub arrival: Arrival,
     /// Runs of each cell.
     pub repeats: u32,
     /// Order of the clients within a repeat.
@@ -108,11 +113,23 @@ pub enum StopAt {
     Ops(u64),
 }
 
-/// How ops are issued.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Pace {
-    /// Each client issues its next op when the last one is answered: service time only.
-    Closed,
+/// `--arrival`
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Arrival {
+    /// Independent of each other, as of many users
+    #[default]
+    Poisson,
+    /// Evenly spaced
+    Uniform,
+}
+
+impl fmt::Display for Arrival {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Arrival::Poisson => "poisson",
+            Arrival::Uniform => "uniform",
+        })
+    }
 }
 
 /// `--spread`
@@ -163,7 +180,7 @@ pub enum StatementMode {
 }
 
 /// One cell of the table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Step {
     /// From 1, in the order of execution.
     pub number: u32,
@@ -171,6 +188,8 @@ pub struct Step {
     pub of: u32,
     /// Concurrent clients.
     pub clients: u32,
+    /// Ops a second over all of them; None is a closed loop.
+    pub rate: Option<f64>,
     /// From 1.
     pub repeat: u32,
 }
@@ -179,16 +198,23 @@ impl Plan {
     /// The steps in the order of execution. Repeats are the outermost loop, so that drift
     /// does not hide inside a cell.
     pub fn steps(&self) -> Vec<Step> {
-        let of = self.clients.len() as u32 * self.repeats;
+        let rates: Vec<Option<f64>> = match self.rates.as_slice() {
+            [] => vec![None],
+            rates => rates.iter().copied().map(Some).collect(),
+        };
+        let of_clients =
+            |clients: &u32| rates.iter().map(|rate| (*clients, *rate)).collect::<Vec<_>>();
+        let cells: Vec<(u32, Option<f64>)> = self.clients.iter().flat_map(of_clients).collect();
+        let of = cells.len() as u32 * self.repeats;
         let mut steps = Vec::with_capacity(of as usize);
         for repeat in 1..=self.repeats {
-            let mut clients = self.clients.clone();
+            let mut cells = cells.clone();
             if self.order == Order::Shuffled {
-                shuffle(&mut clients, seed_of(&[self.seed, u64::from(repeat)]));
+                shuffle(&mut cells, seed_of(&[self.seed, u64::from(repeat)]));
             }
-            for clients in clients {
+            for (clients, rate) in cells {
                 let number = steps.len() as u32 + 1;
-                steps.push(Step { number, of, clients, repeat });
+                steps.push(Step { number, of, clients, rate, repeat });
             }
         }
         steps
@@ -315,13 +341,21 @@ impl Plan {
             }
             StopAt::Ops(ops) => line("ops", units::count(ops)),
         }
+        if !self.rates.is_empty() {
+            line("arrival", self.arrival.to_string());
+        }
         line("interval", units::duration(self.interval));
         line("out", self.out.display().to_string());
         for step in steps {
             let _ = writeln!(
                 text,
-                "step {:>3} of {}  {:>6} clients  repeat {} of {}",
-                step.number, step.of, step.clients, step.repeat, self.repeats
+                "step {:>3} of {}  {:>6} clients{}  repeat {} of {}",
+                step.number,
+                step.of,
+                step.clients,
+                step.rate.map_or_else(String::new, |rate| format!("  {rate:>8} ops/s")),
+                step.repeat,
+                self.repeats
             );
         }
         text
@@ -334,7 +368,7 @@ pub(crate) fn seconds_of(seconds: f64) -> Duration {
 }
 
 /// Fisher and Yates.
-fn shuffle(items: &mut [u32], seed: u64) {
+fn shuffle<T>(items: &mut [T], seed: u64) {
     let mut stream = Stream::new(seed);
     for i in (1..items.len()).rev() {
         let j = stream.below(i as u64 + 1) as usize;
@@ -358,7 +392,8 @@ mod tests {
             spread: SpreadChoice::Auto,
             warmup: Duration::from_secs(10),
             stop: StopAt::Time(Duration::from_mins(1)),
-            pace: Pace::Closed,
+            rates: Vec::new(),
+            arrival: Arrival::Poisson,
             repeats: 2,
             order: Order::Ascending,
             distribution: Distribution::Uniform,
@@ -376,6 +411,19 @@ mod tests {
         let order: Vec<(u32, u32)> =
             plan("8..32").steps().iter().map(|s| (s.repeat, s.clients)).collect();
         assert_eq!(order, [(1, 8), (1, 16), (1, 32), (2, 8), (2, 16), (2, 32)]);
+    }
+
+    #[test]
+    fn each_number_of_clients_meets_each_rate() {
+        let mut plan = plan("8,16");
+        plan.rates = vec![1000.0, 2000.0];
+        plan.repeats = 1;
+        let cells: Vec<(u32, u32, Option<f64>)> =
+            plan.steps().iter().map(|s| (s.of, s.clients, s.rate)).collect();
+        let (slow, fast) = (Some(1000.0), Some(2000.0));
+        assert_eq!(cells, [(4, 8, slow), (4, 8, fast), (4, 16, slow), (4, 16, fast)]);
+        let text = plan.list(true);
+        assert!(text.contains("arrival        poisson") && text.contains("2000 ops/s"), "{text}");
     }
 
     #[test]

@@ -35,6 +35,16 @@ pub fn parse_count(text: &str) -> Result<u64, String> {
     scaled(text, &COUNT_UNITS, "k M G (powers of 1000) or Ki Mi Gi (powers of 1024)", "count")
 }
 
+/// Reads a count in thousandths, so that it need not be whole: `0.5` is 500.
+///
+/// # Errors
+///
+/// The text says what is wrong with the value; the caller adds the flag's name.
+pub(crate) fn parse_thousandths(text: &str) -> Result<u64, String> {
+    let units = COUNT_UNITS.map(|(name, size)| (name, size * 1000));
+    scaled(text, &units, "k M G (powers of 1000) or Ki Mi Gi (powers of 1024)", "rate")
+}
+
 /// Reads a duration: a number, then `ms s m h`; a bare number is seconds.
 ///
 /// # Errors

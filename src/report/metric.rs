@@ -11,7 +11,8 @@ use crate::summary::{Distribution, Summary};
 /// Most digits after the point of a percentile: `p99.9999` needs ten million ops already.
 const PERCENTILE_DECIMALS_MAX: usize = 6;
 
-/// The number that fills the cells. Times are service times: from the call to its return.
+/// The number that fills the cells. Times are service times, from the call to its return, unless
+/// the name says otherwise.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub enum Metric {
     /// What the workload is measured in: statements a second, or seconds for what ran to its
@@ -32,10 +33,38 @@ pub enum Metric {
     Min,
     /// Standard deviation, microseconds.
     Stddev,
+    /// Another time, which only an open loop has: this percentile, mean … of it.
+    Open(Open, Box<Metric>),
     /// Errors, all phases.
     Errors,
     /// A cost of the server or the client, and the like.
     Figure(&'static Figure),
+}
+
+/// A time that counts from the intended instant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Open {
+    /// To the return of the call.
+    Response,
+    /// To the call.
+    Wait,
+}
+
+impl Open {
+    /// The name, which a dash follows in a metric's name.
+    fn name(self) -> &'static str {
+        match self {
+            Open::Response => "response",
+            Open::Wait => "wait",
+        }
+    }
+
+    fn heading(self) -> &'static str {
+        match self {
+            Open::Response => "response time",
+            Open::Wait => "waiting time",
+        }
+    }
 }
 
 /// A percentile between 0 and 100, without both.
@@ -59,6 +88,7 @@ impl fmt::Display for Metric {
             Metric::Max => "max",
             Metric::Min => "min",
             Metric::Stddev => "stddev",
+            Metric::Open(open, metric) => return write!(f, "{}-{metric}", open.name()),
             Metric::Errors => "errors",
             Metric::Figure(figure) => figure.name,
         })
@@ -69,22 +99,36 @@ impl FromStr for Metric {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Metric> {
-        Ok(match text.to_ascii_lowercase().as_str() {
+        let name = text.to_ascii_lowercase();
+        for open in [Open::Response, Open::Wait] {
+            if let Some(of) = name.strip_prefix(open.name()).and_then(|n| n.strip_prefix('-')) {
+                let metric = time(of).ok_or_else(|| unknown(text))?;
+                return Ok(Metric::Open(open, Box::new(metric)));
+            }
+        }
+        Ok(match name.as_str() {
             "natural" => Metric::Natural,
             "qps" => Metric::Qps,
             "tps" => Metric::Tps,
-            "mean" | "avg" => Metric::Mean,
-            "median" => Metric::Percentile(Percentile(50.0)),
-            "max" => Metric::Max,
-            "min" => Metric::Min,
-            "stddev" => Metric::Stddev,
             "errors" => Metric::Errors,
             other => match named(other) {
                 Some(figure) => Metric::Figure(figure),
-                None => Metric::Percentile(percentile(other).ok_or_else(|| unknown(text))?),
+                None => time(other).ok_or_else(|| unknown(text))?,
             },
         })
     }
+}
+
+/// A property of a distribution of times.
+fn time(name: &str) -> Option<Metric> {
+    Some(match name {
+        "mean" | "avg" => Metric::Mean,
+        "median" => Metric::Percentile(Percentile(50.0)),
+        "max" => Metric::Max,
+        "min" => Metric::Min,
+        "stddev" => Metric::Stddev,
+        other => Metric::Percentile(percentile(other)?),
+    })
 }
 
 /// `p99.9` as a number; plain digits only, so that neither `pNaN` nor `p1e1` passes.
@@ -104,7 +148,8 @@ fn unknown(text: &str) -> Error {
     // In the message, because a parser of command lines shows no hints of its values' errors.
     Error::usage(format!(
         "no metric is called '{text}'; there are qps, tps, percentiles above p0 and below p100 such \
-         as p50 or p99.9, mean, min, max, stddev, errors, {}",
+         as p50 or p99.9, mean, min, max, stddev, of an open loop also response-p99, wait-mean and \
+         so on, errors, {}",
         figures.join(", ")
     ))
 }
@@ -156,12 +201,22 @@ impl Metric {
         match self {
             Metric::Natural | Metric::Qps => "QPS".to_owned(),
             Metric::Tps => "TPS".to_owned(),
-            Metric::Percentile(_) | Metric::Mean => format!("{self} service time"),
-            Metric::Max => "largest service time".to_owned(),
-            Metric::Min => "smallest service time".to_owned(),
-            Metric::Stddev => "standard deviation of the service time".to_owned(),
+            Metric::Open(open, metric) => metric.heading(open.heading()),
+            Metric::Percentile(_) | Metric::Mean | Metric::Max | Metric::Min | Metric::Stddev => {
+                self.heading("service time")
+            }
             Metric::Errors => "errors".to_owned(),
             Metric::Figure(figure) => figure.heading.to_owned(),
+        }
+    }
+
+    /// The name of a property of these times.
+    fn heading(&self, of: &str) -> String {
+        match self {
+            Metric::Max => format!("largest {of}"),
+            Metric::Min => format!("smallest {of}"),
+            Metric::Stddev => format!("standard deviation of the {of}"),
+            other => format!("{other} {of}"),
         }
     }
 
@@ -197,17 +252,32 @@ impl Metric {
         if summary.measured_s <= 0.0 {
             return Ok(None);
         }
-        let service = &summary.latency.service;
+        let latency = &summary.latency;
         Ok(match self {
             Metric::Natural | Metric::Qps => Some(summary.totals.qps),
             Metric::Tps => Some(summary.totals.tps),
-            Metric::Percentile(percentile) => return percentile.value(service, summary),
-            Metric::Mean => service.mean_us,
-            Metric::Max => service.max_us,
-            Metric::Min => service.min_us,
-            Metric::Stddev => service.stddev_us,
             Metric::Errors => Some(summary.totals.errors.iter().map(|e| e.count as f64).sum()),
             Metric::Figure(figure) => (figure.value)(summary),
+            Metric::Open(open, metric) => {
+                let times = match open {
+                    Open::Response => &latency.response,
+                    Open::Wait => &latency.wait,
+                };
+                return times.as_ref().map_or(Ok(None), |times| metric.property(times, summary));
+            }
+            time => return time.property(&latency.service, summary),
+        })
+    }
+
+    /// A property of a distribution of times.
+    fn property(&self, times: &Distribution, summary: &Summary) -> Result<Option<f64>> {
+        Ok(match self {
+            Metric::Percentile(percentile) => return percentile.value(times, summary),
+            Metric::Mean => times.mean_us,
+            Metric::Max => times.max_us,
+            Metric::Min => times.min_us,
+            Metric::Stddev => times.stddev_us,
+            _ => None,
         })
     }
 }
@@ -248,8 +318,21 @@ mod tests {
     #[test]
     fn names_are_read_and_written_alike() {
         let figures = FIGURES.iter().map(|figure| figure.name);
-        let others =
-            ["natural", "qps", "tps", "mean", "max", "min", "stddev", "errors", "p50", "p99.9"];
+        let others = [
+            "natural",
+            "qps",
+            "tps",
+            "mean",
+            "max",
+            "min",
+            "stddev",
+            "errors",
+            "p50",
+            "p99.9",
+            "response-p99",
+            "response-max",
+            "wait-mean",
+        ];
         for name in others.into_iter().chain(figures) {
             let metric: Metric = name.parse().expect(name);
             assert_eq!(metric.to_string(), name);
@@ -269,6 +352,8 @@ mod tests {
             assert_eq!(error.kind().exit_code(), 2);
             assert!(error.to_string().contains("p99.9"), "{error}");
         }
-        assert!("p99.12345678".parse::<Metric>().is_err());
+        for text in ["p99.12345678", "response", "response-", "response-qps", "wait-wait-p50"] {
+            assert!(text.parse::<Metric>().is_err(), "{text}");
+        }
     }
 }

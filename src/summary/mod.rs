@@ -361,10 +361,14 @@ pub struct Totals {
     pub errors: Vec<ErrorCount>,
     /// Connections reopened.
     pub reconnects: u64,
-    /// Ops given up at the end of the drain; their age is in the latency.
+    /// Ops given up at the end of the drain, of a paced run also those that were not issued;
+    /// their age is in the latency.
     pub abandoned: u64,
     /// Arrivals of a paced run not yet issued at the window's end; null for a closed loop.
     pub backlog: Option<u64>,
+    /// Arrivals of a paced run in the window; null for a closed loop.
+    #[serde(default)]
+    pub intended: Option<u64>,
     /// Ops of the window by table.
     pub per_table: Vec<TableOps>,
     /// How evenly the clients were served.
@@ -418,6 +422,10 @@ pub struct Latency {
     pub service: Distribution,
     /// Response time: from the intended instant; null unless paced.
     pub response: Option<Distribution>,
+    /// The part of the response time before the call, from the intended instant on: waiting for
+    /// an idle client, and for the client's thread; null unless paced.
+    #[serde(default)]
+    pub wait: Option<Distribution>,
     /// Service time of the ops that failed.
     pub failed: Distribution,
     /// Service time of each statement, for workloads with several.
@@ -502,6 +510,15 @@ pub struct Interval {
     pub p99_us: Option<f64>,
     /// Largest service time, microseconds.
     pub max_us: Option<f64>,
+    /// Median response time, microseconds; null in a closed loop.
+    #[serde(default)]
+    pub response_p50_us: Option<f64>,
+    /// 99th percentile of the response time, microseconds.
+    #[serde(default)]
+    pub response_p99_us: Option<f64>,
+    /// Largest response time, microseconds.
+    #[serde(default)]
+    pub response_max_us: Option<f64>,
 }
 
 /// What the acknowledged writes of a step add to one table, all phases.

@@ -35,6 +35,28 @@ fn every_metric_shows_its_field_and_says_its_unit() {
 }
 
 #[test]
+fn times_from_the_intended_instant_are_those_of_an_open_loop_only() {
+    let (mut a, b) = (step(0, "a", 8, 1000.0), step(1, "b", 8, 1000.0));
+    a.plan.rate = Some(1000.0);
+    a.plan.arrival = Some("poisson".to_owned());
+    let service = a.latency.service.clone();
+    a.latency.wait = Some(Distribution { mean_us: Some(77.0), ..service.clone() });
+    a.latency.response =
+        Some(Distribution { p99_us: Some(4321.0), max_us: Some(9999.0), ..service });
+    for (name, cell, title) in [
+        ("response-p99", "4321", "point-select: p99 response time, microseconds"),
+        ("response-max", "9999", "point-select: largest response time, microseconds"),
+        ("wait-mean", "77.0", "point-select: mean waiting time, microseconds"),
+        ("p99", "1200", "point-select: p99 service time, microseconds"),
+    ] {
+        let text = report(&[a.clone(), b.clone()], &metric(name));
+        let line = text.lines().find(|line| line.contains("  a")).expect("a line");
+        assert!(line.contains(cell), "{name}: {text}");
+        assert!(text.contains(title) && text.contains("8@1000"), "{name}: {text}");
+    }
+}
+
+#[test]
 fn the_servers_costs_are_divided_by_the_ops_between_their_readings() {
     let mut a = step(0, "a", 8, 1000.0);
     let host = HostCost {

@@ -8,7 +8,7 @@ use loadgen::mysql::session::Session;
 use loadgen::mysql::target::{Address, Target};
 use loadgen::mysql::tls::Ssl;
 use loadgen::plan::{
-    Order, Pace, Plan, Spread, SpreadChoice, StatementMode, Step, StopAt, defaults,
+    Arrival, Order, Plan, Spread, SpreadChoice, StatementMode, Step, StopAt, defaults,
 };
 use loadgen::progress::Progress;
 use loadgen::stop::Stop;
@@ -57,7 +57,8 @@ fn plan(ops: u64) -> Plan {
         spread: SpreadChoice::Auto,
         warmup: Duration::ZERO,
         stop: StopAt::Ops(ops),
-        pace: Pace::Closed,
+        rates: Vec::new(),
+        arrival: Arrival::Poisson,
         repeats: 1,
         order: Order::Ascending,
         distribution: Distribution::Uniform,
@@ -95,7 +96,7 @@ fn run(plan: &Plan, port: u16) -> engine::Run {
         tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
         let mut control = Some(Session::open(&target, &opts, None).await.expect("a session"));
-        let step = Step { number: 1, of: 1, clients: 4, repeat: 1 };
+        let step = Step { number: 1, of: 1, clients: 4, rate: None, repeat: 1 };
         let mut progress = Progress::new(true, None);
         engine::run_step(&stage, &step, &mut control, &mut progress).await.expect("a run")
     })

@@ -272,7 +272,8 @@ impl Work<'_> {
         self.statements += 1;
         self.bytes += bytes;
         self.counters.rows.fetch_add(rows, Ordering::Relaxed);
-        let op = Op { issued, measured: true, completed, statements: 1, rows };
+        let (intended, measured) = (None, true);
+        let op = Op { intended, issued, measured, completed, statements: 1, rows };
         self.recorder.succeeded(op).map(|_| ())
     }
 

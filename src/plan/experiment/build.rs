@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::plan::profile::value::Names;
 use crate::plan::profile::{Profile, Run};
 use crate::plan::timed::{LoadSource, LoadSpec};
-use crate::plan::{Order, Pace, Plan, SpreadChoice, StatementMode, StopAt, defaults, units};
+use crate::plan::{Arrival, Order, Plan, SpreadChoice, StatementMode, StopAt, defaults, units};
 use crate::workload::Workload;
 use crate::workload::distribution::Distribution;
 
@@ -189,7 +189,8 @@ fn plan(workload: Workload, run: &Run, dataset: &Dataset, overrides: &Overrides)
         spread: run.spread.map_or(SpreadChoice::Auto, |word| word.0),
         warmup: scale.warmup(warmup),
         stop,
-        pace: Pace::Closed,
+        rates: Vec::new(),
+        arrival: Arrival::default(),
         repeats: run.repeat.as_ref().map_or(1, |repeat| *repeat.as_ref()),
         order: run.order.map_or(Order::Ascending, |word| word.0),
         distribution: run.distribution.map_or(Distribution::Uniform, |parsed| parsed.0),

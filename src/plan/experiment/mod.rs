@@ -243,7 +243,8 @@ impl Experiment {
     pub fn step(&self, at: usize) -> Option<Step> {
         let cell = self.cells.get(at)?;
         let of = self.cells.len() as u32;
-        Some(Step { number: at as u32 + 1, of, clients: cell.clients, repeat: cell.repeat })
+        let (clients, repeat) = (cell.clients, cell.repeat);
+        Some(Step { number: at as u32 + 1, of, clients, rate: None, repeat })
     }
 }
 

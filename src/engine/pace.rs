@@ -1,0 +1,407 @@
+//! The open loop of one engine thread: its arrival queues, and which client takes what when.
+//!
+//! A queue holds no arrivals, only the next one: whatever is late is drawn when it is taken. An
+//! idle client takes the next arrival if it is due and else waits; of the waiting ones the first
+//! is woken at the instant, and a client that takes an arrival while another one is due wakes
+//! the next. So arrivals are served first come, first served, never skipped and never batched.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::convert::Infallible;
+use std::future::poll_fn;
+use std::io;
+use std::task::{Poll, Waker};
+use std::time::{Duration, Instant};
+
+use tokio::sync::Notify;
+
+use super::arrivals::Arrivals;
+use super::client::Seat;
+use super::job::{Job, QueueOf};
+use crate::error::{Error, Result};
+use crate::measure::recorder::{Ns, Recorder};
+use crate::timer::Timer;
+
+/// No instant.
+pub(crate) const NEVER: Ns = Ns::MAX;
+/// Nearer arrivals are waited for by yielding: to be woken by the kernel takes up to so long.
+const NEAR: Ns = 100_000;
+/// A warm-up has a backlog if it serves its arrivals this part of its length late, or later.
+pub(super) const LATE: Ns = 100;
+
+/// One arrival.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Arrival {
+    /// The instant that response time counts from.
+    pub(crate) intended: Ns,
+    /// Whether it lies in the window.
+    pub(crate) measured: bool,
+}
+
+/// What became of the arrivals of the window.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct Counts {
+    /// Arrivals of the window.
+    pub(crate) intended: u64,
+    /// Of these, not issued at its end.
+    pub(crate) backlog: u64,
+    /// Arrivals of any phase that were never issued.
+    pub(crate) unissued: u64,
+    /// Arrivals of the warm-up not issued at the window's start.
+    pub(crate) warmup_left: u64,
+    /// With `--ops`: about so many arrivals waited when the last one was due.
+    pub(crate) behind: f64,
+}
+
+impl Counts {
+    pub(crate) fn merge(&mut self, other: &Counts) {
+        self.intended += other.intended;
+        self.backlog += other.backlog;
+        self.unissued += other.unissued;
+        self.warmup_left += other.warmup_left;
+        self.behind += other.behind;
+    }
+}
+
+/// The phases as they are known so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Window {
+    /// [`NEVER`] until the conductor has set it.
+    pub(crate) start: Ns,
+    /// [`NEVER`] likewise, and with `--ops`.
+    pub(crate) end: Ns,
+    /// Whether the end cuts the step short: then nothing is issued after it.
+    pub(crate) early: bool,
+}
+
+/// See the module.
+pub(crate) struct Pace {
+    state: RefCell<State>,
+    /// A client waits for an earlier arrival than the dispatcher does.
+    earlier: Notify,
+    timer: Timer,
+}
+
+#[derive(Debug)]
+struct State {
+    queues: Vec<Queue>,
+    /// By a client's place in the thread: its queue, and whether it waits there.
+    places: Vec<(usize, bool)>,
+    /// Queues with idle clients, by the instant that one of them must wake at.
+    due: BTreeSet<(Ns, usize)>,
+    /// What the dispatcher waits for.
+    armed: Ns,
+    window: Window,
+    /// Planned end of the warm-up.
+    warmup: Ns,
+    /// The warm-up's backlog is drained: no arrivals from its planned end on to the window.
+    draining: bool,
+    counts: Counts,
+}
+
+#[derive(Debug)]
+struct Queue {
+    of: QueueOf,
+    arrivals: Arrivals,
+    /// The next arrival, or [`NEVER`].
+    next: Ns,
+    measured: bool,
+    /// With `--ops`: arrivals of the window from `next` on.
+    left: Option<u64>,
+    /// Idle clients by place, the first one first.
+    idle: VecDeque<(usize, Waker)>,
+    /// Its key in [`State::due`].
+    key: Option<Ns>,
+}
+
+impl Pace {
+    /// The queues of these clients; within a runtime only. `threads` are all engine threads.
+    pub(crate) fn new(
+        job: &Job,
+        seats: &[u32],
+        threads: usize,
+        window: Window,
+        warmup: Ns,
+    ) -> Result<Pace> {
+        let timer =
+            Timer::new().map_err(|e| Error::failed(format!("cannot make a kernel timer: {e}")))?;
+        let state = State::new(job, seats, threads, window, warmup);
+        Ok(Pace { state: RefCell::new(state), earlier: Notify::new(), timer })
+    }
+
+    /// The next arrival for a client; None when there will be none any more.
+    pub(crate) async fn next(&self, seat: &Seat, now: impl Fn() -> Ns) -> Option<Arrival> {
+        poll_fn(|context| {
+            let mut state = self.state.borrow_mut();
+            let taken = state.take(seat.place, now(), context.waker());
+            if state.due.first().is_some_and(|(first, _)| *first < state.armed) {
+                state.armed = 0;
+                self.earlier.notify_one();
+            }
+            taken
+        })
+        .await
+    }
+
+    /// Wakes clients when their arrivals are due, for ever.
+    pub(crate) async fn dispatch(&self, origin: Instant) -> io::Result<Infallible> {
+        loop {
+            let now = origin.elapsed().as_nanos() as Ns;
+            let next = self.state.borrow_mut().wake_due(now);
+            if next != NEVER && next <= now.saturating_add(NEAR) {
+                // The runtime looks at the sockets in between.
+                tokio::task::yield_now().await;
+                continue;
+            }
+            self.state.borrow_mut().armed = next;
+            if next == NEVER {
+                self.earlier.notified().await;
+            } else {
+                self.timer.set(origin + Duration::from_nanos(next - NEAR));
+                tokio::select! {
+                    expired = self.timer.expired() => expired?,
+                    () = self.earlier.notified() => {}
+                }
+            }
+            self.state.borrow_mut().armed = 0;
+        }
+    }
+
+    /// Takes over what the conductor has set.
+    pub(crate) fn set_window(&self, window: Window) {
+        if self.state.borrow_mut().set_window(window) {
+            self.earlier.notify_one();
+        }
+    }
+
+    /// Near the end of the warm-up: whether the window may begin. Where the queues are late,
+    /// their arrivals end with the warm-up, and this holds once all of these are issued.
+    pub(crate) fn is_warm(&self, now: Ns) -> bool {
+        self.state.borrow_mut().is_warm(now)
+    }
+
+    /// Gives up what is not issued: its age is a lower bound of its response time.
+    pub(crate) fn abandon(&self, now: Ns, recorder: &mut Recorder) -> Result<()> {
+        let mut state = self.state.borrow_mut();
+        let end = state.window.end.min(now);
+        for at in 0..state.queues.len() {
+            while let Some(arrival) = state.queues.get(at).map(Queue::arrival)
+                && arrival.intended < end
+            {
+                state.counts.unissued += 1;
+                if arrival.measured {
+                    state.counts.intended += 1;
+                    state.counts.backlog += 1;
+                    recorder.unissued(arrival.intended, now)?;
+                }
+                state.advance(at);
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn into_counts(self) -> Counts {
+        self.state.into_inner().counts
+    }
+}
+
+impl Queue {
+    fn new(of: QueueOf, window: Window) -> Queue {
+        let measured = window.start == 0;
+        let mut arrivals = of.arrivals(0, measured);
+        let left = of.ops;
+        let next = if measured && left == Some(0) { NEVER } else { arrivals.next() };
+        Queue { of, arrivals, next, measured, left, idle: VecDeque::new(), key: None }
+    }
+
+    fn arrival(&self) -> Arrival {
+        Arrival { intended: self.next, measured: self.measured }
+    }
+
+    /// Whether it has no arrivals any more.
+    fn is_over(&self, now: Ns, window: &Window) -> bool {
+        (self.measured && self.left == Some(0))
+            || (now >= window.end && (window.early || self.next >= window.end))
+    }
+}
+
+impl State {
+    fn new(job: &Job, seats: &[u32], threads: usize, window: Window, warmup: Ns) -> State {
+        let mut by_table: BTreeMap<Option<u32>, Vec<usize>> = BTreeMap::new();
+        for (place, client) in seats.iter().enumerate() {
+            by_table.entry(job.pinned_table(*client)).or_default().push(place);
+        }
+        let mut places = vec![(0, false); seats.len()];
+        let mut queues = Vec::with_capacity(by_table.len());
+        for members in by_table.into_values() {
+            for place in &members {
+                places[*place].0 = queues.len();
+            }
+            let clients: Vec<u32> = members.iter().filter_map(|m| seats.get(*m).copied()).collect();
+            queues.push(Queue::new(job.queue(&clients, threads), window));
+        }
+        State {
+            queues,
+            places,
+            due: BTreeSet::new(),
+            armed: 0,
+            window,
+            warmup,
+            draining: false,
+            counts: Counts::default(),
+        }
+    }
+
+    /// Whether that was news.
+    fn set_window(&mut self, window: Window) -> bool {
+        let news = self.window != window;
+        self.window = window;
+        for at in 0..self.queues.len() {
+            self.enter(at);
+            self.rekey(at);
+        }
+        news
+    }
+
+    fn is_warm(&mut self, now: Ns) -> bool {
+        if !self.draining {
+            let late = self.queues.iter().map(|q| now.saturating_sub(q.next)).max().unwrap_or(0);
+            if late <= self.warmup / LATE {
+                return true;
+            }
+            self.draining = true;
+            for at in 0..self.queues.len() {
+                self.hold(at);
+                self.rekey(at);
+            }
+        }
+        self.queues.iter().all(|queue| queue.next == NEVER)
+    }
+
+    fn take(&mut self, place: usize, now: Ns, waker: &Waker) -> Poll<Option<Arrival>> {
+        let Some((at, waits)) = self.places.get_mut(place) else { return Poll::Ready(None) };
+        let Some(queue) = self.queues.get_mut(*at) else { return Poll::Ready(None) };
+        if *waits {
+            // Something else has woken it, such as its socket.
+            if let Some((_, known)) = queue.idle.iter_mut().find(|(idle, _)| *idle == place) {
+                known.clone_from(waker);
+            }
+            return Poll::Pending;
+        }
+        let at = *at;
+        if queue.is_over(now, &self.window) {
+            self.wake(at);
+            return Poll::Ready(None);
+        }
+        if queue.next > now {
+            *waits = true;
+            queue.idle.push_back((place, waker.clone()));
+            self.rekey(at);
+            return Poll::Pending;
+        }
+        let arrival = queue.arrival();
+        if arrival.measured {
+            self.counts.intended += 1;
+            self.counts.backlog += u64::from(now >= self.window.end);
+        } else {
+            self.counts.warmup_left += u64::from(now >= self.window.start);
+        }
+        self.advance(at);
+        self.last(at, arrival, now);
+        self.rekey_or_wake(at, now);
+        Poll::Ready(Some(arrival))
+    }
+
+    /// With `--ops`, what the last arrival's wait says about those behind it.
+    fn last(&mut self, at: usize, arrival: Arrival, now: Ns) {
+        let Some(queue) = self.queues.get(at) else { return };
+        if arrival.measured && queue.left == Some(0) {
+            let wait = now.saturating_sub(arrival.intended) as f64 / 1e9;
+            self.counts.behind += wait * queue.of.per_s;
+        }
+    }
+
+    /// Draws the next arrival of a queue.
+    fn advance(&mut self, at: usize) {
+        let Some(queue) = self.queues.get_mut(at) else { return };
+        if queue.measured {
+            queue.left = queue.left.map(|left| left.saturating_sub(1));
+            queue.next = if queue.left == Some(0) { NEVER } else { queue.arrivals.next() };
+            return;
+        }
+        queue.next = queue.arrivals.next();
+        self.hold(at);
+        self.enter(at);
+    }
+
+    /// No arrivals from the warm-up's planned end on, while its backlog is drained.
+    fn hold(&mut self, at: usize) {
+        let Some(queue) = self.queues.get_mut(at) else { return };
+        if self.draining && !queue.measured && queue.next >= self.warmup {
+            queue.next = NEVER;
+        }
+    }
+
+    /// The window's arrivals follow those of the warm-up.
+    fn enter(&mut self, at: usize) {
+        let Some(queue) = self.queues.get_mut(at) else { return };
+        if !queue.measured && self.window.start != NEVER && queue.next >= self.window.start {
+            queue.measured = true;
+            queue.arrivals = queue.of.arrivals(self.window.start, true);
+            queue.next = if queue.left == Some(0) { NEVER } else { queue.arrivals.next() };
+        }
+    }
+
+    /// Wakes an idle client of each queue that is due; the next instant to do so.
+    fn wake_due(&mut self, now: Ns) -> Ns {
+        while let Some((due, at)) = self.due.first().copied() {
+            if due > now {
+                return due;
+            }
+            self.wake(at);
+        }
+        NEVER
+    }
+
+    fn rekey_or_wake(&mut self, at: usize, now: Ns) {
+        self.rekey(at);
+        if self.queues.get(at).is_some_and(|queue| queue.key.is_some_and(|key| key <= now)) {
+            self.wake(at);
+        }
+    }
+
+    /// Wakes the first idle client of a queue. Its key comes back when the client has looked.
+    fn wake(&mut self, at: usize) {
+        let Some(queue) = self.queues.get_mut(at) else { return };
+        if let Some(key) = queue.key.take() {
+            self.due.remove(&(key, at));
+        }
+        if let Some((place, waker)) = queue.idle.pop_front() {
+            if let Some((_, waits)) = self.places.get_mut(place) {
+                *waits = false;
+            }
+            waker.wake();
+        }
+    }
+
+    /// When an idle client of a queue must wake: for its next arrival, or to see that it is over.
+    fn rekey(&mut self, at: usize) {
+        let Some(queue) = self.queues.get_mut(at) else { return };
+        let over = queue.measured && queue.left == Some(0);
+        let instant = if over { 0 } else { queue.next.min(self.window.end) };
+        let key = Some(instant).filter(|key| !queue.idle.is_empty() && *key != NEVER);
+        if key == queue.key {
+            return;
+        }
+        if let Some(old) = queue.key.take() {
+            self.due.remove(&(old, at));
+        }
+        if let Some(new) = key {
+            self.due.insert((new, at));
+            queue.key = key;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,123 @@
+//! Whether an open loop kept its rate: the thresholds, and what a reader is told.
+
+use super::Run;
+use super::conductor::Stage;
+use super::pace::{Counts, LATE};
+use crate::plan::Step;
+use crate::summary::{Interval, Phase, Warning};
+
+/// A rate is not sustained where more than this part of the window's arrivals waits at its end.
+const BACKLOG_MAX: f64 = 0.01;
+/// A backlog grows where every interval of the last quarter has a larger median response time
+/// than any of the first quarter. Fewer intervals tell nothing.
+const QUARTER_MIN: usize = 3;
+
+/// What must be said of a paced step.
+pub(super) fn warnings(run: &Run, stage: &Stage<'_>, step: &Step) -> Vec<Warning> {
+    let (Some(rate), Some(counts)) = (step.rate, &run.paced) else { return Vec::new() };
+    let mut warnings = Vec::new();
+    let clients = f64::from(step.clients);
+    let left = counts.warmup_left as f64;
+    if left > clients.max(rate * stage.plan.warmup.as_secs_f64() / LATE as f64) {
+        warnings.push(Warning {
+            code: "warmup_backlog".to_owned(),
+            message: format!(
+                "{} arrivals of the warm-up still waited when the window began",
+                grouped(left)
+            ),
+        });
+    }
+    let tps =
+        if run.measured_s > 0.0 { run.timeline.window.ops as f64 / run.measured_s } else { 0.0 };
+    let waiting = waiting(counts);
+    if run.measured_s > 0.0 && waiting > clients {
+        let grew = grew(&run.timeline.entries);
+        if waiting > BACKLOG_MAX * counts.intended as f64 || grew {
+            let how = if grew { ", more and more of them" } else { "" };
+            warnings.push(Warning {
+                code: "target_not_sustained".to_owned(),
+                message: format!(
+                    "target not sustained: {} of {}/s; {} arrivals waited at the end{how}",
+                    grouped(tps),
+                    grouped(rate),
+                    grouped(waiting)
+                ),
+            });
+        }
+    }
+    warnings
+}
+
+/// Arrivals that waited when the last one of the window was due.
+fn waiting(counts: &Counts) -> f64 {
+    counts.behind.max(counts.backlog as f64)
+}
+
+fn grew(timeline: &[Interval]) -> bool {
+    let measured = timeline.iter().filter(|entry| entry.phase == Phase::Measure);
+    let medians: Vec<f64> = measured.filter_map(|entry| entry.response_p50_us).collect();
+    let quarter = medians.len() / 4;
+    if quarter < QUARTER_MIN {
+        return false;
+    }
+    let (first, last) = (medians.iter().take(quarter), medians.iter().rev().take(quarter));
+    let largest = first.copied().fold(0.0, f64::max);
+    last.copied().fold(f64::INFINITY, f64::min) > largest
+}
+
+/// A number with its thousands apart; below 100 with a decimal.
+fn grouped(number: f64) -> String {
+    if number < 100.0 {
+        let text = format!("{number:.1}");
+        return text.strip_suffix(".0").unwrap_or(&text).to_owned();
+    }
+    let digits = format!("{number:.0}");
+    let mut text = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_grouped() {
+        for (number, text) in
+            [(0.5, "0.5"), (9.0, "9"), (100.0, "100"), (9120.4, "9,120"), (1e7, "10,000,000")]
+        {
+            assert_eq!(grouped(number), text);
+        }
+    }
+
+    fn entry(response_p50_us: f64) -> Interval {
+        Interval {
+            phase: Phase::Measure,
+            start_s: 0.0,
+            length_s: 1.0,
+            ops: 1,
+            errors: 0,
+            p50_us: None,
+            p99_us: None,
+            max_us: None,
+            response_p50_us: Some(response_p50_us),
+            response_p99_us: None,
+            response_max_us: None,
+        }
+    }
+
+    #[test]
+    fn a_backlog_grows_only_where_the_end_is_worse_than_all_of_the_beginning() {
+        let growing: Vec<Interval> = (1..=12).map(|i| entry(f64::from(i))).collect();
+        assert!(grew(&growing));
+        assert!(!grew(&growing[..8]), "too few to tell");
+        let mut stall = vec![entry(1.0); 12];
+        stall[10] = entry(1e6);
+        assert!(!grew(&stall), "one stall that was made good");
+    }
+}

@@ -1,0 +1,60 @@
+//! A high-resolution kernel timer: tokio's own timers tick once a millisecond, longer than most
+//! statements of a real server take.
+//!
+//! tokio waits for a foreign descriptor only through an unsafe `AsyncFd`; a timer is read as a
+//! pipe is, and a pipe's end may be made of any descriptor.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+use nix::sys::time::TimeSpec;
+use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
+use nix::time::clock_gettime;
+use tokio::net::unix::pipe::Receiver;
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Timer {
+    timer: TimerFd,
+    /// The same timer, to wait for it.
+    expired: Receiver,
+    /// An instant on both clocks: an [`Instant`] does not tell its time.
+    base: (Instant, Duration),
+}
+
+impl Timer {
+    /// A timer that is not armed; within a runtime only.
+    pub(crate) fn new() -> io::Result<Self> {
+        let flags = TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC;
+        let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, flags)?;
+        let now = clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC)?;
+        Ok(Timer {
+            expired: Receiver::from_owned_fd_unchecked(timer.as_fd().try_clone_to_owned()?)?,
+            timer,
+            base: (Instant::now(), now.into()),
+        })
+    }
+
+    /// Arms it for an instant, instead of any other one. One that is over expires at once.
+    pub(crate) fn set(&self, at: Instant) {
+        let (instant, time) = self.base;
+        // Zero would switch the timer off.
+        let time = match at.checked_duration_since(instant) {
+            Some(later) => time.saturating_add(later),
+            None => time,
+        };
+        // Can fail for times that no clock reaches only.
+        let expiration = Expiration::OneShot(TimeSpec::from_duration(time));
+        let _ = self.timer.set(expiration, TimerSetTimeFlags::TFD_TIMER_ABSTIME);
+    }
+
+    /// Waits until it expires. It may do so early, where it was armed anew meanwhile.
+    pub(crate) async fn expired(&self) -> io::Result<()> {
+        self.expired.readable().await?;
+        // The count of expirations; there is none if the timer was set anew meanwhile.
+        let mut count = [0; 8];
+        while self.expired.try_read(&mut count).is_ok() {}
+        Ok(())
+    }
+}

@@ -1,0 +1,200 @@
+//! The open loop: rates, response times, backlogs.
+
+use std::time::{Duration, Instant};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::Deserializer;
+use loadgen::canned::{Action, At, Canned, Fault, Listen, Script, Service, tables};
+use loadgen::summary::{Distribution, Outcome, Phase, Summary};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use super::program::{Results, canned, command, run_canned, wait};
+
+/// Calls above this are a stall's.
+const STALLED_US: f64 = 400_000.0;
+
+fn slow(service: Service) -> Canned {
+    let script = Script { answers: tables::answers(8), service, ..Script::default() };
+    Canned::start(script, Listen::Port(0)).expect("a free port")
+}
+
+fn histogram(of: &Distribution) -> Histogram<u64> {
+    let bytes = STANDARD.decode(&of.histogram).expect("base64");
+    Deserializer::new().deserialize(&mut bytes.as_slice()).expect("a histogram")
+}
+
+fn response(summary: &Summary) -> &Distribution {
+    summary.latency.response.as_ref().expect("an open loop has response times")
+}
+
+fn warned<'a>(summary: &'a Summary, code: &str) -> Option<&'a str> {
+    summary.warnings.iter().find(|w| w.code == code).map(|w| w.message.as_str())
+}
+
+/// What differs from the arithmetic of a second without answers in ten, at 100 evenly spaced
+/// arrivals a second: of a thousand, a hundred wait, for 1 s, 990 ms … 10 ms.
+fn differences(summary: &Summary) -> Vec<String> {
+    let times = response(summary);
+    let mut found = Vec::new();
+    if times.count != 1000 {
+        found.push(format!("{} instead of 1000 arrivals", times.count));
+    }
+    let histogram = histogram(times);
+    // By nearest rank; the k-th largest waits for 1000 - 10 (k - 1) ms.
+    for (percentile, ms) in [(95.0, 500.0), (97.0, 700.0), (99.0, 900.0), (99.9, 990.0)] {
+        // A rank that is whole must not become the next one by rounding.
+        let measured = histogram.value_at_quantile(percentile / 100.0 - 1e-9) as f64 / 1e6;
+        if (measured / ms - 1.0_f64).abs() > 0.01 {
+            found.push(format!("p{percentile} is {measured} ms instead of {ms}"));
+        }
+    }
+    let largest = times.max_us.expect("counted") / 1e3;
+    if (largest / 1000.0 - 1.0).abs() > 0.01 {
+        found.push(format!("the largest is {largest} ms instead of 1000"));
+    }
+    // The eight that were in a call stood still: once a client.
+    let service = &summary.latency.service;
+    let stalled = self::histogram(service).count_between((STALLED_US * 1e3) as u64, u64::MAX);
+    if stalled != 8 {
+        found.push(format!("{stalled} calls instead of 8 took as long as the stall"));
+    }
+    if service.p99_us.is_none_or(|p99| p99 > STALLED_US / 4.0) {
+        found.push(format!("the p99 of the service time is {:?} us", service.p99_us));
+    }
+    found
+}
+
+#[test]
+fn a_stall_is_in_the_response_times_as_arithmetic_has_it_and_in_a_call_a_client() {
+    let words = "point-select --tables 1 --clients 8 --engine-threads 1 --rate 100 \
+                 --arrival uniform --warmup 0 --time 10s";
+    let mut found = Vec::new();
+    // A busy host adds stalls of its own: it may do so twice.
+    for _ in 0..3 {
+        let stall = Action::StallAll(Duration::from_secs(1));
+        let server = canned(vec![Fault::new(At::Statement(300), stall).only("WHERE id=")]);
+        let ended = run_canned(words, &server);
+        assert_eq!(ended.code, 0, "{}", ended.stderr);
+        let summary = ended.only();
+        assert_eq!((summary.totals.intended, summary.totals.backlog), (Some(1000), Some(0)));
+        found = differences(summary);
+        if found.is_empty() {
+            return;
+        }
+    }
+    panic!("{}", found.join("\n"));
+}
+
+#[test]
+fn rates_are_columns_and_every_arrival_is_answered() {
+    let server = canned(Vec::new());
+    let words = "point-select --tables 8 --clients 8,16 --rate 200,400 --warmup 500ms --time 1s";
+    let ended = run_canned(words, &server);
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    let header = ended.stdout.lines().next().expect("a table");
+    let columns: Vec<&str> = header.split_whitespace().take(4).collect();
+    assert_eq!(columns, ["8@200", "8@400", "16@200", "16@400"], "{}", ended.stdout);
+    assert!(ended.stderr.contains("8 clients at 200/s:") && ended.stderr.contains("response time"));
+    for summary in &ended.summaries {
+        let (plan, totals) = (&summary.plan, &summary.totals);
+        assert_eq!(plan.arrival.as_deref(), Some("poisson"));
+        assert!((summary.measured_s - 1.0).abs() < 1e-9);
+        let intended = totals.intended.expect("arrivals") as f64;
+        let rate = plan.rate.expect("a rate");
+        assert!((intended - rate).abs() < 6.0 * rate.sqrt(), "{intended} at {rate}");
+        // Each one is answered, be it in the drain.
+        assert_eq!(response(summary).count as f64, intended);
+        assert_eq!(summary.latency.service.count as f64, intended);
+        let wait = summary.latency.wait.as_ref().expect("the part before the call");
+        let mean = |d: &Distribution| d.mean_us.expect("counted");
+        let sum = mean(wait) + mean(&summary.latency.service);
+        assert!((mean(response(summary)) - sum).abs() < 1.0, "response is wait and service");
+        let in_window = summary.timeline.iter().filter(|i| i.phase == Phase::Measure);
+        assert!(in_window.clone().any(|i| i.response_p99_us >= i.p99_us && i.p99_us.is_some()));
+    }
+}
+
+#[test]
+fn a_closed_loop_has_no_response_time() {
+    let server = canned(Vec::new());
+    let ended = run_canned("point-select --tables 8 --clients 8 --warmup 0 --time 1s", &server);
+    let summary = ended.only();
+    assert!(summary.latency.response.is_none() && summary.latency.wait.is_none());
+    assert_eq!((summary.totals.backlog, summary.totals.intended), (None, None));
+    assert!(ended.stderr.contains("service time p50") && !ended.stderr.contains("response"));
+}
+
+#[test]
+fn a_rate_that_is_too_high_is_said_and_its_backlog_served_in_the_drain() {
+    // Two clients at 20 ms a call: 100 a second at most.
+    let server = slow(Service::Constant(Duration::from_millis(20)));
+    let words = "point-select --tables 8 --clients 2 --rate 150 --arrival uniform --warmup 1s \
+                 --time 2s";
+    let ended = run_canned(words, &server);
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    let summary = ended.only();
+    let totals = &summary.totals;
+    assert_eq!(totals.intended, Some(300));
+    // The warm-up's 50 were drained: two seconds without, and 100 more than can be served.
+    let backlog = totals.backlog.expect("a backlog");
+    assert!((95..=140).contains(&backlog), "{backlog}");
+    assert_eq!((totals.abandoned, response(summary).count), (0, 300));
+    let said = warned(summary, "target_not_sustained").expect("a warning");
+    assert!(said.starts_with("target not sustained: "), "{said}");
+    assert!(said.contains(" of 150/s"), "{said}");
+    assert!(warned(summary, "warmup_backlog").is_none(), "it was drained");
+    assert!(ended.stderr.contains(said), "{}", ended.stderr);
+    let begin = summary.timeline.iter().find(|i| i.phase == Phase::Measure).expect("a window");
+    assert!(begin.start_s > 1.2, "after the drain of the warm-up: {}", begin.start_s);
+}
+
+#[test]
+fn a_warm_up_that_cannot_be_drained_is_said() {
+    let server = slow(Service::Constant(Duration::from_millis(20)));
+    let words = "point-select --tables 8 --clients 1 --rate 500 --warmup 1s --time 1s";
+    let ended = run_canned(words, &server);
+    let summary = ended.only();
+    let said = warned(summary, "warmup_backlog").expect("a warning");
+    assert!(said.contains("arrivals of the warm-up still waited"), "{said}");
+    // The drain ends, too: what it leaves has an age, and is counted.
+    let intended = summary.totals.intended.expect("arrivals");
+    assert!(summary.totals.abandoned > 0, "{:?}", summary.totals);
+    assert_eq!(response(summary).count, intended);
+    let oldest = response(summary).max_us.expect("counted");
+    assert!(oldest > 9e6, "as old as the drain is long: {oldest}");
+}
+
+#[test]
+fn ops_are_exact_at_a_rate_too() {
+    let server = canned(Vec::new());
+    let words = "update-index --tables 8 --clients 16 --rate 2k --ops 501 --warmup 200ms";
+    let ended = run_canned(words, &server);
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    let totals = &ended.only().totals;
+    assert_eq!((totals.ops, totals.intended), (501, Some(501)));
+}
+
+#[test]
+fn a_signal_ends_an_open_loop_without_its_backlog() {
+    let server = slow(Service::Constant(Duration::from_millis(10)));
+    for warmup in ["0", "60s"] {
+        let port = server.port().to_string();
+        let results = Results::new();
+        let start = Instant::now();
+        let connection = ["-h", "127.0.0.1", "-P", &port, "-u", "x"];
+        let words =
+            format!("point-select --tables 8 --clients 2 --rate 2k --time 60s --warmup {warmup}");
+        let child = command(&words, &connection, &results).spawn().expect("runs");
+        std::thread::sleep(Duration::from_secs(3));
+        kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGINT).expect("it runs");
+        let ended = wait(child, start, &results);
+        assert_eq!(ended.code, 130, "{}", ended.stderr);
+        assert!(ended.took < Duration::from_secs(8), "{:?}", ended.took);
+        let summary = ended.only();
+        assert_eq!(summary.outcome, Outcome::Interrupted);
+        assert_eq!(summary.measured_s > 0.0, warmup == "0", "{}", summary.measured_s);
+    }
+}
