@@ -189,8 +189,8 @@ fn plan(workload: Workload, run: &Run, dataset: &Dataset, overrides: &Overrides)
         spread: run.spread.map_or(SpreadChoice::Auto, |word| word.0),
         warmup: scale.warmup(warmup),
         stop,
-        rates: Vec::new(),
-        arrival: Arrival::default(),
+        rates: run.rate.as_ref().map_or_else(Vec::new, |rates| rates.0.clone()),
+        arrival: run.arrival.map_or(Arrival::default(), |word| word.0),
         repeats: run.repeat.as_ref().map_or(1, |repeat| *repeat.as_ref()),
         order: run.order.map_or(Order::Ascending, |word| word.0),
         distribution: run.distribution.map_or(Distribution::Uniform, |parsed| parsed.0),
@@ -216,9 +216,10 @@ fn cells(experiment: &Experiment) -> Vec<Cell> {
                 }
                 let (conditions, what) = (conditions(of_subject), what(of_part));
                 let same = key(&[&experiment.name, &conditions, &what]);
-                for clients in of_part.clients(repeat) {
-                    let key = key(&[&same, &clients.to_string(), &repeat.to_string()]);
-                    cells.push(Cell { subject, part, clients, repeat, key });
+                for (clients, rate) in of_part.steps(repeat) {
+                    let of_rate = rate.map_or_else(String::new, |rate| format!("@{rate}"));
+                    let key = key(&[&same, &format!("{clients}{of_rate}"), &repeat.to_string()]);
+                    cells.push(Cell { subject, part, clients, rate, repeat, key });
                 }
             }
         }
@@ -227,14 +228,14 @@ fn cells(experiment: &Experiment) -> Vec<Cell> {
 }
 
 impl Part {
-    /// The numbers of clients in the order of one repeat.
-    fn clients(&self, repeat: u32) -> Vec<u32> {
+    /// The numbers of clients and the rates in the order of one repeat.
+    fn steps(&self, repeat: u32) -> Vec<(u32, Option<f64>)> {
         match &self.what {
             What::Sweep(plan, _) => {
                 let steps = plan.steps().into_iter().filter(|step| step.repeat == repeat);
-                steps.map(|step| step.clients).collect()
+                steps.map(|step| (step.clients, step.rate)).collect()
             }
-            What::Load(_) | What::Suite(_) => vec![1],
+            What::Load(_) | What::Suite(_) => vec![(1, None)],
         }
     }
 }
@@ -259,6 +260,7 @@ fn what(part: &Part) -> String {
         What::Sweep(plan, dataset) => {
             let same = Plan {
                 clients: Vec::new(),
+                rates: Vec::new(),
                 repeats: 0,
                 order: Order::Ascending,
                 seed: 0,

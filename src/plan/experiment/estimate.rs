@@ -90,12 +90,13 @@ impl Experiment {
             let done = if wanted(cell) { "" } else { "  (measured already)" };
             let _ = writeln!(
                 text,
-                "step {:>4} of {}  {}  {}  {} clients  repeat {} of {}{done}",
+                "step {:>4} of {}  {}  {}  {} clients{}  repeat {} of {}{done}",
                 at + 1,
                 self.cells.len(),
                 subject.label,
                 part.title,
                 cell.clients,
+                cell.rate.map_or_else(String::new, |rate| format!(" at {rate}/s")),
                 cell.repeat,
                 part.repeats,
             );

@@ -179,7 +179,7 @@ pub struct Beside {
 }
 
 /// One cell of a table, once.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Cell {
     /// Position of its subject.
     pub subject: usize,
@@ -187,6 +187,8 @@ pub struct Cell {
     pub part: usize,
     /// Clients; 1 for what is timed.
     pub clients: u32,
+    /// Ops a second over all of them; None is a closed loop.
+    pub rate: Option<f64>,
     /// From 1.
     pub repeat: u32,
     /// The same for the same measurement of the same experiment, in every invocation.
@@ -243,8 +245,8 @@ impl Experiment {
     pub fn step(&self, at: usize) -> Option<Step> {
         let cell = self.cells.get(at)?;
         let of = self.cells.len() as u32;
-        let (clients, repeat) = (cell.clients, cell.repeat);
-        Some(Step { number: at as u32 + 1, of, clients, rate: None, repeat })
+        let (clients, rate, repeat) = (cell.clients, cell.rate, cell.repeat);
+        Some(Step { number: at as u32 + 1, of, clients, rate, repeat })
     }
 }
 

@@ -93,6 +93,23 @@ fn repeats_are_outermost_then_servers_then_runs() {
 }
 
 #[test]
+fn rates_are_steps_of_their_own_beside_the_clients() {
+    let closed = experiment(TEXT, &overrides());
+    let text = TEXT.replace("clients = [4, 8]", "clients = [4, 8]\nrate = \"1k,2k\"");
+    let open = experiment(&text, &overrides());
+    let rates: Vec<_> = open.cells.iter().take(5).map(|c| (c.clients, c.rate)).collect();
+    let (slow, fast) = (Some(1000.0), Some(2000.0));
+    assert_eq!(rates, [(4, slow), (4, fast), (8, slow), (8, fast), (1, None)]);
+    assert_eq!(open.step(1).and_then(|step| step.rate), fast);
+    let keys = |of: &Experiment| of.cells.iter().map(|c| c.key.clone()).collect::<Vec<_>>();
+    let mut all = [keys(&open), keys(&closed)].concat();
+    all.sort_unstable();
+    all.dedup();
+    // The five cells without a rate are the same.
+    assert_eq!(all.len(), open.cells.len() + closed.cells.len() - 2);
+}
+
+#[test]
 fn what_comes_after_a_write_is_taken_anew_where_that_can_be() {
     let experiment = experiment(TEXT, &overrides());
     let legs = experiment.legs(|_| true);

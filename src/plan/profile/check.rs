@@ -236,6 +236,8 @@ fn check_timed(place: &Spanned<Run>) -> Checked {
     let run = place.as_ref();
     let given = [
         ("clients", run.clients.is_some()),
+        ("rate", run.rate.is_some()),
+        ("arrival", run.arrival.is_some()),
         ("time", run.time.is_some()),
         ("ops", run.ops.is_some()),
         ("warmup", run.warmup.is_some()),

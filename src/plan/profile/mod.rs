@@ -14,9 +14,9 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use self::locate::Fault;
-use self::value::{Amount, Clients, Count, Hidden, Names, Parsed, Setting, Span, Word};
+use self::value::{Amount, Clients, Count, Hidden, Names, Parsed, Rates, Setting, Span, Word};
 use super::timed::{LoadSpec, SuiteSpec};
-use super::{Order, SpreadChoice, StatementMode};
+use super::{Arrival, Order, SpreadChoice, StatementMode};
 use crate::error::{Error, Result};
 use crate::workload::Workload;
 use crate::workload::distribution::Distribution;
@@ -158,6 +158,10 @@ pub struct Run {
     pub rows: Option<Spanned<Count>>,
     /// Numbers of clients.
     pub clients: Option<Spanned<Clients>>,
+    /// Ops a second over all clients, for an open loop.
+    pub rate: Option<Rates>,
+    /// How its arrivals are spaced.
+    pub arrival: Option<Word<Arrival>>,
     /// How clients meet tables.
     pub spread: Option<Word<SpreadChoice>>,
     /// Before each window.

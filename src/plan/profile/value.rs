@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use serde::de::{self, Deserialize, Deserializer, SeqAccess, Visitor};
 use toml::Spanned;
 
-use crate::plan::{clients, units};
+use crate::plan::{clients, rates, units};
 
 /// A count: `1000` or `"16M"`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,6 +21,10 @@ pub struct Span(pub Duration);
 /// Client counts: `64`, `[1, 4, 16]` or `"8..256"`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Clients(pub Vec<u32>);
+
+/// Ops a second, ascending.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rates(pub Vec<f64>);
 
 impl Clients {
     /// The largest.
@@ -142,6 +146,16 @@ impl<'de> Deserialize<'de> for Span {
             expecting: "a duration, such as 60 (seconds) or \"10m\"",
             number: |n| units::parse_duration(&n.to_string()).map(Span),
             text: |text| units::parse_duration(text).map(Span),
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for Rates {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_any(Either {
+            expecting: "ops a second: 1000, \"500,2k\" or \"1k..16k\"",
+            number: |n| rates::parse(&n.to_string()).map(Rates),
+            text: |text| rates::parse(text).map(Rates),
         })
     }
 }
@@ -316,6 +330,9 @@ mod tests {
         assert_eq!(read::<Clients>("x = \"8..32\""), Ok(Clients(vec![8, 16, 32])));
         assert_eq!(read::<Clients>("x = [64, 1, 4]"), Ok(Clients(vec![1, 4, 64])));
         assert_eq!(read::<Clients>("x = 3"), Ok(Clients(vec![3])));
+        assert_eq!(read::<Rates>("x = 500"), Ok(Rates(vec![500.0])));
+        assert_eq!(read::<Rates>("x = \"1k..4k\""), Ok(Rates(vec![1e3, 2e3, 4e3])));
+        assert!(read::<Rates>("x = 0").is_err_and(|e| e.contains("0 ops a second")));
         assert!(read::<Clients>("x = 0").is_err_and(|e| e.contains("0 clients")));
         assert_eq!(read::<Setting>("x = true"), Ok(Setting(None)));
         assert_eq!(read::<Setting>("x = false"), Ok(Setting(Some("OFF".to_owned()))));
