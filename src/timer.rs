@@ -16,7 +16,7 @@ use tokio::net::unix::pipe::Receiver;
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Timer {
-    timer: TimerFd,
+    fd: TimerFd,
     /// The same timer, to wait for it.
     expired: Receiver,
     /// An instant on both clocks: an [`Instant`] does not tell its time.
@@ -31,7 +31,7 @@ impl Timer {
         let now = clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC)?;
         Ok(Timer {
             expired: Receiver::from_owned_fd_unchecked(timer.as_fd().try_clone_to_owned()?)?,
-            timer,
+            fd: timer,
             base: (Instant::now(), now.into()),
         })
     }
@@ -46,7 +46,7 @@ impl Timer {
         };
         // Can fail for times that no clock reaches only.
         let expiration = Expiration::OneShot(TimeSpec::from_duration(time));
-        let _ = self.timer.set(expiration, TimerSetTimeFlags::TFD_TIMER_ABSTIME);
+        let _ = self.fd.set(expiration, TimerSetTimeFlags::TFD_TIMER_ABSTIME);
     }
 
     /// Waits until it expires. It may do so early, where it was armed anew meanwhile.
