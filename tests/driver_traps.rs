@@ -250,7 +250,7 @@ fn a_hostile_login_is_an_error_and_the_process_lives() {
     ];
     run(async {
         for (i, action) in panics.into_iter().chain(others).enumerate() {
-            let server = with_fault(At::EachConnect(2), action.clone());
+            let server = with_fault(At::Connect(2), action.clone());
             let mut target = to(&server);
             target.password = Secret::new("marker-pw");
             target.connect_timeout = Duration::from_millis(500);
@@ -261,6 +261,7 @@ fn a_hostile_login_is_an_error_and_the_process_lives() {
             assert!(!format!("{error:?}{}", error.render()).contains("marker-pw"), "{action:?}");
             open(&target).await;
             if i < 3 {
+                let opts = to(&with_fault(At::Connect(1), action.clone())).opts().unwrap();
                 let driver = tokio::spawn(Conn::new(opts)).await;
                 assert!(driver.is_err_and(|e| e.is_panic()), "{action:?}: the driver panics");
             }

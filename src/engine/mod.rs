@@ -24,6 +24,8 @@ mod arrivals;
 mod client;
 mod compile;
 mod conductor;
+mod crew;
+mod desk;
 mod display;
 pub(crate) mod edge;
 mod errors;
