@@ -38,7 +38,7 @@ const SECRET_ENDS: [&str; 15] = [
 
 /// Variables that change by themselves while a server works: positions, and the state of the
 /// session that asks.
-const RESTLESS: [&str; 22] = [
+const RESTLESS: [&str; 23] = [
     "error_count",
     "gtid_binlog_pos",
     "gtid_binlog_state",
@@ -50,6 +50,7 @@ const RESTLESS: [&str; 22] = [
     "gtid_slave_pos",
     "identity",
     "in_transaction",
+    "innodb_thread_sleep_delay",
     "insert_id",
     "last_gtid",
     "last_insert_id",

@@ -88,7 +88,7 @@ impl std::fmt::Display for Amount {
 }
 
 impl Amount {
-    /// Its value; 0 for an option that is not there, which [`Amount::check`] refuses.
+    /// Its value; 0 for an option that is not there, which the check of a workload refuses.
     pub fn value(&self, options: &Options) -> u64 {
         match self {
             Amount::Number(n) => *n,

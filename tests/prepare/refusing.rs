@@ -77,7 +77,7 @@ fn accounts_without_rights_are_told_which_ones() {
     let output = command.arg(sandbox.socket()).output().unwrap();
     let (_, err) = texts(&output);
     assert_eq!(output.status.code(), Some(1), "{err}");
-    assert!(err.contains("1142") && err.contains("prepare needs CREATE"), "{err}");
+    assert!(err.contains("1142") && err.contains("loadgen needs CREATE"), "{err}");
 
     db.query(&format!("GRANT ALL ON {}.* TO reader@localhost", db.name));
     db.query("SET GLOBAL read_only = 1");

@@ -29,6 +29,7 @@ pub(super) struct Drive<'a> {
 }
 
 /// A leg with what its positions stand for.
+#[derive(Clone, Copy)]
 struct Here<'a> {
     leg: &'a Leg,
     subject: &'a Subject,
@@ -58,7 +59,7 @@ impl Drive<'_> {
             self.progress.clear();
             self.progress.warn(&format!("{}, {}: {error}", subject.label, part.title));
             errors.push(error);
-            if matches!(kind, Kind::Interrupted | Kind::Terminated | Kind::Usage) {
+            if matches!(kind, Kind::Interrupted | Kind::Terminated) {
                 break;
             }
             if kind == Kind::Server {
@@ -81,7 +82,13 @@ impl Drive<'_> {
                 hosts.take(leg.subject, part.dataset(), self.progress)?
             }
         };
-        let measured = self.measure(here, &mut taken);
+        // After an error the server may have been taken anew in the middle of a visit.
+        let mut leg = (*leg).clone();
+        if taken.is_pristine() {
+            leg.written_by.clear();
+        }
+        let here = Here { leg: &leg, ..*here };
+        let measured = self.measure(&here, &mut taken);
         *host = Some(taken);
         measured
     }

@@ -223,6 +223,11 @@ impl Host {
         self.sandbox.as_ref().map(Sandbox::pid)
     }
 
+    /// Whether nothing wrote to its tables since they were made or brought back.
+    pub(super) fn is_pristine(&self) -> bool {
+        self.pristine == Some(true)
+    }
+
     /// Prepares the tables of a leg. Returns what wrote to them before; None where that is not
     /// known.
     ///

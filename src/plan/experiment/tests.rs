@@ -1,5 +1,5 @@
 use super::*;
-use crate::plan::profile::Profile;
+use crate::plan::profile::{self, Profile};
 
 const TEXT: &str = r#"
 name = "x"
@@ -75,7 +75,7 @@ fn a_base_is_inherited_and_programs_multiply_what_names_none() {
     assert_eq!(kept(&two.subjects[4]), "kept/8.0");
     let report = &two.report;
     assert_eq!(report.baseline.as_ref().map(|b| b.as_ref().as_str()), Some("5.6+b"));
-    let order: Vec<&str> = report.order.iter().flat_map(|names| names.texts()).collect();
+    let order: Vec<&str> = report.order.iter().flat_map(profile::value::Names::texts).collect();
     assert_eq!(order, ["5.6+b", "8.0+b", "5.6+a", "8.0+a"]);
 }
 

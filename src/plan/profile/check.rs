@@ -92,6 +92,9 @@ impl Profile {
         for workload in &self.workloads {
             let place = workload.span();
             let workload = workload.as_ref();
+            workload.check().map_err(|what| {
+                Fault::new(place.clone(), format!("workload '{}': {what}", workload.name))
+            })?;
             let taken = builtin().iter().any(|b| b.name == workload.name);
             if taken || !names.insert(&workload.name) {
                 let what = format!("there is a workload '{}' already", workload.name);
