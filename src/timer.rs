@@ -16,7 +16,7 @@ use tokio::net::unix::pipe::Receiver;
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Timer {
-    timer: TimerFd,
+    fd: TimerFd,
     /// The same timer, to wait for it.
     expired: Receiver,
     /// An instant on both clocks: an [`Instant`] does not tell its time.
@@ -27,11 +27,11 @@ impl Timer {
     /// A timer that is not armed; within a runtime only.
     pub(crate) fn new() -> io::Result<Self> {
         let flags = TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC;
-        let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, flags)?;
+        let fd = TimerFd::new(ClockId::CLOCK_MONOTONIC, flags)?;
         let now = clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC)?;
         Ok(Timer {
-            expired: Receiver::from_owned_fd_unchecked(timer.as_fd().try_clone_to_owned()?)?,
-            timer,
+            expired: Receiver::from_owned_fd_unchecked(fd.as_fd().try_clone_to_owned()?)?,
+            fd,
             base: (Instant::now(), now.into()),
         })
     }
@@ -46,7 +46,7 @@ impl Timer {
         };
         // Can fail for times that no clock reaches only.
         let expiration = Expiration::OneShot(TimeSpec::from_duration(time));
-        let _ = self.timer.set(expiration, TimerSetTimeFlags::TFD_TIMER_ABSTIME);
+        let _ = self.fd.set(expiration, TimerSetTimeFlags::TFD_TIMER_ABSTIME);
     }
 
     /// Waits until it expires. It may do so early, where it was armed anew meanwhile.
