@@ -64,9 +64,11 @@ def main(paths):
         common = [name, f"{asked:g}", f"{totals['tps']:.1f}"]
         if name == "start":
             off = totals["tps"] / asked - 1
-            # A Poisson process of N arrivals has a deviation of sqrt(N) of its own.
             kept = totals["tps"] / (totals["intended"] / step["measured_s"]) - 1
-            well = abs(off) < RATE_OFF and wait["p99_us"] < START_US
+            # N arrivals of a Poisson process vary by sqrt(N) by themselves.
+            chance = 4 / math.sqrt(totals["intended"])
+            well = abs(kept) < RATE_OFF and abs(off) < RATE_OFF + chance
+            well = well and wait["p99_us"] < START_US
             busy = step["client"]["threads"][0]["busy"]
             what = (
                 f"rate {off:+.2%}, of its arrivals {kept:+.3%}; start p50 {wait['p50_us']:.1f}, "

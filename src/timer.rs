@@ -27,11 +27,11 @@ impl Timer {
     /// A timer that is not armed; within a runtime only.
     pub(crate) fn new() -> io::Result<Self> {
         let flags = TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC;
-        let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, flags)?;
+        let fd = TimerFd::new(ClockId::CLOCK_MONOTONIC, flags)?;
         let now = clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC)?;
         Ok(Timer {
-            expired: Receiver::from_owned_fd_unchecked(timer.as_fd().try_clone_to_owned()?)?,
-            fd: timer,
+            expired: Receiver::from_owned_fd_unchecked(fd.as_fd().try_clone_to_owned()?)?,
+            fd,
             base: (Instant::now(), now.into()),
         })
     }

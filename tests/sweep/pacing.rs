@@ -102,12 +102,13 @@ fn rates_are_columns_and_every_arrival_is_answered() {
         let (plan, totals) = (&summary.plan, &summary.totals);
         assert_eq!(plan.arrival.as_deref(), Some("poisson"));
         assert!((summary.measured_s - 1.0).abs() < 1e-9);
-        let intended = totals.intended.expect("arrivals");
+        let arrivals = totals.intended.expect("arrivals");
+        let intended = arrivals as f64;
         let rate = plan.rate.expect("a rate");
-        assert!((intended as f64 - rate).abs() < 6.0 * rate.sqrt(), "{intended} at {rate}");
+        assert!((intended - rate).abs() < 6.0 * rate.sqrt(), "{intended} at {rate}");
         // Each one is answered, be it in the drain.
-        assert_eq!(response(summary).count, intended);
-        assert_eq!(summary.latency.service.count, intended);
+        assert_eq!(response(summary).count, arrivals);
+        assert_eq!(summary.latency.service.count, arrivals);
         let wait = summary.latency.wait.as_ref().expect("the part before the call");
         let mean = |d: &Distribution| d.mean_us.expect("counted");
         let sum = mean(wait) + mean(&summary.latency.service);
