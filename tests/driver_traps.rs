@@ -261,8 +261,9 @@ fn a_hostile_login_is_an_error_and_the_process_lives() {
             assert!(!format!("{error:?}{}", error.render()).contains("marker-pw"), "{action:?}");
             open(&target).await;
             if i < 3 {
-                let opts = to(&with_fault(At::Connect(1), action.clone())).opts().unwrap();
-                let driver = tokio::spawn(Conn::new(opts)).await;
+                let server = with_fault(At::Connect(1), action.clone());
+                target.address = to(&server).address;
+                let driver = tokio::spawn(Conn::new(target.opts().unwrap())).await;
                 assert!(driver.is_err_and(|e| e.is_panic()), "{action:?}: the driver panics");
             }
         }

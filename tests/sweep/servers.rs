@@ -48,8 +48,7 @@ fn sum_of_k(sandbox: &Sandbox) -> i64 {
 fn agreeing(sandbox: &Sandbox, name: &str) -> Summary {
     let mut seen = Vec::new();
     for _ in 0..4 {
-        let words =
-            "point-select --tables 4 --clients 8 --warmup 500ms --time 4s --interval 100ms";
+        let words = "point-select --tables 4 --clients 8 --warmup 500ms --time 4s --interval 100ms";
         let mut ended = run_on(sandbox, words);
         assert_eq!(ended.code, 0, "{name}: {}", ended.stderr);
         let summary = ended.summaries.remove(0);
