@@ -11,11 +11,12 @@ use super::Run;
 use super::crew::{engine_threads, join, spawn};
 use super::display::Display;
 use super::edge::{self, Edge, Own};
+use super::errors::abort_error;
 use super::job::{Job, Tables};
 use super::ledger::Account;
 use super::pace::{self, NEVER};
 use super::thread::{self, End, Go, NOTICE, News, Order, Window};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Result};
 use crate::measure::probe::Probe;
 use crate::measure::recorder::{Ns, Phases};
 use crate::measure::timeline::{Timeline, seconds};
@@ -444,21 +445,6 @@ impl Conductor<'_> {
 fn keep((session, edge): (Option<Session>, Edge), control: &mut Option<Session>) -> Edge {
     *control = session;
     edge
-}
-
-fn abort_error(client: u32, error: &super::errors::OpError) -> Error {
-    use super::errors::OpError;
-    use crate::mysql::session::Failure;
-    let text = format!("client {client}: {error}");
-    match error {
-        OpError::Failure(Failure::Lost(_)) => Error::new(Kind::Failed, text)
-            .hint("did the server end, restart, or close idle connections? its error log tells"),
-        OpError::Wrong(_) => Error::new(Kind::Failed, text)
-            .hint("the tables are not what this workload needs; loadgen prepare makes them"),
-        OpError::Failure(Failure::Server { .. }) | OpError::Driver(_) => {
-            Error::new(Kind::Failed, text)
-        }
-    }
 }
 
 fn broken() -> Error {

@@ -1,6 +1,6 @@
 //! Errors by code: counted, never dropped, never silently retried.
 
-use crate::error::plain;
+use crate::error::{Error, Kind, plain};
 use crate::mysql::session::Failure;
 use crate::summary::ErrorCount;
 
@@ -81,6 +81,20 @@ impl Errors {
     pub(crate) fn into_counts(mut self) -> Vec<ErrorCount> {
         self.0.sort_by_key(|e| (std::cmp::Reverse(e.count), e.code));
         self.0
+    }
+}
+
+/// The error of a step that cannot go on after what happened to one client.
+pub(super) fn abort_error(client: u32, error: &OpError) -> Error {
+    let text = format!("client {client}: {error}");
+    match error {
+        OpError::Failure(Failure::Lost(_)) => Error::new(Kind::Failed, text)
+            .hint("did the server end, restart, or close idle connections? its error log tells"),
+        OpError::Wrong(_) => Error::new(Kind::Failed, text)
+            .hint("the tables are not what this workload needs; loadgen prepare makes them"),
+        OpError::Failure(Failure::Server { .. }) | OpError::Driver(_) => {
+            Error::new(Kind::Failed, text)
+        }
     }
 }
 
