@@ -2,13 +2,13 @@
 //! window, ends early when it must, and puts together what the threads counted.
 
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use mysql_async::Opts;
 use tokio::sync::{Semaphore, mpsc, watch};
 
 use super::Run;
+use super::crew::{engine_threads, join, spawn};
 use super::display::Display;
 use super::edge::{self, Edge, Own};
 use super::job::{Job, Tables};
@@ -150,45 +150,6 @@ fn ahead(stage: &Stage<'_>) -> Ns {
 fn quiet(rate: Option<f64>) -> Duration {
     let s = rate.map_or(0.0, |rate| 30.0 / rate);
     Duration::try_from_secs_f64(s).unwrap_or_default()
-}
-
-/// Engine threads of a step.
-pub(crate) fn engine_threads(plan: &Plan, clients: u32) -> usize {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let wanted = plan.engine_threads.map_or(cores, |n| n as usize);
-    wanted.clamp(1, clients.max(1) as usize)
-}
-
-fn spawn(order: &Order, threads: usize, clients: u32) -> Result<Vec<JoinHandle<()>>> {
-    let mut handles = Vec::with_capacity(threads);
-    for index in 0..threads {
-        let order_here = order.clone();
-        let share: Vec<u32> = (index as u32..clients).step_by(threads).collect();
-        let spawned = std::thread::Builder::new()
-            .name(format!("engine-{index}"))
-            .spawn(move || thread::run(&order_here, index, &share));
-        match spawned {
-            Ok(handle) => handles.push(handle),
-            Err(e) => {
-                return Err(Error::failed(format!("cannot start engine thread {index}: {e}"))
-                    .hint("raise the limit on processes (ulimit -u), or use --engine-threads 1"));
-            }
-        }
-    }
-    Ok(handles)
-}
-
-async fn join(handles: Vec<JoinHandle<()>>) {
-    let deadline = Instant::now() + limits::COURTESY;
-    for handle in handles {
-        while !handle.is_finished() && Instant::now() < deadline {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-        if handle.is_finished() {
-            // A panic was reported by the missing Done.
-            let _ = handle.join();
-        }
-    }
 }
 
 /// Why and when a step ends before its time.

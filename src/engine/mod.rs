@@ -13,8 +13,10 @@
 //! | `compile` | statements and parameters with every name looked up |
 //! | `values` | what stands for each `?` |
 //! | `client` | one client's loop, and what an answer is held against |
+//! | `desk` | what the clients of a thread share |
 //! | `thread` | one engine thread: opening, phases, drain |
 //! | `conductor` | the step from the outside: go, edges of the window, early ends |
+//! | `crew` | the threads of a step |
 //! | `edge` | what is read of server and client at both edges of the window |
 //! | `display` | the live line |
 //! | `summarise` | Run → Summary |
@@ -24,6 +26,8 @@ mod arrivals;
 mod client;
 mod compile;
 mod conductor;
+mod crew;
+mod desk;
 mod display;
 pub(crate) mod edge;
 mod errors;

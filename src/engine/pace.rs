@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
 use super::arrivals::Arrivals;
-use super::client::Seat;
+use super::desk::Seat;
 use super::job::{Job, QueueOf};
 use crate::error::{Error, Result};
 use crate::measure::recorder::{Ns, Recorder};

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::Run;
-use super::conductor::{Stage, engine_threads};
+use super::conductor::Stage;
+use super::crew::engine_threads;
 use super::sustained;
 use crate::error::Result;
 use crate::measure::host::Host;

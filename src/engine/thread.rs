@@ -12,7 +12,8 @@ use tokio::runtime::{Builder, Handle, LocalOptions};
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::{JoinError, JoinHandle, JoinSet};
 
-use super::client::{self, Desk, Ready, Seat};
+use super::client::{self, Ready};
+use super::desk::{Desk, Seat};
 use super::errors::{Errors, OpError};
 use super::job::Job;
 use super::ledger::Account;
