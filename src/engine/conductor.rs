@@ -356,7 +356,7 @@ impl Conductor<'_> {
                 return Ok(alive);
             }
             News::Abort { client, error } => {
-                let error = abort_error(client, &error);
+                let error = error.ends(client);
                 self.end_early(Outcome::Aborted, error, origin);
             }
             News::Done(thread, end) => {
@@ -444,21 +444,6 @@ impl Conductor<'_> {
 fn keep((session, edge): (Option<Session>, Edge), control: &mut Option<Session>) -> Edge {
     *control = session;
     edge
-}
-
-fn abort_error(client: u32, error: &super::errors::OpError) -> Error {
-    use super::errors::OpError;
-    use crate::mysql::session::Failure;
-    let text = format!("client {client}: {error}");
-    match error {
-        OpError::Failure(Failure::Lost(_)) => Error::new(Kind::Failed, text)
-            .hint("did the server end, restart, or close idle connections? its error log tells"),
-        OpError::Wrong(_) => Error::new(Kind::Failed, text)
-            .hint("the tables are not what this workload needs; loadgen prepare makes them"),
-        OpError::Failure(Failure::Server { .. }) | OpError::Driver(_) => {
-            Error::new(Kind::Failed, text)
-        }
-    }
 }
 
 fn broken() -> Error {

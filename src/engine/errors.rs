@@ -1,6 +1,6 @@
 //! Errors by code: counted, never dropped, never silently retried.
 
-use crate::error::plain;
+use crate::error::{Error, Kind, plain};
 use crate::mysql::session::Failure;
 use crate::summary::ErrorCount;
 
@@ -25,6 +25,21 @@ impl OpError {
     /// Whether the client can go on with this session.
     pub(crate) fn keeps_session(&self) -> bool {
         matches!(self, OpError::Failure(Failure::Server { code, .. }) if SESSION_CODES.contains(code))
+    }
+
+    /// The error of a step that it ends; clients count from 0.
+    pub(crate) fn ends(&self, client: u32) -> Error {
+        let text = format!("client {client}: {self}");
+        match self {
+            OpError::Failure(Failure::Lost(_)) => Error::new(Kind::Failed, text).hint(
+                "did the server end, restart, or close idle connections? its error log tells",
+            ),
+            OpError::Wrong(_) => Error::new(Kind::Failed, text)
+                .hint("the tables are not what this workload needs; loadgen prepare makes them"),
+            OpError::Failure(Failure::Server { .. }) | OpError::Driver(_) => {
+                Error::new(Kind::Failed, text)
+            }
+        }
     }
 
     fn count(&self) -> ErrorCount {
