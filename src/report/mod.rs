@@ -15,6 +15,7 @@ mod compare;
 mod csv;
 mod escape;
 mod figure;
+mod gate;
 mod histogram;
 mod json;
 mod layout;
@@ -23,6 +24,7 @@ mod metric;
 mod notes;
 mod number;
 mod page;
+mod path;
 mod pivot;
 mod select;
 mod settings;
@@ -30,8 +32,10 @@ mod text;
 
 pub use compare::{Comparison, Question, compare};
 pub use figure::Figure;
+pub use gate::{Gate, Gates, Quantity, failed_share, gates};
 pub use layout::Layout;
 pub use metric::{Metric, Percentile};
+pub use path::{Probe, Search, path};
 
 use crate::error::{Error, Result};
 use crate::summary::Summary;
