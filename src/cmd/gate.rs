@@ -27,23 +27,25 @@ fn gate(condition: &Condition) -> Result<Gate> {
     Ok(Gate { condition: condition.to_string(), quantity, range: condition.range() })
 }
 
-/// Judges what a sweep or a run measured.
+/// Judges what a sweep or the runs of a profile measured, each by its own conditions.
 ///
 /// # Errors
 ///
 /// Gate (99): one failed. Undecided (98): one is not known. Each is named with its number.
-pub(super) fn check(
-    summaries: &[&Summary],
-    conditions: &[Condition],
+pub(super) fn check<'a>(
+    measured: impl Iterator<Item = (Vec<&'a Summary>, &'a [Condition])>,
     progress: &mut Progress,
 ) -> Result<()> {
-    if conditions.is_empty() {
-        return Ok(());
+    let mut all = Gates::default();
+    for (summaries, conditions) in measured.filter(|(_, conditions)| !conditions.is_empty()) {
+        let judged = report::gates(&summaries, &gates(conditions)?, &Options::default())?;
+        all.held += judged.held;
+        all.failed.extend(judged.failed);
+        all.undecided.extend(judged.undecided);
     }
-    let gates = report::gates(summaries, &gates(conditions)?, &Options::default())?;
-    verdict(&gates)?;
-    if gates.held > 0 {
-        progress.note(&format!("{} of {} gates hold", gates.held, gates.held));
+    verdict(&all)?;
+    if all.held > 0 {
+        progress.note(&format!("{} of {} gates hold", all.held, all.held));
     }
     Ok(())
 }

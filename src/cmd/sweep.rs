@@ -76,8 +76,8 @@ pub fn run(workload: Workload, args: &WorkloadArgs, stop: &Stop) -> Result<()> {
         Some(slo) => slo.tell(&sweep.summaries, outcome.is_ok()),
         None => print_table(&sweep.summaries),
     };
-    let all: Vec<&Summary> = sweep.summaries.iter().collect();
-    let gated = gate::check(&all, &args.gates, sweep.progress);
+    let all = sweep.summaries.iter().collect();
+    let gated = gate::check(std::iter::once((all, args.gates.as_slice())), sweep.progress);
     match worst([outcome, shown, gated, stopped].into_iter().filter_map(Result::err)) {
         Some(error) => Err(error),
         None => Ok(()),

@@ -20,13 +20,13 @@ use std::path::PathBuf;
 
 pub(crate) use self::role::Role;
 use crate::cli::DisplayArgs;
-use crate::cmd::print_data;
+use crate::cmd::{gate, print_data};
 use crate::cmd::sweep::random;
 use crate::error::{Error, Result, worst};
 use crate::measure::process::raise_descriptor_limit;
 use crate::plan::defaults;
 use crate::plan::experiment::scale::Scale;
-use crate::plan::experiment::{Cell, Experiment, Only, Overrides, What};
+use crate::plan::experiment::{Cell, Experiment, Only, Overrides, Part};
 use crate::plan::profile::Profile;
 use crate::progress::Progress;
 use crate::stop::Stop;
@@ -96,7 +96,7 @@ pub fn run(args: &RunArgs, stop: &Stop) -> Result<()> {
     let profile = Profile::parse(&text, &origin)?;
     // Before hours of measuring, not after.
     tables::check(&profile.report, &text, &origin)?;
-    let overrides = Overrides {
+    let mut overrides = Overrides {
         programs: args.programs.clone(),
         scale: args.scale,
         only: args.only.clone(),
@@ -107,12 +107,14 @@ pub fn run(args: &RunArgs, stop: &Stop) -> Result<()> {
     let mut experiment = Experiment::new(&profile, &overrides)?;
     let mut progress = Progress::new(args.display.quiet, args.display.progress);
     let earlier = resume::find(&args.out, &experiment, &mut progress)?;
+    if let (Some((_, seed)), None) = (&earlier.run, args.seed) {
+        // One seed for all labels, also for those that are measured later.
+        overrides.seed = *seed;
+        experiment = Experiment::new(&profile, &overrides)?;
+    }
     let wanted = |cell: &Cell| !earlier.has(&cell.key);
     if args.list {
         return print_data(&experiment.list(wanted));
-    }
-    if let (Some((_, seed)), None) = (&earlier.run, args.seed) {
-        reseed(&mut experiment, *seed);
     }
     let legs = experiment.legs(wanted);
     say_what_is_there(&experiment, &earlier, &mut progress);
@@ -141,16 +143,15 @@ pub fn run(args: &RunArgs, stop: &Stop) -> Result<()> {
     }
     let all = together(earlier.done, measured);
     errors.extend(tables::print(&experiment, &all).err());
+    errors.extend(judge(&experiment, &all, &mut progress).err());
     worst(errors).map_or(Ok(()), Err)
 }
 
-/// One seed for all labels, also for those that are measured later.
-fn reseed(experiment: &mut Experiment, seed: u64) {
-    for part in &mut experiment.parts {
-        if let What::Sweep(plan, _) = &mut part.what {
-            plan.seed = seed;
-        }
-    }
+/// Holds the tables of all runs against their gates.
+fn judge(experiment: &Experiment, all: &[Summary], progress: &mut Progress) -> Result<()> {
+    let of = |part: &Part| all.iter().filter(|s| s.workload.name == part.title).collect();
+    let parts = experiment.parts.iter();
+    gate::check(parts.map(|part| (of(part), part.gates.as_slice())), progress)
 }
 
 fn say_what_is_there(experiment: &Experiment, earlier: &resume::Earlier, progress: &mut Progress) {
