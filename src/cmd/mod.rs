@@ -4,6 +4,7 @@ pub mod canned;
 pub mod cleanup;
 pub mod compare;
 pub mod completions;
+pub mod explain;
 mod gate;
 pub mod load;
 pub mod prepare;
@@ -57,6 +58,7 @@ fn dispatch(verb: &str, matches: &clap::ArgMatches) -> Result<()> {
         "run" => run::run(args!(run::RunArgs), &listen()?),
         "report" => report::run(args!(report::ReportArgs)),
         "compare" => compare::run(args!(compare::CompareArgs)),
+        "explain" => explain::run(args!(explain::ExplainArgs)),
         "completions" => completions::run(args!(completions::CompletionsArgs)),
         "canned" => canned::run(args!(canned::CannedArgs), &listen()?),
         workload => match builtin().into_iter().find(|w| w.name == workload) {

@@ -141,7 +141,7 @@ pub fn compare(steps: &[&Summary], question: &Question) -> Result<Comparison> {
 }
 
 /// Refuses labels that were measured on other data or by other statements.
-fn comparable(table: &Table) -> Result<()> {
+pub(super) fn comparable(table: &Table) -> Result<()> {
     let [base, new] = table.lines.as_slice() else { return Ok(()) };
     let (Some(one), Some(other)) = (base.steps.first(), new.steps.first()) else { return Ok(()) };
     let conditions = settings::conditions(one).into_iter().zip(settings::conditions(other));

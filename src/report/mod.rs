@@ -14,6 +14,7 @@ mod caption;
 mod compare;
 mod csv;
 mod escape;
+mod explain;
 mod figure;
 mod gate;
 mod histogram;
@@ -31,6 +32,7 @@ mod settings;
 mod text;
 
 pub use compare::{Comparison, Question, compare};
+pub use explain::{Contrast, explain};
 pub use figure::Figure;
 pub use gate::{Gate, Gates, Quantity, failed_share, gates};
 pub use layout::Layout;
