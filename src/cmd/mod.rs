@@ -56,6 +56,7 @@ fn dispatch(verb: &str, matches: &clap::ArgMatches) -> Result<()> {
         "load" => load::run(args!(load::LoadArgs), &listen()?),
         "cleanup" => cleanup::run(args!(cleanup::CleanupArgs), &listen()?),
         "run" => run::run(args!(run::RunArgs), &listen()?),
+        "recheck" => run::recheck::run(args!(run::recheck::RecheckArgs), &listen()?),
         "report" => report::run(args!(report::ReportArgs)),
         "compare" => compare::run(args!(compare::CompareArgs)),
         "explain" => explain::run(args!(explain::ExplainArgs)),

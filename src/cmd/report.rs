@@ -9,6 +9,7 @@ use crate::report::{Format, Layout, Metric, Options, gates, render};
 use crate::summary;
 
 /// Print the tables of summaries.
+#[expect(clippy::struct_excessive_bools, reason = "switches of a command line")]
 #[derive(Debug, Clone, clap::Args)]
 pub struct ReportArgs {
     /// Summaries, or directories of them
@@ -47,6 +48,9 @@ pub struct ReportArgs {
     /// exit with 99 where it does not, 98 where it is not known; may be given several times
     #[arg(long = "gate", value_name = "CONDITION", conflicts_with_all = ["metric", "layout", "baseline", "from", "to"])]
     pub gates: Vec<Condition>,
+    /// A second table: each cell's runs, their median, extremes and its 95 % interval
+    #[arg(long)]
+    pub spread: bool,
     /// Leave out damaged and foreign files, and name them
     #[arg(long)]
     pub skip_bad: bool,
@@ -84,6 +88,7 @@ impl ReportArgs {
             order: self.order.clone(),
             latest: self.latest,
             partial: self.partial,
+            spread: self.spread,
         }
     }
 }

@@ -10,6 +10,7 @@ mod existing;
 mod expect;
 mod host;
 mod order;
+pub mod recheck;
 mod resume;
 mod role;
 mod stock;
@@ -79,7 +80,7 @@ pub struct RunArgs {
     pub display: DisplayArgs,
 }
 
-fn program(text: &str) -> std::result::Result<(String, PathBuf), String> {
+pub(crate) fn program(text: &str) -> std::result::Result<(String, PathBuf), String> {
     match text.split_once('=') {
         Some((name, path)) if !name.is_empty() && !path.is_empty() => {
             Ok((name.to_owned(), PathBuf::from(path)))
@@ -106,7 +107,12 @@ pub fn run(args: &RunArgs, stop: &Stop) -> Result<()> {
     };
     let mut experiment = Experiment::new(&profile, &overrides)?;
     let mut progress = Progress::new(args.display.quiet, args.display.progress);
-    let earlier = resume::find(&args.out, &experiment, &mut progress)?;
+    // Not there yet before the first step.
+    let earlier = if args.out.is_dir() {
+        resume::find(std::slice::from_ref(&args.out), &experiment, &mut progress)?
+    } else {
+        resume::Earlier::default()
+    };
     if let (Some((_, seed)), None) = (&earlier.run, args.seed) {
         // One seed for all labels, also for those that are measured later.
         overrides.seed = *seed;
@@ -141,7 +147,7 @@ pub fn run(args: &RunArgs, stop: &Stop) -> Result<()> {
         measured = drive.summaries;
         progress.clear();
     }
-    let all = together(earlier.done, measured);
+    let all: Vec<Summary> = together(earlier.done, measured).into_values().collect();
     errors.extend(tables::print(&experiment, &all).err());
     errors.extend(judge(&experiment, &all, &mut progress).err());
     worst(errors).map_or(Ok(()), Err)
@@ -165,12 +171,15 @@ fn say_what_is_there(experiment: &Experiment, earlier: &resume::Earlier, progres
 }
 
 /// What is there of each cell: its newest summary.
-fn together(mut done: HashMap<String, Summary>, measured: Vec<Summary>) -> Vec<Summary> {
+fn together(
+    mut done: HashMap<String, Summary>,
+    measured: Vec<Summary>,
+) -> HashMap<String, Summary> {
     for summary in measured {
         let key = summary.experiment.as_ref().map(|experiment| experiment.key.clone());
         if let (Some(key), Outcome::Completed) = (key, summary.outcome) {
             done.insert(key, summary);
         }
     }
-    done.into_values().collect()
+    done
 }

@@ -48,6 +48,20 @@ impl Experiment {
         Ok(experiment)
     }
 
+    /// More repeats of every cell, for what is measured again; labels are interleaved, whatever the
+    /// profile wants: what is compared should stand side by side.
+    pub fn extend(&mut self, repeats: u32, seed: u64) {
+        self.order = Turns::Interleaved;
+        for part in &mut self.parts {
+            part.repeats = part.repeats.max(repeats);
+            if let What::Sweep(plan, _) = &mut part.what {
+                plan.repeats = part.repeats;
+            }
+        }
+        self.cells = cells(self, seed);
+        self.keys = self.cells.iter().map(|cell| cell.key.clone()).collect();
+    }
+
     /// The report's labels as they are in the tables.
     fn name_labels(&mut self) -> Result<()> {
         let subjects = &self.subjects;
