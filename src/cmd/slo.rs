@@ -12,8 +12,8 @@ use crate::summary::{Outcome, Summary};
 
 /// A level does not hold where a larger part of the ops fails: what is refused at once is fast.
 const FAILED_MAX: f64 = 0.01;
-/// The warnings that say that a rate was not kept.
-const NOT_SUSTAINED: [&str; 2] = ["target_not_sustained", "warmup_backlog"];
+/// The warning that says that a rate was not kept.
+const NOT_SUSTAINED: &str = "target_not_sustained";
 
 /// The searches of a sweep, one for each number of clients and repeat.
 pub(super) struct Slo {
@@ -36,7 +36,12 @@ pub(super) struct Slo {
 
 impl Slo {
     /// One search for each step of a closed loop of the plan.
-    pub(super) fn new(plan: &Plan, level: &[Condition], start: f64, resolution: f64) -> Result<Slo> {
+    pub(super) fn new(
+        plan: &Plan,
+        level: &[Condition],
+        start: f64,
+        resolution: f64,
+    ) -> Result<Slo> {
         let closed = Plan { rates: Vec::new(), ..plan.clone() };
         Ok(Slo {
             gates: super::gate::gates(level)?,
@@ -72,7 +77,13 @@ impl Slo {
                 let repeat = self.met.entry((clients, rate.to_bits())).or_insert(0);
                 *repeat += 1;
                 let repeat = *repeat;
-                return Ok(Some(Step { number: self.number, of, clients, rate: Some(rate), repeat }));
+                return Ok(Some(Step {
+                    number: self.number,
+                    of,
+                    clients,
+                    rate: Some(rate),
+                    repeat,
+                }));
             }
             self.end(clients);
         }
@@ -96,11 +107,14 @@ impl Slo {
         if why.is_some() {
             held = Some(false);
         }
-        self.search.tell(rate, match held {
-            Some(true) => Answer::Held,
-            Some(false) => Answer::Failed,
-            None => Answer::Unknown,
-        });
+        self.search.tell(
+            rate,
+            match held {
+                Some(true) => Answer::Held,
+                Some(false) => Answer::Failed,
+                None => Answer::Unknown,
+            },
+        );
         let search = self.searches.get(self.done.len()).map_or(1, |(_, repeat)| *repeat);
         let (clients, achieved) = (step.plan.clients, step.totals.tps);
         self.probes.push(Probe { clients, search, rate, achieved, numbers, held, why });
@@ -140,18 +154,26 @@ impl Slo {
     /// Standard output that cannot be written.
     pub(super) fn tell(mut self, measured: &[Summary], whole: bool) -> Result<()> {
         self.learn(measured)?;
-        let Some(first) = measured.first().filter(|_| !self.probes.is_empty()) else { return Ok(()) };
+        let Some(first) = measured.first().filter(|_| !self.probes.is_empty()) else {
+            return Ok(());
+        };
         if !whole && let Some((clients, _)) = self.searches.get(self.done.len()).copied() {
             self.end(clients);
         }
         print_data(&report::path(first, &self.probes, &self.done, &self.gates)?)?;
         let level: Vec<&str> = self.gates.iter().map(|gate| gate.condition.as_str()).collect();
         let level = level.join(" and ");
-        let none: Vec<String> = self.done.iter().filter(|search| search.rate.is_none())
-            .map(|search| format!("{} clients", search.clients)).collect();
+        let none: Vec<String> = self
+            .done
+            .iter()
+            .filter(|search| search.rate.is_none())
+            .map(|search| format!("{} clients", search.clients))
+            .collect();
         if !none.is_empty() {
             let text = format!("no rate holds {level} at {}", none.join(", "));
-            return Err(Error::new(Kind::Gate, text).hint("a lower --rate to begin with, or another level"));
+            return Err(
+                Error::new(Kind::Gate, text).hint("a lower --rate to begin with, or another level")
+            );
         }
         if self.open.is_empty() {
             return Ok(());
@@ -167,7 +189,7 @@ fn lost(step: &Summary) -> Option<String> {
     if step.outcome != Outcome::Completed {
         return Some("it did not complete".to_owned());
     }
-    if step.warnings.iter().any(|warning| NOT_SUSTAINED.contains(&warning.code.as_str())) {
+    if step.warnings.iter().any(|warning| warning.code == NOT_SUSTAINED) {
         return Some("not sustained".to_owned());
     }
     let failed = report::failed_share(step)?;

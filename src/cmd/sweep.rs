@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::cli::workload::{Rows, WorkloadArgs};
 use crate::cmd::prepare::or_stop;
-use crate::cmd::steps::Sweep;
 use crate::cmd::slo::Slo;
+use crate::cmd::steps::Sweep;
 use crate::cmd::{gate, print_data, runtime};
 use crate::error::{Error, Result, worst};
 use crate::load;
@@ -90,8 +90,9 @@ fn slo(plan: &Plan, args: &WorkloadArgs) -> Result<Option<Slo>> {
         return Ok(None);
     }
     let [start] = plan.rates.as_slice() else {
-        return Err(Error::usage("--slo begins its search at one rate")
-            .hint("--rate 1k, or leave it away"));
+        return Err(
+            Error::usage("--slo begins its search at one rate").hint("--rate 1k, or leave it away")
+        );
     };
     Slo::new(plan, &args.slo, *start, args.slo_resolution).map(Some)
 }

@@ -12,8 +12,7 @@ const NS_PER_US: f64 = 1e3;
 /// Most digits after the point of a percentile, as of a report's.
 const PERCENTILE_DECIMALS_MAX: usize = 6;
 /// What an error of a metric names.
-const METRICS: &str =
-    "p50, p99, p99.9 and other percentiles, mean, max, min, qps, tps or errors";
+const METRICS: &str = "p50, p99, p99.9 and other percentiles, mean, max, min, qps, tps or errors";
 /// The signs, the longer ones first.
 const SIGNS: [&str; 5] = ["<=", ">=", "==", "<", ">"];
 

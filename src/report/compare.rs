@@ -138,7 +138,10 @@ pub fn compare(steps: &[&Summary], question: &Question) -> Result<Comparison> {
     Ok(Comparison {
         worse: told(Verdict::Worse),
         too_few: told(Verdict::TooFew),
-        open: found.iter().flat_map(|(table, pairs)| pairs.iter().filter_map(|p| doubt(table, p))).collect(),
+        open: found
+            .iter()
+            .flat_map(|(table, pairs)| pairs.iter().filter_map(|p| doubt(table, p)))
+            .collect(),
         text: page::render(&pages, "compare", question.format)?,
     })
 }

@@ -72,8 +72,7 @@ struct Split {
 /// Usage for a label that is not there; data where the two were measured under other conditions
 /// (without `force`), have nothing in common, or for what [`super::render`] refuses.
 pub fn explain(steps: &[&Summary], contrast: &Contrast) -> Result<String> {
-    let options =
-        Options { metric: Metric::Qps, latest: contrast.latest, ..Options::default() };
+    let options = Options { metric: Metric::Qps, latest: contrast.latest, ..Options::default() };
     let all = pivot::tables(steps, &options)?;
     known(&all, "the base", &contrast.base)?;
     known(&all, "the new label", &contrast.new)?;
@@ -88,7 +87,9 @@ pub fn explain(steps: &[&Summary], contrast: &Contrast) -> Result<String> {
         for (column, cells) in table.columns.iter().zip(base.cells.iter().zip(&new.cells)) {
             let (Some(one), Some(other)) = cells else { continue };
             open |= column.rate.is_some();
-            if column.rate.is_none() && let Some(split) = split(*column, one, other)? {
+            if column.rate.is_none()
+                && let Some(split) = split(*column, one, other)?
+            {
                 pages.push(page(&table, &split, one, other));
             }
         }
@@ -149,7 +150,13 @@ fn page(table: &Table, split: &Split, base: &Cell, new: &Cell) -> Page {
         |at: usize| table.lines.get(at).map_or_else(String::new, |line| text::label(line.label));
     let us = |value: f64| number(value, 1);
     let row = |name: &str, values: Option<(f64, f64)>| match values {
-        None => vec![name.to_owned(), "-".to_owned(), "-".to_owned(), "unknown".to_owned(), "-".to_owned()],
+        None => vec![
+            name.to_owned(),
+            "-".to_owned(),
+            "-".to_owned(),
+            "unknown".to_owned(),
+            "-".to_owned(),
+        ],
         Some((one, other)) => vec![
             name.to_owned(),
             us(one),

@@ -146,7 +146,12 @@ fn page(table: &Table, wanted: &[Gate], gates: &mut Gates) -> Result<Page> {
     let head = ["clients", "gate", "it is", "runs", "verdict", "label"].map(str::to_owned);
     Ok(Page {
         title: vec![format!("{}: gates", escape::line(table.workload))],
-        body: Body::Grid(Grid { head: head.to_vec(), texts: vec![1, 4, 5], rows, ..Grid::default() }),
+        body: Body::Grid(Grid {
+            head: head.to_vec(),
+            texts: vec![1, 4, 5],
+            rows,
+            ..Grid::default()
+        }),
         below: lines,
         records,
     })

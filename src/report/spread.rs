@@ -39,9 +39,8 @@ fn page(table: &Table) -> Result<Page> {
                 shown(spread.median),
                 shown(spread.min),
                 shown(spread.max),
-                relative(cell).map_or_else(|| text::NOTHING.to_owned(), |share| {
-                    number(share * 100.0, 1)
-                }),
+                relative(cell)
+                    .map_or_else(|| text::NOTHING.to_owned(), |share| number(share * 100.0, 1)),
                 between,
                 text::label(line.label),
             ]);

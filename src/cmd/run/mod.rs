@@ -21,8 +21,8 @@ use std::path::PathBuf;
 
 pub(crate) use self::role::Role;
 use crate::cli::DisplayArgs;
-use crate::cmd::{gate, print_data};
 use crate::cmd::sweep::random;
+use crate::cmd::{gate, print_data};
 use crate::error::{Error, Result, worst};
 use crate::measure::process::raise_descriptor_limit;
 use crate::plan::defaults;
