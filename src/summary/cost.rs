@@ -80,7 +80,7 @@ pub struct HostCost {
     pub disk_reads: Option<u64>,
     /// Writes completed by them.
     pub disk_writes: Option<u64>,
-    /// Seconds that these reads took, added up.
+    /// Seconds that the reads took, added up.
     #[serde(default)]
     pub disk_read_s: Option<f64>,
     /// Bytes read from them.
