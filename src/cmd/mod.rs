@@ -4,6 +4,7 @@ pub mod canned;
 pub mod cleanup;
 pub mod compare;
 pub mod completions;
+mod conditions;
 pub mod load;
 pub mod prepare;
 pub mod report;

@@ -3,11 +3,12 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use mysql_async::Opts;
 use tokio::sync::watch;
 
+use crate::cmd::conditions::{self, Hosts, Watch};
 use crate::cmd::prepare::or_stop;
 use crate::cmd::print_data;
 use crate::cmd::run::Role;
@@ -18,11 +19,12 @@ use crate::measure::probe::{Probe, Whereabouts};
 use crate::mysql::preflight::{self, Needs, Ready};
 use crate::mysql::session::{Failure, Session};
 use crate::mysql::target::{Address, Target};
-use crate::mysql::{fingerprint, variables};
+use crate::mysql::{ask, fingerprint, levels, variables};
 use crate::plan::{Plan, Spread, Step, limits, units};
 use crate::progress::Progress;
 use crate::stop::Stop;
-use crate::summary::{Outcome, SettingChange, Store, Summary, Warning, to_json};
+use crate::summary::{Levels, Outcome, SettingChange, Store, Summary, Warning, to_json};
+use crate::warnings;
 
 /// Codes of warnings that a reader of the step's own line must know.
 const SAID_AT_ONCE: [&str; 2] = ["target_not_sustained", "warmup_backlog"];
@@ -51,6 +53,7 @@ struct Scene {
     spread: Spread,
     tables: Tables,
     probe: Option<Probe>,
+    hosts: Hosts,
 }
 
 impl Sweep<'_> {
@@ -149,7 +152,8 @@ impl Sweep<'_> {
             own: dataset.own,
         };
         let probe = probe(self.prefix.clone(), seen.whereabouts, seen.same_host).await?;
-        Ok(Scene { target, opts, identity, warnings, spread, tables, probe })
+        let hosts = Hosts::of(probe.as_ref());
+        Ok(Scene { target, opts, identity, warnings, spread, tables, probe, hosts })
     }
 
     async fn step(
@@ -164,11 +168,16 @@ impl Sweep<'_> {
             None => self.control(&scene.target, &scene.opts).await?,
         };
         let mut identity = scene.identity.clone();
-        let reading = async { Ok(variables::read(&mut asking).await?) };
+        let reading = async {
+            let variables = variables::read(&mut asking).await?;
+            Ok((variables, ask::optional(levels::read(&mut asking).await)?))
+        };
         let address = &scene.target.address;
-        identity.server.variables = bounded(limits::SILENCE, self.stop, address, reading).await?;
+        let (settings, at_start) = bounded(limits::SILENCE, self.stop, address, reading).await?;
+        identity.server.variables = settings;
         *control = Some(asking);
         let (window, opened) = watch::channel(None);
+        let watch = self.watch(scene, at_start, opened.clone()).await;
         let beside = self.role.as_ref().map(|role| role.beside(self.store, step, &opened));
         let stage = Stage {
             window,
@@ -194,11 +203,34 @@ impl Sweep<'_> {
         if let Some(role) = &self.role {
             role.sign(&mut summary, step, ran);
         }
+        let mut seen = watch.end().await;
+        seen.keys = conditions::keys(self.plan, &summary);
+        seen.expected_class = conditions::expected(self.role.as_ref().map_or(&[], |r| r.expect));
+        summary.conditions = Some(seen);
+        summary.warnings.extend(warnings::of(&summary));
         self.keep(summary)?;
         match run.error {
             Some(error) => Err(error),
             None => Ok(()),
         }
+    }
+
+    /// Begins to watch a step. Looking into the window needs a connection of its own, where there
+    /// is an InnoDB to look at.
+    async fn watch(
+        &self,
+        scene: &Scene,
+        at_start: Option<Levels>,
+        opened: watch::Receiver<Option<Instant>>,
+    ) -> Watch {
+        let pool = at_start.as_ref().is_some_and(|levels| levels.pool_pages.is_some());
+        let session = if pool && conditions::length(self.plan).is_some() {
+            let opening = Session::open(&scene.target, &scene.opts, None);
+            or_none(limits::COURTESY, async { opening.await.ok() }).await
+        } else {
+            None
+        };
+        Watch::begin(self.plan, &scene.hosts, at_start, session, opened).await
     }
 
     /// Writes a summary, or prints it where it cannot be written: nothing measured is lost.
@@ -263,6 +295,14 @@ pub(super) async fn bounded<T>(
             let limit = units::duration(limit);
             Err(Error::server(format!("{address} has not answered within {limit}")))
         }
+    }
+}
+
+/// What is ready in time; a session that is not goes with its future.
+pub(super) async fn or_none<T>(limit: Duration, asking: impl Future<Output = Option<T>>) -> Option<T> {
+    tokio::select! {
+        answer = asking => answer,
+        () = tokio::time::sleep(limit) => None,
     }
 }
 

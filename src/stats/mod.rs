@@ -1,8 +1,10 @@
 //! Pure statistics over repeats. The run is the unit: nothing here looks inside one.
 
+mod change;
 mod correct;
 mod rank;
 
+pub use change::{Change, change, relative_error};
 pub use correct::{benjamini_hochberg, holm};
 pub use rank::{Shift, pairs, two_samples};
 
