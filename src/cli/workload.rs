@@ -107,6 +107,10 @@ pub struct WorkloadArgs {
 
     #[command(flatten)]
     #[allow(missing_docs, reason = "clap would show it as help")]
+    pub before: super::before::BeforeArgs,
+
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "clap would show it as help")]
     pub sandbox: SandboxArgs,
 
     #[command(flatten)]

@@ -6,12 +6,15 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, spawn_blocking};
 
-use crate::cmd::steps::or_none;
+use crate::error::Result;
 use crate::measure::probe::{Probe, State, Whereabouts};
-use crate::mysql::levels;
+use crate::mysql::{ask, levels};
 use crate::mysql::session::Session;
+use crate::plan::profile::{Database, Expect};
 use crate::plan::{Plan, StopAt, limits};
-use crate::summary::{Class, Conditions, HostState, Keys, Levels, Sample, Summary};
+use crate::summary::{
+    Class, Conditions, HostState, Keys, Levels, Prepared, Sample, Summary,
+};
 use crate::workload::coverage::{coverage, keys_per_op};
 
 /// Where host facts are read below, instead of `/`: for tests with recorded trees.
@@ -31,6 +34,7 @@ pub(super) struct Hosts {
 
 /// A step that is being watched.
 pub(super) struct Watch {
+    before: Option<Prepared>,
     at_start: Option<Levels>,
     hosts: Hosts,
     client: Option<State>,
@@ -62,6 +66,7 @@ impl Watch {
     pub(super) async fn begin(
         plan: &Plan,
         hosts: &Hosts,
+        before: Option<Prepared>,
         at_start: Option<Levels>,
         session: Option<Session>,
         opened: watch::Receiver<Option<Instant>>,
@@ -73,11 +78,11 @@ impl Watch {
         };
         let window = length(plan)
             .map(|length| tokio::spawn(sample(session, hosts.client.clone(), opened, length)));
-        Watch { at_start, hosts: hosts.clone(), client, server, window }
+        Watch { before, at_start, hosts: hosts.clone(), client, server, window }
     }
 
     /// Reads the hosts again. The channel of the window's start says that it is over.
-    pub(super) async fn end(self) -> Conditions {
+    pub(super) async fn end(self, plan: &Plan, expect: &[Expect], step: &Summary) -> Conditions {
         let window = match self.window {
             Some(sampling) => sampling.await.unwrap_or_default(),
             None => Vec::new(),
@@ -87,12 +92,13 @@ impl Watch {
             None => None,
         };
         Conditions {
+            before: self.before,
             at_start: self.at_start,
             window,
             client_host: since(state(&self.hosts.client).await, self.client),
             server_host: server,
-            keys: None,
-            expected_class: None,
+            keys: keys(plan, step),
+            expected_class: expected(plan, expect),
         }
     }
 }
@@ -166,7 +172,7 @@ async fn start(opened: &mut watch::Receiver<Option<Instant>>) -> Option<Instant>
 }
 
 /// Where the keys of a step fell; None for a workload without keys.
-pub(super) fn keys(plan: &Plan, step: &Summary) -> Option<Keys> {
+fn keys(plan: &Plan, step: &Summary) -> Option<Keys> {
     let (distribution, per_op) = keys_per_op(&plan.workload, plan.distribution)?;
     let tables = f64::from(step.plan.tables.max(1));
     let drawn = per_op * step.totals.ops as f64;
@@ -181,11 +187,27 @@ pub(super) fn keys(plan: &Plan, step: &Summary) -> Option<Keys> {
     })
 }
 
-/// What a profile says of the data, as a class.
-pub(super) fn expected(wanted: &[crate::plan::profile::Expect]) -> Option<Class> {
-    use crate::plan::profile::Database;
-    wanted.iter().find_map(|expect| expect.database).map(|database| match database {
+/// What the command line or the profile says of the data, as a class.
+fn expected(plan: &Plan, wanted: &[Expect]) -> Option<Class> {
+    let of_profile = || wanted.iter().find_map(|expect| expect.database);
+    plan.before.expect.or_else(of_profile).map(|database| match database {
         Database::LargerThanBufferPool => Class::IoBound,
         Database::InsideBufferPool => Class::Cached,
     })
+}
+
+/// The server's levels; None where it does not tell.
+pub(super) async fn levels(session: &mut Session) -> Result<Option<Levels>> {
+    Ok(ask::optional(levels::read(session).await)?)
+}
+
+/// What is ready in time; a session that is not goes with its future.
+pub(super) async fn or_none<T>(
+    limit: Duration,
+    asking: impl Future<Output = Option<T>>,
+) -> Option<T> {
+    tokio::select! {
+        answer = asking => answer,
+        () = tokio::time::sleep(limit) => None,
+    }
 }

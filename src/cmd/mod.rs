@@ -1,5 +1,6 @@
 //! One file a verb, each `run(args)`.
 
+mod before;
 pub mod canned;
 pub mod cleanup;
 pub mod compare;

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use mysql_async::Opts;
 use tokio::sync::watch;
 
+use crate::cmd::before;
 use crate::cmd::conditions::{self, Hosts, Watch};
 use crate::cmd::prepare::or_stop;
 use crate::cmd::print_data;
@@ -17,13 +18,14 @@ use crate::error::{Error, Result};
 use crate::measure::host;
 use crate::measure::probe::{Probe, Whereabouts};
 use crate::mysql::preflight::{self, Needs, Ready};
-use crate::mysql::session::{Failure, Session};
+use crate::mysql::session::Session;
 use crate::mysql::target::{Address, Target};
-use crate::mysql::{ask, fingerprint, levels, variables};
+use crate::mysql::{fingerprint, variables};
+use crate::plan::before::Warm;
 use crate::plan::{Plan, Spread, Step, limits, units};
 use crate::progress::Progress;
 use crate::stop::Stop;
-use crate::summary::{Levels, Outcome, SettingChange, Store, Summary, Warning, to_json};
+use crate::summary::{Outcome, SettingChange, Store, Summary, Warning, to_json};
 use crate::warnings;
 
 /// Codes of warnings that a reader of the step's own line must know.
@@ -69,10 +71,8 @@ impl Sweep<'_> {
         let stop = self.stop;
         let looking = self.look(target.clone(), opts.clone(), &mut control);
         let scene = bounded(limits::SILENCE, stop, &address, looking).await?;
-        if self.role.as_ref().is_some_and(|role| role.scan) {
-            self.progress.note("reading all rows once");
-            let reading = async { Ok(scan(&mut control, scene.tables).await?) };
-            or_stop(stop, reading).await?;
+        if self.plan.before.warm == Warm::Pool {
+            before::warm(&mut control, scene.tables, stop, self.progress).await?;
         }
         let mut control = Some(control);
         for step in steps {
@@ -168,16 +168,12 @@ impl Sweep<'_> {
             None => self.control(&scene.target, &scene.opts).await?,
         };
         let mut identity = scene.identity.clone();
-        let reading = async {
-            let variables = variables::read(&mut asking).await?;
-            Ok((variables, ask::optional(levels::read(&mut asking).await)?))
-        };
+        let reading = async { Ok(variables::read(&mut asking).await?) };
         let address = &scene.target.address;
-        let (settings, at_start) = bounded(limits::SILENCE, self.stop, address, reading).await?;
-        identity.server.variables = settings;
+        identity.server.variables = bounded(limits::SILENCE, self.stop, address, reading).await?;
         *control = Some(asking);
         let (window, opened) = watch::channel(None);
-        let watch = self.watch(scene, at_start, opened.clone()).await;
+        let watch = self.watch(scene, control, opened.clone()).await?;
         let beside = self.role.as_ref().map(|role| role.beside(self.store, step, &opened));
         let stage = Stage {
             window,
@@ -203,10 +199,8 @@ impl Sweep<'_> {
         if let Some(role) = &self.role {
             role.sign(&mut summary, step, ran);
         }
-        let mut seen = watch.end().await;
-        seen.keys = conditions::keys(self.plan, &summary);
-        seen.expected_class = conditions::expected(self.role.as_ref().map_or(&[], |r| r.expect));
-        summary.conditions = Some(seen);
+        let expected = self.role.as_ref().map_or(&[][..], |role| role.expect);
+        summary.conditions = Some(watch.end(self.plan, expected, &summary).await);
         summary.warnings.extend(warnings::of(&summary));
         self.keep(summary)?;
         match run.error {
@@ -215,22 +209,32 @@ impl Sweep<'_> {
         }
     }
 
-    /// Begins to watch a step. Looking into the window needs a connection of its own, where there
-    /// is an InnoDB to look at.
+    /// Brings the server into the state that a step starts from, and begins to watch it.
     async fn watch(
-        &self,
+        &mut self,
         scene: &Scene,
-        at_start: Option<Levels>,
+        control: &mut Option<Session>,
         opened: watch::Receiver<Option<Instant>>,
-    ) -> Watch {
+    ) -> Result<Watch> {
+        let mut session = match control.take() {
+            Some(session) => session,
+            None => self.control(&scene.target, &scene.opts).await?,
+        };
+        let done =
+            before::step(self.plan, &mut session, scene.tables, self.stop, self.progress).await?;
+        let address = &scene.target.address;
+        let reading = conditions::levels(&mut session);
+        let at_start = bounded(limits::SILENCE, self.stop, address, reading).await?;
+        *control = Some(session);
+        // Looking into the window needs a connection of its own, where there is an InnoDB.
         let pool = at_start.as_ref().is_some_and(|levels| levels.pool_pages.is_some());
-        let session = if pool && conditions::length(self.plan).is_some() {
+        let looking = if pool && conditions::length(self.plan).is_some() {
             let opening = Session::open(&scene.target, &scene.opts, None);
-            or_none(limits::COURTESY, async { opening.await.ok() }).await
+            conditions::or_none(limits::COURTESY, async { opening.await.ok() }).await
         } else {
             None
         };
-        Watch::begin(self.plan, &scene.hosts, at_start, session, opened).await
+        Ok(Watch::begin(self.plan, &scene.hosts, done, at_start, looking, opened).await)
     }
 
     /// Writes a summary, or prints it where it cannot be written: nothing measured is lost.
@@ -296,24 +300,6 @@ pub(super) async fn bounded<T>(
             Err(Error::server(format!("{address} has not answered within {limit}")))
         }
     }
-}
-
-/// What is ready in time; a session that is not goes with its future.
-pub(super) async fn or_none<T>(limit: Duration, asking: impl Future<Output = Option<T>>) -> Option<T> {
-    tokio::select! {
-        answer = asking => answer,
-        () = tokio::time::sleep(limit) => None,
-    }
-}
-
-/// Reads all rows and their index, so that they are cached where they fit.
-async fn scan(control: &mut Session, tables: Tables) -> std::result::Result<(), Failure> {
-    for number in 1..=tables.count {
-        for sql in tables.schema.scans(number) {
-            control.query(&sql).await?;
-        }
-    }
-    Ok(())
 }
 
 /// How long opening so many connections takes at the least, doubled for slow servers.

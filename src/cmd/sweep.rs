@@ -118,6 +118,7 @@ fn plan(workload: Workload, args: &WorkloadArgs) -> Result<Plan> {
         charset: args.charset.clone(),
         out: args.out.clone(),
         interval: args.interval,
+        before: args.before.before(),
     };
     // Where the tables are given, what they forbid needs no server to be said.
     match plan.tables {

@@ -138,6 +138,11 @@ impl Inside {
         self.levels.get(name).copied()
     }
 
+    /// A counter by its name here.
+    pub(super) fn counter(&self, name: &str) -> Option<i64> {
+        self.counters.get(name).copied()
+    }
+
     /// What happened since an earlier reading; None if they come from different sources, or if
     /// the server began to count anew.
     pub(super) fn since(&self, earlier: &Inside) -> Option<Innodb> {

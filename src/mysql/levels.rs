@@ -40,3 +40,19 @@ pub async fn pool(session: &mut Session) -> Asked<(Option<u64>, Option<u64>)> {
     let number = |name: &str| found.get(name).and_then(|text| text.parse().ok());
     Ok((number("Innodb_buffer_pool_reads"), number("Innodb_buffer_pool_pages_free")))
 }
+
+/// Searches that the adaptive hash index answered, and those that it did not, since the server's
+/// start; None where that is not counted.
+pub async fn searches(session: &mut Session) -> Asked<Option<(u64, u64)>> {
+    let found = pairs(session, "SHOW GLOBAL STATUS LIKE 'Innodb\\_adaptive\\_hash\\_%'").await?;
+    let numbers: BTreeMap<String, i64> =
+        found.iter().filter_map(|(name, text)| Some((name.clone(), text.parse().ok()?))).collect();
+    let inside = innodb::read(session, &numbers).await?;
+    let count = |name: &str, inner: &str| {
+        let own = numbers.get(name).copied();
+        let count = own.or_else(|| inside.as_ref()?.counter(inner));
+        count.and_then(|n| u64::try_from(n).ok())
+    };
+    Ok(count("Innodb_adaptive_hash_hash_searches", "hash_searches")
+        .zip(count("Innodb_adaptive_hash_non_hash_searches", "other_searches")))
+}

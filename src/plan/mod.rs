@@ -1,6 +1,7 @@
 //! Everything decided before the first connection. Pure: it connects nowhere and knows no
 //! clock. Defaults live here and nowhere else.
 
+pub mod before;
 pub mod clients;
 pub mod experiment;
 mod list;
@@ -102,6 +103,8 @@ pub struct Plan {
     pub out: PathBuf,
     /// Length of a timeline's interval.
     pub interval: Duration,
+    /// The state that steps start from.
+    pub before: before::Before,
 }
 
 /// When a step ends.
@@ -344,6 +347,7 @@ impl Plan {
         if !self.rates.is_empty() {
             line("arrival", self.arrival.to_string());
         }
+        line("before steps", self.before.to_string());
         line("interval", units::duration(self.interval));
         line("out", self.out.display().to_string());
         for step in steps {
@@ -403,6 +407,7 @@ mod tests {
             charset: None,
             out: PathBuf::from(defaults::OUT),
             interval: Duration::from_secs(1),
+            before: before::Before::default(),
         }
     }
 

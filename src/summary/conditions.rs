@@ -12,6 +12,8 @@ use super::Class;
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Conditions {
+    /// What was done before the step; null where it was left as it was.
+    pub before: Option<Prepared>,
     /// The server's levels before the step opened its connections.
     pub at_start: Option<Levels>,
     /// Readings within the window: at its start, after a third, after two, and at its end.
@@ -24,6 +26,38 @@ pub struct Conditions {
     pub keys: Option<Keys>,
     /// What the user says of the data: whether they fit the pool.
     pub expected_class: Option<Class>,
+}
+
+/// What was done before a step: `--warm`, `--ahi`, `--settle`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct Prepared {
+    /// `pool`: all rows were read before the first step of the sweep; or `none`.
+    pub warm: String,
+    /// `cold`, `warm` or `as-is`.
+    pub ahi: String,
+    /// Share of the searches that a warm adaptive hash index answered, 0 to 1.
+    pub ahi_hits: Option<f64>,
+    /// The wait for dirty pages and history; null without.
+    pub settle: Option<Settled>,
+}
+
+/// A wait until what was written before is flushed and purged.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct Settled {
+    /// The longest that it might take, seconds.
+    pub limit_s: f64,
+    /// How long it took.
+    pub took_s: f64,
+    /// Whether little was left.
+    pub complete: bool,
+    /// The levels before it.
+    pub first: Levels,
+    /// The levels after it.
+    pub last: Levels,
 }
 
 /// Levels of a server at one instant.

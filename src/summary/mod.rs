@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-pub use conditions::{Conditions, HostState, Keys, Levels, Link, Sample};
+pub use conditions::{Conditions, HostState, Keys, Levels, Link, Prepared, Sample, Settled};
 pub use cost::{HostCost, Innodb, Probed, ProcessCost};
 pub use experiment::{CommandRun, Experiment};
 pub(crate) use facts::counter;

@@ -22,12 +22,13 @@ mod timeline;
 use crate::summary::{Summary, Warning};
 
 /// The codes of this module, each in `docs/warnings.md`.
-pub const CODES: [&str; 18] = [
+pub const CODES: [&str; 19] = [
     "cold_pool",
     "warming_pool",
     "restored_pool",
     "unexpected_class",
     "debt",
+    "not_settled",
     "query_cache",
     "wrong_answers",
     "drift",

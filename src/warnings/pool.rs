@@ -26,6 +26,18 @@ pub(super) fn look(step: &Summary, said: &mut Said) {
     }
     let Some(conditions) = conditions else { return };
     unexpected(step, conditions, said);
+    let settle = conditions.before.as_ref().and_then(|before| before.settle.as_ref());
+    if let Some(settle) = settle.filter(|settle| !settle.complete) {
+        said.warn(
+            "not_settled",
+            format!(
+                "--settle gave up after {:.0} s: {} dirty pages, a history list of {}",
+                settle.took_s,
+                settle.last.pool_dirty_pages.unwrap_or(0),
+                settle.last.history_list_length.unwrap_or(0)
+            ),
+        );
+    }
     if let Some(levels) = &conditions.at_start {
         restored(levels, said);
         debt(levels, said);

@@ -165,6 +165,18 @@ fn debt_of_the_test_before() {
 }
 
 #[test]
+fn a_wait_that_was_given_up() {
+    let settled = |complete| {
+        codes(|_, c| {
+            let settle = Some(crate::summary::Settled { complete, ..Default::default() });
+            c.before = Some(crate::summary::Prepared { settle, ..Default::default() });
+        })
+    };
+    assert_eq!(settled(false), ["not_settled"]);
+    assert_eq!(settled(true), [""; 0]);
+}
+
+#[test]
 fn a_query_cache_and_logs_of_everything() {
     let set = |pairs: &[(&str, &str)]| {
         codes(|s, _| {

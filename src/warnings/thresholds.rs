@@ -19,6 +19,11 @@ pub const CHECKPOINT_AGE_MAX: f64 = 0.5;
 /// Transactions that may wait for the purge before a step.
 pub const HISTORY_MAX: u64 = 10_000;
 
+/// Part of the pool's pages that may still be dirty when `--settle` is content.
+pub const SETTLED_DIRTY: f64 = 0.01;
+/// Transactions that may still wait for the purge then.
+pub const SETTLED_HISTORY: u64 = 1_000;
+
 /// A change of level or a drift is told from this part of the level on.
 pub const CHANGE_MIN: f64 = 0.05;
 /// And if chance makes one that is as clear this often at most.

@@ -68,6 +68,7 @@ fn plan(ops: u64) -> Plan {
         charset: None,
         out: defaults::OUT.into(),
         interval: Duration::from_secs(1),
+        before: loadgen::plan::before::Before::default(),
     }
 }
 
