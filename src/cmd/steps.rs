@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use mysql_async::Opts;
@@ -16,6 +17,7 @@ use crate::cmd::run::Role;
 use crate::engine::{self, Identity, Stage, Tables};
 use crate::error::{Error, Result};
 use crate::measure::host;
+use crate::measure::interval_log::IntervalLog;
 use crate::measure::probe::{Probe, Whereabouts};
 use crate::mysql::preflight::{self, Needs, Ready};
 use crate::mysql::session::Session;
@@ -24,6 +26,7 @@ use crate::mysql::{fingerprint, variables};
 use crate::plan::before::Warm;
 use crate::plan::{Plan, Spread, Step, limits, units};
 use crate::progress::Progress;
+use crate::stats::is_scarce;
 use crate::stop::Stop;
 use crate::summary::{Outcome, SettingChange, Store, Summary, Warning, to_json};
 use crate::warnings;
@@ -56,6 +59,7 @@ struct Scene {
     tables: Tables,
     probe: Option<Probe>,
     hosts: Hosts,
+    log: Option<Arc<Mutex<IntervalLog>>>,
 }
 
 impl Sweep<'_> {
@@ -153,7 +157,13 @@ impl Sweep<'_> {
         };
         let probe = probe(self.prefix.clone(), seen.whereabouts, seen.same_host).await?;
         let hosts = Hosts::of(probe.as_ref());
-        Ok(Scene { target, opts, identity, warnings, spread, tables, probe, hosts })
+        let log = match &plan.interval_log {
+            Some(path) => {
+                Some(Arc::new(Mutex::new(IntervalLog::create(path, jiff::Timestamp::now())?)))
+            }
+            None => None,
+        };
+        Ok(Scene { target, opts, identity, warnings, spread, tables, probe, hosts, log })
     }
 
     async fn step(
@@ -184,7 +194,9 @@ impl Sweep<'_> {
             opts: scene.opts.clone(),
             probe: scene.probe.clone(),
             stop: self.stop,
+            log: scene.log.clone(),
         };
+        log_step(&stage, step);
         let run = engine::run_step(&stage, step, control, self.progress).await;
         // Ended also where there was no window.
         stage.window.send_replace(None);
@@ -203,6 +215,9 @@ impl Sweep<'_> {
         summary.conditions = Some(watch.end(self.plan, expected, &summary).await);
         summary.warnings.extend(warnings::of(&summary));
         self.keep(summary)?;
+        if let Some(log) = &scene.log {
+            log.lock().unwrap_or_else(PoisonError::into_inner).flush()?;
+        }
         match run.error {
             Some(error) => Err(error),
             None => Ok(()),
@@ -250,6 +265,18 @@ impl Sweep<'_> {
         self.summaries.push(summary);
         written.map(|_| ())
     }
+}
+
+/// Tells the interval log that a step begins. Where there are several, their tags differ.
+fn log_step(stage: &Stage, step: &Step) {
+    let Some(log) = &stage.log else { return };
+    let rate = step.rate.map_or_else(String::new, |rate| format!(" at {rate}/s"));
+    let about = format!(
+        "step {} of {}: {} {} clients{rate}, repeat {}",
+        step.number, step.of, stage.plan.workload.name, step.clients, step.repeat
+    );
+    let prefix = if step.of > 1 { format!("step{}.", step.number) } else { String::new() };
+    log.lock().unwrap_or_else(PoisonError::into_inner).step(&about, &prefix);
 }
 
 /// How the server's process and host can be looked at: as `--probe` says, else here where the
@@ -323,13 +350,14 @@ fn line(summary: &Summary) -> String {
         Some(response) => ("response", response),
         None => ("service", &summary.latency.service),
     };
+    let percentile = |p: f64, us: Option<f64>| ms(us.filter(|_| !is_scarce(p, times.count)));
     format!(
         "{} {} clients{rate}: {:.0} QPS, {name} time p50 {}, p99 {}, max {}, {errors} errors{mark}",
         summary.workload.name,
         plan.clients,
         totals.qps,
-        ms(times.p50_us),
-        ms(times.p99_us),
+        percentile(50.0, times.p50_us),
+        percentile(99.0, times.p99_us),
         ms(times.max_us),
     )
 }

@@ -276,6 +276,7 @@ pub(crate) mod tests {
             out: plan::defaults::OUT.into(),
             interval: Duration::from_secs(1),
             before: crate::plan::before::Before::default(),
+            interval_log: None,
         }
     }
 

@@ -103,6 +103,8 @@ pub struct Plan {
     pub out: PathBuf,
     /// Length of a timeline's interval.
     pub interval: Duration,
+    /// A file that takes the histograms of the timeline.
+    pub interval_log: Option<PathBuf>,
     /// The state that steps start from.
     pub before: before::Before,
 }
@@ -407,6 +409,7 @@ mod tests {
             charset: None,
             out: PathBuf::from(defaults::OUT),
             interval: Duration::from_secs(1),
+            interval_log: None,
             before: before::Before::default(),
         }
     }

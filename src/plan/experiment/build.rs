@@ -212,6 +212,7 @@ fn plan(workload: Workload, run: &Run, dataset: &Dataset, overrides: &Overrides)
         charset: run.charset.clone(),
         out: overrides.out.clone(),
         interval: usual(defaults::INTERVAL)?,
+        interval_log: None,
         before: before(run),
     })
 }
