@@ -11,6 +11,7 @@ fn sound() -> Summary {
     // A minute at 10,000 ops a second, give or take.
     step.timeline = (0..60).map(|i| interval(i, 10_000 + 20 * (u64::from(i) % 7))).collect();
     step.conditions = Some(Conditions {
+        before: None,
         at_start: Some(Levels {
             uptime_s: Some(86_400),
             pool_pages: Some(262_144),
