@@ -120,7 +120,11 @@ async fn settle(
         }
     }
     for (name, value) in limits {
-        control.execute(&format!("SET GLOBAL {name} = {value}")).await?;
+        let sql = format!("SET GLOBAL {name} = {value}");
+        control.execute(&sql).await.map_err(|failure| {
+            let text = format!("--settle lowered {name} and cannot put it back: {failure}");
+            Error::server(text).hint(format!("{sql}, as it was"))
+        })?;
     }
     ended?;
     progress.clear();

@@ -69,7 +69,9 @@ impl IntervalLog {
     /// A step begins: what it is, and what its tags begin with.
     pub fn step(&mut self, about: &str, prefix: &str) {
         prefix.clone_into(&mut self.prefix);
-        self.write(&format!("#[{}]\n", crate::error::plain(about)));
+        // A comment is one line.
+        let about = crate::error::plain(about).replace('\n', " ");
+        self.write(&format!("#[{about}]\n"));
     }
 
     /// The origin of the step's clock.
