@@ -101,6 +101,10 @@ pub struct WorkloadArgs {
     #[arg(long, value_enum, default_value = "poisson", value_name = "HOW", requires = "rate")]
     pub arrival: Arrival,
 
+    /// What this host can generate, as loadgen calibrate keeps it [default: where it keeps it]
+    #[arg(long, value_name = "FILE")]
+    pub calibration: Option<PathBuf>,
+
     #[command(flatten)]
     #[allow(missing_docs, reason = "clap would show it as help")]
     pub display: super::DisplayArgs,

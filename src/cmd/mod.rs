@@ -1,5 +1,6 @@
 //! One file a verb, each `run(args)`.
 
+pub mod calibrate;
 pub mod canned;
 pub mod cleanup;
 pub mod compare;
@@ -56,6 +57,7 @@ fn dispatch(verb: &str, matches: &clap::ArgMatches) -> Result<()> {
         "report" => report::run(args!(report::ReportArgs)),
         "compare" => compare::run(args!(compare::CompareArgs)),
         "completions" => completions::run(args!(completions::CompletionsArgs)),
+        "calibrate" => calibrate::run(args!(calibrate::CalibrateArgs), &listen()?),
         "canned" => canned::run(args!(canned::CannedArgs), &listen()?),
         workload => match builtin().into_iter().find(|w| w.name == workload) {
             Some(workload) => {

@@ -22,7 +22,9 @@ use crate::mysql::{fingerprint, variables};
 use crate::plan::{Plan, Spread, Step, limits, units};
 use crate::progress::Progress;
 use crate::stop::Stop;
-use crate::summary::{Outcome, SettingChange, Store, Summary, Warning, to_json};
+use crate::summary::{
+    Calibration, Outcome, SettingChange, Store, Summary, Verdict, VerdictKind, Warning, to_json,
+};
 
 /// Codes of warnings that a reader of the step's own line must know.
 const SAID_AT_ONCE: [&str; 2] = ["target_not_sustained", "warmup_backlog"];
@@ -38,6 +40,8 @@ pub(crate) struct Sweep<'a> {
     pub(crate) run_id: String,
     /// Their part in a profile.
     pub(crate) role: Option<Role<'a>>,
+    /// What this host can generate, where that is known.
+    pub(crate) calibration: Option<&'a Calibration>,
     /// What was measured.
     pub(crate) summaries: Vec<Summary>,
 }
@@ -194,6 +198,8 @@ impl Sweep<'_> {
         if let Some(role) = &self.role {
             role.sign(&mut summary, step, ran);
         }
+        summary.calibrate(self.calibration);
+        summary.verdict = Verdict::of(&summary);
         self.keep(summary)?;
         match run.error {
             Some(error) => Err(error),
@@ -292,13 +298,18 @@ fn line(summary: &Summary) -> String {
         Outcome::Interrupted => " (interrupted)",
         Outcome::Aborted => " (aborted)",
     };
+    let verdict = summary.verdict.as_ref().map(|verdict| verdict.kind);
+    let verdict = match verdict.filter(|kind| *kind != VerdictKind::Ok) {
+        Some(kind) => format!(", {}", kind.name()),
+        None => String::new(),
+    };
     let rate = plan.rate.map_or_else(String::new, |rate| format!(" at {rate}/s"));
     let (name, times) = match &summary.latency.response {
         Some(response) => ("response", response),
         None => ("service", &summary.latency.service),
     };
     format!(
-        "{} {} clients{rate}: {:.0} QPS, {name} time p50 {}, p99 {}, max {}, {errors} errors{mark}",
+        "{} {} clients{rate}: {:.0} QPS, {name} time p50 {}, p99 {}, max {}, {errors} errors{verdict}{mark}",
         summary.workload.name,
         plan.clients,
         totals.qps,

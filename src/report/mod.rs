@@ -10,6 +10,7 @@
 //! percentiles. Steps of several invocations share a cell only when plan and settings agree.
 
 mod baseline;
+mod calibration;
 mod caption;
 mod compare;
 mod csv;
@@ -28,6 +29,7 @@ mod select;
 mod settings;
 mod text;
 
+pub use calibration::calibration;
 pub use compare::{Comparison, Question, compare};
 pub use figure::Figure;
 pub use layout::Layout;

@@ -1,0 +1,207 @@
+//! What an engine thread watches of itself: how busy it was in the window, how long it waited for
+//! a core, and how late it came to a socket that was ready.
+//!
+//! The last by probes: a kernel timer becomes ready at a known instant, as a socket would, and the
+//! thread finds it among its sockets. A timer needs no other thread, which would itself be late
+//! when cores are full, and not run at all when the process is held back. Instants that pass while
+//! the thread does not look count as well, each with its own delay.
+
+use std::convert::Infallible;
+use std::io;
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+
+use super::desk::Desk;
+use crate::error::Result;
+use crate::measure::recorder::Ns;
+use crate::measure::scheduler::{Scheduled, ThreadClock};
+use crate::measure::times::Times;
+use crate::timer::Timer;
+
+/// Between two probes: some 97 a second, each about 10 us of the thread. No part of a round number,
+/// so that they meet nothing that ticks.
+const EVERY: Ns = 10_300_000;
+
+/// See the module.
+pub(crate) struct Watch {
+    clock: Option<ThreadClock>,
+    first: Option<Look>,
+    last: Option<Look>,
+    turns: Turns,
+    /// What the thread had waited for a core at the last probe.
+    waited: Duration,
+}
+
+/// The thread at one instant.
+#[derive(Debug, Clone, Copy)]
+struct Look {
+    at: Ns,
+    /// Not parked, since its start.
+    busy: Duration,
+    scheduled: Option<Scheduled>,
+    /// Of an open loop: looking for work, since its start.
+    spun: Ns,
+}
+
+/// How late it came.
+#[derive(Debug)]
+pub(crate) struct Turns {
+    pub(crate) delay: Times,
+    /// Without the time that it waited for a core.
+    pub(crate) own: Times,
+}
+
+/// What a thread saw of itself in the window.
+#[derive(Debug)]
+pub(crate) struct Watched {
+    pub(crate) busy: f64,
+    pub(crate) wall: Duration,
+    pub(crate) ran: Option<Duration>,
+    pub(crate) spun: Duration,
+    pub(crate) waited: Option<Duration>,
+    pub(crate) turns: Turns,
+}
+
+impl Turns {
+    pub(crate) fn new() -> Result<Turns> {
+        Ok(Turns { delay: Times::new()?, own: Times::new()? })
+    }
+
+    pub(crate) fn merge(&mut self, other: &Turns) {
+        self.delay.merge(&other.delay);
+        self.own.merge(&other.own);
+    }
+}
+
+impl Watch {
+    /// Of the calling thread.
+    pub(crate) fn new() -> Result<Watch> {
+        Ok(Watch {
+            clock: ThreadClock::own(),
+            first: None,
+            last: None,
+            turns: Turns::new()?,
+            waited: Duration::ZERO,
+        })
+    }
+
+    /// Looks, inside the window only; within the thread's runtime.
+    pub(crate) fn look(&mut self, now: Ns, window: (Ns, Ns), spun: Ns) {
+        if now < window.0 {
+            return;
+        }
+        let look = Look {
+            at: now,
+            busy: Handle::current().metrics().worker_total_busy_duration(0),
+            scheduled: self.scheduled(),
+            spun,
+        };
+        if self.first.is_none() {
+            self.first = Some(look);
+        }
+        if now <= window.1 || self.last.is_none() {
+            self.last = Some(look);
+        }
+    }
+
+    fn scheduled(&self) -> Option<Scheduled> {
+        self.clock.as_ref()?.read()
+    }
+
+    /// Counts the instants from `due` on that have passed; the next one.
+    fn turn(&mut self, mut due: Ns, now: Ns, window: (Ns, Ns)) -> Ns {
+        let waited = self.scheduled().map_or(self.waited, |s| s.waited);
+        let lost = waited.saturating_sub(self.waited).as_nanos() as Ns;
+        self.waited = waited;
+        while due <= now {
+            if due >= window.0 && due < window.1 {
+                self.turns.delay.record(now - due);
+                self.turns.own.record((now - due).saturating_sub(lost));
+            }
+            due = due.saturating_add(EVERY);
+        }
+        due
+    }
+
+    /// What was seen; `paced` in an open loop.
+    pub(crate) fn into_watched(self, paced: bool) -> Watched {
+        let nothing = Look { at: 0, busy: Duration::ZERO, scheduled: None, spun: 0 };
+        let (first, last) = (self.first.unwrap_or(nothing), self.last.unwrap_or(nothing));
+        let wall = Duration::from_nanos(last.at.saturating_sub(first.at));
+        let scheduled = first.scheduled.zip(last.scheduled);
+        let ran = scheduled.map(|(a, b)| b.ran.saturating_sub(a.ran));
+        let waited = scheduled.map(|(a, b)| b.waited.saturating_sub(a.waited));
+        let spun = Duration::from_nanos(last.spun.saturating_sub(first.spun));
+        let (work, of) = match ran.zip(waited) {
+            Some((ran, waited)) if paced => (ran.saturating_sub(spun), wall.saturating_sub(waited)),
+            _ => (last.busy.saturating_sub(first.busy), wall),
+        };
+        let busy = if of.is_zero() { 0.0 } else { work.as_secs_f64() / of.as_secs_f64() };
+        Watched { busy: busy.min(1.0), wall, ran, spun, waited, turns: self.turns }
+    }
+}
+
+/// Probes for ever.
+pub(crate) async fn probe(desk: &Desk) -> io::Result<Infallible> {
+    let timer = Timer::new()?;
+    let mut due = desk.now().saturating_add(EVERY);
+    loop {
+        timer.set(desk.origin + Duration::from_nanos(due));
+        timer.expired().await?;
+        let window = (desk.window_start.get(), desk.window_end.get());
+        due = desk.watch.borrow_mut().turn(due, desk.now(), window);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn watch() -> Watch {
+        Watch { clock: None, ..Watch::new().expect("memory") }
+    }
+
+    #[test]
+    fn every_instant_of_a_stall_counts_with_its_own_delay() {
+        let mut watch = watch();
+        let due = watch.turn(EVERY, 3 * EVERY, (0, Ns::MAX));
+        assert_eq!(due, 4 * EVERY);
+        let delay = watch.turns.delay.distribution().expect("encodes");
+        assert_eq!((delay.count, delay.max_us), (3, Some(20_600.0)));
+        assert_eq!(delay.mean_us, Some(10_300.0));
+        assert_eq!(watch.turn(due, due - 1, (0, Ns::MAX)), due, "woken early");
+        assert_eq!(watch.turns.delay.count(), 3);
+    }
+
+    #[test]
+    fn only_instants_inside_the_window_count() {
+        let mut watch = watch();
+        watch.turn(EVERY, 10 * EVERY, (3 * EVERY, 5 * EVERY));
+        assert_eq!(watch.turns.delay.count(), 2);
+    }
+
+    fn look(at_ms: Ns, busy: u64, ran: u64, waited: u64, spun: Ns) -> Look {
+        let ms = Duration::from_millis;
+        Look {
+            at: at_ms * 1_000_000,
+            busy: ms(busy),
+            scheduled: Some(Scheduled { ran: ms(ran), waited: ms(waited) }),
+            spun: spun * 1_000_000,
+        }
+    }
+
+    #[test]
+    fn looking_for_work_is_no_work() {
+        let of = |paced| {
+            let (first, last) = (look(500, 0, 10, 0, 0), look(1500, 600, 910, 100, 720));
+            Watch { first: Some(first), last: Some(last), ..watch() }.into_watched(paced)
+        };
+        let open = of(true);
+        // 180 ms of work in the 900 ms in which it could run.
+        assert!((open.busy - 0.2).abs() < 1e-9, "{}", open.busy);
+        assert_eq!((open.ran, open.waited), (Some(Duration::from_millis(900)), Some(Duration::from_millis(100))));
+        assert!((of(false).busy - 0.6).abs() < 1e-9);
+        assert_eq!(watch().into_watched(true).busy, 0.0, "there was no window");
+    }
+}
