@@ -35,8 +35,8 @@
 //! | [`engine`] | threads, connections, phases, the closed and the open loop, stopping |
 //! | [`measure`] | recorder, timeline, client cost; the server's process and host |
 //! | [`sandbox`] | a private throw-away server from a mysqld program |
-//! | [`canned`] | a canned-answer server with faults: for tests and benches |
-//! | [`summary`] | the JSON contract: write, read |
+//! | [`canned`] | a canned-answer server with faults: for tests, benches and calibration |
+//! | [`summary`] | the JSON contract: write, read; the verdict on a step |
 //! | [`stats`] | pure statistics over repeats |
 //! | [`report`] | pivot, layouts, then one file an output format |
 //! | [`error`] | one error type that knows its hint and its exit status |

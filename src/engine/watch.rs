@@ -29,8 +29,8 @@ pub(crate) struct Watch {
     first: Option<Look>,
     last: Option<Look>,
     turns: Turns,
-    /// What the thread had waited for a core at the last probe.
-    waited: Duration,
+    /// The thread at the last probe.
+    probed: Scheduled,
 }
 
 /// The thread at one instant.
@@ -77,13 +77,9 @@ impl Turns {
 impl Watch {
     /// Of the calling thread.
     pub(crate) fn new() -> Result<Watch> {
-        Ok(Watch {
-            clock: ThreadClock::own(),
-            first: None,
-            last: None,
-            turns: Turns::new()?,
-            waited: Duration::ZERO,
-        })
+        let clock = ThreadClock::own();
+        let probed = clock.as_ref().and_then(ThreadClock::read).unwrap_or_default();
+        Ok(Watch { clock, first: None, last: None, turns: Turns::new()?, probed })
     }
 
     /// Looks, inside the window only; within the thread's runtime.
@@ -111,13 +107,13 @@ impl Watch {
 
     /// Counts the instants from `due` on that have passed; the next one.
     fn turn(&mut self, mut due: Ns, now: Ns, window: (Ns, Ns)) -> Ns {
-        let waited = self.scheduled().map_or(self.waited, |s| s.waited);
-        let lost = waited.saturating_sub(self.waited).as_nanos() as Ns;
-        self.waited = waited;
+        let probed = self.scheduled().unwrap_or(self.probed);
+        let since = probed.since(&self.probed);
+        self.probed = probed;
         while due <= now {
             if due >= window.0 && due < window.1 {
                 self.turns.delay.record(now - due);
-                self.turns.own.record((now - due).saturating_sub(lost));
+                self.turns.own.record(own(now - due, since));
             }
             due = due.saturating_add(EVERY);
         }
@@ -129,9 +125,8 @@ impl Watch {
         let nothing = Look { at: 0, busy: Duration::ZERO, scheduled: None, spun: 0 };
         let (first, last) = (self.first.unwrap_or(nothing), self.last.unwrap_or(nothing));
         let wall = Duration::from_nanos(last.at.saturating_sub(first.at));
-        let scheduled = first.scheduled.zip(last.scheduled);
-        let ran = scheduled.map(|(a, b)| b.ran.saturating_sub(a.ran));
-        let waited = scheduled.map(|(a, b)| b.waited.saturating_sub(a.waited));
+        let scheduled = first.scheduled.zip(last.scheduled).map(|(first, last)| last.since(&first));
+        let (ran, waited) = (scheduled.map(|s| s.ran), scheduled.map(|s| s.waited));
         let spun = Duration::from_nanos(last.spun.saturating_sub(first.spun));
         let (work, of) = match ran.zip(waited) {
             Some((ran, waited)) if paced => (ran.saturating_sub(spun), wall.saturating_sub(waited)),
@@ -140,6 +135,16 @@ impl Watch {
         let busy = if of.is_zero() { 0.0 } else { work.as_secs_f64() / of.as_secs_f64() };
         Watched { busy: busy.min(1.0), wall, ran, spun, waited, turns: self.turns }
     }
+}
+
+/// The part of a delay that was not waiting for a core, by what the thread did since the probe
+/// before. Not all that it waited lies in the delay: of a thread that always had something to do
+/// a delay holds as much waiting as the rest of the time.
+fn own(delay: Ns, since: Scheduled) -> Ns {
+    let (ran, waited) = (since.ran.as_nanos() as Ns, since.waited.as_nanos() as Ns);
+    let part = ran as f64 / (ran + waited).max(1) as f64;
+    let shared = if waited > 0 { (delay as f64 * part) as Ns } else { delay };
+    shared.max(delay.saturating_sub(waited))
 }
 
 /// Probes for ever.
@@ -179,6 +184,18 @@ mod tests {
         let mut watch = watch();
         watch.turn(EVERY, 10 * EVERY, (3 * EVERY, 5 * EVERY));
         assert_eq!(watch.turns.delay.count(), 2);
+    }
+
+    #[test]
+    fn waiting_for_a_core_is_no_delay_of_its_own() {
+        let since = |ran, waited| {
+            let us = Duration::from_micros;
+            Scheduled { ran: us(ran), waited: us(waited) }
+        };
+        assert_eq!(own(6_000_000, since(20, 0)), 6_000_000, "stopped, or its core was");
+        assert_eq!(own(6_000_000, since(0, 6_000)), 0, "idle, woken, and another one had the core");
+        assert_eq!(own(500_000, since(5_000, 5_000)), 250_000, "busy on half a core");
+        assert_eq!(own(90_000_000, since(300, 1_000)), 89_000_000, "stopped, then waiting");
     }
 
     fn look(at_ms: Ns, busy: u64, ran: u64, waited: u64, spun: Ns) -> Look {

@@ -18,6 +18,16 @@ pub(crate) struct Scheduled {
     pub(crate) waited: Duration,
 }
 
+impl Scheduled {
+    /// Since an earlier reading.
+    pub(crate) fn since(&self, earlier: &Scheduled) -> Scheduled {
+        Scheduled {
+            ran: self.ran.saturating_sub(earlier.ran),
+            waited: self.waited.saturating_sub(earlier.waited),
+        }
+    }
+}
+
 impl ThreadClock {
     /// Of the calling thread; None where the kernel does not tell.
     pub(crate) fn own() -> Option<ThreadClock> {

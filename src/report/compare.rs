@@ -5,7 +5,7 @@ use std::fmt;
 use jiff::Timestamp;
 
 use super::baseline::known;
-use super::layout::{at_clients, below, noted, record};
+use super::layout::{at_clients, below, codes, noted, record};
 use super::number::number;
 use super::page::{self, Body, Field, Grid, Page};
 use super::pivot::{self, Cell, Column, Table};
@@ -378,6 +378,7 @@ fn fields(table: &Table, pair: &Pair) -> page::Record {
         ("p_corrected", Field::Number(Some(pair.p))),
         ("in_blocks", Field::Text(pair.blocks.to_string())),
         ("verdict", Field::Text(pair.verdict.to_string())),
+        codes(table, &[0, 1], &pair.column),
     ]);
     record
 }

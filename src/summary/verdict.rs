@@ -26,6 +26,8 @@ pub mod thresholds {
     pub const DESCHEDULED: f64 = 0.05;
 }
 
+/// Reasons that a sentence tells.
+const TOLD_MAX: usize = 2;
 /// Warnings that say that the level was not one.
 const UNSTEADY: [&str; 2] = ["drift", "level_change"];
 
@@ -77,12 +79,16 @@ pub struct Reason {
 }
 
 impl Verdict {
-    /// The kind and its reasons in a line.
+    /// The kind and its reasons in a line: the weightiest ones, and the codes of the others.
     pub fn sentence(&self) -> String {
-        let reasons: Vec<&str> = self.reasons.iter().map(|r| r.message.as_str()).collect();
-        match reasons.as_slice() {
+        let (told, others) = self.reasons.split_at(self.reasons.len().min(TOLD_MAX));
+        let mut told: Vec<&str> = told.iter().map(|reason| reason.message.as_str()).collect();
+        let codes: Vec<&str> = others.iter().map(|reason| reason.code.as_str()).collect();
+        let more = format!("also {}", codes.join(", "));
+        told.extend((!codes.is_empty()).then_some(more.as_str()));
+        match told.as_slice() {
             [] => self.kind.name().to_owned(),
-            reasons => format!("{}: {}", self.kind.name(), reasons.join("; ")),
+            told => format!("{}: {}", self.kind.name(), told.join("; ")),
         }
     }
 
@@ -156,10 +162,10 @@ impl Found {
             (VerdictKind::Noisy, ", waiting for a core")
         };
         let message = format!(
-            "the client came to a ready socket {} late at p99{why}: {} of the median service time \
-             of {} (limit {})",
+            "the client came to a ready socket {} late at p99{why}: {} the median service time of \
+             {} (limit {})",
             time(late),
-            percent(late / service),
+            times(late / service),
             time(service),
             percent(thresholds::TURN_DELAY)
         );
@@ -229,6 +235,11 @@ fn oversubscribed(step: &Summary) -> bool {
 fn percent(part: f64) -> String {
     let percent = part * 100.0;
     if percent < 10.0 { format!("{percent:.1} %") } else { format!("{percent:.0} %") }
+}
+
+/// Before what it is a part or a multiple of.
+fn times(part: f64) -> String {
+    if part < 10.0 { format!("{} of", percent(part)) } else { format!("{part:.0} times") }
 }
 
 fn time(us: f64) -> String {

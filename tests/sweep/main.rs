@@ -6,5 +6,6 @@ mod faults;
 mod pacing;
 mod program;
 mod servers;
+mod share;
 mod signals;
 mod transactions;
