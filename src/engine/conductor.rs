@@ -418,7 +418,7 @@ impl Conductor<'_> {
             }
             errors.merge(end.errors);
             ops_by_client.extend(end.ops_by_client);
-            threads.extend(end.watched);
+            threads.extend(end.seen);
             abandoned += end.abandoned;
             if let Some(counts) = end.paced {
                 abandoned += counts.unissued;

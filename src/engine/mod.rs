@@ -16,7 +16,7 @@
 //! | `thread` | one engine thread: opening, phases, drain |
 //! | `conductor` | the step from the outside: go, edges of the window, early ends |
 //! | `edge` | what is read of server and client at both edges of the window |
-//! | `watch` | what a thread sees of itself: busy, descheduled, late |
+//! | `mirror` | what a thread sees of itself: busy, descheduled, late |
 //! | `display` | the live line |
 //! | `summarise` | Run → Summary |
 //! | `share` | the client's share of a step, for the summary |
@@ -33,13 +33,13 @@ pub(crate) mod edge;
 mod errors;
 mod job;
 mod ledger;
+mod mirror;
 mod pace;
 mod share;
 mod summarise;
 mod sustained;
 mod thread;
 mod values;
-mod watch;
 
 use std::time::Duration;
 
@@ -81,7 +81,7 @@ pub struct Run {
     /// What became of the arrivals of an open loop.
     pub(crate) paced: Option<pace::Counts>,
     /// What the engine threads saw of themselves in the window.
-    pub(crate) threads: Vec<watch::Watched>,
+    pub(crate) threads: Vec<mirror::Seen>,
     /// Who used this host's cores over the window.
     pub(crate) cores: Used,
     /// User CPU of this process over the window.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::Run;
 use super::crew::engine_threads;
-use super::watch::{Turns, Watched};
+use super::mirror::{Seen, Turns};
 use crate::error::Result;
 use crate::measure::host::Host;
 use crate::plan::{Plan, Step};
@@ -29,14 +29,14 @@ pub(super) fn share(run: &Run, host: &Host) -> Result<Share> {
     })
 }
 
-fn thread(watched: &Watched) -> ThreadShare {
+fn thread(seen: &Seen) -> ThreadShare {
     ThreadShare {
-        busy: watched.busy,
-        wall_s: watched.wall.as_secs_f64(),
-        cpu_s: watched.ran.as_ref().map(Duration::as_secs_f64),
-        spun_s: watched.spun.as_secs_f64(),
-        descheduled_s: watched.waited.as_ref().map(Duration::as_secs_f64),
-        turns: turn_delay(&watched.turns),
+        busy: seen.busy,
+        wall_s: seen.wall.as_secs_f64(),
+        cpu_s: seen.ran.as_ref().map(Duration::as_secs_f64),
+        spun_s: seen.spun.as_secs_f64(),
+        descheduled_s: seen.waited.as_ref().map(Duration::as_secs_f64),
+        turns: turn_delay(&seen.turns),
     }
 }
 

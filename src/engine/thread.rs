@@ -17,8 +17,8 @@ use super::desk::{Desk, Seat};
 use super::errors::{Errors, OpError};
 use super::job::Job;
 use super::ledger::Account;
+use super::mirror::{Mirror, Seen, probe};
 use super::pace::{self, NEVER, Pace};
-use super::watch::{Watch, Watched, probe};
 use crate::error::{Error, Result};
 use crate::measure::recorder::{Interval, Ns, Phases, Recorder};
 use crate::mysql::session::Session;
@@ -140,7 +140,7 @@ pub(crate) struct End {
     pub(crate) errors: Errors,
     pub(crate) abandoned: u64,
     /// What it saw of itself; None where there was no step.
-    pub(crate) watched: Option<Watched>,
+    pub(crate) seen: Option<Seen>,
     /// When its last op ended.
     pub(crate) ended: Ns,
     /// What became of the arrivals, in an open loop.
@@ -195,7 +195,7 @@ async fn step(order: &Order, index: usize, clients: &[u32]) -> Result<End> {
         accounts: desk.accounts.into_inner(),
         errors: desk.errors.into_inner(),
         abandoned,
-        watched: Some(desk.watch.into_inner().into_watched(desk.pace.is_some())),
+        seen: Some(desk.mirror.into_inner().into_seen(desk.pace.is_some())),
         ended,
         paced: desk.pace.map(Pace::into_counts),
     })
@@ -221,7 +221,7 @@ fn desk(order: &Order, index: usize, origin: Instant, clients: &[u32]) -> Result
         recorder: RefCell::new(recorder),
         accounts: RefCell::new(vec![Account::default(); job.tables.count as usize]),
         errors: RefCell::default(),
-        watch: RefCell::new(Watch::new()?),
+        mirror: RefCell::new(Mirror::new()?),
         picks: tables.clone().map(|t| job.picks(t)).collect(),
         pace: paced
             .then(|| Pace::new(&job, clients, order.threads, window, order.warmup))
@@ -360,7 +360,7 @@ fn aside(desk: &Rc<Desk>) -> JoinSet<Error> {
 fn look(now: Ns, desk: &Desk) {
     let window = (desk.window_start.get(), desk.window_end.get());
     let spun = desk.pace.as_ref().map_or(0, Pace::spun);
-    desk.watch.borrow_mut().look(now, window, spun);
+    desk.mirror.borrow_mut().look(now, window, spun);
 }
 
 /// Takes over a start and an end that were decided or moved.

@@ -49,10 +49,8 @@ fn parse(text: &str) -> Option<Scheduled> {
     let (ran, waited) = (numbers.next()?.ok()?, numbers.next()?.ok()?);
     let slices = numbers.next()?.ok()?;
     let counted = slices > 0 || ran > 0;
-    counted.then(|| Scheduled {
-        ran: Duration::from_nanos(ran),
-        waited: Duration::from_nanos(waited),
-    })
+    counted
+        .then(|| Scheduled { ran: Duration::from_nanos(ran), waited: Duration::from_nanos(waited) })
 }
 
 #[cfg(test)]

@@ -128,8 +128,10 @@ impl Found {
         let Some(busy) = share.host_busy.filter(|_| step.client.same_host) else { return };
         if busy > thresholds::CORES_FULL {
             let cores = share.host_cores.map_or_else(String::new, |cores| format!(" {cores}"));
-            let message =
-                format!("client and server shared this host's{cores} cores, {} busy", percent(busy));
+            let message = format!(
+                "client and server shared this host's{cores} cores, {} busy",
+                percent(busy)
+            );
             self.add(VerdictKind::SharedHost, "cores_full", message);
         }
     }
@@ -191,8 +193,10 @@ impl Found {
     fn throttled(&mut self, step: &Summary, share: &Share) {
         let Some(part) = share.throttled_s.map(|s| s / step.measured_s) else { return };
         if part.is_finite() && part > thresholds::THROTTLED {
-            let message =
-                format!("a control group's quota held the client back {} of the time", percent(part));
+            let message = format!(
+                "a control group's quota held the client back {} of the time",
+                percent(part)
+            );
             self.add(VerdictKind::ClientBound, "throttled", message);
         }
     }
@@ -216,11 +220,8 @@ impl Found {
         let most = share.threads.iter().filter_map(part).fold(0.0, f64::max);
         if most > thresholds::DESCHEDULED {
             // More threads than cores wait for each other.
-            let kind = if oversubscribed(step) {
-                VerdictKind::ClientBound
-            } else {
-                VerdictKind::Noisy
-            };
+            let kind =
+                if oversubscribed(step) { VerdictKind::ClientBound } else { VerdictKind::Noisy };
             let message =
                 format!("an engine thread waited {} of the time for a core", percent(most));
             self.add(kind, "descheduled", message);

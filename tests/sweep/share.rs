@@ -133,7 +133,12 @@ fn calibrate_prints_and_keeps_what_this_host_can_generate() {
     let other = kept.replace("\"version\": \"", "\"version\": \"9");
     std::fs::write(&file, other).expect("written");
     let ended = run_canned(&words, &server);
-    assert_eq!(ended.stderr.matches("is not used: it is of loadgen").count(), 1, "{}", ended.stderr);
+    assert_eq!(
+        ended.stderr.matches("is not used: it is of loadgen").count(),
+        1,
+        "{}",
+        ended.stderr
+    );
     let without = |summary: &Summary| {
         summary.client.share.as_ref().is_some_and(|share| share.ceiling.is_none())
     };

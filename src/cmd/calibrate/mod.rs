@@ -98,13 +98,8 @@ pub fn run(args: &CalibrateArgs, stop: &Stop) -> Result<()> {
     let mut measured = Vec::with_capacity(steps.len());
     for (number, (clients, threads)) in (1..).zip(&steps) {
         stop.check()?;
-        let step = Step {
-            number,
-            of: steps.len() as u32,
-            clients: *clients,
-            rate: None,
-            repeat: 1,
-        };
+        let step =
+            Step { number, of: steps.len() as u32, clients: *clients, rate: None, repeat: 1 };
         let plan = plan(args, *clients, *threads)?;
         let one = runtime()?.block_on(measure(&plan, &step, server.port(), stop, &mut progress))?;
         progress.note(&format!(
@@ -174,7 +169,13 @@ async fn measure(
     let stage = Stage {
         plan,
         spread: Spread::Pinned,
-        tables: Tables { schema: Schema::Sbtest, count: 1, rows: 1_000_000, held: None, own: false },
+        tables: Tables {
+            schema: Schema::Sbtest,
+            count: 1,
+            rows: 1_000_000,
+            held: None,
+            own: false,
+        },
         opts: target.opts()?,
         target: &target,
         probe: None,

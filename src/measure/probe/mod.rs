@@ -13,8 +13,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use self::parse::{Disk, Nic, Stat};
 pub(crate) use self::parse::HostClock;
+use self::parse::{Disk, Nic, Stat};
 use super::host;
 use crate::error::{Error, Result};
 use crate::summary::{HostCost, HostFacts, Probed, ProcessCost};

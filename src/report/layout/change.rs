@@ -134,11 +134,7 @@ fn costs(table: &Table, pairs: &[Pair]) -> Page {
     lines.extend(below(table));
     Page {
         title: vec![format!("{}: cost in percent of {short}", escape::line(table.workload))],
-        body: Body::Grid(Grid {
-            head: head.to_vec(),
-            rows: rows.collect(),
-            ..Grid::default()
-        }),
+        body: Body::Grid(Grid { head: head.to_vec(), rows: rows.collect(), ..Grid::default() }),
         below: lines,
         records: pairs.iter().map(|pair| of_pair(table, pair, "cost_percent")).collect(),
     }

@@ -125,12 +125,7 @@ fn of_column(name: &str) -> Metric {
     named(name).map_or(Metric::Tps, Metric::Figure)
 }
 
-fn of_line(
-    table: &Table,
-    at: usize,
-    absolute: &[Option<f64>],
-    relative: &[Option<f64>],
-) -> Record {
+fn of_line(table: &Table, at: usize, absolute: &[Option<f64>], relative: &[Option<f64>]) -> Record {
     let column = table.columns.first();
     let mut record = column.map(|column| record(table, column)).unwrap_or_default();
     // The metric is that of the whole table, and here there are many.

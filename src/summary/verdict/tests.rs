@@ -245,12 +245,10 @@ fn an_unsteady_level_is_noise() {
 
 #[test]
 fn the_kinds_are_spelled_as_agreed() {
-    let spelled = [
-        VerdictKind::Ok,
-        VerdictKind::Noisy,
-        VerdictKind::ClientBound,
-        VerdictKind::SharedHost,
-    ]
-    .map(|kind| (serde_json::to_string(&kind).expect("JSON"), format!("\"{}\"", kind.name())));
+    let spelled =
+        [VerdictKind::Ok, VerdictKind::Noisy, VerdictKind::ClientBound, VerdictKind::SharedHost]
+            .map(|kind| {
+                (serde_json::to_string(&kind).expect("JSON"), format!("\"{}\"", kind.name()))
+            });
     assert!(spelled.iter().all(|(json, name)| json == name), "{spelled:?}");
 }

@@ -1,4 +1,4 @@
-//! What an engine thread watches of itself: how busy it was in the window, how long it waited for
+//! What an engine thread sees of itself: how busy it was in the window, how long it waited for
 //! a core, and how late it came to a socket that was ready.
 //!
 //! The last by probes: a kernel timer becomes ready at a known instant, as a socket would, and the
@@ -24,7 +24,7 @@ use crate::timer::Timer;
 const EVERY: Ns = 10_300_000;
 
 /// See the module.
-pub(crate) struct Watch {
+pub(crate) struct Mirror {
     clock: Option<ThreadClock>,
     first: Option<Look>,
     last: Option<Look>,
@@ -54,7 +54,7 @@ pub(crate) struct Turns {
 
 /// What a thread saw of itself in the window.
 #[derive(Debug)]
-pub(crate) struct Watched {
+pub(crate) struct Seen {
     pub(crate) busy: f64,
     pub(crate) wall: Duration,
     pub(crate) ran: Option<Duration>,
@@ -74,12 +74,12 @@ impl Turns {
     }
 }
 
-impl Watch {
+impl Mirror {
     /// Of the calling thread.
-    pub(crate) fn new() -> Result<Watch> {
+    pub(crate) fn new() -> Result<Mirror> {
         let clock = ThreadClock::own();
         let probed = clock.as_ref().and_then(ThreadClock::read).unwrap_or_default();
-        Ok(Watch { clock, first: None, last: None, turns: Turns::new()?, probed })
+        Ok(Mirror { clock, first: None, last: None, turns: Turns::new()?, probed })
     }
 
     /// Looks, inside the window only; within the thread's runtime.
@@ -121,7 +121,7 @@ impl Watch {
     }
 
     /// What was seen; `paced` in an open loop.
-    pub(crate) fn into_watched(self, paced: bool) -> Watched {
+    pub(crate) fn into_seen(self, paced: bool) -> Seen {
         let nothing = Look { at: 0, busy: Duration::ZERO, scheduled: None, spun: 0 };
         let (first, last) = (self.first.unwrap_or(nothing), self.last.unwrap_or(nothing));
         let wall = Duration::from_nanos(last.at.saturating_sub(first.at));
@@ -133,7 +133,7 @@ impl Watch {
             _ => (last.busy.saturating_sub(first.busy), wall),
         };
         let busy = if of.is_zero() { 0.0 } else { work.as_secs_f64() / of.as_secs_f64() };
-        Watched { busy: busy.min(1.0), wall, ran, spun, waited, turns: self.turns }
+        Seen { busy: busy.min(1.0), wall, ran, spun, waited, turns: self.turns }
     }
 }
 
@@ -155,7 +155,7 @@ pub(crate) async fn probe(desk: &Desk) -> io::Result<Infallible> {
         timer.set(desk.origin + Duration::from_nanos(due));
         timer.expired().await?;
         let window = (desk.window_start.get(), desk.window_end.get());
-        due = desk.watch.borrow_mut().turn(due, desk.now(), window);
+        due = desk.mirror.borrow_mut().turn(due, desk.now(), window);
     }
 }
 
@@ -163,27 +163,27 @@ pub(crate) async fn probe(desk: &Desk) -> io::Result<Infallible> {
 mod tests {
     use super::*;
 
-    fn watch() -> Watch {
-        Watch { clock: None, ..Watch::new().expect("memory") }
+    fn mirror() -> Mirror {
+        Mirror { clock: None, ..Mirror::new().expect("memory") }
     }
 
     #[test]
     fn every_instant_of_a_stall_counts_with_its_own_delay() {
-        let mut watch = watch();
-        let due = watch.turn(EVERY, 3 * EVERY, (0, Ns::MAX));
+        let mut mirror = mirror();
+        let due = mirror.turn(EVERY, 3 * EVERY, (0, Ns::MAX));
         assert_eq!(due, 4 * EVERY);
-        let delay = watch.turns.delay.distribution().expect("encodes");
+        let delay = mirror.turns.delay.distribution().expect("encodes");
         assert_eq!((delay.count, delay.max_us), (3, Some(20_600.0)));
         assert_eq!(delay.mean_us, Some(10_300.0));
-        assert_eq!(watch.turn(due, due - 1, (0, Ns::MAX)), due, "woken early");
-        assert_eq!(watch.turns.delay.count(), 3);
+        assert_eq!(mirror.turn(due, due - 1, (0, Ns::MAX)), due, "woken early");
+        assert_eq!(mirror.turns.delay.count(), 3);
     }
 
     #[test]
     fn only_instants_inside_the_window_count() {
-        let mut watch = watch();
-        watch.turn(EVERY, 10 * EVERY, (3 * EVERY, 5 * EVERY));
-        assert_eq!(watch.turns.delay.count(), 2);
+        let mut mirror = mirror();
+        mirror.turn(EVERY, 10 * EVERY, (3 * EVERY, 5 * EVERY));
+        assert_eq!(mirror.turns.delay.count(), 2);
     }
 
     #[test]
@@ -212,13 +212,16 @@ mod tests {
     fn looking_for_work_is_no_work() {
         let of = |paced| {
             let (first, last) = (look(500, 0, 10, 0, 0), look(1500, 600, 910, 100, 720));
-            Watch { first: Some(first), last: Some(last), ..watch() }.into_watched(paced)
+            Mirror { first: Some(first), last: Some(last), ..mirror() }.into_seen(paced)
         };
         let open = of(true);
         // 180 ms of work in the 900 ms in which it could run.
         assert!((open.busy - 0.2).abs() < 1e-9, "{}", open.busy);
-        assert_eq!((open.ran, open.waited), (Some(Duration::from_millis(900)), Some(Duration::from_millis(100))));
+        assert_eq!(
+            (open.ran, open.waited),
+            (Some(Duration::from_millis(900)), Some(Duration::from_millis(100)))
+        );
         assert!((of(false).busy - 0.6).abs() < 1e-9);
-        assert_eq!(watch().into_watched(true).busy, 0.0, "there was no window");
+        assert_eq!(mirror().into_seen(true).busy, 0.0, "there was no window");
     }
 }
