@@ -68,6 +68,7 @@ pub(crate) fn calibrated(run: &Run, plan: &Plan, step: &Step) -> CalibrationStep
         us_per_op,
         busy: run.threads.iter().map(|t| t.busy).fold(0.0, f64::max),
         turn_delay_p99_us: late.reduce(f64::max),
+        other_load: run.cores.others,
         ceiling_qps: if us_per_op > 0.0 { at_most / us_per_op } else { 0.0 },
     }
 }

@@ -5,8 +5,8 @@ use super::{Format, escape, number};
 use crate::error::Result;
 use crate::summary::{Calibration, CalibrationStep};
 
-const HEAD: [&str; 7] =
-    ["clients", "threads", "QPS", "CPU us/op", "busy", "turn p99 us", "ceiling QPS"];
+const HEAD: [&str; 8] =
+    ["clients", "threads", "QPS", "CPU us/op", "busy", "turn p99 us", "ceiling QPS", "others"];
 
 /// The table of a calibration.
 ///
@@ -36,7 +36,8 @@ pub fn calibration(calibration: &Calibration, format: Format) -> Result<String> 
             "ceiling: the threads, or the cores where these are fewer, by the client's CPU an op: \
              what these could do with the server elsewhere; verdicts use it"
                 .to_owned(),
-            "busy: the busiest engine thread; turn: how late a thread came to a ready socket"
+            "busy: the busiest engine thread; turn: how late a thread came to a ready socket; others: \
+             what other programs used of the host"
                 .to_owned(),
         ],
         records: calibration.steps.iter().map(record).collect(),
@@ -50,10 +51,15 @@ fn row(step: &CalibrationStep) -> Vec<String> {
         step.engine_threads.to_string(),
         number::number(step.qps, 0),
         number::number(step.us_per_op, 1),
-        format!("{:.0}%", step.busy * 100.0),
+        percent(step.busy),
         step.turn_delay_p99_us.map_or_else(|| "-".to_owned(), |us| number::number(us, 0)),
         number::number(step.ceiling_qps, 0),
+        step.other_load.map_or_else(|| "-".to_owned(), percent),
     ]
+}
+
+fn percent(part: f64) -> String {
+    format!("{:.0}%", part * 100.0)
 }
 
 fn record(step: &CalibrationStep) -> Record {
@@ -67,5 +73,6 @@ fn record(step: &CalibrationStep) -> Record {
         ("busy", number(step.busy)),
         ("turn_delay_p99_us", Field::Number(step.turn_delay_p99_us)),
         ("ceiling_qps", number(step.ceiling_qps)),
+        ("other_load", Field::Number(step.other_load)),
     ]
 }

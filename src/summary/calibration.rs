@@ -58,6 +58,8 @@ pub struct CalibrationStep {
     pub busy: f64,
     /// 99th percentile of the turn delay, microseconds.
     pub turn_delay_p99_us: Option<f64>,
+    /// CPU time of this host that others used than client and canned server, of 1.
+    pub other_load: Option<f64>,
     /// Statements a second with all of these threads' time on a core spent: threads, or cores
     /// where these are fewer, by the CPU an op.
     pub ceiling_qps: f64,
@@ -167,6 +169,7 @@ mod tests {
             us_per_op,
             busy: 1.0,
             turn_delay_p99_us: None,
+            other_load: None,
             ceiling_qps: 0.0,
         }
     }

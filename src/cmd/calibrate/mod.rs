@@ -17,6 +17,7 @@ use crate::cmd::{print_data, runtime, sweep};
 use crate::engine::{self, Stage, Tables};
 use crate::error::{Error, Result};
 use crate::measure::host;
+use crate::measure::probe::{Probe, Whereabouts};
 use crate::measure::process::raise_descriptor_limit;
 use crate::mysql::target::Target;
 use crate::plan::units::parse_duration;
@@ -24,6 +25,7 @@ use crate::plan::{self, Plan, Spread, Step, defaults};
 use crate::progress::Progress;
 use crate::report::{self, Format};
 use crate::stop::Stop;
+use crate::summary::verdict::thresholds;
 use crate::summary::{CALIBRATION, Calibration, CalibrationStep};
 use crate::workload::{Schema, builtin};
 
@@ -109,6 +111,13 @@ pub fn run(args: &CalibrateArgs, stop: &Stop) -> Result<()> {
         measured.push(one);
     }
     progress.clear();
+    let others = measured.iter().filter_map(|step| step.other_load).fold(0.0, f64::max);
+    if others > thresholds::OTHER_LOAD {
+        progress.warn(&format!(
+            "other programs used up to {:.0} % of this host's cores: calibrate it when it is idle",
+            others * 100.0
+        ));
+    }
     let calibration = Calibration {
         schema: CALIBRATION.to_owned(),
         loadgen: engine::program(),
@@ -178,7 +187,8 @@ async fn measure(
         },
         opts: target.opts()?,
         target: &target,
-        probe: None,
+        // So that what the server uses is not other load.
+        probe: Some(Probe::local(&Whereabouts { port: Some(port), ..Whereabouts::default() })),
         stop,
         window: watch::channel(None).0,
     };

@@ -105,7 +105,7 @@ pub(super) fn below(table: &Table) -> Vec<String> {
 }
 
 /// A label with the signs of its footnotes.
-fn marked(table: &Table, at: usize) -> String {
+pub(super) fn marked(table: &Table, at: usize) -> String {
     let label = table.lines.get(at).map_or_else(String::new, |line| text::label(line.label));
     label + &notes::marks(table, at)
 }
