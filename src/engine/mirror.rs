@@ -82,7 +82,7 @@ impl Mirror {
         Ok(Mirror { clock, first: None, last: None, turns: Turns::new()?, probed })
     }
 
-    /// Looks, inside the window only; within the thread's runtime.
+    /// Looks, from the window's start to its end; within the thread's runtime.
     pub(crate) fn look(&mut self, now: Ns, window: (Ns, Ns), spun: Ns) {
         if now < window.0 {
             return;
@@ -96,7 +96,9 @@ impl Mirror {
         if self.first.is_none() {
             self.first = Some(look);
         }
-        if now <= window.1 || self.last.is_none() {
+        // The last one is the first after the end: a thread that did not look for long at the end
+        // was busy or waited.
+        if self.last.is_none_or(|last| last.at <= window.1) {
             self.last = Some(look);
         }
     }

@@ -85,14 +85,18 @@ fn a_client_with_a_tenth_of_a_core_is_bound_by_it() {
 #[test]
 fn looking_for_work_between_arrivals_is_not_being_busy() {
     let server = canned(Vec::new());
-    let words = "point-select --tables 8 --clients 8 --engine-threads 1 --rate 10k \
+    let words = "point-select --tables 8 --clients 8 --engine-threads 1 --rate 2k \
                  --warmup 200ms --time 1s";
-    let paced = run_canned(words, &server);
     let share = |summary: &Summary| summary.client.share.clone().expect("it looked");
-    let paced = share(paced.only()).threads.remove(0);
-    let (spun, cpu) = (paced.spun_s, paced.cpu_s.unwrap_or(f64::NAN));
-    // Arrivals are 100 us apart: it does not wait, and looks in between.
-    assert!(spun > 0.02 && spun < cpu, "{paced:?}");
+    // A tenth of a millisecond before each of 2,000 arrivals it begins to look for them; where
+    // the host leaves it no time for that, it may try again.
+    let looked = (0..3).any(|_| {
+        let paced = share(run_canned(words, &server).only()).threads.remove(0);
+        let cpu = paced.cpu_s.expect("Linux tells");
+        assert!(paced.spun_s <= cpu, "{paced:?}");
+        paced.spun_s > 0.01
+    });
+    assert!(looked);
     let closed = run_canned("point-select --clients 1 --warmup 0 --time 1s", &server);
     assert_eq!(share(closed.only()).threads[0].spun_s, 0.0);
 }
