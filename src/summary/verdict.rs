@@ -22,6 +22,8 @@ pub mod thresholds {
     pub const OTHER_LOAD: f64 = 0.10;
     /// Of the host's cores, given to others by the hypervisor.
     pub const STEAL: f64 = 0.02;
+    /// Of one core, likewise: so much makes one turn in a hundred late.
+    pub const STOLEN: f64 = 0.01;
     /// Of the window, an engine thread waiting for a core.
     pub const DESCHEDULED: f64 = 0.05;
 }
@@ -148,7 +150,8 @@ impl Found {
         }
     }
 
-    /// Late turns are the client's doing, unless its threads waited for a core that others had.
+    /// Late turns are the client's doing, unless its threads waited for a core that others had, or
+    /// only the rare ones are late and the hypervisor took as much time away.
     fn turns(&mut self, step: &Summary, share: &Share) {
         let turns = &share.turns;
         let late = turns.turn_delay_p99_us.zip(step.latency.service.p50_us);
@@ -158,10 +161,14 @@ impl Found {
             return;
         }
         let own = turns.own_delay_p99_us.is_none_or(|own| own > limit);
-        let (kind, why) = if own || oversubscribed(step) {
-            (VerdictKind::ClientBound, "")
-        } else {
-            (VerdictKind::Noisy, ", waiting for a core")
+        let cores = f64::from(share.host_cores.unwrap_or(1));
+        let stolen = share.steal.is_some_and(|steal| steal * cores >= thresholds::STOLEN);
+        let rare = turns.turn_delay_p50_us.is_some_and(|median| median <= limit);
+        let (kind, why) = match (own, stolen && rare) {
+            _ if oversubscribed(step) => (VerdictKind::ClientBound, ""),
+            (false, _) => (VerdictKind::Noisy, ", waiting for a core"),
+            (true, true) => (VerdictKind::Noisy, ", its core being stolen"),
+            (true, false) => (VerdictKind::ClientBound, ""),
         };
         let message = format!(
             "the client came to a ready socket {} late at p99{why}: {} the median service time of \

@@ -179,6 +179,24 @@ fn other_programs_on_the_cores_are_noise_also_where_they_make_the_client_late() 
 }
 
 #[test]
+fn turns_that_the_hypervisor_makes_late_are_noise() {
+    // Recorded: 8.7 ms at p99 of a median of 20 ms, 2 % of two cores stolen.
+    let of = |steal, median| {
+        judged(|step, share| {
+            step.latency.service.p50_us = Some(20_100.0);
+            late(share, 8_700.0, 8_602.0);
+            share.turns.turn_delay_p50_us = Some(median);
+            (share.steal, share.host_cores) = (Some(steal), Some(2));
+        })
+    };
+    let verdict = of(0.0199, 80.0);
+    assert_eq!((verdict.kind, codes(&verdict)), (VerdictKind::Noisy, vec!["turn_delay"]));
+    assert!(verdict.sentence().contains("its core being stolen"), "{}", verdict.sentence());
+    assert_eq!(of(0.004, 80.0).kind, VerdictKind::ClientBound, "too little for that");
+    assert_eq!(of(0.0199, 1_100.0).kind, VerdictKind::ClientBound, "every other turn is late");
+}
+
+#[test]
 fn a_busy_thread_outweighs_the_noise_around_it() {
     let verdict = judged(|_, share| {
         share.threads[0].busy = 0.98;
