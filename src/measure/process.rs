@@ -63,16 +63,14 @@ fn cost(usage: &Usage) -> Cost {
 ///
 /// Not from `getrusage`: its `ru_maxrss` outlives an exec, and would be that of whoever started us.
 pub fn peak_resident_bytes() -> u64 {
-    std::fs::read_to_string("/proc/self/status").map_or(0, |status| peak_of(&status))
+    std::fs::read_to_string("/proc/self/status").map_or(0, |status| kib_of(&status, "VmHWM:"))
 }
 
-/// `VmHWM` of the text of `/proc/PID/status` (proc_pid_status(5)), in bytes; 0 if it is not there.
-fn peak_of(status: &str) -> u64 {
+/// A size in the text of `/proc/PID/status` (proc_pid_status(5)), in bytes; 0 if it is not there.
+fn kib_of(status: &str, name: &str) -> u64 {
     status
         .lines()
-        .find_map(|line| {
-            line.strip_prefix("VmHWM:")?.strip_suffix("kB")?.trim().parse::<u64>().ok()
-        })
+        .find_map(|line| line.strip_prefix(name)?.strip_suffix("kB")?.trim().parse::<u64>().ok())
         .map_or(0, |kib| kib.saturating_mul(1024))
 }
 
@@ -89,6 +87,17 @@ pub fn raise_descriptor_limit() -> Result<u64> {
     Ok(hard)
 }
 
+/// The limit of this process's address space (`ulimit -v`) and what is used of it, bytes; None
+/// without a limit, or where `/proc` does not tell.
+pub(crate) fn address_space() -> Option<(u64, u64)> {
+    let (limit, _) = getrlimit(Resource::RLIMIT_AS).ok()?;
+    if limit == nix::sys::resource::RLIM_INFINITY {
+        return None;
+    }
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    Some((limit, kib_of(&status, "VmSize:")))
+}
+
 /// Descriptors that are open now; 0 where `/proc` is not mounted.
 pub(crate) fn descriptors_open() -> u64 {
     std::fs::read_dir("/proc/self/fd").map_or(0, |dir| dir.count() as u64)
@@ -100,8 +109,8 @@ mod tests {
 
     #[test]
     fn the_peak_is_this_process_s_own() {
-        assert_eq!(peak_of("Name:\tx\nVmHWM:\t   17408 kB\nVmRSS:\t 1 kB\n"), 17_408 << 10);
-        assert_eq!(peak_of("VmHWM:\t x kB\n"), 0);
+        assert_eq!(kib_of("Name:\tx\nVmHWM:\t   17408 kB\nVmRSS:\t 1 kB\n", "VmHWM:"), 17_408 << 10);
+        assert_eq!(kib_of("VmHWM:\t x kB\n", "VmHWM:"), 0);
         let before = peak_resident_bytes();
         let block = std::hint::black_box(vec![1_u8; 64 << 20]);
         assert!(peak_resident_bytes() >= before.max(64 << 20));
