@@ -6,6 +6,9 @@ use nix::sys::resource::{Resource, Usage, UsageWho, getrlimit, getrusage, setrli
 
 use crate::error::{Error, Result};
 
+/// Fewer descriptors than this are not worth a try.
+const DESCRIPTORS_MIN: u64 = 32;
+
 /// CPU time since the start of a process or thread.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Cost {
@@ -63,14 +66,16 @@ fn cost(usage: &Usage) -> Cost {
 ///
 /// Not from `getrusage`: its `ru_maxrss` outlives an exec, and would be that of whoever started us.
 pub fn peak_resident_bytes() -> u64 {
-    std::fs::read_to_string("/proc/self/status").map_or(0, |status| kib_of(&status, "VmHWM:"))
+    std::fs::read_to_string("/proc/self/status").map_or(0, |status| peak_of(&status))
 }
 
-/// A size in the text of `/proc/PID/status` (proc_pid_status(5)), in bytes; 0 if it is not there.
-fn kib_of(status: &str, name: &str) -> u64 {
+/// `VmHWM` of the text of `/proc/PID/status` (proc_pid_status(5)), in bytes; 0 if it is not there.
+fn peak_of(status: &str) -> u64 {
     status
         .lines()
-        .find_map(|line| line.strip_prefix(name)?.strip_suffix("kB")?.trim().parse::<u64>().ok())
+        .find_map(|line| {
+            line.strip_prefix("VmHWM:")?.strip_suffix("kB")?.trim().parse::<u64>().ok()
+        })
         .map_or(0, |kib| kib.saturating_mul(1024))
 }
 
@@ -87,15 +92,24 @@ pub fn raise_descriptor_limit() -> Result<u64> {
     Ok(hard)
 }
 
-/// The limit of this process's address space (`ulimit -v`) and what is used of it, bytes; None
-/// without a limit, or where `/proc` does not tell.
-pub(crate) fn address_space() -> Option<(u64, u64)> {
+/// The limit of this process's address space (`ulimit -v`), bytes; None without one.
+pub(crate) fn address_space_max() -> Option<u64> {
     let (limit, _) = getrlimit(Resource::RLIMIT_AS).ok()?;
-    if limit == nix::sys::resource::RLIM_INFINITY {
-        return None;
+    (limit != nix::sys::resource::RLIM_INFINITY).then_some(limit)
+}
+
+/// Refuses to begin with fewer descriptors than the runtimes, the signals and one connection take:
+/// some of these do not bear it.
+///
+/// # Errors
+/// Usage, with a hint.
+pub(crate) fn require_descriptors() -> Result<()> {
+    let limit = raise_descriptor_limit()?;
+    if limit < DESCRIPTORS_MIN {
+        let text = format!("this process may open {limit} files, and needs {DESCRIPTORS_MIN}");
+        return Err(Error::usage(text).hint("raise the hard limit: ulimit -Hn 1024"));
     }
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    Some((limit, kib_of(&status, "VmSize:")))
+    Ok(())
 }
 
 /// Descriptors that are open now; 0 where `/proc` is not mounted.
@@ -109,8 +123,8 @@ mod tests {
 
     #[test]
     fn the_peak_is_this_process_s_own() {
-        assert_eq!(kib_of("Name:\tx\nVmHWM:\t   17408 kB\nVmRSS:\t 1 kB\n", "VmHWM:"), 17_408 << 10);
-        assert_eq!(kib_of("VmHWM:\t x kB\n", "VmHWM:"), 0);
+        assert_eq!(peak_of("Name:\tx\nVmHWM:\t   17408 kB\nVmRSS:\t 1 kB\n"), 17_408 << 10);
+        assert_eq!(peak_of("VmHWM:\t x kB\n"), 0);
         let before = peak_resident_bytes();
         let block = std::hint::black_box(vec![1_u8; 64 << 20]);
         assert!(peak_resident_bytes() >= before.max(64 << 20));

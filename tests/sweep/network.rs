@@ -29,7 +29,8 @@ fn cases() -> [(Action, Seen); CASES] {
         (Action::HalfPacketThenStall, Seen::Abandoned),
         (Action::Stall(Duration::from_secs(20)), Seen::Abandoned),
         (Action::OneByteAtATime, Seen::Nothing),
-        (Action::Garbage(vec![0xff; 64]), Seen::Error("lost")),
+        // As a header: 16 MiB are to follow.
+        (Action::Garbage(vec![0xff; 64]), Seen::Abandoned),
         (Action::Garbage(b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec()), Seen::Error("lost")),
         (Action::WrongLength(5), Seen::Abandoned),
         (Action::WrongLength(-3), Seen::Error("lost")),
@@ -58,33 +59,48 @@ fn run_all(policy: &'static str) -> Vec<(Action, Seen, Ended)> {
     running.into_iter().map(|thread| thread.join().expect("no panic")).collect()
 }
 
+/// What came of it: errors of the first class, ops that were given up.
+fn came_of_it(ended: &Ended) -> Seen {
+    let totals = &ended.only().totals;
+    match (totals.errors.first(), totals.abandoned) {
+        (Some(error), 0) if error.count == 1 && error.class == "lost" => Seen::Error("lost"),
+        (None, 1) => Seen::Abandoned,
+        (None, 0) => Seen::Nothing,
+        other => panic!("{other:?}: {}", ended.stderr),
+    }
+}
+
+fn all_as_foreseen(all: &[(Action, Seen, Ended)]) {
+    let other = all.iter().filter(|(_, seen, ended)| came_of_it(ended) != *seen);
+    let other: Vec<String> = other.map(|(a, _, e)| format!("{a:?}: {:?}", came_of_it(e))).collect();
+    assert!(other.is_empty(), "{}", other.join("\n"));
+}
+
 #[test]
 fn one_clients_bad_luck_stays_its_own() {
-    for (action, seen, ended) in run_all("reconnect") {
+    let all = run_all("reconnect");
+    all_as_foreseen(&all);
+    for (action, seen, ended) in all {
         assert_eq!(ended.code, 0, "{action:?}: {}", ended.stderr);
         assert!(ended.took < Duration::from_secs(20), "{action:?}: {:?}", ended.took);
         let summary = ended.only();
         assert_eq!(summary.outcome, Outcome::Completed, "{action:?}");
         let totals = &summary.totals;
-        let lost: u64 = totals.errors.iter().map(|e| e.count).sum();
         let hit = u64::from(seen != Seen::Nothing);
-        assert_eq!(lost + totals.abandoned, hit, "{action:?}: {totals:?}");
         assert_eq!(totals.reconnects, hit, "{action:?}: {totals:?}");
         assert_eq!(totals.in_doubt, 0, "a select leaves no doubt");
         // The others went on, and the one came back: every other arrival is answered.
         assert_eq!(totals.intended, Some(800), "{action:?}");
         assert_eq!(totals.backlog, Some(0), "{action:?}");
         assert!(totals.ops >= 790, "{action:?}: {totals:?}");
-        if let Seen::Error(class) = seen {
-            assert_eq!(totals.errors[0].class, class, "{action:?}");
-            assert!(!totals.errors[0].message.is_empty());
-        }
     }
 }
 
 #[test]
 fn without_reconnecting_the_step_ends_and_says_what_happened() {
-    for (action, seen, ended) in run_all("continue") {
+    let all = run_all("continue");
+    all_as_foreseen(&all);
+    for (action, seen, ended) in all {
         let text = &ended.stderr;
         assert!(ended.took < Duration::from_secs(20), "{action:?}: {:?}", ended.took);
         if seen == Seen::Nothing {

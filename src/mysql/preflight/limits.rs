@@ -11,8 +11,9 @@ const SPARE_CONNECTIONS: u64 = 4;
 const SPARE_DESCRIPTORS: u64 = 32;
 /// Address space of a client: its connection, task and statements, with room to spare.
 const CLIENT_BYTES: u64 = 64 << 10;
-/// Address space of engine threads, their stacks and histograms, and of a summary as it is written.
-const SPARE_BYTES: u64 = 256 << 20;
+/// Address space of the program, of engine threads with stacks and histograms, and of a summary as
+/// it is written.
+const OWN_BYTES: u64 = 256 << 20;
 /// Seconds by which `wait_timeout` must exceed the longest silence.
 const SPARE_SECONDS: u64 = 10;
 
@@ -46,8 +47,8 @@ pub(super) struct Load {
 pub(super) struct Own {
     pub(super) descriptors_max: u64,
     pub(super) descriptors_open: u64,
-    /// Its limit and what is used; None without one.
-    pub(super) address_space: Option<(u64, u64)>,
+    /// None without a limit.
+    pub(super) address_space_max: Option<u64>,
 }
 
 /// Compares the server's limits with the load.
@@ -170,22 +171,17 @@ pub(super) fn judge_own(own: &Own, load: &Load, findings: &mut Findings) {
         );
     }
     // An allocation that fails ends the process: nothing can be saved then.
-    if let Some((max, used)) = own.address_space {
-        let need = clients * CLIENT_BYTES + SPARE_BYTES + used;
-        if need > max {
-            let mib = |bytes: u64| bytes.div_ceil(1 << 20);
-            findings.problem(
-                format!(
-                    "this process may take {} MiB of memory, but {clients} clients + {} MiB used \
-                     now + {} MiB spare need {} MiB",
-                    mib(max),
-                    mib(used),
-                    mib(SPARE_BYTES),
-                    mib(need)
-                ),
-                format!("raise the limit of the shell that starts loadgen: ulimit -v {}", need >> 10),
-            );
-        }
+    let need = clients * CLIENT_BYTES + OWN_BYTES;
+    if let Some(max) = own.address_space_max.filter(|max| *max < need) {
+        let mib = |bytes: u64| bytes.div_ceil(1 << 20);
+        findings.problem(
+            format!(
+                "this process may take {} MiB of memory, but {clients} clients and itself need {}",
+                mib(max),
+                mib(need)
+            ),
+            format!("raise the limit of the shell that starts loadgen: ulimit -v {}", need >> 10),
+        );
     }
 }
 
@@ -273,7 +269,7 @@ mod tests {
         let judged = |max| {
             let mut findings = Findings::default();
             let own =
-                Own { descriptors_max: max, descriptors_open: 12, address_space: None };
+                Own { descriptors_max: max, descriptors_open: 12, address_space_max: None };
             judge_own(&own, &LOAD, &mut findings);
             findings.conclude().map_err(|error| error.render())
         };
@@ -285,12 +281,12 @@ mod tests {
     fn memory_of_this_process_counts_where_it_is_limited() {
         let judged = |mib: u64| {
             let mut findings = Findings::default();
-            let address_space = Some((mib << 20, 100 << 20));
-            let own = Own { descriptors_max: 1 << 20, descriptors_open: 12, address_space };
+            let address_space_max = Some(mib << 20);
+            let own = Own { descriptors_max: 1 << 20, descriptors_open: 12, address_space_max };
             judge_own(&own, &LOAD, &mut findings);
             findings.conclude().map_err(|error| error.render())
         };
-        assert!(judged(372).is_ok());
-        assert!(judged(371).is_err_and(|e| e.contains("256 clients + 100 MiB used")));
+        assert!(judged(272).is_ok());
+        assert!(judged(271).is_err_and(|e| e.contains("256 clients and itself need 272")));
     }
 }

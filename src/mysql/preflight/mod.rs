@@ -121,7 +121,7 @@ async fn examine(
             let own = Own {
                 descriptors_max: limit,
                 descriptors_open: process::descriptors_open(),
-                address_space: process::address_space(),
+                address_space_max: process::address_space_max(),
             };
             limits::judge_own(&own, &load, findings);
         }
