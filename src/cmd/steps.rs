@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use crate::cmd::prepare::or_stop;
 use crate::cmd::print_data;
 use crate::cmd::run::Role;
-use crate::engine::{self, Identity, Stage, Tables};
+use crate::engine::{self, Identity, Stage, Tables, edge};
 use crate::error::{Error, Result};
 use crate::measure::host;
 use crate::measure::probe::{Probe, Whereabouts};
@@ -259,11 +259,14 @@ pub(super) async fn probe(
     same_host: bool,
 ) -> Result<Option<Probe>> {
     // It reads many files, or waits for a command: not on the thread that keeps time.
-    let looking = tokio::task::spawn_blocking(move || match prefix.as_slice() {
+    let looking = edge::aside(move || match prefix.as_slice() {
         [] => Ok(same_host.then(|| Probe::local(&server))),
         prefix => Probe::through(prefix, &server).map(Some),
     });
-    looking.await.map_err(|e| Error::failed(format!("the server's host: {e}")))?
+    looking.await.map_err(|_| {
+        Error::failed("cannot look at the server's host: there is no thread to be had")
+            .hint("raise the limit on processes (ulimit -u)")
+    })?
 }
 
 /// Settings that differ after a step; none where the server does not tell in time.
