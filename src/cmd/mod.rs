@@ -22,8 +22,8 @@ use clap::FromArgMatches;
 use crate::cli;
 use crate::error::{Error, Result};
 use crate::handover::hand_over;
-use crate::progress::say;
 use crate::measure::process::require_descriptors;
+use crate::progress::say;
 use crate::stop::Stop;
 use crate::workload::builtin;
 

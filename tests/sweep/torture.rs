@@ -71,9 +71,10 @@ fn restarting() -> Restarting {
 
 /// An account without privileges that root alone has: read-only mode and limits are for it.
 fn plain_account(server: &Restarting) {
-    for sql in
-        ["CREATE USER app@localhost", "GRANT SELECT, INSERT, UPDATE, DELETE ON sbtest.* TO app@localhost"]
-    {
+    for sql in [
+        "CREATE USER app@localhost",
+        "GRANT SELECT, INSERT, UPDATE, DELETE ON sbtest.* TO app@localhost",
+    ] {
         query(&server.sandbox, sql);
     }
 }
@@ -240,7 +241,8 @@ fn deadlocks_and_lock_waits_are_counted_under_the_default_policy() {
     let deadlocks = error(ended.only(), "session").expect("16 clients on 20 rows");
     assert!(deadlocks.count > 0, "{deadlocks:?}");
 
-    let sweep = Sweep::start(&server, "root", "update-index --tables 4 --clients 4 --warmup 0 --time 4s");
+    let sweep =
+        Sweep::start(&server, "root", "update-index --tables 4 --clients 4 --warmup 0 --time 4s");
     until_busy(&server);
     // Holds all rows of a table for longer than the timeout.
     query(
