@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use loadgen::summary::{ErrorCount, Outcome, Summary};
 use nix::sys::signal::Signal;
 
-use super::common::{local, query, try_query};
+use super::common::{local, query, servers, try_query};
 use super::program::{Ended, Results, command, wait};
 use super::restarting::{Restarting, until};
 use super::servers::{prepared, sum_of_k};
@@ -81,7 +81,12 @@ fn plain_account(server: &Restarting) {
 
 #[test]
 fn a_sweep_outlives_two_restarts_and_tells_the_outages() {
-    let mut server = restarting();
+    for server in servers() {
+        outlives_two_restarts(Restarting::new(prepared(&server, &[])));
+    }
+}
+
+fn outlives_two_restarts(mut server: Restarting) {
     let before = sum_of_k(&server.sandbox);
     let words = "update-index --tables 4 --clients 4,8 --warmup 0 --time 8s --interval 200ms \
                  --on-error reconnect --op-timeout 20s";
