@@ -71,6 +71,7 @@ pub fn command() -> Command {
         verb::<cmd::load::LoadArgs>("load", "Reload a table and time it"),
         verb::<cmd::report::ReportArgs>("report", "Turn summaries into tables"),
         verb::<cmd::compare::CompareArgs>("compare", "Compare two labels with statistics"),
+        verb::<cmd::verify::VerifyArgs>("verify", "Check that the tables hold what was written"),
         verb::<cmd::cleanup::CleanupArgs>("cleanup", "Drop the tables that prepare made"),
         verb::<cmd::completions::CompletionsArgs>("completions", "Print completions for a shell"),
         verb::<cmd::canned::CannedArgs>("canned", "Serve canned answers, for benches").hide(true),

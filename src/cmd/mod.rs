@@ -6,12 +6,14 @@ pub mod compare;
 pub mod completions;
 pub mod load;
 pub mod prepare;
+mod record;
 pub mod report;
 pub mod run;
 mod steps;
 pub mod suite;
 pub mod sweep;
 pub mod timed;
+pub mod verify;
 pub mod workloads;
 
 use std::ffi::OsString;
@@ -53,6 +55,7 @@ fn dispatch(verb: &str, matches: &clap::ArgMatches) -> Result<()> {
         "load" => load::run(args!(load::LoadArgs), &listen()?),
         "cleanup" => cleanup::run(args!(cleanup::CleanupArgs), &listen()?),
         "run" => run::run(args!(run::RunArgs), &listen()?),
+        "verify" => verify::run(args!(verify::VerifyArgs), &listen()?),
         "report" => report::run(args!(report::ReportArgs)),
         "compare" => compare::run(args!(compare::CompareArgs)),
         "completions" => completions::run(args!(completions::CompletionsArgs)),

@@ -10,6 +10,7 @@ use tokio::sync::watch;
 
 use crate::cmd::prepare::or_stop;
 use crate::cmd::print_data;
+use crate::cmd::record::Begin;
 use crate::cmd::run::Role;
 use crate::engine::{self, Identity, Stage, Tables};
 use crate::error::{Error, Result};
@@ -50,6 +51,8 @@ struct Scene {
     warnings: Vec<Warning>,
     spread: Spread,
     tables: Tables,
+    /// Identity of each table's content.
+    ids: Vec<Option<u32>>,
     probe: Option<Probe>,
 }
 
@@ -149,7 +152,7 @@ impl Sweep<'_> {
             own: dataset.own,
         };
         let probe = probe(self.prefix.clone(), seen.whereabouts, seen.same_host).await?;
-        Ok(Scene { target, opts, identity, warnings, spread, tables, probe })
+        Ok(Scene { target, opts, identity, warnings, spread, tables, ids: dataset.ids, probe })
     }
 
     async fn step(
@@ -168,9 +171,12 @@ impl Sweep<'_> {
         let address = &scene.target.address;
         identity.server.variables = bounded(limits::SILENCE, self.stop, address, reading).await?;
         *control = Some(asking);
+        let begin = begin(self.store, self.plan, scene, step, &identity);
+        let first_write = || begin.first_write();
         let (window, opened) = watch::channel(None);
         let beside = self.role.as_ref().map(|role| role.beside(self.store, step, &opened));
         let stage = Stage {
+            first_write: &first_write,
             window,
             plan: self.plan,
             spread: scene.spread,
@@ -194,7 +200,9 @@ impl Sweep<'_> {
         if let Some(role) = &self.role {
             role.sign(&mut summary, step, ran);
         }
+        begin.sign(&mut summary);
         self.keep(summary)?;
+        begin.settled();
         match run.error {
             Some(error) => Err(error),
             None => Ok(()),
@@ -214,6 +222,23 @@ impl Sweep<'_> {
         self.summaries.push(summary);
         written.map(|_| ())
     }
+}
+
+/// What is recorded before a step's first write.
+fn begin<'a>(
+    store: &'a Store,
+    plan: &Plan,
+    scene: &'a Scene,
+    step: &Step,
+    identity: &Identity,
+) -> Begin<'a> {
+    let (tables, ids) = (scene.tables, plan.workload.writes().then_some(&scene.ids));
+    let begin = Begin::new(store, tables, ids.map_or(&[][..], Vec::as_slice));
+    begin.of(
+        identity.step_id(step),
+        format!("{}, {} clients", plan.workload.name, step.clients),
+        &identity.server.variables,
+    )
 }
 
 /// How the server's process and host can be looked at: as `--probe` says, else here where the

@@ -234,6 +234,7 @@ impl<'a> Scene<'a> {
             latency: nothing()?,
             timeline: Vec::new(),
             ledger: Vec::new(),
+            record: None,
             load: None,
             suite: None,
             warnings,

@@ -8,14 +8,15 @@ use super::compile::{Check, Statement, What};
 use super::desk::{Desk, Seat};
 use super::errors::OpError;
 use super::job::Job;
-use super::ledger::Change;
+use super::ledger::{Change, Pending, in_doubt, undecided};
 use super::pace::Pace;
 use super::values::{Drawer, Place, Serial, literals_into, number, signed};
 use crate::error::{Error, Result};
 use crate::measure::recorder::{Ns, Op};
-use crate::mysql::session::{Answer, Failure, Session};
+use crate::mysql::session::{Answer, Session};
 use crate::mysql::target::Target;
 use crate::plan::Spread;
+use crate::summary::Doubt;
 use crate::workload::{Effect, rows};
 
 /// Of so many answers that could prove themselves one is checked: the check costs about a
@@ -190,11 +191,11 @@ impl Client {
             Err(error) => {
                 desk.recorder.borrow_mut().failed(issued, seat.measured.get(), completed)?;
                 desk.errors.borrow_mut().add(&error);
-                if matches!(error, OpError::Failure(Failure::Lost(_))) {
+                if undecided(&error) {
                     doubt(desk, seat);
                 }
-                // A refused COMMIT has rolled back.
-                seat.pending.set((0, 0));
+                // What is refused otherwise, COMMIT too, has rolled back.
+                seat.pending.set(Pending::Nothing);
                 Ok(if error.keeps_session() { Ok(completed) } else { Err(error) })
             }
         }
@@ -245,10 +246,14 @@ impl Client {
             }
         }
         // Only a lost COMMIT leaves a doubt: before it, the server rolls back.
-        let writes = self.unsettled.iter().filter(|change| change.effect != Effect::None).count();
-        seat.pending.set((table, writes as u32));
+        let (mut writes, mut unknown) = (0, Doubt::default());
+        for change in self.unsettled.iter().filter(|change| change.effect != Effect::None) {
+            writes += 1;
+            unknown.add(&change.doubt());
+        }
+        seat.pending.set(Pending::Commit(table, writes, unknown));
         self.control(desk, seat, "COMMIT", pass).await?;
-        seat.pending.set((table, 0));
+        seat.pending.set(Pending::Nothing);
         for change in self.unsettled.drain(..) {
             settle(desk, table, change);
         }
@@ -286,7 +291,7 @@ impl Client {
         let picks = desk.picks.get(table as usize).map_or(&[][..], Vec::as_slice);
         let place = Place { table, slot, picks };
         if autocommit {
-            seat.pending.set((table, u32::from(statement.effect != Effect::None)));
+            seat.pending.set(Pending::Statement(table, index));
         }
         let (called, outcome, key, k) = if statement.text {
             let (key, k) = self.write(desk, index, statement, place);
@@ -310,15 +315,22 @@ impl Client {
             desk.recorder.borrow_mut().statement(index, seat.measured.get(), took);
         }
         let answer = outcome.map_err(OpError::Failure)?;
-        seat.pending.set((table, 0));
+        seat.pending.set(Pending::Nothing);
         pass.rows += answer.rows;
         if matches!(statement.effect, Effect::Insert | Effect::InsertK(_)) {
             pass.rows += answer.affected;
         }
         let content = job.tables.own && self.count.is_multiple_of(CONTENT_EVERY);
+        let change = Change { effect: statement.effect, affected: answer.affected, k };
         match check(&statement.check, &answer, content.then_some((table, key))) {
-            None => Ok(Change { effect: statement.effect, affected: answer.affected, k }),
-            Some(wrong) => Err(OpError::Wrong(format!("{}: {wrong}", job.sql(index, table)))),
+            None => Ok(change),
+            Some(wrong) => {
+                // It is in the table for all that.
+                if autocommit {
+                    settle(desk, table, change);
+                }
+                Err(OpError::Wrong(format!("{}: {wrong}", job.sql(index, table))))
+            }
         }
     }
 
@@ -376,9 +388,19 @@ fn issue(desk: &Desk, seat: &Seat, pass: &mut Pass) -> Ns {
 
 /// Counts the writes that a lost or abandoned answer leaves in doubt.
 pub(crate) fn doubt(desk: &Desk, seat: &Seat) {
-    let (table, writes) = seat.pending.replace((0, 0));
+    let (table, writes, unknown) = match seat.pending.replace(Pending::Nothing) {
+        Pending::Nothing => return,
+        Pending::Commit(table, writes, unknown) => (table, writes, unknown),
+        Pending::Statement(table, index) => match desk.job.statements().get(index) {
+            Some(statement) if statement.effect != Effect::None => {
+                let bound = statement.check.affected_max();
+                (table, 1, in_doubt(statement.effect, bound))
+            }
+            _ => return,
+        },
+    };
     if let Some(account) = desk.accounts.borrow_mut().get_mut(table as usize) {
-        account.in_doubt += u64::from(writes);
+        account.doubt(writes, &unknown);
     }
 }
 

@@ -8,7 +8,9 @@
 mod cost;
 mod experiment;
 mod facts;
+mod ledger;
 mod read;
+mod record;
 #[cfg(test)]
 mod schema;
 mod timed;
@@ -22,7 +24,9 @@ pub use cost::{HostCost, Innodb, Probed, ProcessCost};
 pub use experiment::{CommandRun, Experiment};
 pub(crate) use facts::counter;
 pub use facts::{Class, class_by_size, durability};
-pub use read::{Loaded, load};
+pub use ledger::{Doubt, LedgerEntry};
+pub use read::{Loaded, collect, load};
+pub use record::{Place, Record, Recorded, records};
 pub use timed::{Load, Suite, SuiteTest, TableRows};
 pub(crate) use write::escape_hostile;
 pub use write::{Store, file_name, to_json};
@@ -72,6 +76,10 @@ pub struct Summary {
     pub timeline: Vec<Interval>,
     /// What the tables must hold more than before: all phases, not only the window.
     pub ledger: Vec<LedgerEntry>,
+    /// Name of the record that was made before the step's first write, without `.begun`; null
+    /// where nothing was written to tables that loadgen made.
+    #[serde(default)]
+    pub record: Option<String>,
     /// What a timed load was; null otherwise.
     #[serde(default)]
     pub load: Option<Load>,
@@ -519,28 +527,6 @@ pub struct Interval {
     /// Largest response time, microseconds.
     #[serde(default)]
     pub response_max_us: Option<f64>,
-}
-
-/// What the acknowledged writes of a step add to one table, all phases.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct LedgerEntry {
-    /// Table name.
-    pub table: String,
-    /// Acknowledged updates.
-    pub updates: u64,
-    /// Acknowledged inserts.
-    pub inserts: u64,
-    /// Acknowledged deletes.
-    pub deletes: u64,
-    /// Writes whose outcome is unknown.
-    pub in_doubt: u64,
-    /// What acknowledged writes added to the sum of `k`, as far as they know it.
-    pub k_added: i64,
-    /// Rows that were deleted or inserted with a `k` that nobody read: the sum of `k` can be told
-    /// from `k_added` where this is 0.
-    #[serde(default)]
-    pub k_unknown: u64,
 }
 
 /// What a reader of the numbers must know.
