@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::connection::ConnectionArgs;
+use crate::plan::policy::{ErrorsMax, OnError};
 use crate::plan::units::{parse_count, parse_duration};
 use crate::plan::{self, Arrival, Order, SpreadChoice, StatementMode, defaults};
 use crate::workload::distribution::Distribution;
@@ -11,6 +12,8 @@ use crate::workload::table::{ROWS_MAX, TABLES_MAX};
 
 /// A year.
 const PHASE_MAX: Duration = Duration::from_hours(24 * 366);
+/// Clients are looked at every 20 ms.
+const OP_TIMEOUT_MIN: Duration = Duration::from_millis(50);
 /// Characters of a label: it is one cell of a table.
 const LABEL_MAX: usize = 200;
 
@@ -100,6 +103,19 @@ pub struct WorkloadArgs {
     /// With --rate: how arrivals are spaced
     #[arg(long, value_enum, default_value = "poisson", value_name = "HOW", requires = "rate")]
     pub arrival: Arrival,
+
+    /// What an error does to its client and to the step; lost connections and the codes of
+    /// each class are in docs/faults.md
+    #[arg(long, value_enum, default_value = "abort", value_name = "POLICY")]
+    pub on_error: OnError,
+
+    /// End a step with more errors than this: a count, or a share of the ops such as 1%
+    #[arg(long, value_name = "N|P%")]
+    pub max_errors: Option<ErrorsMax>,
+
+    /// Give up an op, and its connection, that has no answer after so long [default: wait]
+    #[arg(long, value_name = "DURATION", value_parser = op_timeout)]
+    pub op_timeout: Option<Duration>,
 
     #[command(flatten)]
     #[allow(missing_docs, reason = "clap would show it as help")]
@@ -211,6 +227,14 @@ fn interval(text: &str) -> Result<Duration, String> {
         return Err("an interval has at least 100ms".to_owned());
     }
     Ok(interval)
+}
+
+fn op_timeout(text: &str) -> Result<Duration, String> {
+    let limit = phase(text)?;
+    if limit < OP_TIMEOUT_MIN {
+        return Err(format!("an op has at least {}ms", OP_TIMEOUT_MIN.as_millis()));
+    }
+    Ok(limit)
 }
 
 /// A character set's name: it reaches SQL.

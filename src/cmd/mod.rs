@@ -25,6 +25,7 @@ use crate::cli;
 use crate::error::{Error, Result};
 use crate::handover::hand_over;
 use crate::progress::say;
+use crate::measure::process::require_descriptors;
 use crate::stop::Stop;
 use crate::workload::builtin;
 
@@ -72,6 +73,7 @@ fn dispatch(verb: &str, matches: &clap::ArgMatches) -> Result<()> {
 }
 
 fn listen() -> Result<Stop> {
+    require_descriptors()?;
     let stop = Stop::default();
     stop.listen(at_once).map_err(|e| Error::failed(format!("cannot listen to signals: {e}")))?;
     Ok(stop)

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use mysql_async::Opts;
 use tokio::sync::watch;
@@ -27,6 +27,9 @@ use crate::summary::{Outcome, SettingChange, Store, Summary, Warning, to_json};
 
 /// Codes of warnings that a reader of the step's own line must know.
 const SAID_AT_ONCE: [&str; 2] = ["target_not_sustained", "warmup_backlog"];
+
+/// Between two attempts to reach a server that is gone.
+const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
 
 /// Steps of one plan on one server.
 pub(crate) struct Sweep<'a> {
@@ -161,16 +164,8 @@ impl Sweep<'_> {
         step: &Step,
         control: &mut Option<Session>,
     ) -> Result<()> {
-        // It was dropped where the server hung.
-        let mut asking = match control.take() {
-            Some(session) => session,
-            None => self.control(&scene.target, &scene.opts).await?,
-        };
         let mut identity = scene.identity.clone();
-        let reading = async { Ok(variables::read(&mut asking).await?) };
-        let address = &scene.target.address;
-        identity.server.variables = bounded(limits::SILENCE, self.stop, address, reading).await?;
-        *control = Some(asking);
+        identity.server.variables = self.variables(scene, control).await?;
         let begin = begin(self.store, self.plan, scene, step, &identity);
         let first_write = || begin.first_write();
         let (window, opened) = watch::channel(None);
@@ -207,6 +202,46 @@ impl Sweep<'_> {
             Some(error) => Err(error),
             None => Ok(()),
         }
+    }
+
+    /// The server's variables before a step. Where lost connections are opened again, a server that
+    /// is just gone is waited for.
+    async fn variables(
+        &mut self,
+        scene: &Scene,
+        control: &mut Option<Session>,
+    ) -> Result<BTreeMap<String, String>> {
+        let began = Instant::now();
+        let policy = self.plan.policy;
+        loop {
+            let error = match self.ask_variables(scene, control).await {
+                Ok(variables) => return Ok(variables),
+                Err(error) => error,
+            };
+            if !policy.reconnects() || began.elapsed() >= policy.patience() {
+                return Err(error);
+            }
+            self.stop.check()?;
+            self.progress.note(&format!("waiting for the server: {error}"));
+            or_stop(self.stop, async { Ok(tokio::time::sleep(BETWEEN_LOOKS).await) }).await?;
+        }
+    }
+
+    async fn ask_variables(
+        &self,
+        scene: &Scene,
+        control: &mut Option<Session>,
+    ) -> Result<BTreeMap<String, String>> {
+        // It was dropped where the server hung or ended.
+        let mut asking = match control.take() {
+            Some(session) => session,
+            None => self.control(&scene.target, &scene.opts).await?,
+        };
+        let reading = async { Ok(variables::read(&mut asking).await?) };
+        let address = &scene.target.address;
+        let read = bounded(limits::SILENCE, self.stop, address, reading).await?;
+        *control = Some(asking);
+        Ok(read)
     }
 
     /// Writes a summary, or prints it where it cannot be written: nothing measured is lost.
@@ -270,7 +305,7 @@ async fn changed(
     })
     .await;
     let Ok((session, after)) = read else { return Vec::new() };
-    *control = Some(session);
+    *control = Some(session).filter(Session::is_usable);
     after.map(|after| variables::changed(before, &after)).unwrap_or_default()
 }
 
@@ -322,8 +357,17 @@ fn line(summary: &Summary) -> String {
         Some(response) => ("response", response),
         None => ("service", &summary.latency.service),
     };
+    let more = [
+        (totals.abandoned, "abandoned"),
+        (totals.in_doubt, "in doubt"),
+        (totals.reconnects, "reconnects"),
+        (summary.outages.len() as u64, "outages"),
+    ];
+    let more = more.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!(", {n} {what}"));
+    let more: String = more.collect();
     format!(
-        "{} {} clients{rate}: {:.0} QPS, {name} time p50 {}, p99 {}, max {}, {errors} errors{mark}",
+        "{} {} clients{rate}: {:.0} QPS, {name} time p50 {}, p99 {}, max {}, {errors} errors{more}\
+         {mark}",
         summary.workload.name,
         plan.clients,
         totals.qps,

@@ -12,6 +12,7 @@ use crate::measure::process::raise_descriptor_limit;
 use crate::mysql::resolve;
 use crate::mysql::target::Target;
 use crate::mysql::tls;
+use crate::plan::policy::Policy;
 use crate::plan::{Plan, StopAt, defaults, units};
 use crate::progress::Progress;
 use crate::report;
@@ -118,6 +119,11 @@ fn plan(workload: Workload, args: &WorkloadArgs) -> Result<Plan> {
         charset: args.charset.clone(),
         out: args.out.clone(),
         interval: args.interval,
+        policy: Policy {
+            on_error: args.on_error,
+            errors_max: args.max_errors,
+            op_timeout: args.op_timeout,
+        },
     };
     // Where the tables are given, what they forbid needs no server to be said.
     match plan.tables {

@@ -104,9 +104,10 @@ pub(crate) struct Check {
 }
 
 impl Check {
-    /// The most rows that a write affects, where the workload says so.
-    pub(crate) fn affected_max(&self) -> Option<u64> {
-        (self.what == What::Affected && self.max < u64::MAX).then_some(self.max)
+    /// The most rows that a write affects, where the workload says so; at least what an answer
+    /// says that it did.
+    pub(crate) fn affected_max(&self, answered: u64) -> Option<u64> {
+        (self.what == What::Affected && self.max < u64::MAX).then_some(self.max.max(answered))
     }
 }
 

@@ -52,7 +52,7 @@ async fn counters(control: Option<Session>) -> (Option<Session>, Option<Reading>
     })
     .await;
     match read {
-        Ok((session, reading)) => (Some(session), reading.ok()),
+        Ok((session, reading)) => (Some(session).filter(Session::is_usable), reading.ok()),
         Err(_) => (None, None),
     }
 }

@@ -3,24 +3,9 @@
 //! A write is acknowledged when the answer says so that makes it last: its own with autocommit,
 //! that of COMMIT otherwise. One whose answer never came is in doubt, whatever the server did.
 
-use super::errors::OpError;
-use crate::mysql::session::Failure;
+use super::job::Job;
 use crate::summary::{Doubt, LedgerEntry};
 use crate::workload::{Effect, Schema};
-
-/// Refusals that a server may send after it has committed: it shuts down or the connection was
-/// killed (1053, 1317, 1927), an error while committing (1180) or of the binary log (1026, 1598),
-/// a statement's time limit (1969, 3024), a hook after the commit (3100).
-const AFTER_COMMIT: [u16; 9] = [1026, 1053, 1180, 1317, 1598, 1927, 1969, 3024, 3100];
-
-/// Whether nobody knows what became of the write that this error answered.
-pub(crate) fn undecided(error: &OpError) -> bool {
-    match error {
-        OpError::Failure(Failure::Server { code, .. }) => AFTER_COMMIT.contains(code),
-        OpError::Failure(Failure::Lost(_)) | OpError::Driver(_) => true,
-        OpError::Wrong(_) => false,
-    }
-}
 
 /// What is in doubt if the answer to a call never comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,8 +14,23 @@ pub(crate) enum Pending {
     Nothing,
     /// A statement that commits itself, by its place in the job, on a table from 0.
     Statement(u32, usize),
-    /// COMMIT of so many writes of a table, and what they do.
-    Commit(u32, u32, Doubt),
+    /// So many writes of a table, and what they may have done: those of a COMMIT, for one.
+    Known(u32, u32, Doubt),
+}
+
+impl Pending {
+    /// The table, how many writes, and what they may have done; None if there is none.
+    pub(crate) fn doubt(self, job: &Job) -> Option<(u32, u32, Doubt)> {
+        match self {
+            Pending::Nothing => None,
+            Pending::Known(table, writes, doubt) => (writes > 0).then_some((table, writes, doubt)),
+            Pending::Statement(table, index) => {
+                let statement = job.statements().get(index)?;
+                let doubt = in_doubt(statement.effect, statement.check.affected_max(0));
+                (statement.effect != Effect::None).then_some((table, 1, doubt))
+            }
+        }
+    }
 }
 
 /// What one statement changed.
@@ -202,29 +202,5 @@ mod tests {
         // A statement that was answered is known; only whether it lasts is not.
         let known = change(Effect::InsertK(2), 1, 40).doubt();
         assert_eq!(known, Doubt { rows_added: 1, k_added: 40, ..none });
-    }
-
-    #[test]
-    fn refusals_that_may_follow_a_commit_decide_nothing() {
-        let server = |code| {
-            let (sqlstate, message) = ("HY000".to_owned(), String::new());
-            undecided(&OpError::Failure(Failure::Server { code, sqlstate, message }))
-        };
-        assert!([1053, 1180, 1317, 1927].into_iter().all(server));
-        assert!(![1062, 1142, 1205, 1213, 1290].into_iter().any(server));
-        assert!(undecided(&OpError::Failure(Failure::Lost(String::new()))));
-        assert!(!undecided(&OpError::Wrong(String::new())));
-    }
-
-    #[test]
-    fn rows_that_come_and_go_are_counted_and_so_is_a_k_that_nobody_knows() {
-        let mut account = Account::default();
-        account.apply(change(Effect::InsertK(2), 1, 40));
-        account.apply(change(Effect::InsertK(2), 0, 99));
-        account.apply(change(Effect::Insert, 3, 0));
-        account.apply(change(Effect::Delete, 1, 0));
-        let entry = account.entry(Schema::Bulk, 6);
-        assert_eq!((entry.table.as_str(), entry.inserts, entry.deletes), ("bulk7", 4, 1));
-        assert_eq!((entry.k_added, entry.k_unknown), (40, 4));
     }
 }

@@ -4,6 +4,7 @@
 pub mod clients;
 pub mod experiment;
 mod list;
+pub mod policy;
 pub mod profile;
 pub mod rates;
 pub mod timed;
@@ -54,6 +55,8 @@ pub mod limits {
     pub const DRAIN: Duration = Duration::from_secs(10);
     /// A step in which no client gets an answer for so long is ended.
     pub const SILENCE: Duration = Duration::from_mins(1);
+    /// The same where lost connections are opened again: a large server's recovery takes minutes.
+    pub const OUTAGE: Duration = Duration::from_mins(10);
     /// Goodbyes and status readings may take so long.
     pub const COURTESY: Duration = Duration::from_secs(5);
 }
@@ -102,6 +105,8 @@ pub struct Plan {
     pub out: PathBuf,
     /// Length of a timeline's interval.
     pub interval: Duration,
+    /// What errors do.
+    pub policy: policy::Policy,
 }
 
 /// When a step ends.
@@ -344,6 +349,13 @@ impl Plan {
         if !self.rates.is_empty() {
             line("arrival", self.arrival.to_string());
         }
+        line("on error", self.policy.on_error.to_string());
+        if let Some(max) = self.policy.errors_max {
+            line("errors at most", max.to_string());
+        }
+        if let Some(limit) = self.policy.op_timeout {
+            line("op timeout", units::duration(limit));
+        }
         line("interval", units::duration(self.interval));
         line("out", self.out.display().to_string());
         for step in steps {
@@ -403,6 +415,7 @@ mod tests {
             charset: None,
             out: PathBuf::from(defaults::OUT),
             interval: Duration::from_secs(1),
+            policy: policy::Policy::default(),
         }
     }
 

@@ -121,6 +121,8 @@ pub(crate) fn conditions(step: &Summary) -> Vec<(&'static str, String)> {
         ("options", options(step)),
         ("load", loading(step)),
         ("charset", charset(step)),
+        ("on error", plan.on_error.clone()),
+        ("op timeout", plan.op_timeout_s.map_or_else(|| "none".to_owned(), seconds)),
     ]
 }
 

@@ -3,8 +3,13 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod faults;
+mod network;
 mod pacing;
 mod program;
+mod resources;
+#[path = "../common/restarting.rs"]
+mod restarting;
 mod servers;
 mod signals;
+mod torture;
 mod transactions;

@@ -7,6 +7,7 @@ use toml::Spanned;
 use super::subject::subjects;
 use super::{Beside, Cell, Dataset, Experiment, Overrides, Part, Source, Subject, What, key};
 use crate::error::{Error, Result};
+use crate::plan::policy::{OnError, Policy};
 use crate::plan::profile::value::Names;
 use crate::plan::profile::{Profile, Run};
 use crate::plan::timed::{LoadSource, LoadSpec};
@@ -200,6 +201,11 @@ fn plan(workload: Workload, run: &Run, dataset: &Dataset, overrides: &Overrides)
         charset: run.charset.clone(),
         out: overrides.out.clone(),
         interval: usual(defaults::INTERVAL)?,
+        policy: Policy {
+            on_error: run.on_error.map_or(OnError::default(), |word| word.0),
+            errors_max: run.max_errors.map(|parsed| parsed.0),
+            op_timeout: run.op_timeout.map(|span| span.0),
+        },
     })
 }
 
