@@ -202,6 +202,16 @@ mod tests {
     }
 
     #[test]
+    fn without_a_record_a_step_does_not_begin() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let store = Store::open(dir.path()).expect("there");
+        dir.close().expect("removed");
+        let error = store.begin(&record("aa-1")).expect_err("no directory");
+        assert_eq!(error.kind().exit_code(), 1, "a step's failure: {error}");
+        assert!(error.to_string().contains("not begun") && !error.hints().is_empty(), "{error}");
+    }
+
+    #[test]
     fn what_is_no_record_is_named_not_guessed() {
         let dir = tempfile::tempdir().expect("a directory");
         for text in ["", "{}", "[1]", "\u{1b}[2J"] {

@@ -2,6 +2,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod disk;
 mod faults;
 mod ledger;
 mod network;
