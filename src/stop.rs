@@ -60,7 +60,7 @@ impl Stop {
         let (mut int, mut term) = {
             let _inside = runtime.enter();
             // Caught is enough: the write that went too far then fails.
-            signal(SignalKind::from_raw(nix::sys::signal::Signal::SIGXFSZ as i32))?;
+            drop(signal(SignalKind::from_raw(nix::sys::signal::Signal::SIGXFSZ as i32))?);
             (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?)
         };
         let stop = self.clone();
