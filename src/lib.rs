@@ -31,6 +31,7 @@
 //! | [`workload`] | workloads as data; key distributions; tables and their deterministic rows |
 //! | [`mysql`] | target (every driver option set explicitly, option files), session (the only file on the hot path that touches the driver), server (fingerprint, status, preflight) |
 //! | [`load`] | create, fill, index, drop; timed reloads |
+//! | [`verify`] | whether the tables hold what prepare and the runs since left there |
 //! | [`suite`] | external commands, timed |
 //! | [`engine`] | threads, connections, phases, the closed and the open loop, stopping |
 //! | [`measure`] | recorder, timeline, client cost; the server's process and host |
@@ -67,4 +68,5 @@ pub mod suite;
 pub mod summary;
 mod timer;
 pub mod warnings;
+pub mod verify;
 pub mod workload;

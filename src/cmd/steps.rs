@@ -13,6 +13,7 @@ use crate::cmd::before;
 use crate::cmd::conditions::{self, Hosts, Watch};
 use crate::cmd::prepare::or_stop;
 use crate::cmd::print_data;
+use crate::cmd::record::Begin;
 use crate::cmd::run::Role;
 use crate::engine::{self, Identity, Stage, Tables, edge};
 use crate::error::{Error, Result};
@@ -64,6 +65,8 @@ struct Scene {
     warnings: Vec<Warning>,
     spread: Spread,
     tables: Tables,
+    /// Identity of each table's content.
+    ids: Vec<Option<u32>>,
     probe: Option<Probe>,
     hosts: Hosts,
     log: Option<Arc<Mutex<IntervalLog>>>,
@@ -185,7 +188,7 @@ impl Sweep<'_> {
             }
             None => None,
         };
-        Ok(Scene { target, opts, identity, warnings, spread, tables, probe, hosts, log })
+        Ok(Scene { target, opts, identity, warnings, spread, tables, ids: dataset.ids, probe, hosts, log })
     }
 
     async fn step(
@@ -196,10 +199,13 @@ impl Sweep<'_> {
     ) -> Result<()> {
         let mut identity = scene.identity.clone();
         identity.server.variables = self.variables(scene, control).await?;
+        let begin = begin(self.store, self.plan, scene, step, &identity);
+        let first_write = || begin.first_write();
         let (window, opened) = watch::channel(None);
         let watch = self.watch(scene, control, opened.clone()).await?;
         let beside = self.role.as_ref().map(|role| role.beside(self.store, step, &opened));
         let stage = Stage {
+            first_write: &first_write,
             window,
             plan: self.plan,
             spread: scene.spread,
@@ -230,7 +236,9 @@ impl Sweep<'_> {
         summary.warnings.extend(warnings::of(&summary));
         summary.calibrate(self.calibration);
         summary.verdict = Verdict::of(&summary);
+        begin.sign(&mut summary);
         self.keep(summary)?;
+        begin.settled();
         if let Some(log) = &scene.log {
             log.lock().unwrap_or_else(PoisonError::into_inner).flush()?;
         }
@@ -333,6 +341,23 @@ fn log_step(stage: &Stage, step: &Step) {
     );
     let prefix = if step.of > 1 { format!("step{}.", step.number) } else { String::new() };
     log.lock().unwrap_or_else(PoisonError::into_inner).step(&about, &prefix);
+}
+
+/// What is recorded before a step's first write.
+fn begin<'a>(
+    store: &'a Store,
+    plan: &Plan,
+    scene: &'a Scene,
+    step: &Step,
+    identity: &Identity,
+) -> Begin<'a> {
+    let (tables, ids) = (scene.tables, plan.workload.writes().then_some(&scene.ids));
+    let begin = Begin::new(store, tables, ids.map_or(&[][..], Vec::as_slice));
+    begin.of(
+        identity.step_id(step),
+        format!("{}, {} clients", plan.workload.name, step.clients),
+        &identity.server.variables,
+    )
 }
 
 /// How the server's process and host can be looked at: as `--probe` says, else here where the

@@ -191,6 +191,8 @@ async fn measure(
         probe: Some(Probe::local(&Whereabouts { port: Some(port), ..Whereabouts::default() })),
         stop,
         log: None,
+        // It only reads.
+        first_write: &|| Ok(()),
         window: watch::channel(None).0,
     };
     let run = engine::run_step(&stage, step, &mut None, progress).await?;
