@@ -1,6 +1,7 @@
 //! Cells that more runs would tell more about: those whose runs lie too far apart, and those that a
 //! comparison leaves open.
 
+use super::layout::at_clients;
 use super::number::number;
 use super::pivot::{self, Column, Table};
 use super::spread::interval;
@@ -67,7 +68,7 @@ fn doubt(table: &Table, label: &str, column: Column, why: &str) -> Doubt {
         labels: vec![label.to_owned()],
         clients: column.clients,
         rate: column.rate,
-        why: format!("{}: {why}", text::label(label)),
+        why: format!("{} at {}: {why}", text::label(label), at_clients(&column)),
     }
 }
 

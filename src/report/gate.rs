@@ -311,12 +311,12 @@ mod tests {
     #[test]
     fn a_percentile_is_known_from_ten_values_beyond_it() {
         let p99: Metric = "p99".parse().expect("a percentile");
-        assert_eq!(scarce(&p99, &1000), None);
-        let why = scarce(&p99, &999).expect("one too few");
+        assert_eq!(scarce(&p99, 1000), None);
+        let why = scarce(&p99, 999).expect("one too few");
         assert_eq!(why, "p99 needs 1000 answers, and there are 999");
         let fine: Metric = "p99.9".parse().expect("a percentile");
-        assert!(scarce(&fine, &10_000).is_none() && scarce(&fine, &9_999).is_some());
+        assert!(scarce(&fine, 10_000).is_none() && scarce(&fine, 9_999).is_some());
         let mean: Metric = "mean".parse().expect("no percentile");
-        assert_eq!(scarce(&mean, &1), None);
+        assert_eq!(scarce(&mean, 1), None);
     }
 }
