@@ -1,11 +1,13 @@
 //! One file a verb, each `run(args)`.
 
+mod before;
 pub mod canned;
 pub mod cleanup;
 pub mod compare;
 pub mod completions;
 pub mod explain;
 mod gate;
+mod conditions;
 pub mod load;
 pub mod prepare;
 pub mod report;
