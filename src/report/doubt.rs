@@ -12,16 +12,15 @@ use crate::summary::Summary;
 /// Warnings of steps that another run may be free of: something disturbed it.
 const DISTURBED: &[&str] = &[
     "abandoned",
+    "cpu_frequency",
+    "cpu_throttled",
     "drift",
     "errors",
     "level_change",
-    "noisy",
-    "other_load",
-    "outage",
+    "outages",
     "perturbed",
     "settings_changed",
-    "steal",
-    "throttled",
+    "swapping",
 ];
 
 /// A cell in doubt.
