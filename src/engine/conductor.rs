@@ -1,8 +1,8 @@
 //! The step from the outside: opens, says go, reads the server's counters at both edges of the
 //! window, ends early when it must, and puts together what the threads counted.
 
-use std::sync::{Arc, Mutex, PoisonError};
 use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use mysql_async::Opts;

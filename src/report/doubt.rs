@@ -88,14 +88,16 @@ fn wide(table: &Table, cell: &pivot::Cell, widest: f64) -> Result<Option<String>
 
 /// A median tolerates some disturbed runs, and not half of them.
 fn disturbed(steps: &[&Summary]) -> Option<String> {
-    let codes = |step: &Summary| {
-        let warned = step.warnings.iter().map(|warning| warning.code.clone());
-        let noisy = step.verdict.iter().filter(|verdict| verdict.kind == VerdictKind::Noisy);
-        let reasons = noisy.flat_map(|verdict| &verdict.reasons).map(|reason| reason.code.clone());
-        warned.chain(reasons).find(|code| DISTURBED.contains(&code.as_str()))
-    };
-    let found: Vec<String> = steps.iter().filter_map(|step| codes(step)).collect();
+    let found: Vec<&str> = steps.iter().filter_map(|step| disturbance(step)).collect();
     let first = found.first()?;
     (found.len() * 2 >= steps.len())
         .then(|| format!("{} of {} runs were disturbed ({first})", found.len(), steps.len()))
+}
+
+/// What disturbed a run, that another one may be free of.
+fn disturbance(step: &Summary) -> Option<&str> {
+    let verdict = step.verdict.as_ref().filter(|verdict| verdict.kind == VerdictKind::Noisy);
+    let noisy = verdict.map(|verdict| verdict.kind.name());
+    let mut codes = step.warnings.iter().map(|warning| warning.code.as_str());
+    noisy.or_else(|| codes.find(|code| DISTURBED.contains(code)))
 }
