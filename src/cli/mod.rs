@@ -1,6 +1,7 @@
 //! The command line: clap structs, no logic.
 
 pub mod argv;
+pub mod before;
 pub mod connection;
 pub mod options;
 mod sysbench;

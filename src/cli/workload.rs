@@ -94,6 +94,10 @@ pub struct WorkloadArgs {
     #[arg(long, value_name = "DURATION", default_value = defaults::INTERVAL, value_parser = interval)]
     pub interval: Duration,
 
+    /// Write the histogram of each interval to this new file, as an HdrHistogram interval log
+    #[arg(long, value_name = "FILE")]
+    pub interval_log: Option<PathBuf>,
+
     /// Open loop: ops a second over all clients, a step each: 10k or 1k,2k or 1k..16k (doubling)
     #[arg(long, value_name = "LIST", value_parser = plan::rates::parse)]
     pub rate: Option<std::vec::Vec<f64>>,
@@ -123,6 +127,10 @@ pub struct WorkloadArgs {
     #[command(flatten)]
     #[allow(missing_docs, reason = "clap would show it as help")]
     pub display: super::DisplayArgs,
+
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "clap would show it as help")]
+    pub before: super::before::BeforeArgs,
 
     #[command(flatten)]
     #[allow(missing_docs, reason = "clap would show it as help")]

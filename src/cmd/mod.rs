@@ -1,10 +1,12 @@
 //! One file a verb, each `run(args)`.
 
+mod before;
 pub mod calibrate;
 pub mod canned;
 pub mod cleanup;
 pub mod compare;
 pub mod completions;
+mod conditions;
 pub mod explain;
 mod gate;
 pub mod load;

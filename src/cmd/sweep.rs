@@ -122,6 +122,10 @@ pub(crate) fn plan(workload: Workload, args: &WorkloadArgs) -> Result<Plan> {
         (None, Some(time)) => StopAt::Time(time),
         (None, None) => StopAt::Time(default(defaults::TIME)?),
     };
+    if let Some(log) = args.interval_log.as_ref().filter(|log| log.exists()) {
+        return Err(Error::usage(format!("--interval-log: {} is there already", log.display()))
+            .hint("another name: nothing is written over"));
+    }
     if stop == StopAt::Time(Duration::ZERO) {
         return Err(Error::usage("--time 0 measures nothing").hint("--time 60s, or --ops N"));
     }
@@ -167,6 +171,8 @@ pub(crate) fn plan(workload: Workload, args: &WorkloadArgs) -> Result<Plan> {
         charset: args.charset.clone(),
         out: args.out.clone(),
         interval: args.interval,
+        interval_log: args.interval_log.clone(),
+        before: args.before.before(),
     };
     // Where the tables are given, what they forbid needs no server to be said.
     match plan.tables {

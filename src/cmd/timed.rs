@@ -239,6 +239,7 @@ impl<'a> Scene<'a> {
             warnings,
             verdict: None,
             experiment: None,
+            conditions: None,
         })
     }
 

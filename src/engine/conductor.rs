@@ -2,7 +2,7 @@
 //! window, ends early when it must, and puts together what the threads counted.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use mysql_async::Opts;
@@ -20,6 +20,7 @@ use super::thread::{self, End, Go, NOTICE, News, Order, Window};
 use crate::error::{Error, Result};
 use crate::measure::cores::{Cores, Used};
 use crate::measure::host;
+use crate::measure::interval_log::IntervalLog;
 use crate::measure::probe::Probe;
 use crate::measure::recorder::{Ns, Phases};
 use crate::measure::timeline::{Timeline, seconds};
@@ -50,6 +51,8 @@ pub struct Stage<'a> {
     pub probe: Option<Probe>,
     /// Asks for an early end.
     pub stop: &'a Stop,
+    /// Takes the histograms of the timeline.
+    pub log: Option<Arc<Mutex<IntervalLog>>>,
     /// Is told the instant of the window's start as soon as it is known.
     pub window: watch::Sender<Option<Instant>>,
 }
@@ -101,7 +104,8 @@ pub async fn run_step(
         job: Arc::clone(&job),
     };
     let entry = stage.plan.interval.as_nanos() as Ns;
-    let timeline = Timeline::new(threads, job.timed_statements(), entry)?;
+    let mut timeline = Timeline::new(threads, job.timed_statements(), entry)?;
+    timeline.log.clone_from(&stage.log);
     let conductor = Conductor {
         stage,
         phases,
@@ -201,6 +205,9 @@ impl Conductor<'_> {
         // Ahead of now, so that every thread is there when the clock starts.
         let origin = Instant::now() + Duration::from_millis(5);
         let started_at = jiff::Timestamp::now();
+        if let Some(log) = &self.stage.log {
+            log.lock().unwrap_or_else(PoisonError::into_inner).origin(started_at);
+        }
         self.go.send_replace(Go::Start(origin));
         self.warm_up(origin, progress).await?;
         let warmup = Duration::from_nanos(self.phases.window_start);
@@ -390,7 +397,8 @@ impl Conductor<'_> {
 
     /// Who has used this host's cores, and a server's process on it.
     fn cores(&self) -> Cores {
-        let server = self.stage.probe.as_ref().and_then(Probe::local_pid);
+        let server =
+            self.stage.probe.as_ref().filter(|probe| probe.is_local()).and_then(Probe::pid);
         Cores::read(Path::new(host::ROOT), server)
     }
 

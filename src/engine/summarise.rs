@@ -104,6 +104,7 @@ pub fn summary(
         warnings,
         verdict: None,
         experiment: None,
+        conditions: None,
     };
     summary.classify();
     Ok(summary)

@@ -2,6 +2,7 @@
 
 pub(crate) mod cores;
 pub mod host;
+pub mod interval_log;
 pub mod probe;
 pub mod process;
 pub mod recorder;

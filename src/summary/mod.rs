@@ -6,6 +6,7 @@
 //! `docs/summary.schema.json` is generated from these types and tested.
 
 mod calibration;
+mod conditions;
 mod cost;
 mod experiment;
 mod facts;
@@ -24,10 +25,11 @@ use serde::{Deserialize, Serialize};
 pub use calibration::{
     CALIBRATION, CALIBRATION_DAYS, CalibratedHost, Calibration, CalibrationStep,
 };
+pub use conditions::{Conditions, HostState, Keys, Levels, Link, Prepared, Sample, Settled};
 pub use cost::{HostCost, Innodb, Probed, ProcessCost};
 pub use experiment::{CommandRun, Experiment};
 pub(crate) use facts::counter;
-pub use facts::{Class, class_by_size, durability};
+pub use facts::{Class, MISSES_MIN, class_by_size, durability};
 pub use read::{Loaded, load};
 pub use share::{Ceiling, Share, ThreadShare, TurnDelay};
 pub use timed::{Load, Suite, SuiteTest, TableRows};
@@ -94,6 +96,9 @@ pub struct Summary {
     /// Its part in a profile; null for what a workload's verb measured.
     #[serde(default)]
     pub experiment: Option<Experiment>,
+    /// What it was measured under; null of loads and suites.
+    #[serde(default)]
+    pub conditions: Option<Conditions>,
 }
 
 /// The program that wrote a summary.
