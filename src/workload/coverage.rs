@@ -138,7 +138,8 @@ pub fn keys_per_op(workload: &Workload, default: Distribution) -> Option<(Distri
                     KeySource::Default => default,
                     KeySource::Own(distribution) => distribution,
                 };
-                let entry = drawn.entry(distribution.to_string()).or_insert((distribution, 0.0));
+                let entry =
+                    drawn.entry(distribution.to_string()).or_insert((distribution, 0.0));
                 entry.1 += part * repeat as f64 * times;
             }
         }
