@@ -424,7 +424,8 @@ impl Conductor<'_> {
 
     /// Who has used this host's cores, and a server's process on it.
     fn cores(&self) -> Cores {
-        let server = self.stage.probe.as_ref().and_then(Probe::local_pid);
+        let server =
+            self.stage.probe.as_ref().filter(|probe| probe.is_local()).and_then(Probe::pid);
         Cores::read(Path::new(host::ROOT), server)
     }
 
