@@ -238,7 +238,7 @@ impl Sweep<'_> {
         let done =
             before::step(self.plan, &mut session, scene.tables, self.stop, self.progress).await?;
         let address = &scene.target.address;
-        let reading = conditions::levels(&mut session);
+        let reading = conditions::levels(&mut session, scene.tables);
         let at_start = bounded(limits::SILENCE, self.stop, address, reading).await?;
         *control = Some(session);
         // Looking into the window needs a connection of its own, where there is an InnoDB.

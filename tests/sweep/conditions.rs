@@ -127,6 +127,14 @@ fn the_state_of_a_server_is_told_and_brought_about() {
         start(DataDir::Filled(data.clone()), &[("innodb-buffer-pool-load-at-startup", "OFF")]);
     cold(&sandbox);
     adaptive_hash_index(&sandbox);
+    query(&sandbox, "SET GLOBAL innodb_buffer_pool_dump_now = ON");
+    let dumped = || {
+        let status = query(&sandbox, "SHOW GLOBAL STATUS LIKE 'Innodb_buffer_pool_dump_status'");
+        status[0][1].contains("completed")
+    };
+    while !dumped() {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
     sandbox.stop().expect("it stops");
     let sandbox = start(DataDir::Filled(data), &[]);
     let restored = step(&sandbox, "point-select --ops 500");
@@ -196,7 +204,8 @@ fn the_interval_log_adds_up_to_the_histograms() {
         assert_eq!(entries.len(), 10, "{:?}", step.timeline);
         for entry in &entries {
             assert!((entry.length_s - 0.1).abs() < 1e-6, "{entry:?}");
-            assert!(entry.ops == 0 || (entry.p99_us >= entry.p50_us && entry.p50_us.is_some()));
+            // An interval may have ops and no times: those that the warm-up issued.
+            assert!(entry.p99_us >= entry.p50_us, "{entry:?}");
         }
         let response = step.latency.response.as_ref().expect("an open loop");
         for (name, times) in [("service", &step.latency.service), ("response", response)] {
