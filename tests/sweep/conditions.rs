@@ -132,7 +132,9 @@ fn the_state_of_a_server_is_told_and_brought_about() {
         let status = query(&sandbox, "SHOW GLOBAL STATUS LIKE 'Innodb_buffer_pool_dump_status'");
         status[0][1].contains("completed")
     };
+    let patience = std::time::Instant::now() + std::time::Duration::from_mins(1);
     while !dumped() {
+        assert!(std::time::Instant::now() < patience, "the pool is not dumped");
         std::thread::sleep(std::time::Duration::from_millis(50));
     }
     sandbox.stop().expect("it stops");
