@@ -144,7 +144,8 @@ fn labels_whose_server_had_other_overheads_or_encryption_say_so() {
 #[test]
 fn labels_that_started_from_another_state_say_so() {
     let mut other = step(1, "b", 8, 1.0);
-    let before = Prepared { warm: "pool".to_owned(), ahi: "cold".to_owned(), ..Prepared::default() };
+    let before =
+        Prepared { warm: "pool".to_owned(), ahi: "cold".to_owned(), ..Prepared::default() };
     other.conditions = Some(Conditions { before: Some(before), ..Conditions::default() });
     let text = plain(&[step(0, "a", 8, 1.0), other]);
     let note = "† other conditions: before rows read and adaptive hash index cold instead of \
@@ -159,7 +160,8 @@ fn a_percentile_with_few_values_beyond_it_is_no_number() {
     let steps = [step(0, "a", 8, 1.0), few];
     let text = report(&steps, &metric("p99.9"));
     assert!(text.contains("\n2400    a\n") && text.contains("\n-       b †\n"), "{text}");
-    let note = "† p99.9 is not shown: it takes 10000 values, for ten beyond it, and there were 9999";
+    let note =
+        "† p99.9 is not shown: it takes 10000 values, for ten beyond it, and there were 9999";
     assert!(text.contains(note), "{text}");
     let files = json(&steps, &metric("p99.9"));
     assert!(files["tables"][0]["lines"][1]["cells"][0].is_null(), "{files}");

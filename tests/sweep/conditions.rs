@@ -10,7 +10,7 @@ use loadgen::sandbox::{DataDir, Sandbox, Spec};
 use loadgen::summary::{Phase, Summary};
 
 use super::common::{local, query, spec};
-use super::program::{Ended, Results, canned, command, run, run_canned};
+use super::program::{Ended, Results, canned, command, run, run_canned, wait};
 
 fn warned(step: &Summary, code: &str) -> bool {
     step.warnings.iter().any(|warning| warning.code == code)
@@ -80,6 +80,27 @@ fn debt(sandbox: &Sandbox) {
     assert_eq!(limit[0][0].parse::<f64>().expect("a number"), 90.0);
 }
 
+/// A setting that somebody changes under way.
+fn meddled_with(sandbox: &Sandbox) {
+    let socket = sandbox.socket().to_str().expect("a path").to_owned();
+    let results = Results::new();
+    let words = "point-select --clients 1 --warmup 0 --ops 20000";
+    let child = command(words, &["-S", &socket, "-u", "root"], &results).spawn().expect("it runs");
+    let executed = || {
+        let found = query(sandbox, "SHOW GLOBAL STATUS LIKE 'Com_stmt_execute'");
+        found[0][1].parse::<u64>().expect("a count")
+    };
+    let before = executed();
+    // The settings before the step are read by then.
+    while executed() < before + 10 {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    query(sandbox, "SET GLOBAL innodb_io_capacity = 321");
+    let ended = wait(child, std::time::Instant::now(), &results);
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    assert!(warned(ended.only(), "settings_changed"), "{:?}", codes(ended.only()));
+}
+
 /// The pool of a server that has just been started.
 fn cold(sandbox: &Sandbox) {
     let first = step(sandbox, "point-select --ops 2000");
@@ -122,6 +143,7 @@ fn the_state_of_a_server_is_told_and_brought_about() {
         .expect("the program runs");
     assert!(prepared.status.success(), "{}", String::from_utf8_lossy(&prepared.stderr));
     debt(&sandbox);
+    meddled_with(&sandbox);
     sandbox.stop().expect("it stops");
     let sandbox =
         start(DataDir::Filled(data.clone()), &[("innodb-buffer-pool-load-at-startup", "OFF")]);
