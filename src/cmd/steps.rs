@@ -28,7 +28,9 @@ use crate::plan::{Plan, Spread, Step, limits, units};
 use crate::progress::Progress;
 use crate::stats::is_scarce;
 use crate::stop::Stop;
-use crate::summary::{Outcome, SettingChange, Store, Summary, Warning, to_json};
+use crate::summary::{
+    Calibration, Outcome, SettingChange, Store, Summary, Verdict, VerdictKind, Warning, to_json,
+};
 use crate::warnings;
 
 /// Codes of warnings that a reader of the step's own line must know.
@@ -45,6 +47,8 @@ pub(crate) struct Sweep<'a> {
     pub(crate) run_id: String,
     /// Their part in a profile.
     pub(crate) role: Option<Role<'a>>,
+    /// What this host can generate, where that is known.
+    pub(crate) calibration: Option<&'a Calibration>,
     /// What was measured.
     pub(crate) summaries: Vec<Summary>,
 }
@@ -70,6 +74,21 @@ impl Sweep<'_> {
     ///
     /// The preflight's, or a step's; what was measured before is in `summaries`.
     pub(crate) async fn run(&mut self, target: &Target, opts: &Opts, steps: &[Step]) -> Result<()> {
+        let mut steps = steps.iter().copied();
+        self.run_by(target, opts, &mut |_| Ok(steps.next())).await
+    }
+
+    /// Runs one step after the other, each chosen when those before it are measured.
+    ///
+    /// # Errors
+    ///
+    /// As those of [`Sweep::run`], and what `next` says.
+    pub(crate) async fn run_by(
+        &mut self,
+        target: &Target,
+        opts: &Opts,
+        next: &mut dyn FnMut(&[Summary]) -> Result<Option<Step>>,
+    ) -> Result<()> {
         let mut control = self.control(target, opts).await?;
         let address = target.address.clone();
         let stop = self.stop;
@@ -79,9 +98,9 @@ impl Sweep<'_> {
             before::warm(&mut control, scene.tables, stop, self.progress).await?;
         }
         let mut control = Some(control);
-        for step in steps {
+        while let Some(step) = next(&self.summaries)? {
             self.stop.check()?;
-            self.step(&scene, step, &mut control).await?;
+            self.step(&scene, &step, &mut control).await?;
         }
         // A signal in the last drain cut nothing short, but the caller asked to stop.
         self.stop.check()?;
@@ -214,6 +233,8 @@ impl Sweep<'_> {
         let expected = self.role.as_ref().map_or(&[][..], |role| role.expect);
         summary.conditions = Some(watch.end(self.plan, expected, &summary).await);
         summary.warnings.extend(warnings::of(&summary));
+        summary.calibrate(self.calibration);
+        summary.verdict = Verdict::of(&summary);
         self.keep(summary)?;
         if let Some(log) = &scene.log {
             log.lock().unwrap_or_else(PoisonError::into_inner).flush()?;
@@ -275,7 +296,8 @@ fn log_step(stage: &Stage, step: &Step) {
         "step {} of {}: {} {} clients{rate}, repeat {}",
         step.number, step.of, stage.plan.workload.name, step.clients, step.repeat
     );
-    let prefix = if step.of > 1 { format!("step{}.", step.number) } else { String::new() };
+    let several = step.of > 1 || step.number > 1;
+    let prefix = if several { format!("step{}.", step.number) } else { String::new() };
     log.lock().unwrap_or_else(PoisonError::into_inner).step(&about, &prefix);
 }
 
@@ -345,6 +367,11 @@ fn line(summary: &Summary) -> String {
         Outcome::Interrupted => " (interrupted)",
         Outcome::Aborted => " (aborted)",
     };
+    let verdict = summary.verdict.as_ref().map(|verdict| verdict.kind);
+    let verdict = match verdict.filter(|kind| *kind != VerdictKind::Ok) {
+        Some(kind) => format!(", {}", kind.name()),
+        None => String::new(),
+    };
     let rate = plan.rate.map_or_else(String::new, |rate| format!(" at {rate}/s"));
     let (name, times) = match &summary.latency.response {
         Some(response) => ("response", response),
@@ -352,7 +379,7 @@ fn line(summary: &Summary) -> String {
     };
     let percentile = |p: f64, us: Option<f64>| ms(us.filter(|_| !is_scarce(p, times.count)));
     format!(
-        "{} {} clients{rate}: {:.0} QPS, {name} time p50 {}, p99 {}, max {}, {errors} errors{mark}",
+        "{} {} clients{rate}: {:.0} QPS, {name} time p50 {}, p99 {}, max {}, {errors} errors{verdict}{mark}",
         summary.workload.name,
         plan.clients,
         totals.qps,

@@ -237,6 +237,7 @@ impl<'a> Scene<'a> {
             load: None,
             suite: None,
             warnings,
+            verdict: None,
             experiment: None,
             conditions: None,
         })
@@ -258,6 +259,7 @@ impl<'a> Scene<'a> {
             rtt_us: self.identity.rtt_us,
             net_rx_bytes: traffic.map(|(received, _)| received),
             net_tx_bytes: traffic.map(|(_, sent)| sent),
+            share: None,
         }
     }
 }

@@ -3,10 +3,12 @@
 
 pub mod before;
 pub mod clients;
+pub mod condition;
 pub mod experiment;
 mod list;
 pub mod profile;
 pub mod rates;
+pub mod search;
 pub mod timed;
 pub mod units;
 
@@ -29,6 +31,10 @@ pub mod defaults {
     pub const TIME: &str = "60s";
     /// `--interval`
     pub const INTERVAL: &str = "1s";
+    /// `--slo` begins at this rate without `--rate`, ops a second.
+    pub const SLO_START: f64 = 1000.0;
+    /// `--slo-resolution`
+    pub const SLO_RESOLUTION: &str = "5%";
     /// `--out`
     pub const OUT: &str = "results";
     /// `--distribution`
@@ -37,6 +43,10 @@ pub mod defaults {
     pub const TABLES: u32 = 1;
     /// `--rows` of prepare.
     pub const ROWS: &str = "10k";
+    /// `--clients` of calibrate.
+    pub const CALIBRATE_CLIENTS: &str = "1,8,64,256";
+    /// `--time` of calibrate.
+    pub const CALIBRATE_TIME: &str = "2s";
     /// `--data-seed`
     pub const DATA_SEED: u32 = 1;
 }

@@ -5,11 +5,11 @@ use std::fmt;
 use jiff::Timestamp;
 
 use super::baseline::known;
-use super::layout::{at_clients, below, noted, record};
+use super::layout::{at_clients, below, codes, marked, noted, record};
 use super::number::number;
 use super::page::{self, Body, Field, Grid, Page};
 use super::pivot::{self, Cell, Column, Table};
-use super::{Format, Metric, Options, escape, settings, text};
+use super::{Doubt, Format, Metric, Options, escape, settings, text};
 use crate::error::{Error, Result};
 use crate::stats::{self, Shift, benjamini_hochberg, holm};
 use crate::summary::Summary;
@@ -90,6 +90,8 @@ pub struct Comparison {
     pub worse: Vec<String>,
     /// What too few runs were made of, a line each.
     pub too_few: Vec<String>,
+    /// What more runs could tell.
+    pub open: Vec<Doubt>,
 }
 
 /// Compares the new label with the base, for every workload and number of clients that both have.
@@ -136,12 +138,16 @@ pub fn compare(steps: &[&Summary], question: &Question) -> Result<Comparison> {
     Ok(Comparison {
         worse: told(Verdict::Worse),
         too_few: told(Verdict::TooFew),
+        open: found
+            .iter()
+            .flat_map(|(table, pairs)| pairs.iter().filter_map(|p| doubt(table, p)))
+            .collect(),
         text: page::render(&pages, "compare", question.format)?,
     })
 }
 
 /// Refuses labels that were measured on other data or by other statements.
-fn comparable(table: &Table) -> Result<()> {
+pub(super) fn comparable(table: &Table) -> Result<()> {
     let [base, new] = table.lines.as_slice() else { return Ok(()) };
     let (Some(one), Some(other)) = (base.steps.first(), new.steps.first()) else { return Ok(()) };
     let conditions = settings::conditions(one).into_iter().zip(settings::conditions(other));
@@ -302,6 +308,17 @@ fn line(table: &Table, pair: &Pair) -> String {
     )
 }
 
+/// A cell of both labels that is not decided.
+fn doubt(table: &Table, pair: &Pair) -> Option<Doubt> {
+    matches!(pair.verdict, Verdict::TooFew | Verdict::NotShown).then(|| Doubt {
+        workload: table.workload.to_owned(),
+        labels: table.lines.iter().map(|line| line.label.to_owned()).collect(),
+        clients: pair.column.clients,
+        rate: pair.column.rate,
+        why: format!("{}: {}", pair.verdict, line(table, pair)),
+    })
+}
+
 fn p_text(p: f64) -> String {
     if p < 0.001 { "<0.001".to_owned() } else { number(p, 3) }
 }
@@ -330,7 +347,8 @@ fn page(table: &Table, pairs: &[Pair], question: &Question) -> Page {
         ]
     });
     let how = if table.metric.higher_is_better() { "new/base" } else { "base/new" };
-    let mut head: Vec<String> = ["clients", &base, &new, "runs"].map(str::to_owned).to_vec();
+    let mut head: Vec<String> =
+        ["clients".to_owned(), marked(table, 0), marked(table, 1), "runs".to_owned()].to_vec();
     head.extend([how, "95 % interval", "p", "verdict"].map(str::to_owned));
     let mut lines = vec![method(pairs, question.floor)];
     lines.extend(below(table));
@@ -378,6 +396,7 @@ fn fields(table: &Table, pair: &Pair) -> page::Record {
         ("p_corrected", Field::Number(Some(pair.p))),
         ("in_blocks", Field::Text(pair.blocks.to_string())),
         ("verdict", Field::Text(pair.verdict.to_string())),
+        codes(table, &[0, 1], &pair.column),
     ]);
     record
 }

@@ -4,8 +4,10 @@
 mod common;
 mod conditions;
 mod faults;
+mod gates;
 mod pacing;
 mod program;
 mod servers;
+mod share;
 mod signals;
 mod transactions;
