@@ -262,7 +262,7 @@ impl Sweep<'_> {
         let done =
             before::step(self.plan, &mut session, scene.tables, self.stop, self.progress).await?;
         let address = &scene.target.address;
-        let reading = conditions::levels(&mut session);
+        let reading = conditions::levels(&mut session, scene.tables);
         let at_start = bounded(limits::SILENCE, self.stop, address, reading).await?;
         *control = Some(session);
         // Looking into the window needs a connection of its own, where there is an InnoDB.
@@ -339,7 +339,8 @@ fn log_step(stage: &Stage, step: &Step) {
         "step {} of {}: {} {} clients{rate}, repeat {}",
         step.number, step.of, stage.plan.workload.name, step.clients, step.repeat
     );
-    let prefix = if step.of > 1 { format!("step{}.", step.number) } else { String::new() };
+    let several = step.of > 1 || step.number > 1;
+    let prefix = if several { format!("step{}.", step.number) } else { String::new() };
     log.lock().unwrap_or_else(PoisonError::into_inner).step(&about, &prefix);
 }
 
