@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::error::plain;
+use crate::error::{line, plain};
 
 /// Everything that takes longer than a second talks to one of these.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ impl Progress {
         }
         self.last = Instant::now();
         match &self.bar {
-            Some(bar) => bar.set_message(plain(&text())),
+            Some(bar) => bar.set_message(line(&text())),
             None => say(&text()),
         }
     }

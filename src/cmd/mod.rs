@@ -20,7 +20,7 @@ use std::io::{ErrorKind, Write};
 use clap::FromArgMatches;
 
 use crate::cli;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, plain};
 use crate::handover::hand_over;
 use crate::progress::say;
 use crate::stop::Stop;
@@ -91,8 +91,14 @@ fn refuse_loose_password(args: &[OsString]) -> Result<()> {
 /// Help and version are data; a wrong flag is an error with a hint where there is one.
 fn explained(error: &clap::Error) -> u8 {
     let code = if error.use_stderr() { 2 } else { 0 };
-    // A closed pipe is no reason to fail.
-    let _ = error.print();
+    let text = error.render().to_string();
+    if error.use_stderr() {
+        // It repeats what was given, which may be anything.
+        say(text.trim_end());
+    } else {
+        // A closed pipe is no reason to fail.
+        let _ = error.print();
+    }
     if let Some(hint) = cli::explain(error) {
         say(&format!("\nhint: {hint}"));
     }
@@ -110,10 +116,11 @@ fn warn(text: &str) {
     say(&format!("warning: {text}"));
 }
 
-/// Data goes to standard output, and nothing else does.
+/// Data goes to standard output, and nothing else does. What a terminal would act upon is escaped
+/// here at the latest.
 pub(crate) fn print_data(text: &str) -> Result<()> {
     let mut out = std::io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    match out.write_all(plain(text).as_bytes()).and_then(|()| out.flush()) {
         // `loadgen … | head` has what it wanted.
         Err(e) if e.kind() != ErrorKind::BrokenPipe => {
             Err(Error::failed(format!("standard output: {e}")))

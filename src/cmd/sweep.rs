@@ -119,6 +119,7 @@ fn plan(workload: Workload, args: &WorkloadArgs) -> Result<Plan> {
         out: args.out.clone(),
         interval: args.interval,
     };
+    plan.check_steps()?;
     // Where the tables are given, what they forbid needs no server to be said.
     match plan.tables {
         Some(tables) => plan.spread_over(tables).map(|_| plan),

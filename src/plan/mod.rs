@@ -220,6 +220,16 @@ impl Plan {
         steps
     }
 
+    /// Refuses more steps than anybody waits for.
+    pub fn check_steps(&self) -> Result<()> {
+        list::check_total(self.count_steps())
+    }
+
+    pub(crate) fn count_steps(&self) -> u64 {
+        let cells = self.clients.len() as u64 * self.rates.len().max(1) as u64;
+        cells.saturating_mul(u64::from(self.repeats))
+    }
+
     /// The largest step.
     pub fn clients_max(&self) -> u32 {
         self.clients.iter().copied().max().unwrap_or(0)

@@ -22,7 +22,7 @@ pub use cost::{HostCost, Innodb, Probed, ProcessCost};
 pub use experiment::{CommandRun, Experiment};
 pub(crate) use facts::counter;
 pub use facts::{Class, class_by_size, durability};
-pub use read::{Loaded, load};
+pub use read::{Loaded, from_json, load};
 pub use timed::{Load, Suite, SuiteTest, TableRows};
 pub(crate) use write::escape_hostile;
 pub use write::{Store, file_name, to_json};

@@ -10,7 +10,9 @@ use crate::error::{Error, Result};
 use crate::plan::profile::value::Names;
 use crate::plan::profile::{Profile, Run};
 use crate::plan::timed::{LoadSource, LoadSpec};
-use crate::plan::{Arrival, Order, Plan, SpreadChoice, StatementMode, StopAt, defaults, units};
+use crate::plan::{
+    Arrival, Order, Plan, SpreadChoice, StatementMode, StopAt, defaults, list, units,
+};
 use crate::workload::Workload;
 use crate::workload::distribution::Distribution;
 
@@ -35,6 +37,8 @@ impl Experiment {
         for run in &profile.runs {
             experiment.parts.extend(parts(profile, run, overrides, &experiment.subjects)?);
         }
+        let steps = experiment.parts.iter().map(Part::count).fold(0, u64::saturating_add);
+        list::check_total(steps)?;
         experiment.cells = cells(&experiment);
         experiment.keys = experiment.cells.iter().map(|cell| cell.key.clone()).collect();
         experiment.keep_only(&overrides.only)?;
@@ -228,6 +232,15 @@ fn cells(experiment: &Experiment) -> Vec<Cell> {
 }
 
 impl Part {
+    /// Its cells, not made yet.
+    fn count(&self) -> u64 {
+        let steps = match &self.what {
+            What::Sweep(plan, _) => plan.count_steps(),
+            What::Load(_) | What::Suite(_) => u64::from(self.repeats),
+        };
+        steps.saturating_mul(self.subjects.len() as u64)
+    }
+
     /// The numbers of clients and the rates in the order of one repeat.
     fn steps(&self, repeat: u32) -> Vec<(u32, Option<f64>)> {
         match &self.what {
