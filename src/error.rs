@@ -57,7 +57,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 impl Error {
     /// An error of a kind; the message names the input that caused it.
     pub fn new(kind: Kind, message: impl Into<String>) -> Self {
-        Error { kind, message: plain(&message.into()), hints: Vec::new() }
+        Error { kind, message: indented(&message.into()), hints: Vec::new() }
     }
 
     /// A wrong flag, value or file of the command line.
@@ -83,14 +83,14 @@ impl Error {
     /// Adds what the reader can do about it.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hints.push(plain(&hint.into()));
+        self.hints.push(indented(&hint.into()));
         self
     }
 
     /// Puts where it happened in front of the message.
     #[must_use]
     pub fn context(mut self, context: impl fmt::Display) -> Self {
-        self.message = format!("{}: {}", plain(&context.to_string()), self.message);
+        self.message = format!("{}: {}", indented(&context.to_string()), self.message);
         self
     }
 
@@ -166,6 +166,26 @@ pub fn clip(text: &str, chars_max: usize) -> String {
         clipped.push('…');
     }
     line(&clipped)
+}
+
+/// As [`plain`], and what begins a new line is indented: no text that an error or a warning quotes
+/// can look like another one.
+pub fn indented(text: &str) -> String {
+    let text = plain(text);
+    if !text.contains('\n') {
+        return text;
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for (at, line) in text.split('\n').enumerate() {
+        if at > 0 {
+            out.push('\n');
+        }
+        if at > 0 && !line.is_empty() && !line.starts_with("  ") {
+            out.push_str("  ");
+        }
+        out.push_str(line);
+    }
+    out
 }
 
 /// Of several errors the one that is shown and decides the exit status: 130/143, 3, 1, 4,

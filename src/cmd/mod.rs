@@ -20,7 +20,7 @@ use std::io::{ErrorKind, Write};
 use clap::FromArgMatches;
 
 use crate::cli;
-use crate::error::{Error, Result, plain};
+use crate::error::{Error, Result, indented, line, plain};
 use crate::handover::hand_over;
 use crate::progress::say;
 use crate::stop::Stop;
@@ -31,9 +31,11 @@ pub fn main(args: Vec<OsString>) -> Result<u8> {
     let command = cli::command();
     let args = hand_over(args, &command, warn)?;
     refuse_loose_password(&args)?;
+    // What is wrong with one of these is told on one line, so that none can look like our own.
+    let breaks = args.iter().any(|arg| arg.as_encoded_bytes().contains(&b'\n'));
     let matches = match command.try_get_matches_from(args) {
         Ok(matches) => matches,
-        Err(error) => return Ok(explained(&error)),
+        Err(error) => return Ok(explained(&error, breaks)),
     };
     let Some((verb, matches)) = matches.subcommand() else { return Ok(2) };
     dispatch(verb, matches).map(|()| 0)
@@ -89,12 +91,13 @@ fn refuse_loose_password(args: &[OsString]) -> Result<()> {
 }
 
 /// Help and version are data; a wrong flag is an error with a hint where there is one.
-fn explained(error: &clap::Error) -> u8 {
+fn explained(error: &clap::Error, breaks: bool) -> u8 {
     let code = if error.use_stderr() { 2 } else { 0 };
     let text = error.render().to_string();
     if error.use_stderr() {
         // It repeats what was given, which may be anything.
-        say(text.trim_end());
+        let text = text.trim_end();
+        say(&if breaks { line(text) } else { plain(text) });
     } else {
         // A closed pipe is no reason to fail.
         let _ = error.print();
@@ -113,7 +116,7 @@ fn at_once(code: u8) -> ! {
 }
 
 fn warn(text: &str) {
-    say(&format!("warning: {text}"));
+    say(&indented(&format!("warning: {text}")));
 }
 
 /// Data goes to standard output, and nothing else does. What a terminal would act upon is escaped

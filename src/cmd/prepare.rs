@@ -139,8 +139,7 @@ pub(super) fn agree_to_drop(tables: &Numbers, target: &Target, stop: &Stop) -> R
     if tables.is_empty() {
         return Ok(());
     }
-    let question =
-        crate::error::plain(&format!("Drop {} at {target}? [y/N] ", load::named(tables)));
+    let question = crate::error::line(&format!("Drop {} at {target}? [y/N] ", load::named(tables)));
     let mut err = std::io::stderr();
     let _ = err.write_all(question.as_bytes()).and_then(|()| err.flush());
     // Read on a thread of its own, so that a signal ends the wait; the thread ends with the

@@ -13,7 +13,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::error::{Error, Result};
+use crate::error::{self, Error, Result};
 use crate::workload::Workload;
 use crate::workload::distribution::Distribution;
 use crate::workload::random::{Stream, seed_of};
@@ -302,7 +302,7 @@ impl Plan {
         let all = || "those that are there".to_owned();
         let steps = self.steps();
         let mut line = |name: &str, value: String| {
-            let _ = writeln!(text, "{name:<14} {value}");
+            let _ = writeln!(text, "{name:<14} {}", error::line(&value));
         };
         line("workload", self.workload.name.clone());
         for (name, setting) in &self.workload.options {

@@ -82,7 +82,7 @@ struct Files {
 fn write_files(dir: &Path, server: &Sandbox) -> Files {
     let (port, socket) = (server.port(), server.socket().display());
     let url = format!("mysql://marked:{MARKER}@127.0.0.1:{port}/sbtest");
-    let run = "[tables]\ncount = 1\nrows = 100\n[[run]]\nworkload = [\"point-select\"]\n\
+    let run = "[tables]\ncount = 1\nrows = 200\n[[run]]\nworkload = [\"point-select\"]\n\
                clients = 2\nops = 100\n";
     let write = |name: &str, mode: u32, text: String| {
         let path = dir.join(name);
@@ -98,7 +98,7 @@ fn write_files(dir: &Path, server: &Sandbox) -> Files {
         profile: write(
             "p.toml",
             0o600,
-            format!("name = \"p\"\n[[server]]\nlabel = \"a\"\nurl = \"{url}\"\n{run}"),
+            format!("name = \"p\"\n[[server]]\nlabel = \"p\"\nurl = \"{url}\"\n{run}"),
         ),
         misplaced: [
             ("url.toml", format!("clients = \"{url}\"")),
@@ -108,7 +108,7 @@ fn write_files(dir: &Path, server: &Sandbox) -> Files {
         broken_profile: write(
             "broken.toml",
             0o600,
-            format!("name = \"p\"\n[[server]]\nlabel = \"a\"\nurl = \"{url}\" oops\n{run}"),
+            format!("name = \"p\"\n[[server]]\nlabel = \"p\"\nurl = \"{url}\" oops\n{run}"),
         ),
     }
 }

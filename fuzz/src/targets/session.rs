@@ -131,6 +131,8 @@ pub(crate) fn session(bytes: &[u8]) -> Rc<Seen> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let script = Rc::new(Script::read(records));
     let local = LocalSet::new();
+    // The server may make the very same word up.
+    let told = bytes.windows(PASSWORD.len()).any(|part| part == PASSWORD.as_bytes());
     let (flags, calls, counted) = (*flags, *calls, Rc::clone(&seen));
     local.block_on(&runtime.expect("a runtime"), async move {
         let tls = flags & 1 != 0;
@@ -158,7 +160,7 @@ pub(crate) fn session(bytes: &[u8]) -> Rc<Seen> {
         }
         for text in shown {
             harmless(&text);
-            assert!(!text.contains(PASSWORD), "{text}");
+            assert!(told || !text.contains(PASSWORD), "{text}");
         }
     });
     seen

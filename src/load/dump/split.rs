@@ -12,6 +12,9 @@ use crate::error::{Error, Result};
 /// Bytes read at a time.
 const READ: usize = 256 << 10;
 
+/// Bytes that tell a compressed file, or a byte order mark.
+const MAGIC_MAX: usize = 5;
+
 /// One statement without its semicolon.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Statement<'a> {
@@ -101,7 +104,8 @@ impl<R: Read> Splitter<R> {
 
     /// The first bytes tell what is no text.
     fn open(&mut self) -> Result<()> {
-        self.fill()?;
+        // A pipe may give less at a time than what tells them.
+        while self.buffer.len() < MAGIC_MAX && self.fill()? {}
         let magic: [&[u8]; 4] = [b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"BZh", b"\xfd7zXZ"];
         if magic.iter().any(|magic| self.buffer.starts_with(magic)) {
             return Err(Error::data(format!("{}: the file is compressed", self.name))
