@@ -69,7 +69,7 @@ fn a_servers_errors_are_shown_as_text() {
         ("refused", At::Connect(1), &["cleanup", "--yes"][..]),
         ("asked", At::Statement(1), &["cleanup", "--yes"]),
         ("preparing", At::EachStatement(1), &["prepare", "--rows", "100"]),
-        ("loading", At::Statement(9), &["load", "--rows", "100"]),
+        ("loading", At::EachStatement(1), &["load", "--rows", "100"]),
         ("measuring", At::EachStatement(60), &["point-select", "--ops", "500"]),
     ] {
         let script = Script {
