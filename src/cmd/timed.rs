@@ -241,6 +241,7 @@ impl<'a> Scene<'a> {
             suite: None,
             warnings,
             experiment: None,
+            conditions: None,
         })
     }
 
