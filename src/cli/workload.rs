@@ -120,6 +120,10 @@ pub struct WorkloadArgs {
     #[arg(long = "gate", value_name = "CONDITION")]
     pub gates: Vec<Condition>,
 
+    /// What this host can generate, as loadgen calibrate keeps it [default: where it keeps it]
+    #[arg(long, value_name = "FILE")]
+    pub calibration: Option<PathBuf>,
+
     #[command(flatten)]
     #[allow(missing_docs, reason = "clap would show it as help")]
     pub display: super::DisplayArgs,

@@ -1,6 +1,7 @@
 //! One file a verb, each `run(args)`.
 
 mod before;
+pub mod calibrate;
 pub mod canned;
 pub mod cleanup;
 pub mod compare;
@@ -65,6 +66,7 @@ fn dispatch(verb: &str, matches: &clap::ArgMatches) -> Result<()> {
         "compare" => compare::run(args!(compare::CompareArgs)),
         "explain" => explain::run(args!(explain::ExplainArgs)),
         "completions" => completions::run(args!(completions::CompletionsArgs)),
+        "calibrate" => calibrate::run(args!(calibrate::CalibrateArgs), &listen()?),
         "canned" => canned::run(args!(canned::CannedArgs), &listen()?),
         workload => match builtin().into_iter().find(|w| w.name == workload) {
             Some(workload) => {

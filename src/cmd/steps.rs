@@ -28,7 +28,9 @@ use crate::plan::{Plan, Spread, Step, limits, units};
 use crate::progress::Progress;
 use crate::stats::is_scarce;
 use crate::stop::Stop;
-use crate::summary::{Outcome, SettingChange, Store, Summary, Warning, to_json};
+use crate::summary::{
+    Calibration, Outcome, SettingChange, Store, Summary, Verdict, VerdictKind, Warning, to_json,
+};
 use crate::warnings;
 
 /// Codes of warnings that a reader of the step's own line must know.
@@ -45,6 +47,8 @@ pub(crate) struct Sweep<'a> {
     pub(crate) run_id: String,
     /// Their part in a profile.
     pub(crate) role: Option<Role<'a>>,
+    /// What this host can generate, where that is known.
+    pub(crate) calibration: Option<&'a Calibration>,
     /// What was measured.
     pub(crate) summaries: Vec<Summary>,
 }
@@ -230,6 +234,8 @@ impl Sweep<'_> {
         let expected = self.role.as_ref().map_or(&[][..], |role| role.expect);
         summary.conditions = Some(watch.end(self.plan, expected, &summary).await);
         summary.warnings.extend(warnings::of(&summary));
+        summary.calibrate(self.calibration);
+        summary.verdict = Verdict::of(&summary);
         self.keep(summary)?;
         if let Some(log) = &scene.log {
             log.lock().unwrap_or_else(PoisonError::into_inner).flush()?;
@@ -361,6 +367,11 @@ fn line(summary: &Summary) -> String {
         Outcome::Interrupted => " (interrupted)",
         Outcome::Aborted => " (aborted)",
     };
+    let verdict = summary.verdict.as_ref().map(|verdict| verdict.kind);
+    let verdict = match verdict.filter(|kind| *kind != VerdictKind::Ok) {
+        Some(kind) => format!(", {}", kind.name()),
+        None => String::new(),
+    };
     let rate = plan.rate.map_or_else(String::new, |rate| format!(" at {rate}/s"));
     let (name, times) = match &summary.latency.response {
         Some(response) => ("response", response),
@@ -368,7 +379,7 @@ fn line(summary: &Summary) -> String {
     };
     let percentile = |p: f64, us: Option<f64>| ms(us.filter(|_| !is_scarce(p, times.count)));
     format!(
-        "{} {} clients{rate}: {:.0} QPS, {name} time p50 {}, p99 {}, max {}, {errors} errors{mark}",
+        "{} {} clients{rate}: {:.0} QPS, {name} time p50 {}, p99 {}, max {}, {errors} errors{verdict}{mark}",
         summary.workload.name,
         plan.clients,
         totals.qps,

@@ -2,6 +2,7 @@
 //! window, ends early when it must, and puts together what the threads counted.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use mysql_async::Opts;
@@ -17,6 +18,8 @@ use super::ledger::Account;
 use super::pace::{self, NEVER};
 use super::thread::{self, End, Go, NOTICE, News, Order, Window};
 use crate::error::{Error, Result};
+use crate::measure::cores::{Cores, Used};
+use crate::measure::host;
 use crate::measure::interval_log::IntervalLog;
 use crate::measure::probe::Probe;
 use crate::measure::recorder::{Ns, Phases};
@@ -216,7 +219,7 @@ impl Conductor<'_> {
         if self.early.is_none() {
             self.follow(Some(window_start), origin, progress).await?;
         }
-        let own_first = Own::now();
+        let (own_first, cores_first) = (Own::now(), self.cores());
         let first = match (before, reading) {
             (Some(edge), _) => edge,
             (None, Some(reading)) => keep(reading.await.unwrap_or_default(), control),
@@ -233,7 +236,7 @@ impl Conductor<'_> {
                 break;
             }
         }
-        let own_last = Own::now();
+        let (own_last, cores_last) = (Own::now(), self.cores());
         let last = self.edge(control).await;
         // A signal now ends the sweep, not this step: its window is whole.
         self.drained = true;
@@ -245,6 +248,7 @@ impl Conductor<'_> {
             user: own_last.cost.user.saturating_sub(own_first.cost.user),
             sys: own_last.cost.sys.saturating_sub(own_first.cost.sys),
             traffic: own_last.traffic_since(&own_first),
+            cores: cores_last.since(&cores_first),
             status: edge::status(&first, &last, window_start),
             probed: edge::probed(self.stage.probe.as_ref(), &first, &last, window_start),
             ..self.run(started_at)
@@ -391,6 +395,12 @@ impl Conductor<'_> {
         self.early = Some(Early { outcome, error });
     }
 
+    /// Who has used this host's cores, and a server's process on it.
+    fn cores(&self) -> Cores {
+        let server = self.stage.probe.as_ref().and_then(Probe::local_pid);
+        Cores::read(Path::new(host::ROOT), server)
+    }
+
     /// What is read of the server, now.
     async fn edge(&self, control: &mut Option<Session>) -> Edge {
         keep(edge::read(control.take(), self.stage.probe.clone()).await, control)
@@ -407,7 +417,7 @@ impl Conductor<'_> {
         let tables = self.stage.tables.count;
         let mut accounts = vec![Account::default(); tables as usize];
         let mut errors = super::errors::Errors::default();
-        let (mut ops_by_client, mut busy, mut abandoned) = (Vec::new(), Vec::new(), 0);
+        let (mut ops_by_client, mut threads, mut abandoned) = (Vec::new(), Vec::new(), 0);
         let mut paced: Option<pace::Counts> = None;
         for end in ends {
             for (sum, account) in accounts.iter_mut().zip(&end.accounts) {
@@ -415,7 +425,7 @@ impl Conductor<'_> {
             }
             errors.merge(end.errors);
             ops_by_client.extend(end.ops_by_client);
-            busy.push(end.busy);
+            threads.extend(end.seen);
             abandoned += end.abandoned;
             if let Some(counts) = end.paced {
                 abandoned += counts.unissued;
@@ -438,7 +448,8 @@ impl Conductor<'_> {
             errors: errors.into_counts(),
             abandoned,
             paced,
-            busy,
+            threads,
+            cores: Used::default(),
             user: Duration::ZERO,
             sys: Duration::ZERO,
             traffic: None,

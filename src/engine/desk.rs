@@ -7,6 +7,7 @@ use super::compile::Pick;
 use super::errors::Errors;
 use super::job::Job;
 use super::ledger::Account;
+use super::mirror::Mirror;
 use super::pace::Pace;
 use crate::measure::recorder::{Ns, Recorder};
 
@@ -24,6 +25,7 @@ pub(crate) struct Desk {
     pub(crate) recorder: RefCell<Recorder>,
     pub(crate) accounts: RefCell<Vec<Account>>,
     pub(crate) errors: RefCell<Errors>,
+    pub(crate) mirror: RefCell<Mirror>,
     /// By table: what ids are drawn from.
     pub(crate) picks: Vec<Vec<Pick>>,
     /// By table: SQL of each statement around its parameters; empty unless in text mode.

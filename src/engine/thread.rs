@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use mysql_async::Opts;
-use tokio::runtime::{Builder, Handle, LocalOptions};
+use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::{JoinError, JoinHandle, JoinSet};
 
@@ -17,6 +17,7 @@ use super::desk::{Desk, Seat};
 use super::errors::{Errors, OpError};
 use super::job::Job;
 use super::ledger::Account;
+use super::mirror::{Mirror, Seen, probe};
 use super::pace::{self, NEVER, Pace};
 use crate::error::{Error, Result};
 use crate::measure::recorder::{Interval, Ns, Phases, Recorder};
@@ -138,8 +139,8 @@ pub(crate) struct End {
     pub(crate) accounts: Vec<Account>,
     pub(crate) errors: Errors,
     pub(crate) abandoned: u64,
-    /// Busy share of the window, 0 to 1.
-    pub(crate) busy: f64,
+    /// What it saw of itself; None where there was no step.
+    pub(crate) seen: Option<Seen>,
     /// When its last op ended.
     pub(crate) ended: Ns,
     /// What became of the arrivals, in an open loop.
@@ -183,7 +184,7 @@ async fn step(order: &Order, index: usize, clients: &[u32]) -> Result<End> {
         return Ok(End::default());
     };
     let desk = Rc::new(desk(order, index, origin, clients)?);
-    let (sessions, busy, abandoned) = work(order, &desk, &seats, ready).await?;
+    let (sessions, abandoned) = work(order, &desk, &seats, ready).await?;
     let ended = desk.now();
     let desk = Rc::into_inner(desk)
         .ok_or_else(|| Error::failed("a client outlived its step; please report this"))?;
@@ -194,7 +195,7 @@ async fn step(order: &Order, index: usize, clients: &[u32]) -> Result<End> {
         accounts: desk.accounts.into_inner(),
         errors: desk.errors.into_inner(),
         abandoned,
-        busy,
+        seen: Some(desk.mirror.into_inner().into_seen(desk.pace.is_some())),
         ended,
         paced: desk.pace.map(Pace::into_counts),
     })
@@ -220,6 +221,7 @@ fn desk(order: &Order, index: usize, origin: Instant, clients: &[u32]) -> Result
         recorder: RefCell::new(recorder),
         accounts: RefCell::new(vec![Account::default(); job.tables.count as usize]),
         errors: RefCell::default(),
+        mirror: RefCell::new(Mirror::new()?),
         picks: tables.clone().map(|t| job.picks(t)).collect(),
         pace: paced
             .then(|| Pace::new(&job, clients, order.threads, window, order.warmup))
@@ -271,13 +273,13 @@ async fn open_one(order: Order, client: u32) -> Option<Ready> {
 
 type Ended = Result<std::result::Result<Session, OpError>>;
 
-/// Runs the clients to the end of the drain: their sessions, the busy share, what was given up.
+/// Runs the clients to the end of the drain: their sessions, what was given up.
 async fn work(
     order: &Order,
     desk: &Rc<Desk>,
     seats: &[Rc<Seat>],
     ready: Vec<Ready>,
-) -> Result<(Vec<Session>, f64, u64)> {
+) -> Result<(Vec<Session>, u64)> {
     tokio::time::sleep_until(desk.origin.into()).await;
     let mut tasks: JoinSet<(u32, Ended)> = JoinSet::new();
     let mut seat_of = HashMap::with_capacity(seats.len());
@@ -287,10 +289,9 @@ async fn work(
         let task = tasks.spawn_local(async move { (client, run.await) });
         seat_of.insert(task.id(), Rc::clone(seat));
     }
-    let mut dispatcher = dispatcher(desk);
+    let mut aside = aside(desk);
     let mut warm = desk.window_start.get() != NEVER;
     let mut ticks = order.ticks.clone();
-    let mut busy = Busy::default();
     let mut sessions = Vec::with_capacity(seats.len());
     loop {
         tokio::select! {
@@ -306,7 +307,7 @@ async fn work(
                     driver_panic(order, desk, seat, error)?;
                 }
             },
-            Some(Ok(failed)) = dispatcher.join_next() => return Err(failed),
+            Some(Ok(failed)) = aside.join_next() => return Err(failed),
             Ok(()) = ticks.changed() => {
                 let now = desk.now();
                 follow(order, desk)?;
@@ -315,7 +316,7 @@ async fn work(
                     warm = true;
                     let _ = order.news.send(News::Warm);
                 }
-                busy.look(now, desk);
+                look(now, desk);
                 desk.recorder.borrow_mut().roll(now)?;
                 if now > desk.window_end.get().saturating_add(limits::DRAIN.as_nanos() as Ns) {
                     break;
@@ -323,21 +324,30 @@ async fn work(
             }
         }
     }
-    busy.look(desk.now(), desk);
-    dispatcher.shutdown().await;
+    look(desk.now(), desk);
+    aside.shutdown().await;
     let abandoned = abandon(&mut tasks, desk, seats).await?;
-    Ok((sessions, busy.share(), abandoned))
+    Ok((sessions, abandoned))
 }
 
-/// Wakes the clients of an open loop; ends only with an error.
-fn dispatcher(desk: &Rc<Desk>) -> JoinSet<Error> {
+/// What runs beside the clients: probes of the turn delay, and what wakes the clients of an open
+/// loop. They end only with an error.
+fn aside(desk: &Rc<Desk>) -> JoinSet<Error> {
+    let no_timer = |e| Error::failed(format!("cannot wait for a kernel timer: {e}"));
     let mut tasks = JoinSet::new();
-    let desk = Rc::clone(desk);
+    let probed = Rc::clone(desk);
+    tasks.spawn_local(async move {
+        match probe(&probed).await {
+            Err(e) => no_timer(e),
+            Ok(never) => match never {},
+        }
+    });
     if desk.pace.is_some() {
+        let paced = Rc::clone(desk);
         tasks.spawn_local(async move {
-            match &desk.pace {
-                Some(pace) => match pace.dispatch(desk.origin).await {
-                    Err(e) => Error::failed(format!("cannot wait for a kernel timer: {e}")),
+            match &paced.pace {
+                Some(pace) => match pace.dispatch(paced.origin).await {
+                    Err(e) => no_timer(e),
                     Ok(never) => match never {},
                 },
                 None => std::future::pending().await,
@@ -345,6 +355,12 @@ fn dispatcher(desk: &Rc<Desk>) -> JoinSet<Error> {
         });
     }
     tasks
+}
+
+fn look(now: Ns, desk: &Desk) {
+    let window = (desk.window_start.get(), desk.window_end.get());
+    let spun = desk.pace.as_ref().map_or(0, Pace::spun);
+    desk.mirror.borrow_mut().look(now, window, spun);
 }
 
 /// Takes over a start and an end that were decided or moved.
@@ -407,35 +423,6 @@ async fn close_all(sessions: Vec<Session>) {
         goodbyes.spawn_local(session.close(limits::COURTESY));
     }
     while goodbyes.join_next().await.is_some() {}
-}
-
-/// The busy part of the window: time that the runtime was not parked.
-#[derive(Debug, Default)]
-struct Busy {
-    first: Option<(Ns, Duration)>,
-    last: Option<(Ns, Duration)>,
-}
-
-impl Busy {
-    fn look(&mut self, now: Ns, desk: &Desk) {
-        if now < desk.window_start.get() {
-            return;
-        }
-        let seen = (now, Handle::current().metrics().worker_total_busy_duration(0));
-        if self.first.is_none() {
-            self.first = Some(seen);
-        }
-        if now <= desk.window_end.get() || self.last.is_none() {
-            self.last = Some(seen);
-        }
-    }
-
-    fn share(&self) -> f64 {
-        let (Some(first), Some(last)) = (self.first, self.last) else { return 0.0 };
-        let wall = last.0.saturating_sub(first.0) as f64 / 1e9;
-        let busy = last.1.saturating_sub(first.1).as_secs_f64();
-        if wall > 0.0 { (busy / wall).clamp(0.0, 1.0) } else { 0.0 }
-    }
 }
 
 fn panic_text(panic: JoinError) -> String {

@@ -43,6 +43,10 @@ pub mod defaults {
     pub const TABLES: u32 = 1;
     /// `--rows` of prepare.
     pub const ROWS: &str = "10k";
+    /// `--clients` of calibrate.
+    pub const CALIBRATE_CLIENTS: &str = "1,8,64,256";
+    /// `--time` of calibrate.
+    pub const CALIBRATE_TIME: &str = "2s";
     /// `--data-seed`
     pub const DATA_SEED: u32 = 1;
 }

@@ -8,5 +8,6 @@ mod gates;
 mod pacing;
 mod program;
 mod servers;
+mod share;
 mod signals;
 mod transactions;
