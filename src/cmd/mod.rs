@@ -28,6 +28,7 @@ use clap::FromArgMatches;
 use crate::cli;
 use crate::error::{Error, Result, indented, line, plain};
 use crate::handover::hand_over;
+use crate::measure::process::require_descriptors;
 use crate::progress::say;
 use crate::stop::Stop;
 use crate::workload::builtin;
@@ -80,6 +81,7 @@ fn dispatch(verb: &str, matches: &clap::ArgMatches) -> Result<()> {
 }
 
 fn listen() -> Result<Stop> {
+    require_descriptors()?;
     let stop = Stop::default();
     stop.listen(at_once).map_err(|e| Error::failed(format!("cannot listen to signals: {e}")))?;
     Ok(stop)

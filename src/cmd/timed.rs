@@ -23,6 +23,7 @@ use crate::mysql::variables::{self, Variables};
 use crate::mysql::{ask, tls};
 use crate::mysql::{exposure, fingerprint};
 use crate::plan::limits;
+use crate::plan::policy::OnError;
 use crate::stop::Stop;
 use crate::summary::{self, Outcome, Summary};
 use crate::workload::Schema;
@@ -236,6 +237,7 @@ impl<'a> Scene<'a> {
             totals: totals(),
             latency: nothing()?,
             timeline: Vec::new(),
+            outages: Vec::new(),
             ledger: Vec::new(),
             load: None,
             suite: None,
@@ -301,6 +303,9 @@ fn plan(turn: &Turn) -> summary::Plan {
         arrival: None,
         seed: 0,
         charset: None,
+        on_error: OnError::default().to_string(),
+        max_errors: None,
+        op_timeout_s: None,
         repeat_index: turn.repeat,
         repeats: turn.repeats,
     }
@@ -316,6 +321,7 @@ fn totals() -> summary::Totals {
         errors: Vec::new(),
         reconnects: 0,
         abandoned: 0,
+        in_doubt: 0,
         backlog: None,
         intended: None,
         per_table: Vec::new(),
