@@ -46,6 +46,10 @@
 //! | [`progress`] | the live line of a terminal, plain lines in a pipe |
 //! | `timer` | a kernel timer finer than tokio's, for arrivals and canned service times |
 //!
+//! Beside the crate: `fuzz/` is a crate of its own, outside this one's build, because libFuzzer and
+//! its instrumentation are no part of the program; what it fuzzes is in `fuzz/src/targets`, which
+//! `tests/corpus.rs` takes in, too, to replay `fuzz/corpus`. `scripts/fuzz` runs it.
+//!
 //! `report`, `stats`, `summary` and `plan` know neither tokio nor `mysql_async`; `workload` knows
 //! no socket. `tests/tree.rs` keeps these directions.
 

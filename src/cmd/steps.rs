@@ -23,7 +23,7 @@ use crate::measure::probe::{Probe, Whereabouts};
 use crate::mysql::preflight::{self, Needs, Ready};
 use crate::mysql::session::Session;
 use crate::mysql::target::{Address, Target};
-use crate::mysql::{fingerprint, variables};
+use crate::mysql::{exposure, fingerprint, variables};
 use crate::plan::before::Warm;
 use crate::plan::{Plan, Spread, Step, limits, units};
 use crate::progress::Progress;
@@ -136,7 +136,8 @@ impl Sweep<'_> {
             writes: plan.workload.writes(),
             quiet_max: opening_at_most(plan.clients_max()),
         };
-        let Ready { product, dataset, warnings } = preflight::check(control, &needs).await?;
+        let Ready { product, dataset, mut warnings } = preflight::check(control, &needs).await?;
+        warnings.extend(exposure::look(control, &target).await?);
         let spread = plan.spread_over(dataset.tables)?;
         if plan.workload.schema.filled() {
             plan.workload.fits(dataset.rows)?;

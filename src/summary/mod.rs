@@ -36,7 +36,7 @@ pub use facts::{Class, MISSES_MIN, class_by_size, durability};
 pub use ledger::{Doubt, LedgerEntry};
 pub use outage::Outage;
 pub use share::{Ceiling, Share, ThreadShare, TurnDelay};
-pub use read::{Loaded, collect, load};
+pub use read::{Loaded, collect, from_json, load};
 pub use record::{Place, Record, Recorded, records};
 pub use timed::{Load, Suite, SuiteTest, TableRows};
 pub use verdict::{Reason, Verdict, VerdictKind};
