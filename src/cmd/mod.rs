@@ -1,11 +1,14 @@
 //! One file a verb, each `run(args)`.
 
+mod before;
+pub mod calibrate;
 pub mod canned;
 pub mod cleanup;
 pub mod compare;
 pub mod completions;
 pub mod explain;
 mod gate;
+mod conditions;
 pub mod load;
 pub mod prepare;
 pub mod report;
@@ -62,6 +65,7 @@ fn dispatch(verb: &str, matches: &clap::ArgMatches) -> Result<()> {
         "compare" => compare::run(args!(compare::CompareArgs)),
         "explain" => explain::run(args!(explain::ExplainArgs)),
         "completions" => completions::run(args!(completions::CompletionsArgs)),
+        "calibrate" => calibrate::run(args!(calibrate::CalibrateArgs), &listen()?),
         "canned" => canned::run(args!(canned::CannedArgs), &listen()?),
         workload => match builtin().into_iter().find(|w| w.name == workload) {
             Some(workload) => {

@@ -239,7 +239,9 @@ impl<'a> Scene<'a> {
             load: None,
             suite: None,
             warnings,
+            verdict: None,
             experiment: None,
+            conditions: None,
         })
     }
 
@@ -259,6 +261,7 @@ impl<'a> Scene<'a> {
             rtt_us: self.identity.rtt_us,
             net_rx_bytes: traffic.map(|(received, _)| received),
             net_tx_bytes: traffic.map(|(_, sent)| sent),
+            share: None,
         }
     }
 }

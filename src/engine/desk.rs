@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use super::compile::Pick;
 use super::job::Job;
 use super::ledger::Account;
+use super::mirror::Mirror;
 use super::mishap::Mishaps;
 use super::opening::Doors;
 use super::pace::Pace;
@@ -25,6 +26,7 @@ pub(crate) struct Desk {
     pub(crate) window_end: Cell<Ns>,
     pub(crate) recorder: RefCell<Recorder>,
     pub(crate) accounts: RefCell<Vec<Account>>,
+    pub(crate) mirror: RefCell<Mirror>,
     pub(crate) mishaps: Mishaps,
     /// For connections that are lost.
     pub(crate) doors: Doors,

@@ -1,6 +1,7 @@
 //! Everything decided before the first connection. Pure: it connects nowhere and knows no
 //! clock. Defaults live here and nowhere else.
 
+pub mod before;
 pub mod clients;
 pub mod condition;
 pub mod experiment;
@@ -43,6 +44,10 @@ pub mod defaults {
     pub const TABLES: u32 = 1;
     /// `--rows` of prepare.
     pub const ROWS: &str = "10k";
+    /// `--clients` of calibrate.
+    pub const CALIBRATE_CLIENTS: &str = "1,8,64,256";
+    /// `--time` of calibrate.
+    pub const CALIBRATE_TIME: &str = "2s";
     /// `--data-seed`
     pub const DATA_SEED: u32 = 1;
 }
@@ -111,6 +116,10 @@ pub struct Plan {
     pub out: PathBuf,
     /// Length of a timeline's interval.
     pub interval: Duration,
+    /// A file that takes the histograms of the timeline.
+    pub interval_log: Option<PathBuf>,
+    /// The state that steps start from.
+    pub before: before::Before,
     /// What errors do.
     pub policy: policy::Policy,
 }
@@ -355,6 +364,7 @@ impl Plan {
         if !self.rates.is_empty() {
             line("arrival", self.arrival.to_string());
         }
+        line("before steps", self.before.to_string());
         line("on error", self.policy.on_error.to_string());
         if let Some(max) = self.policy.errors_max {
             line("errors at most", max.to_string());
@@ -421,6 +431,8 @@ mod tests {
             charset: None,
             out: PathBuf::from(defaults::OUT),
             interval: Duration::from_secs(1),
+            interval_log: None,
+            before: before::Before::default(),
             policy: policy::Policy::default(),
         }
     }

@@ -2,6 +2,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod conditions;
 mod faults;
 mod gates;
 mod network;
@@ -11,6 +12,7 @@ mod resources;
 #[path = "../common/restarting.rs"]
 mod restarting;
 mod servers;
+mod share;
 mod signals;
 mod torture;
 mod transactions;
