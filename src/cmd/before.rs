@@ -46,7 +46,11 @@ pub(super) async fn warm(
             stop.check()?;
             let name = tables.schema.name(number);
             progress.update(|| {
-                format!("reading all rows: {name} of {} tables, {:.0?}", tables.count, began.elapsed())
+                format!(
+                    "reading all rows: {name} of {} tables, {:.0?}",
+                    tables.count,
+                    began.elapsed()
+                )
             });
             or_stop(stop, async { Ok(control.query(&sql).await?) }).await?;
         }
@@ -250,7 +254,8 @@ async fn fill_ahi(
         steady = if same { steady + 1 } else { 0 };
         (share, counted) = (here, now);
         progress.update(|| {
-            let hits = here.map_or_else(String::new, |share| format!(", {:.0} % hits", share * 100.0));
+            let hits =
+                here.map_or_else(String::new, |share| format!(", {:.0} % hits", share * 100.0));
             format!("filling the adaptive hash index: {:.0?}{hits}", began.elapsed())
         });
     }

@@ -8,13 +8,11 @@ use tokio::task::{JoinHandle, spawn_blocking};
 
 use crate::error::Result;
 use crate::measure::probe::{Probe, State, Whereabouts};
-use crate::mysql::{ask, levels};
 use crate::mysql::session::Session;
+use crate::mysql::{ask, levels};
 use crate::plan::profile::{Database, Expect};
 use crate::plan::{Plan, StopAt, limits};
-use crate::summary::{
-    Class, Conditions, HostState, Keys, Levels, Prepared, Sample, Summary,
-};
+use crate::summary::{Class, Conditions, HostState, Keys, Levels, Prepared, Sample, Summary};
 use crate::workload::coverage::{coverage, keys_per_op};
 
 /// Where host facts are read below, instead of `/`: for tests with recorded trees.
@@ -52,10 +50,9 @@ impl Hosts {
         match probe {
             // The server's process is known there.
             Some(probe) if probe.is_local() => Hosts { client: probe.clone(), server: None },
-            other => Hosts {
-                client: Probe::local(&Whereabouts::default()),
-                server: other.cloned(),
-            },
+            other => {
+                Hosts { client: Probe::local(&Whereabouts::default()), server: other.cloned() }
+            }
         }
     }
 }

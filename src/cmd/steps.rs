@@ -65,6 +65,8 @@ struct Scene {
     spread: Spread,
     tables: Tables,
     probe: Option<Probe>,
+    /// What the probe was found by.
+    whereabouts: Whereabouts,
     hosts: Hosts,
     log: Option<Arc<Mutex<IntervalLog>>>,
 }
@@ -96,14 +98,14 @@ impl Sweep<'_> {
         let address = target.address.clone();
         let stop = self.stop;
         let looking = self.look(target.clone(), opts.clone(), &mut control);
-        let scene = bounded(limits::SILENCE, stop, &address, looking).await?;
+        let mut scene = bounded(limits::SILENCE, stop, &address, looking).await?;
         if self.plan.before.warm == Warm::Pool {
             before::warm(&mut control, scene.tables, stop, self.progress).await?;
         }
         let mut control = Some(control);
         while let Some(step) = next(&self.summaries)? {
             self.stop.check()?;
-            self.step(&scene, &step, &mut control).await?;
+            self.step(&mut scene, &step, &mut control).await?;
         }
         // A signal in the last drain cut nothing short, but the caller asked to stop.
         self.stop.check()?;
@@ -177,7 +179,8 @@ impl Sweep<'_> {
             held: dataset.held,
             own: dataset.own,
         };
-        let probe = probe(self.prefix.clone(), seen.whereabouts, seen.same_host).await?;
+        let whereabouts = seen.whereabouts;
+        let probe = probe(self.prefix.clone(), whereabouts.clone(), seen.same_host).await?;
         let hosts = Hosts::of(probe.as_ref());
         let log = match &plan.interval_log {
             Some(path) => {
@@ -185,17 +188,32 @@ impl Sweep<'_> {
             }
             None => None,
         };
-        Ok(Scene { target, opts, identity, warnings, spread, tables, probe, hosts, log })
+        Ok(Scene {
+            target,
+            opts,
+            identity,
+            warnings,
+            spread,
+            tables,
+            probe,
+            whereabouts,
+            hosts,
+            log,
+        })
     }
 
     async fn step(
         &mut self,
-        scene: &Scene,
+        scene: &mut Scene,
         step: &Step,
         control: &mut Option<Session>,
     ) -> Result<()> {
+        let lost = control.is_none();
         let mut identity = scene.identity.clone();
         identity.server.variables = self.variables(scene, control).await?;
+        if lost {
+            self.look_again(scene).await?;
+        }
         let (window, opened) = watch::channel(None);
         let watch = self.watch(scene, control, opened.clone()).await?;
         let beside = self.role.as_ref().map(|role| role.beside(self.store, step, &opened));
@@ -266,6 +284,14 @@ impl Sweep<'_> {
             None
         };
         Ok(Watch::begin(self.plan, &scene.hosts, done, at_start, looking, opened).await)
+    }
+
+    /// The server may be another process since its connection was lost.
+    async fn look_again(&self, scene: &mut Scene) -> Result<()> {
+        // Its age is not the one of before.
+        let server = Whereabouts { uptime_s: None, ..scene.whereabouts.clone() };
+        scene.probe = probe(self.prefix.clone(), server, scene.identity.same_host).await?;
+        Ok(())
     }
 
     /// The server's variables before a step. Where lost connections are opened again, a server that

@@ -55,11 +55,7 @@ fn of_metrics(found: &BTreeMap<String, String>) -> Option<Inside> {
         METRICS.iter().filter_map(|(theirs, ours)| Some((*ours, number(theirs)?))).collect();
     let levels = METRIC_LEVELS.iter();
     let levels = levels.filter_map(|(theirs, ours)| Some((*ours, number(theirs)? as f64)));
-    (!counters.is_empty()).then(|| Inside {
-        source: "metrics",
-        counters,
-        levels: levels.collect(),
-    })
+    (!counters.is_empty()).then(|| Inside { source: "metrics", counters, levels: levels.collect() })
 }
 
 /// Lines of the monitor's text, from 5.1 to 5.5 alike and hardly changed since: `%` stands for a

@@ -5,8 +5,8 @@
 //! old ones for ever. Readers tolerate unknown fields and refuse unknown `schema` values.
 //! `docs/summary.schema.json` is generated from these types and tested.
 
-mod conditions;
 mod calibration;
+mod conditions;
 mod cost;
 mod experiment;
 mod facts;
@@ -23,10 +23,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-pub use conditions::{Conditions, HostState, Keys, Levels, Link, Prepared, Sample, Settled};
 pub use calibration::{
     CALIBRATION, CALIBRATION_DAYS, CalibratedHost, Calibration, CalibrationStep,
 };
+pub use conditions::{Conditions, HostState, Keys, Levels, Link, Prepared, Sample, Settled};
 pub use cost::{HostCost, Innodb, Probed, ProcessCost};
 pub use experiment::{CommandRun, Experiment};
 pub(crate) use facts::counter;

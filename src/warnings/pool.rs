@@ -80,8 +80,7 @@ fn warming(step: &Summary, conditions: &Conditions, said: &mut Said) {
     // Of two counts of one rate: the variance of a count is the count.
     let chance = (early / early_ops.powi(2) + late / late_ops.powi(2)).sqrt();
     let most = first.max(last);
-    if (first - last).abs() > MISSES_CHANGE_MAX * most
-        && (first - last).abs() > DEVIATIONS * chance
+    if (first - last).abs() > MISSES_CHANGE_MAX * most && (first - last).abs() > DEVIATIONS * chance
     {
         let how = if first > last { "still warming" } else { "losing what it held" };
         said.warn(
@@ -133,7 +132,9 @@ fn restored(levels: &Levels, said: &mut Said) {
     if lower.starts_with("loaded ") || lower.starts_with("loading buffer pool") {
         said.warn(
             "restored_pool",
-            format!("the server was still restoring its buffer pool when the step began: {clipped}"),
+            format!(
+                "the server was still restoring its buffer pool when the step began: {clipped}"
+            ),
         );
     } else if lower.contains("load completed")
         && levels.uptime_s.is_some_and(|uptime| uptime <= RESTORED_S)

@@ -54,7 +54,8 @@ fn debt(sandbox: &Sandbox) {
     let keys = seen.keys.as_ref().expect("it has keys");
     assert!((keys.half_on_share - 0.5).abs() < 1e-9 && keys.distinct > 100.0, "{keys:?}");
     assert!(seen.client_host.is_some() && seen.server_host.is_none(), "one host");
-    let settled = seen.before.as_ref().and_then(|before| before.settle.as_ref()).expect("asked for");
+    let settled =
+        seen.before.as_ref().and_then(|before| before.settle.as_ref()).expect("asked for");
     assert!(settled.complete && !warned(&cached, "not_settled"), "{settled:?}");
 
     // Whoever reads an old version keeps the history from being purged.

@@ -15,8 +15,8 @@ use toml::Spanned;
 
 use self::locate::Fault;
 use self::value::{Amount, Clients, Count, Hidden, Names, Parsed, Rates, Setting, Span, Word};
-use super::condition::Condition;
 use super::before::{Ahi, Warm};
+use super::condition::Condition;
 use super::policy::{ErrorsMax, OnError};
 use super::timed::{LoadSpec, SuiteSpec};
 use super::{Arrival, Order, SpreadChoice, StatementMode};
