@@ -68,6 +68,8 @@ struct Scene {
     /// Identity of each table's content.
     ids: Vec<Option<u32>>,
     probe: Option<Probe>,
+    /// What the probe was found by.
+    whereabouts: Whereabouts,
     hosts: Hosts,
     log: Option<Arc<Mutex<IntervalLog>>>,
 }
@@ -99,14 +101,14 @@ impl Sweep<'_> {
         let address = target.address.clone();
         let stop = self.stop;
         let looking = self.look(target.clone(), opts.clone(), &mut control);
-        let scene = bounded(limits::SILENCE, stop, &address, looking).await?;
+        let mut scene = bounded(limits::SILENCE, stop, &address, looking).await?;
         if self.plan.before.warm == Warm::Pool {
             before::warm(&mut control, scene.tables, stop, self.progress).await?;
         }
         let mut control = Some(control);
         while let Some(step) = next(&self.summaries)? {
             self.stop.check()?;
-            self.step(&scene, &step, &mut control).await?;
+            self.step(&mut scene, &step, &mut control).await?;
         }
         // A signal in the last drain cut nothing short, but the caller asked to stop.
         self.stop.check()?;
@@ -181,7 +183,8 @@ impl Sweep<'_> {
             held: dataset.held,
             own: dataset.own,
         };
-        let probe = probe(self.prefix.clone(), seen.whereabouts, seen.same_host).await?;
+        let whereabouts = seen.whereabouts;
+        let probe = probe(self.prefix.clone(), whereabouts.clone(), seen.same_host).await?;
         let hosts = Hosts::of(probe.as_ref());
         let log = match &plan.interval_log {
             Some(path) => {
@@ -189,17 +192,33 @@ impl Sweep<'_> {
             }
             None => None,
         };
-        Ok(Scene { target, opts, identity, warnings, spread, tables, ids: dataset.ids, probe, hosts, log })
+        Ok(Scene {
+            target,
+            opts,
+            identity,
+            warnings,
+            spread,
+            tables,
+            ids: dataset.ids,
+            probe,
+            whereabouts,
+            hosts,
+            log,
+        })
     }
 
     async fn step(
         &mut self,
-        scene: &Scene,
+        scene: &mut Scene,
         step: &Step,
         control: &mut Option<Session>,
     ) -> Result<()> {
+        let lost = control.is_none();
         let mut identity = scene.identity.clone();
         identity.server.variables = self.variables(scene, control).await?;
+        if lost {
+            self.look_again(scene).await?;
+        }
         let begin = begin(self.store, self.plan, scene, step, &identity);
         let first_write = || begin.first_write();
         let (window, opened) = watch::channel(None);
@@ -275,6 +294,14 @@ impl Sweep<'_> {
             None
         };
         Ok(Watch::begin(self.plan, &scene.hosts, done, at_start, looking, opened).await)
+    }
+
+    /// The server may be another process since its connection was lost.
+    async fn look_again(&self, scene: &mut Scene) -> Result<()> {
+        // Its age is not the one of before.
+        let server = Whereabouts { uptime_s: None, ..scene.whereabouts.clone() };
+        scene.probe = probe(self.prefix.clone(), server, scene.identity.same_host).await?;
+        Ok(())
     }
 
     /// The server's variables before a step. Where lost connections are opened again, a server that
