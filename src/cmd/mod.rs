@@ -4,11 +4,14 @@ pub mod canned;
 pub mod cleanup;
 pub mod compare;
 pub mod completions;
+pub mod explain;
+mod gate;
 pub mod load;
 pub mod prepare;
 mod record;
 pub mod report;
 pub mod run;
+mod slo;
 mod steps;
 pub mod suite;
 pub mod sweep;
@@ -24,8 +27,8 @@ use clap::FromArgMatches;
 use crate::cli;
 use crate::error::{Error, Result};
 use crate::handover::hand_over;
-use crate::progress::say;
 use crate::measure::process::require_descriptors;
+use crate::progress::say;
 use crate::stop::Stop;
 use crate::workload::builtin;
 
@@ -57,8 +60,10 @@ fn dispatch(verb: &str, matches: &clap::ArgMatches) -> Result<()> {
         "cleanup" => cleanup::run(args!(cleanup::CleanupArgs), &listen()?),
         "run" => run::run(args!(run::RunArgs), &listen()?),
         "verify" => verify::run(args!(verify::VerifyArgs), &listen()?),
+        "recheck" => run::recheck::run(args!(run::recheck::RecheckArgs), &listen()?),
         "report" => report::run(args!(report::ReportArgs)),
         "compare" => compare::run(args!(compare::CompareArgs)),
+        "explain" => explain::run(args!(explain::ExplainArgs)),
         "completions" => completions::run(args!(completions::CompletionsArgs)),
         "canned" => canned::run(args!(canned::CannedArgs), &listen()?),
         workload => match builtin().into_iter().find(|w| w.name == workload) {

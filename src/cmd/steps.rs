@@ -12,7 +12,7 @@ use crate::cmd::prepare::or_stop;
 use crate::cmd::print_data;
 use crate::cmd::record::Begin;
 use crate::cmd::run::Role;
-use crate::engine::{self, Identity, Stage, Tables};
+use crate::engine::{self, Identity, Stage, Tables, edge};
 use crate::error::{Error, Result};
 use crate::measure::host;
 use crate::measure::probe::{Probe, Whereabouts};
@@ -67,6 +67,21 @@ impl Sweep<'_> {
     ///
     /// The preflight's, or a step's; what was measured before is in `summaries`.
     pub(crate) async fn run(&mut self, target: &Target, opts: &Opts, steps: &[Step]) -> Result<()> {
+        let mut steps = steps.iter().copied();
+        self.run_by(target, opts, &mut |_| Ok(steps.next())).await
+    }
+
+    /// Runs one step after the other, each chosen when those before it are measured.
+    ///
+    /// # Errors
+    ///
+    /// As those of [`Sweep::run`], and what `next` says.
+    pub(crate) async fn run_by(
+        &mut self,
+        target: &Target,
+        opts: &Opts,
+        next: &mut dyn FnMut(&[Summary]) -> Result<Option<Step>>,
+    ) -> Result<()> {
         let mut control = self.control(target, opts).await?;
         let address = target.address.clone();
         let stop = self.stop;
@@ -78,9 +93,9 @@ impl Sweep<'_> {
             or_stop(stop, reading).await?;
         }
         let mut control = Some(control);
-        for step in steps {
+        while let Some(step) = next(&self.summaries)? {
             self.stop.check()?;
-            self.step(&scene, step, &mut control).await?;
+            self.step(&scene, &step, &mut control).await?;
         }
         // A signal in the last drain cut nothing short, but the caller asked to stop.
         self.stop.check()?;
@@ -284,11 +299,14 @@ pub(super) async fn probe(
     same_host: bool,
 ) -> Result<Option<Probe>> {
     // It reads many files, or waits for a command: not on the thread that keeps time.
-    let looking = tokio::task::spawn_blocking(move || match prefix.as_slice() {
+    let looking = edge::aside(move || match prefix.as_slice() {
         [] => Ok(same_host.then(|| Probe::local(&server))),
         prefix => Probe::through(prefix, &server).map(Some),
     });
-    looking.await.map_err(|e| Error::failed(format!("the server's host: {e}")))?
+    looking.await.map_err(|_| {
+        Error::failed("cannot look at the server's host: there is no thread to be had")
+            .hint("raise the limit on processes (ulimit -u)")
+    })?
 }
 
 /// Settings that differ after a step; none where the server does not tell in time.

@@ -103,11 +103,7 @@ struct Pass {
 
 impl Client {
     /// One op after the other until the window ends.
-    async fn work(
-        &mut self,
-        desk: &Desk,
-        seat: &Seat,
-    ) -> Result<std::result::Result<(), OpError>> {
+    async fn work(&mut self, desk: &Desk, seat: &Seat) -> Result<std::result::Result<(), OpError>> {
         if let Some(pace) = &desk.pace {
             return self.paced(desk, seat, pace).await;
         }

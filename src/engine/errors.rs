@@ -155,9 +155,8 @@ pub(super) fn abort_error(client: u32, error: &OpError) -> Error {
             .hint("--on-error reconnect opens lost connections again and goes on"),
         OpError::Wrong(_) => Error::new(Kind::Failed, text)
             .hint("the tables are not what this workload needs; loadgen prepare makes them"),
-        OpError::Timeout(_) => Error::new(Kind::Failed, text).hint(
-            "--on-error reconnect drops the connection and goes on with another one",
-        ),
+        OpError::Timeout(_) => Error::new(Kind::Failed, text)
+            .hint("--on-error reconnect drops the connection and goes on with another one"),
         OpError::Failure(Failure::Server { .. }) => Error::new(Kind::Failed, text)
             .hint("--on-error continue counts errors of the server and goes on"),
         OpError::Driver(_) => Error::new(Kind::Failed, text),

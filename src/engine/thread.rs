@@ -342,11 +342,7 @@ fn follow(order: &Order, desk: &Desk) -> Result<()> {
 }
 
 /// Gives up what is still in flight: the connections go with the tasks, nothing is used again.
-async fn abandon(
-    tasks: &mut JoinSet<(u32, Ended)>,
-    desk: &Desk,
-    seats: &[Rc<Seat>],
-) -> Result<()> {
+async fn abandon(tasks: &mut JoinSet<(u32, Ended)>, desk: &Desk, seats: &[Rc<Seat>]) -> Result<()> {
     tasks.abort_all();
     while tasks.join_next().await.is_some() {}
     let now = desk.now();

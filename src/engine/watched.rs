@@ -55,13 +55,11 @@ mod tests {
     use std::rc::Rc;
 
     fn run<T: 'static>(seat: &Rc<Seat>, work: impl Future<Output = T> + 'static) -> Ended<T> {
-        let runtime = tokio::runtime::Builder::new_current_thread().build_local(
-            tokio::runtime::LocalOptions::default(),
-        );
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build_local(tokio::runtime::LocalOptions::default());
         let (watching, asking) = (Rc::clone(seat), Rc::clone(seat));
         runtime.expect("a runtime").block_on(async move {
-            let ended =
-                tokio::task::spawn_local(async move { watched(&watching, work).await });
+            let ended = tokio::task::spawn_local(async move { watched(&watching, work).await });
             tokio::task::yield_now().await;
             asking.give_up();
             ended.await.expect("it ends")

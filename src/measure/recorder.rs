@@ -180,7 +180,12 @@ impl Recorder {
         statements: usize,
         finished: Box<dyn FnMut(Interval)>,
     ) -> Result<Self> {
-        Ok(Recorder { current: Interval::new(&phases, 0, statements)?, before: 0, phases, finished })
+        Ok(Recorder {
+            current: Interval::new(&phases, 0, statements)?,
+            before: 0,
+            phases,
+            finished,
+        })
     }
 
     /// Sets the window's start, where it was open: it lies ahead.

@@ -42,7 +42,10 @@ fn each_outage_is_a_line_with_its_times() {
     assert!(text.contains("shutdown \\|"), "{text}");
     let rows = &json(&steps(), &laid())["rows"];
     assert_eq!(rows[0]["to_success_s"], 2.25);
-    assert_eq!((&rows[1]["to_success_s"], &rows[1]["label"]), (&serde_json::Value::Null, &"a".into()));
+    assert_eq!(
+        (&rows[1]["to_success_s"], &rows[1]["label"]),
+        (&serde_json::Value::Null, &"a".into())
+    );
 }
 
 #[test]

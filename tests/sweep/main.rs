@@ -5,6 +5,7 @@ mod common;
 mod disk;
 mod faults;
 mod ledger;
+mod gates;
 mod network;
 mod pacing;
 mod program;

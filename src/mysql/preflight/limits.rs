@@ -268,8 +268,7 @@ mod tests {
     fn descriptors_of_this_process_count() {
         let judged = |max| {
             let mut findings = Findings::default();
-            let own =
-                Own { descriptors_max: max, descriptors_open: 12, address_space_max: None };
+            let own = Own { descriptors_max: max, descriptors_open: 12, address_space_max: None };
             judge_own(&own, &LOAD, &mut findings);
             findings.conclude().map_err(|error| error.render())
         };

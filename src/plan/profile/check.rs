@@ -258,6 +258,7 @@ fn check_timed(place: &Spanned<Run>) -> Checked {
         ("op_timeout", run.op_timeout.is_some()),
         ("charset", run.charset.is_some()),
         ("scan", run.scan),
+        ("gates", !run.gates.is_empty()),
     ];
     match given.iter().find(|(_, there)| *there) {
         Some((key, _)) => {
