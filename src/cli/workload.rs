@@ -97,6 +97,10 @@ pub struct WorkloadArgs {
     #[arg(long, value_name = "DURATION", default_value = defaults::INTERVAL, value_parser = interval)]
     pub interval: Duration,
 
+    /// Write the histogram of each interval to this new file, as an HdrHistogram interval log
+    #[arg(long, value_name = "FILE")]
+    pub interval_log: Option<PathBuf>,
+
     /// Open loop: ops a second over all clients, a step each: 10k or 1k,2k or 1k..16k (doubling)
     #[arg(long, value_name = "LIST", value_parser = plan::rates::parse)]
     pub rate: Option<std::vec::Vec<f64>>,
@@ -111,7 +115,7 @@ pub struct WorkloadArgs {
     pub slo: Vec<Condition>,
 
     /// How near a rate that holds and one that fails must be
-    #[arg(long, value_name = "PERCENT", default_value = defaults::SLO_RESOLUTION, value_parser = resolution)]
+    #[arg(long, value_name = "PERCENT", default_value = defaults::SLO_RESOLUTION, value_parser = resolution, requires = "slo")]
     pub slo_resolution: f64,
 
     /// What must hold at the end, else the exit status is 99 (98 where it is not known), such as
@@ -119,6 +123,9 @@ pub struct WorkloadArgs {
     #[arg(long = "gate", value_name = "CONDITION")]
     pub gates: Vec<Condition>,
 
+    /// What this host can generate, as loadgen calibrate keeps it [default: where it keeps it]
+    #[arg(long, value_name = "FILE")]
+    pub calibration: Option<PathBuf>,
     /// What an error does to its client and to the step; lost connections and the codes of
     /// each class are in docs/faults.md
     #[arg(long, value_enum, default_value = "abort", value_name = "POLICY")]
@@ -135,6 +142,10 @@ pub struct WorkloadArgs {
     #[command(flatten)]
     #[allow(missing_docs, reason = "clap would show it as help")]
     pub display: super::DisplayArgs,
+
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "clap would show it as help")]
+    pub before: super::before::BeforeArgs,
 
     #[command(flatten)]
     #[allow(missing_docs, reason = "clap would show it as help")]

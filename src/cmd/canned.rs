@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::canned::{Action, At, Fault, Listen, Script, Service, serve, tables};
 use crate::cmd::print_data;
-use crate::error::Result;
+use crate::error::{Kind, Result};
 use crate::measure::process::raise_descriptor_limit;
 use crate::plan::units::parse_duration;
 use crate::stop::Stop;
@@ -34,6 +34,9 @@ pub struct CannedArgs {
     /// Seed of exponential service times
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub service_seed: u64,
+    /// Ends with its standard input, too: with the process that started it
+    #[arg(long)]
+    pub until_eof: bool,
 }
 
 fn service(text: &str) -> std::result::Result<Service, String> {
@@ -45,6 +48,14 @@ fn service(text: &str) -> std::result::Result<Service, String> {
         "exp" => Ok(Service::Exponential { mean: time, seed: 0 }),
         _ => Err(form()),
     }
+}
+
+/// Asks to stop when standard input ends. The thread ends with the process.
+fn end_with_input(stop: Stop) {
+    std::thread::spawn(move || {
+        let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+        stop.ask(Kind::Terminated);
+    });
 }
 
 /// Of the workload's statements only: those of the preflight are to be answered.
@@ -71,6 +82,9 @@ pub fn run(args: &CannedArgs, stop: &Stop) -> Result<()> {
         Some(path) => Listen::Socket(path.clone()),
         None => Listen::Port(args.port),
     };
+    if args.until_eof {
+        end_with_input(stop.clone());
+    }
     let waiting = stop.clone();
     let mut printed: Result<()> = Ok(());
     serve(

@@ -3,11 +3,14 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use mysql_async::Opts;
 use tokio::sync::watch;
 
+use crate::cmd::before;
+use crate::cmd::conditions::{self, Hosts, Watch};
 use crate::cmd::prepare::or_stop;
 use crate::cmd::print_data;
 use crate::cmd::record::Begin;
@@ -15,15 +18,21 @@ use crate::cmd::run::Role;
 use crate::engine::{self, Identity, Stage, Tables, edge};
 use crate::error::{Error, Result};
 use crate::measure::host;
+use crate::measure::interval_log::IntervalLog;
 use crate::measure::probe::{Probe, Whereabouts};
 use crate::mysql::preflight::{self, Needs, Ready};
-use crate::mysql::session::{Failure, Session};
+use crate::mysql::session::Session;
 use crate::mysql::target::{Address, Target};
-use crate::mysql::{fingerprint, variables};
+use crate::mysql::{exposure, fingerprint, variables};
+use crate::plan::before::Warm;
 use crate::plan::{Plan, Spread, Step, limits, units};
 use crate::progress::Progress;
+use crate::stats::is_scarce;
 use crate::stop::Stop;
-use crate::summary::{Outcome, SettingChange, Store, Summary, Warning, to_json};
+use crate::summary::{
+    Calibration, Outcome, SettingChange, Store, Summary, Verdict, VerdictKind, Warning, to_json,
+};
+use crate::warnings;
 
 /// Codes of warnings that a reader of the step's own line must know.
 const SAID_AT_ONCE: [&str; 2] = ["target_not_sustained", "warmup_backlog"];
@@ -42,6 +51,8 @@ pub(crate) struct Sweep<'a> {
     pub(crate) run_id: String,
     /// Their part in a profile.
     pub(crate) role: Option<Role<'a>>,
+    /// What this host can generate, where that is known.
+    pub(crate) calibration: Option<&'a Calibration>,
     /// What was measured.
     pub(crate) summaries: Vec<Summary>,
 }
@@ -57,6 +68,10 @@ struct Scene {
     /// Identity of each table's content.
     ids: Vec<Option<u32>>,
     probe: Option<Probe>,
+    /// What the probe was found by.
+    whereabouts: Whereabouts,
+    hosts: Hosts,
+    log: Option<Arc<Mutex<IntervalLog>>>,
 }
 
 impl Sweep<'_> {
@@ -86,16 +101,14 @@ impl Sweep<'_> {
         let address = target.address.clone();
         let stop = self.stop;
         let looking = self.look(target.clone(), opts.clone(), &mut control);
-        let scene = bounded(limits::SILENCE, stop, &address, looking).await?;
-        if self.role.as_ref().is_some_and(|role| role.scan) {
-            self.progress.note("reading all rows once");
-            let reading = async { Ok(scan(&mut control, scene.tables).await?) };
-            or_stop(stop, reading).await?;
+        let mut scene = bounded(limits::SILENCE, stop, &address, looking).await?;
+        if self.plan.before.warm == Warm::Pool {
+            before::warm(&mut control, scene.tables, stop, self.progress).await?;
         }
         let mut control = Some(control);
         while let Some(step) = next(&self.summaries)? {
             self.stop.check()?;
-            self.step(&scene, &step, &mut control).await?;
+            self.step(&mut scene, &step, &mut control).await?;
         }
         // A signal in the last drain cut nothing short, but the caller asked to stop.
         self.stop.check()?;
@@ -125,7 +138,8 @@ impl Sweep<'_> {
             writes: plan.workload.writes(),
             quiet_max: opening_at_most(plan.clients_max()),
         };
-        let Ready { product, dataset, warnings } = preflight::check(control, &needs).await?;
+        let Ready { product, dataset, mut warnings } = preflight::check(control, &needs).await?;
+        warnings.extend(exposure::look(control, &target).await?);
         let spread = plan.spread_over(dataset.tables)?;
         if plan.workload.schema.filled() {
             plan.workload.fits(dataset.rows)?;
@@ -169,21 +183,46 @@ impl Sweep<'_> {
             held: dataset.held,
             own: dataset.own,
         };
-        let probe = probe(self.prefix.clone(), seen.whereabouts, seen.same_host).await?;
-        Ok(Scene { target, opts, identity, warnings, spread, tables, ids: dataset.ids, probe })
+        let whereabouts = seen.whereabouts;
+        let probe = probe(self.prefix.clone(), whereabouts.clone(), seen.same_host).await?;
+        let hosts = Hosts::of(probe.as_ref());
+        let log = match &plan.interval_log {
+            Some(path) => {
+                Some(Arc::new(Mutex::new(IntervalLog::create(path, jiff::Timestamp::now())?)))
+            }
+            None => None,
+        };
+        Ok(Scene {
+            target,
+            opts,
+            identity,
+            warnings,
+            spread,
+            tables,
+            ids: dataset.ids,
+            probe,
+            whereabouts,
+            hosts,
+            log,
+        })
     }
 
     async fn step(
         &mut self,
-        scene: &Scene,
+        scene: &mut Scene,
         step: &Step,
         control: &mut Option<Session>,
     ) -> Result<()> {
+        let lost = control.is_none();
         let mut identity = scene.identity.clone();
         identity.server.variables = self.variables(scene, control).await?;
+        if lost {
+            self.look_again(scene).await?;
+        }
         let begin = begin(self.store, self.plan, scene, step, &identity);
         let first_write = || begin.first_write();
         let (window, opened) = watch::channel(None);
+        let watch = self.watch(scene, control, opened.clone()).await?;
         let beside = self.role.as_ref().map(|role| role.beside(self.store, step, &opened));
         let stage = Stage {
             first_write: &first_write,
@@ -195,7 +234,9 @@ impl Sweep<'_> {
             opts: scene.opts.clone(),
             probe: scene.probe.clone(),
             stop: self.stop,
+            log: scene.log.clone(),
         };
+        log_step(&stage, step);
         let run = engine::run_step(&stage, step, control, self.progress).await;
         // Ended also where there was no window.
         stage.window.send_replace(None);
@@ -210,13 +251,57 @@ impl Sweep<'_> {
         if let Some(role) = &self.role {
             role.sign(&mut summary, step, ran);
         }
+        let expected = self.role.as_ref().map_or(&[][..], |role| role.expect);
+        summary.conditions = Some(watch.end(self.plan, expected, &summary).await);
+        summary.warnings.extend(warnings::of(&summary));
+        summary.calibrate(self.calibration);
+        summary.verdict = Verdict::of(&summary);
         begin.sign(&mut summary);
         self.keep(summary)?;
         begin.settled();
+        if let Some(log) = &scene.log {
+            log.lock().unwrap_or_else(PoisonError::into_inner).flush()?;
+        }
         match run.error {
             Some(error) => Err(error),
             None => Ok(()),
         }
+    }
+
+    /// Brings the server into the state that a step starts from, and begins to watch it.
+    async fn watch(
+        &mut self,
+        scene: &Scene,
+        control: &mut Option<Session>,
+        opened: watch::Receiver<Option<Instant>>,
+    ) -> Result<Watch> {
+        let mut session = match control.take() {
+            Some(session) => session,
+            None => self.control(&scene.target, &scene.opts).await?,
+        };
+        let done =
+            before::step(self.plan, &mut session, scene.tables, self.stop, self.progress).await?;
+        let address = &scene.target.address;
+        let reading = conditions::levels(&mut session, scene.tables);
+        let at_start = bounded(limits::SILENCE, self.stop, address, reading).await?;
+        *control = Some(session);
+        // Looking into the window needs a connection of its own, where there is an InnoDB.
+        let pool = at_start.as_ref().is_some_and(|levels| levels.pool_pages.is_some());
+        let looking = if pool && conditions::length(self.plan).is_some() {
+            let opening = Session::open(&scene.target, &scene.opts, None);
+            conditions::or_none(limits::COURTESY, async { opening.await.ok() }).await
+        } else {
+            None
+        };
+        Ok(Watch::begin(self.plan, &scene.hosts, done, at_start, looking, opened).await)
+    }
+
+    /// The server may be another process since its connection was lost.
+    async fn look_again(&self, scene: &mut Scene) -> Result<()> {
+        // Its age is not the one of before.
+        let server = Whereabouts { uptime_s: None, ..scene.whereabouts.clone() };
+        scene.probe = probe(self.prefix.clone(), server, scene.identity.same_host).await?;
+        Ok(())
     }
 
     /// The server's variables before a step. Where lost connections are opened again, a server that
@@ -272,6 +357,19 @@ impl Sweep<'_> {
         self.summaries.push(summary);
         written.map(|_| ())
     }
+}
+
+/// Tells the interval log that a step begins. Where there are several, their tags differ.
+fn log_step(stage: &Stage, step: &Step) {
+    let Some(log) = &stage.log else { return };
+    let rate = step.rate.map_or_else(String::new, |rate| format!(" at {rate}/s"));
+    let about = format!(
+        "step {} of {}: {} {} clients{rate}, repeat {}",
+        step.number, step.of, stage.plan.workload.name, step.clients, step.repeat
+    );
+    let several = step.of > 1 || step.number > 1;
+    let prefix = if several { format!("step{}.", step.number) } else { String::new() };
+    log.lock().unwrap_or_else(PoisonError::into_inner).step(&about, &prefix);
 }
 
 /// What is recorded before a step's first write.
@@ -344,16 +442,6 @@ pub(super) async fn bounded<T>(
     }
 }
 
-/// Reads all rows and their index, so that they are cached where they fit.
-async fn scan(control: &mut Session, tables: Tables) -> std::result::Result<(), Failure> {
-    for number in 1..=tables.count {
-        for sql in tables.schema.scans(number) {
-            control.query(&sql).await?;
-        }
-    }
-    Ok(())
-}
-
 /// How long opening so many connections takes at the least, doubled for slow servers.
 fn opening_at_most(clients: u32) -> Duration {
     Duration::from_secs(2) * clients / limits::CONNECTS_PER_S + limits::COURTESY
@@ -370,11 +458,17 @@ fn line(summary: &Summary) -> String {
         Outcome::Interrupted => " (interrupted)",
         Outcome::Aborted => " (aborted)",
     };
+    let verdict = summary.verdict.as_ref().map(|verdict| verdict.kind);
+    let verdict = match verdict.filter(|kind| *kind != VerdictKind::Ok) {
+        Some(kind) => format!(", {}", kind.name()),
+        None => String::new(),
+    };
     let rate = plan.rate.map_or_else(String::new, |rate| format!(" at {rate}/s"));
     let (name, times) = match &summary.latency.response {
         Some(response) => ("response", response),
         None => ("service", &summary.latency.service),
     };
+    let percentile = |p: f64, us: Option<f64>| ms(us.filter(|_| !is_scarce(p, times.count)));
     let more = [
         (totals.abandoned, "abandoned"),
         (totals.in_doubt, "in doubt"),
@@ -385,12 +479,12 @@ fn line(summary: &Summary) -> String {
     let more: String = more.collect();
     format!(
         "{} {} clients{rate}: {:.0} QPS, {name} time p50 {}, p99 {}, max {}, {errors} errors{more}\
-         {mark}",
+         {verdict}{mark}",
         summary.workload.name,
         plan.clients,
         totals.qps,
-        ms(times.p50_us),
-        ms(times.p99_us),
+        percentile(50.0, times.p50_us),
+        percentile(99.0, times.p99_us),
         ms(times.max_us),
     )
 }

@@ -1,7 +1,8 @@
 //! The step from the outside: opens, says go, reads the server's counters at both edges of the
 //! window, ends early when it must, and puts together what the threads counted.
 
-use std::sync::{Arc, Mutex};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use mysql_async::Opts;
@@ -20,6 +21,9 @@ use super::pace::{self, NEVER};
 use super::tally::Tally;
 use super::thread::{self, End, Go, NOTICE, News, Order, Window};
 use crate::error::{Error, Result};
+use crate::measure::cores::{Cores, Used};
+use crate::measure::host;
+use crate::measure::interval_log::IntervalLog;
 use crate::measure::probe::Probe;
 use crate::measure::recorder::{Ns, Phases};
 use crate::measure::timeline::{Timeline, seconds};
@@ -50,6 +54,8 @@ pub struct Stage<'a> {
     pub probe: Option<Probe>,
     /// Asks for an early end.
     pub stop: &'a Stop,
+    /// Takes the histograms of the timeline.
+    pub log: Option<Arc<Mutex<IntervalLog>>>,
     /// Is called when all clients are connected, before the first statement of any.
     pub first_write: &'a dyn Fn() -> Result<()>,
     /// Is told the instant of the window's start as soon as it is known.
@@ -107,7 +113,8 @@ pub async fn run_step(
         job: Arc::clone(&job),
     };
     let entry = stage.plan.interval.as_nanos() as Ns;
-    let timeline = Timeline::new(threads, job.timed_statements(), entry)?;
+    let mut timeline = Timeline::new(threads, job.timed_statements(), entry)?;
+    timeline.log.clone_from(&stage.log);
     let conductor = Conductor {
         stage,
         phases,
@@ -212,6 +219,9 @@ impl Conductor<'_> {
         // Ahead of now, so that every thread is there when the clock starts.
         let origin = Instant::now() + Duration::from_millis(5);
         let started_at = jiff::Timestamp::now();
+        if let Some(log) = &self.stage.log {
+            log.lock().unwrap_or_else(PoisonError::into_inner).origin(started_at);
+        }
         self.go.send_replace(Go::Start(origin));
         self.warm_up(origin, progress).await?;
         let warmup = Duration::from_nanos(self.phases.window_start);
@@ -223,7 +233,7 @@ impl Conductor<'_> {
         if self.early.is_none() {
             self.follow(Some(window_start), origin, progress).await?;
         }
-        let own_first = Own::now();
+        let (own_first, cores_first) = (Own::now(), self.cores());
         let first = match (before, reading) {
             (Some(edge), _) => edge,
             (None, Some(reading)) => keep(reading.await.unwrap_or_default(), control),
@@ -240,7 +250,7 @@ impl Conductor<'_> {
                 break;
             }
         }
-        let own_last = Own::now();
+        let (own_last, cores_last) = (Own::now(), self.cores());
         let last = self.edge(control).await;
         // A signal now ends the sweep, not this step: its window is whole.
         self.drained = true;
@@ -256,6 +266,7 @@ impl Conductor<'_> {
             user: own_last.cost.user.saturating_sub(own_first.cost.user),
             sys: own_last.cost.sys.saturating_sub(own_first.cost.sys),
             traffic: own_last.traffic_since(&own_first),
+            cores: cores_last.since(&cores_first),
             status: edge::status(&first, &last, window_start),
             probed: edge::probed(self.stage.probe.as_ref(), &first, &last, window_start),
             ..self.run(started_at)
@@ -411,6 +422,13 @@ impl Conductor<'_> {
         self.early = Some(Early { outcome, error });
     }
 
+    /// Who has used this host's cores, and a server's process on it.
+    fn cores(&self) -> Cores {
+        let server =
+            self.stage.probe.as_ref().filter(|probe| probe.is_local()).and_then(Probe::pid);
+        Cores::read(Path::new(host::ROOT), server)
+    }
+
     /// What is read of the server, now.
     async fn edge(&self, control: &mut Option<Session>) -> Edge {
         keep(edge::read(control.take(), self.stage.probe.clone()).await, control)
@@ -427,7 +445,7 @@ impl Conductor<'_> {
         let tables = self.stage.tables.count;
         let mut accounts = vec![Account::default(); tables as usize];
         let mut errors = super::errors::Errors::default();
-        let (mut ops_by_client, mut busy, mut abandoned) = (Vec::new(), Vec::new(), 0);
+        let (mut ops_by_client, mut threads, mut abandoned) = (Vec::new(), Vec::new(), 0);
         let (mut in_doubt, mut reconnects) = (0, 0);
         let mut paced: Option<pace::Counts> = None;
         for end in ends {
@@ -436,7 +454,7 @@ impl Conductor<'_> {
             }
             errors.merge(end.errors);
             ops_by_client.extend(end.ops_by_client);
-            busy.push(end.busy);
+            threads.extend(end.seen);
             abandoned += end.abandoned;
             in_doubt += end.in_doubt;
             reconnects += end.reconnects;
@@ -466,7 +484,8 @@ impl Conductor<'_> {
             in_doubt,
             reconnects,
             paced,
-            busy,
+            threads,
+            cores: Used::default(),
             user: Duration::ZERO,
             sys: Duration::ZERO,
             traffic: None,

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::compile::Pick;
 use super::job::Job;
+use super::mirror::Mirror;
 use super::ledger::{Account, Pending};
 use super::mishap::Mishaps;
 use super::opening::Doors;
@@ -25,6 +26,7 @@ pub(crate) struct Desk {
     pub(crate) window_end: Cell<Ns>,
     pub(crate) recorder: RefCell<Recorder>,
     pub(crate) accounts: RefCell<Vec<Account>>,
+    pub(crate) mirror: RefCell<Mirror>,
     pub(crate) mishaps: Mishaps,
     /// For connections that are lost.
     pub(crate) doors: Doors,

@@ -22,8 +22,10 @@
 //! | `thread` | one engine thread: opening, phases, drain |
 //! | `conductor` | the step from the outside: go, edges of the window, early ends |
 //! | `edge` | what is read of server and client at both edges of the window |
+//! | `mirror` | what a thread sees of itself: busy, descheduled, late |
 //! | `display` | the live line |
 //! | `summarise` | Run → Summary |
+//! | `share` | the client's share of a step, for the summary |
 //! | `sustained` | whether an open loop kept its rate |
 
 mod arrivals;
@@ -38,11 +40,13 @@ pub(crate) mod edge;
 mod errors;
 mod job;
 mod ledger;
+mod mirror;
 mod mishap;
 mod opening;
 mod outages;
 mod pace;
 mod pauses;
+mod share;
 mod summarise;
 mod sustained;
 mod tally;
@@ -53,12 +57,14 @@ mod watched;
 use std::time::Duration;
 
 use crate::error::Error;
+use crate::measure::cores::Used;
 use crate::measure::timeline::Timeline;
 use crate::summary::{ErrorCount, LedgerEntry, Outage, Outcome, Probed, Status};
 
 pub use conductor::{Stage, run_step};
 pub use display::millis;
 pub use job::Tables;
+pub(crate) use share::calibrated;
 pub use summarise::{Identity, summary};
 pub(crate) use summarise::{host_facts, program};
 
@@ -93,8 +99,10 @@ pub struct Run {
     pub outages: Vec<Outage>,
     /// What became of the arrivals of an open loop.
     pub(crate) paced: Option<pace::Counts>,
-    /// Busy share of the window by engine thread.
-    pub busy: Vec<f64>,
+    /// What the engine threads saw of themselves in the window.
+    pub(crate) threads: Vec<mirror::Seen>,
+    /// Who used this host's cores over the window.
+    pub(crate) cores: Used,
     /// User CPU of this process over the window.
     pub user: Duration,
     /// System CPU of this process over the window.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::Run;
 use super::conductor::Stage;
 use super::crew::engine_threads;
+use super::share;
 use super::sustained;
 use crate::error::Result;
 use crate::measure::host::Host;
@@ -87,7 +88,7 @@ pub fn summary(
             ..identity.server.clone()
         },
         driver: identity.driver.clone(),
-        client: client(run, identity),
+        client: client(run, identity)?,
         started_at: run.started_at.to_string(),
         measured_s: run.measured_s,
         totals: totals(run, stage),
@@ -110,7 +111,9 @@ pub fn summary(
         load: None,
         suite: None,
         warnings,
+        verdict: None,
         experiment: None,
+        conditions: None,
     };
     summary.classify();
     Ok(summary)
@@ -180,11 +183,11 @@ fn plan(stage: &Stage<'_>, step: &Step, data_seed: Option<u32>) -> summary::Plan
     }
 }
 
-fn client(run: &Run, identity: &Identity) -> summary::Client {
+fn client(run: &Run, identity: &Identity) -> Result<summary::Client> {
     let host = &identity.host;
     let (user_s, sys_s) = (run.user.as_secs_f64(), run.sys.as_secs_f64());
     let ops = run.timeline.window.ops;
-    summary::Client {
+    Ok(summary::Client {
         host: host.name.clone(),
         kernel: host.kernel.clone(),
         cpu: host.cpu.clone(),
@@ -193,12 +196,13 @@ fn client(run: &Run, identity: &Identity) -> summary::Client {
         user_s,
         sys_s,
         us_per_op: (ops > 0).then(|| (user_s + sys_s) * 1e6 / ops as f64),
-        threads: run.busy.iter().map(|busy| summary::Thread { busy: *busy }).collect(),
+        threads: run.threads.iter().map(|t| summary::Thread { busy: t.busy }).collect(),
         max_rss_bytes: peak_resident_bytes(),
         rtt_us: identity.rtt_us,
         net_rx_bytes: run.traffic.map(|(received, _)| received),
         net_tx_bytes: run.traffic.map(|(_, sent)| sent),
-    }
+        share: Some(share::share(run, host)?),
+    })
 }
 
 fn totals(run: &Run, stage: &Stage<'_>) -> summary::Totals {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use tokio::runtime::{Builder, Handle, LocalOptions};
+use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
@@ -15,6 +15,7 @@ use super::desk::{Desk, Seat};
 use super::errors::{Errors, OpError};
 use super::job::Job;
 use super::ledger::Account;
+use super::mirror::{Mirror, Seen, probe};
 use super::mishap::Mishaps;
 use super::opening::{Doors, Ready, close_all, open_all};
 use super::outages::Watch;
@@ -142,8 +143,8 @@ pub(crate) struct End {
     pub(crate) in_doubt: u64,
     /// Connections opened again.
     pub(crate) reconnects: u64,
-    /// Busy share of the window, 0 to 1.
-    pub(crate) busy: f64,
+    /// What it saw of itself; None where there was no step.
+    pub(crate) seen: Option<Seen>,
     /// When its last op ended.
     pub(crate) ended: Ns,
     /// What became of the arrivals, in an open loop.
@@ -187,7 +188,7 @@ async fn step(order: &Order, index: usize, clients: &[u32]) -> Result<End> {
         return Ok(End::default());
     };
     let desk = Rc::new(desk(order, index, origin, clients)?);
-    let (sessions, busy) = work(order, &desk, &seats, ready, index).await?;
+    let sessions = work(order, &desk, &seats, ready, index).await?;
     let ended = desk.now();
     let desk = Rc::into_inner(desk)
         .ok_or_else(|| Error::failed("a client outlived its step; please report this"))?;
@@ -200,7 +201,7 @@ async fn step(order: &Order, index: usize, clients: &[u32]) -> Result<End> {
         abandoned: desk.mishaps.abandoned.get(),
         in_doubt: desk.mishaps.in_doubt.get(),
         reconnects: desk.mishaps.reconnects.get(),
-        busy,
+        seen: Some(desk.mirror.into_inner().into_seen(desk.pace.is_some())),
         ended,
         paced: desk.pace.map(Pace::into_counts),
     })
@@ -226,6 +227,7 @@ fn desk(order: &Order, index: usize, origin: Instant, clients: &[u32]) -> Result
         recorder: RefCell::new(recorder),
         accounts: RefCell::new(vec![Account::default(); job.tables.count as usize]),
         mishaps: Mishaps::default(),
+        mirror: RefCell::new(Mirror::new()?),
         doors: order.doors.clone(),
         picks: tables.clone().map(|t| job.picks(t)).collect(),
         pace: paced
@@ -238,14 +240,14 @@ fn desk(order: &Order, index: usize, origin: Instant, clients: &[u32]) -> Result
 
 type Ended = Result<std::result::Result<Option<Session>, OpError>>;
 
-/// Runs the clients to the end of the drain: the sessions that are left, and the busy share.
+/// Runs the clients to the end of the drain: the sessions that are left.
 async fn work(
     order: &Order,
     desk: &Rc<Desk>,
     seats: &[Rc<Seat>],
     ready: Vec<Ready>,
     index: usize,
-) -> Result<(Vec<Session>, f64)> {
+) -> Result<Vec<Session>> {
     tokio::time::sleep_until(desk.origin.into()).await;
     let mut tasks: JoinSet<(u32, Ended)> = JoinSet::new();
     for (seat, ready) in seats.iter().zip(ready) {
@@ -253,10 +255,9 @@ async fn work(
         let client = seat.client;
         tasks.spawn_local(async move { (client, run.await) });
     }
-    let mut dispatcher = dispatcher(desk);
+    let mut aside = aside(desk);
     let mut warm = desk.window_start.get() != NEVER;
     let mut ticks = order.ticks.clone();
-    let mut busy = Busy::default();
     let mut sessions = Vec::with_capacity(seats.len());
     loop {
         tokio::select! {
@@ -269,7 +270,7 @@ async fn work(
                 // What the driver does is caught by the client.
                 Some(Err(panic)) => return Err(Error::failed(format!("a client: {panic}"))),
             },
-            Some(Ok(failed)) = dispatcher.join_next() => return Err(failed),
+            Some(Ok(failed)) = aside.join_next() => return Err(failed),
             Ok(()) = ticks.changed() => {
                 let now = desk.now();
                 follow(order, desk)?;
@@ -280,7 +281,7 @@ async fn work(
                     warm = true;
                     let _ = order.news.send(News::Warm);
                 }
-                busy.look(now, desk);
+                look(now, desk);
                 desk.recorder.borrow_mut().roll(now)?;
                 if now > desk.window_end.get().saturating_add(limits::DRAIN.as_nanos() as Ns) {
                     break;
@@ -288,10 +289,10 @@ async fn work(
             }
         }
     }
-    busy.look(desk.now(), desk);
-    dispatcher.shutdown().await;
+    look(desk.now(), desk);
+    aside.shutdown().await;
     abandon(&mut tasks, desk, seats).await?;
-    Ok((sessions, busy.share()))
+    Ok(sessions)
 }
 
 /// What the watch over outages needs to know; the drain has none.
@@ -306,15 +307,24 @@ fn report(order: &Order, desk: &Desk, index: usize, now: Ns) {
     }
 }
 
-/// Wakes the clients of an open loop; ends only with an error.
-fn dispatcher(desk: &Rc<Desk>) -> JoinSet<Error> {
+/// What runs beside the clients: probes of the turn delay, and what wakes the clients of an open
+/// loop. They end only with an error.
+fn aside(desk: &Rc<Desk>) -> JoinSet<Error> {
+    let no_timer = |e| Error::failed(format!("cannot wait for a kernel timer: {e}"));
     let mut tasks = JoinSet::new();
-    let desk = Rc::clone(desk);
+    let probed = Rc::clone(desk);
+    tasks.spawn_local(async move {
+        match probe(&probed).await {
+            Err(e) => no_timer(e),
+            Ok(never) => match never {},
+        }
+    });
     if desk.pace.is_some() {
+        let paced = Rc::clone(desk);
         tasks.spawn_local(async move {
-            match &desk.pace {
-                Some(pace) => match pace.dispatch(desk.origin).await {
-                    Err(e) => Error::failed(format!("cannot wait for a kernel timer: {e}")),
+            match &paced.pace {
+                Some(pace) => match pace.dispatch(paced.origin).await {
+                    Err(e) => no_timer(e),
                     Ok(never) => match never {},
                 },
                 None => std::future::pending().await,
@@ -322,6 +332,12 @@ fn dispatcher(desk: &Rc<Desk>) -> JoinSet<Error> {
         });
     }
     tasks
+}
+
+fn look(now: Ns, desk: &Desk) {
+    let window = (desk.window_start.get(), desk.window_end.get());
+    let spun = desk.pace.as_ref().map_or(0, Pace::spun);
+    desk.mirror.borrow_mut().look(now, window, spun);
 }
 
 /// Takes over a start and an end that were decided or moved.
@@ -352,34 +368,5 @@ async fn abandon(tasks: &mut JoinSet<(u32, Ended)>, desk: &Desk, seats: &[Rc<Sea
     match &desk.pace {
         Some(pace) => pace.abandon(now, &mut desk.recorder.borrow_mut()),
         None => Ok(()),
-    }
-}
-
-/// The busy part of the window: time that the runtime was not parked.
-#[derive(Debug, Default)]
-struct Busy {
-    first: Option<(Ns, Duration)>,
-    last: Option<(Ns, Duration)>,
-}
-
-impl Busy {
-    fn look(&mut self, now: Ns, desk: &Desk) {
-        if now < desk.window_start.get() {
-            return;
-        }
-        let seen = (now, Handle::current().metrics().worker_total_busy_duration(0));
-        if self.first.is_none() {
-            self.first = Some(seen);
-        }
-        if now <= desk.window_end.get() || self.last.is_none() {
-            self.last = Some(seen);
-        }
-    }
-
-    fn share(&self) -> f64 {
-        let (Some(first), Some(last)) = (self.first, self.last) else { return 0.0 };
-        let wall = last.0.saturating_sub(first.0) as f64 / 1e9;
-        let busy = last.1.saturating_sub(first.1).as_secs_f64();
-        if wall > 0.0 { (busy / wall).clamp(0.0, 1.0) } else { 0.0 }
     }
 }

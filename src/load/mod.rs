@@ -11,7 +11,7 @@
 mod chunk;
 mod clean;
 mod crew;
-mod dump;
+pub mod dump;
 mod fault;
 mod fill;
 mod method;

@@ -10,6 +10,7 @@ use super::worker::{Unfinished, open};
 use super::{Job, ready_mark, text};
 use crate::error::{Error, Result};
 use crate::mysql::ask::{one, optional, pairs};
+use crate::mysql::exposure;
 use crate::mysql::session::{Failure, Session, quoted_text};
 use crate::mysql::target::Target;
 use crate::progress::Progress;
@@ -45,6 +46,9 @@ pub(super) async fn set_up(
     progress: &mut Progress,
 ) -> Result<Ready> {
     let mut control = control(target, opts).await?;
+    if let Some(warning) = exposure::look(&mut control, target).await? {
+        progress.warn(&warning.message);
+    }
     let job = &Job { charset: charset(&mut control, job).await?, ..job.clone() };
     let survey = Survey::take(&mut control, &target.database, job.schema).await?;
     let steps = survey.decide(job)?;

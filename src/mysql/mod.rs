@@ -6,17 +6,19 @@
 //!
 //! What is asked of the server off the hot path: [`product`] (what it is), [`dataset`] (what
 //! tables it has) and [`settle`] (which of them are used), [`preflight`] (whether it can run the
-//! plan, all problems at once), [`fingerprint`], [`variables`] and [`status`] (what a summary
-//! says of it).
+//! plan, all problems at once), [`exposure`] (who could get the password), [`fingerprint`],
+//! [`variables`], [`status`] and [`levels`] (what a summary says of it).
 
 pub(crate) mod ask;
 pub mod connect;
 pub mod dataset;
 pub mod env;
+pub mod exposure;
 mod findings;
 pub mod fingerprint;
 mod innodb;
 mod inputs;
+pub mod levels;
 pub mod option_file;
 pub mod preflight;
 mod probe;

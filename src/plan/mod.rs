@@ -1,6 +1,7 @@
 //! Everything decided before the first connection. Pure: it connects nowhere and knows no
 //! clock. Defaults live here and nowhere else.
 
+pub mod before;
 pub mod clients;
 pub mod condition;
 pub mod experiment;
@@ -16,7 +17,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::error::{Error, Result};
+use crate::error::{self, Error, Result};
 use crate::workload::Workload;
 use crate::workload::distribution::Distribution;
 use crate::workload::random::{Stream, seed_of};
@@ -43,6 +44,10 @@ pub mod defaults {
     pub const TABLES: u32 = 1;
     /// `--rows` of prepare.
     pub const ROWS: &str = "10k";
+    /// `--clients` of calibrate.
+    pub const CALIBRATE_CLIENTS: &str = "1,8,64,256";
+    /// `--time` of calibrate.
+    pub const CALIBRATE_TIME: &str = "2s";
     /// `--data-seed`
     pub const DATA_SEED: u32 = 1;
 }
@@ -111,6 +116,10 @@ pub struct Plan {
     pub out: PathBuf,
     /// Length of a timeline's interval.
     pub interval: Duration,
+    /// A file that takes the histograms of the timeline.
+    pub interval_log: Option<PathBuf>,
+    /// The state that steps start from.
+    pub before: before::Before,
     /// What errors do.
     pub policy: policy::Policy,
 }
@@ -231,6 +240,16 @@ impl Plan {
         steps
     }
 
+    /// Refuses more steps than anybody waits for.
+    pub fn check_steps(&self) -> Result<()> {
+        list::check_total(self.count_steps())
+    }
+
+    pub(crate) fn count_steps(&self) -> u64 {
+        let cells = self.clients.len() as u64 * self.rates.len().max(1) as u64;
+        cells.saturating_mul(u64::from(self.repeats))
+    }
+
     /// The largest step.
     pub fn clients_max(&self) -> u32 {
         self.clients.iter().copied().max().unwrap_or(0)
@@ -303,7 +322,7 @@ impl Plan {
         let all = || "those that are there".to_owned();
         let steps = self.steps();
         let mut line = |name: &str, value: String| {
-            let _ = writeln!(text, "{name:<14} {value}");
+            let _ = writeln!(text, "{name:<14} {}", error::line(&value));
         };
         line("workload", self.workload.name.clone());
         for (name, setting) in &self.workload.options {
@@ -355,6 +374,7 @@ impl Plan {
         if !self.rates.is_empty() {
             line("arrival", self.arrival.to_string());
         }
+        line("before steps", self.before.to_string());
         line("on error", self.policy.on_error.to_string());
         if let Some(max) = self.policy.errors_max {
             line("errors at most", max.to_string());
@@ -421,6 +441,8 @@ mod tests {
             charset: None,
             out: PathBuf::from(defaults::OUT),
             interval: Duration::from_secs(1),
+            interval_log: None,
+            before: before::Before::default(),
             policy: policy::Policy::default(),
         }
     }

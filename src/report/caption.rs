@@ -12,6 +12,7 @@ const USUAL: &[(&str, &str)] = &[
     ("options", "none"),
     ("load", "none"),
     ("charset", "the driver's"),
+    ("before", "nothing"),
     ("on error", "abort"),
     ("op timeout", "none"),
 ];

@@ -5,7 +5,7 @@ use std::fmt;
 use jiff::Timestamp;
 
 use super::baseline::known;
-use super::layout::{at_clients, below, noted, record};
+use super::layout::{at_clients, below, codes, marked, noted, record};
 use super::number::number;
 use super::page::{self, Body, Field, Grid, Page};
 use super::pivot::{self, Cell, Column, Table};
@@ -310,12 +310,22 @@ fn line(table: &Table, pair: &Pair) -> String {
 
 /// A cell of both labels that is not decided.
 fn doubt(table: &Table, pair: &Pair) -> Option<Doubt> {
-    matches!(pair.verdict, Verdict::TooFew | Verdict::NotShown).then(|| Doubt {
+    let why = match pair.verdict {
+        Verdict::TooFew => format!("{}, {} and {}", pair.verdict, pair.runs.0, pair.runs.1),
+        Verdict::NotShown => {
+            let (ratio, interval) = ratio_text(&pair.shift);
+            format!("{}, {ratio} ({interval}), p {}", pair.verdict, p_text(pair.p))
+        }
+        Verdict::Better | Verdict::Worse | Verdict::Same => return None,
+    };
+    let labels: Vec<String> = table.lines.iter().map(|line| line.label.to_owned()).collect();
+    let shown: Vec<String> = labels.iter().rev().map(|label| text::label(label)).collect();
+    Some(Doubt {
         workload: table.workload.to_owned(),
-        labels: table.lines.iter().map(|line| line.label.to_owned()).collect(),
         clients: pair.column.clients,
         rate: pair.column.rate,
-        why: format!("{}: {}", pair.verdict, line(table, pair)),
+        why: format!("{} at {}: {why}", shown.join(" against "), at_clients(&pair.column)),
+        labels,
     })
 }
 
@@ -347,7 +357,8 @@ fn page(table: &Table, pairs: &[Pair], question: &Question) -> Page {
         ]
     });
     let how = if table.metric.higher_is_better() { "new/base" } else { "base/new" };
-    let mut head: Vec<String> = ["clients", &base, &new, "runs"].map(str::to_owned).to_vec();
+    let mut head: Vec<String> =
+        ["clients".to_owned(), marked(table, 0), marked(table, 1), "runs".to_owned()].to_vec();
     head.extend([how, "95 % interval", "p", "verdict"].map(str::to_owned));
     let mut lines = vec![method(pairs, question.floor)];
     lines.extend(below(table));
@@ -395,6 +406,7 @@ fn fields(table: &Table, pair: &Pair) -> page::Record {
         ("p_corrected", Field::Number(Some(pair.p))),
         ("in_blocks", Field::Text(pair.blocks.to_string())),
         ("verdict", Field::Text(pair.verdict.to_string())),
+        codes(table, &[0, 1], &pair.column),
     ]);
     record
 }

@@ -10,6 +10,7 @@
 //! percentiles. Steps of several invocations share a cell only when plan and settings agree.
 
 mod baseline;
+mod calibration;
 mod caption;
 mod compare;
 mod csv;
@@ -33,6 +34,7 @@ mod settings;
 mod spread;
 mod text;
 
+pub use calibration::calibration;
 pub use compare::{Comparison, Question, compare};
 pub use doubt::{Doubt, doubtful};
 pub use explain::{Contrast, explain};

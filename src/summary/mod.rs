@@ -5,6 +5,8 @@
 //! old ones for ever. Readers tolerate unknown fields and refuse unknown `schema` values.
 //! `docs/summary.schema.json` is generated from these types and tested.
 
+mod calibration;
+mod conditions;
 mod cost;
 mod experiment;
 mod facts;
@@ -14,22 +16,30 @@ mod read;
 mod record;
 #[cfg(test)]
 mod schema;
+mod share;
 mod timed;
+pub mod verdict;
 mod write;
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+pub use calibration::{
+    CALIBRATION, CALIBRATION_DAYS, CalibratedHost, Calibration, CalibrationStep,
+};
+pub use conditions::{Conditions, HostState, Keys, Levels, Link, Prepared, Sample, Settled};
 pub use cost::{HostCost, Innodb, Probed, ProcessCost};
 pub use experiment::{CommandRun, Experiment};
 pub(crate) use facts::counter;
-pub use facts::{Class, class_by_size, durability};
+pub use facts::{Class, MISSES_MIN, class_by_size, durability};
 pub use ledger::{Doubt, LedgerEntry};
 pub use outage::Outage;
-pub use read::{Loaded, collect, load};
+pub use share::{Ceiling, Share, ThreadShare, TurnDelay};
+pub use read::{Loaded, collect, from_json, load};
 pub use record::{Place, Record, Recorded, records};
 pub use timed::{Load, Suite, SuiteTest, TableRows};
+pub use verdict::{Reason, Verdict, VerdictKind};
 pub(crate) use write::escape_hostile;
 pub use write::{Store, file_name, to_json};
 
@@ -93,9 +103,15 @@ pub struct Summary {
     pub suite: Option<Suite>,
     /// What a reader of the numbers must know.
     pub warnings: Vec<Warning>,
+    /// Whether the numbers are the server's; null where the client did not look at itself.
+    #[serde(default)]
+    pub verdict: Option<Verdict>,
     /// Its part in a profile; null for what a workload's verb measured.
     #[serde(default)]
     pub experiment: Option<Experiment>,
+    /// What it was measured under; null of loads and suites.
+    #[serde(default)]
+    pub conditions: Option<Conditions>,
 }
 
 /// The program that wrote a summary.
@@ -359,6 +375,9 @@ pub struct Client {
     /// Bytes that they sent.
     #[serde(default)]
     pub net_tx_bytes: Option<u64>,
+    /// How much of the numbers was the client's doing; null where it did not look.
+    #[serde(default)]
+    pub share: Option<Share>,
 }
 
 /// One engine thread.

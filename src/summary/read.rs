@@ -126,11 +126,15 @@ fn read(
     File::open(path)
         .and_then(|file| file.take(FILE_MAX + 1).read_to_end(&mut bytes))
         .map_err(|error| error.to_string())?;
-    parse(&bytes).map(Some)
+    from_json(&bytes).map(Some)
 }
 
-/// A summary from the bytes of its file, or why they are none.
-fn parse(bytes: &[u8]) -> std::result::Result<Summary, String> {
+/// A summary from the bytes of its file, or why they are none: what [`super::to_json`] wrote.
+///
+/// # Errors
+///
+/// Why they are none, without control characters.
+pub fn from_json(bytes: &[u8]) -> std::result::Result<Summary, String> {
     if bytes.len() as u64 > FILE_MAX {
         return Err(format!("it is larger than {} MiB, no summary is", FILE_MAX >> 20));
     }

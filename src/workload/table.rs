@@ -143,6 +143,7 @@ impl Mark {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn the_mark_fits_and_comes_back() {
@@ -187,5 +188,24 @@ mod tests {
         assert!(indexed.contains("PRIMARY KEY (id),\n  KEY `k_3` (k)\n) ENGINE=InnoDB COMMENT"));
         assert_eq!(Mark::parse(LOADED), None);
         assert_eq!(create_index(3), "CREATE INDEX `k_3` ON `sbtest3` (k)");
+    }
+
+    proptest! {
+        #[test]
+        fn a_mark_reads_back(seed in any::<u32>(), rows in 0..=ROWS_MAX, ready in any::<bool>(), text in "\\PC{0,60}") {
+            let state = if ready { State::Ready } else { State::Filling };
+            let mark = Mark { seed, rows, state };
+            prop_assert_eq!(Mark::parse(&mark.to_string()), Some(mark));
+            let _ = (Mark::parse(&text), Mark::parse(&format!("loadgen:1 {text}")));
+        }
+
+        #[test]
+        fn a_name_stays_one_name(name in "\\PC{0,20}[`'\"\\\\]{0,5}") {
+            let quoted = quoted(&name);
+            let inside = quoted.strip_prefix('`').and_then(|rest| rest.strip_suffix('`'));
+            let inside = inside.expect("in quotes");
+            prop_assert!(!inside.replace("``", "").contains('`'), "{}", quoted);
+            prop_assert_eq!(inside.replace("``", "`"), name);
+        }
     }
 }

@@ -1,8 +1,11 @@
 //! Footnotes say what a reader of a line must know, once.
 
 use crate::summaries::step;
-use crate::{grid, plain};
-use loadgen::summary::{Class, Summary, Warning};
+use crate::{grid, json, metric, plain, report};
+use loadgen::report::{Format, Layout, Options, render};
+use loadgen::summary::{
+    Class, Conditions, Prepared, Reason, Summary, Verdict, VerdictKind, Warning,
+};
 
 #[test]
 fn warnings_mark_their_line_and_say_where() {
@@ -117,4 +120,126 @@ fn many_footnotes_have_different_signs() {
     let text = plain(&steps);
     assert!(text.contains("l4 ††\n") && text.contains("\n†† message 4\n"), "{text}");
     assert!(text.contains("l9 ‡‡‡\n"), "{text}");
+}
+
+#[test]
+fn labels_whose_server_had_other_overheads_or_encryption_say_so() {
+    let mut steps = [step(0, "a", 8, 1.0), step(1, "b", 8, 1.0), step(2, "c", 8, 1.0)];
+    for step in &mut steps {
+        step.server.variables.insert("slow_query_log".to_owned(), "OFF".to_owned());
+    }
+    steps[1].server.variables.insert("performance_schema".to_owned(), "ON".to_owned());
+    steps[1].server.variables.insert("slow_query_log".to_owned(), "ON".to_owned());
+    // What one of them does not know is no difference.
+    steps[1].server.variables.insert("userstat".to_owned(), "OFF".to_owned());
+    steps[2].server.tls_cipher = Some("TLS_AES_256_GCM_SHA384".to_owned());
+    let text = plain(&steps);
+    assert_eq!(&grid(&text)[1..], ["1       a", "1       b †", "1       c ‡"]);
+    let note = "† other overheads: performance schema ON instead of OFF, slow query log ON instead \
+                of OFF\n";
+    assert!(text.contains(note), "{text}");
+    assert!(
+        text.contains("‡ other conditions: TLS TLS_AES_256_GCM_SHA384 instead of none\n"),
+        "{text}"
+    );
+}
+
+#[test]
+fn labels_that_started_from_another_state_say_so() {
+    let mut other = step(1, "b", 8, 1.0);
+    let before =
+        Prepared { warm: "pool".to_owned(), ahi: "cold".to_owned(), ..Prepared::default() };
+    other.conditions = Some(Conditions { before: Some(before), ..Conditions::default() });
+    let text = plain(&[step(0, "a", 8, 1.0), other]);
+    let note = "† other conditions: before rows read and adaptive hash index cold instead of \
+                nothing\n";
+    assert!(text.contains(note), "{text}");
+}
+
+#[test]
+fn a_percentile_with_few_values_beyond_it_is_no_number() {
+    let mut few = step(1, "b", 8, 1.0);
+    few.latency.service.count = 9_999;
+    let steps = [step(0, "a", 8, 1.0), few];
+    let text = report(&steps, &metric("p99.9"));
+    assert!(text.contains("\n2400    a\n") && text.contains("\n-       b †\n"), "{text}");
+    let note =
+        "† p99.9 is not shown: it takes 10000 values, for ten beyond it, and there were 9999";
+    assert!(text.contains(note), "{text}");
+    let files = json(&steps, &metric("p99.9"));
+    assert!(files["tables"][0]["lines"][1]["cells"][0].is_null(), "{files}");
+    assert_eq!(files["tables"][0]["notes"][0]["code"], "scarce");
+    assert!(report(&steps, &metric("p99")).contains("\n1200    b\n"), "enough for p99");
+}
+
+fn judged(mut step: Summary, kind: VerdictKind, messages: &[&str]) -> Summary {
+    let reason = |text: &&str| Reason { code: "x".to_owned(), message: (*text).to_owned() };
+    step.verdict = Some(Verdict { kind, reasons: messages.iter().map(reason).collect() });
+    step
+}
+
+#[test]
+fn what_is_not_the_server_s_number_has_its_footnote() {
+    let mut steps = [
+        judged(step(0, "a", 8, 1.0), VerdictKind::Ok, &[]),
+        judged(step(0, "a", 16, 1.0), VerdictKind::ClientBound, &["a thread was busy", "late"]),
+        judged(step(1, "b", 8, 1.0), VerdictKind::Noisy, &["others"]),
+        judged(step(2, "c", 8, 1.0), VerdictKind::SharedHost, &["full"]),
+        step(3, "older", 8, 1.0),
+    ];
+    // Its verdict says so already.
+    steps[3].client.same_host = true;
+    let text = plain(&steps);
+    assert_eq!(
+        &grid(&text)[1..],
+        [
+            "1        1      a †",
+            "1        -      b ‡",
+            "1        -      c §",
+            "1        -      older"
+        ]
+    );
+    for note in [
+        "\n† client-bound: a thread was busy; late (a at 16)\n",
+        "\n‡ noisy: others\n",
+        "\n§ shared-host: full\n",
+    ] {
+        assert!(text.contains(note), "{note}: {text}");
+    }
+    assert!(!text.contains("took a part"), "{text}");
+}
+
+#[test]
+fn no_layout_and_no_format_prints_it_without() {
+    let of = |order, label, qps| {
+        judged(step(order, label, 8, qps), VerdictKind::ClientBound, &["a thread was busy"])
+    };
+    let steps = [of(0, "a", 1.0), of(1, "b", 2.0)];
+    let steps: Vec<&Summary> = steps.iter().collect();
+    for layout in [
+        Layout::Versions,
+        Layout::List,
+        Layout::Relative,
+        Layout::Delta,
+        Layout::Overhead,
+        Layout::PerOp,
+        Layout::Peak,
+    ] {
+        let pair = matches!(layout, Layout::Delta | Layout::Overhead);
+        let label = |name: &str| pair.then(|| name.to_owned());
+        for format in [Format::Text, Format::Markdown, Format::Csv, Format::Json] {
+            let (from, to) = (label("a"), label("b"));
+            let options = Options { layout, format, from, to, ..Options::default() };
+            let text = render(&steps, &options).expect("a report");
+            let (said, marked) = match format {
+                Format::Csv => ("client_bound", true),
+                Format::Json => ("client_bound", true),
+                Format::Text | Format::Markdown => {
+                    ("† client-bound: a thread was busy", text.matches('†').count() >= 2)
+                }
+            };
+            let whole = layout == Layout::Delta || marked;
+            assert!(text.contains(said) && whole, "{layout:?} {format:?}: {text}");
+        }
+    }
 }

@@ -2,6 +2,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod conditions;
 mod disk;
 mod faults;
 mod ledger;
@@ -13,6 +14,7 @@ mod resources;
 #[path = "../common/restarting.rs"]
 mod restarting;
 mod servers;
+mod share;
 mod signals;
 mod torture;
 mod transactions;

@@ -15,6 +15,7 @@ use toml::Spanned;
 
 use self::locate::Fault;
 use self::value::{Amount, Clients, Count, Hidden, Names, Parsed, Rates, Setting, Span, Word};
+use super::before::{Ahi, Warm};
 use super::condition::Condition;
 use super::policy::{ErrorsMax, OnError};
 use super::timed::{LoadSpec, SuiteSpec};
@@ -216,12 +217,19 @@ pub struct Run {
     pub engine_threads: Option<u32>,
     /// Character set of the sessions.
     pub charset: Option<String>,
-    /// Whether all rows are read once before the first step, so that they are cached.
+    /// Whether all rows are read once before the first step, so that they are cached: what
+    /// `warm = "pool"` says, too.
     #[serde(default)]
     pub scan: bool,
     /// What must hold at the end, besides what must hold in all runs.
     #[serde(default)]
     pub gates: Vec<Parsed<Condition>>,
+    /// What is read before the first step.
+    pub warm: Option<Word<Warm>>,
+    /// The adaptive hash index before each step.
+    pub ahi: Option<Word<Ahi>>,
+    /// How long to wait before each step until dirty pages and history have fallen.
+    pub settle: Option<Span>,
 }
 
 /// What must hold before a run, else it is refused.

@@ -8,7 +8,7 @@ mod per_op;
 mod relative;
 mod suite;
 
-use super::notes::{self, mark};
+use super::notes::{self, Places, mark};
 use super::page::{Field, Page, Record};
 use super::pivot::{Column, Table};
 use super::{Options, caption, text};
@@ -114,7 +114,7 @@ pub(super) fn below(table: &Table) -> Vec<String> {
 }
 
 /// A label with the signs of its footnotes.
-fn marked(table: &Table, at: usize) -> String {
+pub(super) fn marked(table: &Table, at: usize) -> String {
     let label = table.lines.get(at).map_or_else(String::new, |line| text::label(line.label));
     label + &notes::marks(table, at)
 }
@@ -128,6 +128,18 @@ pub(super) fn at_clients(column: &Column) -> String {
             format!("{} {noun} asking {rate} ops a second of all together", column.clients)
         }
     }
+}
+
+/// The end of every record with a number: the codes of the footnotes that hold for it, in any of
+/// these lines.
+pub(super) fn codes(table: &Table, lines: &[usize], column: &Column) -> (&'static str, Field) {
+    let here = |places: &Places| {
+        let mut of_lines = lines.iter().filter_map(|line| places.get(line));
+        of_lines.any(|columns| columns.contains(column))
+    };
+    let marked = table.notes.iter().filter(|note| here(&note.places));
+    let codes: Vec<&str> = marked.map(|note| note.code.as_str()).collect();
+    ("notes", Field::Text(codes.join(" ")))
 }
 
 /// The beginning of every record.
