@@ -103,7 +103,8 @@ fn rows(start: u64, history: &History, found: &Found) -> Option<Verdict> {
         return Some(Verdict::Lost(clamp(filled), format!("{filled} deleted rows are there")));
     }
     let many = wide(found.rows) - expected - wide(doubt.rows_added);
-    (many > 0).then(|| Verdict::Undecided(format!("{many} rows more than are accounted for: {OTHER}")))
+    (many > 0)
+        .then(|| Verdict::Undecided(format!("{many} rows more than are accounted for: {OTHER}")))
 }
 
 const OTHER: &str = "something else wrote to it, or a summary is not here";
