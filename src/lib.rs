@@ -71,6 +71,6 @@ pub mod stop;
 pub mod suite;
 pub mod summary;
 mod timer;
-pub mod warnings;
 pub mod verify;
+pub mod warnings;
 pub mod workload;

@@ -111,8 +111,9 @@ fn conclusion(checked: &[Checked]) -> Result<()> {
     }
     if undecided > 0 {
         let text = format!("{undecided} of {of} tables cannot be judged");
-        return Err(Error::new(Kind::Undecided, text)
-            .hint("loadgen prepare --force begins a new history"));
+        return Err(
+            Error::new(Kind::Undecided, text).hint("loadgen prepare --force begins a new history")
+        );
     }
     Ok(())
 }

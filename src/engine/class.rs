@@ -93,7 +93,9 @@ mod tests {
 
     #[test]
     fn only_what_may_have_been_done_is_in_doubt() {
-        assert!(class(1180).leaves_doubt() && class(1317).leaves_doubt() && class(1053).leaves_doubt());
+        assert!(
+            class(1180).leaves_doubt() && class(1317).leaves_doubt() && class(1053).leaves_doubt()
+        );
         assert!(!class(4031).leaves_doubt() && !class(1290).leaves_doubt());
         assert!(class(1317).keeps_session() && !class(1927).keeps_session());
     }

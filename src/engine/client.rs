@@ -318,7 +318,8 @@ impl Client {
             Some(wrong) => {
                 // It may be in the table for all that.
                 if autocommit && statement.effect != Effect::None {
-                    let doubt = in_doubt(statement.effect, statement.check.affected_max(answer.affected));
+                    let doubt =
+                        in_doubt(statement.effect, statement.check.affected_max(answer.affected));
                     seat.pending.set(Pending::Known(table, 1, doubt));
                 }
                 Err(OpError::Wrong(format!("{}: {wrong}", job.sql(index, table))))

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use super::compile::Pick;
 use super::job::Job;
-use super::mirror::Mirror;
 use super::ledger::{Account, Pending};
+use super::mirror::Mirror;
 use super::mishap::Mishaps;
 use super::opening::Doors;
 use super::pace::Pace;

@@ -36,6 +36,13 @@ pub enum Verdict {
     Undecided(String),
 }
 
+impl Found {
+    /// Whether the server's own counts stayed the same, and are those of the rows.
+    pub(super) fn settled(&self) -> bool {
+        self.before == self.after && self.before == (self.rows, self.k)
+    }
+}
+
 /// Rows that prepare filled: `start`.
 pub(super) fn judge(start: u64, history: &History, found: &Found) -> Verdict {
     if let Some(verdict) = damaged(found) {
@@ -103,7 +110,8 @@ fn rows(start: u64, history: &History, found: &Found) -> Option<Verdict> {
         return Some(Verdict::Lost(clamp(filled), format!("{filled} deleted rows are there")));
     }
     let many = wide(found.rows) - expected - wide(doubt.rows_added);
-    (many > 0).then(|| Verdict::Undecided(format!("{many} rows more than are accounted for: {OTHER}")))
+    (many > 0)
+        .then(|| Verdict::Undecided(format!("{many} rows more than are accounted for: {OTHER}")))
 }
 
 const OTHER: &str = "something else wrote to it, or a summary is not here";

@@ -32,7 +32,10 @@ fn within(bytes: u64, port: u16, more: &[&str], out: &Path) -> Output {
 fn printed(stdout: &[u8]) -> Summary {
     let mut values = serde_json::Deserializer::from_slice(stdout).into_iter::<Summary>();
     let text = String::from_utf8_lossy(stdout);
-    values.next().unwrap_or_else(|| panic!("nothing: {text}")).unwrap_or_else(|e| panic!("{e}: {text}"))
+    values
+        .next()
+        .unwrap_or_else(|| panic!("nothing: {text}"))
+        .unwrap_or_else(|e| panic!("{e}: {text}"))
 }
 
 #[test]
@@ -111,7 +114,8 @@ fn a_full_disk_and_a_read_only_one() {
     ] {
         let results = Results::new();
         let start = Instant::now();
-        let words = WORDS.replace("--clients 2 ", if more.is_empty() { "--clients 2 " } else { "" });
+        let words =
+            WORDS.replace("--clients 2 ", if more.is_empty() { "--clients 2 " } else { "" });
         let script = format!(
             "mount -t tmpfs -o {mount} none '{out}' && '{}' {words} {more} -h 127.0.0.1 -P {} -u x \
              --no-defaults --out '{out}'; code=$?; ls '{out}' >&2; exit $code",

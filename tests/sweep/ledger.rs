@@ -64,8 +64,18 @@ fn what_is_lost_or_foreign_is_found_and_counted() {
 
     let first = "sbtest.sbtest1";
     for (sql, undo, code, says) in [
-        ("UPDATE {} SET k = k - 1 WHERE id = 7", "UPDATE {} SET k = k + 1 WHERE id = 7", 4, "LOST 1: "),
-        ("UPDATE {} SET k = k + 3 WHERE id = 7", "UPDATE {} SET k = k - 3 WHERE id = 7", 98, "3 above"),
+        (
+            "UPDATE {} SET k = k - 1 WHERE id = 7",
+            "UPDATE {} SET k = k + 1 WHERE id = 7",
+            4,
+            "LOST 1: ",
+        ),
+        (
+            "UPDATE {} SET k = k + 3 WHERE id = 7",
+            "UPDATE {} SET k = k - 3 WHERE id = 7",
+            98,
+            "3 above",
+        ),
         (
             "UPDATE {} SET c = REVERSE(c) WHERE id IN (9, 8)",
             "UPDATE {} SET c = REVERSE(c) WHERE id IN (9, 8)",
@@ -143,7 +153,8 @@ fn a_killed_server_that_is_durable_has_lost_nothing() {
         let start = Instant::now();
         let child = command(words, &connection, &results).spawn().expect("runs");
         let k = || {
-            let of = |t: u32| query(&server.sandbox, &format!("SELECT SUM(k) FROM sbtest.sbtest{t}"));
+            let of =
+                |t: u32| query(&server.sandbox, &format!("SELECT SUM(k) FROM sbtest.sbtest{t}"));
             (1..=4).map(|t| of(t)[0][0].parse::<i64>().expect("a sum")).sum::<i64>()
         };
         let before = k();
