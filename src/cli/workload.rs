@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::connection::ConnectionArgs;
 use crate::plan::condition::Condition;
+use crate::plan::policy::{ErrorsMax, OnError};
 use crate::plan::units::{parse_count, parse_duration, parse_percent};
 use crate::plan::{self, Arrival, Order, SpreadChoice, StatementMode, defaults};
 use crate::workload::distribution::Distribution;
@@ -12,6 +13,8 @@ use crate::workload::table::{ROWS_MAX, TABLES_MAX};
 
 /// A year.
 const PHASE_MAX: Duration = Duration::from_hours(24 * 366);
+/// Clients are looked at every 20 ms.
+const OP_TIMEOUT_MIN: Duration = Duration::from_millis(50);
 /// Characters of a label: it is one cell of a table.
 const LABEL_MAX: usize = 200;
 
@@ -112,7 +115,7 @@ pub struct WorkloadArgs {
     pub slo: Vec<Condition>,
 
     /// How near a rate that holds and one that fails must be
-    #[arg(long, value_name = "PERCENT", default_value = defaults::SLO_RESOLUTION, value_parser = resolution)]
+    #[arg(long, value_name = "PERCENT", default_value = defaults::SLO_RESOLUTION, value_parser = resolution, requires = "slo")]
     pub slo_resolution: f64,
 
     /// What must hold at the end, else the exit status is 99 (98 where it is not known), such as
@@ -123,6 +126,18 @@ pub struct WorkloadArgs {
     /// What this host can generate, as loadgen calibrate keeps it [default: where it keeps it]
     #[arg(long, value_name = "FILE")]
     pub calibration: Option<PathBuf>,
+    /// What an error does to its client and to the step; lost connections and the codes of
+    /// each class are in docs/faults.md
+    #[arg(long, value_enum, default_value = "abort", value_name = "POLICY")]
+    pub on_error: OnError,
+
+    /// End a step with more errors than this: a count, or a share of the ops such as 1%
+    #[arg(long, value_name = "N|P%")]
+    pub max_errors: Option<ErrorsMax>,
+
+    /// Give up an op, and its connection, that has no answer after so long [default: wait]
+    #[arg(long, value_name = "DURATION", value_parser = op_timeout)]
+    pub op_timeout: Option<Duration>,
 
     #[command(flatten)]
     #[allow(missing_docs, reason = "clap would show it as help")]
@@ -238,6 +253,14 @@ fn interval(text: &str) -> Result<Duration, String> {
         return Err("an interval has at least 100ms".to_owned());
     }
     Ok(interval)
+}
+
+fn op_timeout(text: &str) -> Result<Duration, String> {
+    let limit = phase(text)?;
+    if limit < OP_TIMEOUT_MIN {
+        return Err(format!("an op has at least {}ms", OP_TIMEOUT_MIN.as_millis()));
+    }
+    Ok(limit)
 }
 
 /// Finer than chance between two windows makes no sense.

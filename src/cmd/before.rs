@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use crate::cmd::conditions;
 use crate::cmd::prepare::or_stop;
 use crate::engine::Tables;
 use crate::error::{Error, Result};
@@ -46,7 +47,11 @@ pub(super) async fn warm(
             stop.check()?;
             let name = tables.schema.name(number);
             progress.update(|| {
-                format!("reading all rows: {name} of {} tables, {:.0?}", tables.count, began.elapsed())
+                format!(
+                    "reading all rows: {name} of {} tables, {:.0?}",
+                    tables.count,
+                    began.elapsed()
+                )
             });
             or_stop(stop, async { Ok(control.query(&sql).await?) }).await?;
         }
@@ -72,7 +77,7 @@ pub(super) async fn step(
         return Ok(None);
     }
     let settle = match before.settle {
-        Some(limit) => settle(control, limit, stop, progress).await?,
+        Some(limit) => settle(control, limit, tables, stop, progress).await?,
         None => None,
     };
     let ahi_hits = match before.ahi {
@@ -92,10 +97,11 @@ pub(super) async fn step(
 async fn settle(
     control: &mut Session,
     limit: Duration,
+    tables: Tables,
     stop: &Stop,
     progress: &mut Progress,
 ) -> Result<Option<Settled>> {
-    let Some(first) = optional(levels::read(control).await)? else { return Ok(None) };
+    let Some(first) = conditions::levels(control, tables).await? else { return Ok(None) };
     if first.pool_pages.is_none() {
         return Ok(None);
     }
@@ -114,7 +120,7 @@ async fn settle(
             Ok(())
         })
         .await;
-        match optional(levels::read(control).await)? {
+        match conditions::levels(control, tables).await? {
             Some(levels) if ended.is_ok() => last = levels,
             _ => break,
         }
@@ -250,7 +256,8 @@ async fn fill_ahi(
         steady = if same { steady + 1 } else { 0 };
         (share, counted) = (here, now);
         progress.update(|| {
-            let hits = here.map_or_else(String::new, |share| format!(", {:.0} % hits", share * 100.0));
+            let hits =
+                here.map_or_else(String::new, |share| format!(", {:.0} % hits", share * 100.0));
             format!("filling the adaptive hash index: {:.0?}{hits}", began.elapsed())
         });
     }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::canned::{Listen, Script, Service, serve, tables};
+use crate::canned::{Action, At, Fault, Listen, Script, Service, serve, tables};
 use crate::cmd::print_data;
 use crate::error::{Kind, Result};
 use crate::measure::process::raise_descriptor_limit;
@@ -28,6 +28,9 @@ pub struct CannedArgs {
     /// each connection by itself [default: no time]
     #[arg(long, value_name = "KIND:DURATION", value_parser = service)]
     pub service: Option<Service>,
+    /// Close the connection instead of each N-th answer
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub close_every: Option<u64>,
     /// Seed of exponential service times
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub service_seed: u64,
@@ -55,6 +58,11 @@ fn end_with_input(stop: Stop) {
     });
 }
 
+/// Of the workload's statements only: those of the preflight are to be answered.
+fn closing(every: u64) -> Fault {
+    Fault::new(At::EachStatement(every), Action::Close).only("WHERE id=")
+}
+
 /// Serves until it is told to stop; prints the port.
 pub fn run(args: &CannedArgs, stop: &Stop) -> Result<()> {
     raise_descriptor_limit()?;
@@ -67,6 +75,7 @@ pub fn run(args: &CannedArgs, stop: &Stop) -> Result<()> {
             }
             other => other.unwrap_or(Service::Instant),
         },
+        faults: args.close_every.map(closing).into_iter().collect(),
         ..Script::default()
     };
     let listen = match &args.socket {

@@ -6,15 +6,14 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, spawn_blocking};
 
+use crate::engine::Tables;
 use crate::error::Result;
 use crate::measure::probe::{Probe, State, Whereabouts};
-use crate::mysql::{ask, levels};
 use crate::mysql::session::Session;
+use crate::mysql::{ask, levels};
 use crate::plan::profile::{Database, Expect};
 use crate::plan::{Plan, StopAt, limits};
-use crate::summary::{
-    Class, Conditions, HostState, Keys, Levels, Prepared, Sample, Summary,
-};
+use crate::summary::{Class, Conditions, HostState, Keys, Levels, Prepared, Sample, Summary};
 use crate::workload::coverage::{coverage, keys_per_op};
 
 /// Where host facts are read below, instead of `/`: for tests with recorded trees.
@@ -52,10 +51,9 @@ impl Hosts {
         match probe {
             // The server's process is known there.
             Some(probe) if probe.is_local() => Hosts { client: probe.clone(), server: None },
-            other => Hosts {
-                client: Probe::local(&Whereabouts::default()),
-                server: other.cloned(),
-            },
+            other => {
+                Hosts { client: Probe::local(&Whereabouts::default()), server: other.cloned() }
+            }
         }
     }
 }
@@ -197,8 +195,8 @@ fn expected(plan: &Plan, wanted: &[Expect]) -> Option<Class> {
 }
 
 /// The server's levels; None where it does not tell.
-pub(super) async fn levels(session: &mut Session) -> Result<Option<Levels>> {
-    Ok(ask::optional(levels::read(session).await)?)
+pub(super) async fn levels(session: &mut Session, tables: Tables) -> Result<Option<Levels>> {
+    Ok(ask::optional(levels::read(session, &tables.schema.name(1)).await)?)
 }
 
 /// What is ready in time; a session that is not goes with its future.

@@ -13,8 +13,9 @@ use crate::cmd::before;
 use crate::cmd::conditions::{self, Hosts, Watch};
 use crate::cmd::prepare::or_stop;
 use crate::cmd::print_data;
+use crate::cmd::record::Begin;
 use crate::cmd::run::Role;
-use crate::engine::{self, Identity, Stage, Tables};
+use crate::engine::{self, Identity, Stage, Tables, edge};
 use crate::error::{Error, Result};
 use crate::measure::host;
 use crate::measure::interval_log::IntervalLog;
@@ -22,7 +23,7 @@ use crate::measure::probe::{Probe, Whereabouts};
 use crate::mysql::preflight::{self, Needs, Ready};
 use crate::mysql::session::Session;
 use crate::mysql::target::{Address, Target};
-use crate::mysql::{fingerprint, variables};
+use crate::mysql::{exposure, fingerprint, variables};
 use crate::plan::before::Warm;
 use crate::plan::{Plan, Spread, Step, limits, units};
 use crate::progress::Progress;
@@ -35,6 +36,9 @@ use crate::warnings;
 
 /// Codes of warnings that a reader of the step's own line must know.
 const SAID_AT_ONCE: [&str; 2] = ["target_not_sustained", "warmup_backlog"];
+
+/// Between two attempts to reach a server that is gone.
+const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
 
 /// Steps of one plan on one server.
 pub(crate) struct Sweep<'a> {
@@ -61,6 +65,8 @@ struct Scene {
     warnings: Vec<Warning>,
     spread: Spread,
     tables: Tables,
+    /// Identity of each table's content.
+    ids: Vec<Option<u32>>,
     probe: Option<Probe>,
     hosts: Hosts,
     log: Option<Arc<Mutex<IntervalLog>>>,
@@ -130,7 +136,8 @@ impl Sweep<'_> {
             writes: plan.workload.writes(),
             quiet_max: opening_at_most(plan.clients_max()),
         };
-        let Ready { product, dataset, warnings } = preflight::check(control, &needs).await?;
+        let Ready { product, dataset, mut warnings } = preflight::check(control, &needs).await?;
+        warnings.extend(exposure::look(control, &target).await?);
         let spread = plan.spread_over(dataset.tables)?;
         if plan.workload.schema.filled() {
             plan.workload.fits(dataset.rows)?;
@@ -182,7 +189,7 @@ impl Sweep<'_> {
             }
             None => None,
         };
-        Ok(Scene { target, opts, identity, warnings, spread, tables, probe, hosts, log })
+        Ok(Scene { target, opts, identity, warnings, spread, tables, ids: dataset.ids, probe, hosts, log })
     }
 
     async fn step(
@@ -191,20 +198,15 @@ impl Sweep<'_> {
         step: &Step,
         control: &mut Option<Session>,
     ) -> Result<()> {
-        // It was dropped where the server hung.
-        let mut asking = match control.take() {
-            Some(session) => session,
-            None => self.control(&scene.target, &scene.opts).await?,
-        };
         let mut identity = scene.identity.clone();
-        let reading = async { Ok(variables::read(&mut asking).await?) };
-        let address = &scene.target.address;
-        identity.server.variables = bounded(limits::SILENCE, self.stop, address, reading).await?;
-        *control = Some(asking);
+        identity.server.variables = self.variables(scene, control).await?;
+        let begin = begin(self.store, self.plan, scene, step, &identity);
+        let first_write = || begin.first_write();
         let (window, opened) = watch::channel(None);
         let watch = self.watch(scene, control, opened.clone()).await?;
         let beside = self.role.as_ref().map(|role| role.beside(self.store, step, &opened));
         let stage = Stage {
+            first_write: &first_write,
             window,
             plan: self.plan,
             spread: scene.spread,
@@ -235,7 +237,9 @@ impl Sweep<'_> {
         summary.warnings.extend(warnings::of(&summary));
         summary.calibrate(self.calibration);
         summary.verdict = Verdict::of(&summary);
+        begin.sign(&mut summary);
         self.keep(summary)?;
+        begin.settled();
         if let Some(log) = &scene.log {
             log.lock().unwrap_or_else(PoisonError::into_inner).flush()?;
         }
@@ -259,7 +263,7 @@ impl Sweep<'_> {
         let done =
             before::step(self.plan, &mut session, scene.tables, self.stop, self.progress).await?;
         let address = &scene.target.address;
-        let reading = conditions::levels(&mut session);
+        let reading = conditions::levels(&mut session, scene.tables);
         let at_start = bounded(limits::SILENCE, self.stop, address, reading).await?;
         *control = Some(session);
         // Looking into the window needs a connection of its own, where there is an InnoDB.
@@ -271,6 +275,46 @@ impl Sweep<'_> {
             None
         };
         Ok(Watch::begin(self.plan, &scene.hosts, done, at_start, looking, opened).await)
+    }
+
+    /// The server's variables before a step. Where lost connections are opened again, a server that
+    /// is just gone is waited for.
+    async fn variables(
+        &mut self,
+        scene: &Scene,
+        control: &mut Option<Session>,
+    ) -> Result<BTreeMap<String, String>> {
+        let began = Instant::now();
+        let policy = self.plan.policy;
+        loop {
+            let error = match self.ask_variables(scene, control).await {
+                Ok(variables) => return Ok(variables),
+                Err(error) => error,
+            };
+            if !policy.reconnects() || began.elapsed() >= policy.patience() {
+                return Err(error);
+            }
+            self.stop.check()?;
+            self.progress.note(&format!("waiting for the server: {error}"));
+            or_stop(self.stop, async { Ok(tokio::time::sleep(BETWEEN_LOOKS).await) }).await?;
+        }
+    }
+
+    async fn ask_variables(
+        &self,
+        scene: &Scene,
+        control: &mut Option<Session>,
+    ) -> Result<BTreeMap<String, String>> {
+        // It was dropped where the server hung or ended.
+        let mut asking = match control.take() {
+            Some(session) => session,
+            None => self.control(&scene.target, &scene.opts).await?,
+        };
+        let reading = async { Ok(variables::read(&mut asking).await?) };
+        let address = &scene.target.address;
+        let read = bounded(limits::SILENCE, self.stop, address, reading).await?;
+        *control = Some(asking);
+        Ok(read)
     }
 
     /// Writes a summary, or prints it where it cannot be written: nothing measured is lost.
@@ -296,8 +340,26 @@ fn log_step(stage: &Stage, step: &Step) {
         "step {} of {}: {} {} clients{rate}, repeat {}",
         step.number, step.of, stage.plan.workload.name, step.clients, step.repeat
     );
-    let prefix = if step.of > 1 { format!("step{}.", step.number) } else { String::new() };
+    let several = step.of > 1 || step.number > 1;
+    let prefix = if several { format!("step{}.", step.number) } else { String::new() };
     log.lock().unwrap_or_else(PoisonError::into_inner).step(&about, &prefix);
+}
+
+/// What is recorded before a step's first write.
+fn begin<'a>(
+    store: &'a Store,
+    plan: &Plan,
+    scene: &'a Scene,
+    step: &Step,
+    identity: &Identity,
+) -> Begin<'a> {
+    let (tables, ids) = (scene.tables, plan.workload.writes().then_some(&scene.ids));
+    let begin = Begin::new(store, tables, ids.map_or(&[][..], Vec::as_slice));
+    begin.of(
+        identity.step_id(step),
+        format!("{}, {} clients", plan.workload.name, step.clients),
+        &identity.server.variables,
+    )
 }
 
 /// How the server's process and host can be looked at: as `--probe` says, else here where the
@@ -308,11 +370,14 @@ pub(super) async fn probe(
     same_host: bool,
 ) -> Result<Option<Probe>> {
     // It reads many files, or waits for a command: not on the thread that keeps time.
-    let looking = tokio::task::spawn_blocking(move || match prefix.as_slice() {
+    let looking = edge::aside(move || match prefix.as_slice() {
         [] => Ok(same_host.then(|| Probe::local(&server))),
         prefix => Probe::through(prefix, &server).map(Some),
     });
-    looking.await.map_err(|e| Error::failed(format!("the server's host: {e}")))?
+    looking.await.map_err(|_| {
+        Error::failed("cannot look at the server's host: there is no thread to be had")
+            .hint("raise the limit on processes (ulimit -u)")
+    })?
 }
 
 /// Settings that differ after a step; none where the server does not tell in time.
@@ -329,7 +394,7 @@ async fn changed(
     })
     .await;
     let Ok((session, after)) = read else { return Vec::new() };
-    *control = Some(session);
+    *control = Some(session).filter(Session::is_usable);
     after.map(|after| variables::changed(before, &after)).unwrap_or_default()
 }
 
@@ -377,8 +442,17 @@ fn line(summary: &Summary) -> String {
         None => ("service", &summary.latency.service),
     };
     let percentile = |p: f64, us: Option<f64>| ms(us.filter(|_| !is_scarce(p, times.count)));
+    let more = [
+        (totals.abandoned, "abandoned"),
+        (totals.in_doubt, "in doubt"),
+        (totals.reconnects, "reconnects"),
+        (summary.outages.len() as u64, "outages"),
+    ];
+    let more = more.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!(", {n} {what}"));
+    let more: String = more.collect();
     format!(
-        "{} {} clients{rate}: {:.0} QPS, {name} time p50 {}, p99 {}, max {}, {errors} errors{verdict}{mark}",
+        "{} {} clients{rate}: {:.0} QPS, {name} time p50 {}, p99 {}, max {}, {errors} errors{more}\
+         {verdict}{mark}",
         summary.workload.name,
         plan.clients,
         totals.qps,

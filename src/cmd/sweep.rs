@@ -14,6 +14,7 @@ use crate::measure::process::raise_descriptor_limit;
 use crate::mysql::resolve;
 use crate::mysql::target::Target;
 use crate::mysql::tls;
+use crate::plan::policy::Policy;
 use crate::plan::search::STEPS_MAX;
 use crate::plan::{Plan, StopAt, defaults, units};
 use crate::progress::Progress;
@@ -173,7 +174,13 @@ pub(crate) fn plan(workload: Workload, args: &WorkloadArgs) -> Result<Plan> {
         interval: args.interval,
         interval_log: args.interval_log.clone(),
         before: args.before.before(),
+        policy: Policy {
+            on_error: args.on_error,
+            errors_max: args.max_errors,
+            op_timeout: args.op_timeout,
+        },
     };
+    plan.check_steps()?;
     // Where the tables are given, what they forbid needs no server to be said.
     match plan.tables {
         Some(tables) => plan.spread_over(tables).map(|_| plan),

@@ -17,12 +17,13 @@ use crate::measure::host;
 use crate::measure::probe::Probe;
 use crate::measure::process::peak_resident_bytes;
 use crate::measure::times::Times;
-use crate::mysql::fingerprint;
 use crate::mysql::session::{Session, quoted_text};
 use crate::mysql::target::{Address, Target};
 use crate::mysql::variables::{self, Variables};
 use crate::mysql::{ask, tls};
+use crate::mysql::{exposure, fingerprint};
 use crate::plan::limits;
+use crate::plan::policy::OnError;
 use crate::stop::Stop;
 use crate::summary::{self, Outcome, Summary};
 use crate::workload::Schema;
@@ -95,6 +96,9 @@ impl<'a> Scene<'a> {
         let target = or_stop(stop, tls::settle(target)).await?;
         let opts = target.opts()?;
         let mut session = or_stop(stop, Session::open(&target, &opts, None)).await?;
+        if let Some(warning) = or_stop(stop, exposure::look(&mut session, &target)).await? {
+            super::warn(&warning.message);
+        }
         let (host, port) = match &target.address {
             Address::Tcp { host, port } => (host.as_str(), Some(*port)),
             Address::Socket(_) => ("localhost", None),
@@ -233,7 +237,9 @@ impl<'a> Scene<'a> {
             totals: totals(),
             latency: nothing()?,
             timeline: Vec::new(),
+            outages: Vec::new(),
             ledger: Vec::new(),
+            record: None,
             load: None,
             suite: None,
             warnings,
@@ -298,6 +304,9 @@ fn plan(turn: &Turn) -> summary::Plan {
         arrival: None,
         seed: 0,
         charset: None,
+        on_error: OnError::default().to_string(),
+        max_errors: None,
+        op_timeout_s: None,
         repeat_index: turn.repeat,
         repeats: turn.repeats,
     }
@@ -313,6 +322,7 @@ fn totals() -> summary::Totals {
         errors: Vec::new(),
         reconnects: 0,
         abandoned: 0,
+        in_doubt: 0,
         backlog: None,
         intended: None,
         per_table: Vec::new(),

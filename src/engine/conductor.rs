@@ -15,7 +15,10 @@ use super::edge::{self, Edge, Own};
 use super::errors::abort_error;
 use super::job::{Job, Tables};
 use super::ledger::Account;
+use super::opening::Doors;
+use super::outages::{self, Watch};
 use super::pace::{self, NEVER};
+use super::tally::Tally;
 use super::thread::{self, End, Go, NOTICE, News, Order, Window};
 use crate::error::{Error, Result};
 use crate::measure::cores::{Cores, Used};
@@ -53,6 +56,8 @@ pub struct Stage<'a> {
     pub stop: &'a Stop,
     /// Takes the histograms of the timeline.
     pub log: Option<Arc<Mutex<IntervalLog>>>,
+    /// Is called when all clients are connected, before the first statement of any.
+    pub first_write: &'a dyn Fn() -> Result<()>,
     /// Is told the instant of the window's start as soon as it is known.
     pub window: watch::Sender<Option<Instant>>,
 }
@@ -88,12 +93,16 @@ pub async fn run_step(
             tick.send_replace(());
         }
     });
+    let outages = Arc::new(Mutex::new(Watch::new(threads)));
     let order = Order {
         ticks,
-        opts: stage.opts.clone(),
-        target: Arc::new(stage.target.clone()),
+        doors: Doors {
+            opts: stage.opts.clone(),
+            target: Arc::new(stage.target.clone()),
+            logins: Arc::new(Semaphore::new(limits::CONNECTS_AT_ONCE)),
+        },
         phases,
-        logins: Arc::new(Semaphore::new(limits::CONNECTS_AT_ONCE)),
+        outages: Arc::clone(&outages),
         opening: Instant::now(),
         go: go_in,
         window: Arc::new(Window::new(phases.window_start, phases.window_end)),
@@ -113,7 +122,9 @@ pub async fn run_step(
         news,
         go: go.clone(),
         window: Arc::clone(&order.window),
-        silence: limits::SILENCE + quiet(step.rate),
+        silence: stage.plan.policy.patience() + quiet(step.rate),
+        tally: Tally::default(),
+        outages,
         warm: 0,
         warming: false,
         timeline,
@@ -175,6 +186,8 @@ struct Conductor<'a> {
     window: Arc<Window>,
     /// A server that has not answered anybody for so long hangs.
     silence: Duration,
+    tally: Tally,
+    outages: Arc<Mutex<Watch>>,
     /// Threads whose open loop may begin its window.
     warm: usize,
     /// These are waited for.
@@ -194,6 +207,7 @@ impl Conductor<'_> {
         progress: &mut Progress,
     ) -> Result<Run> {
         self.open(progress).await?;
+        (self.stage.first_write)()?;
         let probe = self.stage.probe.clone();
         // Without a warm-up the window opens with the first op: the counters are read before it,
         // so that they count every one. With one, they are read in its last moments: no reading
@@ -243,6 +257,10 @@ impl Conductor<'_> {
         while !self.all_done() {
             self.follow(None, origin, progress).await?;
         }
+        if self.early.is_none() {
+            let many = self.tally.judge(self.stage.plan.policy, true);
+            self.early = many.map(|error| Early { outcome: Outcome::Aborted, error });
+        }
         progress.clear();
         Ok(Run {
             user: own_last.cost.user.saturating_sub(own_first.cost.user),
@@ -285,7 +303,7 @@ impl Conductor<'_> {
 
     /// Waits until all clients are connected and prepared.
     async fn open(&mut self, progress: &mut Progress) -> Result<()> {
-        let (mut opened, mut ready) = (0_u32, 0);
+        let (mut opened, mut ready, mut waiting) = (0_u32, 0, false);
         while ready < self.threads {
             let news = tokio::select! {
                 news = self.news.recv() => news,
@@ -299,6 +317,11 @@ impl Conductor<'_> {
                     progress.update(|| self.display.opening(opened));
                 }
                 Some(News::Ready) => ready += 1,
+                Some(News::Waiting(error)) => {
+                    if !std::mem::replace(&mut waiting, true) {
+                        progress.note(&format!("waiting for the server: {error}"));
+                    }
+                }
                 Some(News::NotOpened(error)) => {
                     return Err(error.context(format!("after {opened} connections")));
                 }
@@ -361,10 +384,14 @@ impl Conductor<'_> {
         match news {
             News::Interval(thread, interval) => {
                 let alive = interval.ops + interval.errors > 0;
+                self.tally.add(interval.ops, interval.errors);
                 for complete in self.timeline.add(thread, *interval) {
                     self.display.add(&complete);
                 }
                 progress.update(|| self.display.line());
+                if let Some(error) = self.tally.judge(self.stage.plan.policy, false) {
+                    self.end_early(Outcome::Aborted, error, origin);
+                }
                 return Ok(alive);
             }
             News::Abort { client, error } => {
@@ -379,7 +406,7 @@ impl Conductor<'_> {
             }
             News::Warm => self.warm += 1,
             News::Broken(error) => return Err(error),
-            News::Opened | News::NotOpened(_) | News::Ready => {}
+            News::Opened | News::Waiting(_) | News::NotOpened(_) | News::Ready => {}
         }
         Ok(false)
     }
@@ -419,6 +446,7 @@ impl Conductor<'_> {
         let mut accounts = vec![Account::default(); tables as usize];
         let mut errors = super::errors::Errors::default();
         let (mut ops_by_client, mut threads, mut abandoned) = (Vec::new(), Vec::new(), 0);
+        let (mut in_doubt, mut reconnects) = (0, 0);
         let mut paced: Option<pace::Counts> = None;
         for end in ends {
             for (sum, account) in accounts.iter_mut().zip(&end.accounts) {
@@ -428,17 +456,22 @@ impl Conductor<'_> {
             ops_by_client.extend(end.ops_by_client);
             threads.extend(end.seen);
             abandoned += end.abandoned;
+            in_doubt += end.in_doubt;
+            reconnects += end.reconnects;
             if let Some(counts) = end.paced {
                 abandoned += counts.unissued;
                 paced.get_or_insert_default().merge(&counts);
             }
         }
         let early = self.early.take();
+        let found = self.outages.lock().map(|mut watch| watch.finish(window_end));
+        let outages = found.unwrap_or_default();
         Run {
             outcome: early.as_ref().map_or(Outcome::Completed, |e| e.outcome),
             error: early.map(|e| e.error),
             started_at,
             measured_s: seconds(window_end.saturating_sub(self.phases.window_start)),
+            outages: outages.iter().map(|o| outages::told(o, &self.timeline.entries)).collect(),
             timeline: self.timeline,
             ops_by_client,
             ops_by_table: accounts.iter().map(|a| a.ops).collect(),
@@ -448,6 +481,8 @@ impl Conductor<'_> {
                 .collect(),
             errors: errors.into_counts(),
             abandoned,
+            in_doubt,
+            reconnects,
             paced,
             threads,
             cores: Used::default(),

@@ -13,7 +13,7 @@ use crate::measure::probe::Probe;
 use crate::measure::process::peak_resident_bytes;
 use crate::measure::recorder::Paced;
 use crate::measure::times::Times;
-use crate::plan::{StatementMode, Step, StopAt};
+use crate::plan::{StatementMode, Step, StopAt, units};
 use crate::summary::{self, Summary};
 
 /// What a summary says besides the step: the same for all steps of a sweep, but for the
@@ -38,6 +38,13 @@ pub struct Identity {
     pub rtt_us: Option<f64>,
     /// This host.
     pub host: Host,
+}
+
+impl Identity {
+    /// A step's name.
+    pub fn step_id(&self, step: &Step) -> String {
+        format!("{}-{}", self.run_id, step.number)
+    }
 }
 
 /// The program, as it writes itself into summaries.
@@ -65,7 +72,7 @@ pub fn summary(
         schema: summary::SCHEMA.to_owned(),
         loadgen: program(),
         run_id: identity.run_id.clone(),
-        step_id: format!("{}-{}", identity.run_id, step.number),
+        step_id: identity.step_id(step),
         label: identity.label.clone(),
         notes: identity.notes.clone(),
         outcome: run.outcome,
@@ -98,7 +105,9 @@ pub fn summary(
                 .collect::<Result<_>>()?,
         },
         timeline: run.timeline.entries.clone(),
+        outages: run.outages.clone(),
         ledger: run.ledger.clone(),
+        record: None,
         load: None,
         suite: None,
         warnings,
@@ -166,6 +175,9 @@ fn plan(stage: &Stage<'_>, step: &Step, data_seed: Option<u32>) -> summary::Plan
         arrival: step.rate.map(|_| stage.plan.arrival.to_string()),
         seed: stage.plan.seed,
         charset: stage.plan.charset.clone(),
+        on_error: stage.plan.policy.on_error.to_string(),
+        max_errors: stage.plan.policy.errors_max.map(|max| max.to_string()),
+        op_timeout_s: stage.plan.policy.op_timeout.map(|limit| limit.as_secs_f64()),
         repeat_index: step.repeat,
         repeats: stage.plan.repeats,
     }
@@ -205,7 +217,8 @@ fn totals(run: &Run, stage: &Stage<'_>) -> summary::Totals {
         qps: rate(window.statements),
         rows: window.rows,
         errors: run.errors.clone(),
-        reconnects: 0,
+        reconnects: run.reconnects,
+        in_doubt: run.in_doubt,
         abandoned: run.abandoned,
         backlog: run.paced.map(|counts| counts.backlog),
         intended: run.paced.map(|counts| counts.intended),
@@ -249,12 +262,27 @@ fn warnings(
         let names: Vec<&str> = changed.iter().take(10).map(|c| c.name.as_str()).collect();
         warn("settings_changed", format!("settings changed during the step: {}", names.join(", ")));
     }
-    let errors: u64 = run.errors.iter().map(|e| e.count).sum();
+    let of_ops = run.errors.iter().filter(|e| e.class != "connect");
+    let errors: u64 = of_ops.map(|e| e.count).sum();
     if errors > 0 {
         warn("errors", format!("{errors} ops failed; they are not in the rates"));
     }
     if run.abandoned > 0 {
-        warn("abandoned", format!("{} ops got no answer by the end of the drain", run.abandoned));
+        let when = match stage.plan.policy.op_timeout {
+            Some(limit) => format!("within {} or ", units::duration(limit)),
+            None => String::new(),
+        };
+        let text = format!("{} ops got no answer {when}by the end of the drain", run.abandoned);
+        warn("abandoned", text);
+    }
+    if run.reconnects > 0 {
+        warn("reconnects", format!("{} connections were lost and opened again", run.reconnects));
+    }
+    if !run.outages.is_empty() {
+        let longest = run.outages.iter().map(|o| o.gap_s).fold(0.0, f64::max);
+        let (n, noun) = (run.outages.len(), if run.outages.len() == 1 { "time" } else { "times" });
+        let text = format!("nobody was served {n} {noun}, for up to {longest:.1} s");
+        warn("outages", text);
     }
     if run.status.is_none() {
         warn("no_status", "the server's status counters could not be read".to_owned());

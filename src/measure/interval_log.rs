@@ -128,8 +128,7 @@ impl IntervalLog {
             return Err(error);
         }
         let flushed = self.out.flush();
-        flushed
-            .map_err(|e| Error::failed(format!("--interval-log {}: {e}", self.path.display())))
+        flushed.map_err(|e| Error::failed(format!("--interval-log {}: {e}", self.path.display())))
     }
 }
 

@@ -6,6 +6,9 @@ use nix::sys::resource::{Resource, Usage, UsageWho, getrlimit, getrusage, setrli
 
 use crate::error::{Error, Result};
 
+/// Fewer descriptors than this are not worth a try.
+const DESCRIPTORS_MIN: u64 = 32;
+
 /// CPU time since the start of a process or thread.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Cost {
@@ -89,6 +92,26 @@ pub fn raise_descriptor_limit() -> Result<u64> {
     Ok(hard)
 }
 
+/// The limit of this process's address space (`ulimit -v`), bytes; None without one.
+pub(crate) fn address_space_max() -> Option<u64> {
+    let (limit, _) = getrlimit(Resource::RLIMIT_AS).ok()?;
+    (limit != nix::sys::resource::RLIM_INFINITY).then_some(limit)
+}
+
+/// Refuses to begin with fewer descriptors than the runtimes, the signals and one connection take:
+/// some of these do not bear it.
+///
+/// # Errors
+/// Usage, with a hint.
+pub(crate) fn require_descriptors() -> Result<()> {
+    let limit = raise_descriptor_limit()?;
+    if limit < DESCRIPTORS_MIN {
+        let text = format!("this process may open {limit} files, and needs {DESCRIPTORS_MIN}");
+        return Err(Error::usage(text).hint("raise the hard limit: ulimit -Hn 1024"));
+    }
+    Ok(())
+}
+
 /// Descriptors that are open now; 0 where `/proc` is not mounted.
 pub(crate) fn descriptors_open() -> u64 {
     std::fs::read_dir("/proc/self/fd").map_or(0, |dir| dir.count() as u64)
@@ -97,6 +120,7 @@ pub(crate) fn descriptors_open() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn the_peak_is_this_process_s_own() {
@@ -131,5 +155,13 @@ mod tests {
         let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).expect("read");
         assert_eq!((soft, limit), (hard, hard));
         assert!(descriptors_open() >= 3, "the standard streams at least");
+    }
+
+    proptest! {
+        #[test]
+        fn the_peak_reads_back(kib in any::<u64>(), text in "\\PC{0,40}") {
+            prop_assert_eq!(peak_of(&format!("Name: {text}\nVmHWM:\t{kib} kB\n")), kib.saturating_mul(1024));
+            let _ = peak_of(&text);
+        }
     }
 }

@@ -8,9 +8,10 @@ use std::panic::AssertUnwindSafe;
 use futures_util::FutureExt;
 use mysql_async::{Conn, DriverError, IoError, Opts};
 
+use super::session::{self, MESSAGE_MAX};
 use super::target::{Address, Target};
 use super::tls::SslMode;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, clip};
 use crate::plan::units;
 
 /// Opens a connection with options that [`Target::opts`] made of this target.
@@ -38,6 +39,20 @@ pub(crate) enum Failure {
     Timeout,
     /// The driver panicked: 0.37.1 does on some malformed log-in packets.
     Panic,
+}
+
+impl From<Failure> for session::Failure {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Driver(error) => error.into(),
+            Failure::Timeout => {
+                session::Failure::Lost("no connection within --connect-timeout".to_owned())
+            }
+            Failure::Panic => {
+                session::Failure::Lost("the log-in's answer is no MySQL protocol".to_owned())
+            }
+        }
+    }
 }
 
 #[expect(clippy::disallowed_methods, reason = "the connection is dropped with the future")]
@@ -68,7 +83,11 @@ impl Failure {
                 "{address} answered the log-in with what is no MySQL protocol"
             )),
             Failure::Driver(mysql_async::Error::Server(e)) => {
-                let error = Error::server(format!("{target}: {} ({})", e.message, e.code));
+                let error = Error::server(format!(
+                    "{target}: {} ({})",
+                    clip(&e.message, MESSAGE_MAX),
+                    e.code
+                ));
                 hinted(error, server_hint(e.code, target))
             }
             Failure::Driver(mysql_async::Error::Io(IoError::Io(e))) => io_error(&e, target),
@@ -81,9 +100,14 @@ impl Failure {
                     | DriverError::MysqlOldPasswordDisabled => Some(PLUGINS.to_owned()),
                     _ => None,
                 };
-                hinted(Error::server(format!("{target}: {e}")), hint)
+                hinted(
+                    Error::server(format!("{target}: {}", clip(&e.to_string(), MESSAGE_MAX))),
+                    hint,
+                )
             }
-            Failure::Driver(e) => Error::server(format!("{target}: {e}")),
+            Failure::Driver(e) => {
+                Error::server(format!("{target}: {}", clip(&e.to_string(), MESSAGE_MAX)))
+            }
         }
     }
 }

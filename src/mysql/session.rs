@@ -14,11 +14,17 @@ use mysql_async::{Conn, Opts, Params, Row, Value};
 
 use super::connect;
 use super::target::Target;
-use crate::error::{Error, Result, plain};
+use crate::error::{Error, Result, clip, plain};
+use crate::plan::units;
 
 /// The chunks of a LOAD DATA LOCAL; each becomes one packet. An `Err` would end the stream
 /// as if it were whole, and the server would keep the rows so far: drop the session instead.
 pub type Infile = BoxStream<'static, std::io::Result<Bytes>>;
+
+/// Characters of a server's message that are kept; servers' own have some hundred.
+pub(super) const MESSAGE_MAX: usize = 2000;
+/// Bytes of one answer off the hot path that are kept: InnoDB's monitor has a mebibyte.
+const ANSWER_MAX: usize = 64 << 20;
 
 /// An open connection and its prepared statements. Handles of one session mean nothing to
 /// another: the driver would run whatever has that id there.
@@ -69,7 +75,7 @@ pub enum Failure {
         code: u16,
         /// SQLSTATE.
         sqlstate: String,
-        /// Its text, without control characters.
+        /// Its text on one line, without control characters.
         message: String,
     },
     /// The connection is gone, or cannot be trusted any more: what the server did is unknown.
@@ -92,10 +98,10 @@ impl From<mysql_async::Error> for Failure {
         match error {
             mysql_async::Error::Server(e) => Failure::Server {
                 code: e.code,
-                sqlstate: plain(&e.state),
-                message: plain(&e.message),
+                sqlstate: clip(&e.state, 5),
+                message: clip(&e.message, MESSAGE_MAX),
             },
-            other => Failure::Lost(plain(&other.to_string())),
+            other => Failure::Lost(clip(&other.to_string(), MESSAGE_MAX)),
         }
     }
 }
@@ -115,14 +121,51 @@ impl Session {
     /// Server, with a hint: see [`connect::connect`].
     pub async fn open(target: &Target, opts: &Opts, charset: Option<&str>) -> Result<Session> {
         let conn = connect::connect(target, opts).await?;
+        Session::begun(conn, target, charset).await.map_err(|failure| {
+            Error::server(format!("--charset {}: {failure}", charset.unwrap_or_default()))
+        })
+    }
+
+    /// The same for a server that has let such a session in before: why not now, without hints.
+    pub async fn open_again(
+        target: &Target,
+        opts: &Opts,
+        charset: Option<&str>,
+    ) -> std::result::Result<Session, Failure> {
+        let conn = connect::try_connect(target, opts).await?;
+        Session::begun(conn, target, charset).await
+    }
+
+    async fn begun(
+        conn: Conn,
+        target: &Target,
+        charset: Option<&str>,
+    ) -> std::result::Result<Session, Failure> {
         let mut session = Session { conn, statements: Vec::new(), waiting: false };
-        if let Some(charset) = charset {
-            session
-                .execute(&format!("SET NAMES {}", quoted_text(charset)))
-                .await
-                .map_err(|failure| Error::server(format!("--charset {charset}: {failure}")))?;
-        }
-        Ok(session)
+        let Some(charset) = charset else { return Ok(session) };
+        let limit = target.connect_timeout;
+        #[expect(clippy::disallowed_methods, reason = "the connection goes with the future")]
+        let set = tokio::time::timeout(limit, async move {
+            session.execute(&format!("SET NAMES {}", quoted_text(charset))).await?;
+            Ok(session)
+        });
+        set.await.unwrap_or_else(|_| {
+            let limit = units::duration(limit);
+            Err(Failure::Lost(format!("SET NAMES was not answered within {limit}")))
+        })
+    }
+
+    /// Whether it can be asked something: its last answer came, and the connection did not break.
+    pub fn is_usable(&self) -> bool {
+        !self.waiting
+    }
+
+    /// Drops a session whose answer nobody waits for any more. The driver would say goodbye first
+    /// where it is in the middle of an answer, and wait for the rest of that, maybe for ever; it
+    /// cannot outside of a runtime.
+    pub fn abandon(self) {
+        // Where there is no thread to be had it is dropped here.
+        let _ = std::thread::Builder::new().spawn(move || drop(self));
     }
 
     /// The server's id of this connection.
@@ -182,10 +225,31 @@ impl Session {
         sql: &str,
     ) -> std::result::Result<Vec<Vec<Option<String>>>, Failure> {
         begin(&mut self.waiting)?;
-        let mut rows = Vec::new();
-        let outcome = self.each_row(sql.as_bytes(), |row| rows.push(texts(&row))).await;
+        let (mut rows, mut bytes) = (Vec::new(), 0_usize);
+        let take = |row: Row| {
+            bytes = bytes.saturating_add(size(&row));
+            if bytes <= ANSWER_MAX {
+                rows.push(texts(&row));
+            }
+        };
+        let outcome = self.each_row(sql.as_bytes(), take).await;
         self.end(outcome)?;
+        if bytes > ANSWER_MAX {
+            self.waiting = true;
+            return Err(Failure::Lost(format!("an answer of more than {} MiB", ANSWER_MAX >> 20)));
+        }
         Ok(rows)
+    }
+
+    /// Runs SQL and hands its rows on as they come: answers larger than memory.
+    pub async fn read(
+        &mut self,
+        sql: &str,
+        take: impl FnMut(Row),
+    ) -> std::result::Result<(), Failure> {
+        begin(&mut self.waiting)?;
+        let outcome = self.each_row(sql.as_bytes(), take).await;
+        self.end(outcome)
     }
 
     async fn each_row(&mut self, sql: &[u8], take: impl FnMut(Row)) -> mysql_async::Result<()> {
@@ -248,6 +312,15 @@ impl Answer {
             self.first = Some(row);
         }
     }
+}
+
+/// Bytes that a row takes, or a little more.
+fn size(row: &Row) -> usize {
+    let bytes = |i| match row.as_ref(i) {
+        Some(Value::Bytes(bytes)) => bytes.len(),
+        _ => 0,
+    };
+    (0..row.len()).map(|i| bytes(i) + size_of::<Option<String>>()).sum::<usize>() + size_of::<Row>()
 }
 
 fn texts(row: &Row) -> Vec<Option<String>> {

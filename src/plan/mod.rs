@@ -6,6 +6,7 @@ pub mod clients;
 pub mod condition;
 pub mod experiment;
 mod list;
+pub mod policy;
 pub mod profile;
 pub mod rates;
 pub mod search;
@@ -16,7 +17,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::error::{Error, Result};
+use crate::error::{self, Error, Result};
 use crate::workload::Workload;
 use crate::workload::distribution::Distribution;
 use crate::workload::random::{Stream, seed_of};
@@ -65,6 +66,8 @@ pub mod limits {
     pub const DRAIN: Duration = Duration::from_secs(10);
     /// A step in which no client gets an answer for so long is ended.
     pub const SILENCE: Duration = Duration::from_mins(1);
+    /// The same where lost connections are opened again: a large server's recovery takes minutes.
+    pub const OUTAGE: Duration = Duration::from_mins(10);
     /// Goodbyes and status readings may take so long.
     pub const COURTESY: Duration = Duration::from_secs(5);
 }
@@ -117,6 +120,8 @@ pub struct Plan {
     pub interval_log: Option<PathBuf>,
     /// The state that steps start from.
     pub before: before::Before,
+    /// What errors do.
+    pub policy: policy::Policy,
 }
 
 /// When a step ends.
@@ -235,6 +240,16 @@ impl Plan {
         steps
     }
 
+    /// Refuses more steps than anybody waits for.
+    pub fn check_steps(&self) -> Result<()> {
+        list::check_total(self.count_steps())
+    }
+
+    pub(crate) fn count_steps(&self) -> u64 {
+        let cells = self.clients.len() as u64 * self.rates.len().max(1) as u64;
+        cells.saturating_mul(u64::from(self.repeats))
+    }
+
     /// The largest step.
     pub fn clients_max(&self) -> u32 {
         self.clients.iter().copied().max().unwrap_or(0)
@@ -307,7 +322,7 @@ impl Plan {
         let all = || "those that are there".to_owned();
         let steps = self.steps();
         let mut line = |name: &str, value: String| {
-            let _ = writeln!(text, "{name:<14} {value}");
+            let _ = writeln!(text, "{name:<14} {}", error::line(&value));
         };
         line("workload", self.workload.name.clone());
         for (name, setting) in &self.workload.options {
@@ -360,6 +375,13 @@ impl Plan {
             line("arrival", self.arrival.to_string());
         }
         line("before steps", self.before.to_string());
+        line("on error", self.policy.on_error.to_string());
+        if let Some(max) = self.policy.errors_max {
+            line("errors at most", max.to_string());
+        }
+        if let Some(limit) = self.policy.op_timeout {
+            line("op timeout", units::duration(limit));
+        }
         line("interval", units::duration(self.interval));
         line("out", self.out.display().to_string());
         for step in steps {
@@ -421,6 +443,7 @@ mod tests {
             interval: Duration::from_secs(1),
             interval_log: None,
             before: before::Before::default(),
+            policy: policy::Policy::default(),
         }
     }
 

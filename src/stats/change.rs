@@ -149,9 +149,8 @@ mod tests {
 
     #[test]
     fn chance_alone_is_seldom_a_change() {
-        let clear = (0..200).filter(|seed| {
-            change(&noise(*seed, 60)).is_some_and(|change| change.p <= 0.01)
-        });
+        let clear = (0..200)
+            .filter(|seed| change(&noise(*seed, 60)).is_some_and(|change| change.p <= 0.01));
         // Two are expected; 8 or more happen once in a thousand.
         assert!(clear.count() < 8);
     }

@@ -10,7 +10,10 @@ mod conditions;
 mod cost;
 mod experiment;
 mod facts;
+mod ledger;
+mod outage;
 mod read;
+mod record;
 #[cfg(test)]
 mod schema;
 mod share;
@@ -30,8 +33,11 @@ pub use cost::{HostCost, Innodb, Probed, ProcessCost};
 pub use experiment::{CommandRun, Experiment};
 pub(crate) use facts::counter;
 pub use facts::{Class, MISSES_MIN, class_by_size, durability};
-pub use read::{Loaded, load};
+pub use ledger::{Doubt, LedgerEntry};
+pub use outage::Outage;
 pub use share::{Ceiling, Share, ThreadShare, TurnDelay};
+pub use read::{Loaded, collect, from_json, load};
+pub use record::{Place, Record, Recorded, records};
 pub use timed::{Load, Suite, SuiteTest, TableRows};
 pub use verdict::{Reason, Verdict, VerdictKind};
 pub(crate) use write::escape_hostile;
@@ -80,8 +86,15 @@ pub struct Summary {
     pub latency: Latency,
     /// All phases, one entry an interval.
     pub timeline: Vec<Interval>,
+    /// Times in which nobody was served.
+    #[serde(default)]
+    pub outages: Vec<Outage>,
     /// What the tables must hold more than before: all phases, not only the window.
     pub ledger: Vec<LedgerEntry>,
+    /// Name of the record that was made before the step's first write, without `.begun`; null
+    /// where nothing was written to tables that loadgen made.
+    #[serde(default)]
+    pub record: Option<String>,
     /// What a timed load was; null otherwise.
     #[serde(default)]
     pub load: Option<Load>,
@@ -152,6 +165,10 @@ fn once() -> u64 {
     1
 }
 
+fn abort() -> String {
+    "abort".to_owned()
+}
+
 fn sbtest() -> String {
     "sbtest".to_owned()
 }
@@ -209,6 +226,15 @@ pub struct Plan {
     /// `SET NAMES` of the sessions; null for the driver's own (utf8mb4, utf8 before 5.5.3).
     #[serde(default)]
     pub charset: Option<String>,
+    /// What errors did: `abort`, `continue` or `reconnect`.
+    #[serde(default = "abort")]
+    pub on_error: String,
+    /// More errors would have ended the step: a count, or a share such as `1%`; null for no limit.
+    #[serde(default)]
+    pub max_errors: Option<String>,
+    /// An op without an answer for so long was given up, seconds; null for no limit.
+    #[serde(default)]
+    pub op_timeout_s: Option<f64>,
     /// This repeat, from 1.
     pub repeat_index: u32,
     /// Repeats of the invocation.
@@ -378,11 +404,15 @@ pub struct Totals {
     pub rows: u64,
     /// Errors, all phases, by code.
     pub errors: Vec<ErrorCount>,
-    /// Connections reopened.
+    /// Lost connections that were opened again.
     pub reconnects: u64,
-    /// Ops given up at the end of the drain, of a paced run also those that were not issued;
-    /// their age is in the latency.
+    /// Ops given up after `--op-timeout` or at the end of the drain, of a paced run also those
+    /// that were not issued; their age, a lower bound, is in the latency.
     pub abandoned: u64,
+    /// Ops with writes that may have been done or not, because the answer was lost, given up or a
+    /// kill; of these neither the rates nor the times of failed ops have one.
+    #[serde(default)]
+    pub in_doubt: u64,
     /// Arrivals of a paced run not yet issued at the window's end; null for a closed loop.
     pub backlog: Option<u64>,
     /// Arrivals of a paced run in the window; null for a closed loop.
@@ -402,8 +432,11 @@ pub struct ErrorCount {
     pub code: Option<u16>,
     /// SQLSTATE; null for the client's own classes.
     pub sqlstate: Option<String>,
-    /// `session` (the session was kept), `server`, `wrong` (an answer that fails its check),
-    /// `lost` (the connection), `driver` (a driver panic).
+    /// `session` (deadlocks and the like), `read_only`, `full` (too many connections),
+    /// `interrupted` (a killed query), `ended` (a killed session, a shutdown), `idle` (the server
+    /// hung up for silence), `server` (any other of its errors), `wrong` (an answer that fails its
+    /// check), `lost` (the connection), `driver` (a driver panic), `connect` (an attempt to open a
+    /// lost connection again; no op).
     pub class: String,
     /// Text of the first one.
     pub message: String,
@@ -521,7 +554,7 @@ pub struct Interval {
     pub length_s: f64,
     /// Ops completed in it.
     pub ops: u64,
-    /// Ops that failed in it.
+    /// Ops that failed in it, those in doubt or given up after `--op-timeout` included.
     pub errors: u64,
     /// Median service time, microseconds; null without ops.
     pub p50_us: Option<f64>,
@@ -538,28 +571,6 @@ pub struct Interval {
     /// Largest response time, microseconds.
     #[serde(default)]
     pub response_max_us: Option<f64>,
-}
-
-/// What the acknowledged writes of a step add to one table, all phases.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct LedgerEntry {
-    /// Table name.
-    pub table: String,
-    /// Acknowledged updates.
-    pub updates: u64,
-    /// Acknowledged inserts.
-    pub inserts: u64,
-    /// Acknowledged deletes.
-    pub deletes: u64,
-    /// Writes whose outcome is unknown.
-    pub in_doubt: u64,
-    /// What acknowledged writes added to the sum of `k`, as far as they know it.
-    pub k_added: i64,
-    /// Rows that were deleted or inserted with a `k` that nobody read: the sum of `k` can be told
-    /// from `k_added` where this is 0.
-    #[serde(default)]
-    pub k_unknown: u64,
 }
 
 /// What a reader of the numbers must know.

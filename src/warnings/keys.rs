@@ -5,7 +5,8 @@ use super::{Said, percent};
 use crate::summary::Summary;
 
 pub(super) fn look(step: &Summary, said: &mut Said) {
-    let Some(keys) = step.conditions.as_ref().and_then(|conditions| conditions.keys.as_ref()) else {
+    let Some(keys) = step.conditions.as_ref().and_then(|conditions| conditions.keys.as_ref())
+    else {
         return;
     };
     if keys.hottest_share > HOTTEST_MAX || keys.half_on_share < HALF_ON_MIN {

@@ -36,7 +36,10 @@ pub(super) fn look(step: &Summary, said: &mut Said) {
             ("drift", format!("{what} {up} all the time, by {by} from the first part to the last"))
         } else {
             let at = decimals(change.at * step.measured_s);
-            ("level_change", format!("{what} {up} by {by}, {at} s into the window, and stayed there"))
+            (
+                "level_change",
+                format!("{what} {up} by {by}, {at} s into the window, and stayed there"),
+            )
         };
         said.warn(code, message);
         return;

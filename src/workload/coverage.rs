@@ -138,8 +138,7 @@ pub fn keys_per_op(workload: &Workload, default: Distribution) -> Option<(Distri
                     KeySource::Default => default,
                     KeySource::Own(distribution) => distribution,
                 };
-                let entry =
-                    drawn.entry(distribution.to_string()).or_insert((distribution, 0.0));
+                let entry = drawn.entry(distribution.to_string()).or_insert((distribution, 0.0));
                 entry.1 += part * repeat as f64 * times;
             }
         }

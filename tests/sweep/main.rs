@@ -3,11 +3,18 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod conditions;
+mod disk;
 mod faults;
 mod gates;
+mod ledger;
+mod network;
 mod pacing;
 mod program;
+mod resources;
+#[path = "../common/restarting.rs"]
+mod restarting;
 mod servers;
 mod share;
 mod signals;
+mod torture;
 mod transactions;

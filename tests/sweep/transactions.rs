@@ -7,6 +7,7 @@ use loadgen::measure::times::Times;
 use loadgen::mysql::session::Session;
 use loadgen::mysql::target::{Address, Target};
 use loadgen::mysql::tls::Ssl;
+use loadgen::plan::policy::Policy;
 use loadgen::plan::{
     Arrival, Order, Plan, Spread, SpreadChoice, StatementMode, Step, StopAt, defaults,
 };
@@ -70,6 +71,7 @@ fn plan(ops: u64) -> Plan {
         interval: Duration::from_secs(1),
         before: loadgen::plan::before::Before::default(),
         interval_log: None,
+        policy: Policy::default(),
     }
 }
 
@@ -88,6 +90,7 @@ fn run(plan: &Plan, port: u16) -> engine::Run {
         plan,
         spread: Spread::Pinned,
         tables: Tables { schema: Schema::Sbtest, count: 4, rows: 100, held: None, own: false },
+        first_write: &|| Ok(()),
         window: tokio::sync::watch::channel(None).0,
         target: &target,
         opts: opts.clone(),

@@ -7,13 +7,14 @@ use toml::Spanned;
 use super::subject::subjects;
 use super::{Beside, Cell, Dataset, Experiment, Overrides, Part, Source, Subject, What, key};
 use crate::error::{Error, Result};
-use crate::plan::condition::Condition;
 use crate::plan::before::{Ahi, Before, Warm};
+use crate::plan::condition::Condition;
+use crate::plan::policy::{OnError, Policy};
 use crate::plan::profile::value::Names;
 use crate::plan::profile::{Profile, Run, Turns};
 use crate::plan::timed::{LoadSource, LoadSpec};
 use crate::plan::{
-    Arrival, Order, Plan, SpreadChoice, StatementMode, StopAt, defaults, shuffle, units,
+    Arrival, Order, Plan, SpreadChoice, StatementMode, StopAt, defaults, list, shuffle, units,
 };
 use crate::workload::Workload;
 use crate::workload::distribution::Distribution;
@@ -42,6 +43,8 @@ impl Experiment {
         for run in &profile.runs {
             experiment.parts.extend(parts(profile, run, overrides, &experiment.subjects)?);
         }
+        let steps = experiment.parts.iter().map(Part::count).fold(0, u64::saturating_add);
+        list::check_total(steps)?;
         experiment.cells = cells(&experiment, overrides.seed);
         experiment.keys = experiment.cells.iter().map(|cell| cell.key.clone()).collect();
         experiment.keep_only(&overrides.only)?;
@@ -240,6 +243,11 @@ fn plan(workload: Workload, run: &Run, dataset: &Dataset, overrides: &Overrides)
         interval: usual(defaults::INTERVAL)?,
         interval_log: None,
         before: before(run),
+        policy: Policy {
+            on_error: run.on_error.map_or(OnError::default(), |word| word.0),
+            errors_max: run.max_errors.map(|parsed| parsed.0),
+            op_timeout: run.op_timeout.map(|span| span.0),
+        },
     })
 }
 
@@ -287,6 +295,15 @@ fn cells(experiment: &Experiment, seed: u64) -> Vec<Cell> {
 }
 
 impl Part {
+    /// Its cells, not made yet.
+    fn count(&self) -> u64 {
+        let steps = match &self.what {
+            What::Sweep(plan, _) => plan.count_steps(),
+            What::Load(_) | What::Suite(_) => u64::from(self.repeats),
+        };
+        steps.saturating_mul(self.subjects.len() as u64)
+    }
+
     /// The numbers of clients and the rates in the order of one repeat.
     fn steps(&self, repeat: u32) -> Vec<(u32, Option<f64>)> {
         match &self.what {

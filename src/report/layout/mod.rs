@@ -3,6 +3,7 @@
 mod change;
 mod legend;
 mod list;
+mod outages;
 mod per_op;
 mod relative;
 mod suite;
@@ -31,6 +32,8 @@ pub enum Layout {
     PerOp,
     /// The best number of each label, and the clients it was reached at
     Peak,
+    /// Times without service: gaps, first success, back to 95 % of the earlier rate
+    Outages,
     /// Suites of commands, test by test: wall, user and system seconds
     Suite,
     /// What tells the labels from each other, by the server's variables
@@ -48,6 +51,7 @@ impl Layout {
             Layout::Overhead => "overhead",
             Layout::PerOp => "per-op",
             Layout::Peak => "peak",
+            Layout::Outages => "outages",
             Layout::Suite => "suite",
             Layout::Settings => "settings",
         }
@@ -88,6 +92,7 @@ pub(crate) fn pages(tables: &[Table], options: &Options) -> Result<Vec<Page>> {
         Layout::PerOp => per_op::pages(tables, options.baseline.as_deref()),
         Layout::Delta => change::delta(tables, options),
         Layout::Overhead => change::overhead(tables, options),
+        Layout::Outages => Ok(outages::pages(tables)),
         Layout::Suite => suite::pages(tables),
         Layout::Settings => Ok(vec![legend::page(tables)]),
     }
