@@ -31,14 +31,15 @@
 //! | [`workload`] | workloads as data; key distributions; tables and their deterministic rows |
 //! | [`mysql`] | target (every driver option set explicitly, option files), session (the only file on the hot path that touches the driver), server (fingerprint, status, preflight) |
 //! | [`load`] | create, fill, index, drop; timed reloads |
+//! | [`verify`] | whether the tables hold what prepare and the runs since left there |
 //! | [`suite`] | external commands, timed |
 //! | [`engine`] | threads, connections, phases, the closed and the open loop, stopping |
 //! | [`measure`] | recorder, timeline, client cost; the server's process and host |
 //! | [`sandbox`] | a private throw-away server from a mysqld program |
-//! | [`warnings`] | what a reader of a step's numbers must know, told from its summary |
-//! | [`stats`] | pure statistics over repeats, and over the intervals of a window |
 //! | [`canned`] | a canned-answer server with faults: for tests, benches and calibration |
 //! | [`summary`] | the JSON contract: write, read; the verdict on a step |
+//! | [`warnings`] | what a reader of a step's numbers must know, told from its summary |
+//! | [`stats`] | pure statistics over repeats, and over the intervals of a window |
 //! | [`report`] | pivot, layouts, then one file an output format |
 //! | [`error`] | one error type that knows its hint and its exit status |
 //! | [`stop`] | SIGINT and SIGTERM |
@@ -71,4 +72,5 @@ pub mod suite;
 pub mod summary;
 mod timer;
 pub mod warnings;
+pub mod verify;
 pub mod workload;

@@ -135,6 +135,7 @@ fn imports_point_one_way() {
             &["crate::engine", "crate::report", "crate::cmd", "crate::load", "crate::sandbox"],
         ),
         ("load", &["crate::engine", "crate::report", "crate::cmd", "crate::cli", "crate::sandbox"]),
+        ("verify", &["crate::engine", "crate::report", "crate::cmd", "crate::cli", "crate::load"]),
         ("engine", &["crate::report", "crate::cmd", "crate::cli", "crate::load", "crate::sandbox"]),
         (
             "suite",

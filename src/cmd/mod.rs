@@ -11,6 +11,7 @@ pub mod explain;
 mod gate;
 pub mod load;
 pub mod prepare;
+mod record;
 pub mod report;
 pub mod run;
 mod slo;
@@ -18,6 +19,7 @@ mod steps;
 pub mod suite;
 pub mod sweep;
 pub mod timed;
+pub mod verify;
 pub mod workloads;
 
 use std::ffi::OsString;
@@ -63,6 +65,7 @@ fn dispatch(verb: &str, matches: &clap::ArgMatches) -> Result<()> {
         "cleanup" => cleanup::run(args!(cleanup::CleanupArgs), &listen()?),
         "run" => run::run(args!(run::RunArgs), &listen()?),
         "recheck" => run::recheck::run(args!(run::recheck::RecheckArgs), &listen()?),
+        "verify" => verify::run(args!(verify::VerifyArgs), &listen()?),
         "report" => report::run(args!(report::ReportArgs)),
         "compare" => compare::run(args!(compare::CompareArgs)),
         "explain" => explain::run(args!(explain::ExplainArgs)),

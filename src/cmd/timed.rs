@@ -239,6 +239,7 @@ impl<'a> Scene<'a> {
             timeline: Vec::new(),
             outages: Vec::new(),
             ledger: Vec::new(),
+            record: None,
             load: None,
             suite: None,
             warnings,

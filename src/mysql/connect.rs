@@ -217,6 +217,28 @@ mod tests {
     }
 
     #[test]
+    fn a_server_that_hangs_in_the_tls_handshake_is_given_up() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let server = std::thread::spawn(move || {
+            use std::io::{Read, Write};
+            let (mut stream, _) = listener.accept().unwrap();
+            let greeting = greeting(true);
+            stream.write_all(&[u8::try_from(greeting.len()).unwrap(), 0, 0, 0]).unwrap();
+            stream.write_all(&greeting).unwrap();
+            // The TLS request and the first message, up to the client's end.
+            let mut sent = Vec::new();
+            let _ = stream.read_to_end(&mut sent);
+            sent.len()
+        });
+        let ssl = Ssl { mode: SslMode::Required, ..Ssl::default() };
+        let address = Address::Tcp { host: "127.0.0.1".into(), port };
+        let error = failure(&Target { ssl, ..target(address) });
+        assert!(error.to_string().contains("100ms"), "{error}");
+        assert!(server.join().unwrap() > 36, "it got as far as TLS");
+    }
+
+    #[test]
     fn nobody_there_is_named_with_a_hint_and_no_password() {
         let dir = tempfile::tempdir().unwrap();
         let error = failure(&target(Address::Socket(dir.path().join("no.sock"))));

@@ -44,6 +44,11 @@ pub(super) async fn read(
     if metrics.is_some() {
         return Ok(metrics);
     }
+    monitor(session).await
+}
+
+/// What the monitor's text says; None where the account may not ask.
+pub(super) async fn monitor(session: &mut Session) -> Asked<Option<Inside>> {
     let rows = optional(session.query("SHOW ENGINE INNODB STATUS").await)?.unwrap_or_default();
     let text = rows.into_iter().next().and_then(|row| row.into_iter().flatten().last());
     Ok(text.and_then(|text| of_text(&text)))

@@ -241,6 +241,17 @@ impl Session {
         Ok(rows)
     }
 
+    /// Runs SQL and hands its rows on as they come: answers larger than memory.
+    pub async fn read(
+        &mut self,
+        sql: &str,
+        take: impl FnMut(Row),
+    ) -> std::result::Result<(), Failure> {
+        begin(&mut self.waiting)?;
+        let outcome = self.each_row(sql.as_bytes(), take).await;
+        self.end(outcome)
+    }
+
     async fn each_row(&mut self, sql: &[u8], take: impl FnMut(Row)) -> mysql_async::Result<()> {
         self.conn.query_iter(sql).await?.for_each_and_drop(take).await
     }

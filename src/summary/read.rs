@@ -42,6 +42,22 @@ impl Loaded {
 /// A path that does not exist is a usage error. A file that is no complete summary, or holds a
 /// step that another file holds too, is refused unless `skip_bad`; so is finding nothing.
 pub fn load(paths: &[PathBuf], skip_bad: bool) -> Result<Loaded> {
+    let loaded = collect(paths)?;
+    if !skip_bad && !loaded.skipped.is_empty() {
+        return Err(refusal(&loaded.skipped));
+    }
+    if loaded.summaries.is_empty() {
+        return Err(nothing(paths, &loaded.skipped));
+    }
+    Ok(loaded)
+}
+
+/// All that [`load`] would read, and what it would refuse; it may be nothing.
+///
+/// # Errors
+///
+/// A path that does not exist is a usage error.
+pub fn collect(paths: &[PathBuf]) -> Result<Loaded> {
     let mut loaded = Loaded::default();
     let mut seen = HashSet::new();
     let mut steps: HashMap<String, PathBuf> = HashMap::new();
@@ -63,12 +79,6 @@ pub fn load(paths: &[PathBuf], skip_bad: bool) -> Result<Loaded> {
             }
             Err(reason) => loaded.skipped.push((path, reason)),
         }
-    }
-    if !skip_bad && !loaded.skipped.is_empty() {
-        return Err(refusal(&loaded.skipped));
-    }
-    if loaded.summaries.is_empty() {
-        return Err(nothing(paths, &loaded.skipped));
     }
     Ok(loaded)
 }
