@@ -1,13 +1,46 @@
-//! `loadgen report`: summaries → tables.
+//! `loadgen report`: summaries → tables, one chart, or the page.
 
-use std::path::PathBuf;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 
 use super::{print_data, warn};
-use crate::error::Result;
-use crate::report::{Format, Layout, Metric, Options, render};
+use crate::error::{Error, Result};
+use crate::report::{Format, Layout, Metric, Options, Picture, page, picture, render};
 use crate::summary;
 
-/// Print the tables of summaries.
+/// What is made of the summaries.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Output {
+    /// Aligned columns for a terminal or a mail
+    #[default]
+    Text,
+    /// Tables of GitHub's Markdown
+    Markdown,
+    /// One row a cell, for spreadsheets and scripts
+    Csv,
+    /// One object, loadgen.report/1
+    Json,
+    /// One self-contained page with every table and chart
+    Html,
+    /// One chart (--chart) as a file for a write-up
+    Svg,
+}
+
+impl Output {
+    /// The format of the tables; none for pictures.
+    fn tables(self) -> Option<Format> {
+        Some(match self {
+            Output::Text => Format::Text,
+            Output::Markdown => Format::Markdown,
+            Output::Csv => Format::Csv,
+            Output::Json => Format::Json,
+            Output::Html | Output::Svg => return None,
+        })
+    }
+}
+
+/// Print the tables of summaries, or draw them.
 #[derive(Debug, Clone, clap::Args)]
 pub struct ReportArgs {
     /// Summaries, or directories of them
@@ -23,7 +56,13 @@ pub struct ReportArgs {
     pub layout: Layout,
     /// Output format
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
-    pub format: Format,
+    pub format: Output,
+    /// The chart of --format svg [default: qps]
+    #[arg(long, value_name = "CHART", value_enum)]
+    pub chart: Option<Picture>,
+    /// Write to this file [default: standard output]
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
     /// Relate every label to this one; higher is always better
     #[arg(long, value_name = "LABEL")]
     pub baseline: Option<String>,
@@ -47,26 +86,67 @@ pub struct ReportArgs {
     pub skip_bad: bool,
 }
 
-/// Prints the report on standard output, and names skipped files on standard error.
+/// Prints the report on standard output or into a file, and names skipped files on standard error.
 ///
 /// # Errors
 ///
-/// Those of [`summary::load`] and [`render`]; standard output that cannot be written.
+/// Those of [`summary::load`] and [`render`]; flags that do not fit together; what cannot be
+/// written.
 pub fn run(args: &ReportArgs) -> Result<()> {
+    args.check()?;
     let loaded = summary::load(&args.paths, args.skip_bad)?;
     for (path, reason) in &loaded.skipped {
         warn(&format!("skipped {}: {reason}", path.display()));
     }
-    print_data(&render(&loaded.steps(), &args.options())?)
+    let (steps, options) = (loaded.steps(), args.options());
+    let text = match args.format {
+        Output::Html => page(&steps, &options)?,
+        Output::Svg => picture(&steps, &options, args.chart.unwrap_or_default())?,
+        _ => render(&steps, &options)?,
+    };
+    match &args.output {
+        None => print_data(&text),
+        Some(path) => write(path, &text),
+    }
+}
+
+/// A file appears whole or not at all; one that is there is replaced.
+fn write(path: &Path, text: &str) -> Result<()> {
+    let failed = |e: &dyn std::fmt::Display| Error::failed(format!("{}: {e}", path.display()));
+    // A pipe or a terminal cannot be replaced.
+    if path.exists() && !path.is_file() {
+        return std::fs::write(path, text).map_err(|e| failed(&e));
+    }
+    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut file = tempfile::Builder::new()
+        .permissions(std::fs::Permissions::from_mode(0o644))
+        .tempfile_in(dir)
+        .map_err(|e| failed(&e))?;
+    file.write_all(text.as_bytes()).map_err(|e| failed(&e))?;
+    file.persist(path).map(|_| ()).map_err(|e| failed(&e.error))
 }
 
 impl ReportArgs {
+    /// Refuses flags that would be without effect.
+    fn check(&self) -> Result<()> {
+        let drawn = self.format.tables().is_none();
+        if drawn && self.layout != Layout::Versions {
+            return Err(Error::usage("--layout is of tables; a page has all of them")
+                .hint("leave --layout out, or choose --format text, markdown, csv or json"));
+        }
+        if self.chart.is_some() && self.format != Output::Svg {
+            return Err(Error::usage("--chart is of --format svg")
+                .hint("--format svg draws one chart, --format html all of them"));
+        }
+        Ok(())
+    }
+
     /// The part that [`render`] takes.
     pub fn options(&self) -> Options {
         Options {
             metric: self.metric.clone(),
             layout: self.layout,
-            format: self.format,
+            format: self.format.tables().unwrap_or_default(),
             baseline: self.baseline.clone(),
             from: self.from.clone(),
             to: self.to.clone(),

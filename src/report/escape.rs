@@ -1,4 +1,4 @@
-//! Foreign text made safe for where it goes: a line, a Markdown cell, a spreadsheet.
+//! Foreign text made safe for where it goes: a line, markup, a Markdown cell, a spreadsheet.
 
 use crate::error::plain;
 
@@ -22,6 +22,12 @@ pub(crate) fn line(text: &str) -> String {
         }
     }
     out
+}
+
+/// Text for markup, which escapes what would be a tag: one line, without the two characters that
+/// no XML may hold.
+pub(crate) fn markup(text: &str) -> String {
+    line(text).replace('\u{fffe}', "\\u{fffe}").replace('\u{ffff}', "\\u{ffff}")
 }
 
 /// At most so many characters of one line of text.

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! steps ─▶ rows (select) ─▶ cells (pivot) ─▶ footnotes (notes) ─▶ text | markdown | csv | json
-//!                                      └─▶ pages (layout) ─▶ text | markdown | csv | json
+//!                                      ├─▶ pages (layout) ─▶ text | markdown | csv | json
+//!                                      └─▶ charts (chart) ─▶ svg | html
 //! ```
 //!
 //! A table is one workload: the numbers of clients across, one label a line. A cell is the
@@ -11,11 +12,13 @@
 
 mod baseline;
 mod caption;
+mod chart;
 mod compare;
 mod csv;
 mod escape;
 mod figure;
 mod histogram;
+mod html;
 mod json;
 mod layout;
 mod markdown;
@@ -26,12 +29,15 @@ mod page;
 mod pivot;
 mod select;
 mod settings;
+mod svg;
 mod text;
 
 pub use compare::{Comparison, Question, compare};
 pub use figure::Figure;
+pub use html::page;
 pub use layout::Layout;
 pub use metric::{Metric, Percentile};
+pub use svg::{Picture, picture};
 
 use crate::error::{Error, Result};
 use crate::summary::Summary;
@@ -80,12 +86,7 @@ pub struct Options {
 /// Nothing to show, a label that is not there, labels that a layout does not want, steps of one
 /// cell whose settings differ, or a damaged histogram where the metric needs one.
 pub fn render(steps: &[&Summary], options: &Options) -> Result<String> {
-    options.layout.check(options)?;
-    let mut tables = pivot::tables(steps, options)?;
-    if tables.iter().all(|table| table.lines.iter().all(|line| line.steps.is_empty())) {
-        return Err(Error::data(format!("none of {} steps completed", steps.len()))
-            .hint("--partial shows what they measured before they ended"));
-    }
+    let mut tables = counted(steps, options)?;
     if options.layout != Layout::Versions {
         let pages = layout::pages(&tables, options)?;
         return page::render(&pages, options.layout.name(), options.format);
@@ -102,4 +103,15 @@ pub fn render(steps: &[&Summary], options: &Options) -> Result<String> {
         Format::Csv => csv::render(&tables)?,
         Format::Json => json::render(&tables, options),
     })
+}
+
+/// The tables of the steps that count, without footnotes and ratios.
+fn counted<'a>(steps: &[&'a Summary], options: &Options) -> Result<Vec<pivot::Table<'a>>> {
+    options.layout.check(options)?;
+    let tables = pivot::tables(steps, options)?;
+    if tables.iter().all(|table| table.lines.iter().all(|line| line.steps.is_empty())) {
+        return Err(Error::data(format!("none of {} steps completed", steps.len()))
+            .hint("--partial shows what they measured before they ended"));
+    }
+    Ok(tables)
 }
