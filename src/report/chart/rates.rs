@@ -108,7 +108,10 @@ pub(crate) fn relative(table: &Table, base: &str, labels: &[&str]) -> Vec<Chart>
     let draw = |group: &Group| {
         let series = series(table, group, labels, &point);
         let values = series.iter().flat_map(|series| &series.points).map(|point| point.y);
-        let y = Axis::around("ratio, higher is better", 1.0, values);
+        let mut y = Axis::around("ratio, higher is better", 1.0, values);
+        if y.ticks.first().is_some_and(|tick| tick.at > 0.0) {
+            y.name.push_str("; the axis does not begin at 0");
+        }
         let base = super::shown(base);
         let title = format!("{} relative to {base}{}", table.metric.name(), group.title());
         Chart { rule: Some(1.0), ..chart(table, group, title, y, series) }

@@ -65,7 +65,7 @@ pub(super) fn key(at: usize, label: &str) -> Markup {
     let colour = Style::of(at).colour;
     html! {
         label for={ "l" (at) } class={ "k" (at) } {
-            svg.sample viewBox="0 0 28 12" aria-hidden="true" class={ "c" (colour) } {
+            svg class={ "sample c" (colour) } viewBox="0 0 28 12" aria-hidden="true" {
                 (svg::sample(at))
             }
             " " (chart::shown(label))

@@ -20,9 +20,9 @@ pub(super) fn headline(tables: &[Table]) -> String {
     starts.sort_unstable();
     let when = match (starts.first(), starts.last()) {
         (Some(first), Some(last)) if first != last => {
-            format!(", {} to {}", clip(first, TEXT_MAX), clip(last, TEXT_MAX))
+            format!(", {} to {}", instant(first), instant(last))
         }
-        (Some(first), _) => format!(", {}", clip(first, TEXT_MAX)),
+        (Some(first), _) => format!(", {}", instant(first)),
         _ => String::new(),
     };
     let many = |n: usize, noun: &str| format!("{n} {noun}{}", if n == 1 { "" } else { "s" });
@@ -36,6 +36,14 @@ pub(super) fn headline(tables: &[Table]) -> String {
 
 fn all<'a>(tables: &[Table<'a>]) -> Vec<&'a Summary> {
     tables.iter().flat_map(|table| &table.lines).flat_map(|line| &line.steps).copied().collect()
+}
+
+/// An instant to the second; as it stands where it is none.
+fn instant(text: &str) -> String {
+    match text.parse::<jiff::Timestamp>() {
+        Ok(instant) => instant.strftime("%Y-%m-%d %H:%M:%S UTC").to_string(),
+        Err(_) => clip(text, TEXT_MAX),
+    }
 }
 
 /// One invocation's steps of one label and workload, by time.
@@ -94,7 +102,7 @@ fn row(step: &Summary, labels: &[&str]) -> Markup {
             td.text { (markup(&clip(&step.workload.name, TEXT_MAX))) }
             td { (step.plan.clients) @if let Some(rate) = step.plan.rate { "@" (rate) } }
             td { (step.plan.repeat_index) }
-            td.text { (markup(&clip(&step.started_at, TEXT_MAX))) }
+            td.text { (markup(&instant(&step.started_at))) }
             td { (number::number(step.measured_s, 1)) }
             td { (step.totals.ops) }
             td { (errors) }

@@ -13,8 +13,9 @@ pub(super) fn table(table: &Table, labels: &[&str]) -> Markup {
     let best: Vec<Option<usize>> = (0..table.columns.len()).map(|at| best(table, at)).collect();
     let related = table.baseline.is_some();
     html! {
-        div.scroll { table.main {
-            caption { (markup(&caption::title(table))) }
+        @let title = markup(&caption::title(table));
+        p.title { (title) }
+        div.scroll { table.main aria-label=(title) {
             thead { tr {
                 th.text scope="col" { "label" }
                 @for column in &table.columns { th scope="col" { (column.to_string()) } }
