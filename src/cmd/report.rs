@@ -4,7 +4,7 @@ use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use super::{print_data, warn};
+use super::{print_data, terminal, warn};
 use crate::error::{Error, Result};
 use crate::report::{Format, Layout, Metric, Options, Picture, page, picture, render};
 use crate::summary;
@@ -153,6 +153,7 @@ impl ReportArgs {
             order: self.order.clone(),
             latest: self.latest,
             partial: self.partial,
+            terminal: if self.output.is_none() { terminal() } else { None },
         }
     }
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use mysql_async::Opts;
 use tokio::sync::watch;
 
+use crate::cmd::board::board;
 use crate::cmd::prepare::or_stop;
 use crate::cmd::print_data;
 use crate::cmd::run::Role;
@@ -163,6 +164,7 @@ impl Sweep<'_> {
             Some(session) => session,
             None => self.control(&scene.target, &scene.opts).await?,
         };
+        self.progress.board(|| board(self.plan, step, &self.summaries));
         let mut identity = scene.identity.clone();
         let reading = async { Ok(variables::read(&mut asking).await?) };
         let address = &scene.target.address;

@@ -136,7 +136,7 @@ pub fn compare(steps: &[&Summary], question: &Question) -> Result<Comparison> {
     Ok(Comparison {
         worse: told(Verdict::Worse),
         too_few: told(Verdict::TooFew),
-        text: page::render(&pages, "compare", question.format)?,
+        text: page::render(&pages, "compare", question.format, None)?,
     })
 }
 

@@ -29,6 +29,7 @@ mod page;
 mod pivot;
 mod select;
 mod settings;
+mod spark;
 mod svg;
 mod text;
 
@@ -77,6 +78,8 @@ pub struct Options {
     pub latest: bool,
     /// Count steps that did not complete.
     pub partial: bool,
+    /// Columns of the terminal that the text goes to, which then has small bars; none elsewhere.
+    pub terminal: Option<usize>,
 }
 
 /// The tables of some steps, as text that ends with a line end.
@@ -89,7 +92,7 @@ pub fn render(steps: &[&Summary], options: &Options) -> Result<String> {
     let mut tables = counted(steps, options)?;
     if options.layout != Layout::Versions {
         let pages = layout::pages(&tables, options)?;
-        return page::render(&pages, options.layout.name(), options.format);
+        return page::render(&pages, options.layout.name(), options.format, options.terminal);
     }
     if let Some(label) = &options.baseline {
         baseline::relate(&mut tables, label)?;
@@ -98,7 +101,7 @@ pub fn render(steps: &[&Summary], options: &Options) -> Result<String> {
         table.notes = notes::notes(table);
     }
     Ok(match options.format {
-        Format::Text => text::render(&tables),
+        Format::Text => text::render(&tables, options.terminal),
         Format::Markdown => markdown::render(&tables),
         Format::Csv => csv::render(&tables)?,
         Format::Json => json::render(&tables, options),

@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use super::json::SCHEMA;
-use super::{Format, escape, markdown};
+use super::{Format, escape, markdown, spark};
 use crate::error::{Error, Result};
 use crate::summary::escape_hostile;
 
@@ -57,10 +57,16 @@ pub(crate) enum Field {
     Pairs(Vec<(String, String)>),
 }
 
-/// The pages in the format that is asked for.
-pub(crate) fn render(pages: &[Page], layout: &str, format: Format) -> Result<String> {
+/// The pages in the format that is asked for; text for a terminal of so many columns has bars
+/// beside its lists.
+pub(crate) fn render(
+    pages: &[Page],
+    layout: &str,
+    format: Format,
+    terminal: Option<usize>,
+) -> Result<String> {
     Ok(match format {
-        Format::Text => text(pages),
+        Format::Text => text(pages, terminal),
         Format::Markdown => marked(pages),
         Format::Csv => csv(pages)?,
         Format::Json => object(pages, layout),
@@ -69,11 +75,17 @@ pub(crate) fn render(pages: &[Page], layout: &str, format: Format) -> Result<Str
 
 /// As the plain tables: one list begins with its first item and is named below; everything
 /// else has its name above.
-fn text(pages: &[Page]) -> String {
+fn text(pages: &[Page], terminal: Option<usize>) -> String {
     let listed = matches!(pages, [Page { body: Body::Bullets(_), .. }]);
     let shown = pages.iter().map(|page| {
         let body = match &page.body {
-            Body::Bullets(items) => items.iter().map(|item| format!("{BULLET}{item}")).collect(),
+            Body::Bullets(items) => {
+                let items = items.iter().map(|item| format!("{BULLET}{item}")).collect();
+                match terminal {
+                    Some(columns) => spark::beside(items, &bars(page), columns),
+                    None => items,
+                }
+            }
             Body::Grid(grid) => grid.lines(),
         };
         let blank = (!page.below.is_empty() || listed).then(String::new);
@@ -89,6 +101,23 @@ fn text(pages: &[Page]) -> String {
         lines.join("\n") + "\n"
     });
     shown.collect::<Vec<String>>().join("\n")
+}
+
+/// A bar for each item of a list that has a number.
+fn bars(page: &Page) -> Vec<String> {
+    let value = |record: &Record| {
+        let named = record.iter().find(|(name, _)| *name == "value");
+        match named {
+            Some((_, Field::Number(Some(value)))) if value.is_finite() => *value,
+            _ => 0.0,
+        }
+    };
+    let values: Vec<f64> = page.records.iter().map(value).collect();
+    let max = values.iter().copied().fold(0.0, f64::max);
+    values
+        .iter()
+        .map(|value| if max > 0.0 { spark::bar(*value, max) } else { String::new() })
+        .collect()
 }
 
 impl Grid {

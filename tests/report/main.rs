@@ -7,6 +7,7 @@ mod invariants;
 mod layout;
 mod layouts;
 mod metrics;
+mod page;
 mod pooling;
 #[path = "../common/summaries.rs"]
 mod summaries;

@@ -19,6 +19,8 @@ use super::text;
 /// A chart, and everything that is to be read on it.
 #[derive(Debug, Clone)]
 pub(crate) struct Chart {
+    /// What it is of: a workload, or a label of it; one line.
+    pub(crate) of: String,
     /// What it shows; one line.
     pub(crate) title: String,
     pub(crate) x: Axis,
@@ -54,8 +56,6 @@ pub(crate) struct Series {
     pub(crate) label: usize,
     /// From left to right.
     pub(crate) points: Vec<Point>,
-    /// Whether each point is a measurement of its own.
-    pub(crate) marked: bool,
 }
 
 /// One point of a line.
@@ -65,6 +65,8 @@ pub(crate) struct Point {
     pub(crate) y: f64,
     /// Smallest and largest of the repeats, where there are several.
     pub(crate) range: Option<(f64, f64)>,
+    /// Whether the label's marker stands here.
+    pub(crate) marked: bool,
     /// The value in full; empty where the drawing tells it well enough.
     pub(crate) said: String,
 }

@@ -35,7 +35,7 @@ pub(crate) fn percentiles(table: &Table, labels: &[&str]) -> Result<Vec<Chart>> 
             let Some(cell) = line.cells.get(place).and_then(Option::as_ref) else { continue };
             let points = curve(cell)?;
             if !points.is_empty() {
-                series.push(Series { label: position(labels, line.label), points, marked: false });
+                series.push(Series { label: position(labels, line.label), points });
             }
         }
         if !series.is_empty() {
@@ -50,7 +50,8 @@ fn chart(table: &Table, column: &Column, series: Vec<Series>) -> Chart {
     let points = || series.iter().flat_map(|series| &series.points);
     let share = points().map(|point| point.x).fold(0.9, f64::max);
     Chart {
-        title: format!("{}: {what} by percentile, {}", escape::line(table.workload), at(column)),
+        of: escape::line(table.workload),
+        title: format!("{what}, {}", at(column)),
         x: Axis::percentiles("percentile", share),
         y: Axis::decades(format!("{what}, ms (logarithmic)"), points().map(|point| point.y)),
         series,
@@ -78,14 +79,16 @@ fn curve(cell: &Cell) -> Result<Vec<Point>> {
     }
     let Some(count) = curves.iter().map(Curve::count).min() else { return Ok(Vec::new()) };
     let shares = (0..=EACH_NINE * NINES_MAX)
-        .map(|i| 1.0 - 10_f64.powf(-f64::from(i) / f64::from(EACH_NINE)))
-        .take_while(|share| (1.0 - share) * count as f64 >= 1.0);
-    let points = shares.filter_map(|share| {
+        .map(|i| (i, 1.0 - 10_f64.powf(-f64::from(i) / f64::from(EACH_NINE))))
+        .take_while(|(_, share)| (1.0 - share) * count as f64 >= 1.0);
+    let points = shares.filter_map(|(i, share)| {
         let values: Vec<f64> =
             curves.iter().map(|curve| curve.percentile_us(share * 100.0) / MS).collect();
         let y = stats::median(&values)?;
         let said = number::number(y, number::decimals([y]));
-        Some(Point { x: share, y, range: None, said })
+        // Markers at whole nines, so that lines are told apart without colour.
+        let marked = i > 0 && i % EACH_NINE == 0;
+        Some(Point { x: share, y, range: None, marked, said })
     });
     Ok(points.collect())
 }

@@ -38,9 +38,9 @@ impl Group {
 
     fn said(&self) -> fn(f64) -> String {
         match self.clients {
-            None => |clients| {
-                format!("{clients} {}", if clients < 1.5 { "client" } else { "clients" })
-            },
+            None => {
+                |clients| format!("{clients} {}", if clients < 1.5 { "client" } else { "clients" })
+            }
             Some(_) => |rate| format!("{rate} ops/s asked"),
         }
     }
@@ -90,7 +90,8 @@ pub(crate) fn over_clients(table: &Table, labels: &[&str]) -> Vec<Chart> {
     let draw = |group: &Group| {
         let series = series(table, group, labels, &|_, _, cell| point(cell));
         let y = Axis::from_zero(name.clone(), highest(&series));
-        chart(table, group, format!("{name}{}", group.title()), y, series)
+        let title = format!("{}{}", table.metric.name(), group.title());
+        chart(table, group, title, y, series)
     };
     groups(table).iter().map(draw).filter(|chart| !chart.is_empty()).collect()
 }
@@ -131,9 +132,9 @@ fn series(
         let points = group.columns.iter().filter_map(|at| {
             let column = table.columns.get(*at)?;
             let (y, range, said) = point(line, *at, line.cells.get(*at)?.as_ref()?)?;
-            y.is_finite().then(|| Point { x: group.across(column), y, range, said })
+            y.is_finite().then(|| Point { x: group.across(column), y, range, marked: true, said })
         });
-        Series { label: position(labels, line.label), points: points.collect(), marked: true }
+        Series { label: position(labels, line.label), points: points.collect() }
     });
     lines.filter(|series| !series.points.is_empty()).collect()
 }
@@ -144,9 +145,10 @@ fn highest(series: &[Series]) -> impl Iterator<Item = f64> {
     points.map(|point| point.range.map_or(point.y, |(_, max)| max))
 }
 
-fn chart(table: &Table, group: &Group, what: String, y: Axis, series: Vec<Series>) -> Chart {
+fn chart(table: &Table, group: &Group, title: String, y: Axis, series: Vec<Series>) -> Chart {
     Chart {
-        title: format!("{}: {what}", super::super::escape::line(table.workload)),
+        of: super::super::escape::line(table.workload),
+        title,
         x: group.axis(&table.columns),
         y,
         series,

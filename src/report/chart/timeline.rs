@@ -60,15 +60,14 @@ pub(crate) fn timelines(
     let of = position(labels, line.label);
     let cells = table.columns.iter().zip(&line.cells);
     let charts = cells.filter_map(|(column, cell)| {
-        let workload = escape::line(table.workload);
-        let title = format!("{workload}, {}, {}", shown(line.label), at(column));
-        chart(&title, column, cell.as_ref()?, of, pulse, vertices)
+        let whose = format!("{}, {}", escape::line(table.workload), shown(line.label));
+        chart(whose, column, cell.as_ref()?, of, pulse, vertices)
     });
     charts.filter(|chart| !chart.is_empty()).collect()
 }
 
 fn chart(
-    title: &str,
+    of: String,
     column: &Column,
     cell: &Cell,
     label: usize,
@@ -77,7 +76,7 @@ fn chart(
 ) -> Option<Chart> {
     let series = cell.steps.iter().map(|step| {
         let points = resampled(&points(step, pulse), vertices);
-        Series { label, points, marked: false }
+        Series { label, points }
     });
     let series: Vec<Series> = series.filter(|series| !series.points.is_empty()).collect();
     let end = cell.steps.iter().flat_map(|step| &step.timeline).map(end_s).fold(0.0, f64::max);
@@ -87,7 +86,8 @@ fn chart(
     let mut spans = uncounted(first);
     spans.extend(cell.steps.iter().flat_map(|step| errors(step)));
     Some(Chart {
-        title: format!("{title}: {name}"),
+        of,
+        title: format!("{}: {name}", at(column)),
         x: Axis::elapsed("seconds from the start of the step", end),
         y: Axis::from_zero(name, values),
         series,
@@ -110,7 +110,7 @@ fn points(step: &Summary, pulse: Pulse) -> Vec<Point> {
     let point = |interval: &Interval| {
         let (x, y) = (interval.start_s + interval.length_s / 2.0, pulse.value(interval)?);
         let sound = x.is_finite() && y.is_finite();
-        sound.then(|| Point { x, y, range: None, said: String::new() })
+        sound.then(|| Point { x, y, range: None, marked: false, said: String::new() })
     };
     step.timeline.iter().filter(whole).filter_map(point).collect()
 }
@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     fn point(x: f64, y: f64) -> Point {
-        Point { x, y, range: None, said: String::new() }
+        Point { x, y, range: None, marked: false, said: String::new() }
     }
 
     #[test]

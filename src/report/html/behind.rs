@@ -12,9 +12,12 @@ const NAME_MAX: usize = 60;
 
 /// The line below a table.
 pub(super) fn line(table: &Table) -> String {
-    let steps: Vec<&Summary> =
-        table.lines.iter().flat_map(|line| &line.steps).copied().collect();
-    [counted(&steps), busy(&steps), place(&steps)].into_iter().flatten().collect::<Vec<_>>().join("; ")
+    let steps: Vec<&Summary> = table.lines.iter().flat_map(|line| &line.steps).copied().collect();
+    [counted(&steps), busy(&steps), place(&steps)]
+        .into_iter()
+        .flatten()
+        .collect::<Vec<_>>()
+        .join("; ")
 }
 
 /// The server's count of statements in percent of the client's, over what the readings cover.

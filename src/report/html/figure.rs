@@ -50,7 +50,7 @@ fn figure(chart: &Chart, labels: &[&str], size: Size, legend: bool) -> Markup {
         figure {
             figcaption { (markup(&chart.title)) }
             svg.chart viewBox={ "0 0 " (px(size.width)) " " (px(size.height)) } role="img"
-                aria-label=(markup(&chart.title)) data-x=[across] data-t=[inverse] {
+                aria-label=(markup(&format!("{}: {}", chart.of, chart.title))) data-x=[across] data-t=[inverse] {
                 (svg::chart(chart, size))
             }
             @if legend && drawn.len() <= LEGEND_MAX {

@@ -121,12 +121,24 @@ fn plan(steps: &[&Summary], labels: &[&str]) -> Markup {
     let seeds: Vec<String> = seeds.iter().map(u64::to_string).collect();
     let facts = [
         ("command", command(steps)),
-        ("program", format!("loadgen {}{revision}, {} build, driver {} {}", program.version,
-            program.profile, first.driver.name, first.driver.version)),
-        ("server", format!("{} {} at {}{port} by {}", server.version, server.version_comment,
-            server.host, server.transport)),
-        ("client", format!("{}, {}, {} cores, {}", client.host, client.cpu, client.cores,
-            client.kernel)),
+        (
+            "program",
+            format!(
+                "loadgen {}{revision}, {} build, driver {} {}",
+                program.version, program.profile, first.driver.name, first.driver.version
+            ),
+        ),
+        (
+            "server",
+            format!(
+                "{} {} at {}{port} by {}",
+                server.version, server.version_comment, server.host, server.transport
+            ),
+        ),
+        (
+            "client",
+            format!("{}, {}, {} cores, {}", client.host, client.cpu, client.cores, client.kernel),
+        ),
         ("seed", seeds.join(", ")),
         ("run", format!("{}, first step {}", first.run_id, first.started_at)),
     ];
@@ -145,7 +157,10 @@ fn plan(steps: &[&Summary], labels: &[&str]) -> Markup {
 fn command(steps: &[&Summary]) -> String {
     let Some(first) = steps.first() else { return String::new() };
     if let Some(experiment) = &first.experiment {
-        return format!("loadgen run of the profile {} at scale {}", experiment.profile, experiment.scale);
+        return format!(
+            "loadgen run of the profile {} at scale {}",
+            experiment.profile, experiment.scale
+        );
     }
     let plan = &first.plan;
     let clients: BTreeSet<u32> = steps.iter().map(|step| step.plan.clients).collect();

@@ -73,6 +73,9 @@ pub(super) fn workload(scene: &Scene, of: &Table) -> Result<Markup> {
         baseline::relate(&mut related, base)?;
     }
     let [related] = related;
+    let unrelated: Vec<String> =
+        caption::below(&related).into_iter().skip(caption::below(&plain).len()).collect();
+    let related = with_ratios(related);
     let rates = chart::over_clients(&plain, labels);
     let ratios = base.as_ref().map_or_else(Vec::new, |base| chart::relative(&plain, base, labels));
     let latency = latency(scene, &plain)?;
@@ -85,11 +88,9 @@ pub(super) fn workload(scene: &Scene, of: &Table) -> Result<Markup> {
             (table::table(&plain, labels))
             p.behind { "Behind it: " (escape::markup(&behind::line(&plain))) "." }
             @for line in caption::below(&plain) { p.faint { (escape::markup(&line)) } }
-            @if base.is_some() {
+            @if base.is_some() && !related.columns.is_empty() {
                 (table::table(&related, labels))
-                @for line in caption::below(&related).iter().skip(caption::below(&plain).len()) {
-                    p.faint { (escape::markup(line)) }
-                }
+                @for line in unrelated { p.faint { (escape::markup(&line)) } }
             }
             (errors(&plain, labels))
             (latency)
@@ -101,6 +102,22 @@ pub(super) fn workload(scene: &Scene, of: &Table) -> Result<Markup> {
             @if timed { (timelines(scene, &plain)) }
         }
     })
+}
+
+/// Without the columns in which nothing has a ratio.
+fn with_ratios(mut table: Table) -> Table {
+    let has = |at: usize| {
+        let mut cells = table.lines.iter().filter_map(|line| line.cells.get(at)?.as_ref());
+        cells.any(|cell| cell.relative.is_some())
+    };
+    let kept: Vec<bool> = (0..table.columns.len()).map(has).collect();
+    let mut keep = kept.iter();
+    table.columns.retain(|_| keep.next().is_some_and(|kept| *kept));
+    for line in &mut table.lines {
+        let mut keep = kept.iter();
+        line.cells.retain(|_| keep.next().is_some_and(|kept| *kept));
+    }
+    table
 }
 
 /// The label that others are related to; none where there is nothing to relate.
@@ -119,11 +136,8 @@ fn costs() -> Vec<Metric> {
 /// Over the clients, and by percentile.
 fn latency(scene: &Scene, table: &Table) -> Result<Markup> {
     let open = table.columns.iter().any(|column| column.rate.is_some());
-    let names: &[&str] = if open {
-        &["p50", "p99", "response-p50", "response-p99"]
-    } else {
-        &["p50", "p99"]
-    };
+    let names: &[&str] =
+        if open { &["p50", "p99", "response-p50", "response-p99"] } else { &["p50", "p99"] };
     let metrics: Result<Vec<Metric>> = names.iter().map(|name| name.parse()).collect();
     let over = scene.charts(table.workload, &metrics?)?;
     let by = chart::percentiles(table, scene.labels)?;

@@ -75,7 +75,8 @@ fn holds_throughout(table: &Table, note: &notes::Note, line: usize) -> bool {
 
 fn whole_line(table: &Table, line: usize) -> Markup {
     let notes = table.notes.iter().enumerate();
-    let signs = notes.filter(|(_, note)| holds_throughout(table, note, line)).map(|(at, _)| mark(at));
+    let signs =
+        notes.filter(|(_, note)| holds_throughout(table, note, line)).map(|(at, _)| mark(at));
     let signs: Vec<String> = signs.collect();
     html! { @if !signs.is_empty() { " " sup { (signs.join(" ")) } } }
 }

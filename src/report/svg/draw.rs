@@ -76,7 +76,13 @@ pub(crate) fn chart(chart: &Chart, size: Size) -> Markup {
 fn grid(chart: &Chart, plot: Plot) -> Markup {
     let mut lines = String::new();
     for tick in &chart.y.ticks {
-        let _ = write!(lines, "M{},{}H{}", px(plot.left), px(plot.y(&chart.y, tick.at)), px(plot.right));
+        let _ = write!(
+            lines,
+            "M{},{}H{}",
+            px(plot.left),
+            px(plot.y(&chart.y, tick.at)),
+            px(plot.right)
+        );
     }
     let across = spaced(chart, plot);
     for (x, _) in &across {
@@ -136,13 +142,17 @@ fn line(chart: &Chart, plot: Plot, series: &Series) -> Markup {
     for point in &series.points {
         let (x, y) = place(point);
         let _ = write!(path, "{}{},{}", if path.is_empty() { "M" } else { " " }, px(x), px(y));
-        if series.marked {
+        if point.marked {
             marker::put(&mut markers, style.marker, x, y);
         }
         if let Some((low, high)) = point.range {
             let (left, right) = (px(x - CAP), px(x + CAP));
             let (low, high) = (px(plot.y(&chart.y, low)), px(plot.y(&chart.y, high)));
-            let _ = write!(spread, "M{left},{high}H{right}M{0},{high}V{low}M{left},{low}H{right}", px(x));
+            let _ = write!(
+                spread,
+                "M{left},{high}H{right}M{0},{high}V{low}M{left},{low}H{right}",
+                px(x)
+            );
         }
     }
     let said: Vec<&str> = series.points.iter().map(|point| point.said.as_str()).collect();

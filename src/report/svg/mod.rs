@@ -110,12 +110,12 @@ fn file(charts: &[Chart], labels: &[&str]) -> String {
     let drawing: Markup = html! {
         svg xmlns="http://www.w3.org/2000/svg" width=(px(width)) height=(px(height))
             viewBox={ "0 0 " (px(width)) " " (px(height)) } {
-            title { (charts.first().map_or("", |chart| chart.title.as_str())) }
+            title { (charts.first().map_or_else(String::new, full)) }
             style { (PreEscaped(paint::of_file())) }
             rect width="100%" height="100%" fill="#ffffff" {}
             @for (at, of) in charts.iter().enumerate() {
                 g transform=(place(at)) {
-                    text.title x="2" y="15" { (fitting(&of.title, size.width)) }
+                    text.title x="2" y="15" { (fitting(&full(of), size.width)) }
                     g transform={ "translate(0," (px(TITLE)) ")" } { (draw::chart(of, size)) }
                 }
             }
@@ -136,7 +136,12 @@ fn spans(charts: &[Chart]) -> Vec<chart::SpanKind> {
     kinds
 }
 
+/// A title that needs no heading around it.
+fn full(chart: &Chart) -> String {
+    markup(&format!("{}: {}", chart.of, chart.title))
+}
+
 /// A title that ends before its chart does.
 fn fitting(title: &str, width: f64) -> String {
-    markup(&escape::clip(title, (width / (draw::CHAR + 1.0)) as usize))
+    escape::clip(title, (width / (draw::CHAR + 1.0)) as usize)
 }

@@ -19,7 +19,8 @@ const PAINT: [(&str, &str, &str); 6] = [
 /// The rules of a page, with both schemes.
 pub(crate) fn of_page() -> String {
     let scheme = |pick: fn(&'static str, &'static str) -> &'static str| {
-        let named = PAINT.iter().map(|(name, light, dark)| format!("--{name}:{};", pick(light, dark)));
+        let named =
+            PAINT.iter().map(|(name, light, dark)| format!("--{name}:{};", pick(light, dark)));
         let lines = COLOURS
             .iter()
             .enumerate()
@@ -41,7 +42,8 @@ pub(crate) fn of_file() -> String {
         rules.replace(&format!("var(--{name})"), light)
     };
     let rules = PAINT.iter().fold(RULES.to_owned(), plain);
-    let classes = COLOURS.iter().enumerate().map(|(at, (light, _))| format!(".c{at}{{color:{light}}}"));
+    let classes =
+        COLOURS.iter().enumerate().map(|(at, (light, _))| format!(".c{at}{{color:{light}}}"));
     format!("{}\n{rules}", classes.collect::<String>())
 }
 
