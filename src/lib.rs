@@ -38,10 +38,10 @@
 //! | [`canned`] | a canned-answer server with faults: for tests and benches |
 //! | [`summary`] | the JSON contract: write, read |
 //! | [`stats`] | pure statistics over repeats |
-//! | [`report`] | pivot, layouts, then one file an output format |
+//! | [`report`] | pivot, layouts, charts as data, then one file or room an output format |
 //! | [`error`] | one error type that knows its hint and its exit status |
 //! | [`stop`] | SIGINT and SIGTERM |
-//! | [`progress`] | the live line of a terminal, plain lines in a pipe |
+//! | [`progress`] | the live line and table of a terminal, plain lines in a pipe |
 //! | `timer` | a kernel timer finer than tokio's, for arrivals and canned service times |
 //!
 //! `report`, `stats`, `summary` and `plan` know neither tokio nor `mysql_async`; `workload` knows

@@ -30,7 +30,7 @@ pub(super) fn board(plan: &Plan, current: &Step, done: &[Summary]) -> Board {
         texts
     };
     Board {
-        heads: ["clients", "QPS", "p50", "p99", "errors"].map(str::to_owned).to_vec(),
+        heads: ["clients", "QPS", "p50 ms", "p99 ms", "errors"].map(str::to_owned).to_vec(),
         columns: cells.iter().map(column).collect(),
         current: cells.iter().position(|cell| *cell == here).unwrap_or(0),
     }
@@ -45,14 +45,15 @@ fn numbers(steps: &[&Summary]) -> [String; 4] {
         value.map_or_else(|| TO_COME.to_owned(), text)
     };
     // An open loop's time counts from the intended instant.
+    let ms: fn(f64) -> String = |us| engine::millis(us).trim_end_matches(" ms").to_owned();
     fn times(step: &Summary) -> &Distribution {
         step.latency.response.as_ref().unwrap_or(&step.latency.service)
     }
-    let errors = |step: &Summary| step.totals.errors.iter().map(|e| e.count as f64).sum();
+    let errors = |step: &Summary| step.totals.errors.iter().fold(0.0, |sum, e| sum + e.count as f64);
     [
         shown(median(&|s| Some(s.totals.qps)), |qps| format!("{qps:.0}")),
-        shown(median(&|s| times(s).p50_us), engine::millis),
-        shown(median(&|s| times(s).p99_us), engine::millis),
+        shown(median(&|s| times(s).p50_us), ms),
+        shown(median(&|s| times(s).p99_us), ms),
         shown(median(&|s| Some(errors(s))), |errors| format!("{errors:.0}")),
     ]
 }

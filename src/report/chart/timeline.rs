@@ -87,7 +87,7 @@ fn chart(
     spans.extend(cell.steps.iter().flat_map(|step| errors(step)));
     Some(Chart {
         of,
-        title: format!("{}: {name}", at(column)),
+        title: at(column),
         x: Axis::elapsed("seconds from the start of the step", end),
         y: Axis::from_zero(name, values),
         series,

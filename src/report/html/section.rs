@@ -8,12 +8,14 @@ use super::super::layout;
 use super::super::metric::Metric;
 use super::super::pivot::{self, Table};
 use super::super::{Layout, Options, baseline, caption, escape, notes};
-use super::{behind, figure, sheet, table};
+use super::{LEGEND_MAX, behind, figure, sheet, table};
 use crate::error::Result;
 use crate::summary::{Outcome, Summary};
 
 /// With so many labels, the charts of each are folded away.
 const OPEN_MAX: usize = 6;
+/// As are more charts by percentile than these.
+const CURVES_MAX: usize = 12;
 /// With more steps than this, timelines show the rate alone.
 const PULSES_MAX: usize = 400;
 
@@ -141,14 +143,14 @@ fn latency(scene: &Scene, table: &Table) -> Result<Markup> {
     let metrics: Result<Vec<Metric>> = names.iter().map(|name| name.parse()).collect();
     let over = scene.charts(table.workload, &metrics?)?;
     let by = chart::percentiles(table, scene.labels)?;
-    let fold = by.len() > OPEN_MAX;
+    let fold = by.len() > CURVES_MAX || scene.labels.len() > LEGEND_MAX;
     Ok(html! {
         @if !over.is_empty() {
             h3 { "Latency" }
             (figure::charts(&over, scene.labels))
         }
         @if !by.is_empty() {
-            details open[!fold] {
+            details.print open[!fold] {
                 summary { "By percentile: each further nine takes the same length" }
                 p.faint {
                     "Medians of the repeats' percentiles, from their histograms, up to the share "
@@ -190,26 +192,18 @@ fn timelines(scene: &Scene, table: &Table) -> Markup {
             @if !scene.pulses.contains(&Pulse::P99) { " With so many steps, the rate alone." }
         }
         @for (at, line) in table.lines.iter().enumerate() {
-            @let charts = pulses(scene, table, at);
-            @if !charts.is_empty() {
+            @let of = |pulse: &Pulse| {
+                chart::timelines(table, at, scene.labels, *pulse, scene.vertices)
+            };
+            @let each: Vec<Vec<Chart>> = scene.pulses.iter().map(of).collect();
+            @if each.iter().any(|charts| !charts.is_empty()) {
                 details open[!fold] class={ "s" (chart::position(scene.labels, line.label)) } {
                     summary { (chart::shown(line.label)) }
-                    (figure::strips(&charts, scene.labels))
+                    @for charts in &each { (figure::strips(charts, scene.labels)) }
                 }
             }
         }
     }
-}
-
-/// Rate and time of a cell beside each other.
-fn pulses(scene: &Scene, table: &Table, line: usize) -> Vec<Chart> {
-    let each: Vec<Vec<Chart>> = scene
-        .pulses
-        .iter()
-        .map(|pulse| chart::timelines(table, line, scene.labels, *pulse, scene.vertices))
-        .collect();
-    let longest = each.iter().map(Vec::len).max().unwrap_or(0);
-    (0..longest).flat_map(|at| each.iter().filter_map(move |of| of.get(at).cloned())).collect()
 }
 
 /// Errors by label and code.
