@@ -10,7 +10,7 @@ use crate::stats;
 use crate::summary::{Distribution, Summary};
 
 /// Points of each further nine.
-const EACH_NINE: i32 = 6;
+const EACH_NINE: i32 = 5;
 /// Nines that a histogram of 64-bit counts could tell.
 const NINES_MAX: i32 = 9;
 /// Microseconds in a millisecond.

@@ -55,6 +55,18 @@ impl Axis {
         Axis::round(name, 0.0, max)
     }
 
+    /// Every other tick, for a low chart; the first and the last stay.
+    pub(crate) fn sparse(mut self) -> Axis {
+        let last = self.ticks.len().saturating_sub(1);
+        // So many steps between ticks as divide the axis evenly, else only its ends.
+        let every = [2, 3].into_iter().find(|n| last % n == 0).unwrap_or(last).max(1);
+        let mut at = 0..;
+        if last > 2 {
+            self.ticks.retain(|_| at.next().is_some_and(|at: usize| at % every == 0));
+        }
+        self
+    }
+
     /// Round numbers around all values, without zero: for ratios, whose zero is 1.
     pub(crate) fn around(
         name: impl Into<String>,
@@ -192,6 +204,8 @@ mod tests {
         assert_eq!(texts(&small), ["0.0", "0.1", "0.2", "0.3", "0.4"]);
         let ratio = Axis::around("ratio", 1.0, [0.93, 1.02].into_iter());
         assert_eq!(texts(&ratio), ["0.90", "0.95", "1.00", "1.05"]);
+        assert_eq!(texts(&axis.sparse()), ["0", "150k"]);
+        assert_eq!(texts(&small.sparse()), ["0.0", "0.2", "0.4"]);
         assert_eq!(texts(&Axis::from_zero("errors", std::iter::empty()))[0], "0.0");
     }
 

@@ -6,7 +6,7 @@ use super::{Axis, Chart, Point, Series, Span, SpanKind, at, position, shown};
 use crate::summary::{Interval, Phase, Summary};
 
 /// Vertices of all timelines of a page: more would make it too large to open at once.
-const VERTICES: usize = 100_000;
+const VERTICES: usize = 60_000;
 /// Vertices of a line that nobody could tell apart.
 const EACH_MAX: usize = 400;
 /// Vertices below which a line says nothing.
@@ -89,7 +89,7 @@ fn chart(
         of,
         title: at(column),
         x: Axis::elapsed("seconds from the start of the step", end),
-        y: Axis::from_zero(name, values),
+        y: Axis::from_zero(name, values).sparse(),
         series,
         spans,
         rule: None,

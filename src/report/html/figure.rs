@@ -46,11 +46,13 @@ fn figure(chart: &Chart, labels: &[&str], size: Size, legend: bool) -> Markup {
         }
         _ => None,
     };
+    // Those without a legend stand below the heading of their label.
+    let name = if legend { format!("{}: {}", chart.of, chart.title) } else { chart.title.clone() };
     html! {
         figure {
             figcaption { (markup(&chart.title)) }
             svg.chart viewBox={ "0 0 " (px(size.width)) " " (px(size.height)) } role="img"
-                aria-label=(markup(&format!("{}: {}", chart.of, chart.title))) data-x=[across] data-t=[inverse] {
+                aria-label=(markup(&name)) data-x=[across] data-t=[inverse] {
                 (svg::chart(chart, size))
             }
             @if legend && drawn.len() <= LEGEND_MAX {

@@ -80,10 +80,10 @@ pub(super) fn section(tables: &[Table]) -> Markup {
             }
             details {
                 summary { "Steps: " (all(tables).len()) }
-                div.scroll { table {
+                div.scroll { table.steps {
                     thead { tr {
-                        th.text { "step" } th.text { "label" } th.text { "workload" } th { "clients" }
-                        th { "repeat" } th.text { "started" } th { "seconds" } th { "ops" }
+                        th { "step" } th { "label" } th { "workload" } th { "clients" }
+                        th { "repeat" } th { "started" } th { "seconds" } th { "ops" }
                         th { "errors" } th { "QPS" }
                     } }
                     tbody { @for steps in &invocations { @for step in steps { (row(step, &labels)) } } }
@@ -97,12 +97,12 @@ fn row(step: &Summary, labels: &[&str]) -> Markup {
     let errors: u64 = step.totals.errors.iter().fold(0, |sum, e| sum.saturating_add(e.count));
     html! {
         tr class={ "s" (chart::position(labels, &step.label)) } {
-            td.text { (markup(&clip(&step.step_id, TEXT_MAX))) }
-            td.text { (chart::shown(&step.label)) }
-            td.text { (markup(&clip(&step.workload.name, TEXT_MAX))) }
+            td { (markup(&clip(&step.step_id, TEXT_MAX))) }
+            td { (chart::shown(&step.label)) }
+            td { (markup(&clip(&step.workload.name, TEXT_MAX))) }
             td { (step.plan.clients) @if let Some(rate) = step.plan.rate { "@" (rate) } }
             td { (step.plan.repeat_index) }
-            td.text { (markup(&instant(&step.started_at))) }
+            td { (markup(&instant(&step.started_at))) }
             td { (number::number(step.measured_s, 1)) }
             td { (step.totals.ops) }
             td { (errors) }
