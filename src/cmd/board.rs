@@ -49,7 +49,8 @@ fn numbers(steps: &[&Summary]) -> [String; 4] {
     fn times(step: &Summary) -> &Distribution {
         step.latency.response.as_ref().unwrap_or(&step.latency.service)
     }
-    let errors = |step: &Summary| step.totals.errors.iter().fold(0.0, |sum, e| sum + e.count as f64);
+    let errors =
+        |step: &Summary| step.totals.errors.iter().fold(0.0, |sum, e| sum + e.count as f64);
     [
         shown(median(&|s| Some(s.totals.qps)), |qps| format!("{qps:.0}")),
         shown(median(&|s| times(s).p50_us), ms),

@@ -4,9 +4,10 @@ use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use super::{print_data, terminal, warn};
+use super::{gate, print_data, terminal, warn};
 use crate::error::{Error, Result};
-use crate::report::{Format, Layout, Metric, Options, Picture, page, picture, render};
+use crate::plan::condition::Condition;
+use crate::report::{Format, Layout, Metric, Options, Picture, gates, page, picture, render};
 use crate::summary;
 
 /// What is made of the summaries.
@@ -41,6 +42,7 @@ impl Output {
 }
 
 /// Print the tables of summaries, or draw them.
+#[expect(clippy::struct_excessive_bools, reason = "switches of a command line")]
 #[derive(Debug, Clone, clap::Args)]
 pub struct ReportArgs {
     /// Summaries, or directories of them
@@ -81,6 +83,13 @@ pub struct ReportArgs {
     /// Count steps that did not complete, and mark them
     #[arg(long)]
     pub partial: bool,
+    /// Print whether this holds instead, such as p99<5ms, qps>=10k, errors==0 or errors<0.1%, and
+    /// exit with 99 where it does not, 98 where it is not known; may be given several times
+    #[arg(long = "gate", value_name = "CONDITION", conflicts_with_all = ["metric", "layout", "baseline", "from", "to"])]
+    pub gates: Vec<Condition>,
+    /// A second table: each cell's runs, their median, extremes and its 95 % interval
+    #[arg(long)]
+    pub spread: bool,
     /// Leave out damaged and foreign files, and name them
     #[arg(long)]
     pub skip_bad: bool,
@@ -90,8 +99,8 @@ pub struct ReportArgs {
 ///
 /// # Errors
 ///
-/// Those of [`summary::load`] and [`render`]; flags that do not fit together; what cannot be
-/// written.
+/// Those of [`summary::load`] and [`render`]; flags that do not fit together; gates that fail (99) or
+/// are undecided (98); what cannot be written.
 pub fn run(args: &ReportArgs) -> Result<()> {
     args.check()?;
     let loaded = summary::load(&args.paths, args.skip_bad)?;
@@ -99,15 +108,20 @@ pub fn run(args: &ReportArgs) -> Result<()> {
         warn(&format!("skipped {}: {reason}", path.display()));
     }
     let (steps, options) = (loaded.steps(), args.options());
-    let text = match args.format {
+    let put = |text: &str| match &args.output {
+        None => print_data(text),
+        Some(path) => write(path, text),
+    };
+    if !args.gates.is_empty() {
+        let gates = gates(&steps, &gate::gates(&args.gates)?, &options)?;
+        put(&gates.text)?;
+        return gate::verdict(&gates);
+    }
+    put(&match args.format {
         Output::Html => page(&steps, &options)?,
         Output::Svg => picture(&steps, &options, args.chart.unwrap_or_default())?,
         _ => render(&steps, &options)?,
-    };
-    match &args.output {
-        None => print_data(&text),
-        Some(path) => write(path, &text),
-    }
+    })
 }
 
 /// A file appears whole or not at all; one that is there is replaced.
@@ -134,6 +148,10 @@ impl ReportArgs {
             return Err(Error::usage("--layout is of tables; a page has all of them")
                 .hint("leave --layout out, or choose --format text, markdown, csv or json"));
         }
+        if drawn && (self.spread || !self.gates.is_empty()) {
+            return Err(Error::usage("--spread and --gate are of tables; a page has the spreads")
+                .hint("--format text, markdown, csv or json"));
+        }
         if self.chart.is_some() && self.format != Output::Svg {
             return Err(Error::usage("--chart is of --format svg")
                 .hint("--format svg draws one chart, --format html all of them"));
@@ -154,6 +172,7 @@ impl ReportArgs {
             latest: self.latest,
             partial: self.partial,
             terminal: if self.output.is_none() { terminal() } else { None },
+            spread: self.spread,
         }
     }
 }

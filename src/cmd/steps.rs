@@ -62,6 +62,21 @@ impl Sweep<'_> {
     ///
     /// The preflight's, or a step's; what was measured before is in `summaries`.
     pub(crate) async fn run(&mut self, target: &Target, opts: &Opts, steps: &[Step]) -> Result<()> {
+        let mut steps = steps.iter().copied();
+        self.run_by(target, opts, &mut |_| Ok(steps.next())).await
+    }
+
+    /// Runs one step after the other, each chosen when those before it are measured.
+    ///
+    /// # Errors
+    ///
+    /// As those of [`Sweep::run`], and what `next` says.
+    pub(crate) async fn run_by(
+        &mut self,
+        target: &Target,
+        opts: &Opts,
+        next: &mut dyn FnMut(&[Summary]) -> Result<Option<Step>>,
+    ) -> Result<()> {
         let mut control = self.control(target, opts).await?;
         let address = target.address.clone();
         let stop = self.stop;
@@ -73,9 +88,9 @@ impl Sweep<'_> {
             or_stop(stop, reading).await?;
         }
         let mut control = Some(control);
-        for step in steps {
+        while let Some(step) = next(&self.summaries)? {
             self.stop.check()?;
-            self.step(&scene, step, &mut control).await?;
+            self.step(&scene, &step, &mut control).await?;
         }
         // A signal in the last drain cut nothing short, but the caller asked to stop.
         self.stop.check()?;

@@ -2,10 +2,12 @@
 //! clock. Defaults live here and nowhere else.
 
 pub mod clients;
+pub mod condition;
 pub mod experiment;
 mod list;
 pub mod profile;
 pub mod rates;
+pub mod search;
 pub mod timed;
 pub mod units;
 
@@ -28,6 +30,10 @@ pub mod defaults {
     pub const TIME: &str = "60s";
     /// `--interval`
     pub const INTERVAL: &str = "1s";
+    /// `--slo` begins at this rate without `--rate`, ops a second.
+    pub const SLO_START: f64 = 1000.0;
+    /// `--slo-resolution`
+    pub const SLO_RESOLUTION: &str = "5%";
     /// `--out`
     pub const OUT: &str = "results";
     /// `--distribution`

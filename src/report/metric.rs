@@ -283,6 +283,11 @@ impl Metric {
 }
 
 impl Percentile {
+    /// How many of so many values lie beyond it.
+    pub(crate) fn beyond(self, count: u64) -> f64 {
+        count as f64 * (100.0 - self.0) / 100.0
+    }
+
     /// From the field where there is one, else from the histogram.
     fn value(self, of: &Distribution, summary: &Summary) -> Result<Option<f64>> {
         if of.count == 0 {

@@ -15,8 +15,11 @@ mod caption;
 mod chart;
 mod compare;
 mod csv;
+mod doubt;
 mod escape;
+mod explain;
 mod figure;
+mod gate;
 mod histogram;
 mod html;
 mod json;
@@ -26,18 +29,24 @@ mod metric;
 mod notes;
 mod number;
 mod page;
+mod path;
 mod pivot;
 mod select;
 mod settings;
 mod spark;
+mod spread;
 mod svg;
 mod text;
 
 pub use compare::{Comparison, Question, compare};
+pub use doubt::{Doubt, doubtful};
+pub use explain::{Contrast, explain};
 pub use figure::Figure;
+pub use gate::{Gate, Gates, Quantity, failed_share, gates};
 pub use html::page;
 pub use layout::Layout;
 pub use metric::{Metric, Percentile};
+pub use path::{Probe, Search, path};
 pub use svg::{Picture, picture};
 
 use crate::error::{Error, Result};
@@ -80,6 +89,8 @@ pub struct Options {
     pub partial: bool,
     /// Columns of the terminal that the text goes to, which then has small bars; none elsewhere.
     pub terminal: Option<usize>,
+    /// Show also how the runs of each cell spread.
+    pub spread: bool,
 }
 
 /// The tables of some steps, as text that ends with a line end.
@@ -90,9 +101,15 @@ pub struct Options {
 /// cell whose settings differ, or a damaged histogram where the metric needs one.
 pub fn render(steps: &[&Summary], options: &Options) -> Result<String> {
     let mut tables = counted(steps, options)?;
+    if options.spread && matches!(options.format, Format::Csv | Format::Json) {
+        return page::render(&spread::pages(&tables)?, "spread", options.format);
+    }
     if options.layout != Layout::Versions {
         let pages = layout::pages(&tables, options)?;
-        return page::render(&pages, options.layout.name(), options.format, options.terminal);
+        return match (options.format, options.terminal) {
+            (Format::Text, Some(columns)) => Ok(page::with_bars(&pages, columns)),
+            _ => page::render(&pages, options.layout.name(), options.format),
+        };
     }
     if let Some(label) = &options.baseline {
         baseline::relate(&mut tables, label)?;
@@ -100,12 +117,17 @@ pub fn render(steps: &[&Summary], options: &Options) -> Result<String> {
     for table in &mut tables {
         table.notes = notes::notes(table);
     }
-    Ok(match options.format {
+    let plain = match options.format {
         Format::Text => text::render(&tables, options.terminal),
         Format::Markdown => markdown::render(&tables),
         Format::Csv => csv::render(&tables)?,
         Format::Json => json::render(&tables, options),
-    })
+    };
+    if !options.spread {
+        return Ok(plain);
+    }
+    let spread = page::render(&spread::pages(&tables)?, "spread", options.format)?;
+    Ok(format!("{plain}\n{spread}"))
 }
 
 /// The tables of the steps that count, without footnotes and ratios.

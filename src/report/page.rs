@@ -57,20 +57,19 @@ pub(crate) enum Field {
     Pairs(Vec<(String, String)>),
 }
 
-/// The pages in the format that is asked for; text for a terminal of so many columns has bars
-/// beside its lists.
-pub(crate) fn render(
-    pages: &[Page],
-    layout: &str,
-    format: Format,
-    terminal: Option<usize>,
-) -> Result<String> {
+/// The pages in the format that is asked for.
+pub(crate) fn render(pages: &[Page], layout: &str, format: Format) -> Result<String> {
     Ok(match format {
-        Format::Text => text(pages, terminal),
+        Format::Text => text(pages, None),
         Format::Markdown => marked(pages),
         Format::Csv => csv(pages)?,
         Format::Json => object(pages, layout),
     })
+}
+
+/// As text for a terminal of so many columns, with bars beside the lists.
+pub(crate) fn with_bars(pages: &[Page], columns: usize) -> String {
+    text(pages, Some(columns))
 }
 
 /// As the plain tables: one list begins with its first item and is named below; everything

@@ -4,7 +4,7 @@ mod correct;
 mod rank;
 
 pub use correct::{benjamini_hochberg, holm};
-pub use rank::{Shift, pairs, two_samples};
+pub use rank::{Shift, median_interval, pairs, two_samples};
 
 /// How the runs of a cell spread.
 #[derive(Debug, Clone, Copy, PartialEq)]

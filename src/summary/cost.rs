@@ -80,6 +80,9 @@ pub struct HostCost {
     pub disk_reads: Option<u64>,
     /// Writes completed by them.
     pub disk_writes: Option<u64>,
+    /// Seconds that the reads took, added up.
+    #[serde(default)]
+    pub disk_read_s: Option<f64>,
     /// Bytes read from them.
     pub disk_read_bytes: Option<u64>,
     /// Bytes written to them.

@@ -254,6 +254,7 @@ fn host_cost(first: &Reading, last: &Reading) -> Option<HostCost> {
         context_switches: one.switches.zip(other.switches).map(|(a, b)| b.saturating_sub(a)),
         disk_reads: disk(|d| d.reads),
         disk_writes: disk(|d| d.writes),
+        disk_read_s: disk(|d| d.read_ms).map(|ms| ms as f64 / 1e3),
         disk_read_bytes: disk(|d| d.read_bytes),
         disk_write_bytes: disk(|d| d.write_bytes),
         net_rx_bytes: nic(|n| n.rx_bytes),

@@ -106,6 +106,7 @@ pub(super) fn host(text: &str) -> Option<HostClock> {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Disk {
     pub(super) reads: u64,
+    pub(super) read_ms: u64,
     pub(super) writes: u64,
     pub(super) read_bytes: u64,
     pub(super) write_bytes: u64,
@@ -138,6 +139,7 @@ pub(super) fn disks(text: &str) -> Disk {
         }
         let at = |i: usize| fields.get(i).copied().unwrap_or(0);
         sum.reads += at(0);
+        sum.read_ms += at(3);
         sum.read_bytes += at(2).saturating_mul(SECTOR_BYTES);
         sum.writes += at(4);
         sum.write_bytes += at(6).saturating_mul(SECTOR_BYTES);

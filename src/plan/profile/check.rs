@@ -252,6 +252,7 @@ fn check_timed(place: &Spanned<Run>) -> Checked {
         ("rows", run.rows.is_some()),
         ("charset", run.charset.is_some()),
         ("scan", run.scan),
+        ("gates", !run.gates.is_empty()),
     ];
     match given.iter().find(|(_, there)| *there) {
         Some((key, _)) => {

@@ -15,6 +15,7 @@ use toml::Spanned;
 
 use self::locate::Fault;
 use self::value::{Amount, Clients, Count, Hidden, Names, Parsed, Rates, Setting, Span, Word};
+use super::condition::Condition;
 use super::timed::{LoadSpec, SuiteSpec};
 use super::{Arrival, Order, SpreadChoice, StatementMode};
 use crate::error::{Error, Result};
@@ -30,6 +31,15 @@ pub struct Profile {
     /// What it repeats, and what it needs.
     #[serde(default)]
     pub about: String,
+    /// In which order labels and repeats are taken.
+    #[serde(default)]
+    pub order: Turns,
+    /// Whether a server that is measured again in its next repeat is taken anew for it.
+    #[serde(default = "yes")]
+    pub restart: bool,
+    /// What must hold at the end, in every run of a workload.
+    #[serde(default)]
+    pub gates: Vec<Parsed<Condition>>,
     /// The labels, in the order in which they are taken.
     #[serde(default, rename = "server")]
     pub servers: Vec<Spanned<Server>>,
@@ -51,6 +61,23 @@ pub struct Profile {
     /// What is printed at the end.
     #[serde(default)]
     pub report: Report,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// The order of labels and repeats.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Turns {
+    /// A label with all of its repeats, then the next one.
+    InTurn,
+    /// All labels in each repeat, forwards and backwards: A B, B A, A B.
+    #[default]
+    Interleaved,
+    /// All labels in each repeat, in an order of its own that follows from the seed.
+    Shuffled,
 }
 
 /// One label: a server and how it is set up.
@@ -185,6 +212,9 @@ pub struct Run {
     /// Whether all rows are read once before the first step, so that they are cached.
     #[serde(default)]
     pub scan: bool,
+    /// What must hold at the end, besides what must hold in all runs.
+    #[serde(default)]
+    pub gates: Vec<Parsed<Condition>>,
 }
 
 /// What must hold before a run, else it is refused.
