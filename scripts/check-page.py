@@ -240,6 +240,9 @@ SWITCHES = """(() => {
   const [all, none] = document.querySelectorAll('.tools button');
   none.click();
   if (inputs.some((_, at) => seen(at) !== 0)) wrong.push('none leaves some');
+  const rows = [...document.querySelectorAll('table.main tbody tr')];
+  if (rows.some(r => getComputedStyle(r).display !== 'none')) wrong.push('none leaves rows');
+  if (rows.length < inputs.length) wrong.push('only ' + rows.length + ' rows');
   all.click();
   if (inputs.some((_, at) => seen(at) !== before[at])) wrong.push('all is not all');
   return {switches: inputs.length, wrong};

@@ -35,9 +35,10 @@
 //! | [`engine`] | threads, connections, phases, the closed and the open loop, stopping |
 //! | [`measure`] | recorder, timeline, client cost; the server's process and host |
 //! | [`sandbox`] | a private throw-away server from a mysqld program |
-//! | [`canned`] | a canned-answer server with faults: for tests and benches |
-//! | [`summary`] | the JSON contract: write, read |
-//! | [`stats`] | pure statistics over repeats |
+//! | [`warnings`] | what a reader of a step's numbers must know, told from its summary |
+//! | [`stats`] | pure statistics over repeats, and over the intervals of a window |
+//! | [`canned`] | a canned-answer server with faults: for tests, benches and calibration |
+//! | [`summary`] | the JSON contract: write, read; the verdict on a step |
 //! | [`report`] | pivot, layouts, charts as data, then one file or room an output format |
 //! | [`error`] | one error type that knows its hint and its exit status |
 //! | [`stop`] | SIGINT and SIGTERM |
@@ -65,4 +66,5 @@ pub mod stop;
 pub mod suite;
 pub mod summary;
 mod timer;
+pub mod warnings;
 pub mod workload;

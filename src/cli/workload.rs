@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::connection::ConnectionArgs;
 use crate::plan::condition::Condition;
+use crate::plan::policy::{ErrorsMax, OnError};
 use crate::plan::units::{parse_count, parse_duration, parse_percent};
 use crate::plan::{self, Arrival, Order, SpreadChoice, StatementMode, defaults};
 use crate::workload::distribution::Distribution;
@@ -12,6 +13,8 @@ use crate::workload::table::{ROWS_MAX, TABLES_MAX};
 
 /// A year.
 const PHASE_MAX: Duration = Duration::from_hours(24 * 366);
+/// Clients are looked at every 20 ms.
+const OP_TIMEOUT_MIN: Duration = Duration::from_millis(50);
 /// Characters of a label: it is one cell of a table.
 const LABEL_MAX: usize = 200;
 
@@ -94,6 +97,10 @@ pub struct WorkloadArgs {
     #[arg(long, value_name = "DURATION", default_value = defaults::INTERVAL, value_parser = interval)]
     pub interval: Duration,
 
+    /// Write the histogram of each interval to this new file, as an HdrHistogram interval log
+    #[arg(long, value_name = "FILE")]
+    pub interval_log: Option<PathBuf>,
+
     /// Open loop: ops a second over all clients, a step each: 10k or 1k,2k or 1k..16k (doubling)
     #[arg(long, value_name = "LIST", value_parser = plan::rates::parse)]
     pub rate: Option<std::vec::Vec<f64>>,
@@ -116,9 +123,29 @@ pub struct WorkloadArgs {
     #[arg(long = "gate", value_name = "CONDITION")]
     pub gates: Vec<Condition>,
 
+    /// What this host can generate, as loadgen calibrate keeps it [default: where it keeps it]
+    #[arg(long, value_name = "FILE")]
+    pub calibration: Option<PathBuf>,
+    /// What an error does to its client and to the step; lost connections and the codes of
+    /// each class are in docs/faults.md
+    #[arg(long, value_enum, default_value = "abort", value_name = "POLICY")]
+    pub on_error: OnError,
+
+    /// End a step with more errors than this: a count, or a share of the ops such as 1%
+    #[arg(long, value_name = "N|P%")]
+    pub max_errors: Option<ErrorsMax>,
+
+    /// Give up an op, and its connection, that has no answer after so long [default: wait]
+    #[arg(long, value_name = "DURATION", value_parser = op_timeout)]
+    pub op_timeout: Option<Duration>,
+
     #[command(flatten)]
     #[allow(missing_docs, reason = "clap would show it as help")]
     pub display: super::DisplayArgs,
+
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "clap would show it as help")]
+    pub before: super::before::BeforeArgs,
 
     #[command(flatten)]
     #[allow(missing_docs, reason = "clap would show it as help")]
@@ -226,6 +253,14 @@ fn interval(text: &str) -> Result<Duration, String> {
         return Err("an interval has at least 100ms".to_owned());
     }
     Ok(interval)
+}
+
+fn op_timeout(text: &str) -> Result<Duration, String> {
+    let limit = phase(text)?;
+    if limit < OP_TIMEOUT_MIN {
+        return Err(format!("an op has at least {}ms", OP_TIMEOUT_MIN.as_millis()));
+    }
+    Ok(limit)
 }
 
 /// Finer than chance between two windows makes no sense.

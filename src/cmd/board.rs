@@ -44,11 +44,7 @@ fn numbers(steps: &[&Summary]) -> [String; 4] {
     let shown = |value: Option<f64>, text: fn(f64) -> String| {
         value.map_or_else(|| TO_COME.to_owned(), text)
     };
-    // An open loop's time counts from the intended instant.
     let ms: fn(f64) -> String = |us| engine::millis(us).trim_end_matches(" ms").to_owned();
-    fn times(step: &Summary) -> &Distribution {
-        step.latency.response.as_ref().unwrap_or(&step.latency.service)
-    }
     let errors =
         |step: &Summary| step.totals.errors.iter().fold(0.0, |sum, e| sum + e.count as f64);
     [
@@ -57,4 +53,9 @@ fn numbers(steps: &[&Summary]) -> [String; 4] {
         shown(median(&|s| times(s).p99_us), ms),
         shown(median(&|s| Some(errors(s))), |errors| format!("{errors:.0}")),
     ]
+}
+
+/// An open loop's time counts from the intended instant.
+fn times(step: &Summary) -> &Distribution {
+    step.latency.response.as_ref().unwrap_or(&step.latency.service)
 }

@@ -3,30 +3,42 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use mysql_async::Opts;
 use tokio::sync::watch;
 
+use crate::cmd::before;
 use crate::cmd::board::board;
+use crate::cmd::conditions::{self, Hosts, Watch};
 use crate::cmd::prepare::or_stop;
 use crate::cmd::print_data;
 use crate::cmd::run::Role;
-use crate::engine::{self, Identity, Stage, Tables};
+use crate::engine::{self, Identity, Stage, Tables, edge};
 use crate::error::{Error, Result};
 use crate::measure::host;
+use crate::measure::interval_log::IntervalLog;
 use crate::measure::probe::{Probe, Whereabouts};
 use crate::mysql::preflight::{self, Needs, Ready};
-use crate::mysql::session::{Failure, Session};
+use crate::mysql::session::Session;
 use crate::mysql::target::{Address, Target};
 use crate::mysql::{fingerprint, variables};
+use crate::plan::before::Warm;
 use crate::plan::{Plan, Spread, Step, limits, units};
 use crate::progress::Progress;
+use crate::stats::is_scarce;
 use crate::stop::Stop;
-use crate::summary::{Outcome, SettingChange, Store, Summary, Warning, to_json};
+use crate::summary::{
+    Calibration, Outcome, SettingChange, Store, Summary, Verdict, VerdictKind, Warning, to_json,
+};
+use crate::warnings;
 
 /// Codes of warnings that a reader of the step's own line must know.
 const SAID_AT_ONCE: [&str; 2] = ["target_not_sustained", "warmup_backlog"];
+
+/// Between two attempts to reach a server that is gone.
+const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
 
 /// Steps of one plan on one server.
 pub(crate) struct Sweep<'a> {
@@ -39,6 +51,8 @@ pub(crate) struct Sweep<'a> {
     pub(crate) run_id: String,
     /// Their part in a profile.
     pub(crate) role: Option<Role<'a>>,
+    /// What this host can generate, where that is known.
+    pub(crate) calibration: Option<&'a Calibration>,
     /// What was measured.
     pub(crate) summaries: Vec<Summary>,
 }
@@ -52,6 +66,8 @@ struct Scene {
     spread: Spread,
     tables: Tables,
     probe: Option<Probe>,
+    hosts: Hosts,
+    log: Option<Arc<Mutex<IntervalLog>>>,
 }
 
 impl Sweep<'_> {
@@ -82,10 +98,8 @@ impl Sweep<'_> {
         let stop = self.stop;
         let looking = self.look(target.clone(), opts.clone(), &mut control);
         let scene = bounded(limits::SILENCE, stop, &address, looking).await?;
-        if self.role.as_ref().is_some_and(|role| role.scan) {
-            self.progress.note("reading all rows once");
-            let reading = async { Ok(scan(&mut control, scene.tables).await?) };
-            or_stop(stop, reading).await?;
+        if self.plan.before.warm == Warm::Pool {
+            before::warm(&mut control, scene.tables, stop, self.progress).await?;
         }
         let mut control = Some(control);
         while let Some(step) = next(&self.summaries)? {
@@ -165,7 +179,14 @@ impl Sweep<'_> {
             own: dataset.own,
         };
         let probe = probe(self.prefix.clone(), seen.whereabouts, seen.same_host).await?;
-        Ok(Scene { target, opts, identity, warnings, spread, tables, probe })
+        let hosts = Hosts::of(probe.as_ref());
+        let log = match &plan.interval_log {
+            Some(path) => {
+                Some(Arc::new(Mutex::new(IntervalLog::create(path, jiff::Timestamp::now())?)))
+            }
+            None => None,
+        };
+        Ok(Scene { target, opts, identity, warnings, spread, tables, probe, hosts, log })
     }
 
     async fn step(
@@ -174,18 +195,11 @@ impl Sweep<'_> {
         step: &Step,
         control: &mut Option<Session>,
     ) -> Result<()> {
-        // It was dropped where the server hung.
-        let mut asking = match control.take() {
-            Some(session) => session,
-            None => self.control(&scene.target, &scene.opts).await?,
-        };
         self.progress.board(|| board(self.plan, step, &self.summaries));
         let mut identity = scene.identity.clone();
-        let reading = async { Ok(variables::read(&mut asking).await?) };
-        let address = &scene.target.address;
-        identity.server.variables = bounded(limits::SILENCE, self.stop, address, reading).await?;
-        *control = Some(asking);
+        identity.server.variables = self.variables(scene, control).await?;
         let (window, opened) = watch::channel(None);
+        let watch = self.watch(scene, control, opened.clone()).await?;
         let beside = self.role.as_ref().map(|role| role.beside(self.store, step, &opened));
         let stage = Stage {
             window,
@@ -196,7 +210,9 @@ impl Sweep<'_> {
             opts: scene.opts.clone(),
             probe: scene.probe.clone(),
             stop: self.stop,
+            log: scene.log.clone(),
         };
+        log_step(&stage, step);
         let run = engine::run_step(&stage, step, control, self.progress).await;
         // Ended also where there was no window.
         stage.window.send_replace(None);
@@ -211,11 +227,87 @@ impl Sweep<'_> {
         if let Some(role) = &self.role {
             role.sign(&mut summary, step, ran);
         }
+        let expected = self.role.as_ref().map_or(&[][..], |role| role.expect);
+        summary.conditions = Some(watch.end(self.plan, expected, &summary).await);
+        summary.warnings.extend(warnings::of(&summary));
+        summary.calibrate(self.calibration);
+        summary.verdict = Verdict::of(&summary);
         self.keep(summary)?;
+        if let Some(log) = &scene.log {
+            log.lock().unwrap_or_else(PoisonError::into_inner).flush()?;
+        }
         match run.error {
             Some(error) => Err(error),
             None => Ok(()),
         }
+    }
+
+    /// Brings the server into the state that a step starts from, and begins to watch it.
+    async fn watch(
+        &mut self,
+        scene: &Scene,
+        control: &mut Option<Session>,
+        opened: watch::Receiver<Option<Instant>>,
+    ) -> Result<Watch> {
+        let mut session = match control.take() {
+            Some(session) => session,
+            None => self.control(&scene.target, &scene.opts).await?,
+        };
+        let done =
+            before::step(self.plan, &mut session, scene.tables, self.stop, self.progress).await?;
+        let address = &scene.target.address;
+        let reading = conditions::levels(&mut session);
+        let at_start = bounded(limits::SILENCE, self.stop, address, reading).await?;
+        *control = Some(session);
+        // Looking into the window needs a connection of its own, where there is an InnoDB.
+        let pool = at_start.as_ref().is_some_and(|levels| levels.pool_pages.is_some());
+        let looking = if pool && conditions::length(self.plan).is_some() {
+            let opening = Session::open(&scene.target, &scene.opts, None);
+            conditions::or_none(limits::COURTESY, async { opening.await.ok() }).await
+        } else {
+            None
+        };
+        Ok(Watch::begin(self.plan, &scene.hosts, done, at_start, looking, opened).await)
+    }
+
+    /// The server's variables before a step. Where lost connections are opened again, a server that
+    /// is just gone is waited for.
+    async fn variables(
+        &mut self,
+        scene: &Scene,
+        control: &mut Option<Session>,
+    ) -> Result<BTreeMap<String, String>> {
+        let began = Instant::now();
+        let policy = self.plan.policy;
+        loop {
+            let error = match self.ask_variables(scene, control).await {
+                Ok(variables) => return Ok(variables),
+                Err(error) => error,
+            };
+            if !policy.reconnects() || began.elapsed() >= policy.patience() {
+                return Err(error);
+            }
+            self.stop.check()?;
+            self.progress.note(&format!("waiting for the server: {error}"));
+            or_stop(self.stop, async { Ok(tokio::time::sleep(BETWEEN_LOOKS).await) }).await?;
+        }
+    }
+
+    async fn ask_variables(
+        &self,
+        scene: &Scene,
+        control: &mut Option<Session>,
+    ) -> Result<BTreeMap<String, String>> {
+        // It was dropped where the server hung or ended.
+        let mut asking = match control.take() {
+            Some(session) => session,
+            None => self.control(&scene.target, &scene.opts).await?,
+        };
+        let reading = async { Ok(variables::read(&mut asking).await?) };
+        let address = &scene.target.address;
+        let read = bounded(limits::SILENCE, self.stop, address, reading).await?;
+        *control = Some(asking);
+        Ok(read)
     }
 
     /// Writes a summary, or prints it where it cannot be written: nothing measured is lost.
@@ -233,6 +325,18 @@ impl Sweep<'_> {
     }
 }
 
+/// Tells the interval log that a step begins. Where there are several, their tags differ.
+fn log_step(stage: &Stage, step: &Step) {
+    let Some(log) = &stage.log else { return };
+    let rate = step.rate.map_or_else(String::new, |rate| format!(" at {rate}/s"));
+    let about = format!(
+        "step {} of {}: {} {} clients{rate}, repeat {}",
+        step.number, step.of, stage.plan.workload.name, step.clients, step.repeat
+    );
+    let prefix = if step.of > 1 { format!("step{}.", step.number) } else { String::new() };
+    log.lock().unwrap_or_else(PoisonError::into_inner).step(&about, &prefix);
+}
+
 /// How the server's process and host can be looked at: as `--probe` says, else here where the
 /// server runs on this host.
 pub(super) async fn probe(
@@ -241,11 +345,14 @@ pub(super) async fn probe(
     same_host: bool,
 ) -> Result<Option<Probe>> {
     // It reads many files, or waits for a command: not on the thread that keeps time.
-    let looking = tokio::task::spawn_blocking(move || match prefix.as_slice() {
+    let looking = edge::aside(move || match prefix.as_slice() {
         [] => Ok(same_host.then(|| Probe::local(&server))),
         prefix => Probe::through(prefix, &server).map(Some),
     });
-    looking.await.map_err(|e| Error::failed(format!("the server's host: {e}")))?
+    looking.await.map_err(|_| {
+        Error::failed("cannot look at the server's host: there is no thread to be had")
+            .hint("raise the limit on processes (ulimit -u)")
+    })?
 }
 
 /// Settings that differ after a step; none where the server does not tell in time.
@@ -262,7 +369,7 @@ async fn changed(
     })
     .await;
     let Ok((session, after)) = read else { return Vec::new() };
-    *control = Some(session);
+    *control = Some(session).filter(Session::is_usable);
     after.map(|after| variables::changed(before, &after)).unwrap_or_default()
 }
 
@@ -283,16 +390,6 @@ pub(super) async fn bounded<T>(
     }
 }
 
-/// Reads all rows and their index, so that they are cached where they fit.
-async fn scan(control: &mut Session, tables: Tables) -> std::result::Result<(), Failure> {
-    for number in 1..=tables.count {
-        for sql in tables.schema.scans(number) {
-            control.query(&sql).await?;
-        }
-    }
-    Ok(())
-}
-
 /// How long opening so many connections takes at the least, doubled for slow servers.
 fn opening_at_most(clients: u32) -> Duration {
     Duration::from_secs(2) * clients / limits::CONNECTS_PER_S + limits::COURTESY
@@ -309,18 +406,33 @@ fn line(summary: &Summary) -> String {
         Outcome::Interrupted => " (interrupted)",
         Outcome::Aborted => " (aborted)",
     };
+    let verdict = summary.verdict.as_ref().map(|verdict| verdict.kind);
+    let verdict = match verdict.filter(|kind| *kind != VerdictKind::Ok) {
+        Some(kind) => format!(", {}", kind.name()),
+        None => String::new(),
+    };
     let rate = plan.rate.map_or_else(String::new, |rate| format!(" at {rate}/s"));
     let (name, times) = match &summary.latency.response {
         Some(response) => ("response", response),
         None => ("service", &summary.latency.service),
     };
+    let percentile = |p: f64, us: Option<f64>| ms(us.filter(|_| !is_scarce(p, times.count)));
+    let more = [
+        (totals.abandoned, "abandoned"),
+        (totals.in_doubt, "in doubt"),
+        (totals.reconnects, "reconnects"),
+        (summary.outages.len() as u64, "outages"),
+    ];
+    let more = more.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!(", {n} {what}"));
+    let more: String = more.collect();
     format!(
-        "{} {} clients{rate}: {:.0} QPS, {name} time p50 {}, p99 {}, max {}, {errors} errors{mark}",
+        "{} {} clients{rate}: {:.0} QPS, {name} time p50 {}, p99 {}, max {}, {errors} errors{more}\
+         {verdict}{mark}",
         summary.workload.name,
         plan.clients,
         totals.qps,
-        ms(times.p50_us),
-        ms(times.p99_us),
+        percentile(50.0, times.p50_us),
+        percentile(99.0, times.p99_us),
         ms(times.max_us),
     )
 }

@@ -14,9 +14,6 @@ use crate::error::Result;
 use crate::stats;
 use crate::summary::Summary;
 
-/// A percentile with fewer values beyond it is not known.
-const BEYOND_MIN: f64 = 10.0;
-
 /// A condition on a number of a cell.
 #[derive(Debug, Clone)]
 pub struct Gate {
@@ -283,11 +280,9 @@ impl Quantity {
 /// Why a percentile of so many times is not known.
 fn scarce(metric: &Metric, count: u64) -> Option<String> {
     let Metric::Percentile(percentile) = metric else { return None };
-    let beyond = percentile.beyond(count);
-    // 1 - 0.99 is not quite a hundredth.
-    (beyond < BEYOND_MIN - 1e-6).then(|| {
-        let needed = (BEYOND_MIN / percentile.beyond(1) - 1e-6).ceil();
-        format!("{percentile} needs {} answers, and there are {count}", number(needed, 0))
+    percentile.is_scarce(count).then(|| {
+        let needed = number(percentile.needs(), 0);
+        format!("{percentile} needs {needed} answers, and there are {count}")
     })
 }
 
@@ -311,12 +306,12 @@ mod tests {
     #[test]
     fn a_percentile_is_known_from_ten_values_beyond_it() {
         let p99: Metric = "p99".parse().expect("a percentile");
-        assert_eq!(scarce(&p99, &1000), None);
-        let why = scarce(&p99, &999).expect("one too few");
+        assert_eq!(scarce(&p99, 1000), None);
+        let why = scarce(&p99, 999).expect("one too few");
         assert_eq!(why, "p99 needs 1000 answers, and there are 999");
         let fine: Metric = "p99.9".parse().expect("a percentile");
-        assert!(scarce(&fine, &10_000).is_none() && scarce(&fine, &9_999).is_some());
+        assert!(scarce(&fine, 10_000).is_none() && scarce(&fine, 9_999).is_some());
         let mean: Metric = "mean".parse().expect("no percentile");
-        assert_eq!(scarce(&mean, &1), None);
+        assert_eq!(scarce(&mean, 1), None);
     }
 }

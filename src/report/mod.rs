@@ -11,6 +11,7 @@
 //! percentiles. Steps of several invocations share a cell only when plan and settings agree.
 
 mod baseline;
+mod calibration;
 mod caption;
 mod chart;
 mod compare;
@@ -38,6 +39,7 @@ mod spread;
 mod svg;
 mod text;
 
+pub use calibration::calibration;
 pub use compare::{Comparison, Question, compare};
 pub use doubt::{Doubt, doubtful};
 pub use explain::{Contrast, explain};
@@ -134,7 +136,8 @@ pub fn render(steps: &[&Summary], options: &Options) -> Result<String> {
 fn counted<'a>(steps: &[&'a Summary], options: &Options) -> Result<Vec<pivot::Table<'a>>> {
     options.layout.check(options)?;
     let tables = pivot::tables(steps, options)?;
-    if tables.iter().all(|table| table.lines.iter().all(|line| line.steps.is_empty())) {
+    let completed = tables.iter().flat_map(|table| &table.lines).any(|line| !line.steps.is_empty());
+    if !completed && options.layout != Layout::Outages {
         return Err(Error::data(format!("none of {} steps completed", steps.len()))
             .hint("--partial shows what they measured before they ended"));
     }

@@ -124,7 +124,33 @@ pub(crate) fn conditions(step: &Summary) -> Vec<(&'static str, String)> {
         ("options", options(step)),
         ("load", loading(step)),
         ("charset", charset(step)),
+        ("before", before(step)),
+        ("on error", plan.on_error.clone()),
+        ("op timeout", plan.op_timeout_s.map_or_else(|| "none".to_owned(), seconds)),
     ]
+}
+
+/// Variables of the server that cost time with every statement, and what they are called.
+pub(crate) const OVERHEADS: [(&str, &str); 6] = [
+    ("performance_schema", "performance schema"),
+    ("userstat", "user statistics"),
+    ("general_log", "general log"),
+    ("slow_query_log", "slow query log"),
+    ("long_query_time", "long_query_time"),
+    ("character_set_server", "server character set"),
+];
+
+/// What was done before the steps.
+fn before(step: &Summary) -> String {
+    let Some(done) = step.conditions.as_ref().and_then(|conditions| conditions.before.as_ref())
+    else {
+        return "nothing".to_owned();
+    };
+    let pool = (done.warm == "pool").then(|| "rows read".to_owned());
+    let ahi = (done.ahi != "as-is").then(|| format!("adaptive hash index {}", done.ahi));
+    let settled = done.settle.as_ref().map(|_| "settled".to_owned());
+    let parts: Vec<String> = [pool, ahi, settled].into_iter().flatten().collect();
+    if parts.is_empty() { "nothing".to_owned() } else { parts.join(" and ") }
 }
 
 /// The workload's options, `range_size 100 and …`.

@@ -14,7 +14,7 @@ const EIGHTHS: f64 = 8.0;
 pub(crate) fn line(values: impl IntoIterator<Item = Option<f64>>, max: f64) -> String {
     let level = |value: f64| {
         let eighths = (value / max * EIGHTHS).ceil().clamp(1.0, EIGHTHS);
-        LEVELS.get(eighths as usize - 1).copied()
+        LEVELS.get((eighths as usize).checked_sub(1)?).copied()
     };
     let column = |value: Option<f64>| value.and_then(level).unwrap_or(' ');
     values.into_iter().map(column).collect::<String>().trim_end().to_owned()
@@ -48,7 +48,7 @@ mod tests {
     #[test]
     fn columns_grow_with_their_values() {
         let values = [Some(0.0), Some(50.0), None, Some(100.0), Some(f64::NAN)];
-        assert_eq!(line(values, 100.0), "▁▄ █▁");
+        assert_eq!(line(values, 100.0), "▁▄ █");
         assert_eq!(line([None, None], 100.0), "");
         assert_eq!(line([Some(1.0)], 0.0), "█");
     }

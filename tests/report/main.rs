@@ -9,6 +9,7 @@ mod invariants;
 mod layout;
 mod layouts;
 mod metrics;
+mod outages;
 mod page;
 mod pooling;
 mod spread;

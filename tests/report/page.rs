@@ -32,6 +32,8 @@ fn sweep() -> Vec<Summary> {
             warmup.phase = loadgen::summary::Phase::Warmup;
             warmup.start_s = 9.0;
             first.timeline.insert(0, warmup);
+            let spread: Vec<u64> = (1..=1000).map(|us| us * 1000).collect();
+            first.latency.service.histogram = histogram(&spread);
             steps.push(repeat(&first, 2, qps * 1.02));
             steps.push(first);
         }
@@ -50,6 +52,23 @@ fn the_page_holds_every_number_and_chart() {
     assert_eq!(html.matches("class=\"uncounted\"").count(), 2 * 6, "warm-ups are shaded");
     assert!(!html.contains("NaN"));
     assert_eq!(html, paged(&sweep(), &Options::default()).expect("a page"), "pure");
+}
+
+#[test]
+fn outages_and_errors_are_shaded() {
+    let mut steps = sweep();
+    steps[0].timeline[1].errors = 3;
+    steps[0].outages = vec![
+        serde_json::from_value(serde_json::json!({
+            "first_error_s": 10.2, "last_error_s": 10.4, "gap_s": 0.3, "first_success_s": 10.5,
+            "recovered_s": 10.8, "code": 1053, "errors": 3, "first_error": "a", "last_error": "b",
+        }))
+        .expect("an outage"),
+    ];
+    let html = paged(&steps, &Options::default()).expect("a page");
+    // One of the rate and one of the time.
+    assert_eq!(html.matches("class=\"errors\"").count(), 2);
+    assert_eq!(html.matches("class=\"outage\"").count(), 2);
 }
 
 #[test]

@@ -7,6 +7,7 @@ use loadgen::measure::times::Times;
 use loadgen::mysql::session::Session;
 use loadgen::mysql::target::{Address, Target};
 use loadgen::mysql::tls::Ssl;
+use loadgen::plan::policy::Policy;
 use loadgen::plan::{
     Arrival, Order, Plan, Spread, SpreadChoice, StatementMode, Step, StopAt, defaults,
 };
@@ -68,6 +69,9 @@ fn plan(ops: u64) -> Plan {
         charset: None,
         out: defaults::OUT.into(),
         interval: Duration::from_secs(1),
+        before: loadgen::plan::before::Before::default(),
+        interval_log: None,
+        policy: Policy::default(),
     }
 }
 
@@ -91,6 +95,7 @@ fn run(plan: &Plan, port: u16) -> engine::Run {
         opts: opts.clone(),
         probe: None,
         stop: &stop,
+        log: None,
     };
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");

@@ -8,15 +8,19 @@
 mod command;
 mod find;
 mod parse;
+mod state;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use self::parse::{Disk, HostClock, Nic, Stat};
+pub(crate) use self::parse::HostClock;
+use self::parse::{Disk, Nic, Stat};
 use super::host;
 use crate::error::{Error, Result};
 use crate::summary::{HostCost, HostFacts, Probed, ProcessCost};
+
+pub use self::state::State;
 
 /// The text of files by their paths.
 type Files = BTreeMap<String, String>;
@@ -69,10 +73,11 @@ pub struct Reading {
 impl Probe {
     /// This host. The process is looked for by the file of its id, then by who listens.
     pub fn local(server: &Whereabouts) -> Probe {
-        Probe::below(Path::new("/"), server)
+        Probe::below(Path::new(host::ROOT), server)
     }
 
-    fn below(root: &Path, server: &Whereabouts) -> Probe {
+    /// A host whose files hang below `root`.
+    pub(crate) fn below(root: &Path, server: &Whereabouts) -> Probe {
         Probe {
             root: root.to_owned(),
             prefix: Vec::new(),
@@ -118,6 +123,16 @@ impl Probe {
         self.pid
     }
 
+    /// The same where its host is this one.
+    pub(crate) fn local_pid(&self) -> Option<u32> {
+        self.pid.filter(|_| self.is_local())
+    }
+
+    /// Whether this host is read.
+    pub fn is_local(&self) -> bool {
+        self.prefix.is_empty()
+    }
+
     /// The other host; None of this one, which is known without.
     pub fn facts(&self) -> Option<&HostFacts> {
         self.facts.as_ref()
@@ -132,7 +147,7 @@ impl Probe {
     pub fn read(&self) -> Option<Reading> {
         let began = Instant::now();
         let files = if self.prefix.is_empty() {
-            self.files_here()
+            self.read_here(&self.files())
         } else {
             command::grep(&self.prefix, &self.files(), READING).ok()?
         };
@@ -157,7 +172,8 @@ impl Probe {
         files
     }
 
-    fn files_here(&self) -> Files {
+    /// Files of this host; `*` stands for any part of one name.
+    fn read_here(&self, names: &[String]) -> Files {
         let mut files = Files::new();
         let mut read = |path: String| {
             if let Ok(text) = std::fs::read_to_string(self.root.join(path.trim_start_matches('/')))
@@ -165,14 +181,17 @@ impl Probe {
                 files.insert(path, text);
             }
         };
-        for path in self.files() {
-            match path.split_once('*') {
-                None => read(path),
-                Some((before, after)) => {
-                    let tasks = self.root.join(before.trim_start_matches('/'));
-                    for task in std::fs::read_dir(tasks).into_iter().flatten().flatten() {
-                        read(format!("{before}{}{after}", task.file_name().to_string_lossy()));
-                    }
+        for path in names {
+            let Some((before, after)) = path.split_once('*') else {
+                read(path.clone());
+                continue;
+            };
+            let (dir, start) = before.rsplit_once('/').unwrap_or(("", before));
+            let entries = std::fs::read_dir(self.root.join(dir.trim_start_matches('/')));
+            for entry in entries.into_iter().flatten().flatten() {
+                let name = entry.file_name().to_string_lossy().into_owned();
+                if name.starts_with(start) {
+                    read(format!("{dir}/{name}{after}"));
                 }
             }
         }
@@ -267,6 +286,17 @@ fn host_cost(first: &Reading, last: &Reading) -> Option<HostCost> {
 pub(crate) fn own_traffic() -> Option<(u64, u64)> {
     let nics = parse::nics(&std::fs::read_to_string("/proc/net/dev").ok()?);
     Some((nics.rx_bytes, nics.tx_bytes))
+}
+
+/// The CPU time of all cores of the host below `root`.
+pub(crate) fn host_clock(root: &Path) -> Option<HostClock> {
+    parse::host(&std::fs::read_to_string(root.join("proc/stat")).ok()?)
+}
+
+/// The CPU time of a process so far, seconds, and what tells it from another one of its number.
+pub(crate) fn process_cpu(root: &Path, pid: u32) -> Option<(f64, u64)> {
+    let stat = parse::stat(&std::fs::read_to_string(root.join(format!("proc/{pid}/stat"))).ok()?)?;
+    Some((parse::seconds(stat.user_ticks + stat.sys_ticks), stat.started_ticks))
 }
 
 #[cfg(test)]

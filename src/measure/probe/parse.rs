@@ -76,13 +76,28 @@ pub(super) fn uptime_s(text: &str) -> Option<f64> {
 
 /// All cores of a host, ticks since its start.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct HostClock {
-    pub(super) user: u64,
-    pub(super) sys: u64,
-    pub(super) idle: u64,
-    pub(super) iowait: u64,
-    pub(super) steal: u64,
+pub(crate) struct HostClock {
+    pub(crate) user: u64,
+    pub(crate) sys: u64,
+    pub(crate) idle: u64,
+    pub(crate) iowait: u64,
+    pub(crate) steal: u64,
     pub(super) switches: Option<u64>,
+    /// Of `sys`, interrupts.
+    pub(crate) irq: u64,
+}
+
+impl HostClock {
+    /// All of it, since an earlier reading, seconds.
+    pub(crate) fn all_since(&self, earlier: &HostClock) -> f64 {
+        let all = |c: &HostClock| c.user + c.sys + c.idle + c.iowait + c.steal;
+        seconds(all(self).saturating_sub(all(earlier)))
+    }
+
+    /// Of a part of it, likewise.
+    pub(crate) fn since(&self, earlier: &HostClock, part: fn(&HostClock) -> u64) -> f64 {
+        seconds(part(self).saturating_sub(part(earlier)))
+    }
 }
 
 /// `/proc/stat`. Guests are in user already.
@@ -99,6 +114,7 @@ pub(super) fn host(text: &str) -> Option<HostClock> {
         iowait: at(4),
         steal: at(7),
         switches: switches.and_then(|n| n.trim().parse().ok()),
+        irq: at(5) + at(6),
     })
 }
 
@@ -157,17 +173,25 @@ pub(super) struct Nic {
 /// Interfaces that pass on what another one counts, or never leave the host.
 const VIRTUAL: [&str; 9] = ["lo", "veth", "docker", "br-", "virbr", "bond", "team", "tun", "tap"];
 
-/// `/proc/net/dev`.
+/// `/proc/net/dev`: those that are real, all together.
 pub(super) fn nics(text: &str) -> Nic {
-    let mut sum = Nic::default();
-    for (name, counts) in text.lines().filter_map(|line| line.split_once(':')) {
-        if VIRTUAL.iter().any(|prefix| name.trim().starts_with(prefix)) {
-            continue;
-        }
+    let real = interfaces(text)
+        .into_iter()
+        .filter(|(name, _)| !VIRTUAL.iter().any(|prefix| name.starts_with(prefix)));
+    real.fold(Nic::default(), |sum, (_, nic)| Nic {
+        rx_bytes: sum.rx_bytes.saturating_add(nic.rx_bytes),
+        tx_bytes: sum.tx_bytes.saturating_add(nic.tx_bytes),
+    })
+}
+
+/// `/proc/net/dev`, each by its name.
+pub(super) fn interfaces(text: &str) -> BTreeMap<&str, Nic> {
+    let lines = text.lines().filter_map(|line| line.split_once(':'));
+    let counted = lines.map(|(name, counts)| {
         let counts: Vec<u64> =
             counts.split_ascii_whitespace().map_while(|word| word.parse().ok()).collect();
-        sum.rx_bytes += counts.first().copied().unwrap_or(0);
-        sum.tx_bytes += counts.get(8).copied().unwrap_or(0);
-    }
-    sum
+        let at = |i: usize| counts.get(i).copied().unwrap_or(0);
+        (name.trim(), Nic { rx_bytes: at(0), tx_bytes: at(8) })
+    });
+    counted.collect()
 }

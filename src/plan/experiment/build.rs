@@ -7,7 +7,9 @@ use toml::Spanned;
 use super::subject::subjects;
 use super::{Beside, Cell, Dataset, Experiment, Overrides, Part, Source, Subject, What, key};
 use crate::error::{Error, Result};
+use crate::plan::before::{Ahi, Before, Warm};
 use crate::plan::condition::Condition;
+use crate::plan::policy::{OnError, Policy};
 use crate::plan::profile::value::Names;
 use crate::plan::profile::{Profile, Run, Turns};
 use crate::plan::timed::{LoadSource, LoadSpec};
@@ -113,7 +115,6 @@ fn parts(
         commands: commands(profile, &title, overrides),
         repeats: run.repeat.as_ref().map_or(1, |repeat| *repeat.as_ref()),
         subjects: for_subjects.clone(),
-        scan: run.scan,
         gates: match what {
             What::Sweep(..) => gates.clone(),
             What::Load(_) | What::Suite(_) => Vec::new(),
@@ -147,6 +148,18 @@ fn parts(
         parts.push(part(title, What::Sweep(Box::new(plan), dataset)));
     }
     Ok(parts)
+}
+
+/// The state that its steps start from.
+fn before(run: &Run) -> Before {
+    let warm = run.warm.map_or(Warm::None, |warm| warm.0);
+    Before {
+        warm: if run.scan { Warm::Pool } else { warm },
+        ahi: run.ahi.map_or(Ahi::AsIs, |ahi| ahi.0),
+        settle: run.settle.map(|limit| limit.0),
+        // The subjects know.
+        expect: None,
+    }
 }
 
 fn scaled(load: &LoadSpec, overrides: &Overrides) -> LoadSpec {
@@ -226,6 +239,13 @@ fn plan(workload: Workload, run: &Run, dataset: &Dataset, overrides: &Overrides)
         charset: run.charset.clone(),
         out: overrides.out.clone(),
         interval: usual(defaults::INTERVAL)?,
+        interval_log: None,
+        before: before(run),
+        policy: Policy {
+            on_error: run.on_error.map_or(OnError::default(), |word| word.0),
+            errors_max: run.max_errors.map(|parsed| parsed.0),
+            op_timeout: run.op_timeout.map(|span| span.0),
+        },
     })
 }
 
@@ -312,7 +332,7 @@ fn what(part: &Part) -> String {
                 out: PathBuf::new(),
                 ..(**plan).clone()
             };
-            format!("{same:?} {dataset:?} {} {:?}", part.scan, part.commands)
+            format!("{same:?} {dataset:?} {:?}", part.commands)
         }
         What::Load(load) => format!("{} {load:?}", part.title),
         What::Suite(suite) => format!("{} {suite:?}", part.title),

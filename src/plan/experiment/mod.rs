@@ -136,8 +136,6 @@ pub struct Part {
     pub repeats: u32,
     /// Positions of the subjects that it is for.
     pub subjects: Vec<usize>,
-    /// Whether all rows are read once before the first step.
-    pub scan: bool,
     /// Commands beside its windows.
     pub commands: Vec<Beside>,
     /// What must hold at the end.

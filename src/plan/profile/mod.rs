@@ -15,7 +15,9 @@ use toml::Spanned;
 
 use self::locate::Fault;
 use self::value::{Amount, Clients, Count, Hidden, Names, Parsed, Rates, Setting, Span, Word};
+use super::before::{Ahi, Warm};
 use super::condition::Condition;
+use super::policy::{ErrorsMax, OnError};
 use super::timed::{LoadSpec, SuiteSpec};
 use super::{Arrival, Order, SpreadChoice, StatementMode};
 use crate::error::{Error, Result};
@@ -205,16 +207,29 @@ pub struct Run {
     pub distribution: Option<Parsed<Distribution>>,
     /// Prepared or text.
     pub statements: Option<Word<StatementMode>>,
+    /// What an error does to its client and the step.
+    pub on_error: Option<Word<OnError>>,
+    /// More errors end a step: a count, or a share such as `"1%"`.
+    pub max_errors: Option<Parsed<ErrorsMax>>,
+    /// An op without an answer for so long is given up.
+    pub op_timeout: Option<Span>,
     /// Threads of the client.
     pub engine_threads: Option<u32>,
     /// Character set of the sessions.
     pub charset: Option<String>,
-    /// Whether all rows are read once before the first step, so that they are cached.
+    /// Whether all rows are read once before the first step, so that they are cached: what
+    /// `warm = "pool"` says, too.
     #[serde(default)]
     pub scan: bool,
     /// What must hold at the end, besides what must hold in all runs.
     #[serde(default)]
     pub gates: Vec<Parsed<Condition>>,
+    /// What is read before the first step.
+    pub warm: Option<Word<Warm>>,
+    /// The adaptive hash index before each step.
+    pub ahi: Option<Word<Ahi>>,
+    /// How long to wait before each step until dirty pages and history have fallen.
+    pub settle: Option<Span>,
 }
 
 /// What must hold before a run, else it is refused.

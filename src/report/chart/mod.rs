@@ -84,6 +84,8 @@ pub(crate) struct Span {
 pub(crate) enum SpanKind {
     /// Before the window, or after it: not counted.
     Uncounted,
+    /// Nobody was served.
+    Outage,
     /// Operations failed.
     Errors,
 }
@@ -93,6 +95,7 @@ impl SpanKind {
     pub(crate) fn name(self) -> &'static str {
         match self {
             SpanKind::Uncounted => "warm-up and drain, not counted",
+            SpanKind::Outage => "outage, until the rate was back",
             SpanKind::Errors => "errors",
         }
     }

@@ -21,8 +21,8 @@ fn times(step: &Summary) -> &Distribution {
     step.latency.response.as_ref().unwrap_or(&step.latency.service)
 }
 
-/// A chart for each column: the medians of the repeats' percentiles, up to the share that the
-/// smallest of them can tell.
+/// A chart for each column: the medians of the repeats' percentiles, up to the last one beyond which
+/// the repeat with the fewest values has enough of them.
 ///
 /// # Errors
 ///
@@ -64,8 +64,10 @@ fn chart(table: &Table, column: &Column, series: Vec<Series>) -> Chart {
 /// `p99.9`, with so many digits that it is told from its neighbours.
 fn percentile(share: f64) -> String {
     let nines = -(1.0 - share).max(1e-12).log10();
-    let text = format!("{:.*}", nines.floor() as usize, share * 100.0);
-    format!("p{text}")
+    // What is a whole nine but for rounding counts as one.
+    let text = format!("{:.*}", (nines + 1e-6) as usize, share * 100.0);
+    let text = if text.contains('.') { text.trim_end_matches('0') } else { &text };
+    format!("p{}", text.trim_end_matches('.'))
 }
 
 /// The medians over the repeats of a cell.
@@ -80,7 +82,7 @@ fn curve(cell: &Cell) -> Result<Vec<Point>> {
     let Some(count) = curves.iter().map(Curve::count).min() else { return Ok(Vec::new()) };
     let shares = (0..=EACH_NINE * NINES_MAX)
         .map(|i| (i, 1.0 - 10_f64.powf(-f64::from(i) / f64::from(EACH_NINE))))
-        .take_while(|(_, share)| (1.0 - share) * count as f64 >= 1.0);
+        .take_while(|(_, share)| (1.0 - share) * count as f64 >= stats::BEYOND_MIN as f64);
     let points = shares.filter_map(|(i, share)| {
         let values: Vec<f64> =
             curves.iter().map(|curve| curve.percentile_us(share * 100.0) / MS).collect();
@@ -100,6 +102,6 @@ mod tests {
     #[test]
     fn percentiles_are_named_as_finely_as_they_lie() {
         let named = [0.0, 0.5, 0.9, 0.99, 0.999, 0.999_99].map(percentile);
-        assert_eq!(named, ["p0", "p50", "p90.0", "p99.00", "p99.900", "p99.99900"]);
+        assert_eq!(named, ["p0", "p50", "p90", "p99", "p99.9", "p99.999"]);
     }
 }

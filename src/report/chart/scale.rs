@@ -171,15 +171,13 @@ pub(crate) fn short(value: f64, decimals: usize) -> String {
     for (unit, suffix) in [(1e9, "G"), (1e6, "M"), (1e3, "k")] {
         let scaled = value / unit;
         if scaled.abs() >= 1.0 {
-            let tenths = (scaled * 10.0).round() / 10.0;
-            let exact = |digits: f64| (scaled * digits).fract().abs() < 1e-9;
-            return match () {
-                () if exact(1.0) => format!("{}{suffix}", number(scaled, 0)),
-                () if exact(10.0) => format!("{}{suffix}", number(tenths, 1)),
-                () if exact(100.0) => format!("{}{suffix}", number(scaled, 2)),
-                // As 1024 is: digits say more than a unit.
-                () => number(value, decimals),
-            };
+            let whole = |digits: i32| (scaled * 10_f64.powi(digits)).fract().abs() < 1e-9;
+            let fits = (0..=2).find(|digits| whole(*digits));
+            // As 1024 is: digits say more than a unit.
+            return fits.map_or_else(
+                || number(value, decimals),
+                |digits| format!("{}{suffix}", number(scaled, digits as usize)),
+            );
         }
     }
     number(value, decimals)

@@ -84,6 +84,7 @@ fn chart(
     let name = pulse.name(column.rate.is_some());
     let first = cell.steps.first()?;
     let mut spans = uncounted(first);
+    spans.extend(cell.steps.iter().flat_map(|step| outages(step, end)));
     spans.extend(cell.steps.iter().flat_map(|step| errors(step)));
     Some(Chart {
         of,
@@ -143,6 +144,14 @@ fn uncounted(step: &Summary) -> Vec<Span> {
         Some(Span { kind: SpanKind::Uncounted, from: first.start_s, to })
     };
     [of(Phase::Warmup), of(Phase::Drain)].into_iter().flatten().collect()
+}
+
+/// From the first error until the rate was back, else until somebody was served, else to the end.
+fn outages(step: &Summary, end: f64) -> impl Iterator<Item = Span> {
+    step.outages.iter().map(move |outage| {
+        let to = outage.recovered_s.or(outage.first_success_s).unwrap_or(end);
+        Span { kind: SpanKind::Outage, from: outage.first_error_s, to }
+    })
 }
 
 /// Intervals in which ops failed; neighbours are one span.

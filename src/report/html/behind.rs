@@ -1,11 +1,11 @@
 //! What stands behind the numbers of a table, in one line: whether the server counted the same,
-//! how busy the client was, what it could have done, and where it ran.
+//! whose the numbers are, how busy the client was, what it could have done, and where it ran.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::escape::clip;
 use super::super::pivot::Table;
-use crate::summary::{Summary, counter};
+use crate::summary::{Summary, VerdictKind, counter};
 
 /// Longest name of a host, characters.
 const NAME_MAX: usize = 60;
@@ -49,11 +49,25 @@ fn range(values: &[f64], decimals: usize) -> String {
     if low == high { low } else { format!("{low} to {high}") }
 }
 
+/// How many steps have which verdict.
+fn verdicts(steps: &[&Summary]) -> Option<String> {
+    let mut kinds: BTreeMap<VerdictKind, usize> = BTreeMap::new();
+    for verdict in steps.iter().filter_map(|step| step.verdict.as_ref()) {
+        *kinds.entry(verdict.kind).or_default() += 1;
+    }
+    let named: Vec<String> =
+        kinds.iter().map(|(kind, count)| format!("{count} {}", kind.name())).collect();
+    (!named.is_empty()).then(|| format!("verdicts on the steps: {}", named.join(", ")))
+}
+
 /// The busiest of a step's engine threads, and the CPU of an op.
 fn busy(steps: &[&Summary]) -> Option<String> {
     let busiest = |step: &&Summary| {
-        let threads = step.client.threads.iter().map(|thread| thread.busy);
-        threads.max_by(f64::total_cmp).map(|busy| busy * 100.0)
+        let looked: Vec<f64> = match &step.client.share {
+            Some(share) => share.threads.iter().map(|thread| thread.busy).collect(),
+            None => step.client.threads.iter().map(|thread| thread.busy).collect(),
+        };
+        looked.into_iter().max_by(f64::total_cmp).map(|busy| busy * 100.0)
     };
     let shares: Vec<f64> = steps.iter().filter_map(busiest).collect();
     let costs: Vec<f64> = steps.iter().filter_map(|step| step.client.us_per_op).collect();
@@ -61,6 +75,21 @@ fn busy(steps: &[&Summary]) -> Option<String> {
     (!shares.is_empty()).then(|| {
         let cost = cost.unwrap_or_default();
         format!("the client's busiest thread was {}% busy{cost}", range(&shares, 0))
+    })
+}
+
+/// What part of what this host can generate was asked of it.
+fn ceiling(steps: &[&Summary]) -> Option<String> {
+    let part = |step: &&Summary| {
+        let ceiling = step.client.share.as_ref()?.ceiling.as_ref()?;
+        let part = 100.0 * step.totals.qps / ceiling.qps;
+        part.is_finite().then_some(part)
+    };
+    let parts: Vec<f64> = steps.iter().filter_map(part).collect();
+    Some(if parts.is_empty() {
+        "the client's ceiling is not known (loadgen calibrate measures it)".to_owned()
+    } else {
+        format!("the client did {}% of what its calibration says it can", range(&parts, 0))
     })
 }
 

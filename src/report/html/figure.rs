@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::super::chart::{self, Chart, Scale, SpanKind, Style};
+use super::super::chart::{self, Chart, Scale, Style};
 use super::super::escape::markup;
 use super::super::svg::{self, Plot, Size, px};
 use super::LEGEND_MAX;
@@ -30,8 +30,6 @@ fn figure(chart: &Chart, labels: &[&str], size: Size, legend: bool) -> Markup {
     let mut drawn: Vec<usize> = chart.series.iter().map(|series| series.label).collect();
     drawn.sort_unstable();
     drawn.dedup();
-    let mut spans: Vec<SpanKind> = chart.spans.iter().map(|span| span.kind).collect();
-    spans.dedup();
     let plot = Plot::of(chart, size);
     let across = chart.across.map(|said| {
         let places = chart.places();

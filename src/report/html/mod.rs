@@ -103,7 +103,7 @@ fn title(tables: &[Table]) -> String {
 fn switches(labels: &[&str]) -> Markup {
     let many = labels.len() > LEGEND_MAX;
     html! {
-        fieldset #switches .many[many] {
+        fieldset #switches class=[many.then_some("many")] {
             legend { (labels.len()) @if labels.len() == 1 { " label" } @else { " labels" } }
             div.keys {
                 @for (at, label) in labels.iter().enumerate() {

@@ -6,7 +6,6 @@
     if (text !== undefined) element.textContent = text;
     return element;
   };
-  const svg = 'http://www.w3.org/2000/svg';
   const switches = [...document.querySelectorAll('#switches input')];
   const names = switches.map((input) => input.parentElement.querySelector('label').textContent.trim());
 
@@ -94,7 +93,7 @@
     if (values.length > shown.length) tip.append(make('div', `and ${values.length - shown.length} more`));
     if (!cursor || cursor.parentNode !== chart) {
       if (cursor) cursor.remove();
-      cursor = document.createElementNS(svg, 'path');
+      cursor = document.createElementNS(chart.namespaceURI, 'path');
       cursor.setAttribute('class', 'cursor');
       chart.append(cursor);
     }

@@ -95,6 +95,7 @@ pub(super) fn workload(scene: &Scene, of: &Table) -> Result<Markup> {
                 @for line in unrelated { p.faint { (escape::markup(&line)) } }
             }
             (errors(&plain, labels))
+            (outages(scene, &plain)?)
             (latency)
             @if !costs.is_empty() {
                 h3 { "Cost of an op" }
@@ -153,8 +154,8 @@ fn latency(scene: &Scene, table: &Table) -> Result<Markup> {
             details.print open[!fold] {
                 summary { "By percentile: each further nine takes the same length" }
                 p.faint {
-                    "Medians of the repeats' percentiles, from their histograms, up to the share "
-                    "that the fewest values of them can tell."
+                    "Medians of the repeats' percentiles, from their histograms, up to the last one "
+                    "with ten values beyond it in every repeat."
                 }
                 (figure::charts(&by, scene.labels))
             }
@@ -187,7 +188,8 @@ fn timelines(scene: &Scene, table: &Table) -> Markup {
         h3 { "In the course of each step" }
         p.faint {
             "Intervals of the timeline from the start of the warm-up, repeats over each other. "
-            "Grey: warm-up and drain, not counted. Red: operations failed. "
+            "Grey: warm-up and drain, not counted. Red: operations failed; light red: an outage, until "
+            "the rate was back. "
             "Long timelines are thinned out; their extremes are kept."
             @if !scene.pulses.contains(&Pulse::P99) { " With so many steps, the rate alone." }
         }
@@ -204,6 +206,17 @@ fn timelines(scene: &Scene, table: &Table) -> Markup {
             }
         }
     }
+}
+
+/// Times without service, where there were any.
+fn outages(scene: &Scene, table: &Table) -> Result<Markup> {
+    let mut steps = table.lines.iter().flat_map(|line| line.steps.iter().chain(&line.left_out));
+    if steps.all(|step| step.outages.is_empty()) {
+        return Ok(html! {});
+    }
+    let options = Options { layout: Layout::Outages, ..scene.options.clone() };
+    let pages = layout::pages(std::slice::from_ref(table), &options)?;
+    Ok(html! { @for page in &pages { (sheet::page(page, true)) } })
 }
 
 /// Errors by label and code.

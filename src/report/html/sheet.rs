@@ -19,17 +19,18 @@ pub(super) fn page(page: &Page, below: bool) -> Markup {
 
 /// Numbers to the right, texts to the left.
 pub(super) fn table(grid: &Grid) -> Markup {
+    let text = |at: usize| grid.texts.contains(&at).then_some("text");
     let row = |cells: &Vec<String>| {
         html! {
             tr { @for (at, cell) in cells.iter().enumerate() {
-                td.text[grid.texts.contains(&at)] { (markup(cell)) }
+                td class=[text(at)] { (markup(cell)) }
             } }
         }
     };
     html! {
         div.scroll { table {
             thead { tr { @for (at, head) in grid.head.iter().enumerate() {
-                th.text[grid.texts.contains(&at)] scope="col" { (markup(head)) }
+                th class=[text(at)] scope="col" { (markup(head)) }
             } } }
             tbody { @for cells in &grid.rows { (row(cells)) } }
             @if let Some((rule, rows)) = &grid.more {

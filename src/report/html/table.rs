@@ -6,6 +6,7 @@ use super::super::escape::markup;
 use super::super::notes::{self, mark};
 use super::super::pivot::{Cell, Table};
 use super::super::{caption, chart, number, text};
+use crate::summary::VerdictKind;
 
 /// The table with its title and its footnotes.
 pub(super) fn table(table: &Table, labels: &[&str]) -> Markup {
@@ -23,11 +24,13 @@ pub(super) fn table(table: &Table, labels: &[&str]) -> Markup {
             tbody { @for (line, texts) in cells.iter().enumerate() {
                 @if let Some(of) = table.lines.get(line) {
                     @let at = chart::position(labels, of.label);
-                    tr class={ "s" (at) } .base[table.baseline.as_deref() == Some(of.label)] {
+                    @let base = table.baseline.as_deref() == Some(of.label);
+                    tr class={ "s" (at) @if base { " base" } } {
                         th.text scope="row" { (chart::shown(of.label)) (whole_line(table, line)) }
                         @for (column, shown) in texts.iter().enumerate() {
                             @let cell = of.cells.get(column).and_then(Option::as_ref);
-                            td.best[best.get(column).copied().flatten() == Some(line)] {
+                            @let leads = best.get(column).copied().flatten() == Some(line);
+                            td class=[class(leads, cell.is_some_and(doubtful))] {
                                 (shown) (marks(table, line, column))
                                 @if let (false, Some(cell)) = (related, cell) { (spread(table, cell)) }
                             }
@@ -54,6 +57,22 @@ fn best(table: &Table, column: usize) -> Option<usize> {
     let turned = |value: f64| if higher { value } else { -value };
     let best = have.iter().max_by(|(_, a), (_, b)| turned(*a).total_cmp(&turned(*b)))?;
     (have.len() > 1).then_some(best.0)
+}
+
+/// The class of a cell.
+fn class(best: bool, doubt: bool) -> Option<&'static str> {
+    match (best, doubt) {
+        (false, false) => None,
+        (true, false) => Some("best"),
+        (false, true) => Some("doubt"),
+        (true, true) => Some("best doubt"),
+    }
+}
+
+/// Whether a verdict says that the number is not simply the server's.
+fn doubtful(cell: &Cell) -> bool {
+    let verdicts = cell.steps.iter().filter_map(|step| step.verdict.as_ref());
+    verdicts.into_iter().any(|verdict| verdict.kind != VerdictKind::Ok)
 }
 
 /// The smallest and the largest of the repeats.

@@ -53,7 +53,10 @@ impl Plot {
 /// A coordinate with a tenth of a pixel.
 pub(crate) fn px(value: f64) -> String {
     let text = format!("{value:.1}");
-    text.strip_suffix(".0").map(str::to_owned).unwrap_or(text)
+    match text.strip_suffix(".0") {
+        Some(whole) => whole.to_owned(),
+        None => text,
+    }
 }
 
 /// Everything within a chart's size.
@@ -128,6 +131,7 @@ fn shade(chart: &Chart, plot: Plot, span: Span) -> Markup {
 pub(crate) fn class(kind: SpanKind) -> &'static str {
     match kind {
         SpanKind::Uncounted => "uncounted",
+        SpanKind::Outage => "outage",
         SpanKind::Errors => "errors",
     }
 }
