@@ -223,6 +223,38 @@ mod tests {
     }
 
     #[test]
+    fn what_would_be_without_effect_is_refused() {
+        for line in [
+            "a --chart qps",
+            "a --format html --chart qps",
+            "a --format html --layout list",
+            "a --format svg --spread",
+            "a --format html --gate p99<5ms",
+        ] {
+            let error = parse(line).expect(line).check().expect_err(line);
+            assert_eq!(error.kind().exit_code(), 2);
+            assert!(!error.hints().is_empty(), "{line}");
+        }
+        for line in ["a", "a --format svg", "a --format svg --chart latency", "a --format html"] {
+            parse(line).expect(line).check().expect(line);
+        }
+    }
+
+    #[test]
+    fn a_file_appears_whole_and_replaces_the_one_before() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("report.html");
+        write(&path, "one").expect("written");
+        write(&path, "two").expect("written");
+        assert_eq!(std::fs::read_to_string(&path).expect("there"), "two");
+        assert_eq!(std::fs::read_dir(dir.path()).expect("a directory").count(), 1);
+        let nowhere = dir.path().join("none/report.html");
+        let error = write(&nowhere, "x").expect_err("no such directory");
+        assert!(error.to_string().contains("report.html"), "{error}");
+        write(Path::new("/dev/null"), "x").expect("no file to replace");
+    }
+
+    #[test]
     fn wrong_values_name_what_there_is() {
         assert!(parse("").expect_err("no path").contains("PATH"));
         assert!(parse("a --format xml").expect_err("no format").contains("markdown"));

@@ -120,8 +120,11 @@ fn switches(labels: &[&str]) -> Markup {
 /// The rules by which a switch works, one a label.
 fn switched(labels: &[&str]) -> String {
     let rules = (0..labels.len()).map(|at| {
-        let off = format!("body:has(#l{at}:not(:checked))");
-        format!("{off} .s{at}{{display:none}}{off} .k{at}{{opacity:.45}}\n")
+        // Asked of the switches alone: of the whole page it would be walked through for each rule.
+        let off = format!("#switches:has(#l{at}:not(:checked))~main");
+        format!(
+            "{off} .s{at}{{display:none}}{off} .k{at},#l{at}:not(:checked)+.k{at}{{opacity:.45}}\n"
+        )
     });
     rules.collect()
 }
