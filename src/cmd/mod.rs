@@ -1,6 +1,7 @@
 //! One file a verb, each `run(args)`.
 
 mod before;
+mod board;
 pub mod calibrate;
 pub mod canned;
 pub mod cleanup;
@@ -144,6 +145,12 @@ pub(crate) fn print_data(text: &str) -> Result<()> {
         }
         _ => Ok(()),
     }
+}
+
+/// Columns of the terminal that standard output is; none where it is something else.
+pub(crate) fn terminal() -> Option<usize> {
+    let term = console::Term::stdout();
+    term.is_term().then(|| usize::from(term.size().1))
 }
 
 /// The runtime of everything that is not an engine thread.

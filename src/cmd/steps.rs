@@ -10,6 +10,7 @@ use mysql_async::Opts;
 use tokio::sync::watch;
 
 use crate::cmd::before;
+use crate::cmd::board::board;
 use crate::cmd::conditions::{self, Hosts, Watch};
 use crate::cmd::prepare::or_stop;
 use crate::cmd::print_data;
@@ -213,6 +214,7 @@ impl Sweep<'_> {
         step: &Step,
         control: &mut Option<Session>,
     ) -> Result<()> {
+        self.progress.board(|| board(self.plan, step, &self.summaries));
         let lost = control.is_none();
         let mut identity = scene.identity.clone();
         identity.server.variables = self.variables(scene, control).await?;

@@ -43,7 +43,7 @@ const COLUMNS: [Cost; 8] = costs![
 ];
 
 /// What the columns are.
-const LEGEND: [&str; 3] = [
+pub(crate) const LEGEND: [&str; 3] = [
     "cpu/o: CPU of the server's process alone, microseconds an op (not of the whole host); \
      ccpu/o: the client's; cs/o: context switches of the server's process",
     "r/o: InnoDB's reads; rKB/o, wKB/o: KB that the server's process read from and wrote to \
