@@ -4,6 +4,7 @@
 pub mod clients;
 pub mod experiment;
 mod list;
+pub mod names;
 pub mod profile;
 pub mod rates;
 pub mod timed;
@@ -56,6 +57,8 @@ pub mod limits {
     pub const SILENCE: Duration = Duration::from_mins(1);
     /// Goodbyes and status readings may take so long.
     pub const COURTESY: Duration = Duration::from_secs(5);
+    /// A phase that somebody asks for: a year.
+    pub const PHASE_MAX: Duration = Duration::from_hours(24 * 366);
 }
 
 /// One sweep.

@@ -18,6 +18,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
 use super::defaults;
+use super::names;
 use super::units;
 use crate::workload::table::{ROWS_MAX, TABLES_MAX};
 
@@ -152,7 +153,8 @@ impl TryFrom<FlatLoad> for LoadSpec {
                 return Err("a load needs rows = \"16M\", or dump = \"FILE\"".to_owned());
             }
         };
-        let spec = LoadSpec { tables, source, insert, charset: flat.charset };
+        let charset = flat.charset.as_deref().map(names::charset).transpose()?;
+        let spec = LoadSpec { tables, source, insert, charset };
         spec.check().map(|()| spec)
     }
 }

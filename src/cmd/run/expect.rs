@@ -31,7 +31,7 @@ pub(super) fn check(
     for (name, values) in expect.iter().flat_map(|expect| &expect.variables) {
         let name = name.replace('-', "_");
         let found = variables.get(&name).map(String::as_str);
-        let wanted: Vec<&str> = match values {
+        let wanted: Vec<&str> = match values.as_ref() {
             Values::One(value) => vec![text(value)],
             Values::Any(values) => values.iter().map(text).collect(),
         };

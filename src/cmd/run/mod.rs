@@ -95,7 +95,8 @@ pub fn run(args: &RunArgs, stop: &Stop) -> Result<()> {
         .map_err(|e| Error::usage(format!("{origin}: {e}")).hint("name a profile"))?;
     let profile = Profile::parse(&text, &origin)?;
     // Before hours of measuring, not after.
-    tables::check(&profile.report, &text, &origin)?;
+    tables::check(&profile)?;
+    existing::check(&profile)?;
     let overrides = Overrides {
         programs: args.programs.clone(),
         scale: args.scale,
