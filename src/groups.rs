@@ -1,11 +1,11 @@
 //! Commands that loadgen runs for its user, each in a process group of its own: suites, what stands
-//! beside a window, what starts and stops servers. The terminal's Ctrl-C is not for them, so a
+//! beside a window, what starts and stops servers or looks at them. The terminal's Ctrl-C is not for them, so a
 //! second signal, at which nothing is waited for, has to end them first.
 
 use std::collections::BTreeSet;
 use std::io;
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, ExitStatus};
+use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use nix::sys::signal::{Signal, killpg};
@@ -29,6 +29,11 @@ impl Group {
     /// Its number, which is its leader's process id.
     pub(crate) fn pid(&self) -> Pid {
         Pid::from_raw(self.0.id().cast_signed())
+    }
+
+    /// The ends of its pipes, once, where it has some.
+    pub(crate) fn pipes(&mut self) -> (Option<ChildStdout>, Option<ChildStderr>) {
+        (self.0.stdout.take(), self.0.stderr.take())
     }
 
     /// Sends a signal to all that are in it.

@@ -14,11 +14,11 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 
 use super::defaults;
 use super::names;
+use super::profile::value::Count;
 use super::units;
 use crate::workload::table::{ROWS_MAX, TABLES_MAX};
 
@@ -216,25 +216,6 @@ pub fn insert_mode(name: Option<&str>, bytes: Option<u64>) -> Result<InsertMode,
     match bytes {
         None => Ok(mode),
         Some(_) => Err(format!("the mode {mode} has no insert bytes: extended has")),
-    }
-}
-
-/// A count, as a number or as people write it: `16M`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Count(u64);
-
-impl<'de> Deserialize<'de> for Count {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(untagged, expecting = "a count, such as 1000 or \"16M\"")]
-        enum Either {
-            Number(u64),
-            Text(String),
-        }
-        match Either::deserialize(from)? {
-            Either::Number(n) => Ok(Count(n)),
-            Either::Text(text) => units::parse_count(&text).map(Count).map_err(D::Error::custom),
-        }
     }
 }
 

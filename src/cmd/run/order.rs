@@ -35,8 +35,8 @@ pub(super) fn run(what: &str, words: &[String], within: Duration, stop: &Stop) -
         .map_err(|e| failed(format!("has no output file: {e}")))?;
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::null()).stdout(out).stderr(err);
-    let mut group = Group::spawn(&mut command)
-        .map_err(|e| failed(format!("cannot be started: {e}")))?;
+    let mut group =
+        Group::spawn(&mut command).map_err(|e| failed(format!("cannot be started: {e}")))?;
     let began = Instant::now();
     let status = loop {
         match group.try_wait() {

@@ -4,5 +4,5 @@
 mod kind;
 mod split;
 
-pub(super) use kind::{Kind, Seen, classify, unquoted};
+pub(super) use kind::{Kind, Seen, classify, refuse_charset, unquoted};
 pub(super) use split::Splitter;

@@ -29,14 +29,14 @@ impl Experiment {
             subjects: subjects(profile, overrides)?,
             parts: Vec::new(),
             cells: Vec::new(),
-            keys: Vec::new(),
+            all: Vec::new(),
             report: profile.report.clone(),
         };
         for run in &profile.runs {
             experiment.parts.extend(parts(profile, run, overrides, &experiment.subjects)?);
         }
         experiment.cells = cells(&experiment);
-        experiment.keys = experiment.cells.iter().map(|cell| cell.key.clone()).collect();
+        experiment.all.clone_from(&experiment.cells);
         experiment.keep_only(&overrides.only)?;
         experiment.name_labels(profile)?;
         Ok(experiment)
@@ -84,7 +84,9 @@ fn parts(
 ) -> Result<Vec<Part>> {
     let run = place.as_ref();
     let is_for = |subject: &Subject| {
-        run.servers.as_ref().is_none_or(|names| names.as_ref().texts().any(|name| name == subject.name))
+        run.servers
+            .as_ref()
+            .is_none_or(|names| names.as_ref().texts().any(|name| name == subject.name))
     };
     let for_subjects: Vec<usize> =
         subjects.iter().enumerate().filter(|(_, s)| is_for(s)).map(|(at, _)| at).collect();

@@ -182,7 +182,7 @@ fn options_that_no_workload_has_are_refused_and_only_picks() {
     assert!(error.starts_with("p:25:") && error.contains("range_size"), "{error}");
     let only = ["label=a", "clients=4"].map(|text| text.parse().expect("a condition"));
     let some = experiment(TEXT, &Overrides { only: only.into(), ..overrides() });
-    assert_eq!((some.cells.len(), some.keys.len()), (2, 14));
+    assert_eq!((some.cells.len(), some.all.len()), (2, 14));
 }
 
 #[test]
