@@ -108,6 +108,11 @@ impl Drive<'_> {
     /// A load or a suite.
     fn timed(&mut self, here: &Here, host: &mut Host) -> Result<()> {
         let Here { leg, subject, part } = here;
+        let written_by = match &part.what {
+            What::Suite(_) => host.written_by(&leg.written_by),
+            // A load makes its table anew.
+            What::Load(_) | What::Sweep(..) => Some(Vec::new()),
+        };
         host.writes(&part.title)?;
         let Some(step) = leg.cells.first().and_then(|at| self.experiment.step(*at)) else {
             return Ok(());
@@ -138,8 +143,9 @@ impl Drive<'_> {
         })?;
         let Some(Measured { mut summary, error }) = measured else { return Ok(()) };
         let steps: Vec<(usize, Step)> = leg.cells.iter().map(|at| (*at, step)).collect();
-        let mut marks = self.marks(here, &steps, Some(&[]));
-        if let Some(Mark { experiment, .. }) = marks.remove(&number) {
+        let mut marks = self.marks(here, &steps, written_by.as_deref());
+        if let Some(Mark { experiment, warnings }) = marks.remove(&number) {
+            summary.warnings.extend(warnings);
             summary.experiment = Some(experiment);
         }
         self.progress.note(&match &part.what {

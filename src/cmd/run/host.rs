@@ -276,7 +276,7 @@ impl Host {
         stop: &Stop,
         progress: &mut Progress,
     ) -> Result<Option<Vec<String>>> {
-        let before = self.stock.as_ref().map_or_else(Vec::new, |stock| stock.written_by().to_vec());
+        let before = self.written_by(written_by);
         let written = !written_by.is_empty() || self.pristine != Some(true);
         let force = tables.refill && written;
         let filled = if self.prepared.contains(tables) && !force {
@@ -295,11 +295,18 @@ impl Host {
             }
             return Ok(Some(Vec::new()));
         }
-        Ok(match (self.pristine, written_by.is_empty()) {
+        Ok(before)
+    }
+
+    /// What wrote to its data before, these parts of this invocation among them; None where that is
+    /// not known.
+    pub(super) fn written_by(&self, here: &[String]) -> Option<Vec<String>> {
+        let stock = self.stock.as_ref().map_or(&[][..], Stock::written_by);
+        match (self.pristine, here.is_empty()) {
             (None, true) => None,
-            (Some(false), true) => Some(before),
-            _ => Some(written_by.to_vec()),
-        })
+            (Some(false), true) => Some(stock.to_vec()),
+            _ => Some(here.to_vec()),
+        }
     }
 
     /// A part is about to write.

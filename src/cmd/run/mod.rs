@@ -24,10 +24,10 @@ use crate::cmd::print_data;
 use crate::cmd::sweep::random;
 use crate::error::{Error, Result, worst};
 use crate::measure::process::raise_descriptor_limit;
-use crate::plan::defaults;
 use crate::plan::experiment::scale::Scale;
 use crate::plan::experiment::{Cell, Experiment, Only, Overrides, What};
 use crate::plan::profile::Profile;
+use crate::plan::{defaults, names};
 use crate::progress::Progress;
 use crate::stop::Stop;
 use crate::summary::{Outcome, Store, Summary};
@@ -81,9 +81,7 @@ pub struct RunArgs {
 
 fn program(text: &str) -> std::result::Result<(String, PathBuf), String> {
     match text.split_once('=') {
-        Some((name, path)) if !name.is_empty() && !path.is_empty() => {
-            Ok((name.to_owned(), PathBuf::from(path)))
-        }
+        Some((name, path)) if !path.is_empty() => Ok((names::label(name)?, PathBuf::from(path))),
         _ => Err(format!("'{text}' is not NAME=PATH")),
     }
 }

@@ -25,6 +25,8 @@ impl Profile {
         if self.name.as_ref().is_empty() {
             return Err(Fault::new(end, "a profile has a name"));
         }
+        // It is a label where there is one server without.
+        names::label(self.name.as_ref()).map_err(|what| Fault::new(end.clone(), what))?;
         if self.servers.is_empty() {
             return Err(Fault::new(end, "a profile needs a [[server]]"));
         }

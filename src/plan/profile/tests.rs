@@ -62,7 +62,8 @@ fn a_profile_is_read() {
     let profile = Profile::parse(SMALL, "p.toml").expect("sound");
     assert_eq!(profile.servers.len(), 2);
     let b = profile.servers[1].as_ref().sandbox.as_ref().expect("a sandbox");
-    assert_eq!(b.data, Some(Data::CopyOf("dir".into())));
+    let data = b.data.as_ref().map(Spanned::as_ref);
+    assert_eq!(data, Some(&Data::CopyOf("dir".into())));
     let run = profile.runs[0].as_ref();
     assert_eq!(run.clients.as_ref().expect("clients").as_ref().0, [8, 16, 32, 64, 128, 256]);
     assert_eq!(profile.expect.database, Some(Database::LargerThanBufferPool));
