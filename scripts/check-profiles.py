@@ -9,7 +9,7 @@ import re
 import sys
 
 NUMBER = r"-?\d+(?:\.\d+)?"
-MARKS = r"(?: [†‡§¶]+)*"
+MARKS = r"(?:\s+[†‡§¶]+)*"
 
 
 def fail(text):

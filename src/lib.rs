@@ -37,7 +37,8 @@
 //! | [`sandbox`] | a private throw-away server from a mysqld program |
 //! | [`canned`] | a canned-answer server with faults: for tests and benches |
 //! | [`summary`] | the JSON contract: write, read |
-//! | [`stats`] | pure statistics over repeats |
+//! | [`warnings`] | what a reader of a step's numbers must know, told from its summary |
+//! | [`stats`] | pure statistics over repeats, and over the intervals of a window |
 //! | [`report`] | pivot, layouts, then one file an output format |
 //! | [`error`] | one error type that knows its hint and its exit status |
 //! | [`stop`] | SIGINT and SIGTERM |
@@ -66,4 +67,5 @@ pub mod stop;
 pub mod suite;
 pub mod summary;
 mod timer;
+pub mod warnings;
 pub mod workload;

@@ -436,3 +436,69 @@ fn a_server_that_lets_nobody_in_or_does_not_start_says_so_in_time() {
         assert!(ended.stderr.contains(says), "{start}: {}", ended.stderr);
     }
 }
+
+/// Two labels of one server that runs all the time: only the order tells them apart.
+#[test]
+fn labels_are_interleaved_gated_and_measured_again_where_they_are_in_doubt() {
+    let server = common::sandbox(&common::local(), &[]);
+    common::query(&server, "CREATE DATABASE IF NOT EXISTS sbtest");
+    let dir = server.socket().parent().expect("a directory").join("client.cnf");
+    let options = format!("[client]\nuser=root\nsocket={}\n", server.socket().display());
+    fs::write(&dir, options).expect("written");
+    let labels =
+        |name: &str| format!("[[server]]\nlabel='{name}'\ndefaults_file='{}'\n", dir.display());
+    let profile = format!(
+        "name = 'ab'\ngates = ['errors==0']\n{}{}[tables]\nrows = 1000\n\
+         [[run]]\nworkload = 'point-select'\nclients = 2\nops = 2000\nrepeat = 2\n",
+        labels("a"),
+        labels("b")
+    );
+    let place = Place::new(&profile);
+    let whole = place.run("");
+    whole.assert_code(0);
+    assert!(whole.stderr.contains("2 of 2 gates hold"), "{}", whole.stderr);
+    let order = || -> Vec<(String, u32)> {
+        let mut all = place.summaries();
+        all.sort_by(|a, b| a.started_at.cmp(&b.started_at));
+        all.into_iter().map(|s| (s.label, s.plan.repeat_index)).collect()
+    };
+    let expected = |wanted: &[(&str, u32)]| -> Vec<(String, u32)> {
+        wanted.iter().map(|(label, repeat)| ((*label).to_owned(), *repeat)).collect()
+    };
+    let there_and_back = [("a", 1), ("b", 1), ("b", 2), ("a", 2)];
+    assert_eq!(order(), expected(&there_and_back));
+
+    // Two against two are too few for any verdict.
+    let recheck = |words: &str| {
+        let output = Command::new(env!("CARGO_BIN_EXE_loadgen"))
+            .args(["recheck", "results", "--profile", "p.toml"])
+            .args(words.split_whitespace())
+            .current_dir(place.0.path())
+            .output()
+            .expect("the program runs");
+        Ended::of(&output)
+    };
+    let listed = recheck("--list --max-repeats 3");
+    listed.assert_code(0);
+    assert!(listed.stdout.contains("too few repeats"), "{}", listed.stdout);
+    assert!(listed.stdout.contains("a: 2 repeats, then 3"), "{}", listed.stdout);
+    assert_eq!(place.summaries().len(), 4, "a list measures nothing");
+
+    let again = recheck("--max-repeats 3");
+    again.assert_code(98);
+    assert!(again.stderr.contains("still in doubt"), "{}", again.stderr);
+    let more = [there_and_back.as_slice(), &[("a", 3), ("b", 3)]].concat();
+    assert_eq!(order(), expected(&more));
+    let mut runs: Vec<String> = place.summaries().into_iter().map(|s| s.run_id).collect();
+    runs.dedup();
+    assert_eq!(runs.len(), 1, "it continues the run");
+
+    let other = Place::new(&profile.replace("'ab'", "'other'"));
+    fs::rename(place.path("results"), other.path("results")).expect("moved");
+    let output = Command::new(env!("CARGO_BIN_EXE_loadgen"))
+        .args(["recheck", "results", "--profile", "p.toml"])
+        .current_dir(other.0.path())
+        .output()
+        .expect("the program runs");
+    Ended::of(&output).assert_code(4);
+}

@@ -53,7 +53,7 @@ fn uses(room: &str, forbidden: &[&str]) -> Vec<String> {
 
 #[test]
 fn imports_point_one_way() {
-    let rules: [(&str, &[&str]); 13] = [
+    let rules: [(&str, &[&str]); 14] = [
         ("error", &["crate"]),
         (
             "plan",
@@ -96,6 +96,20 @@ fn imports_point_one_way() {
                 "crate::measure",
                 "crate::cmd",
                 "crate::workload",
+            ],
+        ),
+        (
+            "warnings",
+            &[
+                "tokio",
+                "mysql_async",
+                "crate::engine",
+                "crate::mysql",
+                "crate::plan",
+                "crate::measure",
+                "crate::report",
+                "crate::workload",
+                "crate::cmd",
             ],
         ),
         (

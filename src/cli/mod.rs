@@ -1,6 +1,7 @@
 //! The command line: clap structs, no logic.
 
 pub mod argv;
+pub mod before;
 pub mod connection;
 pub mod options;
 mod sysbench;
@@ -71,6 +72,11 @@ pub fn command() -> Command {
         verb::<cmd::load::LoadArgs>("load", "Reload a table and time it"),
         verb::<cmd::report::ReportArgs>("report", "Turn summaries into tables"),
         verb::<cmd::compare::CompareArgs>("compare", "Compare two labels with statistics"),
+        verb::<cmd::run::recheck::RecheckArgs>("recheck", "Run again what is not decided"),
+        verb::<cmd::explain::ExplainArgs>(
+            "explain",
+            "Split a difference of two labels into its parts",
+        ),
         verb::<cmd::cleanup::CleanupArgs>("cleanup", "Drop the tables that prepare made"),
         verb::<cmd::completions::CompletionsArgs>("completions", "Print completions for a shell"),
         verb::<cmd::canned::CannedArgs>("canned", "Serve canned answers, for benches").hide(true),

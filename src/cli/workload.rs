@@ -4,9 +4,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::connection::ConnectionArgs;
+use crate::plan::condition::Condition;
 use crate::plan::limits::PHASE_MAX;
 use crate::plan::names::{charset, label};
-use crate::plan::units::{parse_count, parse_duration};
+use crate::plan::units::{parse_count, parse_duration, parse_percent};
 use crate::plan::{self, Arrival, Order, SpreadChoice, StatementMode, defaults};
 use crate::workload::distribution::Distribution;
 use crate::workload::table::{ROWS_MAX, TABLES_MAX};
@@ -90,17 +91,39 @@ pub struct WorkloadArgs {
     #[arg(long, value_name = "DURATION", default_value = defaults::INTERVAL, value_parser = interval)]
     pub interval: Duration,
 
+    /// Write the histogram of each interval to this new file, as an HdrHistogram interval log
+    #[arg(long, value_name = "FILE")]
+    pub interval_log: Option<PathBuf>,
+
     /// Open loop: ops a second over all clients, a step each: 10k or 1k,2k or 1k..16k (doubling)
     #[arg(long, value_name = "LIST", value_parser = plan::rates::parse)]
     pub rate: Option<std::vec::Vec<f64>>,
 
-    /// With --rate: how arrivals are spaced
-    #[arg(long, value_enum, default_value = "poisson", value_name = "HOW", requires = "rate")]
-    pub arrival: Arrival,
+    /// With --rate or --slo: how arrivals are spaced [default: poisson]
+    #[arg(long, value_enum, value_name = "HOW")]
+    pub arrival: Option<Arrival>,
+
+    /// Find the highest rate at which this holds, such as p99<2ms (response time): an open loop,
+    /// doubling from --rate [default: 1k], then bisecting; may be given several times
+    #[arg(long, value_name = "CONDITION", conflicts_with_all = ["gates", "ops"])]
+    pub slo: Vec<Condition>,
+
+    /// How near a rate that holds and one that fails must be
+    #[arg(long, value_name = "PERCENT", default_value = defaults::SLO_RESOLUTION, value_parser = resolution)]
+    pub slo_resolution: f64,
+
+    /// What must hold at the end, else the exit status is 99 (98 where it is not known), such as
+    /// p99<5ms, qps>=10k, errors==0, errors<0.1%, mean<1ms; may be given several times
+    #[arg(long = "gate", value_name = "CONDITION")]
+    pub gates: Vec<Condition>,
 
     #[command(flatten)]
     #[allow(missing_docs, reason = "clap would show it as help")]
     pub display: super::DisplayArgs,
+
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "clap would show it as help")]
+    pub before: super::before::BeforeArgs,
 
     #[command(flatten)]
     #[allow(missing_docs, reason = "clap would show it as help")]
@@ -200,6 +223,15 @@ fn interval(text: &str) -> Result<Duration, String> {
         return Err("an interval has at least 100ms".to_owned());
     }
     Ok(interval)
+}
+
+/// Finer than chance between two windows makes no sense.
+fn resolution(text: &str) -> Result<f64, String> {
+    let share = parse_percent(text)?;
+    if share < 0.01 {
+        return Err(format!("'{text}' is finer than 1%"));
+    }
+    Ok(share)
 }
 
 pub(crate) fn key_value(text: &str) -> Result<(String, String), String> {

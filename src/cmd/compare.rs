@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use super::{print_data, warn};
 use crate::error::{Error, Kind, Result};
+use crate::plan::units::parse_percent;
 use crate::report::{Format, Metric, Question, compare};
 use crate::summary;
 
@@ -24,7 +25,7 @@ pub struct CompareArgs {
     #[arg(long, value_name = "METRIC", default_value_t)]
     pub metric: Metric,
     /// A smaller difference does not matter
-    #[arg(long, value_name = "PERCENT", default_value = "2%", value_parser = percent)]
+    #[arg(long, value_name = "PERCENT", default_value = "2%", value_parser = parse_percent)]
     pub floor: f64,
     /// Exit with 99 where the new label is worse, with 98 where repeats are too few to know
     #[arg(long)]
@@ -41,16 +42,6 @@ pub struct CompareArgs {
     /// Leave out damaged and foreign files, and name them
     #[arg(long)]
     pub skip_bad: bool,
-}
-
-/// `2%` as 0.02.
-fn percent(text: &str) -> std::result::Result<f64, String> {
-    let digits = text.strip_suffix('%').unwrap_or(text);
-    let plain = digits.bytes().all(|b| b.is_ascii_digit() || b == b'.');
-    match digits.parse::<f64>() {
-        Ok(value) if plain && value < 100.0 => Ok(value / 100.0),
-        _ => Err(format!("'{text}' is no percentage below 100, such as 2% or 0.5%")),
-    }
 }
 
 /// Prints the comparison on standard output; with `--fail-on-regression`, what fails is the error.

@@ -1,13 +1,18 @@
 //! One file a verb, each `run(args)`.
 
+mod before;
 pub mod canned;
 pub mod cleanup;
 pub mod compare;
 pub mod completions;
+mod conditions;
+pub mod explain;
+mod gate;
 pub mod load;
 pub mod prepare;
 pub mod report;
 pub mod run;
+mod slo;
 mod steps;
 pub mod suite;
 pub mod sweep;
@@ -54,8 +59,10 @@ fn dispatch(verb: &str, matches: &clap::ArgMatches) -> Result<()> {
         "load" => load::run(args!(load::LoadArgs), &listen()?),
         "cleanup" => cleanup::run(args!(cleanup::CleanupArgs), &listen()?),
         "run" => run::run(args!(run::RunArgs), &listen()?),
+        "recheck" => run::recheck::run(args!(run::recheck::RecheckArgs), &listen()?),
         "report" => report::run(args!(report::ReportArgs)),
         "compare" => compare::run(args!(compare::CompareArgs)),
+        "explain" => explain::run(args!(explain::ExplainArgs)),
         "completions" => completions::run(args!(completions::CompletionsArgs)),
         "canned" => canned::run(args!(canned::CannedArgs), &listen()?),
         workload => match builtin().into_iter().find(|w| w.name == workload) {

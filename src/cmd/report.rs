@@ -2,12 +2,14 @@
 
 use std::path::PathBuf;
 
-use super::{print_data, warn};
+use super::{gate, print_data, warn};
 use crate::error::Result;
-use crate::report::{Format, Layout, Metric, Options, render};
+use crate::plan::condition::Condition;
+use crate::report::{Format, Layout, Metric, Options, gates, render};
 use crate::summary;
 
 /// Print the tables of summaries.
+#[expect(clippy::struct_excessive_bools, reason = "switches of a command line")]
 #[derive(Debug, Clone, clap::Args)]
 pub struct ReportArgs {
     /// Summaries, or directories of them
@@ -42,6 +44,13 @@ pub struct ReportArgs {
     /// Count steps that did not complete, and mark them
     #[arg(long)]
     pub partial: bool,
+    /// Print whether this holds instead, such as p99<5ms, qps>=10k, errors==0 or errors<0.1%, and
+    /// exit with 99 where it does not, 98 where it is not known; may be given several times
+    #[arg(long = "gate", value_name = "CONDITION", conflicts_with_all = ["metric", "layout", "baseline", "from", "to"])]
+    pub gates: Vec<Condition>,
+    /// A second table: each cell's runs, their median, extremes and its 95 % interval
+    #[arg(long)]
+    pub spread: bool,
     /// Leave out damaged and foreign files, and name them
     #[arg(long)]
     pub skip_bad: bool,
@@ -51,13 +60,19 @@ pub struct ReportArgs {
 ///
 /// # Errors
 ///
-/// Those of [`summary::load`] and [`render`]; standard output that cannot be written.
+/// Those of [`summary::load`] and [`render`]; gates that fail (99) or are undecided (98); standard
+/// output that cannot be written.
 pub fn run(args: &ReportArgs) -> Result<()> {
     let loaded = summary::load(&args.paths, args.skip_bad)?;
     for (path, reason) in &loaded.skipped {
         warn(&format!("skipped {}: {reason}", path.display()));
     }
-    print_data(&render(&loaded.steps(), &args.options())?)
+    if args.gates.is_empty() {
+        return print_data(&render(&loaded.steps(), &args.options())?);
+    }
+    let gates = gates(&loaded.steps(), &gate::gates(&args.gates)?, &args.options())?;
+    print_data(&gates.text)?;
+    gate::verdict(&gates)
 }
 
 impl ReportArgs {
@@ -73,6 +88,7 @@ impl ReportArgs {
             order: self.order.clone(),
             latest: self.latest,
             partial: self.partial,
+            spread: self.spread,
         }
     }
 }

@@ -3,26 +3,33 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use mysql_async::Opts;
 use tokio::sync::watch;
 
+use crate::cmd::before;
+use crate::cmd::conditions::{self, Hosts, Watch};
 use crate::cmd::prepare::or_stop;
 use crate::cmd::print_data;
 use crate::cmd::run::Role;
 use crate::engine::{self, Identity, Stage, Tables};
 use crate::error::{Error, Result};
 use crate::measure::host;
+use crate::measure::interval_log::IntervalLog;
 use crate::measure::probe::{Probe, Whereabouts};
 use crate::mysql::preflight::{self, Needs, Ready};
-use crate::mysql::session::{Failure, Session};
+use crate::mysql::session::Session;
 use crate::mysql::target::{Address, Target};
 use crate::mysql::{fingerprint, variables};
+use crate::plan::before::Warm;
 use crate::plan::{Plan, Spread, Step, limits, units};
 use crate::progress::Progress;
+use crate::stats::is_scarce;
 use crate::stop::Stop;
 use crate::summary::{Outcome, SettingChange, Store, Summary, Warning, to_json};
+use crate::warnings;
 
 /// Codes of warnings that a reader of the step's own line must know.
 const SAID_AT_ONCE: [&str; 2] = ["target_not_sustained", "warmup_backlog"];
@@ -51,6 +58,8 @@ struct Scene {
     spread: Spread,
     tables: Tables,
     probe: Option<Probe>,
+    hosts: Hosts,
+    log: Option<Arc<Mutex<IntervalLog>>>,
 }
 
 impl Sweep<'_> {
@@ -61,20 +70,33 @@ impl Sweep<'_> {
     ///
     /// The preflight's, or a step's; what was measured before is in `summaries`.
     pub(crate) async fn run(&mut self, target: &Target, opts: &Opts, steps: &[Step]) -> Result<()> {
+        let mut steps = steps.iter().copied();
+        self.run_by(target, opts, &mut |_| Ok(steps.next())).await
+    }
+
+    /// Runs one step after the other, each chosen when those before it are measured.
+    ///
+    /// # Errors
+    ///
+    /// As those of [`Sweep::run`], and what `next` says.
+    pub(crate) async fn run_by(
+        &mut self,
+        target: &Target,
+        opts: &Opts,
+        next: &mut dyn FnMut(&[Summary]) -> Result<Option<Step>>,
+    ) -> Result<()> {
         let mut control = self.control(target, opts).await?;
         let address = target.address.clone();
         let stop = self.stop;
         let looking = self.look(target.clone(), opts.clone(), &mut control);
         let scene = bounded(limits::SILENCE, stop, &address, looking).await?;
-        if self.role.as_ref().is_some_and(|role| role.scan) {
-            self.progress.note("reading all rows once");
-            let reading = async { Ok(scan(&mut control, scene.tables).await?) };
-            or_stop(stop, reading).await?;
+        if self.plan.before.warm == Warm::Pool {
+            before::warm(&mut control, scene.tables, stop, self.progress).await?;
         }
         let mut control = Some(control);
-        for step in steps {
+        while let Some(step) = next(&self.summaries)? {
             self.stop.check()?;
-            self.step(&scene, step, &mut control).await?;
+            self.step(&scene, &step, &mut control).await?;
         }
         // A signal in the last drain cut nothing short, but the caller asked to stop.
         self.stop.check()?;
@@ -149,7 +171,14 @@ impl Sweep<'_> {
             own: dataset.own,
         };
         let probe = probe(self.prefix.clone(), seen.whereabouts, seen.same_host).await?;
-        Ok(Scene { target, opts, identity, warnings, spread, tables, probe })
+        let hosts = Hosts::of(probe.as_ref());
+        let log = match &plan.interval_log {
+            Some(path) => {
+                Some(Arc::new(Mutex::new(IntervalLog::create(path, jiff::Timestamp::now())?)))
+            }
+            None => None,
+        };
+        Ok(Scene { target, opts, identity, warnings, spread, tables, probe, hosts, log })
     }
 
     async fn step(
@@ -169,6 +198,7 @@ impl Sweep<'_> {
         identity.server.variables = bounded(limits::SILENCE, self.stop, address, reading).await?;
         *control = Some(asking);
         let (window, opened) = watch::channel(None);
+        let watch = self.watch(scene, control, opened.clone()).await?;
         let beside = self.role.as_ref().map(|role| role.beside(self.store, step, &opened));
         let stage = Stage {
             window,
@@ -179,7 +209,9 @@ impl Sweep<'_> {
             opts: scene.opts.clone(),
             probe: scene.probe.clone(),
             stop: self.stop,
+            log: scene.log.clone(),
         };
+        log_step(&stage, step);
         let run = engine::run_step(&stage, step, control, self.progress).await;
         // Ended also where there was no window.
         stage.window.send_replace(None);
@@ -194,11 +226,45 @@ impl Sweep<'_> {
         if let Some(role) = &self.role {
             role.sign(&mut summary, step, ran);
         }
+        let expected = self.role.as_ref().map_or(&[][..], |role| role.expect);
+        summary.conditions = Some(watch.end(self.plan, expected, &summary).await);
+        summary.warnings.extend(warnings::of(&summary));
         self.keep(summary)?;
+        if let Some(log) = &scene.log {
+            log.lock().unwrap_or_else(PoisonError::into_inner).flush()?;
+        }
         match run.error {
             Some(error) => Err(error),
             None => Ok(()),
         }
+    }
+
+    /// Brings the server into the state that a step starts from, and begins to watch it.
+    async fn watch(
+        &mut self,
+        scene: &Scene,
+        control: &mut Option<Session>,
+        opened: watch::Receiver<Option<Instant>>,
+    ) -> Result<Watch> {
+        let mut session = match control.take() {
+            Some(session) => session,
+            None => self.control(&scene.target, &scene.opts).await?,
+        };
+        let done =
+            before::step(self.plan, &mut session, scene.tables, self.stop, self.progress).await?;
+        let address = &scene.target.address;
+        let reading = conditions::levels(&mut session);
+        let at_start = bounded(limits::SILENCE, self.stop, address, reading).await?;
+        *control = Some(session);
+        // Looking into the window needs a connection of its own, where there is an InnoDB.
+        let pool = at_start.as_ref().is_some_and(|levels| levels.pool_pages.is_some());
+        let looking = if pool && conditions::length(self.plan).is_some() {
+            let opening = Session::open(&scene.target, &scene.opts, None);
+            conditions::or_none(limits::COURTESY, async { opening.await.ok() }).await
+        } else {
+            None
+        };
+        Ok(Watch::begin(self.plan, &scene.hosts, done, at_start, looking, opened).await)
     }
 
     /// Writes a summary, or prints it where it cannot be written: nothing measured is lost.
@@ -214,6 +280,18 @@ impl Sweep<'_> {
         self.summaries.push(summary);
         written.map(|_| ())
     }
+}
+
+/// Tells the interval log that a step begins. Where there are several, their tags differ.
+fn log_step(stage: &Stage, step: &Step) {
+    let Some(log) = &stage.log else { return };
+    let rate = step.rate.map_or_else(String::new, |rate| format!(" at {rate}/s"));
+    let about = format!(
+        "step {} of {}: {} {} clients{rate}, repeat {}",
+        step.number, step.of, stage.plan.workload.name, step.clients, step.repeat
+    );
+    let prefix = if step.of > 1 { format!("step{}.", step.number) } else { String::new() };
+    log.lock().unwrap_or_else(PoisonError::into_inner).step(&about, &prefix);
 }
 
 /// How the server's process and host can be looked at: as `--probe` says, else here where the
@@ -266,16 +344,6 @@ pub(super) async fn bounded<T>(
     }
 }
 
-/// Reads all rows and their index, so that they are cached where they fit.
-async fn scan(control: &mut Session, tables: Tables) -> std::result::Result<(), Failure> {
-    for number in 1..=tables.count {
-        for sql in tables.schema.scans(number) {
-            control.query(&sql).await?;
-        }
-    }
-    Ok(())
-}
-
 /// How long opening so many connections takes at the least, doubled for slow servers.
 fn opening_at_most(clients: u32) -> Duration {
     Duration::from_secs(2) * clients / limits::CONNECTS_PER_S + limits::COURTESY
@@ -297,13 +365,14 @@ fn line(summary: &Summary) -> String {
         Some(response) => ("response", response),
         None => ("service", &summary.latency.service),
     };
+    let percentile = |p: f64, us: Option<f64>| ms(us.filter(|_| !is_scarce(p, times.count)));
     format!(
         "{} {} clients{rate}: {:.0} QPS, {name} time p50 {}, p99 {}, max {}, {errors} errors{mark}",
         summary.workload.name,
         plan.clients,
         totals.qps,
-        ms(times.p50_us),
-        ms(times.p99_us),
+        percentile(50.0, times.p50_us),
+        percentile(99.0, times.p99_us),
         ms(times.max_us),
     )
 }

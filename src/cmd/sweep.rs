@@ -4,14 +4,16 @@ use std::time::Duration;
 
 use crate::cli::workload::{Rows, WorkloadArgs};
 use crate::cmd::prepare::or_stop;
+use crate::cmd::slo::Slo;
 use crate::cmd::steps::Sweep;
-use crate::cmd::{print_data, runtime};
+use crate::cmd::{gate, print_data, runtime};
 use crate::error::{Error, Result, worst};
 use crate::load;
 use crate::measure::process::raise_descriptor_limit;
 use crate::mysql::resolve;
 use crate::mysql::target::Target;
 use crate::mysql::tls;
+use crate::plan::search::STEPS_MAX;
 use crate::plan::{Plan, StopAt, defaults, units};
 use crate::progress::Progress;
 use crate::report;
@@ -26,8 +28,9 @@ pub(crate) const HEADROOM: u32 = 20;
 /// Runs the verb of a workload.
 pub fn run(workload: Workload, args: &WorkloadArgs, stop: &Stop) -> Result<()> {
     let plan = plan(workload, args)?;
+    let mut slo = slo(&plan, args)?;
     if args.list {
-        return print_data(&plan.list(args.seed.is_none()));
+        return print_data(&list(&plan, args));
     }
     let mut progress = Progress::new(args.display.quiet, args.display.progress);
     if cfg!(debug_assertions) {
@@ -62,15 +65,50 @@ pub fn run(workload: Workload, args: &WorkloadArgs, stop: &Stop) -> Result<()> {
         if sandbox.is_some() {
             load::prepare(&target, &opts, &tables(&plan), stop, sweep.progress).await?;
         }
-        sweep.run(&target, &opts, &plan.steps()).await
+        match &mut slo {
+            Some(slo) => sweep.run_by(&target, &opts, &mut |measured| slo.next(measured)).await,
+            None => sweep.run(&target, &opts, &plan.steps()).await,
+        }
     });
     let stopped = sandbox.map_or(Ok(()), Sandbox::stop);
     sweep.progress.clear();
-    let shown = print_table(&sweep.summaries);
-    match worst([outcome, shown, stopped].into_iter().filter_map(Result::err)) {
+    let shown = match slo {
+        Some(slo) => slo.tell(&sweep.summaries, outcome.is_ok()),
+        None => print_table(&sweep.summaries),
+    };
+    let all = sweep.summaries.iter().collect();
+    let gated = gate::check(std::iter::once((all, args.gates.as_slice())), sweep.progress);
+    match worst([outcome, shown, gated, stopped].into_iter().filter_map(Result::err)) {
         Some(error) => Err(error),
         None => Ok(()),
     }
+}
+
+/// The searches of `--slo`, from the rate of the plan on.
+fn slo(plan: &Plan, args: &WorkloadArgs) -> Result<Option<Slo>> {
+    if args.slo.is_empty() {
+        return Ok(None);
+    }
+    let [start] = plan.rates.as_slice() else {
+        return Err(
+            Error::usage("--slo begins its search at one rate").hint("--rate 1k, or leave it away")
+        );
+    };
+    Slo::new(plan, &args.slo, *start, args.slo_resolution).map(Some)
+}
+
+/// The plan, and what is asked of what it measures.
+fn list(plan: &Plan, args: &WorkloadArgs) -> String {
+    let mut text = plan.list(args.seed.is_none());
+    for gate in &args.gates {
+        text.push_str(&format!("gate           {gate}\n"));
+    }
+    for level in &args.slo {
+        text.push_str(&format!(
+            "slo            {level}: these steps begin a search each, of {STEPS_MAX} steps at most\n"
+        ));
+    }
+    text
 }
 
 /// Flags → Plan.
@@ -81,6 +119,10 @@ fn plan(workload: Workload, args: &WorkloadArgs) -> Result<Plan> {
         (None, Some(time)) => StopAt::Time(time),
         (None, None) => StopAt::Time(default(defaults::TIME)?),
     };
+    if let Some(log) = args.interval_log.as_ref().filter(|log| log.exists()) {
+        return Err(Error::usage(format!("--interval-log: {} is there already", log.display()))
+            .hint("another name: nothing is written over"));
+    }
     if stop == StopAt::Time(Duration::ZERO) {
         return Err(Error::usage("--time 0 measures nothing").hint("--time 60s, or --ops N"));
     }
@@ -94,6 +136,14 @@ fn plan(workload: Workload, args: &WorkloadArgs) -> Result<Plan> {
         // 53 bits, so that every reader of JSON sees the same number.
         None => random()? >> 11,
     };
+    let rates = match &args.rate {
+        Some(rates) => rates.clone(),
+        None if args.slo.is_empty() => Vec::new(),
+        None => vec![defaults::SLO_START],
+    };
+    if args.arrival.is_some() && rates.is_empty() {
+        return Err(Error::usage("--arrival is for an open loop").hint("--rate, or --slo"));
+    }
     let plan = Plan {
         workload,
         label: args.label.clone(),
@@ -107,8 +157,8 @@ fn plan(workload: Workload, args: &WorkloadArgs) -> Result<Plan> {
         spread: args.spread,
         warmup,
         stop,
-        rates: args.rate.clone().unwrap_or_default(),
-        arrival: args.arrival,
+        rates,
+        arrival: args.arrival.unwrap_or_default(),
         repeats: args.repeat,
         order: args.order,
         distribution: args.distribution,
@@ -118,6 +168,8 @@ fn plan(workload: Workload, args: &WorkloadArgs) -> Result<Plan> {
         charset: args.charset.clone(),
         out: args.out.clone(),
         interval: args.interval,
+        interval_log: args.interval_log.clone(),
+        before: args.before.before(),
     };
     // Where the tables are given, what they forbid needs no server to be said.
     match plan.tables {

@@ -238,6 +238,7 @@ impl<'a> Scene<'a> {
             suite: None,
             warnings,
             experiment: None,
+            conditions: None,
         })
     }
 

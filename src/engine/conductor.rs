@@ -1,7 +1,7 @@
 //! The step from the outside: opens, says go, reads the server's counters at both edges of the
 //! window, ends early when it must, and puts together what the threads counted.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use mysql_async::Opts;
@@ -17,6 +17,7 @@ use super::ledger::Account;
 use super::pace::{self, NEVER};
 use super::thread::{self, End, Go, NOTICE, News, Order, Window};
 use crate::error::{Error, Result};
+use crate::measure::interval_log::IntervalLog;
 use crate::measure::probe::Probe;
 use crate::measure::recorder::{Ns, Phases};
 use crate::measure::timeline::{Timeline, seconds};
@@ -47,6 +48,8 @@ pub struct Stage<'a> {
     pub probe: Option<Probe>,
     /// Asks for an early end.
     pub stop: &'a Stop,
+    /// Takes the histograms of the timeline.
+    pub log: Option<Arc<Mutex<IntervalLog>>>,
     /// Is told the instant of the window's start as soon as it is known.
     pub window: watch::Sender<Option<Instant>>,
 }
@@ -98,7 +101,8 @@ pub async fn run_step(
         job: Arc::clone(&job),
     };
     let entry = stage.plan.interval.as_nanos() as Ns;
-    let timeline = Timeline::new(threads, job.timed_statements(), entry)?;
+    let mut timeline = Timeline::new(threads, job.timed_statements(), entry)?;
+    timeline.log.clone_from(&stage.log);
     let conductor = Conductor {
         stage,
         phases,
@@ -198,6 +202,9 @@ impl Conductor<'_> {
         // Ahead of now, so that every thread is there when the clock starts.
         let origin = Instant::now() + Duration::from_millis(5);
         let started_at = jiff::Timestamp::now();
+        if let Some(log) = &self.stage.log {
+            log.lock().unwrap_or_else(PoisonError::into_inner).origin(started_at);
+        }
         self.go.send_replace(Go::Start(origin));
         self.warm_up(origin, progress).await?;
         let warmup = Duration::from_nanos(self.phases.window_start);

@@ -3,6 +3,7 @@
 use crate::measure::recorder::{Interval, Ns, Paced};
 use crate::measure::times::Times;
 use crate::plan::{Plan, Step, StopAt};
+use crate::stats::is_scarce;
 use crate::summary::Phase;
 
 /// Adds up intervals until a line is made of them.
@@ -112,7 +113,8 @@ impl Display {
             None => ("service", Some(&seen.service)),
         };
         let time = |p: f64| {
-            let us = times.and_then(|times| times.percentile_us(p));
+            let enough = times.filter(|times| !is_scarce(p, times.count()));
+            let us = enough.and_then(|times| times.percentile_us(p));
             us.map_or_else(|| "-".to_owned(), millis)
         };
         let done = match self.rate {
@@ -188,6 +190,16 @@ mod tests {
             "[2/6] point-select 64 clients: measuring, 0:58 left, 750 QPS, service time p50 \
              0.500 ms, p99 0.500 ms, 0 errors"
         );
+    }
+
+    #[test]
+    fn a_percentile_of_few_ops_is_no_number() {
+        let plan = a_plan(0, 64, StopAt::Time(Duration::from_mins(1)));
+        let step = Step { number: 1, of: 1, clients: 64, rate: None, repeat: 1 };
+        let mut display = Display::new(&plan, &step);
+        // The second second has 500 ops.
+        intervals().iter().skip(1).take(1).for_each(|i| display.add(i));
+        assert!(display.line().contains("p50 0.500 ms, p99 -,"), "too few beyond p99");
     }
 
     #[test]

@@ -275,6 +275,8 @@ pub(crate) mod tests {
             charset: None,
             out: plan::defaults::OUT.into(),
             interval: Duration::from_secs(1),
+            before: crate::plan::before::Before::default(),
+            interval_log: None,
         }
     }
 

@@ -103,6 +103,7 @@ pub fn summary(
         suite: None,
         warnings,
         experiment: None,
+        conditions: None,
     };
     summary.classify();
     Ok(summary)

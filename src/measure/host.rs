@@ -91,7 +91,7 @@ fn cpu_model(cpuinfo: &str, board: &str) -> String {
 }
 
 /// How many cores a list such as `0-3,8` names.
-fn cores_in(list: &str) -> Option<u32> {
+pub(crate) fn cores_in(list: &str) -> Option<u32> {
     list.trim().split(',').try_fold(0, |cores: u32, range| {
         let (from, to) = range.split_once('-').unwrap_or((range, range));
         let (from, to): (u32, u32) = (from.parse().ok()?, to.parse().ok()?);

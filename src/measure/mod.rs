@@ -1,6 +1,7 @@
 //! Recorder, timeline, client cost, the server's process and host.
 
 pub mod host;
+pub mod interval_log;
 pub mod probe;
 pub mod process;
 pub mod recorder;

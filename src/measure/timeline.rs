@@ -1,8 +1,10 @@
 //! Intervals of all engine threads, merged off the hot path into the timeline and the totals.
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::error::Result;
+use crate::measure::interval_log::IntervalLog;
 use crate::measure::recorder::{Interval, Ns, Paced};
 use crate::measure::times::Times;
 use crate::summary::{self, Phase};
@@ -30,6 +32,8 @@ pub struct Timeline {
     pub by_statement: Vec<Times>,
     /// Times from the intended instant, of an open loop.
     pub paced: Option<Box<Paced>>,
+    /// Takes the histograms of the entries.
+    pub log: Option<Arc<Mutex<IntervalLog>>>,
 }
 
 /// Counts of the window.
@@ -57,6 +61,7 @@ impl Timeline {
             failed: Times::new()?,
             by_statement: (0..statements).map(|_| Times::new()).collect::<Result<_>>()?,
             paced: None,
+            log: None,
         })
     }
 
@@ -136,6 +141,9 @@ impl Timeline {
         let unissued = entry.paced.as_ref().is_some_and(|paced| paced.wait.count() > 0);
         if entry.phase == Phase::Drain && entry.service.count() + entry.errors == 0 && !unissued {
             return;
+        }
+        if let Some(log) = &self.log {
+            log.lock().unwrap_or_else(PoisonError::into_inner).interval(&entry);
         }
         let response =
             |of: fn(&Times) -> Option<f64>| entry.paced.as_ref().and_then(|p| of(&p.response));

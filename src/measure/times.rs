@@ -112,7 +112,7 @@ impl Times {
     }
 
     /// HdrHistogram V2, deflated, as base64: the interchange format of the HdrHistogram tools.
-    fn encoded(&self) -> Result<String> {
+    pub(crate) fn encoded(&self) -> Result<String> {
         let mut bytes = Vec::new();
         V2DeflateSerializer::new()
             .serialize(&self.histogram, &mut bytes)

@@ -15,8 +15,11 @@ const METRICS: [(&str, &str); 2] = [
     ("adaptive_hash_searches", "hash_searches"),
     ("adaptive_hash_searches_btree", "other_searches"),
 ];
-/// The length of the history among the metrics.
-const HISTORY: &str = "trx_rseg_history_len";
+/// Levels among the metrics, likewise.
+const METRIC_LEVELS: [(&str, &str); 2] = [
+    ("trx_rseg_history_len", "history_list_length"),
+    ("log_lsn_checkpoint_age", "checkpoint_age_bytes"),
+];
 
 /// What one of the two sources says at one instant.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,7 +39,7 @@ pub(super) async fn read(
     }
     let sql = "SELECT `NAME`, `COUNT` FROM information_schema.INNODB_METRICS \
                WHERE `STATUS` = 'enabled' AND `NAME` IN ('adaptive_hash_searches', \
-               'adaptive_hash_searches_btree', 'trx_rseg_history_len')";
+               'adaptive_hash_searches_btree', 'trx_rseg_history_len', 'log_lsn_checkpoint_age')";
     let metrics = optional(pairs(session, sql).await)?.and_then(|found| of_metrics(&found));
     if metrics.is_some() {
         return Ok(metrics);
@@ -50,12 +53,9 @@ fn of_metrics(found: &BTreeMap<String, String>) -> Option<Inside> {
     let number = |name: &str| found.get(name)?.parse::<i64>().ok();
     let counters: BTreeMap<_, _> =
         METRICS.iter().filter_map(|(theirs, ours)| Some((*ours, number(theirs)?))).collect();
-    let history = number(HISTORY).map(|length| ("history_list_length", length as f64));
-    (!counters.is_empty()).then(|| Inside {
-        source: "metrics",
-        counters,
-        levels: history.into_iter().collect(),
-    })
+    let levels = METRIC_LEVELS.iter();
+    let levels = levels.filter_map(|(theirs, ours)| Some((*ours, number(theirs)? as f64)));
+    (!counters.is_empty()).then(|| Inside { source: "metrics", counters, levels: levels.collect() })
 }
 
 /// Lines of the monitor's text, from 5.1 to 5.5 alike and hardly changed since: `%` stands for a
@@ -129,6 +129,16 @@ fn log_position(text: &str) -> Option<i64> {
 }
 
 impl Inside {
+    /// A level by its name here.
+    pub(super) fn level(&self, name: &str) -> Option<f64> {
+        self.levels.get(name).copied()
+    }
+
+    /// A counter by its name here.
+    pub(super) fn counter(&self, name: &str) -> Option<i64> {
+        self.counters.get(name).copied()
+    }
+
     /// What happened since an earlier reading; None if they come from different sources, or if
     /// the server began to count anew.
     pub(super) fn since(&self, earlier: &Inside) -> Option<Innodb> {

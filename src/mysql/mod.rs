@@ -6,8 +6,8 @@
 //!
 //! What is asked of the server off the hot path: [`product`] (what it is), [`dataset`] (what
 //! tables it has) and [`settle`] (which of them are used), [`preflight`] (whether it can run the
-//! plan, all problems at once), [`fingerprint`], [`variables`] and [`status`] (what a summary
-//! says of it).
+//! plan, all problems at once), [`fingerprint`], [`variables`], [`status`] and [`levels`] (what a
+//! summary says of it).
 
 pub(crate) mod ask;
 pub mod connect;
@@ -17,6 +17,7 @@ mod findings;
 pub mod fingerprint;
 mod innodb;
 mod inputs;
+pub mod levels;
 pub mod option_file;
 pub mod preflight;
 mod probe;

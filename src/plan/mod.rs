@@ -1,12 +1,15 @@
 //! Everything decided before the first connection. Pure: it connects nowhere and knows no
 //! clock. Defaults live here and nowhere else.
 
+pub mod before;
 pub mod clients;
+pub mod condition;
 pub mod experiment;
 mod list;
 pub mod names;
 pub mod profile;
 pub mod rates;
+pub mod search;
 pub mod timed;
 pub mod units;
 
@@ -29,6 +32,10 @@ pub mod defaults {
     pub const TIME: &str = "60s";
     /// `--interval`
     pub const INTERVAL: &str = "1s";
+    /// `--slo` begins at this rate without `--rate`, ops a second.
+    pub const SLO_START: f64 = 1000.0;
+    /// `--slo-resolution`
+    pub const SLO_RESOLUTION: &str = "5%";
     /// `--out`
     pub const OUT: &str = "results";
     /// `--distribution`
@@ -105,6 +112,10 @@ pub struct Plan {
     pub out: PathBuf,
     /// Length of a timeline's interval.
     pub interval: Duration,
+    /// A file that takes the histograms of the timeline.
+    pub interval_log: Option<PathBuf>,
+    /// The state that steps start from.
+    pub before: before::Before,
 }
 
 /// When a step ends.
@@ -347,6 +358,7 @@ impl Plan {
         if !self.rates.is_empty() {
             line("arrival", self.arrival.to_string());
         }
+        line("before steps", self.before.to_string());
         line("interval", units::duration(self.interval));
         line("out", self.out.display().to_string());
         for step in steps {
@@ -406,6 +418,8 @@ mod tests {
             charset: None,
             out: PathBuf::from(defaults::OUT),
             interval: Duration::from_secs(1),
+            interval_log: None,
+            before: before::Before::default(),
         }
     }
 

@@ -4,7 +4,7 @@ use super::list;
 use super::units::parse_thousandths;
 
 /// Ops a second at most: a limit on nonsense.
-const RATE_MAX: u64 = 10_000_000;
+pub(super) const RATE_MAX: u64 = 10_000_000;
 /// Rates are read in thousandths.
 const FINE: u64 = 1_000;
 

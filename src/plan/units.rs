@@ -25,6 +25,10 @@ const DURATION_UNITS: [(&str, u64); 5] = [
     ("h", 3_600_000_000_000),
 ];
 
+/// Nanoseconds of a limit on a latency.
+const TIME_UNITS: [(&str, u64); 5] =
+    [("ns", 1), ("us", 1_000), ("µs", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
+
 /// Reads a count: a number, then nothing, `k M G` (powers of 1000) or `Ki Mi Gi` (powers of
 /// 1024). A fraction is fine where the result is whole: `1.5M`.
 ///
@@ -53,6 +57,30 @@ pub(crate) fn parse_thousandths(text: &str) -> Result<u64, String> {
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
     scaled(text, &DURATION_UNITS, "ms s m h, a bare number is seconds", "duration")
         .map(Duration::from_nanos)
+}
+
+/// Reads a time of an answer: a number, then `ns us µs ms s`; what is meant by a bare number
+/// nobody knows. Nanoseconds.
+///
+/// # Errors
+///
+/// The text says what is wrong with the value; the caller adds where it stands.
+pub(crate) fn parse_time(text: &str) -> Result<u64, String> {
+    scaled(text, &TIME_UNITS, "ns us ms s", "time")
+}
+
+/// Reads a percentage, `2%` as 0.02; the sign may be left away.
+///
+/// # Errors
+///
+/// The text says what is wrong with the value; the caller adds the flag's name.
+pub(crate) fn parse_percent(text: &str) -> Result<f64, String> {
+    let digits = text.strip_suffix('%').unwrap_or(text);
+    let plain = digits.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+    match digits.parse::<f64>() {
+        Ok(value) if plain && value < 100.0 => Ok(value / 100.0),
+        _ => Err(format!("'{text}' is no percentage below 100, such as 2% or 0.5%")),
+    }
 }
 
 /// The count with the largest unit (of 1000) that leaves at most one decimal, or plain.

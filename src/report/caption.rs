@@ -13,6 +13,7 @@ const USUAL: &[(&str, &str)] = &[
     ("options", "none"),
     ("load", "none"),
     ("charset", "the driver's"),
+    ("before", "nothing"),
 ];
 /// Conditions that would fill the line: they show up in footnotes where they differ.
 const LONG: &[&str] = &["SQL", "client CPU", "driver"];

@@ -9,7 +9,7 @@ use super::layout::{at_clients, below, noted, record};
 use super::number::number;
 use super::page::{self, Body, Field, Grid, Page};
 use super::pivot::{self, Cell, Column, Table};
-use super::{Format, Metric, Options, escape, settings, text};
+use super::{Doubt, Format, Metric, Options, escape, settings, text};
 use crate::error::{Error, Result};
 use crate::stats::{self, Shift, benjamini_hochberg, holm};
 use crate::summary::Summary;
@@ -90,6 +90,8 @@ pub struct Comparison {
     pub worse: Vec<String>,
     /// What too few runs were made of, a line each.
     pub too_few: Vec<String>,
+    /// What more runs could tell.
+    pub open: Vec<Doubt>,
 }
 
 /// Compares the new label with the base, for every workload and number of clients that both have.
@@ -136,12 +138,16 @@ pub fn compare(steps: &[&Summary], question: &Question) -> Result<Comparison> {
     Ok(Comparison {
         worse: told(Verdict::Worse),
         too_few: told(Verdict::TooFew),
+        open: found
+            .iter()
+            .flat_map(|(table, pairs)| pairs.iter().filter_map(|p| doubt(table, p)))
+            .collect(),
         text: page::render(&pages, "compare", question.format)?,
     })
 }
 
 /// Refuses labels that were measured on other data or by other statements.
-fn comparable(table: &Table) -> Result<()> {
+pub(super) fn comparable(table: &Table) -> Result<()> {
     let [base, new] = table.lines.as_slice() else { return Ok(()) };
     let (Some(one), Some(other)) = (base.steps.first(), new.steps.first()) else { return Ok(()) };
     let conditions = settings::conditions(one).into_iter().zip(settings::conditions(other));
@@ -300,6 +306,17 @@ fn line(table: &Table, pair: &Pair) -> String {
         at_clients(&pair.column),
         table.metric.name()
     )
+}
+
+/// A cell of both labels that is not decided.
+fn doubt(table: &Table, pair: &Pair) -> Option<Doubt> {
+    matches!(pair.verdict, Verdict::TooFew | Verdict::NotShown).then(|| Doubt {
+        workload: table.workload.to_owned(),
+        labels: table.lines.iter().map(|line| line.label.to_owned()).collect(),
+        clients: pair.column.clients,
+        rate: pair.column.rate,
+        why: format!("{}: {}", pair.verdict, line(table, pair)),
+    })
 }
 
 fn p_text(p: f64) -> String {

@@ -1,7 +1,7 @@
 //! Numbers of a step beside its rates and times: what the server, its host and the client did
 //! for each op.
 
-use crate::summary::{ProcessCost, Summary, counter};
+use crate::summary::{HostCost, ProcessCost, Summary, counter};
 
 /// One such number.
 #[derive(Debug)]
@@ -70,6 +70,8 @@ pub(crate) const FIGURES: &[Figure] = figures! {
     "cs" [], "switches/op", "context switches an op", "of the server's process", false, switches;
     "reads" [], "reads/op", "disk reads an op", "of the server's host", false,
         |s| host_per_op(s, |h| h.disk_reads);
+    "read-time" [], "us/op", "disk read time an op", "microseconds, of the server's host", false,
+        |s| read_seconds(s).map(|seconds| seconds * US);
     "rkb" [], "KB/op", "KB read an op", "by the server's process, from storage", false,
         |s| process_per_op(s, |p| p.read_bytes).map(|bytes| bytes / KB);
     "wkb" [], "KB/op", "KB written an op", "by the server's process, to storage", false,
@@ -138,9 +140,14 @@ fn process_per_op(step: &Summary, of: fn(&ProcessCost) -> Option<u64>) -> Option
     step.per_op(of(process)? as f64, first_s)
 }
 
-fn host_per_op(step: &Summary, of: fn(&crate::summary::HostCost) -> Option<u64>) -> Option<f64> {
+fn host_per_op(step: &Summary, of: fn(&HostCost) -> Option<u64>) -> Option<f64> {
     let probed = step.server.probed.as_ref()?;
     step.per_op(of(probed.host.as_ref()?)? as f64, probed.first_s)
+}
+
+fn read_seconds(step: &Summary) -> Option<f64> {
+    let probed = step.server.probed.as_ref()?;
+    step.per_op(probed.host.as_ref()?.disk_read_s?, probed.first_s)
 }
 
 /// The figure of a name, lower case.

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use super::figure::{FIGURES, Figure, named};
 use super::{histogram, number};
 use crate::error::{Error, Result};
+use crate::stats::{enough, is_scarce};
 use crate::summary::{Distribution, Summary};
 
 /// Most digits after the point of a percentile: `p99.9999` needs ten million ops already.
@@ -269,6 +270,19 @@ impl Metric {
         })
     }
 
+    /// The percentile that a step has too few values for, and how many it has.
+    pub(crate) fn scarce(&self, summary: &Summary) -> Option<(Percentile, u64)> {
+        let latency = &summary.latency;
+        let (times, metric) = match self {
+            Metric::Open(Open::Response, metric) => (latency.response.as_ref()?, metric.as_ref()),
+            Metric::Open(Open::Wait, metric) => (latency.wait.as_ref()?, metric.as_ref()),
+            metric => (&latency.service, metric),
+        };
+        let Metric::Percentile(percentile) = metric else { return None };
+        let few = times.count > 0 && is_scarce(percentile.0, times.count);
+        few.then_some((*percentile, times.count))
+    }
+
     /// A property of a distribution of times.
     fn property(&self, times: &Distribution, summary: &Summary) -> Result<Option<f64>> {
         Ok(match self {
@@ -283,9 +297,19 @@ impl Metric {
 }
 
 impl Percentile {
+    /// Whether so many values are too few for it to be shown.
+    pub(crate) fn is_scarce(self, count: u64) -> bool {
+        is_scarce(self.0, count)
+    }
+
+    /// The values that it needs: with fewer it is not shown.
+    pub(crate) fn needs(self) -> f64 {
+        enough(self.0)
+    }
+
     /// From the field where there is one, else from the histogram.
     fn value(self, of: &Distribution, summary: &Summary) -> Result<Option<f64>> {
-        if of.count == 0 {
+        if is_scarce(self.0, of.count) {
             return Ok(None);
         }
         Ok(match self.to_string().as_str() {

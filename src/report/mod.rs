@@ -13,8 +13,11 @@ mod baseline;
 mod caption;
 mod compare;
 mod csv;
+mod doubt;
 mod escape;
+mod explain;
 mod figure;
+mod gate;
 mod histogram;
 mod json;
 mod layout;
@@ -23,15 +26,21 @@ mod metric;
 mod notes;
 mod number;
 mod page;
+mod path;
 mod pivot;
 mod select;
 mod settings;
+mod spread;
 mod text;
 
 pub use compare::{Comparison, Question, compare};
+pub use doubt::{Doubt, doubtful};
+pub use explain::{Contrast, explain};
 pub use figure::Figure;
+pub use gate::{Gate, Gates, Quantity, failed_share, gates};
 pub use layout::Layout;
 pub use metric::{Metric, Percentile};
+pub use path::{Probe, Search, path};
 
 use crate::error::{Error, Result};
 use crate::summary::Summary;
@@ -71,6 +80,8 @@ pub struct Options {
     pub latest: bool,
     /// Count steps that did not complete.
     pub partial: bool,
+    /// Show also how the runs of each cell spread.
+    pub spread: bool,
 }
 
 /// The tables of some steps, as text that ends with a line end.
@@ -86,6 +97,9 @@ pub fn render(steps: &[&Summary], options: &Options) -> Result<String> {
         return Err(Error::data(format!("none of {} steps completed", steps.len()))
             .hint("--partial shows what they measured before they ended"));
     }
+    if options.spread && matches!(options.format, Format::Csv | Format::Json) {
+        return page::render(&spread::pages(&tables)?, "spread", options.format);
+    }
     if options.layout != Layout::Versions {
         let pages = layout::pages(&tables, options)?;
         return page::render(&pages, options.layout.name(), options.format);
@@ -96,10 +110,15 @@ pub fn render(steps: &[&Summary], options: &Options) -> Result<String> {
     for table in &mut tables {
         table.notes = notes::notes(table);
     }
-    Ok(match options.format {
+    let plain = match options.format {
         Format::Text => text::render(&tables),
         Format::Markdown => markdown::render(&tables),
         Format::Csv => csv::render(&tables)?,
         Format::Json => json::render(&tables, options),
-    })
+    };
+    if !options.spread {
+        return Ok(plain);
+    }
+    let spread = page::render(&spread::pages(&tables)?, "spread", options.format)?;
+    Ok(format!("{plain}\n{spread}"))
 }

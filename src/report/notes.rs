@@ -40,7 +40,7 @@ pub(crate) fn notes(table: &Table) -> Vec<Note> {
     let mut notes = of_lines(table);
     let mut by_code: BTreeMap<String, Vec<Finding>> = BTreeMap::new();
     for (at, line) in table.lines.iter().enumerate() {
-        for finding in findings(at, line) {
+        for finding in findings(at, line).into_iter().chain(scarce(table, at, line)) {
             by_code.entry(finding.code.clone()).or_default().push(finding);
         }
     }
@@ -57,7 +57,13 @@ fn of_lines(table: &Table) -> Vec<Note> {
     let mut notes: BTreeMap<(&str, String), Places> = BTreeMap::new();
     for (at, line) in table.lines.iter().enumerate() {
         let differs = reference.and_then(|reference| other_conditions(line, reference));
-        for (code, text) in [("conditions", differs), ("invocations", mixed_invocations(line))] {
+        let overheads = reference.and_then(|reference| other_overheads(line, reference));
+        let found = [
+            ("conditions", differs),
+            ("overheads", overheads),
+            ("invocations", mixed_invocations(line)),
+        ];
+        for (code, text) in found {
             if let Some(text) = text {
                 notes.entry((code, text)).or_default().insert(at, all.clone());
             }
@@ -109,6 +115,19 @@ fn findings(at: usize, line: &Line) -> Vec<Finding> {
         find(step, "left_out", message);
     }
     found
+}
+
+/// Percentiles that are not shown, because too few values lie beyond them.
+fn scarce(table: &Table, at: usize, line: &Line) -> Vec<Finding> {
+    let few = line.steps.iter().filter_map(|step| {
+        let (percentile, count) = table.metric.scarce(step)?;
+        let message = format!(
+            "{percentile} is not shown: it takes {} values, for ten beyond it, and there were {count}",
+            percentile.needs()
+        );
+        Some(Finding { code: "scarce".to_owned(), message, line: at, column: Column::of(step) })
+    });
+    few.collect()
 }
 
 /// How a step ended that did not complete.
@@ -208,6 +227,26 @@ fn other_conditions(line: &Line, reference: &Line) -> Option<String> {
         });
     }
     (!named.is_empty()).then(|| format!("other conditions: {}", named.join(", ")))
+}
+
+/// Settings of the server that cost time whatever is measured, where a line has others than the
+/// one that the caption describes.
+fn other_overheads(line: &Line, reference: &Line) -> Option<String> {
+    let of = |line: &Line, name: &str| -> BTreeSet<String> {
+        let value = |step: &&Summary| step.server.variables.get(name).cloned();
+        line.steps.iter().filter_map(value).collect()
+    };
+    let words = |values: &BTreeSet<String>| in_words(&values.iter().cloned().collect::<Vec<_>>());
+    let named: Vec<String> = settings::OVERHEADS
+        .iter()
+        .filter_map(|(variable, name)| {
+            let (here, usual) = (of(line, variable), of(reference, variable));
+            // What one of them does not know is no difference.
+            let differ = !here.is_empty() && !usual.is_empty() && here != usual;
+            differ.then(|| format!("{name} {} instead of {}", words(&here), words(&usual)))
+        })
+        .collect();
+    (!named.is_empty()).then(|| format!("other overheads: {}", named.join(", ")))
 }
 
 /// Settings in which the invocations that make up one line differ.

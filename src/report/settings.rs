@@ -11,6 +11,9 @@ const NAMED_MAX: usize = 10;
 /// Longest value that an error or a note shows, characters.
 const VALUE_MAX: usize = 60;
 
+/// The value of a variable that a server does not have.
+pub(crate) const ABSENT: &str = "(absent)";
+
 /// Server variables that say who and where a server is, not how it is set up. They differ
 /// between two starts of one configuration, such as two sandboxes.
 const IDENTITY: &[&str] = &[
@@ -121,7 +124,31 @@ pub(crate) fn conditions(step: &Summary) -> Vec<(&'static str, String)> {
         ("options", options(step)),
         ("load", loading(step)),
         ("charset", charset(step)),
+        ("before", before(step)),
     ]
+}
+
+/// Variables of the server that cost time with every statement, and what they are called.
+pub(crate) const OVERHEADS: [(&str, &str); 6] = [
+    ("performance_schema", "performance schema"),
+    ("userstat", "user statistics"),
+    ("general_log", "general log"),
+    ("slow_query_log", "slow query log"),
+    ("long_query_time", "long_query_time"),
+    ("character_set_server", "server character set"),
+];
+
+/// What was done before the steps.
+fn before(step: &Summary) -> String {
+    let Some(done) = step.conditions.as_ref().and_then(|conditions| conditions.before.as_ref())
+    else {
+        return "nothing".to_owned();
+    };
+    let pool = (done.warm == "pool").then(|| "rows read".to_owned());
+    let ahi = (done.ahi != "as-is").then(|| format!("adaptive hash index {}", done.ahi));
+    let settled = done.settle.as_ref().map(|_| "settled".to_owned());
+    let parts: Vec<String> = [pool, ahi, settled].into_iter().flatten().collect();
+    if parts.is_empty() { "nothing".to_owned() } else { parts.join(" and ") }
 }
 
 /// The workload's options, `range_size 100 and …`.
@@ -174,15 +201,21 @@ pub(crate) fn server_conditions(step: &Summary) -> Vec<(&'static str, String)> {
 /// keys and the number of repeats. The server's count only between invocations: within one,
 /// what changed during a step is a warning of that step.
 pub(crate) fn differences(first: &Summary, second: &Summary) -> Vec<Difference> {
+    let mut found = plan_differences(first, second);
+    if first.run_id != second.run_id {
+        found.extend(server_differences(first, second));
+    }
+    found
+}
+
+/// The settings of the plan and of the client in which two steps differ.
+pub(crate) fn plan_differences(first: &Summary, second: &Summary) -> Vec<Difference> {
     let mut found = Found::default();
     for ((name, one), (_, other)) in conditions(first).iter().zip(conditions(second).iter()) {
         found.compare(name, one, other);
     }
     let threads = |step: &Summary| step.plan.engine_threads.to_string();
     found.compare("engine threads", &threads(first), &threads(second));
-    if first.run_id != second.run_id {
-        found.0.extend(server_differences(first, second));
-    }
     found.0
 }
 
@@ -199,7 +232,7 @@ pub(crate) fn server_differences(first: &Summary, second: &Summary) -> Vec<Diffe
     let names: BTreeSet<&String> = one.variables.keys().chain(other.variables.keys()).collect();
     for name in names.into_iter().filter(|name| !IDENTITY.contains(&name.as_str())) {
         let value = |of: &'_ Server| of.variables.get(name).cloned();
-        let absent = || "(absent)".to_owned();
+        let absent = || ABSENT.to_owned();
         let (one, other) = (value(one), value(other));
         if one != other {
             found.compare(name, &one.unwrap_or_else(absent), &other.unwrap_or_else(absent));

@@ -1,10 +1,12 @@
 //! Pure statistics over repeats. The run is the unit: nothing here looks inside one.
 
+mod change;
 mod correct;
 mod rank;
 
+pub use change::{Change, change, relative_error};
 pub use correct::{benjamini_hochberg, holm};
-pub use rank::{Shift, pairs, two_samples};
+pub use rank::{Shift, median_interval, pairs, two_samples};
 
 /// How the runs of a cell spread.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -48,15 +50,35 @@ pub fn quantile(values: &[f64], q: f64) -> Option<f64> {
     Some(if share == 0.0 { below } else { below * (1.0 - share) + above * share })
 }
 
+/// Values beyond a percentile from which on it is a number: fewer tell chance.
+pub const BEYOND_MIN: u64 = 10;
+
+/// Whether fewer than [`BEYOND_MIN`] of `count` values lie beyond a percentile, on the side where
+/// there are fewer of them.
+pub fn is_scarce(percentile: f64, count: u64) -> bool {
+    count.saturating_sub(rank(percentile.max(100.0 - percentile), count)) < BEYOND_MIN
+}
+
+/// The values that a percentile needs not to be scarce.
+pub fn enough(percentile: f64) -> f64 {
+    let beyond = percentile.min(100.0 - percentile) / 100.0;
+    (BEYOND_MIN as f64 / beyond * (1.0 - 1e-9)).ceil()
+}
+
 /// The quantile to ask a histogram of `count` values for, so that it answers with the value of
 /// rank ceil(p% of count), the nearest-rank percentile, whatever rounding does to p / 100 (99.9 %
 /// of 5,000 is 4,995, not a hair more). It lies in the middle of the rank's step.
 pub fn nearest_rank(percentile: f64, count: u64) -> f64 {
+    (rank(percentile, count) as f64 - 0.5) / count.max(1) as f64
+}
+
+/// The nearest rank, from 1: ceil(p% of count).
+fn rank(percentile: f64, count: u64) -> u64 {
     let n = count.max(1) as f64;
     let exact = percentile * n / 100.0;
     let whole = exact.round();
     let rank = if (exact - whole).abs() <= whole * 1e-12 { whole } else { exact.ceil() };
-    (rank.clamp(1.0, n) - 0.5) / n
+    rank.clamp(1.0, n) as u64
 }
 
 #[cfg(test)]
@@ -89,6 +111,18 @@ mod tests {
             let asked = (nearest_rank(percentile, count) * count as f64).ceil() as u64;
             assert_eq!(asked, rank, "p{percentile} of {count}");
         }
+    }
+
+    #[test]
+    fn ten_values_beyond_make_a_number() {
+        for (percentile, least) in
+            [(50.0, 20), (90.0, 100), (99.0, 1_000), (99.9, 10_000), (99.99, 100_000), (1.0, 1_000)]
+        {
+            assert!(!is_scarce(percentile, least), "p{percentile} of {least}");
+            assert!(is_scarce(percentile, least - 1), "p{percentile} of {}", least - 1);
+            assert!((enough(percentile) - least as f64).abs() < 0.5, "{}", enough(percentile));
+        }
+        assert!(is_scarce(50.0, 0));
     }
 
     #[test]

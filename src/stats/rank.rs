@@ -92,6 +92,20 @@ pub fn pairs(differences: &[f64]) -> Option<Shift> {
     Some(Shift { estimate, interval: between(averages, outside), p, p_least })
 }
 
+/// An interval that covers the median of what the values are drawn from with at least 95 %,
+/// whatever their distribution: order statistics, by the sign test (Hollander and Wolfe, section
+/// 3.6). Fewer than six values have none.
+pub fn median_interval(values: &[f64]) -> Option<(f64, f64)> {
+    let n = values.len();
+    let outside = if n <= EXACT_MAX {
+        // As many values lie above the median as a coin shows heads.
+        outside(tail(&signed_sums(&vec![1; n])).into_iter())
+    } else {
+        (((n + 1) as f64 - Z_975 * (n as f64).sqrt()) / 2.0).max(0.0) as usize
+    };
+    between(values.to_vec(), outside)
+}
+
 /// Standard normal quantile of 0.975.
 const Z_975: f64 = 1.959_963_984_540_054;
 
@@ -206,7 +220,11 @@ mod tests {
     }
 
     fn interval(shift: &Shift, low: f64, high: f64) {
-        let (l, h) = shift.interval.expect("enough values");
+        interval_is(shift.interval, low, high);
+    }
+
+    fn interval_is(interval: Option<(f64, f64)>, low: f64, high: f64) {
+        let (l, h) = interval.expect("enough values");
         is(l, low);
         is(h, high);
     }
@@ -232,6 +250,20 @@ mod tests {
         is(shift.p, 0.039_062_5);
         is(shift.estimate, 0.46);
         interval(&shift, 0.010, 0.786);
+    }
+
+    // Ranks of the table of order statistics in W. J. Conover, "Practical Nonparametric
+    // Statistics", and of B. Arnold, N. Balakrishnan, "A First Course in Order Statistics".
+    #[test]
+    fn a_median_lies_between_two_order_statistics() {
+        for (n, low) in [(6, 1), (8, 1), (9, 2), (10, 2), (15, 4), (20, 6), (25, 8), (60, 22)] {
+            let values: Vec<f64> = (1..=n).rev().map(f64::from).collect();
+            interval_is(median_interval(&values), f64::from(low), f64::from(n + 1 - low));
+        }
+        assert_eq!(median_interval(&[1.0; 5]), None);
+        assert_eq!(median_interval(&[]), None);
+        let many: Vec<f64> = (1..=101).map(f64::from).collect();
+        interval_is(median_interval(&many), 41.0, 61.0);
     }
 
     // Every choice of 6 of the 12 ranks, counted by another program.

@@ -14,9 +14,9 @@ pub struct Innodb {
     /// index) and `other_searches`. Of the text: `os_file_reads`, `os_file_writes`,
     /// `os_fsyncs`, `pages_read`, `pages_created`, `pages_written`, `log_ios`, `log_bytes`.
     pub deltas: BTreeMap<String, i64>,
-    /// Levels at the second reading: `history_list_length`; of the text also
-    /// `checkpoint_age_bytes` and, as InnoDB averaged them over the last `averaged_s` seconds,
-    /// `hash_searches_per_s` and `other_searches_per_s`.
+    /// Levels at the second reading: `history_list_length`, `checkpoint_age_bytes`; of the text,
+    /// as InnoDB averaged them over the last `averaged_s` seconds, also `hash_searches_per_s` and
+    /// `other_searches_per_s`.
     pub last: BTreeMap<String, f64>,
 }
 
@@ -80,6 +80,9 @@ pub struct HostCost {
     pub disk_reads: Option<u64>,
     /// Writes completed by them.
     pub disk_writes: Option<u64>,
+    /// Seconds that the reads took, added up.
+    #[serde(default)]
+    pub disk_read_s: Option<f64>,
     /// Bytes read from them.
     pub disk_read_bytes: Option<u64>,
     /// Bytes written to them.

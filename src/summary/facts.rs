@@ -6,11 +6,11 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Status, Summary, Warning};
+use super::{Status, Summary};
 
 /// Pages read from storage a statement from which on a step is IO-bound: below, what it measures
 /// is the buffer pool.
-const MISSES_MIN: f64 = 0.01;
+pub const MISSES_MIN: f64 = 0.01;
 
 /// No row of any workload's tables takes less: InnoDB's header and two numbers.
 const ROW_MIN_BYTES: u64 = 16;
@@ -58,26 +58,14 @@ impl Summary {
 
     /// The size of the data. A server whose statistics are of a time when the tables were empty
     /// knows none.
-    fn data_bytes(&self) -> Option<u64> {
+    pub(crate) fn data_bytes(&self) -> Option<u64> {
         let least = u64::from(self.plan.tables).saturating_mul(self.plan.rows);
         self.server.data_bytes.filter(|bytes| *bytes >= least.saturating_mul(ROW_MIN_BYTES))
     }
 
-    /// Fills the server's class, and warns where a pool that could hold the data did not.
+    /// Fills the server's class.
     pub(crate) fn classify(&mut self) {
         self.server.class = self.class();
-        let sizes = self.data_bytes().zip(self.server.buffer_pool_bytes);
-        if let (Some(Class::IoBound), Some((data, pool))) = (self.server.class, sizes)
-            && data <= pool
-        {
-            let message = format!(
-                "the data ({} MiB) fit into the buffer pool ({} MiB), but pages were read: it was \
-                 cold, or others used it",
-                data >> 20,
-                pool >> 20
-            );
-            self.warnings.push(Warning { code: "cold_pool".to_owned(), message });
-        }
     }
 
     /// What two readings cover, seconds, the first being so many after the window's start: from
@@ -222,24 +210,6 @@ mod tests {
         assert_eq!(summary.class(), Some(Class::IoBound));
         let misses = summary.counter_per_op(&["Innodb_buffer_pool_reads"]).expect("known");
         assert!((misses - 0.9).abs() < 1e-4, "{misses}");
-    }
-
-    #[test]
-    fn a_pool_that_could_hold_the_data_and_did_not_was_cold() {
-        let mut summary = fixture();
-        let status = summary.server.status.as_mut().expect("there");
-        status.deltas.insert("Innodb_buffer_pool_reads".to_owned(), 540_000);
-        summary.classify();
-        assert!(summary.warnings.is_empty(), "the data are larger");
-        summary.server.buffer_pool_bytes = Some(64 << 30);
-        summary.classify();
-        assert_eq!(summary.warnings.len(), 1);
-        assert_eq!(summary.warnings[0].code, "cold_pool");
-        // Statistics of empty tables say nothing.
-        summary.warnings.clear();
-        summary.server.data_bytes = Some(32 << 10);
-        summary.classify();
-        assert!(summary.warnings.is_empty());
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! old ones for ever. Readers tolerate unknown fields and refuse unknown `schema` values.
 //! `docs/summary.schema.json` is generated from these types and tested.
 
+mod conditions;
 mod cost;
 mod experiment;
 mod facts;
@@ -18,10 +19,11 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+pub use conditions::{Conditions, HostState, Keys, Levels, Link, Prepared, Sample, Settled};
 pub use cost::{HostCost, Innodb, Probed, ProcessCost};
 pub use experiment::{CommandRun, Experiment};
 pub(crate) use facts::counter;
-pub use facts::{Class, class_by_size, durability};
+pub use facts::{Class, MISSES_MIN, class_by_size, durability};
 pub use read::{Loaded, load};
 pub use timed::{Load, Suite, SuiteTest, TableRows};
 pub(crate) use write::escape_hostile;
@@ -83,6 +85,9 @@ pub struct Summary {
     /// Its part in a profile; null for what a workload's verb measured.
     #[serde(default)]
     pub experiment: Option<Experiment>,
+    /// What it was measured under; null of loads and suites.
+    #[serde(default)]
+    pub conditions: Option<Conditions>,
 }
 
 /// The program that wrote a summary.

@@ -26,6 +26,7 @@
 
 mod builtin;
 mod check;
+pub mod coverage;
 pub mod distribution;
 mod expand;
 pub mod expect;

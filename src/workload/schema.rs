@@ -134,15 +134,25 @@ impl Schema {
 }
 
 impl Schema {
-    /// Statements that read all rows of a table, and its index.
-    pub fn scans(self, table: u32) -> Vec<String> {
-        let what: &[&str] = match self {
-            Schema::Sbtest => &["SUM(LENGTH(c))", "SUM(k)"],
-            Schema::Phptest => &["SUM(LENGTH(name))", "SUM(state_id)"],
-            Schema::Bulk => &["SUM(k)"],
+    /// Statements that read all rows of a table, so many ids each, then its index.
+    pub fn reads(self, table: u32, rows: u64, piece: u64) -> Vec<String> {
+        let (row, index) = match self {
+            Schema::Sbtest => ("SUM(LENGTH(c))", Some("SUM(k)")),
+            Schema::Phptest => ("SUM(LENGTH(name))", Some("SUM(state_id)")),
+            Schema::Bulk => ("SUM(k)", None),
         };
         let name = quoted(&self.name(table));
-        what.iter().map(|what| format!("SELECT {what} FROM {name}")).collect()
+        let piece = piece.max(1);
+        let pieces = rows.div_ceil(piece).max(1);
+        let by_id = (0..pieces).map(|i| {
+            // Rows that nobody counted are in the last piece.
+            let to = match i + 1 {
+                last if last == pieces => String::new(),
+                next => format!(" AND id <= {}", next * piece),
+            };
+            format!("SELECT {row} FROM {name} WHERE id > {}{to}", i * piece)
+        });
+        by_id.chain(index.map(|what| format!("SELECT {what} FROM {name}"))).collect()
     }
 }
 
@@ -186,6 +196,21 @@ mod tests {
                 assert_eq!(schema.number(&format!("{prefix}{odd}")), None, "{prefix}{odd}");
             }
         }
+    }
+
+    #[test]
+    fn all_rows_are_read_in_pieces() {
+        let reads = Schema::Sbtest.reads(2, 250, 100);
+        assert_eq!(
+            reads,
+            [
+                "SELECT SUM(LENGTH(c)) FROM `sbtest2` WHERE id > 0 AND id <= 100",
+                "SELECT SUM(LENGTH(c)) FROM `sbtest2` WHERE id > 100 AND id <= 200",
+                "SELECT SUM(LENGTH(c)) FROM `sbtest2` WHERE id > 200",
+                "SELECT SUM(k) FROM `sbtest2`",
+            ]
+        );
+        assert_eq!(Schema::Bulk.reads(1, 0, 100), ["SELECT SUM(k) FROM `bulk1` WHERE id > 0"]);
     }
 
     #[test]

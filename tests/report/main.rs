@@ -1,13 +1,16 @@
 //! Tables from summaries: layout, pooling, footnotes, formats, the ways it refuses.
 
 mod compare;
+mod explain;
 mod footnotes;
 mod formats;
+mod gates;
 mod invariants;
 mod layout;
 mod layouts;
 mod metrics;
 mod pooling;
+mod spread;
 #[path = "../common/summaries.rs"]
 mod summaries;
 

@@ -60,6 +60,7 @@ fn times_from_the_intended_instant_are_those_of_an_open_loop_only() {
 fn the_servers_costs_are_divided_by_the_ops_between_their_readings() {
     let mut a = step(0, "a", 8, 1000.0);
     let host = HostCost {
+        disk_read_s: Some(1.5),
         user_s: 1.0,
         sys_s: 1.0,
         iowait_s: 0.0,

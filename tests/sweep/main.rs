@@ -2,7 +2,9 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod conditions;
 mod faults;
+mod gates;
 mod pacing;
 mod program;
 mod servers;

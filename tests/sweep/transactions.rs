@@ -68,6 +68,8 @@ fn plan(ops: u64) -> Plan {
         charset: None,
         out: defaults::OUT.into(),
         interval: Duration::from_secs(1),
+        before: loadgen::plan::before::Before::default(),
+        interval_log: None,
     }
 }
 
@@ -91,6 +93,7 @@ fn run(plan: &Plan, port: u16) -> engine::Run {
         opts: opts.clone(),
         probe: None,
         stop: &stop,
+        log: None,
     };
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");

@@ -183,7 +183,6 @@ impl Drive<'_> {
             label: &subject.label,
             title: &part.title,
             pid: host.pid(),
-            scan: part.scan,
             full_size: self.experiment.scale.is_full(),
             run_id: &self.run_id,
         };

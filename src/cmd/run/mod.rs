@@ -10,6 +10,7 @@ mod existing;
 mod expect;
 mod host;
 mod order;
+pub mod recheck;
 mod resume;
 mod role;
 mod stock;
@@ -20,12 +21,12 @@ use std::path::PathBuf;
 
 pub(crate) use self::role::Role;
 use crate::cli::DisplayArgs;
-use crate::cmd::print_data;
 use crate::cmd::sweep::random;
+use crate::cmd::{gate, print_data};
 use crate::error::{Error, Result, worst};
 use crate::measure::process::raise_descriptor_limit;
 use crate::plan::experiment::scale::Scale;
-use crate::plan::experiment::{Cell, Experiment, Only, Overrides, What};
+use crate::plan::experiment::{Cell, Experiment, Only, Overrides, Part};
 use crate::plan::profile::Profile;
 use crate::plan::{defaults, names};
 use crate::progress::Progress;
@@ -79,7 +80,7 @@ pub struct RunArgs {
     pub display: DisplayArgs,
 }
 
-fn program(text: &str) -> std::result::Result<(String, PathBuf), String> {
+pub(crate) fn program(text: &str) -> std::result::Result<(String, PathBuf), String> {
     match text.split_once('=') {
         Some((name, path)) if !path.is_empty() => Ok((names::label(name)?, PathBuf::from(path))),
         _ => Err(format!("'{text}' is not NAME=PATH")),
@@ -95,7 +96,7 @@ pub fn run(args: &RunArgs, stop: &Stop) -> Result<()> {
     // Before hours of measuring, not after.
     tables::check(&profile)?;
     existing::check(&profile)?;
-    let overrides = Overrides {
+    let mut overrides = Overrides {
         programs: args.programs.clone(),
         scale: args.scale,
         only: args.only.clone(),
@@ -105,13 +106,20 @@ pub fn run(args: &RunArgs, stop: &Stop) -> Result<()> {
     };
     let mut experiment = Experiment::new(&profile, &overrides)?;
     let mut progress = Progress::new(args.display.quiet, args.display.progress);
-    let earlier = resume::find(&args.out, &experiment, &mut progress)?;
+    // Not there yet before the first step.
+    let earlier = if args.out.is_dir() {
+        resume::find(std::slice::from_ref(&args.out), &experiment, &mut progress)?
+    } else {
+        resume::Earlier::default()
+    };
+    if let (Some((_, seed)), None) = (&earlier.run, args.seed) {
+        // One seed for all labels, also for those that are measured later.
+        overrides.seed = *seed;
+        experiment = Experiment::new(&profile, &overrides)?;
+    }
     let wanted = |cell: &Cell| !earlier.has(&cell.key);
     if args.list {
         return print_data(&experiment.list(wanted));
-    }
-    if let (Some((_, seed)), None) = (&earlier.run, args.seed) {
-        reseed(&mut experiment, *seed);
     }
     let legs = experiment.legs(wanted);
     say_what_is_there(&experiment, &earlier, &mut progress);
@@ -138,18 +146,17 @@ pub fn run(args: &RunArgs, stop: &Stop) -> Result<()> {
         measured = drive.summaries;
         progress.clear();
     }
-    let all = together(earlier.done, measured);
+    let all: Vec<Summary> = together(earlier.done, measured).into_values().collect();
     errors.extend(tables::print(&experiment, &all).err());
+    errors.extend(judge(&experiment, &all, &mut progress).err());
     worst(errors).map_or(Ok(()), Err)
 }
 
-/// One seed for all labels, also for those that are measured later.
-fn reseed(experiment: &mut Experiment, seed: u64) {
-    for part in &mut experiment.parts {
-        if let What::Sweep(plan, _) = &mut part.what {
-            plan.seed = seed;
-        }
-    }
+/// Holds the tables of all runs against their gates.
+fn judge(experiment: &Experiment, all: &[Summary], progress: &mut Progress) -> Result<()> {
+    let of = |part: &Part| all.iter().filter(|s| s.workload.name == part.title).collect();
+    let parts = experiment.parts.iter();
+    gate::check(parts.map(|part| (of(part), part.gates.as_slice())), progress)
 }
 
 fn say_what_is_there(experiment: &Experiment, earlier: &resume::Earlier, progress: &mut Progress) {
@@ -163,12 +170,15 @@ fn say_what_is_there(experiment: &Experiment, earlier: &resume::Earlier, progres
 }
 
 /// What is there of each cell: its newest summary.
-fn together(mut done: HashMap<String, Summary>, measured: Vec<Summary>) -> Vec<Summary> {
+fn together(
+    mut done: HashMap<String, Summary>,
+    measured: Vec<Summary>,
+) -> HashMap<String, Summary> {
     for summary in measured {
         let key = summary.experiment.as_ref().map(|experiment| experiment.key.clone());
         if let (Some(key), Outcome::Completed) = (key, summary.outcome) {
             done.insert(key, summary);
         }
     }
-    done.into_values().collect()
+    done
 }

@@ -1,7 +1,7 @@
 //! What is measured already: summaries of earlier invocations of the same experiment.
 
 use std::collections::{HashMap, HashSet};
-use std::path::Path;
+use std::path::PathBuf;
 
 use crate::error::{Kind, Result};
 use crate::plan::experiment::Experiment;
@@ -26,20 +26,17 @@ impl Earlier {
     }
 }
 
-/// Looks through the directory of the summaries; what is none is named and left out.
+/// Looks through files and directories of summaries; what is none is named and left out.
 ///
 /// # Errors
 ///
-/// The directory cannot be read.
+/// One of them cannot be read.
 pub(super) fn find(
-    out: &Path,
+    paths: &[PathBuf],
     experiment: &Experiment,
     progress: &mut Progress,
 ) -> Result<Earlier> {
-    if !out.is_dir() {
-        return Ok(Earlier::default());
-    }
-    let loaded = match summary::load(&[out.to_owned()], true) {
+    let loaded = match summary::load(paths, true) {
         Ok(loaded) => loaded,
         // No summaries are no error here.
         Err(error) if error.kind() == Kind::Data => return Ok(Earlier::default()),

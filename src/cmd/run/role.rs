@@ -37,8 +37,6 @@ pub(crate) struct Role<'a> {
     pub(crate) title: &'a str,
     /// Likewise: the server's process, where it is known.
     pub(crate) pid: Option<u32>,
-    /// Whether all rows are read first.
-    pub(crate) scan: bool,
     /// Whether the sizes are the profile's: scaled down far, pools end at what servers take.
     pub(crate) full_size: bool,
     /// For the names of the commands' files.

@@ -13,6 +13,7 @@
 mod command;
 mod find;
 mod parse;
+mod state;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -22,6 +23,8 @@ use self::parse::{Disk, HostClock, Nic, Stat};
 use super::{host, seconds_from};
 use crate::error::{Error, Result};
 use crate::summary::{HostCost, HostFacts, Probed, ProcessCost};
+
+pub use self::state::State;
 
 /// The text of files by their paths.
 type Files = BTreeMap<String, String>;
@@ -82,10 +85,11 @@ pub struct Reading {
 impl Probe {
     /// This host. The process is looked for by the file of its id, then by who listens.
     pub fn local(server: &Whereabouts) -> Probe {
-        Probe::below(Path::new("/"), server)
+        Probe::below(Path::new(host::ROOT), server)
     }
 
-    fn below(root: &Path, server: &Whereabouts) -> Probe {
+    /// A host whose files hang below `root`.
+    pub(crate) fn below(root: &Path, server: &Whereabouts) -> Probe {
         Probe {
             root: root.to_owned(),
             prefix: Vec::new(),
@@ -135,6 +139,11 @@ impl Probe {
         self.pid
     }
 
+    /// Whether this host is read.
+    pub fn is_local(&self) -> bool {
+        self.prefix.is_empty()
+    }
+
     /// The other host; None of this one, which is known without.
     pub fn facts(&self) -> Option<&HostFacts> {
         self.facts.as_ref()
@@ -150,7 +159,7 @@ impl Probe {
         let names = self.files();
         let began = Instant::now();
         let files = if self.prefix.is_empty() {
-            self.files_here(&names)
+            self.read_here(&names)
         } else {
             command::grep(&self.prefix, &names, READING).ok()?
         };
@@ -184,7 +193,8 @@ impl Probe {
         files
     }
 
-    fn files_here(&self, names: &[String]) -> Files {
+    /// Files of this host; `*` stands for any part of one name.
+    fn read_here(&self, names: &[String]) -> Files {
         let mut files = Files::new();
         let mut read = |path: String| {
             if let Ok(text) = std::fs::read_to_string(self.root.join(path.trim_start_matches('/')))
@@ -193,13 +203,16 @@ impl Probe {
             }
         };
         for path in names {
-            match path.split_once('*') {
-                None => read(path.clone()),
-                Some((before, after)) => {
-                    let tasks = self.root.join(before.trim_start_matches('/'));
-                    for task in std::fs::read_dir(tasks).into_iter().flatten().flatten() {
-                        read(format!("{before}{}{after}", task.file_name().to_string_lossy()));
-                    }
+            let Some((before, after)) = path.split_once('*') else {
+                read(path.clone());
+                continue;
+            };
+            let (dir, start) = before.rsplit_once('/').unwrap_or(("", before));
+            let entries = std::fs::read_dir(self.root.join(dir.trim_start_matches('/')));
+            for entry in entries.into_iter().flatten().flatten() {
+                let name = entry.file_name().to_string_lossy().into_owned();
+                if name.starts_with(start) {
+                    read(format!("{dir}/{name}{after}"));
                 }
             }
         }
@@ -306,6 +319,7 @@ fn host_cost(first: &Reading, last: &Reading) -> Option<HostCost> {
         context_switches: one.switches.zip(other.switches).map(|(a, b)| b.saturating_sub(a)),
         disk_reads: disk(|d| d.reads),
         disk_writes: disk(|d| d.writes),
+        disk_read_s: disk(|d| d.read_ms).map(|ms| ms as f64 / 1e3),
         disk_read_bytes: disk(|d| d.read_bytes),
         disk_write_bytes: disk(|d| d.write_bytes),
         net_rx_bytes: nic(|n| n.rx_bytes),

@@ -106,6 +106,7 @@ pub(super) fn host(text: &str) -> Option<HostClock> {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Disk {
     pub(super) reads: u64,
+    pub(super) read_ms: u64,
     pub(super) writes: u64,
     pub(super) read_bytes: u64,
     pub(super) write_bytes: u64,
@@ -138,6 +139,7 @@ pub(super) fn disks(text: &str) -> Disk {
         }
         let at = |i: usize| fields.get(i).copied().unwrap_or(0);
         sum.reads += at(0);
+        sum.read_ms += at(3);
         sum.read_bytes += at(2).saturating_mul(SECTOR_BYTES);
         sum.writes += at(4);
         sum.write_bytes += at(6).saturating_mul(SECTOR_BYTES);
@@ -155,17 +157,25 @@ pub(super) struct Nic {
 /// Interfaces that pass on what another one counts, or never leave the host.
 const VIRTUAL: [&str; 9] = ["lo", "veth", "docker", "br-", "virbr", "bond", "team", "tun", "tap"];
 
-/// `/proc/net/dev`.
+/// `/proc/net/dev`: those that are real, all together.
 pub(super) fn nics(text: &str) -> Nic {
-    let mut sum = Nic::default();
-    for (name, counts) in text.lines().filter_map(|line| line.split_once(':')) {
-        if VIRTUAL.iter().any(|prefix| name.trim().starts_with(prefix)) {
-            continue;
-        }
+    let real = interfaces(text)
+        .into_iter()
+        .filter(|(name, _)| !VIRTUAL.iter().any(|prefix| name.starts_with(prefix)));
+    real.fold(Nic::default(), |sum, (_, nic)| Nic {
+        rx_bytes: sum.rx_bytes.saturating_add(nic.rx_bytes),
+        tx_bytes: sum.tx_bytes.saturating_add(nic.tx_bytes),
+    })
+}
+
+/// `/proc/net/dev`, each by its name.
+pub(super) fn interfaces(text: &str) -> BTreeMap<&str, Nic> {
+    let lines = text.lines().filter_map(|line| line.split_once(':'));
+    let counted = lines.map(|(name, counts)| {
         let counts: Vec<u64> =
             counts.split_ascii_whitespace().map_while(|word| word.parse().ok()).collect();
-        sum.rx_bytes += counts.first().copied().unwrap_or(0);
-        sum.tx_bytes += counts.get(8).copied().unwrap_or(0);
-    }
-    sum
+        let at = |i: usize| counts.get(i).copied().unwrap_or(0);
+        (name.trim(), Nic { rx_bytes: at(0), tx_bytes: at(8) })
+    });
+    counted.collect()
 }

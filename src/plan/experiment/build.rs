@@ -7,12 +7,17 @@ use toml::Spanned;
 use super::subject::subjects;
 use super::{Beside, Cell, Dataset, Experiment, Overrides, Part, Source, Subject, What, key};
 use crate::error::{Error, Result};
+use crate::plan::before::{Ahi, Before, Warm};
+use crate::plan::condition::Condition;
 use crate::plan::profile::value::Names;
-use crate::plan::profile::{Profile, Run};
+use crate::plan::profile::{Profile, Run, Turns};
 use crate::plan::timed::{LoadSource, LoadSpec};
-use crate::plan::{Arrival, Order, Plan, SpreadChoice, StatementMode, StopAt, defaults, units};
+use crate::plan::{
+    Arrival, Order, Plan, SpreadChoice, StatementMode, StopAt, defaults, shuffle, units,
+};
 use crate::workload::Workload;
 use crate::workload::distribution::Distribution;
+use crate::workload::random::seed_of;
 
 impl Experiment {
     /// Decides everything.
@@ -26,6 +31,8 @@ impl Experiment {
             name: profile.name.as_ref().clone(),
             about: profile.about.clone(),
             scale: overrides.scale,
+            order: profile.order,
+            restart: profile.restart,
             subjects: subjects(profile, overrides)?,
             parts: Vec::new(),
             cells: Vec::new(),
@@ -35,11 +42,25 @@ impl Experiment {
         for run in &profile.runs {
             experiment.parts.extend(parts(profile, run, overrides, &experiment.subjects)?);
         }
-        experiment.cells = cells(&experiment);
+        experiment.cells = cells(&experiment, overrides.seed);
         experiment.all.clone_from(&experiment.cells);
         experiment.keep_only(&overrides.only)?;
         experiment.name_labels(profile)?;
         Ok(experiment)
+    }
+
+    /// More repeats of every cell, for what is measured again; labels are interleaved, whatever the
+    /// profile wants: what is compared should stand side by side.
+    pub fn extend(&mut self, repeats: u32, seed: u64) {
+        self.order = Turns::Interleaved;
+        for part in &mut self.parts {
+            part.repeats = part.repeats.max(repeats);
+            if let What::Sweep(plan, _) = &mut part.what {
+                plan.repeats = part.repeats;
+            }
+        }
+        self.cells = cells(self, seed);
+        self.all.clone_from(&self.cells);
     }
 
     /// The report's labels as they are in the tables.
@@ -90,12 +111,17 @@ fn parts(
     };
     let for_subjects: Vec<usize> =
         subjects.iter().enumerate().filter(|(_, s)| is_for(s)).map(|(at, _)| at).collect();
+    let gates = profile.gates.iter().chain(&run.gates).map(|gate| gate.0.clone());
+    let gates: Vec<Condition> = gates.collect();
     let part = |title: String, what: What| Part {
         commands: commands(profile, &title, overrides),
-        what,
         repeats: run.repeat.as_ref().map_or(1, |repeat| *repeat.as_ref()),
         subjects: for_subjects.clone(),
-        scan: run.scan,
+        gates: match what {
+            What::Sweep(..) => gates.clone(),
+            What::Load(_) | What::Suite(_) => Vec::new(),
+        },
+        what,
         title,
     };
     let titles = profile.titles(place).into_iter().map(|(title, _)| title);
@@ -128,6 +154,18 @@ fn parts(
         parts.push(part(title, What::Sweep(Box::new(plan), dataset)));
     }
     Ok(parts)
+}
+
+/// The state that its steps start from.
+fn before(run: &Run) -> Before {
+    let warm = run.warm.map_or(Warm::None, |warm| warm.0);
+    Before {
+        warm: if run.scan { Warm::Pool } else { warm },
+        ahi: run.ahi.map_or(Ahi::AsIs, |ahi| ahi.0),
+        settle: run.settle.map(|limit| limit.0),
+        // The subjects know.
+        expect: None,
+    }
 }
 
 fn scaled(load: &LoadSpec, overrides: &Overrides) -> LoadSpec {
@@ -207,27 +245,48 @@ fn plan(workload: Workload, run: &Run, dataset: &Dataset, overrides: &Overrides)
         charset: run.charset.as_ref().map(|name| name.as_ref().clone()),
         out: overrides.out.clone(),
         interval: usual(defaults::INTERVAL)?,
+        interval_log: None,
+        before: before(run),
     })
 }
 
-/// All cells in the order of execution: repeats are outermost, so that drift and the luck of a
-/// restart do not hide inside a cell, then labels, then runs.
-fn cells(experiment: &Experiment) -> Vec<Cell> {
+/// Labels and repeats in the order in which they are taken. But for [`Turns::InTurn`], repeats are
+/// outermost, so that drift and the luck of a restart do not hide inside a cell.
+fn visits(experiment: &Experiment, seed: u64) -> Vec<(u32, usize)> {
     let repeats = experiment.parts.iter().map(|part| part.repeats).max().unwrap_or(0);
+    let subjects = 0..experiment.subjects.len();
+    if experiment.order == Turns::InTurn {
+        return subjects.flat_map(|s| (1..=repeats).map(move |repeat| (repeat, s))).collect();
+    }
+    let in_repeat = |repeat: u32| {
+        let mut subjects: Vec<usize> = subjects.clone().collect();
+        match experiment.order {
+            // What comes later in each repeat would otherwise be the same label every time.
+            Turns::Interleaved if repeat.is_multiple_of(2) => subjects.reverse(),
+            Turns::Shuffled => shuffle(&mut subjects, seed_of(&[seed, u64::from(repeat)])),
+            Turns::InTurn | Turns::Interleaved => {}
+        }
+        subjects.into_iter().map(move |subject| (repeat, subject))
+    };
+    (1..=repeats).flat_map(in_repeat).collect()
+}
+
+/// All cells in the order of execution: labels and repeats as the profile wants them, in each the
+/// runs.
+fn cells(experiment: &Experiment, seed: u64) -> Vec<Cell> {
     let mut cells = Vec::new();
-    for repeat in 1..=repeats {
-        for (subject, of_subject) in experiment.subjects.iter().enumerate() {
-            for (part, of_part) in experiment.parts.iter().enumerate() {
-                if repeat > of_part.repeats || !of_part.subjects.contains(&subject) {
-                    continue;
-                }
-                let (conditions, what) = (conditions(of_subject), what(of_part));
-                let same = key(&[&experiment.name, &conditions, &what]);
-                for (clients, rate) in of_part.steps(repeat) {
-                    let of_rate = rate.map_or_else(String::new, |rate| format!("@{rate}"));
-                    let key = key(&[&same, &format!("{clients}{of_rate}"), &repeat.to_string()]);
-                    cells.push(Cell { subject, part, clients, rate, repeat, key });
-                }
+    for (repeat, subject) in visits(experiment, seed) {
+        let Some(of_subject) = experiment.subjects.get(subject) else { continue };
+        for (part, of_part) in experiment.parts.iter().enumerate() {
+            if repeat > of_part.repeats || !of_part.subjects.contains(&subject) {
+                continue;
+            }
+            let (conditions, what) = (conditions(of_subject), what(of_part));
+            let same = key(&[&experiment.name, &conditions, &what]);
+            for (clients, rate) in of_part.steps(repeat) {
+                let of_rate = rate.map_or_else(String::new, |rate| format!("@{rate}"));
+                let key = key(&[&same, &format!("{clients}{of_rate}"), &repeat.to_string()]);
+                cells.push(Cell { subject, part, clients, rate, repeat, key });
             }
         }
     }
@@ -274,7 +333,7 @@ fn what(part: &Part) -> String {
                 out: PathBuf::new(),
                 ..(**plan).clone()
             };
-            format!("{same:?} {dataset:?} {} {:?}", part.scan, part.commands)
+            format!("{same:?} {dataset:?} {:?}", part.commands)
         }
         What::Load(load) => format!("{} {load:?}", part.title),
         What::Suite(suite) => format!("{} {suite:?}", part.title),

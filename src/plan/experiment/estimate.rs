@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use super::{Cell, Dataset, Experiment, Leg, Part, Source, Subject, What, step_time};
-use crate::plan::profile::Data;
+use crate::plan::profile::{Data, Turns};
 use crate::plan::timed::{InsertMode, LoadSource, LoadSpec};
 use crate::plan::{StatementMode, seconds_of, units};
 use crate::workload::Schema;
@@ -75,11 +75,21 @@ impl Experiment {
         if !self.scale.is_full() {
             let _ = writeln!(text, "{:<10} {}", "scale", self.scale.factor());
         }
+        let order = match self.order {
+            Turns::InTurn => "each label with its repeats in turn",
+            Turns::Interleaved => "labels interleaved, every second repeat backwards",
+            Turns::Shuffled => "labels shuffled by the seed in each repeat",
+        };
+        let restart = if self.restart { "" } else { "; no restart between repeats" };
+        let _ = writeln!(text, "{:<10} {order}{restart}", "order");
         for subject in &self.subjects {
             let _ = writeln!(text, "{:<10} {}  ({})", "label", subject.label, source(subject));
         }
         for part in &self.parts {
             let _ = writeln!(text, "{:<10} {}", "run", describe(part));
+            for gate in &part.gates {
+                let _ = writeln!(text, "{:<10} {}: {gate}", "gate", part.title);
+            }
         }
         for (at, cell) in self.cells.iter().enumerate() {
             let (Some(subject), Some(part)) =

@@ -13,8 +13,8 @@ pub struct Leg {
     pub repeat: u32,
     /// Positions of its cells.
     pub cells: Vec<usize>,
-    /// Whether the server is taken anew: another label, another repeat, or data that was written
-    /// to and can be brought back.
+    /// Whether the server is taken anew: another label, another repeat (unless the experiment
+    /// leaves it running), or data that was written to and can be brought back.
     pub fresh: bool,
     /// Parts that wrote to the data since the server was taken anew, by title.
     pub written_by: Vec<String>,
@@ -25,9 +25,8 @@ impl Experiment {
     pub fn legs(&self, wanted: impl Fn(&Cell) -> bool) -> Vec<Leg> {
         let mut legs: Vec<Leg> = Vec::new();
         for (at, cell) in self.cells.iter().enumerate().filter(|(_, cell)| wanted(cell)) {
-            let (place, visit) = ((cell.subject, cell.repeat), cell.part);
             if let Some(last) = legs.last_mut()
-                && (last.subject, last.repeat, last.part) == (place.0, place.1, visit)
+                && (last.subject, last.repeat, last.part) == (cell.subject, cell.repeat, cell.part)
             {
                 last.cells.push(at);
                 continue;
@@ -41,7 +40,8 @@ impl Experiment {
                 written_by: Vec::new(),
             };
             if let Some(last) = legs.last()
-                && (last.subject, last.repeat) == place
+                && last.subject == cell.subject
+                && (last.repeat == cell.repeat || !self.restart)
             {
                 let mut written_by = last.written_by.clone();
                 if let Some(part) = self.parts.get(last.part).filter(|part| part.writes()) {

@@ -17,8 +17,9 @@ mod tests;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::condition::Condition;
 use super::profile::value::Hidden;
-use super::profile::{Data, Expect, Report};
+use super::profile::{Data, Expect, Report, Turns};
 use super::timed::{LoadSpec, SuiteSpec};
 use super::{Plan, Step, StopAt, seconds_of};
 use crate::workload::Schema;
@@ -52,6 +53,10 @@ pub struct Experiment {
     pub about: String,
     /// How much smaller than the profile.
     pub scale: Scale,
+    /// In which order labels and repeats are taken.
+    pub order: Turns,
+    /// Whether a server is taken anew also where it is measured again in its next repeat.
+    pub restart: bool,
     /// The labels.
     pub subjects: Vec<Subject>,
     /// The runs, a workload each.
@@ -131,10 +136,10 @@ pub struct Part {
     pub repeats: u32,
     /// Positions of the subjects that it is for.
     pub subjects: Vec<usize>,
-    /// Whether all rows are read once before the first step.
-    pub scan: bool,
     /// Commands beside its windows.
     pub commands: Vec<Beside>,
+    /// What must hold at the end.
+    pub gates: Vec<Condition>,
 }
 
 /// What a part does.

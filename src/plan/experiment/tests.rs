@@ -43,6 +43,10 @@ fn experiment(text: &str, overrides: &Overrides) -> Experiment {
     Experiment::new(&Profile::parse(text, "p").expect("sound"), overrides).expect("an experiment")
 }
 
+fn keys(experiment: &Experiment) -> Vec<String> {
+    experiment.all.iter().map(|cell| cell.key.clone()).collect()
+}
+
 fn labels(experiment: &Experiment) -> Vec<&str> {
     experiment.subjects.iter().map(|subject| subject.label.as_str()).collect()
 }
@@ -81,7 +85,7 @@ fn a_base_is_inherited_and_programs_multiply_what_names_none() {
 }
 
 #[test]
-fn repeats_are_outermost_then_servers_then_runs() {
+fn repeats_are_outermost_then_servers_there_and_back_then_runs() {
     let experiment = experiment(TEXT, &overrides());
     let shown: Vec<String> = experiment
         .cells
@@ -89,7 +93,7 @@ fn repeats_are_outermost_then_servers_then_runs() {
         .map(|cell| format!("{}{}{}c{}", cell.repeat, cell.subject, cell.part, cell.clients))
         .collect();
     let expected =
-        "100c4 100c8 101c1 110c4 110c8 111c1 120c4 120c8 200c4 200c8 210c4 210c8 220c4 220c8";
+        "100c4 100c8 101c1 110c4 110c8 111c1 120c4 120c8 220c4 220c8 210c4 210c8 200c4 200c8";
     assert_eq!(shown.join(" "), expected);
 }
 
@@ -125,13 +129,93 @@ fn what_comes_after_a_write_is_taken_anew_where_that_can_be() {
         // A directory that is kept is not.
         (1, 1, false, &wrote),
         (2, 0, true, &[]),
-        (0, 0, true, &[]),
-        (1, 0, true, &[]),
+        // The next repeat, backwards.
         (2, 0, true, &[]),
+        (1, 0, true, &[]),
+        (0, 0, true, &[]),
     ];
     assert_eq!(shown, expected);
     let rest = experiment.legs(|cell| cell.clients == 8);
     assert!(rest.iter().all(|leg| leg.cells.len() == 1 && leg.fresh));
+}
+
+fn visits(experiment: &Experiment) -> Vec<(u32, usize)> {
+    let mut visits: Vec<(u32, usize)> =
+        experiment.cells.iter().map(|cell| (cell.repeat, cell.subject)).collect();
+    visits.dedup();
+    visits
+}
+
+#[test]
+fn labels_are_taken_in_turn_or_shuffled_and_keep_their_cells() {
+    let ordered = |order: &str, seed: u64| {
+        let text = TEXT.replace("name = \"x\"", &format!("name = \"x\"\norder = \"{order}\""));
+        experiment(&text, &Overrides { seed, ..overrides() })
+    };
+    let in_turn = ordered("in-turn", 1);
+    assert_eq!(visits(&in_turn), [(1, 0), (2, 0), (1, 1), (2, 1), (1, 2), (2, 2)]);
+    let sorted = |of: &Experiment| {
+        let mut keys = keys(of);
+        keys.sort_unstable();
+        keys
+    };
+    let shuffled: Vec<Experiment> = (0..20).map(|seed| ordered("shuffled", seed)).collect();
+    for one in &shuffled {
+        assert_eq!(sorted(one), sorted(&in_turn), "the order makes no other measurement");
+        assert!(visits(one).is_sorted_by_key(|(repeat, _)| *repeat));
+    }
+    let mut orders: Vec<_> = shuffled.iter().map(visits).collect();
+    orders.sort_unstable();
+    orders.dedup();
+    assert!(orders.len() > 5, "20 seeds, 36 orders: {orders:?}");
+    assert_eq!(visits(&ordered("shuffled", 3)), visits(&shuffled[3]));
+}
+
+#[test]
+fn a_server_may_be_left_running_between_its_repeats() {
+    let fresh = |head: &str| -> Vec<bool> {
+        let text = TEXT.replace("name = \"x\"", &format!("name = \"x\"\n{head}"));
+        let reads = text.replace("update-index", "point-select");
+        experiment(&reads, &overrides()).legs(|_| true).iter().map(|leg| leg.fresh).collect()
+    };
+    // Two labels have two runs in their first repeat and one in the second, the third one each.
+    assert_eq!(
+        fresh("order = \"in-turn\"\nrestart = false"),
+        [true, false, false, true, false, false, true, false]
+    );
+    assert_eq!(fresh("order = \"in-turn\""), [true, false, true, true, false, true, true, true]);
+    // Only the last label of a repeat is the first of the next.
+    assert_eq!(fresh("restart = false"), [true, false, true, false, true, false, true, true]);
+}
+
+#[test]
+fn more_repeats_are_more_of_the_same_cells() {
+    let plain = experiment(TEXT, &overrides());
+    let mut more = plain.clone();
+    more.extend(5, 1);
+    let more_keys = keys(&more);
+    assert!(keys(&plain).iter().all(|key| more_keys.contains(key)));
+    assert_eq!(more.cells.len(), 5 * 8);
+    assert!(more.cells.iter().all(|cell| cell.repeat <= 5));
+}
+
+#[test]
+fn gates_are_those_of_the_profile_and_of_the_run() {
+    let text = TEXT
+        .replace("name = \"x\"", "name = \"x\"\ngates = [\"errors==0\"]")
+        .replace("repeat = 2", "repeat = 2\ngates = [\"p99<5ms\"]");
+    let gated = experiment(&text, &overrides());
+    let gates = |part: usize| -> Vec<String> {
+        gated.parts[part].gates.iter().map(ToString::to_string).collect()
+    };
+    assert_eq!(
+        (gates(0), gates(1)),
+        (vec!["errors==0".to_owned(), "p99<5ms".to_owned()], vec!["errors==0".to_owned()])
+    );
+    assert_eq!(keys(&gated), keys(&experiment(TEXT, &overrides())), "a gate measures nothing else");
+    let wrong = text.replace("p99<5ms", "p99<5");
+    let error = Profile::parse(&wrong, "p").expect_err("no unit").to_string();
+    assert!(error.starts_with("p:22:") && error.contains("needs its unit"), "{error}");
 }
 
 #[test]

@@ -288,6 +288,10 @@ fn check_timed(place: &Spanned<Run>) -> Checked {
         ("rows", run.rows.is_some()),
         ("charset", run.charset.is_some()),
         ("scan", run.scan),
+        ("gates", !run.gates.is_empty()),
+        ("warm", run.warm.is_some()),
+        ("ahi", run.ahi.is_some()),
+        ("settle", run.settle.is_some()),
     ];
     match given.iter().find(|(_, there)| *there) {
         Some((key, _)) => {

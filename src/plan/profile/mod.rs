@@ -17,6 +17,8 @@ use toml::Spanned;
 
 use self::locate::{Fault, File};
 use self::value::{Amount, Clients, Count, Hidden, Names, Parsed, Rates, Setting, Span, Word};
+use super::before::{Ahi, Warm};
+use super::condition::Condition;
 use super::timed::{LoadSpec, SuiteSpec};
 use super::{Arrival, Order, SpreadChoice, StatementMode};
 use crate::error::{Error, Result};
@@ -32,6 +34,15 @@ pub struct Profile {
     /// What it repeats, and what it needs.
     #[serde(default)]
     pub about: String,
+    /// In which order labels and repeats are taken.
+    #[serde(default)]
+    pub order: Turns,
+    /// Whether a server that is measured again in its next repeat is taken anew for it.
+    #[serde(default = "yes")]
+    pub restart: bool,
+    /// What must hold at the end, in every run of a workload.
+    #[serde(default)]
+    pub gates: Vec<Parsed<Condition>>,
     /// The labels, in the order in which they are taken.
     #[serde(default, rename = "server")]
     pub servers: Vec<Spanned<Server>>,
@@ -56,6 +67,23 @@ pub struct Profile {
     /// For errors that only somebody else can find.
     #[serde(skip)]
     file: File,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// The order of labels and repeats.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Turns {
+    /// A label with all of its repeats, then the next one.
+    InTurn,
+    /// All labels in each repeat, forwards and backwards: A B, B A, A B.
+    #[default]
+    Interleaved,
+    /// All labels in each repeat, in an order of its own that follows from the seed.
+    Shuffled,
 }
 
 /// One label: a server and how it is set up.
@@ -187,9 +215,19 @@ pub struct Run {
     pub engine_threads: Option<Spanned<u32>>,
     /// Character set of the sessions.
     pub charset: Option<Spanned<String>>,
-    /// Whether all rows are read once before the first step, so that they are cached.
+    /// Whether all rows are read once before the first step, so that they are cached: what
+    /// `warm = "pool"` says, too.
     #[serde(default)]
     pub scan: bool,
+    /// What must hold at the end, besides what must hold in all runs.
+    #[serde(default)]
+    pub gates: Vec<Parsed<Condition>>,
+    /// What is read before the first step.
+    pub warm: Option<Word<Warm>>,
+    /// The adaptive hash index before each step.
+    pub ahi: Option<Word<Ahi>>,
+    /// How long to wait before each step until dirty pages and history have fallen.
+    pub settle: Option<Span>,
 }
 
 /// What must hold before a run, else it is refused.

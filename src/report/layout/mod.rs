@@ -65,6 +65,10 @@ impl Layout {
             return Err(Error::usage(format!("--layout {name} takes no --from and --to"))
                 .hint("--layout delta and --layout overhead do; --baseline relates all labels"));
         }
+        if options.spread && self != Layout::Versions {
+            return Err(Error::usage(format!("--layout {name} takes no --spread"))
+                .hint("--layout versions, the default, does"));
+        }
         let relates = matches!(self, Layout::Versions | Layout::Relative | Layout::PerOp);
         if !relates && options.baseline.is_some() {
             return Err(Error::usage(format!("--layout {name} takes no --baseline"))

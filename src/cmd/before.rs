@@ -1,0 +1,264 @@
+//! Brings a server into the state that a step is to start from: `--warm`, `--settle`, `--ahi`.
+
+use std::time::{Duration, Instant};
+
+use crate::cmd::prepare::or_stop;
+use crate::engine::Tables;
+use crate::error::{Error, Result};
+use crate::mysql::ask::{one, optional};
+use crate::mysql::levels;
+use crate::mysql::session::{Failure, Session};
+use crate::plan::before::{Ahi, Warm};
+use crate::plan::{Plan, units};
+use crate::progress::Progress;
+use crate::stop::Stop;
+use crate::summary::{Levels, Prepared, Settled};
+use crate::warnings::thresholds::{SETTLED_DIRTY, SETTLED_HISTORY};
+use crate::workload::random::{Stream, name_part, seed_of};
+use crate::workload::table::quoted;
+
+/// Rows of one statement of `--warm pool`.
+const PIECE: u64 = 100_000;
+/// Between two looks at a server that settles.
+const LOOK: Duration = Duration::from_millis(500);
+/// Ids of one statement of `--ahi warm`.
+const IDS: usize = 200;
+/// `--ahi warm` compares the share of hits of periods so long.
+const PERIOD: Duration = Duration::from_secs(1);
+/// And is done when so many in turn differ by less than [`SETTLED_HITS`].
+const PERIODS: u32 = 3;
+/// See [`PERIODS`].
+const SETTLED_HITS: f64 = 0.01;
+/// It ends in any case after so long.
+const AHI_MOST: Duration = Duration::from_mins(2);
+
+/// Reads all rows of the tables, and the index of their second column, through the buffer pool.
+pub(super) async fn warm(
+    control: &mut Session,
+    tables: Tables,
+    stop: &Stop,
+    progress: &mut Progress,
+) -> Result<()> {
+    progress.note("reading all rows once");
+    let (began, rows) = (Instant::now(), tables.held.unwrap_or(tables.rows));
+    for number in 1..=tables.count {
+        for sql in tables.schema.reads(number, rows, PIECE) {
+            stop.check()?;
+            let name = tables.schema.name(number);
+            progress.update(|| {
+                format!(
+                    "reading all rows: {name} of {} tables, {:.0?}",
+                    tables.count,
+                    began.elapsed()
+                )
+            });
+            or_stop(stop, async { Ok(control.query(&sql).await?) }).await?;
+        }
+    }
+    progress.clear();
+    Ok(())
+}
+
+/// What is done before each step; None where nothing was asked for.
+///
+/// # Errors
+///
+/// Server, with a hint: it may not be done, or not on this server.
+pub(super) async fn step(
+    plan: &Plan,
+    control: &mut Session,
+    tables: Tables,
+    stop: &Stop,
+    progress: &mut Progress,
+) -> Result<Option<Prepared>> {
+    let before = &plan.before;
+    if before.warm == Warm::None && before.ahi == Ahi::AsIs && before.settle.is_none() {
+        return Ok(None);
+    }
+    let settle = match before.settle {
+        Some(limit) => settle(control, limit, stop, progress).await?,
+        None => None,
+    };
+    let ahi_hits = match before.ahi {
+        Ahi::AsIs => None,
+        Ahi::Cold => {
+            empty_ahi(control).await?;
+            None
+        }
+        Ahi::Warm => fill_ahi(plan, control, tables, stop, progress).await?,
+    };
+    let warm = if before.warm == Warm::Pool { "pool" } else { "none" }.to_owned();
+    Ok(Some(Prepared { warm, ahi: before.ahi.to_string(), ahi_hits, settle }))
+}
+
+/// Waits until little is left to flush and to purge. Where the account may, the server is told
+/// meanwhile to keep no dirty pages: some flush none while they are idle.
+async fn settle(
+    control: &mut Session,
+    limit: Duration,
+    stop: &Stop,
+    progress: &mut Progress,
+) -> Result<Option<Settled>> {
+    let Some(first) = optional(levels::read(control).await)? else { return Ok(None) };
+    if first.pool_pages.is_none() {
+        return Ok(None);
+    }
+    let began = Instant::now();
+    let mut limits = Vec::new();
+    let mut last = first.clone();
+    let mut ended = Ok(());
+    if !is_settled(&first) {
+        limits = push(control).await?;
+    }
+    while !is_settled(&last) && began.elapsed() < limit {
+        progress.update(|| format!("settling: {}, {:.0?}", told(&last), began.elapsed()));
+        // An end that is asked for still puts the settings back.
+        ended = or_stop(stop, async {
+            tokio::time::sleep(LOOK).await;
+            Ok(())
+        })
+        .await;
+        match optional(levels::read(control).await)? {
+            Some(levels) if ended.is_ok() => last = levels,
+            _ => break,
+        }
+    }
+    for (name, value) in limits {
+        let sql = format!("SET GLOBAL {name} = {value}");
+        control.execute(&sql).await.map_err(|failure| {
+            let text = format!("--settle lowered {name} and cannot put it back: {failure}");
+            Error::server(text).hint(format!("{sql}, as it was"))
+        })?;
+    }
+    ended?;
+    progress.clear();
+    let complete = is_settled(&last);
+    if !complete {
+        let limit = units::duration(limit);
+        progress.warn(&format!("not settled within {limit}: {} left", told(&last)));
+    }
+    Ok(Some(Settled {
+        limit_s: limit.as_secs_f64(),
+        took_s: began.elapsed().as_secs_f64(),
+        complete,
+        first,
+        last,
+    }))
+}
+
+/// Whether little is left to do.
+fn is_settled(levels: &Levels) -> bool {
+    let dirty = levels.pool_dirty_pages.zip(levels.pool_pages);
+    let dirty = dirty.is_some_and(|(dirty, pages)| dirty as f64 > SETTLED_DIRTY * pages as f64);
+    let history = levels.history_list_length.is_some_and(|length| length > SETTLED_HISTORY);
+    !dirty && !history
+}
+
+fn told(levels: &Levels) -> String {
+    let dirty = levels.pool_dirty_pages.unwrap_or(0);
+    let history = levels.history_list_length;
+    let history = history.map_or_else(String::new, |n| format!(", a history list of {n}"));
+    format!("{dirty} dirty pages{history}")
+}
+
+/// Lowers the limits of dirty pages; returns what they were. Without the right to, none.
+async fn push(control: &mut Session) -> Result<Vec<(&'static str, String)>> {
+    let mut were = Vec::new();
+    // The lower one must not be above the upper one.
+    for name in ["innodb_max_dirty_pages_pct_lwm", "innodb_max_dirty_pages_pct"] {
+        let value = optional(one(control, &format!("SELECT @@GLOBAL.{name}")).await)?.flatten();
+        let Some(value) = value else { continue };
+        if optional(control.execute(&format!("SET GLOBAL {name} = 0")).await)?.is_some() {
+            were.push((name, value));
+        }
+    }
+    were.reverse();
+    Ok(were)
+}
+
+/// The variable of the adaptive hash index.
+const AHI: &str = "innodb_adaptive_hash_index";
+
+/// Whether there is an adaptive hash index, and it is on.
+async fn ahi_is_on(control: &mut Session) -> Result<bool> {
+    match one(control, &format!("SELECT @@GLOBAL.{AHI}")).await {
+        Ok(value) => Ok(matches!(value.as_deref(), Some("1" | "ON"))),
+        Err(failure @ Failure::Server { .. }) => {
+            Err(Error::server(format!("--ahi: this server has no {AHI}: {failure}"))
+                .hint("leave --ahi away"))
+        }
+        Err(lost) => Err(lost.into()),
+    }
+}
+
+/// Empties the index by switching it off and on again; one that is off is empty.
+async fn empty_ahi(control: &mut Session) -> Result<()> {
+    if !ahi_is_on(control).await? {
+        return Ok(());
+    }
+    for value in ["OFF", "ON"] {
+        match control.execute(&format!("SET GLOBAL {AHI} = {value}")).await {
+            Ok(_) => {}
+            Err(failure @ Failure::Server { .. }) => {
+                return Err(Error::server(format!("--ahi cold cannot set {AHI}: {failure}")).hint(
+                    "GRANT SUPER ON *.* TO the account (MySQL 8: SYSTEM_VARIABLES_ADMIN), or leave \
+                     --ahi away",
+                ));
+            }
+            Err(lost) => return Err(lost.into()),
+        }
+    }
+    Ok(())
+}
+
+/// Reads rows by their ids until the share of the searches that the index answers stays the same.
+/// Returns that share; None where the server does not count it.
+async fn fill_ahi(
+    plan: &Plan,
+    control: &mut Session,
+    tables: Tables,
+    stop: &Stop,
+    progress: &mut Progress,
+) -> Result<Option<f64>> {
+    if !ahi_is_on(control).await? {
+        return Err(Error::server(format!("--ahi warm: {AHI} is OFF"))
+            .hint(format!("SET GLOBAL {AHI} = ON, or leave --ahi away")));
+    }
+    let mut stream = Stream::new(seed_of(&[plan.seed, name_part("adaptive hash index")]));
+    let began = Instant::now();
+    let mut counted = levels::searches(control).await?;
+    let (mut share, mut steady) = (None::<f64>, 0);
+    while steady < PERIODS && began.elapsed() < AHI_MOST {
+        let period = Instant::now();
+        while period.elapsed() < PERIOD {
+            stop.check()?;
+            let table = quoted(&tables.schema.name(stream.below(tables.count.into()) as u32 + 1));
+            let ids: Vec<String> =
+                (0..IDS).map(|_| (stream.below(tables.rows) + 1).to_string()).collect();
+            let sql = format!("SELECT COUNT(*) FROM {table} WHERE id IN ({})", ids.join(","));
+            or_stop(stop, async { Ok(control.query(&sql).await?) }).await?;
+        }
+        let now = levels::searches(control).await?;
+        let grown = now.zip(counted).map(|((hash, other), (hash_before, other_before))| {
+            (hash.saturating_sub(hash_before), other.saturating_sub(other_before))
+        });
+        let here = grown
+            .filter(|(hash, other)| hash + other > 0)
+            .map(|(hash, other)| hash as f64 / (hash + other) as f64);
+        // What is not counted can only be given some time.
+        let same = match (share, here) {
+            (Some(before), Some(now)) => (before - now).abs() < SETTLED_HITS,
+            (None, Some(_)) => false,
+            (_, None) => true,
+        };
+        steady = if same { steady + 1 } else { 0 };
+        (share, counted) = (here, now);
+        progress.update(|| {
+            let hits =
+                here.map_or_else(String::new, |share| format!(", {:.0} % hits", share * 100.0));
+            format!("filling the adaptive hash index: {:.0?}{hits}", began.elapsed())
+        });
+    }
+    progress.clear();
+    Ok(share)
+}

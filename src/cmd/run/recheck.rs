@@ -1,0 +1,336 @@
+//! `loadgen recheck`: measures again what is not decided.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
+
+use super::{drive, program, resume, together};
+use crate::cli::DisplayArgs;
+use crate::cmd::print_data;
+use crate::cmd::sweep::random;
+use crate::error::{Error, Kind, Result, worst};
+use crate::measure::process::raise_descriptor_limit;
+use crate::plan::experiment::scale::Scale;
+use crate::plan::experiment::{Cell, Experiment, Overrides};
+use crate::plan::profile::Profile;
+use crate::plan::units::parse_percent;
+use crate::progress::Progress;
+use crate::report::{Doubt, Metric, Options, Question, compare, doubtful};
+use crate::stop::Stop;
+use crate::summary::{Store, Summary};
+
+/// Fewer repeats decide next to nothing.
+const REPEATS_LEAST: u32 = 6;
+
+/// Run again what is not decided.
+#[derive(clap::Args, Debug, Clone)]
+#[command(after_help = "\
+Cells that `compare` leaves open (too few repeats, or neither a difference nor the lack of one shown),
+cells whose runs lie too far apart, and cells whose runs were disturbed get more repeats, interleaved
+over the labels: six at least, then twice as many as there are, until they are decided or have
+--max-repeats. docs/compare.md says what that does to the statistics.
+
+Examples:
+  loadgen recheck results/ --profile profiles/version-cost.toml --list
+  loadgen recheck results/ --profile ab.toml --base 8.0.33 --new 9.7.4 --max-repeats 24")]
+pub struct RecheckArgs {
+    /// Summaries of `loadgen run`, or directories of them; the first directory gets the new ones
+    #[arg(required = true, value_name = "PATH")]
+    pub paths: Vec<PathBuf>,
+
+    /// The profile that they are of
+    #[arg(long, value_name = "FILE")]
+    pub profile: PathBuf,
+
+    /// As for `loadgen run`
+    #[arg(long = "program", value_name = "NAME=PATH", value_parser = program)]
+    pub programs: Vec<(String, PathBuf)>,
+
+    /// The label that others are compared with [default: the profile's baseline, else its first]
+    #[arg(long, value_name = "LABEL")]
+    pub base: Option<String>,
+
+    /// The label that is compared [default: all others]
+    #[arg(long, value_name = "LABEL")]
+    pub new: Option<String>,
+
+    /// What is compared, as for report
+    #[arg(long, value_name = "METRIC", default_value_t)]
+    pub metric: Metric,
+
+    /// A smaller difference does not matter
+    #[arg(long, value_name = "PERCENT", default_value = "2%", value_parser = parse_percent)]
+    pub floor: f64,
+
+    /// How wide the interval of a median, or the range of less than six runs, may be
+    #[arg(long, value_name = "PERCENT", default_value = "10%", value_parser = parse_percent)]
+    pub spread_max: f64,
+
+    /// Repeats of a cell at most
+    #[arg(long, value_name = "N", default_value_t = 24, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub max_repeats: u32,
+
+    /// Print what would be run again and why, and connect nowhere
+    #[arg(long)]
+    pub list: bool,
+
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "clap would show it as help")]
+    pub display: DisplayArgs,
+}
+
+/// A cell of a table: part, clients, and the rate's bits.
+type Place = (usize, u32, Option<u64>);
+
+/// Cells that want more repeats.
+type Wanted = BTreeMap<(usize, Place), u32>;
+
+/// Runs the verb.
+///
+/// # Errors
+///
+/// Undecided (98): something is still open at the limit. Those of `loadgen run` and `compare`.
+pub fn run(args: &RecheckArgs, stop: &Stop) -> Result<()> {
+    let origin = args.profile.display().to_string();
+    let text = std::fs::read_to_string(&args.profile)
+        .map_err(|e| Error::usage(format!("{origin}: {e}")).hint("name a profile"))?;
+    let profile = Profile::parse(&text, &origin)?;
+    let mut progress = Progress::new(args.display.quiet, args.display.progress);
+    let out = args.paths.iter().find(|path| path.is_dir()).cloned();
+    let mut overrides = Overrides {
+        programs: args.programs.clone(),
+        scale: scale(args, &profile)?,
+        seed: random()? >> 11,
+        out: out.clone().unwrap_or_default(),
+        ..Overrides::default()
+    };
+    let mut experiment = Experiment::new(&profile, &overrides)?;
+    experiment.extend(args.max_repeats, overrides.seed);
+    let earlier = resume::find(&args.paths, &experiment, &mut progress)?;
+    let Some((run_id, seed)) = earlier.run.clone() else {
+        return Err(Error::data(format!("no summary here is of a cell of {origin}"))
+            .hint("the same --program as for loadgen run, and the profile as it was then"));
+    };
+    // The keys of one experiment have one seed.
+    overrides.seed = seed;
+    experiment = Experiment::new(&profile, &overrides)?;
+    experiment.extend(args.max_repeats, seed);
+    let mut again = Again { args, experiment: &experiment, measured: earlier.done };
+    let (wanted, doubts) = again.wanted()?;
+    if args.list || wanted.is_empty() {
+        return again.report(&doubts, &wanted);
+    }
+    let Some(out) = out else {
+        return Err(Error::usage("no PATH is a directory: the new summaries go into one"));
+    };
+    let store = Store::open(&out)?;
+    raise_descriptor_limit()?;
+    let mut drive = drive::Drive {
+        experiment: &experiment,
+        stop,
+        store: &store,
+        progress: &mut progress,
+        run_id,
+        offset: earlier.last_step,
+        summaries: Vec::new(),
+    };
+    let errors = again.measure(&mut drive, wanted)?;
+    progress.clear();
+    let (wanted, doubts) = again.wanted()?;
+    let reported = again.report(&doubts, &wanted);
+    worst(errors.into_iter().chain(reported.err())).map_or(Ok(()), Err)
+}
+
+/// The scale at which the profile was run.
+fn scale(args: &RecheckArgs, profile: &Profile) -> Result<Scale> {
+    let loaded = crate::summary::load(&args.paths, true)?;
+    let name = profile.name.as_ref();
+    let of_profile = loaded.summaries.iter().filter_map(|(_, summary)| {
+        summary.experiment.as_ref().filter(|experiment| experiment.profile == *name)
+    });
+    let mut scales: Vec<f64> = of_profile.map(|experiment| experiment.scale).collect();
+    scales.sort_unstable_by(f64::total_cmp);
+    scales.dedup();
+    match scales.as_slice() {
+        [] => Err(Error::data(format!("no summary here is of the profile '{name}'"))
+            .hint("summaries of `loadgen run` say which profile they are of")),
+        [one] => one.to_string().parse().map_err(Error::data),
+        _ => Err(Error::data(format!("these are runs of '{name}' at several scales"))
+            .hint("name the directory of one of them")),
+    }
+}
+
+/// What is measured, and what of it wants more.
+struct Again<'a> {
+    args: &'a RecheckArgs,
+    experiment: &'a Experiment,
+    /// By the cells' keys.
+    measured: HashMap<String, Summary>,
+}
+
+impl Again<'_> {
+    /// Rounds of more repeats, until nothing is wanted or nothing more comes of it.
+    fn measure(&mut self, drive: &mut drive::Drive<'_>, first: Wanted) -> Result<Vec<Error>> {
+        let mut errors = Vec::new();
+        let mut wanted = first;
+        while !wanted.is_empty() {
+            let legs = self.experiment.legs(|cell| self.wants(&wanted, cell));
+            let steps: usize = legs.iter().map(|leg| leg.cells.len()).sum();
+            for line in self.lines(&wanted) {
+                drive.progress.note(&line);
+            }
+            drive.progress.note(&format!("measuring again: {steps} steps"));
+            let there = self.measured.len();
+            let ended = drive.run(&legs);
+            let stopped =
+                ended.iter().any(|e| matches!(e.kind(), Kind::Interrupted | Kind::Terminated));
+            errors.extend(ended);
+            let measured = std::mem::take(&mut drive.summaries);
+            self.measured = together(std::mem::take(&mut self.measured), measured);
+            if stopped || self.measured.len() == there {
+                break;
+            }
+            (wanted, _) = self.wanted()?;
+        }
+        Ok(errors)
+    }
+
+    /// Whether a cell is one of those that are wanted and not measured yet.
+    fn wants(&self, wanted: &Wanted, cell: &Cell) -> bool {
+        let repeats = wanted.get(&(cell.subject, place(cell))).copied().unwrap_or(0);
+        cell.repeat <= repeats && !self.measured.contains_key(&cell.key)
+    }
+
+    /// What is in doubt, and the repeats that its cells shall have.
+    fn wanted(&self) -> Result<(Wanted, Vec<Doubt>)> {
+        let doubts = self.doubts()?;
+        let mut wanted = Wanted::new();
+        for doubt in &doubts {
+            let cells = self.cells(doubt);
+            let most = cells.iter().map(|at| self.repeats(*at)).max().unwrap_or(0);
+            let next = (most * 2).max(REPEATS_LEAST).min(self.args.max_repeats);
+            for at in cells {
+                // One that has fewer than its partner catches up.
+                if self.repeats(at) < next {
+                    let repeats = wanted.entry(at).or_insert(0);
+                    *repeats = next.max(*repeats);
+                }
+            }
+        }
+        Ok((wanted, doubts))
+    }
+
+    fn doubts(&self) -> Result<Vec<Doubt>> {
+        let mut steps: Vec<&Summary> = self.measured.values().collect();
+        steps.sort_by(|a, b| a.started_at.cmp(&b.started_at));
+        if steps.is_empty() {
+            return Ok(Vec::new());
+        }
+        let options = Options { metric: self.args.metric.clone(), ..Options::default() };
+        let mut doubts = Vec::new();
+        for (base, new) in self.pairs(&steps)? {
+            let question = Question {
+                base,
+                new,
+                metric: self.args.metric.clone(),
+                floor: self.args.floor,
+                force: false,
+                latest: false,
+                format: crate::report::Format::Text,
+            };
+            doubts.extend(compare(&steps, &question)?.open);
+        }
+        doubts.extend(doubtful(&steps, &options, self.args.spread_max)?);
+        Ok(doubts)
+    }
+
+    /// The labels that are compared, of those that have a workload in common.
+    fn pairs(&self, steps: &[&Summary]) -> Result<Vec<(String, String)>> {
+        let labels: Vec<&str> =
+            self.experiment.subjects.iter().map(|subject| subject.label.as_str()).collect();
+        let known = |flag: &str, label: &str| {
+            if labels.contains(&label) {
+                return Ok(label.to_owned());
+            }
+            Err(Error::usage(format!("{flag}: the profile has no label '{label}'"))
+                .hint(format!("there are {}", labels.join(", "))))
+        };
+        let baseline = self.experiment.report.baseline.as_ref().map(|b| b.as_ref().as_str());
+        let base = match (&self.args.base, baseline.or(labels.first().copied())) {
+            (Some(label), _) => known("--base", label)?,
+            (None, Some(label)) => label.to_owned(),
+            (None, None) => return Ok(Vec::new()),
+        };
+        let new: Vec<String> = match &self.args.new {
+            Some(label) => vec![known("--new", label)?],
+            None => labels.iter().filter(|l| **l != base).map(|l| (*l).to_owned()).collect(),
+        };
+        let of_base = cells_of(steps, &base);
+        let common =
+            |label: &String| cells_of(steps, label).iter().any(|cell| of_base.contains(cell));
+        Ok(new.into_iter().filter(common).map(|label| (base.clone(), label)).collect())
+    }
+
+    /// The cells of a doubt.
+    fn cells(&self, doubt: &Doubt) -> Vec<(usize, Place)> {
+        let subjects = self.experiment.subjects.iter().enumerate();
+        let subjects = subjects.filter(|(_, subject)| doubt.labels.contains(&subject.label));
+        let part = self.experiment.parts.iter().position(|part| part.title == doubt.workload);
+        let Some(part) = part else { return Vec::new() };
+        let place = (part, doubt.clients, doubt.rate.map(f64::to_bits));
+        subjects.map(|(subject, _)| (subject, place)).collect()
+    }
+
+    /// How many repeats of a cell are measured.
+    fn repeats(&self, at: (usize, Place)) -> u32 {
+        let of = self.experiment.cells.iter().filter(|cell| (cell.subject, place(cell)) == at);
+        of.filter(|cell| self.measured.contains_key(&cell.key)).count() as u32
+    }
+
+    /// A line for each cell that is wanted.
+    fn lines(&self, wanted: &Wanted) -> Vec<String> {
+        let line = |(at, repeats): (&(usize, Place), &u32)| {
+            let (subject, (part, clients, rate)) = *at;
+            let label = self.experiment.subjects.get(subject).map_or("", |s| s.label.as_str());
+            let title = self.experiment.parts.get(part).map_or("", |part| part.title.as_str());
+            let rate = rate.map_or_else(String::new, |r| format!(" at {}/s", f64::from_bits(r)));
+            let there = self.repeats(*at);
+            format!("{title}  {clients} clients{rate}  {label}: {there} repeats, then {repeats}")
+        };
+        wanted.iter().map(line).collect()
+    }
+
+    /// Prints what is in doubt and what it gets; an error where something stays open.
+    fn report(&self, doubts: &[Doubt], wanted: &Wanted) -> Result<()> {
+        let mut text = String::new();
+        for doubt in doubts {
+            text.push_str(&format!("in doubt  {}: {}\n", doubt.workload, doubt.why));
+        }
+        for line in self.lines(wanted) {
+            text.push_str(&format!("again     {line}\n"));
+        }
+        if doubts.is_empty() {
+            text.push_str("nothing is in doubt\n");
+        }
+        print_data(&crate::error::plain(&text))?;
+        if self.args.list || doubts.is_empty() {
+            return Ok(());
+        }
+        let text = format!("{} cells are still in doubt", doubts.len());
+        Err(Error::new(Kind::Undecided, text)
+            .hint("a higher --max-repeats, a longer time in the profile, or a quieter machine"))
+    }
+}
+
+/// The cells that a label has steps of.
+fn cells_of<'a>(steps: &[&'a Summary], label: &str) -> Vec<(&'a str, u32, Option<u64>)> {
+    let of = steps.iter().filter(|step| step.label == label);
+    of.map(|step| {
+        let rate = step.plan.rate.map(f64::to_bits);
+        (step.workload.name.as_str(), step.plan.clients, rate)
+    })
+    .collect()
+}
+
+fn place(cell: &Cell) -> Place {
+    (cell.part, cell.clients, cell.rate.map(f64::to_bits))
+}

@@ -1,0 +1,197 @@
+//! `--slo`: the highest rate that holds a service level, by steps of an open loop.
+
+use std::collections::HashMap;
+
+use super::print_data;
+use crate::error::{Error, Kind, Result};
+use crate::plan::condition::Condition;
+use crate::plan::search::{Answer, STEPS_MAX, Search};
+use crate::plan::{Plan, Step};
+use crate::report::{self, Gate, Probe, Quantity};
+use crate::summary::{Outcome, Summary};
+
+/// A level does not hold where a larger part of the ops fails: what is refused at once is fast.
+const FAILED_MAX: f64 = 0.01;
+/// The warning that says that a rate was not kept.
+const NOT_SUSTAINED: &str = "target_not_sustained";
+
+/// The searches of a sweep, one for each number of clients and repeat.
+pub(super) struct Slo {
+    gates: Vec<Gate>,
+    start: f64,
+    resolution: f64,
+    /// Clients and repeat of each search.
+    searches: Vec<(u32, u32)>,
+    /// The search at hand, and the rate that is being measured.
+    search: Search,
+    asked: Option<f64>,
+    done: Vec<report::Search>,
+    probes: Vec<Probe>,
+    /// What is not clear of the searches that are done.
+    open: Vec<String>,
+    /// How often a number of clients met a rate.
+    met: HashMap<(u32, u64), u32>,
+    number: u32,
+}
+
+impl Slo {
+    /// One search for each step of a closed loop of the plan.
+    pub(super) fn new(
+        plan: &Plan,
+        level: &[Condition],
+        start: f64,
+        resolution: f64,
+    ) -> Result<Slo> {
+        let closed = Plan { rates: Vec::new(), ..plan.clone() };
+        Ok(Slo {
+            gates: super::gate::gates(level)?,
+            start,
+            resolution,
+            searches: closed.steps().iter().map(|step| (step.clients, step.repeat)).collect(),
+            search: Search::new(start, resolution),
+            asked: None,
+            done: Vec::new(),
+            probes: Vec::new(),
+            open: Vec::new(),
+            met: HashMap::new(),
+            number: 0,
+        })
+    }
+
+    /// The next step, once the last one is among the summaries.
+    ///
+    /// # Errors
+    ///
+    /// A damaged histogram.
+    pub(super) fn next(&mut self, measured: &[Summary]) -> Result<Option<Step>> {
+        self.learn(measured)?;
+        loop {
+            let Some((clients, _)) = self.searches.get(self.done.len()).copied() else {
+                return Ok(None);
+            };
+            if let Some(rate) = self.search.next() {
+                self.asked = Some(rate);
+                self.number += 1;
+                let of = (self.searches.len() * STEPS_MAX) as u32;
+                // The keys of a step follow from its repeat: no rate is asked for the same twice.
+                let repeat = self.met.entry((clients, rate.to_bits())).or_insert(0);
+                *repeat += 1;
+                let repeat = *repeat;
+                return Ok(Some(Step {
+                    number: self.number,
+                    of,
+                    clients,
+                    rate: Some(rate),
+                    repeat,
+                }));
+            }
+            self.end(clients);
+        }
+    }
+
+    /// Judges the step that was asked for.
+    fn learn(&mut self, measured: &[Summary]) -> Result<()> {
+        let (Some(rate), Some(step)) = (self.asked.take(), measured.last()) else { return Ok(()) };
+        let mut held = Some(true);
+        let mut numbers = Vec::new();
+        for gate in &self.gates {
+            let (holds, number) = gate.holds(step)?;
+            held = match (held, holds) {
+                (Some(false), _) | (_, Some(false)) => Some(false),
+                (None, _) | (_, None) => None,
+                _ => Some(true),
+            };
+            numbers.push(number);
+        }
+        let why = lost(step);
+        if why.is_some() {
+            held = Some(false);
+        }
+        self.search.tell(
+            rate,
+            match held {
+                Some(true) => Answer::Held,
+                Some(false) => Answer::Failed,
+                None => Answer::Unknown,
+            },
+        );
+        let search = self.searches.get(self.done.len()).map_or(1, |(_, repeat)| *repeat);
+        let (clients, achieved) = (step.plan.clients, step.totals.tps);
+        self.probes.push(Probe { clients, search, rate, achieved, numbers, held, why });
+        Ok(())
+    }
+
+    /// Takes down what the search at hand found, and begins the next.
+    fn end(&mut self, clients: u32) {
+        let found = self.search.found();
+        let mut remarks = Vec::new();
+        if found.noisy {
+            remarks.push(
+                "noisy: a rate held and failed, or one held above one that failed; majorities \
+                 decided"
+                    .to_owned(),
+            );
+        }
+        let at = found.rate.map_or_else(String::new, |rate| format!(" at {rate}/s"));
+        if !found.confirmed {
+            remarks.push(format!("not confirmed within {STEPS_MAX} steps"));
+        }
+        if found.unknown {
+            remarks.push(format!("too few answers{at} to tell"));
+        }
+        if !found.confirmed || found.unknown {
+            self.open.push(format!("{clients} clients{at}"));
+        }
+        self.done.push(report::Search { clients, rate: found.rate, remarks });
+        self.search = Search::new(self.start, self.resolution);
+    }
+
+    /// Prints the path, also of a search that was cut short.
+    ///
+    /// # Errors
+    ///
+    /// Gate (99): at some number of clients no rate holds. Undecided (98): it is not known.
+    /// Standard output that cannot be written.
+    pub(super) fn tell(mut self, measured: &[Summary], whole: bool) -> Result<()> {
+        self.learn(measured)?;
+        let Some(first) = measured.first().filter(|_| !self.probes.is_empty()) else {
+            return Ok(());
+        };
+        if !whole && let Some((clients, _)) = self.searches.get(self.done.len()).copied() {
+            self.end(clients);
+        }
+        print_data(&report::path(first, &self.probes, &self.done, &self.gates)?)?;
+        let level: Vec<&str> = self.gates.iter().map(|gate| gate.condition.as_str()).collect();
+        let level = level.join(" and ");
+        let none: Vec<String> = self
+            .done
+            .iter()
+            .filter(|search| search.rate.is_none())
+            .map(|search| format!("{} clients", search.clients))
+            .collect();
+        if !none.is_empty() {
+            let text = format!("no rate holds {level} at {}", none.join(", "));
+            return Err(
+                Error::new(Kind::Gate, text).hint("a lower --rate to begin with, or another level")
+            );
+        }
+        if self.open.is_empty() {
+            return Ok(());
+        }
+        let text = format!("whether {level} holds is not known at {}", self.open.join(", "));
+        Err(Error::new(Kind::Undecided, text)
+            .hint("a longer --time gives more answers to judge by, a coarser --slo-resolution is sooner done"))
+    }
+}
+
+/// Why a step counts as failed whatever its latencies are.
+fn lost(step: &Summary) -> Option<String> {
+    if step.outcome != Outcome::Completed {
+        return Some("it did not complete".to_owned());
+    }
+    if step.warnings.iter().any(|warning| warning.code == NOT_SUSTAINED) {
+        return Some("not sustained".to_owned());
+    }
+    let failed = report::failed_share(step)?;
+    (failed > FAILED_MAX).then(|| format!("{} failed", Quantity::ErrorShare.shown(failed)))
+}

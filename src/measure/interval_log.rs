@@ -1,0 +1,229 @@
+//! HdrHistogram's interval log: one histogram an interval, as the Java tools (`HistogramLogReader`,
+//! `HistogramLogAnalyzer`) and their ports read it. Format version 1.3.
+//!
+//! ```text
+//! Tag=service,START,LENGTH,MAX,HISTOGRAM
+//! ```
+//!
+//! Start (from BaseTime) and length in seconds, the largest value in milliseconds, the histogram
+//! as V2, deflated, base64, in nanoseconds.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+
+use crate::error::{Error, Result};
+use crate::measure::recorder::Interval;
+use crate::measure::times::Times;
+use crate::summary::Phase;
+
+/// A log that is being written: all steps of an invocation one after the other.
+#[derive(Debug)]
+pub struct IntervalLog {
+    path: PathBuf,
+    out: BufWriter<File>,
+    base: Timestamp,
+    /// What tags begin with.
+    prefix: String,
+    /// Start of the step, seconds from BaseTime.
+    step_s: f64,
+    /// The first thing that went wrong: it must not end a measurement.
+    failed: Option<Error>,
+}
+
+impl IntervalLog {
+    /// Begins a log whose times count from `base`.
+    ///
+    /// # Errors
+    ///
+    /// Usage, if the file is there already or cannot be made.
+    pub fn create(path: &Path, base: Timestamp) -> Result<IntervalLog> {
+        let file = File::create_new(path).map_err(|e| {
+            Error::usage(format!("--interval-log {}: {e}", path.display()))
+                .hint("a new file in a directory that is there: nothing is written over")
+        })?;
+        let mut log = IntervalLog {
+            path: path.to_owned(),
+            out: BufWriter::new(file),
+            base,
+            prefix: String::new(),
+            step_s: 0.0,
+            failed: None,
+        };
+        let since_epoch = seconds(base);
+        let version = env!("CARGO_PKG_VERSION");
+        log.write(&format!(
+            "#[Logged with loadgen {version}]\n\
+             #[Histogram log format version 1.3]\n\
+             #[StartTime: {since_epoch:.3} (seconds since epoch), {base}]\n\
+             #[BaseTime: {since_epoch:.3} (seconds since epoch)]\n\
+             #[values in nanoseconds, Interval_Max in milliseconds]\n\
+             \"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\
+             \"Interval_Compressed_Histogram\"\n"
+        ));
+        Ok(log)
+    }
+
+    /// A step begins: what it is, and what its tags begin with.
+    pub fn step(&mut self, about: &str, prefix: &str) {
+        prefix.clone_into(&mut self.prefix);
+        // A comment is one line.
+        let about = crate::error::plain(about).replace('\n', " ");
+        self.write(&format!("#[{about}]\n"));
+    }
+
+    /// The origin of the step's clock.
+    pub fn origin(&mut self, started_at: Timestamp) {
+        self.step_s = seconds(started_at) - seconds(self.base);
+    }
+
+    /// One interval of the timeline. Those of the warm-up are left out, so that the log adds up to
+    /// the summary's histograms.
+    pub fn interval(&mut self, interval: &Interval) {
+        if interval.phase == Phase::Warmup {
+            return;
+        }
+        let response = interval.paced.as_ref().map(|paced| &paced.response);
+        for (tag, times) in [("service", Some(&interval.service)), ("response", response)] {
+            let Some(times) = times else { continue };
+            match self.line(tag, interval, times) {
+                Ok(line) => self.write(&line),
+                Err(error) => self.fail(error),
+            }
+        }
+    }
+
+    fn line(&self, tag: &str, interval: &Interval, times: &Times) -> Result<String> {
+        let start_s = self.step_s + interval.start as f64 / 1e9;
+        let length_s = interval.end.saturating_sub(interval.start) as f64 / 1e9;
+        let max_ms = times.max_us().unwrap_or(0.0) / 1e3;
+        let prefix = &self.prefix;
+        Ok(format!(
+            "Tag={prefix}{tag},{start_s:.3},{length_s:.3},{max_ms:.3},{}\n",
+            times.encoded()?
+        ))
+    }
+
+    fn write(&mut self, text: &str) {
+        if self.failed.is_none()
+            && let Err(e) = self.out.write_all(text.as_bytes())
+        {
+            self.fail(Error::failed(format!("--interval-log {}: {e}", self.path.display())));
+        }
+    }
+
+    fn fail(&mut self, error: Error) {
+        self.failed.get_or_insert(error);
+    }
+
+    /// A step ended: everything up to here is in the file.
+    ///
+    /// # Errors
+    ///
+    /// Failed: what could not be written, now or before.
+    pub fn flush(&mut self) -> Result<()> {
+        if let Some(error) = self.failed.take() {
+            return Err(error);
+        }
+        let flushed = self.out.flush();
+        flushed.map_err(|e| Error::failed(format!("--interval-log {}: {e}", self.path.display())))
+    }
+}
+
+fn seconds(at: Timestamp) -> f64 {
+    at.as_nanosecond() as f64 / 1e9
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use hdrhistogram::Histogram;
+    use hdrhistogram::serialization::Deserializer;
+    use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
+
+    use super::*;
+    use crate::measure::recorder::{Op, Phases, Recorder};
+    use base64::Engine as _;
+
+    /// Two windows of 100 ms after a warm-up, an op each 10 ms that is answered 1 ms later, and
+    /// which was due 2 ms before it.
+    fn intervals() -> Vec<Interval> {
+        let ms = 1_000_000;
+        let phases = Phases {
+            window_start: 100 * ms,
+            window_end: 300 * ms,
+            by_issue: false,
+            interval: 100 * ms,
+        };
+        let seen = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));
+        let sink = std::rc::Rc::clone(&seen);
+        let mut recorder =
+            Recorder::new(phases, 0, Box::new(move |i| sink.borrow_mut().push(i))).expect("memory");
+        for i in 0..30 {
+            let issued = i * 10 * ms + 5 * ms;
+            let op = Op {
+                intended: Some(issued - 2 * ms),
+                issued,
+                measured: i >= 10,
+                completed: issued + ms,
+                statements: 1,
+                rows: 1,
+            };
+            recorder.succeeded(op).expect("memory");
+        }
+        recorder.finish(310 * ms).expect("memory");
+        seen.take()
+    }
+
+    #[test]
+    fn the_library_of_the_format_reads_it() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("x.hlog");
+        let base: Timestamp = "2026-11-20T10:00:00Z".parse().expect("an instant");
+        let mut log = IntervalLog::create(&path, base).expect("a file");
+        assert!(IntervalLog::create(&path, base).is_err(), "nothing is written over");
+        log.step("step 2 of 3: point-select\n8 clients", "step2.");
+        log.origin("2026-11-20T10:01:00.5Z".parse().expect("an instant"));
+        intervals().iter().for_each(|interval| log.interval(interval));
+        log.flush().expect("written");
+        let text = std::fs::read_to_string(&path).expect("there");
+        // The legend is for spreadsheets; this library wants none of it.
+        let text: String = text
+            .lines()
+            .filter(|line| !line.starts_with('"'))
+            .flat_map(|line| [line, "\n"])
+            .collect();
+        let mut counts = Vec::new();
+        for entry in IntervalLogIterator::new(text.as_bytes()) {
+            match entry.expect("well formed") {
+                LogEntry::StartTime(at) | LogEntry::BaseTime(at) => {
+                    assert_eq!(at.as_secs(), base.as_second().unsigned_abs());
+                }
+                LogEntry::Interval(entry) => {
+                    let bytes = base64::engine::general_purpose::STANDARD
+                        .decode(entry.encoded_histogram())
+                        .expect("base64");
+                    let histogram: Histogram<u64> =
+                        Deserializer::new().deserialize(&mut bytes.as_slice()).expect("V2");
+                    let tag = entry.tag().expect("tagged").as_str().to_owned();
+                    let median = histogram.value_at_quantile(0.5) / 1_000_000;
+                    counts.push((tag, entry.start_timestamp(), histogram.len(), median));
+                }
+            }
+        }
+        let at = Duration::from_millis;
+        let expected = [
+            ("step2.service", at(60_600), 10, 1),
+            ("step2.response", at(60_600), 10, 3),
+            ("step2.service", at(60_700), 10, 1),
+            ("step2.response", at(60_700), 10, 3),
+            ("step2.service", at(60_800), 0, 0),
+        ];
+        let expected: Vec<_> =
+            expected.into_iter().map(|(tag, at, n, ms)| (tag.to_owned(), at, n, ms)).collect();
+        assert_eq!(counts, expected);
+    }
+}

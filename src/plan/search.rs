@@ -1,0 +1,259 @@
+//! The search for the highest rate at which a service level holds. Pure: told what a rate came to,
+//! it says which one is next.
+//!
+//! It doubles the rate until the level fails (halves it, where it fails at once), then takes the
+//! middle of the highest rate that held and the lowest that failed, geometrically, until these
+//! are near enough; then it measures both edges again. Answers are noisy: a rate that was
+//! measured twice with both answers is measured a third time, and the majority counts.
+
+use super::rates::RATE_MAX;
+
+/// Steps of one search at most.
+pub const STEPS_MAX: usize = 30;
+/// Nothing is looked for below this rate, ops a second.
+const RATE_MIN: f64 = 0.01;
+/// Significant digits of a rate.
+const DIGITS: i32 = 4;
+
+/// What a rate came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answer {
+    /// The level held.
+    Held,
+    /// It did not.
+    Failed,
+    /// Too few answers to tell: higher rates are looked at.
+    Unknown,
+}
+
+/// What is known of a rate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Held,
+    Failed,
+    /// As many answers for it as against it.
+    Split,
+}
+
+/// One search.
+#[derive(Debug, Clone)]
+pub struct Search {
+    start: f64,
+    /// Edges are near enough where one is larger than the other by this part at most.
+    resolution: f64,
+    tries: Vec<(f64, Answer)>,
+}
+
+/// What a search found.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Found {
+    /// The highest rate that held, as far as is known.
+    pub rate: Option<f64>,
+    /// Whether the search came to its end: both edges measured again.
+    pub confirmed: bool,
+    /// Whether it is not known if the level held there.
+    pub unknown: bool,
+    /// Whether answers contradicted each other: one rate with both, or a rate that held above one
+    /// that failed.
+    pub noisy: bool,
+}
+
+impl Search {
+    /// Begins at `start`, above 0; `resolution` is a share such as 0.05.
+    pub fn new(start: f64, resolution: f64) -> Search {
+        Search { start: rounded(start), resolution, tries: Vec::new() }
+    }
+
+    /// What the last rate came to.
+    pub fn tell(&mut self, rate: f64, answer: Answer) {
+        self.tries.push((rate, answer));
+    }
+
+    /// The rate to measure next; nothing at the end.
+    pub fn next(&self) -> Option<f64> {
+        if self.tries.len() >= STEPS_MAX { None } else { self.wanted() }
+    }
+
+    fn wanted(&self) -> Option<f64> {
+        if let Some(split) = self.rates().find(|rate| self.state(*rate) == State::Split) {
+            return Some(split);
+        }
+        match self.edges() {
+            (None, None) => Some(self.start),
+            (Some(low), None) => {
+                let most = RATE_MAX as f64;
+                if low < most { Some(rounded(low * 2.0).min(most)) } else { self.unsettled(low) }
+            }
+            (None, Some(high)) => (high / 2.0 >= RATE_MIN).then(|| rounded(high / 2.0)),
+            (Some(low), Some(high)) => {
+                let middle = rounded((low * high).sqrt());
+                if high / low > 1.0 + self.resolution && middle > low && middle < high {
+                    return Some(middle);
+                }
+                self.unsettled(low).or_else(|| self.unsettled(high))
+            }
+        }
+    }
+
+    /// What was found so far.
+    pub fn found(&self) -> Found {
+        let (low, high) = self.edges();
+        let known = |rate: f64| self.of(rate).any(|answer| answer == Answer::Held);
+        let mixed = |rate: f64| {
+            let has = |wanted| self.of(rate).any(|answer| answer == wanted);
+            has(Answer::Held) && has(Answer::Failed)
+        };
+        let above =
+            |rate: f64| high.is_some_and(|high| rate > high) && self.state(rate) == State::Held;
+        Found {
+            rate: low,
+            confirmed: self.wanted().is_none(),
+            unknown: low.is_some_and(|low| !known(low)),
+            noisy: self.rates().any(|rate| mixed(rate) || above(rate)),
+        }
+    }
+
+    /// The highest rate that held below the lowest that failed, and that one.
+    fn edges(&self) -> (Option<f64>, Option<f64>) {
+        let of = |state: State| self.rates().filter(move |rate| self.state(*rate) == state);
+        let high = of(State::Failed).reduce(f64::min);
+        let below = |rate: &f64| high.is_none_or(|high| *rate < high);
+        (of(State::Held).filter(below).reduce(f64::max), high)
+    }
+
+    fn rates(&self) -> impl Iterator<Item = f64> {
+        self.tries.iter().map(|(rate, _)| *rate)
+    }
+
+    #[expect(clippy::float_cmp, reason = "the very rates that were asked for")]
+    fn of(&self, rate: f64) -> impl Iterator<Item = Answer> {
+        self.tries.iter().filter(move |(tried, _)| *tried == rate).map(|(_, answer)| *answer)
+    }
+
+    fn state(&self, rate: f64) -> State {
+        let failed = self.of(rate).filter(|answer| *answer == Answer::Failed).count();
+        match (self.of(rate).count() - failed).cmp(&failed) {
+            std::cmp::Ordering::Greater => State::Held,
+            std::cmp::Ordering::Less => State::Failed,
+            std::cmp::Ordering::Equal => State::Split,
+        }
+    }
+
+    /// A rate that was measured only once.
+    fn unsettled(&self, rate: f64) -> Option<f64> {
+        (self.of(rate).count() < 2).then_some(rate)
+    }
+}
+
+/// A rate with few digits, for people.
+fn rounded(rate: f64) -> f64 {
+    let digits = DIGITS - 1 - rate.log10().floor() as i32;
+    // Dividing by a power of ten is exact where multiplying by its inverse is not.
+    let scale = 10_f64.powi(digits.abs());
+    if digits >= 0 { (rate * scale).round() / scale } else { (rate / scale).round() * scale }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Runs a search; `answer` knows the rate and how often it was asked before.
+    fn run(start: f64, mut answer: impl FnMut(f64, usize) -> Answer) -> (Vec<f64>, Found) {
+        let mut search = Search::new(start, 0.05);
+        let mut path: Vec<f64> = Vec::new();
+        while let Some(rate) = search.next() {
+            let before = path.iter().filter(|tried| (**tried - rate).abs() < 1e-9).count();
+            path.push(rate);
+            search.tell(rate, answer(rate, before));
+        }
+        (path, search.found())
+    }
+
+    fn up_to(limit: f64) -> impl Fn(f64, usize) -> Answer {
+        move |rate, _| if rate <= limit { Answer::Held } else { Answer::Failed }
+    }
+
+    #[test]
+    fn it_doubles_then_bisects_and_measures_both_edges_again() {
+        let (path, found) = run(1000.0, up_to(5000.0));
+        let expected =
+            [1000.0, 2000.0, 4000.0, 8000.0, 5657.0, 4757.0, 5188.0, 4968.0, 4968.0, 5188.0];
+        assert_eq!(path, expected);
+        let clear = Found { rate: Some(4968.0), confirmed: true, unknown: false, noisy: false };
+        assert_eq!(found, clear);
+    }
+
+    #[test]
+    fn it_halves_where_the_start_fails_and_ends_where_nothing_holds() {
+        let (path, found) = run(1000.0, up_to(90.0));
+        assert_eq!(path[..5], [1000.0, 500.0, 250.0, 125.0, 62.5]);
+        assert!(found.rate.is_some_and(|rate| (85.0..=90.0).contains(&rate)), "{found:?}");
+        let (path, found) = run(1.0, |_, _| Answer::Failed);
+        assert!(path.len() < STEPS_MAX, "{path:?}");
+        assert_eq!((found.rate, found.confirmed), (None, true));
+    }
+
+    #[test]
+    fn one_wrong_answer_is_outvoted_and_said() {
+        // A hiccup of the machine at 2000: by itself it would halve the answer.
+        let hiccup = |rate: f64, before: usize| match (rate, before) {
+            (2000.0, 0) => Answer::Failed,
+            _ => up_to(5000.0)(rate, before),
+        };
+        let (_, found) = run(1000.0, hiccup);
+        assert!(found.noisy && found.confirmed, "{found:?}");
+        assert!(found.rate.is_some_and(|rate| (4750.0..=5000.0).contains(&rate)), "{found:?}");
+        // Luck at the upper edge does not survive the second measurement.
+        let luck = |rate: f64, before: usize| match (rate, before) {
+            (5188.0, 0) => Answer::Held,
+            _ => up_to(5000.0)(rate, before),
+        };
+        let (_, found) = run(1000.0, luck);
+        assert!(found.noisy && found.rate.is_some_and(|rate| rate <= 5000.0), "{found:?}");
+    }
+
+    #[test]
+    fn what_is_not_known_is_looked_for_above_and_said_at_the_end() {
+        let few = |rate: f64, _| match rate {
+            r if r < 100.0 => Answer::Unknown,
+            r if r <= 5000.0 => Answer::Held,
+            _ => Answer::Failed,
+        };
+        let (_, found) = run(1.0, few);
+        assert!(!found.unknown && found.rate.is_some_and(|rate| rate > 4500.0), "{found:?}");
+        let (_, found) =
+            run(1.0, |rate, _| if rate < 50.0 { Answer::Unknown } else { Answer::Failed });
+        assert!(found.unknown, "{found:?}");
+    }
+
+    #[test]
+    fn it_ends_at_the_highest_rate_there_is() {
+        let (path, found) = run(1e6, |_, _| Answer::Held);
+        assert_eq!(path, [1e6, 2e6, 4e6, 8e6, 1e7, 1e7]);
+        assert!(found.confirmed);
+    }
+
+    proptest! {
+        #[test]
+        fn any_server_is_found_within_the_resolution(limit in 1.0_f64..1e6, start in 1.0_f64..1e5) {
+            let (path, found) = run(start, up_to(limit));
+            prop_assert!(path.len() < STEPS_MAX, "{path:?}");
+            let rate = found.rate.expect("something holds");
+            prop_assert!(rate <= limit && rate * 1.0505 >= limit, "{rate} of {limit}: {path:?}");
+            prop_assert!(found.confirmed && !found.noisy);
+        }
+
+        #[test]
+        fn any_answers_end(answers in prop::collection::vec(0_u8..3, STEPS_MAX), start in 0.01_f64..1e7) {
+            let mut answers = answers.into_iter();
+            let (path, _) = run(start, |_, _| match answers.next() {
+                Some(0) => Answer::Held,
+                Some(1) => Answer::Unknown,
+                _ => Answer::Failed,
+            });
+            prop_assert!(path.len() <= STEPS_MAX && path.iter().all(|rate| *rate > 0.0));
+        }
+    }
+}

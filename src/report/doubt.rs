@@ -1,0 +1,98 @@
+//! Cells that more runs would tell more about: those whose runs lie too far apart, and those that a
+//! comparison leaves open.
+
+use super::number::number;
+use super::pivot::{self, Column, Table};
+use super::spread::interval;
+use super::{Options, text};
+use crate::error::Result;
+use crate::summary::Summary;
+
+/// Warnings of steps that another run may be free of: something disturbed it.
+const DISTURBED: &[&str] = &[
+    "abandoned",
+    "drift",
+    "errors",
+    "level_change",
+    "noisy",
+    "other_load",
+    "outage",
+    "perturbed",
+    "settings_changed",
+    "steal",
+    "throttled",
+];
+
+/// A cell in doubt.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Doubt {
+    /// The title of its table.
+    pub workload: String,
+    /// The labels that it is about.
+    pub labels: Vec<String>,
+    /// Concurrent clients.
+    pub clients: u32,
+    /// Ops a second; none in a closed loop.
+    pub rate: Option<f64>,
+    /// Why, for people.
+    pub why: String,
+}
+
+/// Cells whose median is not known to `widest`, a share of it, or whose runs were disturbed more
+/// often than not.
+///
+/// # Errors
+///
+/// Those of [`super::render`].
+pub fn doubtful(steps: &[&Summary], options: &Options, widest: f64) -> Result<Vec<Doubt>> {
+    let mut doubts = Vec::new();
+    for table in pivot::tables(steps, options)? {
+        for line in &table.lines {
+            for (column, cell) in table.columns.iter().zip(&line.cells) {
+                let Some(cell) = cell else { continue };
+                let why = match wide(&table, cell, widest)? {
+                    Some(why) => Some(why),
+                    None => disturbed(&cell.steps),
+                };
+                doubts.extend(why.map(|why| doubt(&table, line.label, *column, &why)));
+            }
+        }
+    }
+    Ok(doubts)
+}
+
+fn doubt(table: &Table, label: &str, column: Column, why: &str) -> Doubt {
+    Doubt {
+        workload: table.workload.to_owned(),
+        labels: vec![label.to_owned()],
+        clients: column.clients,
+        rate: column.rate,
+        why: format!("{}: {why}", text::label(label)),
+    }
+}
+
+/// More runs make the interval narrow, and never the range: it counts as long as there is no
+/// interval.
+fn wide(table: &Table, cell: &pivot::Cell, widest: f64) -> Result<Option<String>> {
+    let spread = cell.spread;
+    let (what, (low, high)) = match interval(table, cell)? {
+        Some(interval) => ("the 95 % interval of the median", interval),
+        None => ("the range of the runs", (spread.min, spread.max)),
+    };
+    let width = (high - low) / spread.median;
+    Ok((spread.median > 0.0 && width > widest).then(|| {
+        let percent = number(width * 100.0, 1);
+        format!("{what} is {percent} % of it, over {} runs", spread.n)
+    }))
+}
+
+/// A median tolerates some disturbed runs, and not half of them.
+fn disturbed(steps: &[&Summary]) -> Option<String> {
+    let codes = |step: &Summary| {
+        step.warnings.iter().map(|w| w.code.clone()).find(|c| DISTURBED.contains(&c.as_str()))
+    };
+    let found: Vec<String> = steps.iter().filter_map(|step| codes(step)).collect();
+    let first = found.first()?;
+    (found.len() * 2 >= steps.len())
+        .then(|| format!("{} of {} runs were disturbed ({first})", found.len(), steps.len()))
+}

@@ -1,0 +1,317 @@
+//! Gates: whether what was measured is as it must be. A cell is judged by all of its repeats; what
+//! cannot be known is neither held nor failed.
+
+use std::fmt;
+use std::ops::{Bound, RangeBounds};
+
+use super::layout::{at_clients, below, noted, record};
+use super::metric::{Metric, Open};
+use super::number::number;
+use super::page::{self, Body, Field, Grid, Page};
+use super::pivot::{self, Cell, Column, Table};
+use super::{Options, escape, text};
+use crate::error::Result;
+use crate::stats;
+use crate::summary::Summary;
+
+/// A condition on a number of a cell.
+#[derive(Debug, Clone)]
+pub struct Gate {
+    /// As it was written.
+    pub condition: String,
+    /// The number.
+    pub quantity: Quantity,
+    /// Where it must lie, in its unit.
+    pub range: (Bound<f64>, Bound<f64>),
+}
+
+/// What a gate is about.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Quantity {
+    /// A rate; of several repeats the median.
+    Rate(Metric),
+    /// A property of the response time in an open loop, else of the service time; of several
+    /// repeats the median.
+    Latency(Metric),
+    /// Errors, all phases; of several repeats the sum.
+    Errors,
+    /// Ops of the window that failed, as a share of them; of several repeats over all of them.
+    ErrorShare,
+}
+
+/// A number, or why it is not known.
+pub(crate) type Known = std::result::Result<f64, String>;
+
+/// How a gate ended.
+#[derive(Debug, Clone, PartialEq)]
+enum Verdict {
+    Holds(f64),
+    Fails(f64),
+    /// With the reason.
+    Undecided(String),
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Verdict::Holds(_) => f.write_str("holds"),
+            Verdict::Fails(_) => f.write_str("FAILS"),
+            Verdict::Undecided(why) => write!(f, "undecided: {why}"),
+        }
+    }
+}
+
+/// All gates of some steps.
+#[derive(Debug, Clone, Default)]
+pub struct Gates {
+    /// The table; ends with a line end.
+    pub text: String,
+    /// How many hold.
+    pub held: usize,
+    /// Those that failed, a line each.
+    pub failed: Vec<String>,
+    /// Those that are not decided, a line each.
+    pub undecided: Vec<String>,
+}
+
+/// Judges every cell of the steps by every gate.
+///
+/// # Errors
+///
+/// Those of [`super::render`] for steps that do not belong together, and a damaged histogram.
+pub fn gates(steps: &[&Summary], wanted: &[Gate], options: &Options) -> Result<Gates> {
+    let mut gates = Gates::default();
+    let mut pages = Vec::new();
+    for table in pivot::tables(steps, options)? {
+        let table = noted(table);
+        pages.push(page(&table, wanted, &mut gates)?);
+    }
+    gates.text = page::render(&pages, "gates", options.format)?;
+    Ok(gates)
+}
+
+fn page(table: &Table, wanted: &[Gate], gates: &mut Gates) -> Result<Page> {
+    let (mut rows, mut records) = (Vec::new(), Vec::new());
+    for (line_at, line) in table.lines.iter().enumerate() {
+        for (at, column) in table.columns.iter().enumerate() {
+            let cell = line.cells.get(at).and_then(Option::as_ref);
+            let begun = line.left_out.iter().any(|step| Column::of(step) == *column);
+            if cell.is_none() && !begun {
+                continue;
+            }
+            for gate in wanted {
+                let verdict = gate.judge(cell)?;
+                let runs = cell.map_or(0, |cell| cell.steps.len());
+                let shown = gate.shown(&verdict);
+                let told = format!(
+                    "{} at {}, {}: {} {}",
+                    escape::line(table.workload),
+                    at_clients(column),
+                    text::label(line.label),
+                    gate.condition,
+                    match &verdict {
+                        Verdict::Undecided(_) => format!("is {verdict}"),
+                        _ => format!("{}, it is {shown}{}", verdict, gate.over(runs)),
+                    },
+                );
+                match &verdict {
+                    Verdict::Holds(_) => gates.held += 1,
+                    Verdict::Fails(_) => gates.failed.push(told),
+                    Verdict::Undecided(_) => gates.undecided.push(told),
+                }
+                let marks = super::notes::marks(table, line_at);
+                let label = text::label(line.label) + &marks;
+                let cells = [
+                    column.to_string(),
+                    gate.condition.clone(),
+                    shown,
+                    runs.to_string(),
+                    verdict.to_string(),
+                    label,
+                ];
+                rows.push(cells.to_vec());
+                let mut fields = record(table, column);
+                // The metric is the gate's, not the table's.
+                fields.retain(|(name, _)| !matches!(*name, "metric" | "unit"));
+                fields.extend(gate.fields(line.label, runs, &verdict));
+                records.push(fields);
+            }
+        }
+    }
+    let mut lines = vec![WHAT.to_owned()];
+    lines.extend(below(table));
+    let head = ["clients", "gate", "it is", "runs", "verdict", "label"].map(str::to_owned);
+    Ok(Page {
+        title: vec![format!("{}: gates", escape::line(table.workload))],
+        body: Body::Grid(Grid {
+            head: head.to_vec(),
+            texts: vec![1, 4, 5],
+            rows,
+            ..Grid::default()
+        }),
+        below: lines,
+        records,
+    })
+}
+
+/// What the numbers are.
+const WHAT: &str = "medians over the runs, of errors their sum; latency is response time in an open \
+                    loop, else service time";
+
+impl Gate {
+    fn judge(&self, cell: Option<&Cell>) -> Result<Verdict> {
+        let Some(cell) = cell else {
+            return Ok(Verdict::Undecided("no step completed".to_owned()));
+        };
+        Ok(match self.quantity.over(&cell.steps)? {
+            Err(why) => Verdict::Undecided(why),
+            Ok(value) if self.range.contains(&value) => Verdict::Holds(value),
+            Ok(value) => Verdict::Fails(value),
+        })
+    }
+
+    /// Whether it holds for one step, and its number; nothing where that is not known.
+    ///
+    /// # Errors
+    ///
+    /// A damaged histogram.
+    pub fn holds(&self, step: &Summary) -> Result<(Option<bool>, Option<f64>)> {
+        let value = self.quantity.of(step)?.ok();
+        Ok((value.map(|value| self.range.contains(&value)), value))
+    }
+
+    /// The number with its unit.
+    fn shown(&self, verdict: &Verdict) -> String {
+        match verdict {
+            Verdict::Holds(value) | Verdict::Fails(value) => self.quantity.shown(*value),
+            Verdict::Undecided(_) => text::NOTHING.to_owned(),
+        }
+    }
+
+    /// What a number of several runs is of them.
+    fn over(&self, runs: usize) -> String {
+        match (&self.quantity, runs) {
+            (_, 0 | 1) => String::new(),
+            (Quantity::Rate(_) | Quantity::Latency(_), _) => format!(" (median of {runs} runs)"),
+            _ => format!(" (of {runs} runs together)"),
+        }
+    }
+
+    fn fields(&self, label: &str, runs: usize, verdict: &Verdict) -> page::Record {
+        let (word, value, why) = match verdict {
+            Verdict::Holds(value) => ("holds", Some(*value), ""),
+            Verdict::Fails(value) => ("fails", Some(*value), ""),
+            Verdict::Undecided(why) => ("undecided", None, why.as_str()),
+        };
+        vec![
+            ("label", Field::Text(label.to_owned())),
+            ("gate", Field::Text(self.condition.clone())),
+            ("value", Field::Number(value)),
+            ("unit", Field::Text(self.quantity.unit().to_owned())),
+            ("runs", Field::Number(Some(runs as f64))),
+            ("verdict", Field::Text(word.to_owned())),
+            ("reason", Field::Text(why.to_owned())),
+        ]
+    }
+}
+
+impl Quantity {
+    /// The number of one step.
+    pub(crate) fn of(&self, step: &Summary) -> Result<Known> {
+        if step.measured_s <= 0.0 {
+            return Ok(Err("nothing was measured".to_owned()));
+        }
+        let latency = &step.latency;
+        let value = match self {
+            Quantity::Rate(metric) => metric.value(step)?,
+            Quantity::Latency(metric) => {
+                let times = latency.response.as_ref().unwrap_or(&latency.service);
+                if let Some(why) = scarce(metric, times.count) {
+                    return Ok(Err(why));
+                }
+                if latency.response.is_some() {
+                    Metric::Open(Open::Response, Box::new(metric.clone())).value(step)?
+                } else {
+                    metric.value(step)?
+                }
+            }
+            Quantity::Errors => Metric::Errors.value(step)?,
+            Quantity::ErrorShare => share(&[step]),
+        };
+        Ok(value.ok_or_else(|| "no op was answered".to_owned()))
+    }
+
+    /// The number of a cell's steps.
+    fn over(&self, steps: &[&Summary]) -> Result<Known> {
+        let mut values = Vec::new();
+        for step in steps {
+            match self.of(step)? {
+                Ok(value) => values.push(value),
+                Err(why) => return Ok(Err(why)),
+            }
+        }
+        let value = match self {
+            Quantity::Rate(_) | Quantity::Latency(_) => stats::median(&values),
+            Quantity::Errors => Some(values.iter().sum()),
+            Quantity::ErrorShare => share(steps),
+        };
+        Ok(value.ok_or_else(|| "no step completed".to_owned()))
+    }
+
+    /// A number with its unit, for people.
+    pub fn shown(&self, value: f64) -> String {
+        match self {
+            Quantity::Rate(_) => format!("{}/s", number(value, usize::from(value < 100.0))),
+            Quantity::Latency(_) => format!("{} ms", number(value / 1e3, 3)),
+            Quantity::Errors => number(value, 0),
+            Quantity::ErrorShare => format!("{} %", number(value * 100.0, 3)),
+        }
+    }
+
+    fn unit(&self) -> &'static str {
+        match self {
+            Quantity::Rate(metric) | Quantity::Latency(metric) => metric.unit(),
+            Quantity::Errors => Metric::Errors.unit(),
+            Quantity::ErrorShare => "share",
+        }
+    }
+}
+
+/// Why a percentile of so many times is not known.
+fn scarce(metric: &Metric, count: u64) -> Option<String> {
+    let Metric::Percentile(percentile) = metric else { return None };
+    percentile.is_scarce(count).then(|| {
+        let needed = number(percentile.needs(), 0);
+        format!("{percentile} needs {needed} answers, and there are {count}")
+    })
+}
+
+/// Ops of a step's window that failed, as a share of all; nothing without any.
+pub fn failed_share(step: &Summary) -> Option<f64> {
+    share(&[step])
+}
+
+/// Failed ops of the windows as a share of all; nothing without any.
+fn share(steps: &[&Summary]) -> Option<f64> {
+    let count = |of: fn(&Summary) -> u64| steps.iter().map(|step| of(step) as f64).sum::<f64>();
+    let failed = count(|step| step.latency.failed.count);
+    let all = failed + count(|step| step.latency.service.count);
+    (all > 0.0).then(|| failed / all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_percentile_is_known_from_ten_values_beyond_it() {
+        let p99: Metric = "p99".parse().expect("a percentile");
+        assert_eq!(scarce(&p99, &1000), None);
+        let why = scarce(&p99, &999).expect("one too few");
+        assert_eq!(why, "p99 needs 1000 answers, and there are 999");
+        let fine: Metric = "p99.9".parse().expect("a percentile");
+        assert!(scarce(&fine, &10_000).is_none() && scarce(&fine, &9_999).is_some());
+        let mean: Metric = "mean".parse().expect("no percentile");
+        assert_eq!(scarce(&mean, &1), None);
+    }
+}

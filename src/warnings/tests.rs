@@ -1,0 +1,281 @@
+//! Each warning, provoked by facts.
+
+use super::*;
+use crate::summary::{
+    Class, Conditions, ErrorCount, HostState, Interval, Keys, Levels, Link, Phase, Sample,
+};
+
+fn sound() -> Summary {
+    let mut step: Summary =
+        serde_json::from_str(include_str!("../../tests/fixtures/summary.json")).expect("a summary");
+    // A minute at 10,000 ops a second, give or take.
+    step.timeline = (0..60).map(|i| interval(i, 10_000 + 20 * (u64::from(i) % 7))).collect();
+    step.conditions = Some(Conditions {
+        before: None,
+        at_start: Some(Levels {
+            uptime_s: Some(86_400),
+            pool_pages: Some(262_144),
+            pool_free_pages: Some(0),
+            pool_dirty_pages: Some(100),
+            history_list_length: Some(12),
+            checkpoint_age_bytes: Some(1 << 20),
+            checkpoint_age_max_bytes: Some(1 << 30),
+            pool_load: Some("Buffer pool(s) load completed at 261120 10:40:00".to_owned()),
+        }),
+        window: (0..4).map(|i| sample(20.0 * f64::from(i), 180_000 * i)).collect(),
+        client_host: Some(HostState {
+            covered_s: 72.0,
+            governors: [("performance".to_owned(), 24)].into(),
+            throttled: Some(0),
+            numa_nodes: Some(2),
+            swapped_pages: Some(0),
+            links: vec![link(1000, 10 << 20)],
+            ..HostState::default()
+        }),
+        server_host: None,
+        keys: Some(keys("uniform", 1e-7, 0.5)),
+        expected_class: Some(Class::IoBound),
+    });
+    step.server.class = Some(Class::IoBound);
+    step
+}
+
+fn interval(second: u32, ops: u64) -> Interval {
+    Interval {
+        phase: Phase::Measure,
+        start_s: 10.0 + f64::from(second),
+        length_s: 1.0,
+        ops,
+        errors: 0,
+        p50_us: Some(790.0),
+        p99_us: None,
+        max_us: None,
+        response_p50_us: None,
+        response_p99_us: None,
+        response_max_us: None,
+    }
+}
+
+fn sample(at_s: f64, pool_reads: u32) -> Sample {
+    let pool_reads = Some(pool_reads.into());
+    Sample { at_s, pool_reads, pool_free_pages: Some(0), client_mhz: Some(3000.0) }
+}
+
+fn link(mbit_per_s: u64, bytes: u64) -> Link {
+    Link { name: "eth0".to_owned(), mbit_per_s, rx_bytes: bytes, tx_bytes: 1 }
+}
+
+fn keys(distribution: &str, hottest_share: f64, half_on_share: f64) -> Keys {
+    let distribution = distribution.to_owned();
+    Keys { distribution, drawn: 6e5, hottest_share, half_on_share, distinct: 5.9e5, rows: 1.28e8 }
+}
+
+/// The codes of what is said once a sound step is changed.
+fn codes(change: impl FnOnce(&mut Summary, &mut Conditions)) -> Vec<String> {
+    let mut step = sound();
+    let mut conditions = step.conditions.take().unwrap_or_default();
+    change(&mut step, &mut conditions);
+    step.conditions = Some(conditions);
+    of(&step).into_iter().map(|warning| warning.code).collect()
+}
+
+fn levels(change: impl FnOnce(&mut Levels)) -> Vec<String> {
+    codes(|_, conditions| change(conditions.at_start.as_mut().expect("there")))
+}
+
+fn host(change: impl FnOnce(&mut HostState)) -> Vec<String> {
+    codes(|_, conditions| change(conditions.client_host.as_mut().expect("there")))
+}
+
+#[test]
+fn a_sound_step_is_left_alone() {
+    assert_eq!(codes(|_, _| {}), [""; 0]);
+    let mut bare = sound();
+    bare.conditions = None;
+    assert_eq!(of(&bare), [], "nothing is known, nothing is said");
+}
+
+#[test]
+fn every_code_is_in_the_reference() {
+    let text = include_str!("../../docs/warnings.md");
+    for code in CODES {
+        assert!(text.contains(&format!("`{code}`")), "{code} is missing in docs/warnings.md");
+    }
+}
+
+#[test]
+fn a_pool_that_could_hold_the_data_and_did_not_was_cold() {
+    assert_eq!(codes(|s, _| s.server.buffer_pool_bytes = Some(64 << 30)), ["cold_pool"]);
+    // Statistics of empty tables say nothing.
+    let empty = codes(|s, _| {
+        s.server.buffer_pool_bytes = Some(64 << 30);
+        s.server.data_bytes = Some(32 << 10);
+    });
+    assert_eq!(empty, [""; 0]);
+}
+
+#[test]
+fn a_pool_that_fills_or_misses_less_and_less_is_warming() {
+    let filling = codes(|_, c| c.window[0].pool_free_pages = Some(40_000));
+    assert_eq!(filling, ["warming_pool"]);
+    // 0.9 misses an op in the first third, 0.8 in the last.
+    assert_eq!(codes(|_, c| c.window[3].pool_reads = Some(520_000)), ["warming_pool"]);
+    // 0.9 and 0.88: less than a twentieth.
+    assert_eq!(codes(|_, c| c.window[3].pool_reads = Some(536_000)), [""; 0]);
+    // Few misses differ by chance.
+    let few = codes(|_, c| {
+        for (sample, reads) in c.window.iter_mut().zip([0, 10, 20, 28]) {
+            sample.pool_reads = Some(reads);
+        }
+    });
+    assert_eq!(few, [""; 0]);
+    let cached = codes(|s, c| {
+        s.server.class = Some(Class::Cached);
+        c.expected_class = None;
+        c.window[0].pool_free_pages = Some(40_000);
+    });
+    assert_eq!(cached, [""; 0], "free pages do no harm where nothing is read");
+}
+
+#[test]
+fn a_pool_from_a_file_is_told_for_a_while() {
+    for text in ["Loaded 1200/262144 pages", "Loading buffer pool(s) from /var/lib/mysql/x"] {
+        assert_eq!(levels(|l| l.pool_load = Some(text.to_owned())), ["restored_pool"]);
+    }
+    assert_eq!(levels(|l| l.uptime_s = Some(60)), ["restored_pool"]);
+    let nothing = "Cannot open '/x/ib_buffer_pool' for reading: No such file or directory";
+    let without = levels(|l| {
+        l.uptime_s = Some(60);
+        l.pool_load = Some(nothing.to_owned());
+    });
+    assert_eq!(without, [""; 0]);
+}
+
+#[test]
+fn data_that_fit_where_they_should_not() {
+    assert_eq!(codes(|s, _| s.server.class = Some(Class::Cached)), ["unexpected_class"]);
+    assert_eq!(codes(|_, c| c.expected_class = Some(Class::Cached)), ["unexpected_class"]);
+}
+
+#[test]
+fn debt_of_the_test_before() {
+    assert_eq!(levels(|l| l.pool_dirty_pages = Some(30_000)), ["debt"]);
+    assert_eq!(levels(|l| l.checkpoint_age_bytes = Some(600 << 20)), ["debt"]);
+    assert_eq!(levels(|l| l.history_list_length = Some(10_001)), ["debt"]);
+    assert_eq!(levels(|l| l.checkpoint_age_max_bytes = Some(0)), [""; 0]);
+}
+
+#[test]
+fn a_wait_that_was_given_up() {
+    let settled = |complete| {
+        codes(|_, c| {
+            let settle = Some(crate::summary::Settled { complete, ..Default::default() });
+            c.before = Some(crate::summary::Prepared { settle, ..Default::default() });
+        })
+    };
+    assert_eq!(settled(false), ["not_settled"]);
+    assert_eq!(settled(true), [""; 0]);
+}
+
+#[test]
+fn a_query_cache_and_logs_of_everything() {
+    let set = |pairs: &[(&str, &str)]| {
+        codes(|s, _| {
+            for (name, value) in pairs {
+                s.server.variables.insert((*name).to_owned(), (*value).to_owned());
+            }
+        })
+    };
+    let on = [("query_cache_type", "ON"), ("query_cache_size", "1048576")];
+    assert_eq!(set(&on), ["query_cache"]);
+    assert_eq!(set(&[("query_cache_type", "ON"), ("query_cache_size", "0")]), [""; 0]);
+    assert_eq!(set(&[("query_cache_type", "OFF"), ("query_cache_size", "9999")]), [""; 0]);
+    assert_eq!(set(&[("general_log", "ON")]), ["instrumented"]);
+    let slow = [("slow_query_log", "ON"), ("long_query_time", "0.000000")];
+    assert_eq!(set(&slow), ["instrumented"]);
+    assert_eq!(set(&[("slow_query_log", "ON"), ("long_query_time", "10.0")]), [""; 0]);
+}
+
+#[test]
+fn wrong_answers_are_named() {
+    let error = ErrorCount {
+        code: None,
+        sqlstate: None,
+        class: "wrong".to_owned(),
+        message: "0 rows, expected 1".to_owned(),
+        count: 3,
+    };
+    let mut step = sound();
+    step.totals.errors = vec![error];
+    let said = of(&step);
+    assert_eq!(said[0].code, "wrong_answers");
+    assert!(said[0].message.contains("3 answers") && said[0].message.contains("0 rows"));
+}
+
+#[test]
+fn a_window_that_does_not_keep_its_level() {
+    let timeline = |of: &dyn Fn(u32) -> u64| {
+        codes(|s, c| {
+            s.timeline = (0..60).map(|i| interval(i, of(i))).collect();
+            // Misses an op would change, too.
+            c.window.clear();
+        })
+    };
+    assert_eq!(timeline(&|i| 10_000 + u64::from(i) * 30 + u64::from(i % 3)), ["drift"]);
+    let step = |i| if i < 40 { 10_000 + u64::from(i % 5) } else { 8_000 + u64::from(i % 7) };
+    assert_eq!(timeline(&step), ["level_change"]);
+    // Two percent are no change that matters.
+    let small = |i| if i < 40 { 10_000 + u64::from(i % 5) } else { 9_800 + u64::from(i % 7) };
+    assert_eq!(timeline(&small), [""; 0]);
+    // An open loop keeps its rate: what it cost tells.
+    let paced = codes(|s, _| {
+        s.plan.rate = Some(10_000.0);
+        for (i, entry) in (0_u32..).zip(&mut s.timeline) {
+            entry.p50_us = Some(if i < 30 { 790.0 } else { 990.0 } + f64::from(i % 5));
+        }
+    });
+    assert_eq!(paced, ["level_change"]);
+}
+
+#[test]
+fn a_window_that_is_too_short() {
+    assert_eq!(codes(|s, _| s.timeline.truncate(2)), ["too_short"]);
+    let noisy = codes(|s, _| {
+        s.timeline = (0..6).map(|i| interval(i, [9_000, 11_000][i as usize % 2])).collect();
+    });
+    assert_eq!(noisy, ["too_short"]);
+    // The same noise, in the long run.
+    let long = codes(|s, _| {
+        s.timeline = (0..60).map(|i| interval(i, [9_000, 11_000][i as usize % 2])).collect();
+    });
+    assert_eq!(long, [""; 0]);
+}
+
+#[test]
+fn skewed_keys() {
+    assert_eq!(codes(|_, c| c.keys = Some(keys("special", 1e-5, 0.005))), ["skew"]);
+    assert_eq!(codes(|_, c| c.keys = Some(keys("uniform", 0.02, 0.5))), ["skew"]);
+}
+
+#[test]
+fn hosts_that_are_slow_or_full() {
+    let powersave = |state: &mut HostState| state.governors = [("powersave".to_owned(), 8)].into();
+    assert_eq!(host(powersave), ["cpu_governor"]);
+    assert_eq!(host(|state| state.throttled = Some(2)), ["cpu_throttled"]);
+    assert_eq!(host(|state| state.swapped_pages = Some(1000)), ["swapping"]);
+    // 72 s at 110 MB/s of 125.
+    assert_eq!(host(|state| state.links = vec![link(1000, 7_920_000_000)]), ["network_full"]);
+    assert_eq!(host(|state| state.covered_s = 0.0), [""; 0]);
+    assert_eq!(host(|state| state.server_numa_nodes = Some(2)), ["numa_unbound"]);
+    let interleaved = codes(|s, c| {
+        s.server.variables.insert("innodb_numa_interleave".to_owned(), "ON".to_owned());
+        c.client_host.as_mut().expect("there").server_numa_nodes = Some(2);
+    });
+    assert_eq!(interleaved, [""; 0]);
+    assert_eq!(codes(|_, c| c.window[3].client_mhz = Some(2500.0)), ["cpu_frequency"]);
+    let other = codes(|_, c| {
+        c.server_host = c.client_host.clone();
+        powersave(c.server_host.as_mut().expect("there"));
+    });
+    assert_eq!(other, ["cpu_governor"]);
+}

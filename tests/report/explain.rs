@@ -1,0 +1,127 @@
+//! The difference of two labels in parts.
+
+use loadgen::report::{Contrast, explain};
+use loadgen::summary::{HostCost, Probed, ProcessCost};
+
+use super::*;
+
+fn contrast(format: Format) -> Contrast {
+    Contrast { base: "old".to_owned(), new: "new".to_owned(), force: false, latest: false, format }
+}
+
+fn explained(steps: &[Summary], contrast: &Contrast) -> Result<String, Error> {
+    explain(&steps.iter().collect::<Vec<_>>(), contrast)
+}
+
+/// A step of 8 clients, ten seconds without a warm-up, whose server and disks took so long an op.
+fn costly(order: u32, label: &str, qps: f64, client: f64, server: f64, reads: f64) -> Summary {
+    let mut step = step(order, label, 8, qps);
+    step.measured_s = 10.0;
+    step.plan.warmup_s = 0.0;
+    step.client.us_per_op = Some(client);
+    let seconds = |us: f64| us * qps * 10.0 / 1e6;
+    step.server.probed = Some(Probed {
+        via: "local".to_owned(),
+        first_s: 0.0,
+        last_s: 10.0,
+        process: Some(ProcessCost {
+            pid: 1,
+            user_s: seconds(server),
+            sys_s: 0.0,
+            voluntary_switches: None,
+            involuntary_switches: None,
+            read_bytes: None,
+            write_bytes: None,
+            rss_bytes: None,
+            threads: None,
+        }),
+        host: Some(HostCost {
+            user_s: 0.0,
+            sys_s: 0.0,
+            iowait_s: 0.0,
+            idle_s: 0.0,
+            steal_s: 0.0,
+            context_switches: None,
+            disk_reads: None,
+            disk_writes: None,
+            disk_read_s: Some(seconds(reads)),
+            disk_read_bytes: None,
+            disk_write_bytes: None,
+            net_rx_bytes: None,
+            net_tx_bytes: None,
+        }),
+    });
+    step
+}
+
+#[test]
+fn the_parts_add_up_to_the_time_of_an_op_and_their_shares_to_the_change() {
+    let steps = [
+        costly(0, "old", 10_000.0, 20.0, 300.0, 100.0),
+        costly(1, "new", 8000.0, 20.0, 420.0, 100.0),
+    ];
+    let text = explained(&steps, &contrast(Format::Text)).expect("an explanation");
+    let lines: Vec<&str> = text.lines().take(7).collect();
+    // 8 clients at 10,000 and 8,000 ops a second: 800 and 1,000 us an op.
+    assert_eq!(
+        lines,
+        [
+            "point-select at 8 clients: QPS 10000 with old, 8000 with new: -20.0 %",
+            "microseconds an op    old     new  change  % of QPS",
+            "client CPU           20.0    20.0     0.0       0.0",
+            "server CPU          300.0   420.0  +120.0     -12.0",
+            "disk reads          100.0   100.0     0.0       0.0",
+            "rest                380.0   460.0   +80.0      -8.0",
+            "time of an op       800.0  1000.0  +200.0     -20.0",
+        ],
+        "{text}"
+    );
+    assert!(text.contains("cores busy: server 3.00 and 3.36; client 0.20 and 0.16"), "{text}");
+}
+
+#[test]
+fn what_is_not_known_is_said_and_in_the_rest() {
+    let mut steps = [
+        costly(0, "old", 10_000.0, 20.0, 300.0, 100.0),
+        costly(1, "new", 8000.0, 20.0, 420.0, 100.0),
+    ];
+    steps[0].server.probed = None;
+    let text = explained(&steps, &contrast(Format::Text)).expect("an explanation");
+    assert!(text.contains("server CPU              -       -  unknown         -"), "{text}");
+    assert!(text.contains("rest                780.0   980.0  +200.0     -20.0"), "{text}");
+    assert!(text.contains("not known and in the rest: server CPU, disk reads"), "{text}");
+    let csv = explained(&steps, &contrast(Format::Csv)).expect("an explanation");
+    assert!(csv.contains(",server CPU,,,,,"), "{csv}");
+}
+
+#[test]
+fn settings_that_differ_are_named_and_other_data_refused() {
+    let mut steps =
+        [costly(0, "old", 10_000.0, 20.0, 300.0, 0.0), costly(1, "new", 8000.0, 20.0, 420.0, 0.0)];
+    for (step, value) in steps.iter_mut().zip(["1", "2"]) {
+        step.server.variables.insert("innodb_flush_log_at_trx_commit".into(), value.into());
+    }
+    steps[1].server.variables.insert("only_here".into(), "x".into());
+    let text = explained(&steps, &contrast(Format::Text)).expect("an explanation");
+    let told = "settings that differ: innodb_flush_log_at_trx_commit 1 and 2; 1 that only one of \
+                them has";
+    assert!(text.contains(told), "{text}");
+    steps[1].plan.rows += 1;
+    let refused = explained(&steps, &contrast(Format::Text)).expect_err("other rows");
+    assert_eq!(refused.kind().exit_code(), 4);
+    let forced = Contrast { force: true, ..contrast(Format::Text) };
+    explained(&steps, &forced).expect("forced");
+    let unknown = Contrast { base: "odl".to_owned(), ..forced };
+    assert_eq!(explained(&steps, &unknown).expect_err("no label").kind().exit_code(), 2);
+}
+
+#[test]
+fn an_open_loop_is_not_explained() {
+    let mut steps =
+        [costly(0, "old", 1e4, 20.0, 300.0, 0.0), costly(1, "new", 8e3, 20.0, 420.0, 0.0)];
+    for step in &mut steps {
+        step.plan.rate = Some(1e4);
+    }
+    let refused = explained(&steps, &contrast(Format::Text)).expect_err("an open loop");
+    assert!(refused.to_string().contains("open loop"), "{refused}");
+}

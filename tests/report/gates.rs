@@ -1,0 +1,129 @@
+//! Gates: what holds, what fails, and what nobody can know.
+
+use std::ops::Bound;
+
+use loadgen::report::{Gate, Gates, Quantity, gates};
+use loadgen::summary::{ErrorCount, Outcome};
+
+use super::*;
+
+fn below(metric: &str, limit: f64) -> Gate {
+    Gate {
+        condition: format!("{metric}<{limit}us"),
+        quantity: Quantity::Latency(metric.parse().expect(metric)),
+        range: (Bound::Unbounded, Bound::Excluded(limit)),
+    }
+}
+
+fn at_least(limit: f64) -> Gate {
+    Gate {
+        condition: format!("qps>={limit}"),
+        quantity: Quantity::Rate(Metric::Qps),
+        range: (Bound::Included(limit), Bound::Unbounded),
+    }
+}
+
+fn no_errors() -> Gate {
+    Gate {
+        condition: "errors==0".to_owned(),
+        quantity: Quantity::Errors,
+        range: (Bound::Included(0.0), Bound::Included(0.0)),
+    }
+}
+
+fn judged(steps: &[Summary], wanted: &[Gate], options: &Options) -> Gates {
+    gates(&steps.iter().collect::<Vec<_>>(), wanted, options).expect("gates")
+}
+
+fn error(count: u64) -> ErrorCount {
+    ErrorCount {
+        code: Some(1213),
+        sqlstate: None,
+        class: "session".to_owned(),
+        message: "deadlock".to_owned(),
+        count,
+    }
+}
+
+#[test]
+fn a_cell_is_judged_by_the_median_of_its_repeats_and_by_all_of_their_errors() {
+    let first = step(0, "a", 8, 1000.0);
+    let mut steps = vec![first.clone(), repeat(&first, 2, 900.0), repeat(&first, 3, 100.0)];
+    steps[2].totals.errors = vec![error(2)];
+    let told =
+        judged(&steps, &[at_least(900.0), at_least(901.0), no_errors()], &Options::default());
+    assert_eq!(told.held, 1);
+    assert_eq!(
+        told.failed,
+        [
+            "point-select at 8 clients, a: qps>=901 FAILS, it is 900/s (median of 3 runs)",
+            "point-select at 8 clients, a: errors==0 FAILS, it is 2 (of 3 runs together)",
+        ]
+    );
+    assert!(told.undecided.is_empty() && told.text.contains("FAILS"), "{}", told.text);
+}
+
+#[test]
+fn an_open_loop_is_judged_by_its_response_time() {
+    let mut paced = step(0, "a", 8, 1000.0);
+    let mut response = paced.latency.service.clone();
+    response.p99_us = Some(50_000.0);
+    paced.plan.rate = Some(1000.0);
+    paced.latency.response = Some(response);
+    let p99 = paced.latency.service.p99_us.expect("counted");
+    let told = judged(&[paced.clone()], &[below("p99", p99 + 1.0)], &Options::default());
+    assert!(
+        told.failed[0].ends_with("p99<1211us FAILS, it is 50.000 ms")
+            || told.failed[0].ends_with("it is 50.000 ms"),
+        "{:?}",
+        told.failed
+    );
+    paced.plan.rate = None;
+    paced.latency.response = None;
+    let told = judged(&[paced], &[below("p99", p99 + 1.0)], &Options::default());
+    assert_eq!((told.held, told.failed.len()), (1, 0));
+}
+
+#[test]
+fn what_nobody_can_know_is_undecided() {
+    let mut few = step(0, "few", 8, 1000.0);
+    few.latency.service.count = 999;
+    let mut gone = step(1, "gone", 8, 1000.0);
+    gone.outcome = Outcome::Aborted;
+    let told = judged(&[few, gone], &[below("p99", 1e9)], &Options::default());
+    assert_eq!((told.held, told.failed.len()), (0, 0));
+    assert!(told.undecided[0].ends_with("p99 needs 1000 answers, and there are 999"));
+    assert!(told.undecided[1].ends_with("no step completed"), "{:?}", told.undecided);
+}
+
+#[test]
+fn a_share_of_errors_is_one_of_the_window() {
+    let mut failing = step(0, "a", 8, 1000.0);
+    failing.latency.service.count = 990;
+    failing.latency.failed.count = 10;
+    let share = |limit: f64| Gate {
+        condition: format!("errors<{limit}"),
+        quantity: Quantity::ErrorShare,
+        range: (Bound::Unbounded, Bound::Excluded(limit)),
+    };
+    let told = judged(&[failing], &[share(0.011), share(0.01)], &Options::default());
+    assert_eq!((told.held, told.failed.len()), (1, 1));
+    assert!(told.failed[0].ends_with("it is 1.000 %"), "{:?}", told.failed);
+}
+
+#[test]
+fn every_format_has_the_gates() {
+    let steps = [step(0, "a|b", 8, 1000.0)];
+    let wanted = [at_least(900.0), at_least(2000.0)];
+    let in_format =
+        |format| judged(&steps, &wanted, &Options { format, ..Options::default() }).text;
+    let markdown = in_format(Format::Markdown);
+    assert!(markdown.contains("| 8 | qps\\>=2000 | 1000/s | 1 | FAILS | a\\|b |"), "{markdown}");
+    let csv = in_format(Format::Csv);
+    let lines: Vec<&str> = csv.lines().collect();
+    assert_eq!(lines[0], "workload,clients,rate,label,gate,value,unit,runs,verdict,reason");
+    assert_eq!(lines[2], "point-select,8,,a|b,qps>=2000,1000,statements/s,1,fails,");
+    let json: Value = serde_json::from_str(&in_format(Format::Json)).expect("JSON");
+    assert_eq!(json["layout"], "gates");
+    assert_eq!(json["rows"][0]["verdict"], "holds");
+}

@@ -1,0 +1,223 @@
+//! What a step was measured under: provoked, recorded and told; and brought about on request.
+
+use std::fs;
+use std::path::Path;
+
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::Deserializer;
+use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
+use loadgen::sandbox::{DataDir, Sandbox, Spec};
+use loadgen::summary::{Phase, Summary};
+
+use super::common::{local, query, spec};
+use super::program::{Ended, Results, canned, command, run, run_canned};
+
+fn warned(step: &Summary, code: &str) -> bool {
+    step.warnings.iter().any(|warning| warning.code == code)
+}
+
+fn codes(step: &Summary) -> Vec<&str> {
+    step.warnings.iter().map(|warning| warning.code.as_str()).collect()
+}
+
+/// A server on data that stays from start to start.
+fn start(data: DataDir, options: &[(&str, &str)]) -> Sandbox {
+    let always = [
+        ("innodb-buffer-pool-size", "64M"),
+        ("innodb-flush-log-at-trx-commit", "0"),
+        ("innodb-adaptive-hash-index", "ON"),
+    ];
+    let options = [&always, options].concat();
+    let spec = Spec { data, ..spec(&local().program, &options) };
+    Sandbox::start(&spec, &mut |_| {}, &|| false).unwrap_or_else(|e| panic!("{}", e.render()))
+}
+
+fn run_as(user: &str, sandbox: &Sandbox, words: &str) -> Ended {
+    let socket = sandbox.socket().to_str().expect("a path");
+    run(words, &["-S", socket, "-u", user])
+}
+
+fn step(sandbox: &Sandbox, words: &str) -> Summary {
+    let mut ended = run_as("root", sandbox, words);
+    assert_eq!((ended.code, ended.summaries.len()), (0, 1), "{words}: {}", ended.stderr);
+    ended.summaries.remove(0)
+}
+
+/// A query cache, the debt of what ran before, and a wait for it.
+fn debt(sandbox: &Sandbox) {
+    let cached = step(sandbox, "point-select --clients 2 --warmup 0 --time 3s --settle=60s");
+    assert!(warned(&cached, "query_cache"), "{:?}", codes(&cached));
+    let seen = cached.conditions.as_ref().expect("recorded");
+    assert_eq!(seen.window.len(), 4, "{:?}", seen.window);
+    assert!(seen.window.windows(2).all(|pair| pair[0].at_s < pair[1].at_s));
+    assert!(seen.window.iter().all(|sample| sample.pool_reads.is_some()), "{:?}", seen.window);
+    let keys = seen.keys.as_ref().expect("it has keys");
+    assert!((keys.half_on_share - 0.5).abs() < 1e-9 && keys.distinct > 100.0, "{keys:?}");
+    assert!(seen.client_host.is_some() && seen.server_host.is_none(), "one host");
+    let settled =
+        seen.before.as_ref().and_then(|before| before.settle.as_ref()).expect("asked for");
+    assert!(settled.complete && !warned(&cached, "not_settled"), "{settled:?}");
+
+    // Whoever reads an old version keeps the history from being purged.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let mut old = runtime
+        .block_on(async { mysql_async::Conn::new(super::common::target(sandbox)).await })
+        .expect("a connection");
+    let mut say = |sql: &str| {
+        use mysql_async::prelude::Queryable;
+        runtime.block_on(old.query_drop(sql)).expect(sql);
+    };
+    say("START TRANSACTION WITH CONSISTENT SNAPSHOT");
+    step(sandbox, "update-index --clients 8 --ops 12000");
+    let owing = step(sandbox, "point-select --ops 500 --settle=1s");
+    assert!(warned(&owing, "debt") && warned(&owing, "not_settled"), "{:?}", codes(&owing));
+    say("ROLLBACK");
+    let free = step(sandbox, "point-select --ops 500 --settle=2m");
+    assert!(!warned(&free, "debt") && !warned(&free, "not_settled"), "{:?}", free.conditions);
+    // What pushed the pages out is as it was.
+    let limit = query(sandbox, "SELECT @@GLOBAL.innodb_max_dirty_pages_pct");
+    assert_eq!(limit[0][0].parse::<f64>().expect("a number"), 90.0);
+}
+
+/// The pool of a server that has just been started.
+fn cold(sandbox: &Sandbox) {
+    let first = step(sandbox, "point-select --ops 2000");
+    assert!(warned(&first, "cold_pool"), "{:?}", codes(&first));
+    let warm = step(sandbox, "point-select --ops 2000 --warm pool --expect-class io-bound");
+    assert!(!warned(&warm, "cold_pool"), "{:?}", codes(&warm));
+    assert!(warned(&warm, "unexpected_class"), "{:?}", codes(&warm));
+    assert_eq!(warm.conditions.and_then(|c| c.before).expect("asked for").warm, "pool");
+}
+
+fn adaptive_hash_index(sandbox: &Sandbox) {
+    let hashed = step(sandbox, "point-select --ops 500 --ahi warm");
+    let before = hashed.conditions.and_then(|c| c.before).expect("asked for");
+    assert!(before.ahi_hits.is_some_and(|hits| hits > 0.0 && hits <= 1.0), "{before:?}");
+    step(sandbox, "point-select --ops 500 --ahi cold");
+    let on = || query(sandbox, "SELECT @@GLOBAL.innodb_adaptive_hash_index")[0][0].clone();
+    assert_eq!(on(), "1", "it is on again");
+    query(sandbox, "CREATE USER reader");
+    query(sandbox, "GRANT SELECT ON sbtest.* TO reader");
+    let refused = run_as("reader", sandbox, "point-select --ops 500 --ahi cold");
+    assert_eq!(refused.code, 3, "{}", refused.stderr);
+    assert!(refused.stderr.contains("hint: GRANT"), "{}", refused.stderr);
+    query(sandbox, "SET GLOBAL innodb_adaptive_hash_index = OFF");
+    let off = run_as("root", sandbox, "point-select --ops 500 --ahi warm");
+    assert_eq!(off.code, 3, "{}", off.stderr);
+    assert!(off.stderr.contains("hint: SET GLOBAL"), "{}", off.stderr);
+}
+
+#[test]
+fn the_state_of_a_server_is_told_and_brought_about() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let data = dir.path().join("data");
+    let cache = [("query-cache-type", "1"), ("query-cache-size", "1M")];
+    let sandbox = start(DataDir::New(data.clone()), &cache);
+    let socket = sandbox.socket().to_str().expect("a path");
+    let prepared = std::process::Command::new(env!("CARGO_BIN_EXE_loadgen"))
+        .args(["prepare", "--tables", "4", "--rows", "20k", "-u", "root", "--no-defaults", "-S"])
+        .arg(socket)
+        .output()
+        .expect("the program runs");
+    assert!(prepared.status.success(), "{}", String::from_utf8_lossy(&prepared.stderr));
+    debt(&sandbox);
+    sandbox.stop().expect("it stops");
+    let sandbox =
+        start(DataDir::Filled(data.clone()), &[("innodb-buffer-pool-load-at-startup", "OFF")]);
+    cold(&sandbox);
+    adaptive_hash_index(&sandbox);
+    sandbox.stop().expect("it stops");
+    let sandbox = start(DataDir::Filled(data), &[]);
+    let restored = step(&sandbox, "point-select --ops 500");
+    assert!(warned(&restored, "restored_pool"), "{:?}", restored.conditions);
+}
+
+/// Files below a root, as a host has them.
+fn host(root: &Path) {
+    let cpu = "sys/devices/system/cpu";
+    for (path, text) in [
+        ("proc/vmstat".to_owned(), "pswpin 1\npswpout 1\n"),
+        ("proc/cpuinfo".to_owned(), "processor\t: 0\ncpu MHz\t\t: 2600.0\n"),
+        (format!("{cpu}/cpufreq/policy0/scaling_governor"), "powersave\n"),
+        (format!("{cpu}/cpufreq/policy1/scaling_governor"), "powersave\n"),
+    ] {
+        let path = root.join(path);
+        fs::create_dir_all(path.parent().expect("a parent")).expect("directories");
+        fs::write(path, text).expect("a file");
+    }
+}
+
+#[test]
+fn the_host_s_state_and_skew_are_told() {
+    let root = tempfile::tempdir().expect("a directory");
+    host(root.path());
+    let server = canned(Vec::new());
+    let port = server.port().to_string();
+    let results = Results::new();
+    let words = "point-select --tables 8 --clients 2 --warmup 0 --time 3s --distribution special";
+    let output = command(words, &["-h", "127.0.0.1", "-P", &port, "-u", "x"], &results)
+        .env("LOADGEN_HOST_ROOT", root.path())
+        .output()
+        .expect("the program runs");
+    let (text, errors) = (
+        String::from_utf8_lossy(&output.stdout).into_owned(),
+        String::from_utf8_lossy(&output.stderr).into_owned(),
+    );
+    assert!(output.status.success(), "{errors}");
+    let step = &results.summaries()[0];
+    for code in ["cpu_governor", "skew"] {
+        assert!(warned(step, code), "{code}: {:?}", codes(step));
+    }
+    assert!(text.contains("powersave (2 of 2)"), "each has its footnote: {text}");
+    let seen = step.conditions.as_ref().expect("recorded");
+    let clocks: Vec<_> = seen.window.iter().filter_map(|sample| sample.client_mhz).collect();
+    assert_eq!(clocks, [2600.0; 4]);
+}
+
+#[test]
+fn the_interval_log_adds_up_to_the_histograms() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("x.hlog");
+    let server = canned(Vec::new());
+    let words = format!(
+        "point-select --tables 8 --clients 1,4 --rate 2k --warmup 300ms --time 1s \
+         --interval 100ms --interval-log {}",
+        path.display()
+    );
+    let ended = run_canned(&words, &server);
+    assert_eq!((ended.code, ended.summaries.len()), (0, 2), "{}", ended.stderr);
+    let text = fs::read_to_string(&path).expect("written");
+    let text: String =
+        text.lines().filter(|line| !line.starts_with('"')).flat_map(|line| [line, "\n"]).collect();
+    for (number, step) in (1..).zip(&ended.summaries) {
+        let measured = step.timeline.iter().filter(|entry| entry.phase == Phase::Measure);
+        let entries: Vec<_> = measured.collect();
+        assert_eq!(entries.len(), 10, "{:?}", step.timeline);
+        for entry in &entries {
+            assert!((entry.length_s - 0.1).abs() < 1e-6, "{entry:?}");
+            assert!(entry.ops == 0 || (entry.p99_us >= entry.p50_us && entry.p50_us.is_some()));
+        }
+        let response = step.latency.response.as_ref().expect("an open loop");
+        for (name, times) in [("service", &step.latency.service), ("response", response)] {
+            let wanted = format!("step{number}.{name}");
+            let mut sum = Histogram::<u64>::new_with_bounds(1, 3_600_000_000_000, 3).unwrap();
+            for entry in IntervalLogIterator::new(text.as_bytes()) {
+                let LogEntry::Interval(entry) = entry.expect("well formed") else { continue };
+                if entry.tag().is_some_and(|tag| tag.as_str() == wanted) {
+                    sum.add(decoded(entry.encoded_histogram())).expect("one range");
+                }
+            }
+            assert_eq!(sum.len(), times.count, "{wanted}");
+            let p50 = sum.value_at_quantile(0.5) as f64 / 1e3;
+            assert!((p50 / times.p50_us.expect("counted") - 1.0).abs() < 2e-3, "{wanted}");
+        }
+    }
+    let again = run_canned(&words, &server);
+    assert_eq!(again.code, 2, "nothing is written over: {}", again.stderr);
+}
+
+fn decoded(text: &str) -> Histogram<u64> {
+    use base64::Engine as _;
+    let bytes = base64::engine::general_purpose::STANDARD.decode(text).expect("base64");
+    Deserializer::new().deserialize(&mut bytes.as_slice()).expect("V2")
+}

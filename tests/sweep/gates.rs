@@ -1,0 +1,90 @@
+//! `--gate` and `--slo`: exit statuses, what is told, and the path of a search.
+
+use std::time::Duration;
+
+use loadgen::canned::{Canned, Listen, Script, Service, tables};
+
+use super::program::{canned, run_canned};
+
+#[test]
+fn gates_decide_the_exit_status_and_name_their_numbers() {
+    let server = canned(Vec::new());
+    let words = "point-select --tables 8 --clients 8 --ops 3000 --repeat 2";
+    let held = run_canned(&format!("{words} --gate errors==0 --gate p99<1m --gate qps>0"), &server);
+    assert_eq!(held.code, 2, "a minute is no unit of a latency: {}", held.stderr);
+    let held =
+        run_canned(&format!("{words} --gate errors==0 --gate p99<60s --gate qps>0"), &server);
+    assert_eq!(held.code, 0, "{}", held.stderr);
+    assert!(held.stderr.contains("3 of 3 gates hold"), "{}", held.stderr);
+
+    let failed = run_canned(&format!("{words} --gate mean<1ns --gate p99.9<60s"), &server);
+    assert_eq!(failed.code, 99, "{}", failed.stderr);
+    for told in [
+        "1 of 2 gates failed:\n  point-select at 8 clients, 8.0.0-canned: mean<1ns FAILS, it is ",
+        " ms (median of 2 runs)\n",
+        // 3,000 answers have three beyond it.
+        "1 of 2 gates are undecided:\n",
+        "p99.9 needs 10000 answers, and there are 3000",
+    ] {
+        assert!(failed.stderr.contains(told), "{told}: {}", failed.stderr);
+    }
+    assert!(failed.stdout.starts_with("    8"), "the table is there: {}", failed.stdout);
+
+    let undecided = run_canned(&format!("{words} --gate p99.9<60s"), &server);
+    assert_eq!(undecided.code, 98, "{}", undecided.stderr);
+}
+
+/// Two clients at 5 ms a call: 400 a second at most, whatever the host does.
+#[test]
+fn a_search_ends_below_what_the_server_can_do_and_prints_its_path() {
+    let script = Script {
+        answers: tables::answers(8),
+        service: Service::Constant(Duration::from_millis(5)),
+        ..Script::default()
+    };
+    let server = Canned::start(script, Listen::Port(0)).expect("a free port");
+    let words = "point-select --tables 8 --clients 2 --engine-threads 1 --rate 50 --slo median<60s \
+                 --slo-resolution 90% --arrival uniform --warmup 0 --time 1s";
+    let ended = run_canned(words, &server);
+    assert_eq!(ended.code, 0, "{}{}", ended.stdout, ended.stderr);
+    let lines: Vec<&str> = ended.stdout.lines().collect();
+    assert!(lines[0].contains("the highest rate that holds median<60s"), "{}", ended.stdout);
+    assert_eq!(
+        lines[1].split_whitespace().collect::<Vec<_>>(),
+        ["clients", "search", "rate", "achieved", "median<60s", "held"]
+    );
+    let probes = lines.iter().skip(2).take_while(|line| !line.is_empty()).count();
+    assert_eq!(probes, ended.summaries.len(), "each probe is a step: {}", ended.stdout);
+    assert!(ended.stdout.contains("no: not sustained"), "{}", ended.stdout);
+    let found = lines.iter().find_map(|line| line.strip_prefix("2 clients: ")).expect("a rate");
+    let rate: f64 = found.split('/').next().and_then(|n| n.parse().ok()).expect("a number");
+    assert!(rate > 0.0 && rate <= 404.0, "{}", ended.stdout);
+    let mut cells: Vec<(String, u32)> = ended
+        .summaries
+        .iter()
+        .map(|s| (s.plan.rate.expect("an open loop").to_string(), s.plan.repeat_index))
+        .collect();
+    cells.sort_unstable();
+    cells.dedup();
+    assert_eq!(cells.len(), probes, "no rate is measured twice with the same keys");
+}
+
+#[test]
+fn a_search_is_refused_or_listed_without_a_server() {
+    let server = canned(Vec::new());
+    for (words, says) in [
+        ("--slo p99<1ms --rate 1k,2k", "one rate"),
+        ("--slo p99<1ms --ops 10", "--ops"),
+        ("--slo p99<1ms --gate errors==0", "--gate"),
+        ("--slo p99", "column 4"),
+        ("--slo p99<1ms --slo-resolution 0.1%", "finer than 1%"),
+        ("--arrival uniform", "open loop"),
+    ] {
+        let ended = run_canned(&format!("point-select {words}"), &server);
+        assert_eq!(ended.code, 2, "{words}: {}", ended.stderr);
+        assert!(ended.stderr.contains(says), "{words}: {}", ended.stderr);
+    }
+    let listed = run_canned("point-select --slo p99<1ms --list", &server);
+    assert_eq!(listed.code, 0, "{}", listed.stderr);
+    assert!(listed.stdout.contains("1000 ops/s") && listed.stdout.contains("30 steps at most"));
+}
