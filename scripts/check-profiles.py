@@ -85,7 +85,9 @@ def main(tables, directory, steps):
             rows += best_first(lines, at)
         elif line.startswith("Relative-perf is "):
             rows += grid(lines, at + 1, 2)
-        elif re.match(r"\s*clients\s.*(cost|change) %", line):
+        elif re.match(r"\s*clients\s.*cost %", line):
+            rows += grid(lines, at, 2)
+        elif re.match(r"workload\s+change\s", line):
             rows += grid(lines, at, 2)
     if rows == 0:
         fail("no table")
