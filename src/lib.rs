@@ -35,10 +35,10 @@
 //! | [`engine`] | threads, connections, phases, the closed and the open loop, stopping |
 //! | [`measure`] | recorder, timeline, client cost; the server's process and host |
 //! | [`sandbox`] | a private throw-away server from a mysqld program |
-//! | [`canned`] | a canned-answer server with faults: for tests and benches |
-//! | [`summary`] | the JSON contract: write, read |
 //! | [`warnings`] | what a reader of a step's numbers must know, told from its summary |
 //! | [`stats`] | pure statistics over repeats, and over the intervals of a window |
+//! | [`canned`] | a canned-answer server with faults: for tests, benches and calibration |
+//! | [`summary`] | the JSON contract: write, read; the verdict on a step |
 //! | [`report`] | pivot, layouts, then one file an output format |
 //! | [`error`] | one error type that knows its hint and its exit status |
 //! | [`stop`] | SIGINT and SIGTERM |

@@ -28,6 +28,11 @@ impl Session {
                 self.socket.reset_on_drop()?;
                 return Ok(Flow::End);
             }
+            Action::HalfClose => {
+                self.socket.finish().await?;
+                self.socket.drain().await?;
+                return Ok(Flow::End);
+            }
             Action::HalfPacketThenStall => {
                 self.socket.write_all(half(&reply)).await?;
                 self.socket.drain().await?;

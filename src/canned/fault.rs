@@ -37,6 +37,9 @@ pub enum Action {
     Close,
     /// The connection is reset (RST) instead of an answer; on a socket it is closed.
     Reset,
+    /// The server's half of the connection is closed instead of an answer; the client's stays open
+    /// until it goes.
+    HalfClose,
     /// Half of the answer's first packet, then nothing more until the client goes.
     HalfPacketThenStall,
     /// Half of the answer's first packet, then the connection is closed.
@@ -115,6 +118,7 @@ impl Action {
             | Action::StallAll(_)
             | Action::Close
             | Action::Reset
+            | Action::HalfClose
             | Action::HalfPacketThenStall
             | Action::HalfPacketThenClose
             | Action::OneByteAtATime

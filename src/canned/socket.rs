@@ -37,6 +37,14 @@ impl Socket {
         }
     }
 
+    /// Closes the direction to the client.
+    pub(crate) async fn finish(&mut self) -> io::Result<()> {
+        match self {
+            Socket::Tcp(stream) => stream.shutdown().await,
+            Socket::Unix(stream) => stream.shutdown().await,
+        }
+    }
+
     /// Reads and forgets until the client goes.
     pub(crate) async fn drain(&mut self) -> io::Result<()> {
         let mut room = [0; 512];

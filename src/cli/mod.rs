@@ -72,6 +72,10 @@ pub fn command() -> Command {
         verb::<cmd::load::LoadArgs>("load", "Reload a table and time it"),
         verb::<cmd::report::ReportArgs>("report", "Turn summaries into tables"),
         verb::<cmd::compare::CompareArgs>("compare", "Compare two labels with statistics"),
+        verb::<cmd::calibrate::CalibrateArgs>(
+            "calibrate",
+            "Measure what this host can generate at most",
+        ),
         verb::<cmd::run::recheck::RecheckArgs>("recheck", "Run again what is not decided"),
         verb::<cmd::explain::ExplainArgs>(
             "explain",

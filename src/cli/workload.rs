@@ -7,10 +7,14 @@ use super::connection::ConnectionArgs;
 use crate::plan::condition::Condition;
 use crate::plan::limits::PHASE_MAX;
 use crate::plan::names::{charset, label};
+use crate::plan::policy::{ErrorsMax, OnError};
 use crate::plan::units::{parse_count, parse_duration, parse_percent};
 use crate::plan::{self, Arrival, Order, SpreadChoice, StatementMode, defaults};
 use crate::workload::distribution::Distribution;
 use crate::workload::table::{ROWS_MAX, TABLES_MAX};
+
+/// Clients are looked at every 20 ms.
+const OP_TIMEOUT_MIN: Duration = Duration::from_millis(50);
 
 /// Runs a workload at each number of clients and prints the table.
 #[derive(clap::Args, Debug, Clone)]
@@ -116,6 +120,22 @@ pub struct WorkloadArgs {
     /// p99<5ms, qps>=10k, errors==0, errors<0.1%, mean<1ms; may be given several times
     #[arg(long = "gate", value_name = "CONDITION")]
     pub gates: Vec<Condition>,
+
+    /// What this host can generate, as loadgen calibrate keeps it [default: where it keeps it]
+    #[arg(long, value_name = "FILE")]
+    pub calibration: Option<PathBuf>,
+    /// What an error does to its client and to the step; lost connections and the codes of
+    /// each class are in docs/faults.md
+    #[arg(long, value_enum, default_value = "abort", value_name = "POLICY")]
+    pub on_error: OnError,
+
+    /// End a step with more errors than this: a count, or a share of the ops such as 1%
+    #[arg(long, value_name = "N|P%")]
+    pub max_errors: Option<ErrorsMax>,
+
+    /// Give up an op, and its connection, that has no answer after so long [default: wait]
+    #[arg(long, value_name = "DURATION", value_parser = op_timeout)]
+    pub op_timeout: Option<Duration>,
 
     #[command(flatten)]
     #[allow(missing_docs, reason = "clap would show it as help")]
@@ -223,6 +243,14 @@ fn interval(text: &str) -> Result<Duration, String> {
         return Err("an interval has at least 100ms".to_owned());
     }
     Ok(interval)
+}
+
+fn op_timeout(text: &str) -> Result<Duration, String> {
+    let limit = phase(text)?;
+    if limit < OP_TIMEOUT_MIN {
+        return Err(format!("an op has at least {}ms", OP_TIMEOUT_MIN.as_millis()));
+    }
+    Ok(limit)
 }
 
 /// Finer than chance between two windows makes no sense.

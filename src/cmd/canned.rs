@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use crate::canned::{Listen, Script, Service, serve, tables};
+use crate::canned::{Action, At, Fault, Listen, Script, Service, serve, tables};
 use crate::cmd::print_data;
-use crate::error::Result;
+use crate::error::{Kind, Result};
 use crate::measure::process::raise_descriptor_limit;
 use crate::plan::units::parse_duration;
 use crate::stop::Stop;
@@ -28,9 +28,15 @@ pub struct CannedArgs {
     /// each connection by itself [default: no time]
     #[arg(long, value_name = "KIND:DURATION", value_parser = service)]
     pub service: Option<Service>,
+    /// Close the connection instead of each N-th answer
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub close_every: Option<u64>,
     /// Seed of exponential service times
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub service_seed: u64,
+    /// Ends with its standard input, too: with the process that started it
+    #[arg(long)]
+    pub until_eof: bool,
 }
 
 fn service(text: &str) -> std::result::Result<Service, String> {
@@ -42,6 +48,19 @@ fn service(text: &str) -> std::result::Result<Service, String> {
         "exp" => Ok(Service::Exponential { mean: time, seed: 0 }),
         _ => Err(form()),
     }
+}
+
+/// Asks to stop when standard input ends. The thread ends with the process.
+fn end_with_input(stop: Stop) {
+    std::thread::spawn(move || {
+        let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+        stop.ask(Kind::Terminated);
+    });
+}
+
+/// Of the workload's statements only: those of the preflight are to be answered.
+fn closing(every: u64) -> Fault {
+    Fault::new(At::EachStatement(every), Action::Close).only("WHERE id=")
 }
 
 /// Serves until it is told to stop; prints the port.
@@ -56,12 +75,16 @@ pub fn run(args: &CannedArgs, stop: &Stop) -> Result<()> {
             }
             other => other.unwrap_or(Service::Instant),
         },
+        faults: args.close_every.map(closing).into_iter().collect(),
         ..Script::default()
     };
     let listen = match &args.socket {
         Some(path) => Listen::Socket(path.clone()),
         None => Listen::Port(args.port),
     };
+    if args.until_eof {
+        end_with_input(stop.clone());
+    }
     let waiting = stop.clone();
     let mut printed: Result<()> = Ok(());
     serve(

@@ -1,6 +1,7 @@
 //! One file a verb, each `run(args)`.
 
 mod before;
+pub mod calibrate;
 pub mod canned;
 pub mod cleanup;
 pub mod compare;
@@ -28,6 +29,7 @@ use crate::cli;
 use crate::error::{Error, Result};
 use crate::groups;
 use crate::handover::hand_over;
+use crate::measure::process::require_descriptors;
 use crate::progress::say;
 use crate::stop::Stop;
 use crate::workload::builtin;
@@ -64,6 +66,7 @@ fn dispatch(verb: &str, matches: &clap::ArgMatches) -> Result<()> {
         "compare" => compare::run(args!(compare::CompareArgs)),
         "explain" => explain::run(args!(explain::ExplainArgs)),
         "completions" => completions::run(args!(completions::CompletionsArgs)),
+        "calibrate" => calibrate::run(args!(calibrate::CalibrateArgs), &listen()?),
         "canned" => canned::run(args!(canned::CannedArgs), &listen()?),
         workload => match builtin().into_iter().find(|w| w.name == workload) {
             Some(workload) => {
@@ -77,6 +80,7 @@ fn dispatch(verb: &str, matches: &clap::ArgMatches) -> Result<()> {
 }
 
 fn listen() -> Result<Stop> {
+    require_descriptors()?;
     let stop = Stop::default();
     stop.listen(at_once).map_err(|e| Error::failed(format!("cannot listen to signals: {e}")))?;
     Ok(stop)

@@ -14,7 +14,7 @@ use crate::cmd::conditions::{self, Hosts, Watch};
 use crate::cmd::prepare::or_stop;
 use crate::cmd::print_data;
 use crate::cmd::run::Role;
-use crate::engine::{self, Identity, Stage, Tables};
+use crate::engine::{self, Identity, Stage, Tables, edge};
 use crate::error::{Error, Result};
 use crate::measure::host;
 use crate::measure::interval_log::IntervalLog;
@@ -28,11 +28,16 @@ use crate::plan::{Plan, Spread, Step, limits, units};
 use crate::progress::Progress;
 use crate::stats::is_scarce;
 use crate::stop::Stop;
-use crate::summary::{Outcome, SettingChange, Store, Summary, Warning, to_json};
+use crate::summary::{
+    Calibration, Outcome, SettingChange, Store, Summary, Verdict, VerdictKind, Warning, to_json,
+};
 use crate::warnings;
 
 /// Codes of warnings that a reader of the step's own line must know.
 const SAID_AT_ONCE: [&str; 2] = ["target_not_sustained", "warmup_backlog"];
+
+/// Between two attempts to reach a server that is gone.
+const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
 
 /// Steps of one plan on one server.
 pub(crate) struct Sweep<'a> {
@@ -45,6 +50,8 @@ pub(crate) struct Sweep<'a> {
     pub(crate) run_id: String,
     /// Their part in a profile.
     pub(crate) role: Option<Role<'a>>,
+    /// What this host can generate, where that is known.
+    pub(crate) calibration: Option<&'a Calibration>,
     /// What was measured.
     pub(crate) summaries: Vec<Summary>,
 }
@@ -187,16 +194,8 @@ impl Sweep<'_> {
         step: &Step,
         control: &mut Option<Session>,
     ) -> Result<()> {
-        // It was dropped where the server hung.
-        let mut asking = match control.take() {
-            Some(session) => session,
-            None => self.control(&scene.target, &scene.opts).await?,
-        };
         let mut identity = scene.identity.clone();
-        let reading = async { Ok(variables::read(&mut asking).await?) };
-        let address = &scene.target.address;
-        identity.server.variables = bounded(limits::SILENCE, self.stop, address, reading).await?;
-        *control = Some(asking);
+        identity.server.variables = self.variables(scene, control).await?;
         let (window, opened) = watch::channel(None);
         let watch = self.watch(scene, control, opened.clone()).await?;
         let beside = self.role.as_ref().map(|role| role.beside(self.store, step, &opened));
@@ -229,6 +228,8 @@ impl Sweep<'_> {
         let expected = self.role.as_ref().map_or(&[][..], |role| role.expect);
         summary.conditions = Some(watch.end(self.plan, expected, &summary).await);
         summary.warnings.extend(warnings::of(&summary));
+        summary.calibrate(self.calibration);
+        summary.verdict = Verdict::of(&summary);
         self.keep(summary)?;
         if let Some(log) = &scene.log {
             log.lock().unwrap_or_else(PoisonError::into_inner).flush()?;
@@ -267,6 +268,46 @@ impl Sweep<'_> {
         Ok(Watch::begin(self.plan, &scene.hosts, done, at_start, looking, opened).await)
     }
 
+    /// The server's variables before a step. Where lost connections are opened again, a server that
+    /// is just gone is waited for.
+    async fn variables(
+        &mut self,
+        scene: &Scene,
+        control: &mut Option<Session>,
+    ) -> Result<BTreeMap<String, String>> {
+        let began = Instant::now();
+        let policy = self.plan.policy;
+        loop {
+            let error = match self.ask_variables(scene, control).await {
+                Ok(variables) => return Ok(variables),
+                Err(error) => error,
+            };
+            if !policy.reconnects() || began.elapsed() >= policy.patience() {
+                return Err(error);
+            }
+            self.stop.check()?;
+            self.progress.note(&format!("waiting for the server: {error}"));
+            or_stop(self.stop, async { Ok(tokio::time::sleep(BETWEEN_LOOKS).await) }).await?;
+        }
+    }
+
+    async fn ask_variables(
+        &self,
+        scene: &Scene,
+        control: &mut Option<Session>,
+    ) -> Result<BTreeMap<String, String>> {
+        // It was dropped where the server hung or ended.
+        let mut asking = match control.take() {
+            Some(session) => session,
+            None => self.control(&scene.target, &scene.opts).await?,
+        };
+        let reading = async { Ok(variables::read(&mut asking).await?) };
+        let address = &scene.target.address;
+        let read = bounded(limits::SILENCE, self.stop, address, reading).await?;
+        *control = Some(asking);
+        Ok(read)
+    }
+
     /// Writes a summary, or prints it where it cannot be written: nothing measured is lost.
     fn keep(&mut self, summary: Summary) -> Result<()> {
         let written = self.store.write(&summary);
@@ -302,11 +343,14 @@ pub(super) async fn probe(
     same_host: bool,
 ) -> Result<Option<Probe>> {
     // It reads many files, or waits for a command: not on the thread that keeps time.
-    let looking = tokio::task::spawn_blocking(move || match prefix.as_slice() {
+    let looking = edge::aside(move || match prefix.as_slice() {
         [] => Ok(same_host.then(|| Probe::local(&server))),
         prefix => Probe::through(prefix, &server).map(Some),
     });
-    looking.await.map_err(|e| Error::failed(format!("the server's host: {e}")))?
+    looking.await.map_err(|_| {
+        Error::failed("cannot look at the server's host: there is no thread to be had")
+            .hint("raise the limit on processes (ulimit -u)")
+    })?
 }
 
 /// Settings that differ after a step; none where the server does not tell in time.
@@ -323,7 +367,7 @@ async fn changed(
     })
     .await;
     let Ok((session, after)) = read else { return Vec::new() };
-    *control = Some(session);
+    *control = Some(session).filter(Session::is_usable);
     after.map(|after| variables::changed(before, &after)).unwrap_or_default()
 }
 
@@ -360,14 +404,28 @@ fn line(summary: &Summary) -> String {
         Outcome::Interrupted => " (interrupted)",
         Outcome::Aborted => " (aborted)",
     };
+    let verdict = summary.verdict.as_ref().map(|verdict| verdict.kind);
+    let verdict = match verdict.filter(|kind| *kind != VerdictKind::Ok) {
+        Some(kind) => format!(", {}", kind.name()),
+        None => String::new(),
+    };
     let rate = plan.rate.map_or_else(String::new, |rate| format!(" at {rate}/s"));
     let (name, times) = match &summary.latency.response {
         Some(response) => ("response", response),
         None => ("service", &summary.latency.service),
     };
     let percentile = |p: f64, us: Option<f64>| ms(us.filter(|_| !is_scarce(p, times.count)));
+    let more = [
+        (totals.abandoned, "abandoned"),
+        (totals.in_doubt, "in doubt"),
+        (totals.reconnects, "reconnects"),
+        (summary.outages.len() as u64, "outages"),
+    ];
+    let more = more.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!(", {n} {what}"));
+    let more: String = more.collect();
     format!(
-        "{} {} clients{rate}: {:.0} QPS, {name} time p50 {}, p99 {}, max {}, {errors} errors{mark}",
+        "{} {} clients{rate}: {:.0} QPS, {name} time p50 {}, p99 {}, max {}, {errors} errors{more}\
+         {verdict}{mark}",
         summary.workload.name,
         plan.clients,
         totals.qps,

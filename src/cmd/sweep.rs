@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::cli::workload::{Rows, WorkloadArgs};
+use crate::cmd::calibrate::kept;
 use crate::cmd::prepare::or_stop;
 use crate::cmd::slo::Slo;
 use crate::cmd::steps::Sweep;
@@ -13,6 +14,7 @@ use crate::measure::process::raise_descriptor_limit;
 use crate::mysql::resolve;
 use crate::mysql::target::Target;
 use crate::mysql::tls;
+use crate::plan::policy::Policy;
 use crate::plan::search::STEPS_MAX;
 use crate::plan::{Plan, StopAt, defaults, units};
 use crate::progress::Progress;
@@ -49,6 +51,7 @@ pub fn run(workload: Workload, args: &WorkloadArgs, stop: &Stop) -> Result<()> {
         target
     };
     let prefix: Vec<String> = probe_prefix(args.probe.as_deref())?;
+    let calibration = kept::find(args.calibration.as_deref(), &mut progress);
     let mut sweep = Sweep {
         plan: &plan,
         stop,
@@ -57,6 +60,7 @@ pub fn run(workload: Workload, args: &WorkloadArgs, stop: &Stop) -> Result<()> {
         prefix,
         run_id: format!("{:016x}", random()?),
         role: None,
+        calibration: calibration.as_ref(),
         summaries: Vec::new(),
     };
     let outcome = runtime()?.block_on(async {
@@ -112,7 +116,7 @@ fn list(plan: &Plan, args: &WorkloadArgs) -> String {
 }
 
 /// Flags → Plan.
-fn plan(workload: Workload, args: &WorkloadArgs) -> Result<Plan> {
+pub(crate) fn plan(workload: Workload, args: &WorkloadArgs) -> Result<Plan> {
     let default = |text: &str| units::parse_duration(text).map_err(Error::usage);
     let stop = match (args.ops, args.time) {
         (Some(ops), _) => StopAt::Ops(ops),
@@ -170,6 +174,11 @@ fn plan(workload: Workload, args: &WorkloadArgs) -> Result<Plan> {
         interval: args.interval,
         interval_log: args.interval_log.clone(),
         before: args.before.before(),
+        policy: Policy {
+            on_error: args.on_error,
+            errors_max: args.max_errors,
+            op_timeout: args.op_timeout,
+        },
     };
     // Where the tables are given, what they forbid needs no server to be said.
     match plan.tables {

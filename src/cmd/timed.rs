@@ -23,6 +23,7 @@ use crate::mysql::target::{Address, Target};
 use crate::mysql::variables::{self, Variables};
 use crate::mysql::{ask, tls};
 use crate::plan::limits;
+use crate::plan::policy::OnError;
 use crate::stop::Stop;
 use crate::summary::{self, Outcome, Summary};
 use crate::workload::Schema;
@@ -233,10 +234,12 @@ impl<'a> Scene<'a> {
             totals: totals(),
             latency: nothing()?,
             timeline: Vec::new(),
+            outages: Vec::new(),
             ledger: Vec::new(),
             load: None,
             suite: None,
             warnings,
+            verdict: None,
             experiment: None,
             conditions: None,
         })
@@ -258,6 +261,7 @@ impl<'a> Scene<'a> {
             rtt_us: self.identity.rtt_us,
             net_rx_bytes: traffic.map(|(received, _)| received),
             net_tx_bytes: traffic.map(|(_, sent)| sent),
+            share: None,
         }
     }
 }
@@ -296,6 +300,9 @@ fn plan(turn: &Turn) -> summary::Plan {
         arrival: None,
         seed: 0,
         charset: None,
+        on_error: OnError::default().to_string(),
+        max_errors: None,
+        op_timeout_s: None,
         repeat_index: turn.repeat,
         repeats: turn.repeats,
     }
@@ -311,6 +318,7 @@ fn totals() -> summary::Totals {
         errors: Vec::new(),
         reconnects: 0,
         abandoned: 0,
+        in_doubt: 0,
         backlog: None,
         intended: None,
         per_table: Vec::new(),

@@ -2,19 +2,18 @@
 
 use std::rc::Rc;
 
-use mysql_async::Opts;
-
 use super::compile::{Check, Statement, What};
 use super::desk::{Desk, Seat};
-use super::errors::OpError;
+use super::errors::{OpError, Then};
 use super::job::Job;
 use super::ledger::Change;
+use super::opening::{Ready, reopen};
 use super::pace::Pace;
-use super::values::{Drawer, Place, Serial, literals_into, number, signed};
-use crate::error::{Error, Result};
+use super::values::{Drawer, Place, literals_into, number, signed};
+use super::watched::{Ended, watched};
+use crate::error::Result;
 use crate::measure::recorder::{Ns, Op};
-use crate::mysql::session::{Answer, Failure, Session};
-use crate::mysql::target::Target;
+use crate::mysql::session::{Answer, Session};
 use crate::plan::Spread;
 use crate::workload::{Effect, rows};
 
@@ -22,62 +21,13 @@ use crate::workload::{Effect, rows};
 /// tenth of an op.
 const CONTENT_EVERY: u64 = 16;
 
-/// A connection with everything prepared.
-pub(crate) struct Ready {
-    session: Session,
-    /// Handle of a statement: by table of this client, then by prepared statement.
-    handles: Vec<usize>,
-    /// By table of this client; empty where no statement numbers rows.
-    serials: Vec<Serial>,
-}
-
-impl Ready {
-    pub(crate) fn into_session(self) -> Session {
-        self.session
-    }
-}
-
-/// Connects and prepares: before the window, never inside it.
-pub(crate) async fn open(job: &Job, client: u32, target: &Target, opts: &Opts) -> Result<Ready> {
-    let mut session = Session::open(target, opts, job.charset.as_deref()).await?;
-    let limit = target.connect_timeout;
-    let preparing = async {
-        let (mut handles, mut serials) = (Vec::new(), Vec::new());
-        for table in job.tables_of(client) {
-            for sql in job.prepared(table) {
-                let prepared = session.prepare(&sql).await;
-                handles.push(prepared.map_err(|f| Error::server(format!("{sql}: {f}")))?);
-            }
-            if job.serial() {
-                let (next, step) = job.serials(client, id_max(job, &mut session, table).await?);
-                serials.push(Serial { next, step });
-            }
-        }
-        Ok(Ready { session, handles, serials })
-    };
-    // The connection goes with the future when it takes too long.
-    #[expect(clippy::disallowed_methods, reason = "the connection goes with the future")]
-    let prepared = tokio::time::timeout(limit, preparing).await;
-    prepared.unwrap_or_else(|_| {
-        let text = format!("no answer within {limit:?} while preparing statements");
-        Err(Error::server(text).hint("--connect-timeout waits longer"))
-    })
-}
-
-/// The largest id of a table: new rows come after it. Nobody writes before all are ready.
-async fn id_max(job: &Job, session: &mut Session, table: u32) -> Result<u64> {
-    let sql = job.with_table("SELECT MAX(id) FROM {table}", table);
-    let rows = session.query(&sql).await.map_err(|f| Error::server(format!("{sql}: {f}")))?;
-    let max = rows.into_iter().flatten().next().flatten();
-    Ok(max.and_then(|text| text.parse().ok()).unwrap_or(0))
-}
-
-/// Runs ops until the window ends; returns the session, or the error that ends the step.
+/// Runs ops until the window ends; returns the session, if there is one then, or the error that
+/// ends the step.
 pub(crate) async fn run(
     desk: Rc<Desk>,
     seat: Rc<Seat>,
     ready: Ready,
-) -> Result<std::result::Result<Session, OpError>> {
+) -> Result<std::result::Result<Option<Session>, OpError>> {
     let mut client = Client {
         quota: desk.job.quota(seat.client),
         drawer: Drawer {
@@ -93,31 +43,43 @@ pub(crate) async fn run(
         unsettled: Vec::new(),
     };
     seat.measured.set(desk.window_start.get() == 0);
-    if let Some(pace) = &desk.pace {
-        let ended = client.paced(&desk, &seat, pace).await?;
-        return Ok(ended.map(|()| client.session));
+    loop {
+        let ended = watched(&seat, client.work(&desk, &seat)).await;
+        let error = match ended {
+            Ended::Done(ended) => match ended? {
+                Ok(()) => return Ok(Ok(Some(client.session))),
+                Err(error) => error,
+            },
+            Ended::GivenUp => ended_outside(&desk, &seat, OpError::Timeout(desk.op_timeout()))?,
+            Ended::Panicked(text) => ended_outside(&desk, &seat, OpError::Driver(text))?,
+        };
+        if error.then(desk.job.policy.on_error) != Then::Reopen {
+            return Ok(Err(error));
+        }
+        // First the old connection goes: the server may have none to spare.
+        let Client { session, quota, drawer, sql, count, .. } = client;
+        match error {
+            OpError::Timeout(_) | OpError::Driver(_) => session.abandon(),
+            OpError::Failure(_) | OpError::Wrong(_) => drop(session),
+        }
+        seat.offline.set(true);
+        let reopened = match watched(&seat, reopen(&desk, &seat)).await {
+            Ended::Done(Some(reopened)) => reopened,
+            Ended::Done(None) | Ended::GivenUp => return Ok(Ok(None)),
+            Ended::Panicked(text) => return Ok(Err(OpError::Driver(text))),
+        };
+        seat.offline.set(false);
+        desk.reconnected();
+        let (session, handles) = reopened;
+        client = Client { session, handles, drawer, quota, sql, count, unsettled: Vec::new() };
     }
-    // The clock is read once between two ops: the end of one decides on the next.
-    let mut now = desk.now();
-    while now < desk.window_end.get() {
-        if !seat.measured.get() && now >= desk.window_start.get() {
-            seat.measured.set(true);
-            client.drawer.stream = desk.job.stream(seat.client, true);
-        }
-        if seat.measured.get()
-            && let Some(quota) = &mut client.quota
-        {
-            match quota.checked_sub(1) {
-                Some(rest) => *quota = rest,
-                None => break,
-            }
-        }
-        match client.op(&desk, &seat).await? {
-            Ok(completed) => now = completed,
-            Err(error) => return Ok(Err(error)),
-        }
-    }
-    Ok(Ok(client.session))
+}
+
+/// The error of an op that its client could not account for.
+fn ended_outside(desk: &Desk, seat: &Seat, error: OpError) -> Result<OpError> {
+    let now = desk.now();
+    desk.failed(seat, seat.in_flight().unwrap_or(now), now, &error)?;
+    Ok(error)
 }
 
 struct Client {
@@ -139,6 +101,34 @@ struct Pass {
 }
 
 impl Client {
+    /// One op after the other until the window ends.
+    async fn work(&mut self, desk: &Desk, seat: &Seat) -> Result<std::result::Result<(), OpError>> {
+        if let Some(pace) = &desk.pace {
+            return self.paced(desk, seat, pace).await;
+        }
+        // The clock is read once between two ops: the end of one decides on the next.
+        let mut now = desk.now();
+        while now < desk.window_end.get() {
+            if !seat.measured.get() && now >= desk.window_start.get() {
+                seat.measured.set(true);
+                self.drawer.stream = desk.job.stream(seat.client, true);
+            }
+            if seat.measured.get()
+                && let Some(quota) = &mut self.quota
+            {
+                match quota.checked_sub(1) {
+                    Some(rest) => *quota = rest,
+                    None => break,
+                }
+            }
+            match self.op(desk, seat).await? {
+                Ok(completed) => now = completed,
+                Err(error) => return Ok(Err(error)),
+            }
+        }
+        Ok(Ok(()))
+    }
+
     /// The open loop: one op an arrival, until there are none.
     async fn paced(
         &mut self,
@@ -159,8 +149,8 @@ impl Client {
         Ok(Ok(()))
     }
 
-    /// One op; when it completed. An error that the session survives is counted, another one
-    /// is returned.
+    /// One op; when it completed. An error that the policy lives with is counted, another one is
+    /// returned as well.
     async fn op(&mut self, desk: &Desk, seat: &Seat) -> Result<std::result::Result<Ns, OpError>> {
         let job = &desk.job;
         self.count += 1;
@@ -188,14 +178,9 @@ impl Client {
                 Ok(Ok(completed))
             }
             Err(error) => {
-                desk.recorder.borrow_mut().failed(issued, seat.measured.get(), completed)?;
-                desk.errors.borrow_mut().add(&error);
-                if matches!(error, OpError::Failure(Failure::Lost(_))) {
-                    doubt(desk, seat);
-                }
-                // A refused COMMIT has rolled back.
-                seat.pending.set((0, 0));
-                Ok(if error.keeps_session() { Ok(completed) } else { Err(error) })
+                desk.failed(seat, issued, completed, &error)?;
+                let goes_on = error.then(job.policy.on_error) == Then::GoOn;
+                Ok(if goes_on { Ok(completed) } else { Err(error) })
             }
         }
     }
@@ -247,7 +232,13 @@ impl Client {
         // Only a lost COMMIT leaves a doubt: before it, the server rolls back.
         let writes = self.unsettled.iter().filter(|change| change.effect != Effect::None).count();
         seat.pending.set((table, writes as u32));
-        self.control(desk, seat, "COMMIT", pass).await?;
+        if let Err(error) = self.control(desk, seat, "COMMIT", pass).await {
+            // What is left of it must not be committed by the next BEGIN.
+            if error.keeps_session() {
+                self.control(desk, seat, "ROLLBACK", pass).await?;
+            }
+            return Err(error);
+        }
         seat.pending.set((table, 0));
         for change in self.unsettled.drain(..) {
             settle(desk, table, change);
@@ -310,14 +301,16 @@ impl Client {
             desk.recorder.borrow_mut().statement(index, seat.measured.get(), took);
         }
         let answer = outcome.map_err(OpError::Failure)?;
-        seat.pending.set((table, 0));
         pass.rows += answer.rows;
         if matches!(statement.effect, Effect::Insert | Effect::InsertK(_)) {
             pass.rows += answer.affected;
         }
         let content = job.tables.own && self.count.is_multiple_of(CONTENT_EVERY);
         match check(&statement.check, &answer, content.then_some((table, key))) {
-            None => Ok(Change { effect: statement.effect, affected: answer.affected, k }),
+            None => {
+                seat.pending.set((table, 0));
+                Ok(Change { effect: statement.effect, affected: answer.affected, k })
+            }
             Some(wrong) => Err(OpError::Wrong(format!("{}: {wrong}", job.sql(index, table)))),
         }
     }
@@ -372,14 +365,6 @@ fn issue(desk: &Desk, seat: &Seat, pass: &mut Pass) -> Ns {
         seat.issued.set(now);
     }
     now
-}
-
-/// Counts the writes that a lost or abandoned answer leaves in doubt.
-pub(crate) fn doubt(desk: &Desk, seat: &Seat) {
-    let (table, writes) = seat.pending.replace((0, 0));
-    if let Some(account) = desk.accounts.borrow_mut().get_mut(table as usize) {
-        account.in_doubt += u64::from(writes);
-    }
 }
 
 fn settle(desk: &Desk, table: u32, change: Change) {

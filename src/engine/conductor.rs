@@ -1,6 +1,7 @@
 //! The step from the outside: opens, says go, reads the server's counters at both edges of the
 //! window, ends early when it must, and puts together what the threads counted.
 
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -14,9 +15,14 @@ use super::edge::{self, Edge, Own};
 use super::errors::abort_error;
 use super::job::{Job, Tables};
 use super::ledger::Account;
+use super::opening::Doors;
+use super::outages::{self, Watch};
 use super::pace::{self, NEVER};
+use super::tally::Tally;
 use super::thread::{self, End, Go, NOTICE, News, Order, Window};
 use crate::error::{Error, Result};
+use crate::measure::cores::{Cores, Used};
+use crate::measure::host;
 use crate::measure::interval_log::IntervalLog;
 use crate::measure::probe::Probe;
 use crate::measure::recorder::{Ns, Phases};
@@ -85,12 +91,16 @@ pub async fn run_step(
             tick.send_replace(());
         }
     });
+    let outages = Arc::new(Mutex::new(Watch::new(threads)));
     let order = Order {
         ticks,
-        opts: stage.opts.clone(),
-        target: Arc::new(stage.target.clone()),
+        doors: Doors {
+            opts: stage.opts.clone(),
+            target: Arc::new(stage.target.clone()),
+            logins: Arc::new(Semaphore::new(limits::CONNECTS_AT_ONCE)),
+        },
         phases,
-        logins: Arc::new(Semaphore::new(limits::CONNECTS_AT_ONCE)),
+        outages: Arc::clone(&outages),
         opening: Instant::now(),
         go: go_in,
         window: Arc::new(Window::new(phases.window_start, phases.window_end)),
@@ -110,7 +120,9 @@ pub async fn run_step(
         news,
         go: go.clone(),
         window: Arc::clone(&order.window),
-        silence: limits::SILENCE + quiet(step.rate),
+        silence: stage.plan.policy.patience() + quiet(step.rate),
+        tally: Tally::default(),
+        outages,
         warm: 0,
         warming: false,
         timeline,
@@ -172,6 +184,8 @@ struct Conductor<'a> {
     window: Arc<Window>,
     /// A server that has not answered anybody for so long hangs.
     silence: Duration,
+    tally: Tally,
+    outages: Arc<Mutex<Watch>>,
     /// Threads whose open loop may begin its window.
     warm: usize,
     /// These are waited for.
@@ -216,7 +230,7 @@ impl Conductor<'_> {
         if self.early.is_none() {
             self.follow(Some(window_start), origin, progress).await?;
         }
-        let own_first = Own::now();
+        let (own_first, cores_first) = (Own::now(), self.cores());
         let first = match (before, reading) {
             (Some(edge), _) => edge,
             (None, Some(reading)) => keep(reading.await.unwrap_or_default(), control),
@@ -233,18 +247,23 @@ impl Conductor<'_> {
                 break;
             }
         }
-        let own_last = Own::now();
+        let (own_last, cores_last) = (Own::now(), self.cores());
         let last = self.edge(control).await;
         // A signal now ends the sweep, not this step: its window is whole.
         self.drained = true;
         while !self.all_done() {
             self.follow(None, origin, progress).await?;
         }
+        if self.early.is_none() {
+            let many = self.tally.judge(self.stage.plan.policy, true);
+            self.early = many.map(|error| Early { outcome: Outcome::Aborted, error });
+        }
         progress.clear();
         Ok(Run {
             user: own_last.cost.user.saturating_sub(own_first.cost.user),
             sys: own_last.cost.sys.saturating_sub(own_first.cost.sys),
             traffic: own_last.traffic_since(&own_first),
+            cores: cores_last.since(&cores_first),
             status: edge::status(&first, &last, window_start),
             probed: edge::probed(self.stage.probe.as_ref(), &first, &last, window_start),
             ..self.run(started_at)
@@ -281,7 +300,7 @@ impl Conductor<'_> {
 
     /// Waits until all clients are connected and prepared.
     async fn open(&mut self, progress: &mut Progress) -> Result<()> {
-        let (mut opened, mut ready) = (0_u32, 0);
+        let (mut opened, mut ready, mut waiting) = (0_u32, 0, false);
         while ready < self.threads {
             let news = tokio::select! {
                 news = self.news.recv() => news,
@@ -295,6 +314,11 @@ impl Conductor<'_> {
                     progress.update(|| self.display.opening(opened));
                 }
                 Some(News::Ready) => ready += 1,
+                Some(News::Waiting(error)) => {
+                    if !std::mem::replace(&mut waiting, true) {
+                        progress.note(&format!("waiting for the server: {error}"));
+                    }
+                }
                 Some(News::NotOpened(error)) => {
                     return Err(error.context(format!("after {opened} connections")));
                 }
@@ -357,10 +381,14 @@ impl Conductor<'_> {
         match news {
             News::Interval(thread, interval) => {
                 let alive = interval.ops + interval.errors > 0;
+                self.tally.add(interval.ops, interval.errors);
                 for complete in self.timeline.add(thread, *interval) {
                     self.display.add(&complete);
                 }
                 progress.update(|| self.display.line());
+                if let Some(error) = self.tally.judge(self.stage.plan.policy, false) {
+                    self.end_early(Outcome::Aborted, error, origin);
+                }
                 return Ok(alive);
             }
             News::Abort { client, error } => {
@@ -375,7 +403,7 @@ impl Conductor<'_> {
             }
             News::Warm => self.warm += 1,
             News::Broken(error) => return Err(error),
-            News::Opened | News::NotOpened(_) | News::Ready => {}
+            News::Opened | News::Waiting(_) | News::NotOpened(_) | News::Ready => {}
         }
         Ok(false)
     }
@@ -389,6 +417,12 @@ impl Conductor<'_> {
         let end = (now.as_nanos() as Ns).min(self.window.end());
         self.window.cut(end);
         self.early = Some(Early { outcome, error });
+    }
+
+    /// Who has used this host's cores, and a server's process on it.
+    fn cores(&self) -> Cores {
+        let server = self.stage.probe.as_ref().and_then(Probe::local_pid);
+        Cores::read(Path::new(host::ROOT), server)
     }
 
     /// What is read of the server, now.
@@ -407,7 +441,8 @@ impl Conductor<'_> {
         let tables = self.stage.tables.count;
         let mut accounts = vec![Account::default(); tables as usize];
         let mut errors = super::errors::Errors::default();
-        let (mut ops_by_client, mut busy, mut abandoned) = (Vec::new(), Vec::new(), 0);
+        let (mut ops_by_client, mut threads, mut abandoned) = (Vec::new(), Vec::new(), 0);
+        let (mut in_doubt, mut reconnects) = (0, 0);
         let mut paced: Option<pace::Counts> = None;
         for end in ends {
             for (sum, account) in accounts.iter_mut().zip(&end.accounts) {
@@ -415,19 +450,24 @@ impl Conductor<'_> {
             }
             errors.merge(end.errors);
             ops_by_client.extend(end.ops_by_client);
-            busy.push(end.busy);
+            threads.extend(end.seen);
             abandoned += end.abandoned;
+            in_doubt += end.in_doubt;
+            reconnects += end.reconnects;
             if let Some(counts) = end.paced {
                 abandoned += counts.unissued;
                 paced.get_or_insert_default().merge(&counts);
             }
         }
         let early = self.early.take();
+        let found = self.outages.lock().map(|mut watch| watch.finish(window_end));
+        let outages = found.unwrap_or_default();
         Run {
             outcome: early.as_ref().map_or(Outcome::Completed, |e| e.outcome),
             error: early.map(|e| e.error),
             started_at,
             measured_s: seconds(window_end.saturating_sub(self.phases.window_start)),
+            outages: outages.iter().map(|o| outages::told(o, &self.timeline.entries)).collect(),
             timeline: self.timeline,
             ops_by_client,
             ops_by_table: accounts.iter().map(|a| a.ops).collect(),
@@ -437,8 +477,11 @@ impl Conductor<'_> {
                 .collect(),
             errors: errors.into_counts(),
             abandoned,
+            in_doubt,
+            reconnects,
             paced,
-            busy,
+            threads,
+            cores: Used::default(),
             user: Duration::ZERO,
             sys: Duration::ZERO,
             traffic: None,

@@ -1,12 +1,15 @@
 //! What the clients of an engine thread share, and what of a client outlives its task.
 
 use std::cell::{Cell, RefCell};
-use std::time::Instant;
+use std::task::Waker;
+use std::time::{Duration, Instant};
 
 use super::compile::Pick;
-use super::errors::Errors;
 use super::job::Job;
 use super::ledger::Account;
+use super::mirror::Mirror;
+use super::mishap::Mishaps;
+use super::opening::Doors;
 use super::pace::Pace;
 use crate::measure::recorder::{Ns, Recorder};
 
@@ -23,7 +26,10 @@ pub(crate) struct Desk {
     pub(crate) window_end: Cell<Ns>,
     pub(crate) recorder: RefCell<Recorder>,
     pub(crate) accounts: RefCell<Vec<Account>>,
-    pub(crate) errors: RefCell<Errors>,
+    pub(crate) mirror: RefCell<Mirror>,
+    pub(crate) mishaps: Mishaps,
+    /// For connections that are lost.
+    pub(crate) doors: Doors,
     /// By table: what ids are drawn from.
     pub(crate) picks: Vec<Vec<Pick>>,
     /// By table: SQL of each statement around its parameters; empty unless in text mode.
@@ -37,6 +43,28 @@ impl Desk {
     #[inline]
     pub(crate) fn now(&self) -> Ns {
         self.origin.elapsed().as_nanos() as Ns
+    }
+
+    /// Gives up ops that are in flight for too long, and after the window's end also connections
+    /// that are not open again.
+    pub(crate) fn give_up(&self, seats: &[std::rc::Rc<Seat>], now: Ns) {
+        let limit = self.job.policy.op_timeout.map(|limit| limit.as_nanos() as Ns);
+        let over = now >= self.window_end.get();
+        if limit.is_none() && !over {
+            return;
+        }
+        for seat in seats {
+            let age = seat.in_flight().map(|issued| now.saturating_sub(issued));
+            let late = age.zip(limit).is_some_and(|(age, limit)| age >= limit);
+            if late || (over && seat.offline.get()) {
+                seat.give_up();
+            }
+        }
+    }
+
+    /// The longest that an op may take.
+    pub(crate) fn op_timeout(&self) -> Duration {
+        self.job.policy.op_timeout.unwrap_or(Duration::MAX)
     }
 }
 
@@ -57,6 +85,10 @@ pub(crate) struct Seat {
     pub(crate) pending: Cell<(u32, u32)>,
     /// Ops of the window.
     pub(crate) ops: Cell<u64>,
+    /// Its connection is lost and not open again.
+    pub(crate) offline: Cell<bool>,
+    given_up: Cell<bool>,
+    waker: RefCell<Option<Waker>>,
 }
 
 impl Seat {
@@ -69,7 +101,29 @@ impl Seat {
             measured: Cell::new(false),
             pending: Cell::new((0, 0)),
             ops: Cell::new(0),
+            offline: Cell::new(false),
+            given_up: Cell::new(false),
+            waker: RefCell::new(None),
         }
+    }
+
+    /// Ends what its client waits for (see `watched`).
+    pub(crate) fn give_up(&self) {
+        self.given_up.set(true);
+        if let Some(waker) = self.waker.borrow().as_ref() {
+            waker.wake_by_ref();
+        }
+    }
+
+    /// Whom to wake for that.
+    pub(crate) fn sits(&self, waker: Waker) {
+        self.waker.replace(Some(waker));
+    }
+
+    /// Whether somebody asked for that; once.
+    #[inline]
+    pub(crate) fn is_given_up(&self) -> bool {
+        self.given_up.get() && self.given_up.replace(false)
     }
 
     /// When the op in flight was issued, if there is one.

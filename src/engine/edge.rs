@@ -3,6 +3,8 @@
 
 use std::time::{Duration, Instant};
 
+use tokio::sync::oneshot;
+
 use crate::measure::probe::{self, Probe, own_traffic};
 use crate::measure::process::{Cost, process_usage};
 use crate::mysql::session::Session;
@@ -32,7 +34,7 @@ pub(crate) async fn read(
     probe: Option<Probe>,
 ) -> (Option<Session>, Edge) {
     // Of its own thread: a reading through a command takes a while, and this one conducts.
-    let probing = probe.map(|probe| tokio::task::spawn_blocking(move || probe.read()));
+    let probing = probe.map(|probe| aside(move || probe.read()));
     let (control, status) = counters(control).await;
     let probed = match probing {
         // It bounds itself in time.
@@ -40,6 +42,19 @@ pub(crate) async fn read(
         None => None,
     };
     (control, Edge { status, probed })
+}
+
+/// Work on a thread of its own. tokio's pool panics where there is none to be had; here the result
+/// then never comes, and the receiver says so.
+pub(crate) fn aside<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> oneshot::Receiver<T> {
+    let (done, result) = oneshot::channel();
+    let _ = std::thread::Builder::new().spawn(move || {
+        // Nobody waits for it any more.
+        let _ = done.send(work());
+    });
+    result
 }
 
 async fn counters(control: Option<Session>) -> (Option<Session>, Option<Reading>) {
@@ -52,7 +67,7 @@ async fn counters(control: Option<Session>) -> (Option<Session>, Option<Reading>
     })
     .await;
     match read {
-        Ok((session, reading)) => (Some(session), reading.ok()),
+        Ok((session, reading)) => (Some(session).filter(Session::is_usable), reading.ok()),
         Err(_) => (None, None),
     }
 }

@@ -1,12 +1,14 @@
 //! Errors by code: counted, never dropped, never silently retried.
 
+use std::time::Duration;
+
+use super::class::{Class, class};
 use crate::error::{Error, Kind, plain};
 use crate::mysql::session::Failure;
+use crate::plan::policy::OnError;
+use crate::plan::units;
 use crate::summary::ErrorCount;
 
-/// Errors after which the session and the step go on: record changed since read (1020), duplicate
-/// key (1062: two clients that put the same row back), lock wait timeout (1205), deadlock (1213).
-const SESSION_CODES: [u16; 4] = [1020, 1062, 1205, 1213];
 /// Different errors kept apart at most; a server that makes up codes must not fill memory.
 const KINDS_MAX: usize = 1000;
 
@@ -19,25 +21,76 @@ pub(crate) enum OpError {
     Wrong(String),
     /// The driver panicked.
     Driver(String),
+    /// No answer for so long: given up, and the connection with it.
+    Timeout(Duration),
+}
+
+/// What becomes of a client after an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Then {
+    /// It goes on with its session.
+    GoOn,
+    /// It needs another connection.
+    Reopen,
+    /// The step ends.
+    End,
 }
 
 impl OpError {
-    /// Whether the client can go on with this session.
+    /// Whether the session is as good as before.
     pub(crate) fn keeps_session(&self) -> bool {
-        matches!(self, OpError::Failure(Failure::Server { code, .. }) if SESSION_CODES.contains(code))
+        match self {
+            OpError::Failure(Failure::Server { code, .. }) => class(*code).keeps_session(),
+            OpError::Wrong(_) => true,
+            OpError::Failure(Failure::Lost(_)) | OpError::Driver(_) | OpError::Timeout(_) => false,
+        }
+    }
+
+    /// What the policy makes of it.
+    pub(crate) fn then(&self, policy: OnError) -> Then {
+        let usual = match self {
+            OpError::Failure(Failure::Server { code, .. }) => class(*code) == Class::Session,
+            _ => false,
+        };
+        match (policy, self.keeps_session()) {
+            _ if usual => Then::GoOn,
+            (OnError::Continue | OnError::Reconnect, true) => Then::GoOn,
+            (OnError::Reconnect, false) => Then::Reopen,
+            (OnError::Abort, _) | (OnError::Continue, false) => Then::End,
+        }
+    }
+
+    /// Whether a write that ended so may have been done all the same.
+    pub(crate) fn leaves_doubt(&self) -> bool {
+        match self {
+            OpError::Failure(Failure::Server { code, .. }) => class(*code).leaves_doubt(),
+            // What a wrong answer says of a write is not to be trusted.
+            OpError::Failure(Failure::Lost(_))
+            | OpError::Wrong(_)
+            | OpError::Driver(_)
+            | OpError::Timeout(_) => true,
+        }
+    }
+
+    pub(crate) fn code(&self) -> Option<u16> {
+        match self {
+            OpError::Failure(Failure::Server { code, .. }) => Some(*code),
+            _ => None,
+        }
     }
 
     fn count(&self) -> ErrorCount {
-        let (code, sqlstate, class, message) = match self {
+        let (sqlstate, class, message) = match self {
             OpError::Failure(Failure::Server { code, sqlstate, message }) => {
-                let class = if self.keeps_session() { "session" } else { "server" };
-                (Some(*code), Some(sqlstate.clone()), class, message)
+                (Some(sqlstate.clone()), class(*code).name(), message.clone())
             }
-            OpError::Failure(Failure::Lost(what)) => (None, None, "lost", what),
-            OpError::Wrong(what) => (None, None, "wrong", what),
-            OpError::Driver(what) => (None, None, "driver", what),
+            OpError::Failure(Failure::Lost(what)) => (None, "lost", what.clone()),
+            OpError::Wrong(what) => (None, "wrong", what.clone()),
+            OpError::Driver(what) => (None, "driver", what.clone()),
+            OpError::Timeout(_) => (None, "timeout", self.to_string()),
         };
-        ErrorCount { code, sqlstate, class: class.to_owned(), message: plain(message), count: 1 }
+        let (code, class) = (self.code(), class.to_owned());
+        ErrorCount { code, sqlstate, class, message: plain(&message), count: 1 }
     }
 }
 
@@ -47,6 +100,9 @@ impl std::fmt::Display for OpError {
             OpError::Failure(failure) => failure.fmt(f),
             OpError::Wrong(what) => write!(f, "wrong answer: {what}"),
             OpError::Driver(what) => write!(f, "the driver panicked on an answer: {what}"),
+            OpError::Timeout(limit) => {
+                write!(f, "no answer within {} (--op-timeout)", units::duration(*limit))
+            }
         }
     }
 }
@@ -58,6 +114,12 @@ pub(crate) struct Errors(Vec<ErrorCount>);
 impl Errors {
     pub(crate) fn add(&mut self, error: &OpError) {
         self.add_count(error.count());
+    }
+
+    /// A connection that could not be opened again: no op of anybody's.
+    pub(crate) fn refused(&mut self, failure: Failure) {
+        let count = OpError::Failure(failure).count();
+        self.add_count(ErrorCount { class: "connect".to_owned(), ..count });
     }
 
     fn add_count(&mut self, new: ErrorCount) {
@@ -89,12 +151,15 @@ pub(super) fn abort_error(client: u32, error: &OpError) -> Error {
     let text = format!("client {client}: {error}");
     match error {
         OpError::Failure(Failure::Lost(_)) => Error::new(Kind::Failed, text)
-            .hint("did the server end, restart, or close idle connections? its error log tells"),
+            .hint("did the server end, restart, or close idle connections? its error log tells")
+            .hint("--on-error reconnect opens lost connections again and goes on"),
         OpError::Wrong(_) => Error::new(Kind::Failed, text)
             .hint("the tables are not what this workload needs; loadgen prepare makes them"),
-        OpError::Failure(Failure::Server { .. }) | OpError::Driver(_) => {
-            Error::new(Kind::Failed, text)
-        }
+        OpError::Timeout(_) => Error::new(Kind::Failed, text)
+            .hint("--on-error reconnect drops the connection and goes on with another one"),
+        OpError::Failure(Failure::Server { .. }) => Error::new(Kind::Failed, text)
+            .hint("--on-error continue counts errors of the server and goes on"),
+        OpError::Driver(_) => Error::new(Kind::Failed, text),
     }
 }
 
@@ -124,9 +189,37 @@ mod tests {
         assert_eq!((counts[0].code, counts[0].count), (Some(1213), 2));
         assert_eq!(counts.len(), 4);
         assert!(!counts[0].message.contains('\u{1b}'));
-        assert!([1020, 1062, 1205].into_iter().all(|code| server(code).keeps_session()));
-        assert!(!server(1290).keeps_session());
-        assert!(!OpError::Wrong(String::new()).keeps_session());
+    }
+
+    #[test]
+    fn each_policy_does_more_than_the_one_before() {
+        let lost = || OpError::Failure(Failure::Lost(String::new()));
+        let policies = [OnError::Abort, OnError::Continue, OnError::Reconnect];
+        let of = |error: OpError| policies.map(|policy| error.then(policy));
+        assert_eq!(of(server(1213)), [Then::GoOn; 3]);
+        assert_eq!(of(server(1290)), [Then::End, Then::GoOn, Then::GoOn]);
+        assert_eq!(of(OpError::Wrong(String::new())), [Then::End, Then::GoOn, Then::GoOn]);
+        let session_gone = [Then::End, Then::End, Then::Reopen];
+        assert_eq!(of(server(1927)), session_gone);
+        assert_eq!(of(lost()), session_gone);
+        assert_eq!(of(OpError::Timeout(Duration::from_secs(1))), session_gone);
+        assert_eq!(of(OpError::Driver(String::new())), session_gone);
+    }
+
+    #[test]
+    fn refused_connections_are_counted_apart() {
+        let mut errors = Errors::default();
+        let full = || Failure::Server {
+            code: 1040,
+            sqlstate: "08004".to_owned(),
+            message: "Too many connections".to_owned(),
+        };
+        errors.add(&OpError::Failure(full()));
+        errors.refused(full());
+        errors.refused(full());
+        let counts = errors.into_counts();
+        assert_eq!((counts[0].class.as_str(), counts[0].count), ("connect", 2));
+        assert_eq!((counts[1].class.as_str(), counts[1].code), ("full", Some(1040)));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use super::arrivals::Arrivals;
 use super::compile::{Compiled, Pick, Statement, Transaction};
 use crate::measure::recorder::Ns;
+use crate::plan::policy::Policy;
 use crate::plan::{Arrival, Plan, Spread, Step, StopAt};
 use crate::workload::Schema;
 use crate::workload::distribution::Sampler;
@@ -38,6 +39,7 @@ pub(crate) struct Job {
     pub(crate) clients: u32,
     /// Ops a second over all clients; None is a closed loop.
     pub(crate) rate: Option<f64>,
+    pub(crate) policy: Policy,
     arrival: Arrival,
     seed: u64,
     workload: u64,
@@ -91,6 +93,7 @@ impl Job {
             stop: plan.stop,
             clients: step.clients,
             rate: step.rate,
+            policy: plan.policy,
             arrival: plan.arrival,
             seed: plan.seed,
             workload: name_part(&plan.workload.name),
@@ -277,6 +280,7 @@ pub(crate) mod tests {
             interval: Duration::from_secs(1),
             before: crate::plan::before::Before::default(),
             interval_log: None,
+            policy: plan::policy::Policy::default(),
         }
     }
 

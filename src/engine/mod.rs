@@ -13,14 +13,23 @@
 //! | `compile` | statements and parameters with every name looked up |
 //! | `values` | what stands for each `?` |
 //! | `client` | one client's loop, and what an answer is held against |
+//! | `class`, `errors` | what an error means, and what the policy makes of it |
+//! | `mishap` | what is written down of ops without a result |
+//! | `opening`, `pauses` | connections: before a step, and again after they were lost |
+//! | `watched` | a client's work that the thread may give up: `--op-timeout` |
+//! | `outages` | times in which nobody is served |
+//! | `tally` | `--max-errors` |
 //! | `thread` | one engine thread: opening, phases, drain |
 //! | `conductor` | the step from the outside: go, edges of the window, early ends |
 //! | `edge` | what is read of server and client at both edges of the window |
+//! | `mirror` | what a thread sees of itself: busy, descheduled, late |
 //! | `display` | the live line |
 //! | `summarise` | Run → Summary |
+//! | `share` | the client's share of a step, for the summary |
 //! | `sustained` | whether an open loop kept its rate |
 
 mod arrivals;
+mod class;
 mod client;
 mod compile;
 mod conductor;
@@ -31,21 +40,31 @@ pub(crate) mod edge;
 mod errors;
 mod job;
 mod ledger;
+mod mirror;
+mod mishap;
+mod opening;
+mod outages;
 mod pace;
+mod pauses;
+mod share;
 mod summarise;
 mod sustained;
+mod tally;
 mod thread;
 mod values;
+mod watched;
 
 use std::time::Duration;
 
 use crate::error::Error;
+use crate::measure::cores::Used;
 use crate::measure::timeline::Timeline;
-use crate::summary::{ErrorCount, LedgerEntry, Outcome, Probed, Status};
+use crate::summary::{ErrorCount, LedgerEntry, Outage, Outcome, Probed, Status};
 
 pub use conductor::{Stage, run_step};
 pub use display::millis;
 pub use job::Tables;
+pub(crate) use share::calibrated;
 pub use summarise::{Identity, summary};
 pub(crate) use summarise::{host_facts, program};
 
@@ -70,12 +89,20 @@ pub struct Run {
     pub ledger: Vec<LedgerEntry>,
     /// Errors of all phases by code.
     pub errors: Vec<ErrorCount>,
-    /// Ops that the drain gave up, also those that were never issued.
+    /// Ops that `--op-timeout` or the drain gave up, also those that were never issued.
     pub abandoned: u64,
+    /// Ops with writes that may have been done or not, abandoned ones included.
+    pub in_doubt: u64,
+    /// Connections opened again.
+    pub reconnects: u64,
+    /// Times in which no op succeeded while errors occurred.
+    pub outages: Vec<Outage>,
     /// What became of the arrivals of an open loop.
     pub(crate) paced: Option<pace::Counts>,
-    /// Busy share of the window by engine thread.
-    pub busy: Vec<f64>,
+    /// What the engine threads saw of themselves in the window.
+    pub(crate) threads: Vec<mirror::Seen>,
+    /// Who used this host's cores over the window.
+    pub(crate) cores: Used,
     /// User CPU of this process over the window.
     pub user: Duration,
     /// System CPU of this process over the window.

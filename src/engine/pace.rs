@@ -5,7 +5,7 @@
 //! is woken at the instant, and a client that takes an arrival while another one is due wakes
 //! the next. So arrivals are served first come, first served, never skipped and never batched.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::convert::Infallible;
 use std::future::poll_fn;
@@ -26,6 +26,9 @@ use crate::timer::Timer;
 pub(crate) const NEVER: Ns = Ns::MAX;
 /// Nearer arrivals are waited for by yielding: to be woken by the kernel takes up to so long.
 const NEAR: Ns = 100_000;
+/// A turn of at most so many of the shortest ones did nothing but look: an answer or an arrival
+/// takes several times as long.
+const IDLE: Ns = 3;
 /// A warm-up has a backlog if it serves its arrivals this part of its length late, or later.
 pub(super) const LATE: Ns = 100;
 
@@ -80,6 +83,29 @@ pub(crate) struct Pace {
     /// A client waits for an earlier arrival than the dispatcher does.
     earlier: Notify,
     timer: Timer,
+    /// Looking for work in vain, since the start.
+    spun: Cell<Ns>,
+}
+
+/// Turns of a thread that does not park between two arrivals.
+#[derive(Debug)]
+struct Spin {
+    /// The last one's start; [`NEVER`] after a park.
+    since: Ns,
+    shortest: Ns,
+}
+
+impl Spin {
+    /// The length of a turn that ends now, if nothing was to do in it; else 0.
+    fn idle(&mut self, now: Ns) -> Ns {
+        let turn = now.saturating_sub(self.since);
+        self.since = now;
+        if turn == 0 {
+            return 0;
+        }
+        self.shortest = self.shortest.min(turn);
+        if turn <= self.shortest.saturating_mul(IDLE) { turn } else { 0 }
+    }
 }
 
 #[derive(Debug)]
@@ -126,7 +152,8 @@ impl Pace {
         let timer =
             Timer::new().map_err(|e| Error::failed(format!("cannot make a kernel timer: {e}")))?;
         let state = State::new(job, seats, threads, window, warmup);
-        Ok(Pace { state: RefCell::new(state), earlier: Notify::new(), timer })
+        let (state, spun) = (RefCell::new(state), Cell::new(0));
+        Ok(Pace { state, earlier: Notify::new(), timer, spun })
     }
 
     /// The next arrival for a client; None when there will be none any more.
@@ -145,14 +172,17 @@ impl Pace {
 
     /// Wakes clients when their arrivals are due, for ever.
     pub(crate) async fn dispatch(&self, origin: Instant) -> io::Result<Infallible> {
+        let mut spin = Spin { since: NEVER, shortest: NEVER };
         loop {
             let now = origin.elapsed().as_nanos() as Ns;
+            self.spun.set(self.spun.get() + spin.idle(now));
             let next = self.state.borrow_mut().wake_due(now);
             if next != NEVER && next <= now.saturating_add(NEAR) {
                 // The runtime looks at the sockets in between.
                 tokio::task::yield_now().await;
                 continue;
             }
+            spin.since = NEVER;
             self.state.borrow_mut().armed = next;
             if next == NEVER {
                 self.earlier.notified().await;
@@ -165,6 +195,11 @@ impl Pace {
             }
             self.state.borrow_mut().armed = 0;
         }
+    }
+
+    /// How long the thread has looked for work in vain so far, instead of waiting for it.
+    pub(crate) fn spun(&self) -> Ns {
+        self.spun.get()
     }
 
     /// Takes over what the conductor has set.

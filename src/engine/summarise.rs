@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use super::Run;
 use super::conductor::Stage;
 use super::crew::engine_threads;
-use super::{edge, sustained};
+use super::{edge, share, sustained};
 use crate::error::Result;
 use crate::measure::host::Host;
 use crate::measure::probe::Probe;
 use crate::measure::process::peak_resident_bytes;
 use crate::measure::recorder::Paced;
 use crate::measure::times::Times;
-use crate::plan::{StatementMode, Step, StopAt};
+use crate::plan::{StatementMode, Step, StopAt, units};
 use crate::summary::{self, Summary};
 
 /// What a summary says besides the step: the same for all steps of a sweep, but for the
@@ -81,7 +81,7 @@ pub fn summary(
             ..identity.server.clone()
         },
         driver: identity.driver.clone(),
-        client: client(run, identity),
+        client: client(run, identity)?,
         started_at: run.started_at.to_string(),
         measured_s: run.measured_s,
         totals: totals(run, stage),
@@ -98,10 +98,12 @@ pub fn summary(
                 .collect::<Result<_>>()?,
         },
         timeline: run.timeline.entries.clone(),
+        outages: run.outages.clone(),
         ledger: run.ledger.clone(),
         load: None,
         suite: None,
         warnings,
+        verdict: None,
         experiment: None,
         conditions: None,
     };
@@ -165,16 +167,19 @@ fn plan(stage: &Stage<'_>, step: &Step, data_seed: Option<u32>) -> summary::Plan
         arrival: step.rate.map(|_| stage.plan.arrival.to_string()),
         seed: stage.plan.seed,
         charset: stage.plan.charset.clone(),
+        on_error: stage.plan.policy.on_error.to_string(),
+        max_errors: stage.plan.policy.errors_max.map(|max| max.to_string()),
+        op_timeout_s: stage.plan.policy.op_timeout.map(|limit| limit.as_secs_f64()),
         repeat_index: step.repeat,
         repeats: stage.plan.repeats,
     }
 }
 
-fn client(run: &Run, identity: &Identity) -> summary::Client {
+fn client(run: &Run, identity: &Identity) -> Result<summary::Client> {
     let host = &identity.host;
     let (user_s, sys_s) = (run.user.as_secs_f64(), run.sys.as_secs_f64());
     let ops = run.timeline.window.ops;
-    summary::Client {
+    Ok(summary::Client {
         host: host.name.clone(),
         kernel: host.kernel.clone(),
         cpu: host.cpu.clone(),
@@ -183,12 +188,13 @@ fn client(run: &Run, identity: &Identity) -> summary::Client {
         user_s,
         sys_s,
         us_per_op: (ops > 0).then(|| (user_s + sys_s) * 1e6 / ops as f64),
-        threads: run.busy.iter().map(|busy| summary::Thread { busy: *busy }).collect(),
+        threads: run.threads.iter().map(|t| summary::Thread { busy: t.busy }).collect(),
         max_rss_bytes: peak_resident_bytes(),
         rtt_us: identity.rtt_us,
         net_rx_bytes: run.traffic.map(|(received, _)| received),
         net_tx_bytes: run.traffic.map(|(_, sent)| sent),
-    }
+        share: Some(share::share(run, host)?),
+    })
 }
 
 fn totals(run: &Run, stage: &Stage<'_>) -> summary::Totals {
@@ -203,7 +209,8 @@ fn totals(run: &Run, stage: &Stage<'_>) -> summary::Totals {
         qps: rate(window.statements),
         rows: window.rows,
         errors: run.errors.clone(),
-        reconnects: 0,
+        reconnects: run.reconnects,
+        in_doubt: run.in_doubt,
         abandoned: run.abandoned,
         backlog: run.paced.map(|counts| counts.backlog),
         intended: run.paced.map(|counts| counts.intended),
@@ -247,12 +254,27 @@ fn warnings(
         let names: Vec<&str> = changed.iter().take(10).map(|c| c.name.as_str()).collect();
         warn("settings_changed", format!("settings changed during the step: {}", names.join(", ")));
     }
-    let errors: u64 = run.errors.iter().map(|e| e.count).sum();
+    let of_ops = run.errors.iter().filter(|e| e.class != "connect");
+    let errors: u64 = of_ops.map(|e| e.count).sum();
     if errors > 0 {
         warn("errors", format!("{errors} ops failed; they are not in the rates"));
     }
     if run.abandoned > 0 {
-        warn("abandoned", format!("{} ops got no answer by the end of the drain", run.abandoned));
+        let when = match stage.plan.policy.op_timeout {
+            Some(limit) => format!("within {} or ", units::duration(limit)),
+            None => String::new(),
+        };
+        let text = format!("{} ops got no answer {when}by the end of the drain", run.abandoned);
+        warn("abandoned", text);
+    }
+    if run.reconnects > 0 {
+        warn("reconnects", format!("{} connections were lost and opened again", run.reconnects));
+    }
+    if !run.outages.is_empty() {
+        let longest = run.outages.iter().map(|o| o.gap_s).fold(0.0, f64::max);
+        let (n, noun) = (run.outages.len(), if run.outages.len() == 1 { "time" } else { "times" });
+        let text = format!("nobody was served {n} {noun}, for up to {longest:.1} s");
+        warn("outages", text);
     }
     if run.status.is_none() {
         warn("no_status", "the server's status counters could not be read".to_owned());

@@ -1,27 +1,28 @@
 //! One engine thread: a `current_thread` runtime, its share of the clients, one recorder.
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use mysql_async::Opts;
-use tokio::runtime::{Builder, Handle, LocalOptions};
-use tokio::sync::{Semaphore, mpsc, watch};
-use tokio::task::{JoinError, JoinHandle, JoinSet};
+use tokio::runtime::{Builder, LocalOptions};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
 
-use super::client::{self, Ready};
+use super::client;
 use super::desk::{Desk, Seat};
 use super::errors::{Errors, OpError};
 use super::job::Job;
 use super::ledger::Account;
+use super::mirror::{Mirror, Seen, probe};
+use super::mishap::Mishaps;
+use super::opening::{Doors, Ready, close_all, open_all};
+use super::outages::Watch;
 use super::pace::{self, NEVER, Pace};
 use crate::error::{Error, Result};
 use crate::measure::recorder::{Interval, Ns, Phases, Recorder};
 use crate::mysql::session::Session;
-use crate::mysql::target::Target;
 use crate::plan::limits;
 
 /// How often a thread looks whether the step was ended early; clients see the regular end by
@@ -37,11 +38,9 @@ pub(crate) const NOTICE: Duration = Duration::from_millis(50);
 #[derive(Clone)]
 pub(crate) struct Order {
     pub(crate) job: Arc<Job>,
-    pub(crate) target: Arc<Target>,
-    pub(crate) opts: Opts,
+    pub(crate) doors: Doors,
     pub(crate) phases: Phases,
-    /// Bounds the logins under way over all threads.
-    pub(crate) logins: Arc<Semaphore>,
+    pub(crate) outages: Arc<Mutex<Watch>>,
     /// Logins are spread from here on, by [`limits::CONNECTS_PER_S`].
     pub(crate) opening: Instant,
     pub(crate) go: watch::Receiver<Go>,
@@ -111,6 +110,8 @@ pub(crate) enum Go {
 pub(crate) enum News {
     /// A client is connected and prepared.
     Opened,
+    /// A client waits for a server that is gone.
+    Waiting(Error),
     /// A client could not be.
     NotOpened(Error),
     /// All clients of a thread are.
@@ -138,8 +139,12 @@ pub(crate) struct End {
     pub(crate) accounts: Vec<Account>,
     pub(crate) errors: Errors,
     pub(crate) abandoned: u64,
-    /// Busy share of the window, 0 to 1.
-    pub(crate) busy: f64,
+    /// Ops with writes that may have been done or not.
+    pub(crate) in_doubt: u64,
+    /// Connections opened again.
+    pub(crate) reconnects: u64,
+    /// What it saw of itself; None where there was no step.
+    pub(crate) seen: Option<Seen>,
     /// When its last op ended.
     pub(crate) ended: Ns,
     /// What became of the arrivals, in an open loop.
@@ -179,11 +184,11 @@ async fn step(order: &Order, index: usize, clients: &[u32]) -> Result<End> {
     }
     let start = go.wait_for(|go| *go != Go::Wait).await.map(|go| *go);
     let Ok(Go::Start(origin)) = start else {
-        close_all(ready.into_iter().map(Ready::into_session).collect()).await;
+        close_all(ready.into_iter().map(|ready| ready.session).collect()).await;
         return Ok(End::default());
     };
     let desk = Rc::new(desk(order, index, origin, clients)?);
-    let (sessions, busy, abandoned) = work(order, &desk, &seats, ready).await?;
+    let sessions = work(order, &desk, &seats, ready, index).await?;
     let ended = desk.now();
     let desk = Rc::into_inner(desk)
         .ok_or_else(|| Error::failed("a client outlived its step; please report this"))?;
@@ -192,9 +197,11 @@ async fn step(order: &Order, index: usize, clients: &[u32]) -> Result<End> {
     Ok(End {
         ops_by_client: seats.iter().map(|s| s.ops.get()).collect(),
         accounts: desk.accounts.into_inner(),
-        errors: desk.errors.into_inner(),
-        abandoned,
-        busy,
+        errors: desk.mishaps.errors.into_inner(),
+        abandoned: desk.mishaps.abandoned.get(),
+        in_doubt: desk.mishaps.in_doubt.get(),
+        reconnects: desk.mishaps.reconnects.get(),
+        seen: Some(desk.mirror.into_inner().into_seen(desk.pace.is_some())),
         ended,
         paced: desk.pace.map(Pace::into_counts),
     })
@@ -219,7 +226,9 @@ fn desk(order: &Order, index: usize, origin: Instant, clients: &[u32]) -> Result
         window_end: Cell::new(window.end),
         recorder: RefCell::new(recorder),
         accounts: RefCell::new(vec![Account::default(); job.tables.count as usize]),
-        errors: RefCell::default(),
+        mishaps: Mishaps::default(),
+        mirror: RefCell::new(Mirror::new()?),
+        doors: order.doors.clone(),
         picks: tables.clone().map(|t| job.picks(t)).collect(),
         pace: paced
             .then(|| Pace::new(&job, clients, order.threads, window, order.warmup))
@@ -229,93 +238,50 @@ fn desk(order: &Order, index: usize, origin: Instant, clients: &[u32]) -> Result
     })
 }
 
-/// Opens a connection for each seat; fewer come back when one fails or the step is cancelled.
-async fn open_all(order: &Order, seats: &[Rc<Seat>]) -> Vec<Ready> {
-    let opening: Vec<JoinHandle<Option<Ready>>> =
-        seats.iter().map(|s| tokio::task::spawn_local(open_one(order.clone(), s.client))).collect();
-    let mut ready = Vec::with_capacity(opening.len());
-    for task in opening {
-        match task.await {
-            Ok(Some(one)) => ready.push(one),
-            Ok(None) => {}
-            Err(panic) => {
-                let text = format!("the driver panicked on a login: {}", panic_text(panic));
-                let _ = order.news.send(News::NotOpened(Error::server(text)));
-            }
-        }
-    }
-    ready
-}
+type Ended = Result<std::result::Result<Option<Session>, OpError>>;
 
-async fn open_one(order: Order, client: u32) -> Option<Ready> {
-    let mut go = order.go.clone();
-    let turn = order.opening + Duration::from_secs(1) * client / limits::CONNECTS_PER_S;
-    tokio::time::sleep_until(turn.into()).await;
-    let _permit = order.logins.acquire().await.ok()?;
-    if *go.borrow_and_update() == Go::Cancel {
-        return None;
-    }
-    let opened = client::open(&order.job, client, &order.target, &order.opts);
-    // A cancelled step must not wait for a server that hangs.
-    let opened = tokio::select! {
-        opened = opened => opened,
-        _ = go.wait_for(|go| *go == Go::Cancel) => return None,
-    };
-    let (news, ready) = match opened {
-        Ok(ready) => (News::Opened, Some(ready)),
-        Err(error) => (News::NotOpened(error), None),
-    };
-    let _ = order.news.send(news);
-    ready
-}
-
-type Ended = Result<std::result::Result<Session, OpError>>;
-
-/// Runs the clients to the end of the drain: their sessions, the busy share, what was given up.
+/// Runs the clients to the end of the drain: the sessions that are left.
 async fn work(
     order: &Order,
     desk: &Rc<Desk>,
     seats: &[Rc<Seat>],
     ready: Vec<Ready>,
-) -> Result<(Vec<Session>, f64, u64)> {
+    index: usize,
+) -> Result<Vec<Session>> {
     tokio::time::sleep_until(desk.origin.into()).await;
     let mut tasks: JoinSet<(u32, Ended)> = JoinSet::new();
-    let mut seat_of = HashMap::with_capacity(seats.len());
     for (seat, ready) in seats.iter().zip(ready) {
         let run = client::run(Rc::clone(desk), Rc::clone(seat), ready);
         let client = seat.client;
-        let task = tasks.spawn_local(async move { (client, run.await) });
-        seat_of.insert(task.id(), Rc::clone(seat));
+        tasks.spawn_local(async move { (client, run.await) });
     }
-    let mut dispatcher = dispatcher(desk);
+    let mut aside = aside(desk);
     let mut warm = desk.window_start.get() != NEVER;
     let mut ticks = order.ticks.clone();
-    let mut busy = Busy::default();
     let mut sessions = Vec::with_capacity(seats.len());
     loop {
         tokio::select! {
             ended = tasks.join_next() => match ended {
                 None => break,
                 Some(Ok((client, ended))) => match ended? {
-                    Ok(session) => sessions.push(session),
+                    Ok(session) => sessions.extend(session),
                     Err(error) => { let _ = order.news.send(News::Abort { client, error }); }
                 },
-                Some(Err(panic)) => {
-                    let seat = seat_of.get(&panic.id());
-                    let error = OpError::Driver(panic_text(panic));
-                    driver_panic(order, desk, seat, error)?;
-                }
+                // What the driver does is caught by the client.
+                Some(Err(panic)) => return Err(Error::failed(format!("a client: {panic}"))),
             },
-            Some(Ok(failed)) = dispatcher.join_next() => return Err(failed),
+            Some(Ok(failed)) = aside.join_next() => return Err(failed),
             Ok(()) = ticks.changed() => {
                 let now = desk.now();
                 follow(order, desk)?;
+                desk.give_up(seats, now);
+                report(order, desk, index, now);
                 if !warm && now >= order.judged && desk.pace.as_ref().is_none_or(|p| p.is_warm(now))
                 {
                     warm = true;
                     let _ = order.news.send(News::Warm);
                 }
-                busy.look(now, desk);
+                look(now, desk);
                 desk.recorder.borrow_mut().roll(now)?;
                 if now > desk.window_end.get().saturating_add(limits::DRAIN.as_nanos() as Ns) {
                     break;
@@ -323,21 +289,42 @@ async fn work(
             }
         }
     }
-    busy.look(desk.now(), desk);
-    dispatcher.shutdown().await;
-    let abandoned = abandon(&mut tasks, desk, seats).await?;
-    Ok((sessions, busy.share(), abandoned))
+    look(desk.now(), desk);
+    aside.shutdown().await;
+    abandon(&mut tasks, desk, seats).await?;
+    Ok(sessions)
 }
 
-/// Wakes the clients of an open loop; ends only with an error.
-fn dispatcher(desk: &Rc<Desk>) -> JoinSet<Error> {
+/// What the watch over outages needs to know; the drain has none.
+fn report(order: &Order, desk: &Desk, index: usize, now: Ns) {
+    if now > desk.window_end.get() {
+        return;
+    }
+    let ops = desk.recorder.borrow().ops();
+    let fresh = desk.mishaps.fresh.take();
+    if let Ok(mut watch) = order.outages.lock() {
+        watch.report(index, now, ops, fresh);
+    }
+}
+
+/// What runs beside the clients: probes of the turn delay, and what wakes the clients of an open
+/// loop. They end only with an error.
+fn aside(desk: &Rc<Desk>) -> JoinSet<Error> {
+    let no_timer = |e| Error::failed(format!("cannot wait for a kernel timer: {e}"));
     let mut tasks = JoinSet::new();
-    let desk = Rc::clone(desk);
+    let probed = Rc::clone(desk);
+    tasks.spawn_local(async move {
+        match probe(&probed).await {
+            Err(e) => no_timer(e),
+            Ok(never) => match never {},
+        }
+    });
     if desk.pace.is_some() {
+        let paced = Rc::clone(desk);
         tasks.spawn_local(async move {
-            match &desk.pace {
-                Some(pace) => match pace.dispatch(desk.origin).await {
-                    Err(e) => Error::failed(format!("cannot wait for a kernel timer: {e}")),
+            match &paced.pace {
+                Some(pace) => match pace.dispatch(paced.origin).await {
+                    Err(e) => no_timer(e),
                     Ok(never) => match never {},
                 },
                 None => std::future::pending().await,
@@ -345,6 +332,12 @@ fn dispatcher(desk: &Rc<Desk>) -> JoinSet<Error> {
         });
     }
     tasks
+}
+
+fn look(now: Ns, desk: &Desk) {
+    let window = (desk.window_start.get(), desk.window_end.get());
+    let spun = desk.pace.as_ref().map_or(0, Pace::spun);
+    desk.mirror.borrow_mut().look(now, window, spun);
 }
 
 /// Takes over a start and an end that were decided or moved.
@@ -364,85 +357,16 @@ fn follow(order: &Order, desk: &Desk) -> Result<()> {
     Ok(())
 }
 
-/// A client whose driver panicked: its op failed, and what it wrote is in doubt.
-fn driver_panic(order: &Order, desk: &Desk, seat: Option<&Rc<Seat>>, error: OpError) -> Result<()> {
-    desk.errors.borrow_mut().add(&error);
-    let Some(seat) = seat else { return Ok(()) };
-    let now = desk.now();
-    let issued = seat.in_flight().unwrap_or(now);
-    desk.recorder.borrow_mut().failed(issued, seat.measured.get(), now)?;
-    client::doubt(desk, seat);
-    seat.settle();
-    let _ = order.news.send(News::Abort { client: seat.client, error });
-    Ok(())
-}
-
 /// Gives up what is still in flight: the connections go with the tasks, nothing is used again.
-async fn abandon(
-    tasks: &mut JoinSet<(u32, Ended)>,
-    desk: &Desk,
-    seats: &[Rc<Seat>],
-) -> Result<u64> {
+async fn abandon(tasks: &mut JoinSet<(u32, Ended)>, desk: &Desk, seats: &[Rc<Seat>]) -> Result<()> {
     tasks.abort_all();
     while tasks.join_next().await.is_some() {}
     let now = desk.now();
-    let mut abandoned = 0;
     for seat in seats {
-        if let Some(issued) = seat.in_flight() {
-            abandoned += 1;
-            let (intended, measured) = (seat.intended.get(), seat.measured.get());
-            desk.recorder.borrow_mut().abandoned(intended, issued, measured, now)?;
-            client::doubt(desk, seat);
-        }
+        desk.abandon(seat, now)?;
     }
-    if let Some(pace) = &desk.pace {
-        pace.abandon(now, &mut desk.recorder.borrow_mut())?;
+    match &desk.pace {
+        Some(pace) => pace.abandon(now, &mut desk.recorder.borrow_mut()),
+        None => Ok(()),
     }
-    Ok(abandoned)
-}
-
-async fn close_all(sessions: Vec<Session>) {
-    let mut goodbyes = JoinSet::new();
-    for session in sessions {
-        goodbyes.spawn_local(session.close(limits::COURTESY));
-    }
-    while goodbyes.join_next().await.is_some() {}
-}
-
-/// The busy part of the window: time that the runtime was not parked.
-#[derive(Debug, Default)]
-struct Busy {
-    first: Option<(Ns, Duration)>,
-    last: Option<(Ns, Duration)>,
-}
-
-impl Busy {
-    fn look(&mut self, now: Ns, desk: &Desk) {
-        if now < desk.window_start.get() {
-            return;
-        }
-        let seen = (now, Handle::current().metrics().worker_total_busy_duration(0));
-        if self.first.is_none() {
-            self.first = Some(seen);
-        }
-        if now <= desk.window_end.get() || self.last.is_none() {
-            self.last = Some(seen);
-        }
-    }
-
-    fn share(&self) -> f64 {
-        let (Some(first), Some(last)) = (self.first, self.last) else { return 0.0 };
-        let wall = last.0.saturating_sub(first.0) as f64 / 1e9;
-        let busy = last.1.saturating_sub(first.1).as_secs_f64();
-        if wall > 0.0 { (busy / wall).clamp(0.0, 1.0) } else { 0.0 }
-    }
-}
-
-fn panic_text(panic: JoinError) -> String {
-    let Ok(payload) = panic.try_into_panic() else { return "cancelled".to_owned() };
-    let text = payload
-        .downcast_ref::<&str>()
-        .map(|s| (*s).to_owned())
-        .or_else(|| payload.downcast_ref::<String>().cloned());
-    text.unwrap_or_else(|| "no text".to_owned())
 }

@@ -6,6 +6,9 @@ use nix::sys::resource::{Resource, Usage, UsageWho, getrlimit, getrusage, setrli
 
 use crate::error::{Error, Result};
 
+/// Fewer descriptors than this are not worth a try.
+const DESCRIPTORS_MIN: u64 = 32;
+
 /// CPU time since the start of a process or thread.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Cost {
@@ -87,6 +90,26 @@ pub fn raise_descriptor_limit() -> Result<u64> {
         setrlimit(Resource::RLIMIT_NOFILE, hard, hard).map_err(failed)?;
     }
     Ok(hard)
+}
+
+/// The limit of this process's address space (`ulimit -v`), bytes; None without one.
+pub(crate) fn address_space_max() -> Option<u64> {
+    let (limit, _) = getrlimit(Resource::RLIMIT_AS).ok()?;
+    (limit != nix::sys::resource::RLIM_INFINITY).then_some(limit)
+}
+
+/// Refuses to begin with fewer descriptors than the runtimes, the signals and one connection take:
+/// some of these do not bear it.
+///
+/// # Errors
+/// Usage, with a hint.
+pub(crate) fn require_descriptors() -> Result<()> {
+    let limit = raise_descriptor_limit()?;
+    if limit < DESCRIPTORS_MIN {
+        let text = format!("this process may open {limit} files, and needs {DESCRIPTORS_MIN}");
+        return Err(Error::usage(text).hint("raise the hard limit: ulimit -Hn 1024"));
+    }
+    Ok(())
 }
 
 /// Descriptors that are open now; 0 where `/proc` is not mounted.

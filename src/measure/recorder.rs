@@ -63,7 +63,7 @@ pub struct Interval {
     pub statements: u64,
     /// Rows that these returned or inserted.
     pub rows: u64,
-    /// Ops that failed.
+    /// Ops that failed, and those of which nobody knows.
     pub errors: u64,
     /// Service time of ops issued in this phase (in the drain: in the window).
     pub service: Times,
@@ -167,6 +167,8 @@ pub struct Op {
 pub struct Recorder {
     phases: Phases,
     current: Interval,
+    /// Ops of the intervals before the current one.
+    before: u64,
     finished: Box<dyn FnMut(Interval)>,
 }
 
@@ -178,7 +180,12 @@ impl Recorder {
         statements: usize,
         finished: Box<dyn FnMut(Interval)>,
     ) -> Result<Self> {
-        Ok(Recorder { current: Interval::new(&phases, 0, statements)?, phases, finished })
+        Ok(Recorder {
+            current: Interval::new(&phases, 0, statements)?,
+            before: 0,
+            phases,
+            finished,
+        })
     }
 
     /// Sets the window's start, where it was open: it lies ahead.
@@ -209,9 +216,15 @@ impl Recorder {
         while now >= self.current.end {
             let statements = self.current.by_statement.len();
             let next = Interval::new(&self.phases, self.current.end, statements)?;
+            self.before += self.current.ops;
             (self.finished)(std::mem::replace(&mut self.current, next));
         }
         Ok(())
+    }
+
+    /// Ops so far, of the warm-up and of the window.
+    pub fn ops(&self) -> u64 {
+        self.before + self.current.ops
     }
 
     /// Writes down an op that succeeded; whether it counts toward QPS.
@@ -261,7 +274,15 @@ impl Recorder {
         Ok(())
     }
 
-    /// Writes down an op that the drain gave up: its age is a lower bound of its time, and
+    /// Writes down an op of which nobody knows whether it was done: neither done nor failed, it is
+    /// an error of the timeline alone.
+    pub fn unresolved(&mut self, now: Ns) -> Result<()> {
+        self.roll(now)?;
+        self.current.errors += 1;
+        Ok(())
+    }
+
+    /// Writes down an op that was given up: its age is a lower bound of its time, and
     /// leaving it out would make a stalled server look fast.
     pub fn abandoned(
         &mut self,

@@ -8,6 +8,7 @@ use std::panic::AssertUnwindSafe;
 use futures_util::FutureExt;
 use mysql_async::{Conn, DriverError, IoError, Opts};
 
+use super::session;
 use super::target::{Address, Target};
 use super::tls::SslMode;
 use crate::error::{Error, Result};
@@ -50,6 +51,20 @@ pub(crate) enum Failure {
     Timeout,
     /// The driver panicked: 0.37.1 does on some malformed log-in packets.
     Panic,
+}
+
+impl From<Failure> for session::Failure {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Driver(error) => error.into(),
+            Failure::Timeout => {
+                session::Failure::Lost("no connection within --connect-timeout".to_owned())
+            }
+            Failure::Panic => {
+                session::Failure::Lost("the log-in's answer is no MySQL protocol".to_owned())
+            }
+        }
+    }
 }
 
 #[expect(clippy::disallowed_methods, reason = "the connection is dropped with the future")]

@@ -15,6 +15,7 @@ use mysql_async::{Conn, Opts, Params, Row, Value};
 use super::connect;
 use super::target::Target;
 use crate::error::{Error, Result, plain};
+use crate::plan::units;
 
 /// The chunks of a LOAD DATA LOCAL; each becomes one packet. An `Err` would end the stream
 /// as if it were whole, and the server would keep the rows so far: drop the session instead.
@@ -115,14 +116,51 @@ impl Session {
     /// Server, with a hint: see [`connect::connect`].
     pub async fn open(target: &Target, opts: &Opts, charset: Option<&str>) -> Result<Session> {
         let conn = connect::connect(target, opts).await?;
+        Session::begun(conn, target, charset).await.map_err(|failure| {
+            Error::server(format!("--charset {}: {failure}", charset.unwrap_or_default()))
+        })
+    }
+
+    /// The same for a server that has let such a session in before: why not now, without hints.
+    pub async fn open_again(
+        target: &Target,
+        opts: &Opts,
+        charset: Option<&str>,
+    ) -> std::result::Result<Session, Failure> {
+        let conn = connect::try_connect(target, opts).await?;
+        Session::begun(conn, target, charset).await
+    }
+
+    async fn begun(
+        conn: Conn,
+        target: &Target,
+        charset: Option<&str>,
+    ) -> std::result::Result<Session, Failure> {
         let mut session = Session { conn, statements: Vec::new(), waiting: false };
-        if let Some(charset) = charset {
-            session
-                .execute(&format!("SET NAMES {}", quoted_text(charset)))
-                .await
-                .map_err(|failure| Error::server(format!("--charset {charset}: {failure}")))?;
-        }
-        Ok(session)
+        let Some(charset) = charset else { return Ok(session) };
+        let limit = target.connect_timeout;
+        #[expect(clippy::disallowed_methods, reason = "the connection goes with the future")]
+        let set = tokio::time::timeout(limit, async move {
+            session.execute(&format!("SET NAMES {}", quoted_text(charset))).await?;
+            Ok(session)
+        });
+        set.await.unwrap_or_else(|_| {
+            let limit = units::duration(limit);
+            Err(Failure::Lost(format!("SET NAMES was not answered within {limit}")))
+        })
+    }
+
+    /// Whether it can be asked something: its last answer came, and the connection did not break.
+    pub fn is_usable(&self) -> bool {
+        !self.waiting
+    }
+
+    /// Drops a session whose answer nobody waits for any more. The driver would say goodbye first
+    /// where it is in the middle of an answer, and wait for the rest of that, maybe for ever; it
+    /// cannot outside of a runtime.
+    pub fn abandon(self) {
+        // Where there is no thread to be had it is dropped here.
+        let _ = std::thread::Builder::new().spawn(move || drop(self));
     }
 
     /// The server's id of this connection.

@@ -69,6 +69,12 @@ impl Target {
         }
     }
 
+    /// A canned server on this host: any account will do.
+    pub(crate) fn canned(port: u16) -> Target {
+        let address = Address::Tcp { host: "127.0.0.1".to_owned(), port };
+        Target { address, ..Target::private(Path::new("")) }
+    }
+
     /// The driver's options, every one that matters stated and none left to a default.
     ///
     /// Call it once and clone the result: the clones share the TLS configuration, and certificate

@@ -7,6 +7,7 @@ pub mod condition;
 pub mod experiment;
 mod list;
 pub mod names;
+pub mod policy;
 pub mod profile;
 pub mod rates;
 pub mod search;
@@ -44,6 +45,10 @@ pub mod defaults {
     pub const TABLES: u32 = 1;
     /// `--rows` of prepare.
     pub const ROWS: &str = "10k";
+    /// `--clients` of calibrate.
+    pub const CALIBRATE_CLIENTS: &str = "1,8,64,256";
+    /// `--time` of calibrate.
+    pub const CALIBRATE_TIME: &str = "2s";
     /// `--data-seed`
     pub const DATA_SEED: u32 = 1;
 }
@@ -62,6 +67,8 @@ pub mod limits {
     pub const DRAIN: Duration = Duration::from_secs(10);
     /// A step in which no client gets an answer for so long is ended.
     pub const SILENCE: Duration = Duration::from_mins(1);
+    /// The same where lost connections are opened again: a large server's recovery takes minutes.
+    pub const OUTAGE: Duration = Duration::from_mins(10);
     /// Goodbyes and status readings may take so long.
     pub const COURTESY: Duration = Duration::from_secs(5);
     /// A phase that somebody asks for: a year.
@@ -116,6 +123,8 @@ pub struct Plan {
     pub interval_log: Option<PathBuf>,
     /// The state that steps start from.
     pub before: before::Before,
+    /// What errors do.
+    pub policy: policy::Policy,
 }
 
 /// When a step ends.
@@ -359,6 +368,13 @@ impl Plan {
             line("arrival", self.arrival.to_string());
         }
         line("before steps", self.before.to_string());
+        line("on error", self.policy.on_error.to_string());
+        if let Some(max) = self.policy.errors_max {
+            line("errors at most", max.to_string());
+        }
+        if let Some(limit) = self.policy.op_timeout {
+            line("op timeout", units::duration(limit));
+        }
         line("interval", units::duration(self.interval));
         line("out", self.out.display().to_string());
         for step in steps {
@@ -420,6 +436,7 @@ mod tests {
             interval: Duration::from_secs(1),
             interval_log: None,
             before: before::Before::default(),
+            policy: policy::Policy::default(),
         }
     }
 

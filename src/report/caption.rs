@@ -14,6 +14,8 @@ const USUAL: &[(&str, &str)] = &[
     ("load", "none"),
     ("charset", "the driver's"),
     ("before", "nothing"),
+    ("on error", "abort"),
+    ("op timeout", "none"),
 ];
 /// Conditions that would fill the line: they show up in footnotes where they differ.
 const LONG: &[&str] = &["SQL", "client CPU", "driver"];

@@ -5,7 +5,7 @@ use std::fmt;
 use jiff::Timestamp;
 
 use super::baseline::known;
-use super::layout::{at_clients, below, noted, record};
+use super::layout::{at_clients, below, codes, marked, noted, record};
 use super::number::number;
 use super::page::{self, Body, Field, Grid, Page};
 use super::pivot::{self, Cell, Column, Table};
@@ -347,7 +347,8 @@ fn page(table: &Table, pairs: &[Pair], question: &Question) -> Page {
         ]
     });
     let how = if table.metric.higher_is_better() { "new/base" } else { "base/new" };
-    let mut head: Vec<String> = ["clients", &base, &new, "runs"].map(str::to_owned).to_vec();
+    let mut head: Vec<String> =
+        ["clients".to_owned(), marked(table, 0), marked(table, 1), "runs".to_owned()].to_vec();
     head.extend([how, "95 % interval", "p", "verdict"].map(str::to_owned));
     let mut lines = vec![method(pairs, question.floor)];
     lines.extend(below(table));
@@ -395,6 +396,7 @@ fn fields(table: &Table, pair: &Pair) -> page::Record {
         ("p_corrected", Field::Number(Some(pair.p))),
         ("in_blocks", Field::Text(pair.blocks.to_string())),
         ("verdict", Field::Text(pair.verdict.to_string())),
+        codes(table, &[0, 1], &pair.column),
     ]);
     record
 }

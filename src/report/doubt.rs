@@ -6,7 +6,7 @@ use super::pivot::{self, Column, Table};
 use super::spread::interval;
 use super::{Options, text};
 use crate::error::Result;
-use crate::summary::Summary;
+use crate::summary::{Summary, VerdictKind};
 
 /// Warnings of steps that another run may be free of: something disturbed it.
 const DISTURBED: &[&str] = &[
@@ -89,7 +89,10 @@ fn wide(table: &Table, cell: &pivot::Cell, widest: f64) -> Result<Option<String>
 /// A median tolerates some disturbed runs, and not half of them.
 fn disturbed(steps: &[&Summary]) -> Option<String> {
     let codes = |step: &Summary| {
-        step.warnings.iter().map(|w| w.code.clone()).find(|c| DISTURBED.contains(&c.as_str()))
+        let warned = step.warnings.iter().map(|warning| warning.code.clone());
+        let noisy = step.verdict.iter().filter(|verdict| verdict.kind == VerdictKind::Noisy);
+        let reasons = noisy.flat_map(|verdict| &verdict.reasons).map(|reason| reason.code.clone());
+        warned.chain(reasons).find(|code| DISTURBED.contains(&code.as_str()))
     };
     let found: Vec<String> = steps.iter().filter_map(|step| codes(step)).collect();
     let first = found.first()?;

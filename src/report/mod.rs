@@ -10,6 +10,7 @@
 //! percentiles. Steps of several invocations share a cell only when plan and settings agree.
 
 mod baseline;
+mod calibration;
 mod caption;
 mod compare;
 mod csv;
@@ -33,6 +34,7 @@ mod settings;
 mod spread;
 mod text;
 
+pub use calibration::calibration;
 pub use compare::{Comparison, Question, compare};
 pub use doubt::{Doubt, doubtful};
 pub use explain::{Contrast, explain};
@@ -93,7 +95,8 @@ pub struct Options {
 pub fn render(steps: &[&Summary], options: &Options) -> Result<String> {
     options.layout.check(options)?;
     let mut tables = pivot::tables(steps, options)?;
-    if tables.iter().all(|table| table.lines.iter().all(|line| line.steps.is_empty())) {
+    let completed = tables.iter().flat_map(|table| &table.lines).any(|line| !line.steps.is_empty());
+    if !completed && options.layout != Layout::Outages {
         return Err(Error::data(format!("none of {} steps completed", steps.len()))
             .hint("--partial shows what they measured before they ended"));
     }

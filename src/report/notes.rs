@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::escape::clip;
 use super::pivot::{Column, Line, Table};
 use super::settings;
-use crate::summary::{Outcome, Summary};
+use crate::summary::{Outcome, Summary, VerdictKind};
 
 /// Longest foreign text in a note, characters.
 const TEXT_MAX: usize = 300;
@@ -98,7 +98,12 @@ fn findings(at: usize, line: &Line) -> Vec<Finding> {
             find(step, "partial", format!("did not complete: {}", ending(step)));
         }
         let warned = |code: &str| step.warnings.iter().any(|warning| warning.code == code);
-        if step.client.same_host && !warned("same_host") {
+        let verdict = step.verdict.as_ref().filter(|verdict| verdict.kind != VerdictKind::Ok);
+        if let Some(verdict) = verdict {
+            find(step, &verdict.kind.name().replace('-', "_"), clip(&verdict.sentence(), TEXT_MAX));
+        }
+        let shared = verdict.is_some_and(|verdict| verdict.kind == VerdictKind::SharedHost);
+        if step.client.same_host && !shared && !warned("same_host") {
             let message = "the client ran on the server's host and took a part of its CPUs";
             find(step, "same_host", message.to_owned());
         }

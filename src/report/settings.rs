@@ -125,6 +125,8 @@ pub(crate) fn conditions(step: &Summary) -> Vec<(&'static str, String)> {
         ("load", loading(step)),
         ("charset", charset(step)),
         ("before", before(step)),
+        ("on error", plan.on_error.clone()),
+        ("op timeout", plan.op_timeout_s.map_or_else(|| "none".to_owned(), seconds)),
     ]
 }
 

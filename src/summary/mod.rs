@@ -5,27 +5,37 @@
 //! old ones for ever. Readers tolerate unknown fields and refuse unknown `schema` values.
 //! `docs/summary.schema.json` is generated from these types and tested.
 
+mod calibration;
 mod conditions;
 mod cost;
 mod experiment;
 mod facts;
+mod outage;
 mod read;
 #[cfg(test)]
 mod schema;
+mod share;
 mod timed;
+pub mod verdict;
 mod write;
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+pub use calibration::{
+    CALIBRATION, CALIBRATION_DAYS, CalibratedHost, Calibration, CalibrationStep,
+};
 pub use conditions::{Conditions, HostState, Keys, Levels, Link, Prepared, Sample, Settled};
 pub use cost::{HostCost, Innodb, Probed, ProcessCost};
 pub use experiment::{CommandRun, Experiment};
 pub(crate) use facts::counter;
 pub use facts::{Class, MISSES_MIN, class_by_size, durability};
+pub use outage::Outage;
 pub use read::{Loaded, load};
+pub use share::{Ceiling, Share, ThreadShare, TurnDelay};
 pub use timed::{Load, Suite, SuiteTest, TableRows};
+pub use verdict::{Reason, Verdict, VerdictKind};
 pub(crate) use write::escape_hostile;
 pub use write::{Store, file_name, to_json};
 
@@ -72,6 +82,9 @@ pub struct Summary {
     pub latency: Latency,
     /// All phases, one entry an interval.
     pub timeline: Vec<Interval>,
+    /// Times in which nobody was served.
+    #[serde(default)]
+    pub outages: Vec<Outage>,
     /// What the tables must hold more than before: all phases, not only the window.
     pub ledger: Vec<LedgerEntry>,
     /// What a timed load was; null otherwise.
@@ -82,6 +95,9 @@ pub struct Summary {
     pub suite: Option<Suite>,
     /// What a reader of the numbers must know.
     pub warnings: Vec<Warning>,
+    /// Whether the numbers are the server's; null where the client did not look at itself.
+    #[serde(default)]
+    pub verdict: Option<Verdict>,
     /// Its part in a profile; null for what a workload's verb measured.
     #[serde(default)]
     pub experiment: Option<Experiment>,
@@ -141,6 +157,10 @@ fn once() -> u64 {
     1
 }
 
+fn abort() -> String {
+    "abort".to_owned()
+}
+
 fn sbtest() -> String {
     "sbtest".to_owned()
 }
@@ -198,6 +218,15 @@ pub struct Plan {
     /// `SET NAMES` of the sessions; null for the driver's own (utf8mb4, utf8 before 5.5.3).
     #[serde(default)]
     pub charset: Option<String>,
+    /// What errors did: `abort`, `continue` or `reconnect`.
+    #[serde(default = "abort")]
+    pub on_error: String,
+    /// More errors would have ended the step: a count, or a share such as `1%`; null for no limit.
+    #[serde(default)]
+    pub max_errors: Option<String>,
+    /// An op without an answer for so long was given up, seconds; null for no limit.
+    #[serde(default)]
+    pub op_timeout_s: Option<f64>,
     /// This repeat, from 1.
     pub repeat_index: u32,
     /// Repeats of the invocation.
@@ -338,6 +367,9 @@ pub struct Client {
     /// Bytes that they sent.
     #[serde(default)]
     pub net_tx_bytes: Option<u64>,
+    /// How much of the numbers was the client's doing; null where it did not look.
+    #[serde(default)]
+    pub share: Option<Share>,
 }
 
 /// One engine thread.
@@ -364,11 +396,15 @@ pub struct Totals {
     pub rows: u64,
     /// Errors, all phases, by code.
     pub errors: Vec<ErrorCount>,
-    /// Connections reopened.
+    /// Lost connections that were opened again.
     pub reconnects: u64,
-    /// Ops given up at the end of the drain, of a paced run also those that were not issued;
-    /// their age is in the latency.
+    /// Ops given up after `--op-timeout` or at the end of the drain, of a paced run also those
+    /// that were not issued; their age, a lower bound, is in the latency.
     pub abandoned: u64,
+    /// Ops with writes that may have been done or not, because the answer was lost, given up or a
+    /// kill; of these neither the rates nor the times of failed ops have one.
+    #[serde(default)]
+    pub in_doubt: u64,
     /// Arrivals of a paced run not yet issued at the window's end; null for a closed loop.
     pub backlog: Option<u64>,
     /// Arrivals of a paced run in the window; null for a closed loop.
@@ -388,8 +424,11 @@ pub struct ErrorCount {
     pub code: Option<u16>,
     /// SQLSTATE; null for the client's own classes.
     pub sqlstate: Option<String>,
-    /// `session` (the session was kept), `server`, `wrong` (an answer that fails its check),
-    /// `lost` (the connection), `driver` (a driver panic).
+    /// `session` (deadlocks and the like), `read_only`, `full` (too many connections),
+    /// `interrupted` (a killed query), `ended` (a killed session, a shutdown), `idle` (the server
+    /// hung up for silence), `server` (any other of its errors), `wrong` (an answer that fails its
+    /// check), `lost` (the connection), `driver` (a driver panic), `connect` (an attempt to open a
+    /// lost connection again; no op).
     pub class: String,
     /// Text of the first one.
     pub message: String,
@@ -507,7 +546,7 @@ pub struct Interval {
     pub length_s: f64,
     /// Ops completed in it.
     pub ops: u64,
-    /// Ops that failed in it.
+    /// Ops that failed in it, those in doubt or given up after `--op-timeout` included.
     pub errors: u64,
     /// Median service time, microseconds; null without ops.
     pub p50_us: Option<f64>,

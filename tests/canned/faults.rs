@@ -88,6 +88,17 @@ fn close_and_reset() {
 }
 
 #[test]
+fn half_close_ends_one_direction() {
+    let (server, mut raw) = first(Action::HalfClose);
+    raw.query(UPDATE);
+    assert_eq!(raw.next(), Seen::End);
+    // What is sent now is still taken: no reset comes back.
+    raw.query(UPDATE);
+    assert_eq!(raw.next(), Seen::End);
+    others_go_on(&server);
+}
+
+#[test]
 fn half_packets() {
     let (server, mut raw) = first(Action::HalfPacketThenStall);
     raw.query(UPDATE);

@@ -79,17 +79,25 @@ pub(crate) fn target(sandbox: &Sandbox) -> Opts {
 
 /// The rows of a query as text, NULL as `NULL`.
 pub(crate) fn query(sandbox: &Sandbox, sql: &str) -> Vec<Vec<String>> {
+    try_query(sandbox, sql).unwrap_or_else(|error| panic!("{sql}: {error}"))
+}
+
+/// The same of a server that may be gone.
+pub(crate) fn try_query(
+    sandbox: &Sandbox,
+    sql: &str,
+) -> Result<Vec<Vec<String>>, mysql_async::Error> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let rows: Vec<Row> = runtime.block_on(async {
-        let mut conn = Conn::new(target(sandbox)).await.unwrap();
-        let rows = conn.query(sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
-        conn.disconnect().await.unwrap();
-        rows
-    });
+        let mut conn = Conn::new(target(sandbox)).await?;
+        let rows = conn.query(sql).await?;
+        conn.disconnect().await?;
+        Ok::<_, mysql_async::Error>(rows)
+    })?;
     let text = |value: Value| match value {
         Value::Bytes(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
         Value::NULL => "NULL".into(),
         other => other.as_sql(true),
     };
-    rows.into_iter().map(|row| row.unwrap().into_iter().map(text).collect()).collect()
+    Ok(rows.into_iter().map(|row| row.unwrap().into_iter().map(text).collect()).collect())
 }

@@ -2,7 +2,8 @@
 
 use crate::summaries::step;
 use crate::{grid, plain};
-use loadgen::summary::{Class, Summary, Warning};
+use loadgen::report::{Format, Layout, Options, render};
+use loadgen::summary::{Class, Reason, Summary, Verdict, VerdictKind, Warning};
 
 #[test]
 fn warnings_mark_their_line_and_say_where() {
@@ -117,4 +118,76 @@ fn many_footnotes_have_different_signs() {
     let text = plain(&steps);
     assert!(text.contains("l4 ††\n") && text.contains("\n†† message 4\n"), "{text}");
     assert!(text.contains("l9 ‡‡‡\n"), "{text}");
+}
+
+fn judged(mut step: Summary, kind: VerdictKind, messages: &[&str]) -> Summary {
+    let reason = |text: &&str| Reason { code: "x".to_owned(), message: (*text).to_owned() };
+    step.verdict = Some(Verdict { kind, reasons: messages.iter().map(reason).collect() });
+    step
+}
+
+#[test]
+fn what_is_not_the_server_s_number_has_its_footnote() {
+    let mut steps = [
+        judged(step(0, "a", 8, 1.0), VerdictKind::Ok, &[]),
+        judged(step(0, "a", 16, 1.0), VerdictKind::ClientBound, &["a thread was busy", "late"]),
+        judged(step(1, "b", 8, 1.0), VerdictKind::Noisy, &["others"]),
+        judged(step(2, "c", 8, 1.0), VerdictKind::SharedHost, &["full"]),
+        step(3, "older", 8, 1.0),
+    ];
+    // Its verdict says so already.
+    steps[3].client.same_host = true;
+    let text = plain(&steps);
+    assert_eq!(
+        &grid(&text)[1..],
+        [
+            "1        1      a †",
+            "1        -      b ‡",
+            "1        -      c §",
+            "1        -      older"
+        ]
+    );
+    for note in [
+        "\n† client-bound: a thread was busy; late (a at 16)\n",
+        "\n‡ noisy: others\n",
+        "\n§ shared-host: full\n",
+    ] {
+        assert!(text.contains(note), "{note}: {text}");
+    }
+    assert!(!text.contains("took a part"), "{text}");
+}
+
+#[test]
+fn no_layout_and_no_format_prints_it_without() {
+    let of = |order, label, qps| {
+        judged(step(order, label, 8, qps), VerdictKind::ClientBound, &["a thread was busy"])
+    };
+    let steps = [of(0, "a", 1.0), of(1, "b", 2.0)];
+    let steps: Vec<&Summary> = steps.iter().collect();
+    for layout in [
+        Layout::Versions,
+        Layout::List,
+        Layout::Relative,
+        Layout::Delta,
+        Layout::Overhead,
+        Layout::PerOp,
+        Layout::Peak,
+    ] {
+        let pair = matches!(layout, Layout::Delta | Layout::Overhead);
+        let label = |name: &str| pair.then(|| name.to_owned());
+        for format in [Format::Text, Format::Markdown, Format::Csv, Format::Json] {
+            let (from, to) = (label("a"), label("b"));
+            let options = Options { layout, format, from, to, ..Options::default() };
+            let text = render(&steps, &options).expect("a report");
+            let (said, marked) = match format {
+                Format::Csv => ("client_bound", true),
+                Format::Json => ("client_bound", true),
+                Format::Text | Format::Markdown => {
+                    ("† client-bound: a thread was busy", text.matches('†').count() >= 2)
+                }
+            };
+            let whole = layout == Layout::Delta || marked;
+            assert!(text.contains(said) && whole, "{layout:?} {format:?}: {text}");
+        }
+    }
 }

@@ -249,7 +249,7 @@ fn the_first_texts_overhead_by_concurrency() {
     let mut rows = csv.lines();
     assert_eq!(
         rows.next(),
-        Some("workload,clients,rate,metric,unit,from,to,from_value,to_value,cost_percent")
+        Some("workload,clients,rate,metric,unit,from,to,from_value,to_value,cost_percent,notes")
     );
     let first = rows.next().expect("a row");
     let row = "point-select,8,,qps,statements/s,orig5610+bp1,orig5610+ps,24446,23429,4.16";

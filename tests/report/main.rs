@@ -9,6 +9,7 @@ mod invariants;
 mod layout;
 mod layouts;
 mod metrics;
+mod outages;
 mod pooling;
 mod spread;
 #[path = "../common/summaries.rs"]

@@ -5,8 +5,14 @@ mod common;
 mod conditions;
 mod faults;
 mod gates;
+mod network;
 mod pacing;
 mod program;
+mod resources;
+#[path = "../common/restarting.rs"]
+mod restarting;
 mod servers;
+mod share;
 mod signals;
+mod torture;
 mod transactions;

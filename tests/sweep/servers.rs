@@ -11,7 +11,7 @@ use super::common::{local, query, sandbox, servers};
 use super::program::{Results, command, run, wait};
 
 /// A server with four small tables.
-fn prepared(server: &super::common::Server, options: &[(&str, &str)]) -> Sandbox {
+pub(crate) fn prepared(server: &super::common::Server, options: &[(&str, &str)]) -> Sandbox {
     let sandbox = sandbox(server, options);
     let socket = sandbox.socket().to_str().expect("a path").to_owned();
     let output = std::process::Command::new(env!("CARGO_BIN_EXE_loadgen"))
@@ -33,7 +33,7 @@ fn run_on(sandbox: &Sandbox, words: &str) -> super::program::Ended {
     run(words, &connection.each_ref().map(String::as_str))
 }
 
-fn sum_of_k(sandbox: &Sandbox) -> i64 {
+pub(crate) fn sum_of_k(sandbox: &Sandbox) -> i64 {
     (1..=4)
         .map(|t| {
             let rows = query(sandbox, &format!("SELECT SUM(k) FROM sbtest.sbtest{t}"));

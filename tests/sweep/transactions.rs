@@ -7,6 +7,7 @@ use loadgen::measure::times::Times;
 use loadgen::mysql::session::Session;
 use loadgen::mysql::target::{Address, Target};
 use loadgen::mysql::tls::Ssl;
+use loadgen::plan::policy::Policy;
 use loadgen::plan::{
     Arrival, Order, Plan, Spread, SpreadChoice, StatementMode, Step, StopAt, defaults,
 };
@@ -70,6 +71,7 @@ fn plan(ops: u64) -> Plan {
         interval: Duration::from_secs(1),
         before: loadgen::plan::before::Before::default(),
         interval_log: None,
+        policy: Policy::default(),
     }
 }
 

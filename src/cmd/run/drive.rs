@@ -13,7 +13,7 @@ use crate::plan::experiment::{Dataset, Experiment, Leg, Part, Subject, What};
 use crate::plan::{Plan, Step};
 use crate::progress::Progress;
 use crate::stop::Stop;
-use crate::summary::{self, Store, Summary, Warning, to_json};
+use crate::summary::{self, Calibration, Store, Summary, Warning, to_json};
 
 /// What all legs share.
 pub(super) struct Drive<'a> {
@@ -24,6 +24,8 @@ pub(super) struct Drive<'a> {
     pub(super) run_id: String,
     /// Added to the steps' numbers, where a run is continued.
     pub(super) offset: u32,
+    /// What this host can generate, where that is known.
+    pub(super) calibration: Option<Calibration>,
     /// What was measured.
     pub(super) summaries: Vec<Summary>,
 }
@@ -194,6 +196,7 @@ impl Drive<'_> {
             prefix: subject.probe.clone(),
             run_id: self.run_id.clone(),
             role: Some(role),
+            calibration: self.calibration.as_ref(),
             summaries: Vec::new(),
         };
         let steps: Vec<Step> = steps.into_iter().map(|(_, step)| numbered(step)).collect();

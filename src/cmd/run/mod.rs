@@ -21,6 +21,7 @@ use std::path::PathBuf;
 
 pub(crate) use self::role::Role;
 use crate::cli::DisplayArgs;
+use crate::cmd::calibrate::kept;
 use crate::cmd::sweep::random;
 use crate::cmd::{gate, print_data};
 use crate::error::{Error, Result, worst};
@@ -74,6 +75,10 @@ pub struct RunArgs {
     /// Directory of the summaries
     #[arg(long, value_name = "DIR", default_value = defaults::OUT)]
     pub out: PathBuf,
+
+    /// What this host can generate, as loadgen calibrate keeps it [default: where it keeps it]
+    #[arg(long, value_name = "FILE")]
+    pub calibration: Option<PathBuf>,
 
     #[command(flatten)]
     #[allow(missing_docs, reason = "clap would show it as help")]
@@ -130,6 +135,7 @@ pub fn run(args: &RunArgs, stop: &Stop) -> Result<()> {
         if cfg!(debug_assertions) {
             progress.warn("this is a debug build; its numbers are not for comparing");
         }
+        let calibration = kept::find(args.calibration.as_deref(), &mut progress);
         let mut drive = drive::Drive {
             experiment: &experiment,
             stop,
@@ -140,6 +146,7 @@ pub fn run(args: &RunArgs, stop: &Stop) -> Result<()> {
                 None => format!("{:016x}", random()?),
             },
             offset: earlier.last_step,
+            calibration,
             summaries: Vec::new(),
         };
         errors = drive.run(&legs);

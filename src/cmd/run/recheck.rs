@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use super::{drive, program, resume, together};
 use crate::cli::DisplayArgs;
+use crate::cmd::calibrate::kept;
 use crate::cmd::print_data;
 use crate::cmd::sweep::random;
 use crate::error::{Error, Kind, Result, worst};
@@ -124,6 +125,7 @@ pub fn run(args: &RecheckArgs, stop: &Stop) -> Result<()> {
     };
     let store = Store::open(&out)?;
     raise_descriptor_limit()?;
+    let calibration = kept::find(None, &mut progress);
     let mut drive = drive::Drive {
         experiment: &experiment,
         stop,
@@ -131,6 +133,7 @@ pub fn run(args: &RecheckArgs, stop: &Stop) -> Result<()> {
         progress: &mut progress,
         run_id,
         offset: earlier.last_step,
+        calibration,
         summaries: Vec::new(),
     };
     let errors = again.measure(&mut drive, wanted)?;

@@ -19,7 +19,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use self::parse::{Disk, HostClock, Nic, Stat};
+pub(crate) use self::parse::HostClock;
+use self::parse::{Disk, Nic, Stat};
 use super::{host, seconds_from};
 use crate::error::{Error, Result};
 use crate::summary::{HostCost, HostFacts, Probed, ProcessCost};
@@ -137,6 +138,11 @@ impl Probe {
     /// The server's process id on its host, where it is known.
     pub fn pid(&self) -> Option<u32> {
         self.pid
+    }
+
+    /// The same where its host is this one.
+    pub(crate) fn local_pid(&self) -> Option<u32> {
+        self.pid.filter(|_| self.is_local())
     }
 
     /// Whether this host is read.
@@ -332,6 +338,17 @@ fn host_cost(first: &Reading, last: &Reading) -> Option<HostCost> {
 pub(crate) fn own_traffic() -> Option<(u64, u64)> {
     let nics = parse::nics(&std::fs::read_to_string("/proc/net/dev").ok()?);
     Some((nics.rx_bytes, nics.tx_bytes))
+}
+
+/// The CPU time of all cores of the host below `root`.
+pub(crate) fn host_clock(root: &Path) -> Option<HostClock> {
+    parse::host(&std::fs::read_to_string(root.join("proc/stat")).ok()?)
+}
+
+/// The CPU time of a process so far, seconds, and what tells it from another one of its number.
+pub(crate) fn process_cpu(root: &Path, pid: u32) -> Option<(f64, u64)> {
+    let stat = parse::stat(&std::fs::read_to_string(root.join(format!("proc/{pid}/stat"))).ok()?)?;
+    Some((parse::seconds(stat.user_ticks + stat.sys_ticks), stat.started_ticks))
 }
 
 #[cfg(test)]

@@ -76,13 +76,28 @@ pub(super) fn uptime_s(text: &str) -> Option<f64> {
 
 /// All cores of a host, ticks since its start.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct HostClock {
-    pub(super) user: u64,
-    pub(super) sys: u64,
-    pub(super) idle: u64,
-    pub(super) iowait: u64,
-    pub(super) steal: u64,
+pub(crate) struct HostClock {
+    pub(crate) user: u64,
+    pub(crate) sys: u64,
+    pub(crate) idle: u64,
+    pub(crate) iowait: u64,
+    pub(crate) steal: u64,
     pub(super) switches: Option<u64>,
+    /// Of `sys`, interrupts.
+    pub(crate) irq: u64,
+}
+
+impl HostClock {
+    /// All of it, since an earlier reading, seconds.
+    pub(crate) fn all_since(&self, earlier: &HostClock) -> f64 {
+        let all = |c: &HostClock| c.user + c.sys + c.idle + c.iowait + c.steal;
+        seconds(all(self).saturating_sub(all(earlier)))
+    }
+
+    /// Of a part of it, likewise.
+    pub(crate) fn since(&self, earlier: &HostClock, part: fn(&HostClock) -> u64) -> f64 {
+        seconds(part(self).saturating_sub(part(earlier)))
+    }
 }
 
 /// `/proc/stat`. Guests are in user already.
@@ -99,6 +114,7 @@ pub(super) fn host(text: &str) -> Option<HostClock> {
         iowait: at(4),
         steal: at(7),
         switches: switches.and_then(|n| n.trim().parse().ok()),
+        irq: at(5) + at(6),
     })
 }
 

@@ -9,6 +9,11 @@ use super::super::findings::Findings;
 const SPARE_CONNECTIONS: u64 = 4;
 /// Descriptors beyond the connections: results, timers, the resolver.
 const SPARE_DESCRIPTORS: u64 = 32;
+/// Address space of a client: its connection, task and statements, with room to spare.
+const CLIENT_BYTES: u64 = 64 << 10;
+/// Address space of the program, of engine threads with stacks and histograms, and of a summary as
+/// it is written.
+const OWN_BYTES: u64 = 256 << 20;
 /// Seconds by which `wait_timeout` must exceed the longest silence.
 const SPARE_SECONDS: u64 = 10;
 
@@ -42,6 +47,8 @@ pub(super) struct Load {
 pub(super) struct Own {
     pub(super) descriptors_max: u64,
     pub(super) descriptors_open: u64,
+    /// None without a limit.
+    pub(super) address_space_max: Option<u64>,
 }
 
 /// Compares the server's limits with the load.
@@ -163,6 +170,19 @@ pub(super) fn judge_own(own: &Own, load: &Load, findings: &mut Findings) {
             format!("raise the hard limit of the shell that starts loadgen: ulimit -Hn {need}"),
         );
     }
+    // An allocation that fails ends the process: nothing can be saved then.
+    let need = clients * CLIENT_BYTES + OWN_BYTES;
+    if let Some(max) = own.address_space_max.filter(|max| *max < need) {
+        let mib = |bytes: u64| bytes.div_ceil(1 << 20);
+        findings.problem(
+            format!(
+                "this process may take {} MiB of memory, but {clients} clients and itself need {}",
+                mib(max),
+                mib(need)
+            ),
+            format!("raise the limit of the shell that starts loadgen: ulimit -v {}", need >> 10),
+        );
+    }
 }
 
 #[cfg(test)]
@@ -248,11 +268,24 @@ mod tests {
     fn descriptors_of_this_process_count() {
         let judged = |max| {
             let mut findings = Findings::default();
-            let own = Own { descriptors_max: max, descriptors_open: 12 };
+            let own = Own { descriptors_max: max, descriptors_open: 12, address_space_max: None };
             judge_own(&own, &LOAD, &mut findings);
             findings.conclude().map_err(|error| error.render())
         };
         assert!(judged(300).is_ok());
         assert!(judged(299).is_err_and(|e| e.contains("ulimit -Hn 300")));
+    }
+
+    #[test]
+    fn memory_of_this_process_counts_where_it_is_limited() {
+        let judged = |mib: u64| {
+            let mut findings = Findings::default();
+            let address_space_max = Some(mib << 20);
+            let own = Own { descriptors_max: 1 << 20, descriptors_open: 12, address_space_max };
+            judge_own(&own, &LOAD, &mut findings);
+            findings.conclude().map_err(|error| error.render())
+        };
+        assert!(judged(272).is_ok());
+        assert!(judged(271).is_err_and(|e| e.contains("256 clients and itself need 272")));
     }
 }

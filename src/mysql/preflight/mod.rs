@@ -118,7 +118,11 @@ async fn examine(
     limits::judge(&seen, &load, findings);
     match process::raise_descriptor_limit() {
         Ok(limit) => {
-            let own = Own { descriptors_max: limit, descriptors_open: process::descriptors_open() };
+            let own = Own {
+                descriptors_max: limit,
+                descriptors_open: process::descriptors_open(),
+                address_space_max: process::address_space_max(),
+            };
             limits::judge_own(&own, &load, findings);
         }
         Err(error) => findings.warn("unchecked", error.to_string()),

@@ -9,6 +9,7 @@ use super::{Beside, Cell, Dataset, Experiment, Overrides, Part, Source, Subject,
 use crate::error::{Error, Result};
 use crate::plan::before::{Ahi, Before, Warm};
 use crate::plan::condition::Condition;
+use crate::plan::policy::{OnError, Policy};
 use crate::plan::profile::value::Names;
 use crate::plan::profile::{Profile, Run, Turns};
 use crate::plan::timed::{LoadSource, LoadSpec};
@@ -247,6 +248,11 @@ fn plan(workload: Workload, run: &Run, dataset: &Dataset, overrides: &Overrides)
         interval: usual(defaults::INTERVAL)?,
         interval_log: None,
         before: before(run),
+        policy: Policy {
+            on_error: run.on_error.map_or(OnError::default(), |word| word.0),
+            errors_max: run.max_errors.map(|parsed| parsed.0),
+            op_timeout: run.op_timeout.map(|span| span.0),
+        },
     })
 }
 

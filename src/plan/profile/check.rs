@@ -138,6 +138,9 @@ impl Profile {
         bounds::count(run.ops.as_ref(), u64::MAX, "ops")?;
         bounds::count(run.tables.as_ref(), u64::from(TABLES_MAX), "tables")?;
         bounds::count(run.rows.as_ref(), ROWS_MAX, "rows")?;
+        if run.op_timeout.is_some_and(|limit| limit.0.is_zero()) {
+            return Err(Fault::new(place.span(), "op_timeout 0 gives every op up"));
+        }
         if let Some(time) = run.time.as_ref().filter(|time| time.as_ref().0.is_zero()) {
             return Err(Fault::new(time.span(), "time 0 measures nothing"));
         }
@@ -286,6 +289,9 @@ fn check_timed(place: &Spanned<Run>) -> Checked {
         ("spread", run.spread.is_some()),
         ("tables", run.tables.is_some()),
         ("rows", run.rows.is_some()),
+        ("on_error", run.on_error.is_some()),
+        ("max_errors", run.max_errors.is_some()),
+        ("op_timeout", run.op_timeout.is_some()),
         ("charset", run.charset.is_some()),
         ("scan", run.scan),
         ("gates", !run.gates.is_empty()),

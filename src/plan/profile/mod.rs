@@ -19,6 +19,7 @@ use self::locate::{Fault, File};
 use self::value::{Amount, Clients, Count, Hidden, Names, Parsed, Rates, Setting, Span, Word};
 use super::before::{Ahi, Warm};
 use super::condition::Condition;
+use super::policy::{ErrorsMax, OnError};
 use super::timed::{LoadSpec, SuiteSpec};
 use super::{Arrival, Order, SpreadChoice, StatementMode};
 use crate::error::{Error, Result};
@@ -211,6 +212,12 @@ pub struct Run {
     pub distribution: Option<Parsed<Distribution>>,
     /// Prepared or text.
     pub statements: Option<Word<StatementMode>>,
+    /// What an error does to its client and the step.
+    pub on_error: Option<Word<OnError>>,
+    /// More errors end a step: a count, or a share such as `"1%"`.
+    pub max_errors: Option<Parsed<ErrorsMax>>,
+    /// An op without an answer for so long is given up.
+    pub op_timeout: Option<Span>,
     /// Threads of the client.
     pub engine_threads: Option<Spanned<u32>>,
     /// Character set of the sessions.

@@ -7,7 +7,7 @@ use super::super::number::number;
 use super::super::page::{Body, Field, Grid, Page, Record};
 use super::super::pivot::{Column, Table};
 use super::super::{Options, caption, escape, text};
-use super::{below, noted, record};
+use super::{below, codes, marked, noted, record};
 use crate::error::{Error, Result};
 
 /// From here on the decimals of a percentage say nothing.
@@ -150,6 +150,7 @@ fn costs(table: &Table, pairs: &[Pair]) -> Page {
     let label =
         |at: usize| table.lines.get(at).map_or_else(String::new, |line| text::label(line.label));
     let (from, to) = (label(0), label(1));
+    let head = ["clients".to_owned(), marked(table, 0), marked(table, 1), "cost %".to_owned()];
     let decimals = table.metric.decimals(pairs.iter().flat_map(|pair| [pair.from, pair.to]));
     let rows = pairs.iter().map(|pair| {
         vec![
@@ -172,11 +173,7 @@ fn costs(table: &Table, pairs: &[Pair]) -> Page {
     lines.extend(below(table));
     Page {
         title: vec![format!("{}: cost in percent of {short}", escape::line(table.workload))],
-        body: Body::Grid(Grid {
-            head: vec!["clients".to_owned(), from, to, "cost %".to_owned()],
-            rows: rows.collect(),
-            ..Grid::default()
-        }),
+        body: Body::Grid(Grid { head: head.to_vec(), rows: rows.collect(), ..Grid::default() }),
         below: lines,
         records: pairs.iter().map(|pair| of_pair(table, pair, "cost_percent")).collect(),
     }
@@ -191,6 +188,7 @@ fn of_pair(table: &Table, pair: &Pair, name: &'static str) -> Record {
         ("from_value", Field::Number(Some(pair.from))),
         ("to_value", Field::Number(Some(pair.to))),
         (name, Field::Number(Some(pair.change))),
+        codes(table, &[0, 1], &pair.column),
     ]);
     record
 }

@@ -7,7 +7,7 @@ use super::super::number::number;
 use super::super::page::{Body, Field, Grid, Page};
 use super::super::pivot::{Cell, Column, Table};
 use super::super::{caption, text};
-use super::{at_clients, below, marked, noted, record};
+use super::{at_clients, below, codes, marked, noted, record};
 
 /// A list for each workload and number of clients, best first.
 pub(super) fn list(tables: &[Table]) -> Vec<Page> {
@@ -35,6 +35,7 @@ fn one(table: &Table) -> Page {
             ("label", Field::Text(label.to_owned())),
             ("value", Field::Number(Some(*value))),
         ]);
+        record.extend(column.as_ref().map(|column| codes(table, &[*at], column)));
         record
     });
     let clients = column.as_ref().map_or_else(String::new, at_clients);
@@ -91,6 +92,7 @@ fn peaks(table: &Table) -> Page {
             ("label", Field::Text(line.label.to_owned())),
             ("value", Field::Number(Some(*value))),
             ("relative", Field::Number(top.map(|top| speed(&table.metric, top, *value)))),
+            codes(table, &[at], column),
         ]);
         records.push(record);
     }

@@ -3,11 +3,12 @@
 mod change;
 mod legend;
 mod list;
+mod outages;
 mod per_op;
 mod relative;
 mod suite;
 
-use super::notes::{self, mark};
+use super::notes::{self, Places, mark};
 use super::page::{Field, Page, Record};
 use super::pivot::{Column, Table};
 use super::{Options, caption, text};
@@ -31,6 +32,8 @@ pub enum Layout {
     PerOp,
     /// The best number of each label, and the clients it was reached at
     Peak,
+    /// Times without service: gaps, first success, back to 95 % of the earlier rate
+    Outages,
     /// Suites of commands, test by test: wall, user and system seconds
     Suite,
     /// What tells the labels from each other, by the server's variables
@@ -48,6 +51,7 @@ impl Layout {
             Layout::Overhead => "overhead",
             Layout::PerOp => "per-op",
             Layout::Peak => "peak",
+            Layout::Outages => "outages",
             Layout::Suite => "suite",
             Layout::Settings => "settings",
         }
@@ -88,6 +92,7 @@ pub(crate) fn pages(tables: &[Table], options: &Options) -> Result<Vec<Page>> {
         Layout::PerOp => per_op::pages(tables, options.baseline.as_deref()),
         Layout::Delta => change::delta(tables, options),
         Layout::Overhead => change::overhead(tables, options),
+        Layout::Outages => Ok(outages::pages(tables)),
         Layout::Suite => suite::pages(tables),
         Layout::Settings => Ok(vec![legend::page(tables)]),
     }
@@ -109,7 +114,7 @@ pub(super) fn below(table: &Table) -> Vec<String> {
 }
 
 /// A label with the signs of its footnotes.
-fn marked(table: &Table, at: usize) -> String {
+pub(super) fn marked(table: &Table, at: usize) -> String {
     let label = table.lines.get(at).map_or_else(String::new, |line| text::label(line.label));
     label + &notes::marks(table, at)
 }
@@ -123,6 +128,18 @@ pub(super) fn at_clients(column: &Column) -> String {
             format!("{} {noun} asking {rate} ops a second of all together", column.clients)
         }
     }
+}
+
+/// The end of every record with a number: the codes of the footnotes that hold for it, in any of
+/// these lines.
+pub(super) fn codes(table: &Table, lines: &[usize], column: &Column) -> (&'static str, Field) {
+    let here = |places: &Places| {
+        let mut of_lines = lines.iter().filter_map(|line| places.get(line));
+        of_lines.any(|columns| columns.contains(column))
+    };
+    let marked = table.notes.iter().filter(|note| here(&note.places));
+    let codes: Vec<&str> = marked.map(|note| note.code.as_str()).collect();
+    ("notes", Field::Text(codes.join(" ")))
 }
 
 /// The beginning of every record.

@@ -7,7 +7,7 @@ use super::super::number::number;
 use super::super::page::{Body, Field, Grid, Page, Record};
 use super::super::pivot::{Line, Table};
 use super::super::{Metric, escape, text};
-use super::{at_clients, below, marked, noted, record};
+use super::{at_clients, below, codes, marked, noted, record};
 use crate::error::Result;
 use crate::stats;
 
@@ -115,8 +115,8 @@ fn one(table: &Table, baseline: Option<&str>) -> Result<Page> {
             more: (!more.is_empty()).then_some((rule, more)),
         }),
         below: lines,
-        records: (table.lines.iter().zip(&costs))
-            .map(|(line, values)| of_line(table, line, values, &relative(values)))
+        records: (costs.iter().enumerate())
+            .map(|(at, values)| of_line(table, at, values, &relative(values)))
             .collect(),
     })
 }
@@ -136,22 +136,19 @@ fn of_column(name: &str) -> Metric {
     named(name).map_or(Metric::Tps, Metric::Figure)
 }
 
-fn of_line(
-    table: &Table,
-    line: &Line,
-    absolute: &[Option<f64>],
-    relative: &[Option<f64>],
-) -> Record {
+fn of_line(table: &Table, at: usize, absolute: &[Option<f64>], relative: &[Option<f64>]) -> Record {
     let column = table.columns.first();
     let mut record = column.map(|column| record(table, column)).unwrap_or_default();
     // The metric is that of the whole table, and here there are many.
     record.retain(|(name, _)| !matches!(*name, "metric" | "unit"));
-    record.push(("label", Field::Text(line.label.to_owned())));
+    let label = table.lines.get(at).map_or("", |line| line.label);
+    record.push(("label", Field::Text(label.to_owned())));
     for (which, values) in [absolute, relative].into_iter().enumerate() {
         for (cost, value) in COLUMNS.iter().zip(values) {
             record.extend(cost.names.get(which).map(|name| (*name, Field::Number(*value))));
         }
     }
+    record.extend(column.map(|column| codes(table, &[at], column)));
     record
 }
 

@@ -5,7 +5,7 @@ use super::super::number::{number, ratio_decimals};
 use super::super::page::{Body, Field, Grid, Page};
 use super::super::pivot::{Line, Table};
 use super::super::{caption, escape, notes, text};
-use super::{at_clients, below, noted, record};
+use super::{at_clients, below, codes, noted, record};
 use crate::error::Result;
 
 /// The note of a step that explains its label: `--note note=TEXT`.
@@ -55,7 +55,8 @@ fn one(table: Table, baseline: Option<&str>) -> Result<Page> {
         records: table
             .lines
             .iter()
-            .map(|line| {
+            .enumerate()
+            .map(|(at, line)| {
                 let mut record = column.as_ref().map(|c| record(&table, c)).unwrap_or_default();
                 let cell = line.cell();
                 record.extend([
@@ -64,6 +65,7 @@ fn one(table: Table, baseline: Option<&str>) -> Result<Page> {
                     ("baseline", Field::Text(base.clone())),
                     ("relative", Field::Number(cell.and_then(|cell| cell.relative))),
                 ]);
+                record.extend(column.as_ref().map(|column| codes(&table, &[at], column)));
                 record
             })
             .collect(),

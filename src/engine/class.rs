@@ -1,0 +1,93 @@
+//! What a server's error means to the client that got it: decided here and nowhere else.
+
+/// Classes of errors that a server answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Class {
+    /// Clients that meet on a row: counted under every policy, the session goes on.
+    Session,
+    /// The server takes no writes.
+    ReadOnly,
+    /// It takes no more connections, or no more of this account.
+    Full,
+    /// The statement was killed, or was too slow for the server's own limit.
+    Interrupted,
+    /// The server ends the session: it shuts down, or somebody killed it.
+    Ended,
+    /// The same for its long silence: what was sent after that was never read.
+    Idle,
+    /// Any other.
+    Server,
+}
+
+/// The class of an error number of MySQL or MariaDB.
+pub(crate) fn class(code: u16) -> Class {
+    match code {
+        // Record changed since read; duplicate key (two clients that put the same row back); lock
+        // wait timeout; deadlock.
+        1020 | 1062 | 1205 | 1213 => Class::Session,
+        // --read-only and its like; a read-only transaction; read-only mode.
+        1290 | 1792 | 1836 => Class::ReadOnly,
+        // Too many connections; of this account; or another limit of the account.
+        1040 | 1203 | 1226 => Class::Full,
+        // Killed query; max_statement_time (MariaDB); max_execution_time (MySQL).
+        1317 | 1969 | 3024 => Class::Interrupted,
+        // Shutdown; aborted connections; offline mode; killed connection (MariaDB, MySQL).
+        1053 | 1077..=1080 | 1152 | 1184 | 1927 | 3032 | 3169 => Class::Ended,
+        4031 => Class::Idle,
+        _ => Class::Server,
+    }
+}
+
+impl Class {
+    /// As in `totals.errors`.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Class::Session => "session",
+            Class::ReadOnly => "read_only",
+            Class::Full => "full",
+            Class::Interrupted => "interrupted",
+            Class::Ended => "ended",
+            Class::Idle => "idle",
+            Class::Server => "server",
+        }
+    }
+
+    /// Whether the session lives on.
+    pub(crate) fn keeps_session(self) -> bool {
+        !matches!(self, Class::Ended | Class::Idle)
+    }
+
+    /// Whether a write that got this answer may have been done all the same: a kill that arrives
+    /// after the commit and before the answer takes the answer's place.
+    pub(crate) fn leaves_doubt(self) -> bool {
+        matches!(self, Class::Interrupted | Class::Ended)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_of_the_policy_has_its_class() {
+        let of = |codes: &[u16], expected| {
+            for code in codes {
+                assert_eq!(class(*code), expected, "{code}");
+            }
+        };
+        of(&[1020, 1062, 1205, 1213], Class::Session);
+        of(&[1290, 1792, 1836], Class::ReadOnly);
+        of(&[1040, 1203, 1226], Class::Full);
+        of(&[1317, 1969, 3024], Class::Interrupted);
+        of(&[1053, 1927, 3169], Class::Ended);
+        of(&[4031], Class::Idle);
+        of(&[1064, 1146, 0, u16::MAX], Class::Server);
+    }
+
+    #[test]
+    fn only_what_may_have_been_done_is_in_doubt() {
+        assert!(class(1317).leaves_doubt() && class(1053).leaves_doubt());
+        assert!(!class(4031).leaves_doubt() && !class(1290).leaves_doubt());
+        assert!(class(1317).keeps_session() && !class(1927).keeps_session());
+    }
+}

@@ -1,0 +1,92 @@
+//! What is written down of ops without a result: off the path of those that have one.
+
+use std::cell::{Cell, RefCell};
+
+use super::desk::{Desk, Seat};
+use super::errors::{Errors, OpError};
+use super::outages::Fresh;
+use crate::error::Result;
+use crate::measure::recorder::Ns;
+use crate::mysql::session::Failure;
+
+/// Of one engine thread.
+#[derive(Debug, Default)]
+pub(crate) struct Mishaps {
+    pub(crate) errors: RefCell<Errors>,
+    /// Since the last report to the watch over outages.
+    pub(crate) fresh: RefCell<Fresh>,
+    /// Connections opened again.
+    pub(crate) reconnects: Cell<u64>,
+    /// Ops with writes that may have been done or not.
+    pub(crate) in_doubt: Cell<u64>,
+    /// Ops given up.
+    pub(crate) abandoned: Cell<u64>,
+}
+
+fn one_more(count: &Cell<u64>) {
+    count.set(count.get() + 1);
+}
+
+impl Desk {
+    /// An op that was issued at an instant ended now with an error.
+    pub(crate) fn failed(&self, seat: &Seat, issued: Ns, now: Ns, error: &OpError) -> Result<()> {
+        let in_doubt = error.leaves_doubt() && self.doubt(seat);
+        // Else the server has refused the writes.
+        seat.pending.set((0, 0));
+        seat.settle();
+        let measured = seat.measured.get();
+        let mut recorder = self.recorder.borrow_mut();
+        if matches!(error, OpError::Timeout(_)) {
+            one_more(&self.mishaps.abandoned);
+            recorder.abandoned(seat.intended.get(), issued, measured, now)?;
+            recorder.unresolved(now)?;
+        } else {
+            self.mishaps.errors.borrow_mut().add(error);
+            if in_doubt {
+                recorder.unresolved(now)?;
+            } else {
+                recorder.failed(issued, measured, now)?;
+            }
+        }
+        self.mishaps.fresh.borrow_mut().add(now, error.code(), error.to_string());
+        Ok(())
+    }
+
+    /// A connection could not be opened again.
+    pub(crate) fn refused(&self, failure: Failure) {
+        let code = match &failure {
+            Failure::Server { code, .. } => Some(*code),
+            Failure::Lost(_) => None,
+        };
+        let text = format!("cannot connect: {failure}");
+        self.mishaps.fresh.borrow_mut().add(self.now(), code, text);
+        self.mishaps.errors.borrow_mut().refused(failure);
+    }
+
+    /// A lost connection is open again.
+    pub(crate) fn reconnected(&self) {
+        one_more(&self.mishaps.reconnects);
+    }
+
+    /// The drain gives up what is in flight.
+    pub(crate) fn abandon(&self, seat: &Seat, now: Ns) -> Result<()> {
+        let Some(issued) = seat.in_flight() else { return Ok(()) };
+        one_more(&self.mishaps.abandoned);
+        self.doubt(seat);
+        let (intended, measured) = (seat.intended.get(), seat.measured.get());
+        self.recorder.borrow_mut().abandoned(intended, issued, measured, now)
+    }
+
+    /// Counts the writes that a lost or abandoned answer leaves in doubt; whether there are any.
+    fn doubt(&self, seat: &Seat) -> bool {
+        let (table, writes) = seat.pending.replace((0, 0));
+        if writes == 0 {
+            return false;
+        }
+        one_more(&self.mishaps.in_doubt);
+        if let Some(account) = self.accounts.borrow_mut().get_mut(table as usize) {
+            account.in_doubt += u64::from(writes);
+        }
+        true
+    }
+}

@@ -1,0 +1,222 @@
+//! What a host can generate at most, as `loadgen calibrate` keeps it.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Ceiling, Program, Summary};
+
+/// The `schema` value of a kept calibration.
+pub const CALIBRATION: &str = "loadgen.calibration/1";
+/// A calibration is used for so many days: kernels, firmware and neighbours change.
+pub const CALIBRATION_DAYS: i64 = 30;
+
+/// What a host can generate at most: the same engine against canned answers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Calibration {
+    /// Always [`CALIBRATION`].
+    pub schema: String,
+    /// The program that measured it.
+    pub loadgen: Program,
+    /// The host.
+    pub host: CalibratedHost,
+    /// First instant, RFC 3339 in UTC.
+    pub started_at: String,
+    /// Last instant.
+    pub ended_at: String,
+    /// One a number of clients and of engine threads.
+    pub steps: Vec<CalibrationStep>,
+}
+
+/// What tells a host, for a calibration.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CalibratedHost {
+    /// A number made of its machine id, which itself is nobody's business; null without one.
+    pub id: Option<String>,
+    /// Its name.
+    pub name: String,
+    /// Kernel release.
+    pub kernel: String,
+    /// CPU model.
+    pub cpu: String,
+    /// Cores that the program may use.
+    pub cores: u32,
+}
+
+/// One step of a calibration.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CalibrationStep {
+    /// Concurrent clients.
+    pub clients: u32,
+    /// Engine threads.
+    pub engine_threads: u32,
+    /// Length, seconds.
+    pub measured_s: f64,
+    /// Statements a second that were measured.
+    pub qps: f64,
+    /// The client's CPU an op, microseconds.
+    pub us_per_op: f64,
+    /// The busiest engine thread, of 1.
+    pub busy: f64,
+    /// 99th percentile of the turn delay, microseconds.
+    pub turn_delay_p99_us: Option<f64>,
+    /// CPU time of this host that others used than client and canned server, of 1.
+    pub other_load: Option<f64>,
+    /// Statements a second with all of these threads' time on a core spent: threads, or cores
+    /// where these are fewer, by the CPU an op.
+    pub ceiling_qps: f64,
+}
+
+impl Calibration {
+    /// Why it says nothing about what this program does on this host now; None where it does.
+    /// `age_days` is None for an instant that is none, or lies ahead.
+    pub fn unfit(
+        &self,
+        program: &Program,
+        host: &CalibratedHost,
+        age_days: Option<i64>,
+    ) -> Option<String> {
+        let other = |what: &str, kept: &str, here: &str| Some(format!("{what} {kept}, not {here}"));
+        if self.schema != CALIBRATION {
+            return other("its schema is", &self.schema, CALIBRATION);
+        }
+        if self.host.id != host.id || self.host.name != host.name {
+            return other("it is of host", &self.host.name, &host.name);
+        }
+        if self.host.cpu != host.cpu || self.host.cores != host.cores {
+            let told = |host: &CalibratedHost| format!("{} × {}", host.cores, host.cpu);
+            return other("it is of", &told(&self.host), &told(host));
+        }
+        if self.host.kernel != host.kernel {
+            return other("it is of kernel", &self.host.kernel, &host.kernel);
+        }
+        if &self.loadgen != program {
+            return other("it is of loadgen", &told(&self.loadgen), &told(program));
+        }
+        match age_days {
+            Some(days) if days <= CALIBRATION_DAYS => None,
+            Some(days) => Some(format!("it is {days} days old")),
+            None => Some(format!("it is of {}, which is no time before now", self.ended_at)),
+        }
+    }
+
+    /// The ceiling of so many clients on so many engine threads: of the step whose threads and
+    /// whose clients a thread come nearest.
+    pub fn ceiling(&self, clients: u32, engine_threads: u32) -> Option<Ceiling> {
+        let density = |clients: u32, threads: u32| (f64::from(clients) / f64::from(threads)).ln();
+        let (threads, cores) = (engine_threads.max(1), self.host.cores.max(1));
+        let here = density(clients.max(1), threads);
+        let distance = |step: &CalibrationStep| {
+            let there = density(step.clients.max(1), step.engine_threads.max(1));
+            (step.engine_threads.abs_diff(threads), (there - here).abs())
+        };
+        let sound = self.steps.iter().filter(|step| step.us_per_op > 0.0);
+        let nearest = sound.min_by(|a, b| {
+            let ((threads_a, a), (threads_b, b)) = (distance(a), distance(b));
+            threads_a.cmp(&threads_b).then(a.total_cmp(&b))
+        })?;
+        Some(Ceiling {
+            qps: f64::from(threads.min(cores)) * 1e6 / nearest.us_per_op,
+            us_per_op: nearest.us_per_op,
+            clients: nearest.clients,
+            engine_threads: nearest.engine_threads,
+            calibrated_at: self.ended_at.clone(),
+        })
+    }
+}
+
+fn told(program: &Program) -> String {
+    let revision = program.revision.as_deref().unwrap_or("of no revision");
+    format!("{} {revision} ({})", program.version, program.profile)
+}
+
+impl Summary {
+    /// Fills in what a calibration says about this step.
+    pub(crate) fn calibrate(&mut self, calibration: Option<&Calibration>) {
+        let (clients, threads) = (self.plan.clients, self.plan.engine_threads);
+        if let Some(share) = &mut self.client.share {
+            share.ceiling = calibration.and_then(|c| c.ceiling(clients, threads));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn program(revision: &str) -> Program {
+        Program {
+            version: "0.1.0".to_owned(),
+            revision: Some(revision.to_owned()),
+            profile: "release".to_owned(),
+        }
+    }
+
+    fn host() -> CalibratedHost {
+        CalibratedHost {
+            id: Some("00ff".to_owned()),
+            name: "c1".to_owned(),
+            kernel: "6.18".to_owned(),
+            cpu: "Xeon".to_owned(),
+            cores: 4,
+        }
+    }
+
+    fn step(clients: u32, engine_threads: u32, us_per_op: f64) -> CalibrationStep {
+        CalibrationStep {
+            clients,
+            engine_threads,
+            measured_s: 2.0,
+            qps: 0.0,
+            us_per_op,
+            busy: 1.0,
+            turn_delay_p99_us: None,
+            other_load: None,
+            ceiling_qps: 0.0,
+        }
+    }
+
+    fn calibration(steps: Vec<CalibrationStep>) -> Calibration {
+        Calibration {
+            schema: CALIBRATION.to_owned(),
+            loadgen: program("abc"),
+            host: host(),
+            started_at: String::new(),
+            ended_at: "2026-11-21T00:00:00Z".to_owned(),
+            steps,
+        }
+    }
+
+    #[test]
+    fn it_holds_for_its_host_its_program_and_a_month() {
+        let kept = calibration(Vec::new());
+        let unfit = |host: &CalibratedHost, revision, age| {
+            kept.unfit(&program(revision), host, age).unwrap_or_default()
+        };
+        assert_eq!(unfit(&host(), "abc", Some(CALIBRATION_DAYS)), "");
+        assert_eq!(unfit(&host(), "abc", Some(CALIBRATION_DAYS + 1)), "it is 31 days old");
+        assert!(unfit(&host(), "abc", None).contains("no time before now"));
+        assert!(unfit(&host(), "def", Some(0)).contains("loadgen 0.1.0 abc (release), not 0.1.0"));
+        let twin = CalibratedHost { id: Some("01".to_owned()), ..host() };
+        assert!(unfit(&twin, "abc", Some(0)).contains("host"), "a clone of the same name");
+        for other in [
+            CalibratedHost { kernel: "6.19".to_owned(), ..host() },
+            CalibratedHost { cpu: "EPYC".to_owned(), ..host() },
+            CalibratedHost { cores: 2, ..host() },
+        ] {
+            assert_ne!(unfit(&other, "abc", Some(0)), "");
+        }
+        let newer = Calibration { schema: "loadgen.calibration/2".to_owned(), ..kept.clone() };
+        assert!(newer.unfit(&program("abc"), &host(), Some(0)).is_some());
+    }
+
+    #[test]
+    fn the_ceiling_is_threads_by_the_nearest_cpu_of_an_op() {
+        let kept = calibration(vec![step(1, 1, 30.0), step(64, 1, 6.0), step(64, 2, 8.0)]);
+        let of = |clients, threads| kept.ceiling(clients, threads).expect("there are steps");
+        assert_eq!(of(1, 1).us_per_op, 30.0);
+        assert_eq!((of(40, 1).us_per_op, of(40, 1).clients), (6.0, 64));
+        assert!((of(256, 2).qps - 250_000.0).abs() < 1e-6);
+        assert!((of(256, 16).qps - 500_000.0).abs() < 1e-6, "four cores are no sixteen");
+        assert!(calibration(vec![step(1, 1, 0.0)]).ceiling(1, 1).is_none());
+        assert!(calibration(Vec::new()).ceiling(0, 0).is_none());
+    }
+}

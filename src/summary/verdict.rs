@@ -1,0 +1,262 @@
+//! Whether a number is the server's: a pure function of a step's summary (docs/verdicts.md).
+
+use serde::{Deserialize, Serialize};
+
+use super::{Share, Summary};
+
+/// From where on something is a reason. docs/verdicts.md says why so much.
+pub mod thresholds {
+    /// 99th percentile of the turn delay, of the median service time.
+    pub const TURN_DELAY: f64 = 0.05;
+    /// Fewer probes than this have no 99th percentile worth judging by.
+    pub const PROBES_MIN: u64 = 50;
+    /// Busy part of an engine thread.
+    pub const THREAD_BUSY: f64 = 0.80;
+    /// Of what the calibration says that this host can generate.
+    pub const OF_CEILING: f64 = 0.60;
+    /// Of the window, held back by a control group.
+    pub const THROTTLED: f64 = 0.01;
+    /// Used part of the cores that client and server share.
+    pub const CORES_FULL: f64 = 0.80;
+    /// Of the host's cores, used by neither client nor server.
+    pub const OTHER_LOAD: f64 = 0.10;
+    /// Of the host's cores, given to others by the hypervisor.
+    pub const STEAL: f64 = 0.02;
+    /// Of one core, likewise: so much makes one turn in a hundred late.
+    pub const STOLEN: f64 = 0.01;
+    /// Of the window, an engine thread waiting for a core.
+    pub const DESCHEDULED: f64 = 0.05;
+}
+
+/// Reasons that a sentence tells.
+const TOLD_MAX: usize = 2;
+/// Warnings that say that the level was not one.
+const UNSTEADY: [&str; 2] = ["drift", "level_change"];
+
+/// What a number is worth. Later ones outweigh earlier ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum VerdictKind {
+    /// Nothing speaks against its being the server's.
+    Ok,
+    /// Something else on the client's host, or an unsteady level, is in it.
+    Noisy,
+    /// The client is in it.
+    ClientBound,
+    /// Client and server shared cores that were full.
+    SharedHost,
+}
+
+impl VerdictKind {
+    /// As in the summary.
+    pub fn name(self) -> &'static str {
+        match self {
+            VerdictKind::Ok => "ok",
+            VerdictKind::Noisy => "noisy",
+            VerdictKind::ClientBound => "client-bound",
+            VerdictKind::SharedHost => "shared-host",
+        }
+    }
+}
+
+/// What a step's number is worth, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Verdict {
+    /// The weightiest of what the reasons say.
+    pub kind: VerdictKind,
+    /// All of them, the weightiest first; none where it is ok.
+    pub reasons: Vec<Reason>,
+}
+
+/// Why a number is not simply the server's.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Reason {
+    /// A stable short name, such as `turn_delay`.
+    pub code: String,
+    /// A clause with the figure and its limit.
+    pub message: String,
+}
+
+impl Verdict {
+    /// The kind and its reasons in a line: the weightiest ones, and the codes of the others.
+    pub fn sentence(&self) -> String {
+        let (told, others) = self.reasons.split_at(self.reasons.len().min(TOLD_MAX));
+        let mut told: Vec<&str> = told.iter().map(|reason| reason.message.as_str()).collect();
+        let codes: Vec<&str> = others.iter().map(|reason| reason.code.as_str()).collect();
+        let more = format!("also {}", codes.join(", "));
+        told.extend((!codes.is_empty()).then_some(more.as_str()));
+        match told.as_slice() {
+            [] => self.kind.name().to_owned(),
+            told => format!("{}: {}", self.kind.name(), told.join("; ")),
+        }
+    }
+
+    /// The verdict on a step; None where its client did not look at itself.
+    pub fn of(step: &Summary) -> Option<Verdict> {
+        let share = step.client.share.as_ref()?;
+        let mut found = Found::default();
+        found.shared(step, share);
+        found.threads(share);
+        found.turns(step, share);
+        found.ceiling(step, share);
+        found.throttled(step, share);
+        found.others(share);
+        found.waits(step, share);
+        for warning in step.warnings.iter().filter(|w| UNSTEADY.contains(&w.code.as_str())) {
+            found.add(VerdictKind::Noisy, &warning.code, warning.message.clone());
+        }
+        let mut found = found.0;
+        // Stable: of one weight they stay in this order.
+        found.sort_by_key(|(kind, _)| std::cmp::Reverse(*kind));
+        Some(Verdict {
+            kind: found.first().map_or(VerdictKind::Ok, |(kind, _)| *kind),
+            reasons: found.into_iter().map(|(_, reason)| reason).collect(),
+        })
+    }
+}
+
+#[derive(Default)]
+struct Found(Vec<(VerdictKind, Reason)>);
+
+impl Found {
+    fn add(&mut self, kind: VerdictKind, code: &str, message: String) {
+        self.0.push((kind, Reason { code: code.to_owned(), message }));
+    }
+
+    fn shared(&mut self, step: &Summary, share: &Share) {
+        let Some(busy) = share.host_busy.filter(|_| step.client.same_host) else { return };
+        if busy > thresholds::CORES_FULL {
+            let cores = share.host_cores.map_or_else(String::new, |cores| format!(" {cores}"));
+            let message = format!(
+                "client and server shared this host's{cores} cores, {} busy",
+                percent(busy)
+            );
+            self.add(VerdictKind::SharedHost, "cores_full", message);
+        }
+    }
+
+    fn threads(&mut self, share: &Share) {
+        let busiest = share.threads.iter().map(|thread| thread.busy).fold(0.0, f64::max);
+        if busiest > thresholds::THREAD_BUSY {
+            let message = format!(
+                "an engine thread was busy {} of the time (limit {})",
+                percent(busiest),
+                percent(thresholds::THREAD_BUSY)
+            );
+            self.add(VerdictKind::ClientBound, "thread_busy", message);
+        }
+    }
+
+    /// Late turns are the client's doing, unless its threads waited for a core that others had, or
+    /// only the rare ones are late and the hypervisor took as much time away.
+    fn turns(&mut self, step: &Summary, share: &Share) {
+        let turns = &share.turns;
+        let late = turns.turn_delay_p99_us.zip(step.latency.service.p50_us);
+        let Some((late, service)) = late.filter(|(_, service)| *service > 0.0) else { return };
+        let limit = service * thresholds::TURN_DELAY;
+        if turns.probes < thresholds::PROBES_MIN || late <= limit {
+            return;
+        }
+        let own = turns.own_delay_p99_us.is_none_or(|own| own > limit);
+        let cores = f64::from(share.host_cores.unwrap_or(1));
+        let stolen = share.steal.is_some_and(|steal| steal * cores >= thresholds::STOLEN);
+        let rare = turns.turn_delay_p50_us.is_some_and(|median| median <= limit);
+        let (kind, why) = match (own, stolen && rare) {
+            _ if oversubscribed(step) => (VerdictKind::ClientBound, ""),
+            (false, _) => (VerdictKind::Noisy, ", waiting for a core"),
+            (true, true) => (VerdictKind::Noisy, ", its core being stolen"),
+            (true, false) => (VerdictKind::ClientBound, ""),
+        };
+        let message = format!(
+            "the client came to a ready socket {} late at p99{why}: {} the median service time of \
+             {} (limit {})",
+            time(late),
+            times(late / service),
+            time(service),
+            percent(thresholds::TURN_DELAY)
+        );
+        self.add(kind, "turn_delay", message);
+    }
+
+    fn ceiling(&mut self, step: &Summary, share: &Share) {
+        let Some(ceiling) = share.ceiling.as_ref().filter(|c| c.qps > 0.0) else { return };
+        let part = step.totals.qps / ceiling.qps;
+        if part > thresholds::OF_CEILING {
+            let message = format!(
+                "{:.0} QPS are {} of the {:.0} that this host can generate with these threads \
+                 (limit {})",
+                step.totals.qps,
+                percent(part),
+                ceiling.qps,
+                percent(thresholds::OF_CEILING)
+            );
+            self.add(VerdictKind::ClientBound, "near_ceiling", message);
+        }
+    }
+
+    fn throttled(&mut self, step: &Summary, share: &Share) {
+        let Some(part) = share.throttled_s.map(|s| s / step.measured_s) else { return };
+        if part.is_finite() && part > thresholds::THROTTLED {
+            let message = format!(
+                "a control group's quota held the client back {} of the time",
+                percent(part)
+            );
+            self.add(VerdictKind::ClientBound, "throttled", message);
+        }
+    }
+
+    fn others(&mut self, share: &Share) {
+        if let Some(other) = share.other_load.filter(|other| *other > thresholds::OTHER_LOAD) {
+            let message = format!("other programs used {} of this host's cores", percent(other));
+            self.add(VerdictKind::Noisy, "other_load", message);
+        }
+        if let Some(steal) = share.steal.filter(|steal| *steal > thresholds::STEAL) {
+            let message =
+                format!("the hypervisor gave {} of this host's cores to others", percent(steal));
+            self.add(VerdictKind::Noisy, "steal", message);
+        }
+    }
+
+    fn waits(&mut self, step: &Summary, share: &Share) {
+        let part = |thread: &super::ThreadShare| {
+            thread.descheduled_s.filter(|_| thread.wall_s > 0.0).map(|s| s / thread.wall_s)
+        };
+        let most = share.threads.iter().filter_map(part).fold(0.0, f64::max);
+        if most > thresholds::DESCHEDULED {
+            // More threads than cores wait for each other.
+            let kind =
+                if oversubscribed(step) { VerdictKind::ClientBound } else { VerdictKind::Noisy };
+            let message =
+                format!("an engine thread waited {} of the time for a core", percent(most));
+            self.add(kind, "descheduled", message);
+        }
+    }
+}
+
+fn oversubscribed(step: &Summary) -> bool {
+    step.plan.engine_threads > step.client.cores.max(1)
+}
+
+fn percent(part: f64) -> String {
+    let percent = part * 100.0;
+    if percent < 10.0 { format!("{percent:.1} %") } else { format!("{percent:.0} %") }
+}
+
+/// Before what it is a part or a multiple of.
+fn times(part: f64) -> String {
+    if part < 10.0 { format!("{} of", percent(part)) } else { format!("{part:.0} times") }
+}
+
+fn time(us: f64) -> String {
+    match us {
+        us if us < 1e3 => format!("{us:.0} us"),
+        us if us < 1e4 => format!("{:.2} ms", us / 1e3),
+        us => format!("{:.0} ms", us / 1e3),
+    }
+}
+
+#[cfg(test)]
+mod tests;

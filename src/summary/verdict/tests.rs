@@ -1,0 +1,272 @@
+//! Verdicts on recorded shares.
+
+use super::*;
+use crate::summary::{Ceiling, ThreadShare, TurnDelay, Warning};
+
+/// A sound step: 60 s, 8 clients on two threads of eight cores, a median service time of 790 us,
+/// 10,000 QPS; a client that is not in the way.
+fn quiet() -> Summary {
+    let text = include_str!("../../../tests/fixtures/summary.json");
+    let mut step: Summary = serde_json::from_str(text).expect("the fixture");
+    step.latency.service.p50_us = Some(790.0);
+    step.plan.engine_threads = 2;
+    step.client.cores = 8;
+    step.client.same_host = false;
+    step.measured_s = 60.0;
+    step.totals.qps = 10_000.0;
+    step.warnings.clear();
+    let turns = TurnDelay {
+        probes: 11_650,
+        turn_delay_p50_us: Some(9.0),
+        turn_delay_p99_us: Some(31.0),
+        turn_delay_max_us: Some(410.0),
+        own_delay_p99_us: Some(30.0),
+    };
+    let thread = ThreadShare {
+        busy: 0.11,
+        wall_s: 60.0,
+        cpu_s: Some(6.6),
+        spun_s: 0.0,
+        descheduled_s: Some(0.02),
+        turns: turns.clone(),
+    };
+    step.client.share = Some(Share {
+        threads: vec![thread.clone(), thread],
+        turns,
+        host_cores: Some(8),
+        host_busy: Some(0.04),
+        other_load: Some(0.01),
+        steal: Some(0.0),
+        server_cpu_s: None,
+        throttled_s: Some(0.0),
+        ceiling: None,
+    });
+    step
+}
+
+/// The verdict on the sound step with something else about it.
+fn judged(change: impl FnOnce(&mut Summary, &mut Share)) -> Verdict {
+    let mut step = quiet();
+    let mut share = step.client.share.take().expect("there is one");
+    change(&mut step, &mut share);
+    step.client.share = Some(share);
+    Verdict::of(&step).expect("it looked at itself")
+}
+
+fn codes(verdict: &Verdict) -> Vec<&str> {
+    verdict.reasons.iter().map(|reason| reason.code.as_str()).collect()
+}
+
+fn late(share: &mut Share, all: f64, own: f64) {
+    share.turns.turn_delay_p99_us = Some(all);
+    share.turns.own_delay_p99_us = Some(own);
+}
+
+fn ceiling(qps: f64) -> Ceiling {
+    let calibrated_at = "2026-11-21T00:00:00Z".to_owned();
+    Ceiling { qps, us_per_op: 1e6 / qps, clients: 8, engine_threads: 1, calibrated_at }
+}
+
+#[test]
+fn a_client_that_is_not_in_the_way_is_ok() {
+    let verdict = judged(|_, _| {});
+    assert_eq!((verdict.kind, verdict.reasons.len()), (VerdictKind::Ok, 0));
+    assert_eq!(verdict.sentence(), "ok");
+}
+
+#[test]
+fn a_step_whose_client_did_not_look_has_none() {
+    let mut step = quiet();
+    step.client.share = None;
+    assert_eq!(Verdict::of(&step), None);
+}
+
+#[test]
+fn each_reason_begins_above_its_limit() {
+    type Change = fn(&mut Summary, &mut Share, f64);
+    // The reason, its kind, the last figure that is none, and how a figure gets there.
+    let cases: [(&str, VerdictKind, f64, Change); 9] = [
+        ("turn_delay", VerdictKind::ClientBound, 0.05 * 790.0, |_, s, us| late(s, us, us)),
+        ("thread_busy", VerdictKind::ClientBound, 0.80, |_, s, busy| s.threads[1].busy = busy),
+        ("near_ceiling", VerdictKind::ClientBound, 6_000.0, |step, s, qps| {
+            s.ceiling = Some(ceiling(10_000.0));
+            step.totals.qps = qps;
+        }),
+        ("throttled", VerdictKind::ClientBound, 0.6, |_, s, held| s.throttled_s = Some(held)),
+        ("cores_full", VerdictKind::SharedHost, 0.80, |step, s, busy| {
+            step.client.same_host = true;
+            s.host_busy = Some(busy);
+        }),
+        ("other_load", VerdictKind::Noisy, 0.10, |_, s, other| s.other_load = Some(other)),
+        ("steal", VerdictKind::Noisy, 0.02, |_, s, steal| s.steal = Some(steal)),
+        ("descheduled", VerdictKind::Noisy, 3.0, |_, s, waited| {
+            s.threads[0].descheduled_s = Some(waited);
+        }),
+        ("turn_delay", VerdictKind::Noisy, 0.05 * 790.0, |_, s, us| late(s, us, 30.0)),
+    ];
+    for (code, kind, limit, change) in cases {
+        let at = judged(|step, share| change(step, share, limit));
+        assert_eq!(at.kind, VerdictKind::Ok, "{code} at {limit}: {at:?}");
+        let above = judged(|step, share| change(step, share, limit * 1.01));
+        assert_eq!((above.kind, codes(&above)), (kind, vec![code]), "{code} above {limit}");
+        let sentence = above.sentence();
+        assert!(sentence.starts_with(&format!("{}: ", kind.name())), "{sentence}");
+    }
+}
+
+#[test]
+fn what_is_not_known_is_no_reason() {
+    let verdict = judged(|step, share| {
+        *share = Share { threads: share.threads.clone(), ..Share::default() };
+        share.threads[0].descheduled_s = None;
+        step.latency.service.p50_us = None;
+        step.client.same_host = true;
+    });
+    assert_eq!(verdict.kind, VerdictKind::Ok, "{verdict:?}");
+}
+
+#[test]
+fn a_few_probes_have_no_percentile_to_judge_by() {
+    let of = |probes| {
+        judged(|_, share| {
+            late(share, 5_000.0, 5_000.0);
+            share.turns.probes = probes;
+        })
+    };
+    assert_eq!(of(thresholds::PROBES_MIN - 1).kind, VerdictKind::Ok);
+    assert_eq!(of(thresholds::PROBES_MIN).kind, VerdictKind::ClientBound);
+}
+
+#[test]
+fn late_turns_without_a_known_cause_are_the_client_s() {
+    let verdict = judged(|_, share| {
+        share.turns.turn_delay_p99_us = Some(5_000.0);
+        share.turns.own_delay_p99_us = None;
+    });
+    assert_eq!(verdict.kind, VerdictKind::ClientBound);
+}
+
+#[test]
+fn a_client_with_a_tenth_of_a_core_is_bound_by_it_whoever_counts_the_waiting() {
+    // As recorded under `cpu.max` 10000 100000: the kernel may count the time as waiting.
+    for waited in [0.1, 50.0] {
+        let verdict = judged(|_, share| {
+            late(share, 89_000.0, if waited > 1.0 { 12.0 } else { 89_000.0 });
+            share.throttled_s = Some(53.0);
+            share.threads[0].descheduled_s = Some(waited);
+        });
+        assert_eq!(verdict.kind, VerdictKind::ClientBound);
+        assert!(codes(&verdict).contains(&"throttled"), "{verdict:?}");
+    }
+}
+
+#[test]
+fn other_programs_on_the_cores_are_noise_also_where_they_make_the_client_late() {
+    let verdict = judged(|_, share| {
+        late(share, 6_200.0, 35.0);
+        share.other_load = Some(0.93);
+        share.host_busy = Some(0.99);
+        share.threads[0].descheduled_s = Some(9.0);
+    });
+    assert_eq!(verdict.kind, VerdictKind::Noisy);
+    assert_eq!(codes(&verdict), ["turn_delay", "other_load", "descheduled"]);
+    assert_eq!(
+        verdict.sentence(),
+        "noisy: the client came to a ready socket 6.20 ms late at p99, waiting for a core: 785 % of \
+         the median service time of 790 us (limit 5.0 %); other programs used 93 % of this host's \
+         cores; also descheduled"
+    );
+}
+
+#[test]
+fn turns_that_the_hypervisor_makes_late_are_noise() {
+    // Recorded: 8.7 ms at p99 of a median of 20 ms, 2 % of two cores stolen.
+    let of = |steal, median| {
+        judged(|step, share| {
+            step.latency.service.p50_us = Some(20_100.0);
+            late(share, 8_700.0, 8_602.0);
+            share.turns.turn_delay_p50_us = Some(median);
+            (share.steal, share.host_cores) = (Some(steal), Some(2));
+        })
+    };
+    let verdict = of(0.0199, 80.0);
+    assert_eq!((verdict.kind, codes(&verdict)), (VerdictKind::Noisy, vec!["turn_delay"]));
+    assert!(verdict.sentence().contains("its core being stolen"), "{}", verdict.sentence());
+    assert_eq!(of(0.004, 80.0).kind, VerdictKind::ClientBound, "too little for that");
+    assert_eq!(of(0.0199, 1_100.0).kind, VerdictKind::ClientBound, "every other turn is late");
+}
+
+#[test]
+fn a_busy_thread_outweighs_the_noise_around_it() {
+    let verdict = judged(|_, share| {
+        share.threads[0].busy = 0.98;
+        share.other_load = Some(0.5);
+    });
+    assert_eq!(verdict.kind, VerdictKind::ClientBound);
+    assert_eq!(codes(&verdict), ["thread_busy", "other_load"]);
+}
+
+#[test]
+fn full_cores_that_the_server_shares_outweigh_everything_and_hide_nothing() {
+    let verdict = judged(|step, share| {
+        step.client.same_host = true;
+        step.client.cores = 2;
+        share.host_cores = Some(2);
+        share.host_busy = Some(0.99);
+        late(share, 2_100.0, 900.0);
+        share.threads[0].busy = 0.85;
+        share.threads[0].descheduled_s = Some(20.0);
+    });
+    assert_eq!(verdict.kind, VerdictKind::SharedHost);
+    assert_eq!(codes(&verdict), ["cores_full", "thread_busy", "turn_delay", "descheduled"]);
+    assert_eq!(
+        verdict.reasons[0].message,
+        "client and server shared this host's 2 cores, 99 % busy"
+    );
+    assert_eq!(
+        verdict.reasons[2].message,
+        "the client came to a ready socket 2.10 ms late at p99: 266 % of the median service time \
+         of 790 us (limit 5.0 %)"
+    );
+}
+
+#[test]
+fn a_server_beside_a_client_with_cores_to_spare_is_ok() {
+    let verdict = judged(|step, share| {
+        step.client.same_host = true;
+        share.host_busy = Some(0.55);
+        share.server_cpu_s = Some(240.0);
+    });
+    assert_eq!(verdict.kind, VerdictKind::Ok);
+}
+
+#[test]
+fn more_threads_than_cores_wait_for_each_other() {
+    let verdict = judged(|step, share| {
+        step.plan.engine_threads = 16;
+        late(share, 4_000.0, 30.0);
+        share.threads[0].descheduled_s = Some(30.0);
+    });
+    assert_eq!(verdict.kind, VerdictKind::ClientBound);
+    assert_eq!(codes(&verdict), ["turn_delay", "descheduled"]);
+}
+
+#[test]
+fn an_unsteady_level_is_noise() {
+    let verdict = judged(|step, _| {
+        for code in ["level_change", "debug_build"] {
+            step.warnings.push(Warning { code: code.to_owned(), message: "the level".to_owned() });
+        }
+    });
+    assert_eq!((verdict.kind, codes(&verdict)), (VerdictKind::Noisy, vec!["level_change"]));
+}
+
+#[test]
+fn the_kinds_are_spelled_as_agreed() {
+    let spelled =
+        [VerdictKind::Ok, VerdictKind::Noisy, VerdictKind::ClientBound, VerdictKind::SharedHost]
+            .map(|kind| {
+                (serde_json::to_string(&kind).expect("JSON"), format!("\"{}\"", kind.name()))
+            });
+    assert!(spelled.iter().all(|(json, name)| json == name), "{spelled:?}");
+}

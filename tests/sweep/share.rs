@@ -1,0 +1,151 @@
+//! The client's share of a number, and the verdict on it.
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use loadgen::canned::{Canned, Listen, Script, Service, tables};
+use loadgen::summary::{Summary, Verdict, VerdictKind};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use super::program::{Ended, Results, canned, command, run_canned, wait};
+
+fn server(service: Service) -> Canned {
+    let script = Script { answers: tables::answers(8), service, ..Script::default() };
+    Canned::start(script, Listen::Port(0)).expect("a free port")
+}
+
+fn verdict(ended: &Ended) -> &Verdict {
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    ended.only().verdict.as_ref().expect("every step has one")
+}
+
+fn has(verdict: &Verdict, code: &str) -> bool {
+    verdict.reasons.iter().any(|reason| reason.code == code)
+}
+
+#[test]
+fn a_server_that_costs_nothing_leaves_the_client_as_the_limit() {
+    let server = canned(Vec::new());
+    let words = "point-select --tables 8 --clients 64 --engine-threads 1 --warmup 200ms --time 1s";
+    let ended = run_canned(words, &server);
+    let verdict = verdict(&ended);
+    assert_eq!(verdict.kind, VerdictKind::ClientBound, "{verdict:?}");
+    // Not so on a machine with other work, where it waits for a server that waits for a core:
+    // `thread_busy`.
+    assert!(has(verdict, "turn_delay"), "{verdict:?}");
+    assert!(ended.stdout.contains(" † "), "the line is marked: {}", ended.stdout);
+    assert!(ended.stdout.contains("† client-bound: "), "{}", ended.stdout);
+    assert!(ended.stderr.contains(", 0 errors, client-bound"), "{}", ended.stderr);
+}
+
+#[test]
+fn a_slow_server_is_not_the_client_s_doing() {
+    let server = server(Service::Constant(Duration::from_millis(20)));
+    let words = "point-select --tables 8 --clients 4 --warmup 200ms --time 2s";
+    let ended = run_canned(words, &server);
+    let verdict = verdict(&ended);
+    // On a machine with other work it may be noisy: then the client waited for cores.
+    assert!(matches!(verdict.kind, VerdictKind::Ok | VerdictKind::Noisy), "{verdict:?}");
+    assert!(!has(verdict, "thread_busy"), "{verdict:?}");
+    let share = ended.only().client.share.as_ref().expect("it looked");
+    // 50 answers a second and client.
+    assert!(share.threads.iter().all(|thread| thread.busy < 0.5), "{share:?}");
+    assert!(share.turns.probes > 150, "{share:?}");
+    assert!(share.turns.turn_delay_p50_us <= share.turns.turn_delay_p99_us);
+}
+
+/// Lets the process run for a tenth of the time, until it ends.
+fn hold_back(pid: Pid, child: &mut std::process::Child) {
+    let send = |signal| {
+        let _ = kill(pid, signal);
+    };
+    while child.try_wait().expect("it can be waited for").is_none() {
+        send(Signal::SIGSTOP);
+        std::thread::sleep(Duration::from_millis(90));
+        send(Signal::SIGCONT);
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn a_client_with_a_tenth_of_a_core_is_bound_by_it() {
+    let server = server(Service::Constant(Duration::from_millis(20)));
+    let (results, port, start) = (Results::new(), server.port().to_string(), Instant::now());
+    let words = "point-select --tables 8 --clients 4 --warmup 200ms --time 2s";
+    let connection = ["-h", "127.0.0.1", "-P", &port, "-u", "x"];
+    let mut child = command(words, &connection, &results).spawn().expect("the program runs");
+    hold_back(Pid::from_raw(child.id() as i32), &mut child);
+    let ended = wait(child, start, &results);
+    let verdict = verdict(&ended);
+    assert_eq!(verdict.kind, VerdictKind::ClientBound, "{verdict:?}");
+    assert!(has(verdict, "turn_delay"), "{verdict:?}");
+}
+
+#[test]
+fn looking_for_work_between_arrivals_is_not_being_busy() {
+    let server = canned(Vec::new());
+    let words = "point-select --tables 8 --clients 8 --engine-threads 1 --rate 2k \
+                 --warmup 200ms --time 1s";
+    let share = |summary: &Summary| summary.client.share.clone().expect("it looked");
+    // A tenth of a millisecond before each of 2,000 arrivals it begins to look for them; where
+    // the host leaves it no time for that, it may try again.
+    let looked = (0..3).any(|_| {
+        let paced = share(run_canned(words, &server).only()).threads.remove(0);
+        let cpu = paced.cpu_s.expect("Linux tells");
+        assert!(paced.spun_s <= cpu, "{paced:?}");
+        paced.spun_s > 0.01
+    });
+    assert!(looked);
+    let closed = run_canned("point-select --clients 1 --warmup 0 --time 1s", &server);
+    assert_eq!(share(closed.only()).threads[0].spun_s, 0.0);
+}
+
+#[test]
+fn calibrate_prints_and_keeps_what_this_host_can_generate() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = dir.path().join("state/calibration.json");
+    let calibrate = |words: &str| {
+        let output = Command::new(env!("CARGO_BIN_EXE_loadgen"))
+            .arg("calibrate")
+            .args(words.split_whitespace())
+            .arg("--calibration")
+            .arg(&file)
+            .output()
+            .expect("the program runs");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    };
+    let (code, table, said) = calibrate("--clients 1,16 --engine-threads 1 --time 300ms");
+    assert_eq!(code, Some(0), "{said}");
+    let rows: Vec<&str> =
+        table.lines().filter(|line| line.trim_start().starts_with(char::is_numeric)).collect();
+    assert_eq!(rows.len(), 2, "{table}");
+    let (code, csv, said) = calibrate("--clients 16 --engine-threads 1 --time 300ms --format csv");
+    assert_eq!((code, csv.lines().count()), (Some(0), 2), "{csv}{said}");
+
+    // A later run uses it, a run of another program does not and says so once.
+    let server = canned(Vec::new());
+    let flag = format!("--calibration {}", file.display());
+    let words = format!("point-select --clients 2,16 --warmup 0 --time 300ms {flag}");
+    let ended = run_canned(&words, &server);
+    assert_eq!((ended.code, ended.summaries.len()), (0, 2), "{}", ended.stderr);
+    for summary in &ended.summaries {
+        let share = summary.client.share.as_ref().expect("it looked");
+        assert_eq!(share.ceiling.as_ref().map(|c| c.clients), Some(16), "{share:?}");
+    }
+    let kept = std::fs::read_to_string(&file).expect("kept");
+    let other = kept.replace("\"version\": \"", "\"version\": \"9");
+    std::fs::write(&file, other).expect("written");
+    let ended = run_canned(&words, &server);
+    assert_eq!(
+        ended.stderr.matches("is not used: it is of loadgen").count(),
+        1,
+        "{}",
+        ended.stderr
+    );
+    let without = |summary: &Summary| {
+        summary.client.share.as_ref().is_some_and(|share| share.ceiling.is_none())
+    };
+    assert!(ended.summaries.iter().all(without));
+}
