@@ -57,7 +57,8 @@ pub(super) fn check(profile: &Profile) -> Result<()> {
         let place = url.map(Spanned::span).or_else(|| file.map(Spanned::span));
         let args = args(url.map(Spanned::as_ref), file.map(Spanned::as_ref));
         if let (Some(place), Err(error)) = (place, resolve::resolve(&args, &world())) {
-            return Err(profile.refuse(place, error.to_string()));
+            // What has a scheme in it is not shown: it may be a URL with a password.
+            return Err(profile.refuse(place, error.to_string().replace("://", ":")));
         }
     }
     Ok(())

@@ -47,7 +47,12 @@ impl File {
             let shown: String = shown.chars().take(SHOWN_MAX).collect();
             format!("\n  {line} | {}", shown.trim_end())
         };
-        Error::usage(format!("{}:{line}:{column}: {}{excerpt}", self.origin, fault.what))
+        let what = if quotes_password(&fault.what) {
+            "a text that may hold a password does not belong here"
+        } else {
+            &fault.what
+        };
+        Error::usage(format!("{}:{line}:{column}: {what}{excerpt}", self.origin))
             .hint("docs/profiles.md lists every key")
     }
 }
@@ -66,6 +71,11 @@ fn place(text: &str, at: usize) -> (usize, usize, &str) {
 fn may_hold_password(line: &str) -> bool {
     let line = line.to_ascii_lowercase();
     ["://", "pass", "pwd", "-p"].iter().any(|sign| line.contains(sign))
+}
+
+/// Messages that quote a value do so in one of these forms; a URL in one is never of use.
+fn quotes_password(what: &str) -> bool {
+    what.contains("://") || (what.contains("string \"") && may_hold_password(what))
 }
 
 #[cfg(test)]
@@ -90,6 +100,11 @@ mod tests {
         };
         let shown = error(text, &fault).render();
         assert!(shown.contains("p.toml:1:28: no such thing") && !shown.contains("marker"));
+        for what in ["invalid type: string \"x -pmarker\", expected", "'mysql://u:marker@h' is no"]
+        {
+            let shown = error(text, &Fault::new(0..1, what)).render();
+            assert!(!shown.contains("marker") && shown.contains("does not belong"), "{shown}");
+        }
         let shown = error("\nrows = x", &Fault::new(8..9, "what")).render();
         assert!(shown.contains("p.toml:2:8: what\n  2 | rows = x"), "{shown}");
     }
