@@ -150,7 +150,7 @@ impl Sweep<'_> {
             Address::Socket(_) => ("localhost", None),
         };
         let seen = fingerprint::server(control, host, port, Some(dataset.data_bytes)).await?;
-        if let Some(role) = &self.role {
+        if let Some(role) = &mut self.role {
             role.check(&seen.server, &dataset)?;
         }
         for warning in &warnings {
