@@ -13,15 +13,15 @@ use super::crew::{engine_threads, join, spawn};
 use super::display::Display;
 use super::edge::{self, Edge, Own};
 use super::errors::abort_error;
+use super::gather;
 use super::job::{Job, Tables};
-use super::ledger::Account;
 use super::opening::Doors;
 use super::outages::{self, Watch};
-use super::pace::{self, NEVER};
+use super::pace::NEVER;
 use super::tally::Tally;
 use super::thread::{self, End, Go, NOTICE, News, Order, Window};
 use crate::error::{Error, Result};
-use crate::measure::cores::{Cores, Used};
+use crate::measure::cores::Cores;
 use crate::measure::host;
 use crate::measure::interval_log::IntervalLog;
 use crate::measure::probe::Probe;
@@ -438,55 +438,16 @@ impl Conductor<'_> {
             Ns::MAX => ends.iter().map(|e| e.ended).max().unwrap_or(0),
             end => end,
         };
-        let tables = self.stage.tables.count;
-        let mut accounts = vec![Account::default(); tables as usize];
-        let mut errors = super::errors::Errors::default();
-        let (mut ops_by_client, mut threads, mut abandoned) = (Vec::new(), Vec::new(), 0);
-        let (mut in_doubt, mut reconnects) = (0, 0);
-        let mut paced: Option<pace::Counts> = None;
-        for end in ends {
-            for (sum, account) in accounts.iter_mut().zip(&end.accounts) {
-                sum.merge(account);
-            }
-            errors.merge(end.errors);
-            ops_by_client.extend(end.ops_by_client);
-            threads.extend(end.seen);
-            abandoned += end.abandoned;
-            in_doubt += end.in_doubt;
-            reconnects += end.reconnects;
-            if let Some(counts) = end.paced {
-                abandoned += counts.unissued;
-                paced.get_or_insert_default().merge(&counts);
-            }
-        }
         let early = self.early.take();
         let found = self.outages.lock().map(|mut watch| watch.finish(window_end));
         let outages = found.unwrap_or_default();
+        let outages = outages.iter().map(|o| outages::told(o, &self.timeline.entries)).collect();
         Run {
             outcome: early.as_ref().map_or(Outcome::Completed, |e| e.outcome),
             error: early.map(|e| e.error),
-            started_at,
             measured_s: seconds(window_end.saturating_sub(self.phases.window_start)),
-            outages: outages.iter().map(|o| outages::told(o, &self.timeline.entries)).collect(),
-            timeline: self.timeline,
-            ops_by_client,
-            ops_by_table: accounts.iter().map(|a| a.ops).collect(),
-            ledger: (0..tables)
-                .zip(&accounts)
-                .map(|(t, a)| a.entry(self.stage.tables.schema, t))
-                .collect(),
-            errors: errors.into_counts(),
-            abandoned,
-            in_doubt,
-            reconnects,
-            paced,
-            threads,
-            cores: Used::default(),
-            user: Duration::ZERO,
-            sys: Duration::ZERO,
-            traffic: None,
-            status: None,
-            probed: None,
+            outages,
+            ..gather::run(ends, self.stage.tables, self.timeline, started_at)
         }
     }
 }

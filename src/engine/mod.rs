@@ -19,6 +19,7 @@
 //! | `watched` | a client's work that the thread may give up: `--op-timeout` |
 //! | `outages` | times in which nobody is served |
 //! | `tally` | `--max-errors` |
+//! | `gather` | what the threads counted, added up |
 //! | `thread` | one engine thread: opening, phases, drain |
 //! | `conductor` | the step from the outside: go, edges of the window, early ends |
 //! | `edge` | what is read of server and client at both edges of the window |
@@ -38,6 +39,7 @@ mod desk;
 mod display;
 pub(crate) mod edge;
 mod errors;
+mod gather;
 mod job;
 mod ledger;
 mod mirror;

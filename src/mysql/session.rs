@@ -10,7 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::stream::BoxStream;
 use mysql_async::prelude::Queryable;
-use mysql_async::{Conn, Opts, Params, Row, Value};
+use mysql_async::{Conn, IoError, Opts, Params, Row, Value};
 
 use super::connect;
 use super::target::Target;
@@ -96,6 +96,8 @@ impl From<mysql_async::Error> for Failure {
                 sqlstate: plain(&e.state),
                 message: plain(&e.message),
             },
+            // Without what the driver puts in front of it, twice.
+            mysql_async::Error::Io(IoError::Io(e)) => Failure::Lost(plain(&e.to_string())),
             other => Failure::Lost(plain(&other.to_string())),
         }
     }
