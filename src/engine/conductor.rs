@@ -18,6 +18,7 @@ use super::job::{Job, Tables};
 use super::opening::Doors;
 use super::outages::{self, Watch};
 use super::pace::NEVER;
+use super::spans::{quiet, report_every, window_end};
 use super::tally::Tally;
 use super::thread::{self, End, Go, NOTICE, News, Order, Window};
 use crate::error::{Error, Result};
@@ -33,10 +34,6 @@ use crate::plan::{Plan, Spread, Step, StopAt, limits};
 use crate::progress::Progress;
 use crate::stop::Stop;
 use crate::summary::Outcome;
-
-/// How often threads report at least, whatever the timeline's interval: the live line and the
-/// watch over a silent server follow it.
-const LOOK: Duration = Duration::from_secs(1);
 
 /// Where steps run: the same for all steps of a sweep.
 pub struct Stage<'a> {
@@ -56,6 +53,8 @@ pub struct Stage<'a> {
     pub stop: &'a Stop,
     /// Takes the histograms of the timeline.
     pub log: Option<Arc<Mutex<IntervalLog>>>,
+    /// Is called when all clients are connected, before the first statement of any.
+    pub first_write: &'a dyn Fn() -> Result<()>,
     /// Is told the instant of the window's start as soon as it is known.
     pub window: watch::Sender<Option<Instant>>,
 }
@@ -144,29 +143,10 @@ pub async fn run_step(
     run
 }
 
-/// The timeline's interval, or an even part of it where that is longer than [`LOOK`].
-fn report_every(interval: Duration) -> Ns {
-    let (interval, look) = (interval.as_nanos() as Ns, LOOK.as_nanos() as Ns);
-    interval / interval.div_ceil(look).max(1)
-}
-
-fn window_end(plan: &Plan, start: Ns) -> Ns {
-    match plan.stop {
-        StopAt::Time(time) => start.saturating_add(time.as_nanos() as Ns),
-        StopAt::Ops(_) => NEVER,
-    }
-}
-
 /// How long before its start the window of an open loop is decided: the threads must hear of
 /// it, and the server's counters are read before it.
 fn ahead(stage: &Stage<'_>) -> Ns {
     (NOTICE + thread::TICK + edge::lead(stage.probe.as_ref())).as_nanos() as Ns
-}
-
-/// How long an open loop may have nothing to do: a gap of 30 means is one of 10 billions.
-fn quiet(rate: Option<f64>) -> Duration {
-    let s = rate.map_or(0.0, |rate| 30.0 / rate);
-    Duration::try_from_secs_f64(s).unwrap_or_default()
 }
 
 /// Why and when a step ends before its time.
@@ -205,6 +185,7 @@ impl Conductor<'_> {
         progress: &mut Progress,
     ) -> Result<Run> {
         self.open(progress).await?;
+        (self.stage.first_write)()?;
         let probe = self.stage.probe.clone();
         // Without a warm-up the window opens with the first op: the counters are read before it,
         // so that they count every one. With one, they are read in its last moments: no reading
@@ -421,7 +402,8 @@ impl Conductor<'_> {
 
     /// Who has used this host's cores, and a server's process on it.
     fn cores(&self) -> Cores {
-        let server = self.stage.probe.as_ref().and_then(Probe::local_pid);
+        let server =
+            self.stage.probe.as_ref().filter(|probe| probe.is_local()).and_then(Probe::pid);
         Cores::read(Path::new(host::ROOT), server)
     }
 

@@ -18,6 +18,7 @@
 //! | `opening`, `pauses` | connections: before a step, and again after they were lost |
 //! | `watched` | a client's work that the thread may give up: `--op-timeout` |
 //! | `outages` | times in which nobody is served |
+//! | `spans` | times of a step that follow from its plan |
 //! | `tally` | `--max-errors` |
 //! | `gather` | what the threads counted, added up |
 //! | `thread` | one engine thread: opening, phases, drain |
@@ -49,6 +50,7 @@ mod outages;
 mod pace;
 mod pauses;
 mod share;
+mod spans;
 mod summarise;
 mod sustained;
 mod tally;

@@ -8,10 +8,10 @@ use std::panic::AssertUnwindSafe;
 use futures_util::FutureExt;
 use mysql_async::{Conn, DriverError, IoError, Opts};
 
-use super::session;
+use super::session::{self, MESSAGE_MAX};
 use super::target::{Address, Target};
 use super::tls::SslMode;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, clip};
 use crate::plan::units;
 
 /// Opens a connection with options that [`Target::opts`] made of this target.
@@ -83,7 +83,11 @@ impl Failure {
                 "{address} answered the log-in with what is no MySQL protocol"
             )),
             Failure::Driver(mysql_async::Error::Server(e)) => {
-                let error = Error::server(format!("{target}: {} ({})", e.message, e.code));
+                let error = Error::server(format!(
+                    "{target}: {} ({})",
+                    clip(&e.message, MESSAGE_MAX),
+                    e.code
+                ));
                 hinted(error, server_hint(e.code, target))
             }
             Failure::Driver(mysql_async::Error::Io(IoError::Io(e))) => io_error(&e, target),
@@ -96,9 +100,14 @@ impl Failure {
                     | DriverError::MysqlOldPasswordDisabled => Some(PLUGINS.to_owned()),
                     _ => None,
                 };
-                hinted(Error::server(format!("{target}: {e}")), hint)
+                hinted(
+                    Error::server(format!("{target}: {}", clip(&e.to_string(), MESSAGE_MAX))),
+                    hint,
+                )
             }
-            Failure::Driver(e) => Error::server(format!("{target}: {e}")),
+            Failure::Driver(e) => {
+                Error::server(format!("{target}: {}", clip(&e.to_string(), MESSAGE_MAX)))
+            }
         }
     }
 }
