@@ -332,6 +332,28 @@ fn without_tls_only_preferred_falls_back() {
     assert!(ask(&settled, "SELECT 1").is_err());
 }
 
+/// The options that a step opens all its connections with, again and again: none of them comes
+/// about in plain text because the server, or whoever is in its place now, offers nothing else.
+#[test]
+fn a_required_run_never_falls_back() {
+    let sandbox = sandbox(&local(), &[("skip-ssl", "1")]);
+    let plain = tcp(&sandbox, "root", "");
+    run(async {
+        for mode in [SslMode::Required, SslMode::VerifyCa] {
+            let ca = Path::new("/etc/ssl/certs/ca-certificates.crt");
+            let ca = (mode == SslMode::VerifyCa && ca.exists()).then_some(ca);
+            let target = with_ssl(&plain, mode, ca);
+            let Ok(opts) = target.opts() else { continue };
+            for _ in 0..3 {
+                let again = Session::open_again(&target, &opts, None).await;
+                assert!(again.is_err(), "{mode}: in plain text");
+            }
+        }
+        let opened = Session::open_again(&plain, &plain.opts().unwrap(), None).await;
+        assert!(opened.is_ok(), "the server is there");
+    });
+}
+
 #[test]
 fn updates_report_the_rows_that_they_found() {
     let sandbox = sandbox(&local(), &[]);

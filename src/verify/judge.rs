@@ -36,6 +36,13 @@ pub enum Verdict {
     Undecided(String),
 }
 
+impl Found {
+    /// Whether the server's own counts stayed the same, and are those of the rows.
+    pub(super) fn settled(&self) -> bool {
+        self.before == self.after && self.before == (self.rows, self.k)
+    }
+}
+
 /// Rows that prepare filled: `start`.
 pub(super) fn judge(start: u64, history: &History, found: &Found) -> Verdict {
     if let Some(verdict) = damaged(found) {

@@ -14,6 +14,8 @@ mod history;
 mod judge;
 mod read;
 
+use std::time::Duration;
+
 use mysql_async::Opts;
 
 use self::history::{Archive, History};
@@ -33,6 +35,11 @@ use crate::workload::Schema;
 use crate::workload::table::{Mark, State};
 
 pub use self::judge::Verdict;
+
+/// After recovery InnoDB rolls back in the background what had not committed, and meanwhile an
+/// index may count rows that will not stay. So what does not agree is read again, after so long.
+const PAUSES: [Duration; 3] =
+    [Duration::from_secs(1), Duration::from_secs(3), Duration::from_secs(10)];
 
 /// What is known of the runs.
 #[derive(Debug, Clone, Copy)]
@@ -92,7 +99,31 @@ pub async fn verify(
     }?;
     let ready = |own: &&Own| own.mark.state == State::Ready;
     let tables: Vec<Table> = own.iter().filter(ready).map(|own| own.table.clone()).collect();
-    let found = read(target, opts, &tables, stop, progress).await?;
+    let mut found = read(target, opts, &tables, stop, progress).await?;
+    for pause in PAUSES {
+        let moving = || found.iter().zip(0..).filter(|(found, _)| !found.settled());
+        let places: Vec<usize> = moving().map(|(_, place)| place).collect();
+        if places.is_empty() {
+            break;
+        }
+        let some: Vec<Table> = places.iter().filter_map(|at| tables.get(*at).cloned()).collect();
+        progress.note(&format!(
+            "{} of {} tables are read again: a server that has just recovered still rolls back",
+            some.len(),
+            tables.len()
+        ));
+        tokio::select! {
+            biased;
+            kind = stop.wait() => return Err(Error::new(kind, "interrupted")),
+            () = tokio::time::sleep(pause) => {}
+        }
+        let again = read(target, opts, &some, stop, progress).await?;
+        for (at, again) in places.into_iter().zip(again) {
+            if let Some(found) = found.get_mut(at) {
+                *found = again;
+            }
+        }
+    }
     progress.clear();
     let mut found = found.into_iter();
     let checked = own.iter().map(|own| {

@@ -194,7 +194,7 @@ mod tests {
         #[test]
         fn a_mark_reads_back(seed in any::<u32>(), rows in 0..=ROWS_MAX, ready in any::<bool>(), text in "\\PC{0,60}") {
             let state = if ready { State::Ready } else { State::Filling };
-            let mark = Mark { seed, rows, state };
+            let mark = Mark { seed, rows, state, id: None };
             prop_assert_eq!(Mark::parse(&mark.to_string()), Some(mark));
             let _ = (Mark::parse(&text), Mark::parse(&format!("loadgen:1 {text}")));
         }

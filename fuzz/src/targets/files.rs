@@ -205,7 +205,7 @@ fn statements(left: &[u8], bytes: usize) -> Statements {
     let mut splitter = Splitter::new(Drip { left, bytes }, "x.sql", 1 << 16);
     let mut found = Vec::new();
     loop {
-        match splitter.next() {
+        match splitter.next_statement() {
             Ok(Some(statement)) => found.push((statement.sql.to_vec(), statement.line)),
             Ok(None) => return (found, None),
             Err(error) => {

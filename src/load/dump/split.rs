@@ -79,7 +79,7 @@ impl<R: Read> Splitter<R> {
     ///
     /// Data, with file and line: a statement that is too long or has no end, a file that is
     /// compressed. Failed: it cannot be read.
-    pub fn next(&mut self) -> Result<Option<Statement<'_>>> {
+    pub fn next_statement(&mut self) -> Result<Option<Statement<'_>>> {
         if self.read == 0 {
             self.open()?;
         }
