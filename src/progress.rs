@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::error::plain;
+use crate::error::{indented, line, plain};
 
 /// Everything that takes longer than a second talks to one of these.
 #[derive(Debug)]
@@ -42,8 +42,8 @@ impl Progress {
         }
         self.last = Instant::now();
         match &self.bar {
-            Some(bar) => bar.set_message(plain(&text())),
-            None => say(&text()),
+            Some(bar) => bar.set_message(line(&text())),
+            None => say(&line(&text())),
         }
     }
 
@@ -75,9 +75,10 @@ impl Progress {
     }
 
     fn line(&self, text: &str) {
+        let text = indented(text);
         match &self.bar {
-            Some(bar) => bar.suspend(|| say(text)),
-            None => say(text),
+            Some(bar) => bar.suspend(|| say(&text)),
+            None => say(&text),
         }
     }
 }
