@@ -73,3 +73,13 @@ target_dir() {
     cargo metadata --locked --no-deps --format-version 1 |
         sed 's/.*"target_directory":"\([^"]*\)".*/\1/'
 }
+
+# The programs of scripts/kill.py: LOADGEN and SANDBOX, built if they are not named.
+built_for_killing() {
+    if [ -z "${LOADGEN-}" ] || [ -z "${SANDBOX-}" ]; then
+        need_rust
+        cargo build --locked --bin loadgen --example sandbox
+    fi
+    export LOADGEN=${LOADGEN:-$(target_dir)/debug/loadgen}
+    export SANDBOX=${SANDBOX:-$(target_dir)/debug/examples/sandbox}
+}

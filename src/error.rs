@@ -57,7 +57,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 impl Error {
     /// An error of a kind; the message names the input that caused it.
     pub fn new(kind: Kind, message: impl Into<String>) -> Self {
-        Error { kind, message: plain(&message.into()), hints: Vec::new() }
+        Error { kind, message: indented(&message.into()), hints: Vec::new() }
     }
 
     /// A wrong flag, value or file of the command line.
@@ -83,14 +83,14 @@ impl Error {
     /// Adds what the reader can do about it.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hints.push(plain(&hint.into()));
+        self.hints.push(indented(&hint.into()));
         self
     }
 
     /// Puts where it happened in front of the message.
     #[must_use]
     pub fn context(mut self, context: impl fmt::Display) -> Self {
-        self.message = format!("{}: {}", plain(&context.to_string()), self.message);
+        self.message = format!("{}: {}", indented(&context.to_string()), self.message);
         self
     }
 
@@ -137,6 +137,57 @@ pub fn plain(text: &str) -> String {
     out
 }
 
+/// Text of foreign origin made safe for one line of a terminal: as [`plain`], and line ends, tabs
+/// and what else breaks or reorders a line become escapes, too.
+pub fn line(text: &str) -> String {
+    let breaking = |c: char| {
+        matches!(c, '\n' | '\t' | '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}' | '\u{2029}')
+    };
+    let text = plain(text);
+    if !text.contains(breaking) {
+        return text;
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        match c {
+            '\n' => out.push_str("\\n"),
+            '\t' => out.push_str("\\t"),
+            c if breaking(c) => out.extend(c.escape_unicode()),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// At most so many characters of one line of text.
+pub fn clip(text: &str, chars_max: usize) -> String {
+    let mut clipped: String = text.chars().take(chars_max).collect();
+    if clipped.len() < text.len() {
+        clipped.push('…');
+    }
+    line(&clipped)
+}
+
+/// As [`plain`], and what begins a new line is indented: no text that an error or a warning quotes
+/// can look like another one.
+pub fn indented(text: &str) -> String {
+    let text = plain(text);
+    if !text.contains('\n') {
+        return text;
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for (at, line) in text.split('\n').enumerate() {
+        if at > 0 {
+            out.push('\n');
+        }
+        if at > 0 && !line.is_empty() && !line.starts_with("  ") {
+            out.push_str("  ");
+        }
+        out.push_str(line);
+    }
+    out
+}
+
 /// Of several errors the one that is shown and decides the exit status: 130/143, 3, 1, 4,
 /// 99, 98 in this order, of the same kind the first; a usage error never meets another, because nothing
 /// has run.
@@ -169,6 +220,21 @@ mod tests {
     fn escapes_of_a_hostile_server_stay_text() {
         let error = Error::server("server says \u{1b}[2J\u{202e}x");
         assert_eq!(error.to_string(), "server says \\u{1b}[2J\\u{202e}x");
+    }
+
+    #[test]
+    fn a_line_stays_one_line() {
+        assert_eq!(
+            line("a\nb\tc\r\u{1b}[2J\u{2028}\u{202e}"),
+            "a\\nb\\tc\\u{d}\\u{1b}[2J\\u{2028}\\u{202e}"
+        );
+        assert_eq!(line("größe+bp8"), "größe+bp8");
+    }
+
+    #[test]
+    fn clipping_counts_characters() {
+        assert_eq!(clip("größe", 5), "größe");
+        assert_eq!(clip("größer", 5), "größe…");
     }
 
     #[test]

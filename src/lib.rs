@@ -31,19 +31,24 @@
 //! | [`workload`] | workloads as data; key distributions; tables and their deterministic rows |
 //! | [`mysql`] | target (every driver option set explicitly, option files), session (the only file on the hot path that touches the driver), server (fingerprint, status, preflight) |
 //! | [`load`] | create, fill, index, drop; timed reloads |
+//! | [`verify`] | whether the tables hold what prepare and the runs since left there |
 //! | [`suite`] | external commands, timed |
 //! | [`engine`] | threads, connections, phases, the closed and the open loop, stopping |
 //! | [`measure`] | recorder, timeline, client cost; the server's process and host |
 //! | [`sandbox`] | a private throw-away server from a mysqld program |
-//! | [`warnings`] | what a reader of a step's numbers must know, told from its summary |
-//! | [`stats`] | pure statistics over repeats, and over the intervals of a window |
 //! | [`canned`] | a canned-answer server with faults: for tests, benches and calibration |
 //! | [`summary`] | the JSON contract: write, read; the verdict on a step |
+//! | [`warnings`] | what a reader of a step's numbers must know, told from its summary |
+//! | [`stats`] | pure statistics over repeats, and over the intervals of a window |
 //! | [`report`] | pivot, layouts, charts as data, then one file or room an output format |
 //! | [`error`] | one error type that knows its hint and its exit status |
 //! | [`stop`] | SIGINT and SIGTERM |
 //! | [`progress`] | the live line and table of a terminal, plain lines in a pipe |
 //! | `timer` | a kernel timer finer than tokio's, for arrivals and canned service times |
+//!
+//! Beside the crate: `fuzz/` is a crate of its own, outside this one's build, because libFuzzer and
+//! its instrumentation are no part of the program; what it fuzzes is in `fuzz/src/targets`, which
+//! `tests/corpus.rs` takes in, too, to replay `fuzz/corpus`. `scripts/fuzz` runs it.
 //!
 //! `report`, `stats`, `summary` and `plan` know neither tokio nor `mysql_async`; `workload` knows
 //! no socket. `tests/tree.rs` keeps these directions.
@@ -66,5 +71,6 @@ pub mod stop;
 pub mod suite;
 pub mod summary;
 mod timer;
+pub mod verify;
 pub mod warnings;
 pub mod workload;

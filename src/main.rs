@@ -2,12 +2,18 @@
 
 use std::process::ExitCode;
 
+use loadgen::error::Error;
+
+const UNWOUND: &str = "loadgen gave up: it, or the driver on a server's answer, broke";
+
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     quiet_driver_panics();
-    match loadgen::cmd::main(std::env::args_os().collect()) {
+    let ended = std::panic::catch_unwind(|| loadgen::cmd::main(std::env::args_os().collect()));
+    // The hook has shown a panic of ours, and none of the driver's.
+    match ended.unwrap_or_else(|_| Err(Error::failed(UNWOUND))) {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
             loadgen::progress::say(error.render().trim_end());

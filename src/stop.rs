@@ -52,12 +52,15 @@ impl Stop {
     }
 
     /// Listens to the signals on a thread of its own. A second signal calls `at_once`, which
-    /// must not return, with the exit status.
+    /// must not return, with the exit status. From then on a file that may not grow further is
+    /// an error of whoever writes it, not the end of the process.
     pub fn listen(&self, at_once: fn(u8) -> !) -> std::io::Result<()> {
         use tokio::signal::unix::{SignalKind, signal};
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
         let (mut int, mut term) = {
             let _inside = runtime.enter();
+            // Caught is enough: the write that went too far then fails.
+            drop(signal(SignalKind::from_raw(nix::sys::signal::Signal::SIGXFSZ as i32))?);
             (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?)
         };
         let stop = self.clone();

@@ -16,8 +16,10 @@ use loadgen::cli::argv::help_without_h;
 use loadgen::cli::connection::ConnectionArgs;
 use loadgen::error::{Error, Kind, Result};
 use loadgen::mysql::connect::connect;
+use loadgen::mysql::exposure;
 use loadgen::mysql::resolve;
 use loadgen::mysql::secret::Secret;
+use loadgen::mysql::session::Session;
 use loadgen::mysql::target::{Address, Target};
 use loadgen::mysql::tls::{Ssl, SslMode, settle};
 use loadgen::sandbox::Sandbox;
@@ -133,6 +135,8 @@ fn accounts_log_in_over_every_transport() {
                 targets.push(with_ssl(&over_tcp, SslMode::Required, None));
             }
             for target in targets {
+                let exposed = name == "sha2" && target == over_tcp;
+                assert_eq!(run(warned(&target)), exposed, "{} {target:?}", server.name);
                 // Twice: caching_sha2_password takes another way while its cache is cold.
                 query_all(&sandbox, &["FLUSH PRIVILEGES".to_owned()]);
                 for _ in 0..2 {
@@ -148,6 +152,12 @@ fn accounts_log_in_over_every_transport() {
             }
         }
     }
+}
+
+/// Whether the user is told that the password could be got.
+async fn warned(target: &Target) -> bool {
+    let mut session = Session::open(target, &target.opts().unwrap(), None).await.unwrap();
+    exposure::look(&mut session, target).await.unwrap().is_some()
 }
 
 fn query_all(sandbox: &Sandbox, statements: &[String]) {
@@ -181,14 +191,28 @@ fn refused_without_the_secret(error: &Error, secret: &str) {
     );
 }
 
+/// What becomes of each mode with each certificate, as MySQL documents them: the words of a refusal,
+/// or none where the connection is encrypted. A name in the subject alone (CN) is MySQL's fallback,
+/// and none of rustls': it is refused, not taken.
+const MATRIX: [(&str, &str, &str); 5] = [
+    // Certificate, VERIFY_CA, VERIFY_IDENTITY; REQUIRED and PREFERRED look at none of them.
+    ("good", "", ""),
+    ("self-signed", "TLS (ssl-mode", "TLS (ssl-mode"),
+    ("wrong-name", "", "not valid for name"),
+    ("cn-only", "", "not valid for any names"),
+    ("expired", "expired", "expired"),
+];
+
 #[test]
 fn each_ssl_mode_does_what_it_says() {
     for server in servers() {
         let certificates = Certificates::new();
         certificates.sign("good", "DNS:localhost", 2);
-        certificates.sign("nameless", "", 2);
+        certificates.sign("wrong-name", "DNS:elsewhere.example", 2);
+        certificates.sign("cn-only", "", 2);
         certificates.sign("expired", "DNS:localhost", 0);
         certificates.sign("client", "", 2);
+        certificates.self_sign("self-signed", "DNS:localhost");
         certificates.install("good");
         let sandbox = sandbox(&server, &certificates.options());
         if !speaks_tls(&server, &sandbox, "ssl modes") {
@@ -206,43 +230,44 @@ fn each_ssl_mode_does_what_it_says() {
         let refused = |target: &Target, mode, ca: &Path| {
             encrypts(target, mode, Some(ca)).expect_err(&server.name).to_string()
         };
-
-        assert!(!encrypts(&by_ip, SslMode::Disabled, None).unwrap());
-        assert!(encrypts(&by_ip, SslMode::Required, None).unwrap());
+        for (certificate, by_authority, by_identity) in MATRIX {
+            if certificate == "expired" {
+                if !mariadb {
+                    skipped("an expired certificate", &server.name, "it does not serve one");
+                    continue;
+                }
+                std::thread::sleep(Duration::from_millis(1100));
+            }
+            certificates.install(certificate);
+            query(&sandbox, reload);
+            let name = format!("{}, {certificate}", server.name);
+            assert!(!encrypts(&by_name, SslMode::Disabled, None).unwrap(), "{name}");
+            assert!(encrypts(&by_name, SslMode::Required, None).unwrap(), "{name}");
+            let preferred = with_ssl(&by_name, SslMode::Preferred, None);
+            assert_eq!(run(settle(&preferred)).unwrap().ssl.mode, SslMode::Required, "{name}");
+            for (mode, refusal) in
+                [(SslMode::VerifyCa, by_authority), (SslMode::VerifyIdentity, by_identity)]
+            {
+                match (encrypts(&by_name, mode, Some(&ca)), refusal) {
+                    (Ok(encrypted), "") => assert!(encrypted, "{name} {mode}"),
+                    (Err(error), why) if !why.is_empty() => {
+                        assert!(error.to_string().contains(why), "{name} {mode}: {error}");
+                        assert_eq!(error.kind(), Kind::Server);
+                    }
+                    (seen, why) => panic!("{name} {mode}: {seen:?}, not '{why}'"),
+                }
+                // Signed by somebody else, whatever it says.
+                let error = refused(&by_name, mode, &other);
+                assert!(error.contains("TLS (ssl-mode"), "{name} {mode}: {error}");
+            }
+        }
+        certificates.install("good");
+        query(&sandbox, reload);
         assert!(encrypts(&by_ip, SslMode::VerifyCa, Some(&ca)).unwrap());
-        assert!(encrypts(&by_name, SslMode::VerifyCa, Some(&ca)).unwrap());
-        assert!(encrypts(&by_name, SslMode::VerifyIdentity, Some(&ca)).unwrap());
-        let settled = run(settle(&with_ssl(&by_ip, SslMode::Preferred, None))).unwrap();
-        assert_eq!(settled.ssl.mode, SslMode::Required);
-
         let error = refused(&by_ip, SslMode::VerifyIdentity, &ca);
         assert!(error.contains("127.0.0.1") && error.contains("not valid for name"), "{error}");
-        for mode in [SslMode::VerifyCa, SslMode::VerifyIdentity] {
-            let error = refused(&by_name, mode, &other);
-            assert!(error.contains("UnknownIssuer"), "{error}");
-        }
-
-        certificates.install("nameless");
-        query(&sandbox, reload);
-        assert!(encrypts(&by_name, SslMode::VerifyCa, Some(&ca)).unwrap());
         assert!(refused(&by_name, SslMode::VerifyCa, &other).contains("UnknownIssuer"));
-        let error = refused(&by_name, SslMode::VerifyIdentity, &ca);
-        assert!(error.contains("not valid for any names"), "{error}");
-
         client_certificate(&certificates, &sandbox);
-
-        if !mariadb {
-            skipped("an expired certificate", &server.name, "it does not serve one");
-            continue;
-        }
-        certificates.install("expired");
-        std::thread::sleep(Duration::from_millis(1100));
-        query(&sandbox, reload);
-        assert!(encrypts(&by_name, SslMode::Required, None).unwrap());
-        for mode in [SslMode::VerifyCa, SslMode::VerifyIdentity] {
-            let error = refused(&by_name, mode, &ca);
-            assert!(error.contains("expired"), "{error}");
-        }
     }
 }
 
@@ -305,6 +330,28 @@ fn without_tls_only_preferred_falls_back() {
     let wrong = Target { user: "nobody".into(), ..with_ssl(&target, SslMode::Preferred, None) };
     let settled = run(settle(&wrong)).unwrap();
     assert!(ask(&settled, "SELECT 1").is_err());
+}
+
+/// The options that a step opens all its connections with, again and again: none of them comes
+/// about in plain text because the server, or whoever is in its place now, offers nothing else.
+#[test]
+fn a_required_run_never_falls_back() {
+    let sandbox = sandbox(&local(), &[("skip-ssl", "1")]);
+    let plain = tcp(&sandbox, "root", "");
+    run(async {
+        for mode in [SslMode::Required, SslMode::VerifyCa] {
+            let ca = Path::new("/etc/ssl/certs/ca-certificates.crt");
+            let ca = (mode == SslMode::VerifyCa && ca.exists()).then_some(ca);
+            let target = with_ssl(&plain, mode, ca);
+            let Ok(opts) = target.opts() else { continue };
+            for _ in 0..3 {
+                let again = Session::open_again(&target, &opts, None).await;
+                assert!(again.is_err(), "{mode}: in plain text");
+            }
+        }
+        let opened = Session::open_again(&plain, &plain.opts().unwrap(), None).await;
+        assert!(opened.is_ok(), "the server is there");
+    });
 }
 
 #[test]

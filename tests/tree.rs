@@ -135,6 +135,7 @@ fn imports_point_one_way() {
             &["crate::engine", "crate::report", "crate::cmd", "crate::load", "crate::sandbox"],
         ),
         ("load", &["crate::engine", "crate::report", "crate::cmd", "crate::cli", "crate::sandbox"]),
+        ("verify", &["crate::engine", "crate::report", "crate::cmd", "crate::cli", "crate::load"]),
         ("engine", &["crate::report", "crate::cmd", "crate::cli", "crate::load", "crate::sandbox"]),
         (
             "suite",
@@ -177,6 +178,39 @@ fn modules_stay_small() {
         .map(|(path, lines)| format!("{}: {lines} lines of code", path.display()))
         .collect();
     assert!(long.is_empty(), "split them:\n{}", long.join("\n"));
+}
+
+#[test]
+fn every_dependency_has_a_reason() {
+    for name in ["Cargo.toml", "fuzz/Cargo.toml"] {
+        let text = fs::read_to_string(src().join("..").join(name)).expect(name);
+        let (mut inside, mut reason) = (false, false);
+        for line in text.lines() {
+            if line.starts_with('[') {
+                inside = line.ends_with("dependencies]");
+                reason = false;
+            } else if inside && !line.starts_with('#') && !line.is_empty() {
+                assert!(reason, "{name}: why is it there? {line}");
+                // One reason may be for several of them, one below the other.
+            }
+            reason = line.starts_with('#') || (reason && !line.is_empty());
+        }
+    }
+}
+
+#[test]
+fn actions_are_pinned_by_commit() {
+    let dir = src().join("../.github/workflows");
+    for entry in fs::read_dir(dir).expect("workflows") {
+        let path = entry.expect("an entry").path();
+        let text = fs::read_to_string(&path).expect("readable");
+        for line in text.lines().filter(|line| line.contains("uses:")) {
+            let commit = line.split_once('@').map_or("", |(_, rest)| rest);
+            let (commit, tag) = commit.split_once(" # ").unwrap_or((commit, ""));
+            let hex = commit.len() == 40 && commit.bytes().all(|b| b.is_ascii_hexdigit());
+            assert!(hex && tag.starts_with('v'), "{}: {line}", path.display());
+        }
+    }
 }
 
 #[test]

@@ -111,6 +111,7 @@ pub(crate) fn parameters(sql: &[u8]) -> Option<u16> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn planned(sql: &str) -> Plan {
         plan(sql.as_bytes(), &[b"@@version".to_vec(), b"c=?".to_vec()])
@@ -154,5 +155,14 @@ mod tests {
         assert!(contains(b"xAB", b"ab"));
         assert!(!contains(b"xa", b"ab"));
         assert!(contains(b"", b""));
+    }
+
+    proptest! {
+        #[test]
+        fn no_statement_panics(sql in prop::collection::vec(any::<u8>(), 0..200), marks in 0_usize..50) {
+            let _ = (plan(&sql, &[b"x".to_vec(), Vec::new()]), parameters(&sql), looked_at(&sql));
+            let text = format!("SELECT '?' + \"?\" {}", "?,".repeat(marks));
+            prop_assert_eq!(parameters(text.as_bytes()), u16::try_from(marks).ok());
+        }
     }
 }

@@ -81,6 +81,7 @@ pub fn command() -> Command {
             "explain",
             "Split a difference of two labels into its parts",
         ),
+        verb::<cmd::verify::VerifyArgs>("verify", "Check that the tables hold what was written"),
         verb::<cmd::cleanup::CleanupArgs>("cleanup", "Drop the tables that prepare made"),
         verb::<cmd::completions::CompletionsArgs>("completions", "Print completions for a shell"),
         verb::<cmd::canned::CannedArgs>("canned", "Serve canned answers, for benches").hide(true),

@@ -115,7 +115,7 @@ pub struct WorkloadArgs {
     pub slo: Vec<Condition>,
 
     /// How near a rate that holds and one that fails must be
-    #[arg(long, value_name = "PERCENT", default_value = defaults::SLO_RESOLUTION, value_parser = resolution)]
+    #[arg(long, value_name = "PERCENT", default_value = defaults::SLO_RESOLUTION, value_parser = resolution, requires = "slo")]
     pub slo_resolution: f64,
 
     /// What must hold at the end, else the exit status is 99 (98 where it is not known), such as

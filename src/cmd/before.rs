@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use crate::cmd::conditions;
 use crate::cmd::prepare::or_stop;
 use crate::engine::Tables;
 use crate::error::{Error, Result};
@@ -76,7 +77,7 @@ pub(super) async fn step(
         return Ok(None);
     }
     let settle = match before.settle {
-        Some(limit) => settle(control, limit, stop, progress).await?,
+        Some(limit) => settle(control, limit, tables, stop, progress).await?,
         None => None,
     };
     let ahi_hits = match before.ahi {
@@ -96,10 +97,11 @@ pub(super) async fn step(
 async fn settle(
     control: &mut Session,
     limit: Duration,
+    tables: Tables,
     stop: &Stop,
     progress: &mut Progress,
 ) -> Result<Option<Settled>> {
-    let Some(first) = optional(levels::read(control).await)? else { return Ok(None) };
+    let Some(first) = conditions::levels(control, tables).await? else { return Ok(None) };
     if first.pool_pages.is_none() {
         return Ok(None);
     }
@@ -118,7 +120,7 @@ async fn settle(
             Ok(())
         })
         .await;
-        match optional(levels::read(control).await)? {
+        match conditions::levels(control, tables).await? {
             Some(levels) if ended.is_ok() => last = levels,
             _ => break,
         }

@@ -6,6 +6,7 @@ use crate::cmd::prepare::{agree_to_drop, find, on_terminal, or_stop};
 use crate::cmd::runtime;
 use crate::error::Result;
 use crate::load;
+use crate::mysql::tls;
 use crate::progress::Progress;
 use crate::stop::Stop;
 
@@ -32,8 +33,9 @@ pub struct CleanupArgs {
 pub fn run(args: &CleanupArgs, stop: &Stop) -> Result<()> {
     let mut progress = Progress::new(args.display.quiet, args.display.progress);
     let target = find(&args.connection, &mut progress)?;
-    let opts = target.opts()?;
     let runtime = runtime()?;
+    let target = runtime.block_on(or_stop(stop, tls::settle(&target)))?;
+    let opts = target.opts()?;
     if !args.yes && on_terminal() {
         let ours = runtime.block_on(or_stop(stop, load::marked(&target, &opts)))?;
         agree_to_drop(&ours, &target, stop)?;

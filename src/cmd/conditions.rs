@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, spawn_blocking};
 
+use crate::engine::Tables;
 use crate::error::Result;
 use crate::measure::probe::{Probe, State, Whereabouts};
 use crate::mysql::session::Session;
@@ -194,8 +195,8 @@ fn expected(plan: &Plan, wanted: &[Expect]) -> Option<Class> {
 }
 
 /// The server's levels; None where it does not tell.
-pub(super) async fn levels(session: &mut Session) -> Result<Option<Levels>> {
-    Ok(ask::optional(levels::read(session).await)?)
+pub(super) async fn levels(session: &mut Session, tables: Tables) -> Result<Option<Levels>> {
+    Ok(ask::optional(levels::read(session, &tables.schema.name(1)).await)?)
 }
 
 /// What is ready in time; a session that is not goes with its future.

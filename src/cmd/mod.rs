@@ -12,6 +12,7 @@ pub mod explain;
 mod gate;
 pub mod load;
 pub mod prepare;
+mod record;
 pub mod report;
 pub mod run;
 mod slo;
@@ -19,6 +20,7 @@ mod steps;
 pub mod suite;
 pub mod sweep;
 pub mod timed;
+pub mod verify;
 pub mod workloads;
 
 use std::ffi::OsString;
@@ -27,7 +29,7 @@ use std::io::{ErrorKind, Write};
 use clap::FromArgMatches;
 
 use crate::cli;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, indented, line, plain};
 use crate::handover::hand_over;
 use crate::measure::process::require_descriptors;
 use crate::progress::say;
@@ -39,9 +41,11 @@ pub fn main(args: Vec<OsString>) -> Result<u8> {
     let command = cli::command();
     let args = hand_over(args, &command, warn)?;
     refuse_loose_password(&args)?;
+    // What is wrong with one of these is told on one line, so that none can look like our own.
+    let breaks = args.iter().any(|arg| arg.as_encoded_bytes().contains(&b'\n'));
     let matches = match command.try_get_matches_from(args) {
         Ok(matches) => matches,
-        Err(error) => return Ok(explained(&error)),
+        Err(error) => return Ok(explained(&error, breaks)),
     };
     let Some((verb, matches)) = matches.subcommand() else { return Ok(2) };
     dispatch(verb, matches).map(|()| 0)
@@ -62,6 +66,7 @@ fn dispatch(verb: &str, matches: &clap::ArgMatches) -> Result<()> {
         "cleanup" => cleanup::run(args!(cleanup::CleanupArgs), &listen()?),
         "run" => run::run(args!(run::RunArgs), &listen()?),
         "recheck" => run::recheck::run(args!(run::recheck::RecheckArgs), &listen()?),
+        "verify" => verify::run(args!(verify::VerifyArgs), &listen()?),
         "report" => report::run(args!(report::ReportArgs)),
         "compare" => compare::run(args!(compare::CompareArgs)),
         "explain" => explain::run(args!(explain::ExplainArgs)),
@@ -101,10 +106,17 @@ fn refuse_loose_password(args: &[OsString]) -> Result<()> {
 }
 
 /// Help and version are data; a wrong flag is an error with a hint where there is one.
-fn explained(error: &clap::Error) -> u8 {
+fn explained(error: &clap::Error, breaks: bool) -> u8 {
     let code = if error.use_stderr() { 2 } else { 0 };
-    // A closed pipe is no reason to fail.
-    let _ = error.print();
+    let text = error.render().to_string();
+    if error.use_stderr() {
+        // It repeats what was given, which may be anything.
+        let text = text.trim_end();
+        say(&if breaks { line(text) } else { plain(text) });
+    } else {
+        // A closed pipe is no reason to fail.
+        let _ = error.print();
+    }
     if let Some(hint) = cli::explain(error) {
         say(&format!("\nhint: {hint}"));
     }
@@ -119,13 +131,14 @@ fn at_once(code: u8) -> ! {
 }
 
 fn warn(text: &str) {
-    say(&format!("warning: {text}"));
+    say(&indented(&format!("warning: {text}")));
 }
 
-/// Data goes to standard output, and nothing else does.
+/// Data goes to standard output, and nothing else does. What a terminal would act upon is escaped
+/// here at the latest.
 pub(crate) fn print_data(text: &str) -> Result<()> {
     let mut out = std::io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    match out.write_all(plain(text).as_bytes()).and_then(|()| out.flush()) {
         // `loadgen … | head` has what it wanted.
         Err(e) if e.kind() != ErrorKind::BrokenPipe => {
             Err(Error::failed(format!("standard output: {e}")))

@@ -12,6 +12,7 @@ use crate::error::{Error, Kind, Result};
 use crate::load::{self, Fill, Job, Numbers};
 use crate::mysql::resolve;
 use crate::mysql::target::Target;
+use crate::mysql::tls;
 use crate::plan::defaults;
 use crate::progress::Progress;
 use crate::stop::Stop;
@@ -78,6 +79,8 @@ pub struct PrepareArgs {
 pub fn run(args: &PrepareArgs, stop: &Stop) -> Result<()> {
     let mut progress = Progress::new(args.display.quiet, args.display.progress);
     let target = find(&args.connection, &mut progress)?;
+    let runtime = runtime()?;
+    let target = runtime.block_on(or_stop(stop, tls::settle(&target)))?;
     let opts = target.opts()?;
     let rows = match args.rows {
         Some(rows) => rows,
@@ -96,7 +99,6 @@ pub fn run(args: &PrepareArgs, stop: &Stop) -> Result<()> {
         charset: args.charset.clone(),
         force: args.force,
     };
-    let runtime = runtime()?;
     if args.force && !args.yes && on_terminal() {
         let ours = runtime.block_on(or_stop(stop, load::marked(&target, &opts)))?;
         let ours = ours.get(&job.schema).cloned().unwrap_or_default();
@@ -137,8 +139,7 @@ pub(super) fn agree_to_drop(tables: &Numbers, target: &Target, stop: &Stop) -> R
     if tables.is_empty() {
         return Ok(());
     }
-    let question =
-        crate::error::plain(&format!("Drop {} at {target}? [y/N] ", load::named(tables)));
+    let question = crate::error::line(&format!("Drop {} at {target}? [y/N] ", load::named(tables)));
     let mut err = std::io::stderr();
     let _ = err.write_all(question.as_bytes()).and_then(|()| err.flush());
     // Read on a thread of its own, so that a signal ends the wait; the thread ends with the

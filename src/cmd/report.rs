@@ -85,7 +85,7 @@ pub struct ReportArgs {
     pub partial: bool,
     /// Print whether this holds instead, such as p99<5ms, qps>=10k, errors==0 or errors<0.1%, and
     /// exit with 99 where it does not, 98 where it is not known; may be given several times
-    #[arg(long = "gate", value_name = "CONDITION", conflicts_with_all = ["metric", "layout", "baseline", "from", "to"])]
+    #[arg(long = "gate", value_name = "CONDITION", conflicts_with_all = ["metric", "layout", "baseline", "from", "to", "spread"])]
     pub gates: Vec<Condition>,
     /// A second table: each cell's runs, their median, extremes and its 95 % interval
     #[arg(long)]

@@ -27,6 +27,8 @@ pub(super) struct Slo {
     asked: Option<f64>,
     done: Vec<report::Search>,
     probes: Vec<Probe>,
+    /// Where no rate holds.
+    none: Vec<String>,
     /// What is not clear of the searches that are done.
     open: Vec<String>,
     /// How often a number of clients met a rate.
@@ -52,6 +54,7 @@ impl Slo {
             asked: None,
             done: Vec::new(),
             probes: Vec::new(),
+            none: Vec::new(),
             open: Vec::new(),
             met: HashMap::new(),
             number: 0,
@@ -133,7 +136,9 @@ impl Slo {
             );
         }
         let at = found.rate.map_or_else(String::new, |rate| format!(" at {rate}/s"));
-        if !found.confirmed {
+        if self.search.next().is_some() {
+            remarks.push("cut short".to_owned());
+        } else if !found.confirmed {
             remarks.push(format!("not confirmed within {STEPS_MAX} steps"));
         }
         if found.unknown {
@@ -141,6 +146,8 @@ impl Slo {
         }
         if !found.confirmed || found.unknown {
             self.open.push(format!("{clients} clients{at}"));
+        } else if found.rate.is_none() {
+            self.none.push(format!("{clients} clients"));
         }
         self.done.push(report::Search { clients, rate: found.rate, remarks });
         self.search = Search::new(self.start, self.resolution);
@@ -157,20 +164,17 @@ impl Slo {
         let Some(first) = measured.first().filter(|_| !self.probes.is_empty()) else {
             return Ok(());
         };
-        if !whole && let Some((clients, _)) = self.searches.get(self.done.len()).copied() {
-            self.end(clients);
+        if !whole && let Some((clients, repeat)) = self.searches.get(self.done.len()).copied() {
+            let begun = |probe: &Probe| (probe.clients, probe.search) == (clients, repeat);
+            if self.probes.last().is_some_and(begun) {
+                self.end(clients);
+            }
         }
         print_data(&report::path(first, &self.probes, &self.done, &self.gates)?)?;
         let level: Vec<&str> = self.gates.iter().map(|gate| gate.condition.as_str()).collect();
         let level = level.join(" and ");
-        let none: Vec<String> = self
-            .done
-            .iter()
-            .filter(|search| search.rate.is_none())
-            .map(|search| format!("{} clients", search.clients))
-            .collect();
-        if !none.is_empty() {
-            let text = format!("no rate holds {level} at {}", none.join(", "));
+        if !self.none.is_empty() {
+            let text = format!("no rate holds {level} at {}", self.none.join(", "));
             return Err(
                 Error::new(Kind::Gate, text).hint("a lower --rate to begin with, or another level")
             );

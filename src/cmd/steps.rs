@@ -14,6 +14,7 @@ use crate::cmd::board::board;
 use crate::cmd::conditions::{self, Hosts, Watch};
 use crate::cmd::prepare::or_stop;
 use crate::cmd::print_data;
+use crate::cmd::record::Begin;
 use crate::cmd::run::Role;
 use crate::engine::{self, Identity, Stage, Tables, edge};
 use crate::error::{Error, Result};
@@ -23,7 +24,7 @@ use crate::measure::probe::{Probe, Whereabouts};
 use crate::mysql::preflight::{self, Needs, Ready};
 use crate::mysql::session::Session;
 use crate::mysql::target::{Address, Target};
-use crate::mysql::{fingerprint, variables};
+use crate::mysql::{exposure, fingerprint, variables};
 use crate::plan::before::Warm;
 use crate::plan::{Plan, Spread, Step, limits, units};
 use crate::progress::Progress;
@@ -65,7 +66,11 @@ struct Scene {
     warnings: Vec<Warning>,
     spread: Spread,
     tables: Tables,
+    /// Identity of each table's content.
+    ids: Vec<Option<u32>>,
     probe: Option<Probe>,
+    /// What the probe was found by.
+    whereabouts: Whereabouts,
     hosts: Hosts,
     log: Option<Arc<Mutex<IntervalLog>>>,
 }
@@ -97,14 +102,14 @@ impl Sweep<'_> {
         let address = target.address.clone();
         let stop = self.stop;
         let looking = self.look(target.clone(), opts.clone(), &mut control);
-        let scene = bounded(limits::SILENCE, stop, &address, looking).await?;
+        let mut scene = bounded(limits::SILENCE, stop, &address, looking).await?;
         if self.plan.before.warm == Warm::Pool {
             before::warm(&mut control, scene.tables, stop, self.progress).await?;
         }
         let mut control = Some(control);
         while let Some(step) = next(&self.summaries)? {
             self.stop.check()?;
-            self.step(&scene, &step, &mut control).await?;
+            self.step(&mut scene, &step, &mut control).await?;
         }
         // A signal in the last drain cut nothing short, but the caller asked to stop.
         self.stop.check()?;
@@ -134,7 +139,8 @@ impl Sweep<'_> {
             writes: plan.workload.writes(),
             quiet_max: opening_at_most(plan.clients_max()),
         };
-        let Ready { product, dataset, warnings } = preflight::check(control, &needs).await?;
+        let Ready { product, dataset, mut warnings } = preflight::check(control, &needs).await?;
+        warnings.extend(exposure::look(control, &target).await?);
         let spread = plan.spread_over(dataset.tables)?;
         if plan.workload.schema.filled() {
             plan.workload.fits(dataset.rows)?;
@@ -178,7 +184,8 @@ impl Sweep<'_> {
             held: dataset.held,
             own: dataset.own,
         };
-        let probe = probe(self.prefix.clone(), seen.whereabouts, seen.same_host).await?;
+        let whereabouts = seen.whereabouts;
+        let probe = probe(self.prefix.clone(), whereabouts.clone(), seen.same_host).await?;
         let hosts = Hosts::of(probe.as_ref());
         let log = match &plan.interval_log {
             Some(path) => {
@@ -186,22 +193,41 @@ impl Sweep<'_> {
             }
             None => None,
         };
-        Ok(Scene { target, opts, identity, warnings, spread, tables, probe, hosts, log })
+        Ok(Scene {
+            target,
+            opts,
+            identity,
+            warnings,
+            spread,
+            tables,
+            ids: dataset.ids,
+            probe,
+            whereabouts,
+            hosts,
+            log,
+        })
     }
 
     async fn step(
         &mut self,
-        scene: &Scene,
+        scene: &mut Scene,
         step: &Step,
         control: &mut Option<Session>,
     ) -> Result<()> {
+        let lost = control.is_none();
         self.progress.board(|| board(self.plan, step, &self.summaries));
         let mut identity = scene.identity.clone();
         identity.server.variables = self.variables(scene, control).await?;
+        if lost {
+            self.look_again(scene).await?;
+        }
+        let begin = begin(self.store, self.plan, scene, step, &identity);
+        let first_write = || begin.first_write();
         let (window, opened) = watch::channel(None);
         let watch = self.watch(scene, control, opened.clone()).await?;
         let beside = self.role.as_ref().map(|role| role.beside(self.store, step, &opened));
         let stage = Stage {
+            first_write: &first_write,
             window,
             plan: self.plan,
             spread: scene.spread,
@@ -232,7 +258,9 @@ impl Sweep<'_> {
         summary.warnings.extend(warnings::of(&summary));
         summary.calibrate(self.calibration);
         summary.verdict = Verdict::of(&summary);
+        begin.sign(&mut summary);
         self.keep(summary)?;
+        begin.settled();
         if let Some(log) = &scene.log {
             log.lock().unwrap_or_else(PoisonError::into_inner).flush()?;
         }
@@ -256,7 +284,7 @@ impl Sweep<'_> {
         let done =
             before::step(self.plan, &mut session, scene.tables, self.stop, self.progress).await?;
         let address = &scene.target.address;
-        let reading = conditions::levels(&mut session);
+        let reading = conditions::levels(&mut session, scene.tables);
         let at_start = bounded(limits::SILENCE, self.stop, address, reading).await?;
         *control = Some(session);
         // Looking into the window needs a connection of its own, where there is an InnoDB.
@@ -268,6 +296,14 @@ impl Sweep<'_> {
             None
         };
         Ok(Watch::begin(self.plan, &scene.hosts, done, at_start, looking, opened).await)
+    }
+
+    /// The server may be another process since its connection was lost.
+    async fn look_again(&self, scene: &mut Scene) -> Result<()> {
+        // Its age is not the one of before.
+        let server = Whereabouts { uptime_s: None, ..scene.whereabouts.clone() };
+        scene.probe = probe(self.prefix.clone(), server, scene.identity.same_host).await?;
+        Ok(())
     }
 
     /// The server's variables before a step. Where lost connections are opened again, a server that
@@ -333,8 +369,26 @@ fn log_step(stage: &Stage, step: &Step) {
         "step {} of {}: {} {} clients{rate}, repeat {}",
         step.number, step.of, stage.plan.workload.name, step.clients, step.repeat
     );
-    let prefix = if step.of > 1 { format!("step{}.", step.number) } else { String::new() };
+    let several = step.of > 1 || step.number > 1;
+    let prefix = if several { format!("step{}.", step.number) } else { String::new() };
     log.lock().unwrap_or_else(PoisonError::into_inner).step(&about, &prefix);
+}
+
+/// What is recorded before a step's first write.
+fn begin<'a>(
+    store: &'a Store,
+    plan: &Plan,
+    scene: &'a Scene,
+    step: &Step,
+    identity: &Identity,
+) -> Begin<'a> {
+    let (tables, ids) = (scene.tables, plan.workload.writes().then_some(&scene.ids));
+    let begin = Begin::new(store, tables, ids.map_or(&[][..], Vec::as_slice));
+    begin.of(
+        identity.step_id(step),
+        format!("{}, {} clients", plan.workload.name, step.clients),
+        &identity.server.variables,
+    )
 }
 
 /// How the server's process and host can be looked at: as `--probe` says, else here where the

@@ -180,6 +180,7 @@ pub(crate) fn plan(workload: Workload, args: &WorkloadArgs) -> Result<Plan> {
             op_timeout: args.op_timeout,
         },
     };
+    plan.check_steps()?;
     // Where the tables are given, what they forbid needs no server to be said.
     match plan.tables {
         Some(tables) => plan.spread_over(tables).map(|_| plan),

@@ -17,11 +17,11 @@ use crate::measure::host;
 use crate::measure::probe::Probe;
 use crate::measure::process::peak_resident_bytes;
 use crate::measure::times::Times;
-use crate::mysql::fingerprint;
 use crate::mysql::session::{Session, quoted_text};
 use crate::mysql::target::{Address, Target};
 use crate::mysql::variables::{self, Variables};
 use crate::mysql::{ask, tls};
+use crate::mysql::{exposure, fingerprint};
 use crate::plan::limits;
 use crate::plan::policy::OnError;
 use crate::stop::Stop;
@@ -96,6 +96,9 @@ impl<'a> Scene<'a> {
         let target = or_stop(stop, tls::settle(target)).await?;
         let opts = target.opts()?;
         let mut session = or_stop(stop, Session::open(&target, &opts, None)).await?;
+        if let Some(warning) = or_stop(stop, exposure::look(&mut session, &target)).await? {
+            super::warn(&warning.message);
+        }
         let (host, port) = match &target.address {
             Address::Tcp { host, port } => (host.as_str(), Some(*port)),
             Address::Socket(_) => ("localhost", None),
@@ -236,6 +239,7 @@ impl<'a> Scene<'a> {
             timeline: Vec::new(),
             outages: Vec::new(),
             ledger: Vec::new(),
+            record: None,
             load: None,
             suite: None,
             warnings,

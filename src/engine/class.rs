@@ -15,6 +15,8 @@ pub(crate) enum Class {
     Ended,
     /// The same for its long silence: what was sent after that was never read.
     Idle,
+    /// It failed while it committed, and does not say what of it lasts.
+    Commit,
     /// Any other.
     Server,
 }
@@ -34,6 +36,9 @@ pub(crate) fn class(code: u16) -> Class {
         // Shutdown; aborted connections; offline mode; killed connection (MariaDB, MySQL).
         1053 | 1077..=1080 | 1152 | 1184 | 1927 | 3032 | 3169 => Class::Ended,
         4031 => Class::Idle,
+        // The binary log cannot be written; an error during COMMIT; logging is impossible; Group
+        // Replication's hook.
+        1026 | 1180 | 1598 | 3100 => Class::Commit,
         _ => Class::Server,
     }
 }
@@ -48,6 +53,7 @@ impl Class {
             Class::Interrupted => "interrupted",
             Class::Ended => "ended",
             Class::Idle => "idle",
+            Class::Commit => "commit",
             Class::Server => "server",
         }
     }
@@ -60,7 +66,7 @@ impl Class {
     /// Whether a write that got this answer may have been done all the same: a kill that arrives
     /// after the commit and before the answer takes the answer's place.
     pub(crate) fn leaves_doubt(self) -> bool {
-        matches!(self, Class::Interrupted | Class::Ended)
+        matches!(self, Class::Interrupted | Class::Ended | Class::Commit)
     }
 }
 
@@ -81,12 +87,15 @@ mod tests {
         of(&[1317, 1969, 3024], Class::Interrupted);
         of(&[1053, 1927, 3169], Class::Ended);
         of(&[4031], Class::Idle);
+        of(&[1180, 1598, 3100], Class::Commit);
         of(&[1064, 1146, 0, u16::MAX], Class::Server);
     }
 
     #[test]
     fn only_what_may_have_been_done_is_in_doubt() {
-        assert!(class(1317).leaves_doubt() && class(1053).leaves_doubt());
+        assert!(
+            class(1180).leaves_doubt() && class(1317).leaves_doubt() && class(1053).leaves_doubt()
+        );
         assert!(!class(4031).leaves_doubt() && !class(1290).leaves_doubt());
         assert!(class(1317).keeps_session() && !class(1927).keeps_session());
     }

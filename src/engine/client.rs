@@ -6,7 +6,7 @@ use super::compile::{Check, Statement, What};
 use super::desk::{Desk, Seat};
 use super::errors::{OpError, Then};
 use super::job::Job;
-use super::ledger::Change;
+use super::ledger::{Change, Pending, in_doubt};
 use super::opening::{Ready, reopen};
 use super::pace::Pace;
 use super::values::{Drawer, Place, literals_into, number, signed};
@@ -15,6 +15,7 @@ use crate::error::Result;
 use crate::measure::recorder::{Ns, Op};
 use crate::mysql::session::{Answer, Session};
 use crate::plan::Spread;
+use crate::summary::Doubt;
 use crate::workload::{Effect, rows};
 
 /// Of so many answers that could prove themselves one is checked: the check costs about a
@@ -230,8 +231,12 @@ impl Client {
             }
         }
         // Only a lost COMMIT leaves a doubt: before it, the server rolls back.
-        let writes = self.unsettled.iter().filter(|change| change.effect != Effect::None).count();
-        seat.pending.set((table, writes as u32));
+        let (mut writes, mut unknown) = (0, Doubt::default());
+        for change in self.unsettled.iter().filter(|change| change.effect != Effect::None) {
+            writes += 1;
+            unknown.add(&change.doubt());
+        }
+        seat.pending.set(Pending::Known(table, writes, unknown));
         if let Err(error) = self.control(desk, seat, "COMMIT", pass).await {
             // What is left of it must not be committed by the next BEGIN.
             if error.keeps_session() {
@@ -239,7 +244,7 @@ impl Client {
             }
             return Err(error);
         }
-        seat.pending.set((table, 0));
+        seat.pending.set(Pending::Nothing);
         for change in self.unsettled.drain(..) {
             settle(desk, table, change);
         }
@@ -277,7 +282,7 @@ impl Client {
         let picks = desk.picks.get(table as usize).map_or(&[][..], Vec::as_slice);
         let place = Place { table, slot, picks };
         if autocommit {
-            seat.pending.set((table, u32::from(statement.effect != Effect::None)));
+            seat.pending.set(Pending::Statement(table, index));
         }
         let (called, outcome, key, k) = if statement.text {
             let (key, k) = self.write(desk, index, statement, place);
@@ -301,17 +306,24 @@ impl Client {
             desk.recorder.borrow_mut().statement(index, seat.measured.get(), took);
         }
         let answer = outcome.map_err(OpError::Failure)?;
+        seat.pending.set(Pending::Nothing);
         pass.rows += answer.rows;
         if matches!(statement.effect, Effect::Insert | Effect::InsertK(_)) {
             pass.rows += answer.affected;
         }
         let content = job.tables.own && self.count.is_multiple_of(CONTENT_EVERY);
+        let change = Change { effect: statement.effect, affected: answer.affected, k };
         match check(&statement.check, &answer, content.then_some((table, key))) {
-            None => {
-                seat.pending.set((table, 0));
-                Ok(Change { effect: statement.effect, affected: answer.affected, k })
+            None => Ok(change),
+            Some(wrong) => {
+                // It may be in the table for all that.
+                if autocommit && statement.effect != Effect::None {
+                    let doubt =
+                        in_doubt(statement.effect, statement.check.affected_max(answer.affected));
+                    seat.pending.set(Pending::Known(table, 1, doubt));
+                }
+                Err(OpError::Wrong(format!("{}: {wrong}", job.sql(index, table))))
             }
-            Some(wrong) => Err(OpError::Wrong(format!("{}: {wrong}", job.sql(index, table)))),
         }
     }
 

@@ -103,6 +103,14 @@ pub(crate) struct Check {
     pub(crate) value: Option<u64>,
 }
 
+impl Check {
+    /// The most rows that a write affects, where the workload says so; at least what an answer
+    /// says that it did.
+    pub(crate) fn affected_max(&self, answered: u64) -> Option<u64> {
+        (self.what == What::Affected && self.max < u64::MAX).then_some(self.max.max(answered))
+    }
+}
+
 /// Which number is checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum What {

@@ -56,6 +56,8 @@ pub struct Stage<'a> {
     pub stop: &'a Stop,
     /// Takes the histograms of the timeline.
     pub log: Option<Arc<Mutex<IntervalLog>>>,
+    /// Is called when all clients are connected, before the first statement of any.
+    pub first_write: &'a dyn Fn() -> Result<()>,
     /// Is told the instant of the window's start as soon as it is known.
     pub window: watch::Sender<Option<Instant>>,
 }
@@ -205,6 +207,7 @@ impl Conductor<'_> {
         progress: &mut Progress,
     ) -> Result<Run> {
         self.open(progress).await?;
+        (self.stage.first_write)()?;
         let probe = self.stage.probe.clone();
         // Without a warm-up the window opens with the first op: the counters are read before it,
         // so that they count every one. With one, they are read in its last moments: no reading
@@ -421,7 +424,8 @@ impl Conductor<'_> {
 
     /// Who has used this host's cores, and a server's process on it.
     fn cores(&self) -> Cores {
-        let server = self.stage.probe.as_ref().and_then(Probe::local_pid);
+        let server =
+            self.stage.probe.as_ref().filter(|probe| probe.is_local()).and_then(Probe::pid);
         Cores::read(Path::new(host::ROOT), server)
     }
 

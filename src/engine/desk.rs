@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::compile::Pick;
 use super::job::Job;
-use super::ledger::Account;
+use super::ledger::{Account, Pending};
 use super::mirror::Mirror;
 use super::mishap::Mishaps;
 use super::opening::Doors;
@@ -81,8 +81,8 @@ pub(crate) struct Seat {
     pub(crate) issued: Cell<Ns>,
     /// Whether the client is in the window: decided before an op, and the op's for all of it.
     pub(crate) measured: Cell<bool>,
-    /// What is in doubt if the answer never comes: so many writes of a table.
-    pub(crate) pending: Cell<(u32, u32)>,
+    /// What is in doubt if the answer never comes.
+    pub(crate) pending: Cell<Pending>,
     /// Ops of the window.
     pub(crate) ops: Cell<u64>,
     /// Its connection is lost and not open again.
@@ -99,7 +99,7 @@ impl Seat {
             intended: Cell::new(None),
             issued: Cell::new(IDLE),
             measured: Cell::new(false),
-            pending: Cell::new((0, 0)),
+            pending: Cell::new(Pending::Nothing),
             ops: Cell::new(0),
             offline: Cell::new(false),
             given_up: Cell::new(false),

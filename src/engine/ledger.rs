@@ -1,7 +1,37 @@
 //! What acknowledged writes change, by table, in all phases.
+//!
+//! A write is acknowledged when the answer says so that makes it last: its own with autocommit,
+//! that of COMMIT otherwise. One whose answer never came is in doubt, whatever the server did.
 
-use crate::summary::LedgerEntry;
+use super::job::Job;
+use crate::summary::{Doubt, LedgerEntry};
 use crate::workload::{Effect, Schema};
+
+/// What is in doubt if the answer to a call never comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pending {
+    /// Nothing: no call, or one whose effects are rolled back with its connection.
+    Nothing,
+    /// A statement that commits itself, by its place in the job, on a table from 0.
+    Statement(u32, usize),
+    /// So many writes of a table, and what they may have done: those of a COMMIT, for one.
+    Known(u32, u32, Doubt),
+}
+
+impl Pending {
+    /// The table, how many writes, and what they may have done; None if there is none.
+    pub(crate) fn doubt(self, job: &Job) -> Option<(u32, u32, Doubt)> {
+        match self {
+            Pending::Nothing => None,
+            Pending::Known(table, writes, doubt) => (writes > 0).then_some((table, writes, doubt)),
+            Pending::Statement(table, index) => {
+                let statement = job.statements().get(index)?;
+                let doubt = in_doubt(statement.effect, statement.check.affected_max(0));
+                (statement.effect != Effect::None).then_some((table, 1, doubt))
+            }
+        }
+    }
+}
 
 /// What one statement changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,6 +41,40 @@ pub(crate) struct Change {
     pub(crate) affected: u64,
     /// The sum of `k` of the rows that the statement sent, where the effect knows it.
     pub(crate) k: i64,
+}
+
+impl Change {
+    /// What it did, if its COMMIT is in doubt.
+    pub(crate) fn doubt(&self) -> Doubt {
+        let mut doubt = in_doubt(self.effect, Some(self.affected));
+        if matches!(self.effect, Effect::InsertK(_)) {
+            doubt.k_unknown = 0;
+            let side = if self.k < 0 { &mut doubt.k_removed } else { &mut doubt.k_added };
+            *side = self.k.unsigned_abs();
+        }
+        doubt
+    }
+}
+
+/// What a statement may have done, which affects so many rows at most; None is without a bound.
+pub(crate) fn in_doubt(effect: Effect, affected: Option<u64>) -> Doubt {
+    let mut doubt = Doubt::default();
+    match (effect, affected) {
+        (Effect::None | Effect::Update | Effect::SetC, _) => {}
+        (Effect::AddK(n), Some(rows)) => {
+            let side = if n < 0 { &mut doubt.k_removed } else { &mut doubt.k_added };
+            *side = n.unsigned_abs().saturating_mul(rows);
+        }
+        (Effect::AddK(_), None) => doubt.k_unknown = 1,
+        (Effect::Insert | Effect::InsertK(_), Some(rows)) => {
+            (doubt.rows_added, doubt.k_unknown) = (rows, 1);
+        }
+        (Effect::Delete, Some(rows)) => (doubt.rows_removed, doubt.k_unknown) = (rows, 1),
+        (Effect::Insert | Effect::InsertK(_) | Effect::Delete, None) => {
+            (doubt.rows_unknown, doubt.k_unknown) = (1, 1);
+        }
+    }
+    doubt
 }
 
 /// One table's account.
@@ -23,6 +87,10 @@ pub(crate) struct Account {
     pub(crate) k_added: i64,
     /// Rows that came or went with a `k` that is not known.
     pub(crate) k_unknown: u64,
+    /// Updates that change no sum.
+    pub(crate) untraced: u64,
+    /// What the writes in doubt may have done.
+    pub(crate) doubt: Doubt,
     /// Ops of the window, for `totals.per_table`.
     pub(crate) ops: u64,
 }
@@ -33,7 +101,10 @@ impl Account {
         let affected = change.affected;
         match change.effect {
             Effect::None => {}
-            Effect::Update | Effect::SetC => self.updates += affected,
+            Effect::Update | Effect::SetC => {
+                self.updates += affected;
+                self.untraced += affected;
+            }
             Effect::AddK(n) => {
                 self.updates += affected;
                 let rows = i64::try_from(affected).unwrap_or(i64::MAX);
@@ -56,12 +127,20 @@ impl Account {
         }
     }
 
+    /// Writes whose outcome is unknown.
+    pub(crate) fn doubt(&mut self, writes: u32, doubt: &Doubt) {
+        self.in_doubt += u64::from(writes);
+        self.doubt.add(doubt);
+    }
+
     pub(crate) fn merge(&mut self, other: &Account) {
         self.updates += other.updates;
         self.inserts += other.inserts;
         self.deletes += other.deletes;
         self.k_unknown += other.k_unknown;
+        self.untraced += other.untraced;
         self.in_doubt += other.in_doubt;
+        self.doubt.add(&other.doubt);
         self.k_added = self.k_added.saturating_add(other.k_added);
         self.ops += other.ops;
     }
@@ -70,12 +149,15 @@ impl Account {
     pub(crate) fn entry(&self, schema: Schema, table: u32) -> LedgerEntry {
         LedgerEntry {
             table: schema.name(table + 1),
+            table_id: None,
             updates: self.updates,
             inserts: self.inserts,
             deletes: self.deletes,
             in_doubt: self.in_doubt,
             k_added: self.k_added,
             k_unknown: self.k_unknown,
+            untraced: self.untraced,
+            doubt: (self.in_doubt > 0).then_some(self.doubt),
         }
     }
 }
@@ -94,23 +176,31 @@ mod tests {
         account.apply(change(Effect::AddK(2), 3, 0));
         account.apply(change(Effect::SetC, 1, 0));
         account.apply(change(Effect::None, 7, 0));
-        account.in_doubt += 1;
+        account.doubt(1, &in_doubt(Effect::AddK(2), Some(1)));
         let mut sum = Account { ops: 5, ..Account::default() };
         sum.merge(&account);
         let entry = sum.entry(Schema::Sbtest, 0);
         assert_eq!((entry.table.as_str(), entry.updates, entry.k_added), ("sbtest1", 4, 6));
         assert_eq!((entry.in_doubt, entry.k_unknown, sum.ops), (1, 0, 5));
+        assert_eq!(entry.untraced, 1, "of c");
+        assert_eq!(entry.doubt, Some(Doubt { k_added: 2, ..Doubt::default() }));
     }
 
     #[test]
-    fn rows_that_come_and_go_are_counted_and_so_is_a_k_that_nobody_knows() {
-        let mut account = Account::default();
-        account.apply(change(Effect::InsertK(2), 1, 40));
-        account.apply(change(Effect::InsertK(2), 0, 99));
-        account.apply(change(Effect::Insert, 3, 0));
-        account.apply(change(Effect::Delete, 1, 0));
-        let entry = account.entry(Schema::Bulk, 6);
-        assert_eq!((entry.table.as_str(), entry.inserts, entry.deletes), ("bulk7", 4, 1));
-        assert_eq!((entry.k_added, entry.k_unknown), (40, 4));
+    fn a_doubt_has_bounds_where_the_workload_gives_them() {
+        let none = Doubt::default();
+        for (effect, affected, doubt) in [
+            (Effect::SetC, None, none),
+            (Effect::AddK(-3), Some(2), Doubt { k_removed: 6, ..none }),
+            (Effect::AddK(1), None, Doubt { k_unknown: 1, ..none }),
+            (Effect::Insert, Some(5), Doubt { rows_added: 5, k_unknown: 1, ..none }),
+            (Effect::InsertK(1), None, Doubt { rows_unknown: 1, k_unknown: 1, ..none }),
+            (Effect::Delete, Some(1), Doubt { rows_removed: 1, k_unknown: 1, ..none }),
+        ] {
+            assert_eq!(in_doubt(effect, affected), doubt, "{effect:?}");
+        }
+        // A statement that was answered is known; only whether it lasts is not.
+        let known = change(Effect::InsertK(2), 1, 40).doubt();
+        assert_eq!(known, Doubt { rows_added: 1, k_added: 40, ..none });
     }
 }

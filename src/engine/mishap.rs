@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 
 use super::desk::{Desk, Seat};
 use super::errors::{Errors, OpError};
+use super::ledger::Pending;
 use super::outages::Fresh;
 use crate::error::Result;
 use crate::measure::recorder::Ns;
@@ -32,7 +33,7 @@ impl Desk {
     pub(crate) fn failed(&self, seat: &Seat, issued: Ns, now: Ns, error: &OpError) -> Result<()> {
         let in_doubt = error.leaves_doubt() && self.doubt(seat);
         // Else the server has refused the writes.
-        seat.pending.set((0, 0));
+        seat.pending.set(Pending::Nothing);
         seat.settle();
         let measured = seat.measured.get();
         let mut recorder = self.recorder.borrow_mut();
@@ -79,13 +80,11 @@ impl Desk {
 
     /// Counts the writes that a lost or abandoned answer leaves in doubt; whether there are any.
     fn doubt(&self, seat: &Seat) -> bool {
-        let (table, writes) = seat.pending.replace((0, 0));
-        if writes == 0 {
-            return false;
-        }
+        let pending = seat.pending.replace(Pending::Nothing);
+        let Some((table, writes, doubt)) = pending.doubt(&self.job) else { return false };
         one_more(&self.mishaps.in_doubt);
         if let Some(account) = self.accounts.borrow_mut().get_mut(table as usize) {
-            account.in_doubt += u64::from(writes);
+            account.doubt(writes, &doubt);
         }
         true
     }

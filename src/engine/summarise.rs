@@ -40,6 +40,13 @@ pub struct Identity {
     pub host: Host,
 }
 
+impl Identity {
+    /// A step's name.
+    pub fn step_id(&self, step: &Step) -> String {
+        format!("{}-{}", self.run_id, step.number)
+    }
+}
+
 /// The program, as it writes itself into summaries.
 pub(crate) fn program() -> summary::Program {
     let debug = cfg!(debug_assertions);
@@ -65,7 +72,7 @@ pub fn summary(
         schema: summary::SCHEMA.to_owned(),
         loadgen: program(),
         run_id: identity.run_id.clone(),
-        step_id: format!("{}-{}", identity.run_id, step.number),
+        step_id: identity.step_id(step),
         label: identity.label.clone(),
         notes: identity.notes.clone(),
         outcome: run.outcome,
@@ -100,6 +107,7 @@ pub fn summary(
         timeline: run.timeline.entries.clone(),
         outages: run.outages.clone(),
         ledger: run.ledger.clone(),
+        record: None,
         load: None,
         suite: None,
         warnings,

@@ -8,6 +8,7 @@ use super::set_up::{control, drop_table};
 use super::survey::Survey;
 use crate::error::{Error, Result};
 use crate::mysql::dataset::names;
+use crate::mysql::exposure;
 use crate::mysql::session::Session;
 use crate::mysql::target::Target;
 use crate::plan::limits;
@@ -91,6 +92,9 @@ pub async fn cleanup(
 
 async fn clean(target: &Target, opts: &Opts, progress: &mut Progress) -> Result<Cleaned> {
     let mut session = control(target, opts).await?;
+    if let Some(warning) = exposure::look(&mut session, target).await? {
+        progress.warn(&warning.message);
+    }
     let (dropped, left) = look(&mut session, target).await?;
     let all: Vec<String> = dropped
         .iter()

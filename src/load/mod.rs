@@ -11,7 +11,7 @@
 mod chunk;
 mod clean;
 mod crew;
-mod dump;
+pub mod dump;
 mod fault;
 mod fill;
 mod method;
@@ -35,13 +35,19 @@ use crate::plan::{defaults, limits, units};
 use crate::progress::Progress;
 use crate::stop::Stop;
 use crate::workload::Schema;
-use crate::workload::table::{ROWS_MAX, TABLES_MAX};
+use crate::workload::table::{Mark, ROWS_MAX, TABLES_MAX};
 
 pub use self::clean::{Cleaned, Numbers, cleanup, marked, named};
 pub use self::method::{Fill, Method};
 
 /// Connections at most, as a limit on nonsense: each has a thread.
 const JOBS_MAX: u32 = 256;
+
+/// The mark of a table that is finished now. Without a source of random bits it has no identity,
+/// and verify says that it cannot judge it.
+fn ready_mark(seed: u32, rows: u64) -> Mark {
+    Mark::ready(seed, rows, getrandom::u32().ok())
+}
 
 /// What prepare makes.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,14 +7,15 @@ use super::fault::explain;
 use super::method::{Choice, Fill, choose};
 use super::survey::{Step, Steps, Survey, same_charset};
 use super::worker::{Unfinished, open};
-use super::{Job, text};
+use super::{Job, ready_mark, text};
 use crate::error::{Error, Result};
 use crate::mysql::ask::{one, optional, pairs};
+use crate::mysql::exposure;
 use crate::mysql::session::{Failure, Session, quoted_text};
 use crate::mysql::target::Target;
 use crate::progress::Progress;
 use crate::workload::random::name_part;
-use crate::workload::table::{Mark, State, quoted};
+use crate::workload::table::{Mark, quoted};
 
 /// The tables are there; some have no rows yet, or not all.
 pub(super) struct Ready {
@@ -45,6 +46,9 @@ pub(super) async fn set_up(
     progress: &mut Progress,
 ) -> Result<Ready> {
     let mut control = control(target, opts).await?;
+    if let Some(warning) = exposure::look(&mut control, target).await? {
+        progress.warn(&warning.message);
+    }
     let job = &Job { charset: charset(&mut control, job).await?, ..job.clone() };
     let survey = Survey::take(&mut control, &target.database, job.schema).await?;
     let steps = survey.decide(job)?;
@@ -138,9 +142,11 @@ async fn create(
     job: &Job,
     progress: &mut Progress,
 ) -> Result<()> {
-    let state = if job.schema.filled() { State::Filling } else { State::Ready };
-    let mark = Mark { seed: job.data_seed, rows: job.rows, state };
     for (number, step) in steps {
+        let mark = match job.schema.filled() {
+            true => Mark::filling(job.data_seed, job.rows),
+            false => ready_mark(job.data_seed, job.rows),
+        };
         let named = job.schema.name(*number);
         progress.update(|| format!("creating {named} of {}", job.tables));
         if matches!(step, Step::Restart | Step::Refill) {

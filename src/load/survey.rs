@@ -236,7 +236,7 @@ mod tests {
     }
 
     fn ours(seed: u32, rows: u64, state: State) -> Found {
-        Found::Ours(Mark { seed, rows, state }, "utf8mb4".to_owned())
+        Found::Ours(Mark { seed, rows, state, id: None }, "utf8mb4".to_owned())
     }
 
     #[test]
@@ -292,7 +292,7 @@ mod tests {
 
     #[test]
     fn all_conflicts_are_named_at_once() {
-        let ready = |rows| Some(Mark { seed: 1, rows, state: State::Ready });
+        let ready = |rows| Some(Mark::ready(1, rows, None));
         let seen = survey(&[(1, None), (2, ready(5)), (3, ready(5)), (4, ready(7)), (9, None)]);
         let job = Job { tables: 8, fill: Fill::Auto, ..job() };
         let error = seen.decide(&job).expect_err("refused");
@@ -310,8 +310,8 @@ mod tests {
 
     #[test]
     fn notes_say_what_is_done() {
-        let ready = Some(Mark { seed: 1, rows: 1000, state: State::Ready });
-        let filling = Some(Mark { seed: 1, rows: 1000, state: State::Filling });
+        let ready = Some(Mark::ready(1, 1000, None));
+        let filling = Some(Mark::filling(1, 1000));
         let seen = survey(&[(1, ready), (2, ready), (3, filling)]);
         let job = Job { tables: 4, ..job() };
         let steps = seen.decide(&job).expect("fine");

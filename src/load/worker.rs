@@ -9,6 +9,7 @@ use mysql_async::Opts;
 use super::chunk::{Board, Task};
 use super::fault::explain;
 use super::method::Method;
+use super::ready_mark;
 use crate::error::{Error, Result};
 use crate::mysql::ask::{one, optional};
 use crate::mysql::session::{Failure, Session};
@@ -16,7 +17,7 @@ use crate::mysql::target::Target;
 use crate::plan::limits;
 use crate::stop::Stop;
 use crate::workload::Schema;
-use crate::workload::table::{Mark, State, quoted};
+use crate::workload::table::quoted;
 
 /// A table that is not finished.
 #[derive(Debug, Clone, Copy)]
@@ -135,7 +136,7 @@ impl Shared {
             ))
             .hint("--force drops it and fills it again"));
         }
-        let mark = Mark { seed: self.data_seed, rows: self.rows, state: State::Ready };
+        let mark = ready_mark(self.data_seed, self.rows);
         let sql = format!("ALTER TABLE {} COMMENT = '{mark}'", quoted(&named));
         session.execute(&sql).await.map_err(failed)?;
         // Until then MySQL 5.6 and later tell the size that the table had while it was empty.

@@ -109,6 +109,7 @@ fn memory_bytes(meminfo: &str) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn tree(files: &[(&str, &str)]) -> Host {
         let root = tempfile::tempdir().expect("a directory");
@@ -170,5 +171,14 @@ mod tests {
         assert_ne!(host.kernel, "unknown");
         assert!(host.cores_usable >= 1 && host.cores_usable <= host.cores_online);
         assert!(host.memory_bytes > 1 << 20);
+    }
+
+    proptest! {
+        #[test]
+        fn cores_are_counted_and_nothing_panics(from in 0_u32..1000, more in 0_u32..1000, text in "[0-9,-]{0,30}", any in "\\PC{0,60}") {
+            prop_assert_eq!(cores_in(&format!("{from}-{}", from + more)), Some(more + 1));
+            let _ = (cores_in(&text), memory_bytes(&format!("MemTotal: {text} kB")), memory_bytes(&any));
+            let _ = facts_of(|_| any.clone());
+        }
     }
 }

@@ -120,6 +120,7 @@ pub(crate) fn descriptors_open() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn the_peak_is_this_process_s_own() {
@@ -154,5 +155,13 @@ mod tests {
         let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).expect("read");
         assert_eq!((soft, limit), (hard, hard));
         assert!(descriptors_open() >= 3, "the standard streams at least");
+    }
+
+    proptest! {
+        #[test]
+        fn the_peak_reads_back(kib in any::<u64>(), text in "\\PC{0,40}") {
+            prop_assert_eq!(peak_of(&format!("Name: {text}\nVmHWM:\t{kib} kB\n")), kib.saturating_mul(1024));
+            let _ = peak_of(&text);
+        }
     }
 }

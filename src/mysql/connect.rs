@@ -8,10 +8,10 @@ use std::panic::AssertUnwindSafe;
 use futures_util::FutureExt;
 use mysql_async::{Conn, DriverError, IoError, Opts};
 
-use super::session;
+use super::session::{self, MESSAGE_MAX};
 use super::target::{Address, Target};
 use super::tls::SslMode;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, clip};
 use crate::plan::units;
 
 /// Opens a connection with options that [`Target::opts`] made of this target.
@@ -83,7 +83,11 @@ impl Failure {
                 "{address} answered the log-in with what is no MySQL protocol"
             )),
             Failure::Driver(mysql_async::Error::Server(e)) => {
-                let error = Error::server(format!("{target}: {} ({})", e.message, e.code));
+                let error = Error::server(format!(
+                    "{target}: {} ({})",
+                    clip(&e.message, MESSAGE_MAX),
+                    e.code
+                ));
                 hinted(error, server_hint(e.code, target))
             }
             Failure::Driver(mysql_async::Error::Io(IoError::Io(e))) => io_error(&e, target),
@@ -96,9 +100,14 @@ impl Failure {
                     | DriverError::MysqlOldPasswordDisabled => Some(PLUGINS.to_owned()),
                     _ => None,
                 };
-                hinted(Error::server(format!("{target}: {e}")), hint)
+                hinted(
+                    Error::server(format!("{target}: {}", clip(&e.to_string(), MESSAGE_MAX))),
+                    hint,
+                )
             }
-            Failure::Driver(e) => Error::server(format!("{target}: {e}")),
+            Failure::Driver(e) => {
+                Error::server(format!("{target}: {}", clip(&e.to_string(), MESSAGE_MAX)))
+            }
         }
     }
 }
@@ -205,6 +214,28 @@ mod tests {
         let error = failure(&target(Address::Tcp { host: "127.0.0.1".into(), port }));
         assert_eq!(error.kind(), crate::error::Kind::Server);
         assert!(error.to_string().contains("100ms"), "{error}");
+    }
+
+    #[test]
+    fn a_server_that_hangs_in_the_tls_handshake_is_given_up() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let server = std::thread::spawn(move || {
+            use std::io::{Read, Write};
+            let (mut stream, _) = listener.accept().unwrap();
+            let greeting = greeting(true);
+            stream.write_all(&[u8::try_from(greeting.len()).unwrap(), 0, 0, 0]).unwrap();
+            stream.write_all(&greeting).unwrap();
+            // The TLS request and the first message, up to the client's end.
+            let mut sent = Vec::new();
+            let _ = stream.read_to_end(&mut sent);
+            sent.len()
+        });
+        let ssl = Ssl { mode: SslMode::Required, ..Ssl::default() };
+        let address = Address::Tcp { host: "127.0.0.1".into(), port };
+        let error = failure(&Target { ssl, ..target(address) });
+        assert!(error.to_string().contains("100ms"), "{error}");
+        assert!(server.join().unwrap() > 36, "it got as far as TLS");
     }
 
     #[test]

@@ -68,6 +68,8 @@ pub struct Dataset {
     pub data_seed: Option<u32>,
     /// Whether `prepare` made them all: then every `c` proves itself.
     pub own: bool,
+    /// The identity of each one's content, where it has one.
+    pub ids: Vec<Option<u32>>,
     /// Size of data and indexes of these tables, bytes.
     pub data_bytes: u64,
 }

@@ -44,6 +44,11 @@ pub(super) async fn read(
     if metrics.is_some() {
         return Ok(metrics);
     }
+    monitor(session).await
+}
+
+/// What the monitor's text says; None where the account may not ask.
+pub(super) async fn monitor(session: &mut Session) -> Asked<Option<Inside>> {
     let rows = optional(session.query("SHOW ENGINE INNODB STATUS").await)?.unwrap_or_default();
     let text = rows.into_iter().next().and_then(|row| row.into_iter().flatten().last());
     Ok(text.and_then(|text| of_text(&text)))
@@ -96,7 +101,7 @@ fn of_text(text: &str) -> Option<Inside> {
     if let Some(written) = position("Log sequence number") {
         inside.counters.insert("log_bytes", written);
         if let Some(checkpoint) = position("Last checkpoint at") {
-            inside.levels.insert("checkpoint_age_bytes", (written - checkpoint) as f64);
+            inside.levels.insert("checkpoint_age_bytes", written.saturating_sub(checkpoint) as f64);
         }
     }
     (!inside.counters.is_empty()).then_some(inside)
@@ -162,6 +167,7 @@ impl Inside {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     /// From MySQL 5.5.34, shortened.
     const TEXT: &str = "
@@ -248,5 +254,22 @@ Pages read 1024, created 3, written 150
         assert_eq!(metrics.counters, BTreeMap::from([("hash_searches", 5), ("other_searches", 5)]));
         assert_eq!(metrics.since(&first), None);
         assert_eq!(of_metrics(&BTreeMap::new()), None);
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(
+            written in any::<i64>(), checkpoint in any::<i64>(), text in "\\PC{0,60}", line in 0..LINES.len(),
+            digits in "[0-9.]{0,30}",
+        ) {
+            let form = LINES[line].0.replace('%', &digits);
+            let whole = format!(
+                "{form}\n{text}\nLog sequence number {written}\nLast checkpoint at  {checkpoint}\n"
+            );
+            let inside = of_text(&whole).expect("a position");
+            prop_assert_eq!(inside.counters.get("log_bytes"), Some(&written));
+            let _ = inside.since(&of_text(&whole).expect("a position"));
+            let _ = (of_text(&text), log_position(&text));
+        }
     }
 }

@@ -94,7 +94,10 @@ impl Inputs {
 
     pub(crate) fn option_files(&mut self, settings: &[Setting]) -> Result<()> {
         for setting in settings {
-            let from = format!("{}: {}", setting.at, setting.key);
+            // A line such as `password secret` is one key: it must not be shown whole.
+            let word = |c: char| c.is_ascii_alphanumeric() || c == '-';
+            let key = setting.key.split(|c| !word(c)).next().unwrap_or_default();
+            let from = format!("{}: {key}", setting.at);
             let known = self
                 .set(&setting.key, setting.value.as_deref(), Rank::File, &from)
                 .map_err(|why| Error::usage(format!("{from}: {why}")))?;

@@ -3,20 +3,35 @@
 
 use std::collections::BTreeMap;
 
-use super::ask::{Asked, pairs};
-use super::innodb;
-use super::session::Session;
+use super::ask::{Asked, one, optional, pairs};
+use super::innodb::{self, Inside};
+use super::session::{Session, quoted_text};
 use crate::summary::Levels;
 
-/// Reads the levels. Not within a window: it asks for everything that there is.
-pub async fn read(session: &mut Session) -> Asked<Levels> {
+/// Reads the levels. Not within a window: it asks for everything that there is. `table` is the
+/// first of the tables used.
+pub async fn read(session: &mut Session, table: &str) -> Asked<Levels> {
     let texts = pairs(session, "SHOW GLOBAL STATUS").await?;
     let numbers: BTreeMap<String, i64> =
         texts.iter().filter_map(|(name, text)| Some((name.clone(), text.parse().ok()?))).collect();
-    let inside = innodb::read(session, &numbers).await?;
     let number = |name: &str| numbers.get(name).and_then(|n| u64::try_from(*n).ok());
+    let metrics = innodb::read(session, &numbers).await?;
+    // Many servers have the history among their metrics, but the checkpoint in the text only.
+    let known =
+        |inside: &Option<Inside>| inside.as_ref().and_then(|i| i.level("checkpoint_age_bytes"));
+    let text = match number("Innodb_checkpoint_age").is_none() && known(&metrics).is_none() {
+        true => innodb::monitor(session).await?,
+        false => None,
+    };
     let level = |name: &str, inner: &str| {
-        number(name).or_else(|| Some(inside.as_ref()?.level(inner)?.max(0.0) as u64))
+        let inside = [&metrics, &text].into_iter().flatten().find_map(|i| i.level(inner));
+        number(name).or(inside.map(|level| level.max(0.0) as u64))
+    };
+    let pool_load =
+        texts.get("Innodb_buffer_pool_load_status").filter(|text| !text.is_empty()).cloned();
+    let tables_age_s = match &pool_load {
+        Some(load) if load.contains("ompleted") => age(session, table).await?,
+        _ => None,
     };
     Ok(Levels {
         uptime_s: number("Uptime"),
@@ -26,11 +41,20 @@ pub async fn read(session: &mut Session) -> Asked<Levels> {
         history_list_length: level("Innodb_history_list_length", "history_list_length"),
         checkpoint_age_bytes: level("Innodb_checkpoint_age", "checkpoint_age_bytes"),
         checkpoint_age_max_bytes: number("Innodb_checkpoint_max_age"),
-        pool_load: texts
-            .get("Innodb_buffer_pool_load_status")
-            .filter(|text| !text.is_empty())
-            .cloned(),
+        tables_age_s,
+        pool_load,
     })
+}
+
+/// Seconds since a table was made or altered, by the server's clock.
+async fn age(session: &mut Session, table: &str) -> Asked<Option<u64>> {
+    let sql = format!(
+        "SELECT TIMESTAMPDIFF(SECOND, CREATE_TIME, NOW()) FROM information_schema.TABLES \
+         WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = {}",
+        quoted_text(table)
+    );
+    let age = optional(one(session, &sql).await)?.flatten();
+    Ok(age.and_then(|text| text.parse().ok()))
 }
 
 /// Counters and levels that are cheap enough to ask for within a window: pages that the buffer

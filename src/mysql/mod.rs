@@ -6,13 +6,14 @@
 //!
 //! What is asked of the server off the hot path: [`product`] (what it is), [`dataset`] (what
 //! tables it has) and [`settle`] (which of them are used), [`preflight`] (whether it can run the
-//! plan, all problems at once), [`fingerprint`], [`variables`], [`status`] and [`levels`] (what a
-//! summary says of it).
+//! plan, all problems at once), [`exposure`] (who could get the password), [`fingerprint`],
+//! [`variables`], [`status`] and [`levels`] (what a summary says of it).
 
 pub(crate) mod ask;
 pub mod connect;
 pub mod dataset;
 pub mod env;
+pub mod exposure;
 mod findings;
 pub mod fingerprint;
 mod innodb;

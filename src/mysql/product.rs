@@ -2,6 +2,10 @@
 
 use super::ask::{Asked, one, optional};
 use super::session::Session;
+use crate::error::clip;
+
+/// Characters of a version or a comment; servers' own have some dozen.
+const TEXT_MAX: usize = 200;
 
 /// A server by what it says of itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,7 +66,8 @@ impl Product {
             None => Family::MySql,
         };
         let number = numbers(version, family);
-        Product { version: version.to_owned(), comment: comment.to_owned(), family, number }
+        let text = |said: &str| clip(said, TEXT_MAX);
+        Product { version: text(version), comment: text(comment), family, number }
     }
 
     /// The features of the protocol that change the client's cost, as the driver negotiates
@@ -109,6 +114,7 @@ fn numbers(version: &str, family: Family) -> (u16, u16, u16) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn servers_are_known_by_what_they_say() {
@@ -140,5 +146,26 @@ mod tests {
         assert_eq!(of("10.5.29-MariaDB"), "deprecate_eof");
         assert_eq!(of("10.6.0-MariaDB"), "deprecate_eof mariadb_metadata_cache");
         assert_eq!(of("8.0.11-TiDB-v7.5.1"), "");
+    }
+
+    proptest! {
+        #[test]
+        fn a_version_is_read_whatever_stands_around_it(
+            major in 0_u16..100, minor in 0_u16..100, patch in 0_u16..1000,
+            lead in prop::sample::select(vec!["", "5.5.5-"]), tail in "(-\\PC{0,20})?",
+        ) {
+            let version = format!("{lead}{major}.{minor}.{patch}-MariaDB{tail}");
+            let product = Product::of(&version, "");
+            if product.family == Family::MariaDb {
+                prop_assert_eq!(product.number, (major, minor, patch));
+            }
+        }
+
+        #[test]
+        fn no_text_panics_or_acts_upon_a_terminal(version in any::<String>(), comment in any::<String>()) {
+            let product = Product::of(&version, &comment);
+            prop_assert!(!product.to_string().contains(char::is_control));
+            prop_assert!(!product.comment.contains(char::is_control));
+        }
     }
 }

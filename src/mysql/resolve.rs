@@ -64,7 +64,7 @@ pub fn find(args: &ConnectionArgs) -> Result<(Target, Vec<String>)> {
 /// Usage: there is no terminal.
 pub fn prompt(target: &Target) -> Result<Secret> {
     let question =
-        crate::error::plain(&format!("Password for {}@{}: ", target.user, target.address));
+        crate::error::line(&format!("Password for {}@{}: ", target.user, target.address));
     rpassword::prompt_password(question).map(Secret::new).map_err(|e| {
         Error::usage(format!("cannot ask for the password: {e}"))
             .hint("without a terminal: MYSQL_PWD, an option file, or --password-fd")

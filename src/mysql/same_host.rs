@@ -68,6 +68,7 @@ fn end(text: &str) -> Option<End> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     /// Recorded on a little-endian host.
     const TCP: &str = "\
@@ -113,6 +114,15 @@ mod tests {
         assert!(!is_same_host(Path::new("/nonexistent"), "localhost:1", Some(2)));
         for line in ["", "0: x y 01", "0: 0100007F:9D86 01", "0: 01:1 01:1 01", "0: é:1 é:1 01"] {
             assert_eq!(connection(line), None, "{line}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn an_address_reads_back(ip in any::<std::net::Ipv4Addr>(), port in any::<u16>(), text in "[0-9A-Fa-f: ü]{0,80}") {
+            let word = u32::from_ne_bytes(ip.octets());
+            prop_assert_eq!(end(&format!("{word:08X}:{port:04X}")), Some((IpAddr::V4(ip), port)));
+            let _ = (end(&text), connection(&format!("0: {text} {text} 01")));
         }
     }
 }

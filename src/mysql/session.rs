@@ -14,12 +14,17 @@ use mysql_async::{Conn, Opts, Params, Row, Value};
 
 use super::connect;
 use super::target::Target;
-use crate::error::{Error, Result, plain};
+use crate::error::{Error, Result, clip, plain};
 use crate::plan::units;
 
 /// The chunks of a LOAD DATA LOCAL; each becomes one packet. An `Err` would end the stream
 /// as if it were whole, and the server would keep the rows so far: drop the session instead.
 pub type Infile = BoxStream<'static, std::io::Result<Bytes>>;
+
+/// Characters of a server's message that are kept; servers' own have some hundred.
+pub(super) const MESSAGE_MAX: usize = 2000;
+/// Bytes of one answer off the hot path that are kept: InnoDB's monitor has a mebibyte.
+const ANSWER_MAX: usize = 64 << 20;
 
 /// An open connection and its prepared statements. Handles of one session mean nothing to
 /// another: the driver would run whatever has that id there.
@@ -70,7 +75,7 @@ pub enum Failure {
         code: u16,
         /// SQLSTATE.
         sqlstate: String,
-        /// Its text, without control characters.
+        /// Its text on one line, without control characters.
         message: String,
     },
     /// The connection is gone, or cannot be trusted any more: what the server did is unknown.
@@ -93,10 +98,10 @@ impl From<mysql_async::Error> for Failure {
         match error {
             mysql_async::Error::Server(e) => Failure::Server {
                 code: e.code,
-                sqlstate: plain(&e.state),
-                message: plain(&e.message),
+                sqlstate: clip(&e.state, 5),
+                message: clip(&e.message, MESSAGE_MAX),
             },
-            other => Failure::Lost(plain(&other.to_string())),
+            other => Failure::Lost(clip(&other.to_string(), MESSAGE_MAX)),
         }
     }
 }
@@ -220,10 +225,31 @@ impl Session {
         sql: &str,
     ) -> std::result::Result<Vec<Vec<Option<String>>>, Failure> {
         begin(&mut self.waiting)?;
-        let mut rows = Vec::new();
-        let outcome = self.each_row(sql.as_bytes(), |row| rows.push(texts(&row))).await;
+        let (mut rows, mut bytes) = (Vec::new(), 0_usize);
+        let take = |row: Row| {
+            bytes = bytes.saturating_add(size(&row));
+            if bytes <= ANSWER_MAX {
+                rows.push(texts(&row));
+            }
+        };
+        let outcome = self.each_row(sql.as_bytes(), take).await;
         self.end(outcome)?;
+        if bytes > ANSWER_MAX {
+            self.waiting = true;
+            return Err(Failure::Lost(format!("an answer of more than {} MiB", ANSWER_MAX >> 20)));
+        }
         Ok(rows)
+    }
+
+    /// Runs SQL and hands its rows on as they come: answers larger than memory.
+    pub async fn read(
+        &mut self,
+        sql: &str,
+        take: impl FnMut(Row),
+    ) -> std::result::Result<(), Failure> {
+        begin(&mut self.waiting)?;
+        let outcome = self.each_row(sql.as_bytes(), take).await;
+        self.end(outcome)
     }
 
     async fn each_row(&mut self, sql: &[u8], take: impl FnMut(Row)) -> mysql_async::Result<()> {
@@ -286,6 +312,15 @@ impl Answer {
             self.first = Some(row);
         }
     }
+}
+
+/// Bytes that a row takes, or a little more.
+fn size(row: &Row) -> usize {
+    let bytes = |i| match row.as_ref(i) {
+        Some(Value::Bytes(bytes)) => bytes.len(),
+        _ => 0,
+    };
+    (0..row.len()).map(|i| bytes(i) + size_of::<Option<String>>()).sum::<usize>() + size_of::<Row>()
 }
 
 fn texts(row: &Row) -> Vec<Option<String>> {

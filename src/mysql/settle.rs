@@ -251,6 +251,7 @@ fn dataset(schema: Schema, used: &[(u32, &Table)], rows: u64, findings: &mut Fin
         held: if alike { first } else { None },
         data_seed: if one_seed { seed } else { None },
         own,
+        ids: marks.iter().map(|mark| mark.as_ref().and_then(|mark| mark.id)).collect(),
         data_bytes: used.iter().fold(0, |sum, (_, table)| sum.saturating_add(table.bytes)),
     }
 }
@@ -265,7 +266,7 @@ mod tests {
         Table {
             is_table: true,
             engine: Some("InnoDB".to_owned()),
-            mark: mark.map(|(seed, rows)| Mark { seed, rows, state: State::Ready }),
+            mark: mark.map(|(seed, rows)| Mark::ready(seed, rows, None)),
             bytes: 1000,
             unusable: None,
             indexed: true,

@@ -2,14 +2,28 @@
 //! a step), `8..64+8` (steps of eight); lists mix them, duplicates are dropped, the result
 //! ascends.
 
-/// Steps of one sweep at most.
+use crate::error::{Error, Result};
+
+/// Steps of one list at most.
 const STEPS_MAX: usize = 10_000;
+
+/// Steps of one invocation at most: two weeks of them.
+const TOTAL_MAX: u64 = 20_000;
+
+/// Refuses more steps than anybody waits for: lists multiply.
+pub(super) fn check_total(steps: u64) -> Result<()> {
+    if steps <= TOTAL_MAX {
+        return Ok(());
+    }
+    Err(Error::usage(format!("{steps} steps are more than {TOTAL_MAX}"))
+        .hint("fewer numbers of clients, rates or repeats"))
+}
 
 /// Reads a list; `number` reads one of its numbers, which is above 0.
 pub(super) fn parse(
     text: &str,
-    number: impl Fn(&str) -> Result<u64, String>,
-) -> Result<Vec<u64>, String> {
+    number: impl Fn(&str) -> std::result::Result<u64, String>,
+) -> std::result::Result<Vec<u64>, String> {
     let mut numbers = Vec::new();
     for part in text.split(',') {
         let part = part.trim();
@@ -29,9 +43,9 @@ pub(super) fn parse(
 fn range(
     part: &str,
     (from, to): (&str, &str),
-    number: impl Fn(&str) -> Result<u64, String>,
+    number: impl Fn(&str) -> std::result::Result<u64, String>,
     numbers: &mut Vec<u64>,
-) -> Result<(), String> {
+) -> std::result::Result<(), String> {
     let (end, step) = match to.split_once('+') {
         Some((to, step)) => (to, Some(number(step)?)),
         None => (to, None),

@@ -17,7 +17,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::error::{Error, Result};
+use crate::error::{self, Error, Result};
 use crate::workload::Workload;
 use crate::workload::distribution::Distribution;
 use crate::workload::random::{Stream, seed_of};
@@ -240,6 +240,16 @@ impl Plan {
         steps
     }
 
+    /// Refuses more steps than anybody waits for.
+    pub fn check_steps(&self) -> Result<()> {
+        list::check_total(self.count_steps())
+    }
+
+    pub(crate) fn count_steps(&self) -> u64 {
+        let cells = self.clients.len() as u64 * self.rates.len().max(1) as u64;
+        cells.saturating_mul(u64::from(self.repeats))
+    }
+
     /// The largest step.
     pub fn clients_max(&self) -> u32 {
         self.clients.iter().copied().max().unwrap_or(0)
@@ -312,7 +322,7 @@ impl Plan {
         let all = || "those that are there".to_owned();
         let steps = self.steps();
         let mut line = |name: &str, value: String| {
-            let _ = writeln!(text, "{name:<14} {value}");
+            let _ = writeln!(text, "{name:<14} {}", error::line(&value));
         };
         line("workload", self.workload.name.clone());
         for (name, setting) in &self.workload.options {

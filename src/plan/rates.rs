@@ -33,6 +33,7 @@ fn number(text: &str) -> Result<u64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn rates_are_read_as_clients_are() {
@@ -53,6 +54,24 @@ mod tests {
         for text in ["", "0", "-1", "x", "1k..", "2k..1k", "1e3", "0.0001", "11M", "NaN", "1..2+0"]
         {
             assert!(parse(text).is_err(), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_printed_reads_back(thousandths in prop::collection::btree_set(1_u64..=RATE_MAX * FINE, 1..20)) {
+            let rates: Vec<f64> = thousandths.iter().map(|n| *n as f64 / FINE as f64).collect();
+            let text: Vec<String> = rates.iter().map(f64::to_string).collect();
+            prop_assert_eq!(parse(&text.join(",")), Ok(rates));
+        }
+
+        #[test]
+        fn any_text_makes_a_bounded_ascending_list(text in "[0-9.,+kMGi ]{0,40}|\\PC{0,30}") {
+            if let Ok(rates) = parse(&text) {
+                prop_assert!(!rates.is_empty() && rates.len() <= 20_001);
+                prop_assert!(rates.windows(2).all(|pair| pair[0] < pair[1]));
+                prop_assert!(rates.iter().all(|rate| *rate > 0.0 && *rate <= RATE_MAX as f64));
+            }
         }
     }
 }

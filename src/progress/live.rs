@@ -7,7 +7,7 @@
 use console::{Term, measure_text_width, truncate_str};
 
 use super::board::Board;
-use crate::error::plain;
+use crate::error::line;
 
 /// Rows of the terminal that stay free of it.
 const SPARE: usize = 2;
@@ -39,7 +39,7 @@ impl Live {
 
     /// The line that changes.
     pub(super) fn line(&mut self, text: &str) {
-        self.line = plain(text);
+        self.line = line(text);
         self.draw();
     }
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 pub use board::Board;
 
-use crate::error::plain;
+use crate::error::{indented, line, plain};
 use live::Live;
 
 /// Everything that takes longer than a second talks to one of these.
@@ -43,7 +43,7 @@ impl Progress {
         self.last = Instant::now();
         match &mut self.live {
             Some(live) => live.line(&text()),
-            None => say(&text()),
+            None => say(&line(&text())),
         }
     }
 
@@ -80,9 +80,10 @@ impl Progress {
     }
 
     fn line(&mut self, text: &str) {
+        let text = indented(text);
         match &mut self.live {
-            Some(live) => live.above(|| say(text)),
-            None => say(text),
+            Some(live) => live.above(|| say(&text)),
+            None => say(&text),
         }
     }
 }

@@ -310,12 +310,22 @@ fn line(table: &Table, pair: &Pair) -> String {
 
 /// A cell of both labels that is not decided.
 fn doubt(table: &Table, pair: &Pair) -> Option<Doubt> {
-    matches!(pair.verdict, Verdict::TooFew | Verdict::NotShown).then(|| Doubt {
+    let why = match pair.verdict {
+        Verdict::TooFew => format!("{}, {} and {}", pair.verdict, pair.runs.0, pair.runs.1),
+        Verdict::NotShown => {
+            let (ratio, interval) = ratio_text(&pair.shift);
+            format!("{}, {ratio} ({interval}), p {}", pair.verdict, p_text(pair.p))
+        }
+        Verdict::Better | Verdict::Worse | Verdict::Same => return None,
+    };
+    let labels: Vec<String> = table.lines.iter().map(|line| line.label.to_owned()).collect();
+    let shown: Vec<String> = labels.iter().rev().map(|label| text::label(label)).collect();
+    Some(Doubt {
         workload: table.workload.to_owned(),
-        labels: table.lines.iter().map(|line| line.label.to_owned()).collect(),
         clients: pair.column.clients,
         rate: pair.column.rate,
-        why: format!("{}: {}", pair.verdict, line(table, pair)),
+        why: format!("{} at {}: {why}", shown.join(" against "), at_clients(&pair.column)),
+        labels,
     })
 }
 

@@ -1,6 +1,7 @@
 //! Cells that more runs would tell more about: those whose runs lie too far apart, and those that a
 //! comparison leaves open.
 
+use super::layout::at_clients;
 use super::number::number;
 use super::pivot::{self, Column, Table};
 use super::spread::interval;
@@ -11,16 +12,15 @@ use crate::summary::{Summary, VerdictKind};
 /// Warnings of steps that another run may be free of: something disturbed it.
 const DISTURBED: &[&str] = &[
     "abandoned",
+    "cpu_frequency",
+    "cpu_throttled",
     "drift",
     "errors",
     "level_change",
-    "noisy",
-    "other_load",
-    "outage",
+    "outages",
     "perturbed",
     "settings_changed",
-    "steal",
-    "throttled",
+    "swapping",
 ];
 
 /// A cell in doubt.
@@ -67,7 +67,7 @@ fn doubt(table: &Table, label: &str, column: Column, why: &str) -> Doubt {
         labels: vec![label.to_owned()],
         clients: column.clients,
         rate: column.rate,
-        why: format!("{}: {why}", text::label(label)),
+        why: format!("{} at {}: {why}", text::label(label), at_clients(&column)),
     }
 }
 
@@ -88,14 +88,16 @@ fn wide(table: &Table, cell: &pivot::Cell, widest: f64) -> Result<Option<String>
 
 /// A median tolerates some disturbed runs, and not half of them.
 fn disturbed(steps: &[&Summary]) -> Option<String> {
-    let codes = |step: &Summary| {
-        let warned = step.warnings.iter().map(|warning| warning.code.clone());
-        let noisy = step.verdict.iter().filter(|verdict| verdict.kind == VerdictKind::Noisy);
-        let reasons = noisy.flat_map(|verdict| &verdict.reasons).map(|reason| reason.code.clone());
-        warned.chain(reasons).find(|code| DISTURBED.contains(&code.as_str()))
-    };
-    let found: Vec<String> = steps.iter().filter_map(|step| codes(step)).collect();
+    let found: Vec<&str> = steps.iter().filter_map(|step| disturbance(step)).collect();
     let first = found.first()?;
     (found.len() * 2 >= steps.len())
         .then(|| format!("{} of {} runs were disturbed ({first})", found.len(), steps.len()))
+}
+
+/// What disturbed a run, that another one may be free of.
+fn disturbance(step: &Summary) -> Option<&str> {
+    let verdict = step.verdict.as_ref().filter(|verdict| verdict.kind == VerdictKind::Noisy);
+    let noisy = verdict.map(|verdict| verdict.kind.name());
+    let mut codes = step.warnings.iter().map(|warning| warning.code.as_str());
+    noisy.or_else(|| codes.find(|code| DISTURBED.contains(code)))
 }

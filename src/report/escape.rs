@@ -1,42 +1,11 @@
 //! Foreign text made safe for where it goes: a line, markup, a Markdown cell, a spreadsheet.
 
-use crate::error::plain;
-
-/// Text on one line of a terminal: line ends, tabs, control characters and what reorders or
-/// breaks a line become escapes.
-pub(crate) fn line(text: &str) -> String {
-    let breaking = |c: char| {
-        matches!(c, '\n' | '\t' | '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}' | '\u{2029}')
-    };
-    let text = plain(text);
-    if !text.contains(breaking) {
-        return text;
-    }
-    let mut out = String::with_capacity(text.len() + 16);
-    for c in text.chars() {
-        match c {
-            '\n' => out.push_str("\\n"),
-            '\t' => out.push_str("\\t"),
-            c if breaking(c) => out.extend(c.escape_unicode()),
-            c => out.push(c),
-        }
-    }
-    out
-}
+pub(crate) use crate::error::{clip, line};
 
 /// Text for markup, which escapes what would be a tag: one line, without the two characters that
 /// no XML may hold.
 pub(crate) fn markup(text: &str) -> String {
     line(text).replace('\u{fffe}', "\\u{fffe}").replace('\u{ffff}', "\\u{ffff}")
-}
-
-/// At most so many characters of one line of text.
-pub(crate) fn clip(text: &str, chars_max: usize) -> String {
-    let mut clipped: String = text.chars().take(chars_max).collect();
-    if clipped.len() < text.len() {
-        clipped.push('…');
-    }
-    line(&clipped)
 }
 
 /// Text in a Markdown table: no cell ends early, and nothing becomes markup. An underscore
@@ -72,21 +41,6 @@ pub(crate) fn formula(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_line_stays_one_line() {
-        assert_eq!(
-            line("a\nb\tc\r\u{1b}[2J\u{2028}\u{202e}"),
-            "a\\nb\\tc\\u{d}\\u{1b}[2J\\u{2028}\\u{202e}"
-        );
-        assert_eq!(line("größe+bp8"), "größe+bp8");
-    }
-
-    #[test]
-    fn clipping_counts_characters() {
-        assert_eq!(clip("größe", 5), "größe");
-        assert_eq!(clip("größer", 5), "größe…");
-    }
 
     #[test]
     fn markdown_does_not_leave_its_cell() {

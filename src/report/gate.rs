@@ -221,19 +221,20 @@ impl Quantity {
         if step.measured_s <= 0.0 {
             return Ok(Err("nothing was measured".to_owned()));
         }
-        let latency = &step.latency;
         let value = match self {
             Quantity::Rate(metric) => metric.value(step)?,
             Quantity::Latency(metric) => {
-                let times = latency.response.as_ref().unwrap_or(&latency.service);
-                if let Some(why) = scarce(metric, times.count) {
-                    return Ok(Err(why));
+                let metric = match step.latency.response {
+                    Some(_) => Metric::Open(Open::Response, Box::new(metric.clone())),
+                    None => metric.clone(),
+                };
+                if let Some((percentile, count)) = metric.scarce(step) {
+                    let needs = percentile.needs();
+                    return Ok(Err(format!(
+                        "{percentile} needs {needs} answers, and there are {count}"
+                    )));
                 }
-                if latency.response.is_some() {
-                    Metric::Open(Open::Response, Box::new(metric.clone())).value(step)?
-                } else {
-                    metric.value(step)?
-                }
+                metric.value(step)?
             }
             Quantity::Errors => Metric::Errors.value(step)?,
             Quantity::ErrorShare => share(&[step]),
@@ -277,15 +278,6 @@ impl Quantity {
     }
 }
 
-/// Why a percentile of so many times is not known.
-fn scarce(metric: &Metric, count: u64) -> Option<String> {
-    let Metric::Percentile(percentile) = metric else { return None };
-    percentile.is_scarce(count).then(|| {
-        let needed = number(percentile.needs(), 0);
-        format!("{percentile} needs {needed} answers, and there are {count}")
-    })
-}
-
 /// Ops of a step's window that failed, as a share of all; nothing without any.
 pub fn failed_share(step: &Summary) -> Option<f64> {
     share(&[step])
@@ -297,21 +289,4 @@ fn share(steps: &[&Summary]) -> Option<f64> {
     let failed = count(|step| step.latency.failed.count);
     let all = failed + count(|step| step.latency.service.count);
     (all > 0.0).then(|| failed / all)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_percentile_is_known_from_ten_values_beyond_it() {
-        let p99: Metric = "p99".parse().expect("a percentile");
-        assert_eq!(scarce(&p99, 1000), None);
-        let why = scarce(&p99, 999).expect("one too few");
-        assert_eq!(why, "p99 needs 1000 answers, and there are 999");
-        let fine: Metric = "p99.9".parse().expect("a percentile");
-        assert!(scarce(&fine, 10_000).is_none() && scarce(&fine, 9_999).is_some());
-        let mean: Metric = "mean".parse().expect("no percentile");
-        assert_eq!(scarce(&mean, 1), None);
-    }
 }

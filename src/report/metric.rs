@@ -297,11 +297,6 @@ impl Metric {
 }
 
 impl Percentile {
-    /// Whether so many values are too few for it to be shown.
-    pub(crate) fn is_scarce(self, count: u64) -> bool {
-        is_scarce(self.0, count)
-    }
-
     /// The values that it needs: with fewer it is not shown.
     pub(crate) fn needs(self) -> f64 {
         enough(self.0)

@@ -156,6 +156,7 @@ fn shares(help: &str, basedir: Option<&Path>) -> Vec<PathBuf> {
 mod tests {
     use super::*;
     use crate::error::Kind;
+    use proptest::prelude::*;
 
     const HELP: &str = "\
 mysqld  Ver 5.6.24 for linux on x86_64
@@ -202,6 +203,15 @@ lc-messages-dir                   (No default value)
                 Kind::Usage,
                 "{missing}"
             );
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_answer_of_a_program_is_borne(name in "[a-z0-9.-]{1,20}", text in "\\PC{0,60}", value in "[a-z/]{0,20}") {
+            prop_assert_eq!(version(&format!("{text}\n/x  Ver {name} for")), version(&text).or(Some(name)));
+            let help = format!("{text}\n-----\nbasedir {value}\n{text}");
+            let _ = (setting(&help, "basedir"), shares(&help, None), version(&text));
         }
     }
 }

@@ -79,6 +79,8 @@ pub struct Levels {
     pub checkpoint_age_bytes: Option<u64>,
     /// The most that it may be.
     pub checkpoint_age_max_bytes: Option<u64>,
+    /// Since the first of the tables was made or altered; asked only where a pool was restored.
+    pub tables_age_s: Option<u64>,
     /// `Innodb_buffer_pool_load_status`: what became of the load at the server's start.
     pub pool_load: Option<String>,
 }

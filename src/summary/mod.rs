@@ -10,8 +10,10 @@ mod conditions;
 mod cost;
 mod experiment;
 mod facts;
+mod ledger;
 mod outage;
 mod read;
+mod record;
 #[cfg(test)]
 mod schema;
 mod share;
@@ -31,8 +33,10 @@ pub use cost::{HostCost, Innodb, Probed, ProcessCost};
 pub use experiment::{CommandRun, Experiment};
 pub(crate) use facts::counter;
 pub use facts::{Class, MISSES_MIN, class_by_size, durability};
+pub use ledger::{Doubt, LedgerEntry};
 pub use outage::Outage;
-pub use read::{Loaded, load};
+pub use read::{Loaded, collect, from_json, load};
+pub use record::{Place, Record, Recorded, records};
 pub use share::{Ceiling, Share, ThreadShare, TurnDelay};
 pub use timed::{Load, Suite, SuiteTest, TableRows};
 pub use verdict::{Reason, Verdict, VerdictKind};
@@ -87,6 +91,10 @@ pub struct Summary {
     pub outages: Vec<Outage>,
     /// What the tables must hold more than before: all phases, not only the window.
     pub ledger: Vec<LedgerEntry>,
+    /// Name of the record that was made before the step's first write, without `.begun`; null
+    /// where nothing was written to tables that loadgen made.
+    #[serde(default)]
+    pub record: Option<String>,
     /// What a timed load was; null otherwise.
     #[serde(default)]
     pub load: Option<Load>,
@@ -563,28 +571,6 @@ pub struct Interval {
     /// Largest response time, microseconds.
     #[serde(default)]
     pub response_max_us: Option<f64>,
-}
-
-/// What the acknowledged writes of a step add to one table, all phases.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct LedgerEntry {
-    /// Table name.
-    pub table: String,
-    /// Acknowledged updates.
-    pub updates: u64,
-    /// Acknowledged inserts.
-    pub inserts: u64,
-    /// Acknowledged deletes.
-    pub deletes: u64,
-    /// Writes whose outcome is unknown.
-    pub in_doubt: u64,
-    /// What acknowledged writes added to the sum of `k`, as far as they know it.
-    pub k_added: i64,
-    /// Rows that were deleted or inserted with a `k` that nobody read: the sum of `k` can be told
-    /// from `k_added` where this is 0.
-    #[serde(default)]
-    pub k_unknown: u64,
 }
 
 /// What a reader of the numbers must know.

@@ -42,6 +42,22 @@ impl Loaded {
 /// A path that does not exist is a usage error. A file that is no complete summary, or holds a
 /// step that another file holds too, is refused unless `skip_bad`; so is finding nothing.
 pub fn load(paths: &[PathBuf], skip_bad: bool) -> Result<Loaded> {
+    let loaded = collect(paths)?;
+    if !skip_bad && !loaded.skipped.is_empty() {
+        return Err(refusal(&loaded.skipped));
+    }
+    if loaded.summaries.is_empty() {
+        return Err(nothing(paths, &loaded.skipped));
+    }
+    Ok(loaded)
+}
+
+/// All that [`load`] would read, and what it would refuse; it may be nothing.
+///
+/// # Errors
+///
+/// A path that does not exist is a usage error.
+pub fn collect(paths: &[PathBuf]) -> Result<Loaded> {
     let mut loaded = Loaded::default();
     let mut seen = HashSet::new();
     let mut steps: HashMap<String, PathBuf> = HashMap::new();
@@ -63,12 +79,6 @@ pub fn load(paths: &[PathBuf], skip_bad: bool) -> Result<Loaded> {
             }
             Err(reason) => loaded.skipped.push((path, reason)),
         }
-    }
-    if !skip_bad && !loaded.skipped.is_empty() {
-        return Err(refusal(&loaded.skipped));
-    }
-    if loaded.summaries.is_empty() {
-        return Err(nothing(paths, &loaded.skipped));
     }
     Ok(loaded)
 }
@@ -116,11 +126,15 @@ fn read(
     File::open(path)
         .and_then(|file| file.take(FILE_MAX + 1).read_to_end(&mut bytes))
         .map_err(|error| error.to_string())?;
-    parse(&bytes).map(Some)
+    from_json(&bytes).map(Some)
 }
 
-/// A summary from the bytes of its file, or why they are none.
-fn parse(bytes: &[u8]) -> std::result::Result<Summary, String> {
+/// A summary from the bytes of its file, or why they are none: what [`super::to_json`] wrote.
+///
+/// # Errors
+///
+/// Why they are none, without control characters.
+pub fn from_json(bytes: &[u8]) -> std::result::Result<Summary, String> {
     if bytes.len() as u64 > FILE_MAX {
         return Err(format!("it is larger than {} MiB, no summary is", FILE_MAX >> 20));
     }

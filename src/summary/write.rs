@@ -58,9 +58,8 @@ impl Store {
     /// When the file cannot be written, the hint says that the JSON follows on standard output:
     /// the caller prints [`to_json`], so that the step is not lost.
     pub fn write(&self, summary: &Summary) -> Result<PathBuf> {
-        let name = || Ok(file_name(summary, getrandom::u32().map_err(io::Error::from)?));
-        self.persist(&to_json(summary), name).map_err(|error| {
-            explain(&self.dir, &error)
+        self.put(&to_json(summary), |hex| file_name(summary, hex)).map_err(|error| {
+            self.failed(&error)
                 .context(format!("the summary of step {} was not saved", summary.step_id))
                 .hint(format!(
                     "it follows on standard output instead; save it as {}",
@@ -69,14 +68,25 @@ impl Store {
         })
     }
 
+    /// Writes a file durably, under a name with eight random digits.
+    pub(super) fn put(&self, text: &str, name: impl Fn(u32) -> String) -> io::Result<PathBuf> {
+        self.persist(text, || Ok(name(getrandom::u32().map_err(io::Error::from)?)))
+    }
+
+    /// What a step fails of: the command line was right when it began.
+    pub(super) fn failed(&self, error: &io::Error) -> Error {
+        let (_, what, hint) = reason(&self.dir, error);
+        unwritable(Kind::Failed, &self.dir, &what, hint)
+    }
+
     /// Writes a temporary file, syncs it and gives it the first name that is free.
     fn persist(
         &self,
-        json: &str,
+        text: &str,
         mut name: impl FnMut() -> io::Result<String>,
     ) -> io::Result<PathBuf> {
         let mut file = temporary(&self.dir)?;
-        file.write_all(json.as_bytes())?;
+        file.write_all(text.as_bytes())?;
         file.as_file().sync_all()?;
         for _ in 0..NAMES_MAX {
             let path = self.dir.join(name()?);
@@ -113,12 +123,21 @@ fn trial(dir: &Path) -> io::Result<()> {
     file.close()
 }
 
-/// What the reader of an input/output error can do about it.
+/// The error before the first step.
 fn explain(dir: &Path, error: &io::Error) -> Error {
+    let (kind, what, hint) = reason(dir, error);
+    unwritable(kind, dir, &what, hint)
+}
+
+fn unwritable(kind: Kind, dir: &Path, what: &str, hint: String) -> Error {
+    Error::new(kind, format!("summaries cannot be written to '{}': {what}", dir.display()))
+        .hint(hint)
+}
+
+/// Whose fault an input/output error is, what it means, and what its reader can do about it.
+fn reason(dir: &Path, error: &io::Error) -> (Kind, String, String) {
     let shown = dir.display();
-    let told = |kind: Kind, what: &str, hint: String| {
-        Error::new(kind, format!("summaries cannot be written to '{shown}': {what}")).hint(hint)
-    };
+    let told = |kind: Kind, what: &str, hint: String| (kind, what.to_owned(), hint);
     let other = || "--out DIR names another directory".to_owned();
     match error.kind() {
         ErrorKind::NotFound => {

@@ -40,7 +40,7 @@ pub(super) fn look(step: &Summary, said: &mut Said) {
     }
     if let Some(levels) = &conditions.at_start {
         restored(levels, said);
-        debt(levels, said);
+        debt(step, levels, said);
     }
 }
 
@@ -138,6 +138,8 @@ fn restored(levels: &Levels, said: &mut Said) {
         );
     } else if lower.contains("load completed")
         && levels.uptime_s.is_some_and(|uptime| uptime <= RESTORED_S)
+        // Tables that were made since then were not in the file.
+        && levels.tables_age_s >= levels.uptime_s
     {
         said.warn(
             "restored_pool",
@@ -146,8 +148,16 @@ fn restored(levels: &Levels, said: &mut Said) {
     }
 }
 
+/// The size of InnoDB's log, which a checkpoint's age stays below.
+fn log_bytes(step: &Summary) -> Option<u64> {
+    let number = |name: &str| step.server.variables.get(name)?.parse::<u64>().ok();
+    let files = number("innodb_log_files_in_group").unwrap_or(1);
+    number("innodb_redo_log_capacity")
+        .or_else(|| number("innodb_log_file_size")?.checked_mul(files))
+}
+
 /// What the test before left to be written and purged, which this one pays for.
-fn debt(levels: &Levels, said: &mut Said) {
+fn debt(step: &Summary, levels: &Levels, said: &mut Said) {
     let mut debts = Vec::new();
     if let Some((dirty, pages)) = levels.pool_dirty_pages.zip(levels.pool_pages)
         && pages > 0
@@ -158,7 +168,8 @@ fn debt(levels: &Levels, said: &mut Said) {
             percent(dirty as f64 / pages as f64)
         ));
     }
-    if let Some((age, most)) = levels.checkpoint_age_bytes.zip(levels.checkpoint_age_max_bytes)
+    let most = levels.checkpoint_age_max_bytes.or_else(|| log_bytes(step));
+    if let Some((age, most)) = levels.checkpoint_age_bytes.zip(most)
         && age as f64 > CHECKPOINT_AGE_MAX * most as f64
         && most > 0
     {

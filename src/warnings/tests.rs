@@ -14,6 +14,7 @@ fn sound() -> Summary {
         before: None,
         at_start: Some(Levels {
             uptime_s: Some(86_400),
+            tables_age_s: Some(90_000),
             pool_pages: Some(262_144),
             pool_free_pages: Some(0),
             pool_dirty_pages: Some(100),
@@ -143,6 +144,11 @@ fn a_pool_from_a_file_is_told_for_a_while() {
         assert_eq!(levels(|l| l.pool_load = Some(text.to_owned())), ["restored_pool"]);
     }
     assert_eq!(levels(|l| l.uptime_s = Some(60)), ["restored_pool"]);
+    let since = levels(|l| {
+        l.uptime_s = Some(60);
+        l.tables_age_s = Some(40);
+    });
+    assert_eq!(since, [""; 0], "tables that are younger than the server");
     let nothing = "Cannot open '/x/ib_buffer_pool' for reading: No such file or directory";
     let without = levels(|l| {
         l.uptime_s = Some(60);
@@ -163,6 +169,16 @@ fn debt_of_the_test_before() {
     assert_eq!(levels(|l| l.checkpoint_age_bytes = Some(600 << 20)), ["debt"]);
     assert_eq!(levels(|l| l.history_list_length = Some(10_001)), ["debt"]);
     assert_eq!(levels(|l| l.checkpoint_age_max_bytes = Some(0)), [""; 0]);
+    // Where the server does not tell the most, the log's size does.
+    let by_size = codes(|s, c| {
+        let set = &mut s.server.variables;
+        set.insert("innodb_log_file_size".to_owned(), (50 << 20).to_string());
+        set.insert("innodb_log_files_in_group".to_owned(), "2".to_owned());
+        let levels = c.at_start.as_mut().expect("there");
+        levels.checkpoint_age_max_bytes = None;
+        levels.checkpoint_age_bytes = Some(60 << 20);
+    });
+    assert_eq!(by_size, ["debt"]);
 }
 
 #[test]

@@ -206,6 +206,7 @@ fn expm1_over(x: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn draws(distribution: &str, rows: u64, n: usize) -> Vec<u64> {
         let sampler = Sampler::new(distribution.parse().expect(distribution), rows, 1);
@@ -350,5 +351,20 @@ mod tests {
             assert!(!error.is_empty());
         }
         assert_eq!("zipf:0.990".parse::<Distribution>().expect("zipf").to_string(), "zipf:0.99");
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_printed_reads_back(
+            name in prop::sample::select(vec!["zipf", "zipf-adjacent", "pareto"]),
+            shape in 0.000_1_f64..20.0,
+            text in "[a-z:0-9.-]{0,20}",
+        ) {
+            for text in [format!("{name}:{shape}"), text] {
+                if let Ok(read) = text.parse::<Distribution>() {
+                    prop_assert_eq!(read.to_string().parse(), Ok(read), "{}", text);
+                }
+            }
+        }
     }
 }

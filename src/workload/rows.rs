@@ -41,10 +41,23 @@ impl Rows {
         Rows { seed: seed_of(&[u64::from(data_seed), u64::from(table)]), table, count: rows.max(1) }
     }
 
+    /// The `k` of the row with this id: a twentieth of making the row.
+    pub fn k(&self, id: u64) -> u64 {
+        self.k_of(&mut self.bits(id))
+    }
+
+    fn bits(&self, id: u64) -> Bits {
+        Bits(mix(self.seed ^ mix(id)))
+    }
+
+    fn k_of(&self, bits: &mut Bits) -> u64 {
+        1 + scale(bits.next(), self.count)
+    }
+
     /// The row with this id.
     pub fn row(&self, id: u64) -> Row {
-        let mut bits = Bits(mix(self.seed ^ mix(id)));
-        let k = 1 + scale(bits.next(), self.count);
+        let mut bits = self.bits(id);
+        let k = self.k_of(&mut bits);
         let c = proven(self.table, id, || bits.next());
         let pad = pad(|| bits.next());
         Row { id, k, c, pad }
@@ -133,6 +146,7 @@ mod tests {
             assert!(is_sysbench_format(text(&row.c), 10), "{}", text(&row.c));
             assert!(is_sysbench_format(text(&row.pad), 5), "{}", text(&row.pad));
             assert!((1..=1000).contains(&row.k));
+            assert_eq!(rows.k(id), row.k);
             assert!(proves(3, id, &row.c));
             assert!(!proves(3, id + 1, &row.c), "another id's content must fail");
             assert!(!proves(2, id, &row.c), "another table's content must fail");

@@ -182,7 +182,6 @@ fn phptest_columns(int: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload::table::State;
 
     #[test]
     fn names_come_back_to_their_own_schema_only() {
@@ -215,7 +214,7 @@ mod tests {
 
     #[test]
     fn every_column_that_is_used_is_made() {
-        let mark = Mark { seed: 1, rows: 1, state: State::Filling };
+        let mark = Mark::filling(1, 1);
         for schema in Schema::ALL {
             let sql = schema.create(3, 1, &mark, Some("latin1")).replace('`', "");
             for column in schema.columns() {

@@ -71,9 +71,14 @@ pub enum State {
     Ready,
 }
 
+/// Bytes of a table's COMMENT on the oldest servers (MySQL 5.1).
+const COMMENT_MAX: usize = 60;
+/// Hexadecimal digits of an identity.
+const ID_DIGITS: usize = 8;
+
 /// The COMMENT of a table that loadgen made, such as
-/// `loadgen:1 seed=1 rows=16000000 state=ready`. A table without it is foreign: usable, never
-/// dropped or refilled.
+/// `loadgen:1 seed=1 rows=16000000 state=ready id=5f3a09c1`. A table without it is foreign:
+/// usable, never dropped or refilled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mark {
     /// Seed of the rows: 32 bits, so that the mark fits the 60 bytes of old servers.
@@ -82,6 +87,9 @@ pub struct Mark {
     pub rows: u64,
     /// How far the fill got.
     pub state: State,
+    /// Tells this content from what the table held before and from all other tables: random,
+    /// anew each time a table becomes ready. Old versions gave none.
+    pub id: Option<u32>,
 }
 
 impl fmt::Display for Mark {
@@ -90,11 +98,26 @@ impl fmt::Display for Mark {
             State::Filling => "filling",
             State::Ready => "ready",
         };
-        write!(f, "loadgen:1 seed={} rows={} state={state}", self.seed, self.rows)
+        write!(f, "loadgen:1 seed={} rows={} state={state}", self.seed, self.rows)?;
+        self.id.map_or(Ok(()), |id| write!(f, " id={id:x}"))
     }
 }
 
 impl Mark {
+    /// Of a table that is not filled yet.
+    pub fn filling(seed: u32, rows: u64) -> Mark {
+        Mark { seed, rows, state: State::Filling, id: None }
+    }
+
+    /// Of a finished table, with as many of these random bits as there is room for: with the
+    /// longest seeds and numbers of rows, two digits.
+    pub fn ready(seed: u32, rows: u64, random: Option<u32>) -> Mark {
+        let mark = Mark { seed, rows, state: State::Ready, id: None };
+        let room = COMMENT_MAX.saturating_sub(mark.to_string().len() + " id=".len());
+        let cut = 4 * ID_DIGITS.saturating_sub(room) as u32;
+        Mark { id: random.and_then(|random| random.checked_shr(cut)), ..mark }
+    }
+
     /// Reads a COMMENT; None for a foreign table, and for a mark of another version, which
     /// this version must not touch either.
     pub fn parse(comment: &str) -> Option<Mark> {
@@ -102,34 +125,42 @@ impl Mark {
         if words.next() != Some("loadgen:1") {
             return None;
         }
-        let (mut seed, mut rows, mut state) = (None, None, None);
+        let (mut seed, mut rows, mut state, mut id) = (None, None, None, None);
         for word in words {
             match word.split_once('=')? {
                 ("seed", v) => seed = v.parse().ok(),
                 ("rows", v) => rows = v.parse().ok().filter(|r| *r <= ROWS_MAX),
                 ("state", "filling") => state = Some(State::Filling),
                 ("state", "ready") => state = Some(State::Ready),
+                ("id", v) => id = u32::from_str_radix(v, 16).ok(),
                 _ => {}
             }
         }
-        Some(Mark { seed: seed?, rows: rows?, state: state? })
+        Some(Mark { seed: seed?, rows: rows?, state: state?, id })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn the_mark_fits_and_comes_back() {
-        for state in [State::Filling, State::Ready] {
-            let mark = Mark { seed: u32::MAX, rows: ROWS_MAX, state };
-            // MySQL 5.1 allows a table comment of 60 characters.
-            assert!(mark.to_string().len() <= 60);
+        let random = Some(0x9f3a_09c1);
+        for mark in [
+            Mark::filling(u32::MAX, ROWS_MAX),
+            Mark::ready(u32::MAX, ROWS_MAX, random),
+            Mark::ready(1, 0, None),
+        ] {
+            assert!(mark.to_string().len() <= COMMENT_MAX, "{mark}");
             assert_eq!(Mark::parse(&mark.to_string()), Some(mark));
         }
-        let usual = Mark { seed: 1, rows: 16_000_000, state: State::Ready };
-        assert_eq!(usual.to_string(), "loadgen:1 seed=1 rows=16000000 state=ready");
+        let usual = Mark::ready(1, 16_000_000, random);
+        assert_eq!(usual.to_string(), "loadgen:1 seed=1 rows=16000000 state=ready id=9f3a09c1");
+        assert_eq!(Mark::ready(u32::MAX, ROWS_MAX, random).id, Some(0x9f), "what fits");
+        let old = Mark::parse("loadgen:1 seed=1 rows=16000000 state=ready").expect("a mark");
+        assert_eq!(old, Mark { id: None, ..usual });
     }
 
     #[test]
@@ -149,7 +180,7 @@ mod tests {
 
     #[test]
     fn large_tables_get_bigint() {
-        let mark = Mark { seed: 1, rows: 1, state: State::Filling };
+        let mark = Mark::filling(1, 1);
         assert!(create(1, INT_MAX, &mark, None).contains("id INTEGER"));
         assert!(create(1, INT_MAX + 1, &mark, None).contains("k BIGINT"));
         assert!(create(1, 1, &mark, Some("latin1")).contains("DEFAULT CHARSET=latin1 COMMENT"));
@@ -157,5 +188,24 @@ mod tests {
         assert!(indexed.contains("PRIMARY KEY (id),\n  KEY `k_3` (k)\n) ENGINE=InnoDB COMMENT"));
         assert_eq!(Mark::parse(LOADED), None);
         assert_eq!(create_index(3), "CREATE INDEX `k_3` ON `sbtest3` (k)");
+    }
+
+    proptest! {
+        #[test]
+        fn a_mark_reads_back(seed in any::<u32>(), rows in 0..=ROWS_MAX, ready in any::<bool>(), text in "\\PC{0,60}") {
+            let state = if ready { State::Ready } else { State::Filling };
+            let mark = Mark { seed, rows, state, id: None };
+            prop_assert_eq!(Mark::parse(&mark.to_string()), Some(mark));
+            let _ = (Mark::parse(&text), Mark::parse(&format!("loadgen:1 {text}")));
+        }
+
+        #[test]
+        fn a_name_stays_one_name(name in "\\PC{0,20}[`'\"\\\\]{0,5}") {
+            let quoted = quoted(&name);
+            let inside = quoted.strip_prefix('`').and_then(|rest| rest.strip_suffix('`'));
+            let inside = inside.expect("in quotes");
+            prop_assert!(!inside.replace("``", "").contains('`'), "{}", quoted);
+            prop_assert_eq!(inside.replace("``", "`"), name);
+        }
     }
 }

@@ -51,6 +51,15 @@ impl Certificates {
         ));
     }
 
+    /// A key and a certificate that it signed itself.
+    pub(crate) fn self_sign(&self, name: &str, alternatives: &str) {
+        self.openssl(&format!(
+            "req -x509 -nodes -newkey rsa:2048 -days 2 -subj /CN=localhost \
+             -addext basicConstraints=critical,CA:FALSE -addext subjectAltName={alternatives} \
+             -keyout {name}.key -out {name}.pem"
+        ));
+    }
+
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }

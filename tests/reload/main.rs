@@ -92,11 +92,13 @@ impl<'a> Db<'a> {
         rows.first().and_then(|row| row.first()).cloned().unwrap_or_default()
     }
 
+    /// Without the identity, which is random.
     fn comment(&self, table: &str) -> String {
-        self.one(&format!(
+        let comment = self.one(&format!(
             "SELECT TABLE_COMMENT FROM information_schema.TABLES \
              WHERE TABLE_SCHEMA = '{{db}}' AND TABLE_NAME = '{table}'"
-        ))
+        ));
+        comment.split_once(" id=").map_or(comment.clone(), |(before, _)| before.to_owned())
     }
 
     fn load_until(&self, spec: &LoadSpec, stop: &Stop) -> Result<Measured> {

@@ -88,7 +88,7 @@ fn what_is_not_known_is_said_and_in_the_rest() {
     steps[0].server.probed = None;
     let text = explained(&steps, &contrast(Format::Text)).expect("an explanation");
     assert!(text.contains("server CPU              -       -  unknown         -"), "{text}");
-    assert!(text.contains("rest                780.0   980.0  +200.0     -20.0"), "{text}");
+    assert!(text.contains("rest                780.0   980.0   +200.0     -20.0"), "{text}");
     assert!(text.contains("not known and in the rest: server CPU, disk reads"), "{text}");
     let csv = explained(&steps, &contrast(Format::Csv)).expect("an explanation");
     assert!(csv.contains(",server CPU,,,,,"), "{csv}");

@@ -1,9 +1,11 @@
 //! Footnotes say what a reader of a line must know, once.
 
 use crate::summaries::step;
-use crate::{grid, plain};
+use crate::{grid, json, metric, plain, report};
 use loadgen::report::{Format, Layout, Options, render};
-use loadgen::summary::{Class, Reason, Summary, Verdict, VerdictKind, Warning};
+use loadgen::summary::{
+    Class, Conditions, Prepared, Reason, Summary, Verdict, VerdictKind, Warning,
+};
 
 #[test]
 fn warnings_mark_their_line_and_say_where() {
@@ -118,6 +120,56 @@ fn many_footnotes_have_different_signs() {
     let text = plain(&steps);
     assert!(text.contains("l4 ††\n") && text.contains("\n†† message 4\n"), "{text}");
     assert!(text.contains("l9 ‡‡‡\n"), "{text}");
+}
+
+#[test]
+fn labels_whose_server_had_other_overheads_or_encryption_say_so() {
+    let mut steps = [step(0, "a", 8, 1.0), step(1, "b", 8, 1.0), step(2, "c", 8, 1.0)];
+    for step in &mut steps {
+        step.server.variables.insert("slow_query_log".to_owned(), "OFF".to_owned());
+    }
+    steps[1].server.variables.insert("performance_schema".to_owned(), "ON".to_owned());
+    steps[1].server.variables.insert("slow_query_log".to_owned(), "ON".to_owned());
+    // What one of them does not know is no difference.
+    steps[1].server.variables.insert("userstat".to_owned(), "OFF".to_owned());
+    steps[2].server.tls_cipher = Some("TLS_AES_256_GCM_SHA384".to_owned());
+    let text = plain(&steps);
+    assert_eq!(&grid(&text)[1..], ["1       a", "1       b †", "1       c ‡"]);
+    let note = "† other overheads: performance schema ON instead of OFF, slow query log ON instead \
+                of OFF\n";
+    assert!(text.contains(note), "{text}");
+    assert!(
+        text.contains("‡ other conditions: TLS TLS_AES_256_GCM_SHA384 instead of none\n"),
+        "{text}"
+    );
+}
+
+#[test]
+fn labels_that_started_from_another_state_say_so() {
+    let mut other = step(1, "b", 8, 1.0);
+    let before =
+        Prepared { warm: "pool".to_owned(), ahi: "cold".to_owned(), ..Prepared::default() };
+    other.conditions = Some(Conditions { before: Some(before), ..Conditions::default() });
+    let text = plain(&[step(0, "a", 8, 1.0), other]);
+    let note = "† other conditions: before rows read and adaptive hash index cold instead of \
+                nothing\n";
+    assert!(text.contains(note), "{text}");
+}
+
+#[test]
+fn a_percentile_with_few_values_beyond_it_is_no_number() {
+    let mut few = step(1, "b", 8, 1.0);
+    few.latency.service.count = 9_999;
+    let steps = [step(0, "a", 8, 1.0), few];
+    let text = report(&steps, &metric("p99.9"));
+    assert!(text.contains("\n2400    a\n") && text.contains("\n-       b †\n"), "{text}");
+    let note =
+        "† p99.9 is not shown: it takes 10000 values, for ten beyond it, and there were 9999";
+    assert!(text.contains(note), "{text}");
+    let files = json(&steps, &metric("p99.9"));
+    assert!(files["tables"][0]["lines"][1]["cells"][0].is_null(), "{files}");
+    assert_eq!(files["tables"][0]["notes"][0]["code"], "scarce");
+    assert!(report(&steps, &metric("p99")).contains("\n1200    b\n"), "enough for p99");
 }
 
 fn judged(mut step: Summary, kind: VerdictKind, messages: &[&str]) -> Summary {

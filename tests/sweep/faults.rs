@@ -65,6 +65,8 @@ fn wrong_answers_are_errors_not_results() {
         );
         assert!(summary.totals.errors[0].message.contains(says), "{:?}", summary.totals.errors);
         assert!(summary.totals.ops > 0, "what was measured is kept");
+        let told = summary.warnings.iter().find(|warning| warning.code == "wrong_answers");
+        assert!(told.is_some_and(|warning| warning.message.contains(says)), "{told:?}");
         assert!(ended.stderr.contains("error: ") && ended.stderr.contains("hint: "));
         assert!(ended.stdout.is_empty(), "an aborted step fills no cell: {}", ended.stdout);
     }

@@ -3,8 +3,10 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod conditions;
+mod disk;
 mod faults;
 mod gates;
+mod ledger;
 mod network;
 mod pacing;
 mod program;

@@ -38,9 +38,9 @@ impl Results {
     }
 
     pub(crate) fn summaries(&self) -> Vec<Summary> {
-        // What a kill leaves of an unfinished one begins with a dot.
+        // What a kill leaves besides is no summary.
         let whole = |entry: std::io::Result<fs::DirEntry>| {
-            entry.is_ok_and(|e| !e.file_name().as_encoded_bytes().starts_with(b"."))
+            entry.is_ok_and(|e| e.file_name().as_encoded_bytes().ends_with(b".json"))
         };
         if !fs::read_dir(self.dir()).expect("readable").any(whole) {
             return Vec::new();

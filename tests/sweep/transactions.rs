@@ -90,6 +90,7 @@ fn run(plan: &Plan, port: u16) -> engine::Run {
         plan,
         spread: Spread::Pinned,
         tables: Tables { schema: Schema::Sbtest, count: 4, rows: 100, held: None, own: false },
+        first_write: &|| Ok(()),
         window: tokio::sync::watch::channel(None).0,
         target: &target,
         opts: opts.clone(),

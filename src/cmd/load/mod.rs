@@ -10,7 +10,7 @@ use crate::cli::workload::{self, SandboxArgs};
 use crate::cmd::sweep::probe_prefix;
 use crate::cmd::timed::{Scene, Turn};
 use crate::cmd::{prepare, print_data, runtime};
-use crate::error::{Error, Result, worst};
+use crate::error::{self, Error, Result, worst};
 use crate::mysql::target::Target;
 use crate::plan::defaults;
 use crate::plan::timed::{InsertMode, LoadSource, LoadSpec, insert_mode};
@@ -159,7 +159,7 @@ fn list(spec: &LoadSpec, args: &LoadArgs) -> String {
     use std::fmt::Write as _;
     let mut text = String::new();
     let mut line = |name: &str, value: String| {
-        let _ = writeln!(text, "{name:<14} {value}");
+        let _ = writeln!(text, "{name:<14} {}", error::line(&value));
     };
     line("workload", spec.name());
     match &spec.source {

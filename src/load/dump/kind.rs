@@ -7,7 +7,7 @@ use std::ops::Range;
 
 /// What a statement does, as far as it matters here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::load) enum Kind {
+pub enum Kind {
     /// `DROP TABLE IF EXISTS`: nothing happens where there is none.
     Drop,
     /// `CREATE TABLE`
@@ -25,11 +25,11 @@ pub(in crate::load) enum Kind {
 
 /// A statement as it was recognised.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::load) struct Seen {
+pub struct Seen {
     /// What it does.
-    pub(in crate::load) kind: Kind,
+    pub kind: Kind,
     /// Where in it the name stands, quotes included; empty where there is none.
-    pub(in crate::load) name: Range<usize>,
+    pub name: Range<usize>,
 }
 
 /// Recognises a statement.
@@ -37,7 +37,7 @@ pub(in crate::load) struct Seen {
 /// # Errors
 ///
 /// What a dump of tables does not have, as a text.
-pub(in crate::load) fn classify(sql: &[u8]) -> Result<Seen, String> {
+pub fn classify(sql: &[u8]) -> Result<Seen, String> {
     let mut words = Words { sql, at: 0 };
     let first = words.word();
     match first.to_ascii_uppercase().as_slice() {
@@ -78,7 +78,7 @@ pub(in crate::load) fn classify(sql: &[u8]) -> Result<Seen, String> {
 }
 
 /// A name without its quotes; None where it is no UTF-8.
-pub(in crate::load) fn unquoted(name: &[u8]) -> Option<String> {
+pub fn unquoted(name: &[u8]) -> Option<String> {
     let inside = |quote: u8| name.strip_prefix(&[quote])?.strip_suffix(&[quote]);
     let text = |bytes: &[u8]| std::str::from_utf8(bytes).map(str::to_owned).ok();
     for (quote, doubled, single) in [(b'`', "``", "`"), (b'"', "\"\"", "\""), (b'\'', "''", "'")] {

@@ -4,5 +4,5 @@
 mod kind;
 mod split;
 
-pub(super) use kind::{Kind, Seen, classify, unquoted};
-pub(super) use split::Splitter;
+pub use kind::{Kind, Seen, classify, unquoted};
+pub use split::{Splitter, Statement};

@@ -12,13 +12,16 @@ use crate::error::{Error, Result};
 /// Bytes read at a time.
 const READ: usize = 256 << 10;
 
+/// Bytes that tell a compressed file, or a byte order mark.
+const MAGIC_MAX: usize = 5;
+
 /// One statement without its semicolon.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::load) struct Statement<'a> {
+pub struct Statement<'a> {
     /// Its bytes, in whatever character set the file has.
-    pub(in crate::load) sql: &'a [u8],
+    pub sql: &'a [u8],
     /// The line that it begins on, from 1.
-    pub(in crate::load) line: u64,
+    pub line: u64,
 }
 
 /// Where the scan is.
@@ -34,7 +37,7 @@ enum Mode {
 }
 
 /// See the module.
-pub(in crate::load) struct Splitter<R> {
+pub struct Splitter<R> {
     source: R,
     /// The file's name, for messages.
     name: String,
@@ -52,7 +55,7 @@ pub(in crate::load) struct Splitter<R> {
 
 impl<R: Read> Splitter<R> {
     /// Of a file with this name; a statement longer than `limit` bytes is refused.
-    pub(in crate::load) fn new(source: R, name: &str, limit: usize) -> Self {
+    pub fn new(source: R, name: &str, limit: usize) -> Self {
         Splitter {
             source,
             name: name.to_owned(),
@@ -66,7 +69,7 @@ impl<R: Read> Splitter<R> {
     }
 
     /// Bytes of the file that were handed out or skipped so far.
-    pub(in crate::load) fn taken(&self) -> u64 {
+    pub fn taken(&self) -> u64 {
         self.read - (self.buffer.len() - self.start) as u64
     }
 
@@ -76,7 +79,7 @@ impl<R: Read> Splitter<R> {
     ///
     /// Data, with file and line: a statement that is too long or has no end, a file that is
     /// compressed. Failed: it cannot be read.
-    pub(in crate::load) fn next(&mut self) -> Result<Option<Statement<'_>>> {
+    pub fn next_statement(&mut self) -> Result<Option<Statement<'_>>> {
         if self.read == 0 {
             self.open()?;
         }
@@ -95,13 +98,14 @@ impl<R: Read> Splitter<R> {
     }
 
     /// An error at a line of this file.
-    pub(in crate::load) fn error(&self, line: u64, what: &str) -> Error {
+    pub fn error(&self, line: u64, what: &str) -> Error {
         Error::data(format!("{}: line {line}: {what}", self.name))
     }
 
     /// The first bytes tell what is no text.
     fn open(&mut self) -> Result<()> {
-        self.fill()?;
+        // A pipe may give less at a time than what tells them.
+        while self.buffer.len() < MAGIC_MAX && self.fill()? {}
         let magic: [&[u8]; 4] = [b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"BZh", b"\xfd7zXZ"];
         if magic.iter().any(|magic| self.buffer.starts_with(magic)) {
             return Err(Error::data(format!("{}: the file is compressed", self.name))

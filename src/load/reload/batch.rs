@@ -153,7 +153,7 @@ pub(super) fn read(
     feed: &mut Feed,
     mut dump: Splitter<Box<dyn Read + Send>>,
 ) -> std::result::Result<(), Halt> {
-    while let Some(statement) = dump.next()? {
+    while let Some(statement) = dump.next_statement()? {
         let (line, sql) = (statement.line, statement.sql);
         if let Err(why) = feed.statement(line, |out| out.extend_from_slice(sql)) {
             return Err(dump

@@ -7,7 +7,7 @@ use crate::load::text;
 use crate::plan::timed::InsertMode;
 use crate::workload::filler::Filler;
 use crate::workload::rows::Rows;
-use crate::workload::table::{self, Mark, State, name, quoted};
+use crate::workload::table::{self, Mark, name, quoted};
 
 /// What to generate.
 #[derive(Debug, Clone)]
@@ -38,7 +38,7 @@ pub(super) fn generate(feed: &mut Feed, recipe: &Recipe) -> Result<(), Halt> {
     }
     for number in 1..=recipe.tables {
         let named = quoted(&name(number));
-        let mark = Mark { seed: recipe.data_seed, rows: recipe.rows, state: State::Filling };
+        let mark = Mark::filling(recipe.data_seed, recipe.rows);
         say(feed, &format!("DROP TABLE IF EXISTS {named}"))?;
         say(feed, &table::create_indexed(number, recipe.rows, &mark))?;
         match recipe.insert {

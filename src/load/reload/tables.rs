@@ -3,6 +3,7 @@
 use crate::error::{Error, Result};
 use crate::load::dump::{Kind, unquoted};
 use crate::load::fault::explain;
+use crate::load::ready_mark;
 use crate::mysql::ask::one;
 use crate::mysql::session::{Session, quoted_text};
 use crate::plan::timed::LoadSource;
@@ -153,11 +154,16 @@ pub(super) async fn verify(
             (generated, Schema::Sbtest.number(&table.name))
         {
             sample(control, number, rows, data_seed).await?;
-            let mark = Mark { seed: data_seed, rows, state: State::Ready };
+            let mark = ready_mark(data_seed, rows);
             set_comment(control, &table.name, &mark.to_string()).await?;
-        } else if Mark::parse(&table.comment).is_some_and(|mark| mark.rows == count) {
-            // A dump of a table that prepare made: it is whole again.
-            set_comment(control, &table.name, &table.comment).await?;
+        } else if let Some(mark) = Mark::parse(&table.comment).filter(|mark| mark.rows == count) {
+            // A dump of a table that prepare made: it is whole again, and holds nothing of what
+            // was written to it after the dump.
+            let mark = match mark.state {
+                State::Filling => mark,
+                State::Ready => ready_mark(mark.seed, mark.rows),
+            };
+            set_comment(control, &table.name, &mark.to_string()).await?;
         }
     }
     Ok(())

@@ -123,11 +123,6 @@ impl Probe {
         self.pid
     }
 
-    /// The same where its host is this one.
-    pub(crate) fn local_pid(&self) -> Option<u32> {
-        self.pid.filter(|_| self.is_local())
-    }
-
     /// Whether this host is read.
     pub fn is_local(&self) -> bool {
         self.prefix.is_empty()

@@ -108,8 +108,8 @@ pub(super) fn host(text: &str) -> Option<HostClock> {
     let at = |i: usize| ticks.get(i).copied().unwrap_or(0);
     let switches = text.lines().find_map(|line| line.strip_prefix("ctxt "));
     (ticks.len() >= 4).then(|| HostClock {
-        user: at(0) + at(1),
-        sys: at(2) + at(5) + at(6),
+        user: at(0).saturating_add(at(1)),
+        sys: at(2).saturating_add(at(5)).saturating_add(at(6)),
         idle: at(3),
         iowait: at(4),
         steal: at(7),
@@ -154,11 +154,11 @@ pub(super) fn disks(text: &str) -> Disk {
             continue;
         }
         let at = |i: usize| fields.get(i).copied().unwrap_or(0);
-        sum.reads += at(0);
-        sum.read_ms += at(3);
-        sum.read_bytes += at(2).saturating_mul(SECTOR_BYTES);
-        sum.writes += at(4);
-        sum.write_bytes += at(6).saturating_mul(SECTOR_BYTES);
+        sum.reads = sum.reads.saturating_add(at(0));
+        sum.read_ms = sum.read_ms.saturating_add(at(3));
+        sum.read_bytes = sum.read_bytes.saturating_add(at(2).saturating_mul(SECTOR_BYTES));
+        sum.writes = sum.writes.saturating_add(at(4));
+        sum.write_bytes = sum.write_bytes.saturating_add(at(6).saturating_mul(SECTOR_BYTES));
     }
     sum
 }

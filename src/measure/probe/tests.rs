@@ -162,3 +162,22 @@ fn a_command_reads_the_same() {
     assert_eq!((&facts.kernel, &facts.cpu), (&here.kernel, &here.cpu));
     assert_eq!((facts.cores, facts.memory_bytes), (here.cores_online, here.memory_bytes));
 }
+
+proptest::proptest! {
+    #[test]
+    fn no_text_of_proc_panics(
+        name in "\\PC{0,20}", numbers in proptest::collection::vec(proptest::prelude::any::<u64>(), 22..30),
+        text in "\\PC{0,80}",
+    ) {
+        let words: Vec<String> = numbers.iter().map(u64::to_string).collect();
+        let words = words.join(" ");
+        let read = parse::stat(&format!("1 ({name}) S {words}")).expect("a process");
+        // Field 14 is the eleventh after the state.
+        proptest::prop_assert_eq!((read.user_ticks, read.sys_ticks), (numbers[10], numbers[11]));
+        let _ = parse::host(&format!("cpu  {words}\nctxt {words}"));
+        let _ = parse::disks(&format!("8 0 sda {words}\n8 0 sdb {words}\n8 1 {name} {words}"));
+        let _ = parse::nics(&format!("eth0: {words}\neth1: {words}\n{name}: {words}"));
+        let _ = (parse::stat(&text), parse::host(&text), parse::disks(&text), parse::nics(&text));
+        let _ = parse::uptime_s(&text);
+    }
+}

@@ -8,7 +8,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::net::{TcpStream, UnixStream};
 
 use super::Failure;
-use crate::error::{Error, plain};
+use crate::error::{Error, line};
 use crate::mysql::target::{Address, Target};
 
 /// How long the second look may take: a server greets at once.
@@ -31,7 +31,7 @@ pub(super) async fn too_old(target: &Target, failure: &Failure) -> Option<Error>
     };
     let error = Error::server(format!(
         "{target} is MySQL {}: servers before 4.1 are not supported, they speak another protocol",
-        plain(&version)
+        line(&version)
     ));
     Some(error.hint("loadgen is tested from MySQL 5.5 and MariaDB 10.1 on"))
 }
@@ -105,6 +105,7 @@ mod tests {
     use super::*;
     use crate::mysql::secret::Secret;
     use crate::mysql::tls::Ssl;
+    use proptest::prelude::*;
 
     /// What MySQL 4.0.30 says first: no capability of 4.1.
     fn greeting_of_4_0() -> Vec<u8> {
@@ -161,5 +162,16 @@ mod tests {
             "{shown}"
         );
         server.join().expect("served");
+    }
+
+    proptest! {
+        #[test]
+        fn no_greeting_panics(bytes in prop::collection::vec(any::<u8>(), 0..120), version in "[0-9.]{1,10}") {
+            let _ = old_version(&bytes);
+            let greeting = [b"\x09", version.as_bytes(), b"\0"].concat();
+            if version.starts_with(|c: char| c.is_ascii_digit()) {
+                prop_assert_eq!(old_version(&packet(&greeting)), Some(version));
+            }
+        }
     }
 }

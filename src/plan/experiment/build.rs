@@ -14,7 +14,7 @@ use crate::plan::profile::value::Names;
 use crate::plan::profile::{Profile, Run, Turns};
 use crate::plan::timed::{LoadSource, LoadSpec};
 use crate::plan::{
-    Arrival, Order, Plan, SpreadChoice, StatementMode, StopAt, defaults, shuffle, units,
+    Arrival, Order, Plan, SpreadChoice, StatementMode, StopAt, defaults, list, shuffle, units,
 };
 use crate::workload::Workload;
 use crate::workload::distribution::Distribution;
@@ -43,6 +43,8 @@ impl Experiment {
         for run in &profile.runs {
             experiment.parts.extend(parts(profile, run, overrides, &experiment.subjects)?);
         }
+        let steps = experiment.parts.iter().map(Part::count).fold(0, u64::saturating_add);
+        list::check_total(steps)?;
         experiment.cells = cells(&experiment, overrides.seed);
         experiment.keys = experiment.cells.iter().map(|cell| cell.key.clone()).collect();
         experiment.keep_only(&overrides.only)?;
@@ -293,6 +295,15 @@ fn cells(experiment: &Experiment, seed: u64) -> Vec<Cell> {
 }
 
 impl Part {
+    /// Its cells, not made yet.
+    fn count(&self) -> u64 {
+        let steps = match &self.what {
+            What::Sweep(plan, _) => plan.count_steps(),
+            What::Load(_) | What::Suite(_) => u64::from(self.repeats),
+        };
+        steps.saturating_mul(self.subjects.len() as u64)
+    }
+
     /// The numbers of clients and the rates in the order of one repeat.
     fn steps(&self, repeat: u32) -> Vec<(u32, Option<f64>)> {
         match &self.what {

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use super::{Cell, Dataset, Experiment, Leg, Part, Source, Subject, What, step_time};
+use crate::error::line;
 use crate::plan::profile::{Data, Turns};
 use crate::plan::timed::{InsertMode, LoadSource, LoadSpec};
 use crate::plan::{StatementMode, seconds_of, units};
@@ -68,9 +69,9 @@ impl Experiment {
     /// The whole plan as text, for `--list`.
     pub fn list(&self, wanted: impl Fn(&Cell) -> bool + Copy) -> String {
         let mut text = String::new();
-        let _ = writeln!(text, "{:<10} {}", "profile", self.name);
-        for line in self.about.trim().lines() {
-            let _ = writeln!(text, "{:<10} {}", "", line.trim_end());
+        let _ = writeln!(text, "{:<10} {}", "profile", line(&self.name));
+        for about in self.about.trim().lines() {
+            let _ = writeln!(text, "{:<10} {}", "", line(about.trim_end()));
         }
         if !self.scale.is_full() {
             let _ = writeln!(text, "{:<10} {}", "scale", self.scale.factor());
@@ -83,12 +84,18 @@ impl Experiment {
         let restart = if self.restart { "" } else { "; no restart between repeats" };
         let _ = writeln!(text, "{:<10} {order}{restart}", "order");
         for subject in &self.subjects {
-            let _ = writeln!(text, "{:<10} {}  ({})", "label", subject.label, source(subject));
+            let _ = writeln!(
+                text,
+                "{:<10} {}  ({})",
+                "label",
+                line(&subject.label),
+                line(&source(subject))
+            );
         }
         for part in &self.parts {
-            let _ = writeln!(text, "{:<10} {}", "run", describe(part));
+            let _ = writeln!(text, "{:<10} {}", "run", line(&describe(part)));
             for gate in &part.gates {
-                let _ = writeln!(text, "{:<10} {}: {gate}", "gate", part.title);
+                let _ = writeln!(text, "{:<10} {}: {gate}", "gate", line(&part.title));
             }
         }
         for (at, cell) in self.cells.iter().enumerate() {
@@ -103,8 +110,8 @@ impl Experiment {
                 "step {:>4} of {}  {}  {}  {} clients{}  repeat {} of {}{done}",
                 at + 1,
                 self.cells.len(),
-                subject.label,
-                part.title,
+                line(&subject.label),
+                line(&part.title),
                 cell.clients,
                 cell.rate.map_or_else(String::new, |rate| format!(" at {rate}/s")),
                 cell.repeat,

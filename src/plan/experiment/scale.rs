@@ -125,6 +125,7 @@ pub fn bytes(text: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn everything_shrinks_down_to_what_still_works() {
@@ -156,6 +157,15 @@ mod tests {
         assert_eq!(bytes("1024"), Some(1024));
         for text in ["", "G", "4X", "4GB", "-1", "1.5G", "99999999999T"] {
             assert_eq!(bytes(text), None, "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn sizes_read_back(n in 0_u64..1 << 24, unit in 0_usize..5, text in "\\PC{0,20}") {
+            let name = ["", "K", "m", "G", "T"][unit];
+            prop_assert_eq!(bytes(&format!(" {n}{name}")), Some(n << (10 * unit)));
+            let _ = (bytes(&text), text.parse::<Scale>());
         }
     }
 }

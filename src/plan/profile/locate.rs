@@ -31,7 +31,12 @@ pub(crate) fn error(origin: &str, text: &str, fault: &Fault) -> Error {
         let shown: String = shown.chars().take(SHOWN_MAX).collect();
         format!("\n  {line} | {}", shown.trim_end())
     };
-    Error::usage(format!("{origin}:{line}:{column}: {}{excerpt}", fault.what))
+    let what = if quotes_password(&fault.what) {
+        "a text that may hold a password does not belong here"
+    } else {
+        &fault.what
+    };
+    Error::usage(format!("{origin}:{line}:{column}: {what}{excerpt}"))
         .hint("docs/profiles.md lists every key")
 }
 
@@ -49,6 +54,11 @@ fn place(text: &str, at: usize) -> (usize, usize, &str) {
 fn may_hold_password(line: &str) -> bool {
     let line = line.to_ascii_lowercase();
     ["://", "pass", "pwd", "-p"].iter().any(|sign| line.contains(sign))
+}
+
+/// Messages that quote a value do so in one of these forms; a URL in one is never of use.
+fn quotes_password(what: &str) -> bool {
+    what.contains("://") || (what.contains("string \"") && may_hold_password(what))
 }
 
 #[cfg(test)]
@@ -70,6 +80,11 @@ mod tests {
         let fault = Fault::new(27..28, "no such thing");
         let shown = error("p.toml", text, &fault).render();
         assert!(shown.contains("p.toml:1:28: no such thing") && !shown.contains("marker"));
+        for what in ["invalid type: string \"x -pmarker\", expected", "'mysql://u:marker@h' is no"]
+        {
+            let shown = error("p.toml", text, &Fault::new(0..1, what)).render();
+            assert!(!shown.contains("marker") && shown.contains("does not belong"), "{shown}");
+        }
         let shown = error("p.toml", "\nrows = x", &Fault::new(8..9, "what")).render();
         assert!(shown.contains("p.toml:2:8: what\n  2 | rows = x"), "{shown}");
     }

@@ -135,3 +135,22 @@ fn no_error_shows_a_password() {
     let profile = Profile::parse(text, "p").expect("sound");
     assert!(!format!("{profile:?}").contains("marker"));
 }
+
+proptest::proptest! {
+    /// What is wrong is told, whatever it is, at a place of the file.
+    #[test]
+    fn no_damage_panics(
+        at in proptest::prelude::any::<proptest::sample::Index>(),
+        length in 0_usize..40,
+        put in "[\\[\\]{}=\"'.,#0-9a-z\n -]{0,20}|\\PC{0,10}",
+    ) {
+        let places: Vec<usize> = SMALL.char_indices().map(|(at, _)| at).collect();
+        let from = *at.get(&places);
+        let to = places.iter().copied().find(|to| *to >= from + length).unwrap_or(SMALL.len());
+        let text = format!("{}{put}{}", &SMALL[..from], &SMALL[to..]);
+        if let Err(error) = Profile::parse(&text, "p.toml") {
+            let said = error.to_string();
+            proptest::prop_assert!(said.starts_with("p.toml:"), "{}", said);
+        }
+    }
+}

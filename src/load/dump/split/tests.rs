@@ -22,7 +22,7 @@ impl Read for Drip<'_> {
 fn split_in(text: &[u8], bytes: usize) -> Result<Vec<(String, u64)>> {
     let mut splitter = Splitter::new(Drip { text, bytes }, "x.sql", 1 << 20);
     let mut found = Vec::new();
-    while let Some(statement) = splitter.next()? {
+    while let Some(statement) = splitter.next_statement()? {
         found.push((String::from_utf8_lossy(statement.sql).into_owned(), statement.line));
     }
     assert_eq!(splitter.taken(), text.len() as u64);
@@ -108,8 +108,8 @@ fn what_has_no_end_names_its_line() {
 fn a_statement_has_a_limit_and_memory_too() {
     let long = format!("SET a;\nINSERT INTO t VALUES ('{}');", "x".repeat(5 << 20));
     let mut splitter = Splitter::new(Cursor::new(long.as_bytes()), "x.sql", 1 << 20);
-    assert!(splitter.next().expect("the first").is_some());
-    let error = splitter.next().expect_err("too long");
+    assert!(splitter.next_statement().expect("the first").is_some());
+    let error = splitter.next_statement().expect_err("too long");
     assert!(
         error.to_string().contains("line 2: a statement of more than 1048576 bytes"),
         "{error}"
@@ -118,7 +118,7 @@ fn a_statement_has_a_limit_and_memory_too() {
 
     let comment = format!("-- {}\n/*{}*/SET a;", "x".repeat(9 << 20), "y".repeat(9 << 20));
     let mut splitter = Splitter::new(Cursor::new(comment.as_bytes()), "x.sql", 1 << 20);
-    assert!(splitter.next().expect("after the comments").is_some());
+    assert!(splitter.next_statement().expect("after the comments").is_some());
     assert!(splitter.buffer.capacity() < 2 << 20, "{}", splitter.buffer.capacity());
 }
 
@@ -136,7 +136,8 @@ fn a_read_error_ends_it() {
             Err(io::Error::other("bad sector"))
         }
     }
-    let error = Splitter::new(Broken, "x.sql", 10).next().expect_err("broken").to_string();
+    let error =
+        Splitter::new(Broken, "x.sql", 10).next_statement().expect_err("broken").to_string();
     assert!(error.contains("x.sql") && error.contains("bad sector"), "{error}");
 }
 
@@ -183,7 +184,7 @@ proptest! {
 fn split_quietly(text: &[u8], bytes: usize) -> Result<Vec<(String, u64)>> {
     let mut splitter = Splitter::new(Drip { text, bytes }, "x.sql", 1 << 20);
     let mut found = Vec::new();
-    while let Some(statement) = splitter.next()? {
+    while let Some(statement) = splitter.next_statement()? {
         found.push((String::from_utf8_lossy(statement.sql).into_owned(), statement.line));
     }
     Ok(found)

@@ -1,0 +1,89 @@
+//! What stands on a command line: lists of clients and rates, sizes, durations, distributions,
+//! metrics, parts of a plan, URLs.
+
+use loadgen::cli::connection::ConnectionArgs;
+use loadgen::mysql::env::Env;
+use loadgen::mysql::product::Product;
+use loadgen::mysql::resolve::resolve;
+use loadgen::mysql::secret::Secret;
+use loadgen::mysql::tls::SslMode;
+use loadgen::plan::experiment::Only;
+use loadgen::plan::{clients, rates, units};
+use loadgen::report::Metric;
+use loadgen::workload::distribution::Distribution;
+use loadgen::workload::table::Mark;
+
+use super::files::world;
+use super::harmless;
+
+/// Steps of a list at most, and those of its last range.
+const STEPS_MAX: usize = 20_001;
+
+/// One text for all parsers of one value.
+pub(crate) fn values(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    lists(text);
+    if let Ok(count) = units::parse_count(text) {
+        assert_eq!(units::parse_count(&units::count(count)), Ok(count));
+    }
+    if let Ok(duration) = units::parse_duration(text) {
+        assert_eq!(units::parse_duration(&units::duration(duration)), Ok(duration));
+    }
+    if let Ok(distribution) = text.parse::<Distribution>() {
+        let shown = distribution.to_string();
+        let again = shown.parse::<Distribution>().ok().map(|again| again.to_string());
+        assert_eq!(again, Some(shown));
+    }
+    if let Ok(metric) = text.parse::<Metric>() {
+        let shown = metric.to_string();
+        let again = shown.parse::<Metric>().ok().map(|again| again.to_string());
+        assert_eq!(again, Some(shown));
+    }
+    if let Ok(mode) = text.parse::<SslMode>() {
+        assert_eq!(mode.to_string().parse(), Ok(mode));
+    }
+    if let Some(mark) = Mark::parse(text) {
+        assert_eq!(Mark::parse(&mark.to_string()), Some(mark));
+    }
+    let _ = text.parse::<Only>();
+    let (version, comment) = text.split_once('\n').unwrap_or((text, ""));
+    let _ = Product::of(version, comment).capabilities();
+    url(text);
+}
+
+fn lists(text: &str) {
+    if let Ok(steps) = clients::parse(text) {
+        assert!(!steps.is_empty() && steps.len() <= STEPS_MAX);
+        assert!(steps.windows(2).all(|pair| pair[0] < pair[1]));
+        assert!(steps.iter().all(|n| (1..=clients::CLIENTS_MAX).contains(n)));
+        let printed: Vec<String> = steps.iter().map(u32::to_string).collect();
+        if steps.len() < 1000 {
+            assert_eq!(clients::parse(&printed.join(",")), Ok(steps));
+        }
+    }
+    if let Ok(steps) = rates::parse(text) {
+        assert!(!steps.is_empty() && steps.len() <= STEPS_MAX);
+        assert!(steps.iter().all(|rate| rate.is_finite() && *rate > 0.0));
+    }
+}
+
+/// A URL, and no message about it shows its password.
+fn url(text: &str) {
+    let marked = format!("mysql://u:marker-pw@{text}");
+    for url in [text, &marked] {
+        let args = ConnectionArgs { url: Some(Secret::new(url)), ..ConnectionArgs::default() };
+        let env: Env = world(Vec::new(), 0o600);
+        match resolve(&args, &env) {
+            Ok(resolved) => {
+                let shown = format!("{resolved:?}");
+                // What follows the password's @ may say the same again.
+                assert!(!shown.contains("marker-pw") || text.contains("marker-pw"), "{shown}");
+            }
+            Err(error) => {
+                harmless(&error.render());
+                let shown = error.render();
+                assert!(!shown.contains("marker-pw") || text.contains("marker-pw"), "{shown}");
+            }
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! What the runs since prepare left in a table, as far as they tell.
+
+use crate::summary::{Doubt, LedgerEntry, Place, Record, Summary};
+
+/// Everything that was found of runs: nothing here connects anywhere.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Archive<'a> {
+    pub(super) summaries: &'a [&'a Summary],
+    /// Names and records of steps that began to write.
+    pub(super) records: &'a [(String, Record)],
+    /// The server's own place.
+    pub(super) here: &'a Place,
+    /// Whether what was written at another place counts too.
+    pub(super) elsewhere: bool,
+}
+
+/// Of one table, since it became ready.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct History {
+    /// Steps that wrote to it, or may have.
+    pub(super) steps: u64,
+    pub(super) updates: u64,
+    pub(super) inserts: u64,
+    pub(super) deletes: u64,
+    pub(super) in_doubt: u64,
+    pub(super) k_added: i128,
+    pub(super) k_unknown: u64,
+    pub(super) untraced: u64,
+    pub(super) doubt: Doubt,
+    /// Why nothing can be said, if so.
+    pub(super) unknown: Vec<String>,
+}
+
+impl Archive<'_> {
+    /// The history of the table of this name and identity.
+    pub(super) fn of(&self, table: &str, id: &str) -> History {
+        let mut history = History::default();
+        for summary in self.summaries {
+            let its =
+                |entry: &LedgerEntry| entry.table == table && entry.table_id.as_deref() == Some(id);
+            for entry in summary.ledger.iter().filter(|entry| its(entry) && changes(entry)) {
+                let place = Place::of(&summary.server.variables);
+                if place.differs(self.here) && !self.elsewhere {
+                    history.cannot(format!(
+                        "step {} wrote to a copy of it at {place}, this one is at {}",
+                        summary.step_id, self.here
+                    ));
+                }
+                history.steps += 1;
+                history.updates += entry.updates;
+                history.inserts += entry.inserts;
+                history.deletes += entry.deletes;
+                history.in_doubt += entry.in_doubt;
+                history.k_added += i128::from(entry.k_added);
+                history.k_unknown += entry.k_unknown;
+                history.untraced += entry.untraced;
+                history.doubt.add(&entry.doubt.unwrap_or_default());
+            }
+        }
+        for (name, record) in self.records {
+            let its = record.tables.get(table).is_some_and(|its| its == id);
+            let told = |summary: &&Summary| summary.record.as_ref() == Some(name);
+            if its && !self.summaries.iter().any(told) {
+                history.cannot(format!(
+                    "step {} ({}) of {} left no summary",
+                    record.step_id, record.what, record.begun_at
+                ));
+            }
+        }
+        history
+    }
+
+    /// Steps that wrote to other tables than these names and identities.
+    pub(super) fn strangers(&self, tables: &[(String, String)]) -> usize {
+        let ours = |name: &str, id: &str| tables.iter().any(|(n, i)| n == name && i == id);
+        let wrote = |summary: &&&Summary| {
+            let mut entries = summary.ledger.iter();
+            entries.any(|entry| {
+                let id = entry.table_id.as_deref().unwrap_or_default();
+                changes(entry) && !ours(&entry.table, id)
+            })
+        };
+        self.summaries.iter().filter(wrote).count()
+    }
+}
+
+fn changes(entry: &LedgerEntry) -> bool {
+    entry.updates + entry.inserts + entry.deletes + entry.in_doubt > 0
+}
+
+impl History {
+    fn cannot(&mut self, why: String) {
+        self.unknown.push(why);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A step that updated two tables.
+    fn step(number: u32, hostname: &str) -> Summary {
+        let text = include_str!("../../tests/fixtures/summary.json");
+        let mut summary: Summary = serde_json::from_str(text).expect("a summary");
+        summary.step_id = format!("aa-{number}");
+        summary.record = Some(format!("aa-{number}-00000000"));
+        summary.server.variables.insert("hostname".to_owned(), hostname.to_owned());
+        let entry = |table: &str, id: &str| {
+            let text = format!(
+                "{{\"table\": \"{table}\", \"table_id\": \"{id}\", \"updates\": 5, \"inserts\": 0, \
+                 \"deletes\": 0, \"in_doubt\": 0, \"k_added\": 5}}"
+            );
+            serde_json::from_str::<LedgerEntry>(&text).expect("an entry")
+        };
+        summary.ledger = vec![entry("sbtest1", "5f"), entry("sbtest2", "60")];
+        summary
+    }
+
+    fn here() -> Place {
+        Place { hostname: Some("db1".to_owned()), datadir: None }
+    }
+
+    #[test]
+    fn ledgers_of_other_contents_say_nothing_of_a_table() {
+        let steps = [step(1, "db1"), step(2, "db1")];
+        let archive = Archive {
+            summaries: &steps.iter().collect::<Vec<_>>(),
+            records: &[],
+            here: &here(),
+            elsewhere: false,
+        };
+        let history = archive.of("sbtest1", "5f");
+        assert_eq!((history.steps, history.k_added, history.updates), (2, 10, 10));
+        assert!(history.unknown.is_empty());
+        assert_eq!(archive.of("sbtest1", "60"), History::default(), "filled again");
+        assert_eq!(archive.of("sbtest2", "5f"), History::default());
+        let names = |list: &[(&str, &str)]| -> Vec<(String, String)> {
+            list.iter().map(|(n, i)| ((*n).to_owned(), (*i).to_owned())).collect()
+        };
+        assert_eq!(archive.strangers(&names(&[("sbtest1", "5f"), ("sbtest2", "60")])), 0);
+        assert_eq!(archive.strangers(&names(&[("sbtest1", "5f"), ("sbtest2", "61")])), 2);
+    }
+
+    #[test]
+    fn a_copy_of_the_data_has_another_history() {
+        let steps = [step(1, "db1"), step(2, "db2")];
+        let summaries: Vec<&Summary> = steps.iter().collect();
+        let archive =
+            Archive { summaries: &summaries, records: &[], here: &here(), elsewhere: false };
+        assert!(archive.of("sbtest1", "5f").unknown[0].contains("step aa-2 wrote to a copy"));
+        let moved = Archive { elsewhere: true, ..archive };
+        assert!(moved.of("sbtest1", "5f").unknown.is_empty());
+    }
+
+    #[test]
+    fn a_record_without_its_summary_is_a_step_that_nobody_knows() {
+        let steps = [step(1, "db1")];
+        let tables = [("sbtest1".to_owned(), "5f".to_owned())];
+        let record = Record::new("aa-1".into(), "update".into(), here(), tables.into());
+        // The same step was killed once, and then ran to its end.
+        let records = ["aa-1-00000000", "aa-1-11111111"].map(|n| (n.to_owned(), record.clone()));
+        let archive = |records| Archive {
+            summaries: &[],
+            records,
+            here: &Place { hostname: None, datadir: None },
+            elsewhere: false,
+        };
+        let summaries: Vec<&Summary> = steps.iter().collect();
+        let known = Archive { summaries: &summaries, ..archive(&records[..1]) };
+        assert!(known.of("sbtest1", "5f").unknown.is_empty());
+        let killed = Archive { summaries: &summaries, ..archive(&records) };
+        assert_eq!(killed.of("sbtest1", "5f").unknown.len(), 1);
+        assert!(killed.of("sbtest2", "60").unknown.is_empty(), "it did not write to that");
+        assert!(killed.of("sbtest1", "77").unknown.is_empty(), "nor since it was filled again");
+    }
+}

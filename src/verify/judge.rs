@@ -1,0 +1,264 @@
+//! Whether a table holds what it must. Pure: a history and what was read, to a verdict.
+
+use super::history::History;
+
+/// What was read of a table.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Found {
+    /// Rows.
+    pub(super) rows: u64,
+    /// Those of the ids that prepare filled.
+    pub(super) filled: u64,
+    /// The sum of `k` over all rows; None where there is no such column.
+    pub(super) k: Option<i128>,
+    /// What the rows of the filled ids had when they were filled.
+    pub(super) k_filled: i128,
+    /// The same of all that were filled, whether they are there or not.
+    pub(super) k_start: i128,
+    /// Rows whose content is wrong, and the first one's id.
+    pub(super) wrong: u64,
+    pub(super) first_wrong: Option<u64>,
+    /// What the server counted and summed itself before the rows were read, and after.
+    pub(super) before: (u64, Option<i128>),
+    pub(super) after: (u64, Option<i128>),
+}
+
+/// What is said of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// It holds exactly what it must.
+    Ok,
+    /// So much that was acknowledged is not there.
+    Lost(u64, String),
+    /// It holds what nobody wrote.
+    Damaged(u64, String),
+    /// Nobody can know, and why.
+    Undecided(String),
+}
+
+impl Found {
+    /// Whether the server's own counts stayed the same, and are those of the rows.
+    pub(super) fn settled(&self) -> bool {
+        self.before == self.after && self.before == (self.rows, self.k)
+    }
+}
+
+/// Rows that prepare filled: `start`.
+pub(super) fn judge(start: u64, history: &History, found: &Found) -> Verdict {
+    if let Some(verdict) = damaged(found) {
+        return verdict;
+    }
+    if let Some(why) = history.unknown.first() {
+        let more = match history.unknown.len() {
+            1 => String::new(),
+            n => format!(" (and {} more)", n - 1),
+        };
+        return Verdict::Undecided(format!("{why}{more}"));
+    }
+    let in_rows = rows(start, history, found);
+    let in_k = || k(history, found);
+    in_rows.or_else(in_k).or_else(|| untraced(history)).unwrap_or(Verdict::Ok)
+}
+
+/// What no history explains.
+fn damaged(found: &Found) -> Option<Verdict> {
+    if found.before != found.after {
+        let why = "it changed while it was read: something else writes to it";
+        return Some(Verdict::Undecided(why.to_owned()));
+    }
+    if let Some(id) = found.first_wrong {
+        let what = match found.wrong {
+            1 => format!("the content of id {id} is not its own"),
+            n => format!("the contents of {n} rows are not their own, the first is id {id}"),
+        };
+        return Some(Verdict::Damaged(found.wrong, what));
+    }
+    let read = (found.rows, found.k);
+    (found.before != read).then(|| {
+        let (rows, k) = found.before;
+        let sum = |k: Option<i128>| k.map_or_else(String::new, |k| format!(" with a sum of {k}"));
+        let what = format!(
+            "the server counts {rows} rows{}, and holds {}{}: an index disagrees with the rows",
+            sum(k),
+            found.rows,
+            sum(found.k)
+        );
+        Verdict::Damaged(rows.abs_diff(found.rows).max(1), what)
+    })
+}
+
+/// Too few rows, or too many.
+fn rows(start: u64, history: &History, found: &Found) -> Option<Verdict> {
+    let doubt = &history.doubt;
+    let wide = |n: u64| i128::from(n);
+    if doubt.rows_unknown > 0 {
+        return Some(Verdict::Undecided(format!(
+            "{} writes in doubt may have added or removed any number of rows",
+            doubt.rows_unknown
+        )));
+    }
+    // Of the filled ids alone: a row that somebody else inserts hides no row that is missing.
+    let filled = wide(found.filled) - (wide(start) - wide(history.deletes));
+    let missing = -filled - wide(doubt.rows_removed);
+    let expected = wide(start) + wide(history.inserts) - wide(history.deletes);
+    let few = expected - wide(doubt.rows_removed) - wide(found.rows);
+    let lost = few.max(missing);
+    if lost > 0 {
+        return Some(Verdict::Lost(clamp(lost), format!("{lost} rows are missing")));
+    }
+    if filled > 0 && history.inserts == 0 && doubt.rows_added == 0 {
+        return Some(Verdict::Lost(clamp(filled), format!("{filled} deleted rows are there")));
+    }
+    let many = wide(found.rows) - expected - wide(doubt.rows_added);
+    (many > 0)
+        .then(|| Verdict::Undecided(format!("{many} rows more than are accounted for: {OTHER}")))
+}
+
+const OTHER: &str = "something else wrote to it, or a summary is not here";
+
+/// A sum of `k` that is too small, or too large.
+fn k(history: &History, found: &Found) -> Option<Verdict> {
+    let (sum, doubt) = (found.k?, &history.doubt);
+    let unknown = history.k_unknown + doubt.k_unknown;
+    let base = match (unknown, history.inserts + doubt.rows_added) {
+        (0, _) => found.k_start,
+        // Rows that are gone took a k with them that is known if it never changed.
+        (_, 0) if history.k_added == 0 && doubt.k_added == 0 && doubt.k_removed == 0 => {
+            found.k_filled
+        }
+        _ => {
+            return Some(Verdict::Undecided(format!(
+                "the sum of k cannot be told: {unknown} rows came or went with a k that nobody \
+                 read; rows and contents are right"
+            )));
+        }
+    };
+    let expected = base + history.k_added;
+    let low = expected - i128::from(doubt.k_removed);
+    let high = expected + i128::from(doubt.k_added);
+    if sum < low {
+        let lost = low - sum;
+        let what = format!("the sum of k is {lost} below what was acknowledged");
+        return Some(Verdict::Lost(clamp(lost), what));
+    }
+    (sum > high).then(|| {
+        let many = sum - high;
+        Verdict::Undecided(format!("the sum of k is {many} above what is accounted for: {OTHER}"))
+    })
+}
+
+fn untraced(history: &History) -> Option<Verdict> {
+    (history.untraced > 0).then(|| {
+        Verdict::Undecided(format!(
+            "{} updates leave nothing that could be counted; rows, k and contents are right",
+            history.untraced
+        ))
+    })
+}
+
+fn clamp(n: i128) -> u64 {
+    u64::try_from(n).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::summary::Doubt;
+
+    /// A table of a hundred rows with a sum of `k` of 5000.
+    fn whole() -> Found {
+        found(100, 100, 5000)
+    }
+
+    fn found(rows: u64, filled: u64, k: i128) -> Found {
+        let seen = (rows, Some(k));
+        Found {
+            rows,
+            filled,
+            k: Some(k),
+            k_filled: 5000 - 50 * i128::from(100 - filled),
+            k_start: 5000,
+            before: seen,
+            after: seen,
+            ..Found::default()
+        }
+    }
+
+    fn lost(history: &History, found: &Found) -> u64 {
+        match judge(100, history, found) {
+            Verdict::Lost(n, _) => n,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn undecided(history: &History, found: &Found) -> String {
+        match judge(100, history, found) {
+            Verdict::Undecided(why) => why,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn what_was_acknowledged_must_be_there() {
+        let none = History::default();
+        assert_eq!(judge(100, &none, &whole()), Verdict::Ok);
+        assert_eq!(lost(&none, &found(99, 99, 4950)), 1);
+        let updated = History { updates: 7, k_added: 7, ..none.clone() };
+        assert_eq!(judge(100, &updated, &found(100, 100, 5007)), Verdict::Ok);
+        assert_eq!(lost(&updated, &found(100, 100, 5004)), 3);
+        let inserted = History { inserts: 2, k_added: 60, ..none.clone() };
+        assert_eq!(judge(100, &inserted, &found(102, 100, 5060)), Verdict::Ok);
+        assert_eq!(lost(&inserted, &found(101, 100, 5030)), 1);
+        assert_eq!(lost(&inserted, &found(102, 99, 5060)), 1, "another one's row hides nothing");
+    }
+
+    #[test]
+    fn a_doubt_widens_what_is_right() {
+        let doubt = Doubt { k_added: 2, ..Doubt::default() };
+        let history = History { k_added: 10, in_doubt: 2, doubt, ..History::default() };
+        for k in 5010..=5012 {
+            assert_eq!(judge(100, &history, &found(100, 100, k)), Verdict::Ok);
+        }
+        assert_eq!(lost(&history, &found(100, 100, 5009)), 1);
+        assert!(undecided(&history, &found(100, 100, 5013)).contains("1 above"));
+        let doubt = Doubt { rows_unknown: 1, k_unknown: 1, ..Doubt::default() };
+        let bulk = History { inserts: 5, doubt, ..History::default() };
+        assert!(undecided(&bulk, &whole()).contains("any number of rows"));
+    }
+
+    #[test]
+    fn deletes_are_counted_and_leave_the_other_rows_as_they_were() {
+        let deleted = History { deletes: 3, k_unknown: 3, ..History::default() };
+        assert_eq!(judge(100, &deleted, &found(97, 97, 4850)), Verdict::Ok);
+        assert_eq!(lost(&deleted, &found(98, 98, 4900)), 1, "a deleted row is there");
+        assert_eq!(lost(&deleted, &found(96, 96, 4800)), 1);
+        // With increments, the deleted rows took some with them.
+        let both = History { updates: 9, k_added: 9, ..deleted.clone() };
+        assert!(undecided(&both, &found(97, 97, 4855)).contains("nobody read"));
+        assert_eq!(lost(&both, &found(96, 96, 4800)), 1, "rows are decided all the same");
+        let replaced = History { inserts: 3, k_added: 150, ..deleted };
+        assert!(undecided(&replaced, &whole()).contains("nobody read"));
+    }
+
+    #[test]
+    fn what_nobody_can_know_is_said() {
+        let c = History { updates: 5, untraced: 5, ..History::default() };
+        assert!(undecided(&c, &whole()).contains("5 updates"));
+        assert_eq!(lost(&c, &found(99, 99, 4950)), 1, "but what can be known is");
+        let killed = History { unknown: vec!["one".into(), "two".into()], ..c };
+        assert_eq!(undecided(&killed, &found(99, 99, 4950)), "one (and 1 more)");
+        let many = undecided(&History::default(), &found(101, 100, 5050));
+        assert!(many.contains("1 rows more") && many.contains("something else"), "{many}");
+    }
+
+    #[test]
+    fn damage_comes_before_all_histories() {
+        let none = History::default();
+        let wrong = Found { wrong: 2, first_wrong: Some(7), ..whole() };
+        assert!(matches!(judge(100, &none, &wrong), Verdict::Damaged(2, _)));
+        let torn = Found { before: (99, Some(5000)), after: (99, Some(5000)), ..whole() };
+        assert!(matches!(judge(100, &none, &torn), Verdict::Damaged(1, _)));
+        let moving = Found { after: (100, Some(5001)), ..whole() };
+        assert!(undecided(&none, &moving).contains("while it was read"));
+    }
+}

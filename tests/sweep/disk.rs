@@ -1,0 +1,139 @@
+//! Where summaries cannot be written: found before the first step where it can be, and printed
+//! rather than lost otherwise.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::Instant;
+
+use loadgen::summary::Summary;
+
+use super::program::{Results, canned, command, wait};
+use super::restarting::until;
+
+const WORDS: &str = "point-select --tables 8 --clients 2 --warmup 0 --time 300ms";
+
+/// With files of so many bytes at most, summaries into `out`.
+fn within(bytes: u64, port: u16, more: &[&str], out: &Path) -> Output {
+    let mut command = Command::new("prlimit");
+    command
+        .arg(format!("--fsize={bytes}"))
+        .arg(env!("CARGO_BIN_EXE_loadgen"))
+        .args(WORDS.split_whitespace())
+        .args(["-h", "127.0.0.1", "-u", "x", "--no-defaults", "-P", &port.to_string()])
+        .args(more)
+        .arg("--out")
+        .arg(out)
+        .stdin(Stdio::null());
+    command.output().expect("prlimit, of util-linux")
+}
+
+/// The summary that standard output begins with.
+fn printed(stdout: &[u8]) -> Summary {
+    let mut values = serde_json::Deserializer::from_slice(stdout).into_iter::<Summary>();
+    let text = String::from_utf8_lossy(stdout);
+    values
+        .next()
+        .unwrap_or_else(|| panic!("nothing: {text}"))
+        .unwrap_or_else(|e| panic!("{e}: {text}"))
+}
+
+#[test]
+fn what_is_in_the_way_is_found_before_anything_is_connected() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = dir.path().join("file");
+    fs::write(&file, "").expect("writable");
+    // Nobody listens on this port: whoever connects ends with 3.
+    for (bytes, out, code, says) in [
+        (1 << 30, dir.path().join("none").join("results"), 2, "parent directory does not exist"),
+        (1 << 30, file.clone(), 2, "is a file and no directory"),
+        (1 << 30, file.join("results"), 2, "is a file and no directory"),
+        (4096, dir.path().join("results"), 1, "File too large"),
+    ] {
+        let output = within(bytes, 1, &[], &out);
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{says}: {text}");
+        assert!(text.contains(says) && text.contains("hint: "), "{says}: {text}");
+    }
+    let left: Vec<_> = fs::read_dir(dir.path().join("results")).expect("made").collect();
+    assert!(left.is_empty(), "the trial leaves nothing: {left:?}");
+}
+
+#[test]
+fn a_summary_that_cannot_be_written_goes_to_standard_output() {
+    let server = canned(Vec::new());
+    let results = Results::new();
+    // The trial fits, the summary does not.
+    let note = format!("large={}", "x".repeat(70_000));
+    let output = within(65_536, server.port(), &["--note", &note], results.dir());
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains("was not saved") && text.contains("standard output"), "{text}");
+    let summary = printed(&output.stdout);
+    assert!(summary.totals.ops > 0 && summary.notes["large"].len() == 70_000);
+    assert_eq!(fs::read_dir(results.dir()).expect("a directory").count(), 0, "nothing half");
+}
+
+#[test]
+fn a_directory_that_goes_away_costs_no_step() {
+    let server = canned(Vec::new());
+    let port = server.port().to_string();
+    let results = Results::new();
+    let start = Instant::now();
+    let words = "point-select --tables 8 --clients 1,2,4 --warmup 0 --time 1s";
+    let connection = ["-h", "127.0.0.1", "-P", &port, "-u", "x"];
+    let child = command(words, &connection, &results).spawn().expect("runs");
+    until("a step's end", || !results.summaries().is_empty());
+    fs::remove_dir_all(results.dir()).expect("removed");
+    fs::create_dir(results.dir()).expect("for the harness");
+    fs::remove_dir(results.dir()).expect("gone");
+    let output = child.wait_with_output().expect("it ends");
+    assert!(start.elapsed().as_secs() < 60);
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert_eq!(printed(&output.stdout).plan.clients, 2, "the next step's: {text}");
+    fs::create_dir(results.dir()).expect("for its end");
+}
+
+/// A disk of a hundred KiB, and one that may not be written, where this account may mount one.
+#[test]
+fn a_full_disk_and_a_read_only_one() {
+    let can = Command::new("unshare").args(["-m", "true"]).output();
+    if !can.is_ok_and(|output| output.status.success()) {
+        let why = "sweep: SKIPPED a_full_disk_and_a_read_only_one: needs root, to mount a tmpfs\n";
+        let _ = std::io::Write::write_all(&mut std::io::stderr(), why.as_bytes());
+        return;
+    }
+    let server = canned(Vec::new());
+    // A few of them fill the disk.
+    let large = format!("--clients 1,2,3,4,5,6 --note large={}", "x".repeat(20_000));
+    for (mount, more, code, says) in [
+        ("size=100k", large.as_str(), 1, "no space left"),
+        ("size=4k", "", 1, "no space left"),
+        ("ro", "", 2, "read-only"),
+    ] {
+        let results = Results::new();
+        let start = Instant::now();
+        let words =
+            WORDS.replace("--clients 2 ", if more.is_empty() { "--clients 2 " } else { "" });
+        let script = format!(
+            "mount -t tmpfs -o {mount} none '{out}' && '{}' {words} {more} -h 127.0.0.1 -P {} -u x \
+             --no-defaults --out '{out}'; code=$?; ls '{out}' >&2; exit $code",
+            env!("CARGO_BIN_EXE_loadgen"),
+            server.port(),
+            out = results.dir().display()
+        );
+        let mut shell = Command::new("unshare");
+        shell.args(["-m", "sh", "-c", &script]).stdin(Stdio::null());
+        shell.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let ended = wait(shell.spawn().expect("unshare"), start, &results);
+        assert_eq!(ended.code, code, "{mount}: {}", ended.stderr);
+        assert!(ended.stderr.contains(says), "{mount}: {}", ended.stderr);
+        if !more.is_empty() {
+            let saved = ended.stderr.lines().filter(|line| line.ends_with(".json")).count();
+            let printed = printed(ended.stdout.as_bytes());
+            assert_eq!(printed.plan.clients as usize, saved + 1, "each step is somewhere");
+            assert!(saved > 0 && !ended.stderr.contains(".tmp"), "{}", ended.stderr);
+        }
+    }
+}
