@@ -58,6 +58,7 @@ pub mod cli;
 pub mod cmd;
 pub mod engine;
 pub mod error;
+mod groups;
 pub mod handover;
 pub mod load;
 pub mod measure;

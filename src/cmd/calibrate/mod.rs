@@ -190,6 +190,7 @@ async fn measure(
         // So that what the server uses is not other load.
         probe: Some(Probe::local(&Whereabouts { port: Some(port), ..Whereabouts::default() })),
         stop,
+        log: None,
         // It only reads.
         first_write: &|| Ok(()),
         window: watch::channel(None).0,

@@ -7,8 +7,8 @@ use crate::cmd::print_data;
 use crate::cmd::report::ReportArgs;
 use crate::error::{Error, Result};
 use crate::plan::experiment::Experiment;
+use crate::plan::profile::Profile;
 use crate::plan::profile::value::Names;
-use crate::plan::profile::{Profile, Report};
 use crate::report::{self, Options};
 use crate::summary::Summary;
 
@@ -20,14 +20,14 @@ const USUAL: &str = "";
 /// # Errors
 ///
 /// Usage, with line and column.
-pub(super) fn check(report: &Report, text: &str, origin: &str) -> Result<()> {
+pub(super) fn check(profile: &Profile) -> Result<()> {
+    let report = &profile.report;
     for (names, flag) in [(&report.layout, "--layout"), (&report.metric, "--metric")] {
         for name in names.iter().flat_map(|names| &names.0) {
-            options(&[flag, name.as_ref()])
-                .map_err(|what| Profile::refuse(origin, text, name, &what))?;
+            options(&[flag, name.as_ref()]).map_err(|what| profile.refuse(name.span(), what))?;
             if compares(name.as_ref()) && (report.from.is_none() || report.to.is_none()) {
                 let what = format!("{} compares two labels: from and to", name.as_ref());
-                return Err(Profile::refuse(origin, text, name, &what));
+                return Err(profile.refuse(name.span(), what));
             }
         }
     }
@@ -51,7 +51,12 @@ pub(super) fn print(experiment: &Experiment, summaries: &[Summary]) -> Result<()
     // With one program the first label is the last one, too.
     let layouts = names(report.layout.as_ref()).into_iter().filter(|l| !(alone && compares(l)));
     for layout in layouts {
-        for metric in names(experiment.report.metric.as_ref()) {
+        let metrics = match layout {
+            // These have columns of their own.
+            "per-op" | "suite" | "settings" => vec![USUAL],
+            _ => names(report.metric.as_ref()),
+        };
+        for metric in metrics {
             let words = words(experiment, layout, metric);
             let words: Vec<&str> = words.iter().map(String::as_str).collect();
             let options = options(&words).map_err(Error::usage)?;
