@@ -194,7 +194,6 @@ async fn measure(
         // It only reads.
         first_write: &|| Ok(()),
         window: watch::channel(None).0,
-        log: None,
     };
     let run = engine::run_step(&stage, step, &mut None, progress).await?;
     let measured = engine::calibrated(&run, plan, step);
