@@ -192,6 +192,7 @@ async fn measure(
         stop,
         // It only reads.
         first_write: &|| Ok(()),
+        log: None,
         window: watch::channel(None).0,
     };
     let run = engine::run_step(&stage, step, &mut None, progress).await?;
