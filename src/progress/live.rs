@@ -91,7 +91,7 @@ impl Live {
         let mut text = String::from("\r");
         let up = rows(&self.drawn, width + 1).saturating_sub(1);
         if up > 0 {
-            text.push_str(&format!("\x1b[{up}A"));
+            text.extend(["\x1b[", &up.to_string(), "A"]);
         }
         text.push_str("\x1b[J");
         text.push_str(&lines.join("\n"));

@@ -59,10 +59,10 @@ impl Axis {
     pub(crate) fn sparse(mut self) -> Axis {
         let last = self.ticks.len().saturating_sub(1);
         // So many steps between ticks as divide the axis evenly, else only its ends.
-        let every = [2, 3].into_iter().find(|n| last % n == 0).unwrap_or(last).max(1);
+        let every = [2, 3].into_iter().find(|n| last.is_multiple_of(*n)).unwrap_or(last).max(1);
         let mut at = 0..;
         if last > 2 {
-            self.ticks.retain(|_| at.next().is_some_and(|at: usize| at % every == 0));
+            self.ticks.retain(|_| at.next().is_some_and(|at: usize| at.is_multiple_of(every)));
         }
         self
     }
@@ -108,9 +108,9 @@ impl Axis {
         let mut ticks = Vec::new();
         for power in first..=last {
             let decimals = usize::try_from(-power).unwrap_or(0);
-            ticks.extend(between.iter().map(|m| m * decade(power)).filter_map(|at| {
-                (at <= decade(last)).then(|| Tick { at, text: short(at, decimals) })
-            }));
+            let values = between.iter().map(|m| m * decade(power));
+            let values = values.filter(|at| *at <= decade(last));
+            ticks.extend(values.map(|at| Tick { at, text: short(at, decimals) }));
         }
         Axis { name: name.into(), scale: Scale::Log(decade(first), decade(last)), ticks }
     }

@@ -13,15 +13,18 @@ const NAME_MAX: usize = 60;
 /// The line below a table.
 pub(super) fn line(table: &Table) -> String {
     let steps: Vec<&Summary> = table.lines.iter().flat_map(|line| &line.steps).copied().collect();
-    [counted(&steps), busy(&steps), place(&steps)]
-        .into_iter()
-        .flatten()
-        .collect::<Vec<_>>()
-        .join("; ")
+    let facts = [
+        Some(counted(&steps)),
+        verdicts(&steps),
+        busy(&steps),
+        Some(ceiling(&steps)),
+        place(&steps),
+    ];
+    facts.into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
 /// The server's count of statements in percent of the client's, over what the readings cover.
-fn counted(steps: &[&Summary]) -> Option<String> {
+fn counted(steps: &[&Summary]) -> String {
     let share = |step: &&Summary| {
         let status = step.server.status.as_ref()?;
         let ours = step.totals.qps * step.covered_s(status.first_s)?;
@@ -30,14 +33,14 @@ fn counted(steps: &[&Summary]) -> Option<String> {
     };
     let shares: Vec<f64> = steps.iter().filter_map(share).collect();
     if shares.is_empty() {
-        return Some("the server's counters could not be read".to_owned());
+        return "the server's counters could not be read".to_owned();
     }
     let some = if shares.len() < steps.len() {
         format!(" ({} of {} steps)", shares.len(), steps.len())
     } else {
         String::new()
     };
-    Some(format!("the server counted {}% of the client's statements{some}", range(&shares, 1)))
+    format!("the server counted {}% of the client's statements{some}", range(&shares, 1))
 }
 
 /// Smallest and largest, once where they look the same.
@@ -79,18 +82,18 @@ fn busy(steps: &[&Summary]) -> Option<String> {
 }
 
 /// What part of what this host can generate was asked of it.
-fn ceiling(steps: &[&Summary]) -> Option<String> {
+fn ceiling(steps: &[&Summary]) -> String {
     let part = |step: &&Summary| {
         let ceiling = step.client.share.as_ref()?.ceiling.as_ref()?;
         let part = 100.0 * step.totals.qps / ceiling.qps;
         part.is_finite().then_some(part)
     };
     let parts: Vec<f64> = steps.iter().filter_map(part).collect();
-    Some(if parts.is_empty() {
+    if parts.is_empty() {
         "the client's ceiling is not known (loadgen calibrate measures it)".to_owned()
     } else {
         format!("the client did {}% of what its calibration says it can", range(&parts, 0))
-    })
+    }
 }
 
 /// Where client and server ran.

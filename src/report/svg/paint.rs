@@ -28,8 +28,8 @@ pub(crate) fn of_page() -> String {
         named.chain(lines).collect::<String>()
     };
     let (light, dark) = (scheme(|light, _| light), scheme(|_, dark| dark));
-    let classes: String =
-        (0..COLOURS.len()).map(|at| format!(".c{at}{{color:var(--c{at})}}")).collect();
+    let classes = (0..COLOURS.len()).map(|at| format!(".c{at}{{color:var(--c{at})}}"));
+    let classes = classes.collect::<Vec<String>>().concat();
     format!(
         ":root{{{light}}}@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}{classes}\n{RULES}"
     )
