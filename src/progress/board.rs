@@ -2,7 +2,7 @@
 
 use console::{measure_text_width, pad_str, truncate_str};
 
-use crate::error::plain;
+use crate::error::line;
 
 /// Blanks between two columns.
 const GAP: usize = 2;
@@ -21,14 +21,14 @@ pub struct Board {
 impl Board {
     /// Its lines, none wider than this: columns that do not fit are left out at the ends.
     pub(super) fn lines(&self, width: usize) -> Vec<String> {
-        let heads = self.heads.iter().map(|head| plain(head));
+        let heads = self.heads.iter().map(|head| line(head));
         let mut lines: Vec<String> = column(&heads.collect::<Vec<_>>(), console::Alignment::Left);
         let cells: Vec<Vec<String>> = self
             .columns
             .iter()
             .map(|texts| {
                 column(
-                    &texts.iter().map(|t| plain(t)).collect::<Vec<_>>(),
+                    &texts.iter().map(|t| line(t)).collect::<Vec<_>>(),
                     console::Alignment::Right,
                 )
             })

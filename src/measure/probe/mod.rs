@@ -179,12 +179,12 @@ impl Probe {
 
     /// The files of a reading, as a shell expands them.
     fn files(&self) -> Vec<String> {
-        let threads = |pid: u32| match self.lists {
-            false => vec![of_threads(pid, "*")],
-            true => {
-                let names = command::list(&self.prefix, &format!("/proc/{pid}/task"), READING);
-                names.unwrap_or_default().iter().map(|name| of_threads(pid, name)).collect()
+        let threads = |pid: u32| {
+            if !self.lists {
+                return vec![of_threads(pid, "*")];
             }
+            let names = command::list(&self.prefix, &format!("/proc/{pid}/task"), READING);
+            names.unwrap_or_default().iter().map(|name| of_threads(pid, name)).collect()
         };
         let mut files: Vec<String> = HOST.map(str::to_owned).to_vec();
         if let Some(pid) = self.pid {
