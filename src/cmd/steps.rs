@@ -108,7 +108,8 @@ impl Sweep<'_> {
         let mut control = Some(control);
         while let Some(step) = next(&self.summaries)? {
             self.stop.check()?;
-            self.step(&mut scene, &step, &mut control).await?;
+            // Boxed: it holds all that a step is made of.
+            Box::pin(self.step(&mut scene, &step, &mut control)).await?;
         }
         // A signal in the last drain cut nothing short, but the caller asked to stop.
         self.stop.check()?;
