@@ -193,7 +193,6 @@ async fn measure(
         log: None,
         // It only reads.
         first_write: &|| Ok(()),
-        log: None,
         window: watch::channel(None).0,
     };
     let run = engine::run_step(&stage, step, &mut None, progress).await?;
