@@ -190,11 +190,10 @@ async fn measure(
         // So that what the server uses is not other load.
         probe: Some(Probe::local(&Whereabouts { port: Some(port), ..Whereabouts::default() })),
         stop,
-        log: None,
         // It only reads.
         first_write: &|| Ok(()),
-        window: watch::channel(None).0,
         log: None,
+        window: watch::channel(None).0,
     };
     let run = engine::run_step(&stage, step, &mut None, progress).await?;
     let measured = engine::calibrated(&run, plan, step);
