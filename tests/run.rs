@@ -83,12 +83,15 @@ const READS: &str = "[[run]]\nworkload = 'point-select'\nclients = [1, 2]\nops =
 
 #[test]
 fn two_labels_from_nothing_to_the_table_and_once_only() {
-    let report = "[report]\norder = ['ps', 'plain']\n[[command]]\nat = 0\nclients = 2\n\
+    let report = "[report]\norder = ['ps', 'plain']\nlayout = ['versions', 'overhead']\n\
+                  from = 'plain'\nto = 'ps'\n[[command]]\nat = 0\nclients = 2\n\
                   run = ['sh', '-c', 'echo {label} {clients} {pid}; sleep 0.1']\n";
     let place = Place::new(&two_labels("", &format!("{READS}{report}")));
     let part = place.run("--only label=plain --only clients=1");
     part.assert_code(0);
     assert_eq!(place.summaries().len(), 1);
+    assert!(part.stdout.contains("concurrent clients\n"), "{}", part.stdout);
+    assert!(part.stderr.contains("layout overhead is left out: 'ps'"), "{}", part.stderr);
 
     let whole = place.run("");
     whole.assert_code(0);
