@@ -155,7 +155,7 @@ def kill_loadgen(options, server_options):
     work = tempfile.mkdtemp(prefix="kill-loadgen-")
     server = Server(options.server, server_options, os.path.join(work, "data"))
     workloads = ("update-index", "write-only", "insert", "delete", "update-non-index")
-    began, steps, verdicts, records = time.time(), 0, {}, 0
+    began, steps, verdicts, recorded = time.time(), 0, {}, 0
     try:
         server.start()
         for i in range(1, options.n + 1):
@@ -185,14 +185,14 @@ def kill_loadgen(options, server_options):
                 fail(f"{workload}, nothing is missing, and verify says:\n{done.stdout}")
             key = "ok" if done.returncode == OK else "cannot judge"
             verdicts[key] = verdicts.get(key, 0) + 1
-            steps, records = steps + whole, records + len(left)
+            steps, recorded = steps + whole, recorded + len(left)
             progress(i, options.n, f"{workload}: {whole} summaries, {len(left)} records: {key}")
         server.end()
     finally:
         server.keeper.kill()
         server.keeper.wait()
         shutil.rmtree(work, ignore_errors=True)
-    print(f"| {server.version} | {options.n} | {steps} | 0 | {records} | {verdicts.get('ok', 0)} "
+    print(f"| {server.version} | {options.n} | {steps} | 0 | {recorded} | {verdicts.get('ok', 0)} "
           f"| {verdicts.get('cannot judge', 0)} | 0 | {time.time() - began:.0f} s |")
 
 
