@@ -19,7 +19,7 @@ use crate::measure::scheduler::{Scheduled, ThreadClock};
 use crate::measure::times::Times;
 use crate::timer::Timer;
 
-/// Between two probes: some 97 a second, each about 10 us of the thread. No part of a round number,
+/// Between two probes: some 97 a second, at most 30 us of an idle thread each. No part of a round number,
 /// so that they meet nothing that ticks.
 const EVERY: Ns = 10_300_000;
 
