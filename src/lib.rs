@@ -40,10 +40,10 @@
 //! | [`summary`] | the JSON contract: write, read; the verdict on a step |
 //! | [`warnings`] | what a reader of a step's numbers must know, told from its summary |
 //! | [`stats`] | pure statistics over repeats, and over the intervals of a window |
-//! | [`report`] | pivot, layouts, then one file an output format |
+//! | [`report`] | pivot, layouts, charts as data, then one file or room an output format |
 //! | [`error`] | one error type that knows its hint and its exit status |
 //! | [`stop`] | SIGINT and SIGTERM |
-//! | [`progress`] | the live line of a terminal, plain lines in a pipe |
+//! | [`progress`] | the live line and table of a terminal, plain lines in a pipe |
 //! | `timer` | a kernel timer finer than tokio's, for arrivals and canned service times |
 //!
 //! Beside the crate: `fuzz/` is a crate of its own, outside this one's build, because libFuzzer and
@@ -58,6 +58,7 @@ pub mod cli;
 pub mod cmd;
 pub mod engine;
 pub mod error;
+mod groups;
 pub mod handover;
 pub mod load;
 pub mod measure;

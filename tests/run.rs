@@ -244,7 +244,10 @@ fn wrong_files_and_flags_are_told_with_their_place() {
         ("[report]\nlayout = 'nice'\n", "", "p.toml:7:10: "),
         ("[report]\nmetric = ['qps', 'p1000']\n", "", "p.toml:7:18: "),
         ("[report]\nlayout = 'delta'\n", "", "p.toml:7:10: delta compares"),
-        ("[report]\nbaseline = 'other'\n", "", "there is no label 'other'"),
+        ("[report]\nbaseline = 'other'\n", "", "p.toml:7:12: there is no label 'other'"),
+        ("spread = 'pinned'\ntables = 3\nclients = 2\n", "", "p.toml:6:10: run update-index"),
+        ("[[server]]\nlabel = 'u'\nurl = 'http://h'\n", "", "p.toml:8:7: --url does not start"),
+        ("[[server]]\nlabel = 'f'\ndefaults_file = '/nonexistent'\n", "", "p.toml:8:17: "),
         ("", "--only label=other", "no such label"),
         ("", "--only size=3", "label="),
         ("", "--scale 2", "no scale"),
@@ -317,7 +320,121 @@ fn commands_start_stop_and_reset_a_server_that_is_there() {
     assert!(summaries.iter().all(|s| !s.warnings.iter().any(|w| w.code == "data_not_equal")));
     let log = fs::read_to_string(at.join("log")).expect("a log");
     let words: Vec<&str> = log.split_whitespace().collect();
-    assert_eq!(words[..5], ["reset", "start", "stop", "reset", "start"], "{log}");
+    // What loadgen started it stops, the last one too; nobody is stopped twice.
+    let expected = ["reset", "start", "stop", "reset", "start", "stop", "stop"];
+    assert_eq!(words, expected, "{log}");
+}
+
+#[test]
+fn a_second_signal_ends_the_commands_too() {
+    use nix::sys::signal::{Signal, kill};
+    use nix::unistd::Pid;
+
+    let place = Place::new(&two_labels(
+        "",
+        "[[run]]\nsuite = { name = 's', tests = [{ name = 'deaf', run = \
+         ['sh', '-c', 'trap \"\" INT TERM; echo $$ >pid.new; mv pid.new pid; while :; do sleep 1; \
+         done'] }] }\n",
+    ));
+    let mut child = Command::new(env!("CARGO_BIN_EXE_loadgen"))
+        .args(["run", "p.toml", "--only", "label=plain"])
+        .current_dir(place.0.path())
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .expect("the program runs");
+    let pause = || std::thread::sleep(std::time::Duration::from_millis(50));
+    let deaf = loop {
+        match fs::read_to_string(place.path("pid")) {
+            Ok(text) => break text.trim().parse::<i32>().expect("a pid"),
+            Err(_) => assert!(child.try_wait().expect("its status").is_none(), "it runs"),
+        }
+        pause();
+    };
+    // Two signals that come at once are one.
+    let status = loop {
+        let _ = kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGINT);
+        pause();
+        if let Some(status) = child.try_wait().expect("its status") {
+            break status;
+        }
+    };
+    assert_eq!(status.code(), Some(130));
+    let alive = || {
+        let stat = fs::read_to_string(format!("/proc/{deaf}/stat")).unwrap_or_default();
+        stat.rsplit(')').next().is_some_and(|rest| !rest.trim().is_empty() && !rest.contains('Z'))
+    };
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(10);
+    while alive() {
+        assert!(std::time::Instant::now() < until, "{deaf} is still there");
+        pause();
+    }
+}
+
+#[test]
+fn each_step_of_a_writing_run_says_what_wrote_before_it() {
+    let writes = "[[run]]\nworkload = 'update-index'\nclients = [1, 2, 4]\nops = 60\n";
+    let place = Place::new(&two_labels("data = 'copied'", writes));
+    let codes = |place: &Place, label: &str| {
+        let mut steps: Vec<(u32, Vec<String>)> = Vec::new();
+        for summary in place.summaries().into_iter().filter(|s| s.label == label) {
+            let own = summary.warnings.into_iter().map(|w| w.code);
+            let own = own.filter(|c| c == "carried_on" || c == "data_not_equal").collect();
+            steps.push((summary.plan.clients, own));
+        }
+        steps.sort();
+        steps
+    };
+    let text = |codes: &[&str]| codes.iter().map(|c| (*c).to_owned()).collect::<Vec<String>>();
+    let (carried, without) = (text(&["carried_on"]), text(&["data_not_equal"]));
+    place.run("--only label=plain").assert_code(0);
+    let usual = [(1, text(&[])), (2, carried.clone()), (4, carried.clone())];
+    assert_eq!(codes(&place, "plain"), usual);
+    // Continued in the middle: the second step finds tables that nobody wrote to.
+    place.run("--only label=ps --only clients=1").assert_code(0);
+    let ended = place.run("");
+    ended.assert_code(0);
+    let both = [carried, without.clone()].concat();
+    assert_eq!(codes(&place, "ps"), [(1, text(&[])), (2, without), (4, both)]);
+    assert!(ended.stdout.contains("at clients 1"), "{}", ended.stdout);
+}
+
+#[test]
+fn what_is_expected_of_the_data_is_a_warning_below_full_size() {
+    let profile = two_labels(
+        "scaled_options = { innodb_buffer_pool_size = '64M' }",
+        &format!("{READS}[expect]\ndatabase = 'larger-than-buffer-pool'\n"),
+    );
+    let place = Place::new(&profile);
+    place.run("--only label=plain").assert_code(3);
+    let ended = place.run("--only label=plain --scale 0.1");
+    ended.assert_code(0);
+    assert!(ended.stdout.contains("at this --scale the database has"), "{}", ended.stdout);
+    assert!(place.summaries().iter().all(|s| s.warnings.iter().any(|w| w.code == "scaled_class")));
+}
+
+#[test]
+fn a_server_that_lets_nobody_in_or_does_not_start_says_so_in_time() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let socket = dir.path().join("s");
+    let profile = |start: &str, within: &str| {
+        format!(
+            "name = 'x'\n[[server]]\nlabel = 'a'\nurl = 'mysql://root@localhost/x?socket={}'\n\
+             start = {start}\nstop = ['true']\nwithin = '{within}'\n\
+             [[run]]\nworkload = 'point-select'\nops = 50\n",
+            socket.display()
+        )
+    };
+    for (start, says) in [
+        ("['sh', '-c', 'echo no disk; exit 5']", "no disk"),
+        ("['sleep', '1000']", "has not ended within"),
+        ("['/nonexistent/start']", "cannot be started"),
+        ("['true']", "does not answer 1s after its start"),
+    ] {
+        let ended = Place::new(&profile(start, "1s")).run("");
+        ended.assert_code(3);
+        assert!(ended.stderr.contains(says), "{start}: {}", ended.stderr);
+    }
 }
 
 /// Two labels of one server that runs all the time: only the order tells them apart.

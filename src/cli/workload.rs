@@ -5,18 +5,16 @@ use std::time::Duration;
 
 use super::connection::ConnectionArgs;
 use crate::plan::condition::Condition;
+use crate::plan::limits::PHASE_MAX;
+use crate::plan::names::{charset, label};
 use crate::plan::policy::{ErrorsMax, OnError};
 use crate::plan::units::{parse_count, parse_duration, parse_percent};
 use crate::plan::{self, Arrival, Order, SpreadChoice, StatementMode, defaults};
 use crate::workload::distribution::Distribution;
 use crate::workload::table::{ROWS_MAX, TABLES_MAX};
 
-/// A year.
-const PHASE_MAX: Duration = Duration::from_hours(24 * 366);
 /// Clients are looked at every 20 ms.
 const OP_TIMEOUT_MIN: Duration = Duration::from_millis(50);
-/// Characters of a label: it is one cell of a table.
-const LABEL_MAX: usize = 200;
 
 /// Runs a workload at each number of clients and prints the table.
 #[derive(clap::Args, Debug, Clone)]
@@ -239,14 +237,6 @@ fn phase(text: &str) -> Result<Duration, String> {
     Ok(phase)
 }
 
-pub(crate) fn label(text: &str) -> Result<String, String> {
-    match text.chars().count() {
-        0 => Err("a label has at least one character".to_owned()),
-        n if n > LABEL_MAX => Err(format!("{n} characters are more than {LABEL_MAX}")),
-        _ => Ok(text.to_owned()),
-    }
-}
-
 fn interval(text: &str) -> Result<Duration, String> {
     let interval = phase(text)?;
     if interval < Duration::from_millis(100) {
@@ -270,14 +260,6 @@ fn resolution(text: &str) -> Result<f64, String> {
         return Err(format!("'{text}' is finer than 1%"));
     }
     Ok(share)
-}
-
-/// A character set's name: it reaches SQL.
-pub(crate) fn charset(text: &str) -> Result<String, String> {
-    let fits = !text.is_empty()
-        && text.len() <= 32
-        && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
-    if fits { Ok(text.to_owned()) } else { Err(format!("'{text}' is no character set's name")) }
 }
 
 pub(crate) fn key_value(text: &str) -> Result<(String, String), String> {

@@ -1,6 +1,7 @@
 //! One file a verb, each `run(args)`.
 
 mod before;
+mod board;
 pub mod calibrate;
 pub mod canned;
 pub mod cleanup;
@@ -29,6 +30,7 @@ use clap::FromArgMatches;
 
 use crate::cli;
 use crate::error::{Error, Result, indented, line, plain};
+use crate::groups;
 use crate::handover::hand_over;
 use crate::measure::process::require_descriptors;
 use crate::progress::say;
@@ -125,6 +127,7 @@ fn explained(error: &clap::Error, breaks: bool) -> u8 {
 /// A second signal: nothing is waited for, not even for whoever reads standard error. A
 /// sandbox's keeper sees that this process is gone and takes the server away.
 fn at_once(code: u8) -> ! {
+    groups::kill_all();
     #[expect(clippy::exit, reason = "the second signal ends the process")]
     std::process::exit(i32::from(code))
 }
@@ -144,6 +147,12 @@ pub(crate) fn print_data(text: &str) -> Result<()> {
         }
         _ => Ok(()),
     }
+}
+
+/// Columns of the terminal that standard output is; none where it is something else.
+pub(crate) fn terminal() -> Option<usize> {
+    let term = console::Term::stdout();
+    term.is_term().then(|| usize::from(term.size().1))
 }
 
 /// The runtime of everything that is not an engine thread.

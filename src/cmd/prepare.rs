@@ -13,7 +13,7 @@ use crate::load::{self, Fill, Job, Numbers};
 use crate::mysql::resolve;
 use crate::mysql::target::Target;
 use crate::mysql::tls;
-use crate::plan::defaults;
+use crate::plan::{defaults, names};
 use crate::progress::Progress;
 use crate::stop::Stop;
 use crate::workload::Schema;
@@ -55,7 +55,7 @@ pub struct PrepareArgs {
     pub jobs: Option<u32>,
 
     /// Character set of the tables [default: the server's]
-    #[arg(long, value_name = "NAME", value_parser = workload::charset)]
+    #[arg(long, value_name = "NAME", value_parser = names::charset)]
     pub charset: Option<String>,
 
     /// Drop the tables that prepare made, whatever they hold, and fill them again

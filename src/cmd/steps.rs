@@ -1,6 +1,8 @@
 //! The steps of a plan on a server, one after the other: the one path of a workload's verb and of
 //! a profile.
 
+mod reach;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,6 +12,7 @@ use mysql_async::Opts;
 use tokio::sync::watch;
 
 use crate::cmd::before;
+use crate::cmd::board::board;
 use crate::cmd::conditions::{self, Hosts, Watch};
 use crate::cmd::prepare::or_stop;
 use crate::cmd::print_data;
@@ -36,9 +39,6 @@ use crate::warnings;
 
 /// Codes of warnings that a reader of the step's own line must know.
 const SAID_AT_ONCE: [&str; 2] = ["target_not_sustained", "warmup_backlog"];
-
-/// Between two attempts to reach a server that is gone.
-const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
 
 /// Steps of one plan on one server.
 pub(crate) struct Sweep<'a> {
@@ -108,7 +108,8 @@ impl Sweep<'_> {
         let mut control = Some(control);
         while let Some(step) = next(&self.summaries)? {
             self.stop.check()?;
-            self.step(&mut scene, &step, &mut control).await?;
+            // Boxed: it holds all that a step is made of.
+            Box::pin(self.step(&mut scene, &step, &mut control)).await?;
         }
         // A signal in the last drain cut nothing short, but the caller asked to stop.
         self.stop.check()?;
@@ -149,7 +150,7 @@ impl Sweep<'_> {
             Address::Socket(_) => ("localhost", None),
         };
         let seen = fingerprint::server(control, host, port, Some(dataset.data_bytes)).await?;
-        if let Some(role) = &self.role {
+        if let Some(role) = &mut self.role {
             role.check(&seen.server, &dataset)?;
         }
         for warning in &warnings {
@@ -213,6 +214,7 @@ impl Sweep<'_> {
         step: &Step,
         control: &mut Option<Session>,
     ) -> Result<()> {
+        self.progress.board(|| board(self.plan, step, &self.summaries));
         let lost = control.is_none();
         let mut identity = scene.identity.clone();
         identity.server.variables = self.variables(scene, control).await?;
@@ -294,54 +296,6 @@ impl Sweep<'_> {
             None
         };
         Ok(Watch::begin(self.plan, &scene.hosts, done, at_start, looking, opened).await)
-    }
-
-    /// The server may be another process since its connection was lost.
-    async fn look_again(&self, scene: &mut Scene) -> Result<()> {
-        // Its age is not the one of before.
-        let server = Whereabouts { uptime_s: None, ..scene.whereabouts.clone() };
-        scene.probe = probe(self.prefix.clone(), server, scene.identity.same_host).await?;
-        Ok(())
-    }
-
-    /// The server's variables before a step. Where lost connections are opened again, a server that
-    /// is just gone is waited for.
-    async fn variables(
-        &mut self,
-        scene: &Scene,
-        control: &mut Option<Session>,
-    ) -> Result<BTreeMap<String, String>> {
-        let began = Instant::now();
-        let policy = self.plan.policy;
-        loop {
-            let error = match self.ask_variables(scene, control).await {
-                Ok(variables) => return Ok(variables),
-                Err(error) => error,
-            };
-            if !policy.reconnects() || began.elapsed() >= policy.patience() {
-                return Err(error);
-            }
-            self.stop.check()?;
-            self.progress.note(&format!("waiting for the server: {error}"));
-            or_stop(self.stop, async { Ok(tokio::time::sleep(BETWEEN_LOOKS).await) }).await?;
-        }
-    }
-
-    async fn ask_variables(
-        &self,
-        scene: &Scene,
-        control: &mut Option<Session>,
-    ) -> Result<BTreeMap<String, String>> {
-        // It was dropped where the server hung or ended.
-        let mut asking = match control.take() {
-            Some(session) => session,
-            None => self.control(&scene.target, &scene.opts).await?,
-        };
-        let reading = async { Ok(variables::read(&mut asking).await?) };
-        let address = &scene.target.address;
-        let read = bounded(limits::SILENCE, self.stop, address, reading).await?;
-        *control = Some(asking);
-        Ok(read)
     }
 
     /// Writes a summary, or prints it where it cannot be written: nothing measured is lost.

@@ -7,7 +7,7 @@ use crate::cmd::calibrate::kept;
 use crate::cmd::prepare::or_stop;
 use crate::cmd::slo::Slo;
 use crate::cmd::steps::Sweep;
-use crate::cmd::{gate, print_data, runtime};
+use crate::cmd::{gate, print_data, runtime, terminal};
 use crate::error::{Error, Result, worst};
 use crate::load;
 use crate::measure::process::raise_descriptor_limit;
@@ -236,7 +236,8 @@ fn print_table(summaries: &[Summary]) -> Result<()> {
     if completed.is_empty() {
         return Ok(());
     }
-    print_data(&report::render(&completed, &report::Options::default())?)
+    let options = report::Options { terminal: terminal(), ..report::Options::default() };
+    print_data(&report::render(&completed, &options)?)
 }
 
 /// The words of `--probe`; none without it.

@@ -13,7 +13,7 @@ use super::values::{Drawer, Place, literals_into, number, signed};
 use super::watched::{Ended, watched};
 use crate::error::Result;
 use crate::measure::recorder::{Ns, Op};
-use crate::mysql::session::{Answer, Session};
+use crate::mysql::session::{Answer, Failure, Session};
 use crate::plan::Spread;
 use crate::summary::Doubt;
 use crate::workload::{Effect, rows};
@@ -64,10 +64,14 @@ pub(crate) async fn run(
             OpError::Failure(_) | OpError::Wrong(_) => drop(session),
         }
         seat.offline.set(true);
-        let reopened = match watched(&seat, reopen(&desk, &seat)).await {
-            Ended::Done(Some(reopened)) => reopened,
-            Ended::Done(None) | Ended::GivenUp => return Ok(Ok(None)),
-            Ended::Panicked(text) => return Ok(Err(OpError::Driver(text))),
+        let reopened = loop {
+            match watched(&seat, reopen(&desk, &seat)).await {
+                Ended::Done(Some(reopened)) => break reopened,
+                Ended::Done(None) | Ended::GivenUp => return Ok(Ok(None)),
+                Ended::Panicked(text) => {
+                    desk.refused(Failure::Lost(format!("the driver panicked: {text}")));
+                }
+            }
         };
         seat.offline.set(false);
         desk.reconnected();

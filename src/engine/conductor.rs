@@ -13,15 +13,16 @@ use super::crew::{engine_threads, join, spawn};
 use super::display::Display;
 use super::edge::{self, Edge, Own};
 use super::errors::abort_error;
+use super::gather;
 use super::job::{Job, Tables};
-use super::ledger::Account;
 use super::opening::Doors;
 use super::outages::{self, Watch};
-use super::pace::{self, NEVER};
+use super::pace::NEVER;
+use super::spans::{quiet, report_every, window_end};
 use super::tally::Tally;
 use super::thread::{self, End, Go, NOTICE, News, Order, Window};
 use crate::error::{Error, Result};
-use crate::measure::cores::{Cores, Used};
+use crate::measure::cores::Cores;
 use crate::measure::host;
 use crate::measure::interval_log::IntervalLog;
 use crate::measure::probe::Probe;
@@ -33,10 +34,6 @@ use crate::plan::{Plan, Spread, Step, StopAt, limits};
 use crate::progress::Progress;
 use crate::stop::Stop;
 use crate::summary::Outcome;
-
-/// How often threads report at least, whatever the timeline's interval: the live line and the
-/// watch over a silent server follow it.
-const LOOK: Duration = Duration::from_secs(1);
 
 /// Where steps run: the same for all steps of a sweep.
 pub struct Stage<'a> {
@@ -146,29 +143,10 @@ pub async fn run_step(
     run
 }
 
-/// The timeline's interval, or an even part of it where that is longer than [`LOOK`].
-fn report_every(interval: Duration) -> Ns {
-    let (interval, look) = (interval.as_nanos() as Ns, LOOK.as_nanos() as Ns);
-    interval / interval.div_ceil(look).max(1)
-}
-
-fn window_end(plan: &Plan, start: Ns) -> Ns {
-    match plan.stop {
-        StopAt::Time(time) => start.saturating_add(time.as_nanos() as Ns),
-        StopAt::Ops(_) => NEVER,
-    }
-}
-
 /// How long before its start the window of an open loop is decided: the threads must hear of
 /// it, and the server's counters are read before it.
 fn ahead(stage: &Stage<'_>) -> Ns {
     (NOTICE + thread::TICK + edge::lead(stage.probe.as_ref())).as_nanos() as Ns
-}
-
-/// How long an open loop may have nothing to do: a gap of 30 means is one of 10 billions.
-fn quiet(rate: Option<f64>) -> Duration {
-    let s = rate.map_or(0.0, |rate| 30.0 / rate);
-    Duration::try_from_secs_f64(s).unwrap_or_default()
 }
 
 /// Why and when a step ends before its time.
@@ -442,55 +420,16 @@ impl Conductor<'_> {
             Ns::MAX => ends.iter().map(|e| e.ended).max().unwrap_or(0),
             end => end,
         };
-        let tables = self.stage.tables.count;
-        let mut accounts = vec![Account::default(); tables as usize];
-        let mut errors = super::errors::Errors::default();
-        let (mut ops_by_client, mut threads, mut abandoned) = (Vec::new(), Vec::new(), 0);
-        let (mut in_doubt, mut reconnects) = (0, 0);
-        let mut paced: Option<pace::Counts> = None;
-        for end in ends {
-            for (sum, account) in accounts.iter_mut().zip(&end.accounts) {
-                sum.merge(account);
-            }
-            errors.merge(end.errors);
-            ops_by_client.extend(end.ops_by_client);
-            threads.extend(end.seen);
-            abandoned += end.abandoned;
-            in_doubt += end.in_doubt;
-            reconnects += end.reconnects;
-            if let Some(counts) = end.paced {
-                abandoned += counts.unissued;
-                paced.get_or_insert_default().merge(&counts);
-            }
-        }
         let early = self.early.take();
         let found = self.outages.lock().map(|mut watch| watch.finish(window_end));
         let outages = found.unwrap_or_default();
+        let outages = outages.iter().map(|o| outages::told(o, &self.timeline.entries)).collect();
         Run {
             outcome: early.as_ref().map_or(Outcome::Completed, |e| e.outcome),
             error: early.map(|e| e.error),
-            started_at,
             measured_s: seconds(window_end.saturating_sub(self.phases.window_start)),
-            outages: outages.iter().map(|o| outages::told(o, &self.timeline.entries)).collect(),
-            timeline: self.timeline,
-            ops_by_client,
-            ops_by_table: accounts.iter().map(|a| a.ops).collect(),
-            ledger: (0..tables)
-                .zip(&accounts)
-                .map(|(t, a)| a.entry(self.stage.tables.schema, t))
-                .collect(),
-            errors: errors.into_counts(),
-            abandoned,
-            in_doubt,
-            reconnects,
-            paced,
-            threads,
-            cores: Used::default(),
-            user: Duration::ZERO,
-            sys: Duration::ZERO,
-            traffic: None,
-            status: None,
-            probed: None,
+            outages,
+            ..gather::run(ends, self.stage.tables, self.timeline, started_at)
         }
     }
 }

@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 use crate::measure::probe::{self, Probe, own_traffic};
 use crate::measure::process::{Cost, process_usage};
 use crate::mysql::session::Session;
-use crate::mysql::status::{self, Reading, seconds_from};
+use crate::mysql::status::{self, Reading};
 use crate::plan::limits;
 use crate::summary;
 
@@ -86,8 +86,23 @@ pub(crate) fn probed(
     window_start: Instant,
 ) -> Option<summary::Probed> {
     let (first, last) = first.probed.as_ref().zip(last.probed.as_ref())?;
-    let s = |reading: &probe::Reading| seconds_from(window_start, reading.at);
-    Some(probe?.cost(first, last, s(first), s(last)))
+    Some(probe?.cost(first, last, window_start))
+}
+
+/// A share of the window from which on a reading inside it is worth a word.
+const LATE: f64 = 0.05;
+
+/// The first reading of the server's host should be over when the window opens: what an op cost
+/// there is of the time from it on.
+pub(crate) fn late(probed: Option<&summary::Probed>, measured_s: f64) -> Option<summary::Warning> {
+    let first_s = probed?.first_s;
+    (first_s > LATE * measured_s).then(|| summary::Warning {
+        code: "late_reading".to_owned(),
+        message: format!(
+            "the server's host was first read {first_s:.1} s after the window's start: what an op \
+             cost there is of the rest of it"
+        ),
+    })
 }
 
 /// What this process and this host's network did so far.

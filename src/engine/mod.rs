@@ -18,7 +18,9 @@
 //! | `opening`, `pauses` | connections: before a step, and again after they were lost |
 //! | `watched` | a client's work that the thread may give up: `--op-timeout` |
 //! | `outages` | times in which nobody is served |
+//! | `spans` | times of a step that follow from its plan |
 //! | `tally` | `--max-errors` |
+//! | `gather` | what the threads counted, added up |
 //! | `thread` | one engine thread: opening, phases, drain |
 //! | `conductor` | the step from the outside: go, edges of the window, early ends |
 //! | `edge` | what is read of server and client at both edges of the window |
@@ -38,6 +40,7 @@ mod desk;
 mod display;
 pub(crate) mod edge;
 mod errors;
+mod gather;
 mod job;
 mod ledger;
 mod mirror;
@@ -47,6 +50,7 @@ mod outages;
 mod pace;
 mod pauses;
 mod share;
+mod spans;
 mod summarise;
 mod sustained;
 mod tally;

@@ -109,12 +109,14 @@ impl Watch {
     }
 
     fn close(&mut self, errors: Fresh, until: Option<Ns>, now: Ns) {
-        let gap = now.saturating_sub(self.last_success);
+        // A success is seen up to a tick after it was, maybe after the first error.
+        let since = self.last_success.min(errors.first.at);
+        let gap = now.saturating_sub(since);
         let done: u64 = self.ops.iter().sum();
         let distance = self.last_success / done.max(1);
         let long = gap >= GAP_MIN.max(distance.saturating_mul(DISTANCES_MIN));
         if errors.count > 0 && long && self.found.len() < OUTAGES_MAX {
-            self.found.push(Outage { errors, since: self.last_success, until, gap });
+            self.found.push(Outage { errors, since, until, gap });
         }
     }
 }
@@ -186,6 +188,16 @@ mod tests {
         assert_eq!((told.first_error_s, told.last_error_s), (1.005, 1.99));
         assert_eq!((told.gap_s, told.first_success_s, told.errors), (2.0, Some(3.0), 3));
         assert_eq!((told.first_error.as_str(), told.code), ("at 1005000000", Some(2013)));
+    }
+
+    #[test]
+    fn the_last_success_lies_before_the_first_error() {
+        let mut watch = busy();
+        // Within one tick: a success, then the end.
+        watch.report(0, 1020 * MS, 1010, error(1010 * MS));
+        watch.report(0, 2010 * MS, 1011, Fresh::default());
+        let found = watch.finish(3000 * MS);
+        assert_eq!((found[0].since, found[0].gap), (1010 * MS, 1000 * MS));
     }
 
     #[test]

@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use super::Run;
 use super::conductor::Stage;
 use super::crew::engine_threads;
-use super::share;
-use super::sustained;
+use super::{edge, share, sustained};
 use crate::error::Result;
 use crate::measure::host::Host;
 use crate::measure::probe::Probe;
@@ -68,6 +67,7 @@ pub fn summary(
 ) -> Result<Summary> {
     let mut warnings = warnings(run, stage, &changed);
     warnings.extend(sustained::warnings(run, stage, step));
+    warnings.extend(edge::late(run.probed.as_ref(), run.measured_s));
     let mut summary = Summary {
         schema: summary::SCHEMA.to_owned(),
         loadgen: program(),

@@ -9,3 +9,13 @@ pub mod recorder;
 pub(crate) mod scheduler;
 pub mod timeline;
 pub mod times;
+
+use std::time::Instant;
+
+/// An instant as seconds from another one, negative before it.
+pub(crate) fn seconds_from(origin: Instant, at: Instant) -> f64 {
+    match at.checked_duration_since(origin) {
+        Some(after) => after.as_secs_f64(),
+        None => -origin.duration_since(at).as_secs_f64(),
+    }
+}

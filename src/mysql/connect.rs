@@ -30,6 +30,18 @@ pub async fn connect(target: &Target, opts: &Opts) -> Result<Conn> {
     }
 }
 
+/// Whether nobody listens there, or who does hangs up at once. Somebody who lets nobody in, or says
+/// nothing in time, is somebody.
+pub(crate) async fn nobody(target: &Target, opts: &Opts) -> bool {
+    match try_connect(target, opts).await {
+        Err(Failure::Driver(mysql_async::Error::Io(IoError::Io(e)))) => {
+            // The TLS library's errors come wrapped into the first of these.
+            !matches!(e.kind(), io::ErrorKind::InvalidData | io::ErrorKind::PermissionDenied)
+        }
+        _ => false,
+    }
+}
+
 /// Why there is no connection.
 #[derive(Debug)]
 pub(crate) enum Failure {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::stream::BoxStream;
 use mysql_async::prelude::Queryable;
-use mysql_async::{Conn, Opts, Params, Row, Value};
+use mysql_async::{Conn, IoError, Opts, Params, Row, Value};
 
 use super::connect;
 use super::target::Target;
@@ -101,6 +101,10 @@ impl From<mysql_async::Error> for Failure {
                 sqlstate: clip(&e.state, 5),
                 message: clip(&e.message, MESSAGE_MAX),
             },
+            // Without what the driver puts in front of it, twice.
+            mysql_async::Error::Io(IoError::Io(e)) => {
+                Failure::Lost(clip(&e.to_string(), MESSAGE_MAX))
+            }
             other => Failure::Lost(clip(&other.to_string(), MESSAGE_MAX)),
         }
     }

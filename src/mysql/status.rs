@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use super::ask::{Asked, pairs};
 use super::innodb::{self, Inside};
 use super::session::Session;
+use crate::measure::seconds_from;
 use crate::summary;
 
 /// Levels and not counters: their difference says little, their last value does.
@@ -63,14 +64,6 @@ async fn counters(session: &mut Session) -> Asked<(BTreeMap<String, i64>, Instan
 
 fn numeric(texts: &BTreeMap<String, String>) -> BTreeMap<String, i64> {
     texts.iter().filter_map(|(name, text)| Some((name.clone(), text.parse().ok()?))).collect()
-}
-
-/// An instant as seconds from another one, negative before it.
-pub(crate) fn seconds_from(origin: Instant, at: Instant) -> f64 {
-    match at.checked_duration_since(origin) {
-        Some(after) => after.as_secs_f64(),
-        None => -origin.duration_since(at).as_secs_f64(),
-    }
 }
 
 /// What changed between two readings: counters and gauges alike. A negative difference stays:

@@ -6,6 +6,7 @@ pub mod clients;
 pub mod condition;
 pub mod experiment;
 mod list;
+pub mod names;
 pub mod policy;
 pub mod profile;
 pub mod rates;
@@ -70,6 +71,8 @@ pub mod limits {
     pub const OUTAGE: Duration = Duration::from_mins(10);
     /// Goodbyes and status readings may take so long.
     pub const COURTESY: Duration = Duration::from_secs(5);
+    /// A phase that somebody asks for: a year.
+    pub const PHASE_MAX: Duration = Duration::from_hours(24 * 366);
 }
 
 /// One sweep.

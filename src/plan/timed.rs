@@ -14,10 +14,11 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 
 use super::defaults;
+use super::names;
+use super::profile::value::Count;
 use super::units;
 use crate::workload::table::{ROWS_MAX, TABLES_MAX};
 
@@ -152,7 +153,8 @@ impl TryFrom<FlatLoad> for LoadSpec {
                 return Err("a load needs rows = \"16M\", or dump = \"FILE\"".to_owned());
             }
         };
-        let spec = LoadSpec { tables, source, insert, charset: flat.charset };
+        let charset = flat.charset.as_deref().map(names::charset).transpose()?;
+        let spec = LoadSpec { tables, source, insert, charset };
         spec.check().map(|()| spec)
     }
 }
@@ -214,25 +216,6 @@ pub fn insert_mode(name: Option<&str>, bytes: Option<u64>) -> Result<InsertMode,
     match bytes {
         None => Ok(mode),
         Some(_) => Err(format!("the mode {mode} has no insert bytes: extended has")),
-    }
-}
-
-/// A count, as a number or as people write it: `16M`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Count(u64);
-
-impl<'de> Deserialize<'de> for Count {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(untagged, expecting = "a count, such as 1000 or \"16M\"")]
-        enum Either {
-            Number(u64),
-            Text(String),
-        }
-        match Either::deserialize(from)? {
-            Either::Number(n) => Ok(Count(n)),
-            Either::Text(text) => units::parse_count(&text).map(Count).map_err(D::Error::custom),
-        }
     }
 }
 

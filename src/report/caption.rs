@@ -1,8 +1,9 @@
 //! What stands around a table: its title, the conditions and remarks.
 
 use super::notes::{conditions, in_words};
-use super::pivot::Table;
+use super::pivot::{Line, Table};
 use super::{Metric, escape};
+use crate::summary::Summary;
 
 /// Conditions that are left unsaid where they are what one expects.
 const USUAL: &[(&str, &str)] = &[
@@ -18,6 +19,12 @@ const USUAL: &[(&str, &str)] = &[
 ];
 /// Conditions that would fill the line: they show up in footnotes where they differ.
 const LONG: &[&str] = &["SQL", "client CPU", "driver"];
+
+/// Conditions that only a sweep has.
+const OF_SWEEPS: &[&str] = &["distribution", "spread", "statements", "warm-up"];
+/// And those that a load has, too, but no suite.
+const OF_WORKLOADS: &[&str] =
+    &["tables", "rows", "data seed", "distribution", "spread", "statements", "warm-up"];
 
 /// Workload, metric, unit, direction, and what a cell is of.
 pub(crate) fn title(table: &Table) -> String {
@@ -55,6 +62,7 @@ pub(crate) fn below(table: &Table) -> Vec<String> {
     if let Some(line) = table.lines.iter().find(|line| !line.steps.is_empty()) {
         let usual = |name: &str, values: &[String]| {
             LONG.contains(&name)
+                || not_of(line).contains(&name)
                 || USUAL.iter().any(|(known, value)| *known == name && values == [*value])
         };
         let said: Vec<String> = conditions(line)
@@ -71,6 +79,18 @@ pub(crate) fn below(table: &Table) -> Vec<String> {
     }
     below.extend(unrelated(table));
     below
+}
+
+/// Conditions that mean nothing to what lasts as long as it takes.
+fn not_of(line: &Line) -> &'static [&'static str] {
+    let is = |there: fn(&Summary) -> bool| line.steps.iter().all(|step| there(step));
+    if is(|step| step.suite.is_some()) {
+        OF_WORKLOADS
+    } else if is(|step| step.load.is_some()) {
+        OF_SWEEPS
+    } else {
+        &[]
+    }
 }
 
 /// Names the columns that have cells, but none of the baseline.

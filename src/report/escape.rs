@@ -1,6 +1,12 @@
-//! Foreign text made safe for where it goes: a line, a Markdown cell, a spreadsheet.
+//! Foreign text made safe for where it goes: a line, markup, a Markdown cell, a spreadsheet.
 
 pub(crate) use crate::error::{clip, line};
+
+/// Text for markup, which escapes what would be a tag: one line, without the two characters that
+/// no XML may hold.
+pub(crate) fn markup(text: &str) -> String {
+    line(text).replace('\u{fffe}', "\\u{fffe}").replace('\u{ffff}', "\\u{ffff}")
+}
 
 /// Text in a Markdown table: no cell ends early, and nothing becomes markup. An underscore
 /// inside a word is none, and labels are full of them.

@@ -24,13 +24,28 @@ const NS_PER_US: f64 = 1e3;
 /// A percentile (0 to 100) in microseconds; nothing of an empty histogram. The error says
 /// what is wrong with the text.
 pub(crate) fn percentile_us(text: &str, percentile: f64) -> Result<Option<f64>, String> {
-    let histogram = decode(text)?;
-    if histogram.is_empty() {
-        return Ok(None);
+    Ok(Curve::read(text)?.map(|curve| curve.percentile_us(percentile)))
+}
+
+/// All percentiles of a histogram that holds something.
+pub(crate) struct Curve(Histogram<u64>);
+
+impl Curve {
+    /// Nothing of an empty histogram; the error says what is wrong with the text.
+    pub(crate) fn read(text: &str) -> Result<Option<Curve>, String> {
+        let histogram = decode(text)?;
+        Ok((!histogram.is_empty()).then_some(Curve(histogram)))
     }
-    Ok(Some(
-        histogram.value_at_quantile(nearest_rank(percentile, histogram.len())) as f64 / NS_PER_US,
-    ))
+
+    /// Values in it.
+    pub(crate) fn count(&self) -> u64 {
+        self.0.len()
+    }
+
+    /// A percentile (0 to 100) in microseconds.
+    pub(crate) fn percentile_us(&self, percentile: f64) -> f64 {
+        self.0.value_at_quantile(nearest_rank(percentile, self.0.len())) as f64 / NS_PER_US
+    }
 }
 
 /// Decodes `HdrHistogram` V2, deflated, base64.

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! steps ─▶ rows (select) ─▶ cells (pivot) ─▶ footnotes (notes) ─▶ text | markdown | csv | json
-//!                                      └─▶ pages (layout) ─▶ text | markdown | csv | json
+//!                                      ├─▶ pages (layout) ─▶ text | markdown | csv | json
+//!                                      └─▶ charts (chart) ─▶ svg | html
 //! ```
 //!
 //! A table is one workload: the numbers of clients across, one label a line. A cell is the
@@ -12,6 +13,7 @@
 mod baseline;
 mod calibration;
 mod caption;
+mod chart;
 mod compare;
 mod csv;
 mod doubt;
@@ -20,6 +22,7 @@ mod explain;
 mod figure;
 mod gate;
 mod histogram;
+mod html;
 mod json;
 mod layout;
 mod markdown;
@@ -31,7 +34,9 @@ mod path;
 mod pivot;
 mod select;
 mod settings;
+mod spark;
 mod spread;
+mod svg;
 mod text;
 
 pub use calibration::calibration;
@@ -40,9 +45,11 @@ pub use doubt::{Doubt, doubtful};
 pub use explain::{Contrast, explain};
 pub use figure::Figure;
 pub use gate::{Gate, Gates, Quantity, failed_share, gates};
+pub use html::page;
 pub use layout::Layout;
 pub use metric::{Metric, Percentile};
 pub use path::{Probe, Search, path};
+pub use svg::{Picture, picture};
 
 use crate::error::{Error, Result};
 use crate::summary::Summary;
@@ -82,6 +89,8 @@ pub struct Options {
     pub latest: bool,
     /// Count steps that did not complete.
     pub partial: bool,
+    /// Columns of the terminal that the text goes to, which then has small bars; none elsewhere.
+    pub terminal: Option<usize>,
     /// Show also how the runs of each cell spread.
     pub spread: bool,
 }
@@ -93,19 +102,16 @@ pub struct Options {
 /// Nothing to show, a label that is not there, labels that a layout does not want, steps of one
 /// cell whose settings differ, or a damaged histogram where the metric needs one.
 pub fn render(steps: &[&Summary], options: &Options) -> Result<String> {
-    options.layout.check(options)?;
-    let mut tables = pivot::tables(steps, options)?;
-    let completed = tables.iter().flat_map(|table| &table.lines).any(|line| !line.steps.is_empty());
-    if !completed && options.layout != Layout::Outages {
-        return Err(Error::data(format!("none of {} steps completed", steps.len()))
-            .hint("--partial shows what they measured before they ended"));
-    }
+    let mut tables = counted(steps, options)?;
     if options.spread && matches!(options.format, Format::Csv | Format::Json) {
         return page::render(&spread::pages(&tables)?, "spread", options.format);
     }
     if options.layout != Layout::Versions {
         let pages = layout::pages(&tables, options)?;
-        return page::render(&pages, options.layout.name(), options.format);
+        return match (options.format, options.terminal) {
+            (Format::Text, Some(columns)) => Ok(page::with_bars(&pages, columns)),
+            _ => page::render(&pages, options.layout.name(), options.format),
+        };
     }
     if let Some(label) = &options.baseline {
         baseline::relate(&mut tables, label)?;
@@ -114,7 +120,7 @@ pub fn render(steps: &[&Summary], options: &Options) -> Result<String> {
         table.notes = notes::notes(table);
     }
     let plain = match options.format {
-        Format::Text => text::render(&tables),
+        Format::Text => text::render(&tables, options.terminal),
         Format::Markdown => markdown::render(&tables),
         Format::Csv => csv::render(&tables)?,
         Format::Json => json::render(&tables, options),
@@ -124,4 +130,16 @@ pub fn render(steps: &[&Summary], options: &Options) -> Result<String> {
     }
     let spread = page::render(&spread::pages(&tables)?, "spread", options.format)?;
     Ok(format!("{plain}\n{spread}"))
+}
+
+/// The tables of the steps that count, without footnotes and ratios.
+fn counted<'a>(steps: &[&'a Summary], options: &Options) -> Result<Vec<pivot::Table<'a>>> {
+    options.layout.check(options)?;
+    let tables = pivot::tables(steps, options)?;
+    let completed = tables.iter().flat_map(|table| &table.lines).any(|line| !line.steps.is_empty());
+    if !completed && options.layout != Layout::Outages {
+        return Err(Error::data(format!("none of {} steps completed", steps.len()))
+            .hint("--partial shows what they measured before they ended"));
+    }
+    Ok(tables)
 }

@@ -136,7 +136,7 @@ fn scarce(table: &Table, at: usize, line: &Line) -> Vec<Finding> {
 }
 
 /// How a step ended that did not complete.
-fn ending(step: &Summary) -> String {
+pub(crate) fn ending(step: &Summary) -> String {
     let outcome = match step.outcome {
         Outcome::Completed => "completed",
         Outcome::Interrupted => "interrupted",

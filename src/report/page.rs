@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use super::json::SCHEMA;
-use super::{Format, escape, markdown};
+use super::{Format, escape, markdown, spark};
 use crate::error::{Error, Result};
 use crate::summary::escape_hostile;
 
@@ -60,20 +60,31 @@ pub(crate) enum Field {
 /// The pages in the format that is asked for.
 pub(crate) fn render(pages: &[Page], layout: &str, format: Format) -> Result<String> {
     Ok(match format {
-        Format::Text => text(pages),
+        Format::Text => text(pages, None),
         Format::Markdown => marked(pages),
         Format::Csv => csv(pages)?,
         Format::Json => object(pages, layout),
     })
 }
 
+/// As text for a terminal of so many columns, with bars beside the lists.
+pub(crate) fn with_bars(pages: &[Page], columns: usize) -> String {
+    text(pages, Some(columns))
+}
+
 /// As the plain tables: one list begins with its first item and is named below; everything
 /// else has its name above.
-fn text(pages: &[Page]) -> String {
+fn text(pages: &[Page], terminal: Option<usize>) -> String {
     let listed = matches!(pages, [Page { body: Body::Bullets(_), .. }]);
     let shown = pages.iter().map(|page| {
         let body = match &page.body {
-            Body::Bullets(items) => items.iter().map(|item| format!("{BULLET}{item}")).collect(),
+            Body::Bullets(items) => {
+                let items = items.iter().map(|item| format!("{BULLET}{item}")).collect();
+                match terminal {
+                    Some(columns) => spark::beside(items, &bars(page), columns),
+                    None => items,
+                }
+            }
             Body::Grid(grid) => grid.lines(),
         };
         let blank = (!page.below.is_empty() || listed).then(String::new);
@@ -89,6 +100,23 @@ fn text(pages: &[Page]) -> String {
         lines.join("\n") + "\n"
     });
     shown.collect::<Vec<String>>().join("\n")
+}
+
+/// A bar for each item of a list that has a number.
+fn bars(page: &Page) -> Vec<String> {
+    let value = |record: &Record| {
+        let named = record.iter().find(|(name, _)| *name == "value");
+        match named {
+            Some((_, Field::Number(Some(value)))) if value.is_finite() => *value,
+            _ => 0.0,
+        }
+    };
+    let values: Vec<f64> = page.records.iter().map(value).collect();
+    let max = values.iter().copied().fold(0.0, f64::max);
+    values
+        .iter()
+        .map(|value| if max > 0.0 { spark::bar(*value, max) } else { String::new() })
+        .collect()
 }
 
 impl Grid {

@@ -72,7 +72,7 @@ fn first(row: &Row) -> Timestamp {
 }
 
 /// The order of steps. Those of one instant have one too: that of the files says nothing.
-fn in_time(step: &Summary) -> (Timestamp, &str) {
+pub(crate) fn in_time(step: &Summary) -> (Timestamp, &str) {
     (started(step), &step.step_id)
 }
 

@@ -1,7 +1,7 @@
 //! Aligned columns: clients across, one label a line, the label last.
 
-use super::pivot::Table;
-use super::{caption, escape, notes, number};
+use super::pivot::{Line, Table};
+use super::{caption, escape, notes, number, spark};
 
 /// A column is at least so wide, blanks included.
 const COLUMN_MIN: usize = 8;
@@ -12,14 +12,15 @@ pub(crate) const NOTHING: &str = "-";
 /// What the header says about its numbers.
 pub(crate) const HEADER: &str = "concurrent clients";
 
-/// The tables, footnotes and captions.
-pub(crate) fn render(tables: &[Table]) -> String {
+/// The tables, footnotes and captions; on a terminal of so many columns also the shape of each
+/// line, from zero to the largest number of the table.
+pub(crate) fn render(tables: &[Table], terminal: Option<usize>) -> String {
     let above = caption::above(tables);
-    let rendered: Vec<String> = tables.iter().map(|table| one(table, above)).collect();
+    let rendered: Vec<String> = tables.iter().map(|table| one(table, above, terminal)).collect();
     rendered.join("\n")
 }
 
-fn one(table: &Table, above: bool) -> String {
+fn one(table: &Table, above: bool, terminal: Option<usize>) -> String {
     let mut out = String::new();
     let mut push = |line: &str| {
         out.push_str(line);
@@ -29,7 +30,11 @@ fn one(table: &Table, above: bool) -> String {
     if above {
         push(&title);
     }
-    for line in grid(table) {
+    let lines = match terminal {
+        Some(columns) => spark::beside(grid(table), &shapes(table), columns),
+        None => grid(table),
+    };
+    for line in lines {
         push(&line);
     }
     push("");
@@ -43,6 +48,16 @@ fn one(table: &Table, above: bool) -> String {
         push(&line);
     }
     out
+}
+
+/// The shape of each line of the grid, where there is one.
+fn shapes(table: &Table) -> Vec<String> {
+    let max = table.shown().filter(|value| value.is_finite()).fold(0.0, f64::max);
+    let shape = |line: &Line| {
+        let values = line.cells.iter().map(|cell| cell.as_ref().and_then(|c| table.number(c)));
+        if table.columns.len() > 1 { spark::line(values, max) } else { String::new() }
+    };
+    std::iter::once(String::new()).chain(table.lines.iter().map(shape)).collect()
 }
 
 /// Header and label lines. Numbers are right-aligned to the widest of their column, header

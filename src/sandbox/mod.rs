@@ -20,6 +20,8 @@ mod program;
 mod serve;
 mod wait;
 
+pub(crate) use program::find as find_program;
+
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 

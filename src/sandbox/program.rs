@@ -33,7 +33,7 @@ pub(super) struct Program {
 }
 
 /// The named program, or the first server of this machine.
-pub(super) fn find(named: Option<&Path>) -> Result<PathBuf> {
+pub(crate) fn find(named: Option<&Path>) -> Result<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let places: Vec<PathBuf> =
         env::split_paths(&path).chain(ELSEWHERE.iter().map(PathBuf::from)).collect();

@@ -1,16 +1,16 @@
 //! One external command in a process group of its own: started, timed, ended.
 
 use std::io;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::{Signal, killpg};
+use nix::sys::signal::Signal;
 use nix::sys::wait::{Id, WaitPidFlag, waitid};
-use nix::unistd::Pid;
 
 use crate::error::plain;
+use crate::groups::Group;
 use crate::measure::process::{Cost, children_usage};
 use crate::plan::limits;
 use crate::stop::Stop;
@@ -50,19 +50,18 @@ impl Timed {
 /// Runs a command to its end. When loadgen is asked to stop, its process group is asked to end,
 /// and killed soon after. What it leaves behind in its group ends with it.
 pub(super) fn run(mut command: Command, stop: &Stop, look: &mut dyn FnMut(Duration)) -> Timed {
-    command.stdin(Stdio::null()).process_group(0);
+    command.stdin(Stdio::null());
     // Children that are waited for while it runs are its own: loadgen has no others to wait for.
     let before = children_usage();
     let began = Instant::now();
-    let mut child = match command.spawn() {
-        Ok(child) => child,
+    let mut group = match Group::spawn(&mut command) {
+        Ok(group) => group,
         Err(error) => return Timed::not_started(&error),
     };
-    let group = Pid::from_raw(child.id().cast_signed());
-    let (wall, interrupted) = wait(group, began, stop, look);
+    let (wall, interrupted) = wait(&group, began, stop, look);
     // Its own process is not waited for yet: the group's number is nobody else's.
-    let _ = killpg(group, Signal::SIGKILL);
-    let status = child.wait();
+    group.signal(Signal::SIGKILL);
+    let status = group.wait();
     let cost = children_usage().since(&before);
     let ended = match status {
         _ if interrupted => Ended::Interrupted,
@@ -76,16 +75,17 @@ pub(super) fn run(mut command: Command, stop: &Stop, look: &mut dyn FnMut(Durati
 /// Waits until the leader of the group has ended, without taking its status; says when that was
 /// and whether loadgen was asked to stop.
 fn wait(
-    group: Pid,
+    group: &Group,
     began: Instant,
     stop: &Stop,
     look: &mut dyn FnMut(Duration),
 ) -> (Duration, bool) {
     let (sender, ended) = mpsc::channel();
+    let leader = group.pid();
     // A thread of its own sees the end when it happens, and not at the next look.
     let watching = std::thread::Builder::new().name("suite".to_owned()).spawn(move || {
         let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT;
-        while waitid(Id::Pid(group), flags) == Err(nix::errno::Errno::EINTR) {}
+        while waitid(Id::Pid(leader), flags) == Err(nix::errno::Errno::EINTR) {}
         let _ = sender.send(Instant::now());
     });
     if watching.is_err() {
@@ -101,11 +101,11 @@ fn wait(
         }
         match asked {
             None if stop.asked().is_some() => {
-                let _ = killpg(group, Signal::SIGTERM);
+                group.signal(Signal::SIGTERM);
                 asked = Some(Instant::now());
             }
             Some(since) if since.elapsed() > limits::COURTESY => {
-                let _ = killpg(group, Signal::SIGKILL);
+                group.signal(Signal::SIGKILL);
             }
             _ => {}
         }
@@ -126,6 +126,8 @@ fn how(status: ExitStatus) -> String {
 
 #[cfg(test)]
 mod tests {
+    use nix::unistd::Pid;
+
     use super::*;
     use crate::error::Kind;
 

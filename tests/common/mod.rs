@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "every test program uses its own part of this")]
 
 use std::env;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use loadgen::sandbox::{Sandbox, Spec};
@@ -28,6 +29,12 @@ pub(crate) fn servers() -> Vec<Server> {
         Server { name: name.into(), program: program.into() }
     });
     std::iter::once(local()).chain(named).collect()
+}
+
+/// Told past the capture of libtest: what did not run must be seen.
+pub(crate) fn skipped(why: &str) {
+    let test = std::thread::current().name().unwrap_or_default().to_owned();
+    let _ = writeln!(std::io::stderr(), "SKIPPED {test}: {why}");
 }
 
 /// This machine's mariadbd, for tests that need any server.

@@ -3,73 +3,19 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod content;
+#[path = "../common/databases.rs"]
+mod databases;
 mod existing;
 mod interrupted;
 mod refusing;
 
-use std::sync::LazyLock;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
-
-use common::Server;
+use databases::{Db, SANDBOXES, everywhere, run};
 use loadgen::error::Result;
 use loadgen::load::{self, Fill, Job, Prepared};
-use loadgen::mysql::secret::Secret;
-use loadgen::mysql::target::{Address, Target};
-use loadgen::mysql::tls::Ssl;
 use loadgen::progress::Progress;
-use loadgen::sandbox::Sandbox;
 use loadgen::stop::Stop;
 
-/// Every server once, for all tests of this program: each test has databases of its own. The
-/// keepers take them away when the program ends.
-static SANDBOXES: LazyLock<Vec<(Server, Sandbox)>> = LazyLock::new(|| {
-    let start = |server: Server| {
-        let sandbox = common::sandbox(&server, &[("local-infile", "1")]);
-        (server, sandbox)
-    };
-    common::servers().into_iter().map(start).collect()
-});
-
-static DATABASES: AtomicU32 = AtomicU32::new(0);
-
-/// An empty database of one server.
-struct Db<'a> {
-    sandbox: &'a Sandbox,
-    name: String,
-}
-
-/// Runs the test on every server.
-fn everywhere(test: impl Fn(&Db)) {
-    for (server, sandbox) in SANDBOXES.iter() {
-        eprint_server(server, sandbox);
-        test(&Db::new(sandbox));
-    }
-}
-
-#[expect(clippy::print_stderr, reason = "the harness shows it with a failure only")]
-fn eprint_server(server: &Server, sandbox: &Sandbox) {
-    eprintln!("on {} ({})", server.name, sandbox.version());
-}
-
-impl<'a> Db<'a> {
-    fn new(sandbox: &'a Sandbox) -> Db<'a> {
-        let name = format!("load_{}", DATABASES.fetch_add(1, Ordering::Relaxed));
-        common::query(sandbox, &format!("CREATE DATABASE {name}"));
-        Db { sandbox, name }
-    }
-
-    fn target(&self) -> Target {
-        Target {
-            address: Address::Socket(self.sandbox.socket().to_owned()),
-            user: "root".into(),
-            password: Secret::default(),
-            database: self.name.clone(),
-            ssl: Ssl::default(),
-            connect_timeout: Duration::from_secs(10),
-        }
-    }
-
+impl Db<'_> {
     fn prepare(&self, job: &Job) -> Result<Prepared> {
         self.prepare_until(job, &Stop::default())
     }
@@ -134,10 +80,6 @@ impl<'a> Db<'a> {
             self.name
         ))
     }
-}
-
-fn run<T>(future: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
 }
 
 fn job(tables: u32, rows: u64) -> Job {

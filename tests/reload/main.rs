@@ -2,6 +2,8 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+#[path = "../common/databases.rs"]
+mod databases;
 mod dumps;
 mod generated;
 mod program;
@@ -9,82 +11,27 @@ mod suites;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::LazyLock;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
 
-use common::Server;
+use databases::{Db, SANDBOXES, everywhere, run, say_which};
 use loadgen::cmd::load::measure;
 use loadgen::cmd::timed::{Measured, Scene, Turn};
 use loadgen::error::{Error, Result};
-use loadgen::mysql::secret::Secret;
-use loadgen::mysql::target::{Address, Target};
-use loadgen::mysql::tls::Ssl;
 use loadgen::plan::timed::{InsertMode, LoadSource, LoadSpec};
 use loadgen::progress::Progress;
-use loadgen::sandbox::Sandbox;
 use loadgen::stop::Stop;
 use loadgen::summary::Summary;
-
-/// Every server once, for all tests of this program: each test has databases of its own. The
-/// keepers take them away when the program ends.
-static SANDBOXES: LazyLock<Vec<(Server, Sandbox)>> = LazyLock::new(|| {
-    let start = |server: Server| {
-        let sandbox = common::sandbox(&server, &[("local-infile", "1")]);
-        (server, sandbox)
-    };
-    common::servers().into_iter().map(start).collect()
-});
-
-static DATABASES: AtomicU32 = AtomicU32::new(0);
-
-/// An empty database of one server.
-struct Db<'a> {
-    sandbox: &'a Sandbox,
-    name: String,
-}
-
-/// Runs the test on every server.
-fn everywhere(test: impl Fn(&Db)) {
-    for (server, sandbox) in SANDBOXES.iter() {
-        say(&format!("on {} ({})", server.name, sandbox.version()));
-        test(&Db::new(sandbox));
-    }
-}
 
 /// Runs the test on every server that nobody else uses meanwhile: its counters and global
 /// variables are the test's own.
 fn everywhere_alone(test: impl Fn(&Db)) {
     for server in common::servers() {
         let sandbox = common::sandbox(&server, &[("local-infile", "1")]);
-        say(&format!("on {} ({})", server.name, sandbox.version()));
+        say_which(&server, &sandbox);
         test(&Db::new(&sandbox));
     }
 }
 
-#[expect(clippy::print_stderr, reason = "the harness shows it with a failure only")]
-fn say(text: &str) {
-    eprintln!("{text}");
-}
-
-impl<'a> Db<'a> {
-    fn new(sandbox: &'a Sandbox) -> Db<'a> {
-        let name = format!("reload_{}", DATABASES.fetch_add(1, Ordering::Relaxed));
-        common::query(sandbox, &format!("CREATE DATABASE {name}"));
-        Db { sandbox, name }
-    }
-
-    fn target(&self) -> Target {
-        Target {
-            address: Address::Socket(self.sandbox.socket().to_owned()),
-            user: "root".into(),
-            password: Secret::default(),
-            database: self.name.clone(),
-            ssl: Ssl::default(),
-            connect_timeout: Duration::from_secs(10),
-        }
-    }
-
+impl Db<'_> {
     /// The first column of the first row.
     fn one(&self, sql: &str) -> String {
         let sql = sql.replace("{db}", &self.name);
@@ -126,11 +73,6 @@ impl<'a> Db<'a> {
         let measured = self.load_until(spec, &Stop::default()).expect("it starts");
         (measured.error.expect("it fails"), measured.summary)
     }
-}
-
-fn run<T>(future: impl Future<Output = T>) -> T {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.expect("a runtime").block_on(future)
 }
 
 fn generated(rows: u64, insert: InsertMode) -> LoadSpec {

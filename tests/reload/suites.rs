@@ -57,7 +57,7 @@ fn tests_are_timed_and_find_the_server() {
     let socket = SANDBOXES[0].1.socket().display().to_string();
     assert!(output.contains("== place: sh -c echo"), "{output}");
     assert!(
-        output.contains(&format!("\n{socket},root,reload_")) && output.contains(",.\n"),
+        output.contains(&format!("\n{socket},root,test_")) && output.contains(",.\n"),
         "{output}"
     );
     assert!(

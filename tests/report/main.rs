@@ -10,6 +10,7 @@ mod layout;
 mod layouts;
 mod metrics;
 mod outages;
+mod page;
 mod pooling;
 mod spread;
 #[path = "../common/summaries.rs"]

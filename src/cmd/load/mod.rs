@@ -12,9 +12,9 @@ use crate::cmd::timed::{Scene, Turn};
 use crate::cmd::{prepare, print_data, runtime};
 use crate::error::{self, Error, Result, worst};
 use crate::mysql::target::Target;
-use crate::plan::defaults;
 use crate::plan::timed::{InsertMode, LoadSource, LoadSpec, insert_mode};
 use crate::plan::units::{self, parse_count};
+use crate::plan::{defaults, names};
 use crate::progress::Progress;
 use crate::report;
 use crate::sandbox::{Sandbox, Spec};
@@ -67,7 +67,7 @@ pub struct LoadArgs {
     pub insert_bytes: Option<u64>,
 
     /// Character set of the statements (SET NAMES), such as latin1, utf8 or utf8mb4
-    #[arg(long, value_name = "NAME", value_parser = workload::charset)]
+    #[arg(long, value_name = "NAME", value_parser = names::charset)]
     pub charset: Option<String>,
 
     /// Load so many times; the table shows the median
@@ -75,7 +75,7 @@ pub struct LoadArgs {
     pub repeat: u32,
 
     /// The row of the table [default: the server's version]
-    #[arg(long, value_name = "NAME", value_parser = workload::label)]
+    #[arg(long, value_name = "NAME", value_parser = names::label)]
     pub label: Option<String>,
 
     /// Something to keep in the summaries; may be given several times

@@ -2,16 +2,15 @@
 //! the step.
 
 use std::fs::File;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::{Signal, killpg};
-use nix::unistd::Pid;
+use nix::sys::signal::Signal;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use crate::groups::Group;
 use crate::summary::CommandRun;
 
 /// What still runs when the step is over may take so long to end by itself.
@@ -80,7 +79,7 @@ async fn run(
     let program = command.words.first().cloned().unwrap_or_default();
     let at_s = opened.elapsed().as_secs_f64();
     let exit = match spawn(&command, &dir) {
-        Ok(child) => wait(Group(child), &mut window).await,
+        Ok(group) => wait(group, &mut window).await,
         Err(error) => {
             // The file may be what could not be made; then the summary says enough.
             let _ = std::fs::write(dir.join(&command.output), format!("not started: {error}\n"));
@@ -95,44 +94,22 @@ async fn over(window: &mut watch::Receiver<Option<Instant>>) {
     let _ = window.wait_for(Option::is_none).await;
 }
 
-fn spawn(command: &Command, dir: &Path) -> std::io::Result<Child> {
+fn spawn(command: &Command, dir: &Path) -> std::io::Result<Group> {
     let file = File::create(dir.join(&command.output))?;
     let (program, arguments) = match command.words.split_first() {
         Some((program, arguments)) => (program.as_str(), arguments),
         None => ("", [].as_slice()),
     };
-    std::process::Command::new(program)
-        .args(arguments)
-        .process_group(0)
-        .stdin(Stdio::null())
-        .stdout(file.try_clone()?)
-        .stderr(file)
-        .spawn()
-}
-
-/// A command and all that it starts; gone when dropped.
-struct Group(Child);
-
-impl Group {
-    fn signal(&self, signal: Signal) {
-        let _ = killpg(Pid::from_raw(self.0.id().cast_signed()), signal);
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        if let Ok(None) = self.0.try_wait() {
-            self.signal(Signal::SIGKILL);
-            let _ = self.0.wait();
-        }
-    }
+    let mut process = std::process::Command::new(program);
+    process.args(arguments).stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
+    Group::spawn(&mut process)
 }
 
 async fn wait(mut group: Group, window: &mut watch::Receiver<Option<Instant>>) -> Option<i32> {
     let mut step_over: Option<Instant> = None;
     let mut asked = false;
     loop {
-        match group.0.try_wait() {
+        match group.try_wait() {
             Ok(Some(status)) => return status.code(),
             Ok(None) => {}
             Err(_) => return None,

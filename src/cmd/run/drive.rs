@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::expect;
 use super::host::{Host, Hosts};
-use super::role::Role;
+use super::role::{Mark, Role};
 use crate::cmd::steps::Sweep;
 use crate::cmd::timed::{Measured, Scene, Turn};
 use crate::cmd::{load, print_data, runtime, suite};
@@ -66,11 +66,15 @@ impl Drive<'_> {
             }
             if kind == Kind::Server {
                 // It may be gone, or not what it should be: the next leg takes it anew.
-                errors.extend(host.take().map(Host::give_back).and_then(Result::err));
+                errors.extend(self.give_back(&mut host).err());
             }
         }
-        errors.extend(host.take().map(Host::give_back).and_then(Result::err));
+        errors.extend(self.give_back(&mut host).err());
         errors
+    }
+
+    fn give_back(&mut self, host: &mut Option<Host>) -> Result<()> {
+        host.take().map_or(Ok(()), |host| host.give_back(self.progress))
     }
 
     fn leg(&mut self, here: &Here, hosts: &mut Hosts, host: &mut Option<Host>) -> Result<()> {
@@ -80,7 +84,8 @@ impl Drive<'_> {
         let mut taken = match host.take() {
             Some(host) if same(&host) => host,
             other => {
-                other.map_or(Ok(()), Host::give_back)?;
+                *host = other;
+                self.give_back(host)?;
                 hosts.take(leg.subject, part.dataset(), self.progress)?
             }
         };
@@ -105,6 +110,11 @@ impl Drive<'_> {
     /// A load or a suite.
     fn timed(&mut self, here: &Here, host: &mut Host) -> Result<()> {
         let Here { leg, subject, part } = here;
+        let written_by = match &part.what {
+            What::Suite(_) => host.written_by(&leg.written_by),
+            // A load makes its table anew.
+            What::Load(_) | What::Sweep(..) => Some(Vec::new()),
+        };
         host.writes(&part.title)?;
         let Some(step) = leg.cells.first().and_then(|at| self.experiment.step(*at)) else {
             return Ok(());
@@ -135,8 +145,11 @@ impl Drive<'_> {
         })?;
         let Some(Measured { mut summary, error }) = measured else { return Ok(()) };
         let steps: Vec<(usize, Step)> = leg.cells.iter().map(|at| (*at, step)).collect();
-        let mut marks = self.marks(here, &steps, Some(&[]));
-        summary.experiment = marks.remove(&number);
+        let mut marks = self.marks(here, &steps, written_by.as_deref());
+        if let Some(Mark { experiment, warnings }) = marks.remove(&number) {
+            summary.warnings.extend(warnings);
+            summary.experiment = Some(experiment);
+        }
         self.progress.note(&match &part.what {
             What::Suite(_) => suite::line(&summary),
             _ => load::line(&summary),
@@ -166,7 +179,6 @@ impl Drive<'_> {
         let numbered =
             |step: Step| Step { number: step.number.saturating_add(self.offset), ..step };
         let role = Role {
-            warnings: warnings(here, written_by.as_deref()),
             marks: self.marks(here, &steps, written_by.as_deref()),
             expect: &subject.expect,
             commands: &part.commands,
@@ -201,20 +213,44 @@ impl Drive<'_> {
         here: &Here,
         steps: &[(usize, Step)],
         written_by: Option<&[String]>,
-    ) -> BTreeMap<u32, summary::Experiment> {
-        let cells = &self.experiment.cells;
-        let mark = |(at, step): &(usize, Step)| {
-            let mark = summary::Experiment {
+    ) -> BTreeMap<u32, Mark> {
+        let mark = |(nth, (at, step)): (usize, &(usize, Step))| {
+            let cell = self.experiment.cells.get(*at)?;
+            let experiment = summary::Experiment {
                 profile: self.experiment.name.clone(),
-                key: cells.get(*at)?.key.clone(),
+                key: cell.key.clone(),
                 scale: self.experiment.scale.factor(),
                 base_label: here.subject.base.clone(),
                 written_by: written_by.map(<[String]>::to_vec),
                 commands: Vec::new(),
             };
-            Some((step.number.saturating_add(self.offset), mark))
+            let mut warnings = data_not_equal(here, written_by);
+            if here.part.writes() {
+                warnings.extend(carried_on(nth));
+                warnings.extend(self.without(here, *at));
+            }
+            let number = step.number.saturating_add(self.offset);
+            Some((number, Mark { experiment, warnings }))
         };
-        steps.iter().filter_map(mark).collect()
+        steps.iter().enumerate().filter_map(mark).collect()
+    }
+
+    /// A step of a writing run before which others should have written: they are measured
+    /// already, or not wanted.
+    fn without(&self, here: &Here, at: usize) -> Option<Warning> {
+        let missing = self.experiment.before(at, &here.leg.cells);
+        if missing.is_empty() {
+            return None;
+        }
+        let clients: Vec<String> = missing.iter().map(u32::to_string).collect();
+        Some(Warning {
+            code: "data_not_equal".to_owned(),
+            message: format!(
+                "continued or measured in part: the steps of this run at clients {}, which come \
+                 before it on the same data, did not write to it here",
+                clients.join(", ")
+            ),
+        })
     }
 }
 
@@ -222,9 +258,18 @@ fn notes(subject: &Subject) -> BTreeMap<String, String> {
     subject.note.iter().map(|note| ("note".to_owned(), note.clone())).collect()
 }
 
+/// Steps of a sweep share their data: the first one that writes is the only one that finds it as it
+/// was prepared.
+fn carried_on(nth: usize) -> Option<Warning> {
+    (nth > 0).then(|| Warning {
+        code: "carried_on".to_owned(),
+        message: "started from what the steps of this run before it had left".to_owned(),
+    })
+}
+
 /// A run that writes, or comes after one that wrote, must start from the data that the other
 /// labels and repeats start from, or say that it did not.
-fn warnings(here: &Here, written_by: Option<&[String]>) -> Vec<Warning> {
+fn data_not_equal(here: &Here, written_by: Option<&[String]>) -> Vec<Warning> {
     let warn = |message: String| vec![Warning { code: "data_not_equal".to_owned(), message }];
     match written_by {
         Some([]) => Vec::new(),

@@ -17,7 +17,8 @@ pub(super) fn data_bytes(said: u64, rows: u64) -> u64 {
     said.max(rows.saturating_mul(ROW_BYTES_MIN))
 }
 
-/// Holds a server against all expectations.
+/// Holds a server's variables against all expectations, and its data, if it is known, against its
+/// buffer pool.
 ///
 /// # Errors
 ///
@@ -31,7 +32,7 @@ pub(super) fn check(
     for (name, values) in expect.iter().flat_map(|expect| &expect.variables) {
         let name = name.replace('-', "_");
         let found = variables.get(&name).map(String::as_str);
-        let wanted: Vec<&str> = match values {
+        let wanted: Vec<&str> = match values.as_ref() {
             Values::One(value) => vec![text(value)],
             Values::Any(values) => values.iter().map(text).collect(),
         };
@@ -40,26 +41,29 @@ pub(super) fn check(
             broken.push(format!("{name} is {found}, not {}", wanted.join(" or ")));
         }
     }
-    let pool = variables.get("innodb_buffer_pool_size").and_then(|text| bytes(text));
-    if let (Some(data), Some(pool)) = (data_bytes, pool) {
-        for database in expect.iter().filter_map(|expect| expect.database) {
-            let (fits, wanted) = match database {
-                Database::LargerThanBufferPool => (data <= pool, "larger than"),
-                Database::InsideBufferPool => (data > pool, "inside"),
-            };
-            if fits {
-                let [data, pool] = [data, pool].map(|bytes| bytes.div_ceil(1 << 20));
-                broken.push(format!(
-                    "the database has {data} MiB and the buffer pool {pool}: it is not {wanted} it"
-                ));
-            }
-        }
-    }
+    broken.extend(data_bytes.and_then(|data| database(expect, variables, data)));
     if broken.is_empty() {
         return Ok(());
     }
     Err(Error::server(format!("the server is not as the profile expects: {}", broken.join("; ")))
         .hint("change the server's settings, or [expect] in the profile"))
+}
+
+/// What is not as expected of the data and the buffer pool.
+pub(super) fn database(
+    expect: &[Expect],
+    variables: &BTreeMap<String, String>,
+    data: u64,
+) -> Option<String> {
+    let pool = variables.get("innodb_buffer_pool_size").and_then(|text| bytes(text))?;
+    let mut wanted = expect.iter().filter_map(|expect| match expect.database? {
+        Database::LargerThanBufferPool => (data <= pool).then_some("larger than"),
+        Database::InsideBufferPool => (data > pool).then_some("inside"),
+    });
+    let [data, pool] = [data, pool].map(|bytes| bytes.div_ceil(1 << 20));
+    wanted.next().map(|wanted| {
+        format!("the database has {data} MiB and the buffer pool {pool}: it is not {wanted} it")
+    })
 }
 
 fn text(setting: &Setting) -> &str {

@@ -14,10 +14,11 @@ use crate::error::{Error, Result};
 use crate::load;
 use crate::mysql::target::Target;
 use crate::mysql::tls;
-use crate::plan::experiment::{Dataset, Existing, Experiment, Private, Source, Subject};
+use crate::plan::experiment::{Dataset, Existing, Experiment, Private, Source, Subject, What};
 use crate::plan::profile::Data;
+use crate::plan::timed::{LoadSource, LoadSpec};
 use crate::progress::Progress;
-use crate::sandbox::{DataDir, Sandbox, Spec};
+use crate::sandbox::{self, DataDir, Sandbox, Spec};
 use crate::stop::Stop;
 
 /// Where servers come from.
@@ -35,6 +36,8 @@ pub(super) struct Host {
     pub(super) subject: usize,
     pub(super) target: Target,
     sandbox: Option<Sandbox>,
+    /// The commands of a server that they started.
+    commands: Option<Existing>,
     /// Data that stays.
     stock: Option<Stock>,
     /// Whether its tables are as they were prepared; None where nobody knows.
@@ -44,19 +47,33 @@ pub(super) struct Host {
 }
 
 impl<'a> Hosts<'a> {
-    /// Finds the servers that are there, so that nothing is asked for in the middle of the night.
+    /// Finds the servers that are there, and the programs of the others: what is missing is told, and
+    /// a password asked for, before the first step and not in the middle of the night.
     ///
     /// # Errors
     ///
-    /// Those of resolving a target.
+    /// Those of resolving a target; usage: a program or a dump that is not there.
     pub(super) fn new(
         experiment: &'a Experiment,
         stop: &'a Stop,
         progress: &mut Progress,
     ) -> Result<Self> {
         let mut targets = HashMap::new();
+        for (at, part) in experiment.parts.iter().enumerate() {
+            let wanted = experiment.cells.iter().any(|cell| cell.part == at);
+            if let (What::Load(LoadSpec { source: LoadSource::Dump { path }, .. }), true) =
+                (&part.what, wanted)
+            {
+                let file = std::fs::File::open(path);
+                file.map_err(|e| Error::usage(format!("load {}: {e}", path.display())))?;
+            }
+        }
         for (at, subject) in experiment.subjects.iter().enumerate() {
             let wanted = experiment.cells.iter().any(|cell| cell.subject == at);
+            if let (Source::Sandbox(private), true) = (&subject.source, wanted) {
+                let found = sandbox::find_program(private.program.as_deref());
+                found.map_err(|e| e.context(format!("server {}", subject.label)))?;
+            }
             if let (Source::Existing(existing), true) = (&subject.source, wanted) {
                 let target = existing::target(existing, progress);
                 let target = target.map_err(|e| e.context(format!("server {}", subject.label)))?;
@@ -99,7 +116,17 @@ impl<'a> Hosts<'a> {
         existing::renew(existing, target, self.stop, progress)?;
         let target = runtime()?.block_on(or_stop(self.stop, tls::settle(target)))?;
         let pristine = (!existing.reset.is_empty()).then_some(true);
-        Ok(Host { subject, target, sandbox: None, stock: None, pristine, prepared: Vec::new() })
+        let stops = !existing.start.is_empty() && !existing.stop.is_empty();
+        let commands = stops.then(|| existing.clone());
+        Ok(Host {
+            subject,
+            target,
+            sandbox: None,
+            commands,
+            stock: None,
+            pristine,
+            prepared: Vec::new(),
+        })
     }
 
     fn take_private(
@@ -214,7 +241,15 @@ impl<'a> Hosts<'a> {
 
 fn host(subject: usize, sandbox: Sandbox, stock: Option<Stock>, pristine: Option<bool>) -> Host {
     let target = Target::private(sandbox.socket());
-    Host { subject, target, sandbox: Some(sandbox), stock, pristine, prepared: Vec::new() }
+    Host {
+        subject,
+        target,
+        sandbox: Some(sandbox),
+        commands: None,
+        stock,
+        pristine,
+        prepared: Vec::new(),
+    }
 }
 
 impl Host {
@@ -241,7 +276,7 @@ impl Host {
         stop: &Stop,
         progress: &mut Progress,
     ) -> Result<Option<Vec<String>>> {
-        let before = self.stock.as_ref().map_or_else(Vec::new, |stock| stock.written_by().to_vec());
+        let before = self.written_by(written_by);
         let written = !written_by.is_empty() || self.pristine != Some(true);
         let force = tables.refill && written;
         let filled = if self.prepared.contains(tables) && !force {
@@ -260,11 +295,18 @@ impl Host {
             }
             return Ok(Some(Vec::new()));
         }
-        Ok(match (self.pristine, written_by.is_empty()) {
+        Ok(before)
+    }
+
+    /// What wrote to its data before, these parts of this invocation among them; None where that is
+    /// not known.
+    pub(super) fn written_by(&self, here: &[String]) -> Option<Vec<String>> {
+        let stock = self.stock.as_ref().map_or(&[][..], Stock::written_by);
+        match (self.pristine, here.is_empty()) {
             (None, true) => None,
-            (Some(false), true) => Some(before),
-            _ => Some(written_by.to_vec()),
-        })
+            (Some(false), true) => Some(stock.to_vec()),
+            _ => Some(here.to_vec()),
+        }
     }
 
     /// A part is about to write.
@@ -273,12 +315,17 @@ impl Host {
         self.stock.as_mut().map_or(Ok(()), |stock| stock.writes(title))
     }
 
-    /// Gives it back: a sandbox ends, what stays stays.
+    /// Gives it back: a sandbox ends, a server that `start` started is stopped, so that it does
+    /// not disturb the next one, and what stays stays.
     ///
     /// # Errors
     ///
     /// A directory that cannot be removed, a `stop` that fails.
-    pub(super) fn give_back(self) -> Result<()> {
+    pub(super) fn give_back(self, progress: &mut Progress) -> Result<()> {
+        if let Some(existing) = &self.commands {
+            // Also after a signal: whoever does not want to wait sends another.
+            existing::end(existing, &self.target, &Stop::default(), progress)?;
+        }
         self.sandbox.map_or(Ok(()), Sandbox::stop)
     }
 }

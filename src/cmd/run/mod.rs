@@ -26,10 +26,10 @@ use crate::cmd::sweep::random;
 use crate::cmd::{gate, print_data};
 use crate::error::{Error, Result, worst};
 use crate::measure::process::raise_descriptor_limit;
-use crate::plan::defaults;
 use crate::plan::experiment::scale::Scale;
 use crate::plan::experiment::{Cell, Experiment, Only, Overrides, Part};
 use crate::plan::profile::Profile;
+use crate::plan::{defaults, names};
 use crate::progress::Progress;
 use crate::stop::Stop;
 use crate::summary::{Outcome, Store, Summary};
@@ -87,9 +87,7 @@ pub struct RunArgs {
 
 pub(crate) fn program(text: &str) -> std::result::Result<(String, PathBuf), String> {
     match text.split_once('=') {
-        Some((name, path)) if !name.is_empty() && !path.is_empty() => {
-            Ok((name.to_owned(), PathBuf::from(path)))
-        }
+        Some((name, path)) if !path.is_empty() => Ok((names::label(name)?, PathBuf::from(path))),
         _ => Err(format!("'{text}' is not NAME=PATH")),
     }
 }
@@ -101,7 +99,8 @@ pub fn run(args: &RunArgs, stop: &Stop) -> Result<()> {
         .map_err(|e| Error::usage(format!("{origin}: {e}")).hint("name a profile"))?;
     let profile = Profile::parse(&text, &origin)?;
     // Before hours of measuring, not after.
-    tables::check(&profile.report, &text, &origin)?;
+    tables::check(&profile)?;
+    existing::check(&profile)?;
     let mut overrides = Overrides {
         programs: args.programs.clone(),
         scale: args.scale,

@@ -2,14 +2,13 @@
 
 use std::fs::File;
 use std::io::{Read, Seek};
-use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::{Signal, killpg};
-use nix::unistd::Pid;
+use nix::sys::signal::Signal;
 
 use crate::error::{Error, Result};
+use crate::groups::Group;
 use crate::stop::Stop;
 
 /// Between two looks.
@@ -34,27 +33,23 @@ pub(super) fn run(what: &str, words: &[String], within: Duration, stop: &Stop) -
     let (out, err) = handle(&output)
         .and_then(|out| Ok((out, handle(&output)?)))
         .map_err(|e| failed(format!("has no output file: {e}")))?;
-    let mut child = Command::new(program)
-        .args(arguments)
-        .process_group(0)
-        .stdin(Stdio::null())
-        .stdout(out)
-        .stderr(err)
-        .spawn()
-        .map_err(|e| failed(format!("cannot be started: {e}")))?;
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::null()).stdout(out).stderr(err);
+    let mut group =
+        Group::spawn(&mut command).map_err(|e| failed(format!("cannot be started: {e}")))?;
     let began = Instant::now();
     let status = loop {
-        match child.try_wait() {
+        match group.try_wait() {
             Ok(Some(status)) => break status,
             Ok(None) => {}
             Err(e) => return Err(failed(format!("is lost: {e}"))),
         }
         let late = began.elapsed() > within;
         if late || stop.asked().is_some() {
-            let _ = killpg(Pid::from_raw(child.id().cast_signed()), Signal::SIGTERM);
+            group.signal(Signal::SIGTERM);
             std::thread::sleep(Duration::from_millis(200));
-            let _ = killpg(Pid::from_raw(child.id().cast_signed()), Signal::SIGKILL);
-            let _ = child.wait();
+            group.signal(Signal::SIGKILL);
+            drop(group);
             stop.check()?;
             return Err(failed(format!("has not ended within {} s", within.as_secs()))
                 .hint("`within` allows it more time; a command that starts a server must not wait for its end"));

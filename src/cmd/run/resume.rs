@@ -45,7 +45,7 @@ pub(super) fn find(
     for (path, reason) in &loaded.skipped {
         progress.warn(&format!("skipped {}: {reason}", path.display()));
     }
-    let wanted: HashSet<&str> = experiment.keys.iter().map(String::as_str).collect();
+    let wanted: HashSet<&str> = experiment.all.iter().map(|cell| cell.key.as_str()).collect();
     let key = |summary: &Summary| {
         let key = &summary.experiment.as_ref()?.key;
         wanted.contains(key.as_str()).then(|| key.clone())

@@ -15,12 +15,18 @@ use crate::plan::experiment::Beside;
 use crate::plan::profile::Expect;
 use crate::summary::{CommandRun, Experiment, Server, Store, Summary, Warning};
 
+/// What one summary says of its place.
+#[derive(Debug, Clone)]
+pub(crate) struct Mark {
+    pub(crate) experiment: Experiment,
+    /// What a reader of it must know.
+    pub(crate) warnings: Vec<Warning>,
+}
+
 /// The part of one sweep.
 pub(crate) struct Role<'a> {
     /// What the summaries say, by the steps' numbers.
-    pub(crate) marks: BTreeMap<u32, Experiment>,
-    /// What a reader of all of them must know.
-    pub(crate) warnings: Vec<Warning>,
+    pub(crate) marks: BTreeMap<u32, Mark>,
     /// What must hold before the first step.
     pub(crate) expect: &'a [Expect],
     /// What runs beside the windows.
@@ -39,7 +45,9 @@ pub(crate) struct Role<'a> {
 
 impl Role<'_> {
     /// Refuses a server that is not as the profile expects it.
-    pub(crate) fn check(&self, server: &Server, dataset: &Dataset) -> Result<()> {
+    /// Where the sizes are not the profile's, data of another size beside the buffer pool is
+    /// no more than a warning.
+    pub(crate) fn check(&mut self, server: &Server, dataset: &Dataset) -> Result<()> {
         let rows = u64::from(dataset.tables).saturating_mul(dataset.rows);
         let bytes = expect::data_bytes(dataset.data_bytes, rows);
         let mut words = self.commands.iter().flat_map(|command| &command.run);
@@ -49,7 +57,15 @@ impl Role<'_> {
             )
             .hint("it is known of sandboxes"));
         }
-        expect::check(self.expect, &server.variables, self.full_size.then_some(bytes))
+        expect::check(self.expect, &server.variables, self.full_size.then_some(bytes))?;
+        if let Some(what) = expect::database(self.expect, &server.variables, bytes) {
+            let message = format!("at this --scale {what}, as the profile has it at its own size");
+            for mark in self.marks.values_mut() {
+                let (code, message) = ("scaled_class".to_owned(), message.clone());
+                mark.warnings.push(Warning { code, message });
+            }
+        }
+        Ok(())
     }
 
     /// Starts what runs beside a step; its clock starts with the window.
@@ -87,8 +103,9 @@ impl Role<'_> {
                 message: format!("{} ran beside it and took its time", names.join(", ")),
             });
         }
-        summary.warnings.extend(self.warnings.iter().cloned());
-        let mark = self.marks.get(&step.number).cloned();
-        summary.experiment = mark.map(|mark| Experiment { commands: ran, ..mark });
+        if let Some(Mark { experiment, warnings }) = self.marks.get(&step.number).cloned() {
+            summary.warnings.extend(warnings);
+            summary.experiment = Some(Experiment { commands: ran, ..experiment });
+        }
     }
 }

@@ -5,10 +5,11 @@ use toml::Spanned;
 
 use crate::cmd::print_data;
 use crate::cmd::report::ReportArgs;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, line};
 use crate::plan::experiment::Experiment;
+use crate::plan::profile::Profile;
 use crate::plan::profile::value::Names;
-use crate::plan::profile::{Profile, Report};
+use crate::progress::say;
 use crate::report::{self, Options};
 use crate::summary::Summary;
 
@@ -20,14 +21,14 @@ const USUAL: &str = "";
 /// # Errors
 ///
 /// Usage, with line and column.
-pub(super) fn check(report: &Report, text: &str, origin: &str) -> Result<()> {
+pub(super) fn check(profile: &Profile) -> Result<()> {
+    let report = &profile.report;
     for (names, flag) in [(&report.layout, "--layout"), (&report.metric, "--metric")] {
         for name in names.iter().flat_map(|names| &names.0) {
-            options(&[flag, name.as_ref()])
-                .map_err(|what| Profile::refuse(origin, text, name, &what))?;
+            options(&[flag, name.as_ref()]).map_err(|what| profile.refuse(name.span(), what))?;
             if compares(name.as_ref()) && (report.from.is_none() || report.to.is_none()) {
                 let what = format!("{} compares two labels: from and to", name.as_ref());
-                return Err(Profile::refuse(origin, text, name, &what));
+                return Err(profile.refuse(name.span(), what));
             }
         }
     }
@@ -44,24 +45,53 @@ pub(super) fn print(experiment: &Experiment, summaries: &[Summary]) -> Result<()
         return Ok(());
     }
     let mut printed = String::new();
-    let report = &experiment.report;
-    let label = |label: &Option<Spanned<String>>| label.as_ref().map(|l| l.as_ref().clone());
-    let alone = label(&report.from) == label(&report.to);
     let steps: Vec<&Summary> = summaries.iter().collect();
-    // With one program the first label is the last one, too.
-    let layouts = names(report.layout.as_ref()).into_iter().filter(|l| !(alone && compares(l)));
-    for layout in layouts {
-        for metric in names(experiment.report.metric.as_ref()) {
-            let words = words(experiment, layout, metric);
+    let rendered = render(experiment, &steps, &mut printed);
+    // What can be shown is, whatever else cannot.
+    print_data(&printed)?;
+    rendered
+}
+
+fn render(experiment: &Experiment, steps: &[&Summary], printed: &mut String) -> Result<()> {
+    let report = &experiment.report;
+    let (from, to) = (named(&report.from), named(&report.to));
+    for layout in names(report.layout.as_ref()) {
+        // With one program the first label is the last one, too.
+        if compares(layout) && from == to {
+            continue;
+        }
+        if let Some(absent) = [from, to].into_iter().flatten().find(|l| !is_there(steps, l))
+            && compares(layout)
+        {
+            say(&line(&format!("layout {layout} is left out: '{absent}' was not measured")));
+            continue;
+        }
+        let metrics = match layout {
+            // These have columns of their own.
+            "per-op" | "suite" | "settings" => vec![USUAL],
+            _ => names(report.metric.as_ref()),
+        };
+        for metric in metrics {
+            let words = words(experiment, layout, metric, steps);
             let words: Vec<&str> = words.iter().map(String::as_str).collect();
             let options = options(&words).map_err(Error::usage)?;
+            let table = report::render(steps, &options)?;
             if !printed.is_empty() {
                 printed.push('\n');
             }
-            printed.push_str(&report::render(&steps, &options)?);
+            printed.push_str(&table);
         }
     }
-    print_data(&printed)
+    Ok(())
+}
+
+fn named(label: &Option<Spanned<String>>) -> Option<&str> {
+    label.as_ref().map(|label| label.as_ref().as_str())
+}
+
+/// With `--only`, or after an interruption, not every label is.
+fn is_there(steps: &[&Summary], label: &str) -> bool {
+    steps.iter().any(|step| step.label == label)
 }
 
 fn names(names: Option<&Names>) -> Vec<&str> {
@@ -72,7 +102,12 @@ fn names(names: Option<&Names>) -> Vec<&str> {
 }
 
 /// The flags of `loadgen report` that say the same.
-fn words(experiment: &Experiment, layout: &str, metric: &str) -> Vec<String> {
+fn words(
+    experiment: &Experiment,
+    layout: &str,
+    metric: &str,
+    steps: &[&Summary],
+) -> Vec<String> {
     let mut words = Vec::new();
     let mut flag = |name: &str, value: &str| {
         if value != USUAL {
@@ -82,17 +117,15 @@ fn words(experiment: &Experiment, layout: &str, metric: &str) -> Vec<String> {
     flag("--layout", layout);
     flag("--metric", metric);
     let report = &experiment.report;
-    let label = |label: &Option<Spanned<String>>| {
-        label.as_ref().map_or(USUAL, |label| label.as_ref().as_str()).to_owned()
-    };
+    let baseline = named(&report.baseline).filter(|label| is_there(steps, label));
     if matches!(layout, USUAL | "relative" | "per-op") {
-        flag("--baseline", &label(&report.baseline));
+        flag("--baseline", baseline.unwrap_or(USUAL));
     }
     if compares(layout) {
-        flag("--from", &label(&report.from));
-        flag("--to", &label(&report.to));
+        flag("--from", named(&report.from).unwrap_or(USUAL));
+        flag("--to", named(&report.to).unwrap_or(USUAL));
     }
-    for label in report.order.iter().flat_map(Names::texts) {
+    for label in report.order.iter().flat_map(Names::texts).filter(|l| is_there(steps, l)) {
         flag("--order", label);
     }
     words

@@ -47,9 +47,14 @@ pub fn classify(sql: &[u8]) -> Result<Seen, String> {
             words.table(Kind::Insert)
         }
         b"SET" => {
+            // `SET NAMES x`, `SET CHARACTER SET x`, `SET character_set_client = x`.
             let kind = if words.has(&[b"NAMES"]) { Kind::Names } else { Kind::Other };
-            let name = if kind == Kind::Names { words.name() } else { 0..0 };
-            Ok(Seen { kind, name })
+            let of_client =
+                kind == Kind::Names || words.has(&[b"CHARACTER_SET_CLIENT", b"CHARSET"]);
+            let set = of_client || (words.has(&[b"CHARACTER"]) && words.has(&[b"SET"]));
+            let name = if set { words.value() } else { 0..0 };
+            refuse_charset(sql.get(name.clone()).unwrap_or_default())?;
+            Ok(Seen { kind, name: if kind == Kind::Names { name } else { 0..0 } })
         }
         b"DROP" if words.has(&[b"TABLE"]) => {
             let kind = if words.has(&[b"IF"]) && words.has(&[b"EXISTS"]) {
@@ -75,6 +80,26 @@ pub fn classify(sql: &[u8]) -> Result<Seen, String> {
         b"UNLOCK" | b"COMMIT" | b"BEGIN" | b"START" => Ok(Seen { kind: Kind::Other, name: 0..0 }),
         _ => Err(refused(first, words.word())),
     }
+}
+
+/// Character sets in which a character may have a byte that is a quote or a backslash: the file
+/// cannot be split into statements without reading all of it as characters.
+const SPLIT_WRONGLY: [&str; 5] = ["big5", "gbk", "gb18030", "sjis", "cp932"];
+
+/// Refuses a character set in which a dump cannot be split.
+///
+/// # Errors
+///
+/// Its name, and what to do.
+pub(in crate::load) fn refuse_charset(name: &[u8]) -> Result<(), String> {
+    let name = unquoted(name).unwrap_or_default().to_ascii_lowercase();
+    if SPLIT_WRONGLY.contains(&name.as_str()) {
+        return Err(format!(
+            "a file in {name} is not supported, because its characters have bytes that are quotes \
+             or backslashes: mysqldump --default-character-set=utf8mb4 writes another"
+        ));
+    }
+    Ok(())
 }
 
 /// A name without its quotes; None where it is no UTF-8.
@@ -179,6 +204,14 @@ impl<'a> Words<'a> {
         from..self.at
     }
 
+    /// Takes a name that may stand behind an equals sign.
+    fn value(&mut self) -> Range<usize> {
+        self.skip();
+        let sign = self.rest().iter().take_while(|b| b":=".contains(b)).count();
+        self.at += sign;
+        self.name()
+    }
+
     /// Takes a table's name.
     fn table(&mut self, kind: Kind) -> Result<Seen, String> {
         let name = self.name();
@@ -218,6 +251,7 @@ mod tests {
             ("UNLOCK TABLES", Kind::Other, ""),
             ("/*!40101 SET NAMES utf8mb4 */", Kind::Names, "utf8mb4"),
             ("SET NAMES 'latin1'", Kind::Names, "latin1"),
+            ("/*!40101 SET character_set_client = utf8 */", Kind::Other, ""),
             ("/*!40101 SET @saved_cs_client     = @@character_set_client */", Kind::Other, ""),
             ("/*M!100616 SET @OLD_NOTE_VERBOSITY=@@NOTE_VERBOSITY */", Kind::Other, ""),
             ("set autocommit=0", Kind::Other, ""),
@@ -241,6 +275,11 @@ mod tests {
             ("DELIMITER ", "DELIMITER"),
             ("USE `mysql`", "USE"),
             ("DELETE FROM t", "DELETE"),
+            ("/*!40101 SET NAMES gbk */", "a file in gbk is not supported"),
+            ("SET NAMES 'BIG5'", "big5"),
+            ("/*!40101 SET character_set_client = sjis */", "sjis"),
+            ("SET CHARACTER SET cp932", "cp932"),
+            ("SET CHARSET 'gb18030'", "gb18030"),
             ("\\. /etc/passwd", "no statement"),
             ("INSERT INTO `unclosed VALUES", "without a name"),
             ("", "no statement"),

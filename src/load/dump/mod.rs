@@ -4,5 +4,6 @@
 mod kind;
 mod split;
 
+pub(super) use kind::refuse_charset;
 pub use kind::{Kind, Seen, classify, unquoted};
 pub use split::{Splitter, Statement};

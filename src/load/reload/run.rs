@@ -12,7 +12,7 @@ use super::batch::{self, Item, Part};
 use super::tables::Tables;
 use super::{AGAIN, Loaded, Reload, Reloaded, Source, produce};
 use crate::error::{Error, Result};
-use crate::load::dump::{Kind, unquoted};
+use crate::load::dump::{Kind, refuse_charset, unquoted};
 use crate::load::fault::explain_with;
 use crate::load::pace::{Pace, short};
 use crate::load::text;
@@ -92,6 +92,9 @@ pub(super) async fn run(
     };
     let counters = Arc::<Counters>::default();
     let charset = character_sets.get("character_set_client").cloned().unwrap_or_default();
+    if let (Some(file), Err(why)) = (&file, refuse_charset(charset.as_bytes())) {
+        return Err(Error::usage(format!("{file}: {why}")).hint("--charset names another"));
+    }
     let mut live = Live::new(&spec, length, Arc::clone(&counters));
     progress.restart();
     let (started_at, before) = (jiff::Timestamp::now(), process_usage());

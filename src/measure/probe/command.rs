@@ -1,12 +1,13 @@
 //! `PREFIX grep -s . FILE…`, bounded in time and size.
 
 use std::io::Read;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use super::Files;
 use crate::error::plain;
+use crate::groups::Group;
 
 /// Most that a reading prints: 4,000 threads of 60 lines.
 const OUTPUT_MAX: u64 = 64 << 20;
@@ -19,29 +20,52 @@ const LOOK: Duration = Duration::from_millis(5);
 ///
 /// The error says in words what went wrong, without the command's arguments.
 pub(super) fn grep(prefix: &[String], files: &[String], limit: Duration) -> Result<Files, String> {
+    let words = ["grep", "-s", "-H", "."].map(str::to_owned);
+    let printed = run(prefix, words.iter().chain(files), limit)?;
+    let files = lines(&printed.out);
+    // grep's exit status tells of files that are not there, too: it says nothing.
+    if files.is_empty() { Err(printed.complaint()) } else { Ok(files) }
+}
+
+/// The numbers among the names in a directory.
+pub(super) fn list(prefix: &[String], dir: &str, limit: Duration) -> Result<Vec<String>, String> {
+    let printed = run(prefix, &["ls".to_owned(), dir.to_owned()], limit)?;
+    let names = printed.out.split_ascii_whitespace().map(str::to_owned);
+    Ok(names.filter(|name| name.bytes().all(|b| b.is_ascii_digit())).collect())
+}
+
+/// What a command printed.
+struct Printed {
+    out: String,
+    err: mpsc::Receiver<String>,
+}
+
+impl Printed {
+    fn complaint(&self) -> String {
+        let said = self.err.recv_timeout(LOOK).unwrap_or_default();
+        let said: String = said.trim().chars().take(SAID_MAX).collect();
+        if said.is_empty() { "it printed nothing".to_owned() } else { plain(&said) }
+    }
+}
+
+/// Runs a prefix with more words to its end.
+fn run<'a>(
+    prefix: &[String],
+    words: impl IntoIterator<Item = &'a String>,
+    limit: Duration,
+) -> Result<Printed, String> {
     let (program, arguments) = prefix.split_first().ok_or("it is empty")?;
-    let mut child = Command::new(program)
-        .args(arguments)
-        .args(["grep", "-s", "-H", "."])
-        .args(files)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .map_err(|e| format!("it cannot be started: {e}"))?;
-    let (out, err) = (drain(child.stdout.take()), drain(child.stderr.take()));
-    if !ended(&mut child, limit) {
+    let mut command = Command::new(program);
+    command.args(arguments).args(words).stdin(Stdio::null());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut group = Group::spawn(&mut command).map_err(|e| format!("it cannot be started: {e}"))?;
+    let (out, err) = group.pipes();
+    let (out, err) = (drain(out), drain(err));
+    if !ended(&mut group, limit) {
         return Err(format!("no answer within {} s", limit.as_secs()));
     }
     // A process that it left behind may keep the pipe open: what is there must do.
-    let files = lines(&out.recv_timeout(limit).unwrap_or_default());
-    if files.is_empty() {
-        let said = err.recv_timeout(LOOK).unwrap_or_default();
-        let said: String = said.trim().chars().take(SAID_MAX).collect();
-        return Err(if said.is_empty() { "it printed nothing".to_owned() } else { plain(&said) });
-    }
-    // grep's exit status tells of files that are not there, too: it says nothing.
-    Ok(files)
+    Ok(Printed { out: out.recv_timeout(limit).unwrap_or_default(), err })
 }
 
 /// Reads a pipe in a thread of its own: a child that fills one while the other is read stops.
@@ -59,18 +83,14 @@ fn drain(pipe: Option<impl Read + Send + 'static>) -> mpsc::Receiver<String> {
     receiver
 }
 
-/// Waits for the end; a child that takes too long is killed.
-fn ended(child: &mut Child, limit: Duration) -> bool {
+/// Waits for the end, so long at most.
+fn ended(group: &mut Group, limit: Duration) -> bool {
     let deadline = Instant::now() + limit;
     loop {
-        match child.try_wait() {
+        match group.try_wait() {
             Ok(Some(_)) => return true,
             Ok(None) if Instant::now() < deadline => std::thread::sleep(LOOK),
-            _ => {
-                let _ = child.kill();
-                let _ = child.wait();
-                return false;
-            }
+            _ => return false,
         }
     }
 }

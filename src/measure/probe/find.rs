@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::time::Duration;
 
 use super::Whereabouts;
 use super::parse::{self, Stat};
@@ -16,17 +17,24 @@ pub(super) fn here(root: &Path, server: &Whereabouts) -> Option<u32> {
     let up = parse::uptime_s(&read(root, "proc/uptime"));
     let is_server = |pid: &u32| {
         let stat = parse::stat(&read(root, &format!("proc/{pid}/stat")));
-        stat.is_some_and(|stat| is_of_age(&stat, up, server.uptime_s))
+        stat.is_some_and(|stat| is_of_age(&stat, up, server.uptime_s, Duration::ZERO))
     };
     let file = server.pid_file.as_ref().map(|file| read(root, file.trim_start_matches('/')));
     let filed = file.and_then(|text| text.trim().parse().ok());
     filed.filter(is_server).or_else(|| listener(root, server).filter(is_server))
 }
 
-/// Whether a process is as old as the server says; yes where that is unknown.
-pub(super) fn is_of_age(stat: &Stat, host_up_s: Option<f64>, server_up_s: Option<u64>) -> bool {
+/// Whether a process is as old as the server says; yes where that is unknown. The host was read so
+/// long after the server was asked.
+pub(super) fn is_of_age(
+    stat: &Stat,
+    host_up_s: Option<f64>,
+    server_up_s: Option<u64>,
+    took: Duration,
+) -> bool {
     let Some((host, server)) = host_up_s.zip(server_up_s) else { return true };
-    (host - parse::seconds(stat.started_ticks) - server as f64).abs() <= AGE_SLACK_S
+    let age = host - parse::seconds(stat.started_ticks);
+    (age - server as f64).abs() <= AGE_SLACK_S + took.as_secs_f64()
 }
 
 fn read(root: &Path, path: &str) -> String {

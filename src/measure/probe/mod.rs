@@ -3,7 +3,12 @@
 //! `ssh db1 grep -s . FILE…`.
 //!
 //! What cannot be read is left out: a cost that is missing must not end a measurement. Context
-//! switches are in a file a thread, so a command has to expand `*`, as a remote shell does.
+//! switches are in a file a thread: a remote shell expands `*`, and where there is none (`docker
+//! exec db`, `sudo`), the threads are listed first, by `PREFIX ls /proc/PID/task`.
+//!
+//! A reading through a command is worth what is known of its instant. The log-in may take longer
+//! than the reading itself, so the other host's own clock, `/proc/uptime`, says when it was read:
+//! see [`instants`].
 
 mod command;
 mod find;
@@ -16,7 +21,7 @@ use std::time::{Duration, Instant};
 
 pub(crate) use self::parse::HostClock;
 use self::parse::{Disk, Nic, Stat};
-use super::host;
+use super::{host, seconds_from};
 use crate::error::{Error, Result};
 use crate::summary::{HostCost, HostFacts, Probed, ProcessCost};
 
@@ -27,10 +32,12 @@ type Files = BTreeMap<String, String>;
 
 /// Seconds of a reading through a command, at most.
 const READING: Duration = Duration::from_secs(5);
+/// What `/proc/uptime` may be off by, seconds.
+const CLOCK_S: f64 = 0.05;
 /// The first one may have to log in somewhere.
 const FIRST: Duration = Duration::from_secs(20);
 /// Files of a host that a reading needs.
-const HOST: [&str; 3] = ["/proc/stat", "/proc/diskstats", "/proc/net/dev"];
+const HOST: [&str; 4] = ["/proc/uptime", "/proc/stat", "/proc/diskstats", "/proc/net/dev"];
 
 /// How to read `/proc` of the server's host, and which process is the server there.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,6 +46,8 @@ pub struct Probe {
     /// What goes before `grep`; empty for this host.
     prefix: Vec<String>,
     pid: Option<u32>,
+    /// Whether nobody expands `*` behind the prefix.
+    lists: bool,
     /// The other host.
     facts: Option<HostFacts>,
     /// How long a reading takes.
@@ -62,8 +71,12 @@ pub struct Whereabouts {
 /// One reading.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reading {
-    /// Its middle.
-    pub at: Instant,
+    /// Before it.
+    began: Instant,
+    /// After it.
+    ended: Instant,
+    /// The host's own clock meanwhile, seconds since its start.
+    up_s: Option<f64>,
     process: Option<Stat>,
     host: Option<HostClock>,
     disks: Option<Disk>,
@@ -82,6 +95,7 @@ impl Probe {
             root: root.to_owned(),
             prefix: Vec::new(),
             pid: find::here(root, server),
+            lists: false,
             facts: None,
             took: Duration::ZERO,
         }
@@ -104,16 +118,19 @@ impl Probe {
             root: PathBuf::from("/"),
             prefix: prefix.to_vec(),
             pid: None,
+            lists: false,
             facts: Some(facts(&read)),
             took: began.elapsed(),
         };
         let text = server.pid_file.as_ref().and_then(|file| read.get(file));
         if let Some(pid) = text.and_then(|text| text.trim().parse::<u32>().ok()) {
-            let stat = format!("/proc/{pid}/stat");
-            let again = command::grep(prefix, std::slice::from_ref(&stat), READING);
-            let stat = again.ok().and_then(|files| parse::stat(files.get(&stat)?));
+            let files = [format!("/proc/{pid}/stat"), of_threads(pid, "*")];
+            let again = command::grep(prefix, &files, READING).unwrap_or_default();
+            let stat = files.first().and_then(|stat| parse::stat(again.get(stat)?));
             let up = read.get("/proc/uptime").and_then(|text| parse::uptime_s(text));
-            probe.pid = stat.filter(|stat| find::is_of_age(stat, up, server.uptime_s)).map(|_| pid);
+            let fits = |stat: &Stat| find::is_of_age(stat, up, server.uptime_s, probe.took);
+            probe.pid = stat.filter(fits).map(|_| pid);
+            probe.lists = again.len() < files.len();
         }
         Ok(probe)
     }
@@ -140,15 +157,18 @@ impl Probe {
 
     /// Reads; this blocks. None where nothing could be read in time.
     pub fn read(&self) -> Option<Reading> {
+        let names = self.files();
         let began = Instant::now();
         let files = if self.prefix.is_empty() {
-            self.read_here(&self.files())
+            self.read_here(&names)
         } else {
-            command::grep(&self.prefix, &self.files(), READING).ok()?
+            command::grep(&self.prefix, &names, READING).ok()?
         };
-        let at = began + began.elapsed() / 2;
+        let up_s = files.get("/proc/uptime").and_then(|text| parse::uptime_s(text));
         let reading = Reading {
-            at,
+            began,
+            ended: Instant::now(),
+            up_s,
             process: self.pid.and_then(|pid| parse::process(&files, pid)),
             host: files.get("/proc/stat").and_then(|text| parse::host(text)),
             disks: files.get("/proc/diskstats").map(|text| parse::disks(text)),
@@ -159,10 +179,17 @@ impl Probe {
 
     /// The files of a reading, as a shell expands them.
     fn files(&self) -> Vec<String> {
+        let threads = |pid: u32| {
+            if !self.lists {
+                return vec![of_threads(pid, "*")];
+            }
+            let names = command::list(&self.prefix, &format!("/proc/{pid}/task"), READING);
+            names.unwrap_or_default().iter().map(|name| of_threads(pid, name)).collect()
+        };
         let mut files: Vec<String> = HOST.map(str::to_owned).to_vec();
         if let Some(pid) = self.pid {
             files.extend(["stat", "status", "io"].map(|name| format!("/proc/{pid}/{name}")));
-            files.push(format!("/proc/{pid}/task/*/status"));
+            files.extend(threads(pid));
         }
         files
     }
@@ -193,8 +220,9 @@ impl Probe {
         files
     }
 
-    /// What happened between two readings, which are so many seconds from the window's start.
-    pub fn cost(&self, first: &Reading, last: &Reading, first_s: f64, last_s: f64) -> Probed {
+    /// What happened between two readings; their seconds count from `origin`.
+    pub fn cost(&self, first: &Reading, last: &Reading, origin: Instant) -> Probed {
+        let [first_s, last_s] = instants(first, last, origin);
         Probed {
             via: if self.prefix.is_empty() { "local" } else { "command" }.to_owned(),
             first_s,
@@ -203,6 +231,30 @@ impl Probe {
             host: host_cost(first, last),
         }
     }
+}
+
+/// Where a thread counts its context switches.
+fn of_threads(pid: u32, thread: &str) -> String {
+    format!("/proc/{pid}/task/{thread}/status")
+}
+
+/// When two readings were taken, seconds from `origin`: each somewhere between its beginning and
+/// its end, and as far from each other as the host's own clock says. So a slow log-in makes them
+/// no less certain than the quicker of the two.
+fn instants(first: &Reading, last: &Reading, origin: Instant) -> [f64; 2] {
+    let s = |at: Instant| seconds_from(origin, at);
+    let bounds = [first, last].map(|reading| [s(reading.began), s(reading.ended)]);
+    let middles = bounds.map(|[began, ended]| f64::midpoint(began, ended));
+    let (Some(one), Some(other)) = (first.up_s, last.up_s) else { return middles };
+    // Where the host's start can lie, by both.
+    let starts = [(one, bounds[0]), (other, bounds[1])].map(|(up, b)| b.map(|at| at - up));
+    let (lowest, highest) = (starts[0][0].max(starts[1][0]), starts[0][1].min(starts[1][1]));
+    // Clocks drift, and this one ticks in hundredths: then there is no such place.
+    if lowest > highest + CLOCK_S {
+        return middles;
+    }
+    let start = f64::midpoint(lowest, highest);
+    [start + one, start + other]
 }
 
 fn facts(files: &Files) -> HostFacts {

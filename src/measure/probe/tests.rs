@@ -59,8 +59,9 @@ fn two_readings_of_a_recorded_host() {
     let first = probe.read().expect("a reading");
     let later = Probe { root: after.path().to_owned(), ..probe.clone() };
     let last = later.read().expect("a reading");
-    let probed = probe.cost(&first, &last, -0.5, 10.0);
-    assert_eq!((probed.via.as_str(), probed.first_s, probed.last_s), ("local", -0.5, 10.0));
+    let probed = probe.cost(&first, &last, Instant::now());
+    assert_eq!(probed.via, "local");
+    assert!(probed.first_s <= probed.last_s && probed.last_s <= 0.0);
     let process = probed.process.expect("found");
     let expected = ProcessCost {
         pid: 7,
@@ -97,7 +98,7 @@ fn another_process_of_that_number_is_not_the_server() {
     let stat = fs::read_to_string(root.path().join("proc/7/stat")).expect("there");
     fs::write(root.path().join("proc/7/stat"), stat.replace(" 9000 ", " 9500 ")).expect("written");
     let last = probe.read().expect("a reading");
-    let probed = probe.cost(&first, &last, 0.0, 1.0);
+    let probed = probe.cost(&first, &last, Instant::now());
     assert!(probed.process.is_none() && probed.host.is_some());
 }
 
@@ -110,7 +111,7 @@ fn what_cannot_be_read_is_left_out() {
     fs::remove_dir_all(root.path().join("proc/7/task")).expect("there");
     let probe = Probe::below(root.path(), &server());
     let reading = probe.read().expect("a reading");
-    let probed = probe.cost(&reading, &reading, 0.0, 1.0);
+    let probed = probe.cost(&reading, &reading, Instant::now());
     let process = probed.process.expect("its stat is there");
     assert_eq!(
         (process.read_bytes, process.voluntary_switches, process.rss_bytes),
@@ -146,11 +147,15 @@ fn a_command_reads_the_same() {
     let shell = ["sh", "-c", "eval \"$*\"", "sh"].map(str::to_owned);
     let through = Probe { prefix: shell.to_vec(), ..own.clone() };
     let (first, last) = (own.read().expect("here"), through.read().expect("there"));
-    let probed = through.cost(&first, &last, 0.0, 1.0);
+    let probed = through.cost(&first, &last, Instant::now());
     assert_eq!(probed.via, "command");
     let process = probed.process.expect("this process");
     assert!(process.voluntary_switches.is_some() && process.rss_bytes > Some(1 << 20));
     assert!(probed.host.expect("read").idle_s >= 0.0);
+    // Nobody expands `*` behind this one.
+    let listing = Probe { prefix: vec!["env".to_owned()], lists: true, ..own };
+    let process = listing.read().expect("here").process.expect("this process");
+    assert!(!process.switches.is_empty());
 
     let error = Probe::through(&["false".to_owned()], &server()).expect_err("it prints nothing");
     assert_eq!(error.kind().exit_code(), 3);
@@ -161,6 +166,31 @@ fn a_command_reads_the_same() {
     let facts = found.facts().expect("of a host");
     assert_eq!((&facts.kernel, &facts.cpu), (&here.kernel, &here.cpu));
     assert_eq!((facts.cores, facts.memory_bytes), (here.cores_online, here.memory_bytes));
+}
+
+#[test]
+fn the_hosts_own_clock_says_when_it_was_read() {
+    let origin = Instant::now();
+    let reading = |began: f64, ended: f64, up_s: Option<f64>| Reading {
+        began: origin + Duration::from_secs_f64(began),
+        ended: origin + Duration::from_secs_f64(ended),
+        up_s,
+        process: None,
+        host: None,
+        disks: None,
+        nics: None,
+    };
+    let near = |found: [f64; 2], expected: [f64; 2]| {
+        for (found, expected) in found.into_iter().zip(expected) {
+            assert!((found - expected).abs() < 0.02, "{found} instead of {expected}");
+        }
+    };
+    // A log-in of two seconds, then a quick one: the second one knows, and the first follows.
+    let (slow, quick) = (reading(1.0, 3.0, Some(502.8)), reading(12.0, 12.02, Some(512.01)));
+    near(instants(&slow, &quick, origin), [2.8, 12.01]);
+    // A clock that was set, or none.
+    near(instants(&slow, &reading(12.0, 12.02, Some(9.0)), origin), [2.0, 12.01]);
+    near(instants(&reading(1.0, 3.0, None), &quick, origin), [2.0, 12.01]);
 }
 
 proptest::proptest! {

@@ -37,7 +37,7 @@ impl Experiment {
             subjects: subjects(profile, overrides)?,
             parts: Vec::new(),
             cells: Vec::new(),
-            keys: Vec::new(),
+            all: Vec::new(),
             report: profile.report.clone(),
         };
         for run in &profile.runs {
@@ -46,9 +46,9 @@ impl Experiment {
         let steps = experiment.parts.iter().map(Part::count).fold(0, u64::saturating_add);
         list::check_total(steps)?;
         experiment.cells = cells(&experiment, overrides.seed);
-        experiment.keys = experiment.cells.iter().map(|cell| cell.key.clone()).collect();
+        experiment.all.clone_from(&experiment.cells);
         experiment.keep_only(&overrides.only)?;
-        experiment.name_labels()?;
+        experiment.name_labels(profile)?;
         Ok(experiment)
     }
 
@@ -63,11 +63,11 @@ impl Experiment {
             }
         }
         self.cells = cells(self, seed);
-        self.keys = self.cells.iter().map(|cell| cell.key.clone()).collect();
+        self.all.clone_from(&self.cells);
     }
 
     /// The report's labels as they are in the tables.
-    fn name_labels(&mut self) -> Result<()> {
+    fn name_labels(&mut self, profile: &Profile) -> Result<()> {
         let subjects = &self.subjects;
         let is = |subject: &&Subject, name: &str| subject.label == name || subject.name == name;
         let report = &mut self.report;
@@ -81,8 +81,9 @@ impl Experiment {
             };
             let label = found.map(|subject| subject.label.clone()).ok_or_else(|| {
                 let labels: Vec<&str> = subjects.iter().map(|s| s.label.as_str()).collect();
-                Error::usage(format!("[report]: there is no label '{name}'"))
-                    .hint(format!("there are first, last, {}", labels.join(", ")))
+                let known = labels.join(", ");
+                let what = format!("there is no label '{name}': first, last, {known}");
+                profile.refuse(wanted.span(), what)
             })?;
             *wanted = Spanned::new(wanted.span(), label);
         }
@@ -107,7 +108,9 @@ fn parts(
 ) -> Result<Vec<Part>> {
     let run = place.as_ref();
     let is_for = |subject: &Subject| {
-        run.servers.as_ref().is_none_or(|names| names.texts().any(|name| name == subject.name))
+        run.servers
+            .as_ref()
+            .is_none_or(|names| names.as_ref().texts().any(|name| name == subject.name))
     };
     let for_subjects: Vec<usize> =
         subjects.iter().enumerate().filter(|(_, s)| is_for(s)).map(|(at, _)| at).collect();
@@ -126,11 +129,11 @@ fn parts(
     };
     let titles = profile.titles(place).into_iter().map(|(title, _)| title);
     if let Some(load) = &run.load {
-        let load = scaled(load, overrides);
+        let load = scaled(load.as_ref(), overrides);
         return Ok(titles.map(|title| part(title, What::Load(load.clone()))).collect());
     }
     if let Some(suite) = &run.suite {
-        return Ok(titles.map(|title| part(title, What::Suite(suite.clone()))).collect());
+        return Ok(titles.map(|title| part(title, What::Suite(suite.as_ref().clone()))).collect());
     }
     let names = run.workload.iter().flat_map(Names::texts);
     let mut parts = Vec::new();
@@ -139,14 +142,18 @@ fn parts(
         // Those of its options; of several workloads not every one has all.
         let options = run.options.iter().filter(|(name, _)| workload.options.contains_key(*name));
         let options = options.map(|(name, value)| (name.clone(), value.as_ref().0)).collect();
-        let mut workload = workload.with_options(&options)?;
+        let here = |e: Error| profile.refuse(place.span(), format!("run {title}: {e}"));
+        let mut workload = workload.with_options(&options).map_err(here)?;
         workload.name.clone_from(&title);
         let dataset = dataset(profile, run, &workload, overrides);
         if dataset.schema.filled() {
-            workload.fits(dataset.rows)?;
+            workload.fits(dataset.rows).map_err(here)?;
         }
         let plan = plan(workload, run, &dataset, overrides)?;
-        plan.spread_over(dataset.tables).map_err(|e| e.context(format!("run {title}")))?;
+        if let Err(error) = plan.spread_over(dataset.tables) {
+            let spread = run.spread.as_ref().map_or(place.span(), Spanned::span);
+            return Err(profile.refuse(spread, format!("run {title}: {error}")));
+        }
         parts.push(part(title, What::Sweep(Box::new(plan), dataset)));
     }
     Ok(parts)
@@ -179,7 +186,7 @@ fn commands(profile: &Profile, title: &str, overrides: &Overrides) -> Vec<Beside
     here.map(|command| Beside {
         at: overrides.scale.warmup(command.at.as_ref().0),
         run: command.run.as_ref().clone(),
-        clients: command.clients.as_ref().map(|clients| clients.0.clone()),
+        clients: command.clients.as_ref().map(|clients| clients.as_ref().0.clone()),
     })
     .collect()
 }
@@ -201,8 +208,8 @@ fn dataset(profile: &Profile, run: &Run, workload: &Workload, overrides: &Overri
         tables: count,
         rows: if schema.filled() { rows } else { 0 },
         data_seed: tables.data_seed.unwrap_or(defaults::DATA_SEED),
-        charset: tables.charset.clone(),
-        jobs: tables.jobs,
+        charset: tables.charset.as_ref().map(|name| name.as_ref().clone()),
+        jobs: tables.jobs.as_ref().map(|jobs| *jobs.as_ref()),
         refill: tables.refill,
     }
 }
@@ -215,8 +222,8 @@ fn plan(workload: Workload, run: &Run, dataset: &Dataset, overrides: &Overrides)
         (None, Some(time)) => StopAt::Time(scale.time(time.as_ref().0)),
         (None, None) => StopAt::Time(scale.time(usual(defaults::TIME)?)),
     };
-    let warmup = match (run.warmup, stop) {
-        (Some(warmup), _) => warmup.0,
+    let warmup = match (&run.warmup, stop) {
+        (Some(warmup), _) => warmup.as_ref().0,
         (None, StopAt::Ops(_)) => std::time::Duration::ZERO,
         (None, StopAt::Time(_)) => usual(defaults::WARMUP)?,
     };
@@ -227,7 +234,7 @@ fn plan(workload: Workload, run: &Run, dataset: &Dataset, overrides: &Overrides)
         tables: Some(dataset.tables),
         rows: dataset.schema.filled().then_some(dataset.rows),
         clients: run.clients.as_ref().map_or_else(|| vec![1], |c| c.as_ref().0.clone()),
-        spread: run.spread.map_or(SpreadChoice::Auto, |word| word.0),
+        spread: run.spread.as_ref().map_or(SpreadChoice::Auto, |word| word.as_ref().0),
         warmup: scale.warmup(warmup),
         stop,
         rates: run.rate.as_ref().map_or_else(Vec::new, |rates| rates.0.clone()),
@@ -237,8 +244,8 @@ fn plan(workload: Workload, run: &Run, dataset: &Dataset, overrides: &Overrides)
         distribution: run.distribution.map_or(Distribution::Uniform, |parsed| parsed.0),
         statements: run.statements.map_or(StatementMode::Prepared, |word| word.0),
         seed: overrides.seed,
-        engine_threads: run.engine_threads,
-        charset: run.charset.clone(),
+        engine_threads: run.engine_threads.as_ref().map(|threads| *threads.as_ref()),
+        charset: run.charset.as_ref().map(|name| name.as_ref().clone()),
         out: overrides.out.clone(),
         interval: usual(defaults::INTERVAL)?,
         interval_log: None,

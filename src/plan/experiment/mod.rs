@@ -63,8 +63,8 @@ pub struct Experiment {
     pub parts: Vec<Part>,
     /// The cells that are wanted, in the order of execution.
     pub cells: Vec<Cell>,
-    /// Keys of all cells, wanted or not.
-    pub keys: Vec<String>,
+    /// All cells, wanted or not.
+    pub all: Vec<Cell>,
     /// What is printed at the end; its labels are the subjects'.
     pub report: Report,
 }
@@ -244,6 +244,20 @@ impl Experiment {
             let here = plan.prepared_per_client(spread, tables) * u64::from(plan.clients_max());
             (clients.max(plan.clients_max()), statements.max(here))
         })
+    }
+
+    /// The clients of the steps that come before a cell in the same run of the same label and
+    /// repeat, but for those of these positions, in their order.
+    pub fn before(&self, at: usize, here: &[usize]) -> Vec<u32> {
+        let Some(cell) = self.cells.get(at) else { return Vec::new() };
+        let of_run = |other: &&Cell| {
+            (other.subject, other.part, other.repeat) == (cell.subject, cell.part, cell.repeat)
+        };
+        let there = |other: &&Cell| {
+            here.iter().any(|at| self.cells.get(*at).is_some_and(|cell| cell.key == other.key))
+        };
+        let before = self.all.iter().filter(of_run).take_while(|other| other.key != cell.key);
+        before.filter(|other| !there(other)).map(|other| other.clients).collect()
     }
 
     /// A cell as a step of its sweep.

@@ -30,7 +30,9 @@ impl std::str::FromStr for Only {
             "label" => Ok(Only::Label(names())),
             "workload" => Ok(Only::Workload(names())),
             "clients" => clients::parse(value).map(Only::Clients),
-            "repeat" => clients::parse(value).map(Only::Repeat),
+            "repeat" => {
+                clients::parse(value).map(Only::Repeat).map_err(|e| e.replace("clients", "repeats"))
+            }
             _ => Err(form()),
         }
     }

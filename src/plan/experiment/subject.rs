@@ -120,12 +120,12 @@ fn subject(
     let source = match &server.sandbox {
         Some(sandbox) => Source::Sandbox(private(sandbox, program, scale)),
         None => Source::Existing(Existing {
-            url: server.url.clone(),
-            defaults_file: server.defaults_file.clone(),
+            url: server.url.as_ref().map(|url| url.as_ref().clone()),
+            defaults_file: server.defaults_file.as_ref().map(|file| file.as_ref().clone()),
             start: words(&server.start),
             stop: words(&server.stop),
             reset: words(&server.reset),
-            within: server.within.map_or(WITHIN, |within| within.0),
+            within: server.within.as_ref().map_or(WITHIN, |within| within.as_ref().0),
         }),
     };
     Subject {
@@ -161,7 +161,8 @@ fn private(sandbox: &Sandbox, program: Option<&(String, PathBuf)>, scale: Scale)
             _ => dir.join("server"),
         }
     };
-    let data = match sandbox.data.clone().unwrap_or_default() {
+    let data = sandbox.data.as_ref().map(|data| data.as_ref().clone());
+    let data = match data.unwrap_or_default() {
         Data::Keep(dir) => Data::Keep(own(&dir)),
         Data::CopyOf(dir) => Data::CopyOf(own(&dir)),
         data => data,

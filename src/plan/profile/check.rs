@@ -6,19 +6,18 @@ use std::time::Duration;
 
 use toml::Spanned;
 
+use super::bounds::{self, Checked};
 use super::locate::Fault;
 use super::value::Names;
-use super::{Command, Profile, Run, Server};
-use crate::plan::units;
+use super::{Command, Profile, Run};
+use crate::plan::{names, units};
 use crate::workload::table::{ROWS_MAX, TABLES_MAX};
 use crate::workload::{Workload, builtin};
 
-type Checked = std::result::Result<(), Fault>;
-
 /// Repeats at most, as on the command line.
 const REPEATS_MAX: u32 = 1000;
-/// Characters of a label, as on the command line.
-const LABEL_MAX: usize = 200;
+/// Threads of the client, as on the command line.
+const ENGINE_THREADS_MAX: u32 = 1024;
 
 impl Profile {
     pub(super) fn check(&self) -> Checked {
@@ -26,6 +25,8 @@ impl Profile {
         if self.name.as_ref().is_empty() {
             return Err(Fault::new(end, "a profile has a name"));
         }
+        // It is a label where there is one server without.
+        names::label(self.name.as_ref()).map_err(|what| Fault::new(end.clone(), what))?;
         if self.servers.is_empty() {
             return Err(Fault::new(end, "a profile needs a [[server]]"));
         }
@@ -41,8 +42,8 @@ impl Profile {
         for command in &self.commands {
             self.check_command(command)?;
         }
-        count(self.tables.count.as_ref(), u64::from(TABLES_MAX), "tables")?;
-        count(self.tables.rows.as_ref(), ROWS_MAX, "rows")
+        bounds::tables(&self.tables)?;
+        bounds::expect(&self.expect)
     }
 
     fn check_servers(&self) -> Checked {
@@ -51,11 +52,8 @@ impl Profile {
             let place = server.as_ref().label.as_ref().map_or(server.span(), Spanned::span);
             let server = server.as_ref();
             let label = server.name();
-            if label.chars().count() > LABEL_MAX {
-                return Err(Fault::new(
-                    place,
-                    format!("a label has at most {LABEL_MAX} characters"),
-                ));
+            if server.label.is_some() {
+                names::label(label).map_err(|what| Fault::new(place.clone(), what))?;
             }
             if let Some(base) = &server.base
                 && !labels.contains(base.as_ref().as_str())
@@ -70,7 +68,8 @@ impl Profile {
                 };
                 return Err(Fault::new(place, what));
             }
-            check_source(server, &place)?;
+            bounds::source(server, &place)?;
+            bounds::expect(&server.expect)?;
         }
         self.check_labels(self.report.order.as_ref())
     }
@@ -117,7 +116,13 @@ impl Profile {
         if whats.iter().filter(|there| **there).count() != 1 {
             return Err(Fault::new(place.span(), "a run has one of workload, load and suite"));
         }
-        self.check_labels(run.servers.as_ref())?;
+        if let Some(servers) = run.servers.as_ref().filter(|names| names.as_ref().0.is_empty()) {
+            return Err(Fault::new(servers.span(), "a run without servers measures nothing"));
+        }
+        self.check_labels(run.servers.as_ref().map(Spanned::as_ref))?;
+        if let Some(name) = &run.name {
+            names::label(name.as_ref()).map_err(|what| Fault::new(name.span(), what))?;
+        }
         for name in run.workload.iter().flat_map(|names| &names.0) {
             if self.workload(name.as_ref()).is_none() {
                 let mut known: Vec<String> = builtin().into_iter().map(|w| w.name).collect();
@@ -130,9 +135,9 @@ impl Profile {
         if let (Some(ops), Some(_)) = (&run.ops, &run.time) {
             return Err(Fault::new(ops.span(), "a run has time or ops, not both"));
         }
-        count(run.ops.as_ref(), u64::MAX, "ops")?;
-        count(run.tables.as_ref(), u64::from(TABLES_MAX), "tables")?;
-        count(run.rows.as_ref(), ROWS_MAX, "rows")?;
+        bounds::count(run.ops.as_ref(), u64::MAX, "ops")?;
+        bounds::count(run.tables.as_ref(), u64::from(TABLES_MAX), "tables")?;
+        bounds::count(run.rows.as_ref(), ROWS_MAX, "rows")?;
         if run.op_timeout.is_some_and(|limit| limit.0.is_zero()) {
             return Err(Fault::new(place.span(), "op_timeout 0 gives every op up"));
         }
@@ -144,10 +149,14 @@ impl Profile {
         {
             return Err(Fault::new(repeat.span(), format!("repeat is within 1 to {REPEATS_MAX}")));
         }
+        bounds::phase(run.warmup.as_ref())?;
+        bounds::phase(run.time.as_ref())?;
+        bounds::charset(run.charset.as_ref())?;
+        bounds::within(run.engine_threads.as_ref(), ENGINE_THREADS_MAX, "engine_threads")?;
         if run.workload.is_none() {
             check_timed(place)?;
         }
-        Ok(())
+        run.suite.as_ref().map_or(Ok(()), bounds::suite)
     }
 
     /// Each option must be one of a workload of the run.
@@ -161,7 +170,10 @@ impl Profile {
             None => Ok(()),
             Some((name, value)) => {
                 let known: Vec<String> = known.into_iter().collect();
-                let what = format!("no option '{name}' here; there are: {}", known.join(", "));
+                let what = match known.as_slice() {
+                    [] => format!("no option '{name}': the workload has none"),
+                    known => format!("no option '{name}' here; there are: {}", known.join(", ")),
+                };
                 Err(Fault::new(value.span(), what))
             }
         }
@@ -190,7 +202,7 @@ impl Profile {
 
     fn check_command(&self, place: &Spanned<Command>) -> Checked {
         let command = place.as_ref();
-        words(Some(&command.run), "run")?;
+        bounds::words(Some(&command.run), "run")?;
         let titles: Vec<String> =
             self.runs.iter().flat_map(|run| self.titles(run)).map(|(title, _)| title).collect();
         for name in command.workload.iter().flat_map(|names| &names.0) {
@@ -199,6 +211,7 @@ impl Profile {
                 return Err(Fault::new(name.span(), what));
             }
         }
+        self.check_clients_of(command)?;
         let longest = self.runs.iter().filter_map(|run| {
             let run = run.as_ref();
             (run.workload.is_some() && run.ops.is_none())
@@ -217,6 +230,29 @@ impl Profile {
 }
 
 impl Profile {
+    /// A command beside steps that there are not would never run.
+    fn check_clients_of(&self, command: &Command) -> Checked {
+        let Some(wanted) = &command.clients else { return Ok(()) };
+        let beside = |run: &&Spanned<Run>| {
+            let mut titles = self.titles(run).into_iter();
+            let names = command.workload.as_ref();
+            names.is_none_or(|names| titles.any(|(title, _)| names.texts().any(|n| n == title)))
+        };
+        let mut known = BTreeSet::new();
+        for run in self.runs.iter().filter(beside) {
+            let clients = run.as_ref().clients.as_ref().map(|clients| clients.as_ref().0.clone());
+            known.extend(clients.unwrap_or_else(|| vec![1]));
+        }
+        match wanted.as_ref().0.iter().find(|n| !known.contains(n)) {
+            Some(n) => {
+                let known: Vec<String> = known.iter().map(u32::to_string).collect();
+                let what = format!("no step has {n} clients: {}", known.join(", "));
+                Err(Fault::new(wanted.span(), what))
+            }
+            None => Ok(()),
+        }
+    }
+
     /// The titles of a run's tables, each with its place.
     pub fn titles(&self, place: &Spanned<Run>) -> Vec<(String, Range<usize>)> {
         let run = place.as_ref();
@@ -224,7 +260,7 @@ impl Profile {
             return vec![(name.as_ref().clone(), name.span())];
         }
         if let Some(suite) = &run.suite {
-            return vec![(format!("suite-{}", suite.name), place.span())];
+            return vec![(format!("suite-{}", suite.as_ref().name), place.span())];
         }
         let title = |name: &Spanned<String>| {
             let name_of = self.workload(name.as_ref()).map(|workload| workload.name);
@@ -232,7 +268,7 @@ impl Profile {
         };
         match &run.workload {
             Some(names) => names.0.iter().map(title).collect(),
-            None => run.load.iter().map(|load| (load.name(), place.span())).collect(),
+            None => run.load.iter().map(|load| (load.as_ref().name(), place.span())).collect(),
         }
     }
 }
@@ -269,61 +305,5 @@ fn check_timed(place: &Spanned<Run>) -> Checked {
             Err(Fault::new(place.span(), what))
         }
         None => Ok(()),
-    }
-}
-
-fn check_source(server: &Server, place: &Range<usize>) -> Checked {
-    let fault = |what: &str| Err(Fault::new(place.clone(), what));
-    let (there, private) =
-        (server.url.is_some() || server.defaults_file.is_some(), server.sandbox.is_some());
-    if there && private {
-        return fault("a server is there (url, defaults_file) or a sandbox, not both");
-    }
-    if !there && !private && server.base.is_none() {
-        return fault("a server needs url, defaults_file, sandbox or base");
-    }
-    if private && (server.start.is_some() || server.stop.is_some() || server.reset.is_some()) {
-        return fault(
-            "loadgen starts and stops a sandbox itself: start, stop and reset are for url",
-        );
-    }
-    if server.start.is_some() != server.stop.is_some() && server.base.is_none() {
-        return fault("start and stop go together");
-    }
-    for (words_of, name) in [
-        (&server.start, "start"),
-        (&server.stop, "stop"),
-        (&server.reset, "reset"),
-        (&server.probe, "probe"),
-    ] {
-        words(words_of.as_ref(), name)?;
-    }
-    let scaled = server.sandbox.iter().flat_map(|sandbox| &sandbox.scaled_options);
-    for (name, value) in scaled {
-        if super::super::experiment::scale::bytes(value.as_ref()).is_none() {
-            let what = format!("{name} is no size: a number, then nothing or K, M, G, T");
-            return Err(Fault::new(value.span(), what));
-        }
-    }
-    Ok(())
-}
-
-/// Program and arguments: at least a program.
-fn words(list: Option<&Spanned<Vec<String>>>, name: &str) -> Checked {
-    match list {
-        Some(list) if list.as_ref().first().is_none_or(String::is_empty) => {
-            Err(Fault::new(list.span(), format!("{name} is a program and its arguments")))
-        }
-        _ => Ok(()),
-    }
-}
-
-fn count(given: Option<&Spanned<super::value::Count>>, max: u64, what: &str) -> Checked {
-    match given {
-        Some(n) if !(1..=max).contains(&n.as_ref().0) => {
-            let most = units::count(max);
-            Err(Fault::new(n.span(), format!("{} {what}: 1 to {most}", n.as_ref().0)))
-        }
-        _ => Ok(()),
     }
 }

@@ -1,5 +1,6 @@
 //! Where in the file something is wrong.
 
+use std::fmt;
 use std::ops::Range;
 
 use crate::error::Error;
@@ -22,22 +23,38 @@ impl Fault {
     }
 }
 
-/// The error of a fault: `FILE:LINE:COLUMN: what`, then the line.
-pub(crate) fn error(origin: &str, text: &str, fault: &Fault) -> Error {
-    let (line, column, shown) = place(text, fault.span.start);
-    let excerpt = if may_hold_password(shown) {
-        String::new()
-    } else {
-        let shown: String = shown.chars().take(SHOWN_MAX).collect();
-        format!("\n  {line} | {}", shown.trim_end())
-    };
-    let what = if quotes_password(&fault.what) {
-        "a text that may hold a password does not belong here"
-    } else {
-        &fault.what
-    };
-    Error::usage(format!("{origin}:{line}:{column}: {what}{excerpt}"))
-        .hint("docs/profiles.md lists every key")
+/// The file, for errors about it.
+#[derive(Clone, Default)]
+pub(crate) struct File {
+    pub(crate) origin: String,
+    pub(crate) text: String,
+}
+
+/// The text may hold passwords.
+impl fmt::Debug for File {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.origin)
+    }
+}
+
+impl File {
+    /// The error of a fault: `FILE:LINE:COLUMN: what`, then the line.
+    pub(crate) fn error(&self, fault: &Fault) -> Error {
+        let (line, column, shown) = place(&self.text, fault.span.start);
+        let excerpt = if may_hold_password(shown) {
+            String::new()
+        } else {
+            let shown: String = shown.chars().take(SHOWN_MAX).collect();
+            format!("\n  {line} | {}", shown.trim_end())
+        };
+        let what = if quotes_password(&fault.what) {
+            "a text that may hold a password does not belong here"
+        } else {
+            &fault.what
+        };
+        Error::usage(format!("{}:{line}:{column}: {what}{excerpt}", self.origin))
+            .hint("docs/profiles.md lists every key")
+    }
 }
 
 /// Line and column from 1, the column in characters, and the line's text.
@@ -78,14 +95,17 @@ mod tests {
     fn a_line_that_may_hold_a_password_is_not_shown() {
         let text = "url = \"mysql://u:marker@h\" x";
         let fault = Fault::new(27..28, "no such thing");
-        let shown = error("p.toml", text, &fault).render();
+        let error = |text: &str, fault: &Fault| {
+            File { origin: "p.toml".to_owned(), text: text.to_owned() }.error(fault)
+        };
+        let shown = error(text, &fault).render();
         assert!(shown.contains("p.toml:1:28: no such thing") && !shown.contains("marker"));
         for what in ["invalid type: string \"x -pmarker\", expected", "'mysql://u:marker@h' is no"]
         {
-            let shown = error("p.toml", text, &Fault::new(0..1, what)).render();
+            let shown = error(text, &Fault::new(0..1, what)).render();
             assert!(!shown.contains("marker") && shown.contains("does not belong"), "{shown}");
         }
-        let shown = error("p.toml", "\nrows = x", &Fault::new(8..9, "what")).render();
+        let shown = error("\nrows = x", &Fault::new(8..9, "what")).render();
         assert!(shown.contains("p.toml:2:8: what\n  2 | rows = x"), "{shown}");
     }
 }

@@ -1,6 +1,7 @@
 //! A profile: an experiment as a file. The types are the form of the TOML; what is wrong in a
 //! file is told with its line and column. `docs/profiles.md` describes every key.
 
+mod bounds;
 mod check;
 mod locate;
 #[cfg(test)]
@@ -8,12 +9,13 @@ mod tests;
 pub mod value;
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::PathBuf;
 
 use serde::Deserialize;
 use toml::Spanned;
 
-use self::locate::Fault;
+use self::locate::{Fault, File};
 use self::value::{Amount, Clients, Count, Hidden, Names, Parsed, Rates, Setting, Span, Word};
 use super::before::{Ahi, Warm};
 use super::condition::Condition;
@@ -63,6 +65,9 @@ pub struct Profile {
     /// What is printed at the end.
     #[serde(default)]
     pub report: Report,
+    /// For errors that only somebody else can find.
+    #[serde(skip)]
+    file: File,
 }
 
 fn yes() -> bool {
@@ -93,9 +98,9 @@ pub struct Server {
     /// Kept in the summaries.
     pub note: Option<String>,
     /// A server that is there: `mysql://…`.
-    pub url: Option<Hidden>,
+    pub url: Option<Spanned<Hidden>>,
     /// A server that is there: an option file of the MySQL clients.
-    pub defaults_file: Option<PathBuf>,
+    pub defaults_file: Option<Spanned<PathBuf>>,
     /// A server that loadgen starts.
     pub sandbox: Option<Sandbox>,
     /// Starts the server: program and arguments.
@@ -105,7 +110,7 @@ pub struct Server {
     /// Brings its data back to what it was, while it is stopped.
     pub reset: Option<Spanned<Vec<String>>>,
     /// How long these and the start may take.
-    pub within: Option<Span>,
+    pub within: Option<Spanned<Span>>,
     /// Reads the files of the server's host: program and arguments before `grep`.
     pub probe: Option<Spanned<Vec<String>>>,
     /// What must hold on this server besides.
@@ -126,7 +131,7 @@ pub struct Sandbox {
     #[serde(default)]
     pub scaled_options: BTreeMap<String, Spanned<String>>,
     /// Where its data is, and what becomes of it.
-    pub data: Option<Data>,
+    pub data: Option<Spanned<Data>>,
 }
 
 /// Where the data of a sandbox is.
@@ -155,9 +160,9 @@ pub struct Tables {
     /// Seed of their content.
     pub data_seed: Option<u32>,
     /// Character set; None for the server's.
-    pub charset: Option<String>,
+    pub charset: Option<Spanned<String>>,
     /// Connections that fill.
-    pub jobs: Option<u32>,
+    pub jobs: Option<Spanned<u32>>,
     /// Whether tables that were written to are dropped and filled again before the next run, on
     /// servers whose data cannot be brought back otherwise.
     #[serde(default)]
@@ -173,14 +178,14 @@ pub struct Run {
     /// Names of workloads, built in or of this file.
     pub workload: Option<Names>,
     /// A timed load instead.
-    pub load: Option<LoadSpec>,
+    pub load: Option<Spanned<LoadSpec>>,
     /// Timed commands instead.
-    pub suite: Option<SuiteSpec>,
+    pub suite: Option<Spanned<SuiteSpec>>,
     /// Options of the workload.
     #[serde(default)]
     pub options: BTreeMap<String, Spanned<Amount>>,
     /// Labels of the servers that it is for; none means all.
-    pub servers: Option<Names>,
+    pub servers: Option<Spanned<Names>>,
     /// Tables used; those of `[tables]` without.
     pub tables: Option<Spanned<Count>>,
     /// Rows of each.
@@ -192,9 +197,9 @@ pub struct Run {
     /// How its arrivals are spaced.
     pub arrival: Option<Word<Arrival>>,
     /// How clients meet tables.
-    pub spread: Option<Word<SpreadChoice>>,
+    pub spread: Option<Spanned<Word<SpreadChoice>>>,
     /// Before each window.
-    pub warmup: Option<Span>,
+    pub warmup: Option<Spanned<Span>>,
     /// Length of each window.
     pub time: Option<Spanned<Span>>,
     /// Ops of each step instead.
@@ -214,9 +219,9 @@ pub struct Run {
     /// An op without an answer for so long is given up.
     pub op_timeout: Option<Span>,
     /// Threads of the client.
-    pub engine_threads: Option<u32>,
+    pub engine_threads: Option<Spanned<u32>>,
     /// Character set of the sessions.
-    pub charset: Option<String>,
+    pub charset: Option<Spanned<String>>,
     /// Whether all rows are read once before the first step, so that they are cached: what
     /// `warm = "pool"` says, too.
     #[serde(default)]
@@ -238,7 +243,7 @@ pub struct Run {
 pub struct Expect {
     /// Global variables and their value, or several; `absent` is a variable that is not there.
     #[serde(default)]
-    pub variables: BTreeMap<String, Values>,
+    pub variables: BTreeMap<String, Spanned<Values>>,
     /// The data and InnoDB's buffer pool.
     pub database: Option<Database>,
 }
@@ -275,7 +280,7 @@ pub struct Command {
     /// Only beside these runs or workloads.
     pub workload: Option<Names>,
     /// Only beside these numbers of clients.
-    pub clients: Option<Clients>,
+    pub clients: Option<Spanned<Clients>>,
 }
 
 /// What is printed at the end.
@@ -303,17 +308,19 @@ impl Profile {
     ///
     /// Usage, with line and column.
     pub fn parse(text: &str, origin: &str) -> Result<Profile> {
-        let profile: Profile = toml::from_str(text).map_err(|e| {
+        let file = File { origin: origin.to_owned(), text: text.to_owned() };
+        let mut profile: Profile = toml::from_str(text).map_err(|e| {
             let span = e.span().unwrap_or(text.len()..text.len());
-            locate::error(origin, text, &Fault::new(span, e.message()))
+            file.error(&Fault::new(span, e.message()))
         })?;
-        profile.check().map_err(|fault| locate::error(origin, text, &fault))?;
+        profile.check().map_err(|fault| file.error(&fault))?;
+        profile.file = file;
         Ok(profile)
     }
 
     /// The error of a value that only somebody else can judge, such as a layout's name.
-    pub fn refuse<T>(origin: &str, text: &str, value: &Spanned<T>, what: &str) -> Error {
-        locate::error(origin, text, &Fault::new(value.span(), what))
+    pub fn refuse(&self, place: Range<usize>, what: impl Into<String>) -> Error {
+        self.file.error(&Fault::new(place, what))
     }
 }
 

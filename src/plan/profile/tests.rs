@@ -62,7 +62,8 @@ fn a_profile_is_read() {
     let profile = Profile::parse(SMALL, "p.toml").expect("sound");
     assert_eq!(profile.servers.len(), 2);
     let b = profile.servers[1].as_ref().sandbox.as_ref().expect("a sandbox");
-    assert_eq!(b.data, Some(Data::CopyOf("dir".into())));
+    let data = b.data.as_ref().map(Spanned::as_ref);
+    assert_eq!(data, Some(&Data::CopyOf("dir".into())));
     let run = profile.runs[0].as_ref();
     assert_eq!(run.clients.as_ref().expect("clients").as_ref().0, [8, 16, 32, 64, 128, 256]);
     assert_eq!(profile.expect.database, Some(Database::LargerThanBufferPool));
@@ -134,6 +135,56 @@ fn no_error_shows_a_password() {
         "name = \"x\"\n[[server]]\nurl = \"mysql://u:marker@h\"\n[[run]]\nworkload = \"update\"";
     let profile = Profile::parse(text, "p").expect("sound");
     assert!(!format!("{profile:?}").contains("marker"));
+}
+
+#[test]
+fn every_value_is_held_against_what_it_may_be() {
+    let sandbox = "options = { performance_schema = \"OFF\" }\nscaled_options = { innodb_buffer_pool_size = \"4G\" }\n";
+    let run = "time = \"60s\"";
+    for (from, to, at, says) in [
+        ("label = \"a\"", "label = \"a\\tb\"", "\"a\\tb\"", "one line"),
+        ("label = \"a\"", "label = \"\"", "\"\"", "at least one"),
+        ("label = \"a\"", "label = \"a\"\nwithin = 0", "0\n[server.s", "no command"),
+        ("label = \"a\"", "label = \"a\"\nwithin = \"9000h\"", "\"9000h\"", "a year"),
+        ("{ copy_of = \"dir\" }", "{ copy_of = \"\" }", "{ copy_of", "has a name"),
+        (
+            sandbox,
+            "options = { a-b = 1 }\nscaled_options = { a_b = \"4G\" }\n",
+            "\"4G\"",
+            "among options",
+        ),
+        ("[\"OFF\", \"absent\"]", "[]", "[]", "never holds"),
+        ("count = 8", "count = 8\njobs = 0", "0\nrows", "jobs"),
+        ("count = 8", "count = 8\ncharset = \"x y\"", "\"x y\"", "character set"),
+        (run, "charset = \"x'\"", "\"x'\"", "character set"),
+        (run, "engine_threads = 0", "0\n[[command", "engine_threads"),
+        (run, "warmup = \"9000h\"", "\"9000h\"", "a year"),
+        (run, "servers = []", "[]", "measures nothing"),
+        (run, "options = { range_size = 1 }", "1 }", "the workload has none"),
+        ("at = \"10s\"", "at = \"10s\"\nclients = [8, 9]", "[8, 9]", "no step has 9 clients"),
+    ] {
+        let text = SMALL.replacen(from, to, 1);
+        let error = error(&text);
+        assert!(error.starts_with(&place(at, &text)), "{to}: {error}");
+        assert!(error.contains(says), "{to}: {error}");
+    }
+    let suites = [
+        ("name = \"\", tests = []", "a suite has a name"),
+        ("name = \"s\", tests = []", "no tests"),
+        ("name = \"s\", tests = [{ name = \"\", run = [\"x\"] }]", "a test has a name"),
+        ("name = \"s\", tests = [{ name = \"a\", run = [] }]", "run is a program"),
+        (
+            "name = \"s\", tests = [{ name = \"a\", run = [\"x\"] }, { name = \"a\", run = [\"x\"] }]",
+            "there twice",
+        ),
+    ];
+    let head = "name = \"x\"\n[[server]]\nsandbox = {}\n[[run]]\n";
+    for (suite, says) in suites {
+        let error = error(&format!("{head}suite = {{ {suite} }}"));
+        assert!(error.starts_with("p.toml:5:9: ") && error.contains(says), "{suite}: {error}");
+    }
+    let error = error(&format!("{head}load = {{ rows = 1, charset = \"x'\" }}"));
+    assert!(error.starts_with("p.toml:5:8: ") && error.contains("character set"), "{error}");
 }
 
 proptest::proptest! {

@@ -2,10 +2,11 @@
 //! setting at each number of clients.
 
 use super::super::baseline::{known, ratio, speed};
+use super::super::notes::mark;
 use super::super::number::number;
 use super::super::page::{Body, Field, Grid, Page, Record};
 use super::super::pivot::{Column, Table};
-use super::super::{Options, escape, text};
+use super::super::{Options, caption, escape, text};
 use super::{below, codes, marked, noted, record};
 use crate::error::{Error, Result};
 
@@ -65,7 +66,7 @@ pub(super) fn delta(tables: &[Table], options: &Options) -> Result<Vec<Page>> {
         texts: vec![0, 4],
         ..Grid::default()
     };
-    let (mut below_all, mut records): (Vec<String>, Vec<Record>) = (Vec::new(), Vec::new());
+    let (mut remarks, mut records): (Remarks, Vec<Record>) = (Remarks::default(), Vec::new());
     for (table, pairs) in &found {
         let Some((least, most)) = extremes(pairs) else { continue };
         let (short, _) = table.metric.short();
@@ -74,14 +75,8 @@ pub(super) fn delta(tables: &[Table], options: &Options) -> Result<Vec<Page>> {
             range(least.change, most.change),
             least.column.to_string(),
             most.column.to_string(),
-            format!("{short} at {}", clients(pairs)),
+            format!("{short} at {}{}", clients(pairs), remarks.of(table)),
         ]);
-        for line in below(table) {
-            // Several workloads under the same conditions say so once.
-            if !below_all.contains(&line) {
-                below_all.push(line);
-            }
-        }
         records.extend(pairs.iter().map(|pair| of_pair(table, pair, "change_percent")));
     }
     let label = |label: &Option<String>| escape::line(label.as_deref().unwrap_or_default());
@@ -90,7 +85,51 @@ pub(super) fn delta(tables: &[Table], options: &Options) -> Result<Vec<Page>> {
         label(&options.from),
         label(&options.to)
     );
-    Ok(vec![Page { title: vec![title], body: Body::Grid(grid), below: below_all, records }])
+    let below = remarks.lines();
+    Ok(vec![Page { title: vec![title], body: Body::Grid(grid), below, records }])
+}
+
+/// What stands below one grid of several workloads: what is the same for many is said once.
+#[derive(Default)]
+struct Remarks {
+    notes: Vec<String>,
+    /// Each with the workloads that it is about.
+    conditions: Vec<(String, Vec<String>)>,
+}
+
+impl Remarks {
+    /// Takes those of a workload; the signs of its line.
+    fn of(&mut self, table: &Table) -> String {
+        let workload = escape::line(table.workload);
+        for line in caption::below(table).into_iter().filter(|line| !line.is_empty()) {
+            match self.conditions.iter_mut().find(|(known, _)| *known == line) {
+                Some((_, workloads)) => workloads.push(workload.clone()),
+                None => self.conditions.push((line, vec![workload.clone()])),
+            }
+        }
+        let signs = table.notes.iter().map(|note| {
+            let known = self.notes.iter().position(|text| *text == note.text);
+            let at = known.unwrap_or_else(|| {
+                self.notes.push(note.text.clone());
+                self.notes.len() - 1
+            });
+            format!(" {}", mark(at))
+        });
+        signs.collect()
+    }
+
+    fn lines(&self) -> Vec<String> {
+        let notes = self.notes.iter().enumerate().map(|(at, text)| format!("{} {text}", mark(at)));
+        let alone = self.conditions.len() == 1;
+        let conditions = self.conditions.iter().map(|(line, workloads)| match workloads.first() {
+            Some(first) if !alone => {
+                let more = if workloads.len() > 1 { " and others" } else { "" };
+                format!("{first}{more}: {line}")
+            }
+            _ => line.clone(),
+        });
+        notes.chain(conditions).collect()
+    }
 }
 
 /// The cost at each number of clients, a table for each workload.

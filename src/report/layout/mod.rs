@@ -8,6 +8,8 @@ mod per_op;
 mod relative;
 mod suite;
 
+pub(crate) use per_op::LEGEND as COSTS;
+
 use super::notes::{self, Places, mark};
 use super::page::{Field, Page, Record};
 use super::pivot::{Column, Table};

@@ -43,13 +43,16 @@ const COLUMNS: [Cost; 8] = costs![
 ];
 
 /// What the columns are.
-const LEGEND: [&str; 3] = [
+pub(crate) const LEGEND: [&str; 3] = [
     "cpu/o: CPU of the server's process alone, microseconds an op (not of the whole host); \
      ccpu/o: the client's; cs/o: context switches of the server's process",
     "r/o: InnoDB's reads; rKB/o, wKB/o: KB that the server's process read from and wrote to \
      storage; miss/o: pages that were not in the buffer pool; o/s: ops a second",
     "relative numbers are number / first: of costs, less is better",
 ];
+
+/// Said where it occurs.
+const OF_ZERO: &str = "- among the relative numbers: the first is 0 or was not measured";
 
 /// A table for each workload and number of clients.
 pub(super) fn pages(tables: &[Table], baseline: Option<&str>) -> Result<Vec<Page>> {
@@ -70,8 +73,10 @@ fn one(table: &Table, baseline: Option<&str>) -> Result<Page> {
     let first = base.and_then(|at| costs.get(at));
     let relative = |of: &[Option<f64>]| -> Vec<Option<f64>> {
         let zipped = of.iter().enumerate();
-        let value =
-            |(at, value): (usize, &Option<f64>)| Some(ratio((*value)?, (*first?.get(at)?)?));
+        // There is no such number where the first is 0 and this one is not.
+        let value = |(at, value): (usize, &Option<f64>)| {
+            Some(ratio((*value)?, (*first?.get(at)?)?)).filter(|ratio| ratio.is_finite())
+        };
         zipped.map(value).collect()
     };
     let shown = |at: usize, values: &[Option<f64>], decimals: &dyn Fn(usize) -> usize| {
@@ -94,6 +99,12 @@ fn one(table: &Table, baseline: Option<&str>) -> Result<Page> {
     let head = COLUMNS.iter().map(|cost| cost.head.to_owned()).chain(["dbms".to_owned()]);
     let clients = table.columns.first().map_or_else(String::new, at_clients);
     let mut lines: Vec<String> = LEGEND.map(str::to_owned).to_vec();
+    let of_zero = costs.iter().any(|values| {
+        values.iter().zip(relative(values)).any(|(value, ratio)| value.is_some() && ratio.is_none())
+    });
+    if of_zero && first.is_some() {
+        lines.push(OF_ZERO.to_owned());
+    }
     lines.extend(below(table));
     Ok(Page {
         title: vec![format!("{}: cost of an op; {clients}", escape::line(table.workload))],

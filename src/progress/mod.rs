@@ -1,17 +1,21 @@
 //! What a person sees while waiting, on standard error: a live line on a terminal, plain
 //! lines in a pipe.
 
+mod board;
+mod live;
+
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+pub use board::Board;
 
 use crate::error::{indented, line, plain};
+use live::Live;
 
 /// Everything that takes longer than a second talks to one of these.
 #[derive(Debug)]
 pub struct Progress {
-    bar: Option<ProgressBar>,
+    live: Option<Live>,
     every: Duration,
     last: Instant,
     quiet: bool,
@@ -21,13 +25,9 @@ impl Progress {
     /// `every` is how often a changing line is shown (`--progress`): 1 s on a terminal and
     /// 10 s otherwise, if not given. `quiet` leaves warnings only.
     pub fn new(quiet: bool, every: Option<Duration>) -> Self {
-        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-        if let Ok(style) = ProgressStyle::with_template("{wide_msg}") {
-            bar.set_style(style);
-        }
-        let live = !quiet && !bar.is_hidden();
-        let every = every.unwrap_or(Duration::from_secs(if live { 1 } else { 10 }));
-        Progress { bar: live.then_some(bar), every, last: Instant::now(), quiet }
+        let live = if quiet { None } else { Live::new() };
+        let every = every.unwrap_or(Duration::from_secs(if live.is_some() { 1 } else { 10 }));
+        Progress { live, every, last: Instant::now(), quiet }
     }
 
     /// How often the line is worth making.
@@ -41,9 +41,16 @@ impl Progress {
             return;
         }
         self.last = Instant::now();
-        match &self.bar {
-            Some(bar) => bar.set_message(line(&text())),
+        match &mut self.live {
+            Some(live) => live.line(&text()),
             None => say(&line(&text())),
+        }
+    }
+
+    /// A table above the live line, until the next one or [`Progress::clear`]; in a pipe nothing.
+    pub fn board(&mut self, board: impl FnOnce() -> Board) {
+        if let Some(live) = &mut self.live {
+            live.board(board());
         }
     }
 
@@ -64,20 +71,18 @@ impl Progress {
         self.last = Instant::now();
     }
 
-    /// Takes the live line away.
+    /// Takes the live line away, and the table.
     pub fn clear(&mut self) {
-        if let Some(bar) = &self.bar {
-            bar.set_message("");
-            bar.finish_and_clear();
-            bar.reset();
+        if let Some(live) = &mut self.live {
+            live.clear();
         }
         self.restart();
     }
 
-    fn line(&self, text: &str) {
+    fn line(&mut self, text: &str) {
         let text = indented(text);
-        match &self.bar {
-            Some(bar) => bar.suspend(|| say(&text)),
+        match &mut self.live {
+            Some(live) => live.above(|| say(&text)),
             None => say(&text),
         }
     }

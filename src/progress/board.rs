@@ -1,0 +1,122 @@
+//! A table that fills up while a sweep runs: one column a cell.
+
+use console::{measure_text_width, pad_str, truncate_str};
+
+use crate::error::line;
+
+/// Blanks between two columns.
+const GAP: usize = 2;
+
+/// The table as it stands.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Board {
+    /// What the rows show.
+    pub heads: Vec<String>,
+    /// Of each column a text for each row.
+    pub columns: Vec<Vec<String>>,
+    /// The column that is being measured: it is always in sight.
+    pub current: usize,
+}
+
+impl Board {
+    /// Its lines, none wider than this: columns that do not fit are left out at the ends.
+    pub(super) fn lines(&self, width: usize) -> Vec<String> {
+        let heads = self.heads.iter().map(|head| line(head));
+        let mut lines: Vec<String> = column(&heads.collect::<Vec<_>>(), console::Alignment::Left);
+        let cells: Vec<Vec<String>> = self
+            .columns
+            .iter()
+            .map(|texts| {
+                column(
+                    &texts.iter().map(|t| line(t)).collect::<Vec<_>>(),
+                    console::Alignment::Right,
+                )
+            })
+            .collect();
+        let taken =
+            |cells: &[String]| GAP + cells.iter().map(|c| measure_text_width(c)).max().unwrap_or(0);
+        let head = lines.iter().map(|line| measure_text_width(line)).max().unwrap_or(0);
+        // A mark at either end says that there is more.
+        let room = width.saturating_sub(head + 2 * GAP);
+        let mut first = self.current.min(cells.len().saturating_sub(1));
+        let mut used = cells.get(first).map_or(0, |cells| taken(cells));
+        let mut end = first + 1;
+        loop {
+            let before = first.checked_sub(1).and_then(|at| Some((at, taken(cells.get(at)?))));
+            let after = cells.get(end).map(|cells| taken(cells));
+            match (before, after) {
+                (Some((at, wide)), _) if used + wide <= room => (first, used) = (at, used + wide),
+                (_, Some(wide)) if used + wide <= room => (end, used) = (end + 1, used + wide),
+                _ => break,
+            }
+        }
+        let (less, more) = (first > 0, end < cells.len());
+        for (row, line) in lines.iter_mut().enumerate() {
+            let mark = |there: bool| if there && row == 0 { " …" } else { "" };
+            line.push_str(mark(less));
+            for cells in cells.get(first..end).unwrap_or_default() {
+                line.push_str(&" ".repeat(GAP));
+                line.push_str(cells.get(row).map_or("", String::as_str));
+            }
+            line.push_str(mark(more));
+            // The head's column is as wide where nothing was left out.
+            if less && row > 0 {
+                line.insert_str(head, "  ");
+            }
+            *line = truncate_str(line.trim_end(), width, "…").into_owned();
+        }
+        lines
+    }
+}
+
+/// Texts as wide as the widest of them.
+fn column(texts: &[String], side: console::Alignment) -> Vec<String> {
+    let width = texts.iter().map(|text| measure_text_width(text)).max().unwrap_or(0);
+    texts.iter().map(|text| pad_str(text, width, side, None).into_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn board(current: usize) -> Board {
+        let column = |(at, qps): (usize, &str)| {
+            vec![
+                if at == current { format!("▸{}", 1 << at) } else { (1 << at).to_string() },
+                qps.to_owned(),
+            ]
+        };
+        Board {
+            heads: vec!["clients".to_owned(), "QPS".to_owned()],
+            columns: ["8123", "15001", "·", "·"].iter().copied().enumerate().map(column).collect(),
+            current,
+        }
+    }
+
+    #[test]
+    fn columns_stand_below_each_other() {
+        assert_eq!(
+            board(2).lines(80),
+            ["clients     1      2  ▸4  8", "QPS      8123  15001   ·  ·"]
+        );
+    }
+
+    #[test]
+    fn the_current_column_is_in_sight_on_every_terminal() {
+        for width in 20..40 {
+            for current in 0..4 {
+                let lines = board(current).lines(width);
+                assert!(lines[0].contains('▸'), "{width}: {lines:?}");
+                let widest = lines.iter().map(|line| measure_text_width(line)).max();
+                assert!(widest <= Some(width), "{width}: {lines:?}");
+            }
+        }
+        assert_eq!(board(3).lines(24), ["clients …  4  ▸8", "QPS        ·   ·"]);
+        assert_eq!(board(0).lines(24), ["clients    ▸1      2 …", "QPS      8123  15001"]);
+    }
+
+    #[test]
+    fn nothing_makes_no_lines() {
+        assert!(Board::default().lines(80).is_empty());
+    }
+}

@@ -1,0 +1,190 @@
+//! What happened in the course of a step, interval by interval: its repeats over each other.
+
+use super::super::escape;
+use super::super::pivot::{Cell, Column, Table};
+use super::{Axis, Chart, Point, Series, Span, SpanKind, at, position, shown};
+use crate::summary::{Interval, Phase, Summary};
+
+/// Vertices of all timelines of a page: more would make it too large to open at once.
+const VERTICES: usize = 60_000;
+/// Vertices of a line that nobody could tell apart.
+const EACH_MAX: usize = 400;
+/// Vertices below which a line says nothing.
+const EACH_MIN: usize = 16;
+/// An interval shorter than this share of the longest is the rest at the end of a phase: its rate
+/// is of a handful of ops.
+const WHOLE: f64 = 0.2;
+/// Microseconds in a millisecond.
+const MS: f64 = 1e3;
+
+/// What a timeline shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pulse {
+    /// Ops a second.
+    Rate,
+    /// 99th percentile of the time.
+    P99,
+}
+
+impl Pulse {
+    fn name(self, paced: bool) -> &'static str {
+        match (self, paced) {
+            (Pulse::Rate, _) => "ops/s",
+            (Pulse::P99, false) => "p99 service time, ms",
+            (Pulse::P99, true) => "p99 response time, ms",
+        }
+    }
+
+    fn value(self, interval: &Interval) -> Option<f64> {
+        match self {
+            Pulse::Rate => Some(interval.ops as f64 / interval.length_s),
+            Pulse::P99 => interval.response_p99_us.or(interval.p99_us).map(|us| us / MS),
+        }
+    }
+}
+
+/// Vertices that each line gets when there are so many.
+pub(crate) fn vertices_each(lines: usize) -> usize {
+    (VERTICES / lines.max(1)).clamp(EACH_MIN, EACH_MAX)
+}
+
+/// A chart for each cell of a line of the table that has a timeline.
+pub(crate) fn timelines(
+    table: &Table,
+    line: usize,
+    labels: &[&str],
+    pulse: Pulse,
+    vertices: usize,
+) -> Vec<Chart> {
+    let Some(line) = table.lines.get(line) else { return Vec::new() };
+    let of = position(labels, line.label);
+    let cells = table.columns.iter().zip(&line.cells);
+    let charts = cells.filter_map(|(column, cell)| {
+        let whose = format!("{}, {}", escape::line(table.workload), shown(line.label));
+        chart(whose, column, cell.as_ref()?, of, pulse, vertices)
+    });
+    charts.filter(|chart| !chart.is_empty()).collect()
+}
+
+fn chart(
+    of: String,
+    column: &Column,
+    cell: &Cell,
+    label: usize,
+    pulse: Pulse,
+    vertices: usize,
+) -> Option<Chart> {
+    let series = cell.steps.iter().map(|step| {
+        let points = resampled(&points(step, pulse), vertices);
+        Series { label, points }
+    });
+    let series: Vec<Series> = series.filter(|series| !series.points.is_empty()).collect();
+    let end = cell.steps.iter().flat_map(|step| &step.timeline).map(end_s).fold(0.0, f64::max);
+    let values = series.iter().flat_map(|series| &series.points).map(|point| point.y);
+    let name = pulse.name(column.rate.is_some());
+    let first = cell.steps.first()?;
+    let mut spans = uncounted(first);
+    spans.extend(cell.steps.iter().flat_map(|step| outages(step, end)));
+    spans.extend(cell.steps.iter().flat_map(|step| errors(step)));
+    Some(Chart {
+        of,
+        title: at(column),
+        x: Axis::elapsed("seconds from the start of the step", end),
+        y: Axis::from_zero(name, values).sparse(),
+        series,
+        spans,
+        rule: None,
+        across: None,
+    })
+}
+
+fn end_s(interval: &Interval) -> f64 {
+    interval.start_s + interval.length_s
+}
+
+/// One point an interval, at its middle.
+fn points(step: &Summary, pulse: Pulse) -> Vec<Point> {
+    let longest = step.timeline.iter().map(|interval| interval.length_s).fold(0.0, f64::max);
+    let whole = |interval: &&Interval| {
+        interval.length_s > longest * WHOLE && interval.phase != Phase::Drain
+    };
+    let point = |interval: &Interval| {
+        let (x, y) = (interval.start_s + interval.length_s / 2.0, pulse.value(interval)?);
+        let sound = x.is_finite() && y.is_finite();
+        sound.then(|| Point { x, y, range: None, marked: false, said: String::new() })
+    };
+    step.timeline.iter().filter(whole).filter_map(point).collect()
+}
+
+/// At most about so many points, by the smallest and the largest of each part of the line.
+fn resampled(points: &[Point], vertices: usize) -> Vec<Point> {
+    if points.len() <= vertices {
+        return points.to_vec();
+    }
+    let size = points.len().div_ceil((vertices / 2).max(1));
+    let extremes = points.chunks(size).flat_map(|chunk| {
+        let positions = || 0..chunk.len();
+        let height = |at: &usize| chunk.get(*at).map_or(0.0, |point| point.y);
+        let least = positions().min_by(|a, b| height(a).total_cmp(&height(b)));
+        let most = positions().max_by(|a, b| height(a).total_cmp(&height(b)));
+        let mut both: Vec<usize> = least.into_iter().chain(most).collect();
+        both.sort_unstable();
+        both.dedup();
+        both.into_iter().filter_map(|at| chunk.get(at).cloned())
+    });
+    extremes.collect()
+}
+
+/// Warm-up and drain.
+fn uncounted(step: &Summary) -> Vec<Span> {
+    let of = |phase: Phase| {
+        let mut those = step.timeline.iter().filter(|interval| interval.phase == phase);
+        let first = those.next()?;
+        let to = those.map(end_s).fold(end_s(first), f64::max);
+        Some(Span { kind: SpanKind::Uncounted, from: first.start_s, to })
+    };
+    [of(Phase::Warmup), of(Phase::Drain)].into_iter().flatten().collect()
+}
+
+/// From the first error until the rate was back, else until somebody was served, else to the end.
+fn outages(step: &Summary, end: f64) -> impl Iterator<Item = Span> {
+    step.outages.iter().map(move |outage| {
+        let to = outage.recovered_s.or(outage.first_success_s).unwrap_or(end);
+        Span { kind: SpanKind::Outage, from: outage.first_error_s, to }
+    })
+}
+
+/// Intervals in which ops failed; neighbours are one span.
+fn errors(step: &Summary) -> Vec<Span> {
+    let mut spans: Vec<Span> = Vec::new();
+    for interval in step.timeline.iter().filter(|interval| interval.errors > 0) {
+        let (from, to) = (interval.start_s, end_s(interval));
+        match spans.last_mut() {
+            Some(last) if from <= last.to + 1e-6 => last.to = to.max(last.to),
+            _ => spans.push(Span { kind: SpanKind::Errors, from, to }),
+        }
+    }
+    spans
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn point(x: f64, y: f64) -> Point {
+        Point { x, y, range: None, marked: false, said: String::new() }
+    }
+
+    #[test]
+    fn resampling_keeps_the_extremes_and_their_order() {
+        let mut points: Vec<Point> = (0..1000).map(|i| point(f64::from(i), 100.0)).collect();
+        points[333].y = 0.0;
+        points[777].y = 900.0;
+        let few = resampled(&points, 60);
+        assert!(few.len() <= 60, "{}", few.len());
+        let at = |y: f64| few.iter().find(|point| point.y.total_cmp(&y).is_eq()).map(|p| p.x);
+        assert_eq!((at(0.0), at(900.0)), (Some(333.0), Some(777.0)));
+        assert!(few.is_sorted_by(|a, b| a.x <= b.x));
+        assert_eq!(resampled(&points, 1000).len(), 1000);
+    }
+}

@@ -1,0 +1,119 @@
+//! What stands behind the numbers of a table, in one line: whether the server counted the same,
+//! whose the numbers are, how busy the client was, what it could have done, and where it ran.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::super::escape::clip;
+use super::super::pivot::Table;
+use crate::summary::{Summary, VerdictKind, counter};
+
+/// Longest name of a host, characters.
+const NAME_MAX: usize = 60;
+
+/// The line below a table.
+pub(super) fn line(table: &Table) -> String {
+    let steps: Vec<&Summary> = table.lines.iter().flat_map(|line| &line.steps).copied().collect();
+    let facts = [
+        Some(counted(&steps)),
+        verdicts(&steps),
+        busy(&steps),
+        Some(ceiling(&steps)),
+        place(&steps),
+    ];
+    facts.into_iter().flatten().collect::<Vec<_>>().join("; ")
+}
+
+/// The server's count of statements in percent of the client's, over what the readings cover.
+fn counted(steps: &[&Summary]) -> String {
+    let share = |step: &&Summary| {
+        let status = step.server.status.as_ref()?;
+        let ours = step.totals.qps * step.covered_s(status.first_s)?;
+        let share = 100.0 * counter(status, &["Questions"])? / ours;
+        share.is_finite().then_some(share)
+    };
+    let shares: Vec<f64> = steps.iter().filter_map(share).collect();
+    if shares.is_empty() {
+        return "the server's counters could not be read".to_owned();
+    }
+    let some = if shares.len() < steps.len() {
+        format!(" ({} of {} steps)", shares.len(), steps.len())
+    } else {
+        String::new()
+    };
+    format!("the server counted {}% of the client's statements{some}", range(&shares, 1))
+}
+
+/// Smallest and largest, once where they look the same.
+fn range(values: &[f64], decimals: usize) -> String {
+    let (low, high) = values
+        .iter()
+        .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| (low.min(*v), high.max(*v)));
+    let (low, high) = (format!("{low:.decimals$}"), format!("{high:.decimals$}"));
+    if low == high { low } else { format!("{low} to {high}") }
+}
+
+/// How many steps have which verdict.
+fn verdicts(steps: &[&Summary]) -> Option<String> {
+    let mut kinds: BTreeMap<VerdictKind, usize> = BTreeMap::new();
+    for verdict in steps.iter().filter_map(|step| step.verdict.as_ref()) {
+        *kinds.entry(verdict.kind).or_default() += 1;
+    }
+    let named: Vec<String> =
+        kinds.iter().map(|(kind, count)| format!("{count} {}", kind.name())).collect();
+    (!named.is_empty()).then(|| format!("verdicts on the steps: {}", named.join(", ")))
+}
+
+/// The busiest of a step's engine threads, and the CPU of an op.
+fn busy(steps: &[&Summary]) -> Option<String> {
+    let busiest = |step: &&Summary| {
+        let looked: Vec<f64> = match &step.client.share {
+            Some(share) => share.threads.iter().map(|thread| thread.busy).collect(),
+            None => step.client.threads.iter().map(|thread| thread.busy).collect(),
+        };
+        looked.into_iter().max_by(f64::total_cmp).map(|busy| busy * 100.0)
+    };
+    let shares: Vec<f64> = steps.iter().filter_map(busiest).collect();
+    let costs: Vec<f64> = steps.iter().filter_map(|step| step.client.us_per_op).collect();
+    let cost = (!costs.is_empty()).then(|| format!(", {} µs CPU an op", range(&costs, 1)));
+    (!shares.is_empty()).then(|| {
+        let cost = cost.unwrap_or_default();
+        format!("the client's busiest thread was {}% busy{cost}", range(&shares, 0))
+    })
+}
+
+/// What part of what this host can generate was asked of it.
+fn ceiling(steps: &[&Summary]) -> String {
+    let part = |step: &&Summary| {
+        let ceiling = step.client.share.as_ref()?.ceiling.as_ref()?;
+        let part = 100.0 * step.totals.qps / ceiling.qps;
+        part.is_finite().then_some(part)
+    };
+    let parts: Vec<f64> = steps.iter().filter_map(part).collect();
+    if parts.is_empty() {
+        "the client's ceiling is not known (loadgen calibrate measures it)".to_owned()
+    } else {
+        format!("the client did {}% of what its calibration says it can", range(&parts, 0))
+    }
+}
+
+/// Where client and server ran.
+fn place(steps: &[&Summary]) -> Option<String> {
+    let places: BTreeSet<String> = steps
+        .iter()
+        .map(|step| {
+            let client = &step.client;
+            let on = format!("{} ({} cores)", clip(&client.host, NAME_MAX), client.cores);
+            if client.same_host {
+                format!("client and server on {on}, by {}", clip(&step.server.transport, NAME_MAX))
+            } else {
+                let server = clip(&step.server.host, NAME_MAX);
+                let rtt = client.rtt_us.map(|us| format!(", round trip {us:.0} µs"));
+                format!("client on {on}, server {server}{}", rtt.unwrap_or_default())
+            }
+        })
+        .collect();
+    let mut places = places.into_iter();
+    let first = places.next()?;
+    let more = places.count();
+    Some(if more > 0 { format!("{first}, and {more} more places") } else { first })
+}

@@ -1,0 +1,191 @@
+//! How each number was obtained: the invocations behind the page, and their steps.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use maud::{Markup, html};
+
+use super::super::escape::{clip, markup};
+use super::super::pivot::Table;
+use super::super::{chart, number, select};
+use crate::summary::{Mode, Summary};
+
+/// Longest text of a file, characters.
+const TEXT_MAX: usize = 80;
+
+/// Labels, steps, and when.
+pub(super) fn headline(tables: &[Table]) -> String {
+    let steps = all(tables);
+    let labels = chart::labels(tables).len();
+    let mut starts: Vec<&str> = steps.iter().map(|step| step.started_at.as_str()).collect();
+    starts.sort_unstable();
+    let when = match (starts.first(), starts.last()) {
+        (Some(first), Some(last)) if first != last => {
+            format!(", {} to {}", instant(first), instant(last))
+        }
+        (Some(first), _) => format!(", {}", instant(first)),
+        _ => String::new(),
+    };
+    let many = |n: usize, noun: &str| format!("{n} {noun}{}", if n == 1 { "" } else { "s" });
+    markup(&format!(
+        "{}, {}, {}{when}",
+        many(tables.len(), "workload"),
+        many(labels, "label"),
+        many(steps.len(), "step")
+    ))
+}
+
+fn all<'a>(tables: &[Table<'a>]) -> Vec<&'a Summary> {
+    tables.iter().flat_map(|table| &table.lines).flat_map(|line| &line.steps).copied().collect()
+}
+
+/// An instant to the second; as it stands where it is none.
+fn instant(text: &str) -> String {
+    match text.parse::<jiff::Timestamp>() {
+        Ok(instant) => instant.strftime("%Y-%m-%d %H:%M:%S UTC").to_string(),
+        Err(_) => clip(text, TEXT_MAX),
+    }
+}
+
+/// One invocation's steps of one label and workload, by time.
+type Invocation<'a> = Vec<&'a Summary>;
+
+fn invocations<'a>(tables: &[Table<'a>]) -> Vec<Invocation<'a>> {
+    let mut by: BTreeMap<(&str, &str, &str), Invocation> = BTreeMap::new();
+    for step in all(tables) {
+        by.entry((&step.run_id, &step.label, &step.workload.name)).or_default().push(step);
+    }
+    let mut invocations: Vec<Invocation> = by.into_values().collect();
+    for steps in &mut invocations {
+        steps.sort_by_key(|step| select::in_time(step));
+    }
+    invocations.sort_by_key(|steps| steps.first().map(|step| select::in_time(step)));
+    invocations
+}
+
+/// The section.
+pub(super) fn section(tables: &[Table]) -> Markup {
+    let labels = chart::labels(tables);
+    let invocations = invocations(tables);
+    html! {
+        section #origin {
+            h2 { "How the numbers were obtained" }
+            p.faint {
+                "A cell is the median of its repeats; below it stand the smallest and the largest. "
+                "Rates count the operations that succeeded in the measured window; percentiles come "
+                "from a histogram of every operation (three significant digits), never from averages."
+            }
+            details {
+                summary { "Plans: " (invocations.len()) }
+                @for steps in &invocations { (plan(steps, &labels)) }
+            }
+            details {
+                summary { "Steps: " (all(tables).len()) }
+                div.scroll { table.steps {
+                    thead { tr {
+                        th { "step" } th { "label" } th { "workload" } th { "clients" }
+                        th { "repeat" } th { "started" } th { "seconds" } th { "ops" }
+                        th { "errors" } th { "QPS" }
+                    } }
+                    tbody { @for steps in &invocations { @for step in steps { (row(step, &labels)) } } }
+                } }
+            }
+        }
+    }
+}
+
+fn row(step: &Summary, labels: &[&str]) -> Markup {
+    let errors: u64 = step.totals.errors.iter().fold(0, |sum, e| sum.saturating_add(e.count));
+    html! {
+        tr class={ "s" (chart::position(labels, &step.label)) } {
+            td { (markup(&clip(&step.step_id, TEXT_MAX))) }
+            td { (chart::shown(&step.label)) }
+            td { (markup(&clip(&step.workload.name, TEXT_MAX))) }
+            td { (step.plan.clients) @if let Some(rate) = step.plan.rate { "@" (rate) } }
+            td { (step.plan.repeat_index) }
+            td { (markup(&instant(&step.started_at))) }
+            td { (number::number(step.measured_s, 1)) }
+            td { (step.totals.ops) }
+            td { (errors) }
+            td { (number::number(step.totals.qps, 0)) }
+        }
+    }
+}
+
+/// What was run with what, on what.
+fn plan(steps: &[&Summary], labels: &[&str]) -> Markup {
+    let Some(first) = steps.first() else { return html! {} };
+    let (program, server, client) = (&first.loadgen, &first.server, &first.client);
+    let revision = program.revision.as_deref().map(|r| format!(" ({r})")).unwrap_or_default();
+    let port = server.port.map(|port| format!(":{port}")).unwrap_or_default();
+    let seeds: BTreeSet<u64> = steps.iter().map(|step| step.plan.seed).collect();
+    let seeds: Vec<String> = seeds.iter().map(u64::to_string).collect();
+    let facts = [
+        ("command", command(steps)),
+        (
+            "program",
+            format!(
+                "loadgen {}{revision}, {} build, driver {} {}",
+                program.version, program.profile, first.driver.name, first.driver.version
+            ),
+        ),
+        (
+            "server",
+            format!(
+                "{} {} at {}{port} by {}",
+                server.version, server.version_comment, server.host, server.transport
+            ),
+        ),
+        (
+            "client",
+            format!("{}, {}, {} cores, {}", client.host, client.cpu, client.cores, client.kernel),
+        ),
+        ("seed", seeds.join(", ")),
+        ("run", format!("{}, first step {}", first.run_id, first.started_at)),
+    ];
+    html! {
+        div class={ "plan s" (chart::position(labels, &first.label)) } {
+            h4 { (chart::shown(&first.label)) ", " (markup(&clip(&first.workload.name, TEXT_MAX))) }
+            dl { @for (name, text) in &facts {
+                dt { (name) }
+                dd { @if *name == "command" { code { (markup(text)) } } @else { (markup(text)) } }
+            } }
+        }
+    }
+}
+
+/// The command that would ask for the same; where to connect is left to the reader.
+fn command(steps: &[&Summary]) -> String {
+    let Some(first) = steps.first() else { return String::new() };
+    if let Some(experiment) = &first.experiment {
+        return format!(
+            "loadgen run of the profile {} at scale {}",
+            experiment.profile, experiment.scale
+        );
+    }
+    let plan = &first.plan;
+    let clients: BTreeSet<u32> = steps.iter().map(|step| step.plan.clients).collect();
+    let rates: BTreeSet<String> =
+        steps.iter().filter_map(|step| step.plan.rate).map(|rate| rate.to_string()).collect();
+    let list = |values: Vec<String>| values.join(",");
+    let mut words = vec![
+        format!("loadgen {}", first.workload.name),
+        format!("--tables {} --rows {}", plan.tables, plan.rows),
+        format!("--clients {}", list(clients.iter().map(u32::to_string).collect())),
+        format!("--warmup {}s", plan.warmup_s),
+    ];
+    words.extend(plan.time_s.map(|s| format!("--time {s}s")));
+    words.extend(plan.ops.map(|ops| format!("--ops {ops}")));
+    if !rates.is_empty() {
+        words.push(format!("--rate {}", list(rates.into_iter().collect())));
+        words.extend(plan.arrival.as_ref().map(|arrival| format!("--arrival {arrival}")));
+    }
+    if plan.repeats > 1 {
+        words.push(format!("--repeat {}", plan.repeats));
+    }
+    if first.workload.mode == Mode::Text {
+        words.push("--statements text".to_owned());
+    }
+    words.push(format!("--distribution {}", first.workload.distribution));
+    words.push(format!("--seed {} --label '{}'", plan.seed, first.label));
+    words.join(" ")
+}

@@ -1,0 +1,172 @@
+//! The page and its charts: what they hold, what they never hold, how large they are.
+
+use loadgen::error::Error;
+use loadgen::report::{Options, Picture, page, picture};
+use loadgen::summary::Summary;
+
+use super::summaries::{histogram, step};
+use super::{again, repeat};
+
+const HOSTILE: &str =
+    "</title><script>alert(1)</script><img src=x onerror=alert(1)>\"'&\u{202e}\u{0}";
+
+fn paged(steps: &[Summary], options: &Options) -> Result<String, Error> {
+    page(&steps.iter().collect::<Vec<_>>(), options)
+}
+
+fn drawn(steps: &[Summary], what: Picture) -> Result<String, Error> {
+    picture(&steps.iter().collect::<Vec<_>>(), &Options::default(), what)
+}
+
+const PICTURES: [Picture; 4] =
+    [Picture::Qps, Picture::Relative, Picture::Latency, Picture::Timeline];
+
+/// Two labels at three numbers of clients, twice each, with a warm-up.
+fn sweep() -> Vec<Summary> {
+    let mut steps = Vec::new();
+    for (order, label) in ["8.4.3", "9.1.0"].into_iter().enumerate() {
+        for clients in [8, 16, 32] {
+            let qps = 1000.0 * f64::from(clients) * (1.0 + order as f64 / 10.0);
+            let mut first = step(order as u32, label, clients, qps);
+            let mut warmup = first.timeline[0].clone();
+            warmup.phase = loadgen::summary::Phase::Warmup;
+            warmup.start_s = 9.0;
+            first.timeline.insert(0, warmup);
+            let spread: Vec<u64> = (1..=1000).map(|us| us * 1000).collect();
+            first.latency.service.histogram = histogram(&spread);
+            steps.push(repeat(&first, 2, qps * 1.02));
+            steps.push(first);
+        }
+    }
+    steps
+}
+
+#[test]
+fn the_page_holds_every_number_and_chart() {
+    let html = paged(&sweep(), &Options::default()).expect("a page");
+    for text in ["8.4.3", "9.1.0", ">8080<", "8000..8160", "1.10", "Behind it:", "--seed 42"] {
+        assert!(html.contains(text), "no {text}");
+    }
+    // QPS, relative, p50, p99, the client's CPU; three by percentile; two timelines a cell.
+    assert_eq!(html.matches("<svg class=\"chart\"").count(), 5 + 3 + 2 * 6);
+    assert_eq!(html.matches("class=\"uncounted\"").count(), 2 * 6, "warm-ups are shaded");
+    assert!(!html.contains("NaN"));
+    assert_eq!(html, paged(&sweep(), &Options::default()).expect("a page"), "pure");
+}
+
+#[test]
+fn outages_and_errors_are_shaded() {
+    let mut steps = sweep();
+    steps[0].timeline[1].errors = 3;
+    steps[0].outages = vec![
+        serde_json::from_value(serde_json::json!({
+            "first_error_s": 10.2, "last_error_s": 10.4, "gap_s": 0.3, "first_success_s": 10.5,
+            "recovered_s": 10.8, "code": 1053, "errors": 3, "first_error": "a", "last_error": "b",
+        }))
+        .expect("an outage"),
+    ];
+    let html = paged(&steps, &Options::default()).expect("a page");
+    // One of the rate and one of the time.
+    assert_eq!(html.matches("class=\"errors\"").count(), 2);
+    assert_eq!(html.matches("class=\"outage\"").count(), 2);
+}
+
+#[test]
+fn nothing_is_fetched_and_nothing_foreign_runs() {
+    let mut steps = sweep();
+    for step in &mut steps {
+        HOSTILE.clone_into(&mut step.workload.name);
+        HOSTILE.clone_into(&mut step.server.version);
+        HOSTILE.clone_into(&mut step.client.host);
+        step.warnings = vec![loadgen::summary::Warning {
+            code: HOSTILE.to_owned(),
+            message: HOSTILE.to_owned(),
+        }];
+        step.label.push_str(HOSTILE);
+    }
+    let html = paged(&steps, &Options::default()).expect("a page");
+    assert_eq!(html.matches("<script").count(), 1);
+    assert_eq!(html.matches("</title").count(), 1, "inline charts have none");
+    assert!(html.contains("default-src 'none'") && html.contains("script-src 'sha256-"));
+    for never in ["<img", "http:", "https:", "\u{202e}", "\u{0}", " style="] {
+        assert!(!html.contains(never), "{never:?}");
+    }
+    for what in PICTURES {
+        let svg = drawn(&steps, what).expect("a picture");
+        assert_eq!(svg.matches("</title").count(), 1);
+        assert!(!svg.contains("<script") && !svg.contains('\u{0}'));
+    }
+}
+
+#[test]
+fn a_picture_names_its_labels() {
+    for what in PICTURES {
+        let svg = drawn(&sweep(), what).expect("a picture");
+        assert!(svg.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\""));
+        assert!(svg.contains(">8.4.3</text>") && svg.contains(">9.1.0</text>"), "{what:?}");
+        assert!(!svg.contains("NaN") && !svg.contains("var("));
+    }
+}
+
+#[test]
+fn two_hundred_labels_stay_below_five_megabytes() {
+    let spread: Vec<u64> = (0..20_000).map(|i| 100_000 + i * i / 10).collect();
+    let histogram = histogram(&spread);
+    let mut steps = Vec::new();
+    for label in 0..200_u32 {
+        for clients in [1, 2, 4, 8, 16, 32, 64, 128] {
+            let qps = f64::from(clients * 1000 + label * 17);
+            let mut step = step(label, &format!("5.7.{label}+bp8+fastcs"), clients, qps);
+            step.latency.service.histogram.clone_from(&histogram);
+            let interval = step.timeline[0].clone();
+            step.timeline = (0..600_u32)
+                .map(|at| {
+                    let mut interval = interval.clone();
+                    interval.start_s = f64::from(at);
+                    interval.ops = 9000 + u64::from(at * 7919 % 1000);
+                    interval
+                })
+                .collect();
+            steps.push(step);
+        }
+    }
+    let html = paged(&steps, &Options::default()).expect("a page");
+    assert!(html.len() < 5_000_000, "{} bytes", html.len());
+}
+
+#[test]
+fn absurd_numbers_draw_something() {
+    for absurd in [0.0, -1.0, f64::MAX, f64::MIN_POSITIVE] {
+        let mut steps = sweep();
+        for step in &mut steps {
+            step.totals.qps = absurd;
+            step.totals.tps = absurd;
+            step.client.us_per_op = Some(absurd);
+            step.latency.service.p99_us = Some(absurd);
+            for interval in &mut step.timeline {
+                interval.start_s = absurd;
+                interval.length_s = absurd;
+                interval.p99_us = Some(absurd);
+            }
+        }
+        let html = paged(&steps, &Options::default()).expect("a page");
+        assert!(!html.contains("NaN"), "{absurd}");
+        let _ = drawn(&steps, Picture::Qps);
+    }
+}
+
+#[test]
+fn what_a_table_refuses_no_page_shows() {
+    let first = step(0, "8.4.3", 8, 1000.0);
+    let mut second = again(&first, 1);
+    second.plan.rows += 1;
+    let error = paged(&[first.clone(), second], &Options::default()).expect_err("other rows");
+    assert_eq!(error.kind().exit_code(), 4);
+    let unknown = Options { baseline: Some("none".to_owned()), ..Options::default() };
+    let error = paged(&[first.clone()], &unknown).expect_err("no such label");
+    assert_eq!(error.kind().exit_code(), 2);
+    let mut lone = first;
+    lone.timeline.clear();
+    let error = drawn(&[lone], Picture::Timeline).expect_err("no timeline");
+    assert_eq!(error.kind().exit_code(), 4);
+}
