@@ -162,7 +162,7 @@ fn a_percentile_with_few_values_beyond_it_is_no_number() {
     few.latency.service.count = 9_999;
     let steps = [step(0, "a", 8, 1.0), few];
     let text = report(&steps, &metric("p99.9"));
-    assert!(text.contains("\n2400    a\n") && text.contains("\n-       b †\n"), "{text}");
+    assert!(text.contains("\n2400    a\n") && text.contains("\n   -    b †\n"), "{text}");
     let note =
         "† p99.9 is not shown: it takes 10000 values, for ten beyond it, and there were 9999";
     assert!(text.contains(note), "{text}");
