@@ -136,7 +136,8 @@ fn a_read_error_ends_it() {
             Err(io::Error::other("bad sector"))
         }
     }
-    let error = Splitter::new(Broken, "x.sql", 10).next_statement().expect_err("broken").to_string();
+    let error =
+        Splitter::new(Broken, "x.sql", 10).next_statement().expect_err("broken").to_string();
     assert!(error.contains("x.sql") && error.contains("bad sector"), "{error}");
 }
 
