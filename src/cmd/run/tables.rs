@@ -102,12 +102,7 @@ fn names(names: Option<&Names>) -> Vec<&str> {
 }
 
 /// The flags of `loadgen report` that say the same.
-fn words(
-    experiment: &Experiment,
-    layout: &str,
-    metric: &str,
-    steps: &[&Summary],
-) -> Vec<String> {
+fn words(experiment: &Experiment, layout: &str, metric: &str, steps: &[&Summary]) -> Vec<String> {
     let mut words = Vec::new();
     let mut flag = |name: &str, value: &str| {
         if value != USUAL {
