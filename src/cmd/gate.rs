@@ -54,7 +54,8 @@ pub(super) fn check<'a>(
 pub(super) fn verdict(gates: &Gates) -> Result<()> {
     let all = gates.held + gates.failed.len() + gates.undecided.len();
     let listed = |what: &str, lines: &[String]| {
-        let lines: String = lines.iter().map(|line| format!("\n  {line}")).collect();
+        let lines: Vec<String> = lines.iter().map(|line| format!("\n  {line}")).collect();
+        let lines = lines.concat();
         format!("{what}:{lines}")
     };
     let undecided = || {

@@ -1,5 +1,6 @@
 //! A workload's verb: plan, server, one sweep, the table.
 
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use crate::cli::workload::{Rows, WorkloadArgs};
@@ -105,12 +106,13 @@ fn slo(plan: &Plan, args: &WorkloadArgs) -> Result<Option<Slo>> {
 fn list(plan: &Plan, args: &WorkloadArgs) -> String {
     let mut text = plan.list(args.seed.is_none());
     for gate in &args.gates {
-        text.push_str(&format!("gate           {gate}\n"));
+        let _ = writeln!(text, "gate           {gate}");
     }
     for level in &args.slo {
-        text.push_str(&format!(
-            "slo            {level}: these steps begin a search each, of {STEPS_MAX} steps at most\n"
-        ));
+        let _ = writeln!(
+            text,
+            "slo            {level}: these steps begin a search each, of {STEPS_MAX} steps at most"
+        );
     }
     text
 }

@@ -143,9 +143,10 @@ async fn create(
     progress: &mut Progress,
 ) -> Result<()> {
     for (number, step) in steps {
-        let mark = match job.schema.filled() {
-            true => Mark::filling(job.data_seed, job.rows),
-            false => ready_mark(job.data_seed, job.rows),
+        let mark = if job.schema.filled() {
+            Mark::filling(job.data_seed, job.rows)
+        } else {
+            ready_mark(job.data_seed, job.rows)
         };
         let named = job.schema.name(*number);
         progress.update(|| format!("creating {named} of {}", job.tables));

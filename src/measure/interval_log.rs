@@ -187,7 +187,9 @@ mod tests {
         assert!(IntervalLog::create(&path, base).is_err(), "nothing is written over");
         log.step("step 2 of 3: point-select\n8 clients", "step2.");
         log.origin("2026-11-20T10:01:00.5Z".parse().expect("an instant"));
-        intervals().iter().for_each(|interval| log.interval(interval));
+        for interval in &intervals() {
+            log.interval(interval);
+        }
         log.flush().expect("written");
         let text = std::fs::read_to_string(&path).expect("there");
         // The legend is for spreadsheets; this library wants none of it.

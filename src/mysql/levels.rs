@@ -19,9 +19,10 @@ pub async fn read(session: &mut Session, table: &str) -> Asked<Levels> {
     // Many servers have the history among their metrics, but the checkpoint in the text only.
     let known =
         |inside: &Option<Inside>| inside.as_ref().and_then(|i| i.level("checkpoint_age_bytes"));
-    let text = match number("Innodb_checkpoint_age").is_none() && known(&metrics).is_none() {
-        true => innodb::monitor(session).await?,
-        false => None,
+    let text = if number("Innodb_checkpoint_age").is_none() && known(&metrics).is_none() {
+        innodb::monitor(session).await?
+    } else {
+        None
     };
     let level = |name: &str, inner: &str| {
         let inside = [&metrics, &text].into_iter().flatten().find_map(|i| i.level(inner));

@@ -114,7 +114,8 @@ fn below(found: &[Search], level: &str) -> Vec<String> {
         let mut remarks: Vec<&str> =
             here.iter().flat_map(|search| &search.remarks).map(String::as_str).collect();
         remarks.dedup();
-        let remarks: String = remarks.iter().map(|remark| format!("; {remark}")).collect();
+        let remarks: Vec<String> = remarks.iter().map(|remark| format!("; {remark}")).collect();
+        let remarks = remarks.concat();
         lines.push(format!("{clients} {noun}: {of}{remarks}"));
     }
     lines

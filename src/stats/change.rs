@@ -85,8 +85,9 @@ fn averaged(values: &[f64], most: usize) -> Vec<f64> {
 /// Ranks from 1; equal values share the mean of theirs.
 fn ranks(values: &[f64]) -> Vec<f64> {
     let below = |value: f64| values.iter().filter(|other| **other < value).count() as f64;
-    let equal = |value: f64| values.iter().filter(|other| **other == value).count() as f64;
-    values.iter().map(|value| below(*value) + (equal(*value) + 1.0) / 2.0).collect()
+    let equal =
+        |value: f64| values.iter().filter(|other| other.total_cmp(&value).is_eq()).count() as f64;
+    values.iter().map(|value| below(*value) + f64::midpoint(equal(*value), 1.0)).collect()
 }
 
 /// Where the sum of the ranks before is furthest from what chance makes it, and how far.

@@ -41,7 +41,7 @@ fn clocks(whose: &str, state: &HostState, said: &mut Said) {
 /// The window's readings are all under load, so that an idle core's clock does not count.
 fn frequency(whose: &str, conditions: &Conditions, said: &mut Said) {
     let mut clocks = conditions.window.iter().filter_map(|sample| sample.client_mhz);
-    let (Some(first), Some(last)) = (clocks.next(), clocks.last()) else { return };
+    let (Some(first), Some(last)) = (clocks.next(), clocks.next_back()) else { return };
     if last < first * (1.0 - CLOCK_LOSS_MAX) {
         said.warn(
             "cpu_frequency",

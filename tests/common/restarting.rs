@@ -11,7 +11,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 /// The longest that anything here may take on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Waits for something to become true; panics with its name if it does not.
 pub(crate) fn until(what: &str, mut is: impl FnMut() -> bool) {
@@ -73,6 +73,10 @@ impl Restarting {
             .expect("the server starts");
         self.pid = child.id();
         self.again = Some(child);
+    }
+
+    pub(crate) fn answers(&self) -> bool {
+        std::os::unix::net::UnixStream::connect(self.sandbox.socket()).is_ok()
     }
 }
 

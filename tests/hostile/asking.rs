@@ -12,7 +12,7 @@ fn at_terminal(server: &Sandbox, words: &[&str], typed: &str) -> Said {
     let command = program(&[words, &root(server)[..]].concat());
     let mut line = format!("'{}'", command.get_program().to_str().expect("a plain path"));
     for arg in command.get_args() {
-        line.push_str(&format!(" '{}'", arg.to_str().expect("plain")));
+        line = format!("{line} '{}'", arg.to_str().expect("plain"));
     }
     // An entry in the log of what was typed is of no use to anybody.
     let mut script = Command::new("script");

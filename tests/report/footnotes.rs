@@ -12,8 +12,12 @@ fn warnings_mark_their_line_and_say_where() {
     let warn = |step: &mut Summary, code: &str, message: &str| {
         step.warnings.push(Warning { code: code.to_owned(), message: message.to_owned() });
     };
-    let mut steps =
-        [step(0, "a", 8, 1.0), step(0, "a", 16, 1.0), step(1, "b", 8, 1.0), step(2, "c", 8, 1.0)];
+    let mut steps = vec![
+        step(0, "a", 8, 1.0),
+        step(0, "a", 16, 1.0),
+        step(1, "b", 8, 1.0),
+        step(2, "c", 8, 1.0),
+    ];
     warn(&mut steps[1], "client_busy", "the client was busy 93 %");
     warn(&mut steps[2], "client_busy", "the client was busy 95 %");
     warn(&mut steps[2], "cold", "pages were read");
@@ -180,7 +184,7 @@ fn judged(mut step: Summary, kind: VerdictKind, messages: &[&str]) -> Summary {
 
 #[test]
 fn what_is_not_the_server_s_number_has_its_footnote() {
-    let mut steps = [
+    let mut steps = vec![
         judged(step(0, "a", 8, 1.0), VerdictKind::Ok, &[]),
         judged(step(0, "a", 16, 1.0), VerdictKind::ClientBound, &["a thread was busy", "late"]),
         judged(step(1, "b", 8, 1.0), VerdictKind::Noisy, &["others"]),
@@ -232,8 +236,7 @@ fn no_layout_and_no_format_prints_it_without() {
             let options = Options { layout, format, from, to, ..Options::default() };
             let text = render(&steps, &options).expect("a report");
             let (said, marked) = match format {
-                Format::Csv => ("client_bound", true),
-                Format::Json => ("client_bound", true),
+                Format::Csv | Format::Json => ("client_bound", true),
                 Format::Text | Format::Markdown => {
                     ("† client-bound: a thread was busy", text.matches('†').count() >= 2)
                 }

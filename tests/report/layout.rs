@@ -90,7 +90,7 @@ fn the_table_comes_out_of_a_directory_too() {
 
 #[test]
 fn columns_are_as_wide_as_their_widest_cell_needs() {
-    let steps = [
+    let steps = vec![
         step(0, "a", 1, 5.4),
         step(0, "a", 2, 1_234_567.0),
         step(1, "b", 1, 12.0),

@@ -163,7 +163,7 @@ fn what_a_table_refuses_no_page_shows() {
     let error = paged(&[first.clone(), second], &Options::default()).expect_err("other rows");
     assert_eq!(error.kind().exit_code(), 4);
     let unknown = Options { baseline: Some("none".to_owned()), ..Options::default() };
-    let error = paged(&[first.clone()], &unknown).expect_err("no such label");
+    let error = paged(std::slice::from_ref(&first), &unknown).expect_err("no such label");
     assert_eq!(error.kind().exit_code(), 2);
     let mut lone = first;
     lone.timeline.clear();

@@ -9,7 +9,7 @@ use loadgen::summary::{Mode, Outcome, Summary};
 #[test]
 fn a_cell_is_the_median_of_its_repeats() {
     let first = step(0, "a", 8, 100.0);
-    let steps = [
+    let steps = vec![
         first.clone(),
         repeat(&first, 2, 900.0),
         repeat(&first, 3, 200.0),

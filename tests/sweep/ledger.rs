@@ -181,7 +181,7 @@ fn a_killed_loadgen_leaves_a_record_and_verify_does_not_guess() {
     let records = || {
         let names = std::fs::read_dir(results.dir()).expect("a directory");
         let names = names.map(|e| e.expect("an entry").file_name().into_string().expect("UTF-8"));
-        names.filter(|name| name.ends_with(".begun")).count()
+        names.filter(|name| name.rsplit('.').next() == Some("begun")).count()
     };
     // One step ends, the next one is killed.
     let words = "update --tables 2 --clients 2,4 --warmup 0 --time 1s";
@@ -204,5 +204,5 @@ fn a_killed_loadgen_leaves_a_record_and_verify_does_not_guess() {
     work(&server, words, &results);
     let (code, lines) = verify(&server, &[results.dir()]);
     assert_eq!((code, records()), (0, 1), "only the killed step's is left: {lines:?}");
-    assert!(start.elapsed() < Duration::from_secs(60));
+    assert!(start.elapsed() < Duration::from_mins(1));
 }

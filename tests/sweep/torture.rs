@@ -130,7 +130,7 @@ fn outlives_two_restarts(mut server: Restarting) {
     let (acknowledged, doubts): (i64, u64) =
         (ledger().map(|l| l.k_added).sum(), ledger().map(|l| l.in_doubt).sum());
     let added = sum_of_k(&server.sandbox) - before - acknowledged;
-    assert!((0..=doubts as i64).contains(&added), "{added} of {doubts}");
+    assert!((0..=doubts.cast_signed()).contains(&added), "{added} of {doubts}");
     let text = report("text");
     assert!(text.starts_with("update-index: outages, 2 in 2 steps"), "{text}");
     assert_eq!(report("csv").lines().count(), 3);

@@ -1,6 +1,7 @@
 //! `loadgen recheck`: measures again what is not decided.
 
 use std::collections::{BTreeMap, HashMap};
+use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use super::{drive, program, resume, together};
@@ -306,10 +307,10 @@ impl Again<'_> {
     fn report(&self, doubts: &[Doubt], wanted: &Wanted) -> Result<()> {
         let mut text = String::new();
         for doubt in doubts {
-            text.push_str(&format!("in doubt  {}: {}\n", doubt.workload, doubt.why));
+            let _ = writeln!(text, "in doubt  {}: {}", doubt.workload, doubt.why);
         }
         for line in self.lines(wanted) {
-            text.push_str(&format!("again     {line}\n"));
+            let _ = writeln!(text, "again     {line}");
         }
         if doubts.is_empty() {
             text.push_str("nothing is in doubt\n");

@@ -54,7 +54,7 @@ pub(super) fn print(experiment: &Experiment, summaries: &[Summary]) -> Result<()
 
 fn render(experiment: &Experiment, steps: &[&Summary], printed: &mut String) -> Result<()> {
     let report = &experiment.report;
-    let (from, to) = (named(&report.from), named(&report.to));
+    let (from, to) = (named(report.from.as_ref()), named(report.to.as_ref()));
     for layout in names(report.layout.as_ref()) {
         // With one program the first label is the last one, too.
         if compares(layout) && from == to {
@@ -85,8 +85,8 @@ fn render(experiment: &Experiment, steps: &[&Summary], printed: &mut String) -> 
     Ok(())
 }
 
-fn named(label: &Option<Spanned<String>>) -> Option<&str> {
-    label.as_ref().map(|label| label.as_ref().as_str())
+fn named(label: Option<&Spanned<String>>) -> Option<&str> {
+    label.map(|label| label.as_ref().as_str())
 }
 
 /// With `--only`, or after an interruption, not every label is.
@@ -112,13 +112,13 @@ fn words(experiment: &Experiment, layout: &str, metric: &str, steps: &[&Summary]
     flag("--layout", layout);
     flag("--metric", metric);
     let report = &experiment.report;
-    let baseline = named(&report.baseline).filter(|label| is_there(steps, label));
+    let baseline = named(report.baseline.as_ref()).filter(|label| is_there(steps, label));
     if matches!(layout, USUAL | "relative" | "per-op") {
         flag("--baseline", baseline.unwrap_or(USUAL));
     }
     if compares(layout) {
-        flag("--from", named(&report.from).unwrap_or(USUAL));
-        flag("--to", named(&report.to).unwrap_or(USUAL));
+        flag("--from", named(report.from.as_ref()).unwrap_or(USUAL));
+        flag("--to", named(report.to.as_ref()).unwrap_or(USUAL));
     }
     for label in report.order.iter().flat_map(Names::texts).filter(|l| is_there(steps, l)) {
         flag("--order", label);
