@@ -114,7 +114,7 @@ pub(super) fn host(text: &str) -> Option<HostClock> {
         iowait: at(4),
         steal: at(7),
         switches: switches.and_then(|n| n.trim().parse().ok()),
-        irq: at(5) + at(6),
+        irq: at(5).saturating_add(at(6)),
     })
 }
 
