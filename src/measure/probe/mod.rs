@@ -8,7 +8,7 @@
 //!
 //! A reading through a command is worth what is known of its instant. The log-in may take longer
 //! than the reading itself, so the other host's own clock, `/proc/uptime`, says when it was read:
-//! see [`instants`].
+//! see `instants`.
 
 mod command;
 mod find;
