@@ -27,7 +27,7 @@ pub struct CompareArgs {
     /// A smaller difference does not matter
     #[arg(long, value_name = "PERCENT", default_value = "2%", value_parser = parse_percent)]
     pub floor: f64,
-    /// Exit with 99 where the new label is worse, with 98 where repeats are too few to know
+    /// Exit with 99 where the new label is worse, with 98 where that cannot be known (too few repeats, or not measured)
     #[arg(long)]
     pub fail_on_regression: bool,
     /// Compare also what was measured on other tables or by other statements
@@ -65,6 +65,7 @@ pub fn run(args: &CompareArgs) -> Result<()> {
     };
     let comparison = compare(&loaded.steps(), &question)?;
     print_data(&comparison.text)?;
+    comparison.unknown.iter().for_each(|what| warn(what));
     if !args.fail_on_regression {
         return Ok(());
     }
@@ -72,10 +73,14 @@ pub fn run(args: &CompareArgs) -> Result<()> {
         let text = format!("worse than {}: {}", args.base, comparison.worse.join("; "));
         return Err(Error::new(Kind::Gate, text));
     }
+    if !comparison.unknown.is_empty() {
+        let text = format!("not known: {}", comparison.unknown.join("; "));
+        return Err(Error::new(Kind::Undecided, text).hint("loadgen report shows what there is"));
+    }
     if comparison.too_few.is_empty() {
         return Ok(());
     }
     let text = format!("too few repeats to know: {}", comparison.too_few.join("; "));
     Err(Error::new(Kind::Undecided, text)
-        .hint("six of each label decide up to 23 numbers of clients: --repeat 6"))
+        .hint("six of each label decide up to 23 cells of all workloads together: --repeat 6"))
 }

@@ -134,10 +134,8 @@ pub async fn run_step(
     // The threads' own ends of the channel are what keeps it open from here on.
     drop(order);
     let run = conductor.conduct(control, progress).await;
-    if run.is_err() {
-        // Threads that still open connections or wait for the start.
-        go.send_replace(Go::Cancel);
-    }
+    // Those that still open connections or wait for the start go, too.
+    go.send_replace(Go::Cancel);
     join(handles).await;
     ticker.abort();
     run

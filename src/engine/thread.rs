@@ -126,7 +126,7 @@ pub(crate) enum News {
         client: u32,
         error: OpError,
     },
-    /// The thread is done, connections closed.
+    /// The thread is done, its connections still open.
     Done(usize, Box<End>),
     /// The thread could not go on for its own reasons.
     Broken(Error),
@@ -164,17 +164,16 @@ pub(crate) fn run(order: &Order, index: usize, clients: &[u32]) {
                 return;
             }
         };
-    let last = match runtime.block_on(step(order, index, clients)) {
-        Ok(end) => News::Done(index, Box::new(end)),
-        Err(error) => News::Broken(error),
-    };
+    let ended = runtime.block_on(step(order, index, clients));
     // What hangs in a goodbye is left behind.
     runtime.shutdown_timeout(Duration::ZERO);
-    // Nobody listens only when the conductor is gone, and the process with it.
-    let _ = news.send(last);
+    if let Err(error) = ended {
+        // Nobody listens only when the conductor is gone, and the process with it.
+        let _ = news.send(News::Broken(error));
+    }
 }
 
-async fn step(order: &Order, index: usize, clients: &[u32]) -> Result<End> {
+async fn step(order: &Order, index: usize, clients: &[u32]) -> Result<()> {
     let seats: Vec<Rc<Seat>> =
         clients.iter().zip(0..).map(|(c, place)| Rc::new(Seat::new(*c, place))).collect();
     let ready = open_all(order, &seats).await;
@@ -185,7 +184,7 @@ async fn step(order: &Order, index: usize, clients: &[u32]) -> Result<End> {
     let start = go.wait_for(|go| *go != Go::Wait).await.map(|go| *go);
     let Ok(Go::Start(origin)) = start else {
         close_all(ready.into_iter().map(|ready| ready.session).collect()).await;
-        return Ok(End::default());
+        return Ok(());
     };
     let desk = Rc::new(desk(order, index, origin, clients)?);
     let sessions = work(order, &desk, &seats, ready, index).await?;
@@ -193,8 +192,7 @@ async fn step(order: &Order, index: usize, clients: &[u32]) -> Result<End> {
     let desk = Rc::into_inner(desk)
         .ok_or_else(|| Error::failed("a client outlived its step; please report this"))?;
     desk.recorder.into_inner().finish(ended)?;
-    close_all(sessions).await;
-    Ok(End {
+    let end = End {
         ops_by_client: seats.iter().map(|s| s.ops.get()).collect(),
         accounts: desk.accounts.into_inner(),
         errors: desk.mishaps.errors.into_inner(),
@@ -204,7 +202,13 @@ async fn step(order: &Order, index: usize, clients: &[u32]) -> Result<End> {
         seen: Some(desk.mirror.into_inner().into_seen(desk.pace.is_some())),
         ended,
         paced: desk.pace.map(Pace::into_counts),
-    })
+    };
+    let _ = order.news.send(News::Done(index, Box::new(end)));
+    // Not while the server's counters are read: what a connection has counted, MySQL 5.6 counts
+    // twice while it is being closed.
+    let _ = go.wait_for(|go| *go == Go::Cancel).await;
+    close_all(sessions).await;
+    Ok(())
 }
 
 fn desk(order: &Order, index: usize, origin: Instant, clients: &[u32]) -> Result<Desk> {

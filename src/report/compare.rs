@@ -90,6 +90,9 @@ pub struct Comparison {
     pub worse: Vec<String>,
     /// What too few runs were made of, a line each.
     pub too_few: Vec<String>,
+    /// What cannot be known whatever the number of runs, a line each: cells that the new label has
+    /// not measured, or that have no ratio.
+    pub unknown: Vec<String>,
     /// What more runs could tell.
     pub open: Vec<Doubt>,
 }
@@ -115,19 +118,32 @@ pub fn compare(steps: &[&Summary], question: &Question) -> Result<Comparison> {
     if !question.force {
         tables.iter().try_for_each(comparable)?;
     }
-    let mut found: Vec<(Table, Vec<Pair>)> = Vec::new();
-    for table in tables {
-        let pairs = pairs(&table)?;
-        if !pairs.is_empty() {
-            found.push((table, pairs));
-        }
-    }
-    if found.is_empty() {
+    let rows = tables.iter().filter(|table| !common(table).is_empty()).count();
+    if rows == 0 {
         let labels = labels.map(escape::line).join(" and ");
         let text = format!("{labels} have no workload and number of clients in common");
         return Err(Error::data(text).hint("loadgen report shows what each of them has"));
     }
+    let (mut found, mut stopped, mut unknown) = (Vec::new(), Vec::new(), Vec::new());
+    for table in tables {
+        unknown.extend(absent(&table, question));
+        let (pairs, without_ratio) = pairs(&table, rows)?;
+        for (what, fell) in without_ratio {
+            if fell { stopped.push(what) } else { unknown.push(what) }
+        }
+        if !pairs.is_empty() {
+            found.push((table, pairs));
+        }
+    }
+    if let (true, Some(first)) = (found.is_empty(), stopped.first().or(unknown.first())) {
+        return Err(Error::data(first.clone()).hint("another --metric"));
+    }
     judge(&mut found, question.floor);
+    let mut asked_for =
+        found.iter().flat_map(|(table, pairs)| pairs.iter().map(move |p| (table, p)));
+    if asked_for.all(|(table, pair)| is_asked_for(table, &pair.column)) {
+        unknown.push(ASKED_FOR.to_owned());
+    }
     let told = |verdict: Verdict| -> Vec<String> {
         let all = found.iter().flat_map(|(table, pairs)| pairs.iter().map(move |p| (table, p)));
         let those = all.filter(|(_, pair)| pair.verdict == verdict);
@@ -135,8 +151,11 @@ pub fn compare(steps: &[&Summary], question: &Question) -> Result<Comparison> {
     };
     let pages: Vec<Page> =
         found.iter().map(|(table, pairs)| page(table, pairs, question)).collect();
+    let mut worse = told(Verdict::Worse);
+    worse.extend(stopped);
     Ok(Comparison {
-        worse: told(Verdict::Worse),
+        worse,
+        unknown,
         too_few: told(Verdict::TooFew),
         open: found
             .iter()
@@ -149,45 +168,91 @@ pub fn compare(steps: &[&Summary], question: &Question) -> Result<Comparison> {
 /// Refuses labels that were measured on other data or by other statements.
 pub(super) fn comparable(table: &Table) -> Result<()> {
     let [base, new] = table.lines.as_slice() else { return Ok(()) };
-    let (Some(one), Some(other)) = (base.steps.first(), new.steps.first()) else { return Ok(()) };
-    let conditions = settings::conditions(one).into_iter().zip(settings::conditions(other));
-    let differing: Vec<String> = conditions
-        .filter(|((name, a), (_, b))| SAME.contains(name) && a != b)
-        .map(|((name, a), (_, b))| format!("{name} {a} and {b}"))
-        .collect();
-    if differing.is_empty() {
-        return Ok(());
+    for (column, one, other) in common(table) {
+        let (Some(one), Some(other)) = (one.steps.first(), other.steps.first()) else { continue };
+        let conditions = settings::conditions(one).into_iter().zip(settings::conditions(other));
+        let differing: Vec<String> = conditions
+            .filter(|((name, a), (_, b))| SAME.contains(name) && a != b)
+            .map(|((name, a), (_, b))| format!("{name} {a} and {b}"))
+            .collect();
+        if differing.is_empty() {
+            continue;
+        }
+        return Err(Error::data(format!(
+            "{} at {}: {} and {} were not measured on the same: {}",
+            escape::line(table.workload),
+            at_clients(&column),
+            escape::line(base.label),
+            escape::line(new.label),
+            escape::line(&differing.join("; "))
+        ))
+        .hint("--force compares them all the same, and says so"));
     }
-    Err(Error::data(format!(
-        "{}: {} and {} were not measured on the same: {}",
-        escape::line(table.workload),
-        escape::line(base.label),
-        escape::line(new.label),
-        escape::line(&differing.join("; "))
-    ))
-    .hint("--force compares them all the same, and says so"))
+    Ok(())
 }
 
-/// The cells that both labels have, before correction and verdict.
-fn pairs(table: &Table) -> Result<Vec<Pair>> {
-    let [base, new] = table.lines.as_slice() else { return Ok(Vec::new()) };
-    let mut cells = Vec::new();
-    for (column, cells_here) in table.columns.iter().zip(base.cells.iter().zip(&new.cells)) {
-        let (Some(one), Some(other)) = cells_here else { continue };
-        cells.push((*column, one, other));
+/// The cells that both labels have: the base's, and the new label's.
+fn common<'t, 's>(table: &'t Table<'s>) -> Vec<(Column, &'t Cell<'s>, &'t Cell<'s>)> {
+    let [base, new] = table.lines.as_slice() else { return Vec::new() };
+    let cells = base.cells.iter().zip(&new.cells);
+    let both = table
+        .columns
+        .iter()
+        .zip(cells)
+        .filter_map(|(column, (one, other))| Some((*column, one.as_ref()?, other.as_ref()?)));
+    both.collect()
+}
+
+/// What the base has measured and the new label has not, a line each.
+fn absent(table: &Table, question: &Question) -> Vec<String> {
+    let cells = |label: &str| {
+        let line = table.lines.iter().find(|line| line.label == label);
+        line.map_or(&[][..], |line| line.cells.as_slice())
+    };
+    let (base, new) = (cells(&question.base), cells(&question.new));
+    let mut lines = Vec::new();
+    for (at, (column, cell)) in table.columns.iter().zip(base).enumerate() {
+        if cell.is_some() && new.get(at).is_none_or(Option::is_none) {
+            lines.push(format!(
+                "{} at {} was not measured by {}",
+                escape::line(table.workload),
+                at_clients(column),
+                escape::line(&question.new)
+            ));
+        }
     }
-    let many = cells.len();
-    let mut pairs = Vec::new();
+    lines
+}
+
+/// A number that an open loop is told, not one that it finds.
+fn is_asked_for(table: &Table, column: &Column) -> bool {
+    column.rate.is_some() && matches!(table.metric, Metric::Natural | Metric::Qps | Metric::Tps)
+}
+
+/// Said where there is nothing but such numbers.
+const ASKED_FOR: &str =
+    "at a given rate QPS is what was asked for, not what was found: --metric response-p99";
+
+/// Cells that can be compared; then what has no ratio, and whether that is because the new label
+/// did nothing at all.
+type Pairs = (Vec<Pair>, Vec<(String, bool)>);
+
+/// The cells that both labels have, before correction and verdict; `rows` workloads are compared.
+fn pairs(table: &Table, rows: usize) -> Result<Pairs> {
+    let cells = common(table);
+    let many = cells.len() * rows;
+    let (mut pairs, mut without) = (Vec::new(), Vec::new());
     for (column, one, other) in cells {
         let (a, b) = (logs(one, &table.metric)?, logs(other, &table.metric)?);
         let Some((shift, blocks)) = shift((one, &a), (other, &b), many) else {
-            return Err(Error::data(format!(
+            let what = format!(
                 "{} at {}: {} of 0 or less have no ratio",
                 escape::line(table.workload),
                 at_clients(&column),
                 table.metric.name()
-            ))
-            .hint("another --metric"));
+            );
+            without.push((what, table.metric.higher_is_better() && !a.is_empty()));
+            continue;
         };
         pairs.push(Pair {
             column,
@@ -200,7 +265,7 @@ fn pairs(table: &Table) -> Result<Vec<Pair>> {
             verdict: Verdict::NotShown,
         });
     }
-    Ok(pairs)
+    Ok((pairs, without))
 }
 
 /// The logarithms of a cell's runs, turned so that more is better; empty where one has none.
@@ -262,7 +327,8 @@ fn judge(found: &mut [(Table, Vec<Pair>)], floor: f64) {
     let least = |row: &Vec<f64>| row.iter().copied().fold(1.0, f64::min);
     let over_all = benjamini_hochberg(&rows.iter().map(least).collect::<Vec<f64>>());
     for (((_, pairs), row), over_all) in found.iter_mut().zip(&rows).zip(over_all) {
-        let cells = pairs.len() as f64;
+        // What the clearest cell's p is multiplied by where nothing else differs.
+        let cells = (pairs.len() * rows.len()) as f64;
         for (pair, p) in pairs.iter_mut().zip(row) {
             pair.p = p.max(over_all);
             pair.verdict = verdict(pair, cells, floor);
@@ -361,6 +427,10 @@ fn page(table: &Table, pairs: &[Pair], question: &Question) -> Page {
         ["clients".to_owned(), marked(table, 0), marked(table, 1), "runs".to_owned()].to_vec();
     head.extend([how, "95 % interval", "p", "verdict"].map(str::to_owned));
     let mut lines = vec![method(pairs, question.floor)];
+    if pairs.iter().any(|pair| is_asked_for(table, &pair.column)) {
+        lines.push(ASKED_FOR.to_owned());
+    }
+    lines.extend(absent(table, question));
     lines.extend(below(table));
     Page {
         title: vec![format!(
@@ -383,7 +453,7 @@ fn method(pairs: &[Pair], floor: f64) -> String {
     };
     format!(
         "ratio and interval: Hodges-Lehmann on logarithms; {blocks}; p corrected by Holm within the \
-         workload and Benjamini-Hochberg over all; differences below {} % do not matter",
+         workload and Benjamini-Hochberg over all; differences below {} % do not matter; intervals are not corrected",
         number(floor * 100.0, usize::from(floor < 0.01))
     )
 }

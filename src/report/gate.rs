@@ -47,6 +47,8 @@ pub(crate) type Known = std::result::Result<f64, String>;
 enum Verdict {
     Holds(f64),
     Fails(f64),
+    /// The number is not known, but it is above this one.
+    FailsAbove(f64),
     /// With the reason.
     Undecided(String),
 }
@@ -55,7 +57,7 @@ impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Verdict::Holds(_) => f.write_str("holds"),
-            Verdict::Fails(_) => f.write_str("FAILS"),
+            Verdict::Fails(_) | Verdict::FailsAbove(_) => f.write_str("FAILS"),
             Verdict::Undecided(why) => write!(f, "undecided: {why}"),
         }
     }
@@ -116,7 +118,7 @@ fn page(table: &Table, wanted: &[Gate], gates: &mut Gates) -> Result<Page> {
                 );
                 match &verdict {
                     Verdict::Holds(_) => gates.held += 1,
-                    Verdict::Fails(_) => gates.failed.push(told),
+                    Verdict::Fails(_) | Verdict::FailsAbove(_) => gates.failed.push(told),
                     Verdict::Undecided(_) => gates.undecided.push(told),
                 }
                 let marks = super::notes::marks(table, line_at);
@@ -164,7 +166,10 @@ impl Gate {
             return Ok(Verdict::Undecided("no step completed".to_owned()));
         };
         Ok(match self.quantity.over(&cell.steps)? {
-            Err(why) => Verdict::Undecided(why),
+            Err(why) => match self.broken_below(&cell.steps)? {
+                Some(value) => Verdict::FailsAbove(value),
+                None => Verdict::Undecided(why),
+            },
             Ok(value) if self.range.contains(&value) => Verdict::Holds(value),
             Ok(value) => Verdict::Fails(value),
         })
@@ -177,13 +182,37 @@ impl Gate {
     /// A damaged histogram.
     pub fn holds(&self, step: &Summary) -> Result<(Option<bool>, Option<f64>)> {
         let value = self.quantity.of(step)?.ok();
+        if value.is_none()
+            && let Some(value) = self.broken_below(&[step])?
+        {
+            return Ok((Some(false), Some(value)));
+        }
         Ok((value.map(|value| self.range.contains(&value)), value))
+    }
+
+    /// Where a percentile has too few values beyond it, the highest that has enough: if that is
+    /// too high already, so is this one.
+    fn broken_below(&self, steps: &[&Summary]) -> Result<Option<f64>> {
+        let Quantity::Latency(Metric::Percentile(percentile)) = &self.quantity else {
+            return Ok(None);
+        };
+        if !self.range.contains(&0.0) {
+            return Ok(None);
+        }
+        for lower in percentile.lower() {
+            let quantity = Quantity::Latency(Metric::Percentile(lower));
+            if let Ok(value) = quantity.over(steps)? {
+                return Ok((!self.range.contains(&value)).then_some(value));
+            }
+        }
+        Ok(None)
     }
 
     /// The number with its unit.
     fn shown(&self, verdict: &Verdict) -> String {
         match verdict {
             Verdict::Holds(value) | Verdict::Fails(value) => self.quantity.shown(*value),
+            Verdict::FailsAbove(value) => format!("above {}", self.quantity.shown(*value)),
             Verdict::Undecided(_) => text::NOTHING.to_owned(),
         }
     }
@@ -201,6 +230,7 @@ impl Gate {
         let (word, value, why) = match verdict {
             Verdict::Holds(value) => ("holds", Some(*value), ""),
             Verdict::Fails(value) => ("fails", Some(*value), ""),
+            Verdict::FailsAbove(value) => ("fails", Some(*value), "the value is a lower bound"),
             Verdict::Undecided(why) => ("undecided", None, why.as_str()),
         };
         vec![

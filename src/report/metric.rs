@@ -297,6 +297,12 @@ impl Metric {
 }
 
 impl Percentile {
+    /// Those below it that are usual, the highest first.
+    pub(crate) fn lower(self) -> impl Iterator<Item = Percentile> {
+        let usual = [99.9, 99.0, 95.0, 90.0, 75.0, 50.0];
+        usual.into_iter().filter(move |lower| *lower < self.0).map(Percentile)
+    }
+
     /// The values that it needs: with fewer it is not shown.
     pub(crate) fn needs(self) -> f64 {
         enough(self.0)

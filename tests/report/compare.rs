@@ -157,3 +157,82 @@ fn files_get_every_number() {
     assert!((p - 2.0 / 924.0).abs() < 1e-9, "{row}");
     assert!(row["ratio_low"].as_f64() < row["ratio"].as_f64(), "{row}");
 }
+
+/// Six runs of both labels for each of so many workloads and numbers of clients, the new label
+/// `offset` minutes after the base; in one cell it does half.
+fn grid(workloads: usize, cells: u32, offset: u32) -> Vec<Summary> {
+    let mut steps = Vec::new();
+    for w in 0..workloads {
+        for clients in 1..=cells {
+            let factor = if w == 0 && clients == 1 { 0.5 } else { 1.0 };
+            let new = runs("new", clients, offset, &by(factor));
+            let mut both = [runs("old", clients, 0, &OLD), new].concat();
+            both.iter_mut().for_each(|step| step.workload.name = format!("w{w}"));
+            steps.append(&mut both);
+        }
+    }
+    steps
+}
+
+#[test]
+fn what_all_workloads_together_cannot_decide_is_too_few() {
+    let told = compared(&grid(6, 6, 60), &question("old", "new")).expect("a comparison");
+    assert_eq!((told.worse.len(), told.too_few.len()), (0, 36), "{}", told.text);
+    let told = compared(&grid(2, 6, 60), &question("old", "new")).expect("a comparison");
+    assert_eq!((told.worse.len(), told.too_few.len()), (1, 0), "{}", told.text);
+}
+
+#[test]
+fn blocks_that_cannot_decide_among_all_workloads_are_not_used() {
+    // Six pairs have p 0.031: enough for one cell, not for one of two workloads.
+    for (workloads, how) in [(1, "Wilcoxon"), (2, "Mann-Whitney")] {
+        let told = compared(&grid(workloads, 1, 1), &question("old", "new")).expect("a comparison");
+        assert!(told.text.contains(how), "{}", told.text);
+        assert_eq!(told.worse.len(), 1, "{}", told.text);
+    }
+}
+
+#[test]
+fn what_the_new_label_has_not_measured_is_said() {
+    let steps = [
+        runs("old", 8, 0, &OLD),
+        runs("new", 8, 60, &OLD),
+        runs("old", 16, 0, &OLD),
+        runs("new", 32, 60, &OLD),
+    ];
+    let told = compared(&steps.concat(), &question("old", "new")).expect("a comparison");
+    assert_eq!(told.unknown, ["point-select at 16 clients was not measured by new"]);
+    assert!(told.text.contains("at 16 clients was not measured by new"), "{}", told.text);
+}
+
+#[test]
+fn a_server_that_answers_nothing_is_worse() {
+    let cells = [(8, 1.0), (16, 0.0)].map(|(clients, factor)| {
+        [runs("old", clients, 0, &OLD), runs("new", clients, 60, &by(factor))].concat()
+    });
+    let told = compared(&cells.concat(), &question("old", "new")).expect("a comparison");
+    let worse = ["point-select at 16 clients: QPS of 0 or less have no ratio"];
+    assert_eq!(told.worse, worse, "{}", told.text);
+    let error = compared(&cells[1], &question("old", "new")).expect_err("nothing else");
+    assert_eq!(error.kind().exit_code(), 4);
+}
+
+#[test]
+fn cells_are_held_against_each_other_one_by_one() {
+    let cells = |rows: u64| {
+        let mut other = [runs("old", 8, 0, &OLD), runs("new", 8, 60, &OLD)].concat();
+        other.iter_mut().filter(|s| s.label == "new").for_each(|step| step.plan.rows = rows);
+        [runs("old", 1, 0, &OLD), runs("new", 1, 60, &OLD), other].concat()
+    };
+    let error = compared(&cells(7), &question("old", "new")).expect_err("other rows");
+    assert!(error.to_string().contains("at 8 clients"), "{error}");
+}
+
+#[test]
+fn a_rate_that_was_asked_for_is_no_finding() {
+    let mut steps = [runs("old", 8, 0, &OLD), runs("new", 8, 60, &OLD)].concat();
+    steps.iter_mut().for_each(|step| step.plan.rate = Some(1000.0));
+    let told = compared(&steps, &question("old", "new")).expect("a comparison");
+    assert!(told.text.contains("was asked for"), "{}", told.text);
+    assert_eq!(told.unknown.len(), 1, "{:?}", told.unknown);
+}

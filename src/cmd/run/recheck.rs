@@ -1,6 +1,6 @@
 //! `loadgen recheck`: measures again what is not decided.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
@@ -319,7 +319,14 @@ impl Again<'_> {
         if self.args.list || doubts.is_empty() {
             return Ok(());
         }
-        let text = format!("{} cells are still in doubt", doubts.len());
+        let cells: BTreeSet<_> = doubts
+            .iter()
+            .flat_map(|doubt| {
+                let rate = doubt.rate.map(f64::to_bits);
+                doubt.labels.iter().map(move |label| (&doubt.workload, doubt.clients, rate, label))
+            })
+            .collect();
+        let text = format!("{} cells are still in doubt", cells.len());
         Err(Error::new(Kind::Undecided, text)
             .hint("a higher --max-repeats, a longer time in the profile, or a quieter machine"))
     }

@@ -7,6 +7,9 @@ use super::super::escape::clip;
 use super::super::pivot::Table;
 use crate::summary::{Summary, VerdictKind, counter};
 
+/// How much more or less than the window the server's counters may cover to be held against it.
+const COVERED_MORE_MAX: f64 = 0.01;
+
 /// Longest name of a host, characters.
 const NAME_MAX: usize = 60;
 
@@ -27,13 +30,18 @@ pub(super) fn line(table: &Table) -> String {
 fn counted(steps: &[&Summary]) -> String {
     let share = |step: &&Summary| {
         let status = step.server.status.as_ref()?;
-        let ours = step.totals.qps * step.covered_s(status.first_s)?;
+        let covered = step.covered_s(status.first_s)?;
+        // Where the readings cover much more, the rate outside the window is not known.
+        if (covered - step.measured_s).abs() > step.measured_s * COVERED_MORE_MAX {
+            return None;
+        }
+        let ours = step.totals.qps * covered;
         let share = 100.0 * counter(status, &["Questions"])? / ours;
         share.is_finite().then_some(share)
     };
     let shares: Vec<f64> = steps.iter().filter_map(share).collect();
     if shares.is_empty() {
-        return "the server's counters could not be read".to_owned();
+        return "the server's counters could not be read, or not at the window's edges".to_owned();
     }
     let some = if shares.len() < steps.len() {
         format!(" ({} of {} steps)", shares.len(), steps.len())
