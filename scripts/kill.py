@@ -62,6 +62,14 @@ def fail(what):
     raise SystemExit(1)
 
 
+def tidy(work):
+    """Removes it, unless something failed: then it is the evidence."""
+    if sys.exc_info()[0] is None:
+        shutil.rmtree(work, ignore_errors=True)
+    else:
+        print(f"kept: {work}", file=sys.stderr)
+
+
 def prepare(server):
     run(words(server, "prepare", "--tables", str(TABLES), "--rows", str(ROWS), "--force", "--yes"))
 
@@ -105,10 +113,9 @@ def kill_server(options, server_options):
         version = server.version
         results = os.path.join(work, "results")
         for i in range(1, options.n + 1):
-            if i == 1 or options.trx_commit != "1":
-                # What a loss leaves would be found again.
-                shutil.rmtree(results, ignore_errors=True)
-                prepare(server)
+            # What a loss leaves would be found again, and what was in doubt would hide one.
+            shutil.rmtree(results, ignore_errors=True)
+            prepare(server)
             known = {step["step_id"] for step in summaries(results)}
             load = subprocess.Popen(
                 words(server, "update-index", "--clients", "64", "--warmup", "0", "--time", "60s",
@@ -143,7 +150,7 @@ def kill_server(options, server_options):
     finally:
         server.keeper.kill()
         server.keeper.wait()
-        shutil.rmtree(work, ignore_errors=True)
+        tidy(work)
     spread = f"{min(losses)} to {max(losses)}" if losses else "0"
     print(f"| {version} | {options.trx_commit} | {options.n} | {exact} | {unsure} | {len(losses)} "
           f"| {sum(losses)} ({spread} a kill) | {acked} | {doubts} | {idle} "
@@ -191,7 +198,7 @@ def kill_loadgen(options, server_options):
     finally:
         server.keeper.kill()
         server.keeper.wait()
-        shutil.rmtree(work, ignore_errors=True)
+        tidy(work)
     print(f"| {server.version} | {options.n} | {steps} | 0 | {recorded} | {verdicts.get('ok', 0)} "
           f"| {verdicts.get('cannot judge', 0)} | 0 | {time.time() - began:.0f} s |")
 

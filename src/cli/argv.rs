@@ -71,6 +71,11 @@ pub(crate) fn words(args: Vec<OsString>, command: &Command) -> Result<Vec<Word>>
                 }
                 short_flags(bytes, &valued, &mut words)
             }
+            // Its password must not be quoted by who does not know such a word.
+            None if bytes.starts_with(b"mysql://") => {
+                words.push(Word::Url(arg));
+                false
+            }
             None => {
                 words.push(Word::Plain(arg));
                 false

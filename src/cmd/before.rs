@@ -120,9 +120,13 @@ async fn settle(
             Ok(())
         })
         .await;
-        match conditions::levels(control, tables).await? {
-            Some(levels) if ended.is_ok() => last = levels,
-            _ => break,
+        match conditions::levels(control, tables).await {
+            Ok(Some(levels)) if ended.is_ok() => last = levels,
+            Ok(_) => break,
+            Err(error) => {
+                ended = Err(error);
+                break;
+            }
         }
     }
     for (name, value) in limits {

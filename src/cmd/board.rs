@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::engine;
 use crate::plan::{Plan, Step};
 use crate::progress::Board;
-use crate::stats;
+use crate::stats::{self, is_scarce};
 use crate::summary::{Distribution, Outcome, Summary};
 
 /// A cell that is still to come.
@@ -49,8 +49,8 @@ fn numbers(steps: &[&Summary]) -> [String; 4] {
         |step: &Summary| step.totals.errors.iter().fold(0.0, |sum, e| sum + e.count as f64);
     [
         shown(median(&|s| Some(s.totals.qps)), |qps| format!("{qps:.0}")),
-        shown(median(&|s| times(s).p50_us), ms),
-        shown(median(&|s| times(s).p99_us), ms),
+        shown(median(&|s| times(s).p50_us.filter(|_| !is_scarce(50.0, times(s).count))), ms),
+        shown(median(&|s| times(s).p99_us.filter(|_| !is_scarce(99.0, times(s).count))), ms),
         shown(median(&|s| Some(errors(s))), |errors| format!("{errors:.0}")),
     ]
 }

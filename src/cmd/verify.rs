@@ -6,7 +6,7 @@ use super::prepare::find;
 use super::{print_data, runtime};
 use crate::cli::DisplayArgs;
 use crate::cli::connection::ConnectionArgs;
-use crate::error::{Error, Kind, Result, plain};
+use crate::error::{Error, Kind, Result, line as one_line};
 use crate::progress::Progress;
 use crate::stop::Stop;
 use crate::summary;
@@ -77,7 +77,7 @@ fn lines(checked: &[Checked]) -> String {
             Verdict::Damaged(n, what) => format!("DAMAGED {n}: {what}"),
             Verdict::Undecided(why) => format!("undecided: {why}"),
         };
-        format!("{:width$}  {}\n", one.table, plain(&said))
+        format!("{:width$}  {}\n", one.table, one_line(&said))
     };
     checked.iter().map(line).collect()
 }

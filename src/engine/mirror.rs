@@ -108,14 +108,15 @@ impl Mirror {
     }
 
     /// Counts the instants from `due` on that have passed; the next one.
-    fn turn(&mut self, mut due: Ns, now: Ns, window: (Ns, Ns)) -> Ns {
+    /// `parked` says that the thread had nothing to do at some time since the probe before.
+    fn turn(&mut self, mut due: Ns, now: Ns, window: (Ns, Ns), parked: bool) -> Ns {
         let probed = self.scheduled().unwrap_or(self.probed);
         let since = probed.since(&self.probed);
         self.probed = probed;
         while due <= now {
             if due >= window.0 && due < window.1 {
                 self.turns.delay.record(now - due);
-                self.turns.own.record(own(now - due, since));
+                self.turns.own.record(own(now - due, since, parked));
             }
             due = due.saturating_add(EVERY);
         }
@@ -141,9 +142,13 @@ impl Mirror {
 
 /// The part of a delay that was not waiting for a core, by what the thread did since the probe
 /// before. Not all that it waited lies in the delay: of a thread that always had something to do
-/// a delay holds as much waiting as the rest of the time.
-fn own(delay: Ns, since: Scheduled) -> Ns {
+/// a delay holds as much waiting as the rest of the time; one that had nothing to do ran before the
+/// instant was due.
+fn own(delay: Ns, since: Scheduled, parked: bool) -> Ns {
     let (ran, waited) = (since.ran.as_nanos() as Ns, since.waited.as_nanos() as Ns);
+    if parked {
+        return delay.saturating_sub(waited);
+    }
     let part = ran as f64 / (ran + waited).max(1) as f64;
     let shared = if waited > 0 { (delay as f64 * part) as Ns } else { delay };
     shared.max(delay.saturating_sub(waited))
@@ -153,11 +158,16 @@ fn own(delay: Ns, since: Scheduled) -> Ns {
 pub(crate) async fn probe(desk: &Desk) -> io::Result<Infallible> {
     let timer = Timer::new()?;
     let mut due = desk.now().saturating_add(EVERY);
+    let mut parks = Handle::current().metrics().worker_park_count(0);
     loop {
         timer.set(desk.origin + Duration::from_nanos(due));
         timer.expired().await?;
         let window = (desk.window_start.get(), desk.window_end.get());
-        due = desk.mirror.borrow_mut().turn(due, desk.now(), window);
+        let parks_now = Handle::current().metrics().worker_park_count(0);
+        // Once is for this timer.
+        let parked = parks_now > parks + 1;
+        parks = parks_now;
+        due = desk.mirror.borrow_mut().turn(due, desk.now(), window, parked);
     }
 }
 
@@ -172,19 +182,19 @@ mod tests {
     #[test]
     fn every_instant_of_a_stall_counts_with_its_own_delay() {
         let mut mirror = mirror();
-        let due = mirror.turn(EVERY, 3 * EVERY, (0, Ns::MAX));
+        let due = mirror.turn(EVERY, 3 * EVERY, (0, Ns::MAX), false);
         assert_eq!(due, 4 * EVERY);
         let delay = mirror.turns.delay.distribution().expect("encodes");
         assert_eq!((delay.count, delay.max_us), (3, Some(20_600.0)));
         assert_eq!(delay.mean_us, Some(10_300.0));
-        assert_eq!(mirror.turn(due, due - 1, (0, Ns::MAX)), due, "woken early");
+        assert_eq!(mirror.turn(due, due - 1, (0, Ns::MAX), false), due, "woken early");
         assert_eq!(mirror.turns.delay.count(), 3);
     }
 
     #[test]
     fn only_instants_inside_the_window_count() {
         let mut mirror = mirror();
-        mirror.turn(EVERY, 10 * EVERY, (3 * EVERY, 5 * EVERY));
+        mirror.turn(EVERY, 10 * EVERY, (3 * EVERY, 5 * EVERY), false);
         assert_eq!(mirror.turns.delay.count(), 2);
     }
 
@@ -194,10 +204,15 @@ mod tests {
             let us = Duration::from_micros;
             Scheduled { ran: us(ran), waited: us(waited) }
         };
-        assert_eq!(own(6_000_000, since(20, 0)), 6_000_000, "stopped, or its core was");
-        assert_eq!(own(6_000_000, since(0, 6_000)), 0, "idle, woken, and another one had the core");
-        assert_eq!(own(500_000, since(5_000, 5_000)), 250_000, "busy on half a core");
-        assert_eq!(own(90_000_000, since(300, 1_000)), 89_000_000, "stopped, then waiting");
+        assert_eq!(own(6_000_000, since(20, 0), false), 6_000_000, "stopped, or its core was");
+        assert_eq!(
+            own(6_000_000, since(0, 6_000), false),
+            0,
+            "idle, woken, and another one had the core"
+        );
+        assert_eq!(own(500_000, since(5_000, 5_000), false), 250_000, "busy on half a core");
+        assert_eq!(own(90_000_000, since(300, 1_000), false), 89_000_000, "stopped, then waiting");
+        assert_eq!(own(5_200_000, since(400, 5_200), true), 0, "ran before it was due");
     }
 
     fn look(at_ms: Ns, busy: u64, ran: u64, waited: u64, spun: Ns) -> Look {

@@ -59,9 +59,7 @@ impl IntervalLog {
              #[Histogram log format version 1.3]\n\
              #[StartTime: {since_epoch:.3} (seconds since epoch), {base}]\n\
              #[BaseTime: {since_epoch:.3} (seconds since epoch)]\n\
-             #[values in nanoseconds, Interval_Max in milliseconds]\n\
-             \"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\
-             \"Interval_Compressed_Histogram\"\n"
+             #[values in nanoseconds, Interval_Max in milliseconds]\n"
         ));
         Ok(log)
     }

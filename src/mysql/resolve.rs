@@ -188,6 +188,10 @@ fn host_name(given: &Given<String>) -> Result<String> {
             Error::usage(format!("{} is a path: '{host}'", given.from)).hint("-S names a socket")
         );
     }
+    if bare.contains('@') {
+        let text = format!("{} is no host: it holds an @", given.from);
+        return Err(Error::usage(text).hint("--url takes a URL with user and password"));
+    }
     if bare.contains(':') && !ipv6 {
         return Err(
             Error::usage(format!("{} is no host: '{host}'", given.from)).hint("-P names the port")

@@ -47,13 +47,18 @@ impl Archive<'_> {
                     ));
                 }
                 history.steps += 1;
-                history.updates += entry.updates;
-                history.inserts += entry.inserts;
-                history.deletes += entry.deletes;
-                history.in_doubt += entry.in_doubt;
+                // A file may say anything.
+                for (sum, more) in [
+                    (&mut history.updates, entry.updates),
+                    (&mut history.inserts, entry.inserts),
+                    (&mut history.deletes, entry.deletes),
+                    (&mut history.in_doubt, entry.in_doubt),
+                    (&mut history.k_unknown, entry.k_unknown),
+                    (&mut history.untraced, entry.untraced),
+                ] {
+                    *sum = sum.saturating_add(more);
+                }
                 history.k_added += i128::from(entry.k_added);
-                history.k_unknown += entry.k_unknown;
-                history.untraced += entry.untraced;
                 history.doubt.add(&entry.doubt.unwrap_or_default());
             }
         }
@@ -85,7 +90,7 @@ impl Archive<'_> {
 }
 
 fn changes(entry: &LedgerEntry) -> bool {
-    entry.updates + entry.inserts + entry.deletes + entry.in_doubt > 0
+    [entry.updates, entry.inserts, entry.deletes, entry.in_doubt].iter().any(|n| *n > 0)
 }
 
 impl History {

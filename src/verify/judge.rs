@@ -119,8 +119,8 @@ const OTHER: &str = "something else wrote to it, or a summary is not here";
 /// A sum of `k` that is too small, or too large.
 fn k(history: &History, found: &Found) -> Option<Verdict> {
     let (sum, doubt) = (found.k?, &history.doubt);
-    let unknown = history.k_unknown + doubt.k_unknown;
-    let base = match (unknown, history.inserts + doubt.rows_added) {
+    let unknown = history.k_unknown.saturating_add(doubt.k_unknown);
+    let base = match (unknown, history.inserts.saturating_add(doubt.rows_added)) {
         (0, _) => found.k_start,
         // Rows that are gone took a k with them that is known if it never changed.
         (_, 0) if history.k_added == 0 && doubt.k_added == 0 && doubt.k_removed == 0 => {

@@ -108,7 +108,7 @@ pub async fn verify(
         }
         let some: Vec<Table> = places.iter().filter_map(|at| tables.get(*at).cloned()).collect();
         progress.note(&format!(
-            "{} of {} tables are read again: a server that has just recovered still rolls back",
+            "{} of {} tables are read again: the server counts other rows than it returns",
             some.len(),
             tables.len()
         ));

@@ -167,7 +167,9 @@ fn grid(workloads: usize, cells: u32, offset: u32) -> Vec<Summary> {
             let factor = if w == 0 && clients == 1 { 0.5 } else { 1.0 };
             let new = runs("new", clients, offset, &by(factor));
             let mut both = [runs("old", clients, 0, &OLD), new].concat();
-            both.iter_mut().for_each(|step| step.workload.name = format!("w{w}"));
+            for step in &mut both {
+                step.workload.name = format!("w{w}");
+            }
             steps.append(&mut both);
         }
     }
@@ -231,7 +233,9 @@ fn cells_are_held_against_each_other_one_by_one() {
 #[test]
 fn a_rate_that_was_asked_for_is_no_finding() {
     let mut steps = [runs("old", 8, 0, &OLD), runs("new", 8, 60, &OLD)].concat();
-    steps.iter_mut().for_each(|step| step.plan.rate = Some(1000.0));
+    for step in &mut steps {
+        step.plan.rate = Some(1000.0);
+    }
     let told = compared(&steps, &question("old", "new")).expect("a comparison");
     assert!(told.text.contains("was asked for"), "{}", told.text);
     assert_eq!(told.unknown.len(), 1, "{:?}", told.unknown);
