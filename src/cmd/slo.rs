@@ -8,9 +8,10 @@ use crate::plan::condition::Condition;
 use crate::plan::search::{Answer, STEPS_MAX, Search};
 use crate::plan::{Plan, Step};
 use crate::report::{self, Gate, Probe, Quantity};
-use crate::summary::{Outcome, Summary};
+use crate::summary::{Outcome, Summary, VerdictKind};
 
-/// A level does not hold where a larger part of the ops fails: what is refused at once is fast.
+/// A level does not hold where a larger part of the ops fails, whatever it is about: what is refused
+/// at once is fast.
 const FAILED_MAX: f64 = 0.01;
 /// The warning that says that a rate was not kept.
 const NOT_SUSTAINED: &str = "target_not_sustained";
@@ -106,9 +107,11 @@ impl Slo {
             };
             numbers.push(number);
         }
-        let why = lost(step);
+        let mut why = lost(step);
         if why.is_some() {
             held = Some(false);
+        } else if numbers.iter().flatten().any(|number| number.is_infinite()) {
+            why = report::failed_share(step).map(failed);
         }
         self.search.tell(
             rate,
@@ -119,8 +122,17 @@ impl Slo {
             },
         );
         let search = self.searches.get(self.done.len()).map_or(1, |(_, repeat)| *repeat);
-        let (clients, achieved) = (step.plan.clients, step.totals.tps);
-        self.probes.push(Probe { clients, search, rate, achieved, numbers, held, why });
+        self.probes.push(Probe {
+            clients: step.plan.clients,
+            search,
+            rate,
+            achieved: step.totals.tps,
+            numbers,
+            held,
+            why,
+            remarks: report::remarks(step),
+            verdict: step.verdict.as_ref().map(|verdict| verdict.kind),
+        });
         Ok(())
     }
 
@@ -135,6 +147,9 @@ impl Slo {
                     .to_owned(),
             );
         }
+        let search = self.searches.get(self.done.len()).map_or(1, |(_, repeat)| *repeat);
+        let here = self.probes.iter().filter(|p| (p.clients, p.search) == (clients, search));
+        remarks.extend(found.failed.and_then(|failed| limited(here, failed)));
         let at = found.rate.map_or_else(String::new, |rate| format!(" at {rate}/s"));
         if self.search.next().is_some() {
             remarks.push("cut short".to_owned());
@@ -188,6 +203,15 @@ impl Slo {
     }
 }
 
+/// What is to be said of a search whose lowest rate that failed may have failed for the client.
+fn limited<'a>(search: impl Iterator<Item = &'a Probe>, failed: f64) -> Option<String> {
+    let there =
+        search.filter(|probe| probe.held == Some(false) && probe.rate.total_cmp(&failed).is_eq());
+    let kind = there.filter_map(|probe| probe.verdict).max()?;
+    (kind >= VerdictKind::ClientBound)
+        .then(|| format!("{} at {failed}/s, which failed: the server may hold more", kind.name()))
+}
+
 /// Why a step counts as failed whatever its latencies are.
 fn lost(step: &Summary) -> Option<String> {
     if step.outcome != Outcome::Completed {
@@ -196,6 +220,42 @@ fn lost(step: &Summary) -> Option<String> {
     if step.warnings.iter().any(|warning| warning.code == NOT_SUSTAINED) {
         return Some("not sustained".to_owned());
     }
-    let failed = report::failed_share(step)?;
-    (failed > FAILED_MAX).then(|| format!("{} failed", Quantity::ErrorShare.shown(failed)))
+    let failed_share = report::failed_share(step)?;
+    (failed_share > FAILED_MAX).then(|| failed(failed_share))
+}
+
+fn failed(share: f64) -> String {
+    format!("{} failed", Quantity::ErrorShare.shown(share))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_that_may_be_the_limit_is_named() {
+        let probe = |rate, held, verdict| Probe {
+            clients: 8,
+            search: 1,
+            rate,
+            achieved: rate,
+            numbers: Vec::new(),
+            held: Some(held),
+            why: None,
+            remarks: Vec::new(),
+            verdict: Some(verdict),
+        };
+        let of = |last: Probe| {
+            let below = probe(200.0, true, VerdictKind::ClientBound);
+            limited([below, last].iter(), 400.0).unwrap_or_default()
+        };
+        assert_eq!(
+            of(probe(400.0, false, VerdictKind::ClientBound)),
+            "client-bound at 400/s, which failed: the server may hold more"
+        );
+        assert!(of(probe(400.0, false, VerdictKind::SharedHost)).starts_with("shared-host at"));
+        assert_eq!(of(probe(400.0, false, VerdictKind::Noisy)), "");
+        assert_eq!(of(probe(400.0, true, VerdictKind::ClientBound)), "", "it held");
+        assert_eq!(of(probe(800.0, false, VerdictKind::ClientBound)), "", "another one");
+    }
 }

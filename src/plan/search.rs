@@ -49,6 +49,8 @@ pub struct Search {
 pub struct Found {
     /// The highest rate that held, as far as is known.
     pub rate: Option<f64>,
+    /// The lowest rate that failed.
+    pub failed: Option<f64>,
     /// Whether the search came to its end: both edges measured again.
     pub confirmed: bool,
     /// Whether it is not known if the level held there.
@@ -107,6 +109,7 @@ impl Search {
             |rate: f64| high.is_some_and(|high| rate > high) && self.state(rate) == State::Held;
         Found {
             rate: low,
+            failed: high,
             confirmed: self.wanted().is_none(),
             unknown: low.is_some_and(|low| !known(low)),
             noisy: self.rates().any(|rate| mixed(rate) || above(rate)),
@@ -181,7 +184,13 @@ mod tests {
         let expected =
             [1000.0, 2000.0, 4000.0, 8000.0, 5657.0, 4757.0, 5188.0, 4968.0, 4968.0, 5188.0];
         assert_eq!(path, expected);
-        let clear = Found { rate: Some(4968.0), confirmed: true, unknown: false, noisy: false };
+        let clear = Found {
+            rate: Some(4968.0),
+            failed: Some(5188.0),
+            confirmed: true,
+            unknown: false,
+            noisy: false,
+        };
         assert_eq!(found, clear);
     }
 

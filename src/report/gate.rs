@@ -175,19 +175,41 @@ impl Gate {
         })
     }
 
-    /// Whether it holds for one step, and its number; nothing where that is not known.
+    /// Whether one step holds it as a service level, and its number; nothing where that is not
+    /// known. A failed op is slower than any level.
     ///
     /// # Errors
     ///
     /// A damaged histogram.
     pub fn holds(&self, step: &Summary) -> Result<(Option<bool>, Option<f64>)> {
-        let value = self.quantity.of(step)?.ok();
+        let value = match self.with_failed(step)? {
+            None => self.quantity.of(step)?.ok(),
+            value => value,
+        };
         if value.is_none()
             && let Some(value) = self.broken_below(&[step])?
         {
             return Ok((Some(false), Some(value)));
         }
         Ok((value.map(|value| self.range.contains(&value)), value))
+    }
+
+    /// The latency of a level from above over all ops, the failed ones being the slowest: infinite
+    /// where it is one of them; nothing where none failed, or the latency is no percentile.
+    fn with_failed(&self, step: &Summary) -> Result<Option<f64>> {
+        let Quantity::Latency(metric) = &self.quantity else { return Ok(None) };
+        let failed = step.latency.failed.count;
+        if failed == 0 || step.measured_s <= 0.0 || !self.range.contains(&0.0) {
+            return Ok(None);
+        }
+        match metric {
+            Metric::Percentile(percentile) => {
+                let times = step.latency.response.as_ref().unwrap_or(&step.latency.service);
+                percentile.with_longer(failed, times, step)
+            }
+            Metric::Max => Ok(Some(f64::INFINITY)),
+            _ => Ok(None),
+        }
     }
 
     /// Where a percentile has too few values beyond it, the highest that has enough: if that is

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use super::figure::{FIGURES, Figure, named};
 use super::{histogram, number};
 use crate::error::{Error, Result};
-use crate::stats::{enough, is_scarce};
+use crate::stats::{enough, is_scarce, rank};
 use crate::summary::{Distribution, Summary};
 
 /// Most digits after the point of a percentile: `p99.9999` needs ten million ops already.
@@ -321,18 +321,44 @@ impl Percentile {
             "p99" => of.p99_us,
             "p99.9" => of.p99_9_us,
             "p99.99" => of.p99_99_us,
-            _ => {
-                let value = histogram::percentile_us(&of.histogram, self.0).map_err(|why| {
-                    Error::data(format!(
-                        "{self} of '{}' at {} clients: the histogram of step {} is damaged: {why}",
-                        summary.label, summary.plan.clients, summary.step_id
-                    ))
-                    .hint("p50, p75, p90, p95, p99, p99.9 and p99.99 do without the histogram")
-                })?;
-                // A bucket's upper edge may lie above the largest time there was.
-                value.map(|value| of.max_us.map_or(value, |max| value.min(max)))
-            }
+            _ => return self.of_histogram(self.0, of, summary),
         })
+    }
+
+    /// With so many more values that are longer than any of these: infinite, where it is one of
+    /// them.
+    pub(crate) fn with_longer(
+        self,
+        longer: u64,
+        of: &Distribution,
+        summary: &Summary,
+    ) -> Result<Option<f64>> {
+        let all = of.count.saturating_add(longer);
+        if is_scarce(self.0, all) {
+            return Ok(None);
+        }
+        let rank = rank(self.0, all);
+        if rank > of.count {
+            return Ok(Some(f64::INFINITY));
+        }
+        self.of_histogram(rank as f64 * 100.0 / of.count as f64, of, summary)
+    }
+
+    fn of_histogram(
+        self,
+        percentile: f64,
+        of: &Distribution,
+        summary: &Summary,
+    ) -> Result<Option<f64>> {
+        let value = histogram::percentile_us(&of.histogram, percentile).map_err(|why| {
+            Error::data(format!(
+                "{self} of '{}' at {} clients: the histogram of step {} is damaged: {why}",
+                summary.label, summary.plan.clients, summary.step_id
+            ))
+            .hint("p50, p75, p90, p95, p99, p99.9 and p99.99 do without the histogram")
+        })?;
+        // A bucket's upper edge may lie above the largest time there was.
+        Ok(value.map(|value| of.max_us.map_or(value, |max| value.min(max))))
     }
 }
 

@@ -48,6 +48,7 @@ pub use gate::{Gate, Gates, Quantity, failed_share, gates};
 pub use html::page;
 pub use layout::Layout;
 pub use metric::{Metric, Percentile};
+pub use notes::remarks;
 pub use path::{Probe, Search, path};
 pub use svg::{Picture, picture};
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::escape::clip;
 use super::pivot::{Column, Line, Table};
 use super::settings;
-use crate::summary::{Outcome, Summary, VerdictKind};
+use crate::summary::{Outcome, Summary, VerdictKind, Warning};
 
 /// Longest foreign text in a note, characters.
 const TEXT_MAX: usize = 300;
@@ -88,38 +88,49 @@ pub(crate) fn marks(table: &Table, line: usize) -> String {
 
 /// What the steps of a line say about themselves.
 fn findings(at: usize, line: &Line) -> Vec<Finding> {
-    let mut found = Vec::new();
-    let mut find = |step: &Summary, code: &str, message: String| {
-        let column = Column::of(step);
-        found.push(Finding { code: clip(code, VALUE_MAX), message, line: at, column });
+    let find = |step: &Summary, code: &str, message: String| Finding {
+        code: clip(code, VALUE_MAX),
+        message,
+        line: at,
+        column: Column::of(step),
     };
+    let mut found = Vec::new();
     for step in &line.steps {
-        if step.outcome != Outcome::Completed {
-            find(step, "partial", format!("did not complete: {}", ending(step)));
-        }
-        let warned = |code: &str| step.warnings.iter().any(|warning| warning.code == code);
-        let verdict = step.verdict.as_ref().filter(|verdict| verdict.kind != VerdictKind::Ok);
-        if let Some(verdict) = verdict {
-            find(step, &verdict.kind.name().replace('-', "_"), clip(&verdict.sentence(), TEXT_MAX));
-        }
-        let shared = verdict.is_some_and(|verdict| verdict.kind == VerdictKind::SharedHost);
-        if step.client.same_host && !shared && !warned("same_host") {
-            let message = "the client ran on the server's host and took a part of its CPUs";
-            find(step, "same_host", message.to_owned());
-        }
-        if step.loadgen.profile == "debug" && !warned("debug_build") {
-            let message = "measured by a debug build of loadgen, whose own cost is higher";
-            find(step, "debug_build", message.to_owned());
-        }
-        for warning in &step.warnings {
-            find(step, &warning.code, clip(&warning.message, TEXT_MAX));
-        }
+        found.extend(remarks(step).into_iter().map(|r| find(step, &r.code, r.message)));
     }
     for step in &line.left_out {
         let message = format!("left out, because it did not complete: {}", ending(step));
-        find(step, "left_out", message);
+        found.push(find(step, "left_out", message));
     }
     found
+}
+
+/// What a reader of any number of a step must know.
+pub fn remarks(step: &Summary) -> Vec<Warning> {
+    let mut said = Vec::new();
+    let mut say =
+        |code: &str, message: String| said.push(Warning { code: code.to_owned(), message });
+    if step.outcome != Outcome::Completed {
+        say("partial", format!("did not complete: {}", ending(step)));
+    }
+    let warned = |code: &str| step.warnings.iter().any(|warning| warning.code == code);
+    let verdict = step.verdict.as_ref().filter(|verdict| verdict.kind != VerdictKind::Ok);
+    if let Some(verdict) = verdict {
+        say(&verdict.kind.name().replace('-', "_"), clip(&verdict.sentence(), TEXT_MAX));
+    }
+    let shared = verdict.is_some_and(|verdict| verdict.kind == VerdictKind::SharedHost);
+    if step.client.same_host && !shared && !warned("same_host") {
+        let message = "the client ran on the server's host and took a part of its CPUs";
+        say("same_host", message.to_owned());
+    }
+    if step.loadgen.profile == "debug" && !warned("debug_build") {
+        let message = "measured by a debug build of loadgen, whose own cost is higher";
+        say("debug_build", message.to_owned());
+    }
+    for warning in &step.warnings {
+        say(&warning.code, clip(&warning.message, TEXT_MAX));
+    }
+    said
 }
 
 /// Percentiles that are not shown, because too few values lie beyond them.
@@ -150,19 +161,23 @@ pub(crate) fn ending(step: &Summary) -> String {
 
 /// One note of all findings of a code.
 fn merged(table: &Table, code: String, findings: &[Finding]) -> Note {
-    let messages: BTreeSet<&str> = findings.iter().map(|f| f.message.as_str()).collect();
-    let mut text = findings.first().map_or_else(String::new, |first| first.message.clone());
-    if messages.len() > 1 {
-        text += " (and ";
-        text += &(messages.len() - 1).to_string();
-        text += " more like it)";
-    }
+    let messages: Vec<&str> = findings.iter().map(|f| f.message.as_str()).collect();
+    let mut text = first_of(&messages);
     let mut places = Places::new();
     for finding in findings {
         places.entry(finding.line).or_default().insert(finding.column);
     }
     text.push_str(&place(table, &places));
     Note { code, text, places }
+}
+
+/// The first of some messages, and how many others there are.
+pub(crate) fn first_of(messages: &[&str]) -> String {
+    let first = messages.first().copied().unwrap_or_default();
+    match messages.iter().collect::<BTreeSet<_>>().len() {
+        0 | 1 => first.to_owned(),
+        n => format!("{first} (and {} more like it)", n - 1),
+    }
 }
 
 /// Where a note holds, unless it holds for all that its lines show.

@@ -1,11 +1,12 @@
 //! The path that a search for the highest rate took, and what it found.
 
+use super::notes::{first_of, mark};
 use super::number::number;
 use super::page::{self, Body, Grid, Page};
 use super::{Format, Gate, escape, text};
 use crate::error::Result;
 use crate::stats;
-use crate::summary::Summary;
+use crate::summary::{Summary, VerdictKind, Warning};
 
 /// One step of a search.
 #[derive(Debug, Clone)]
@@ -24,6 +25,10 @@ pub struct Probe {
     pub held: Option<bool>,
     /// Why it did not, besides the numbers.
     pub why: Option<String>,
+    /// What a reader of its numbers must know.
+    pub remarks: Vec<Warning>,
+    /// Whether they are the server's.
+    pub verdict: Option<VerdictKind>,
 }
 
 /// What one search found.
@@ -48,6 +53,7 @@ pub fn path(first: &Summary, probes: &[Probe], found: &[Search], slo: &[Gate]) -
     head.extend(slo.iter().map(|gate| gate.condition.clone()));
     head.push("held".to_owned());
     let last = head.len() - 1;
+    let notes = Notes::of(probes);
     let row = |probe: &Probe| {
         let mut cells = vec![
             probe.clients.to_string(),
@@ -55,8 +61,10 @@ pub fn path(first: &Summary, probes: &[Probe], found: &[Search], slo: &[Gate]) -
             probe.rate.to_string(),
             number(probe.achieved, usize::from(probe.achieved < 100.0)),
         ];
-        cells.extend(slo.iter().zip(&probe.numbers).map(|(gate, value)| {
-            value.map_or_else(|| text::NOTHING.to_owned(), |value| gate.quantity.shown(value))
+        cells.extend(slo.iter().zip(&probe.numbers).map(|(gate, value)| match value {
+            Some(value) if value.is_infinite() => "failed".to_owned(),
+            Some(value) => gate.quantity.shown(*value),
+            None => text::NOTHING.to_owned(),
         }));
         let held = match probe.held {
             Some(true) => "yes",
@@ -64,11 +72,13 @@ pub fn path(first: &Summary, probes: &[Probe], found: &[Search], slo: &[Gate]) -
             None => "?",
         };
         let why = probe.why.as_ref().map_or_else(String::new, |why| format!(": {why}"));
-        cells.push(format!("{held}{why}"));
+        cells.push(format!("{held}{why}{}", notes.marks(&[probe])));
         cells
     };
     let level: Vec<&str> = slo.iter().map(|gate| gate.condition.as_str()).collect();
     let level = level.join(" and ");
+    let mut below = below(found, probes, &level, &notes);
+    below.extend(notes.lines());
     let page = Page {
         title: vec![format!(
             "{}: the highest rate that holds {level}; {}",
@@ -81,14 +91,47 @@ pub fn path(first: &Summary, probes: &[Probe], found: &[Search], slo: &[Gate]) -
             rows: probes.iter().map(row).collect(),
             ..Grid::default()
         }),
-        below: below(found, &level),
+        below,
         records: Vec::new(),
     };
     page::render(&[page], "path", Format::Text)
 }
 
-/// A line for each number of clients, in the order of the searches.
-fn below(found: &[Search], level: &str) -> Vec<String> {
+/// Footnotes of the probes by code, in the order in which these need them.
+struct Notes(Vec<(String, Vec<String>)>);
+
+impl Notes {
+    fn of(probes: &[Probe]) -> Notes {
+        let mut notes: Vec<(String, Vec<String>)> = Vec::new();
+        for remark in probes.iter().flat_map(|probe| &probe.remarks) {
+            match notes.iter_mut().find(|(code, _)| *code == remark.code) {
+                Some((_, messages)) => messages.push(remark.message.clone()),
+                None => notes.push((remark.code.clone(), vec![remark.message.clone()])),
+            }
+        }
+        Notes(notes)
+    }
+
+    /// The signs of these probes, each after a blank.
+    fn marks(&self, probes: &[&Probe]) -> String {
+        let has = |code: &str| {
+            probes.iter().any(|probe| probe.remarks.iter().any(|remark| remark.code == code))
+        };
+        let marked = self.0.iter().enumerate().filter(|(_, (code, _))| has(code));
+        marked.flat_map(|(at, _)| [" ".to_owned(), mark(at)]).collect()
+    }
+
+    fn lines(&self) -> impl Iterator<Item = String> {
+        self.0.iter().enumerate().map(|(at, (_, messages))| {
+            let messages: Vec<&str> = messages.iter().map(String::as_str).collect();
+            format!("{} {}", mark(at), first_of(&messages))
+        })
+    }
+}
+
+/// A line for each number of clients, in the order of the searches, with the signs of the steps at
+/// the rates that were found.
+fn below(found: &[Search], probes: &[Probe], level: &str, notes: &Notes) -> Vec<String> {
     let mut clients: Vec<u32> = Vec::new();
     for search in found {
         if !clients.contains(&search.clients) {
@@ -116,7 +159,16 @@ fn below(found: &[Search], level: &str) -> Vec<String> {
         remarks.dedup();
         let remarks: Vec<String> = remarks.iter().map(|remark| format!("; {remark}")).collect();
         let remarks = remarks.concat();
-        lines.push(format!("{clients} {noun}: {of}{remarks}"));
+        let behind: Vec<&Probe> = (1..)
+            .zip(&here)
+            .flat_map(|(search, here)| {
+                probes.iter().filter(move |probe| {
+                    (probe.clients, probe.search) == (clients, search)
+                        && here.rate.is_some_and(|rate| rate.total_cmp(&probe.rate).is_eq())
+                })
+            })
+            .collect();
+        lines.push(format!("{clients} {noun}: {of}{remarks}{}", notes.marks(&behind)));
     }
     lines
 }

@@ -59,6 +59,11 @@ pub fn is_scarce(percentile: f64, count: u64) -> bool {
     count.saturating_sub(rank(percentile.max(100.0 - percentile), count)) < BEYOND_MIN
 }
 
+/// The highest whole percentile, from 50 to 99, that is not scarce among `count` values.
+pub fn highest_known(count: u64) -> Option<u32> {
+    (50..=99).rev().find(|percentile| !is_scarce(f64::from(*percentile), count))
+}
+
 /// The values that a percentile needs not to be scarce.
 pub fn enough(percentile: f64) -> f64 {
     let beyond = percentile.min(100.0 - percentile) / 100.0;
@@ -73,7 +78,7 @@ pub fn nearest_rank(percentile: f64, count: u64) -> f64 {
 }
 
 /// The nearest rank, from 1: ceil(p% of count).
-fn rank(percentile: f64, count: u64) -> u64 {
+pub fn rank(percentile: f64, count: u64) -> u64 {
     let n = count.max(1) as f64;
     let exact = percentile * n / 100.0;
     let whole = exact.round();
@@ -86,6 +91,22 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn the_highest_percentile_with_ten_values_beyond_it() {
+        for (count, percentile) in [
+            (0, None),
+            (19, None),
+            (20, Some(50)),
+            (50, Some(80)),
+            (100, Some(90)),
+            (999, Some(98)),
+            (1_000, Some(99)),
+            (u64::MAX, Some(99)),
+        ] {
+            assert_eq!(highest_known(count), percentile, "{count}");
+        }
+    }
 
     #[test]
     fn medians_of_odd_and_even_numbers_of_runs() {

@@ -2,9 +2,10 @@
 
 use std::ops::Bound;
 
-use loadgen::report::{Gate, Gates, Quantity, gates};
-use loadgen::summary::{ErrorCount, Outcome};
+use loadgen::report::{Gate, Gates, Probe, Quantity, Search, gates, path, remarks};
+use loadgen::summary::{ErrorCount, Outcome, Reason, Verdict, VerdictKind};
 
+use super::summaries::histogram;
 use super::*;
 
 fn below(metric: &str, limit: f64) -> Gate {
@@ -126,4 +127,72 @@ fn every_format_has_the_gates() {
     let json: Value = serde_json::from_str(&in_format(Format::Json)).expect("JSON");
     assert_eq!(json["layout"], "gates");
     assert_eq!(json["rows"][0]["verdict"], "holds");
+}
+
+#[test]
+fn a_failed_op_is_slower_than_any_service_level() {
+    // 1,000 answers, of 1 us to 1 ms.
+    let holds = |failed: u64, gate: Gate| {
+        let mut step = step(0, "a", 8, 1000.0);
+        let service = &mut step.latency.service;
+        service.histogram = histogram(&(1..=1000).map(|us| us * 1000).collect::<Vec<_>>());
+        (service.count, service.max_us, service.p99_us) = (1000, Some(1000.0), Some(990.0));
+        step.latency.failed.count = failed;
+        gate.holds(&step).expect("a sound histogram")
+    };
+    assert_eq!(holds(0, below("p99", 992.0)).0, Some(true));
+    // Of 1,008 the 998th.
+    let (held, number) = holds(8, below("p99", 992.0));
+    assert!(held == Some(false) && number.is_some_and(|us| (us - 998.0).abs() < 1.0), "{number:?}");
+    assert_eq!(holds(8, below("p99", 1001.0)).0, Some(true));
+    assert_eq!(holds(11, below("p99", 1e9)), (Some(false), Some(f64::INFINITY)));
+    assert_eq!(holds(11, below("p95", 1e9)).0, Some(true));
+    assert_eq!(holds(1, below("max", 1e9)).0, Some(false));
+    assert_eq!(holds(1, below("p99.9", 1e9)).0, None, "too few to tell");
+    let gates = judged(&[step(0, "a", 8, 1000.0)], &[below("p99", 1e9)], &Options::default());
+    assert_eq!(gates.held, 1, "a gate is about the answers, and has `errors` for the rest");
+}
+
+#[test]
+fn the_path_of_a_search_has_a_footnote_for_each_number_that_is_not_the_server_s() {
+    let probe = |rate: f64, held, kind: VerdictKind| {
+        let mut step = step(0, "a", 8, rate);
+        let reason = Reason { code: "x".to_owned(), message: format!("said at {rate}") };
+        step.verdict = Some(Verdict { kind, reasons: vec![reason] });
+        Probe {
+            clients: 8,
+            search: 1,
+            rate,
+            achieved: rate,
+            numbers: vec![Some(if held { 1500.0 } else { f64::INFINITY })],
+            held: Some(held),
+            why: None,
+            remarks: remarks(&step),
+            verdict: Some(kind),
+        }
+    };
+    let probes = [
+        probe(100.0, true, VerdictKind::Ok),
+        probe(200.0, true, VerdictKind::Noisy),
+        probe(400.0, false, VerdictKind::ClientBound),
+        probe(283.0, false, VerdictKind::ClientBound),
+    ];
+    let found = [Search { clients: 8, rate: Some(200.0), remarks: Vec::new() }];
+    let first = step(0, "a", 8, 100.0);
+    let text = path(&first, &probes, &found, &[below("p99", 2000.0)]).expect("a table");
+    let lines: Vec<String> =
+        text.lines().map(|l| l.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+    assert_eq!(
+        lines[2..],
+        [
+            "8 1 100 100 1.500 ms yes",
+            "8 1 200 200 1.500 ms yes †",
+            "8 1 400 400 failed no ‡",
+            "8 1 283 283 failed no ‡",
+            "",
+            "8 clients: 200/s †",
+            "† noisy: said at 200",
+            "‡ client-bound: said at 400 (and 1 more like it)",
+        ]
+    );
 }

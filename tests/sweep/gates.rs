@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use loadgen::canned::{Canned, Listen, Script, Service, tables};
+use loadgen::summary::VerdictKind;
 
 use super::program::{canned, run_canned};
 
@@ -56,6 +57,11 @@ fn a_search_ends_below_what_the_server_can_do_and_prints_its_path() {
     let probes = lines.iter().skip(2).take_while(|line| !line.is_empty()).count();
     assert_eq!(probes, ended.summaries.len(), "each probe is a step: {}", ended.stdout);
     assert!(ended.stdout.contains("no: not sustained"), "{}", ended.stdout);
+    for verdict in ended.summaries.iter().filter_map(|step| step.verdict.as_ref()) {
+        let footnote = format!(" {}: ", verdict.kind.name());
+        let marked = verdict.kind == VerdictKind::Ok || ended.stdout.contains(&footnote);
+        assert!(marked, "{footnote}: {}", ended.stdout);
+    }
     let found = lines.iter().find_map(|line| line.strip_prefix("2 clients: ")).expect("a rate");
     let rate: f64 = found.split('/').next().and_then(|n| n.parse().ok()).expect("a number");
     assert!(rate > 0.0 && rate <= 404.0, "{}", ended.stdout);
