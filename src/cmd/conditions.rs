@@ -1,6 +1,5 @@
 //! What is read around a step and within its window for [`crate::summary::Conditions`].
 
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
@@ -8,6 +7,7 @@ use tokio::task::{JoinHandle, spawn_blocking};
 
 use crate::engine::Tables;
 use crate::error::Result;
+use crate::measure::host;
 use crate::measure::probe::{Probe, State, Whereabouts};
 use crate::mysql::session::Session;
 use crate::mysql::{ask, levels};
@@ -16,8 +16,6 @@ use crate::plan::{Plan, StopAt, limits};
 use crate::summary::{Class, Conditions, HostState, Keys, Levels, Prepared, Sample, Summary};
 use crate::workload::coverage::{coverage, keys_per_op};
 
-/// Where host facts are read below, instead of `/`: for tests with recorded trees.
-const ROOT_VARIABLE: &str = "LOADGEN_HOST_ROOT";
 /// A shorter window has no thirds worth comparing.
 const WINDOW_MIN: Duration = Duration::from_secs(3);
 /// When the window is read, as parts of its length. The last reading is over before its end.
@@ -44,7 +42,7 @@ pub(super) struct Watch {
 impl Hosts {
     /// `probe` is how the server's host is read.
     pub(super) fn of(probe: Option<&Probe>) -> Hosts {
-        if let Some(root) = std::env::var_os(ROOT_VARIABLE).map(PathBuf::from) {
+        if let Some(root) = host::recorded() {
             let client = Probe::below(&root, &Whereabouts::default());
             return Hosts { client, server: None };
         }

@@ -38,7 +38,7 @@ use crate::summary::{
 use crate::warnings;
 
 /// Codes of warnings that a reader of the step's own line must know.
-const SAID_AT_ONCE: [&str; 2] = ["target_not_sustained", "warmup_backlog"];
+const SAID_AT_ONCE: [&str; 3] = ["target_not_sustained", "warmup_backlog", "nothing_completed"];
 
 /// Steps of one plan on one server.
 pub(crate) struct Sweep<'a> {

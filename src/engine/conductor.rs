@@ -402,7 +402,8 @@ impl Conductor<'_> {
     fn cores(&self) -> Cores {
         let server =
             self.stage.probe.as_ref().filter(|probe| probe.is_local()).and_then(Probe::pid);
-        Cores::read(Path::new(host::ROOT), server)
+        let recorded = host::recorded();
+        Cores::read(recorded.as_deref().unwrap_or(Path::new(host::ROOT)), server)
     }
 
     /// What is read of the server, now.

@@ -3,10 +3,17 @@
 //! Everything is read below a root directory, so that tests can use recorded trees. What cannot
 //! be read is "unknown" or 0: a fact that is missing must not end a measurement.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The root directory of the running system.
 pub const ROOT: &str = "/";
+/// Names a directory that is read instead of it: for tests with recorded trees.
+const ROOT_VARIABLE: &str = "LOADGEN_HOST_ROOT";
+
+/// The recorded tree that stands for this host, where there is one.
+pub(crate) fn recorded() -> Option<PathBuf> {
+    std::env::var_os(ROOT_VARIABLE).map(PathBuf::from)
+}
 
 /// This host, as far as a result depends on it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -34,7 +34,10 @@ fn clocks(whose: &str, state: &HostState, said: &mut Said) {
         said.warn("cpu_governor", format!("the frequency governor of {whose} is {list}"));
     }
     if let Some(times) = state.throttled.filter(|times| *times > 0) {
-        said.warn("cpu_throttled", format!("heat slowed cores of {whose} down, {times} times"));
+        let message = format!(
+            "heat slowed cores of {whose} down, {times} times over the step, its warm-up included"
+        );
+        said.warn("cpu_throttled", message);
     }
 }
 
@@ -68,7 +71,10 @@ fn links(whose: &str, state: &HostState, said: &mut Said) {
             let used = percent(used);
             said.warn(
                 "network_full",
-                format!("{name} of {whose} was {used} used ({speed} Mbit/s)"),
+                format!(
+                    "{name} of {whose} was {used} used over the step, its warm-up included \
+                     ({speed} Mbit/s)"
+                ),
             );
         }
     }

@@ -6,7 +6,7 @@
 //! | `thresholds` | all numbers that decide |
 //! | `pool` | a cold, warming or restored buffer pool; data that fit where they should not; debt |
 //! | `server` | a query cache; wrong answers |
-//! | `timeline` | drift, a change of level, a window too short for its noise |
+//! | `timeline` | drift, a change of level, a window too short for its noise, or for any op |
 //! | `keys` | skew |
 //! | `host` | clocks, heat, memory nodes, swapping, a full link |
 
@@ -22,7 +22,7 @@ mod timeline;
 use crate::summary::{Summary, Warning};
 
 /// The codes of this module, each in `docs/warnings.md`.
-pub const CODES: [&str; 19] = [
+pub const CODES: [&str; 20] = [
     "cold_pool",
     "warming_pool",
     "restored_pool",
@@ -34,6 +34,7 @@ pub const CODES: [&str; 19] = [
     "drift",
     "level_change",
     "too_short",
+    "nothing_completed",
     "skew",
     "cpu_governor",
     "cpu_throttled",

@@ -268,6 +268,27 @@ fn a_window_that_is_too_short() {
 }
 
 #[test]
+fn a_window_in_which_nothing_was_completed_says_so_and_no_more() {
+    let said = |issued, failed, abandoned| {
+        let mut step = sound();
+        (step.measured_s, step.totals.ops) = (2.0, 0);
+        step.timeline.truncate(2);
+        step.latency.service.count = issued;
+        step.latency.failed.count = failed;
+        step.totals.abandoned = abandoned;
+        let said = of(&step).into_iter().map(|warning| warning.message);
+        said.collect::<Vec<_>>().join("\n")
+    };
+    assert_eq!(
+        said(4, 0, 1),
+        "no op was completed in the window of 2 s, so its rates say nothing: 3 ended after it, 1 got \
+         no answer"
+    );
+    assert!(said(0, 7, 0).ends_with(": 7 failed"));
+    assert_eq!(said(0, 0, 0), "", "nothing was due");
+}
+
+#[test]
 fn skewed_keys() {
     assert_eq!(codes(|_, c| c.keys = Some(keys("special", 1e-5, 0.005))), ["skew"]);
     assert_eq!(codes(|_, c| c.keys = Some(keys("uniform", 0.02, 0.5))), ["skew"]);

@@ -9,6 +9,9 @@ use crate::summary::{Interval, Outcome, Phase, Summary};
 const WHOLE: f64 = 0.9;
 
 pub(super) fn look(step: &Summary, said: &mut Said) {
+    if step.measured_s > 0.0 && step.totals.ops == 0 {
+        return nothing_completed(step, said);
+    }
     if step.outcome != Outcome::Completed || step.timeline.is_empty() {
         return;
     }
@@ -55,6 +58,25 @@ pub(super) fn look(step: &Summary, said: &mut Said) {
                 percent(error)
             ),
         );
+    }
+}
+
+/// Rates of nothing say nothing, whatever became of the ops.
+fn nothing_completed(step: &Summary, said: &mut Said) {
+    let (issued, given_up) = (step.latency.service.count, step.totals.abandoned);
+    let became = [
+        (issued.saturating_sub(given_up), "ended after it"),
+        (step.latency.failed.count, "failed"),
+        (given_up, "got no answer"),
+    ];
+    let became: Vec<String> =
+        became.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
+    if !became.is_empty() {
+        let (window, became) = (decimals(step.measured_s), became.join(", "));
+        let message = format!(
+            "no op was completed in the window of {window} s, so its rates say nothing: {became}"
+        );
+        said.warn("nothing_completed", message);
     }
 }
 
