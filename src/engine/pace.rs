@@ -92,10 +92,20 @@ pub(crate) struct Pace {
 struct Spin {
     /// The last one's start; [`NEVER`] after a park.
     since: Ns,
+    /// The last one's length.
+    last: Ns,
+    /// Two in a row were no longer than this: one that a clock made short must not make all
+    /// others look like work. It holds for the whole step: a saturated thread has no idle turn,
+    /// and if this grew with time, or began anew with the window, the shortest of its work would
+    /// pass for one.
     shortest: Ns,
 }
 
 impl Spin {
+    fn new() -> Spin {
+        Spin { since: NEVER, last: NEVER, shortest: NEVER }
+    }
+
     /// The length of a turn that ends now, if nothing was to do in it; else 0.
     fn idle(&mut self, now: Ns) -> Ns {
         let turn = now.saturating_sub(self.since);
@@ -103,8 +113,10 @@ impl Spin {
         if turn == 0 {
             return 0;
         }
-        self.shortest = self.shortest.min(turn);
-        if turn <= self.shortest.saturating_mul(IDLE) { turn } else { 0 }
+        self.shortest = self.shortest.min(turn.max(self.last));
+        self.last = turn;
+        let known = self.shortest != NEVER;
+        if known && turn <= self.shortest.saturating_mul(IDLE) { turn } else { 0 }
     }
 }
 
@@ -172,7 +184,7 @@ impl Pace {
 
     /// Wakes clients when their arrivals are due, for ever.
     pub(crate) async fn dispatch(&self, origin: Instant) -> io::Result<Infallible> {
-        let mut spin = Spin { since: NEVER, shortest: NEVER };
+        let mut spin = Spin::new();
         loop {
             let now = origin.elapsed().as_nanos() as Ns;
             self.spun.set(self.spun.get() + spin.idle(now));

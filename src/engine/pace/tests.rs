@@ -256,3 +256,18 @@ fn ops_are_split_over_the_queues() {
     assert_eq!(simulation.served.len(), 1001);
     assert!(ended < 2 * S, "every client ends: {ended}");
 }
+
+#[test]
+fn one_turn_that_a_clock_made_short_makes_no_work_of_the_idle_ones() {
+    let mut spin = Spin::new();
+    let mut now = 5 * MS;
+    let mut turn = |length: Ns| {
+        now += length;
+        spin.idle(now)
+    };
+    assert_eq!(turn(1_000), 0, "the first one after a park has no start");
+    assert_eq!([turn(1_000), turn(1_100)], [0, 1_100], "two tell how long an idle one takes");
+    assert_eq!(turn(20_000), 0, "work");
+    assert_eq!(turn(3), 3);
+    assert_eq!([turn(1_000), turn(20_000), turn(3_000)], [1_000, 0, 3_000]);
+}
