@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::verdict::taken;
 use super::{Ceiling, Program, Summary};
 
 /// The `schema` value of a kept calibration.
@@ -56,13 +57,24 @@ pub struct CalibrationStep {
     pub us_per_op: f64,
     /// The busiest engine thread, of 1.
     pub busy: f64,
-    /// 99th percentile of the turn delay, microseconds.
-    pub turn_delay_p99_us: Option<f64>,
+    /// The highest whole percentile of the turn delay that ten probes lie beyond, 99 at most.
+    pub tail_percentile: Option<u32>,
+    /// The delay there, microseconds.
+    pub turn_delay_tail_us: Option<f64>,
     /// CPU time of this host that others used than client and canned server, of 1.
     pub other_load: Option<f64>,
+    /// CPU time of this host that the hypervisor gave to others, of 1.
+    pub steal: Option<f64>,
     /// Statements a second with all of these threads' time on a core spent: threads, or cores
     /// where these are fewer, by the CPU an op.
     pub ceiling_qps: f64,
+}
+
+impl CalibrationStep {
+    /// Who else had the cores, so that it is no ceiling of this host; None where it is one.
+    pub fn disturbed(&self) -> Option<String> {
+        taken(self.other_load, self.steal).map(|(_, message)| message).next()
+    }
 }
 
 impl Calibration {
@@ -92,14 +104,21 @@ impl Calibration {
             return other("it is of loadgen", &told(&self.loadgen), &told(program));
         }
         match age_days {
-            Some(days) if days <= CALIBRATION_DAYS => None,
+            Some(days) if days <= CALIBRATION_DAYS => self.disturbed(),
             Some(days) => Some(format!("it is {days} days old")),
             None => Some(format!("it is of {}, which is no time before now", self.ended_at)),
         }
     }
 
-    /// The ceiling of so many clients on so many engine threads: of the step whose threads and
-    /// whose clients a thread come nearest.
+    /// Why none of its steps is a ceiling.
+    fn disturbed(&self) -> Option<String> {
+        let why: Option<Vec<String>> = self.steps.iter().map(CalibrationStep::disturbed).collect();
+        let first = why?.into_iter().next()?;
+        Some(format!("the host was not idle in any of its steps ({first})"))
+    }
+
+    /// The ceiling of so many clients on so many engine threads: of the undisturbed step whose
+    /// threads and whose clients a thread come nearest.
     pub fn ceiling(&self, clients: u32, engine_threads: u32) -> Option<Ceiling> {
         let density = |clients: u32, threads: u32| (f64::from(clients) / f64::from(threads)).ln();
         let (threads, cores) = (engine_threads.max(1), self.host.cores.max(1));
@@ -108,7 +127,8 @@ impl Calibration {
             let there = density(step.clients.max(1), step.engine_threads.max(1));
             (step.engine_threads.abs_diff(threads), (there - here).abs())
         };
-        let sound = self.steps.iter().filter(|step| step.us_per_op > 0.0);
+        let sound = |step: &&CalibrationStep| step.us_per_op > 0.0 && step.disturbed().is_none();
+        let sound = self.steps.iter().filter(sound);
         let nearest = sound.min_by(|a, b| {
             let ((threads_a, a), (threads_b, b)) = (distance(a), distance(b));
             threads_a.cmp(&threads_b).then(a.total_cmp(&b))
@@ -168,8 +188,10 @@ mod tests {
             qps: 0.0,
             us_per_op,
             busy: 1.0,
-            turn_delay_p99_us: None,
-            other_load: None,
+            tail_percentile: None,
+            turn_delay_tail_us: None,
+            other_load: Some(0.02),
+            steal: Some(0.0),
             ceiling_qps: 0.0,
         }
     }
@@ -218,5 +240,26 @@ mod tests {
         assert!((of(256, 16).qps - 500_000.0).abs() < 1e-6, "four cores are no sixteen");
         assert!(calibration(vec![step(1, 1, 0.0)]).ceiling(1, 1).is_none());
         assert!(calibration(Vec::new()).ceiling(0, 0).is_none());
+    }
+
+    #[test]
+    fn what_was_measured_on_a_busy_host_is_no_ceiling() {
+        let busy = |clients| CalibrationStep { other_load: Some(0.36), ..step(clients, 1, 5.0) };
+        let stolen = CalibrationStep { steal: Some(0.03), ..step(8, 1, 5.0) };
+        let unfit = |steps: &[CalibrationStep]| {
+            let kept = calibration(steps.to_vec());
+            kept.unfit(&program("abc"), &host(), Some(0)).unwrap_or_default()
+        };
+        let some = [step(1, 1, 30.0), busy(8), stolen.clone(), busy(64)];
+        assert_eq!(unfit(&some), "");
+        let ceiling = calibration(some.to_vec()).ceiling(64, 1).expect("one is sound");
+        assert_eq!((ceiling.clients, ceiling.us_per_op), (1, 30.0));
+        assert_eq!(
+            unfit(&[busy(8), stolen.clone()]),
+            "the host was not idle in any of its steps (other programs used 36 % of this host's \
+             cores)"
+        );
+        assert!(unfit(std::slice::from_ref(&stolen)).contains("the hypervisor gave 3.0 %"));
+        assert!(calibration(vec![busy(8), stolen]).ceiling(8, 1).is_none());
     }
 }

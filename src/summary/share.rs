@@ -60,12 +60,22 @@ pub struct TurnDelay {
     pub probes: u64,
     /// Median, microseconds.
     pub turn_delay_p50_us: Option<f64>,
-    /// 99th percentile.
+    /// 99th percentile; with fewer than 1,000 probes not ten of them lie beyond it.
     pub turn_delay_p99_us: Option<f64>,
     /// The largest.
     pub turn_delay_max_us: Option<f64>,
     /// 99th percentile of what is left without the time that the thread waited for a core.
     pub own_delay_p99_us: Option<f64>,
+    /// The highest whole percentile that ten probes lie beyond, 99 at most: the verdict judges by
+    /// it. Null with fewer than 20 probes.
+    #[serde(default)]
+    pub tail_percentile: Option<u32>,
+    /// The delay at that percentile.
+    #[serde(default)]
+    pub turn_delay_tail_us: Option<f64>,
+    /// What is left there without the time that the thread waited for a core.
+    #[serde(default)]
+    pub own_delay_tail_us: Option<f64>,
 }
 
 /// What a calibration of this host says about a step.

@@ -6,10 +6,14 @@ use super::{Share, Summary};
 
 /// From where on something is a reason. docs/verdicts.md says why so much.
 pub mod thresholds {
-    /// 99th percentile of the turn delay, of the median service time.
+    /// 99th percentile of the turn delay (or the highest that is known), of the median service
+    /// time.
     pub const TURN_DELAY: f64 = 0.05;
-    /// Fewer probes than this have no 99th percentile worth judging by.
+    /// Fewer probes than this have no percentile from 80 on that is known.
     pub const PROBES_MIN: u64 = 50;
+    /// Busy part of the busiest engine thread up to which rare late turns are the doing of other
+    /// programs, where these use more than `OTHER_LOAD`.
+    pub const THREAD_IDLE: f64 = 0.20;
     /// Busy part of an engine thread.
     pub const THREAD_BUSY: f64 = 0.80;
     /// Of what the calibration says that this host can generate.
@@ -22,8 +26,6 @@ pub mod thresholds {
     pub const OTHER_LOAD: f64 = 0.10;
     /// Of the host's cores, given to others by the hypervisor.
     pub const STEAL: f64 = 0.02;
-    /// Of one core, likewise: so much makes one turn in a hundred late.
-    pub const STOLEN: f64 = 0.01;
     /// Of the window, an engine thread waiting for a core.
     pub const DESCHEDULED: f64 = 0.05;
 }
@@ -139,7 +141,7 @@ impl Found {
     }
 
     fn threads(&mut self, share: &Share) {
-        let busiest = share.threads.iter().map(|thread| thread.busy).fold(0.0, f64::max);
+        let busiest = busiest(share);
         if busiest > thresholds::THREAD_BUSY {
             let message = format!(
                 "an engine thread was busy {} of the time (limit {})",
@@ -151,28 +153,30 @@ impl Found {
     }
 
     /// Late turns are the client's doing, unless its threads waited for a core that others had, or
-    /// only the rare ones are late and the hypervisor took as much time away.
+    /// only the rare ones are late and somebody else explains them.
     fn turns(&mut self, step: &Summary, share: &Share) {
         let turns = &share.turns;
-        let late = turns.turn_delay_p99_us.zip(step.latency.service.p50_us);
-        let Some((late, service)) = late.filter(|(_, service)| *service > 0.0) else { return };
+        let tail = turns.tail_percentile.zip(turns.turn_delay_tail_us);
+        let service = step.latency.service.p50_us.filter(|service| *service > 0.0);
+        let Some(((percentile, late), service)) = tail.zip(service) else { return };
         let limit = service * thresholds::TURN_DELAY;
         if turns.probes < thresholds::PROBES_MIN || late <= limit {
             return;
         }
-        let own = turns.own_delay_p99_us.is_none_or(|own| own > limit);
-        let cores = f64::from(share.host_cores.unwrap_or(1));
-        let stolen = share.steal.is_some_and(|steal| steal * cores >= thresholds::STOLEN);
+        let own = turns.own_delay_tail_us.is_none_or(|own| own > limit);
         let rare = turns.turn_delay_p50_us.is_some_and(|median| median <= limit);
-        let (kind, why) = match (own, stolen && rare) {
-            _ if oversubscribed(step) => (VerdictKind::ClientBound, ""),
-            (false, _) => (VerdictKind::Noisy, ", waiting for a core"),
-            (true, true) => (VerdictKind::Noisy, ", its core being stolen"),
-            (true, false) => (VerdictKind::ClientBound, ""),
+        let others = if own {
+            rare.then(|| others_doing(share, percentile)).flatten()
+        } else {
+            Some(", waiting for a core".to_owned())
+        };
+        let (kind, why) = match others {
+            Some(why) if !oversubscribed(step) => (VerdictKind::Noisy, why),
+            _ => (VerdictKind::ClientBound, String::new()),
         };
         let message = format!(
-            "the client came to a ready socket {} late at p99{why}: {} the median service time of \
-             {} (limit {})",
+            "the client came to a ready socket {} late at p{percentile}{why}: {} the median \
+             service time of {} (limit {})",
             time(late),
             times(late / service),
             time(service),
@@ -209,14 +213,8 @@ impl Found {
     }
 
     fn others(&mut self, share: &Share) {
-        if let Some(other) = share.other_load.filter(|other| *other > thresholds::OTHER_LOAD) {
-            let message = format!("other programs used {} of this host's cores", percent(other));
-            self.add(VerdictKind::Noisy, "other_load", message);
-        }
-        if let Some(steal) = share.steal.filter(|steal| *steal > thresholds::STEAL) {
-            let message =
-                format!("the hypervisor gave {} of this host's cores to others", percent(steal));
-            self.add(VerdictKind::Noisy, "steal", message);
+        for (code, message) in taken(share.other_load, share.steal) {
+            self.add(VerdictKind::Noisy, code, message);
         }
     }
 
@@ -234,6 +232,46 @@ impl Found {
             self.add(kind, "descheduled", message);
         }
     }
+}
+
+/// What others than client and server took of a host's cores, where it is too much: codes and
+/// clauses.
+pub(crate) fn taken(
+    other_load: Option<f64>,
+    steal: Option<f64>,
+) -> impl Iterator<Item = (&'static str, String)> {
+    let others = other_load.filter(|other| *other > thresholds::OTHER_LOAD);
+    let others = others
+        .map(|part| format!("other programs used {} of this host's cores", percent(part)))
+        .map(|message| ("other_load", message));
+    let stolen = steal.filter(|steal| *steal > thresholds::STEAL);
+    let stolen = stolen
+        .map(|part| format!("the hypervisor gave {} of this host's cores to others", percent(part)))
+        .map(|message| ("steal", message));
+    others.into_iter().chain(stolen)
+}
+
+/// Who made the turns beyond a percentile late, if the client's threads did not wait for a core:
+/// the hypervisor, where it took as large a part of a core as these are of all; or other programs,
+/// where the threads had too little to do to be late by themselves.
+fn others_doing(share: &Share, percentile: u32) -> Option<String> {
+    let cores = f64::from(share.host_cores.unwrap_or(1));
+    let beyond = 1.0 - f64::from(percentile) / 100.0;
+    if share.steal.is_some_and(|steal| steal * cores >= beyond) {
+        return Some(", its core being stolen".to_owned());
+    }
+    let other = share.other_load.filter(|other| *other > thresholds::OTHER_LOAD)?;
+    (busiest(share) <= thresholds::THREAD_IDLE).then(|| {
+        format!(
+            ", its threads being idle and other programs using {} of this host's cores",
+            percent(other)
+        )
+    })
+}
+
+/// Busy part of the busiest engine thread.
+fn busiest(share: &Share) -> f64 {
+    share.threads.iter().map(|thread| thread.busy).fold(0.0, f64::max)
 }
 
 fn oversubscribed(step: &Summary) -> bool {

@@ -3,7 +3,7 @@
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use loadgen::canned::{Canned, Listen, Script, Service, tables};
+use loadgen::canned::{Action, At, Canned, Fault, Listen, Script, Service, tables};
 use loadgen::summary::{Summary, Verdict, VerdictKind};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -43,16 +43,24 @@ fn a_server_that_costs_nothing_leaves_the_client_as_the_limit() {
 fn a_slow_server_is_not_the_client_s_doing() {
     let server = server(Service::Constant(Duration::from_millis(20)));
     let words = "point-select --tables 8 --clients 4 --warmup 200ms --time 2s";
-    let ended = run_canned(words, &server);
-    let verdict = verdict(&ended);
-    // On a machine with other work it may be noisy: then the client waited for cores.
-    assert!(matches!(verdict.kind, VerdictKind::Ok | VerdictKind::Noisy), "{verdict:?}");
-    assert!(!has(verdict, "thread_busy"), "{verdict:?}");
-    let share = ended.only().client.share.as_ref().expect("it looked");
-    // 50 answers a second and client.
-    assert!(share.threads.iter().all(|thread| thread.busy < 0.5), "{share:?}");
-    assert!(share.turns.probes > 150, "{share:?}");
-    assert!(share.turns.turn_delay_p50_us <= share.turns.turn_delay_p99_us);
+    // On a machine with other work it may be noisy: then the client waited for cores. A hypervisor
+    // may hold a core back without telling anybody, which nobody can tell from the client's doing:
+    // hardly three times in a row.
+    let sound = (0..3).any(|_| {
+        let ended = run_canned(words, &server);
+        let verdict = verdict(&ended);
+        for code in ["thread_busy", "near_ceiling", "throttled"] {
+            assert!(!has(verdict, code), "{verdict:?}");
+        }
+        let share = ended.only().client.share.as_ref().expect("it looked");
+        // 50 answers a second and client.
+        assert!(share.threads.iter().all(|thread| thread.busy < 0.5), "{share:?}");
+        assert!(share.turns.probes > 150, "{share:?}");
+        assert!(share.turns.tail_percentile.is_some_and(|p| (93..99).contains(&p)), "{share:?}");
+        assert!(share.turns.turn_delay_p50_us <= share.turns.turn_delay_tail_us, "{share:?}");
+        matches!(verdict.kind, VerdictKind::Ok | VerdictKind::Noisy)
+    });
+    assert!(sound, "client-bound each time");
 }
 
 /// Lets the process run for a tenth of the time, until it ends.
@@ -80,6 +88,55 @@ fn a_client_with_a_tenth_of_a_core_is_bound_by_it() {
     let verdict = verdict(&ended);
     assert_eq!(verdict.kind, VerdictKind::ClientBound, "{verdict:?}");
     assert!(has(verdict, "turn_delay"), "{verdict:?}");
+}
+
+#[test]
+fn a_quota_that_holds_the_client_back_is_told() {
+    let server = server(Service::Constant(Duration::from_millis(5)));
+    let root = tempfile::tempdir().expect("a directory");
+    let group = root.path().join("sys/fs/cgroup/run");
+    std::fs::create_dir_all(&group).expect("a directory");
+    std::fs::create_dir_all(root.path().join("proc/self")).expect("a directory");
+    std::fs::write(root.path().join("proc/self/cgroup"), "0::/run\n").expect("a file");
+    // Whole at any instant, as the kernel's is.
+    let held_back = |us: u128| {
+        let text = format!("usage_usec 5\nnr_throttled 3\nthrottled_usec {us}\n");
+        std::fs::write(group.join("new"), text).expect("a file");
+        std::fs::rename(group.join("new"), group.join("cpu.stat")).expect("a file");
+    };
+    let measured = |grows: u128| {
+        let (results, port, start) = (Results::new(), server.port().to_string(), Instant::now());
+        let words = "point-select --tables 8 --clients 2 --warmup 200ms --time 1s";
+        held_back(0);
+        let mut child = command(words, &["-h", "127.0.0.1", "-P", &port, "-u", "x"], &results)
+            .env("LOADGEN_HOST_ROOT", root.path())
+            .spawn()
+            .expect("the program runs");
+        while child.try_wait().expect("it can be waited for").is_none() {
+            held_back(start.elapsed().as_micros() * grows);
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        wait(child, start, &results)
+    };
+    let ended = measured(1);
+    let told = verdict(&ended);
+    assert!(told.kind == VerdictKind::ClientBound && has(told, "throttled"), "{told:?}");
+    assert!(ended.stdout.contains("quota held the client back"), "{}", ended.stdout);
+    let ended = measured(0);
+    let share = ended.only().client.share.as_ref().expect("it looked");
+    assert!(!has(verdict(&ended), "throttled") && share.throttled_s == Some(0.0), "{share:?}");
+}
+
+#[test]
+fn a_window_in_which_nobody_was_served_says_so() {
+    let stall = Action::StallAll(Duration::from_secs(3));
+    let server = canned(vec![Fault::new(At::Statement(1), stall).only("WHERE id=")]);
+    let words = "point-select --tables 8 --clients 3 --warmup 0 --time 1s";
+    let ended = run_canned(words, &server);
+    assert_eq!((ended.code, ended.only().totals.ops), (0, 0), "{}", ended.stderr);
+    let says =
+        "no op was completed in the window of 1 s, so its rates say nothing: 3 ended after it";
+    assert!(ended.stderr.contains(says) && ended.stdout.contains(says), "{}", ended.stderr);
 }
 
 #[test]
@@ -124,7 +181,20 @@ fn calibrate_prints_and_keeps_what_this_host_can_generate() {
     let (code, csv, said) = calibrate("--clients 16 --engine-threads 1 --time 300ms --format csv");
     assert_eq!((code, csv.lines().count()), (Some(0), 2), "{csv}{said}");
 
-    // A later run uses it, a run of another program does not and says so once.
+    // A later run uses it, a run of another program does not and says so once; nor does one of
+    // what the host was not idle for. This one may be busy, and is not to be in the way.
+    let of_a_host = |others: f64| {
+        let text = std::fs::read_to_string(&file).expect("kept");
+        let mut kept: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        let steps = kept["steps"].as_array_mut().expect("steps");
+        assert!(steps.iter().all(|step| step["other_load"].is_number()), "{text}");
+        for step in steps {
+            step["other_load"] = others.into();
+            step["steal"] = 0.0.into();
+        }
+        std::fs::write(&file, kept.to_string()).expect("written");
+    };
+    of_a_host(0.0);
     let server = canned(Vec::new());
     let flag = format!("--calibration {}", file.display());
     let words = format!("point-select --clients 2,16 --warmup 0 --time 300ms {flag}");
@@ -134,18 +204,17 @@ fn calibrate_prints_and_keeps_what_this_host_can_generate() {
         let share = summary.client.share.as_ref().expect("it looked");
         assert_eq!(share.ceiling.as_ref().map(|c| c.clients), Some(16), "{share:?}");
     }
-    let kept = std::fs::read_to_string(&file).expect("kept");
-    let other = kept.replace("\"version\": \"", "\"version\": \"9");
-    std::fs::write(&file, other).expect("written");
-    let ended = run_canned(&words, &server);
-    assert_eq!(
-        ended.stderr.matches("is not used: it is of loadgen").count(),
-        1,
-        "{}",
-        ended.stderr
-    );
-    let without = |summary: &Summary| {
-        summary.client.share.as_ref().is_some_and(|share| share.ceiling.is_none())
+    let refused = |why: &str| {
+        let ended = run_canned(&words, &server);
+        let said = ended.stderr.matches(&format!("is not used: {why}")).count();
+        assert_eq!((ended.code, said), (0, 1), "{}", ended.stderr);
+        let share = |summary: &Summary| summary.client.share.clone().expect("it looked");
+        assert!(ended.summaries.iter().all(|summary| share(summary).ceiling.is_none()));
     };
-    assert!(ended.summaries.iter().all(without));
+    of_a_host(0.36);
+    refused("the host was not idle in any of its steps (other programs used 36 %");
+    let kept = std::fs::read_to_string(&file).expect("kept");
+    let other = kept.replace("\"version\":\"", "\"version\":\"9");
+    std::fs::write(&file, other).expect("written");
+    refused("it is of loadgen");
 }

@@ -25,7 +25,6 @@ use crate::plan::{self, Plan, Spread, Step, defaults};
 use crate::progress::Progress;
 use crate::report::{self, Format};
 use crate::stop::Stop;
-use crate::summary::verdict::thresholds;
 use crate::summary::{CALIBRATION, Calibration, CalibrationStep};
 use crate::workload::{Schema, builtin};
 
@@ -111,11 +110,12 @@ pub fn run(args: &CalibrateArgs, stop: &Stop) -> Result<()> {
         measured.push(one);
     }
     progress.clear();
-    let others = measured.iter().filter_map(|step| step.other_load).fold(0.0, f64::max);
-    if others > thresholds::OTHER_LOAD {
+    let noisy = measured.iter().filter(|step| step.disturbed().is_some()).count();
+    if noisy > 0 {
         progress.warn(&format!(
-            "other programs used up to {:.0} % of this host's cores: calibrate it when it is idle",
-            others * 100.0
+            "this host was not idle in {noisy} of {} steps, which later runs will not use: calibrate \
+             it when it is",
+            measured.len()
         ));
     }
     let calibration = Calibration {
@@ -196,7 +196,7 @@ async fn measure(
         window: watch::channel(None).0,
     };
     let run = engine::run_step(&stage, step, &mut None, progress).await?;
-    let measured = engine::calibrated(&run, plan, step);
+    let measured = engine::calibrated(&run, plan, step)?;
     match run.error {
         Some(error) => Err(error),
         None if measured.qps > 0.0 => Ok(measured),
