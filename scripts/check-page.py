@@ -303,6 +303,16 @@ def faults(browser):
                 yield "fetched %s" % url
 
 
+# What folds hold, as a reader sees it: CHARTS has opened them all.
+FOLDED = """(() => {
+  const folds = [...document.querySelectorAll('details.print')];
+  folds.forEach(fold => { fold.open = false; });
+  const shown = folds.filter(fold => fold.lastElementChild.checkVisibility({contentVisibilityAuto: true,
+    contentVisibilityProperty: true}) && fold.lastElementChild.getBoundingClientRect().height > 0);
+  return [folds.length, shown.length];
+})()"""
+
+
 def check(browser, page, shots):
     wrong = []
     browser.size(1280, 900)
@@ -328,8 +338,14 @@ def check(browser, page, shots):
         if shots:
             browser.shot(os.path.join(shots, name + ".png"))
     browser.size(1280, 900)
-    # A dark reader's page is printed on white paper, too.
+    folds, shown = browser.run(FOLDED)
+    if not folds or shown:
+        wrong.append("%d of %d folds cannot be folded" % (shown, folds))
+    # A dark reader's page is printed on white paper, too, and with everything unfolded.
     browser.media("dark", "print")
+    folds, shown = browser.run(FOLDED)
+    if shown != folds:
+        wrong.append("print: %d of %d folds stay folded" % (folds - shown, folds))
     if browser.run(paper) != light:
         wrong.append("print: the paper is %s" % browser.run(paper))
     browser.media("light")
@@ -395,7 +411,7 @@ def main():
             labels = ["label %d" % i for i in range(200)] if args.large else [
                 "8.4.3", HOSTILE, "orig5610+bp8+fastcs", "größe"]
             clients = [1 << i for i in range(8)] if args.large else [1, 2, 4, 8, 16, 64, 100]
-            summaries(data, labels, clients, 1 if args.large else 3, 60)
+            summaries(data, labels, clients, 1 if args.large else 6, 60)
         paths = args.paths or [data]
         report(paths, "--format", "html", "-o", page)
         browser = Browser(os.path.join(work, "profile"))

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::compare;
 use super::escape::clip;
 use super::metric::Metric;
 use super::pivot::Table;
@@ -36,6 +37,18 @@ pub(crate) fn relate(tables: &mut [Table], label: &str) -> Result<()> {
         table.baseline = Some(label.to_owned());
     }
     Ok(())
+}
+
+/// A table with its ratios to one label, and their intervals; nothing where it has no such label.
+pub(crate) fn related<'a>(table: &Table<'a>, label: &str) -> Result<Option<Table<'a>>> {
+    if !table.lines.iter().any(|line| line.label == label) {
+        return Ok(None);
+    }
+    let mut tables = [table.clone()];
+    relate(&mut tables, label)?;
+    let [mut table] = tables;
+    compare::intervals(&mut table)?;
+    Ok(Some(table))
 }
 
 /// The ratio of a value to its base, turned so that higher is better.

@@ -77,8 +77,16 @@ pub(crate) fn below(table: &Table) -> Vec<String> {
         below
             .push(format!("{paced}: {clients} clients, {rate} ops a second asked of all together"));
     }
+    below.extend(which_time(table));
     below.extend(unrelated(table));
     below
+}
+
+/// Which time the columns have where some are closed loops and some open ones.
+fn which_time(table: &Table) -> Option<String> {
+    let rates = || table.columns.iter().map(|column| column.rate);
+    let mixed = rates().any(|rate| rate.is_some()) && rates().any(|rate| rate.is_none());
+    mixed.then(|| table.metric.of_closed_loops())?.map(str::to_owned)
 }
 
 /// Conditions that mean nothing to what lasts as long as it takes.

@@ -1,11 +1,12 @@
 //! Two labels compared with statistics instead of eyes: the unit is the run, never the op.
 
+mod ratio;
 mod show;
 
 use std::fmt;
 
-use jiff::Timestamp;
-
+pub(crate) use self::ratio::{interval, intervals};
+use self::ratio::{logs, shift};
 use self::show::{doubt, line, page};
 use super::baseline::known;
 use super::layout::{at_clients, noted};
@@ -13,7 +14,7 @@ use super::page::{self, Page};
 use super::pivot::{self, Cell, Column, Table};
 use super::{Doubt, Format, Metric, Options, escape, settings};
 use crate::error::{Error, Result};
-use crate::stats::{self, Shift, benjamini_hochberg, holm};
+use crate::stats::{Shift, benjamini_hochberg, holm};
 use crate::summary::Summary;
 
 /// A finding may be false with this probability, after correction.
@@ -268,55 +269,6 @@ fn pairs(table: &Table, rows: usize) -> Result<Pairs> {
         });
     }
     Ok((pairs, without))
-}
-
-/// The logarithms of a cell's runs, turned so that more is better; empty where one has none.
-fn logs(cell: &Cell, metric: &Metric) -> Result<Vec<f64>> {
-    let mut logs = Vec::new();
-    for step in &cell.steps {
-        let Some(value) = metric.value(step)? else { continue };
-        if value <= 0.0 || !value.is_finite() {
-            return Ok(Vec::new());
-        }
-        logs.push(if metric.higher_is_better() { value.ln() } else { -value.ln() });
-    }
-    Ok(logs)
-}
-
-/// How far the new runs lie above those of the base. Interleaved ones are compared in blocks,
-/// where there are enough of them to decide among so many cells: a difference between two runs
-/// beside each other does not hold what drifts over an hour.
-fn shift(one: (&Cell, &[f64]), other: (&Cell, &[f64]), cells: usize) -> Option<(Shift, bool)> {
-    if let Some(differences) = blocks(one, other)
-        && let Some(shift) = stats::pairs(&differences)
-        && shift.p_least * cells as f64 <= ALPHA
-    {
-        return Some((shift, true));
-    }
-    Some((stats::two_samples(one.1, other.1)?, false))
-}
-
-/// The differences of runs beside each other, where each repeat has one of both and ends before
-/// the next begins.
-fn blocks(one: (&Cell, &[f64]), other: (&Cell, &[f64])) -> Option<Vec<f64>> {
-    let (a, b) = (&one.0.steps, &other.0.steps);
-    if a.len() != b.len() || one.1.len() != a.len() || other.1.len() != b.len() {
-        return None;
-    }
-    let at = |step: &Summary| step.started_at.parse::<Timestamp>().ok();
-    let mut last: Option<Timestamp> = None;
-    // The steps of a cell are sorted by time.
-    for (a, b) in a.iter().zip(b) {
-        if a.plan.repeat_index != b.plan.repeat_index {
-            return None;
-        }
-        let (a, b) = (at(a)?, at(b)?);
-        if last.is_some_and(|last| a.min(b) <= last) {
-            return None;
-        }
-        last = Some(a.max(b));
-    }
-    Some(one.1.iter().zip(other.1).map(|(a, b)| b - a).collect())
 }
 
 /// Corrects: by Holm within the row of a workload, by Benjamini and Hochberg over the workloads,

@@ -4,7 +4,6 @@
 use super::layout::at_clients;
 use super::number::number;
 use super::pivot::{self, Column, Table};
-use super::spread::interval;
 use super::{Options, text};
 use crate::error::Result;
 use crate::summary::{Summary, VerdictKind};
@@ -50,10 +49,7 @@ pub fn doubtful(steps: &[&Summary], options: &Options, widest: f64) -> Result<Ve
         for line in &table.lines {
             for (column, cell) in table.columns.iter().zip(&line.cells) {
                 let Some(cell) = cell else { continue };
-                let why = match wide(&table, cell, widest)? {
-                    Some(why) => Some(why),
-                    None => disturbed(&cell.steps),
-                };
+                let why = wide(cell, widest).or_else(|| disturbed(&cell.steps));
                 doubts.extend(why.map(|why| doubt(&table, line.label, *column, &why)));
             }
         }
@@ -73,17 +69,17 @@ fn doubt(table: &Table, label: &str, column: Column, why: &str) -> Doubt {
 
 /// More runs make the interval narrow, and never the range: it counts as long as there is no
 /// interval.
-fn wide(table: &Table, cell: &pivot::Cell, widest: f64) -> Result<Option<String>> {
+fn wide(cell: &pivot::Cell, widest: f64) -> Option<String> {
     let spread = cell.spread;
-    let (what, (low, high)) = match interval(table, cell)? {
+    let (what, (low, high)) = match cell.interval {
         Some(interval) => ("the 95 % interval of the median", interval),
         None => ("the range of the runs", (spread.min, spread.max)),
     };
     let width = (high - low) / spread.median;
-    Ok((spread.median > 0.0 && width > widest).then(|| {
+    (spread.median > 0.0 && width > widest).then(|| {
         let percent = number(width * 100.0, 1);
         format!("{what} is {percent} % of it, over {} runs", spread.n)
-    }))
+    })
 }
 
 /// A median tolerates some disturbed runs, and not half of them.

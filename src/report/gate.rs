@@ -113,7 +113,10 @@ fn page(table: &Table, wanted: &[Gate], gates: &mut Gates) -> Result<Page> {
                     gate.condition,
                     match &verdict {
                         Verdict::Undecided(_) => format!("is {verdict}"),
-                        _ => format!("{}, it is {shown}{}", verdict, gate.over(runs)),
+                        _ => {
+                            let what = gate.quantity.in_words(cell);
+                            format!("{verdict}, {what} is {shown}{}", gate.over(runs))
+                        }
                     },
                 );
                 match &verdict {
@@ -140,7 +143,7 @@ fn page(table: &Table, wanted: &[Gate], gates: &mut Gates) -> Result<Page> {
             }
         }
     }
-    let mut lines = vec![WHAT.to_owned()];
+    let mut lines = vec![what(table)];
     lines.extend(below(table));
     let head = ["clients", "gate", "it is", "runs", "verdict", "label"].map(str::to_owned);
     Ok(Page {
@@ -157,8 +160,15 @@ fn page(table: &Table, wanted: &[Gate], gates: &mut Gates) -> Result<Page> {
 }
 
 /// What the numbers are.
-const WHAT: &str = "medians over the runs, of errors their sum; latency is response time in an open \
-                    loop, else service time";
+fn what(table: &Table) -> String {
+    let open = table.columns.iter().filter(|column| column.rate.is_some()).count();
+    let latency = match open {
+        0 => "service time, of closed loops",
+        open if open == table.columns.len() => "response time, of open loops",
+        _ => "response time in the open loops (with @), service time in the others",
+    };
+    format!("medians over the runs, of errors their sum; latency is {latency}")
+}
 
 impl Gate {
     fn judge(&self, cell: Option<&Cell>) -> Result<Verdict> {
@@ -309,6 +319,18 @@ impl Quantity {
             Quantity::ErrorShare => share(steps),
         };
         Ok(value.ok_or_else(|| "no step completed".to_owned()))
+    }
+
+    /// What a cell's number is: of a latency, which time.
+    fn in_words(&self, cell: Option<&Cell>) -> &'static str {
+        let mut steps = cell.iter().flat_map(|cell| &cell.steps);
+        match self {
+            Quantity::Latency(_) if steps.any(|step| step.latency.response.is_some()) => {
+                "the response time"
+            }
+            Quantity::Latency(_) => "the service time",
+            _ => "it",
+        }
     }
 
     /// A number with its unit, for people.

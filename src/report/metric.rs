@@ -177,6 +177,22 @@ impl Metric {
         }
     }
 
+    /// What a reader must know of a time where closed loops stand beside open ones.
+    pub(crate) fn of_closed_loops(&self) -> Option<&'static str> {
+        match self {
+            Metric::Percentile(_) | Metric::Mean | Metric::Max | Metric::Min | Metric::Stddev => {
+                Some(
+                    "service times in all columns, also in those of the open loops (with @): --metric \
+                 response-p99 and the like are their response times",
+                )
+            }
+            Metric::Open(..) => Some(
+                "only open loops (with @) have this time: closed ones have none before the call",
+            ),
+            _ => None,
+        }
+    }
+
     /// Digits after the point with which such values are shown.
     pub(crate) fn decimals(&self, values: impl IntoIterator<Item = f64>) -> usize {
         match self {

@@ -105,7 +105,7 @@ pub struct Options {
 pub fn render(steps: &[&Summary], options: &Options) -> Result<String> {
     let mut tables = counted(steps, options)?;
     if options.spread && matches!(options.format, Format::Csv | Format::Json) {
-        return page::render(&spread::pages(&tables)?, "spread", options.format);
+        return page::render(&spread::pages(&tables), "spread", options.format);
     }
     if options.layout != Layout::Versions {
         let pages = layout::pages(&tables, options)?;
@@ -129,7 +129,7 @@ pub fn render(steps: &[&Summary], options: &Options) -> Result<String> {
     if !options.spread {
         return Ok(plain);
     }
-    let spread = page::render(&spread::pages(&tables)?, "spread", options.format)?;
+    let spread = page::render(&spread::pages(&tables), "spread", options.format)?;
     Ok(format!("{plain}\n{spread}"))
 }
 

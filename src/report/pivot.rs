@@ -63,8 +63,12 @@ impl fmt::Display for Column {
 pub(crate) struct Cell<'a> {
     /// Over the steps that have a value.
     pub(crate) spread: Spread,
+    /// Covers the median of such runs with 95 %; none where there are too few of them.
+    pub(crate) interval: Option<(f64, f64)>,
     /// The ratio to the baseline, higher being better; none without one.
     pub(crate) relative: Option<f64>,
+    /// The same for the ratio; filled in by [`super::compare::intervals`].
+    pub(crate) relative_interval: Option<(f64, f64)>,
     /// The steps of the cell, by time; never empty.
     pub(crate) steps: Vec<&'a Summary>,
 }
@@ -103,7 +107,8 @@ pub(crate) struct Table<'a> {
 }
 
 impl<'a> Table<'a> {
-    /// A table of each column, without the lines that have nothing there.
+    /// A table of each column, without the lines that were not measured there. One that was may
+    /// have no number all the same, such as a percentile of too few ops.
     pub(crate) fn by_column(&self) -> Vec<Table<'a>> {
         let one = |(at, column): (usize, &Column)| {
             let here = |step: &&&Summary| Column::of(step) == *column;
@@ -115,7 +120,7 @@ impl<'a> Table<'a> {
             });
             Table {
                 columns: vec![*column],
-                lines: lines.filter(|line| line.cell().is_some()).collect(),
+                lines: lines.filter(|line| !line.steps.is_empty()).collect(),
                 metric: self.metric.clone(),
                 notes: Vec::new(),
                 baseline: self.baseline.clone(),
@@ -188,5 +193,12 @@ fn cell<'a>(steps: Vec<&'a Summary>, metric: &Metric) -> Result<Option<Cell<'a>>
     settings::agree(&steps)?;
     let values: Result<Vec<Option<f64>>> = steps.iter().map(|step| metric.value(step)).collect();
     let values: Vec<f64> = values?.into_iter().flatten().collect();
-    Ok(stats::spread(&values).map(|spread| Cell { spread, relative: None, steps }))
+    let interval = stats::median_interval(&values);
+    Ok(stats::spread(&values).map(|spread| Cell {
+        spread,
+        interval,
+        relative: None,
+        relative_interval: None,
+        steps,
+    }))
 }

@@ -6,19 +6,17 @@ use super::number::number;
 use super::page::{Body, Field, Grid, Page};
 use super::pivot::{Cell, Table};
 use super::text;
-use crate::error::Result;
-use crate::stats;
 
 /// What the numbers are.
 const WHAT: &str = "a run is one value; the interval covers the median of such runs with 95 %, \
                     whatever their distribution (order statistics), and needs six of them";
 
 /// A page for each table.
-pub(super) fn pages(tables: &[Table]) -> Result<Vec<Page>> {
+pub(super) fn pages(tables: &[Table]) -> Vec<Page> {
     tables.iter().map(page).collect()
 }
 
-fn page(table: &Table) -> Result<Page> {
+fn page(table: &Table) -> Page {
     let decimals = table.metric.decimals(
         table.lines.iter().flat_map(|line| &line.cells).flatten().map(|cell| cell.spread.median),
     );
@@ -26,8 +24,7 @@ fn page(table: &Table) -> Result<Page> {
     for line in &table.lines {
         for (column, cell) in table.columns.iter().zip(&line.cells) {
             let Some(cell) = cell else { continue };
-            let interval = interval(table, cell)?;
-            let spread = cell.spread;
+            let (spread, interval) = (cell.spread, cell.interval);
             let shown = |value: f64| number(value, decimals);
             let between = interval.map_or_else(
                 || text::NOTHING.to_owned(),
@@ -58,7 +55,7 @@ fn page(table: &Table) -> Result<Page> {
         }
     }
     let head = ["clients", "runs", "median", "min", "max", "range %", "95 % interval", "label"];
-    Ok(Page {
+    Page {
         title: vec![format!(
             "{}: {}, {}; the runs of each cell",
             escape::line(table.workload),
@@ -73,14 +70,7 @@ fn page(table: &Table) -> Result<Page> {
         }),
         below: vec![WHAT.to_owned()],
         records,
-    })
-}
-
-/// The 95 % interval of the median of a cell's runs.
-pub(super) fn interval(table: &Table, cell: &Cell) -> Result<Option<(f64, f64)>> {
-    let values: Result<Vec<Option<f64>>> =
-        cell.steps.iter().map(|step| table.metric.value(step)).collect();
-    Ok(stats::median_interval(&values?.into_iter().flatten().collect::<Vec<f64>>()))
+    }
 }
 
 /// How far the extremes of a cell lie apart, as a share of its median.

@@ -74,15 +74,22 @@ fn an_open_loop_is_judged_by_its_response_time() {
     let p99 = paced.latency.service.p99_us.expect("counted");
     let told = judged(&[paced.clone()], &[below("p99", p99 + 1.0)], &Options::default());
     assert!(
-        told.failed[0].ends_with("p99<1211us FAILS, it is 50.000 ms")
-            || told.failed[0].ends_with("it is 50.000 ms"),
+        told.failed[0].ends_with(" FAILS, the response time is 50.000 ms"),
         "{:?}",
         told.failed
     );
-    paced.plan.rate = None;
-    paced.latency.response = None;
-    let told = judged(&[paced], &[below("p99", p99 + 1.0)], &Options::default());
+    assert!(told.text.contains("latency is response time, of open loops"), "{}", told.text);
+    let mut closed = paced.clone();
+    closed.plan.rate = None;
+    closed.latency.response = None;
+    closed.step_id.push('c');
+    let told = judged(&[closed.clone()], &[below("p99", p99 + 1.0)], &Options::default());
     assert_eq!((told.held, told.failed.len()), (1, 0));
+    let told = judged(&[closed, paced], &[below("p99", 1.0)], &Options::default());
+    assert!(told.failed[0].contains("FAILS, the service time is "), "{:?}", told.failed);
+    assert!(told.failed[1].contains("FAILS, the response time is "), "{:?}", told.failed);
+    let which = "latency is response time in the open loops (with @), service time in the others";
+    assert!(told.text.contains(which), "{}", told.text);
 }
 
 #[test]

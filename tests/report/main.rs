@@ -11,6 +11,7 @@ mod layouts;
 mod metrics;
 mod outages;
 mod page;
+mod page_numbers;
 mod pooling;
 mod spread;
 #[path = "../common/summaries.rs"]

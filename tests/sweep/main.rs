@@ -7,8 +7,10 @@ mod disk;
 mod faults;
 mod gates;
 mod ledger;
+mod live;
 mod network;
 mod pacing;
+mod page;
 mod program;
 mod resources;
 #[path = "../common/restarting.rs"]

@@ -65,10 +65,24 @@ pub(crate) struct Point {
     pub(crate) y: f64,
     /// Smallest and largest of the repeats, where there are several.
     pub(crate) range: Option<(f64, f64)>,
+    /// The 95 % interval, where there are enough repeats for one.
+    pub(crate) interval: Option<(f64, f64)>,
     /// Whether the label's marker stands here.
     pub(crate) marked: bool,
     /// The value in full; empty where the drawing tells it well enough.
     pub(crate) said: String,
+}
+
+/// What the bars at the points of some charts are; nothing where there are none.
+pub(crate) fn bars(charts: &[Chart]) -> Option<&'static str> {
+    let points = || charts.iter().flat_map(|chart| &chart.series).flat_map(|s| &s.points);
+    let ranges = points().any(|point| point.range.is_some());
+    match (ranges, points().any(|point| point.interval.is_some())) {
+        (false, false) => None,
+        (true, false) => Some("Thin bars: smallest to largest run."),
+        (false, true) => Some("Bars with caps: 95 % interval."),
+        (true, true) => Some("Bars with caps: 95 % interval. Thin bars: smallest to largest run."),
+    }
 }
 
 /// A part of the time in which something held.

@@ -90,7 +90,7 @@ fn curve(cell: &Cell) -> Result<Vec<Point>> {
         let said = number::number(y, number::decimals([y]));
         // Markers at whole nines, so that lines are told apart without colour.
         let marked = i > 0 && i % EACH_NINE == 0;
-        Some(Point { x: share, y, range: None, marked, said })
+        Some(Point { x: share, y, range: None, interval: None, marked, said })
     });
     Ok(points.collect())
 }

@@ -1,9 +1,8 @@
 //! A number of each cell over the clients, or over the rates that were asked of them.
 
-use super::super::baseline::speed;
 use super::super::metric::Metric;
 use super::super::number;
-use super::super::pivot::{Cell, Column, Line, Table};
+use super::super::pivot::{Cell, Column, Table};
 use super::{Axis, Chart, Point, Series, position};
 
 /// Microseconds in a millisecond.
@@ -69,7 +68,7 @@ fn unit(metric: &Metric) -> (f64, String) {
     }
 }
 
-/// The table's numbers with their spread: a chart of the closed loops, and one for each open
+/// The table's numbers with their spread and intervals: a chart of the closed loops, and one for each open
 /// loop. Their axis begins at zero.
 pub(crate) fn over_clients(table: &Table, labels: &[&str]) -> Vec<Chart> {
     let (scale, name) = unit(&table.metric);
@@ -80,15 +79,17 @@ pub(crate) fn over_clients(table: &Table, labels: &[&str]) -> Vec<Chart> {
         let spread = &cell.spread;
         let range = (spread.n > 1)
             .then(|| format!(" ({}..{} of {})", one(spread.min), one(spread.max), spread.n));
-        format!("{}{}", one(spread.median), range.unwrap_or_default())
+        let median = one(spread.median);
+        format!("{median}{}{}", bracket(cell.interval, &one), range.unwrap_or_default())
     };
     let point = |cell: &Cell| {
         let spread = &cell.spread;
         let range = (spread.n > 1).then(|| (value(spread.min), value(spread.max)));
-        Some((value(spread.median), range, said(cell)))
+        let interval = cell.interval.map(|(low, high)| (value(low), value(high)));
+        Some(Drawn { y: value(spread.median), range, interval, said: said(cell) })
     };
     let draw = |group: &Group| {
-        let series = series(table, group, labels, &|_, _, cell| point(cell));
+        let series = series(table, group, labels, &point);
         let y = Axis::from_zero(name.clone(), highest(&series));
         let title = format!("{}{}", table.metric.name(), group.title());
         chart(table, group, title, y, series)
@@ -96,19 +97,23 @@ pub(crate) fn over_clients(table: &Table, labels: &[&str]) -> Vec<Chart> {
     groups(table).iter().map(draw).filter(|chart| !chart.is_empty()).collect()
 }
 
-/// The same relative to one label, higher being better, around a line at 1.
-pub(crate) fn relative(table: &Table, base: &str, labels: &[&str]) -> Vec<Chart> {
-    let Some(reference) = table.lines.iter().find(|line| line.label == base) else {
-        return Vec::new();
-    };
-    let point = |_: &Line, at: usize, cell: &Cell| {
-        let base = reference.cells.get(at)?.as_ref()?.spread.median;
-        let ratio = speed(&table.metric, base, cell.spread.median);
-        Some((ratio, None, number::number(ratio, 3)))
+/// The ratios of a table that relates to a baseline, higher being better, around a line at 1. Where
+/// there is nothing but the baseline itself there is no chart.
+pub(crate) fn relative(table: &Table, labels: &[&str]) -> Vec<Chart> {
+    let Some(base) = table.baseline.as_deref() else { return Vec::new() };
+    let one = |ratio: f64| number::number(ratio, 3);
+    let point = |cell: &Cell| {
+        let (y, interval) = (cell.relative?, cell.relative_interval);
+        Some(Drawn { y, range: None, interval, said: one(y) + &bracket(interval, &one) })
     };
     let draw = |group: &Group| {
         let series = series(table, group, labels, &point);
-        let values = series.iter().flat_map(|series| &series.points).map(|point| point.y);
+        let of_others = series.iter().any(|series| series.label != position(labels, base));
+        let series = if of_others { series } else { Vec::new() };
+        let values = series.iter().flat_map(|series| &series.points).flat_map(|point| {
+            let (low, high) = point.interval.unwrap_or((point.y, point.y));
+            [point.y, low, high]
+        });
         let mut y = Axis::around("ratio, higher is better", 1.0, values);
         if y.ticks.first().is_some_and(|tick| tick.at > 0.0) {
             y.name.push_str("; the axis does not begin at 0");
@@ -120,19 +125,32 @@ pub(crate) fn relative(table: &Table, base: &str, labels: &[&str]) -> Vec<Chart>
     groups(table).iter().map(draw).filter(|chart| !chart.is_empty()).collect()
 }
 
-type Drawn = (f64, Option<(f64, f64)>, String);
+/// What is drawn of a cell.
+struct Drawn {
+    y: f64,
+    range: Option<(f64, f64)>,
+    interval: Option<(f64, f64)>,
+    said: String,
+}
+
+/// An interval behind its number.
+fn bracket(interval: Option<(f64, f64)>, one: &dyn Fn(f64) -> String) -> String {
+    let text = |(low, high): (f64, f64)| format!(" [{}, {}]", one(low), one(high));
+    interval.map_or_else(String::new, text)
+}
 
 fn series(
     table: &Table,
     group: &Group,
     labels: &[&str],
-    point: &dyn Fn(&Line, usize, &Cell) -> Option<Drawn>,
+    point: &dyn Fn(&Cell) -> Option<Drawn>,
 ) -> Vec<Series> {
     let lines = table.lines.iter().map(|line| {
         let points = group.columns.iter().filter_map(|at| {
             let column = table.columns.get(*at)?;
-            let (y, range, said) = point(line, *at, line.cells.get(*at)?.as_ref()?)?;
-            y.is_finite().then(|| Point { x: group.across(column), y, range, marked: true, said })
+            let Drawn { y, range, interval, said } = point(line.cells.get(*at)?.as_ref()?)?;
+            let x = group.across(column);
+            y.is_finite().then(|| Point { x, y, range, interval, marked: true, said })
         });
         Series { label: position(labels, line.label), points: points.collect() }
     });

@@ -1,7 +1,7 @@
 //! What happened in the course of a step, interval by interval: its repeats over each other.
 
 use super::super::escape;
-use super::super::pivot::{Cell, Column, Table};
+use super::super::pivot::{Cell, Column, Line, Table};
 use super::{Axis, Chart, Point, Series, Span, SpanKind, at, position, shown};
 use crate::summary::{Interval, Phase, Summary};
 
@@ -48,54 +48,58 @@ pub(crate) fn vertices_each(lines: usize) -> usize {
     (VERTICES / lines.max(1)).clamp(EACH_MIN, EACH_MAX)
 }
 
-/// A chart for each cell of a line of the table that has a timeline.
+/// For each line of the table a chart of each cell that has a timeline. Those of one column have
+/// one scale, so that labels can be compared.
 pub(crate) fn timelines(
     table: &Table,
-    line: usize,
     labels: &[&str],
     pulse: Pulse,
     vertices: usize,
-) -> Vec<Chart> {
-    let Some(line) = table.lines.get(line) else { return Vec::new() };
-    let of = position(labels, line.label);
-    let cells = table.columns.iter().zip(&line.cells);
-    let charts = cells.filter_map(|(column, cell)| {
+) -> Vec<Vec<Chart>> {
+    let scales: Vec<Axis> = table
+        .columns
+        .iter()
+        .enumerate()
+        .map(|(at, column)| scale(table, at, column, pulse))
+        .collect();
+    let of_line = |line: &Line| {
         let whose = format!("{}, {}", escape::line(table.workload), shown(line.label));
-        chart(whose, column, cell.as_ref()?, of, pulse, vertices)
-    });
-    charts.filter(|chart| !chart.is_empty()).collect()
+        let cells = table.columns.iter().zip(&scales).zip(&line.cells);
+        let charts = cells.filter_map(|((column, y), cell)| {
+            let (of, y) = (whose.clone(), y.clone());
+            let (x, series, spans) =
+                drawn(cell.as_ref()?, position(labels, line.label), pulse, vertices);
+            Some(Chart { of, title: at(column), x, y, series, spans, rule: None, across: None })
+        });
+        charts.filter(|chart| !chart.is_empty()).collect()
+    };
+    table.lines.iter().map(of_line).collect()
 }
 
-fn chart(
-    of: String,
-    column: &Column,
+/// The axis of all cells of a column.
+fn scale(table: &Table, at: usize, column: &Column, pulse: Pulse) -> Axis {
+    let cells = table.lines.iter().filter_map(|line| line.cells.get(at)?.as_ref());
+    let points = cells.flat_map(|cell| &cell.steps).flat_map(|step| points(step, pulse));
+    Axis::from_zero(pulse.name(column.rate.is_some()), points.map(|point| point.y)).sparse()
+}
+
+/// The lines of a cell's steps, and what was shaded meanwhile.
+fn drawn(
     cell: &Cell,
     label: usize,
     pulse: Pulse,
     vertices: usize,
-) -> Option<Chart> {
+) -> (Axis, Vec<Series>, Vec<Span>) {
     let series = cell.steps.iter().map(|step| {
         let points = resampled(&points(step, pulse), vertices);
         Series { label, points }
     });
     let series: Vec<Series> = series.filter(|series| !series.points.is_empty()).collect();
     let end = cell.steps.iter().flat_map(|step| &step.timeline).map(end_s).fold(0.0, f64::max);
-    let values = series.iter().flat_map(|series| &series.points).map(|point| point.y);
-    let name = pulse.name(column.rate.is_some());
-    let first = cell.steps.first()?;
-    let mut spans = uncounted(first);
+    let mut spans = cell.steps.first().map_or_else(Vec::new, |first| uncounted(first));
     spans.extend(cell.steps.iter().flat_map(|step| outages(step, end)));
     spans.extend(cell.steps.iter().flat_map(|step| errors(step)));
-    Some(Chart {
-        of,
-        title: at(column),
-        x: Axis::elapsed("seconds from the start of the step", end),
-        y: Axis::from_zero(name, values).sparse(),
-        series,
-        spans,
-        rule: None,
-        across: None,
-    })
+    (Axis::elapsed("seconds from the start of the step", end), series, spans)
 }
 
 fn end_s(interval: &Interval) -> f64 {
@@ -111,9 +115,13 @@ fn points(step: &Summary, pulse: Pulse) -> Vec<Point> {
     let point = |interval: &Interval| {
         let (x, y) = (interval.start_s + interval.length_s / 2.0, pulse.value(interval)?);
         let sound = x.is_finite() && y.is_finite();
-        sound.then(|| Point { x, y, range: None, marked: false, said: String::new() })
+        sound.then(|| plain(x, y))
     };
     step.timeline.iter().filter(whole).filter_map(point).collect()
+}
+
+fn plain(x: f64, y: f64) -> Point {
+    Point { x, y, range: None, interval: None, marked: false, said: String::new() }
 }
 
 /// At most about so many points, by the smallest and the largest of each part of the line.
@@ -171,13 +179,9 @@ fn errors(step: &Summary) -> Vec<Span> {
 mod tests {
     use super::*;
 
-    fn point(x: f64, y: f64) -> Point {
-        Point { x, y, range: None, marked: false, said: String::new() }
-    }
-
     #[test]
     fn resampling_keeps_the_extremes_and_their_order() {
-        let mut points: Vec<Point> = (0..1000).map(|i| point(f64::from(i), 100.0)).collect();
+        let mut points: Vec<Point> = (0..1000).map(|i| plain(f64::from(i), 100.0)).collect();
         points[333].y = 0.0;
         points[777].y = 900.0;
         let few = resampled(&points, 60);

@@ -17,6 +17,7 @@ pub(super) fn charts(charts: &[Chart], labels: &[&str]) -> Markup {
     html! {
         @if !charts.is_empty() {
             div.charts { @for chart in charts { (figure(chart, labels, USUAL, true)) } }
+            @if let Some(bars) = chart::bars(charts) { p.faint { (bars) } }
         }
     }
 }

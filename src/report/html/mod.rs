@@ -2,8 +2,11 @@
 //! script; the script adds values below the pointer and shorthands for the switches.
 
 mod behind;
+mod best;
+mod errors;
 mod figure;
 mod origin;
+mod ratios;
 mod section;
 mod sheet;
 mod table;

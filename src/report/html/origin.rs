@@ -70,15 +70,18 @@ pub(super) fn section(tables: &[Table]) -> Markup {
         section #origin {
             h2 { "How the numbers were obtained" }
             p.faint {
-                "A cell is the median of its repeats; below it stand the smallest and the largest. "
+                "A cell is the median of its repeats; the run is the unit of every statistic. Below it "
+                "stands its 95 % interval by order statistics, or of fewer than six runs, which have "
+                "none, the smallest and the largest. Intervals of ratios are Hodges and Lehmann's on "
+                "logarithms, not corrected for their number. "
                 "Rates count the operations that succeeded in the measured window; percentiles come "
                 "from a histogram of every operation (three significant digits), never from averages."
             }
-            details {
+            details.print {
                 summary { "Plans: " (invocations.len()) }
                 @for steps in &invocations { (plan(steps, &labels)) }
             }
-            details {
+            details.print {
                 summary { "Steps: " (all(tables).len()) }
                 div.scroll { table.steps {
                     thead { tr {

@@ -7,10 +7,12 @@ use super::super::figure::named;
 use super::super::layout;
 use super::super::metric::Metric;
 use super::super::pivot::{self, Table};
-use super::super::{Layout, Options, baseline, caption, escape, notes};
-use super::{LEGEND_MAX, behind, figure, sheet, table};
+use super::super::{Layout, Options, caption, escape, notes};
+use super::best::Best;
+use super::ratios::Ratios;
+use super::{LEGEND_MAX, behind, errors, figure, sheet, table};
 use crate::error::Result;
-use crate::summary::{Outcome, Summary};
+use crate::summary::Summary;
 
 /// With so many labels, the charts of each are folded away.
 const OPEN_MAX: usize = 6;
@@ -18,6 +20,12 @@ const OPEN_MAX: usize = 6;
 const CURVES_MAX: usize = 12;
 /// With more steps than this, timelines show the rate alone.
 const PULSES_MAX: usize = 400;
+
+/// Said where there is an open loop.
+const TIMES: &str = "Service times run from the call to its return; response times from the intended \
+                     instant, which only columns with @, at an asked rate, have. By percentile, and \
+                     in the course of a step, these show the response time, all others the service \
+                     time.";
 
 /// What all sections share.
 pub(super) struct Scene<'a> {
@@ -69,32 +77,23 @@ pub(super) fn workload(scene: &Scene, of: &Table) -> Result<Markup> {
     let labels = scene.labels;
     let mut plain = of.clone();
     plain.notes = notes::notes(&plain);
-    let base = base(scene, &plain);
-    let mut related = [plain.clone()];
-    if let Some(base) = &base {
-        baseline::relate(&mut related, base)?;
-    }
-    let [related] = related;
-    let unrelated: Vec<String> =
-        caption::below(&related).into_iter().skip(caption::below(&plain).len()).collect();
-    let related = with_ratios(related);
-    let rates = chart::over_clients(&plain, labels);
-    let ratios = base.as_ref().map_or_else(Vec::new, |base| chart::relative(&plain, base, labels));
+    let best = Best::of(&plain)?;
+    let Ratios { table: related, remarks } = Ratios::of(&plain, scene.options)?;
+    let mut charts = chart::over_clients(&plain, labels);
+    charts.extend(related.iter().flat_map(|related| chart::relative(related, labels)));
     let latency = latency(scene, &plain)?;
     let costs = scene.charts(plain.workload, &costs())?;
     let timed = plain.lines.iter().flat_map(|line| &line.steps).any(|s| !s.timeline.is_empty());
     Ok(html! {
         section {
             h2 { (escape::markup(plain.workload)) }
-            (figure::charts(&[rates, ratios].concat(), labels))
-            (table::table(&plain, labels))
+            (figure::charts(&charts, labels))
+            (table::table(&plain, &best, labels))
             p.behind { "Behind it: " (escape::markup(&behind::line(&plain))) "." }
             @for line in caption::below(&plain) { p.faint { (escape::markup(&line)) } }
-            @if base.is_some() && !related.columns.is_empty() {
-                (table::table(&related, labels))
-                @for line in unrelated { p.faint { (escape::markup(&line)) } }
-            }
-            (errors(&plain, labels))
+            @if let Some(related) = &related { (table::table(related, &best, labels)) }
+            @for remark in &remarks { p.faint { (escape::markup(remark)) } }
+            (errors::errors(&plain, labels))
             (outages(scene, &plain)?)
             (latency)
             @if !costs.is_empty() {
@@ -105,31 +104,6 @@ pub(super) fn workload(scene: &Scene, of: &Table) -> Result<Markup> {
             @if timed { (timelines(scene, &plain)) }
         }
     })
-}
-
-/// Without the columns in which nothing has a ratio.
-fn with_ratios(mut table: Table) -> Table {
-    let has = |at: usize| {
-        let mut cells = table.lines.iter().filter_map(|line| line.cells.get(at)?.as_ref());
-        cells.any(|cell| cell.relative.is_some())
-    };
-    let kept: Vec<bool> = (0..table.columns.len()).map(has).collect();
-    let mut keep = kept.iter();
-    table.columns.retain(|_| keep.next().is_some_and(|kept| *kept));
-    for line in &mut table.lines {
-        let mut keep = kept.iter();
-        line.cells.retain(|_| keep.next().is_some_and(|kept| *kept));
-    }
-    table
-}
-
-/// The label that others are related to; none where there is nothing to relate.
-fn base(scene: &Scene, table: &Table) -> Option<String> {
-    let asked = scene.options.baseline.as_deref();
-    let first = || table.lines.iter().find(|line| !line.steps.is_empty()).map(|line| line.label);
-    let base = asked.or_else(first)?;
-    let there = table.lines.iter().any(|line| line.label == base);
-    (table.lines.len() > 1 && there).then(|| base.to_owned())
 }
 
 fn costs() -> Vec<Metric> {
@@ -148,6 +122,7 @@ fn latency(scene: &Scene, table: &Table) -> Result<Markup> {
     Ok(html! {
         @if !over.is_empty() {
             h3 { "Latency" }
+            @if open { p.faint { (TIMES) } }
             (figure::charts(&over, scene.labels))
         }
         @if !by.is_empty() {
@@ -172,7 +147,7 @@ fn per_op(scene: &Scene, table: &Table) -> Result<Markup> {
     let pages = layout::pages(std::slice::from_ref(table), &options)?;
     Ok(html! {
         @if !pages.is_empty() {
-            details {
+            details.print {
                 summary { "Cost of an op, number by number" }
                 @for page in &pages { (sheet::page(page, false)) }
                 @for line in layout::COSTS { p.faint { (line) } }
@@ -184,24 +159,24 @@ fn per_op(scene: &Scene, table: &Table) -> Result<Markup> {
 /// The course of every step, a fold for each label.
 fn timelines(scene: &Scene, table: &Table) -> Markup {
     let fold = table.lines.len() > OPEN_MAX;
+    let of = |pulse: &Pulse| chart::timelines(table, scene.labels, *pulse, scene.vertices);
+    let each: Vec<Vec<Vec<Chart>>> = scene.pulses.iter().map(of).collect();
     html! {
         h3 { "In the course of each step" }
         p.faint {
             "Intervals of the timeline from the start of the warm-up, repeats over each other. "
             "Grey: warm-up and drain, not counted. Red: operations failed; light red: an outage, until "
             "the rate was back. "
-            "Long timelines are thinned out; their extremes are kept."
+            "Steps at as many clients have one scale, whatever the label; other numbers of clients "
+            "have their own. Long timelines are thinned out; their extremes are kept."
             @if !scene.pulses.contains(&Pulse::P99) { " With so many steps, the rate alone." }
         }
         @for (at, line) in table.lines.iter().enumerate() {
-            @let of = |pulse: &Pulse| {
-                chart::timelines(table, at, scene.labels, *pulse, scene.vertices)
-            };
-            @let each: Vec<Vec<Chart>> = scene.pulses.iter().map(of).collect();
-            @if each.iter().any(|charts| !charts.is_empty()) {
+            @let charts = || each.iter().filter_map(move |by_line| by_line.get(at));
+            @if charts().any(|charts| !charts.is_empty()) {
                 details open[!fold] class={ "s" (chart::position(scene.labels, line.label)) } {
                     summary { (chart::shown(line.label)) }
-                    @for charts in &each { (figure::strips(charts, scene.labels)) }
+                    @for charts in charts() { (figure::strips(charts, scene.labels)) }
                 }
             }
         }
@@ -217,48 +192,4 @@ fn outages(scene: &Scene, table: &Table) -> Result<Markup> {
     let options = Options { layout: Layout::Outages, ..scene.options.clone() };
     let pages = layout::pages(std::slice::from_ref(table), &options)?;
     Ok(html! { @for page in &pages { (sheet::page(page, true)) } })
-}
-
-/// Errors by label and code.
-fn errors(table: &Table, labels: &[&str]) -> Markup {
-    let steps = table.lines.iter().flat_map(|line| {
-        line.steps.iter().chain(&line.left_out).map(move |step| (line.label, *step))
-    });
-    let failed: Vec<(&str, &Summary)> = steps
-        .filter(|(_, step)| !step.totals.errors.is_empty() || step.outcome != Outcome::Completed)
-        .collect();
-    html! {
-        @if !failed.is_empty() {
-            details {
-                summary { "Errors, and steps that did not complete: " (failed.len()) " steps" }
-                div.scroll { table {
-                    thead { tr {
-                        th.text { "label" } th { "clients" } th.text { "error" } th { "count" }
-                        th.text { "first message" }
-                    } }
-                    tbody { @for (label, step) in failed {
-                        @let class = format!("s{}", chart::position(labels, label));
-                        @for error in &step.totals.errors {
-                            tr class=(class) {
-                                th.text { (chart::shown(label)) }
-                                td { (step.plan.clients) }
-                                td.text {
-                                    @if let Some(code) = error.code { (code) } @else { (escape::clip(&error.class, 40)) }
-                                }
-                                td { (error.count) }
-                                td.text { (escape::markup(&escape::clip(&error.message, 200))) }
-                            }
-                        }
-                        @if step.outcome != Outcome::Completed {
-                            tr class=(class) {
-                                th.text { (chart::shown(label)) }
-                                td { (step.plan.clients) }
-                                td.text colspan="3" { (escape::markup(&notes::ending(step))) }
-                            }
-                        }
-                    } }
-                } }
-            }
-        }
-    }
 }

@@ -4,59 +4,54 @@ use maud::{Markup, html};
 
 use super::super::escape::markup;
 use super::super::notes::{self, mark};
-use super::super::pivot::{Cell, Table};
+use super::super::pivot::{Cell, Column, Table};
 use super::super::{caption, chart, number, text};
+use super::best::Best;
 use crate::summary::VerdictKind;
 
-/// The table with its title and its footnotes.
-pub(super) fn table(table: &Table, labels: &[&str]) -> Markup {
+/// Digits after the point of a ratio's interval: two would often hide it.
+const RATIO_DECIMALS: usize = 3;
+
+/// The table with its title, what its marks and small numbers mean, and its footnotes.
+pub(super) fn table(table: &Table, best: &Best, labels: &[&str]) -> Markup {
     let cells = text::cells(table);
-    let best: Vec<Option<usize>> = (0..table.columns.len()).map(|at| best(table, at)).collect();
+    let legend: Vec<String> =
+        best.legend(&table.columns).into_iter().chain(small_legend(table)).collect();
     let related = table.baseline.is_some();
+    let decimals = if related { RATIO_DECIMALS } else { table.metric.decimals(table.shown()) };
     html! {
         @let title = markup(&caption::title(table));
         p.title { (title) }
         div.scroll { table.main aria-label=(title) {
-            thead { tr {
-                th.text scope="col" { "label" }
-                @for column in &table.columns { th scope="col" { (column.to_string()) } }
-            } }
+            thead {
+                tr {
+                    th.text scope="col" rowspan="2" { "label" }
+                    th.over scope="colgroup" colspan=(table.columns.len()) { (text::HEADER) }
+                }
+                tr { @for column in &table.columns { th scope="col" { (column.to_string()) } } }
+            }
             tbody { @for (line, texts) in cells.iter().enumerate() {
                 @if let Some(of) = table.lines.get(line) {
                     @let at = chart::position(labels, of.label);
                     @let base = table.baseline.as_deref() == Some(of.label);
                     tr class={ "s" (at) @if base { " base" } } {
                         th.text scope="row" { (chart::shown(of.label)) (whole_line(table, line)) }
-                        @for (column, shown) in texts.iter().enumerate() {
-                            @let cell = of.cells.get(column).and_then(Option::as_ref);
-                            @let leads = best.get(column).copied().flatten() == Some(line);
-                            td class=[class(leads, cell.is_some_and(doubtful))] {
+                        @for ((column, shown), cell) in table.columns.iter().zip(texts).zip(&of.cells) {
+                            @let leads = cell.is_some() && best.holds(column, line);
+                            td class=[class(leads, cell.as_ref().is_some_and(doubtful))] {
                                 (shown) (marks(table, line, column))
-                                @if let (false, Some(cell)) = (related, cell) { (spread(table, cell)) }
+                                @if let Some(cell) = cell { (small(table, cell, decimals)) }
                             }
                         }
                     }
                 }
             } }
         } }
+        @if !legend.is_empty() { p.faint { (legend.join(" ")) } }
         @if !related { @for (at, note) in table.notes.iter().enumerate() {
             p.note { (mark(at)) " " (markup(&note.text)) }
         } }
     }
-}
-
-/// The line with the best number of a column, where there is a choice.
-fn best(table: &Table, column: usize) -> Option<usize> {
-    let number = |line: usize| {
-        let cell = table.lines.get(line)?.cells.get(column)?.as_ref()?;
-        table.number(cell).filter(|value| value.is_finite())
-    };
-    let have: Vec<(usize, f64)> =
-        (0..table.lines.len()).filter_map(|line| Some((line, number(line)?))).collect();
-    let higher = table.metric.higher_is_better() || table.baseline.is_some();
-    let turned = |value: f64| if higher { value } else { -value };
-    let best = have.iter().max_by(|(_, a), (_, b)| turned(*a).total_cmp(&turned(*b)))?;
-    (have.len() > 1).then_some(best.0)
 }
 
 /// The class of a cell.
@@ -75,12 +70,46 @@ fn doubtful(cell: &Cell) -> bool {
     verdicts.into_iter().any(|verdict| verdict.kind != VerdictKind::Ok)
 }
 
-/// The smallest and the largest of the repeats.
-fn spread(table: &Table, cell: &Cell) -> Markup {
+/// What the runs say about a number: its 95 % interval, or what they lie between where they are
+/// too few for one.
+fn small(table: &Table, cell: &Cell, decimals: usize) -> Markup {
     let spread = &cell.spread;
-    let decimals = table.metric.decimals(table.shown());
     let shown = |value| number::number(value, decimals);
-    html! { @if spread.n > 1 { small { (shown(spread.min)) ".." (shown(spread.max)) } } }
+    let range = || format!("{}..{}", shown(spread.min), shown(spread.max));
+    match (interval(table, cell), &table.baseline) {
+        (Some((low, high)), None) => html! {
+            small title={ (spread.n) " runs: " (range()) } { "[" (shown(low)) ", " (shown(high)) "]" }
+        },
+        (Some((low, high)), Some(_)) => html! { small { "[" (shown(low)) ", " (shown(high)) "]" } },
+        (None, None) if spread.n > 1 => html! { small { (range()) } },
+        (None, _) => html! {},
+    }
+}
+
+/// The 95 % interval of what a cell shows.
+fn interval(table: &Table, cell: &Cell) -> Option<(f64, f64)> {
+    if table.baseline.is_some() { cell.relative_interval } else { cell.interval }
+}
+
+/// What the small numbers are, where there are any.
+fn small_legend(table: &Table) -> Option<String> {
+    let cells = || table.lines.iter().flat_map(|line| &line.cells).flatten();
+    let intervals = cells().any(|cell| interval(table, cell).is_some());
+    if table.baseline.is_some() {
+        return intervals.then(|| {
+            "Small: 95 % interval of the ratio from the runs of both labels, as loadgen compare has it."
+                .to_owned()
+        });
+    }
+    let ranges = cells().any(|cell| cell.spread.n > 1 && cell.interval.is_none());
+    let said: Vec<&str> = [
+        intervals.then_some("[ ] the 95 % interval of the median"),
+        ranges.then_some("a..b the smallest and the largest run, too few for an interval"),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    (!said.is_empty()).then(|| format!("Small: {}.", said.join("; ")))
 }
 
 /// Whether a note holds for everything that a line shows.
@@ -100,8 +129,7 @@ fn whole_line(table: &Table, line: usize) -> Markup {
     html! { @if !signs.is_empty() { " " sup { (signs.join(" ")) } } }
 }
 
-fn marks(table: &Table, line: usize, column: usize) -> Markup {
-    let Some(column) = table.columns.get(column) else { return html! {} };
+fn marks(table: &Table, line: usize, column: &Column) -> Markup {
     let here = |note: &notes::Note| {
         note.places.get(&line).is_some_and(|columns| columns.contains(column))
             && !holds_throughout(table, note, line)

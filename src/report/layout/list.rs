@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use super::super::baseline::speed;
 use super::super::number::number;
 use super::super::page::{Body, Field, Grid, Page};
-use super::super::pivot::{Cell, Column, Table};
+use super::super::pivot::{Cell, Column, Line, Table};
 use super::super::{caption, text};
 use super::{at_clients, below, codes, marked, noted, record};
 
@@ -15,25 +15,27 @@ pub(super) fn list(tables: &[Table]) -> Vec<Page> {
 }
 
 fn one(table: &Table) -> Page {
-    let mut items: Vec<(usize, f64)> = Vec::new();
-    for (at, line) in table.lines.iter().enumerate() {
-        items.extend(line.cell().map(|cell| (at, cell.spread.median)));
-    }
-    // Equal ones stay in the order of their labels.
-    items.sort_by(|one, other| better(table, one.1, other.1));
-    let decimals = table.metric.decimals(items.iter().map(|(_, value)| *value));
+    let value = |line: &Line| line.cell().map(|cell| cell.spread.median);
+    let mut items: Vec<(usize, Option<f64>)> = table.lines.iter().map(value).enumerate().collect();
+    // Equal ones stay in the order of their labels; what has no number comes last.
+    items.sort_by(|one, other| match (one.1, other.1) {
+        (Some(one), Some(other)) => better(table, one, other),
+        (one, other) => one.is_none().cmp(&other.is_none()),
+    });
+    let decimals = table.metric.decimals(items.iter().filter_map(|(_, value)| *value));
     let (_, unit) = table.metric.short();
-    let bullets = items
-        .iter()
-        .map(|(at, value)| format!("{} {unit} - {}", number(*value, decimals), marked(table, *at)));
+    let bullets = items.iter().map(|(at, value)| {
+        let value = value.map_or_else(|| text::NOTHING.to_owned(), |v| number(v, decimals));
+        format!("{value} {unit} - {}", marked(table, *at))
+    });
     let column = table.columns.first().copied();
     let records = items.iter().enumerate().map(|(rank, (at, value))| {
         let mut record = column.as_ref().map(|c| record(table, c)).unwrap_or_default();
         let label = table.lines.get(*at).map_or("", |line| line.label);
         record.extend([
-            ("rank", Field::Number(Some(rank as f64 + 1.0))),
+            ("rank", Field::Number(value.map(|_| rank as f64 + 1.0))),
             ("label", Field::Text(label.to_owned())),
-            ("value", Field::Number(Some(*value))),
+            ("value", Field::Number(*value)),
         ]);
         record.extend(column.as_ref().map(|column| codes(table, &[*at], column)));
         record

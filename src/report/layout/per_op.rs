@@ -123,10 +123,9 @@ fn one(table: &Table, baseline: Option<&str>) -> Result<Page> {
 
 /// The medians of a line's steps, column by column.
 fn costs(line: &Line) -> Result<Vec<Option<f64>>> {
-    let steps = line.cell().map(|cell| cell.steps.as_slice()).unwrap_or_default();
     let median = |metric: &Metric| -> Result<Option<f64>> {
         let values: Result<Vec<Option<f64>>> =
-            steps.iter().map(|step| metric.value(step)).collect();
+            line.steps.iter().map(|step| metric.value(step)).collect();
         Ok(stats::median(&values?.into_iter().flatten().collect::<Vec<f64>>()))
     };
     COLUMNS.iter().map(|cost| median(&of_column(cost.metric))).collect()

@@ -21,11 +21,14 @@ pub(super) fn pages(tables: &[Table], baseline: Option<&str>) -> Result<Vec<Page
 }
 
 fn one(table: Table, baseline: Option<&str>) -> Result<Page> {
-    let first = table.lines.first().map_or("", |line| line.label).to_owned();
+    let has_number = |line: &&Line| line.cell().is_some();
+    let first = table.lines.iter().find(has_number).or(table.lines.first());
+    let first = first.map_or("", |line| line.label).to_owned();
     let base = baseline.map_or(first, str::to_owned);
-    let mut tables = [table];
     // Here the baseline may be missing though other pages have it: then nothing relates.
-    let there = tables.iter().any(|table| table.lines.iter().any(|line| line.label == base));
+    let mut lines = table.lines.iter().filter(has_number);
+    let there = lines.any(|line| line.label == base);
+    let mut tables = [table];
     if there {
         relate(&mut tables, &base)?;
     }

@@ -12,7 +12,7 @@ use super::marker;
 pub(crate) const CHAR: f64 = 6.6;
 /// Blank between two texts of an axis.
 const APART: f64 = 8.0;
-/// Half the width of the caps of a spread.
+/// Half the width of the caps of an interval.
 const CAP: f64 = 3.0;
 /// Narrowest span that is seen.
 const SPAN_MIN: f64 = 1.5;
@@ -136,27 +136,27 @@ pub(crate) fn class(kind: SpanKind) -> &'static str {
     }
 }
 
-/// A label's line: the spread of its points, the line, the markers.
+/// A label's line: the spread and the intervals of its points, the line, the markers.
 fn line(chart: &Chart, plot: Plot, series: &Series) -> Markup {
     let style = Style::of(series.label);
     let place = |point: &Point| (plot.x(&chart.x, point.x), plot.y(&chart.y, point.y));
     let mut path = String::new();
     let mut markers = String::new();
-    let mut spread = String::new();
+    let (mut spread, mut intervals) = (String::new(), String::new());
     for point in &series.points {
         let (x, y) = place(point);
         let _ = write!(path, "{}{},{}", if path.is_empty() { "M" } else { " " }, px(x), px(y));
         if point.marked {
             marker::put(&mut markers, style.marker, x, y);
         }
-        if let Some((low, high)) = point.range {
-            let (left, right) = (px(x - CAP), px(x + CAP));
-            let (low, high) = (px(plot.y(&chart.y, low)), px(plot.y(&chart.y, high)));
-            let _ = write!(
-                spread,
-                "M{left},{high}H{right}M{0},{high}V{low}M{left},{low}H{right}",
-                px(x)
-            );
+        let bar = |(low, high)| (px(plot.y(&chart.y, low)), px(plot.y(&chart.y, high)));
+        if let Some((low, high)) = point.range.map(bar) {
+            let _ = write!(spread, "M{},{high}V{low}", px(x));
+        }
+        if let Some((low, high)) = point.interval.map(bar) {
+            let (left, right, x) = (px(x - CAP), px(x + CAP), px(x));
+            let _ =
+                write!(intervals, "M{left},{high}H{right}M{x},{high}V{low}M{left},{low}H{right}");
         }
     }
     let said: Vec<&str> = series.points.iter().map(|point| point.said.as_str()).collect();
@@ -165,6 +165,7 @@ fn line(chart: &Chart, plot: Plot, series: &Series) -> Markup {
     html! {
         g class=(class) data-v=[(said.len() > said.matches('|').count()).then_some(markup(&said))] {
             @if !spread.is_empty() { path.e d=(spread) {} }
+            @if !intervals.is_empty() { path.i d=(intervals) {} }
             path.l d=(path) stroke-dasharray=[(!style.dashes.is_empty()).then_some(style.dashes)] {}
             @if !markers.is_empty() { path.m d=(markers) {} }
         }

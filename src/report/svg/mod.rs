@@ -75,14 +75,13 @@ fn of_table(
             let first = table.lines.first().map_or("", |line| line.label);
             let base = options.baseline.as_deref().unwrap_or(first);
             super::baseline::known(tables, "--baseline", base)?;
-            chart::relative(table, base, labels)
+            let related = super::baseline::related(table, base)?;
+            related.map_or_else(Vec::new, |related| chart::relative(&related, labels))
         }
         Picture::Latency => chart::percentiles(table, labels)?,
         Picture::Timeline => {
             let each = chart::vertices_each(table.lines.iter().map(|line| line.steps.len()).sum());
-            let lines = 0..table.lines.len();
-            let of = |line| chart::timelines(table, line, labels, Pulse::Rate, each);
-            lines.flat_map(of).collect()
+            chart::timelines(table, labels, Pulse::Rate, each).concat()
         }
     })
 }
@@ -101,7 +100,9 @@ fn file(charts: &[Chart], labels: &[&str]) -> String {
     let named: Vec<(usize, &str)> =
         used.iter().filter_map(|at| Some((*at, *labels.get(*at)?))).collect();
     let (key, height) = legend::key(&named, &spans(charts), width - 2.0 * MARGIN);
-    let height = below + height + MARGIN;
+    let bars = chart::bars(charts);
+    let noted = below + height + TITLE;
+    let height = if bars.is_some() { noted } else { below + height } + MARGIN;
     let place = |at: usize| {
         let x = MARGIN + cell.width * (at % abreast) as f64;
         let y = MARGIN + cell.height * (at / abreast) as f64;
@@ -120,6 +121,7 @@ fn file(charts: &[Chart], labels: &[&str]) -> String {
                 }
             }
             g transform={ "translate(" (px(MARGIN)) "," (px(below)) ")" } { (key) }
+            @if let Some(bars) = bars { text.name x=(px(MARGIN)) y=(px(noted)) { (bars) } }
         }
     };
     format!("{}\n", drawing.into_string())

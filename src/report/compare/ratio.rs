@@ -1,0 +1,94 @@
+//! The ratio of two cells, from their runs.
+
+use jiff::Timestamp;
+
+use super::super::metric::Metric;
+use super::super::pivot::{Cell, Table};
+use super::ALPHA;
+use crate::error::Result;
+use crate::stats::{self, Shift};
+use crate::summary::Summary;
+
+/// Fills in the 95 % intervals of the ratios of a table that relates to a baseline, as a comparison
+/// of each label with it has them.
+pub(crate) fn intervals(table: &mut Table) -> Result<()> {
+    let of_base = table.lines.iter().find(|line| Some(line.label) == table.baseline.as_deref());
+    let Some(base) = of_base.cloned() else { return Ok(()) };
+    for line in table.lines.iter_mut().filter(|line| line.label != base.label) {
+        let both = line.cells.iter().zip(&base.cells);
+        let common = both.filter(|(one, other)| one.is_some() && other.is_some()).count();
+        for (cell, base) in line.cells.iter_mut().zip(&base.cells) {
+            if let (Some(cell), Some(base)) = (cell, base) {
+                cell.relative_interval = interval(base, cell, &table.metric, common)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The 95 % interval of the ratio of a cell to a base, higher being better, where so many cells
+/// are compared; none where the runs are too few, or have no ratio.
+pub(crate) fn interval(
+    base: &Cell,
+    cell: &Cell,
+    metric: &Metric,
+    cells: usize,
+) -> Result<Option<(f64, f64)>> {
+    let (a, b) = (logs(base, metric)?, logs(cell, metric)?);
+    let shift = shift((base, &a), (cell, &b), cells);
+    let interval = shift.and_then(|(shift, _)| shift.interval);
+    Ok(interval.map(|(low, high)| (low.exp(), high.exp())))
+}
+
+/// The logarithms of a cell's runs, turned so that more is better; empty where one has none.
+pub(super) fn logs(cell: &Cell, metric: &Metric) -> Result<Vec<f64>> {
+    let mut logs = Vec::new();
+    for step in &cell.steps {
+        let Some(value) = metric.value(step)? else { continue };
+        if value <= 0.0 || !value.is_finite() {
+            return Ok(Vec::new());
+        }
+        logs.push(if metric.higher_is_better() { value.ln() } else { -value.ln() });
+    }
+    Ok(logs)
+}
+
+/// How far the new runs lie above those of the base. Interleaved ones are compared in blocks,
+/// where there are enough of them to decide among so many cells: a difference between two runs
+/// beside each other does not hold what drifts over an hour.
+pub(super) fn shift(
+    one: (&Cell, &[f64]),
+    other: (&Cell, &[f64]),
+    cells: usize,
+) -> Option<(Shift, bool)> {
+    if let Some(differences) = blocks(one, other)
+        && let Some(shift) = stats::pairs(&differences)
+        && shift.p_least * cells as f64 <= ALPHA
+    {
+        return Some((shift, true));
+    }
+    Some((stats::two_samples(one.1, other.1)?, false))
+}
+
+/// The differences of runs beside each other, where each repeat has one of both and ends before
+/// the next begins.
+fn blocks(one: (&Cell, &[f64]), other: (&Cell, &[f64])) -> Option<Vec<f64>> {
+    let (a, b) = (&one.0.steps, &other.0.steps);
+    if a.len() != b.len() || one.1.len() != a.len() || other.1.len() != b.len() {
+        return None;
+    }
+    let at = |step: &Summary| step.started_at.parse::<Timestamp>().ok();
+    let mut last: Option<Timestamp> = None;
+    // The steps of a cell are sorted by time.
+    for (a, b) in a.iter().zip(b) {
+        if a.plan.repeat_index != b.plan.repeat_index {
+            return None;
+        }
+        let (a, b) = (at(a)?, at(b)?);
+        if last.is_some_and(|last| a.min(b) <= last) {
+            return None;
+        }
+        last = Some(a.max(b));
+    }
+    Some(one.1.iter().zip(other.1).map(|(a, b)| b - a).collect())
+}

@@ -1,0 +1,251 @@
+//! What the page says about its numbers: intervals, the best, ratios, errors, which time.
+
+use loadgen::report::{Layout, Picture, Question, compare, page, picture};
+use loadgen::summary::{ErrorCount, Outcome};
+
+use super::*;
+
+fn paged(steps: &[Summary]) -> String {
+    page(&steps.iter().collect::<Vec<_>>(), &Options::default()).expect("a page")
+}
+
+/// The runs of a label at a number of clients.
+fn runs(order: u32, label: &str, clients: u32, qps: &[f64]) -> Vec<Summary> {
+    let first = step(order, label, clients, qps[0]);
+    (1..).zip(qps).map(|(at, qps)| repeat(&first, at, *qps)).collect()
+}
+
+/// Six runs around a number.
+fn around(order: u32, label: &str, clients: u32, qps: f64) -> Vec<Summary> {
+    let near = [0.0, 5.0, -5.0, 11.0, -10.0, 2.0].map(|off| qps + off);
+    runs(order, label, clients, &near)
+}
+
+/// The texts of the row of a label in the nth of the page's main tables.
+fn row<'a>(html: &'a str, nth: usize, label: &str) -> Vec<&'a str> {
+    let table = html.split("<table class=\"main\"").nth(nth + 1).expect("a table");
+    let body = table.split("</table>").next().expect("its end");
+    let row = body.split("<tr").find(|row| row.contains(&format!("scope=\"row\">{label}<")));
+    let cells = row.expect("the label").split("<td").skip(1);
+    cells.map(|cell| cell.split("</td>").next().expect("its end")).collect()
+}
+
+#[test]
+fn cells_and_points_carry_their_intervals() {
+    let steps = [around(0, "a", 8, 1000.0), around(1, "b", 8, 1100.0)].concat();
+    let html = paged(&steps);
+    assert_eq!(row(&html, 0, "a"), [">1001<small title=\"6 runs: 990..1011\">[990, 1011]</small>"]);
+    assert!(html.contains("Small: [ ] the 95 % interval of the median."));
+    assert!(html.contains("Bars with caps: 95 % interval. Thin bars: smallest to largest run."));
+    let charts = html.split("<figure>").skip(1).take(2);
+    let bars: Vec<usize> = charts.map(|c| c.matches("<path class=\"i\"").count()).collect();
+    assert_eq!(bars, [2, 1], "QPS of both labels, and the ratio of the one that is not the base");
+    assert!(html.contains("data-v=\"1001 [990, 1011] (990..1011 of 6)\""));
+
+    // The interval of the ratio is that of a comparison.
+    let question = Question {
+        base: "a".to_owned(),
+        new: "b".to_owned(),
+        metric: Metric::Qps,
+        floor: 0.02,
+        force: false,
+        latest: false,
+        format: Format::Json,
+    };
+    let compared = compare(&steps.iter().collect::<Vec<_>>(), &question).expect("comparable");
+    let compared: Value = serde_json::from_str(&compared.text).expect("JSON");
+    let bound = |name: &str| compared["rows"][0][name].as_f64().expect(name);
+    let small = format!("<small>[{:.3}, {:.3}]</small>", bound("ratio_low"), bound("ratio_high"));
+    assert!(row(&html, 1, "b")[0].contains(&small), "{small} {:?}", row(&html, 1, "b"));
+    assert!(!row(&html, 1, "a")[0].contains("<small>"), "the base has none to itself");
+    let svg = picture(&steps.iter().collect::<Vec<_>>(), &Options::default(), Picture::Qps);
+    let svg = svg.expect("a picture");
+    assert!(svg.matches("<path class=\"i\"").count() == 2 && svg.contains("Bars with caps"));
+}
+
+#[test]
+fn too_few_runs_have_a_range_and_single_ones_nothing() {
+    let steps = [runs(0, "a", 8, &[990.0, 1000.0, 1010.0]), runs(0, "a", 16, &[7.0])].concat();
+    let html = paged(&steps);
+    assert_eq!(
+        row(&html, 0, "a"),
+        [">1000<small>990..1010</small>", ">7"],
+        "no column has a choice, so none a best"
+    );
+    assert!(html.contains("a..b the smallest and the largest run, too few for an interval"));
+    assert!(!html.contains("Bold on grey") && !html.contains("<path class=\"i\""));
+}
+
+#[test]
+fn client_columns_have_their_head() {
+    let html = paged(&[step(0, "a", 8, 1.0), step(0, "a", 16, 2.0), step(1, "b", 8, 3.0)]);
+    let head = "<th class=\"over\" scope=\"colgroup\" colspan=\"2\">concurrent clients</th>";
+    assert!(html.contains(head));
+    assert!(html.contains("colspan=\"1\">concurrent clients"), "above the ratios, too");
+}
+
+#[test]
+fn what_the_runs_do_not_tell_from_the_best_is_marked_like_it() {
+    let best = |html: &str, label: &str| -> Vec<bool> {
+        row(html, 0, label).iter().map(|cell| cell.starts_with(" class=\"best\"")).collect()
+    };
+    let told =
+        [around(0, "slow", 8, 900.0), around(1, "fast", 8, 1000.0), around(2, "level", 8, 1001.0)];
+    let html = paged(&told.concat());
+    let marked = ["slow", "fast", "level"].map(|label| best(&html, label)[0]);
+    assert_eq!(marked, [false, true, true]);
+    assert!(html.contains("and all that its runs do not tell from it"));
+    assert!(!html.contains("too few to tell"));
+
+    // A single run tells nothing: the best median alone, and it is said so.
+    let mut some = told.concat();
+    some.extend([step(0, "slow", 16, 10.0), step(1, "fast", 16, 11.0)]);
+    let html = paged(&some);
+    assert_eq!([best(&html, "slow"), best(&html, "fast")], [[false, false], [true, true]]);
+    assert!(html.contains("; at 16 the runs are too few to tell."));
+    let html = paged(&[step(0, "slow", 8, 10.0), step(1, "fast", 8, 11.0)]);
+    assert!(html.contains("the runs are too few to tell whether it is more than chance"));
+}
+
+#[test]
+fn ratios_of_the_base_alone_are_left_out_and_it_is_said() {
+    let apart = [step(0, "a", 8, 1000.0), step(1, "b", 16, 1000.0)];
+    let html = paged(&apart);
+    assert_eq!(html.matches("<table class=\"main\"").count(), 1);
+    assert!(!html.contains("QPS relative to"));
+    assert!(html.contains("No ratios: no other label has a number where a has one."));
+    let drawn = picture(&apart.iter().collect::<Vec<_>>(), &Options::default(), Picture::Relative);
+    assert_eq!(drawn.expect_err("nothing to relate").kind().exit_code(), 4);
+
+    let mut some = apart.to_vec();
+    some.extend([step(0, "a", 4, 1000.0), step(1, "b", 4, 1100.0)]);
+    let html = paged(&some);
+    assert_eq!((row(&html, 0, "b").len(), row(&html, 1, "b").len()), (3, 1));
+    assert!(html.contains("no other label than a has a cell at 8"));
+    assert!(html.contains("a has no cell at 16: nothing to relate to there"));
+    assert!(!paged(&[step(0, "a", 8, 1000.0)]).contains("No ratios"), "nothing is expected");
+    let asked = Options { baseline: Some("c".to_owned()), ..Options::default() };
+    let mut elsewhere = step(2, "c", 8, 1000.0);
+    "update-index".clone_into(&mut elsewhere.workload.name);
+    some.push(elsewhere);
+    let html = page(&some.iter().collect::<Vec<_>>(), &asked).expect("a page");
+    assert!(html.contains("No ratios: c was not measured here."));
+}
+
+#[test]
+fn steps_at_as_many_clients_share_their_scale() {
+    let mut steps = [8, 16].map(|clients| [step(0, "a", clients, 1.0), step(1, "b", clients, 1.0)]);
+    let ops = [[9_000, 900], [70_000, 700]];
+    for (steps, ops) in steps.iter_mut().zip(ops) {
+        for (step, ops) in steps.iter_mut().zip(ops) {
+            step.timeline[0].ops = ops;
+        }
+    }
+    let html = paged(&steps.concat());
+    let rates = html.split("<svg class=\"chart\"").filter(|chart| chart.contains(">ops/s</text>"));
+    let tops = rates.map(|chart| {
+        let ticks = chart.split("<text class=\"end\"").skip(1).map(|tick| tick.split(['>', '<']));
+        ticks.filter_map(|mut tick| tick.nth(1).map(str::to_owned)).last().expect("ticks")
+    });
+    assert_eq!(tops.collect::<Vec<_>>(), ["10k", "80k", "10k", "80k"]);
+    assert!(html.contains("Steps at as many clients have one scale"));
+}
+
+fn error(code: Option<u16>, message: &str, count: u64) -> ErrorCount {
+    ErrorCount {
+        code,
+        sqlstate: None,
+        class: "lost".to_owned(),
+        message: message.to_owned(),
+        count,
+    }
+}
+
+#[test]
+fn errors_are_merged_by_label_and_code() {
+    let mut steps = [runs(0, "a", 8, &[1.0, 2.0, 3.0]), runs(0, "a", 16, &[4.0])].concat();
+    for (at, step) in steps.iter_mut().enumerate().skip(1) {
+        step.totals.errors = vec![error(Some(1213), &format!("message {at}"), 10)];
+    }
+    steps[3].totals.errors.push(error(None, "gone", u64::MAX));
+    let mut ended = step(1, "b", 8, 5.0);
+    ended.outcome = Outcome::Aborted;
+    ended.reason = Some("too many errors".to_owned());
+    ended.totals.errors = vec![error(Some(1213), "of another label", 7)];
+    steps.push(ended);
+    let html = paged(&steps);
+    let table = html.split("Errors, and steps that did not complete").nth(1).expect("the table");
+    let table = table.split("</table>").next().expect("its end");
+    let rows: Vec<Vec<String>> = table
+        .split("<tr class")
+        .skip(1)
+        .map(|row| {
+            let texts = row.split('<').filter_map(|part| Some(part.split_once('>')?.1.to_owned()));
+            texts.filter(|text| !text.is_empty()).collect()
+        })
+        .collect();
+    assert_eq!(
+        rows,
+        [
+            vec!["a", "1213", "30", "8 (2 steps), 16", "message 1"],
+            vec!["a", "lost", "18446744073709551615", "16", "gone"],
+            vec!["b", "1213", "7", "8", "of another label"],
+            vec!["b", "did not complete", "8", "aborted, too many errors"],
+        ]
+    );
+}
+
+#[test]
+fn everything_but_folded_charts_is_open_in_print() {
+    let mut steps = [around(0, "a", 8, 1000.0), around(1, "b", 8, 1100.0)].concat();
+    steps[0].totals.errors = vec![error(Some(1213), "deadlock", 1)];
+    let html = paged(&steps);
+    // A timeline's fold has the class of its label instead.
+    let folds: Vec<&str> = html.split("<details").skip(1).collect();
+    assert!(folds.len() > 4, "{}", folds.len());
+    for fold in folds {
+        let tag = fold.split('>').next().expect("a tag");
+        let course = tag.contains(" class=\"s");
+        assert!(tag.contains(" class=\"print\"") || course && tag.contains(" open"), "{tag}");
+    }
+    assert!(html.contains("details.print::details-content{"));
+}
+
+#[test]
+fn closed_and_open_loops_beside_each_other_say_which_time_is_which() {
+    let mut paced = step(0, "a", 8, 1000.0);
+    paced.plan.rate = Some(1000.0);
+    paced.step_id.push('p');
+    paced.latency.response = Some(paced.latency.service.clone());
+    let mixed = [step(0, "a", 8, 1000.0), paced.clone()];
+    let service = report(&mixed, &metric("p99"));
+    assert!(service.contains("service times in all columns, also in those of the open loops"));
+    let response = report(&mixed, &metric("response-p99"));
+    assert!(response.contains("only open loops (with @) have this time"), "{response}");
+    for alone in [&mixed[..1], &mixed[1..]] {
+        assert!(!report(alone, &metric("p99")).contains("service times in all columns"));
+    }
+    assert!(!report(&mixed, &metric("qps")).contains("service times"));
+    let html = paged(&mixed);
+    assert!(html.contains("response times from the intended instant, which only columns with @"));
+    assert!(!paged(&mixed[..1]).contains("which only columns with @"));
+}
+
+#[test]
+fn a_list_keeps_labels_whose_percentile_is_scarce() {
+    let mut few = step(0, "few", 8, 1000.0);
+    few.latency.service.count = 999;
+    let steps = [few, step(1, "many", 8, 1000.0)];
+    let listed = |name: &str| Options { layout: Layout::List, ..metric(name) };
+    let text = report(&steps, &listed("p99"));
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines[..2], ["  • 1200 us - many", "  • - us - few †"]);
+    assert!(text.contains("† p99 is not shown: it takes 1000 values"), "{text}");
+    let rows = &json(&steps, &listed("p99"))["rows"];
+    assert_eq!((&rows[1]["label"], &rows[1]["value"]), (&"few".into(), &Value::Null));
+    assert_eq!((&rows[1]["rank"], &rows[1]["notes"]), (&Value::Null, &"scarce".into()));
+    // Related to it there is nothing, and the first label that has a number is the base.
+    let relative = Options { layout: Layout::Relative, ..metric("p99") };
+    let text = report(&steps, &relative);
+    assert!(text.contains("p99-for-many / p99"), "{text}");
+}
