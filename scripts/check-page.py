@@ -304,9 +304,10 @@ def faults(browser):
 
 
 # What folds hold, as a reader sees it: CHARTS has opened them all.
-FOLDED = """(() => {
+FOLDED = """(async () => {
   const folds = [...document.querySelectorAll('details.print')];
   folds.forEach(fold => { fold.open = false; });
+  await new Promise(done => requestAnimationFrame(() => setTimeout(done)));
   const shown = folds.filter(fold => fold.lastElementChild.checkVisibility({contentVisibilityAuto: true,
     contentVisibilityProperty: true}) && fold.lastElementChild.getBoundingClientRect().height > 0);
   return [folds.length, shown.length];

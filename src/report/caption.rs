@@ -1,6 +1,6 @@
 //! What stands around a table: its title, the conditions and remarks.
 
-use super::notes::{conditions, in_words};
+use super::notes::{by_column, conditions};
 use super::pivot::{Line, Table};
 use super::{Metric, escape};
 use crate::summary::Summary;
@@ -68,7 +68,7 @@ pub(crate) fn below(table: &Table) -> Vec<String> {
         let said: Vec<String> = conditions(line)
             .iter()
             .filter(|(name, values)| !usual(name, values))
-            .map(|(name, values)| format!("{name} {}", in_words(values)))
+            .map(|(name, values)| format!("{name} {}", by_column(line, name, values)))
             .collect();
         below.push(said.join(", "));
     }

@@ -204,10 +204,17 @@ fn place(table: &Table, places: &Places) -> String {
     format!(" ({}{more})", named.join("; "))
 }
 
+/// Names of conditions, and of each the values that it has.
+type Conditions = Vec<(&'static str, Vec<String>)>;
+
 /// The conditions of a line: of each name the values that its steps have, in their order.
-pub(crate) fn conditions(line: &Line) -> Vec<(&'static str, Vec<String>)> {
-    let mut all: Vec<(&'static str, Vec<String>)> = Vec::new();
-    for step in &line.steps {
+pub(crate) fn conditions(line: &Line) -> Conditions {
+    of_steps(line.steps.iter().copied())
+}
+
+fn of_steps<'a>(steps: impl Iterator<Item = &'a Summary>) -> Conditions {
+    let mut all: Conditions = Vec::new();
+    for step in steps {
         let server = settings::server_conditions(step);
         for (name, value) in settings::conditions(step).into_iter().chain(server) {
             match all.iter_mut().find(|(known, _)| *known == name) {
@@ -221,7 +228,7 @@ pub(crate) fn conditions(line: &Line) -> Vec<(&'static str, Vec<String>)> {
 }
 
 /// The values of one condition in words.
-pub(crate) fn in_words(values: &[String]) -> String {
+fn in_words(values: &[String]) -> String {
     let mut shown: Vec<String> =
         values.iter().take(NAMED_MAX).map(|value| clip(value, VALUE_MAX)).collect();
     if values.len() > NAMED_MAX {
@@ -230,16 +237,58 @@ pub(crate) fn in_words(values: &[String]) -> String {
     shown.join(" and ")
 }
 
-/// The conditions in which a line differs from the one that the caption describes.
+/// The same with the columns in which each value holds, where there are several of both.
+pub(crate) fn by_column(line: &Line, name: &str, values: &[String]) -> String {
+    let columns: BTreeSet<Column> = line.steps.iter().map(|step| Column::of(step)).collect();
+    if values.len() < 2 || columns.len() < 2 {
+        return in_words(values);
+    }
+    let of_columns: Vec<(String, Conditions)> =
+        columns.iter().map(|column| (column.to_string(), at(line, &[*column].into()))).collect();
+    let held = values.iter().take(NAMED_MAX).map(|value| {
+        let here = of_columns.iter().filter(|(_, all)| of_name(all, name).contains(value));
+        let columns: Vec<&str> = here.map(|(column, _)| column.as_str()).collect();
+        format!("{} ({})", clip(value, VALUE_MAX), columns.join(", "))
+    });
+    let more = if values.len() > NAMED_MAX { " and …" } else { "" };
+    held.collect::<Vec<String>>().join(" and ") + more
+}
+
+/// The conditions of some columns of a line.
+fn at(line: &Line, columns: &BTreeSet<Column>) -> Conditions {
+    let here = line.steps.iter().filter(|step| columns.contains(&Column::of(step)));
+    of_steps(here.copied())
+}
+
+fn of_name<'a>(conditions: &'a Conditions, name: &str) -> &'a [String] {
+    let found = conditions.iter().find(|(known, _)| *known == name);
+    found.map_or(&[], |(_, values)| values.as_slice())
+}
+
+/// The conditions in which a line differs from the one that the caption describes: in the columns
+/// that both have, or in values that the other has nowhere. An open loop beside a closed one is no
+/// difference to a line without it.
 fn other_conditions(line: &Line, reference: &Line) -> Option<String> {
-    let mut named = Vec::new();
+    let columns =
+        |line: &Line| line.steps.iter().map(|s| Column::of(s)).collect::<BTreeSet<Column>>();
+    let common = &columns(line) & &columns(reference);
+    let (here, there) = (at(line, &common), at(reference, &common));
     let usual = conditions(reference);
+    let mut named = Vec::new();
     for (name, values) in &conditions(line) {
+        let (here, there) = (of_name(&here, name), of_name(&there, name));
+        let usual = of_name(&usual, name);
         // What one of them does not know is no difference.
-        let Some((_, usual)) = usual.iter().find(|(known, _)| known == name) else { continue };
-        if values == usual {
+        if usual.is_empty() {
             continue;
         }
+        let (values, usual) = if !here.is_empty() && !there.is_empty() && here != there {
+            (here, there)
+        } else if values.iter().any(|value| !usual.contains(value)) {
+            (values.as_slice(), usual)
+        } else {
+            continue;
+        };
         named.push(if *name == "SQL" {
             "other SQL".to_owned()
         } else {

@@ -217,7 +217,7 @@ fn closed_and_open_loops_beside_each_other_say_which_time_is_which() {
     paced.plan.rate = Some(1000.0);
     paced.step_id.push('p');
     paced.latency.response = Some(paced.latency.service.clone());
-    let mixed = [step(0, "a", 8, 1000.0), paced.clone()];
+    let mut mixed = vec![step(0, "a", 8, 1000.0), paced.clone()];
     let service = report(&mixed, &metric("p99"));
     assert!(service.contains("service times in all columns, also in those of the open loops"));
     let response = report(&mixed, &metric("response-p99"));
@@ -226,9 +226,37 @@ fn closed_and_open_loops_beside_each_other_say_which_time_is_which() {
         assert!(!report(alone, &metric("p99")).contains("service times in all columns"));
     }
     assert!(!report(&mixed, &metric("qps")).contains("service times"));
+    // Conditions are held against those of the same columns.
+    for step in &mut mixed {
+        let open = step.plan.rate.is_some();
+        step.plan.arrival = open.then(|| "poisson".to_owned());
+    }
+    let text = plain(&[mixed.clone(), vec![step(1, "b", 8, 900.0)]].concat());
+    assert!(text.contains("arrival closed loop (8) and poisson (8@1000)"), "{text}");
+    assert!(!text.contains("other conditions"), "{text}");
+    let mut other = step(1, "b", 8, 900.0);
+    other.plan.warmup_s = 1.0;
+    let text = plain(&[mixed.clone(), vec![other]].concat());
+    assert!(text.contains("other conditions: warm-up 1 s instead of 10 s\n"), "{text}");
     let html = paged(&mixed);
     assert!(html.contains("response times from the intended instant, which only columns with @"));
     assert!(!paged(&mixed[..1]).contains("which only columns with @"));
+}
+
+#[test]
+fn places_are_told_once_whatever_the_round_trips() {
+    let mut steps = runs(0, "a", 8, &[1.0, 2.0, 3.0]);
+    for (step, rtt) in steps.iter_mut().zip([120.4, 80.0, 100.0]) {
+        step.client.rtt_us = Some(rtt);
+    }
+    assert!(
+        paged(&steps).contains("client on load1 (24 cores), server db1, round trip 80 to 120 µs.")
+    );
+    steps[2].server.host = "db2".to_owned();
+    steps[2].run_id.push('2');
+    steps[2].label = "b".to_owned();
+    let html = paged(&steps);
+    assert!(html.contains("server db1, and one more place, round trip 80 to 120 µs."));
 }
 
 #[test]

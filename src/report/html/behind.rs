@@ -114,14 +114,19 @@ fn place(steps: &[&Summary]) -> Option<String> {
             if client.same_host {
                 format!("client and server on {on}, by {}", clip(&step.server.transport, NAME_MAX))
             } else {
-                let server = clip(&step.server.host, NAME_MAX);
-                let rtt = client.rtt_us.map(|us| format!(", round trip {us:.0} µs"));
-                format!("client on {on}, server {server}{}", rtt.unwrap_or_default())
+                format!("client on {on}, server {}", clip(&step.server.host, NAME_MAX))
             }
         })
         .collect();
+    let away = steps.iter().filter(|step| !step.client.same_host);
+    let trips: Vec<f64> = away.filter_map(|step| step.client.rtt_us).collect();
+    let trip = (!trips.is_empty()).then(|| format!(", round trip {} µs", range(&trips, 0)));
     let mut places = places.into_iter();
     let first = places.next()?;
-    let more = places.count();
-    Some(if more > 0 { format!("{first}, and {more} more places") } else { first })
+    let more = match places.count() {
+        0 => String::new(),
+        1 => ", and one more place".to_owned(),
+        more => format!(", and {more} more places"),
+    };
+    Some(format!("{first}{more}{}", trip.unwrap_or_default()))
 }

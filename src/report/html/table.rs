@@ -38,8 +38,10 @@ pub(super) fn table(table: &Table, best: &Best, labels: &[&str]) -> Markup {
                         th.text scope="row" { (chart::shown(of.label)) (whole_line(table, line)) }
                         @for ((column, shown), cell) in table.columns.iter().zip(texts).zip(&of.cells) {
                             @let leads = cell.is_some() && best.holds(column, line);
-                            td class=[class(leads, cell.as_ref().is_some_and(doubtful))] {
-                                (shown) (marks(table, line, column))
+                            @let doubt = cell.as_ref().is_some_and(doubtful);
+                            td class=[leads.then_some("best")] {
+                                @if doubt { u { (shown) } } @else { (shown) }
+                                (marks(table, line, column))
                                 @if let Some(cell) = cell { (small(table, cell, decimals)) }
                             }
                         }
@@ -51,16 +53,6 @@ pub(super) fn table(table: &Table, best: &Best, labels: &[&str]) -> Markup {
         @if !related { @for (at, note) in table.notes.iter().enumerate() {
             p.note { (mark(at)) " " (markup(&note.text)) }
         } }
-    }
-}
-
-/// The class of a cell.
-fn class(best: bool, doubt: bool) -> Option<&'static str> {
-    match (best, doubt) {
-        (false, false) => None,
-        (true, false) => Some("best"),
-        (false, true) => Some("doubt"),
-        (true, true) => Some("best doubt"),
     }
 }
 

@@ -14,6 +14,9 @@ pub(crate) const CHAR: f64 = 6.6;
 const APART: f64 = 8.0;
 /// Half the width of the caps of an interval.
 const CAP: f64 = 3.0;
+/// From the bars of one line to those of the next, and of all together.
+const BARS_APART: f64 = 3.0;
+const BARS_MAX: f64 = 14.0;
 /// Narrowest span that is seen.
 const SPAN_MIN: f64 = 1.5;
 
@@ -71,7 +74,9 @@ pub(crate) fn chart(chart: &Chart, size: Size) -> Markup {
         @if let Some(value) = chart.rule {
             path.rule d={ "M" (px(plot.left)) "," (px(plot.y(&chart.y, value))) "H" (px(plot.right)) } {}
         }
-        @for series in &chart.series { (line(chart, plot, series)) }
+        @for (at, series) in chart.series.iter().enumerate() {
+            (line(chart, plot, series, aside(at, chart.series.len())))
+        }
     }
 }
 
@@ -136,8 +141,14 @@ pub(crate) fn class(kind: SpanKind) -> &'static str {
     }
 }
 
+/// How far the bars of a line stand beside its points, so that those of several lines do not hide
+/// each other.
+fn aside(at: usize, of: usize) -> f64 {
+    ((at as f64 + 0.5) / of as f64 - 0.5) * (of as f64 * BARS_APART).min(BARS_MAX)
+}
+
 /// A label's line: the spread and the intervals of its points, the line, the markers.
-fn line(chart: &Chart, plot: Plot, series: &Series) -> Markup {
+fn line(chart: &Chart, plot: Plot, series: &Series, aside: f64) -> Markup {
     let style = Style::of(series.label);
     let place = |point: &Point| (plot.x(&chart.x, point.x), plot.y(&chart.y, point.y));
     let mut path = String::new();
@@ -150,6 +161,7 @@ fn line(chart: &Chart, plot: Plot, series: &Series) -> Markup {
             marker::put(&mut markers, style.marker, x, y);
         }
         let bar = |(low, high)| (px(plot.y(&chart.y, low)), px(plot.y(&chart.y, high)));
+        let x = x + aside;
         if let Some((low, high)) = point.range.map(bar) {
             let _ = write!(spread, "M{},{high}V{low}", px(x));
         }
