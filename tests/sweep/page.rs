@@ -46,8 +46,9 @@ fn measured(results: &Results) -> Vec<Summary> {
     );
     run_into(results, server.port(), &words);
     let stall = Action::StallAll(Duration::from_millis(1200));
-    let fault = Fault::new(At::Statement(2000), stall).only("WHERE id=");
-    let server = canned(vec![fault]);
+    let deadlock = Action::error(1213, "40001", "Deadlock found");
+    let faults = [(At::Statement(2000), stall), (At::EachStatement(900), deadlock)];
+    let server = canned(faults.map(|(at, what)| Fault::new(at, what).only("WHERE id=")).to_vec());
     let words = "point-select --tables 8 --clients 4 --warmup 0 --time 4s --interval 100ms --label \
                  dented --on-error reconnect --op-timeout 300ms --connect-timeout 3s";
     run_into(results, server.port(), words);
@@ -84,14 +85,21 @@ fn verdicts_ceilings_intervals_and_outages_of_real_steps_are_on_the_page() {
     assert_eq!(html.matches("<small title=\"6 runs: ").count(), 2, "both cells have intervals");
     assert!(html.contains("<path class=\"i\""), "so have their points");
 
-    let outage = dented[0].outages.first().expect("nobody was answered");
-    assert!(outage.gap_s > 0.5, "{outage:?}");
-    assert_eq!(dented[0].outages.len(), 1);
-    assert!(html.contains("point-select: outages, 1 in 13 steps"));
-    assert!(html.contains(&format!("<td>{:.2}</td>", outage.gap_s)), "{outage:?}");
-    assert_eq!(html.matches("<rect class=\"outage\"").count(), 2, "of the rate and of p99");
-    let errors: u64 = dented[0].totals.errors.iter().map(|error| error.count).sum();
-    assert!(errors > 0 && html.contains("in steps at clients"), "{:?}", dented[0].totals.errors);
+    // On a busy machine there may be short ones besides.
+    let outages = &dented[0].outages;
+    assert!(outages.iter().any(|outage| outage.gap_s > 0.5), "{outages:?}");
+    assert!(html.contains(&format!("point-select: outages, {} in 13 steps", outages.len())));
+    for outage in outages {
+        assert!(html.contains(&format!("<td>{:.2}</td>", outage.gap_s)), "{outage:?}");
+    }
+    let shaded = html.matches("<rect class=\"outage\"").count();
+    assert_eq!(shaded, 2 * outages.len(), "each in the chart of the rate and in that of p99");
+    let [deadlocks] = dented[0].totals.errors.as_slice() else { panic!("{:?}", dented[0].totals) };
+    let row = format!(
+        "<td class=\"text\">1213</td><td>{}</td><td class=\"text\">4</td>",
+        deadlocks.count
+    );
+    assert!(html.contains(&row), "{row}");
 }
 
 #[test]
