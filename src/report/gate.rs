@@ -105,19 +105,18 @@ fn page(table: &Table, wanted: &[Gate], gates: &mut Gates) -> Result<Page> {
                 let verdict = gate.judge(cell)?;
                 let runs = cell.map_or(0, |cell| cell.steps.len());
                 let shown = gate.shown(&verdict);
+                let found = if let Verdict::Undecided(_) = verdict {
+                    format!("is {verdict}")
+                } else {
+                    let what = gate.quantity.in_words(cell);
+                    format!("{verdict}, {what} is {shown}{}", gate.over(runs))
+                };
                 let told = format!(
-                    "{} at {}, {}: {} {}",
+                    "{} at {}, {}: {} {found}",
                     escape::line(table.workload),
                     at_clients(column),
                     text::label(line.label),
                     gate.condition,
-                    match &verdict {
-                        Verdict::Undecided(_) => format!("is {verdict}"),
-                        _ => {
-                            let what = gate.quantity.in_words(cell);
-                            format!("{verdict}, {what} is {shown}{}", gate.over(runs))
-                        }
-                    },
                 );
                 match &verdict {
                     Verdict::Holds(_) => gates.held += 1,

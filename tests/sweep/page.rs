@@ -96,7 +96,7 @@ fn verdicts_ceilings_intervals_and_outages_of_real_steps_are_on_the_page() {
     assert_eq!(shaded, 2 * outages.len(), "each in the chart of the rate and in that of p99");
     let [deadlocks] = dented[0].totals.errors.as_slice() else { panic!("{:?}", dented[0].totals) };
     let row = format!(
-        "<td class=\"text\">1213</td><td>{}</td><td class=\"text\">4</td>",
+        "<td class=\"text\">1213</td><td>{}</td><td class=\"text long\">4</td>",
         deadlocks.count
     );
     assert!(html.contains(&row), "{row}");

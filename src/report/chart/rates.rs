@@ -150,7 +150,7 @@ fn series(
             let column = table.columns.get(*at)?;
             let Drawn { y, range, interval, said } = point(line.cells.get(*at)?.as_ref()?)?;
             let x = group.across(column);
-            y.is_finite().then(|| Point { x, y, range, interval, marked: true, said })
+            y.is_finite().then_some(Point { x, y, range, interval, marked: true, said })
         });
         Series { label: position(labels, line.label), points: points.collect() }
     });

@@ -50,7 +50,7 @@ pub(super) fn errors(table: &Table, labels: &[&str]) -> Markup {
                             th.text { (chart::shown(label)) }
                             td.text { (row.what.as_deref().unwrap_or("did not complete")) }
                             td { @if row.what.is_some() { (row.count) } }
-                            td.text { (places(&row.steps)) }
+                            td.text.long { (places(&row.steps)) }
                             td.text.long { (escape::markup(&row.text)) }
                         }
                     } } }

@@ -40,7 +40,7 @@ fn figure(chart: &Chart, labels: &[&str], size: Size, legend: bool) -> Markup {
     // What the script computes values from, where they are not said.
     let inverse = match (chart.across, chart.x.scale, chart.y.scale) {
         (None, Scale::Linear(_, x), Scale::Linear(_, y)) => {
-            let Plot { left, right, top, bottom } = plot;
+            let Plot { left, right, top, bottom, .. } = plot;
             Some(format!("{} {} {} {} {x} {y}", px(left), px(right), px(top), px(bottom)))
         }
         _ => None,

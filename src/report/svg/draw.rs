@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use maud::{Markup, html};
 
-use super::super::chart::{Axis, Chart, Point, Series, Span, SpanKind, Style};
+use super::super::chart::{Axis, Chart, Point, Scale, Series, Span, SpanKind, Style};
 use super::super::escape::markup;
 use super::marker;
 
@@ -17,6 +17,8 @@ const CAP: f64 = 3.0;
 /// From the bars of one line to those of the next, and of all together.
 const BARS_APART: f64 = 3.0;
 const BARS_MAX: f64 = 14.0;
+/// Room at both sides of what was measured at some places only.
+const INSET: f64 = 10.0;
 /// Narrowest span that is seen.
 const SPAN_MIN: f64 = 1.5;
 
@@ -34,6 +36,8 @@ pub(crate) struct Plot {
     pub(crate) right: f64,
     pub(crate) top: f64,
     pub(crate) bottom: f64,
+    /// Between the rectangle's sides and the first and last point: bars stand beside those.
+    inset: f64,
 }
 
 impl Plot {
@@ -41,11 +45,12 @@ impl Plot {
     pub(crate) fn of(chart: &Chart, size: Size) -> Plot {
         let widest = chart.y.ticks.iter().map(|tick| tick.text.chars().count()).max();
         let left = widest.unwrap_or(1) as f64 * CHAR + 12.0;
-        Plot { left, right: size.width - 14.0, top: 22.0, bottom: size.height - 38.0 }
+        let inset = if matches!(chart.x.scale, Scale::Log(..)) { INSET } else { 0.0 };
+        Plot { left, right: size.width - 14.0, top: 22.0, bottom: size.height - 38.0, inset }
     }
 
     pub(crate) fn x(self, axis: &Axis, value: f64) -> f64 {
-        self.left + axis.scale.at(value) * (self.right - self.left)
+        self.left + self.inset + axis.scale.at(value) * (self.right - self.left - 2.0 * self.inset)
     }
 
     pub(crate) fn y(self, axis: &Axis, value: f64) -> f64 {
