@@ -228,7 +228,7 @@ fn absent(table: &Table, question: &Question) -> Vec<String> {
 }
 
 /// A number that an open loop is told, not one that it finds.
-fn is_asked_for(table: &Table, column: &Column) -> bool {
+pub(crate) fn is_asked_for(table: &Table, column: &Column) -> bool {
     column.rate.is_some() && matches!(table.metric, Metric::Natural | Metric::Qps | Metric::Tps)
 }
 

@@ -1,6 +1,6 @@
 //! What tells lines apart: colour, marker, dashes. Never colour alone.
 
-/// Okabe and Ito's palette for all kinds of colour vision (https://jfly.uni-koeln.de/color/):
+/// Okabe and Ito's palette for all kinds of colour vision (<https://jfly.uni-koeln.de/color/>):
 /// on white, and lighter of the same hue on black.
 pub(crate) const COLOURS: [(&str, &str); 8] = [
     ("#0072b2", "#4ba3e3"),

@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::super::compare::interval;
+use super::super::compare::{interval, is_asked_for};
 use super::super::pivot::{Cell, Column, Table};
 use crate::error::Result;
 
 /// What is marked as the best of each column.
 pub(super) struct Best {
-    /// Positions of lines; none where there is no choice.
+    /// Positions of lines; none where there is no choice, or where the number is what was asked for.
     lines: BTreeMap<Column, BTreeSet<usize>>,
     /// Columns in which the runs are too few to tell the best from all others.
     untold: Vec<Column>,
@@ -18,7 +18,8 @@ impl Best {
     /// Of a table of plain numbers.
     pub(super) fn of(table: &Table) -> Result<Best> {
         let mut best = Best { lines: BTreeMap::new(), untold: Vec::new() };
-        for (at, column) in table.columns.iter().enumerate() {
+        let found = table.columns.iter().enumerate().filter(|(_, c)| !is_asked_for(table, c));
+        for (at, column) in found {
             let cells = table.lines.iter().enumerate().filter_map(|(line, of)| {
                 let cell = of.cells.get(at)?.as_ref()?;
                 cell.spread.median.is_finite().then_some((line, cell))
