@@ -105,7 +105,9 @@ fn what_the_runs_do_not_tell_from_the_best_is_marked_like_it() {
     assert!(html.contains("; at 16 the runs are too few to tell."));
     // What an open loop is told is no merit.
     let mut asked = told.concat();
-    asked.iter_mut().for_each(|step| step.plan.rate = Some(1000.0));
+    for step in &mut asked {
+        step.plan.rate = Some(1000.0);
+    }
     assert!(!paged(&asked).contains("class=\"best\""));
     let html = paged(&[step(0, "slow", 8, 10.0), step(1, "fast", 8, 11.0)]);
     assert!(html.contains("the runs are too few to tell whether it is more than chance"));
