@@ -30,7 +30,10 @@ fn low_ceiling(file: &Path) {
     assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
     let text = std::fs::read_to_string(file).expect("kept");
     let mut kept: Value = serde_json::from_str(&text).expect("JSON");
-    kept["steps"][0]["us_per_op"] = json!(10_000.0);
+    let step = &mut kept["steps"][0];
+    // What others did meanwhile is not to be in the way.
+    (step["other_load"], step["steal"]) = (json!(0.0), json!(0.0));
+    step["us_per_op"] = json!(10_000.0);
     std::fs::write(file, kept.to_string()).expect("written");
 }
 
