@@ -103,7 +103,7 @@ pub(crate) fn relative(table: &Table, base: &str, labels: &[&str]) -> Vec<Chart>
     };
     let point = |_: &Line, at: usize, cell: &Cell| {
         let base = reference.cells.get(at)?.as_ref()?.spread.median;
-        let ratio = speed(&table.metric, base, cell.spread.median);
+        let ratio = speed(&table.metric, base, cell.spread.median)?;
         Some((ratio, None, number::number(ratio, 3)))
     };
     let draw = |group: &Group| {
