@@ -84,7 +84,9 @@ fn looks_that_were_taken_and_those_that_may_come_are_counted() {
     };
     let is = |p: f64, looks: f64| assert!((p - looks * 2.0 / 924.0).abs() < 1e-9, "{p}");
     let planned = |mut steps: Vec<Summary>, more: u32, label: &str| {
-        steps.iter_mut().for_each(|step| step.plan.repeats = 3);
+        for step in &mut steps {
+            step.plan.repeats = 3;
+        }
         let continued = steps.iter_mut().filter(|s| s.label == label && s.plan.repeat_index > 3);
         continued.for_each(|step| step.plan.repeats = more);
         steps
@@ -92,7 +94,9 @@ fn looks_that_were_taken_and_those_that_may_come_are_counted() {
     is(p(&both(), &asked), 1.0);
     // 6, 12 and 24 may come.
     let mut six = both();
-    six.iter_mut().for_each(|step| step.plan.repeats = 6);
+    for step in &mut six {
+        step.plan.repeats = 6;
+    }
     is(p(&six, &Question { repeats_max: 24, ..asked.clone() }), 3.0);
     // 3 repeats, which find nothing, and 6: what is there was planned later.
     is(p(&planned(both(), 6, "new"), &asked), 1.0);

@@ -99,7 +99,9 @@ fn six(clients: u32) -> Vec<Summary> {
 #[test]
 fn each_change_has_its_interval_and_footnotes_are_told_once() {
     let mut steps = [six(8), six(16)].concat();
-    steps.iter_mut().for_each(|step| step.client.same_host = true);
+    for step in &mut steps {
+        step.client.same_host = true;
+    }
     let text = explained(&steps, &contrast(Format::Text)).expect("an explanation");
     let server = text.lines().find(|line| line.starts_with("server CPU")).expect("a row");
     assert!(server.contains("+120.0 to +120.6"), "{text}");
@@ -137,7 +139,9 @@ fn what_chance_may_have_done_is_said() {
 fn what_does_nothing_is_not_explained() {
     let still = |qps: f64| {
         let mut steps = [step(0, "old", 16, 1e4), step(1, "new", 16, qps)];
-        steps.iter_mut().for_each(|step| step.started_at.replace_range(11..13, "09"));
+        for step in &mut steps {
+            step.started_at.replace_range(11..13, "09");
+        }
         steps
     };
     let error = explained(&still(0.0), &contrast(Format::Text)).expect_err("nothing to explain");

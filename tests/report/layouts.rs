@@ -259,7 +259,7 @@ fn the_first_texts_overhead_by_concurrency() {
 #[test]
 fn a_division_by_zero_is_no_number() {
     let zero_at_16 = |order, label, qps| {
-        [step(order, label, 8, 100.0), step(order, label, 16, qps), step(order, label, 32, 0.0)]
+        vec![step(order, label, 8, 100.0), step(order, label, 16, qps), step(order, label, 32, 0.0)]
     };
     let steps = [zero_at_16(0, "a", 0.0), zero_at_16(1, "b", 50.0)].concat();
     let no_ratio = "- among the ratios: it would be a division by 0";

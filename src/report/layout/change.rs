@@ -123,7 +123,7 @@ impl Remarks {
             })
         });
         let notes: BTreeSet<usize> = notes.collect();
-        notes.into_iter().map(|at| format!(" {}", mark(at))).collect()
+        notes.into_iter().flat_map(|at| [" ".to_owned(), mark(at)]).collect()
     }
 
     fn lines(&self) -> Vec<String> {
@@ -204,8 +204,11 @@ fn of_pair(table: &Table, pair: &Pair, name: &'static str) -> Record {
     record
 }
 
-/// The least and the largest change, with where they are.
-fn extremes(pairs: &[Pair]) -> Option<((&Pair, f64), (&Pair, f64))> {
+/// Where a change is, and how large.
+type Extreme<'a> = (&'a Pair, f64);
+
+/// The least and the largest change.
+fn extremes(pairs: &[Pair]) -> Option<(Extreme<'_>, Extreme<'_>)> {
     let changes = || pairs.iter().filter_map(|pair| Some((pair, pair.change?)));
     let by = |a: &(&Pair, f64), b: &(&Pair, f64)| a.1.total_cmp(&b.1);
     // Of equal ones the fewest clients.
