@@ -43,7 +43,8 @@ pub(super) async fn warm(
 ) -> Result<()> {
     let (began, rows) = (Instant::now(), tables.held.unwrap_or(tables.rows));
     let shown = units::count(rows);
-    progress.note(&format!("reading all rows once: {} tables of {shown} rows", tables.count));
+    let noun = if tables.count == 1 { "table" } else { "tables" };
+    progress.note(&format!("reading all rows once: {} {noun} of {shown} rows", tables.count));
     progress.restart();
     for number in 1..=tables.count {
         let reads = tables.schema.reads(number, rows, PIECE);
