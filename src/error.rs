@@ -87,6 +87,15 @@ impl Error {
         self
     }
 
+    /// Says something else in the place of a hint that does not hold here.
+    #[must_use]
+    pub fn instead(mut self, hint: &str, other: &str) -> Self {
+        for known in self.hints.iter_mut().filter(|known| *known == hint) {
+            *known = indented(other);
+        }
+        self
+    }
+
     /// Puts where it happened in front of the message.
     #[must_use]
     pub fn context(mut self, context: impl fmt::Display) -> Self {

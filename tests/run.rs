@@ -487,8 +487,9 @@ fn labels_are_interleaved_gated_and_measured_again_where_they_are_in_doubt() {
     assert!(listed.stdout.contains("a: 2 repeats, then 3"), "{}", listed.stdout);
     assert_eq!(place.summaries().len(), 4, "a list measures nothing");
 
-    let again = recheck("--max-repeats 3");
+    let again = recheck("--max-repeats 3 --calibration none.json");
     again.assert_code(98);
+    assert!(again.stderr.contains("none.json is not used: there is none"), "{}", again.stderr);
     assert!(again.stderr.contains("still in doubt"), "{}", again.stderr);
     let more = [there_and_back.as_slice(), &[("a", 3), ("b", 3)]].concat();
     assert_eq!(order(), expected(&more));

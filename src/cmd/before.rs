@@ -33,30 +33,38 @@ const SETTLED_HITS: f64 = 0.01;
 /// It ends in any case after so long.
 const AHI_MOST: Duration = Duration::from_mins(2);
 
-/// Reads all rows of the tables, and the index of their second column, through the buffer pool.
+/// Reads all rows of the tables, and the index of their second column, through the buffer pool, and
+/// says how far it is.
 pub(super) async fn warm(
     control: &mut Session,
     tables: Tables,
     stop: &Stop,
     progress: &mut Progress,
 ) -> Result<()> {
-    progress.note("reading all rows once");
     let (began, rows) = (Instant::now(), tables.held.unwrap_or(tables.rows));
+    let shown = units::count(rows);
+    let noun = if tables.count == 1 { "table" } else { "tables" };
+    progress.note(&format!("reading all rows once: {} {noun} of {shown} rows", tables.count));
+    progress.restart();
     for number in 1..=tables.count {
-        for sql in tables.schema.reads(number, rows, PIECE) {
+        let reads = tables.schema.reads(number, rows, PIECE);
+        for (done, sql) in reads.iter().enumerate() {
             stop.check()?;
-            let name = tables.schema.name(number);
             progress.update(|| {
+                let here = done as f64 / reads.len() as f64;
+                let part = (f64::from(number - 1) + here) / f64::from(tables.count);
+                let name = tables.schema.name(number);
                 format!(
-                    "reading all rows: {name} of {} tables, {:.0?}",
-                    tables.count,
+                    "reading all rows: {name}, {:.0} % of all, {:.0?}",
+                    part * 100.0,
                     began.elapsed()
                 )
             });
-            or_stop(stop, async { Ok(control.query(&sql).await?) }).await?;
+            or_stop(stop, async { Ok(control.query(sql).await?) }).await?;
         }
     }
     progress.clear();
+    progress.note(&format!("all rows were read in {:.1} s", began.elapsed().as_secs_f64()));
     Ok(())
 }
 

@@ -59,6 +59,7 @@ pub fn run(args: &CompareArgs) -> Result<()> {
         new: args.new.clone(),
         metric: args.metric.clone(),
         floor: args.floor,
+        repeats_max: 0,
         force: args.force,
         latest: args.latest,
         format: args.format,

@@ -98,6 +98,7 @@ pub fn run(args: &PrepareArgs, stop: &Stop) -> Result<()> {
         jobs: args.jobs,
         charset: args.charset.clone(),
         force: args.force,
+        passing: false,
     };
     if args.force && !args.yes && on_terminal() {
         let ours = runtime.block_on(or_stop(stop, load::marked(&target, &opts)))?;

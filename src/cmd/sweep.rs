@@ -227,6 +227,7 @@ fn tables(plan: &Plan) -> load::Job {
         tables: plan.tables_or_default(),
         rows: if plan.workload.schema.filled() { plan.rows.unwrap_or(1) } else { 0 },
         charset: plan.charset.clone(),
+        passing: true,
         ..load::Job::default()
     }
 }

@@ -38,6 +38,9 @@ pub(super) fn explain_with(failure: &Failure, doing: &str, again: &str) -> Error
 
 /// Nothing is lost by an interruption.
 pub(super) const AGAIN: &str = "the same command again completes the fill";
+/// But for data that does not outlive its server.
+pub(super) const ANEW: &str =
+    "this data goes away with its server: the same command again begins the fill anew";
 
 #[cfg(test)]
 mod tests {
@@ -60,5 +63,7 @@ mod tests {
         let lost = explain(&Failure::Lost("broken pipe".to_owned()), "filling sbtest3");
         assert_eq!(lost.kind(), Kind::Server);
         assert!(lost.render().contains(AGAIN));
+        let passing = lost.hint("look at the server").instead(AGAIN, ANEW);
+        assert_eq!(passing.hints(), [ANEW, "look at the server"]);
     }
 }

@@ -68,6 +68,8 @@ pub struct Job {
     pub charset: Option<String>,
     /// Whether tables that prepare made are dropped and filled again, whatever they hold.
     pub force: bool,
+    /// Whether the data goes away with loadgen, and an interrupted fill with it.
+    pub passing: bool,
 }
 
 impl Default for Job {
@@ -81,6 +83,7 @@ impl Default for Job {
             jobs: None,
             charset: None,
             force: false,
+            passing: false,
         }
     }
 }
@@ -110,8 +113,20 @@ pub struct Prepared {
 ///
 /// Usage: numbers out of range, an unknown character set. Data: tables in the way, all named.
 /// Server: none, or `--fill load-data` where it is not allowed. Failed: DDL or a chunk; what is
-/// in stays in, and the same call again completes it. Interrupted, with the same promise.
+/// in stays in, and the same call again completes it, unless the data is passing. Interrupted, with
+/// the same promise.
 pub async fn prepare(
+    target: &Target,
+    opts: &Opts,
+    job: &Job,
+    stop: &Stop,
+    progress: &mut Progress,
+) -> Result<Prepared> {
+    let prepared = prepare_lasting(target, opts, job, stop, progress).await;
+    prepared.map_err(|e| if job.passing { e.instead(fault::AGAIN, fault::ANEW) } else { e })
+}
+
+async fn prepare_lasting(
     target: &Target,
     opts: &Opts,
     job: &Job,

@@ -12,9 +12,11 @@ use crate::error::{Error, Result};
 const NAMED_MAX: usize = 20;
 /// Longest label in an error, characters.
 const LABEL_MAX: usize = 60;
+/// Said below a table in which a number has no ratio.
+pub(crate) const NO_RATIO: &str = "- among the ratios: it would be a division by 0";
 
 /// Fills the cells' ratios: value/base for rates, base/value for times and costs. Cells of
-/// columns that the baseline lacks get none.
+/// columns that the baseline lacks get none, nor do those that would be divided by 0.
 pub(crate) fn relate(tables: &mut [Table], label: &str) -> Result<()> {
     known(tables, "--baseline", label)?;
     for table in tables {
@@ -30,7 +32,7 @@ pub(crate) fn relate(tables: &mut [Table], label: &str) -> Result<()> {
             for (cell, base) in line.cells.iter_mut().zip(&base) {
                 if let (Some(cell), Some(base)) = (cell, base) {
                     let value = cell.spread.median;
-                    cell.relative = Some(speed(&table.metric, *base, value));
+                    cell.relative = speed(&table.metric, *base, value);
                 }
             }
         }
@@ -52,13 +54,14 @@ pub(crate) fn related<'a>(table: &Table<'a>, label: &str) -> Result<Option<Table
 }
 
 /// The ratio of a value to its base, turned so that higher is better.
-pub(crate) fn speed(metric: &Metric, base: f64, value: f64) -> f64 {
+pub(crate) fn speed(metric: &Metric, base: f64, value: f64) -> Option<f64> {
     if metric.higher_is_better() { ratio(value, base) } else { ratio(base, value) }
 }
 
-/// A ratio; two zeros (no errors here, none there) are equal.
-pub(crate) fn ratio(over: f64, under: f64) -> f64 {
-    if over == 0.0 && under == 0.0 { 1.0 } else { over / under }
+/// A ratio; two zeros (no errors here, none there) are equal. There is none of a division by 0.
+pub(crate) fn ratio(over: f64, under: f64) -> Option<f64> {
+    let ratio = if over == 0.0 && under == 0.0 { 1.0 } else { over / under };
+    ratio.is_finite().then_some(ratio)
 }
 
 /// Refuses a label that is not there.
@@ -116,7 +119,8 @@ mod tests {
 
     #[test]
     fn equal_values_are_equal_even_when_both_are_zero() {
-        let ratios = [ratio(0.0, 0.0), ratio(3.0, 2.0), ratio(3.0, 0.0)];
-        assert_eq!(ratios.map(|ratio| ratio.to_string()), ["1", "1.5", "inf"]);
+        let ratios = [ratio(0.0, 0.0), ratio(3.0, 2.0), ratio(3.0, 0.0), ratio(f64::NAN, 1.0)];
+        let shown = |ratio: Option<f64>| ratio.map_or_else(|| "none".to_owned(), |r| r.to_string());
+        assert_eq!(ratios.map(shown), ["1", "1.5", "none", "none"]);
     }
 }

@@ -103,8 +103,8 @@ fn percent(part: f64) -> String {
 fn record(step: &CalibrationStep) -> Record {
     let number = |value: f64| Field::Number(Some(value));
     vec![
-        ("clients", number(f64::from(step.clients))),
-        ("engine_threads", number(f64::from(step.engine_threads))),
+        ("clients", Field::Count(u64::from(step.clients))),
+        ("engine_threads", Field::Count(u64::from(step.engine_threads))),
         ("measured_s", number(step.measured_s)),
         ("qps", number(step.qps)),
         ("us_per_op", number(step.us_per_op)),

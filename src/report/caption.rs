@@ -1,5 +1,6 @@
 //! What stands around a table: its title, the conditions and remarks.
 
+use super::baseline::NO_RATIO;
 use super::notes::{by_column, conditions};
 use super::pivot::{Line, Table};
 use super::{Metric, escape};
@@ -79,6 +80,7 @@ pub(crate) fn below(table: &Table) -> Vec<String> {
     }
     below.extend(which_time(table));
     below.extend(unrelated(table));
+    below.extend(divides_by_zero(table).then(|| NO_RATIO.to_owned()));
     below
 }
 
@@ -101,16 +103,29 @@ fn not_of(line: &Line) -> &'static [&'static str] {
     }
 }
 
+/// Whether a cell beside one of the baseline has no ratio to it.
+fn divides_by_zero(table: &Table) -> bool {
+    let Some(label) = &table.baseline else { return false };
+    let base = table.lines.iter().find(|line| line.label == label);
+    let Some(base) = base.map(|line| &line.cells) else { return false };
+    let mut lines = table.lines.iter().flat_map(|line| base.iter().zip(&line.cells));
+    lines.any(|(base, cell)| {
+        base.is_some() && cell.as_ref().is_some_and(|cell| cell.relative.is_none())
+    })
+}
+
 /// Names the columns that have cells, but none of the baseline.
 fn unrelated(table: &Table) -> Option<String> {
     let label = table.baseline.as_ref()?;
+    let base = table.lines.iter().find(|line| line.label == label);
+    let lacks = |at: usize| base.is_none_or(|line| line.cells.get(at).is_none_or(Option::is_none));
     let columns: Vec<String> = table
         .columns
         .iter()
         .enumerate()
         .filter(|(at, _)| {
             let mut cells = table.lines.iter().filter_map(|line| line.cells.get(*at)?.as_ref());
-            cells.any(|cell| cell.relative.is_none())
+            lacks(*at) && cells.next().is_some()
         })
         .map(|(_, column)| column.to_string())
         .collect();

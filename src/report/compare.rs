@@ -2,23 +2,24 @@
 
 mod ratio;
 mod show;
+mod verdict;
 
-use std::fmt;
+use std::collections::HashMap;
 
+use self::ratio::logs;
+pub(super) use self::ratio::shift;
 pub(crate) use self::ratio::{interval, intervals};
-use self::ratio::{logs, shift};
+pub(super) use self::show::chance;
 use self::show::{doubt, line, page};
+use self::verdict::{Verdict, verdict};
 use super::baseline::known;
 use super::layout::{at_clients, noted};
 use super::page::{self, Page};
 use super::pivot::{self, Cell, Column, Table};
 use super::{Doubt, Format, Metric, Options, escape, settings};
 use crate::error::{Error, Result};
-use crate::stats::{Shift, benjamini_hochberg, holm};
+use crate::stats::{self, Shift, benjamini_hochberg, holm};
 use crate::summary::Summary;
-
-/// A finding may be false with this probability, after correction.
-const ALPHA: f64 = 0.05;
 
 /// Conditions without which two numbers are of different things.
 const SAME: &[&str] = &["tables", "rows", "distribution", "statements", "SQL"];
@@ -34,6 +35,9 @@ pub struct Question {
     pub metric: Metric,
     /// A difference below this share does not matter, 0.02 being 2 %.
     pub floor: f64,
+    /// Repeats that what is not decided may still get: the looks on the way there count, too.
+    /// 0: no more than there are.
+    pub repeats_max: u32,
     /// Compare also what was measured under other conditions, and say so.
     pub force: bool,
     /// Of each label and workload only the newest invocation.
@@ -42,45 +46,18 @@ pub struct Question {
     pub format: Format,
 }
 
-/// What the runs of one cell show.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Verdict {
-    /// Better by more than the floor, and not by chance.
-    Better,
-    /// Worse by more than the floor, and not by chance.
-    Worse,
-    /// The interval lies within the floor, or the difference, though none of chance, is less.
-    Same,
-    /// Nothing that chance does not do.
-    NotShown,
-    /// Not even the clearest difference could be shown by so few runs.
-    TooFew,
-}
-
-impl fmt::Display for Verdict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Verdict::Better => "better",
-            Verdict::Worse => "worse",
-            Verdict::Same => "same",
-            Verdict::NotShown => "no difference shown",
-            Verdict::TooFew => "too few repeats",
-        })
-    }
-}
-
 /// One workload and number of clients.
-struct Pair {
-    column: Column,
+pub(super) struct Pair {
+    pub(super) column: Column,
     base: f64,
     new: f64,
-    runs: (usize, usize),
+    pub(super) runs: (usize, usize),
     /// Of the logarithms, turned so that more is better.
-    shift: Shift,
+    pub(super) shift: Shift,
     /// Whether runs were compared with those beside them.
     blocks: bool,
-    /// Corrected within the workload and over all of them.
-    p: f64,
+    /// Corrected within the workload, over all of them, and for the looks.
+    pub(super) p: f64,
     verdict: Verdict,
 }
 
@@ -121,27 +98,23 @@ pub fn compare(steps: &[&Summary], question: &Question) -> Result<Comparison> {
     if !question.force {
         tables.iter().try_for_each(comparable)?;
     }
-    let rows = tables.iter().filter(|table| !common(table).is_empty()).count();
-    if rows == 0 {
+    if tables.iter().all(|table| common(table).is_empty()) {
         let labels = labels.map(escape::line).join(" and ");
         let text = format!("{labels} have no workload and number of clients in common");
         return Err(Error::data(text).hint("loadgen report shows what each of them has"));
     }
-    let (mut found, mut stopped, mut unknown) = (Vec::new(), Vec::new(), Vec::new());
-    for table in tables {
-        unknown.extend(absent(&table, question));
-        let (pairs, without_ratio) = pairs(&table, rows)?;
-        for (what, fell) in without_ratio {
-            if fell { stopped.push(what) } else { unknown.push(what) }
-        }
-        if !pairs.is_empty() {
-            found.push((table, pairs));
-        }
-    }
+    let mut unknown: Vec<String> =
+        tables.iter().flat_map(|table| absent(table, question)).collect();
+    let judged = judged(&tables, question.floor, question.repeats_max)?;
+    let (stopped, without): (Vec<_>, Vec<_>) =
+        judged.without_ratio.into_iter().partition(|(_, fell)| *fell);
+    let stopped: Vec<String> = stopped.into_iter().map(|(what, _)| what).collect();
+    unknown.extend(without.into_iter().map(|(what, _)| what));
+    let found: Vec<(Table, Vec<Pair>)> =
+        tables.into_iter().zip(judged.pairs).filter(|(_, pairs)| !pairs.is_empty()).collect();
     if let (true, Some(first)) = (found.is_empty(), stopped.first().or(unknown.first())) {
         return Err(Error::data(first.clone()).hint("another --metric"));
     }
-    judge(&mut found, question.floor);
     let mut asked_for =
         found.iter().flat_map(|(table, pairs)| pairs.iter().map(move |p| (table, p)));
     if asked_for.all(|(table, pair)| is_asked_for(table, &pair.column)) {
@@ -153,7 +126,7 @@ pub fn compare(steps: &[&Summary], question: &Question) -> Result<Comparison> {
         those.map(|(table, pair)| line(table, pair)).collect()
     };
     let pages: Vec<Page> =
-        found.iter().map(|(table, pairs)| page(table, pairs, question)).collect();
+        found.iter().map(|(table, pairs)| page(table, pairs, question, judged.looks)).collect();
     let mut worse = told(Verdict::Worse);
     worse.extend(stopped);
     Ok(Comparison {
@@ -236,71 +209,93 @@ pub(crate) fn is_asked_for(table: &Table, column: &Column) -> bool {
 const ASKED_FOR: &str =
     "at a given rate QPS is what was asked for, not what was found: --metric response-p99";
 
-/// Cells that can be compared; then what has no ratio, and whether that is because the new label
-/// did nothing at all.
-type Pairs = (Vec<Pair>, Vec<(String, bool)>);
+/// The cells of some tables of two labels, with their verdicts.
+pub(super) struct Judged {
+    /// Of each table.
+    pub(super) pairs: Vec<Vec<Pair>>,
+    /// What has no ratio, a line each, and whether that is because the new label did nothing at all.
+    without_ratio: Vec<(String, bool)>,
+    /// Looks that chance has, those that are planned among them.
+    looks: u32,
+}
 
-/// The cells that both labels have, before correction and verdict; `rows` workloads are compared.
-fn pairs(table: &Table, rows: usize) -> Result<Pairs> {
-    let cells = common(table);
-    let many = cells.len() * rows;
-    let (mut pairs, mut without) = (Vec::new(), Vec::new());
-    for (column, one, other) in cells {
-        let (a, b) = (logs(one, &table.metric)?, logs(other, &table.metric)?);
-        let Some((shift, blocks)) = shift((one, &a), (other, &b), many) else {
-            let what = format!(
-                "{} at {}: {} of 0 or less have no ratio",
-                escape::line(table.workload),
-                at_clients(&column),
-                table.metric.name()
-            );
-            without.push((what, table.metric.higher_is_better() && !a.is_empty()));
-            continue;
-        };
-        pairs.push(Pair {
-            column,
-            base: one.spread.median,
-            new: other.spread.median,
-            runs: (a.len(), b.len()),
-            shift,
-            blocks,
-            p: shift.p,
-            verdict: Verdict::NotShown,
-        });
+/// Compares every cell that both labels have.
+pub(super) fn judged(tables: &[Table], floor: f64, repeats_max: u32) -> Result<Judged> {
+    let rows = tables.iter().filter(|table| !common(table).is_empty()).count();
+    let looks = tables.iter().map(|table| looks(table, repeats_max)).max().unwrap_or(1);
+    let mut judged = Judged { pairs: Vec::new(), without_ratio: Vec::new(), looks };
+    for table in tables {
+        let cells = common(table);
+        // What the clearest p is multiplied by.
+        let times = (cells.len() * rows) as f64 * f64::from(looks);
+        let mut pairs = Vec::new();
+        for (column, one, other) in cells {
+            let (a, b) = (logs(one, &table.metric)?, logs(other, &table.metric)?);
+            let Some((shift, blocks)) = shift((one, &a), (other, &b), times) else {
+                let what = format!(
+                    "{} at {}: {} of 0 or less have no ratio",
+                    escape::line(table.workload),
+                    at_clients(&column),
+                    table.metric.name()
+                );
+                let fell = table.metric.higher_is_better() && !a.is_empty();
+                judged.without_ratio.push((what, fell));
+                continue;
+            };
+            pairs.push(Pair {
+                column,
+                base: one.spread.median,
+                new: other.spread.median,
+                runs: (a.len(), b.len()),
+                shift,
+                blocks,
+                p: shift.p,
+                verdict: Verdict::NotShown,
+            });
+        }
+        judged.pairs.push(pairs);
     }
-    Ok((pairs, without))
+    judge(&mut judged.pairs, floor, looks);
+    Ok(judged)
+}
+
+/// Looks at the cells of a table: where one run (or what continues it) has steps that were planned
+/// with fewer repeats and steps that were planned with more, somebody looked and went on.
+fn looks(table: &Table, repeats_max: u32) -> u32 {
+    let of_cell = |cell: &Cell| {
+        let mut planned: HashMap<&str, (u32, u32)> = HashMap::new();
+        for step in &cell.steps {
+            let repeats = step.plan.repeats;
+            let (least, most) = planned.entry(&step.run_id).or_insert((repeats, repeats));
+            (*least, *most) = (repeats.min(*least), repeats.max(*most));
+        }
+        let looks =
+            planned.values().map(|(least, most)| stats::looks(*least, repeats_max.max(*most)));
+        looks.max().unwrap_or(1)
+    };
+    let cells = common(table);
+    cells.iter().flat_map(|(_, one, other)| [*one, *other]).map(of_cell).max().unwrap_or(1)
 }
 
 /// Corrects: by Holm within the row of a workload, by Benjamini and Hochberg over the workloads,
-/// each with its clearest cell. A cell's corrected p is the larger of both.
-fn judge(found: &mut [(Table, Vec<Pair>)], floor: f64) {
-    let rows: Vec<Vec<f64>> = found
+/// each with its clearest cell, by Bonferroni over the looks. A cell's corrected p is the larger of
+/// the first two, times the looks.
+fn judge(tables: &mut [Vec<Pair>], floor: f64, looks: u32) {
+    let mut tables: Vec<&mut Vec<Pair>> =
+        tables.iter_mut().filter(|pairs| !pairs.is_empty()).collect();
+    let rows: Vec<Vec<f64>> = tables
         .iter()
-        .map(|(_, pairs)| holm(&pairs.iter().map(|p| p.shift.p).collect::<Vec<f64>>()))
+        .map(|pairs| holm(&pairs.iter().map(|p| p.shift.p).collect::<Vec<f64>>()))
         .collect();
     let least = |row: &Vec<f64>| row.iter().copied().fold(1.0, f64::min);
     let over_all = benjamini_hochberg(&rows.iter().map(least).collect::<Vec<f64>>());
-    for (((_, pairs), row), over_all) in found.iter_mut().zip(&rows).zip(over_all) {
+    let looks = f64::from(looks);
+    for ((pairs, row), over_all) in tables.iter_mut().zip(&rows).zip(over_all) {
         // What the clearest cell's p is multiplied by where nothing else differs.
-        let cells = (pairs.len() * rows.len()) as f64;
+        let times = (pairs.len() * rows.len()) as f64 * looks;
         for (pair, p) in pairs.iter_mut().zip(row) {
-            pair.p = p.max(over_all);
-            pair.verdict = verdict(pair, cells, floor);
+            pair.p = (p.max(over_all) * looks).min(1.0);
+            pair.verdict = verdict(&pair.shift, pair.p, times, floor);
         }
-    }
-}
-
-fn verdict(pair: &Pair, cells: f64, floor: f64) -> Verdict {
-    let matters = (pair.shift.estimate.exp() - 1.0).abs() >= floor;
-    let within = |log: f64| (log.exp() - 1.0).abs() < floor;
-    if pair.shift.p_least * cells > ALPHA {
-        return Verdict::TooFew;
-    }
-    match pair.shift.interval {
-        _ if pair.p <= ALPHA && matters && pair.shift.estimate > 0.0 => Verdict::Better,
-        _ if pair.p <= ALPHA && matters => Verdict::Worse,
-        _ if pair.p <= ALPHA => Verdict::Same,
-        Some((low, high)) if within(low) && within(high) => Verdict::Same,
-        _ => Verdict::NotShown,
     }
 }

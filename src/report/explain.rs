@@ -6,10 +6,10 @@
 //! same quotient of each part is its share of the change, and the shares add up.
 
 use super::baseline::known;
-use super::compare::comparable;
+use super::compare::{self, Pair, chance, comparable, judged};
 use super::escape::{self, clip};
 use super::figure::named;
-use super::layout::{at_clients, below, noted, record};
+use super::layout::{at_clients, below, marked, noted, record};
 use super::metric::Metric;
 use super::number::number;
 use super::page::{self, Body, Field, Grid, Page};
@@ -26,6 +26,13 @@ const US: f64 = 1e6;
 const NAMED_MAX: usize = 24;
 /// Longest value of one, characters.
 const VALUE_MAX: usize = 40;
+
+/// What the last part is.
+const REST: &str =
+    "rest: what an op waits for besides, locks, commits, the network, and CPUs that others use";
+/// What stands behind the intervals.
+const INTERVALS: &str =
+    "95 % interval of a change: Hodges-Lehmann over the runs, four at least, not corrected";
 
 /// The parts that are known: what a table calls them, and the metric in microseconds an op.
 const PARTS: [(&str, &str); 3] =
@@ -49,8 +56,10 @@ pub struct Contrast {
 /// A part of the time of an op, microseconds, with both labels.
 struct Part {
     name: &'static str,
-    /// Nothing where one of both does not know it: then it is in the rest.
+    /// Medians; nothing where one of both does not know it: then it is in the rest.
     us: Option<(f64, f64)>,
+    /// Within which its change lies, where there are enough runs.
+    interval: Option<(f64, f64)>,
 }
 
 /// One workload and number of clients.
@@ -58,9 +67,10 @@ struct Split {
     column: Column,
     /// Statements a second.
     qps: (f64, f64),
-    /// Time of an op, microseconds.
-    cycle_us: (f64, f64),
+    /// The parts that are known, the rest, and the time of an op, which is all of them.
     parts: Vec<Part>,
+    /// The time of an op.
+    cycle_us: (f64, f64),
     /// Reads of InnoDB an op.
     reads: Option<(f64, f64)>,
 }
@@ -77,22 +87,52 @@ pub fn explain(steps: &[&Summary], contrast: &Contrast) -> Result<String> {
     known(&all, "the base", &contrast.base)?;
     known(&all, "the new label", &contrast.new)?;
     let labels = [contrast.base.as_str(), contrast.new.as_str()];
-    let mut pages = Vec::new();
+    let tables: Vec<Table> = all.iter().map(|table| noted(table.of_labels(&labels))).collect();
+    if !contrast.force {
+        tables.iter().try_for_each(comparable)?;
+    }
+    // What a difference must be to matter is not asked here.
+    let judged = judged(&tables, 0.0, 0)?;
+    let (mut pages, mut idle): (Vec<Page>, Vec<String>) = (Vec::new(), Vec::new());
     let mut open = false;
-    for table in all.iter().map(|table| noted(table.of_labels(&labels))) {
-        if !contrast.force {
-            comparable(&table)?;
-        }
+    for (table, pairs) in tables.iter().zip(&judged.pairs) {
         let [base, new] = table.lines.as_slice() else { continue };
+        let (first, mut said) = (pages.len(), None);
         for (column, cells) in table.columns.iter().zip(base.cells.iter().zip(&new.cells)) {
             let (Some(one), Some(other)) = cells else { continue };
             open |= column.rate.is_some();
-            if column.rate.is_none()
-                && let Some(split) = split(*column, one, other)?
-            {
-                pages.push(page(&table, &split, one, other));
+            if column.rate.is_some() {
+                continue;
+            }
+            if let Some(split) = split(*column, one, other)? {
+                let pair = pairs.iter().find(|pair| pair.column == *column);
+                let differing = differing(one, other);
+                let mut page = page(table, &split, pair, &differing);
+                // The settings of most cells are those of the one before.
+                let settings = named_settings(&differing);
+                if said.as_ref() != Some(&settings) {
+                    page.below.push(settings.clone());
+                    said = Some(settings);
+                }
+                pages.push(page);
+            } else {
+                idle.push(format!(
+                    "{} at {}: 0 ops a second are not explained",
+                    escape::line(table.workload),
+                    at_clients(column)
+                ));
             }
         }
+        if let Some(last) = pages.get_mut(first..).and_then(<[Page]>::last_mut) {
+            last.below.extend(below(table));
+        }
+    }
+    if let Some(last) = pages.last_mut() {
+        last.below.append(&mut idle);
+        last.below.extend([REST, INTERVALS].map(str::to_owned));
+    }
+    if let Some(first) = idle.first() {
+        return Err(Error::data(first.clone()).hint("loadgen report shows the steps"));
     }
     if pages.is_empty() {
         let labels = labels.map(escape::line).join(" and ");
@@ -108,34 +148,70 @@ pub fn explain(steps: &[&Summary], contrast: &Contrast) -> Result<String> {
 }
 
 fn split(column: Column, base: &Cell, new: &Cell) -> Result<Option<Split>> {
-    let both = |name: &str| -> Result<Option<(f64, f64)>> {
-        let Some(figure) = named(name) else { return Ok(None) };
-        let metric = Metric::Figure(figure);
-        Ok(median(base, &metric)?.zip(median(new, &metric)?))
+    let both = |metric: &Metric| -> Result<(Runs, Runs)> {
+        Ok((values(base, metric)?, values(new, metric)?))
     };
-    let rates = median(base, &Metric::Tps)?.zip(median(new, &Metric::Tps)?);
-    let Some((one, other)) = rates.filter(|(one, other)| *one > 0.0 && *other > 0.0) else {
+    let cycle = |tps: &Option<f64>| {
+        let tps = tps.filter(|tps| *tps > 0.0)?;
+        Some(f64::from(column.clients) * US / tps)
+    };
+    let rates = both(&Metric::Tps)?;
+    let cycles = (rates.0.iter().map(cycle).collect(), rates.1.iter().map(cycle).collect());
+    let (Some(one), Some(other)) = (median(&rates.0), median(&rates.1)) else { return Ok(None) };
+    if one <= 0.0 || other <= 0.0 {
         return Ok(None);
-    };
-    let cycle = |tps: f64| f64::from(column.clients) * US / tps;
-    let cycle_us = (cycle(one), cycle(other));
-    let mut parts = Vec::new();
-    for (name, metric) in PARTS {
-        parts.push(Part { name, us: both(metric)? });
     }
+    let mut known: Vec<(&'static str, (Runs, Runs))> = Vec::new();
+    for (name, metric) in PARTS {
+        let Some(figure) = named(metric) else { continue };
+        known.push((name, both(&Metric::Figure(figure))?));
+    }
+    let of = |name: &'static str, runs: &(Runs, Runs)| Part {
+        name,
+        us: median(&runs.0).zip(median(&runs.1)),
+        interval: interval((base, &runs.0), (new, &runs.1)),
+    };
+    let mut parts: Vec<Part> = known.iter().map(|(name, runs)| of(name, runs)).collect();
+    // What only one of both knows is in the rest of both.
+    known.retain(|(name, _)| parts.iter().any(|part| part.name == *name && part.us.is_some()));
+    let rest_of = |cycles: &Runs, part: &dyn Fn(&(Runs, Runs)) -> &Runs| -> Runs {
+        let rest = |(run, cycle): (usize, &Option<f64>)| {
+            let mut others = known.iter().map(|(_, runs)| *part(runs).get(run)?);
+            others.try_fold((*cycle)?, |rest, value| Some(rest - value?))
+        };
+        cycles.iter().enumerate().map(rest).collect()
+    };
+    let rest = (rest_of(&cycles.0, &|runs| &runs.0), rest_of(&cycles.1, &|runs| &runs.1));
+    let cycle_us = (f64::from(column.clients) * US / one, f64::from(column.clients) * US / other);
     let sum = |of: fn(&(f64, f64)) -> f64| -> f64 {
         parts.iter().filter_map(|part| part.us.as_ref()).map(of).sum()
     };
-    let rest = (cycle_us.0 - sum(|us| us.0), cycle_us.1 - sum(|us| us.1));
-    parts.push(Part { name: "rest", us: Some(rest) });
+    // The difference of medians, so that the parts add up.
+    let us = (cycle_us.0 - sum(|us| us.0), cycle_us.1 - sum(|us| us.1));
+    parts.push(Part { us: Some(us), ..of("rest", &rest) });
+    parts.push(Part { us: Some(cycle_us), ..of("time of an op", &cycles) });
+    let reads = named("innodb-reads").map(|figure| both(&Metric::Figure(figure))).transpose()?;
+    let reads = reads.and_then(|(one, other)| median(&one).zip(median(&other)));
     let qps = (base.spread.median, new.spread.median);
-    Ok(Some(Split { column, qps, cycle_us, parts, reads: both("innodb-reads")? }))
+    Ok(Some(Split { column, qps, parts, cycle_us, reads }))
 }
 
-/// The median over a cell's runs.
-fn median(cell: &Cell, metric: &Metric) -> Result<Option<f64>> {
-    let values: Result<Vec<Option<f64>>> = cell.steps.iter().map(|s| metric.value(s)).collect();
-    Ok(stats::median(&values?.into_iter().flatten().collect::<Vec<f64>>()))
+/// A number of each run of a cell, where it has one.
+type Runs = Vec<Option<f64>>;
+
+fn values(cell: &Cell, metric: &Metric) -> Result<Runs> {
+    cell.steps.iter().map(|step| metric.value(step)).collect()
+}
+
+fn median(runs: &Runs) -> Option<f64> {
+    stats::median(&runs.iter().copied().flatten().collect::<Vec<f64>>())
+}
+
+/// The 95 % interval of a change.
+fn interval(one: (&Cell, &Runs), other: (&Cell, &Runs)) -> Option<(f64, f64)> {
+    let known = |runs: &Runs| runs.iter().copied().flatten().collect::<Vec<f64>>();
+    let (a, b) = (known(one.1), known(other.1));
+    compare::shift((one.0, &a), (other.0, &b), 1.0)?.0.interval
 }
 
 impl Split {
@@ -145,34 +221,35 @@ impl Split {
     }
 }
 
-fn page(table: &Table, split: &Split, base: &Cell, new: &Cell) -> Page {
+fn page(table: &Table, split: &Split, pair: Option<&Pair>, differing: &[Difference]) -> Page {
     let label =
         |at: usize| table.lines.get(at).map_or_else(String::new, |line| text::label(line.label));
     let us = |value: f64| number(value, 1);
-    let row = |name: &str, values: Option<(f64, f64)>| match values {
-        None => vec![
-            name.to_owned(),
-            "-".to_owned(),
-            "-".to_owned(),
-            "unknown".to_owned(),
-            "-".to_owned(),
-        ],
-        Some((one, other)) => vec![
-            name.to_owned(),
-            us(one),
-            us(other),
-            signed(other - one, 1),
-            signed(split.percent(other - one), 1),
-        ],
+    let row = |part: &Part| {
+        let mut row = vec![part.name.to_owned()];
+        row.extend(match part.us {
+            None => ["-", "-", "unknown", "-", "-"].map(str::to_owned),
+            Some((one, other)) => [
+                us(one),
+                us(other),
+                signed(other - one, 1),
+                part.interval.map_or_else(
+                    || text::NOTHING.to_owned(),
+                    |(low, high)| format!("{} to {}", signed(low, 1), signed(high, 1)),
+                ),
+                signed(split.percent(other - one), 1),
+            ],
+        });
+        row
     };
-    let mut rows: Vec<Vec<String>> =
-        split.parts.iter().map(|part| row(part.name, part.us)).collect();
-    rows.push(row("time of an op", Some(split.cycle_us)));
-    let head = ["microseconds an op", &label(0), &label(1), "change", "% of QPS"];
-    let differing = differing(base, new);
-    let mut lines = remarks(split);
-    lines.extend(named_settings(&differing));
-    lines.extend(below(table));
+    let head = [
+        "microseconds an op".to_owned(),
+        marked(table, 0),
+        marked(table, 1),
+        "change".to_owned(),
+        "95 % interval".to_owned(),
+        "% of QPS".to_owned(),
+    ];
     let (one, other) = split.qps;
     Page {
         title: vec![format!(
@@ -186,13 +263,13 @@ fn page(table: &Table, split: &Split, base: &Cell, new: &Cell) -> Page {
             signed(100.0 * (other / one - 1.0), 1),
         )],
         body: Body::Grid(Grid {
-            head: head.map(str::to_owned).to_vec(),
+            head: head.to_vec(),
             texts: vec![0],
-            rows,
+            rows: split.parts.iter().map(row).collect(),
             ..Grid::default()
         }),
-        below: lines,
-        records: records(table, split, &differing),
+        below: pair.map(|pair| chance("QPS", pair)).into_iter().chain(remarks(split)).collect(),
+        records: records(table, split, pair, differing),
     }
 }
 
@@ -234,10 +311,6 @@ fn remarks(split: &Split) -> Vec<String> {
              as the ops' own"
         ));
     }
-    lines.push(
-        "rest: what an op waits for besides, locks, commits, the network, and CPUs that others use"
-            .to_owned(),
-    );
     lines
 }
 
@@ -252,12 +325,12 @@ fn differing(base: &Cell, new: &Cell) -> Vec<Difference> {
 }
 
 /// One line of what differs.
-fn named_settings(differing: &[Difference]) -> Vec<String> {
+fn named_settings(differing: &[Difference]) -> String {
     let one_sided = |d: &&Difference| d.first == settings::ABSENT || d.second == settings::ABSENT;
     let both: Vec<&Difference> = differing.iter().filter(|d| !one_sided(d)).collect();
     let alone = differing.len() - both.len();
     if differing.is_empty() {
-        return vec!["no setting differs".to_owned()];
+        return "no setting differs".to_owned();
     }
     let shown = both.iter().take(NAMED_MAX).map(|d| {
         let clip = |text: &str| clip(text, VALUE_MAX);
@@ -270,36 +343,48 @@ fn named_settings(differing: &[Difference]) -> Vec<String> {
     if alone > 0 {
         said.push(format!("{alone} that only one of them has"));
     }
-    vec![format!("settings that differ: {}", said.join("; "))]
+    format!("settings that differ: {}", said.join("; "))
 }
 
 /// A row for each part, and the whole.
-fn records(table: &Table, split: &Split, differing: &[Difference]) -> Vec<page::Record> {
+fn records(
+    table: &Table,
+    split: &Split,
+    pair: Option<&Pair>,
+    differing: &[Difference],
+) -> Vec<page::Record> {
     let label = |at: usize| table.lines.get(at).map_or("", |line| line.label).to_owned();
     let pairs: Vec<(String, String)> = differing
         .iter()
         .map(|d| (d.name.clone(), format!("{} -> {}", d.first, d.second)))
         .collect();
-    let parts = split.parts.iter().map(|part| (part.name, part.us));
-    let whole = std::iter::once(("time of an op", Some(split.cycle_us)));
-    let of_part = |(name, us): (&str, Option<(f64, f64)>)| {
+    let runs = pair.map_or((0, 0), |pair| pair.runs);
+    let ratio = pair.and_then(|pair| pair.shift.interval);
+    let of_part = |part: &Part| {
         let mut record = record(table, &split.column);
         // The metric is that of the whole table.
         record.retain(|(name, _)| !matches!(*name, "metric" | "unit"));
-        let change = us.map(|(one, other)| other - one);
+        let change = part.us.map(|(one, other)| other - one);
         record.extend([
             ("base", Field::Text(label(0))),
             ("new", Field::Text(label(1))),
             ("base_qps", Field::Number(Some(split.qps.0))),
             ("new_qps", Field::Number(Some(split.qps.1))),
-            ("part", Field::Text(name.to_owned())),
-            ("base_us", Field::Number(us.map(|us| us.0))),
-            ("new_us", Field::Number(us.map(|us| us.1))),
+            ("part", Field::Text(part.name.to_owned())),
+            ("base_us", Field::Number(part.us.map(|us| us.0))),
+            ("new_us", Field::Number(part.us.map(|us| us.1))),
             ("change_us", Field::Number(change)),
             ("qps_percent", Field::Number(change.map(|change| split.percent(change)))),
             ("differing", Field::Pairs(pairs.clone())),
+            ("change_low_us", Field::Number(part.interval.map(|i| i.0))),
+            ("change_high_us", Field::Number(part.interval.map(|i| i.1))),
+            ("base_runs", Field::Count(runs.0 as u64)),
+            ("new_runs", Field::Count(runs.1 as u64)),
+            ("ratio_low", Field::Number(ratio.map(|i| i.0.exp()))),
+            ("ratio_high", Field::Number(ratio.map(|i| i.1.exp()))),
+            ("p_corrected", Field::Number(pair.map(|pair| pair.p))),
         ]);
         record
     };
-    parts.chain(whole).map(of_part).collect()
+    split.parts.iter().map(of_part).collect()
 }

@@ -269,7 +269,7 @@ impl Gate {
             ("gate", Field::Text(self.condition.clone())),
             ("value", Field::Number(value)),
             ("unit", Field::Text(self.quantity.unit().to_owned())),
-            ("runs", Field::Number(Some(runs as f64))),
+            ("runs", Field::Count(runs as u64)),
             ("verdict", Field::Text(word.to_owned())),
             ("reason", Field::Text(why.to_owned())),
         ]

@@ -53,6 +53,8 @@ pub(crate) type Record = Vec<(&'static str, Field)>;
 pub(crate) enum Field {
     Text(String),
     Number(Option<f64>),
+    /// How many of something.
+    Count(u64),
     /// Names and values.
     Pairs(Vec<(String, String)>),
 }
@@ -205,6 +207,7 @@ impl Field {
         match self {
             Field::Text(text) => escape::formula(text),
             Field::Number(number) => number.map_or_else(String::new, |number| number.to_string()),
+            Field::Count(count) => count.to_string(),
             Field::Pairs(pairs) => {
                 let pairs: Vec<String> = pairs.iter().map(|(k, v)| format!("{k}={v}")).collect();
                 escape::formula(&pairs.join("; "))
@@ -216,6 +219,7 @@ impl Field {
         match self {
             Field::Text(text) => Value::from(text.as_str()),
             Field::Number(number) => json!(number),
+            Field::Count(count) => json!(count),
             Field::Pairs(pairs) => {
                 let pairs = pairs.iter().map(|(k, v)| (k.clone(), Value::from(v.as_str())));
                 Value::Object(pairs.collect::<Map<String, Value>>())

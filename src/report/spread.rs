@@ -44,7 +44,7 @@ fn page(table: &Table) -> Page {
             let mut fields = record(table, column);
             fields.extend([
                 ("label", Field::Text(line.label.to_owned())),
-                ("runs", Field::Number(Some(spread.n as f64))),
+                ("runs", Field::Count(spread.n as u64)),
                 ("median", Field::Number(Some(spread.median))),
                 ("min", Field::Number(Some(spread.min))),
                 ("max", Field::Number(Some(spread.max))),

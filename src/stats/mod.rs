@@ -2,10 +2,12 @@
 
 mod change;
 mod correct;
+mod looks;
 mod rank;
 
 pub use change::{Change, change, relative_error};
 pub use correct::{benjamini_hochberg, holm};
+pub use looks::{looks, next_look};
 pub use rank::{Shift, median_interval, pairs, two_samples};
 
 /// How the runs of a cell spread.

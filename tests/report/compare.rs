@@ -10,6 +10,7 @@ fn question(base: &str, new: &str) -> Question {
         new: new.to_owned(),
         metric: Metric::Qps,
         floor: 0.02,
+        repeats_max: 0,
         force: false,
         latest: false,
         format: Format::Text,
@@ -48,6 +49,75 @@ fn six_against_six_find_what_is_there_and_nothing_else() {
         assert!(row.ends_with(verdict), "{factor}: {}", told.text);
         assert_eq!(told.worse.len(), worse, "{}", told.text);
         assert!(told.too_few.is_empty());
+    }
+}
+
+/// Every run below every run of [`OLD`], by 0.9 to 2.5 %.
+const BELOW: [f64; 6] = [975.0, 987.0, 980.0, 984.0, 982.0, 986.0];
+
+#[test]
+fn what_may_matter_is_not_the_same() {
+    let steps = [runs("old", 8, 0, &OLD), runs("new", 8, 60, &BELOW)].concat();
+    let told = compared(&steps, &question("old", "new")).expect("a comparison");
+    let row = told.text.lines().nth(2).expect("a row");
+    assert!(row.ends_with("slightly worse"), "{}", told.text);
+    assert!(told.worse.is_empty() && told.too_few.is_empty(), "{told:?}");
+    let why = told.open.iter().map(|doubt| doubt.why.as_str()).collect::<Vec<_>>();
+    assert!(why.len() == 1 && why[0].contains("slightly worse, 0.98"), "{why:?}");
+    let better = compared(&steps, &question("new", "old")).expect("a comparison");
+    assert!(better.text.contains("slightly better"), "{}", better.text);
+    // Within a floor of 3 % it is.
+    let wide = Question { floor: 0.03, ..question("old", "new") };
+    let told = compared(&steps, &wide).expect("a comparison");
+    assert!(told.text.lines().nth(2).is_some_and(|row| row.ends_with("same")), "{}", told.text);
+    assert!(told.open.is_empty(), "{:?}", told.open);
+}
+
+#[test]
+fn looks_that_were_taken_and_those_that_may_come_are_counted() {
+    let both = || [runs("old", 8, 0, &OLD), runs("new", 8, 60, &by(0.9))].concat();
+    let asked = Question { format: Format::Json, ..question("old", "new") };
+    let p = |steps: &[Summary], question: &Question| {
+        let told = compared(steps, question).expect("a comparison");
+        let json: Value = serde_json::from_str(&told.text).expect("JSON");
+        json["rows"][0]["p_corrected"].as_f64().expect("p")
+    };
+    let is = |p: f64, looks: f64| assert!((p - looks * 2.0 / 924.0).abs() < 1e-9, "{p}");
+    let planned = |mut steps: Vec<Summary>, more: u32, label: &str| {
+        for step in &mut steps {
+            step.plan.repeats = 3;
+        }
+        let continued = steps.iter_mut().filter(|s| s.label == label && s.plan.repeat_index > 3);
+        continued.for_each(|step| step.plan.repeats = more);
+        steps
+    };
+    is(p(&both(), &asked), 1.0);
+    // 6, 12 and 24 may come.
+    let mut six = both();
+    for step in &mut six {
+        step.plan.repeats = 6;
+    }
+    is(p(&six, &Question { repeats_max: 24, ..asked.clone() }), 3.0);
+    // 3 repeats, which find nothing, and 6: what is there was planned later.
+    is(p(&planned(both(), 6, "new"), &asked), 1.0);
+    is(p(&planned(both(), 12, "new"), &asked), 2.0);
+    let text = compared(&planned(both(), 12, "old"), &question("old", "new")).expect("told").text;
+    assert!(text.contains("over all, times the 2 looks"), "{text}");
+    // Invocations of their own are no looks at each other.
+    let mut alone = planned(both(), 12, "new");
+    for step in alone.iter_mut().filter(|step| step.plan.repeats == 12) {
+        step.run_id = "f".repeat(16);
+    }
+    is(p(&alone, &asked), 1.0);
+}
+
+#[test]
+fn what_counts_is_a_whole_number_in_json() {
+    let steps = [runs("old", 8, 0, &OLD), runs("new", 8, 60, &by(0.9))].concat();
+    let asked = Question { format: Format::Json, ..question("old", "new") };
+    let text = compared(&steps, &asked).expect("a comparison").text;
+    for field in ["\"clients\": 8,", "\"base_runs\": 6,", "\"new_runs\": 6,"] {
+        assert!(text.contains(field), "{field}: {text}");
     }
 }
 

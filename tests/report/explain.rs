@@ -67,16 +67,88 @@ fn the_parts_add_up_to_the_time_of_an_op_and_their_shares_to_the_change() {
         lines,
         [
             "point-select at 8 clients: QPS 10000 with old, 8000 with new: -20.0 %",
-            "microseconds an op    old     new  change  % of QPS",
-            "client CPU           20.0    20.0     0.0       0.0",
-            "server CPU          300.0   420.0  +120.0     -12.0",
-            "disk reads          100.0   100.0     0.0       0.0",
-            "rest                380.0   460.0   +80.0      -8.0",
-            "time of an op       800.0  1000.0  +200.0     -20.0",
+            "microseconds an op    old     new  change  95 % interval  % of QPS",
+            "client CPU           20.0    20.0     0.0              -       0.0",
+            "server CPU          300.0   420.0  +120.0              -     -12.0",
+            "disk reads          100.0   100.0     0.0              -       0.0",
+            "rest                380.0   460.0   +80.0              -      -8.0",
+            "time of an op       800.0  1000.0  +200.0              -     -20.0",
         ],
         "{text}"
     );
     assert!(text.contains("cores busy: server 3.00 and 3.36; client 0.20 and 0.16"), "{text}");
+}
+
+/// Six runs of both labels in turn at some clients; the new server takes 120 us an op more.
+fn six(clients: u32) -> Vec<Summary> {
+    let mut steps = Vec::new();
+    for at in 0..6 {
+        for (order, label, qps, server) in [(0, "old", 1e4, 300.0), (1, "new", 8e3, 420.0)] {
+            let noise = 1.0 + f64::from(at) / 1e3;
+            let run = costly(0, label, qps * noise, 20.0, server * noise, 100.0);
+            let mut run = repeat(&run, at + 1, run.totals.qps);
+            run.plan.clients = clients;
+            run.step_id = format!("{}-{clients}{label}", run.step_id);
+            run.started_at = format!("2026-11-20T{clients:02}:{:02}:00Z", 2 * at + order);
+            steps.push(run);
+        }
+    }
+    steps
+}
+
+#[test]
+fn each_change_has_its_interval_and_footnotes_are_told_once() {
+    let mut steps = [six(8), six(16)].concat();
+    for step in &mut steps {
+        step.client.same_host = true;
+    }
+    let text = explained(&steps, &contrast(Format::Text)).expect("an explanation");
+    let server = text.lines().find(|line| line.starts_with("server CPU")).expect("a row");
+    assert!(server.contains("+120.0 to +120.6"), "{text}");
+    assert!(text.contains("QPS new/base as `loadgen compare` has it: 0.800 ("), "{text}");
+    for once in
+        ["\n† ", "settings that differ\n", "no setting differs\n", "\nrest: ", "not corrected"]
+    {
+        let there = text.matches(once).count();
+        assert!(there <= 1, "{once}: {text}");
+    }
+    assert!(text.contains("the client ran on the server's host"), "{text}");
+    let json = explained(&steps, &contrast(Format::Json)).expect("an explanation");
+    let json: Value = serde_json::from_str(&json).expect("JSON");
+    let row = &json["rows"][1];
+    assert_eq!(row["part"], "server CPU");
+    assert!(row["change_low_us"].as_f64() < row["change_us"].as_f64(), "{row}");
+    assert!(row["ratio_high"].as_f64() < Some(1.0) && row["p_corrected"].as_f64() < Some(0.05));
+    assert_eq!((&row["clients"], &row["base_runs"]), (&8.into(), &6.into()), "{row}");
+}
+
+#[test]
+fn what_chance_may_have_done_is_said() {
+    let one = [
+        costly(0, "old", 10_000.0, 20.0, 300.0, 100.0),
+        costly(1, "new", 8000.0, 20.0, 420.0, 100.0),
+    ];
+    let text = explained(&one, &contrast(Format::Text)).expect("an explanation");
+    assert!(text.contains("one run each: whether QPS changed by more than chance"), "{text}");
+    let three: Vec<Summary> = six(8).into_iter().filter(|s| s.plan.repeat_index <= 3).collect();
+    let text = explained(&three, &contrast(Format::Text)).expect("an explanation");
+    assert!(text.contains("3 and 3 runs: too few to know"), "{text}");
+}
+
+#[test]
+fn what_does_nothing_is_not_explained() {
+    let still = |qps: f64| {
+        let mut steps = [step(0, "old", 16, 1e4), step(1, "new", 16, qps)];
+        for step in &mut steps {
+            step.started_at.replace_range(11..13, "09");
+        }
+        steps
+    };
+    let error = explained(&still(0.0), &contrast(Format::Text)).expect_err("nothing to explain");
+    assert!(error.to_string().contains("at 16 clients: 0 ops a second"), "{error}");
+    let both = [six(8), still(0.0).to_vec()].concat();
+    let text = explained(&both, &contrast(Format::Text)).expect("an explanation");
+    assert!(text.contains("at 16 clients: 0 ops a second") && !text.contains("inf"), "{text}");
 }
 
 #[test]
@@ -87,8 +159,14 @@ fn what_is_not_known_is_said_and_in_the_rest() {
     ];
     steps[0].server.probed = None;
     let text = explained(&steps, &contrast(Format::Text)).expect("an explanation");
-    assert!(text.contains("server CPU              -       -  unknown         -"), "{text}");
-    assert!(text.contains("rest                780.0   980.0   +200.0     -20.0"), "{text}");
+    assert!(
+        text.contains("server CPU              -       -  unknown              -         -"),
+        "{text}"
+    );
+    assert!(
+        text.contains("rest                780.0   980.0   +200.0              -     -20.0"),
+        "{text}"
+    );
     assert!(text.contains("not known and in the rest: server CPU, disk reads"), "{text}");
     let csv = explained(&steps, &contrast(Format::Csv)).expect("an explanation");
     assert!(csv.contains(",server CPU,,,,,"), "{csv}");

@@ -257,6 +257,56 @@ fn the_first_texts_overhead_by_concurrency() {
 }
 
 #[test]
+fn a_division_by_zero_is_no_number() {
+    let zero_at_16 = |order, label, qps| {
+        vec![step(order, label, 8, 100.0), step(order, label, 16, qps), step(order, label, 32, 0.0)]
+    };
+    let steps = [zero_at_16(0, "a", 0.0), zero_at_16(1, "b", 50.0)].concat();
+    let no_ratio = "- among the ratios: it would be a division by 0";
+    for layout in [Layout::Delta, Layout::Overhead] {
+        let options = between(layout, "a", "b");
+        let text = report(&steps, &options);
+        assert!(text.contains(no_ratio), "{text}");
+        assert!(!text.contains("inf") && !text.contains("NaN"), "{text}");
+        let rows = json(&steps, options.clone());
+        let name = if layout == Layout::Delta { "change_percent" } else { "cost_percent" };
+        assert!(rows["rows"][1][name].is_null() && rows["rows"][0][name] == 0.0, "{rows}");
+        let csv = report(&steps, &Options { format: Format::Csv, ..options });
+        assert!(!csv.contains("inf"), "{csv}");
+    }
+    let overhead = report(&steps, &between(Layout::Overhead, "a", "b"));
+    assert_eq!(collapsed(&overhead)[2..5], ["8 100 100 0.0", "16 0 50 -", "32 0 0 0.0"]);
+    let relative = report(&steps, &laid(Layout::Relative));
+    let words = relative.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
+    assert!(words.into_iter().any(|line| line == "b 50 -"), "{relative}");
+    assert_eq!(relative.matches(no_ratio).count(), 1, "{relative}");
+    // Not a single change: the row is there all the same.
+    let steps = [step(0, "a", 8, 0.0), step(1, "b", 8, 50.0)];
+    let text = report(&steps, &between(Layout::Delta, "a", "b"));
+    assert_eq!(collapsed(&text)[2], "point-select - - - QPS at 8");
+}
+
+#[test]
+fn rows_of_changes_carry_the_signs_of_their_footnotes() {
+    let mut steps = vec![step(0, "a", 8, 100.0), step(1, "b", 8, 90.0)];
+    for (name, order) in [("other", 2), ("third", 4)] {
+        for (step, label) in [(order, "a"), (order + 1, "b")] {
+            let mut step = self::step(step, label, 8, 100.0);
+            name.clone_into(&mut step.workload.name);
+            steps.push(step);
+        }
+    }
+    steps[1].client.same_host = true;
+    steps[3].client.same_host = true;
+    steps[3].loadgen.profile = "debug".to_owned();
+    let text = report(&steps, &between(Layout::Delta, "a", "b"));
+    let rows: Vec<&str> = text.lines().skip(2).take(3).collect();
+    let ends = ["QPS at 8 †", "QPS at 8 † ‡", "QPS at 8"];
+    assert!(rows.iter().zip(ends).all(|(row, end)| row.ends_with(end)), "{text}");
+    assert!(text.contains("\n† the client ran") && text.contains("\n‡ measured by a"), "{text}");
+}
+
+#[test]
 fn a_cost_of_time_is_what_is_added() {
     // 203 s without and 210 s with.
     let steps = loads("load", &[(203.0, "off"), (210.0, "on")]);
@@ -302,7 +352,7 @@ fn ranges_of_change_read_like_the_fifth_text() {
     let json = json(&steps, between(Layout::Delta, "5.0.27", "5.0.32"));
     assert_eq!(json["layout"], "delta");
     let row = &json["rows"][3];
-    assert_eq!((&row["workload"], &row["clients"]), (&"READ_PK_RANGE".into(), &1.0.into()));
+    assert_eq!((&row["workload"], &row["clients"]), (&"READ_PK_RANGE".into(), &1.into()));
     let change = row["change_percent"].as_f64().expect("a number");
     assert!((change - 5.0).abs() < 1e-9, "{change}");
 }

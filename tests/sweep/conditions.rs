@@ -107,7 +107,12 @@ fn meddled_with(sandbox: &Sandbox) {
 fn cold(sandbox: &Sandbox) {
     let first = step(sandbox, "point-select --ops 2000");
     assert!(warned(&first, "cold_pool"), "{:?}", codes(&first));
-    let warm = step(sandbox, "point-select --ops 2000 --warm pool --expect-class io-bound");
+    let words = "point-select --ops 2000 --warm pool --expect-class io-bound";
+    let mut ended = run_as("root", sandbox, words);
+    for told in ["reading all rows once: ", "all rows were read in "] {
+        assert!(ended.stderr.contains(told), "{}", ended.stderr);
+    }
+    let warm = ended.summaries.remove(0);
     assert!(!warned(&warm, "cold_pool"), "{:?}", codes(&warm));
     assert!(warned(&warm, "unexpected_class"), "{:?}", codes(&warm));
     assert_eq!(warm.conditions.and_then(|c| c.before).expect("asked for").warm, "pool");

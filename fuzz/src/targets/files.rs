@@ -103,6 +103,7 @@ fn reports(summary: &Summary) {
         new: other.label.clone(),
         metric: "qps".parse().unwrap_or_default(),
         floor: 0.02,
+        repeats_max: 24,
         force: true,
         latest: false,
         format: Format::Text,

@@ -155,7 +155,8 @@ impl<'a> Hosts<'a> {
                     Data::CopyOf(dir) => dir.clone(),
                     _ => self.passing_dir(at)?,
                 };
-                let stock = self.prepared(&spec, Stock::open(&dir)?, tables, progress)?;
+                let passing = matches!(private.data, Data::Copied);
+                let stock = self.prepared(&spec, Stock::open(&dir)?, tables, passing, progress)?;
                 let version = stock.version().map(str::to_owned);
                 let spec = match version {
                     Some(_) => Spec { data: DataDir::CopyOf(stock.data()), version, ..spec },
@@ -182,12 +183,13 @@ impl<'a> Hosts<'a> {
         Ok(path)
     }
 
-    /// Makes sure that these tables are in data that nobody measures in.
+    /// Makes sure that these tables are in data that nobody measures in, and that may be `passing`.
     fn prepared(
         &self,
         spec: &Spec,
         stock: Stock,
         tables: Option<&Dataset>,
+        passing: bool,
         progress: &mut Progress,
     ) -> Result<Stock> {
         let Some(tables) = tables.filter(|tables| !stock.holds(&describe(tables))) else {
@@ -195,7 +197,8 @@ impl<'a> Hosts<'a> {
         };
         let (sandbox, mut stock) = self.start_in(spec.clone(), stock, progress)?;
         let target = Target::private(sandbox.socket());
-        let prepared = fill(&target, tables, false, self.stop, progress);
+        let job = load::Job { passing, ..job(tables) };
+        let prepared = fill(&target, &job, self.stop, progress);
         // Ended well in any case: what was filled so far is not lost.
         let stopped = sandbox.stop();
         prepared?;
@@ -282,7 +285,9 @@ impl Host {
         let filled = if self.prepared.contains(tables) && !force {
             0
         } else {
-            fill(&self.target, tables, force, stop, progress)?
+            let passing = self.sandbox.is_some() && self.stock.is_none();
+            let job = load::Job { force, passing, ..job(tables) };
+            fill(&self.target, &job, stop, progress)?
         };
         self.prepared.push(tables.clone());
         if let Some(stock) = &mut self.stock {
@@ -331,26 +336,23 @@ impl Host {
 }
 
 /// Fills what is missing; how many tables that were.
-fn fill(
-    target: &Target,
-    tables: &Dataset,
-    force: bool,
-    stop: &Stop,
-    progress: &mut Progress,
-) -> Result<u32> {
-    let job = load::Job {
+fn fill(target: &Target, job: &load::Job, stop: &Stop, progress: &mut Progress) -> Result<u32> {
+    let opts = target.opts()?;
+    let prepared = runtime()?.block_on(load::prepare(target, &opts, job, stop, progress))?;
+    Ok(prepared.filled)
+}
+
+/// What makes these tables.
+fn job(tables: &Dataset) -> load::Job {
+    load::Job {
         schema: tables.schema,
         tables: tables.tables,
         rows: tables.rows,
         data_seed: tables.data_seed,
         jobs: tables.jobs,
         charset: tables.charset.clone(),
-        force,
         ..load::Job::default()
-    };
-    let opts = target.opts()?;
-    let prepared = runtime()?.block_on(load::prepare(target, &opts, &job, stop, progress))?;
-    Ok(prepared.filled)
+    }
 }
 
 fn describe(tables: &Dataset) -> String {

@@ -132,9 +132,7 @@ pub fn run(args: &RunArgs, stop: &Stop) -> Result<()> {
     if !legs.is_empty() {
         let store = Store::open(&args.out)?;
         raise_descriptor_limit()?;
-        if cfg!(debug_assertions) {
-            progress.warn("this is a debug build; its numbers are not for comparing");
-        }
+        warn_of_debug_build(&mut progress);
         let calibration = kept::find(args.calibration.as_deref(), &mut progress);
         let mut drive = drive::Drive {
             experiment: &experiment,
@@ -157,6 +155,12 @@ pub fn run(args: &RunArgs, stop: &Stop) -> Result<()> {
     errors.extend(tables::print(&experiment, &all).err());
     errors.extend(judge(&experiment, &all, &mut progress).err());
     worst(errors).map_or(Ok(()), Err)
+}
+
+fn warn_of_debug_build(progress: &mut Progress) {
+    if cfg!(debug_assertions) {
+        progress.warn("this is a debug build; its numbers are not for comparing");
+    }
 }
 
 /// Holds the tables of all runs against their gates.

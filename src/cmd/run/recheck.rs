@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use super::{drive, program, resume, together};
+use super::{drive, existing, program, resume, together};
 use crate::cli::DisplayArgs;
 use crate::cmd::calibrate::kept;
 use crate::cmd::print_data;
@@ -17,11 +17,9 @@ use crate::plan::profile::Profile;
 use crate::plan::units::parse_percent;
 use crate::progress::Progress;
 use crate::report::{Doubt, Metric, Options, Question, compare, doubtful};
+use crate::stats::next_look;
 use crate::stop::Stop;
 use crate::summary::{Store, Summary};
-
-/// Fewer repeats decide next to nothing.
-const REPEATS_LEAST: u32 = 6;
 
 /// Run again what is not decided.
 #[derive(clap::Args, Debug, Clone)]
@@ -29,7 +27,8 @@ const REPEATS_LEAST: u32 = 6;
 Cells that `compare` leaves open (too few repeats, or neither a difference nor the lack of one shown),
 cells whose runs lie too far apart, and cells whose runs were disturbed get more repeats, interleaved
 over the labels: six at least, then twice as many as there are, until they are decided or have
---max-repeats. docs/compare.md says what that does to the statistics.
+--max-repeats. Each look on the way there counts: p is multiplied by their number, here and in a later
+`compare` (docs/compare.md).
 
 Examples:
   loadgen recheck results/ --profile profiles/version-cost.toml --list
@@ -75,6 +74,10 @@ pub struct RecheckArgs {
     #[arg(long)]
     pub list: bool,
 
+    /// As for `loadgen run`
+    #[arg(long, value_name = "FILE")]
+    pub calibration: Option<PathBuf>,
+
     #[command(flatten)]
     #[allow(missing_docs, reason = "clap would show it as help")]
     pub display: DisplayArgs,
@@ -96,6 +99,7 @@ pub fn run(args: &RecheckArgs, stop: &Stop) -> Result<()> {
     let text = std::fs::read_to_string(&args.profile)
         .map_err(|e| Error::usage(format!("{origin}: {e}")).hint("name a profile"))?;
     let profile = Profile::parse(&text, &origin)?;
+    existing::check(&profile)?;
     let mut progress = Progress::new(args.display.quiet, args.display.progress);
     let out = args.paths.iter().find(|path| path.is_dir()).cloned();
     let mut overrides = Overrides {
@@ -126,7 +130,8 @@ pub fn run(args: &RecheckArgs, stop: &Stop) -> Result<()> {
     };
     let store = Store::open(&out)?;
     raise_descriptor_limit()?;
-    let calibration = kept::find(None, &mut progress);
+    super::warn_of_debug_build(&mut progress);
+    let calibration = kept::find(args.calibration.as_deref(), &mut progress);
     let mut drive = drive::Drive {
         experiment: &experiment,
         stop,
@@ -211,7 +216,7 @@ impl Again<'_> {
         for doubt in &doubts {
             let cells = self.cells(doubt);
             let most = cells.iter().map(|at| self.repeats(*at)).max().unwrap_or(0);
-            let next = (most * 2).max(REPEATS_LEAST).min(self.args.max_repeats);
+            let next = next_look(most).min(self.args.max_repeats);
             for at in cells {
                 // One that has fewer than its partner catches up.
                 if self.repeats(at) < next {
@@ -237,6 +242,7 @@ impl Again<'_> {
                 new,
                 metric: self.args.metric.clone(),
                 floor: self.args.floor,
+                repeats_max: self.args.max_repeats,
                 force: false,
                 latest: false,
                 format: crate::report::Format::Text,

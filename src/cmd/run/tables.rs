@@ -54,35 +54,47 @@ pub(super) fn print(experiment: &Experiment, summaries: &[Summary]) -> Result<()
 
 fn render(experiment: &Experiment, steps: &[&Summary], printed: &mut String) -> Result<()> {
     let report = &experiment.report;
-    let (from, to) = (named(report.from.as_ref()), named(report.to.as_ref()));
     for layout in names(report.layout.as_ref()) {
-        // With one program the first label is the last one, too.
-        if compares(layout) && from == to {
-            continue;
-        }
-        if let Some(absent) = [from, to].into_iter().flatten().find(|l| !is_there(steps, l))
-            && compares(layout)
-        {
-            say(&line(&format!("layout {layout} is left out: '{absent}' was not measured")));
-            continue;
-        }
         let metrics = match layout {
             // These have columns of their own.
             "per-op" | "suite" | "settings" => vec![USUAL],
             _ => names(report.metric.as_ref()),
         };
-        for metric in metrics {
-            let words = words(experiment, layout, metric, steps);
-            let words: Vec<&str> = words.iter().map(String::as_str).collect();
-            let options = options(&words).map_err(Error::usage)?;
-            let table = report::render(steps, &options)?;
-            if !printed.is_empty() {
-                printed.push('\n');
+        for change in changes(experiment, layout, steps) {
+            for metric in &metrics {
+                let words = words(experiment, layout, metric, change, steps);
+                let words: Vec<&str> = words.iter().map(String::as_str).collect();
+                let options = options(&words).map_err(Error::usage)?;
+                let table = report::render(steps, &options)?;
+                if !printed.is_empty() {
+                    printed.push('\n');
+                }
+                printed.push_str(&table);
             }
-            printed.push_str(&table);
         }
     }
     Ok(())
+}
+
+/// What a layout is printed for: each pair of labels that it compares, or once without any.
+fn changes<'a>(
+    experiment: &'a Experiment,
+    layout: &str,
+    steps: &[&Summary],
+) -> Vec<Option<&'a (String, String)>> {
+    if !compares(layout) {
+        return vec![None];
+    }
+    let there = |(from, to): &&(String, String)| {
+        let absent = [from, to].into_iter().find(|label| !is_there(steps, label));
+        if let Some(absent) = absent {
+            say(&line(&format!("layout {layout} is left out: '{absent}' was not measured")));
+        }
+        absent.is_none()
+    };
+    // With one program the first label is the last one, too.
+    let changes = experiment.changes.iter().filter(|(from, to)| from != to);
+    changes.filter(there).map(Some).collect()
 }
 
 fn named(label: Option<&Spanned<String>>) -> Option<&str> {
@@ -102,7 +114,13 @@ fn names(names: Option<&Names>) -> Vec<&str> {
 }
 
 /// The flags of `loadgen report` that say the same.
-fn words(experiment: &Experiment, layout: &str, metric: &str, steps: &[&Summary]) -> Vec<String> {
+fn words(
+    experiment: &Experiment,
+    layout: &str,
+    metric: &str,
+    change: Option<&(String, String)>,
+    steps: &[&Summary],
+) -> Vec<String> {
     let mut words = Vec::new();
     let mut flag = |name: &str, value: &str| {
         if value != USUAL {
@@ -116,9 +134,9 @@ fn words(experiment: &Experiment, layout: &str, metric: &str, steps: &[&Summary]
     if matches!(layout, USUAL | "relative" | "per-op") {
         flag("--baseline", baseline.unwrap_or(USUAL));
     }
-    if compares(layout) {
-        flag("--from", named(report.from.as_ref()).unwrap_or(USUAL));
-        flag("--to", named(report.to.as_ref()).unwrap_or(USUAL));
+    if let Some((from, to)) = change {
+        flag("--from", from);
+        flag("--to", to);
     }
     for label in report.order.iter().flat_map(Names::texts).filter(|l| is_there(steps, l)) {
         flag("--order", label);

@@ -39,6 +39,7 @@ impl Experiment {
             cells: Vec::new(),
             all: Vec::new(),
             report: profile.report.clone(),
+            changes: Vec::new(),
         };
         for run in &profile.runs {
             experiment.parts.extend(parts(profile, run, overrides, &experiment.subjects)?);
@@ -69,24 +70,24 @@ impl Experiment {
     /// The report's labels as they are in the tables.
     fn name_labels(&mut self, profile: &Profile) -> Result<()> {
         let subjects = &self.subjects;
-        let is = |subject: &&Subject, name: &str| subject.label == name || subject.name == name;
+        let found = |wanted: &Spanned<String>| {
+            let found = called(subjects, wanted.as_ref());
+            if !found.is_empty() {
+                return Ok(found);
+            }
+            let labels: Vec<&str> = subjects.iter().map(|s| s.label.as_str()).collect();
+            let known = labels.join(", ");
+            let what = format!("there is no label '{}': first, last, {known}", wanted.as_ref());
+            Err(profile.refuse(wanted.span(), what))
+        };
         let report = &mut self.report;
-        for wanted in [&mut report.baseline, &mut report.from, &mut report.to] {
-            let Some(wanted) = wanted else { continue };
-            let name = wanted.as_ref().clone();
-            let found = match name.as_str() {
-                "first" => subjects.first(),
-                "last" => subjects.last(),
-                _ => subjects.iter().find(|subject| is(subject, &name)),
-            };
-            let label = found.map(|subject| subject.label.clone()).ok_or_else(|| {
-                let labels: Vec<&str> = subjects.iter().map(|s| s.label.as_str()).collect();
-                let known = labels.join(", ");
-                let what = format!("there is no label '{name}': first, last, {known}");
-                profile.refuse(wanted.span(), what)
-            })?;
+        if let Some(wanted) = &mut report.baseline {
+            let label = found(wanted)?.first().map_or_else(String::new, |s| s.label.clone());
             *wanted = Spanned::new(wanted.span(), label);
         }
+        let from = report.from.as_ref().map(found).transpose()?.unwrap_or_default();
+        let to = report.to.as_ref().map(found).transpose()?.unwrap_or_default();
+        self.changes = pairs(&from, &to);
         if let Some(Names(order)) = &mut report.order {
             let mut labels = Vec::new();
             for name in order.iter() {
@@ -97,6 +98,31 @@ impl Experiment {
         }
         Ok(())
     }
+}
+
+fn is(subject: &Subject, name: &str) -> bool {
+    subject.label == name || subject.name == name
+}
+
+/// The subjects that a report's label stands for: with several programs one for each.
+fn called<'a>(subjects: &'a [Subject], name: &str) -> Vec<&'a Subject> {
+    match name {
+        "first" => subjects.first().into_iter().collect(),
+        "last" => subjects.last().into_iter().collect(),
+        _ => subjects.iter().filter(|subject| is(subject, name)).collect(),
+    }
+}
+
+/// Labels that are compared: those of the same program, or all where no two have one in common.
+fn pairs(from: &[&Subject], to: &[&Subject]) -> Vec<(String, String)> {
+    let program = |subject: &Subject| {
+        let label = subject.label.strip_suffix(&subject.name).unwrap_or_default();
+        label.trim_end_matches('+').to_owned()
+    };
+    let all = from.iter().flat_map(|from| to.iter().map(move |to| (*from, *to)));
+    let (same, other): (Vec<_>, Vec<_>) = all.partition(|(from, to)| program(from) == program(to));
+    let chosen = if same.is_empty() { other } else { same };
+    chosen.into_iter().map(|(from, to)| (from.label.clone(), to.label.clone())).collect()
 }
 
 /// The parts of a run: one for each of its workloads.

@@ -65,8 +65,10 @@ pub struct Experiment {
     pub cells: Vec<Cell>,
     /// All cells, wanted or not.
     pub all: Vec<Cell>,
-    /// What is printed at the end; its labels are the subjects'.
+    /// What is printed at the end; its baseline and order are the subjects' labels.
     pub report: Report,
+    /// The labels that the report's `from` and `to` stand for: a pair for each program.
+    pub changes: Vec<(String, String)>,
 }
 
 /// One label.

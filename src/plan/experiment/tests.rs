@@ -85,6 +85,23 @@ fn a_base_is_inherited_and_programs_multiply_what_names_none() {
 }
 
 #[test]
+fn changes_are_told_of_each_program() {
+    let programs = ["5.6", "8.0"].map(|name| (name.to_owned(), format!("/{name}").into()));
+    let two = Overrides { programs: programs.into(), ..overrides() };
+    let changes = |from: &str, to: &str, overrides: &Overrides| {
+        let text = format!("{TEXT}layout = 'delta'\nfrom = '{from}'\nto = '{to}'\n");
+        let changes = experiment(&text, overrides).changes;
+        changes.iter().map(|(from, to)| format!("{from} {to}")).collect::<Vec<String>>()
+    };
+    assert_eq!(changes("a", "b", &overrides()), ["a b"]);
+    assert_eq!(changes("a", "b", &two), ["5.6+a 5.6+b", "8.0+a 8.0+b"]);
+    assert_eq!(changes("8.0+a", "b", &two), ["8.0+a 8.0+b"]);
+    assert_eq!(changes("there", "b", &two), ["there 5.6+b", "there 8.0+b"]);
+    assert_eq!(changes("first", "last", &two), ["there 8.0+b"]);
+    assert!(experiment(TEXT, &two).changes.is_empty());
+}
+
+#[test]
 fn repeats_are_outermost_then_servers_there_and_back_then_runs() {
     let experiment = experiment(TEXT, &overrides());
     let shown: Vec<String> = experiment

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use super::super::metric::Metric;
 use super::super::pivot::{Cell, Table};
-use super::ALPHA;
+use super::verdict::is_too_few;
 use crate::error::Result;
 use crate::stats::{self, Shift};
 use crate::summary::Summary;
@@ -35,7 +35,7 @@ pub(crate) fn interval(
     cells: usize,
 ) -> Result<Option<(f64, f64)>> {
     let (a, b) = (logs(base, metric)?, logs(cell, metric)?);
-    let shift = shift((base, &a), (cell, &b), cells);
+    let shift = shift((base, &a), (cell, &b), cells as f64);
     let interval = shift.and_then(|(shift, _)| shift.interval);
     Ok(interval.map(|(low, high)| (low.exp(), high.exp())))
 }
@@ -54,16 +54,16 @@ pub(super) fn logs(cell: &Cell, metric: &Metric) -> Result<Vec<f64>> {
 }
 
 /// How far the new runs lie above those of the base. Interleaved ones are compared in blocks,
-/// where there are enough of them to decide among so many cells: a difference between two runs
+/// where there are enough of them for p times so much to decide: a difference between two runs
 /// beside each other does not hold what drifts over an hour.
-pub(super) fn shift(
+pub(crate) fn shift(
     one: (&Cell, &[f64]),
     other: (&Cell, &[f64]),
-    cells: usize,
+    times: f64,
 ) -> Option<(Shift, bool)> {
     if let Some(differences) = blocks(one, other)
         && let Some(shift) = stats::pairs(&differences)
-        && shift.p_least * cells as f64 <= ALPHA
+        && !is_too_few(&shift, times)
     {
         return Some((shift, true));
     }

@@ -16,12 +16,33 @@ fn ratio_text(shift: &Shift) -> (String, String) {
     (number(shift.estimate.exp(), 3), interval)
 }
 
+/// Ratio, interval and p of a pair in words.
+fn found(pair: &Pair) -> String {
+    let (ratio, interval) = ratio_text(&pair.shift);
+    format!("{ratio} ({interval}), p {}", p_text(pair.p))
+}
+
+/// Whether a change is more than chance, as far as that is known.
+pub(in super::super) fn chance(what: &str, pair: &Pair) -> String {
+    let (one, other) = pair.runs;
+    match pair.verdict {
+        Verdict::TooFew if one.max(other) == 1 => {
+            format!("one run each: whether {what} changed by more than chance is not known")
+        }
+        Verdict::TooFew => {
+            format!(
+                "{one} and {other} runs: too few to know whether {what} changed by more than chance"
+            )
+        }
+        _ => format!("{what} new/base as `loadgen compare` has it: {}", found(pair)),
+    }
+}
+
 /// A pair in one line, for a gate.
 pub(super) fn line(table: &Table, pair: &Pair) -> String {
-    let (ratio, interval) = ratio_text(&pair.shift);
     let why = match pair.verdict {
         Verdict::TooFew => format!("{} and {} repeats", pair.runs.0, pair.runs.1),
-        _ => format!("{ratio} ({interval}), p {}", p_text(pair.p)),
+        _ => found(pair),
     };
     format!(
         "{} at {}: {} {why}",
@@ -35,9 +56,9 @@ pub(super) fn line(table: &Table, pair: &Pair) -> String {
 pub(super) fn doubt(table: &Table, pair: &Pair) -> Option<Doubt> {
     let why = match pair.verdict {
         Verdict::TooFew => format!("{}, {} and {}", pair.verdict, pair.runs.0, pair.runs.1),
-        Verdict::NotShown => {
-            let (ratio, interval) = ratio_text(&pair.shift);
-            format!("{}, {ratio} ({interval}), p {}", pair.verdict, p_text(pair.p))
+        // More runs tell whether it matters, too.
+        Verdict::NotShown | Verdict::SlightlyBetter | Verdict::SlightlyWorse => {
+            format!("{}, {}", pair.verdict, found(pair))
         }
         Verdict::Better | Verdict::Worse | Verdict::Same => return None,
     };
@@ -56,7 +77,7 @@ fn p_text(p: f64) -> String {
     if p < 0.001 { "<0.001".to_owned() } else { number(p, 3) }
 }
 
-pub(super) fn page(table: &Table, pairs: &[Pair], question: &Question) -> Page {
+pub(super) fn page(table: &Table, pairs: &[Pair], question: &Question, looks: u32) -> Page {
     let label =
         |at: usize| table.lines.get(at).map_or_else(String::new, |line| text::label(line.label));
     let (base, new) = (label(0), label(1));
@@ -83,7 +104,7 @@ pub(super) fn page(table: &Table, pairs: &[Pair], question: &Question) -> Page {
     let mut head: Vec<String> =
         ["clients".to_owned(), marked(table, 0), marked(table, 1), "runs".to_owned()].to_vec();
     head.extend([how, "95 % interval", "p", "verdict"].map(str::to_owned));
-    let mut lines = vec![method(pairs, question.floor)];
+    let mut lines = vec![method(pairs, question.floor, looks)];
     if pairs.iter().any(|pair| is_asked_for(table, &pair.column)) {
         lines.push(ASKED_FOR.to_owned());
     }
@@ -102,15 +123,20 @@ pub(super) fn page(table: &Table, pairs: &[Pair], question: &Question) -> Page {
 }
 
 /// What stands behind the numbers.
-fn method(pairs: &[Pair], floor: f64) -> String {
+fn method(pairs: &[Pair], floor: f64, looks: u32) -> String {
     let blocks = match pairs.iter().filter(|pair| pair.blocks).count() {
         0 => "runs as independent samples (Mann-Whitney)",
         n if n == pairs.len() => "interleaved runs in blocks (Wilcoxon signed ranks)",
         _ => "runs as samples (Mann-Whitney) or, where interleaved, in blocks (Wilcoxon)",
     };
+    let looks = match looks {
+        1 => String::new(),
+        looks => format!(", times the {looks} looks of a comparison that goes on while undecided"),
+    };
     format!(
         "ratio and interval: Hodges-Lehmann on logarithms; {blocks}; p corrected by Holm within the \
-         workload and Benjamini-Hochberg over all; differences below {} % do not matter; intervals are not corrected",
+         workload and Benjamini-Hochberg over all{looks}; differences below {} % do not matter; intervals \
+         are not corrected",
         number(floor * 100.0, usize::from(floor < 0.01))
     )
 }
@@ -124,8 +150,8 @@ fn fields(table: &Table, pair: &Pair) -> page::Record {
         ("new", Field::Text(label(1))),
         ("base_value", Field::Number(Some(pair.base))),
         ("new_value", Field::Number(Some(pair.new))),
-        ("base_runs", Field::Number(Some(pair.runs.0 as f64))),
-        ("new_runs", Field::Number(Some(pair.runs.1 as f64))),
+        ("base_runs", Field::Count(pair.runs.0 as u64)),
+        ("new_runs", Field::Count(pair.runs.1 as u64)),
         ("ratio", Field::Number(Some(pair.shift.estimate.exp()))),
         ("ratio_low", Field::Number(bound(|i| i.0))),
         ("ratio_high", Field::Number(bound(|i| i.1))),

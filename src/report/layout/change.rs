@@ -1,7 +1,9 @@
 //! What changes from one label to another: the range of it in each workload, and the cost of a
 //! setting at each number of clients.
 
-use super::super::baseline::{known, ratio, speed};
+use std::collections::BTreeSet;
+
+use super::super::baseline::{NO_RATIO, known, ratio, speed};
 use super::super::notes::mark;
 use super::super::number::number;
 use super::super::page::{Body, Field, Grid, Page, Record};
@@ -18,15 +20,15 @@ struct Pair {
     column: Column,
     from: f64,
     to: f64,
-    /// Percent.
-    change: f64,
+    /// Percent; none where it would be a division by 0.
+    change: Option<f64>,
 }
 
 /// The tables of the two labels only, and what changes there; without those that lack one.
 fn pairs<'a>(
     tables: &[Table<'a>],
     options: &Options,
-    change: fn(&Table, f64, f64) -> f64,
+    change: fn(&Table, f64, f64) -> Option<f64>,
 ) -> Result<Vec<(Table<'a>, Vec<Pair>)>> {
     let label = |label: &Option<String>| label.clone().unwrap_or_default();
     let (from, to) = (label(&options.from), label(&options.to));
@@ -59,8 +61,9 @@ fn pairs<'a>(
 
 /// The range of the change over the numbers of clients, for each workload.
 pub(super) fn delta(tables: &[Table], options: &Options) -> Result<Vec<Page>> {
-    let found =
-        pairs(tables, options, |table, from, to| (speed(&table.metric, from, to) - 1.0) * 100.0)?;
+    let found = pairs(tables, options, |table, from, to| {
+        Some((speed(&table.metric, from, to)? - 1.0) * 100.0)
+    })?;
     let mut grid = Grid {
         head: ["workload", "change", "least at", "most at", "of"].map(str::to_owned).to_vec(),
         texts: vec![0, 4],
@@ -68,15 +71,17 @@ pub(super) fn delta(tables: &[Table], options: &Options) -> Result<Vec<Page>> {
     };
     let (mut remarks, mut records): (Remarks, Vec<Record>) = (Remarks::default(), Vec::new());
     for (table, pairs) in &found {
-        let Some((least, most)) = extremes(pairs) else { continue };
         let (short, _) = table.metric.short();
-        grid.rows.push(vec![
-            escape::line(table.workload),
-            range(least.change, most.change),
-            least.column.to_string(),
-            most.column.to_string(),
-            format!("{short} at {}{}", clients(pairs), remarks.of(table)),
-        ]);
+        let changed = match extremes(pairs) {
+            Some(((least, low), (most, high))) => {
+                [range(low, high), least.column.to_string(), most.column.to_string()]
+            }
+            None => [text::NOTHING; 3].map(str::to_owned),
+        };
+        let mut row = vec![escape::line(table.workload)];
+        row.extend(changed);
+        row.push(format!("{short} at {}{}", clients(pairs), remarks.of(table)));
+        grid.rows.push(row);
         records.extend(pairs.iter().map(|pair| of_pair(table, pair, "change_percent")));
     }
     let label = |label: &Option<String>| escape::line(label.as_deref().unwrap_or_default());
@@ -85,7 +90,10 @@ pub(super) fn delta(tables: &[Table], options: &Options) -> Result<Vec<Page>> {
         label(&options.from),
         label(&options.to)
     );
-    let below = remarks.lines();
+    let mut below = remarks.lines();
+    if found.iter().any(|(_, pairs)| divides_by_zero(pairs)) {
+        below.push(NO_RATIO.to_owned());
+    }
     Ok(vec![Page { title: vec![title], body: Body::Grid(grid), below, records }])
 }
 
@@ -107,15 +115,15 @@ impl Remarks {
                 None => self.conditions.push((line, vec![workload.clone()])),
             }
         }
-        let signs = table.notes.iter().map(|note| {
+        let notes = table.notes.iter().map(|note| {
             let known = self.notes.iter().position(|text| *text == note.text);
-            let at = known.unwrap_or_else(|| {
+            known.unwrap_or_else(|| {
                 self.notes.push(note.text.clone());
                 self.notes.len() - 1
-            });
-            format!(" {}", mark(at))
+            })
         });
-        signs.collect()
+        let notes: BTreeSet<usize> = notes.collect();
+        notes.into_iter().flat_map(|at| [" ".to_owned(), mark(at)]).collect()
     }
 
     fn lines(&self) -> Vec<String> {
@@ -137,11 +145,11 @@ pub(super) fn overhead(tables: &[Table], options: &Options) -> Result<Vec<Page>>
     let found = pairs(tables, options, |table, from, to| {
         // What is lost of a rate, and what is added to a time.
         let lost = if table.metric.higher_is_better() {
-            1.0 - ratio(to, from)
+            1.0 - ratio(to, from)?
         } else {
-            ratio(to, from) - 1.0
+            ratio(to, from)? - 1.0
         };
-        lost * 100.0
+        Some(lost * 100.0)
     })?;
     Ok(found.iter().map(|(table, pairs)| costs(table, pairs)).collect())
 }
@@ -157,18 +165,21 @@ fn costs(table: &Table, pairs: &[Pair]) -> Page {
             pair.column.to_string(),
             number(pair.from, decimals),
             number(pair.to, decimals),
-            number(pair.change, 1),
+            pair.change.map_or_else(|| text::NOTHING.to_owned(), |change| number(change, 1)),
         ]
     });
     let (short, _) = table.metric.short();
     let mut lines = Vec::new();
-    if let Some((least, most)) = extremes(pairs) {
+    if let Some(((_, low), (most, high))) = extremes(pairs) {
         let share = if table.metric.higher_is_better() { "less" } else { "more" };
         lines.push(format!(
             "{to} costs {} ({share} {short} than {from}), most at {}",
-            range_with(least.change, most.change, 1),
+            range_with(low, high, 1),
             super::at_clients(&most.column)
         ));
+    }
+    if divides_by_zero(pairs) {
+        lines.push(NO_RATIO.to_owned());
     }
     lines.extend(below(table));
     Page {
@@ -187,16 +198,25 @@ fn of_pair(table: &Table, pair: &Pair, name: &'static str) -> Record {
         ("to", Field::Text(label(1))),
         ("from_value", Field::Number(Some(pair.from))),
         ("to_value", Field::Number(Some(pair.to))),
-        (name, Field::Number(Some(pair.change))),
+        (name, Field::Number(pair.change)),
         codes(table, &[0, 1], &pair.column),
     ]);
     record
 }
 
-fn extremes(pairs: &[Pair]) -> Option<(&Pair, &Pair)> {
-    let by = |a: &&Pair, b: &&Pair| a.change.total_cmp(&b.change);
+/// Where a change is, and how large.
+type Extreme<'a> = (&'a Pair, f64);
+
+/// The least and the largest change.
+fn extremes(pairs: &[Pair]) -> Option<(Extreme<'_>, Extreme<'_>)> {
+    let changes = || pairs.iter().filter_map(|pair| Some((pair, pair.change?)));
+    let by = |a: &(&Pair, f64), b: &(&Pair, f64)| a.1.total_cmp(&b.1);
     // Of equal ones the fewest clients.
-    Some((pairs.iter().min_by(by)?, pairs.iter().rev().max_by(by)?))
+    Some((changes().min_by(by)?, changes().rev().max_by(by)?))
+}
+
+fn divides_by_zero(pairs: &[Pair]) -> bool {
+    pairs.iter().any(|pair| pair.change.is_none())
 }
 
 fn clients(pairs: &[Pair]) -> String {

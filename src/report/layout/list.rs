@@ -33,7 +33,7 @@ fn one(table: &Table) -> Page {
         let mut record = column.as_ref().map(|c| record(table, c)).unwrap_or_default();
         let label = table.lines.get(*at).map_or("", |line| line.label);
         record.extend([
-            ("rank", Field::Number(value.map(|_| rank as f64 + 1.0))),
+            ("rank", value.map_or(Field::Number(None), |_| Field::Count(rank as u64 + 1))),
             ("label", Field::Text(label.to_owned())),
             ("value", Field::Number(*value)),
         ]);
@@ -93,7 +93,7 @@ fn peaks(table: &Table) -> Page {
         record.extend([
             ("label", Field::Text(line.label.to_owned())),
             ("value", Field::Number(Some(*value))),
-            ("relative", Field::Number(top.map(|top| speed(&table.metric, top, *value)))),
+            ("relative", Field::Number(top.and_then(|top| speed(&table.metric, top, *value)))),
             codes(table, &[at], column),
         ]);
         records.push(record);

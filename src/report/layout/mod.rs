@@ -148,7 +148,7 @@ pub(super) fn codes(table: &Table, lines: &[usize], column: &Column) -> (&'stati
 pub(super) fn record(table: &Table, column: &Column) -> Record {
     vec![
         ("workload", Field::Text(table.workload.to_owned())),
-        ("clients", Field::Number(Some(f64::from(column.clients)))),
+        ("clients", Field::Count(u64::from(column.clients))),
         ("rate", Field::Number(column.rate)),
         ("metric", Field::Text(table.metric.to_string())),
         ("unit", Field::Text(table.metric.unit().to_owned())),

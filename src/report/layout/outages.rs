@@ -96,8 +96,8 @@ fn told(table: &Table, step: &Summary, outage: &Outage) -> Record {
         ("gap_s", number(Some(outage.gap_s))),
         ("to_success_s", number(until(outage, outage.first_success_s))),
         ("to_95_percent_s", number(until(outage, outage.recovered_s))),
-        ("code", number(outage.code.map(f64::from))),
-        ("errors", number(Some(outage.errors as f64))),
+        ("code", outage.code.map_or(Field::Number(None), |code| Field::Count(u64::from(code)))),
+        ("errors", Field::Count(outage.errors)),
         ("first_error", Field::Text(outage.first_error.clone())),
         ("last_error", Field::Text(outage.last_error.clone())),
     ]);

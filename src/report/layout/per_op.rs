@@ -74,9 +74,7 @@ fn one(table: &Table, baseline: Option<&str>) -> Result<Page> {
     let relative = |of: &[Option<f64>]| -> Vec<Option<f64>> {
         let zipped = of.iter().enumerate();
         // There is no such number where the first is 0 and this one is not.
-        let value = |(at, value): (usize, &Option<f64>)| {
-            Some(ratio((*value)?, (*first?.get(at)?)?)).filter(|ratio| ratio.is_finite())
-        };
+        let value = |(at, value): (usize, &Option<f64>)| ratio((*value)?, (*first?.get(at)?)?);
         zipped.map(value).collect()
     };
     let shown = |at: usize, values: &[Option<f64>], decimals: &dyn Fn(usize) -> usize| {

@@ -1,6 +1,6 @@
 //! Absolute and relative numbers side by side, as the fourth published text has them.
 
-use super::super::baseline::{known, relate};
+use super::super::baseline::{NO_RATIO, known, relate};
 use super::super::number::{number, ratio_decimals};
 use super::super::page::{Body, Field, Grid, Page};
 use super::super::pivot::{Line, Table};
@@ -47,6 +47,8 @@ fn one(table: Table, baseline: Option<&str>) -> Result<Page> {
     let mut below = below(&table);
     if !there {
         below.push(format!("{shown} has no number here: nothing to relate to"));
+    } else if table.lines.iter().filter_map(Line::cell).any(|cell| cell.relative.is_none()) {
+        below.push(NO_RATIO.to_owned());
     }
     Ok(Page {
         title: vec![

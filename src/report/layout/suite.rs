@@ -1,7 +1,7 @@
 //! Suites of external commands, test by test, as sql-bench's runs are published: wall, user and
 //! system seconds, and in total.
 
-use super::super::baseline::ratio;
+use super::super::baseline::{NO_RATIO, ratio};
 use super::super::number::{number, ratio_decimals};
 use super::super::page::{Body, Field, Grid, Page};
 use super::super::pivot::{Line, Table};
@@ -63,11 +63,13 @@ fn one(table: &Table) -> Page {
         ..Grid::default()
     };
     let mut records = Vec::new();
+    let mut by_zero = false;
     for name in names {
         let first = found(name, 0);
         for (at, line) in table.lines.iter().enumerate() {
             let Some(times) = found(name, at) else { continue };
-            let relative = first.map(|first| ratio(first.wall, times.wall));
+            let relative = first.and_then(|first| ratio(first.wall, times.wall));
+            by_zero |= first.is_some() && relative.is_none();
             let shown = relative.map(|relative| {
                 number(relative, if at == 0 { 0 } else { ratio_decimals([relative]) })
             });
@@ -92,13 +94,15 @@ fn one(table: &Table) -> Page {
         }
     }
     let first = table.lines.first().map_or_else(String::new, |line| text::label(line.label));
+    let mut below = below(table);
+    below.extend(by_zero.then(|| NO_RATIO.to_owned()));
     Page {
         title: vec![
             caption::title(table),
             format!("Relative-perf is Seconds-for-{first} / Seconds"),
         ],
         body: Body::Grid(grid),
-        below: below(table),
+        below,
         records,
     }
 }
