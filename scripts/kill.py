@@ -1,6 +1,7 @@
 """The campaigns of scripts/kill-server and scripts/kill-loadgen."""
 
 import argparse
+import contextlib
 import glob
 import json
 import os
@@ -24,7 +25,7 @@ class Server:
     def __init__(self, program, options, data):
         self.words = [SANDBOX, *([program] if program else []), f"--data={data}", *options]
         self.log = data + ".log"
-        self.port = self.pid = None
+        self.keeper = self.port = self.pid = None
 
     def start(self):
         with open(self.log, "a", encoding="utf-8") as log:
@@ -43,6 +44,23 @@ class Server:
     def end(self):
         self.keeper.stdin.close()
         self.keeper.wait()
+
+    def drop(self):
+        """Whatever became of it; what it leaves, its own keeper takes away."""
+        if self.keeper:
+            self.keeper.kill()
+            self.keeper.wait()
+
+
+@contextlib.contextmanager
+def started(argv, stderr):
+    """A loadgen that does not outlive the block."""
+    load = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=stderr, text=True)
+    try:
+        yield load
+    finally:
+        load.kill()
+        load.wait()
 
 
 def words(server, verb, *rest):
@@ -117,16 +135,18 @@ def kill_server(options, server_options):
             shutil.rmtree(results, ignore_errors=True)
             prepare(server)
             known = {step["step_id"] for step in summaries(results)}
-            load = subprocess.Popen(
-                words(server, "update-index", "--clients", "64", "--warmup", "0", "--time", "60s",
-                      "--out", results),
-                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-            # Its record is durable just before its first write.
-            while not records(results) and load.poll() is None:
-                time.sleep(0.01)
-            time.sleep(random.uniform(0, 1.5))
-            server.kill()
-            said = load.communicate(timeout=60)[1]
+            argv = words(server, "update-index", "--clients", "64", "--warmup", "0", "--time",
+                         "60s", "--out", results)
+            with started(argv, subprocess.PIPE) as load:
+                # Its record is durable just before its first write.
+                while not records(results) and load.poll() is None:
+                    time.sleep(0.01)
+                time.sleep(random.uniform(0, 1.5))
+                server.kill()
+                try:
+                    said = load.communicate(timeout=60)[1]
+                except subprocess.TimeoutExpired:
+                    fail("loadgen did not end within a minute of the server's death")
             server.end()
             server.start()
             now = [step for step in summaries(results) if step["step_id"] not in known]
@@ -136,7 +156,7 @@ def kill_server(options, server_options):
             acked, doubts, idle = acked + updates, doubts + doubt, idle + (updates == 0)
             done = run(words(server, "verify", results), (OK, DATA, UNDECIDED))
             lost = sum(int(n) for n in re.findall(r"LOST (\d+)", done.stdout))
-            if "DAMAGED" in done.stdout:
+            if re.search("DAMAGED|INDEX", done.stdout):
                 fail(f"damaged:\n{done.stdout}")
             exact += done.returncode == OK
             unsure += done.returncode == UNDECIDED
@@ -148,8 +168,7 @@ def kill_server(options, server_options):
                 fail(f"a durable server, and verify says:\n{done.stdout}{done.stderr}")
         server.end()
     finally:
-        server.keeper.kill()
-        server.keeper.wait()
+        server.drop()
         tidy(work)
     spread = f"{min(losses)} to {max(losses)}" if losses else "0"
     print(f"| {version} | {options.trx_commit} | {options.n} | {exact} | {unsure} | {len(losses)} "
@@ -175,11 +194,8 @@ def kill_loadgen(options, server_options):
                          "300ms", "--out", results)
             argv.remove("--quiet")
             errors = os.path.join(work, "stderr")
-            with open(errors, "w", encoding="utf-8") as log:
-                load = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=log)
+            with open(errors, "w", encoding="utf-8") as log, started(argv, log):
                 time.sleep(random.uniform(0.02, 2.0))
-                load.kill()
-                load.wait()
             with open(errors, encoding="utf-8") as log:
                 told = len(re.findall(r"clients: \d+ QPS", log.read()))
             whole = len(summaries(results))
@@ -196,8 +212,7 @@ def kill_loadgen(options, server_options):
             progress(i, options.n, f"{workload}: {whole} summaries, {len(left)} records: {key}")
         server.end()
     finally:
-        server.keeper.kill()
-        server.keeper.wait()
+        server.drop()
         tidy(work)
     print(f"| {server.version} | {options.n} | {steps} | 0 | {recorded} | {verdicts.get('ok', 0)} "
           f"| {verdicts.get('cannot judge', 0)} | 0 | {time.time() - began:.0f} s |")

@@ -92,7 +92,8 @@ mod tests {
             let runner = Rc::clone(&clock);
             tokio::task::spawn_local(async move { runner.run().await });
             let woken = Rc::new(RefCell::new(Vec::new()));
-            let start = Instant::now();
+            // Late enough for all of them to sleep before the first one is due.
+            let start = Instant::now() + Duration::from_millis(300);
             let sleeper = |us: u64| {
                 let (clock, woken) = (Rc::clone(&clock), Rc::clone(&woken));
                 tokio::task::spawn_local(async move {

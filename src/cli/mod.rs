@@ -30,6 +30,18 @@ pub struct DisplayArgs {
     pub quiet: bool,
 }
 
+/// What verbs take that do one thing with a server.
+#[derive(clap::Args, Debug, Clone)]
+pub struct ServerArgs {
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "clap would show it as the command's help")]
+    pub display: DisplayArgs,
+
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "clap would show it as the command's help")]
+    pub connection: connection::ConnectionArgs,
+}
+
 fn progress(text: &str) -> Result<Duration, String> {
     let every = parse_duration(text)?;
     if every < Duration::from_millis(100) {

@@ -1,13 +1,9 @@
 //! `loadgen cleanup`: drop the tables that prepare made.
 
-use crate::cli::DisplayArgs;
-use crate::cli::connection::ConnectionArgs;
-use crate::cmd::prepare::{agree_to_drop, find, on_terminal, or_stop};
-use crate::cmd::runtime;
+use crate::cli::ServerArgs;
+use crate::cmd::prepare::{agree_to_drop, on_terminal, reach};
 use crate::error::Result;
 use crate::load;
-use crate::mysql::tls;
-use crate::progress::Progress;
 use crate::stop::Stop;
 
 /// Drop the tables that prepare made.
@@ -22,25 +18,17 @@ pub struct CleanupArgs {
 
     #[command(flatten)]
     #[expect(missing_docs, reason = "clap would show it as the command's help")]
-    pub display: DisplayArgs,
-
-    #[command(flatten)]
-    #[expect(missing_docs, reason = "clap would show it as the command's help")]
-    pub connection: ConnectionArgs,
+    pub server: ServerArgs,
 }
 
 /// Runs the verb.
 pub fn run(args: &CleanupArgs, stop: &Stop) -> Result<()> {
-    let mut progress = Progress::new(args.display.quiet, args.display.progress);
-    let target = find(&args.connection, &mut progress)?;
-    let runtime = runtime()?;
-    let target = runtime.block_on(or_stop(stop, tls::settle(&target)))?;
-    let opts = target.opts()?;
+    let (mut progress, at) = reach(&args.server, stop)?;
     if !args.yes && on_terminal() {
-        let ours = runtime.block_on(or_stop(stop, load::marked(&target, &opts)))?;
-        agree_to_drop(&ours, &target, stop)?;
+        let ours = at.runtime.block_on(load::marked(&at.target, &at.opts, stop))?;
+        agree_to_drop(&ours, &at.target, stop)?;
     }
-    let done = runtime.block_on(load::cleanup(&target, &opts, stop, &mut progress));
+    let done = at.runtime.block_on(load::cleanup(&at.target, &at.opts, stop, &mut progress));
     progress.clear();
     done.map(|_| ())
 }

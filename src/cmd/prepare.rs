@@ -4,7 +4,10 @@ use std::io::{IsTerminal, Write};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
-use crate::cli::DisplayArgs;
+use mysql_async::Opts;
+use tokio::runtime::Runtime;
+
+use crate::cli::ServerArgs;
 use crate::cli::connection::ConnectionArgs;
 use crate::cli::workload;
 use crate::cmd::runtime;
@@ -68,20 +71,12 @@ pub struct PrepareArgs {
 
     #[command(flatten)]
     #[expect(missing_docs, reason = "clap would show it as the command's help")]
-    pub display: DisplayArgs,
-
-    #[command(flatten)]
-    #[expect(missing_docs, reason = "clap would show it as the command's help")]
-    pub connection: ConnectionArgs,
+    pub server: ServerArgs,
 }
 
 /// Runs the verb.
 pub fn run(args: &PrepareArgs, stop: &Stop) -> Result<()> {
-    let mut progress = Progress::new(args.display.quiet, args.display.progress);
-    let target = find(&args.connection, &mut progress)?;
-    let runtime = runtime()?;
-    let target = runtime.block_on(or_stop(stop, tls::settle(&target)))?;
-    let opts = target.opts()?;
+    let (mut progress, at) = reach(&args.server, stop)?;
     let rows = match args.rows {
         Some(rows) => rows,
         None if args.schema.filled() => {
@@ -101,15 +96,24 @@ pub fn run(args: &PrepareArgs, stop: &Stop) -> Result<()> {
         passing: false,
     };
     if args.force && !args.yes && on_terminal() {
-        let ours = runtime.block_on(or_stop(stop, load::marked(&target, &opts)))?;
+        let ours = at.runtime.block_on(load::marked(&at.target, &at.opts, stop))?;
         let ours = ours.get(&job.schema).cloned().unwrap_or_default();
         let ours: Vec<u32> = ours.into_iter().filter(|table| *table <= job.tables).collect();
         let ours = if ours.is_empty() { Numbers::new() } else { [(job.schema, ours)].into() };
-        agree_to_drop(&ours, &target, stop)?;
+        agree_to_drop(&ours, &at.target, stop)?;
     }
-    let done = runtime.block_on(load::prepare(&target, &opts, &job, stop, &mut progress));
+    let preparing = load::prepare(&at.target, &at.opts, &job, stop, &mut progress);
+    let done = at.runtime.block_on(preparing);
     progress.clear();
     done.map(|_| ())
+}
+
+/// What a verb needs that does one thing with a server.
+pub(super) struct Reached {
+    pub(super) runtime: Runtime,
+    pub(super) target: Target,
+    /// [`Target::opts`] of it.
+    pub(super) opts: Opts,
 }
 
 /// The server that the flags name.
@@ -119,6 +123,16 @@ pub(super) fn find(connection: &ConnectionArgs, progress: &mut Progress) -> Resu
         progress.warn(warning);
     }
     Ok(target)
+}
+
+/// The same, its encryption decided.
+pub(super) fn reach(args: &ServerArgs, stop: &Stop) -> Result<(Progress, Reached)> {
+    let mut progress = Progress::new(args.display.quiet, args.display.progress);
+    let target = find(&args.connection, &mut progress)?;
+    let runtime = runtime()?;
+    let target = runtime.block_on(or_stop(stop, tls::settle(&target)))?;
+    let opts = target.opts()?;
+    Ok((progress, Reached { runtime, target, opts }))
 }
 
 /// What the server answers, unless interrupted first.

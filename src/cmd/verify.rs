@@ -2,12 +2,10 @@
 
 use std::path::PathBuf;
 
-use super::prepare::find;
-use super::{print_data, runtime};
-use crate::cli::DisplayArgs;
-use crate::cli::connection::ConnectionArgs;
+use super::prepare::reach;
+use super::print_data;
+use crate::cli::ServerArgs;
 use crate::error::{Error, Kind, Result, line as one_line};
-use crate::progress::Progress;
 use crate::stop::Stop;
 use crate::summary;
 use crate::verify::{Checked, Evidence, Verdict, verify};
@@ -17,7 +15,7 @@ use crate::verify::{Checked, Evidence, Verdict, verify};
 #[command(after_help = "\
 Reads every row of the tables that prepare made. Name all directories that runs since then wrote
 to: a write that no summary tells of looks like another program's. Exit status: 0 all there,
-4 something is lost or damaged, 98 something cannot be judged (docs/faults.md says what and why).
+4 something is lost or damaged or an index disagrees, 98 something cannot be judged (docs/faults.md says what and why).
 
 Example:
   loadgen verify results/ --socket /run/mysqld/mysqld.sock")]
@@ -32,16 +30,11 @@ pub struct VerifyArgs {
 
     #[command(flatten)]
     #[expect(missing_docs, reason = "clap would show it as the command's help")]
-    pub display: DisplayArgs,
-
-    #[command(flatten)]
-    #[expect(missing_docs, reason = "clap would show it as the command's help")]
-    pub connection: ConnectionArgs,
+    pub server: ServerArgs,
 }
 
 /// Runs the verb.
 pub fn run(args: &VerifyArgs, stop: &Stop) -> Result<()> {
-    let mut progress = Progress::new(args.display.quiet, args.display.progress);
     // Records first: a step that ends meanwhile is then in both, or in the summaries alone.
     let records = summary::records(&args.paths)?;
     let loaded = summary::collect(&args.paths)?;
@@ -54,13 +47,9 @@ pub fn run(args: &VerifyArgs, stop: &Stop) -> Result<()> {
     }
     let steps = loaded.steps();
     let evidence = Evidence { summaries: &steps, records: &records, elsewhere: args.elsewhere };
-    let target = find(&args.connection, &mut progress)?;
-    let runtime = runtime()?;
-    let checked = runtime.block_on(async {
-        let target = super::prepare::or_stop(stop, crate::mysql::tls::settle(&target)).await?;
-        let opts = target.opts()?;
-        verify(&target, &opts, &evidence, stop, &mut progress).await
-    });
+    let (mut progress, at) = reach(&args.server, stop)?;
+    let verifying = verify(&at.target, &at.opts, &evidence, stop, &mut progress);
+    let checked = at.runtime.block_on(verifying);
     progress.clear();
     let checked = checked?;
     print_data(&lines(&checked))?;
@@ -75,6 +64,7 @@ fn lines(checked: &[Checked]) -> String {
             Verdict::Ok => format!("ok: {}", inside(one)),
             Verdict::Lost(n, what) => format!("LOST {n}: {what}; {}", inside(one)),
             Verdict::Damaged(n, what) => format!("DAMAGED {n}: {what}"),
+            Verdict::Index(n, what) => format!("INDEX {n}: {what}; {}", inside(one)),
             Verdict::Undecided(why) => format!("undecided: {why}"),
         };
         format!("{:width$}  {}\n", one.table, one_line(&said))
@@ -98,6 +88,7 @@ fn conclusion(checked: &[Checked]) -> Result<()> {
     let count = |is: fn(&Verdict) -> bool| checked.iter().filter(|one| is(&one.verdict)).count();
     let lost = count(|verdict| matches!(verdict, Verdict::Lost(..)));
     let damaged = count(|verdict| matches!(verdict, Verdict::Damaged(..)));
+    let torn = count(|verdict| matches!(verdict, Verdict::Index(..)));
     let undecided = count(|verdict| matches!(verdict, Verdict::Undecided(_)));
     let of = checked.len();
     if damaged > 0 {
@@ -108,6 +99,12 @@ fn conclusion(checked: &[Checked]) -> Result<()> {
         return Err(Error::data(format!("{lost} of {of} tables lost what was acknowledged"))
             .hint("durable is innodb_flush_log_at_trx_commit=1, on a disk that keeps its word")
             .hint("did something else write to them, or a run whose --out is not named here?"));
+    }
+    if torn > 0 {
+        return Err(Error::data(format!(
+            "{torn} of {of} tables have an index that disagrees with their rows"
+        ))
+        .hint("keep the data directory as evidence; ALTER TABLE … FORCE builds the indexes anew"));
     }
     if undecided > 0 {
         let text = format!("{undecided} of {of} tables cannot be judged");
@@ -133,6 +130,7 @@ mod tests {
             checked("sbtest9", Verdict::Ok),
             checked("sbtest10", Verdict::Lost(3, "3 rows are missing".to_owned())),
             checked("bulk1", Verdict::Undecided("why \u{1b}[2J".to_owned())),
+            checked("bulk2", Verdict::Index(2, "k_1 has 12 rows".to_owned())),
         ];
         let text = lines(&all);
         let lines: Vec<&str> = text.lines().collect();
@@ -142,6 +140,8 @@ mod tests {
         assert_eq!(lines[2], "bulk1     undecided: why \\u{1b}[2J");
         let code = |all: &[Checked]| conclusion(all).err().map(|e| e.kind().exit_code());
         assert_eq!(code(&all), Some(4));
+        assert_eq!(lines[3], format!("bulk2     INDEX 2: k_1 has 12 rows; {inside}"));
+        assert_eq!(code(&all[2..]), Some(4));
         assert_eq!(code(&[all[0].clone(), all[2].clone()]), Some(98));
         assert_eq!(code(&all[..1]), None);
     }

@@ -30,7 +30,7 @@ pub(super) fn run(
         }
         errors.merge(end.errors);
         ops_by_client.extend(end.ops_by_client);
-        threads.extend(end.seen);
+        threads.push(end.seen);
         abandoned += end.abandoned;
         in_doubt += end.in_doubt;
         reconnects += end.reconnects;

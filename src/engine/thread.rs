@@ -133,7 +133,7 @@ pub(crate) enum News {
 }
 
 /// What a thread counted.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct End {
     pub(crate) ops_by_client: Vec<u64>,
     pub(crate) accounts: Vec<Account>,
@@ -143,8 +143,8 @@ pub(crate) struct End {
     pub(crate) in_doubt: u64,
     /// Connections opened again.
     pub(crate) reconnects: u64,
-    /// What it saw of itself; None where there was no step.
-    pub(crate) seen: Option<Seen>,
+    /// What it saw of itself.
+    pub(crate) seen: Seen,
     /// When its last op ended.
     pub(crate) ended: Ns,
     /// What became of the arrivals, in an open loop.
@@ -199,7 +199,7 @@ async fn step(order: &Order, index: usize, clients: &[u32]) -> Result<()> {
         abandoned: desk.mishaps.abandoned.get(),
         in_doubt: desk.mishaps.in_doubt.get(),
         reconnects: desk.mishaps.reconnects.get(),
-        seen: Some(desk.mirror.into_inner().into_seen(desk.pace.is_some())),
+        seen: desk.mirror.into_inner().into_seen(desk.pace.is_some()),
         ended,
         paced: desk.pace.map(Pace::into_counts),
     };

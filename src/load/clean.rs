@@ -6,9 +6,10 @@ use mysql_async::Opts;
 
 use super::set_up::{control, drop_table};
 use super::survey::Survey;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::mysql::dataset::names;
 use crate::mysql::exposure;
+use crate::mysql::pulse::Pulse;
 use crate::mysql::session::Session;
 use crate::mysql::target::Target;
 use crate::plan::limits;
@@ -39,12 +40,17 @@ pub fn named(tables: &Numbers) -> String {
 ///
 /// # Errors
 ///
-/// Usage: no database. Server: none, or no answer.
-pub async fn marked(target: &Target, opts: &Opts) -> Result<Numbers> {
-    let mut session = Session::open(target, opts, None).await?;
-    let (ours, _) = look(&mut session, target).await?;
-    session.close(limits::COURTESY).await;
-    Ok(ours)
+/// Usage: no database. Server: none, or silence. Interrupted.
+pub async fn marked(target: &Target, opts: &Opts, stop: &Stop) -> Result<Numbers> {
+    let pulse = Pulse::new(target, opts);
+    let looking = async {
+        let mut session = Session::open(target, opts, None).await?;
+        let _waits = pulse.waits(&session);
+        let (ours, _) = look(&mut session, target).await?;
+        session.close(limits::COURTESY).await;
+        Ok(ours)
+    };
+    pulse.during(stop, looking).await
 }
 
 /// Ours and the others, of every kind.
@@ -66,7 +72,7 @@ async fn look(session: &mut Session, target: &Target) -> Result<(Numbers, Number
 ///
 /// # Errors
 ///
-/// Usage: no database. Server: none. Failed: a table cannot be dropped. Interrupted: the tables
+/// Usage: no database. Server: none, or silence. Failed: a table cannot be dropped. Interrupted: the tables
 /// dropped so far are gone.
 pub async fn cleanup(
     target: &Target,
@@ -74,11 +80,8 @@ pub async fn cleanup(
     stop: &Stop,
     progress: &mut Progress,
 ) -> Result<Cleaned> {
-    let cleaned = tokio::select! {
-        biased;
-        kind = stop.wait() => Err(Error::new(kind, "interrupted")),
-        cleaned = clean(target, opts, progress) => cleaned,
-    }?;
+    let pulse = Pulse::new(target, opts);
+    let cleaned = pulse.during(stop, clean(target, opts, &pulse, progress)).await?;
     progress.clear();
     progress.note(&match cleaned.dropped.len() {
         0 => format!("no table of prepare's in {}", target.database),
@@ -90,8 +93,14 @@ pub async fn cleanup(
     Ok(cleaned)
 }
 
-async fn clean(target: &Target, opts: &Opts, progress: &mut Progress) -> Result<Cleaned> {
+async fn clean(
+    target: &Target,
+    opts: &Opts,
+    pulse: &Pulse,
+    progress: &mut Progress,
+) -> Result<Cleaned> {
     let mut session = control(target, opts).await?;
+    let _waits = pulse.waits(&session);
     if let Some(warning) = exposure::look(&mut session, target).await? {
         progress.warn(&warning.message);
     }

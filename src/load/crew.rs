@@ -2,11 +2,9 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use mysql_async::Opts;
-use tokio::sync::mpsc;
 
 use super::Job;
 use super::chunk::{Board, chunk_rows};
@@ -15,15 +13,14 @@ use super::pace::{Pace, short};
 use super::set_up::Ready;
 use super::worker::{Shared, locked, work};
 use crate::error::{Error, Result};
+use crate::mysql::crew::Crew;
+use crate::mysql::pulse::Pulse;
 use crate::mysql::session::Session;
 use crate::mysql::target::Target;
 use crate::plan::limits;
 use crate::progress::Progress;
 use crate::stop::Stop;
 use crate::workload::Schema;
-
-/// How often the live line looks at the counters.
-const LOOK: Duration = Duration::from_millis(100);
 
 /// What filling came to.
 pub(super) struct Filled {
@@ -39,6 +36,7 @@ pub(super) async fn fill(
     opts: &Opts,
     job: &Job,
     ready: Ready,
+    pulse: Pulse,
     stop: &Stop,
     progress: &mut Progress,
 ) -> Result<Filled> {
@@ -49,6 +47,7 @@ pub(super) async fn fill(
     let shared = Arc::new(Shared {
         target: target.clone(),
         opts: opts.clone(),
+        pulse,
         schema: job.schema,
         tables,
         rows: job.rows,
@@ -56,7 +55,6 @@ pub(super) async fn fill(
         method: choice.method,
         packet,
         board: Mutex::new(board),
-        halt: Stop::default(),
         sent: Arc::default(),
         found: AtomicU64::new(0),
         indexing: Mutex::default(),
@@ -68,11 +66,20 @@ pub(super) async fn fill(
         choice.method,
         if jobs == 1 { "" } else { "s" }
     ));
-    let (alive, ended) = mpsc::unbounded_channel();
-    let threads: Vec<_> = (0..jobs).map(|i| start(i, &shared, &alive)).collect();
-    drop(alive);
-    let rows_after = watch(&shared, count, ended, stop, progress).await;
-    let outcome = join(threads).and_then(|()| verdict(&shared, count, stop));
+    let halt = Stop::default();
+    let crew = Crew {
+        name: "fill",
+        threads: jobs as usize,
+        halt: &halt,
+        stop,
+        pulse: &shared.pulse,
+        again: AGAIN,
+    };
+    let mut watch = Watch::new(&shared, count, progress);
+    let theirs = Arc::clone(&shared);
+    let done = crew.run(move || work(Arc::clone(&theirs)), || watch.look()).await;
+    let rows_after = watch.rows_after();
+    let outcome = done.and_then(|()| verdict(&shared, count, stop));
     if outcome.is_err() {
         let indexing = locked(&shared.indexing).clone();
         end_indexing(control, job.schema, &indexing).await;
@@ -82,46 +89,35 @@ pub(super) async fn fill(
     outcome.map(|()| Filled { rows_after, found: shared.found.load(Ordering::Relaxed) })
 }
 
-type Thread = std::io::Result<JoinHandle<Result<()>>>;
-
-/// `alive` is dropped when the thread ends, however it does.
-fn start(number: u32, shared: &Arc<Shared>, alive: &mpsc::UnboundedSender<()>) -> Thread {
-    let (shared, alive) = (Arc::clone(shared), alive.clone());
-    std::thread::Builder::new().name(format!("fill-{number}")).spawn(move || {
-        let _alive = alive;
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|e| Error::failed(format!("cannot make a runtime: {e}")))?;
-        runtime.block_on(work(&shared))
-    })
+/// Shows how it goes.
+struct Watch<'a> {
+    shared: &'a Shared,
+    progress: &'a mut Progress,
+    tables: u64,
+    total: u64,
+    began: Instant,
+    pace: Pace,
+    all_sent: Option<Duration>,
 }
 
-/// Shows how it goes until all threads are done. An interruption is handed on to them.
-async fn watch(
-    shared: &Shared,
-    tables: u64,
-    mut ended: mpsc::UnboundedReceiver<()>,
-    stop: &Stop,
-    progress: &mut Progress,
-) -> Duration {
-    let began = Instant::now();
-    let total = shared.rows.saturating_mul(tables);
-    let mut pace = Pace::new(total, began);
-    let mut all_sent = None;
-    progress.restart();
-    loop {
-        tokio::select! {
-            biased;
-            kind = stop.wait(), if shared.halt.asked().is_none() => shared.halt.ask(kind),
-            // Nothing is ever sent: this is the last sender going away.
-            _ = ended.recv() => break,
-            () = tokio::time::sleep(LOOK) => {}
-        }
+impl<'a> Watch<'a> {
+    fn new(shared: &'a Shared, tables: u64, progress: &'a mut Progress) -> Self {
+        let began = Instant::now();
+        let total = shared.rows.saturating_mul(tables);
+        progress.restart();
+        let pace = Pace::new(total, began);
+        Watch { shared, progress, tables, total, began, pace, all_sent: None }
+    }
+
+    fn look(&mut self) {
+        let Watch { shared, tables, total, began, .. } = *self;
         let rows = shared.sent.load(Ordering::Relaxed).min(total);
-        pace.at(Instant::now(), rows);
-        if rows == total && all_sent.is_none() {
-            all_sent = Some(began.elapsed());
+        self.pace.at(Instant::now(), rows);
+        if rows == total && self.all_sent.is_none() {
+            self.all_sent = Some(began.elapsed());
         }
-        progress.update(|| {
+        let pace = &self.pace;
+        self.progress.update(|| {
             let finished = shared.finished.load(Ordering::Relaxed);
             let seconds = began.elapsed().as_secs();
             match locked(&shared.indexing).len() {
@@ -133,25 +129,11 @@ async fn watch(
             }
         });
     }
-    all_sent.unwrap_or_else(|| began.elapsed())
-}
 
-/// The first error of a thread.
-fn join(threads: Vec<Thread>) -> Result<()> {
-    let mut first = Ok(());
-    for thread in threads {
-        let done = match thread.map(JoinHandle::join) {
-            Ok(Ok(done)) => done,
-            Ok(Err(_)) => {
-                Err(Error::failed("the driver panicked on an answer of the server").hint(AGAIN))
-            }
-            Err(e) => Err(Error::failed(format!("cannot start a thread: {e}"))
-                .hint("fewer --jobs")
-                .hint(AGAIN)),
-        };
-        first = first.and(done);
+    /// When the last row was in.
+    fn rows_after(&self) -> Duration {
+        self.all_sent.unwrap_or_else(|| self.began.elapsed())
     }
-    first
 }
 
 fn verdict(shared: &Shared, tables: u64, stop: &Stop) -> Result<()> {

@@ -73,6 +73,7 @@ impl Shared {
         let (mut begun, mut attempt) = (table.begun, 1);
         loop {
             let sent = Sent { all: Arc::clone(&self.sent), chunk: Arc::default() };
+            let waits = self.pulse.waits(&session);
             match self.try_fill(session, table.number, chunk, begun, &sent).await {
                 Ok(session) => return Ok(session),
                 Err(trouble) if trouble.is_conflict() && attempt < ATTEMPTS => sent.take_back(),
@@ -83,6 +84,7 @@ impl Shared {
                         .hint(AGAIN));
                 }
             }
+            drop(waits);
             tokio::time::sleep(BREATH * attempt).await;
             (begun, attempt) = (true, attempt + 1);
             // The old one went with its statement, and what it held is rolled back.

@@ -30,6 +30,7 @@ use self::crew::{Filled, fill};
 use self::pace::{rate, short};
 use self::set_up::set_up;
 use crate::error::{Error, Result};
+use crate::mysql::pulse::Pulse;
 use crate::mysql::target::Target;
 use crate::plan::{defaults, limits, units};
 use crate::progress::Progress;
@@ -112,9 +113,9 @@ pub struct Prepared {
 /// # Errors
 ///
 /// Usage: numbers out of range, an unknown character set. Data: tables in the way, all named.
-/// Server: none, or `--fill load-data` where it is not allowed. Failed: DDL or a chunk; what is
-/// in stays in, and the same call again completes it, unless the data is passing. Interrupted, with
-/// the same promise.
+/// Server: none, silence, or `--fill load-data` where it is not allowed. Failed: DDL or a chunk; what
+/// is in stays in, and the same call again completes it, unless the data is passing. Interrupted,
+/// with the same promise.
 pub async fn prepare(
     target: &Target,
     opts: &Opts,
@@ -134,10 +135,12 @@ async fn prepare_lasting(
     progress: &mut Progress,
 ) -> Result<Prepared> {
     check(job)?;
+    let pulse = Pulse::new(target, opts);
     let ready = tokio::select! {
         biased;
         kind = stop.wait() => Err(Error::new(kind, "interrupted").hint(fault::AGAIN)),
-        ready = set_up(target, opts, job, progress) => ready,
+        ready = set_up(target, opts, job, &pulse, progress) => ready,
+        silent = pulse.ends() => Err(silent),
     }?;
     let filled = ready.tables.len() as u32;
     let mut prepared = Prepared {
@@ -159,7 +162,8 @@ async fn prepare_lasting(
     }
     prepared.method = Some(ready.choice.method);
     let began = Instant::now();
-    let Filled { rows_after, found } = fill(target, opts, job, ready, stop, progress).await?;
+    let Filled { rows_after, found } =
+        fill(target, opts, job, ready, pulse, stop, progress).await?;
     prepared.elapsed = began.elapsed();
     prepared.found = found;
     prepared.rows = job.rows.saturating_mul(u64::from(filled)).saturating_sub(found);

@@ -11,6 +11,7 @@ use super::{Job, ready_mark, text};
 use crate::error::{Error, Result};
 use crate::mysql::ask::{one, optional, pairs};
 use crate::mysql::exposure;
+use crate::mysql::pulse::Pulse;
 use crate::mysql::session::{Failure, Session, quoted_text};
 use crate::mysql::target::Target;
 use crate::progress::Progress;
@@ -43,9 +44,11 @@ pub(super) async fn set_up(
     target: &Target,
     opts: &Opts,
     job: &Job,
+    pulse: &Pulse,
     progress: &mut Progress,
 ) -> Result<Ready> {
     let mut control = control(target, opts).await?;
+    let waits = pulse.waits(&control);
     if let Some(warning) = exposure::look(&mut control, target).await? {
         progress.warn(&warning.message);
     }
@@ -64,9 +67,10 @@ pub(super) async fn set_up(
     let facts = facts(&mut control).await?;
     let packet = facts.packet.min(opts.max_allowed_packet().unwrap_or(usize::MAX));
     let jobs = job.jobs.unwrap_or_else(default_jobs);
+    drop(waits);
     let refusal = match tables.first() {
         Some(first) if job.fill != Fill::Insert => {
-            refusal(&facts, target, opts, job, first.number).await?
+            refusal(&facts, target, opts, job, first.number, pulse).await?
         }
         _ => None,
     };
@@ -177,6 +181,7 @@ async fn refusal(
     opts: &Opts,
     job: &Job,
     table: u32,
+    pulse: &Pulse,
 ) -> Result<Option<String>> {
     if !facts.local_infile {
         return Ok(Some("local_infile is OFF".to_owned()));
@@ -184,6 +189,7 @@ async fn refusal(
     // A session of its own: the driver keeps the stream for a later statement if the server
     // does not ask for it now.
     let session = open(target, opts).await?;
+    let _waits = pulse.waits(&session);
     let nothing = Box::pin(futures_util::stream::empty());
     match session.load_data(&text::load_data(job.schema, table), nothing).await {
         Ok((session, _)) => {

@@ -11,11 +11,11 @@ use super::fault::explain;
 use super::method::Method;
 use super::ready_mark;
 use crate::error::{Error, Result};
-use crate::mysql::ask::{one, optional};
+use crate::mysql::ask::{impatient, one, optional};
+use crate::mysql::pulse::Pulse;
 use crate::mysql::session::{Failure, Session};
 use crate::mysql::target::Target;
 use crate::plan::limits;
-use crate::stop::Stop;
 use crate::workload::Schema;
 use crate::workload::table::quoted;
 
@@ -32,6 +32,7 @@ pub(super) struct Unfinished {
 pub(super) struct Shared {
     pub(super) target: Target,
     pub(super) opts: Opts,
+    pub(super) pulse: Pulse,
     pub(super) schema: Schema,
     /// The board's slots are places in here.
     pub(super) tables: Vec<Unfinished>,
@@ -41,8 +42,6 @@ pub(super) struct Shared {
     /// The largest packet that both ends take, bytes.
     pub(super) packet: usize,
     pub(super) board: Mutex<Board>,
-    /// Asked when one connection fails, or the user interrupts.
-    pub(super) halt: Stop,
     /// Rows in the tables or on their way.
     pub(super) sent: Arc<AtomicU64>,
     /// Rows that an interrupted fill had left.
@@ -64,25 +63,15 @@ pub(super) async fn open(target: &Target, opts: &Opts) -> Result<Session> {
     // would quietly make MyISAM tables.
     let sql = "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', autocommit = 1, \
                wait_timeout = 28800";
-    session.execute(sql).await.map_err(|f| explain(&f, "setting up a connection"))?;
+    let failed = |f: Failure| explain(&f, "setting up a connection");
+    session.execute(sql).await.map_err(failed)?;
+    impatient(&mut session).await.map_err(failed)?;
     Ok(session)
 }
 
-/// Works until nothing is left, something fails, or `halt` is asked; in the last case the
-/// connection is dropped in the middle of a statement, and the server rolls the chunk back.
-pub(super) async fn work(shared: &Shared) -> Result<()> {
-    let done = tokio::select! {
-        biased;
-        _ = shared.halt.wait() => Ok(()),
-        done = tasks(shared) => done,
-    };
-    if let Err(error) = &done {
-        shared.halt.ask(error.kind());
-    }
-    done
-}
-
-async fn tasks(shared: &Shared) -> Result<()> {
+/// Works until nothing is left. Whoever is dropped meanwhile drops the connection in the middle of a
+/// statement, and the server rolls the chunk back.
+pub(super) async fn work(shared: Arc<Shared>) -> Result<()> {
     let mut session = open(&shared.target, &shared.opts).await?;
     let mut mine = None;
     loop {
@@ -110,6 +99,7 @@ impl Shared {
     /// The index, a last look, and the mark that says so. The chunks' counts add up to the
     /// table's rows by now.
     async fn finish(&self, mut session: Session, slot: usize) -> Result<Session> {
+        let _waits = self.pulse.waits(&session);
         let table = self.table(slot)?;
         let named = self.schema.name(table.number);
         let at = format!("building the index of {named}");

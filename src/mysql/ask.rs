@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::session::{Failure, Session};
 use crate::error::Error;
+use crate::plan::limits;
 
 /// A question that only the server can fail: the connection is fine, the answer is missing.
 pub(crate) type Asked<T> = std::result::Result<T, Failure>;
@@ -33,6 +34,13 @@ pub(crate) fn optional<T>(asked: Asked<T>) -> Asked<Option<T>> {
         Err(Failure::Server { .. }) => Ok(None),
         Err(lost @ Failure::Lost(_)) => Err(lost),
     }
+}
+
+/// A statement that finds others busy with its table waits for a year by default.
+pub(crate) async fn impatient(session: &mut Session) -> Asked<()> {
+    let sql = format!("SET SESSION lock_wait_timeout = {}", limits::SILENCE.as_secs());
+    // Servers without it do not wait like that.
+    optional(session.execute(&sql).await).map(|_| ())
 }
 
 /// The error to show: what could not be done, and what the server or the driver said.

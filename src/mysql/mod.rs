@@ -8,9 +8,13 @@
 //! tables it has) and [`settle`] (which of them are used), [`preflight`] (whether it can run the
 //! plan, all problems at once), [`exposure`] (who could get the password), [`fingerprint`],
 //! [`variables`], [`status`] and [`levels`] (what a summary says of it).
+//!
+//! `crew` runs threads with a connection each, and `pulse` tells work that takes long from a server
+//! that is silent.
 
 pub(crate) mod ask;
 pub mod connect;
+pub(crate) mod crew;
 pub mod dataset;
 pub mod env;
 pub mod exposure;
@@ -23,6 +27,7 @@ pub mod option_file;
 pub mod preflight;
 mod probe;
 pub mod product;
+pub(crate) mod pulse;
 pub mod resolve;
 pub mod rtt;
 mod same_host;

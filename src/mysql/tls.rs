@@ -20,6 +20,7 @@ use mysql_async::{ClientIdentity, DriverError, SslOpts};
 use super::connect;
 use super::target::Target;
 use crate::error::{Error, Result};
+use crate::plan::limits;
 
 /// The mysql client's `--ssl-mode`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -189,8 +190,9 @@ pub async fn settle(target: &Target) -> Result<Target> {
     let required = with(SslMode::Required);
     match connect::try_connect(&required, &required.opts()?).await {
         Ok(conn) => {
-            // It served; whether it says goodbye in time is of no interest.
-            let _ = conn.disconnect().await;
+            // It served; whether it says goodbye is of no interest.
+            #[expect(clippy::disallowed_methods, reason = "the connection goes with the future")]
+            let _ = tokio::time::timeout(limits::COURTESY, conn.disconnect()).await;
             Ok(required)
         }
         Err(connect::Failure::Driver(mysql_async::Error::Driver(

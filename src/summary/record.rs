@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::Store;
+use super::write::sync;
 use crate::error::{Error, Result, plain};
 
 /// The `schema` value of records.
@@ -84,6 +85,19 @@ impl Record {
         let begun_at = jiff::Timestamp::now().to_string();
         Record { schema: SCHEMA.to_owned(), step_id, begun_at, what, place, tables }
     }
+
+    /// Reads what [`Store::begin`] wrote, or says why it is none.
+    ///
+    /// # Errors
+    ///
+    /// Another version, or no record at all.
+    pub fn parse(bytes: &[u8]) -> std::result::Result<Record, &'static str> {
+        match serde_json::from_slice::<Record>(bytes) {
+            Ok(record) if record.schema == SCHEMA => Ok(record),
+            Ok(_) => Err("it is of another version"),
+            Err(_) => Err("it is no record of a step"),
+        }
+    }
 }
 
 impl Recorded {
@@ -109,13 +123,21 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// The file cannot be written: then the step must not begin.
+    /// The file cannot be written, or its directory not be synced: then the step must not begin.
     pub fn begin(&self, record: &Record) -> Result<Recorded> {
         // Nothing in it fails by itself.
         let mut json = serde_json::to_string_pretty(record).unwrap_or_default();
         json.push('\n');
         let name = |hex: u32| format!("{}-{hex:08x}{SUFFIX}", record.step_id);
-        let path = self.put(&json, name).map_err(|error| {
+        let made = self.put(&json, name).and_then(|path| match sync(self.dir()) {
+            Ok(()) => Ok(path),
+            Err(error) => {
+                // Of a step that does not begin.
+                let _ = fs::remove_file(path);
+                Err(error)
+            }
+        });
+        let path = made.map_err(|error| {
             self.failed(&error).context(format!(
                 "no record of step {} could be made, so that it was not begun",
                 record.step_id
@@ -167,12 +189,8 @@ fn read(path: &Path) -> Result<Record> {
     if length > FILE_MAX {
         return Err(bad("it is too large for a record"));
     }
-    let text = fs::read_to_string(path).map_err(|error| bad(&error.to_string()))?;
-    match serde_json::from_str::<Record>(&text) {
-        Ok(record) if record.schema == SCHEMA => Ok(record),
-        Ok(_) => Err(bad("it is of another version")),
-        Err(_) => Err(bad("it is no record of a step")),
-    }
+    let bytes = fs::read(path).map_err(|error| bad(&error.to_string()))?;
+    Record::parse(&bytes).map_err(bad)
 }
 
 #[cfg(test)]

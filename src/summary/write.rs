@@ -37,7 +37,8 @@ impl Store {
                 .hint("--out results, or --out . for the current directory"));
         }
         match fs::create_dir(dir) {
-            Ok(()) => {}
+            // Its own name is durable only with the directory that it is in.
+            Ok(()) => sync_if_possible(parent(dir)).map_err(|error| explain(dir, &error))?,
             // Also a symbolic link to a directory; anything else the trial below refuses.
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             Err(error) => return Err(explain(dir, &error)),
@@ -58,7 +59,9 @@ impl Store {
     /// When the file cannot be written, the hint says that the JSON follows on standard output:
     /// the caller prints [`to_json`], so that the step is not lost.
     pub fn write(&self, summary: &Summary) -> Result<PathBuf> {
-        self.put(&to_json(summary), |hex| file_name(summary, hex)).map_err(|error| {
+        let named = self.put(&to_json(summary), |hex| file_name(summary, hex));
+        let kept = named.and_then(|path| sync_if_possible(&self.dir).map(|()| path));
+        kept.map_err(|error| {
             self.failed(&error)
                 .context(format!("the summary of step {} was not saved", summary.step_id))
                 .hint(format!(
@@ -68,7 +71,8 @@ impl Store {
         })
     }
 
-    /// Writes a file durably, under a name with eight random digits.
+    /// Writes a file, under a name with eight random digits. The file is durable then, its name
+    /// only when the directory is synced.
     pub(super) fn put(&self, text: &str, name: impl Fn(u32) -> String) -> io::Result<PathBuf> {
         self.persist(text, || Ok(name(getrandom::u32().map_err(io::Error::from)?)))
     }
@@ -91,12 +95,7 @@ impl Store {
         for _ in 0..NAMES_MAX {
             let path = self.dir.join(name()?);
             match file.persist_noclobber(&path) {
-                Ok(_) => {
-                    // The name is durable only with its directory. Some file systems cannot
-                    // sync one, and the file is complete either way.
-                    let _ = File::open(&self.dir).and_then(|dir| dir.sync_all());
-                    return Ok(path);
-                }
+                Ok(_) => return Ok(path),
                 Err(clash) if clash.error.kind() == ErrorKind::AlreadyExists => file = clash.file,
                 Err(failed) => return Err(failed.error),
             }
@@ -115,12 +114,32 @@ fn temporary(dir: &Path) -> io::Result<NamedTempFile> {
         .tempfile_in(dir)
 }
 
+/// Makes the names in a directory durable.
+pub(super) fn sync(dir: &Path) -> io::Result<()> {
+    File::open(dir)?.sync_all()
+}
+
+/// The same but for file systems that cannot: what is in a summary is whole either way. A step that
+/// writes needs its record to be durable, and does not begin there.
+fn sync_if_possible(dir: &Path) -> io::Result<()> {
+    match sync(dir) {
+        Err(error) if error.kind() == ErrorKind::InvalidInput => Ok(()),
+        synced => synced,
+    }
+}
+
+/// The directory that this one is in.
+fn parent(dir: &Path) -> &Path {
+    dir.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
 /// Writes as much as a summary takes, then takes it away.
 fn trial(dir: &Path) -> io::Result<()> {
     let mut file = temporary(dir)?;
     file.write_all(&vec![b' '; 64 << 10])?;
     file.as_file().sync_all()?;
-    file.close()
+    file.close()?;
+    sync_if_possible(dir)
 }
 
 /// The error before the first step.
@@ -141,8 +160,7 @@ fn reason(dir: &Path, error: &io::Error) -> (Kind, String, String) {
     let other = || "--out DIR names another directory".to_owned();
     match error.kind() {
         ErrorKind::NotFound => {
-            let parent = dir.parent().filter(|parent| !parent.as_os_str().is_empty());
-            let what = if parent.is_none_or(Path::is_dir) {
+            let what = if parent(dir).is_dir() {
                 "the directory went away"
             } else {
                 "its parent directory does not exist"
@@ -248,6 +266,19 @@ mod tests {
         assert_eq!(error.kind(), ErrorKind::AlreadyExists);
         let left = fs::read_dir(dir.path()).expect("a directory").count();
         assert_eq!(left, 2, "no temporary file stays");
+    }
+
+    #[test]
+    fn what_cannot_be_synced_is_told_apart_from_what_fails() {
+        // A device of characters has nothing to sync, as a directory of some file systems.
+        let null = Path::new("/dev/null");
+        assert_eq!(sync(null).map_err(|e| e.kind()), Err(ErrorKind::InvalidInput));
+        assert!(sync_if_possible(null).is_ok());
+        let gone = Path::new("/nonexistent/results");
+        assert_eq!(sync_if_possible(gone).map_err(|e| e.kind()), Err(ErrorKind::NotFound));
+        for (dir, its) in [("results", "."), ("/a/b", "/a"), ("a/b/", "a"), ("/", ".")] {
+            assert_eq!(parent(Path::new(dir)), Path::new(its));
+        }
     }
 
     #[test]

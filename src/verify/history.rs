@@ -12,6 +12,8 @@ pub(super) struct Archive<'a> {
     pub(super) here: &'a Place,
     /// Whether what was written at another place counts too.
     pub(super) elsewhere: bool,
+    /// Names of the workloads whose contents are known: those that are built in.
+    pub(super) builtin: &'a [String],
 }
 
 /// Of one table, since it became ready.
@@ -27,6 +29,8 @@ pub(super) struct History {
     pub(super) k_unknown: u64,
     pub(super) untraced: u64,
     pub(super) doubt: Doubt,
+    /// Whether a workload of somebody's own wrote to it, whose contents may be anything.
+    pub(super) custom: bool,
     /// Why nothing can be said, if so.
     pub(super) unknown: Vec<String>,
 }
@@ -47,6 +51,7 @@ impl Archive<'_> {
                     ));
                 }
                 history.steps += 1;
+                history.custom |= !self.builtin.contains(&summary.workload.name);
                 // A file may say anything.
                 for (sum, more) in [
                     (&mut history.updates, entry.updates),
@@ -121,6 +126,14 @@ mod tests {
         summary
     }
 
+    fn archive<'a>(
+        summaries: &'a [&'a Summary],
+        records: &'a [(String, Record)],
+        here: &'a Place,
+    ) -> Archive<'a> {
+        Archive { summaries, records, here, elsewhere: false, builtin: &[] }
+    }
+
     fn here() -> Place {
         Place { hostname: Some("db1".to_owned()), datadir: None }
     }
@@ -128,14 +141,14 @@ mod tests {
     #[test]
     fn ledgers_of_other_contents_say_nothing_of_a_table() {
         let steps = [step(1, "db1"), step(2, "db1")];
-        let archive = Archive {
-            summaries: &steps.iter().collect::<Vec<_>>(),
-            records: &[],
-            here: &here(),
-            elsewhere: false,
-        };
+        let summaries: Vec<&Summary> = steps.iter().collect();
+        let here = here();
+        let archive = archive(&summaries, &[], &here);
         let history = archive.of("sbtest1", "5f");
         assert_eq!((history.steps, history.k_added, history.updates), (2, 10, 10));
+        assert!(history.custom);
+        let builtin = [steps[0].workload.name.clone()];
+        assert!(!Archive { builtin: &builtin, ..archive }.of("sbtest1", "5f").custom);
         assert!(history.unknown.is_empty());
         assert_eq!(archive.of("sbtest1", "60"), History::default(), "filled again");
         assert_eq!(archive.of("sbtest2", "5f"), History::default());
@@ -150,8 +163,8 @@ mod tests {
     fn a_copy_of_the_data_has_another_history() {
         let steps = [step(1, "db1"), step(2, "db2")];
         let summaries: Vec<&Summary> = steps.iter().collect();
-        let archive =
-            Archive { summaries: &summaries, records: &[], here: &here(), elsewhere: false };
+        let here = here();
+        let archive = archive(&summaries, &[], &here);
         assert!(archive.of("sbtest1", "5f").unknown[0].contains("step aa-2 wrote to a copy"));
         let moved = Archive { elsewhere: true, ..archive };
         assert!(moved.of("sbtest1", "5f").unknown.is_empty());
@@ -164,16 +177,11 @@ mod tests {
         let record = Record::new("aa-1".into(), "update".into(), here(), tables.into());
         // The same step was killed once, and then ran to its end.
         let records = ["aa-1-00000000", "aa-1-11111111"].map(|n| (n.to_owned(), record.clone()));
-        let archive = |records| Archive {
-            summaries: &[],
-            records,
-            here: &Place { hostname: None, datadir: None },
-            elsewhere: false,
-        };
+        let nowhere = Place { hostname: None, datadir: None };
         let summaries: Vec<&Summary> = steps.iter().collect();
-        let known = Archive { summaries: &summaries, ..archive(&records[..1]) };
+        let known = archive(&summaries, &records[..1], &nowhere);
         assert!(known.of("sbtest1", "5f").unknown.is_empty());
-        let killed = Archive { summaries: &summaries, ..archive(&records) };
+        let killed = archive(&summaries, &records, &nowhere);
         assert_eq!(killed.of("sbtest1", "5f").unknown.len(), 1);
         assert!(killed.of("sbtest2", "60").unknown.is_empty(), "it did not write to that");
         assert!(killed.of("sbtest1", "77").unknown.is_empty(), "nor since it was filled again");

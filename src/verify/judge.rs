@@ -3,24 +3,37 @@
 use super::history::History;
 
 /// What was read of a table.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Found {
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Found {
     /// Rows.
-    pub(super) rows: u64,
+    pub rows: u64,
     /// Those of the ids that prepare filled.
-    pub(super) filled: u64,
+    pub filled: u64,
     /// The sum of `k` over all rows; None where there is no such column.
-    pub(super) k: Option<i128>,
+    pub k: Option<i128>,
     /// What the rows of the filled ids had when they were filled.
-    pub(super) k_filled: i128,
+    pub k_filled: i128,
     /// The same of all that were filled, whether they are there or not.
-    pub(super) k_start: i128,
+    pub k_start: i128,
     /// Rows whose content is wrong, and the first one's id.
-    pub(super) wrong: u64,
-    pub(super) first_wrong: Option<u64>,
-    /// What the server counted and summed itself before the rows were read, and after.
-    pub(super) before: (u64, Option<i128>),
-    pub(super) after: (u64, Option<i128>),
+    pub wrong: u64,
+    /// See `wrong`.
+    pub first_wrong: Option<u64>,
+    /// Rows of the filled ids with a right content that is not the one they were filled with.
+    pub rewritten: u64,
+    /// Rows of other ids, with a content that no built-in workload makes.
+    pub strange: u64,
+    /// What else there is to say of it.
+    pub finding: Option<Finding>,
+}
+
+/// What the server's own counts told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Finding {
+    /// It changes, or may still, in words.
+    Unsettled(String),
+    /// An index disagrees with the rows, by so many, in words.
+    Index(u64, String),
 }
 
 /// What is said of a table.
@@ -32,19 +45,29 @@ pub enum Verdict {
     Lost(u64, String),
     /// It holds what nobody wrote.
     Damaged(u64, String),
+    /// Nothing is known against its rows, but an index holds so many more or fewer.
+    Index(u64, String),
     /// Nobody can know, and why.
     Undecided(String),
 }
 
-impl Found {
-    /// Whether the server's own counts stayed the same, and are those of the rows.
-    pub(super) fn settled(&self) -> bool {
-        self.before == self.after && self.before == (self.rows, self.k)
+/// Rows that prepare filled: `start`.
+pub(super) fn judge(start: u64, history: &History, found: &Found) -> Verdict {
+    let (by, torn) = match &found.finding {
+        Some(Finding::Unsettled(why)) => return Verdict::Undecided(why.clone()),
+        Some(Finding::Index(by, torn)) => (*by, Some(torn)),
+        None => (0, None),
+    };
+    let verdict = of_rows(start, history, found);
+    let Some(torn) = torn else { return verdict };
+    match verdict {
+        Verdict::Lost(n, what) => Verdict::Lost(n, format!("{what}; {torn}")),
+        Verdict::Damaged(n, what) => Verdict::Damaged(n, format!("{what}; {torn}")),
+        _ => Verdict::Index(by, torn.clone()),
     }
 }
 
-/// Rows that prepare filled: `start`.
-pub(super) fn judge(start: u64, history: &History, found: &Found) -> Verdict {
+fn of_rows(start: u64, history: &History, found: &Found) -> Verdict {
     if let Some(verdict) = damaged(found) {
         return verdict;
     }
@@ -55,35 +78,44 @@ pub(super) fn judge(start: u64, history: &History, found: &Found) -> Verdict {
         };
         return Verdict::Undecided(format!("{why}{more}"));
     }
-    let in_rows = rows(start, history, found);
-    let in_k = || k(history, found);
-    in_rows.or_else(in_k).or_else(|| untraced(history)).unwrap_or(Verdict::Ok)
+    rows(start, history, found)
+        .or_else(|| strange(history, found))
+        .or_else(|| k(history, found))
+        .or_else(|| rewritten(history, found))
+        .or_else(|| untraced(history))
+        .unwrap_or(Verdict::Ok)
 }
 
 /// What no history explains.
 fn damaged(found: &Found) -> Option<Verdict> {
-    if found.before != found.after {
-        let why = "it changed while it was read: something else writes to it";
-        return Some(Verdict::Undecided(why.to_owned()));
-    }
-    if let Some(id) = found.first_wrong {
-        let what = match found.wrong {
-            1 => format!("the content of id {id} is not its own"),
-            n => format!("the contents of {n} rows are not their own, the first is id {id}"),
-        };
-        return Some(Verdict::Damaged(found.wrong, what));
-    }
-    let read = (found.rows, found.k);
-    (found.before != read).then(|| {
-        let (rows, k) = found.before;
-        let sum = |k: Option<i128>| k.map_or_else(String::new, |k| format!(" with a sum of {k}"));
-        let what = format!(
-            "the server counts {rows} rows{}, and holds {}{}: an index disagrees with the rows",
-            sum(k),
-            found.rows,
-            sum(found.k)
-        );
-        Verdict::Damaged(rows.abs_diff(found.rows).max(1), what)
+    let id = found.first_wrong?;
+    let what = match found.wrong {
+        1 => format!("the content of id {id} is not its own"),
+        n => format!("the contents of {n} rows are not their own, the first is id {id}"),
+    };
+    Some(Verdict::Damaged(found.wrong, what))
+}
+
+/// Rows that were inserted with a content that proves itself, and have another one. Rows that
+/// another program inserted besides are none of them.
+fn strange(history: &History, found: &Found) -> Option<Verdict> {
+    let proven = found.rows.saturating_sub(found.filled).saturating_sub(found.strange);
+    // Those of ids that were filled, as write-only inserts them, come after a delete of the same.
+    let gone = history.deletes.saturating_add(history.doubt.rows_removed);
+    let due = history.inserts.saturating_sub(gone);
+    let n = due.saturating_sub(proven).min(found.strange);
+    let what = || format!("the contents of {n} inserted rows are not their own");
+    (n > 0).then(|| Verdict::Damaged(n, what()))
+}
+
+/// More rows with other contents than they were filled with than there were such writes.
+fn rewritten(history: &History, found: &Found) -> Option<Verdict> {
+    let writes = history.untraced.saturating_add(history.inserts).saturating_add(history.in_doubt);
+    let many = found.rewritten.saturating_sub(writes);
+    (many > 0).then(|| {
+        Verdict::Undecided(format!(
+            "the contents of {many} rows more were changed than is accounted for: {OTHER}"
+        ))
     })
 }
 
@@ -133,16 +165,17 @@ fn k(history: &History, found: &Found) -> Option<Verdict> {
             )));
         }
     };
-    let expected = base + history.k_added;
-    let low = expected - i128::from(doubt.k_removed);
-    let high = expected + i128::from(doubt.k_added);
+    // A server may answer anything.
+    let expected = base.saturating_add(history.k_added);
+    let low = expected.saturating_sub(i128::from(doubt.k_removed));
+    let high = expected.saturating_add(i128::from(doubt.k_added));
     if sum < low {
-        let lost = low - sum;
+        let lost = low.saturating_sub(sum);
         let what = format!("the sum of k is {lost} below what was acknowledged");
         return Some(Verdict::Lost(clamp(lost), what));
     }
     (sum > high).then(|| {
-        let many = sum - high;
+        let many = sum.saturating_sub(high);
         Verdict::Undecided(format!("the sum of k is {many} above what is accounted for: {OTHER}"))
     })
 }
@@ -171,17 +204,8 @@ mod tests {
     }
 
     fn found(rows: u64, filled: u64, k: i128) -> Found {
-        let seen = (rows, Some(k));
-        Found {
-            rows,
-            filled,
-            k: Some(k),
-            k_filled: 5000 - 50 * i128::from(100 - filled),
-            k_start: 5000,
-            before: seen,
-            after: seen,
-            ..Found::default()
-        }
+        let k_filled = 5000 - 50 * i128::from(100 - filled);
+        Found { rows, filled, k: Some(k), k_filled, k_start: 5000, ..Found::default() }
     }
 
     fn lost(history: &History, found: &Found) -> u64 {
@@ -252,13 +276,50 @@ mod tests {
     }
 
     #[test]
-    fn damage_comes_before_all_histories() {
+    fn contents_that_writes_explain_are_right() {
         let none = History::default();
+        let changed = |n| Found { rewritten: n, ..whole() };
+        assert!(undecided(&none, &changed(1)).contains("contents of 1 rows more"));
+        let doubt = History { in_doubt: 2, ..none.clone() };
+        assert_eq!(judge(100, &doubt, &changed(2)), Verdict::Ok);
+        assert!(undecided(&doubt, &changed(3)).contains("contents of 1 rows more"));
+        // An update of k alone explains none.
+        let updated = History { updates: 9, k_added: 9, ..none.clone() };
+        let all = Found { rewritten: 1, ..found(100, 100, 5009) };
+        assert!(undecided(&updated, &all).contains("contents of 1 rows more"));
+        assert_eq!(lost(&updated, &Found { rewritten: 1, ..found(100, 100, 5008) }), 1);
+
+        let inserted = History { inserts: 3, k_added: 150, ..none };
+        let strange = |rows, strange| Found { strange, ..found(rows, 100, 5150) };
+        assert_eq!(judge(100, &inserted, &strange(103, 0)), Verdict::Ok);
+        assert!(matches!(judge(100, &inserted, &strange(103, 2)), Verdict::Damaged(2, _)));
+        assert!(undecided(&inserted, &strange(105, 2)).contains("2 rows more"), "another's");
+    }
+
+    #[test]
+    fn damage_comes_before_all_histories() {
+        let killed = History { unknown: vec!["one".into()], ..History::default() };
         let wrong = Found { wrong: 2, first_wrong: Some(7), ..whole() };
-        assert!(matches!(judge(100, &none, &wrong), Verdict::Damaged(2, _)));
-        let torn = Found { before: (99, Some(5000)), after: (99, Some(5000)), ..whole() };
-        assert!(matches!(judge(100, &none, &torn), Verdict::Damaged(1, _)));
-        let moving = Found { after: (100, Some(5001)), ..whole() };
-        assert!(undecided(&none, &moving).contains("while it was read"));
+        assert!(matches!(judge(100, &killed, &wrong), Verdict::Damaged(2, _)));
+        let moving = Found { finding: Some(Finding::Unsettled("it moves".into())), ..wrong };
+        assert_eq!(undecided(&History::default(), &moving), "it moves");
+    }
+
+    #[test]
+    fn an_index_that_disagrees_is_a_finding_of_its_own() {
+        let none = History::default();
+        let torn = |found: Found| Found {
+            finding: Some(Finding::Index(3, "k_1 counts 103 rows".into())),
+            ..found
+        };
+        let index = Verdict::Index(3, "k_1 counts 103 rows".to_owned());
+        assert_eq!(judge(100, &none, &torn(whole())), index);
+        let undecided = History { untraced: 5, ..none.clone() };
+        assert_eq!(judge(100, &undecided, &torn(whole())), index);
+        // It hides no loss.
+        match judge(100, &none, &torn(found(99, 99, 4950))) {
+            Verdict::Lost(1, what) => assert!(what.ends_with("; k_1 counts 103 rows"), "{what}"),
+            other => panic!("{other:?}"),
+        }
     }
 }

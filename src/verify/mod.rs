@@ -2,44 +2,43 @@
 //!
 //! ```text
 //! marks in the tables ─┐
-//! ledgers, records ────┼─▶ history of each table ─▶ judge ─▶ ok | LOST n | DAMAGED n | undecided
-//! every row, read ─────┘
+//! ledgers, records ────┼─▶ history of each table ─▶ judge ─▶ ok | LOST n | DAMAGED n | INDEX n
+//! every row, read ─────┘                                       | undecided
 //! ```
 //!
 //! The rows at the start are a pure function of what the mark says, and each table's mark has an
 //! identity that is new each time it is filled: the ledgers that name it are those since. What
 //! cannot be known is said, not guessed: `docs/faults.md`.
 
+mod counts;
 mod history;
 mod judge;
 mod read;
-
-use std::time::Duration;
+mod settle;
+mod table;
 
 use mysql_async::Opts;
 
 use self::history::{Archive, History};
 use self::judge::judge;
-use self::read::{Table, read};
+use self::read::{Seen, read};
+use self::settle::{confirm, wait_for_rollbacks};
+use self::table::Table;
 use crate::error::{Error, Result};
-use crate::mysql::ask::explain;
 use crate::mysql::dataset::{discover, names};
+use crate::mysql::exposure;
+use crate::mysql::pulse::Pulse;
 use crate::mysql::session::Session;
 use crate::mysql::target::Target;
-use crate::mysql::variables;
+use crate::mysql::{ask, variables};
 use crate::plan::limits;
 use crate::progress::Progress;
 use crate::stop::Stop;
 use crate::summary::{Place, Record, Summary};
-use crate::workload::Schema;
 use crate::workload::table::{Mark, State};
+use crate::workload::{Schema, builtin};
 
-pub use self::judge::Verdict;
-
-/// After recovery InnoDB rolls back in the background what had not committed, and meanwhile an
-/// index may count rows that will not stay. So what does not agree is read again, after so long.
-const PAUSES: [Duration; 3] =
-    [Duration::from_secs(1), Duration::from_secs(3), Duration::from_secs(10)];
+pub use self::judge::{Finding, Found, Verdict};
 
 /// What is known of the runs.
 #[derive(Debug, Clone, Copy)]
@@ -82,7 +81,7 @@ struct Own {
 ///
 /// # Errors
 ///
-/// Data: there is no table of prepare's. Server: none, or no answer. Failed: a table cannot be
+/// Data: there is no table of prepare's. Server: none, or silence. Failed: a table cannot be
 /// read. Interrupted.
 pub async fn verify(
     target: &Target,
@@ -91,47 +90,21 @@ pub async fn verify(
     stop: &Stop,
     progress: &mut Progress,
 ) -> Result<Vec<Checked>> {
-    let looking = look(target, opts, evidence, progress);
-    let own = tokio::select! {
-        biased;
-        kind = stop.wait() => Err(Error::new(kind, "interrupted")),
-        own = looking => own,
-    }?;
+    let pulse = Pulse::new(target, opts);
+    let looking = look(target, opts, evidence, &pulse, progress);
+    let own = pulse.during(stop, looking).await?;
     let ready = |own: &&Own| own.mark.state == State::Ready;
     let tables: Vec<Table> = own.iter().filter(ready).map(|own| own.table.clone()).collect();
-    let mut found = read(target, opts, &tables, stop, progress).await?;
-    for pause in PAUSES {
-        let moving = || found.iter().zip(0..).filter(|(found, _)| !found.settled());
-        let places: Vec<usize> = moving().map(|(_, place)| place).collect();
-        if places.is_empty() {
-            break;
-        }
-        let some: Vec<Table> = places.iter().filter_map(|at| tables.get(*at).cloned()).collect();
-        progress.note(&format!(
-            "{} of {} tables are read again: the server counts other rows than it returns",
-            some.len(),
-            tables.len()
-        ));
-        tokio::select! {
-            biased;
-            kind = stop.wait() => return Err(Error::new(kind, "interrupted")),
-            () = tokio::time::sleep(pause) => {}
-        }
-        let again = read(target, opts, &some, stop, progress).await?;
-        for (at, again) in places.into_iter().zip(again) {
-            if let Some(found) = found.get_mut(at) {
-                *found = again;
-            }
-        }
-    }
+    let (seen, pulse) = read(target, opts, &tables, pulse, stop, progress).await?;
+    let asking = settle_all(target, opts, &tables, seen, &pulse, progress);
+    let mut found = pulse.during(stop, asking).await?.into_iter();
     progress.clear();
-    let mut found = found.into_iter();
     let checked = own.iter().map(|own| {
         let found = if ready(&own) { found.next() } else { None };
         Checked {
             table: own.table.name.clone(),
-            rows: found.map(|found| found.rows),
-            k: found.and_then(|found| found.k),
+            rows: found.as_ref().map(|found| found.rows),
+            k: found.as_ref().and_then(|found| found.k),
             steps: own.history.steps,
             in_doubt: own.history.in_doubt,
             verdict: match found {
@@ -143,33 +116,68 @@ pub async fn verify(
     Ok(checked.collect())
 }
 
-/// The tables that carry prepare's mark, with their histories.
+/// What verify says of a table of this mark in which this was found. Connects nowhere.
+pub fn decide(
+    evidence: &Evidence<'_>,
+    here: &Place,
+    table: &str,
+    mark: &Mark,
+    found: &Found,
+) -> Verdict {
+    judge(mark.rows, &history(table, mark, &evidence.archive(here, &names_built_in())), found)
+}
+
+impl<'a> Evidence<'a> {
+    fn archive(&self, here: &'a Place, builtin: &'a [String]) -> Archive<'a> {
+        let Evidence { summaries, records, elsewhere } = *self;
+        Archive { summaries, records, here, elsewhere, builtin }
+    }
+}
+
+fn names_built_in() -> Vec<String> {
+    builtin().into_iter().map(|workload| workload.name).collect()
+}
+
+/// The tables that carry prepare's mark, with their histories, when nothing is rolled back any
+/// more.
 async fn look(
     target: &Target,
     opts: &Opts,
     evidence: &Evidence<'_>,
+    pulse: &Pulse,
     progress: &mut Progress,
 ) -> Result<Vec<Own>> {
     let mut session = Session::open(target, opts, None).await?;
+    let _waits = pulse.waits(&session);
+    if let Some(warning) = exposure::look(&mut session, target).await? {
+        progress.warn(&warning.message);
+    }
     let variables = variables::read(&mut session).await;
-    let here = Place::of(&variables.map_err(|f| explain(&f, "read the server's variables"))?);
-    let &Evidence { summaries, records, elsewhere } = evidence;
-    let archive = Archive { summaries, records, here: &here, elsewhere };
+    let here = Place::of(&variables.map_err(|f| ask::explain(&f, "read the server's variables"))?);
+    let builtin = names_built_in();
+    let archive = evidence.archive(&here, &builtin);
     let (mut own, mut foreign) = (Vec::new(), Vec::new());
     for schema in Schema::ALL {
         let found = discover(&mut session, &target.database, schema).await?;
+        let mut indexes = table::indexes(&mut session, schema).await?;
         let mut others = Vec::new();
         for (number, seen) in found.tables {
-            match seen.mark {
-                Some(mark) => own.push(with_history(schema, number, mark, &archive)),
-                None => others.push(number),
-            }
+            let Some(mark) = seen.mark else {
+                others.push(number);
+                continue;
+            };
+            let history = history(&schema.name(number), &mark, &archive);
+            let indexes = indexes.remove(&number).unwrap_or_default();
+            own.push(Own {
+                table: Table::new(schema, number, &mark, indexes, &history),
+                mark,
+                history,
+            });
         }
         if !others.is_empty() {
             foreign.push(names(schema, others));
         }
     }
-    session.close(limits::COURTESY).await;
     let foreign = foreign.join(", ");
     if own.is_empty() {
         return Err(nothing(&target.database, &foreign));
@@ -185,23 +193,68 @@ async fn look(
              prepared again since"
         )),
     }
+    wait_for_rollbacks(&mut session, progress).await?;
+    session.close(limits::COURTESY).await;
     Ok(own)
 }
 
-fn with_history(schema: Schema, number: u32, mark: Mark, archive: &Archive) -> Own {
-    let name = schema.name(number);
-    let history = match mark.id {
-        Some(id) => archive.of(&name, &format!("{id:x}")),
+/// What was found in the tables, those asked after once more in which an index or what was read
+/// disagrees with the server's own counts.
+async fn settle_all(
+    target: &Target,
+    opts: &Opts,
+    tables: &[Table],
+    seen: Vec<Seen>,
+    pulse: &Pulse,
+    progress: &mut Progress,
+) -> Result<Vec<Found>> {
+    let mut session = None;
+    let mut found = Vec::with_capacity(seen.len());
+    for (table, mut seen) in tables.iter().zip(seen) {
+        seen.found.finding = match &seen.changed {
+            Some(others) => Some(moving(others)),
+            None if seen.counts.torn().or_else(|| seen.counts.against(&seen.read())).is_none() => {
+                None
+            }
+            None => {
+                progress.update(|| format!("{}: counting once more, CHECK TABLE", table.name));
+                let mut open = match session.take() {
+                    Some(session) => session,
+                    None => read::open(target, opts).await?,
+                };
+                let _waits = pulse.waits(&open);
+                let confirmed = confirm(&mut open, table, &seen, pulse).await;
+                session = Some(open);
+                confirmed.map_err(|f| read::explain(&f, &format!("checking {}", table.name)))?
+            }
+        };
+        found.push(seen.found);
+    }
+    if let Some(session) = session {
+        session.close(limits::COURTESY).await;
+    }
+    Ok(found)
+}
+
+fn moving(others: &[String]) -> Finding {
+    let active = match others {
+        [] => String::new(),
+        others => format!("; active in this database: {}", others.join(", ")),
+    };
+    Finding::Unsettled(format!("it changed while it was read: something else writes to it{active}"))
+}
+
+/// Its history since it was filled.
+fn history(table: &str, mark: &Mark, archive: &Archive<'_>) -> History {
+    match mark.id {
+        Some(id) => archive.of(table, &format!("{id:x}")),
         None => History {
             unknown: vec![
                 "an older loadgen prepared it, whose ledgers do not say whose they are".to_owned(),
             ],
             ..History::default()
         },
-    };
-    let (seed, rows) = (mark.seed, mark.rows);
-    let untouched = history.steps == 0 && history.unknown.is_empty();
-    Own { table: Table { schema, number, name, seed, rows, untouched }, mark, history }
+    }
 }
 
 impl Own {

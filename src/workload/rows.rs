@@ -90,6 +90,11 @@ pub fn proves(table: u32, id: u64, c: &[u8]) -> bool {
     c[C_LEN - GROUP_LEN..] == expected
 }
 
+/// Whether a value is made of digits alone.
+pub fn is_digits(value: &[u8]) -> bool {
+    !value.is_empty() && value.iter().all(u8::is_ascii_digit)
+}
+
 fn checksum(table: u32, id: u64, groups: &[u8]) -> u64 {
     let mut sum = mix(mix(u64::from(table)) ^ id);
     for chunk in groups.chunks(8) {

@@ -61,8 +61,11 @@ fn an_exposed_password_is_warned_about_and_noted() {
             .iter()
             .any(|warning| warning.code == "password_exposed");
         assert_eq!(noted, warned);
-        let said = run(&mut program(&[&["cleanup", "--yes"], &tcp[..]].concat()), "");
-        assert_eq!(said.stderr.contains(says), warned, "{create} {}", said.stderr);
+        let results = out.path().to_str().expect("plain");
+        for words in [&["cleanup", "--yes"][..], &["verify", results]] {
+            let said = run(&mut program(&[words, &tcp[..]].concat()), "");
+            assert_eq!(said.stderr.contains(says), warned, "{words:?} {create} {}", said.stderr);
+        }
     }
 }
 

@@ -88,6 +88,19 @@ fn accounts_without_rights_are_told_which_ones() {
 }
 
 #[test]
+fn a_missing_database_is_not_made_and_the_hint_makes_it() {
+    let sandbox = common::sandbox(&common::local(), &[]);
+    let mut db = Db::new(&sandbox);
+    db.name = "nowhere".to_owned();
+    for verb in ["prepare", "cleanup"] {
+        let output = loadgen(&db, &[verb]).output().unwrap();
+        let (_, err) = texts(&output);
+        assert_eq!(output.status.code(), Some(3), "{err}");
+        assert!(err.contains("1049") && err.contains("hint: CREATE DATABASE nowhere"), "{err}");
+    }
+}
+
+#[test]
 fn usage_is_checked_before_anything_is_made() {
     let sandbox = common::sandbox(&common::local(), &[]);
     let db = Db::new(&sandbox);

@@ -50,6 +50,7 @@ fn cells_and_points_carry_their_intervals() {
         floor: 0.02,
         force: false,
         latest: false,
+        repeats_max: 0,
         format: Format::Json,
     };
     let compared = compare(&steps.iter().collect::<Vec<_>>(), &question).expect("comparable");

@@ -2,12 +2,14 @@
 //! rather than lost otherwise.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::Instant;
 
 use loadgen::summary::Summary;
 
+use super::common::skipped;
 use super::program::{Results, canned, command, wait};
 use super::restarting::until;
 
@@ -57,6 +59,38 @@ fn what_is_in_the_way_is_found_before_anything_is_connected() {
     }
     let left: Vec<_> = fs::read_dir(dir.path().join("results")).expect("made").collect();
     assert!(left.is_empty(), "the trial leaves nothing: {left:?}");
+}
+
+/// A name is durable only with its directory, and one that may not be read cannot be synced. Root
+/// may read all of them.
+#[test]
+fn a_directory_that_cannot_be_synced_is_found_before_anything_is_connected() {
+    let program = env!("CARGO_BIN_EXE_loadgen");
+    let nobody = |what: &str, more: &[&str]| {
+        let account = ["--reuid=65534", "--regid=65534", "--clear-groups"];
+        Command::new("setpriv").args(account).arg(what).args(more).output()
+    };
+    if !nobody("test", &["-x", program]).is_ok_and(|output| output.status.success()) {
+        skipped("needs root, setpriv, and a path that nobody may read");
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a directory");
+    let mode = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode));
+    mode(dir.path(), 0o755).expect("own");
+    // The results, and what a new directory of results is in.
+    for (name, results) in [("there", "there"), ("parent", "parent/results")] {
+        let closed = dir.path().join(name);
+        fs::create_dir(&closed).expect("writable");
+        mode(&closed, 0o333).expect("own");
+        let out = dir.path().join(results);
+        let words = "point-select --no-defaults -h 127.0.0.1 -P 1 -u x --out";
+        let words: Vec<&str> = words.split(' ').chain(out.to_str()).collect();
+        // Nobody listens on this port: whoever connects ends with 3.
+        let output = nobody(program, &words).expect("setpriv runs");
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{text}");
+        assert!(text.contains("permission denied") && text.contains("hint: "), "{text}");
+    }
 }
 
 #[test]

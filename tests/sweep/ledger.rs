@@ -1,14 +1,20 @@
 //! What the tables hold, against what was acknowledged: `loadgen verify`.
 
+use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use loadgen::canned::{Answer, Canned, Listen, Script, tables};
 use loadgen::sandbox::Sandbox;
+use loadgen::workload::rows::Rows;
+use loadgen::workload::table::Mark;
+use mysql_async::Conn;
+use mysql_async::prelude::Queryable;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use super::common::{local, query, sandbox};
+use super::common::{local, query, sandbox, target, try_query};
 use super::program::{Results, command, wait};
 use super::restarting::{Restarting, until};
 
@@ -104,6 +110,180 @@ fn what_is_lost_or_foreign_is_found_and_counted() {
     // Filled again it has another identity: the ledgers of before say nothing of it.
     prepare(&server, "--tables 2");
     assert_eq!(verify(&server, &[results.dir()]).0, 0);
+}
+
+#[test]
+fn contents_are_those_that_were_filled_or_that_a_write_explains() {
+    let server = sandbox(&local(), &[]);
+    let results = Results::new();
+    let says = |table: usize, code: i32, text: &str| {
+        let (status, lines) = verify(&server, &[results.dir()]);
+        assert_eq!(status, code, "{lines:?}");
+        assert!(lines[table].contains(text), "{text}: {lines:?}");
+    };
+    let tables = [("sbtest1", "insert"), ("phptest1", "update-point-pk"), ("bulk1", "bulk-insert")];
+    let prepared = || {
+        prepare(&server, "");
+        prepare(&server, "--schema phptest");
+        let bulk = loadgen(&server, "prepare --schema bulk --force", &[]);
+        assert!(bulk.status.success(), "{}", String::from_utf8_lossy(&bulk.stderr));
+    };
+    prepared();
+    says(0, 0, "ok: ");
+    for (sql, table, code, says_so) in [
+        // Another row's is of the right form, but nobody wrote it.
+        ("sbtest1 SET pad = REVERSE(pad) WHERE id = 3", 0, 98, "the contents of 1 rows more"),
+        ("sbtest1 SET pad = 'x' WHERE id = 3", 0, 4, "DAMAGED 1: the content of id 3"),
+        ("phptest1 SET city = 'x' WHERE id = 9", 1, 4, "DAMAGED 1: the content of id 9"),
+        ("phptest1 SET password = REPEAT('7', 32) WHERE id = 9", 1, 98, "contents of 1 rows more"),
+    ] {
+        change(&server, &format!("UPDATE sbtest.{sql}"));
+        says(table, code, says_so);
+        prepared();
+    }
+    for (_, workload) in tables {
+        let seconds = if workload == "bulk-insert" { "--bulk-bytes 200" } else { "" };
+        work(&server, &format!("{workload} --clients 1 --ops 30 {seconds}"), &results);
+    }
+    says(0, 98, "ok: ");
+    says(1, 98, "undecided: 30 updates leave nothing that could be counted");
+    says(2, 98, "ok: ");
+    // What was inserted proves itself, too, and not more is wrong than that.
+    change(&server, "UPDATE sbtest.sbtest1 SET c = REVERSE(c) WHERE id > 500 LIMIT 2");
+    says(0, 4, "DAMAGED 2: the contents of 2 inserted rows");
+    change(&server, "UPDATE sbtest.bulk1 SET k = k + 1 LIMIT 1");
+    says(2, 4, "DAMAGED 1: the contents of 1 inserted rows");
+}
+
+#[test]
+fn whoever_writes_meanwhile_is_named_and_nothing_is_read_again() {
+    let server = sandbox(&local(), &[]);
+    let done = loadgen(&server, "prepare --rows 200k --force", &[]);
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let results = Results::new();
+    let connection = ["-S", server.socket().to_str().expect("a path"), "-u", "root"];
+    let words = "update --clients 4 --warmup 0 --time 60s";
+    let start = Instant::now();
+    let child = command(words, &connection, &results).spawn().expect("runs");
+    until("a write", || query(&server, "SHOW GLOBAL STATUS LIKE 'Com_update'")[0][1] != "0");
+    let (code, lines) = verify(&server, &[results.dir()]);
+    assert_eq!(code, 98, "{lines:?}");
+    let says = "undecided: it changed while it was read: something else writes to it; active in \
+                this database: connection ";
+    assert!(lines[0].contains(says) && lines[0].contains(" of root@"), "{lines:?}");
+    kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGINT).expect("it runs");
+    assert_eq!(wait(child, start, &results).code, 130);
+    let (code, lines) = verify(&server, &[results.dir()]);
+    assert_eq!(code, 0, "{lines:?}");
+}
+
+/// A real server's index cannot be bent by SQL.
+#[test]
+fn an_index_that_disagrees_with_the_rows_is_a_finding_of_its_own() {
+    let rows = Rows::new(1, 1, 10);
+    let rows: Vec<[Option<String>; 4]> = (1..=10)
+        .map(|id| {
+            let row = rows.row(id);
+            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+            [id.to_string(), row.k.to_string(), text(&row.c), text(&row.pad)].map(Some)
+        })
+        .collect();
+    let sum: u64 = (1..=10).map(|id| Rows::new(1, 1, 10).k(id)).sum();
+    let (sum, more) = (sum.to_string(), (sum + 9).to_string());
+    let rows: Vec<Vec<Option<&str>>> =
+        rows.iter().map(|row| row.iter().map(Option::as_deref).collect()).collect();
+    let rows: Vec<&[Option<&str>]> = rows.iter().map(Vec::as_slice).collect();
+    let mark = Mark::ready(1, 10, Some(0x5f)).to_string();
+    let listed = [Some("sbtest1"), Some("BASE TABLE"), Some("InnoDB"), Some(&*mark), None, None];
+    let columns = ["id", "k", "c", "pad"];
+    let count = ["COUNT(*)", "SUM(k)"];
+    let torn = |more: &str| {
+        let mut answers = vec![
+            Answer::value("INNODB_TRX", "COUNT(*)", "0"),
+            Answer::rows("information_schema.TABLES", &["x"; 6], &[&listed]),
+            Answer::rows(
+                "information_schema.STATISTICS",
+                &["t", "i", "c"],
+                &[&[Some("sbtest1"), Some("k_1"), Some("k")]],
+            ),
+            Answer::rows("FORCE INDEX (`PRIMARY`)", &count, &[&[Some("10"), Some(&sum)]]),
+            Answer::rows("FORCE INDEX (`k_1`)", &count, &[&[Some("12"), Some(more)]]),
+            Answer::rows(
+                "CHECK TABLE",
+                &["Table", "Op", "Msg_type", "Msg_text"],
+                &[
+                    &[Some("t"), Some("check"), Some("Warning"), Some("Index k_1 has 12 entries")],
+                    &[Some("t"), Some("check"), Some("error"), Some("Corrupt")],
+                ],
+            ),
+            Answer::rows("id BETWEEN 1 AND 10", &columns, &rows),
+            Answer::rows("id < 1 OR id > 10", &columns, &[]),
+        ];
+        answers.extend(tables::answers(0));
+        let script = Script { answers, ..Script::default() };
+        Canned::start(script, Listen::Port(0)).expect("a free port")
+    };
+    let server = torn(&more);
+    let results = Results::new();
+    let output = Command::new(env!("CARGO_BIN_EXE_loadgen"))
+        .args(["verify", "--no-defaults", "-h", "127.0.0.1", "-u", "x", "-P"])
+        .arg(server.port().to_string())
+        .arg(results.dir())
+        .output()
+        .expect("the program runs");
+    let (out, err) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.status.code(), Some(4), "{out}{err}");
+    let says = format!(
+        "sbtest1  INDEX 2: index k_1 has 12 rows with a sum of k of {more}, the table has 10 rows \
+         with a sum of k of {sum}; CHECK TABLE: Index k_1 has 12 entries; Corrupt; 10 rows"
+    );
+    assert!(out.starts_with(&says), "{out}{err}");
+    assert!(err.contains("an index that disagrees with their rows"), "{err}");
+}
+
+#[test]
+fn what_the_server_still_rolls_back_is_waited_for() {
+    let mut server = Restarting::new(sandbox(&local(), &[]));
+    prepare(&server.sandbox, "");
+    // A prepared transaction stays open until somebody ends it, also over a restart.
+    let xa = "XA START 'x'; UPDATE sbtest.sbtest1 SET k = k + 1 WHERE id < 9; XA END 'x'; \
+              XA PREPARE 'x'";
+    for_one_connection(&server.sandbox, xa);
+    server.kill();
+    server.start();
+    until("the server", || try_query(&server.sandbox, "SELECT 1").is_ok());
+    let results = Results::new();
+    let mut verify = Command::new(env!("CARGO_BIN_EXE_loadgen"))
+        .arg("verify")
+        .arg(results.dir())
+        .args(["--no-defaults", "-u", "root", "-S"])
+        .arg(server.sandbox.socket())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program runs");
+    let mut line = String::new();
+    let mut lines = BufReader::new(verify.stderr.take().expect("a pipe"));
+    lines.read_line(&mut line).expect("a line");
+    assert_eq!(line, "waiting: 1 transaction of before the server's start still open\n");
+    query(&server.sandbox, "XA ROLLBACK 'x'");
+    let output = verify.wait_with_output().expect("it ends");
+    let out = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{out}");
+    assert!(out.starts_with("sbtest1  ok: 500 rows"), "{out}");
+}
+
+/// Statements that need one and the same connection.
+fn for_one_connection(server: &Sandbox, statements: &str) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.expect("a runtime").block_on(async {
+        let mut conn = Conn::new(target(server)).await.expect("the server is there");
+        for sql in statements.split("; ") {
+            conn.query_drop(sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
+        }
+        conn.disconnect().await.expect("goodbye");
+    });
 }
 
 #[test]

@@ -18,5 +18,6 @@ mod restarting;
 mod servers;
 mod share;
 mod signals;
+mod silence;
 mod torture;
 mod transactions;

@@ -2,6 +2,7 @@
 //! with. libFuzzer drives them (`scripts/fuzz`), and `tests/corpus.rs` replays what it kept.
 
 pub(crate) mod files;
+pub(crate) mod ledger;
 pub(crate) mod session;
 pub(crate) mod values;
 
@@ -9,11 +10,13 @@ pub(crate) mod values;
 pub(crate) type Target = (&'static str, fn(&[u8]));
 
 /// All of them.
-pub(crate) const TARGETS: [Target; 7] = [
+pub(crate) const TARGETS: [Target; 9] = [
     ("dump", files::dump),
     ("histogram", files::histogram),
+    ("ledger", ledger::ledger),
     ("option-file", files::option_file),
     ("profile", files::profile),
+    ("record", ledger::record),
     ("session", |bytes| drop(session::session(bytes))),
     ("summary", files::summary),
     ("values", values::values),

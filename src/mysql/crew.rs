@@ -1,0 +1,164 @@
+//! Threads that work side by side, each over a connection of its own: started, watched, joined.
+
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use tokio::runtime::Builder;
+use tokio::sync::mpsc;
+
+use super::pulse::Pulse;
+use crate::error::{Error, Result};
+use crate::stop::Stop;
+
+/// How often whoever waits looks at what the threads count.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// What the threads have in common.
+pub(crate) struct Crew<'a> {
+    /// Their name, before a number.
+    pub(crate) name: &'a str,
+    /// How many.
+    pub(crate) threads: usize,
+    /// Asked when one of them fails, the server is silent, or the user interrupts: all of them
+    /// then drop what they do.
+    pub(crate) halt: &'a Stop,
+    /// The user's.
+    pub(crate) stop: &'a Stop,
+    /// Whether the server answers.
+    pub(crate) pulse: &'a Pulse,
+    /// The hint where a thread could not do its work at all.
+    pub(crate) again: &'a str,
+}
+
+impl Crew<'_> {
+    /// Runs `work` in each thread and `look` now and then in this one, until all have ended.
+    ///
+    /// # Errors
+    ///
+    /// Server: silence. Else the first error of a thread. An interruption is none.
+    pub(crate) async fn run<F>(
+        &self,
+        work: impl Fn() -> F + Clone + Send + 'static,
+        mut look: impl FnMut(),
+    ) -> Result<()>
+    where
+        F: Future<Output = Result<()>>,
+    {
+        let (alive, mut ended) = mpsc::unbounded_channel::<()>();
+        let start = |number| start(&format!("{}-{number}", self.name), &work, self.halt, &alive);
+        let threads: Vec<Thread> = (0..self.threads).map(start).collect();
+        drop(alive);
+        let mut done = Ok(());
+        let mut silent = std::pin::pin!(self.pulse.ends());
+        loop {
+            let halted = self.halt.asked().is_some();
+            tokio::select! {
+                biased;
+                kind = self.stop.wait(), if !halted => self.halt.ask(kind),
+                // Nothing is ever sent: this is the last sender going away.
+                _ = ended.recv() => break,
+                error = &mut silent, if !halted => {
+                    self.halt.ask(error.kind());
+                    done = Err(error);
+                }
+                () = tokio::time::sleep(LOOK) => {}
+            }
+            look();
+        }
+        threads.into_iter().map(|thread| self.join(thread)).fold(done, Result::and)
+    }
+
+    fn join(&self, thread: Thread) -> Result<()> {
+        match thread.map(JoinHandle::join) {
+            Ok(Ok(done)) => done,
+            Ok(Err(_)) => {
+                Err(Error::failed("the driver panicked on an answer of the server")
+                    .hint(self.again))
+            }
+            Err(error) => Err(Error::failed(format!("cannot start a thread: {error}"))
+                .hint("raise the limit on processes (ulimit -u)")
+                .hint(self.again)),
+        }
+    }
+}
+
+type Thread = std::io::Result<JoinHandle<Result<()>>>;
+
+/// `alive` is dropped when the thread ends, however it does.
+fn start<F>(
+    name: &str,
+    work: &(impl Fn() -> F + Clone + Send + 'static),
+    halt: &Stop,
+    alive: &mpsc::UnboundedSender<()>,
+) -> Thread
+where
+    F: Future<Output = Result<()>>,
+{
+    let (work, halt, alive) = (work.clone(), halt.clone(), alive.clone());
+    std::thread::Builder::new().name(name.to_owned()).spawn(move || {
+        let _alive = alive;
+        let runtime = Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|e| Error::failed(format!("cannot make a runtime: {e}")))?;
+        let done = runtime.block_on(async {
+            tokio::select! {
+                biased;
+                _ = halt.wait() => Ok(()),
+                done = work() => done,
+            }
+        });
+        if let Err(error) = &done {
+            halt.ask(error.kind());
+        }
+        // What hangs in a goodbye or a name server is left behind.
+        runtime.shutdown_background();
+        done
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+    use crate::canned::{Action, At, Fault};
+    use crate::error::Kind;
+    use crate::mysql::pulse::tests::pulse;
+
+    /// Three threads, of which the first does this, and the others wait for ever.
+    fn three<F>(
+        stop: &Stop,
+        faults: Vec<Fault>,
+        first: impl Fn() -> F + Clone + Send + 'static,
+    ) -> Result<()>
+    where
+        F: Future<Output = Result<()>>,
+    {
+        let (_server, pulse) = pulse(faults);
+        let halt = Stop::default();
+        let again = "do it again";
+        let crew = Crew { name: "test", threads: 3, halt: &halt, stop, pulse: &pulse, again };
+        let number = Arc::new(AtomicU32::new(0));
+        let work = move || {
+            let (first, number) = (first.clone(), number.fetch_add(1, Ordering::Relaxed));
+            async move { if number == 0 { first().await } else { pending().await } }
+        };
+        let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
+        runtime.block_on(crew.run(work, || {}))
+    }
+
+    #[test]
+    fn what_ends_one_of_them_ends_all() {
+        let go_on = Stop::default();
+        let failed = || async { Err(Error::data("no")) };
+        let error = three(&go_on, vec![], failed).expect_err("it failed");
+        assert_eq!((error.kind(), error.to_string().as_str()), (Kind::Data, "no"));
+        let hang = Fault::new(At::Connect(1), Action::StallAll(Duration::from_mins(10)));
+        let error = three(&go_on, vec![hang], pending).expect_err("silence");
+        assert!(error.to_string().contains("has not answered"), "{error}");
+        let stop = Stop::default();
+        stop.ask(Kind::Interrupted);
+        assert!(three(&stop, vec![], pending).is_ok(), "whoever asked knows");
+    }
+}
