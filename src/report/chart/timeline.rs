@@ -3,6 +3,7 @@
 use super::super::escape;
 use super::super::pivot::{Cell, Column, Line, Table};
 use super::{Axis, Chart, Point, Series, Span, SpanKind, at, position, shown};
+use crate::stats::is_scarce;
 use crate::summary::{Interval, Phase, Summary};
 
 /// Vertices of all timelines of a page: more would make it too large to open at once.
@@ -35,9 +36,11 @@ impl Pulse {
         }
     }
 
+    /// None of an interval with too few ops to have such a percentile.
     fn value(self, interval: &Interval) -> Option<f64> {
         match self {
             Pulse::Rate => Some(interval.ops as f64 / interval.length_s),
+            Pulse::P99 if is_scarce(99.0, interval.ops) => None,
             Pulse::P99 => interval.response_p99_us.or(interval.p99_us).map(|us| us / MS),
         }
     }
@@ -79,7 +82,7 @@ pub(crate) fn timelines(
 /// The axis of all cells of a column.
 fn scale(table: &Table, at: usize, column: &Column, pulse: Pulse) -> Axis {
     let cells = table.lines.iter().filter_map(|line| line.cells.get(at)?.as_ref());
-    let points = cells.flat_map(|cell| &cell.steps).flat_map(|step| points(step, pulse));
+    let points = cells.flat_map(|cell| &cell.steps).flat_map(|step| points(step, pulse)).flatten();
     Axis::from_zero(pulse.name(column.rate.is_some()), points.map(|point| point.y)).sparse()
 }
 
@@ -90,11 +93,8 @@ fn drawn(
     pulse: Pulse,
     vertices: usize,
 ) -> (Axis, Vec<Series>, Vec<Span>) {
-    let series = cell.steps.iter().map(|step| {
-        let points = resampled(&points(step, pulse), vertices);
-        Series { label, points }
-    });
-    let series: Vec<Series> = series.filter(|series| !series.points.is_empty()).collect();
+    let runs = cell.steps.iter().flat_map(|step| runs(&points(step, pulse), vertices));
+    let series: Vec<Series> = runs.map(|points| Series { label, points }).collect();
     let end = cell.steps.iter().flat_map(|step| &step.timeline).map(end_s).fold(0.0, f64::max);
     let mut spans = cell.steps.first().map_or_else(Vec::new, |first| uncounted(first));
     spans.extend(cell.steps.iter().flat_map(|step| outages(step, end)));
@@ -106,8 +106,8 @@ fn end_s(interval: &Interval) -> f64 {
     interval.start_s + interval.length_s
 }
 
-/// One point an interval, at its middle.
-fn points(step: &Summary, pulse: Pulse) -> Vec<Point> {
+/// One point an interval, at its middle, where it has a value.
+fn points(step: &Summary, pulse: Pulse) -> Vec<Option<Point>> {
     let longest = step.timeline.iter().map(|interval| interval.length_s).fold(0.0, f64::max);
     let whole = |interval: &&Interval| {
         interval.length_s > longest * WHOLE && interval.phase != Phase::Drain
@@ -117,30 +117,31 @@ fn points(step: &Summary, pulse: Pulse) -> Vec<Point> {
         let sound = x.is_finite() && y.is_finite();
         sound.then(|| plain(x, y))
     };
-    step.timeline.iter().filter(whole).filter_map(point).collect()
+    step.timeline.iter().filter(whole).map(point).collect()
 }
 
 fn plain(x: f64, y: f64) -> Point {
     Point { x, y, range: None, interval: None, marked: false, said: String::new() }
 }
 
-/// At most about so many points, by the smallest and the largest of each part of the line.
-fn resampled(points: &[Point], vertices: usize) -> Vec<Point> {
-    if points.len() <= vertices {
-        return points.to_vec();
-    }
-    let size = points.len().div_ceil((vertices / 2).max(1));
-    let extremes = points.chunks(size).flat_map(|chunk| {
-        let positions = || 0..chunk.len();
-        let height = |at: &usize| chunk.get(*at).map_or(0.0, |point| point.y);
-        let least = positions().min_by(|a, b| height(a).total_cmp(&height(b)));
-        let most = positions().max_by(|a, b| height(a).total_cmp(&height(b)));
-        let mut both: Vec<usize> = least.into_iter().chain(most).collect();
-        both.sort_unstable();
-        both.dedup();
-        both.into_iter().filter_map(|at| chunk.get(at).cloned())
-    });
-    extremes.collect()
+/// Lines of at most about so many points together, by the smallest and the largest of each part.
+/// One ends where a part has none.
+fn runs(points: &[Option<Point>], vertices: usize) -> Vec<Vec<Point>> {
+    let size =
+        if points.len() <= vertices { 1 } else { points.len().div_ceil((vertices / 2).max(1)) };
+    let parts: Vec<Vec<Point>> = points.chunks(size).map(extremes).collect();
+    parts.split(Vec::is_empty).map(<[Vec<Point>]>::concat).filter(|run| !run.is_empty()).collect()
+}
+
+/// The smallest and the largest, in their order.
+fn extremes(points: &[Option<Point>]) -> Vec<Point> {
+    let there: Vec<&Point> = points.iter().flatten().collect();
+    let least = there.iter().enumerate().min_by(|a, b| a.1.y.total_cmp(&b.1.y));
+    let most = there.iter().enumerate().max_by(|a, b| a.1.y.total_cmp(&b.1.y));
+    let mut both: Vec<usize> = least.into_iter().chain(most).map(|(at, _)| at).collect();
+    both.sort_unstable();
+    both.dedup();
+    both.into_iter().filter_map(|at| there.get(at).map(|point| (*point).clone())).collect()
 }
 
 /// Warm-up and drain.
@@ -180,15 +181,50 @@ mod tests {
     use super::*;
 
     #[test]
-    fn resampling_keeps_the_extremes_and_their_order() {
-        let mut points: Vec<Point> = (0..1000).map(|i| plain(f64::from(i), 100.0)).collect();
-        points[333].y = 0.0;
-        points[777].y = 900.0;
-        let few = resampled(&points, 60);
+    fn thinning_keeps_the_extremes_and_their_order() {
+        let mut points: Vec<Option<Point>> =
+            (0..1000).map(|i| Some(plain(f64::from(i), 100.0))).collect();
+        points[333] = Some(plain(333.0, 0.0));
+        points[777] = Some(plain(777.0, 900.0));
+        let runs = |vertices| super::runs(&points, vertices);
+        let few = runs(60).concat();
         assert!(few.len() <= 60, "{}", few.len());
         let at = |y: f64| few.iter().find(|point| point.y.total_cmp(&y).is_eq()).map(|p| p.x);
         assert_eq!((at(0.0), at(900.0)), (Some(333.0), Some(777.0)));
         assert!(few.is_sorted_by(|a, b| a.x <= b.x));
-        assert_eq!(resampled(&points, 1000).len(), 1000);
+        assert_eq!((runs(60).len(), runs(1000).len(), runs(1000)[0].len()), (1, 1, 1000));
+    }
+
+    #[test]
+    fn a_line_has_a_gap_where_there_are_no_points() {
+        let mut points: Vec<Option<Point>> =
+            (0..10).map(|i| Some(plain(f64::from(i), 1.0))).collect();
+        (points[3], points[4], points[9]) = (None, None, None);
+        let lengths: Vec<usize> = runs(&points, 100).iter().map(Vec::len).collect();
+        assert_eq!(lengths, [3, 4]);
+        assert!(runs(&[None, None], 100).is_empty());
+    }
+
+    #[test]
+    fn a_percentile_of_few_ops_is_no_point() {
+        let mut interval = Interval {
+            phase: Phase::Measure,
+            start_s: 0.0,
+            length_s: 1.0,
+            ops: 999,
+            errors: 0,
+            p50_us: Some(500.0),
+            p99_us: Some(1000.0),
+            max_us: Some(2000.0),
+            response_p50_us: None,
+            response_p99_us: None,
+            response_max_us: None,
+        };
+        assert_eq!(
+            (Pulse::P99.value(&interval), Pulse::Rate.value(&interval)),
+            (None, Some(999.0))
+        );
+        interval.ops = 1000;
+        assert_eq!(Pulse::P99.value(&interval), Some(1.0));
     }
 }

@@ -168,7 +168,8 @@ fn timelines(scene: &Scene, table: &Table) -> Markup {
             "Grey: warm-up and drain, not counted. Red: operations failed; light red: an outage, until "
             "the rate was back. "
             "Steps at as many clients have one scale, whatever the label; other numbers of clients "
-            "have their own. Long timelines are thinned out; their extremes are kept."
+            "have their own. Long timelines are thinned out; their extremes are kept. "
+            "A p99 of an interval with fewer than 1,000 operations is left out."
             @if !scene.pulses.contains(&Pulse::P99) { " With so many steps, the rate alone." }
         }
         @for (at, line) in table.lines.iter().enumerate() {

@@ -176,6 +176,10 @@ fn line(chart: &Chart, plot: Plot, series: &Series, aside: f64) -> Markup {
                 write!(intervals, "M{left},{high}H{right}M{x},{high}V{low}M{left},{low}H{right}");
         }
     }
+    if series.points.len() == 1 {
+        // A dot: a line needs an end.
+        path.push_str("h0");
+    }
     let said: Vec<&str> = series.points.iter().map(|point| point.said.as_str()).collect();
     let said = said.join("|");
     let class = format!("s{} c{}", series.label, style.colour);
