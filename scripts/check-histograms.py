@@ -54,7 +54,10 @@ def logged(path, summaries):
             theirs = summary["latency"][name]
             if theirs is None:
                 continue
-            ours = sums.get("step%s.%s" % (number, name), sums.get(name))
+            # In a log of one step, what that is about has no tag.
+            main = "service" if summary["latency"]["response"] is None else "response"
+            alone = sums.get(None if name == main else name)
+            ours = sums.get("step%s.%s" % (number, name), alone)
             if ours is None:
                 yield "step %s has no %s time" % (number, name)
             elif ours.get_total_count() != theirs["count"]:

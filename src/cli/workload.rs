@@ -95,7 +95,8 @@ pub struct WorkloadArgs {
     #[arg(long, value_name = "DURATION", default_value = defaults::INTERVAL, value_parser = interval)]
     pub interval: Duration,
 
-    /// Write the histogram of each interval to this new file, as an HdrHistogram interval log
+    /// Write the histogram of each interval to this new file, as an HdrHistogram interval log; in one
+    /// of several steps the lines have tags: step2.service, step2.response
     #[arg(long, value_name = "FILE")]
     pub interval_log: Option<PathBuf>,
 

@@ -323,7 +323,7 @@ fn log_step(stage: &Stage, step: &Step) {
     );
     let several = step.of > 1 || step.number > 1;
     let prefix = if several { format!("step{}.", step.number) } else { String::new() };
-    log.lock().unwrap_or_else(PoisonError::into_inner).step(&about, &prefix);
+    log.lock().unwrap_or_else(PoisonError::into_inner).step(&about, step.rate.is_some(), &prefix);
 }
 
 /// What is recorded before a step's first write.

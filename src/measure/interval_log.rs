@@ -2,8 +2,13 @@
 //! `HistogramLogAnalyzer`) and their ports read it. Format version 1.3.
 //!
 //! ```text
+//! START,LENGTH,MAX,HISTOGRAM
 //! Tag=service,START,LENGTH,MAX,HISTOGRAM
 //! ```
+//!
+//! Java's `HistogramLogProcessor` takes the lines without a tag, unless it is told one. So the time
+//! that a step is about has none where the log is of one step: the response time of an open loop,
+//! the service time of a closed one. In a log of several steps each line says which one it is of.
 //!
 //! Start (from BaseTime) and length in seconds, the largest value in milliseconds, the histogram
 //! as V2, deflated, base64, in nanoseconds.
@@ -25,8 +30,10 @@ pub struct IntervalLog {
     path: PathBuf,
     out: BufWriter<File>,
     base: Timestamp,
-    /// What tags begin with.
+    /// What tags begin with; empty in a log of one step.
     prefix: String,
+    /// Whether the step is an open loop.
+    paced: bool,
     /// Start of the step, seconds from BaseTime.
     step_s: f64,
     /// The first thing that went wrong: it must not end a measurement.
@@ -49,6 +56,7 @@ impl IntervalLog {
             out: BufWriter::new(file),
             base,
             prefix: String::new(),
+            paced: false,
             step_s: 0.0,
             failed: None,
         };
@@ -64,8 +72,9 @@ impl IntervalLog {
         Ok(log)
     }
 
-    /// A step begins: what it is, and what its tags begin with.
-    pub fn step(&mut self, about: &str, prefix: &str) {
+    /// A step begins: what it is, whether it is an open loop, and what its tags begin with.
+    pub fn step(&mut self, about: &str, paced: bool, prefix: &str) {
+        self.paced = paced;
         prefix.clone_into(&mut self.prefix);
         // A comment is one line.
         let about = crate::error::plain(about).replace('\n', " ");
@@ -84,9 +93,14 @@ impl IntervalLog {
             return;
         }
         let response = interval.paced.as_ref().map(|paced| &paced.response);
-        for (tag, times) in [("service", Some(&interval.service)), ("response", response)] {
+        let main = if self.paced { "response" } else { "service" };
+        for (name, times) in [("service", Some(&interval.service)), ("response", response)] {
             let Some(times) = times else { continue };
-            match self.line(tag, interval, times) {
+            let tag = match self.prefix.as_str() {
+                "" if name == main => String::new(),
+                prefix => format!("Tag={prefix}{name},"),
+            };
+            match self.line(&tag, interval, times) {
                 Ok(line) => self.write(&line),
                 Err(error) => self.fail(error),
             }
@@ -97,11 +111,7 @@ impl IntervalLog {
         let start_s = self.step_s + interval.start as f64 / 1e9;
         let length_s = interval.end.saturating_sub(interval.start) as f64 / 1e9;
         let max_ms = times.max_us().unwrap_or(0.0) / 1e3;
-        let prefix = &self.prefix;
-        Ok(format!(
-            "Tag={prefix}{tag},{start_s:.3},{length_s:.3},{max_ms:.3},{}\n",
-            times.encoded()?
-        ))
+        Ok(format!("{tag}{start_s:.3},{length_s:.3},{max_ms:.3},{}\n", times.encoded()?))
     }
 
     fn write(&mut self, text: &str) {
@@ -176,27 +186,10 @@ mod tests {
         seen.take()
     }
 
-    #[test]
-    fn the_library_of_the_format_reads_it() {
-        let dir = tempfile::tempdir().expect("a directory");
-        let path = dir.path().join("x.hlog");
-        let base: Timestamp = "2026-11-20T10:00:00Z".parse().expect("an instant");
-        let mut log = IntervalLog::create(&path, base).expect("a file");
-        assert!(IntervalLog::create(&path, base).is_err(), "nothing is written over");
-        log.step("step 2 of 3: point-select\n8 clients", "step2.");
-        log.origin("2026-11-20T10:01:00.5Z".parse().expect("an instant"));
-        for interval in &intervals() {
-            log.interval(interval);
-        }
-        log.flush().expect("written");
-        let text = std::fs::read_to_string(&path).expect("there");
-        // The legend is for spreadsheets; this library wants none of it.
-        let text: String = text
-            .lines()
-            .filter(|line| !line.starts_with('"'))
-            .flat_map(|line| [line, "\n"])
-            .collect();
-        let mut counts = Vec::new();
+    /// Tag, start, number of values and median (ms) of each line.
+    fn lines(path: &Path, base: Timestamp) -> Vec<(String, Duration, u64, u64)> {
+        let text = std::fs::read_to_string(path).expect("there");
+        let mut lines = Vec::new();
         for entry in IntervalLogIterator::new(text.as_bytes()) {
             match entry.expect("well formed") {
                 LogEntry::StartTime(at) | LogEntry::BaseTime(at) => {
@@ -208,12 +201,28 @@ mod tests {
                         .expect("base64");
                     let histogram: Histogram<u64> =
                         Deserializer::new().deserialize(&mut bytes.as_slice()).expect("V2");
-                    let tag = entry.tag().expect("tagged").as_str().to_owned();
+                    let tag = entry.tag().map_or("", |tag| tag.as_str()).to_owned();
                     let median = histogram.value_at_quantile(0.5) / 1_000_000;
-                    counts.push((tag, entry.start_timestamp(), histogram.len(), median));
+                    lines.push((tag, entry.start_timestamp(), histogram.len(), median));
                 }
             }
         }
+        lines
+    }
+
+    #[test]
+    fn the_library_of_the_format_reads_it() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("x.hlog");
+        let base: Timestamp = "2026-11-20T10:00:00Z".parse().expect("an instant");
+        let mut log = IntervalLog::create(&path, base).expect("a file");
+        assert!(IntervalLog::create(&path, base).is_err(), "nothing is written over");
+        log.step("step 2 of 3: point-select\n8 clients", true, "step2.");
+        log.origin("2026-11-20T10:01:00.5Z".parse().expect("an instant"));
+        for interval in &intervals() {
+            log.interval(interval);
+        }
+        log.flush().expect("written");
         let at = Duration::from_millis;
         let expected = [
             ("step2.service", at(60_600), 10, 1),
@@ -224,6 +233,26 @@ mod tests {
         ];
         let expected: Vec<_> =
             expected.into_iter().map(|(tag, at, n, ms)| (tag.to_owned(), at, n, ms)).collect();
-        assert_eq!(counts, expected);
+        assert_eq!(lines(&path, base), expected);
+    }
+
+    #[test]
+    fn what_a_single_step_is_about_has_no_tag() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let base: Timestamp = "2026-11-20T10:00:00Z".parse().expect("an instant");
+        for (paced, expected) in
+            [(true, [("", 3), ("service", 1)]), (false, [("", 1), ("response", 3)])]
+        {
+            let path = dir.path().join(paced.to_string());
+            let mut log = IntervalLog::create(&path, base).expect("a file");
+            log.step("step 1 of 1", paced, "");
+            log.origin(base);
+            intervals().iter().take(2).for_each(|interval| log.interval(interval));
+            log.flush().expect("written");
+            let mut told: Vec<_> =
+                lines(&path, base).into_iter().map(|(tag, _, _, ms)| (tag, ms)).collect();
+            told.sort();
+            assert_eq!(told, expected.map(|(tag, ms)| (tag.to_owned(), ms)));
+        }
     }
 }
