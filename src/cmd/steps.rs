@@ -166,6 +166,9 @@ impl Sweep<'_> {
             units::count(dataset.rows),
             plan.seed
         ));
+        if let Some(text) = engine::queues_told(plan, spread, dataset.tables) {
+            self.progress.note(&text);
+        }
         let identity = Identity {
             run_id: self.run_id.clone(),
             label: plan.label.clone().unwrap_or_else(|| seen.server.version.clone()),

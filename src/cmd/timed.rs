@@ -302,6 +302,7 @@ fn plan(turn: &Turn) -> summary::Plan {
         ops: None,
         rate: None,
         arrival: None,
+        queues: None,
         seed: 0,
         charset: None,
         on_error: OnError::default().to_string(),
@@ -325,6 +326,8 @@ fn totals() -> summary::Totals {
         in_doubt: 0,
         backlog: None,
         intended: None,
+        warmup_left: None,
+        warmup_late_us: None,
         per_table: Vec::new(),
         per_client: summary::PerClient { ops_min: 0, ops_median: 0.0, ops_max: 0 },
     }

@@ -3,15 +3,30 @@
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use super::job::queues;
 use super::thread::{self, Order};
 use crate::error::{Error, Result};
-use crate::plan::{Plan, limits};
+use crate::plan::{Plan, Spread, limits};
+use crate::summary::in_queues;
 
 /// Engine threads of a step.
 pub(crate) fn engine_threads(plan: &Plan, clients: u32) -> usize {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let wanted = plan.engine_threads.map_or(cores, |n| n as usize);
     wanted.clamp(1, clients.max(1) as usize)
+}
+
+/// In how many queues the arrivals of an open loop come, where they are several: its response
+/// times are those of that many queues, each with its part of the clients.
+pub(crate) fn queues_told(plan: &Plan, spread: Spread, tables: u32) -> Option<String> {
+    if plan.rates.is_empty() {
+        return None;
+    }
+    let of = |clients: &u32| queues(engine_threads(plan, *clients), spread, tables, *clients);
+    let all: Vec<u32> = plan.clients.iter().map(of).collect();
+    let (least, most) = all.iter().min().zip(all.iter().max()).filter(|(_, most)| **most > 1)?;
+    let range = if least < most { format!("{least} to ") } else { String::new() };
+    Some(format!("open loop: arrivals in {range}{}", in_queues(*most, &spread.to_string())))
 }
 
 pub(super) fn spawn(order: &Order, threads: usize, clients: u32) -> Result<Vec<JoinHandle<()>>> {

@@ -69,12 +69,17 @@ impl QueueOf {
     }
 }
 
-fn least_common_multiple(a: u64, b: u64) -> u64 {
-    let (mut x, mut y) = (a.max(1), b.max(1));
+/// The queues that arrivals come in: one an engine thread, and where clients are pinned one a
+/// table of it. Threads and tables take the clients in turn, so that as many have both different
+/// as the least common multiple of the two says.
+pub(crate) fn queues(threads: usize, spread: Spread, tables: u32, clients: u32) -> u32 {
+    let threads = (threads as u64).max(1);
+    let tables = if spread == Spread::Pinned { u64::from(tables.max(1)) } else { 1 };
+    let (mut x, mut y) = (threads, tables);
     while y > 0 {
         (x, y) = (y, x % y);
     }
-    a.max(1) / x * b.max(1)
+    (threads / x * tables).min(u64::from(clients)) as u32
 }
 
 impl Job {
@@ -154,14 +159,13 @@ impl Job {
     /// The arrival queue of some clients of one of so many threads.
     pub(crate) fn queue(&self, clients: &[u32], threads: usize) -> QueueOf {
         let first = clients.first().copied().unwrap_or(0);
-        let tables = if self.spread == Spread::Pinned { u64::from(self.tables.count) } else { 1 };
         // The first clients of all queues are the numbers below that of the queues.
-        let queues = least_common_multiple(threads as u64, tables).min(u64::from(self.clients));
+        let queues = queues(threads, self.spread, self.tables.count, self.clients);
         let share = clients.len() as f64 / f64::from(self.clients.max(1));
         QueueOf {
             arrival: self.arrival,
             per_s: self.rate.unwrap_or(0.0) * share,
-            offset: f64::from(first) / queues.max(1) as f64,
+            offset: f64::from(first) / f64::from(queues.max(1)),
             ops: clients.iter().map(|client| self.quota(*client)).sum(),
             seeds: [false, true].map(|measured| {
                 let mut parts = self.seed_parts(first, measured).to_vec();
@@ -313,6 +317,20 @@ pub(crate) mod tests {
         firsts.sort_unstable();
         firsts.dedup();
         assert_eq!(firsts.len(), 128);
+    }
+
+    #[test]
+    fn queues_are_the_different_pairs_of_thread_and_table() {
+        for (threads, tables, clients) in
+            [(1, 1, 8), (2, 8, 64), (3, 8, 64), (4, 6, 64), (2, 8, 4), (3, 8, 16), (16, 1, 5)]
+        {
+            let threads = threads.min(clients);
+            let pairs: std::collections::BTreeSet<(u32, u32)> =
+                (0..clients).map(|client| (client % threads, client % tables)).collect();
+            let pinned = queues(threads as usize, Spread::Pinned, tables, clients);
+            assert_eq!(pinned as usize, pairs.len(), "{threads} {tables} {clients}");
+            assert_eq!(queues(threads as usize, Spread::Random, tables, clients), threads);
+        }
     }
 
     #[test]

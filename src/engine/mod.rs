@@ -66,6 +66,7 @@ use crate::measure::timeline::Timeline;
 use crate::summary::{ErrorCount, LedgerEntry, Outage, Outcome, Probed, Status};
 
 pub use conductor::{Stage, run_step};
+pub(crate) use crew::queues_told;
 pub use display::millis;
 pub use job::Tables;
 pub(crate) use share::calibrated;

@@ -52,6 +52,8 @@ pub(crate) struct Counts {
     pub(crate) unissued: u64,
     /// Arrivals of the warm-up not issued at the window's start.
     pub(crate) warmup_left: u64,
+    /// How late the first of these was by then.
+    pub(crate) warmup_late: Ns,
     /// With `--ops`: about so many arrivals waited when the last one was due.
     pub(crate) behind: f64,
 }
@@ -62,6 +64,7 @@ impl Counts {
         self.backlog += other.backlog;
         self.unissued += other.unissued;
         self.warmup_left += other.warmup_left;
+        self.warmup_late = self.warmup_late.max(other.warmup_late);
         self.behind += other.behind;
     }
 }
@@ -240,6 +243,8 @@ impl Pace {
                     state.counts.intended += 1;
                     state.counts.backlog += 1;
                     recorder.unissued(arrival.intended, now)?;
+                } else if state.window.start != NEVER {
+                    state.left_of_warmup(arrival);
                 }
                 state.advance(at);
             }
@@ -350,13 +355,20 @@ impl State {
         if arrival.measured {
             self.counts.intended += 1;
             self.counts.backlog += u64::from(now >= self.window.end);
-        } else {
-            self.counts.warmup_left += u64::from(now >= self.window.start);
+        } else if now >= self.window.start {
+            self.left_of_warmup(arrival);
         }
         self.advance(at);
         self.last(at, arrival, now);
         self.rekey_or_wake(at, now);
         Poll::Ready(Some(arrival))
+    }
+
+    /// An arrival of the warm-up that was not issued when the window began.
+    fn left_of_warmup(&mut self, arrival: Arrival) {
+        let late = self.window.start.saturating_sub(arrival.intended);
+        self.counts.warmup_left += 1;
+        self.counts.warmup_late = self.counts.warmup_late.max(late);
     }
 
     /// With `--ops`, what the last arrival's wait says about those behind it.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::Run;
 use super::conductor::Stage;
 use super::crew::engine_threads;
+use super::job::queues;
 use super::{edge, share, sustained};
 use crate::error::Result;
 use crate::measure::host::Host;
@@ -162,17 +163,19 @@ fn plan(stage: &Stage<'_>, step: &Step, data_seed: Option<u32>) -> summary::Plan
         StopAt::Time(time) => (Some(time.as_secs_f64()), None),
         StopAt::Ops(ops) => (None, Some(ops)),
     };
+    let threads = engine_threads(stage.plan, step.clients);
     summary::Plan {
         tables: stage.tables.count,
         rows: stage.tables.rows,
         data_seed: data_seed.map(u64::from),
         clients: step.clients,
-        engine_threads: engine_threads(stage.plan, step.clients) as u32,
+        engine_threads: threads as u32,
         warmup_s: stage.plan.warmup.as_secs_f64(),
         time_s,
         ops,
         rate: step.rate,
         arrival: step.rate.map(|_| stage.plan.arrival.to_string()),
+        queues: step.rate.map(|_| queues(threads, stage.spread, stage.tables.count, step.clients)),
         seed: stage.plan.seed,
         charset: stage.plan.charset.clone(),
         on_error: stage.plan.policy.on_error.to_string(),
@@ -222,6 +225,8 @@ fn totals(run: &Run, stage: &Stage<'_>) -> summary::Totals {
         abandoned: run.abandoned,
         backlog: run.paced.map(|counts| counts.backlog),
         intended: run.paced.map(|counts| counts.intended),
+        warmup_left: run.paced.map(|counts| counts.warmup_left),
+        warmup_late_us: run.paced.map(|counts| counts.warmup_late as f64 / 1e3),
         per_table: (1..)
             .zip(&run.ops_by_table)
             .map(|(n, ops)| summary::TableOps { table: stage.tables.schema.name(n), ops: *ops })

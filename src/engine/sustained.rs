@@ -2,6 +2,7 @@
 
 use super::Run;
 use super::conductor::Stage;
+use super::display::millis;
 use super::pace::{Counts, LATE};
 use crate::plan::Step;
 use crate::summary::{Interval, Phase, Warning};
@@ -15,18 +16,11 @@ const QUARTER_MIN: usize = 3;
 /// What must be said of a paced step.
 pub(super) fn warnings(run: &Run, stage: &Stage<'_>, step: &Step) -> Vec<Warning> {
     let (Some(rate), Some(counts)) = (step.rate, &run.paced) else { return Vec::new() };
+    let most = rate * stage.plan.warmup.as_secs_f64() / LATE as f64;
+    let response = run.timeline.paced.as_ref().map(|paced| &paced.response);
+    let usual_us = response.and_then(|response| response.percentile_us(99.0));
     let mut warnings = Vec::new();
-    let clients = f64::from(step.clients);
-    let left = counts.warmup_left as f64;
-    if left > clients.max(rate * stage.plan.warmup.as_secs_f64() / LATE as f64) {
-        warnings.push(Warning {
-            code: "warmup_backlog".to_owned(),
-            message: format!(
-                "{} arrivals of the warm-up still waited when the window began",
-                grouped(left)
-            ),
-        });
-    }
+    warnings.extend(of_warmup(counts, most.max(f64::from(step.clients)), usual_us));
     let tps =
         if run.measured_s > 0.0 { run.timeline.window.ops as f64 / run.measured_s } else { 0.0 };
     let waiting = waiting(counts);
@@ -47,6 +41,25 @@ pub(super) fn warnings(run: &Run, stage: &Stage<'_>, step: &Step) -> Vec<Warning
         }
     }
     warnings
+}
+
+/// What the window took over from its warm-up, if that is worth a word: some arrivals always wait
+/// by chance, so it takes more than `most` of them, or a wait that is longer than is usual later.
+fn of_warmup(counts: &Counts, most: f64, usual_us: Option<f64>) -> Option<Warning> {
+    let left = counts.warmup_left as f64;
+    let late_us = counts.warmup_late as f64 / 1e3;
+    let waited =
+        format!("{} arrivals of the warm-up still waited when the window began", grouped(left));
+    let (code, message) = if left > most {
+        ("warmup_backlog", waited)
+    } else if usual_us.is_some_and(|usual_us| late_us > usual_us) {
+        let late = millis(late_us);
+        let so = "its first response times have this in them";
+        ("warmup_late", format!("{waited}, for up to {late}: {so}"))
+    } else {
+        return None;
+    };
+    Some(Warning { code: code.to_owned(), message })
 }
 
 /// Arrivals that waited when the last one of the window was due.
@@ -94,6 +107,21 @@ mod tests {
         {
             assert_eq!(grouped(number), text);
         }
+    }
+
+    #[test]
+    fn what_a_warm_up_leaves_is_told_where_it_is_much_or_late() {
+        let of = |warmup_left, late_ms: u64| {
+            let warmup_late = late_ms * 1_000_000;
+            let counts = Counts { warmup_left, warmup_late, ..Counts::default() };
+            of_warmup(&counts, 64.0, Some(2_000.0))
+        };
+        assert_eq!(of(0, 0), None);
+        assert_eq!(of(5, 1), None, "as others do");
+        let late = of(5, 80).expect("later than they");
+        assert_eq!(late.code, "warmup_late");
+        assert!(late.message.starts_with("5 arrivals") && late.message.contains("80.00 ms"));
+        assert_eq!(of(65, 80).expect("too many").code, "warmup_backlog");
     }
 
     fn entry(response_p50_us: f64) -> Interval {

@@ -32,6 +32,7 @@ mod number;
 mod page;
 mod path;
 mod pivot;
+mod queues;
 mod select;
 mod settings;
 mod spark;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::escape::clip;
 use super::pivot::{Column, Line, Table};
-use super::settings;
+use super::{queues, settings};
 use crate::summary::{Outcome, Summary, VerdictKind, Warning};
 
 /// Longest foreign text in a note, characters.
@@ -61,6 +61,7 @@ fn of_lines(table: &Table) -> Vec<Note> {
         let found = [
             ("conditions", differs),
             ("overheads", overheads),
+            ("other_queues", reference.and_then(|reference| queues::differ(line, reference))),
             ("invocations", mixed_invocations(line)),
         ];
         for (code, text) in found {
@@ -122,6 +123,9 @@ pub fn remarks(step: &Summary) -> Vec<Warning> {
     if step.client.same_host && !shared && !warned("same_host") {
         let message = "the client ran on the server's host and took a part of its CPUs";
         say("same_host", message.to_owned());
+    }
+    if let Some(message) = queues::told(step) {
+        say("queues", message);
     }
     if step.loadgen.profile == "debug" && !warned("debug_build") {
         let message = "measured by a debug build of loadgen, whose own cost is higher";

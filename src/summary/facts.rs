@@ -109,6 +109,12 @@ pub(crate) fn counter(status: &Status, names: &[&str]) -> Option<f64> {
     names.iter().any(|name| known(&family(name))).then_some(0.0)
 }
 
+/// Several arrival queues in words, and how to have one.
+pub(crate) fn in_queues(queues: u32, spread: &str) -> String {
+    let (of, one) = if spread == "pinned" { (" and table", " --spread random") } else { ("", "") };
+    format!("{queues} queues, one an engine thread{of}; one queue: --engine-threads 1{one}")
+}
+
 /// What a commit waits for, in one cell: the binary log (`bl0`, or `bl1` with `sync_binlog` as
 /// `bl1s0`), the doublewrite buffer (`dw0`, `dw1`, or the name of another mode), InnoDB's log at
 /// commit (`trx2`) and how files are flushed, joined by slashes. What a server has no variable

@@ -31,8 +31,8 @@ pub use calibration::{
 pub use conditions::{Conditions, HostState, Keys, Levels, Link, Prepared, Sample, Settled};
 pub use cost::{HostCost, Innodb, Probed, ProcessCost};
 pub use experiment::{CommandRun, Experiment};
-pub(crate) use facts::counter;
 pub use facts::{Class, MISSES_MIN, class_by_size, durability};
+pub(crate) use facts::{counter, in_queues};
 pub use ledger::{Doubt, LedgerEntry};
 pub use outage::Outage;
 pub use read::{Loaded, collect, from_json, load};
@@ -221,6 +221,11 @@ pub struct Plan {
     pub rate: Option<f64>,
     /// Arrival process of a paced run; null for a closed loop.
     pub arrival: Option<String>,
+    /// Queues that arrivals came in, each with its part of the rate and served by its part of the
+    /// clients: one an engine thread, and one a table of it where clients are pinned; null for a
+    /// closed loop.
+    #[serde(default)]
+    pub queues: Option<u32>,
     /// Seed of the key streams.
     pub seed: u64,
     /// `SET NAMES` of the sessions; null for the driver's own (utf8mb4, utf8 before 5.5.3).
@@ -418,6 +423,12 @@ pub struct Totals {
     /// Arrivals of a paced run in the window; null for a closed loop.
     #[serde(default)]
     pub intended: Option<u64>,
+    /// Arrivals of the warm-up not yet issued when the window began; null for a closed loop.
+    #[serde(default)]
+    pub warmup_left: Option<u64>,
+    /// How long the first of these had waited by then, microseconds; 0 where there were none.
+    #[serde(default)]
+    pub warmup_late_us: Option<f64>,
     /// Ops of the window by table.
     pub per_table: Vec<TableOps>,
     /// How evenly the clients were served.

@@ -246,3 +246,34 @@ fn no_layout_and_no_format_prints_it_without() {
         }
     }
 }
+
+#[test]
+fn response_times_of_several_queues_say_so() {
+    let paced = |order, label: &str, queues| {
+        let mut step = step(order, label, 8, 1.0);
+        step.plan.rate = Some(1000.0);
+        step.plan.arrival = Some("poisson".to_owned());
+        step.plan.queues = queues;
+        step
+    };
+    let mut steps = vec![
+        paced(0, "a", Some(8)),
+        paced(1, "b", Some(1)),
+        paced(2, "older", None),
+        paced(3, "d", Some(2)),
+    ];
+    steps[3].workload.spread = "random".to_owned();
+    steps[3].plan.engine_threads = 2;
+    let text = plain(&steps);
+    assert_eq!(
+        &grid(&text)[1..],
+        ["     1  a †", "     1  b ‡", "     1  older", "     1  d † § ¶"]
+    );
+    for note in [
+        "† arrivals in 8 queues, one an engine thread and table; one queue: --engine-threads 1 \
+         --spread random (and 1 more like it)",
+        "‡ arrivals in 1 instead of 8 queues at 8@1000: ",
+    ] {
+        assert!(text.contains(note), "{note}: {text}");
+    }
+}

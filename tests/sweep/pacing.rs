@@ -98,10 +98,14 @@ fn rates_are_columns_and_every_arrival_is_answered() {
     let columns: Vec<&str> = header.split_whitespace().take(4).collect();
     assert_eq!(columns, ["8@200", "8@400", "16@200", "16@400"], "{}", ended.stdout);
     assert!(ended.stderr.contains("8 clients at 200/s:") && ended.stderr.contains("response time"));
+    assert!(ended.stderr.contains("open loop: arrivals in 8"), "{}", ended.stderr);
+    assert!(ended.stdout.contains("arrivals in 8 queues, one an engine thread and table; one"));
     for summary in &ended.summaries {
         let (plan, totals) = (&summary.plan, &summary.totals);
         assert_eq!(plan.arrival.as_deref(), Some("poisson"));
         assert!((summary.measured_s - 1.0).abs() < 1e-9);
+        // Whatever the host's cores: each client has a table of its own, or shares one.
+        assert!(plan.clients != 8 || plan.queues == Some(8), "{:?}", plan.queues);
         let arrivals = totals.intended.expect("arrivals");
         let intended = arrivals as f64;
         let rate = plan.rate.expect("a rate");
@@ -119,12 +123,24 @@ fn rates_are_columns_and_every_arrival_is_answered() {
 }
 
 #[test]
+fn one_queue_is_to_be_had_and_needs_no_word() {
+    let server = canned(Vec::new());
+    let words = "point-select --tables 8 --clients 8 --rate 400 --warmup 200ms --time 500ms \
+                 --engine-threads 1 --spread random";
+    let ended = run_canned(words, &server);
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    assert_eq!(ended.only().plan.queues, Some(1));
+    assert!(!ended.stderr.contains("queues") && !ended.stdout.contains("queues"));
+}
+
+#[test]
 fn a_closed_loop_has_no_response_time() {
     let server = canned(Vec::new());
     let ended = run_canned("point-select --tables 8 --clients 8 --warmup 0 --time 1s", &server);
     let summary = ended.only();
     assert!(summary.latency.response.is_none() && summary.latency.wait.is_none());
     assert_eq!((summary.totals.backlog, summary.totals.intended), (None, None));
+    assert_eq!((summary.plan.queues, summary.totals.warmup_left), (None, None));
     assert!(ended.stderr.contains("service time p50") && !ended.stderr.contains("response"));
 }
 
@@ -160,6 +176,9 @@ fn a_warm_up_that_cannot_be_drained_is_said() {
     let summary = ended.only();
     let said = warned(summary, "warmup_backlog").expect("a warning");
     assert!(said.contains("arrivals of the warm-up still waited"), "{said}");
+    // 500 came in, and 100 were issued in the two seconds before the window.
+    let left = summary.totals.warmup_left.expect("an open loop");
+    assert!(left > 300 && summary.totals.warmup_late_us > Some(1e6), "{:?}", summary.totals);
     // The drain ends, too: what it leaves has an age, and is counted.
     let intended = summary.totals.intended.expect("arrivals");
     assert!(summary.totals.abandoned > 0, "{:?}", summary.totals);

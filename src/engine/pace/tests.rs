@@ -222,6 +222,23 @@ fn a_warm_up_without_backlog_passes_into_the_window() {
 }
 
 #[test]
+fn what_still_waits_when_the_window_begins_is_counted_with_its_age() {
+    // Nothing is answered in the last 100 ms of the warm-up, when its end is decided.
+    let stalled = (S - 100 * MS)..(S + MS);
+    let serve = |now: Ns| {
+        let free = now + 500_000;
+        if stalled.contains(&free) { stalled.end } else { free }
+    };
+    let (simulation, start) = warmed_up(1000.0, serve);
+    assert_eq!(start, S, "arrivals go on");
+    let counts = simulation.state.counts;
+    assert!((98..=100).contains(&counts.warmup_left), "{counts:?}");
+    assert!((98 * MS..=100 * MS).contains(&counts.warmup_late), "{counts:?}");
+    let first = simulation.served.iter().find(|s| s.arrival.measured).expect("a window");
+    assert!(first.issued > first.arrival.intended + 40 * MS, "it waited behind them");
+}
+
+#[test]
 fn the_backlog_of_a_warm_up_is_served_before_the_window_begins() {
     // Cold for half a second: then there are 500 to catch up with, at twice the rate.
     let (simulation, start) = warmed_up(1000.0, |now| (now + 500_000).max(500 * MS));
