@@ -2,26 +2,27 @@
 
 use std::time::{Duration, Instant};
 
-use crate::cmd::conditions;
+use mysql_async::Opts;
+
 use crate::cmd::prepare::or_stop;
+use crate::cmd::settle::settle;
+use crate::cmd::steps::bounded;
 use crate::engine::Tables;
 use crate::error::{Error, Result};
-use crate::mysql::ask::{one, optional};
+use crate::mysql::ask::one;
 use crate::mysql::levels;
 use crate::mysql::session::{Failure, Session};
+use crate::mysql::target::Target;
 use crate::plan::before::{Ahi, Warm};
-use crate::plan::{Plan, units};
+use crate::plan::{Plan, limits, units};
 use crate::progress::Progress;
 use crate::stop::Stop;
-use crate::summary::{Levels, Prepared, Settled};
-use crate::warnings::thresholds::{SETTLED_DIRTY, SETTLED_HISTORY};
+use crate::summary::Prepared;
 use crate::workload::random::{Stream, name_part, seed_of};
 use crate::workload::table::quoted;
 
 /// Rows of one statement of `--warm pool`.
 const PIECE: u64 = 100_000;
-/// Between two looks at a server that settles.
-const LOOK: Duration = Duration::from_millis(500);
 /// Ids of one statement of `--ahi warm`.
 const IDS: usize = 200;
 /// `--ahi warm` compares the share of hits of periods so long.
@@ -32,6 +33,16 @@ const PERIODS: u32 = 3;
 const SETTLED_HITS: f64 = 0.01;
 /// It ends in any case after so long.
 const AHI_MOST: Duration = Duration::from_mins(2);
+
+/// Where a step is to run.
+pub(super) struct Ground<'a> {
+    pub(super) plan: &'a Plan,
+    pub(super) target: &'a Target,
+    /// [`Target::opts`] of it.
+    pub(super) opts: &'a Opts,
+    pub(super) tables: Tables,
+    pub(super) stop: &'a Stop,
+}
 
 /// Reads all rows of the tables, and the index of their second column, through the buffer pool, and
 /// says how far it is.
@@ -74,18 +85,16 @@ pub(super) async fn warm(
 ///
 /// Server, with a hint: it may not be done, or not on this server.
 pub(super) async fn step(
-    plan: &Plan,
+    ground: &Ground<'_>,
     control: &mut Session,
-    tables: Tables,
-    stop: &Stop,
     progress: &mut Progress,
 ) -> Result<Option<Prepared>> {
-    let before = &plan.before;
+    let before = &ground.plan.before;
     if before.warm == Warm::None && before.ahi == Ahi::AsIs && before.settle.is_none() {
         return Ok(None);
     }
     let settle = match before.settle {
-        Some(limit) => settle(control, limit, tables, stop, progress).await?,
+        Some(limit) => Some(settle(ground, limit, control, progress).await?),
         None => None,
     };
     let ahi_hits = match before.ahi {
@@ -94,100 +103,10 @@ pub(super) async fn step(
             empty_ahi(control).await?;
             None
         }
-        Ahi::Warm => fill_ahi(plan, control, tables, stop, progress).await?,
+        Ahi::Warm => fill_ahi(ground, control, progress).await?,
     };
     let warm = if before.warm == Warm::Pool { "pool" } else { "none" }.to_owned();
     Ok(Some(Prepared { warm, ahi: before.ahi.to_string(), ahi_hits, settle }))
-}
-
-/// Waits until little is left to flush and to purge. Where the account may, the server is told
-/// meanwhile to keep no dirty pages: some flush none while they are idle.
-async fn settle(
-    control: &mut Session,
-    limit: Duration,
-    tables: Tables,
-    stop: &Stop,
-    progress: &mut Progress,
-) -> Result<Option<Settled>> {
-    let Some(first) = conditions::levels(control, tables).await? else { return Ok(None) };
-    if first.pool_pages.is_none() {
-        return Ok(None);
-    }
-    let began = Instant::now();
-    let mut limits = Vec::new();
-    let mut last = first.clone();
-    let mut ended = Ok(());
-    if !is_settled(&first) {
-        limits = push(control).await?;
-    }
-    while !is_settled(&last) && began.elapsed() < limit {
-        progress.update(|| format!("settling: {}, {:.0?}", told(&last), began.elapsed()));
-        // An end that is asked for still puts the settings back.
-        ended = or_stop(stop, async {
-            tokio::time::sleep(LOOK).await;
-            Ok(())
-        })
-        .await;
-        match conditions::levels(control, tables).await {
-            Ok(Some(levels)) if ended.is_ok() => last = levels,
-            Ok(_) => break,
-            Err(error) => {
-                ended = Err(error);
-                break;
-            }
-        }
-    }
-    for (name, value) in limits {
-        let sql = format!("SET GLOBAL {name} = {value}");
-        control.execute(&sql).await.map_err(|failure| {
-            let text = format!("--settle lowered {name} and cannot put it back: {failure}");
-            Error::server(text).hint(format!("{sql}, as it was"))
-        })?;
-    }
-    ended?;
-    progress.clear();
-    let complete = is_settled(&last);
-    if !complete {
-        let limit = units::duration(limit);
-        progress.warn(&format!("not settled within {limit}: {} left", told(&last)));
-    }
-    Ok(Some(Settled {
-        limit_s: limit.as_secs_f64(),
-        took_s: began.elapsed().as_secs_f64(),
-        complete,
-        first,
-        last,
-    }))
-}
-
-/// Whether little is left to do.
-fn is_settled(levels: &Levels) -> bool {
-    let dirty = levels.pool_dirty_pages.zip(levels.pool_pages);
-    let dirty = dirty.is_some_and(|(dirty, pages)| dirty as f64 > SETTLED_DIRTY * pages as f64);
-    let history = levels.history_list_length.is_some_and(|length| length > SETTLED_HISTORY);
-    !dirty && !history
-}
-
-fn told(levels: &Levels) -> String {
-    let dirty = levels.pool_dirty_pages.unwrap_or(0);
-    let history = levels.history_list_length;
-    let history = history.map_or_else(String::new, |n| format!(", a history list of {n}"));
-    format!("{dirty} dirty pages{history}")
-}
-
-/// Lowers the limits of dirty pages; returns what they were. Without the right to, none.
-async fn push(control: &mut Session) -> Result<Vec<(&'static str, String)>> {
-    let mut were = Vec::new();
-    // The lower one must not be above the upper one.
-    for name in ["innodb_max_dirty_pages_pct_lwm", "innodb_max_dirty_pages_pct"] {
-        let value = optional(one(control, &format!("SELECT @@GLOBAL.{name}")).await)?.flatten();
-        let Some(value) = value else { continue };
-        if optional(control.execute(&format!("SET GLOBAL {name} = 0")).await)?.is_some() {
-            were.push((name, value));
-        }
-    }
-    were.reverse();
-    Ok(were)
 }
 
 /// The variable of the adaptive hash index.
@@ -228,19 +147,18 @@ async fn empty_ahi(control: &mut Session) -> Result<()> {
 /// Reads rows by their ids until the share of the searches that the index answers stays the same.
 /// Returns that share; None where the server does not count it.
 async fn fill_ahi(
-    plan: &Plan,
+    ground: &Ground<'_>,
     control: &mut Session,
-    tables: Tables,
-    stop: &Stop,
     progress: &mut Progress,
 ) -> Result<Option<f64>> {
+    let Ground { plan, tables, stop, .. } = *ground;
     if !ahi_is_on(control).await? {
         return Err(Error::server(format!("--ahi warm: {AHI} is OFF"))
             .hint(format!("SET GLOBAL {AHI} = ON, or leave --ahi away")));
     }
     let mut stream = Stream::new(seed_of(&[plan.seed, name_part("adaptive hash index")]));
     let began = Instant::now();
-    let mut counted = levels::searches(control).await?;
+    let mut counted = searches(ground, control).await?;
     let (mut share, mut steady) = (None::<f64>, 0);
     while steady < PERIODS && began.elapsed() < AHI_MOST {
         let period = Instant::now();
@@ -252,7 +170,7 @@ async fn fill_ahi(
             let sql = format!("SELECT COUNT(*) FROM {table} WHERE id IN ({})", ids.join(","));
             or_stop(stop, async { Ok(control.query(&sql).await?) }).await?;
         }
-        let now = levels::searches(control).await?;
+        let now = searches(ground, control).await?;
         let grown = now.zip(counted).map(|((hash, other), (hash_before, other_before))| {
             (hash.saturating_sub(hash_before), other.saturating_sub(other_before))
         });
@@ -275,4 +193,10 @@ async fn fill_ahi(
     }
     progress.clear();
     Ok(share)
+}
+
+/// See [`levels::searches`].
+async fn searches(ground: &Ground<'_>, control: &mut Session) -> Result<Option<(u64, u64)>> {
+    let asking = async { Ok(levels::searches(control).await?) };
+    bounded(limits::SILENCE, ground.stop, &ground.target.address, asking).await
 }

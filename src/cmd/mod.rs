@@ -15,6 +15,7 @@ pub mod prepare;
 mod record;
 pub mod report;
 pub mod run;
+mod settle;
 mod slo;
 mod steps;
 pub mod suite;

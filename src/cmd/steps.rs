@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use mysql_async::Opts;
 use tokio::sync::watch;
 
-use crate::cmd::before;
+use crate::cmd::before::{self, Ground};
 use crate::cmd::board::board;
 use crate::cmd::conditions::{self, Hosts, Watch};
 use crate::cmd::prepare::or_stop;
@@ -284,8 +284,14 @@ impl Sweep<'_> {
             Some(session) => session,
             None => self.control(&scene.target, &scene.opts).await?,
         };
-        let done =
-            before::step(self.plan, &mut session, scene.tables, self.stop, self.progress).await?;
+        let ground = Ground {
+            plan: self.plan,
+            target: &scene.target,
+            opts: &scene.opts,
+            tables: scene.tables,
+            stop: self.stop,
+        };
+        let done = before::step(&ground, &mut session, self.progress).await?;
         let address = &scene.target.address;
         let reading = conditions::levels(&mut session, scene.tables);
         let at_start = bounded(limits::SILENCE, self.stop, address, reading).await?;

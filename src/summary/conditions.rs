@@ -52,8 +52,10 @@ pub struct Settled {
     pub limit_s: f64,
     /// How long it took.
     pub took_s: f64,
-    /// Whether little was left.
+    /// Whether little was left, of everything that is waited for.
     pub complete: bool,
+    /// What the server does not tell: `dirty pages`, `history list`. It was not waited for.
+    pub unknown: Vec<String>,
     /// The levels before it.
     pub first: Levels,
     /// The levels after it.

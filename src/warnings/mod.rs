@@ -19,16 +19,19 @@ mod tests;
 pub mod thresholds;
 mod timeline;
 
+pub(crate) use pool::{left, levels_in_words};
+
 use crate::summary::{Summary, Warning};
 
 /// The codes of this module, each in `docs/warnings.md`.
-pub const CODES: [&str; 20] = [
+pub const CODES: [&str; 21] = [
     "cold_pool",
     "warming_pool",
     "restored_pool",
     "unexpected_class",
     "debt",
     "not_settled",
+    "settle_unknown",
     "query_cache",
     "wrong_answers",
     "drift",

@@ -2,10 +2,10 @@
 
 use super::thresholds::{
     CHECKPOINT_AGE_MAX, DEVIATIONS, DIRTY_MAX, FREE_PAGES_MAX, HISTORY_MAX, MISSES_CHANGE_MAX,
-    RESTORED_S,
+    RESTORED_S, SETTLED_DIRTY, SETTLED_HISTORY,
 };
 use super::{Said, percent};
-use crate::summary::{Class, Conditions, Levels, Phase, Sample, Summary};
+use crate::summary::{Class, Conditions, Levels, Phase, Sample, Settled, Summary};
 
 pub(super) fn look(step: &Summary, said: &mut Said) {
     let conditions = step.conditions.as_ref();
@@ -28,19 +28,56 @@ pub(super) fn look(step: &Summary, said: &mut Said) {
     unexpected(step, conditions, said);
     let settle = conditions.before.as_ref().and_then(|before| before.settle.as_ref());
     if let Some(settle) = settle.filter(|settle| !settle.complete) {
-        said.warn(
-            "not_settled",
-            format!(
-                "--settle gave up after {:.0} s: {} dirty pages, a history list of {}",
-                settle.took_s,
-                settle.last.pool_dirty_pages.unwrap_or(0),
-                settle.last.history_list_length.unwrap_or(0)
-            ),
-        );
+        unsettled(settle, said);
     }
     if let Some(levels) = &conditions.at_start {
         restored(levels, said);
         debt(step, levels, said);
+    }
+}
+
+/// What `--settle` waits for, by what the server tells.
+pub(crate) struct Left {
+    /// Whether there is more of it than `--settle` is content with.
+    pub(crate) more: bool,
+    /// What it does not tell.
+    pub(crate) unknown: Vec<&'static str>,
+}
+
+/// What is left to flush and to purge.
+pub(crate) fn left(levels: &Levels) -> Left {
+    let dirty = levels.pool_dirty_pages.zip(levels.pool_pages);
+    let dirty = dirty.map(|(dirty, pages)| dirty as f64 > SETTLED_DIRTY * pages as f64);
+    let history = levels.history_list_length.map(|length| length > SETTLED_HISTORY);
+    let all = [("dirty pages", dirty), ("history list", history)];
+    Left {
+        more: all.iter().any(|(_, over)| *over == Some(true)),
+        unknown: all.iter().filter(|(_, over)| over.is_none()).map(|(name, _)| *name).collect(),
+    }
+}
+
+/// `12 dirty pages, a history list of 3`, as far as the server tells.
+pub(crate) fn levels_in_words(levels: &Levels) -> String {
+    let dirty = levels.pool_dirty_pages.map(|pages| format!("{pages} dirty pages"));
+    let history = levels.history_list_length.map(|n| format!("a history list of {n}"));
+    let known: Vec<String> = [dirty, history].into_iter().flatten().collect();
+    known.join(", ")
+}
+
+fn unsettled(settle: &Settled, said: &mut Said) {
+    if left(&settle.last).more {
+        let (took, levels) = (settle.took_s, levels_in_words(&settle.last));
+        said.warn("not_settled", format!("--settle gave up after {took:.0} s: {levels}"));
+    }
+    if !settle.unknown.is_empty() {
+        said.warn(
+            "settle_unknown",
+            format!(
+                "the server does not tell {}, which --settle would wait for: whether it had \
+                 settled is not known",
+                settle.unknown.join(" and ")
+            ),
+        );
     }
 }
 

@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::summary::{
-    Class, Conditions, ErrorCount, HostState, Interval, Keys, Levels, Link, Phase, Sample,
+    Class, Conditions, ErrorCount, HostState, Interval, Keys, Levels, Link, Phase, Prepared,
+    Sample, Settled,
 };
 
 fn sound() -> Summary {
@@ -183,14 +184,27 @@ fn debt_of_the_test_before() {
 
 #[test]
 fn a_wait_that_was_given_up() {
-    let settled = |complete| {
+    let settled = |last: Levels| {
+        let found = left(&last);
+        let complete = !found.more && found.unknown.is_empty();
+        let unknown = found.unknown.into_iter().map(str::to_owned).collect();
         codes(|_, c| {
-            let settle = Some(crate::summary::Settled { complete, ..Default::default() });
-            c.before = Some(crate::summary::Prepared { settle, ..Default::default() });
+            let settle = Some(Settled { complete, unknown, last, ..Settled::default() });
+            c.before = Some(Prepared { settle, ..Prepared::default() });
         })
     };
-    assert_eq!(settled(false), ["not_settled"]);
-    assert_eq!(settled(true), [""; 0]);
+    let levels = |dirty, history_list_length| Levels {
+        pool_pages: Some(8192),
+        pool_dirty_pages: dirty,
+        history_list_length,
+        ..Levels::default()
+    };
+    assert_eq!(settled(levels(Some(80), Some(1000))), [""; 0]);
+    assert_eq!(settled(levels(Some(82), Some(0))), ["not_settled"]);
+    assert_eq!(settled(levels(Some(0), Some(1001))), ["not_settled"]);
+    assert_eq!(settled(levels(Some(0), None)), ["settle_unknown"]);
+    assert_eq!(settled(levels(None, Some(1001))), ["not_settled", "settle_unknown"]);
+    assert_eq!(settled(Levels::default()), ["settle_unknown"]);
 }
 
 #[test]

@@ -185,6 +185,19 @@ fn host(root: &Path) {
 }
 
 #[test]
+fn a_server_that_does_not_tell_its_levels_is_not_called_settled() {
+    let server = canned(Vec::new());
+    let ended = run_canned("point-select --tables 8 --ops 100 --settle=10m", &server);
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    let step = ended.only();
+    let before = step.conditions.as_ref().and_then(|c| c.before.as_ref()).expect("recorded");
+    let settle = before.settle.as_ref().expect("asked for");
+    assert_eq!(settle.unknown, ["dirty pages", "history list"]);
+    assert!(!settle.complete && warned(step, "settle_unknown"), "{:?}", codes(step));
+    assert!(!warned(step, "not_settled") && ended.stdout.contains("does not tell dirty pages"));
+}
+
+#[test]
 fn the_host_s_state_and_skew_are_told() {
     let root = tempfile::tempdir().expect("a directory");
     host(root.path());

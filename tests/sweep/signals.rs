@@ -4,12 +4,13 @@ use std::process::Child;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use loadgen::canned::{Action, At, Fault};
+use loadgen::canned::{Action, Answer, At, Canned, Fault, Listen, Script, tables};
 use loadgen::summary::Outcome;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use super::program::{Results, canned, command, wait};
+use super::restarting::until;
 
 fn send(child: &Child, signal: Signal) {
     kill(Pid::from_raw(child.id().cast_signed()), signal).expect("it runs");
@@ -91,6 +92,42 @@ fn a_signal_before_the_first_answer_ends_at_once() {
     let ended = wait(child, start, &results);
     assert_eq!(ended.code, 130, "{}", ended.stderr);
     assert!(ended.took < Duration::from_secs(5), "{:?}", ended.took);
+}
+
+#[test]
+fn a_signal_while_a_server_settles_ends_the_wait_and_puts_back_what_was_lowered() {
+    let limit = "innodb_max_dirty_pages_pct";
+    let pair = ["Variable_name", "Value"];
+    let dirty: [&[Option<&str>]; 2] = [
+        &[Some("Innodb_buffer_pool_pages_total"), Some("8192")],
+        &[Some("Innodb_buffer_pool_pages_dirty"), Some("4096")],
+    ];
+    let mut answers = tables::answers(8);
+    answers.push(Answer::rows("SHOW GLOBAL STATUS", &pair, &dirty));
+    answers.push(Answer::value(format!("@@GLOBAL.{limit}_lwm"), "lwm", "10.5"));
+    answers.push(Answer::value(format!("@@GLOBAL.{limit}"), "pct", "77.5"));
+    let faults = vec![
+        // It never says whether it was lowered.
+        Fault::new(At::Statement(1), Action::HalfPacketThenStall).only(format!("{limit} = 0")),
+        // Only to be counted: as they were before.
+        Fault::new(At::Statement(1), Action::Stall(Duration::ZERO)).only(format!("{limit} = 77.5")),
+        Fault::new(At::Statement(1), Action::Stall(Duration::ZERO))
+            .only(format!("{limit}_lwm = 10.5")),
+    ];
+    let script = Script { answers, faults, ..Script::default() };
+    let server = Canned::start(script, Listen::Port(0)).expect("a free port");
+    let port = server.port().to_string();
+    let results = Results::new();
+    let start = Instant::now();
+    let connection = ["-h", "127.0.0.1", "-P", &port, "-u", "x"];
+    let words = "point-select --tables 8 --ops 100 --settle=10m";
+    let child = command(words, &connection, &results).spawn().expect("runs");
+    until("the server's silence", || server.counts().faults == 1);
+    send(&child, Signal::SIGINT);
+    let ended = wait(child, start, &results);
+    assert_eq!(ended.code, 130, "{}", ended.stderr);
+    assert_eq!(server.counts().faults, 3, "{}", ended.stderr);
+    assert!(ended.summaries.is_empty());
 }
 
 #[test]
