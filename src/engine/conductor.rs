@@ -227,7 +227,8 @@ impl Conductor<'_> {
             }
         }
         let (own_last, cores_last) = (Own::now(), self.cores());
-        let last = self.edge(control).await;
+        let mut last = self.edge(control).await;
+        last.read_again(self.stage.target, &self.stage.opts).await;
         // A signal now ends the sweep, not this step: its window is whole.
         self.drained = true;
         while !self.all_done() {

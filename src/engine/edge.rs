@@ -3,12 +3,14 @@
 
 use std::time::{Duration, Instant};
 
+use mysql_async::Opts;
 use tokio::sync::oneshot;
 
 use crate::measure::probe::{self, Probe, own_traffic};
 use crate::measure::process::{Cost, process_usage};
 use crate::mysql::session::Session;
 use crate::mysql::status::{self, Reading};
+use crate::mysql::target::Target;
 use crate::plan::limits;
 use crate::summary;
 
@@ -19,7 +21,28 @@ const LEAD: Duration = Duration::from_millis(300);
 #[derive(Debug, Default)]
 pub(crate) struct Edge {
     status: Option<Reading>,
+    /// The connection was found broken, as one is whose server was restarted.
+    lost: bool,
     probed: Option<probe::Reading>,
+}
+
+impl Edge {
+    /// Reads the counters over a connection of its own where the old one is gone: the server may
+    /// be there again, and tells then since when.
+    pub(crate) async fn read_again(&mut self, target: &Target, opts: &Opts) {
+        if !self.lost {
+            return;
+        }
+        #[expect(clippy::disallowed_methods, reason = "the connection goes with the future")]
+        let read = tokio::time::timeout(limits::COURTESY, async {
+            let mut session = Session::open_again(target, opts, None).await.ok()?;
+            let reading = status::read(&mut session).await.ok();
+            session.close(limits::COURTESY).await;
+            reading
+        })
+        .await;
+        self.status = read.ok().flatten();
+    }
 }
 
 /// How long before the window the first reading begins.
@@ -35,13 +58,13 @@ pub(crate) async fn read(
 ) -> (Option<Session>, Edge) {
     // Of its own thread: a reading through a command takes a while, and this one conducts.
     let probing = probe.map(|probe| aside(move || probe.read()));
-    let (control, status) = counters(control).await;
+    let (control, status, lost) = counters(control).await;
     let probed = match probing {
         // It bounds itself in time.
         Some(probing) => probing.await.ok().flatten(),
         None => None,
     };
-    (control, Edge { status, probed })
+    (control, Edge { status, lost, probed })
 }
 
 /// Work on a thread of its own. tokio's pool panics where there is none to be had; here the result
@@ -57,8 +80,9 @@ pub(crate) fn aside<T: Send + 'static>(
     result
 }
 
-async fn counters(control: Option<Session>) -> (Option<Session>, Option<Reading>) {
-    let Some(mut session) = control else { return (None, None) };
+/// The counters, and whether the connection was found broken.
+async fn counters(control: Option<Session>) -> (Option<Session>, Option<Reading>, bool) {
+    let Some(mut session) = control else { return (None, None, false) };
     // The session is dropped with the future when it takes too long.
     #[expect(clippy::disallowed_methods, reason = "the connection goes with the future")]
     let read = tokio::time::timeout(limits::COURTESY, async move {
@@ -67,8 +91,12 @@ async fn counters(control: Option<Session>) -> (Option<Session>, Option<Reading>
     })
     .await;
     match read {
-        Ok((session, reading)) => (Some(session).filter(Session::is_usable), reading.ok()),
-        Err(_) => (None, None),
+        Ok((session, reading)) => {
+            let session = Some(session).filter(Session::is_usable);
+            let lost = session.is_none();
+            (session, reading.ok(), lost)
+        }
+        Err(_) => (None, None, false),
     }
 }
 

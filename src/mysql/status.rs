@@ -26,6 +26,9 @@ const GAUGES: [&str; 13] = [
     "Threads_running",
 ];
 
+/// What the server's `Uptime` may be off by: whole seconds, by a clock that is set now and then.
+const UPTIME_OFF: Duration = Duration::from_secs(2);
+
 /// `SHOW GLOBAL STATUS` at one instant, and what InnoDB tells elsewhere.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reading {
@@ -66,17 +69,34 @@ fn numeric(texts: &BTreeMap<String, String>) -> BTreeMap<String, i64> {
     texts.iter().filter_map(|(name, text)| Some((name.clone(), text.parse().ok()?))).collect()
 }
 
-/// What changed between two readings: counters and gauges alike. A negative difference stays:
-/// it tells of FLUSH STATUS, of a restart, or of a gauge. A name that only one reading has (a
+/// How long before the second of two readings the server was started, if that was after the first.
+fn restarted(first: &Reading, last: &Reading) -> Option<Duration> {
+    let uptime = |reading: &Reading| {
+        let s = reading.values.get("Uptime")?;
+        u64::try_from(*s).ok().map(Duration::from_secs)
+    };
+    let (before, after) = uptime(first).zip(uptime(last))?;
+    let young = after + UPTIME_OFF < before + last.at.saturating_duration_since(first.at);
+    // FLUSH STATUS leaves this one alone.
+    let connections = |reading: &Reading| reading.values.get("Connections").copied();
+    let fewer = connections(first).zip(connections(last)).is_some_and(|(one, other)| other < one);
+    (young || fewer).then_some(after)
+}
+
+/// What changed between two readings: counters and gauges alike; after a restart, what the server
+/// has counted since. A negative difference stays: it tells of FLUSH STATUS or of a gauge. A name that only one reading has (a
 /// plugin came or went) is left out.
 pub fn delta(first: &Reading, last: &Reading, window_start: Instant) -> summary::Status {
     let (before, first_at) =
         first.again.as_ref().map_or((&first.values, first.at), |(values, at)| (values, *at));
+    let restarted = restarted(first, last);
     let deltas = last
         .values
         .iter()
         .filter_map(|(name, after)| {
-            let difference = after.checked_sub(*before.get(name)?)?;
+            let before = before.get(name)?;
+            let since = if restarted.is_some() { &0 } else { before };
+            let difference = after.checked_sub(*since)?;
             (difference != 0).then(|| (name.clone(), difference))
         })
         .collect();
@@ -85,6 +105,7 @@ pub fn delta(first: &Reading, last: &Reading, window_start: Instant) -> summary:
     summary::Status {
         first_s: from_start(first_at),
         last_s: from_start(last.at),
+        restarted_s: restarted.map(|ago| from_start(last.at) - ago.as_secs_f64()),
         deltas,
         gauges: GAUGES.iter().filter_map(gauge).collect(),
         innodb: first.innodb.as_ref().zip(last.innodb.as_ref()).and_then(|(a, b)| b.since(a)),
@@ -101,6 +122,35 @@ mod tests {
     }
 
     #[test]
+    fn after_a_restart_counts_are_those_since_then() {
+        let start = Instant::now() + Duration::from_secs(100);
+        let at = |s: u64, uptime: &str, questions: &str| {
+            reading(
+                start + Duration::from_secs(s),
+                &[("Uptime", uptime), ("Questions", questions), ("Com_select", "4")],
+            )
+        };
+        let first = at(0, "5000", "900");
+        let status = delta(&first, &at(30, "12", "1200"), start);
+        assert_eq!(status.restarted_s, Some(18.0));
+        let deltas: Vec<_> = status.deltas.iter().map(|(k, v)| (k.as_str(), *v)).collect();
+        assert_eq!(deltas, [("Com_select", 4), ("Questions", 1200), ("Uptime", 12)]);
+        // It was young before, too.
+        let young = at(0, "3", "900");
+        assert!(delta(&young, &at(30, "12", "1200"), start).restarted_s.is_some());
+        let mut counting = at(0, "1", "900");
+        counting.values.insert("Connections".to_owned(), 40);
+        let mut fewer = at(30, "30", "1200");
+        fewer.values.insert("Connections".to_owned(), 26);
+        assert_eq!(delta(&counting, &fewer, start).restarted_s, Some(0.0), "as soon as it ran");
+        assert_eq!(delta(&first, &at(30, "5030", "1200"), start).restarted_s, None);
+        assert_eq!(delta(&young, &at(30, "32", "1200"), start).restarted_s, None, "it rounds down");
+        // FLUSH STATUS resets counters, and not the server's age.
+        let flushed = delta(&first, &at(30, "5030", "10"), start);
+        assert_eq!((flushed.restarted_s, flushed.deltas["Questions"]), (None, -890));
+    }
+
+    #[test]
     fn deltas_keep_what_changed_with_its_sign() {
         let start = Instant::now() + Duration::from_secs(10);
         let first = reading(
@@ -108,7 +158,7 @@ mod tests {
             &[
                 ("Questions", "100"),
                 ("Com_select", "7"),
-                ("Uptime", "50"),
+                ("Slave_open_temp_tables", "50"),
                 ("Ssl_cipher", ""),
                 ("Last_query_cost", "1.5"),
                 ("Gone", "1"),
@@ -120,7 +170,7 @@ mod tests {
             &[
                 ("Questions", "9100"),
                 ("Com_select", "7"),
-                ("Uptime", "2"),
+                ("Slave_open_temp_tables", "2"),
                 ("Ssl_cipher", "x"),
                 ("Last_query_cost", "2.5"),
                 ("New", "1"),
@@ -136,7 +186,7 @@ mod tests {
         assert!(later.first_s.abs() < 1e-9);
         let status = delta(&first, &last, start);
         let deltas: Vec<_> = status.deltas.iter().map(|(k, v)| (k.as_str(), *v)).collect();
-        assert_eq!(deltas, [("Questions", 9000), ("Uptime", -48)]);
+        assert_eq!(deltas, [("Questions", 9000), ("Slave_open_temp_tables", -48)]);
         let gauges: Vec<_> = status.gauges.iter().map(|(k, v)| (k.as_str(), *v)).collect();
         assert_eq!(gauges, [("Innodb_buffer_pool_pages_free", 17)]);
         assert!((status.first_s + 0.5).abs() < 1e-9 && (status.last_s - 2.0).abs() < 1e-9);

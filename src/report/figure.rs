@@ -84,14 +84,14 @@ pub(crate) const FIGURES: &[Figure] = figures! {
 };
 
 fn miss_percent(step: &Summary) -> Option<f64> {
-    let status = step.server.status.as_ref()?;
+    let status = step.status()?;
     let reads = counter(status, &["Innodb_buffer_pool_reads"])?;
     let requests = counter(status, &["Innodb_buffer_pool_read_requests"])?;
     (requests > 0.0).then(|| 100.0 * reads / requests)
 }
 
 fn handlers(step: &Summary) -> Option<f64> {
-    let status = step.server.status.as_ref()?;
+    let status = step.status()?;
     let calls = status.deltas.iter().filter(|(name, _)| name.starts_with("Handler_"));
     let mut calls = calls.map(|(_, delta)| *delta as f64).peekable();
     calls.peek()?;
@@ -100,7 +100,7 @@ fn handlers(step: &Summary) -> Option<f64> {
 
 /// From the status, the metrics or the text, whichever the server has.
 fn ahi(step: &Summary) -> Option<f64> {
-    let status = step.server.status.as_ref()?;
+    let status = step.status()?;
     let delta = |name: &str| status.deltas.get(name).map(|delta| *delta as f64);
     let own = (
         delta("Innodb_adaptive_hash_hash_searches"),

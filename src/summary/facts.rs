@@ -82,16 +82,22 @@ impl Summary {
         (ops > 0.0).then(|| cost / ops)
     }
 
+    /// The server's counters over the window; None where they were not read, or it began to count
+    /// anew meanwhile.
+    pub(crate) fn status(&self) -> Option<&Status> {
+        self.server.status.as_ref().filter(|status| status.restarted_s.is_none())
+    }
+
     /// A counter of `SHOW GLOBAL STATUS` by the op, under the first of its names that this
     /// server has; see [`counter`].
     pub(crate) fn counter_per_op(&self, names: &[&str]) -> Option<f64> {
-        let status = self.server.status.as_ref()?;
+        let status = self.status()?;
         self.per_op(counter(status, names)?, status.first_s)
     }
 
     /// The same by the second.
     pub(crate) fn counter_per_s(&self, names: &[&str]) -> Option<f64> {
-        let status = self.server.status.as_ref()?;
+        let status = self.status()?;
         Some(counter(status, names)? / self.covered_s(status.first_s)?)
     }
 }
@@ -226,6 +232,15 @@ mod tests {
         assert_eq!(summary.covered_s(-0.5), Some(60.0), "nothing ran before");
         summary.measured_s = 0.0;
         assert_eq!(summary.covered_s(-0.5), None);
+    }
+
+    #[test]
+    fn counters_of_a_part_of_the_window_are_no_figure() {
+        let mut summary = fixture();
+        assert!(summary.counter_per_s(&["Questions"]).is_some());
+        summary.server.status.as_mut().expect("there").restarted_s = Some(12.0);
+        assert_eq!(summary.counter_per_s(&["Questions"]), None);
+        assert_eq!(summary.counter_per_op(&["Questions"]), None);
     }
 
     #[test]

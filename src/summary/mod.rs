@@ -307,7 +307,11 @@ pub struct Status {
     pub first_s: f64,
     /// Second reading, seconds from the window's start.
     pub last_s: f64,
-    /// Counters whose value changed: last minus first.
+    /// When the server was started anew between the readings, seconds from the window's start, by
+    /// its uptime; null where it was not.
+    #[serde(default)]
+    pub restarted_s: Option<f64>,
+    /// Counters whose value changed: last minus first; after a restart, since that.
     pub deltas: BTreeMap<String, i64>,
     /// What is a level and no counter, at the second reading: pages of the buffer pool by
     /// state, the history's length, connections.

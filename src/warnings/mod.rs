@@ -24,7 +24,7 @@ pub(crate) use pool::{left, levels_in_words};
 use crate::summary::{Summary, Warning};
 
 /// The codes of this module, each in `docs/warnings.md`.
-pub const CODES: [&str; 21] = [
+pub const CODES: [&str; 22] = [
     "cold_pool",
     "warming_pool",
     "restored_pool",
@@ -34,6 +34,7 @@ pub const CODES: [&str; 21] = [
     "settle_unknown",
     "query_cache",
     "wrong_answers",
+    "restarted",
     "drift",
     "level_change",
     "too_short",

@@ -7,6 +7,22 @@ pub(super) fn look(step: &Summary, said: &mut Said) {
     query_cache(step, said);
     instrumented(step, said);
     wrong_answers(step, said);
+    restarted(step, said);
+}
+
+/// Another process than the one that the step began with.
+fn restarted(step: &Summary, said: &mut Said) {
+    let Some(at_s) = step.server.status.as_ref().and_then(|status| status.restarted_s) else {
+        return;
+    };
+    said.warn(
+        "restarted",
+        format!(
+            "the server was started anew {:.0} s after the window's start: its counters are \
+             those since then, and none is shown by the op",
+            at_s.max(0.0)
+        ),
+    );
 }
 
 /// A cache of answers: what it answers, nobody computed.
@@ -17,7 +33,7 @@ fn query_cache(step: &Summary, said: &mut Said) {
     if !on || size == 0 {
         return;
     }
-    let status = step.server.status.as_ref();
+    let status = step.status();
     let hits = status.and_then(|status| counter(status, &["Qcache_hits"]));
     let hits = hits.map_or_else(String::new, |hits| format!(", and answered {hits:.0} queries"));
     said.warn("query_cache", format!("the query cache was on, {} KiB{hits}", size >> 10));

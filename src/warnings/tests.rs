@@ -227,6 +227,17 @@ fn a_query_cache_and_logs_of_everything() {
 }
 
 #[test]
+fn a_server_that_was_started_anew() {
+    let restarted = |s: &mut Summary| {
+        s.server.status.as_mut().expect("there").restarted_s = Some(17.6);
+    };
+    assert_eq!(codes(|s, _| restarted(s)), ["restarted"]);
+    let mut step = sound();
+    restarted(&mut step);
+    assert!(of(&step)[0].message.contains("started anew 18 s after"), "{:?}", of(&step));
+}
+
+#[test]
 fn wrong_answers_are_named() {
     let error = ErrorCount {
         code: None,

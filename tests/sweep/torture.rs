@@ -124,6 +124,14 @@ fn outlives_two_restarts(mut server: Restarting) {
         assert_eq!(error(summary, "lost").map(|e| e.count), Some(clients));
         assert!(summary.totals.in_doubt <= clients, "{:?}", summary.totals);
         assert!(summary.warnings.iter().any(|w| w.code == "outages"));
+        // Of whole seconds.
+        let status = summary.server.status.as_ref().expect("it was there again");
+        let restarted_s = status.restarted_s.expect("it is another process");
+        // In whole seconds, of two clocks.
+        let between = (outage.first_error_s - 2.0)..(back + 2.0);
+        assert!(between.contains(&restarted_s), "{restarted_s}: {outage:?}");
+        assert!(status.deltas["Com_update"] > 0, "{:?}", status.deltas);
+        assert!(summary.warnings.iter().any(|w| w.code == "restarted"));
     }
     // Every acknowledged update is there, and at most those in doubt beside them.
     let ledger = || ended.summaries.iter().flat_map(|summary| &summary.ledger);

@@ -29,7 +29,7 @@ pub(super) fn line(table: &Table) -> String {
 /// The server's count of statements in percent of the client's, over what the readings cover.
 fn counted(steps: &[&Summary]) -> String {
     let share = |step: &&Summary| {
-        let status = step.server.status.as_ref()?;
+        let status = step.status()?;
         let covered = step.covered_s(status.first_s)?;
         // Where the readings cover much more, the rate outside the window is not known.
         if (covered - step.measured_s).abs() > step.measured_s * COVERED_MORE_MAX {
