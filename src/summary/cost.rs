@@ -68,6 +68,9 @@ pub struct HostCost {
     pub user_s: f64,
     /// System CPU, interrupts included.
     pub sys_s: f64,
+    /// Of these, interrupts, which are nobody's.
+    #[serde(default)]
+    pub irq_s: Option<f64>,
     /// Idle while waiting for storage.
     pub iowait_s: f64,
     /// Idle.

@@ -106,6 +106,7 @@ impl Verdict {
         found.ceiling(step, share);
         found.throttled(step, share);
         found.others(share);
+        found.on_the_server(step);
         found.waits(step, share);
         for warning in step.warnings.iter().filter(|w| UNSTEADY.contains(&w.code.as_str())) {
             found.add(VerdictKind::Noisy, &warning.code, warning.message.clone());
@@ -215,6 +216,35 @@ impl Found {
     fn others(&mut self, share: &Share) {
         for (code, message) in taken(share.other_load, share.steal) {
             self.add(VerdictKind::Noisy, code, message);
+        }
+    }
+
+    /// The same of a server's host that is not this one, where it was looked at.
+    fn on_the_server(&mut self, step: &Summary) {
+        let Some(probed) = step.server.probed.as_ref().filter(|_| !step.client.same_host) else {
+            return;
+        };
+        let Some(host) = &probed.host else { return };
+        let all_s = host.user_s + host.sys_s + host.iowait_s + host.idle_s + host.steal_s;
+        if all_s <= 0.0 {
+            return;
+        }
+        let programs_s = host.irq_s.map(|irq_s| host.user_s + host.sys_s - irq_s);
+        if let Some((programs_s, server)) = programs_s.zip(probed.process.as_ref()) {
+            let other = (programs_s - server.user_s - server.sys_s) / all_s;
+            if other > thresholds::OTHER_LOAD {
+                let message =
+                    format!("other programs used {} of the server's host's cores", percent(other));
+                self.add(VerdictKind::Noisy, "other_load", message);
+            }
+        }
+        let steal = host.steal_s / all_s;
+        if steal > thresholds::STEAL {
+            let message = format!(
+                "the hypervisor gave {} of the server's host's cores to others",
+                percent(steal)
+            );
+            self.add(VerdictKind::Noisy, "steal", message);
         }
     }
 

@@ -38,6 +38,7 @@ fn costly(order: u32, label: &str, qps: f64, client: f64, server: f64, reads: f6
         host: Some(HostCost {
             user_s: 0.0,
             sys_s: 0.0,
+            irq_s: None,
             iowait_s: 0.0,
             idle_s: 0.0,
             steal_s: 0.0,

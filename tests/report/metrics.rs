@@ -63,6 +63,7 @@ fn the_servers_costs_are_divided_by_the_ops_between_their_readings() {
         disk_read_s: Some(1.5),
         user_s: 1.0,
         sys_s: 1.0,
+        irq_s: None,
         iowait_s: 0.0,
         idle_s: 9.0,
         steal_s: 0.0,

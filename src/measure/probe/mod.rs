@@ -314,6 +314,7 @@ fn host_cost(first: &Reading, last: &Reading) -> Option<HostCost> {
     Some(HostCost {
         user_s: s(|h| h.user),
         sys_s: s(|h| h.sys),
+        irq_s: Some(s(|h| h.irq)),
         iowait_s: s(|h| h.iowait),
         idle_s: s(|h| h.idle),
         steal_s: s(|h| h.steal),

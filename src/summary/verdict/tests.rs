@@ -1,7 +1,7 @@
 //! Verdicts on recorded shares.
 
 use super::*;
-use crate::summary::{Ceiling, ThreadShare, TurnDelay, Warning};
+use crate::summary::{Ceiling, Probed, ThreadShare, TurnDelay, Warning};
 
 /// A sound step: 60 s, 8 clients on two threads of eight cores, a median service time of 790 us,
 /// 10,000 QPS; a client that is not in the way.
@@ -314,4 +314,44 @@ fn the_kinds_are_spelled_as_agreed() {
                 (serde_json::to_string(&kind).expect("JSON"), format!("\"{}\"", kind.name()))
             });
     assert!(spelled.iter().all(|(json, name)| json == name), "{spelled:?}");
+}
+
+/// A minute of eight cores, 150 s of them the server's.
+fn probed(user_s: f64, irq_s: f64, steal_s: f64) -> Probed {
+    let idle_s = 480.0 - user_s - irq_s - steal_s;
+    serde_json::from_value(serde_json::json!({
+        "via": "command", "first_s": -0.3, "last_s": 60.1,
+        "process": { "pid": 7, "user_s": 140.0, "sys_s": 10.0 },
+        "host": {
+            "user_s": user_s, "sys_s": irq_s, "irq_s": irq_s, "iowait_s": 0.0, "idle_s": idle_s,
+            "steal_s": steal_s,
+        },
+    }))
+    .expect("a probe's")
+}
+
+#[test]
+fn the_server_s_host_counts_where_it_was_looked_at() {
+    let of = |change: &dyn Fn(&mut Summary)| {
+        let verdict = judged(|step, _| change(step));
+        (verdict.sentence(), verdict.kind)
+    };
+    let ok = ("ok".to_owned(), VerdictKind::Ok);
+    let with = |seen: Probed| move |step: &mut Summary| step.server.probed = Some(seen.clone());
+    // 10 s of others, and 100 s of interrupts.
+    assert_eq!(of(&with(probed(160.0, 100.0, 0.0))), ok);
+    let (text, kind) = of(&with(probed(215.0, 0.0, 0.0)));
+    assert_eq!(kind, VerdictKind::Noisy);
+    assert_eq!(text, "noisy: other programs used 14 % of the server's host's cores");
+    let (text, _) = of(&with(probed(150.0, 0.0, 12.0)));
+    assert_eq!(text, "noisy: the hypervisor gave 2.5 % of the server's host's cores to others");
+    // Who the server is, is not known.
+    let mut unknown = probed(210.0, 0.0, 0.0);
+    unknown.process = None;
+    assert_eq!(of(&with(unknown)), ok);
+    let here = of(&|step| {
+        step.client.same_host = true;
+        step.server.probed = Some(probed(210.0, 0.0, 0.0));
+    });
+    assert_eq!(here, ok, "one host, which the client's own share is of");
 }
