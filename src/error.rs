@@ -49,6 +49,7 @@ pub struct Error {
     kind: Kind,
     message: String,
     hints: Vec<String>,
+    may_pass: bool,
 }
 
 /// The result of everything that can fail here.
@@ -57,7 +58,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 impl Error {
     /// An error of a kind; the message names the input that caused it.
     pub fn new(kind: Kind, message: impl Into<String>) -> Self {
-        Error { kind, message: indented(&message.into()), hints: Vec::new() }
+        Error { kind, message: indented(&message.into()), hints: Vec::new(), may_pass: false }
     }
 
     /// A wrong flag, value or file of the command line.
@@ -101,6 +102,18 @@ impl Error {
     pub fn context(mut self, context: impl fmt::Display) -> Self {
         self.message = format!("{}: {}", indented(&context.to_string()), self.message);
         self
+    }
+
+    /// Says whether the same may work a little later, without anybody's doing.
+    #[must_use]
+    pub fn passing(mut self, may_pass: bool) -> Self {
+        self.may_pass = may_pass;
+        self
+    }
+
+    /// Whether the same may work a little later: a server that starts, shuts down or is full.
+    pub fn may_pass(&self) -> bool {
+        self.may_pass
     }
 
     /// Its kind.

@@ -50,6 +50,20 @@ pub fn hand_over(
     Err(failed(&become_self(&args)))
 }
 
+/// The command line in the form that clap reads, with a sign in the password's place, so that what is
+/// wrong with it can be told in the words that were typed; None where it holds no password.
+///
+/// # Errors
+///
+/// As [`hand_over`].
+pub fn masked(args: Vec<OsString>, command: &clap::Command) -> Result<Option<Vec<OsString>>> {
+    let words = argv::words(args, command)?;
+    let typed = words.iter().any(|word| matches!(word, Word::Password(_)));
+    let cleaned = clean(words)?;
+    let flag = (typed && cleaned.secret.is_some()).then(|| "--password=...".into());
+    Ok(cleaned.found.then(|| cleaned.with(flag)))
+}
+
 /// Reads the password of `--password-fd`: the descriptor to its end, without one line end, and
 /// closes it, so that no child process inherits it.
 ///
@@ -84,9 +98,14 @@ struct Cleaned {
 
 impl Cleaned {
     fn with_fd(self, fd: Option<i32>) -> Vec<OsString> {
+        self.with(fd.map(|fd| format!("--password-fd={fd}").into()))
+    }
+
+    /// With this flag in the place of the one that counts.
+    fn with(self, flag: Option<OsString>) -> Vec<OsString> {
         let mut args: Vec<OsString> = self.words.into_iter().map(Word::into_arg).collect();
-        if let Some(fd) = fd {
-            args.insert(self.at.min(args.len()), format!("--password-fd={fd}").into());
+        if let Some(flag) = flag {
+            args.insert(self.at.min(args.len()), flag);
         }
         args
     }
@@ -223,6 +242,22 @@ mod tests {
             let words = line.split(' ').map(OsString::from).collect();
             let returned = hand_over(words, &command(), |_| panic!("{line}")).unwrap();
             assert_eq!(returned.join(std::ffi::OsStr::new(" ")), args);
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_in_the_words_that_were_typed() {
+        for (line, args) in [
+            ("x go -pse -u me", Some("x go --password=... -u me")),
+            ("x --password=se go", Some("x --password=... go")),
+            ("x -pa -p", Some("x --password")),
+            ("x --url=mysql://u:ab@h/d go", Some("x --url=mysql://u@h/d go")),
+            ("x go -p --password=", None),
+        ] {
+            let words = line.split(' ').map(OsString::from).collect();
+            let shown = masked(words, &command()).unwrap();
+            let shown = shown.map(|args| args.join(std::ffi::OsStr::new(" ")));
+            assert_eq!(shown, args.map(OsString::from), "{line}");
         }
     }
 

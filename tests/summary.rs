@@ -335,6 +335,24 @@ fn finding_nothing_is_an_error_with_a_hint() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
+    /// To the last digit, whatever its number.
+    #[test]
+    fn what_is_read_is_written_as_it_was(bits in prop::collection::vec(any::<u64>(), 8)) {
+        let mut summary = sound();
+        let floats: Vec<f64> =
+            bits.into_iter().map(f64::from_bits).filter(|float| float.is_finite()).collect();
+        let at = |i: usize| floats.get(i).copied();
+        summary.totals.qps = at(0).unwrap_or(0.1);
+        summary.totals.tps = at(1).unwrap_or(1.0 / 3.0);
+        summary.measured_s = at(2).unwrap_or(5e-324);
+        summary.latency.service.p99_us = at(3);
+        summary.latency.service.mean_us = at(4);
+        let json = to_json(&summary);
+        let again = loadgen::summary::from_json(json.as_bytes()).expect("sound");
+        prop_assert_eq!(to_json(&again), json);
+        prop_assert_eq!(again, summary);
+    }
+
     /// Any damage of one byte is refused or gives a summary; neither panics.
     #[test]
     fn flipped_bytes_never_panic(at in any::<prop::sample::Index>(), byte in any::<u8>()) {

@@ -214,6 +214,78 @@ fn actions_are_pinned_by_commit() {
     }
 }
 
+/// The cells of a table's line: a bar within a text has no blanks around it.
+fn cells(line: &str) -> Option<Vec<&str>> {
+    Some(line.strip_prefix("| ")?.strip_suffix(" |")?.split(" | ").map(str::trim).collect())
+}
+
+/// What stands between backticks.
+fn quoted(text: &str) -> impl Iterator<Item = &str> {
+    text.split('`').skip(1).step_by(2)
+}
+
+/// Whether `sweep disk::a_test`, `a_test`, `sweep disk`, `summary::record` or a path is there.
+fn is_there(named: &str, sources: &[(String, String)]) -> bool {
+    let named = named.rsplit(' ').next().unwrap_or(named);
+    if named.contains('/') {
+        return src().join("..").join(named).exists();
+    }
+    let mut path = named.rsplit("::");
+    let (name, room) = (path.next().unwrap_or(named), path.next());
+    let in_room = |stem: &str| room.is_none_or(|room| room == "tests" || room == stem);
+    sources.iter().any(|(stem, text)| {
+        stem == name
+            || (in_room(stem) && text.contains(&format!("fn {name}(")) && is_test(text, name))
+    })
+}
+
+/// Whether a function has the attribute among what stands above it.
+fn is_test(text: &str, name: &str) -> bool {
+    let above = text.split(&format!("fn {name}(")).next().unwrap_or_default();
+    let above = above.trim_end().lines().rev().map(str::trim);
+    above
+        .take_while(|line| line.starts_with("#[") || line.starts_with("//"))
+        .any(|l| l == "#[test]")
+}
+
+#[test]
+fn every_fault_names_a_test_that_is_there() {
+    let tests = src().join("../tests");
+    let sources: Vec<(String, String)> = [files(&tests), files(&src())]
+        .concat()
+        .iter()
+        .map(|path| {
+            let stem = path.file_stem().expect("a name").to_string_lossy().into_owned();
+            (stem, fs::read_to_string(path).expect("readable"))
+        })
+        .collect();
+    let text = fs::read_to_string(src().join("../docs/faults.md")).expect("docs/faults.md");
+    let (mut column, mut checked, mut wrong) = (None, 0, Vec::new());
+    for line in text.lines().filter(|line| !line.starts_with("|---")) {
+        let row = cells(line);
+        column =
+            row.as_ref().and_then(|row| column.or(row.iter().position(|head| *head == "test")));
+        let cell = column.map(|at| row.as_ref().and_then(|row| row.get(at).copied()));
+        if cell.is_some_and(|cell| cell.is_none_or(str::is_empty)) {
+            wrong.push(format!("no test: {line}"));
+        }
+        let cell = cell.flatten().filter(|cell| *cell != "test");
+        let rooms = ["sweep ", "hostile ", "canned "];
+        let elsewhere = quoted(line).filter(|text| rooms.iter().any(|room| text.starts_with(room)));
+        for named in cell.map(quoted).into_iter().flatten().chain(elsewhere) {
+            checked += 1;
+            if !is_there(named, &sources) {
+                wrong.push(format!("no test '{named}'"));
+            }
+        }
+    }
+    assert!(checked > 40, "{checked} names");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    for no_test in ["sweep disk::no_such_test", "sweep disk::may_mount", "no_such_room", "a/b.rs"] {
+        assert!(!is_there(no_test, &sources), "{no_test}");
+    }
+}
+
 #[test]
 fn main_is_thin() {
     let main = fs::read_to_string(src().join("main.rs")).expect("main.rs");

@@ -26,7 +26,8 @@ pub(crate) enum Word {
 ///
 /// # Errors
 ///
-/// Usage: a bare `-h`, which is `--host` without its value and not help.
+/// Usage: a bare `-h`, which is `--host` without its value and not help; a word that may be a
+/// password.
 pub fn normalise_args(args: Vec<OsString>, command: &Command) -> Result<Vec<OsString>> {
     Ok(words(args, command)?.into_iter().map(Word::into_arg).collect())
 }
@@ -62,6 +63,7 @@ pub(crate) fn words(args: Vec<OsString>, command: &Command) -> Result<Vec<Word>>
                 words.extend(args.map(Word::Plain));
                 return Ok(words);
             }
+            Some(long) if is_glued(long) => return Err(glued()),
             Some(long) => long_flag(long, &arg, &valued, &mut words),
             None if bytes.len() > 1 && bytes[0] == b'-' => {
                 if bytes == b"-h"
@@ -128,6 +130,18 @@ fn short_flags(bytes: &[u8], valued: &Valued, words: &mut Vec<Word>) -> bool {
     }
     words.push(Word::Plain(OsString::from_vec(bytes.to_vec())));
     false
+}
+
+/// Whether it is `--passwordSECRET`, which must not be quoted by who knows no such flag.
+fn is_glued(long: &[u8]) -> bool {
+    let rest = long.strip_prefix(b"password").unwrap_or_default();
+    !rest.is_empty() && rest[0] != b'=' && rest != b"-fd" && !rest.starts_with(b"-fd=")
+}
+
+fn glued() -> Error {
+    Error::usage("a word begins with --password and is no flag").hint(
+        "--password alone asks for it; --password=... and -p... take it, and so do others see it",
+    )
 }
 
 fn bare_h() -> Error {
@@ -281,6 +295,22 @@ mod tests {
         assert!(help.contains("-p, --password[=<PASSWORD>]"), "{help}");
         assert!(parse("x --help").err().unwrap().contains("--help"));
         assert!(parse("x report --help").err().unwrap().contains("Print help"));
+    }
+
+    #[test]
+    fn a_password_glued_to_its_long_flag_is_refused_unseen() {
+        let normalised = |line: &str| {
+            let args = line.split(' ').map(OsString::from).collect();
+            normalise_args(args, &Cli::command())
+        };
+        for line in ["x go --passwordmarker", "x --password-marker go", "x --password-fdmarker"] {
+            let error = normalised(line).unwrap_err();
+            assert!(!error.render().contains("marker"), "{line}: {}", error.render());
+            assert!(error.hints()[0].contains("--password alone asks"), "{line}");
+        }
+        for line in ["x go --password-fd 3", "x go --password-fd=3", "x go --host --passwordx"] {
+            assert!(normalised(line).is_ok(), "{line}");
+        }
     }
 
     #[test]

@@ -28,11 +28,12 @@ use std::ffi::OsString;
 use std::io::{ErrorKind, Write};
 
 use clap::FromArgMatches;
+use clap::error::{ContextKind, ContextValue};
 
 use crate::cli;
 use crate::error::{Error, Result, indented, line, plain};
 use crate::groups;
-use crate::handover::hand_over;
+use crate::handover::{hand_over, masked};
 use crate::measure::process::require_descriptors;
 use crate::progress::say;
 use crate::stop::Stop;
@@ -40,14 +41,18 @@ use crate::workload::builtin;
 
 /// Reads the command line and does what it says.
 pub fn main(args: Vec<OsString>) -> Result<u8> {
-    let command = cli::command();
+    let mut command = cli::command();
+    // What is wrong is told before the hand-over, which puts other words into the place of some.
+    if let Some(typed) = masked(args.clone(), &command)?
+        && let Err(code) = parsed(&mut command, typed)
+    {
+        return Ok(code);
+    }
     let args = hand_over(args, &command, warn)?;
     refuse_loose_password(&args)?;
-    // What is wrong with one of these is told on one line, so that none can look like our own.
-    let breaks = args.iter().any(|arg| arg.as_encoded_bytes().contains(&b'\n'));
-    let matches = match command.try_get_matches_from(args) {
+    let matches = match parsed(&mut command, args) {
         Ok(matches) => matches,
-        Err(error) => return Ok(explained(&error, breaks)),
+        Err(code) => return Ok(code),
     };
     let Some((verb, matches)) = matches.subcommand() else { return Ok(2) };
     dispatch(verb, matches).map(|()| 0)
@@ -107,8 +112,30 @@ fn refuse_loose_password(args: &[OsString]) -> Result<()> {
         .hint("-p alone asks for the password; an option file or MYSQL_PWD holds it"))
 }
 
+/// The command line, or the exit status once what clap has to say is said.
+fn parsed(
+    command: &mut clap::Command,
+    args: Vec<OsString>,
+) -> std::result::Result<clap::ArgMatches, u8> {
+    // What is wrong with one of these is told on one line, so that none can look like our own.
+    let breaks = args.iter().any(|arg| arg.as_encoded_bytes().contains(&b'\n'));
+    command.try_get_matches_from_mut(args).map_err(|error| explained(error, breaks))
+}
+
+/// The flag of a connection that stands where none is.
+fn misplaced(error: &clap::Error) -> Option<&'static str> {
+    let Some(ContextValue::String(given)) = error.get(ContextKind::InvalidArg) else { return None };
+    let unknown = error.kind() == clap::error::ErrorKind::UnknownArgument;
+    ["--password", "--password-fd", "--url"].into_iter().find(|flag| unknown && given == flag)
+}
+
 /// Help and version are data; a wrong flag is an error with a hint where there is one.
-fn explained(error: &clap::Error, breaks: bool) -> u8 {
+fn explained(mut error: clap::Error, breaks: bool) -> u8 {
+    let misplaced = misplaced(&error);
+    if misplaced.is_some() {
+        // How to pass it as something else is not what anybody wants of these.
+        error.remove(ContextKind::Suggested);
+    }
     let code = if error.use_stderr() { 2 } else { 0 };
     let text = error.render().to_string();
     if error.use_stderr() {
@@ -119,7 +146,9 @@ fn explained(error: &clap::Error, breaks: bool) -> u8 {
         // A closed pipe is no reason to fail.
         let _ = error.print();
     }
-    if let Some(hint) = cli::explain(error) {
+    let after =
+        |flag| format!("{flag} goes after a command that connects: loadgen point-select {flag}");
+    if let Some(hint) = misplaced.map(after).or_else(|| cli::explain(&error)) {
         say(&format!("\nhint: {hint}"));
     }
     code

@@ -400,7 +400,7 @@ pub(super) async fn bounded<T>(
         answer = or_stop(stop, asking) => answer,
         () = tokio::time::sleep(limit) => {
             let limit = units::duration(limit);
-            Err(Error::server(format!("{address} has not answered within {limit}")))
+            Err(Error::server(format!("{address} has not answered within {limit}")).passing(true))
         }
     }
 }

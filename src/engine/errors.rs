@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::class::{Class, class};
 use crate::error::{Error, Kind, plain};
+use crate::mysql::class::{Class, class};
 use crate::mysql::session::Failure;
 use crate::plan::policy::OnError;
 use crate::plan::units;

@@ -49,7 +49,7 @@ impl Desk {
                 recorder.failed(issued, measured, now)?;
             }
         }
-        self.mishaps.fresh.borrow_mut().add(now, error.code(), error.to_string());
+        self.mishaps.fresh.borrow_mut().add(now, error.code(), &error.to_string());
         Ok(())
     }
 
@@ -60,7 +60,7 @@ impl Desk {
             Failure::Lost(_) => None,
         };
         let text = format!("cannot connect: {failure}");
-        self.mishaps.fresh.borrow_mut().add(self.now(), code, text);
+        self.mishaps.fresh.borrow_mut().add(self.now(), code, &text);
         self.mishaps.errors.borrow_mut().refused(failure);
     }
 

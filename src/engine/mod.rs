@@ -13,7 +13,7 @@
 //! | `compile` | statements and parameters with every name looked up |
 //! | `values` | what stands for each `?` |
 //! | `client` | one client's loop, and what an answer is held against |
-//! | `class`, `errors` | what an error means, and what the policy makes of it |
+//! | `errors` | what the policy makes of an error (what it means: `mysql::class`) |
 //! | `mishap` | what is written down of ops without a result |
 //! | `opening`, `pauses` | connections: before a step, and again after they were lost |
 //! | `watched` | a client's work that the thread may give up: `--op-timeout` |
@@ -31,7 +31,6 @@
 //! | `sustained` | whether an open loop kept its rate |
 
 mod arrivals;
-mod class;
 mod client;
 mod compile;
 mod conductor;

@@ -55,7 +55,8 @@ async fn open(job: &Job, client: u32, doors: &Doors) -> Result<Ready> {
     let limit = target.connect_timeout;
     let prepared = within(limit, preparing).await;
     prepared.unwrap_or_else(|| {
-        Err(Error::server(too_slow(limit)).hint("--connect-timeout waits longer"))
+        let error = Error::server(too_slow(limit)).hint("--connect-timeout waits longer");
+        Err(error.passing(true))
     })
 }
 
@@ -80,7 +81,7 @@ fn too_slow(limit: Duration) -> String {
 }
 
 fn of_statement((sql, failure): (String, Failure)) -> Error {
-    Error::server(format!("{sql}: {failure}"))
+    Error::server(format!("{sql}: {failure}")).passing(failure.may_pass())
 }
 
 /// The connection goes with the future when it takes too long.
@@ -156,7 +157,8 @@ async fn open_one(order: Order, client: u32) -> Option<Ready> {
     ready
 }
 
-/// Where lost connections are opened again, a server that is just gone is waited for.
+/// Where lost connections are opened again, a server that is just gone is waited for; one that is
+/// there and says no for good is not.
 async fn open_patiently(order: &Order, client: u32) -> Option<Result<Ready>> {
     let Order { job, doors, .. } = order;
     let began = Instant::now();
@@ -166,7 +168,11 @@ async fn open_patiently(order: &Order, client: u32) -> Option<Result<Ready>> {
         let opened = open(job, client, doors).await;
         drop(permit);
         match opened {
-            Err(error) if job.policy.reconnects() && began.elapsed() < limits::OUTAGE => {
+            Err(error)
+                if error.may_pass()
+                    && job.policy.reconnects()
+                    && began.elapsed() < limits::OUTAGE =>
+            {
                 let _ = order.news.send(News::Waiting(error));
             }
             opened => return Some(opened),

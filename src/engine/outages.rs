@@ -1,10 +1,14 @@
 //! Outages: times in which no op succeeds on any client while errors occur.
 //!
-//! Nothing is done an op for it. Each engine thread reports every [`super::thread::TICK`] how many
-//! ops it has done so far, and which errors there were since its last report: so successes are
-//! known to within a tick, errors to the instant.
+//! An op costs two stores for it. Each engine thread reports every [`super::thread::TICK`] when its
+//! first and its last success since the last report were, and which errors there were. Threads
+//! report one after the other, so what one says of an instant may come before what another says of
+//! an earlier one: the watch goes no further than all of them have reported, and takes everything
+//! in the order in which it happened.
 
-use crate::measure::recorder::Ns;
+use std::sync::Arc;
+
+use crate::measure::recorder::{Ns, Successes};
 use crate::measure::timeline::seconds;
 use crate::summary::{self, Phase};
 
@@ -15,57 +19,65 @@ const GAP_MIN: Ns = 100_000_000;
 const DISTANCES_MIN: u64 = 10;
 /// More outages of one step than this are not told apart.
 const OUTAGES_MAX: usize = 1000;
+/// More errors than this do not wait for a thread that does not report.
+const PENDING_MAX: usize = 1 << 20;
 /// A server is as fast as before at this part of its earlier rate.
 const RECOVERED: f64 = 0.95;
 /// The earlier rate is the median of so many intervals.
 const EARLIER: usize = 10;
 
-/// Errors of a thread since its last report.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Fresh {
-    count: u64,
-    first: Seen,
-    last: Seen,
-}
-
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Seen {
+/// An error. Those that follow each other with the same text share it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Seen {
     at: Ns,
     code: Option<u16>,
-    text: String,
+    text: Arc<str>,
 }
 
-impl Fresh {
-    pub(crate) fn add(&mut self, at: Ns, code: Option<u16>, text: String) {
-        self.count += 1;
-        self.last = Seen { at, code, text };
-        if self.count == 1 {
-            self.first = self.last.clone();
-        }
-    }
+/// Errors of a thread since its last report, in their order.
+#[derive(Debug, Default)]
+pub(crate) struct Fresh(Vec<Seen>);
 
-    fn merge(&mut self, other: Fresh) {
-        if other.count == 0 {
-            return;
-        }
-        if self.count == 0 || other.first.at < self.first.at {
-            self.first = other.first;
-        }
-        if self.count == 0 || other.last.at >= self.last.at {
-            self.last = other.last;
-        }
-        self.count += other.count;
+impl Fresh {
+    pub(crate) fn add(&mut self, at: Ns, code: Option<u16>, text: &str) {
+        let text = match self.0.last() {
+            Some(last) if *last.text == *text => Arc::clone(&last.text),
+            _ => Arc::from(text),
+        };
+        self.0.push(Seen { at, code, text });
+    }
+}
+
+/// What a thread says of the time since its last report.
+#[derive(Debug, Default)]
+pub(crate) struct Report {
+    /// Up to here; `Ns::MAX` from one that has ended.
+    pub(crate) now: Ns,
+    /// Ops so far.
+    pub(crate) ops: u64,
+    pub(crate) successes: Option<Successes>,
+    pub(crate) errors: Fresh,
+}
+
+impl Report {
+    /// Without what came after the window.
+    pub(crate) fn within(mut self, end: Ns) -> Report {
+        self.successes = self.successes.filter(|s| s.first <= end);
+        self.errors.0.retain(|error| error.at <= end);
+        self
     }
 }
 
 /// One outage on the step's clock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Outage {
-    errors: Fresh,
+    count: u64,
+    first: Seen,
+    last: Seen,
+    /// To the first success after it; None if there was none.
+    until: Option<Ns>,
     /// From the last success before it.
     since: Ns,
-    /// To the first one after it; None if there was none.
-    until: Option<Ns>,
     /// Or to the end of the window.
     gap: Ns,
 }
@@ -73,57 +85,102 @@ pub(crate) struct Outage {
 /// Puts the reports of all threads together.
 #[derive(Debug)]
 pub(crate) struct Watch {
-    /// By thread: ops so far.
-    ops: Vec<u64>,
-    /// When a success was seen last.
+    /// By thread: how far it has reported, and its ops so far.
+    reported: Vec<(Ns, u64)>,
+    /// What is not in order yet.
+    successes: Vec<Successes>,
+    errors: Vec<Seen>,
+    /// How far it is.
+    reached: Ns,
+    /// The last success so far.
     last_success: Ns,
-    /// Errors since then.
-    open: Fresh,
+    /// Errors since then: how many, the first and the last.
+    open: Option<(u64, Seen, Seen)>,
     found: Vec<Outage>,
 }
 
 impl Watch {
     pub(crate) fn new(threads: usize) -> Watch {
-        let (ops, found) = (vec![0; threads], Vec::new());
-        Watch { ops, last_success: 0, open: Fresh::default(), found }
+        Watch {
+            reported: vec![(0, 0); threads],
+            successes: Vec::new(),
+            errors: Vec::new(),
+            reached: 0,
+            last_success: 0,
+            open: None,
+            found: Vec::new(),
+        }
     }
 
-    /// A thread's report: its ops so far, and its errors since the last one.
-    pub(crate) fn report(&mut self, thread: usize, now: Ns, ops: u64, fresh: Fresh) {
-        let Some(known) = self.ops.get_mut(thread) else { return };
-        if ops > std::mem::replace(known, ops) {
-            let errors = std::mem::take(&mut self.open);
-            self.close(errors, Some(now), now);
-            self.last_success = self.last_success.max(now);
-        }
-        // Which of them came after the success is not known; if all came before it, the next
-        // success is near and makes it too short for an outage.
-        self.open.merge(fresh);
+    /// What a thread reports.
+    pub(crate) fn report(&mut self, thread: usize, report: Report) {
+        let Some(known) = self.reported.get_mut(thread) else { return };
+        *known = (report.now, report.ops);
+        self.successes.extend(report.successes);
+        self.errors.extend(report.errors.0);
+        let all = self.reported.iter().map(|(now, _)| *now).min().unwrap_or(0);
+        self.proceed(if self.errors.len() > PENDING_MAX { report.now } else { all });
     }
 
     /// At the end of the window.
     pub(crate) fn finish(&mut self, end: Ns) -> Vec<Outage> {
-        let errors = std::mem::take(&mut self.open);
-        self.close(errors, None, end);
+        self.proceed(end);
+        self.close(None, end);
         std::mem::take(&mut self.found)
     }
 
-    fn close(&mut self, errors: Fresh, until: Option<Ns>, now: Ns) {
-        // A success is seen up to a tick after it was, maybe after the first error.
-        let since = self.last_success.min(errors.first.at);
+    /// Takes what happened up to an instant.
+    fn proceed(&mut self, through: Ns) {
+        if through <= self.reached {
+            return;
+        }
+        self.reached = through;
+        let mut successes: Vec<_> =
+            self.successes.extract_if(.., |success| success.first <= through).collect();
+        successes.sort_unstable_by_key(|success| success.first);
+        let mut errors: Vec<_> = self.errors.extract_if(.., |error| error.at <= through).collect();
+        // Those of one thread come in their order.
+        errors.sort_by_key(|error| error.at);
+        let mut errors = errors.into_iter().peekable();
+        for success in successes {
+            while let Some(error) = errors.next_if(|error| error.at < success.first) {
+                self.error(error);
+            }
+            if success.first > self.last_success {
+                self.close(Some(success.first), success.first);
+            }
+            self.last_success = self.last_success.max(success.last);
+        }
+        errors.for_each(|error| self.error(error));
+    }
+
+    fn error(&mut self, error: Seen) {
+        // Else somebody was served after it, or at the same time.
+        if error.at > self.last_success {
+            match &mut self.open {
+                Some((count, _, last)) => (*count, *last) = (*count + 1, error),
+                None => self.open = Some((1, error.clone(), error)),
+            }
+        }
+    }
+
+    fn close(&mut self, until: Option<Ns>, now: Ns) {
+        let Some((count, first, last)) = self.open.take() else { return };
+        let since = self.last_success;
         let gap = now.saturating_sub(since);
-        let done: u64 = self.ops.iter().sum();
-        let distance = self.last_success / done.max(1);
-        let long = gap >= GAP_MIN.max(distance.saturating_mul(DISTANCES_MIN));
-        if errors.count > 0 && long && self.found.len() < OUTAGES_MAX {
-            self.found.push(Outage { errors, since, until, gap });
+        let done: u64 = self.reported.iter().map(|(_, ops)| ops).sum();
+        let distance = since / done.max(1);
+        if gap >= GAP_MIN.max(distance.saturating_mul(DISTANCES_MIN))
+            && self.found.len() < OUTAGES_MAX
+        {
+            self.found.push(Outage { count, first, last, until, since, gap });
         }
     }
 }
 
 /// The summary's form; when a server was as fast as before comes from the timeline.
 pub(super) fn told(outage: &Outage, timeline: &[summary::Interval]) -> summary::Outage {
-    let Fresh { count, first, last } = &outage.errors;
+    let Outage { count, first, last, .. } = outage;
     summary::Outage {
         first_error_s: seconds(first.at),
         last_error_s: seconds(last.at),
@@ -134,8 +191,8 @@ pub(super) fn told(outage: &Outage, timeline: &[summary::Interval]) -> summary::
             .and_then(|until| recovered(timeline, seconds(outage.since), seconds(until))),
         code: first.code,
         errors: *count,
-        first_error: first.text.clone(),
-        last_error: last.text.clone(),
+        first_error: first.text.to_string(),
+        last_error: last.text.to_string(),
     }
 }
 
@@ -155,13 +212,20 @@ fn recovered(timeline: &[summary::Interval], since_s: f64, until_s: f64) -> Opti
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     const MS: Ns = 1_000_000;
 
-    fn error(at: Ns) -> Fresh {
+    /// A report up to an instant in milliseconds: ops so far, the first and the last success since
+    /// the one before, errors.
+    fn report(now: u64, ops: u64, successes: Option<(u64, u64)>, errors: &[u64]) -> Report {
+        let successes =
+            successes.map(|(first, last)| Successes { first: first * MS, last: last * MS });
         let mut fresh = Fresh::default();
-        fresh.add(at, Some(2013), format!("at {at}"));
-        fresh
+        for ms in errors {
+            fresh.add(ms * MS, Some(2013), &format!("at {ms}"));
+        }
+        Report { now: now * MS, ops, successes, errors: fresh }
     }
 
     /// Two threads that do an op a millisecond, as their reports tell, until 1000 ms.
@@ -169,64 +233,190 @@ mod tests {
         let mut watch = Watch::new(2);
         for tick in 1..=50 {
             for thread in 0..2 {
-                watch.report(thread, tick * 20 * MS, tick * 20, Fresh::default());
+                let successes = Some((tick * 20 - 19, tick * 20));
+                watch.report(thread, report(tick * 20, tick * 20, successes, &[]));
             }
         }
         watch
     }
 
-    #[test]
-    fn an_outage_is_from_success_to_success_with_its_errors() {
-        let mut watch = busy();
-        watch.report(0, 1020 * MS, 1000, error(1010 * MS));
-        watch.report(1, 1021 * MS, 1000, error(1005 * MS));
-        watch.report(0, 2000 * MS, 1000, error(1990 * MS));
-        watch.report(1, 3000 * MS, 1001, Fresh::default());
-        let found = watch.finish(4000 * MS);
-        assert_eq!(found.len(), 1);
-        let told = told(&found[0], &[]);
-        assert_eq!((told.first_error_s, told.last_error_s), (1.005, 1.99));
-        assert_eq!((told.gap_s, told.first_success_s, told.errors), (2.0, Some(3.0), 3));
-        assert_eq!((told.first_error.as_str(), told.code), ("at 1005000000", Some(2013)));
+    fn all(watch: &mut Watch, end: u64) -> Vec<summary::Outage> {
+        for thread in 0..2 {
+            watch.report(thread, Report { now: Ns::MAX, ops: 1000, ..Report::default() });
+        }
+        watch.finish(end * MS).iter().map(|outage| told(outage, &[])).collect()
     }
 
     #[test]
-    fn the_last_success_lies_before_the_first_error() {
+    fn an_outage_is_from_success_to_success_with_its_errors() {
         let mut watch = busy();
-        // Within one tick: a success, then the end.
-        watch.report(0, 1020 * MS, 1010, error(1010 * MS));
-        watch.report(0, 2010 * MS, 1011, Fresh::default());
-        let found = watch.finish(3000 * MS);
-        assert_eq!((found[0].since, found[0].gap), (1010 * MS, 1000 * MS));
+        watch.report(0, report(1020, 1000, None, &[1010]));
+        watch.report(1, report(1021, 1000, None, &[1005]));
+        watch.report(0, report(2000, 1000, None, &[1990]));
+        watch.report(1, report(3000, 1001, Some((2995, 2995)), &[]));
+        let found = all(&mut watch, 4000);
+        assert_eq!(found.len(), 1);
+        let told = &found[0];
+        assert_eq!((told.first_error_s, told.last_error_s), (1.005, 1.99));
+        assert_eq!((told.gap_s, told.first_success_s, told.errors), (1.995, Some(2.995), 3));
+        assert_eq!((told.first_error.as_str(), told.code), ("at 1005", Some(2013)));
+    }
+
+    #[test]
+    fn what_another_thread_saw_before_the_success_belongs_to_the_outage() {
+        let mut watch = busy();
+        // The first success after it is reported before the errors of the other thread, and before
+        // that thread's own success of before it.
+        watch.report(0, report(1020, 1005, Some((1001, 1005)), &[1008]));
+        watch.report(0, report(2000, 1005, None, &[1500]));
+        watch.report(0, report(2020, 1010, Some((2010, 2015)), &[]));
+        watch.report(1, report(1021, 1003, Some((1001, 1003)), &[1006]));
+        watch.report(1, report(2001, 1003, None, &[1900]));
+        watch.report(1, report(2021, 1004, Some((2018, 2018)), &[2009, 2012]));
+        let found = all(&mut watch, 3000);
+        assert_eq!(found.len(), 1);
+        assert_eq!(
+            (found[0].first_error.as_str(), found[0].last_error.as_str()),
+            ("at 1006", "at 2009")
+        );
+        assert_eq!(
+            (found[0].errors, found[0].gap_s, found[0].first_success_s),
+            (5, 1.005, Some(2.01))
+        );
+    }
+
+    #[test]
+    fn errors_and_successes_of_one_tick_are_told_apart() {
+        let mut watch = busy();
+        // Within one tick: an error, a success, an error, and then nothing for a second.
+        watch.report(0, report(1020, 1010, Some((1001, 1010)), &[1004, 1012]));
+        watch.report(0, report(2010, 1011, Some((2005, 2005)), &[2004, 2006]));
+        let found = all(&mut watch, 3000);
+        assert_eq!((found.len(), found[0].errors, found[0].gap_s), (2, 2, 0.995));
+        assert_eq!((found[0].first_error_s, found[0].last_error_s), (1.012, 2.004));
     }
 
     #[test]
     fn errors_among_successes_and_silence_without_errors_are_none() {
         let mut watch = busy();
-        watch.report(0, 1020 * MS, 1020, error(1010 * MS));
-        watch.report(1, 1021 * MS, 1020, Fresh::default());
+        watch.report(0, report(1020, 1020, Some((1001, 1020)), &[1010]));
+        watch.report(1, report(1021, 1020, Some((1001, 1020)), &[]));
         // Nobody asks for a while.
-        watch.report(0, 3000 * MS, 1021, Fresh::default());
-        assert_eq!(watch.finish(3020 * MS), []);
+        watch.report(0, report(3000, 1021, Some((2990, 2990)), &[]));
+        assert_eq!(all(&mut watch, 3020), []);
     }
 
     #[test]
     fn one_that_lasts_to_the_end_has_no_success_after_it() {
         let mut watch = busy();
-        watch.report(0, 1020 * MS, 1000, error(1010 * MS));
-        let found = watch.finish(5000 * MS);
-        let told = told(&found[0], &[]);
+        watch.report(0, report(1020, 1000, None, &[1010]));
+        watch.report(0, report(5010, 1001, Some((5005, 5005)), &[4995, 5003]).within(5000 * MS));
+        let found = all(&mut watch, 5000);
+        let told = &found[0];
         assert_eq!((told.gap_s, told.first_success_s, told.recovered_s), (4.0, None, None));
+        assert_eq!((told.errors, told.last_error_s), (2, 4.995), "none of after the window");
     }
 
     #[test]
     fn slow_ops_fail_without_an_outage() {
         // One op a second; one of them fails.
         let mut watch = Watch::new(1);
-        (1..=10).for_each(|s| watch.report(0, s * 1000 * MS, s, Fresh::default()));
-        watch.report(0, 11_000 * MS, 10, error(11_000 * MS));
-        watch.report(0, 12_000 * MS, 11, Fresh::default());
+        (1..=10).for_each(|s| {
+            watch.report(0, report(s * 1000, s, Some((s * 1000, s * 1000)), &[]));
+        });
+        watch.report(0, report(11_000, 10, None, &[11_000]));
+        watch.report(0, report(12_000, 11, Some((12_000, 12_000)), &[]));
         assert_eq!(watch.finish(13_000 * MS), []);
+    }
+
+    #[test]
+    fn a_thread_that_does_not_report_does_not_fill_memory() {
+        let mut watch = Watch::new(2);
+        let mut errors = Fresh::default();
+        (0..=PENDING_MAX as u64).for_each(|ns| errors.add(1 + ns, None, "the same"));
+        watch.report(0, Report { now: 2000 * MS, ops: 0, successes: None, errors });
+        assert!(watch.errors.is_empty());
+        assert_eq!(watch.finish(2000 * MS)[0].count, PENDING_MAX as u64 + 1);
+    }
+
+    /// What a thread saw: when, in milliseconds, and whether it succeeded.
+    type Event = (u64, bool);
+
+    /// Outages as they are: errors, the first and the last of them, the first success after them.
+    fn as_it_was(threads: &[Vec<Event>]) -> Vec<(u64, u64, u64, Option<u64>)> {
+        let mut events: Vec<Event> = threads.iter().flatten().copied().collect();
+        // A success is at an instant before an error.
+        events.sort_by_key(|(at, good)| (*at, !good));
+        let (mut last, mut errors, mut found) = (0, Vec::new(), Vec::new());
+        let ended = |errors: &[u64], gap: u64| gap >= 100 && !errors.is_empty();
+        for (at, good) in events {
+            match good {
+                false if at > last => errors.push(at),
+                false => {}
+                true => {
+                    errors.retain(|error| *error < at);
+                    if ended(&errors, at - last) {
+                        let n = errors.len() as u64;
+                        found.push((n, errors[0], errors[errors.len() - 1], Some(at)));
+                    }
+                    errors.clear();
+                    last = at;
+                }
+            }
+        }
+        if ended(&errors, 5000 - last) {
+            found.push((errors.len() as u64, errors[0], errors[errors.len() - 1], None));
+        }
+        found
+    }
+
+    /// Ticks of a thread from an instant on: reports of its events.
+    fn reports(events: &[Event], offset: u64) -> Vec<Report> {
+        let mut events = events.to_vec();
+        events.sort_by_key(|(at, good)| (*at, !good));
+        let ends: Vec<u64> = (0..300).map(|tick| offset + tick * 20).collect();
+        let (mut from, mut ops) = (0, 0);
+        ends.into_iter()
+            .map(|to| {
+                let here = || events.iter().filter(|(at, _)| *at > from && *at <= to);
+                let good: Vec<u64> = here().filter(|e| e.1).map(|e| e.0).collect();
+                let bad: Vec<u64> = here().filter(|e| !e.1).map(|e| e.0).collect();
+                // Many, so that the mean distance is short.
+                ops += 1000 * good.len() as u64;
+                let span = good.first().copied().zip(good.last().copied());
+                let report = report(to, ops, span, &bad);
+                from = to;
+                report
+            })
+            .collect()
+    }
+
+    proptest! {
+        /// However the ticks of the threads lie.
+        #[test]
+        fn any_outage_is_told_as_it_was(
+            threads in prop::collection::vec(
+                prop::collection::vec((1_u64..5000, prop::bool::weighted(0.3)), 0..40), 1..5),
+            offsets in prop::collection::vec(1_u64..20, 5),
+        ) {
+            let mut watch = Watch::new(threads.len());
+            let mut all: Vec<(Ns, usize, Report)> = Vec::new();
+            for (thread, events) in threads.iter().enumerate() {
+                for report in reports(events, offsets[thread]) {
+                    all.push((report.now, thread, report));
+                }
+            }
+            all.sort_by_key(|(now, thread, _)| (*now, *thread));
+            for (_, thread, report) in all {
+                watch.report(thread, report);
+            }
+            let found: Vec<_> = watch
+                .finish(5000 * MS)
+                .iter()
+                .map(|o| (o.count, o.first.at / MS, o.last.at / MS, o.until.map(|ns| ns / MS)))
+                .collect();
+            prop_assert_eq!(found, as_it_was(&threads));
+        }
     }
 
     #[test]

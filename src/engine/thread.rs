@@ -18,7 +18,7 @@ use super::ledger::Account;
 use super::mirror::{Mirror, Seen, probe};
 use super::mishap::Mishaps;
 use super::opening::{Doors, Ready, close_all, open_all};
-use super::outages::Watch;
+use super::outages::{Report, Watch};
 use super::pace::{self, NEVER, Pace};
 use crate::error::{Error, Result};
 use crate::measure::recorder::{Interval, Ns, Phases, Recorder};
@@ -296,18 +296,18 @@ async fn work(
     look(desk.now(), desk);
     aside.shutdown().await;
     abandon(&mut tasks, desk, seats).await?;
+    report(order, desk, index, Ns::MAX);
     Ok(sessions)
 }
 
-/// What the watch over outages needs to know; the drain has none.
+/// What the watch over outages needs to know, up to now; the drain has none.
 fn report(order: &Order, desk: &Desk, index: usize, now: Ns) {
-    if now > desk.window_end.get() {
-        return;
-    }
-    let ops = desk.recorder.borrow().ops();
-    let fresh = desk.mishaps.fresh.take();
+    let mut recorder = desk.recorder.borrow_mut();
+    let (ops, successes) = (recorder.ops(), recorder.take_successes());
+    let errors = desk.mishaps.fresh.take();
+    let report = Report { now, ops, successes, errors }.within(desk.window_end.get());
     if let Ok(mut watch) = order.outages.lock() {
-        watch.report(index, now, ops, fresh);
+        watch.report(index, report);
     }
 }
 

@@ -1,5 +1,6 @@
 //! Recorder, timeline, client cost, the server's process and host.
 
+pub(crate) mod cgroup;
 pub(crate) mod cores;
 pub mod host;
 pub mod interval_log;

@@ -163,12 +163,26 @@ pub struct Op {
     pub rows: u64,
 }
 
+/// The first and the last op that succeeded in some time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Successes {
+    /// When the first one completed.
+    pub first: Ns,
+    /// When the last one did.
+    pub last: Ns,
+}
+
+impl Successes {
+    const NONE: Successes = Successes { first: Ns::MAX, last: 0 };
+}
+
 /// See the module.
 pub struct Recorder {
     phases: Phases,
     current: Interval,
     /// Ops of the intervals before the current one.
     before: u64,
+    successes: Successes,
     finished: Box<dyn FnMut(Interval)>,
 }
 
@@ -183,6 +197,7 @@ impl Recorder {
         Ok(Recorder {
             current: Interval::new(&phases, 0, statements)?,
             before: 0,
+            successes: Successes::NONE,
             phases,
             finished,
         })
@@ -227,10 +242,18 @@ impl Recorder {
         self.before + self.current.ops
     }
 
+    /// The first and the last success since it was asked before.
+    pub fn take_successes(&mut self) -> Option<Successes> {
+        let seen = std::mem::replace(&mut self.successes, Successes::NONE);
+        (seen != Successes::NONE).then_some(seen)
+    }
+
     /// Writes down an op that succeeded; whether it counts toward QPS.
     #[inline]
     pub fn succeeded(&mut self, op: Op) -> Result<bool> {
         self.roll(op.completed)?;
+        self.successes.first = self.successes.first.min(op.completed);
+        self.successes.last = op.completed;
         let counts = self.counts(op.measured);
         let current = &mut self.current;
         if counts || current.phase == Phase::Warmup {

@@ -8,6 +8,7 @@ use std::panic::AssertUnwindSafe;
 use futures_util::FutureExt;
 use mysql_async::{Conn, DriverError, IoError, Opts};
 
+use super::class;
 use super::session::{self, MESSAGE_MAX};
 use super::target::{Address, Target};
 use super::tls::SslMode;
@@ -34,12 +35,15 @@ pub async fn connect(target: &Target, opts: &Opts) -> Result<Conn> {
 /// nothing in time, is somebody.
 pub(crate) async fn nobody(target: &Target, opts: &Opts) -> bool {
     match try_connect(target, opts).await {
-        Err(Failure::Driver(mysql_async::Error::Io(IoError::Io(e)))) => {
-            // The TLS library's errors come wrapped into the first of these.
-            !matches!(e.kind(), io::ErrorKind::InvalidData | io::ErrorKind::PermissionDenied)
-        }
+        Err(Failure::Driver(mysql_async::Error::Io(IoError::Io(e)))) => is_absence(&e),
         _ => false,
     }
+}
+
+/// Whether an error comes of a server that is not there, or that goes.
+fn is_absence(e: &io::Error) -> bool {
+    // The TLS library's errors come wrapped into the first of these.
+    !matches!(e.kind(), io::ErrorKind::InvalidData | io::ErrorKind::PermissionDenied)
 }
 
 /// Why there is no connection.
@@ -81,8 +85,25 @@ pub(crate) async fn try_connect(
 }
 
 impl Failure {
+    /// Whether the same server may let the same account in a little later. What it offers (TLS, ways
+    /// to log in) does not change by waiting, nor does who it is.
+    fn may_pass(&self) -> bool {
+        match self {
+            Failure::Driver(mysql_async::Error::Server(e)) => class::may_pass(e.code),
+            Failure::Driver(mysql_async::Error::Io(IoError::Io(e))) => is_absence(e),
+            Failure::Driver(mysql_async::Error::Driver(DriverError::ConnectionClosed))
+            | Failure::Timeout => true,
+            Failure::Driver(_) | Failure::Panic => false,
+        }
+    }
+
     /// The error as it is shown: what happened at which server, and what to do.
     pub(crate) fn explain(self, target: &Target) -> Error {
+        let may_pass = self.may_pass();
+        self.explained(target).passing(may_pass)
+    }
+
+    fn explained(self, target: &Target) -> Error {
         let address = &target.address;
         match self {
             Failure::Timeout => {

@@ -2,7 +2,7 @@
 //!
 //! `resolve` turns flags, URL, option files and environment into a [`target::Target`];
 //! `target` turns that into driver options, every one of them stated; `connect` opens one
-//! connection in bounded time.
+//! connection in bounded time; `class` says what a server's error means.
 //!
 //! What is asked of the server off the hot path: [`product`] (what it is), [`dataset`] (what
 //! tables it has) and [`settle`] (which of them are used), [`preflight`] (whether it can run the
@@ -13,6 +13,7 @@
 //! that is silent.
 
 pub(crate) mod ask;
+pub(crate) mod class;
 pub mod connect;
 pub(crate) mod crew;
 pub mod dataset;

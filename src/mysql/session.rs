@@ -12,6 +12,7 @@ use futures_util::stream::BoxStream;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, IoError, Opts, Params, Row, Value};
 
+use super::class;
 use super::connect;
 use super::target::Target;
 use crate::error::{Error, Result, clip, plain};
@@ -82,6 +83,16 @@ pub enum Failure {
     Lost(String),
 }
 
+impl Failure {
+    /// Whether another session may do better a little later.
+    pub(crate) fn may_pass(&self) -> bool {
+        match self {
+            Failure::Server { code, .. } => class::may_pass(*code),
+            Failure::Lost(_) => true,
+        }
+    }
+}
+
 impl std::fmt::Display for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -112,7 +123,7 @@ impl From<mysql_async::Error> for Failure {
 
 impl From<Failure> for Error {
     fn from(failure: Failure) -> Self {
-        Error::failed(failure.to_string())
+        Error::failed(failure.to_string()).passing(failure.may_pass())
     }
 }
 
@@ -127,6 +138,7 @@ impl Session {
         let conn = connect::connect(target, opts).await?;
         Session::begun(conn, target, charset).await.map_err(|failure| {
             Error::server(format!("--charset {}: {failure}", charset.unwrap_or_default()))
+                .passing(failure.may_pass())
         })
     }
 

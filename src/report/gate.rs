@@ -33,9 +33,10 @@ pub enum Quantity {
     /// A property of the response time in an open loop, else of the service time; of several
     /// repeats the median.
     Latency(Metric),
-    /// Errors, all phases; of several repeats the sum.
+    /// Errors and ops without an answer, all phases; of several repeats the sum.
     Errors,
-    /// Ops of the window that failed, as a share of them; of several repeats over all of them.
+    /// Ops of the window that failed or were given up, as a share of them; of several repeats over
+    /// all of them.
     ErrorShare,
 }
 
@@ -351,15 +352,17 @@ impl Quantity {
     }
 }
 
-/// Ops of a step's window that failed, as a share of all; nothing without any.
+/// Ops of a step's window that failed or were given up, as a share of all; nothing without any.
 pub fn failed_share(step: &Summary) -> Option<f64> {
     share(&[step])
 }
 
-/// Failed ops of the windows as a share of all; nothing without any.
+/// Bad ops of the windows as a share of all; nothing without any.
 fn share(steps: &[&Summary]) -> Option<f64> {
     let count = |of: fn(&Summary) -> u64| steps.iter().map(|step| of(step) as f64).sum::<f64>();
     let failed = count(|step| step.latency.failed.count);
+    // What was given up is among the times with its age, unless it was never issued.
     let all = failed + count(|step| step.latency.service.count);
-    (all > 0.0).then(|| failed / all)
+    let bad = failed + count(|step| step.totals.abandoned);
+    (all > 0.0).then(|| (bad / all).min(1.0))
 }

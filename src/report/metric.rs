@@ -273,7 +273,11 @@ impl Metric {
         Ok(match self {
             Metric::Natural | Metric::Qps => Some(summary.totals.qps),
             Metric::Tps => Some(summary.totals.tps),
-            Metric::Errors => Some(summary.totals.errors.iter().map(|e| e.count as f64).sum()),
+            // What is given up has no error of its own.
+            Metric::Errors => {
+                let errors: u64 = summary.totals.errors.iter().map(|e| e.count).sum();
+                Some((errors + summary.totals.abandoned) as f64)
+            }
             Metric::Figure(figure) => (figure.value)(summary),
             Metric::Open(open, metric) => {
                 let times = match open {

@@ -411,7 +411,10 @@ pub struct Totals {
     pub qps: f64,
     /// Rows returned, and rows that INSERTs put in.
     pub rows: u64,
-    /// Errors, all phases, by code.
+    /// Errors of all phases by code: ops that failed, ops whose answer was lost (also where they
+    /// are in doubt), and, with class `connect`, attempts to open a lost connection again, which
+    /// are no ops. Not in it: ops that were given up (`abandoned`), and attempts to reach the
+    /// server before the step's first statement.
     pub errors: Vec<ErrorCount>,
     /// Lost connections that were opened again.
     pub reconnects: u64,

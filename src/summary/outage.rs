@@ -3,8 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// A time in which no op succeeded on any client while errors occurred. Instants are seconds from
-/// the start of the step's warm-up, as in the timeline; those of successes are known to within
-/// 20 ms.
+/// the start of the step's warm-up, as in the timeline.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Outage {
@@ -21,7 +20,7 @@ pub struct Outage {
     pub recovered_s: Option<f64>,
     /// The server's number of the first error; null for lost connections and the like.
     pub code: Option<u16>,
-    /// Errors in it, attempts to open a connection again included.
+    /// Errors of all clients in it, ops given up and attempts to open a connection again included.
     pub errors: u64,
     /// Text of the first error.
     pub first_error: String,

@@ -1,4 +1,5 @@
 //! Certificates for servers and clients, made by `openssl` for one test.
+#![allow(dead_code, reason = "every test program uses its own part of this")]
 
 use std::path::PathBuf;
 use std::process::Command;

@@ -2,10 +2,15 @@
 //! program itself.
 
 mod asking;
+#[path = "../common/certificates.rs"]
+mod certificates;
 #[path = "../common/mod.rs"]
 mod common;
 mod escapes;
+mod proxy;
 mod quoting;
+#[path = "../common/restarting.rs"]
+mod restarting;
 mod secrets;
 #[path = "../common/summaries.rs"]
 mod summaries;

@@ -1,9 +1,17 @@
 //! What leaves this machine, to a server that asks for more than it should get.
 
-use loadgen::canned::{Answer, Canned, Listen, Script, tables};
-use loadgen::summary::load;
+use std::path::Path;
+use std::process::{Child, Command};
 
-use crate::{program, run};
+use loadgen::canned::{Answer, Canned, Listen, Script, tables};
+use loadgen::sandbox::Sandbox;
+use loadgen::summary::{Summary, load};
+
+use crate::certificates::Certificates;
+use crate::common::{local, sandbox};
+use crate::proxy::Proxy;
+use crate::restarting::until;
+use crate::{program, root, run, said};
 
 fn start(answers: Vec<Answer>) -> (Canned, String) {
     let server = Canned::start(Script { answers, ..Script::default() }, Listen::Port(0));
@@ -86,4 +94,92 @@ fn nothing_is_said_to_a_server_that_takes_tls_away() {
     }
     let counts = server.counts();
     assert_eq!((counts.sessions, counts.queries), (0, 0), "no log-in without encryption");
+}
+
+/// A server with TLS, its tables filled; one without; a way to the first.
+struct Two {
+    certificates: Certificates,
+    encrypted: Sandbox,
+    bare: Sandbox,
+    proxy: Proxy,
+}
+
+impl Two {
+    fn start() -> Two {
+        let certificates = Certificates::new();
+        certificates.sign("good", "DNS:localhost", 2);
+        certificates.install("good");
+        let encrypted = sandbox(&local(), &certificates.options());
+        let prepare = ["prepare", "--tables", "1", "--rows", "100"];
+        let said = run(&mut program(&[&prepare[..], &root(&encrypted)].concat()), "");
+        assert_eq!(said.code, 0, "{}", said.both());
+        let bare = sandbox(&local(), &[("skip-ssl", "1")]);
+        let proxy = Proxy::to(encrypted.port());
+        Two { certificates, encrypted, bare, proxy }
+    }
+
+    /// A sweep that wants TLS, by way of the proxy.
+    fn sweep(&self, mode: &str, words: &str, out: &Path) -> Command {
+        let port = self.proxy.port.to_string();
+        let tcp = ["--no-defaults", "-h", "127.0.0.1", "-P", &port, "-u", "root"];
+        let step = ["point-select", "--tables", "1", "--clients", "4", "--warmup", "0"];
+        let mut command = program(&[&step[..], &tcp].concat());
+        command.args(words.split(' ')).args(["--on-error", "reconnect", "--ssl-mode", mode]);
+        if mode != "REQUIRED" {
+            command.arg("--ssl-ca").arg(self.certificates.path("ca.pem"));
+        }
+        command.arg("--out").arg(out);
+        command
+    }
+
+    /// Waits until its clients are at work, and then puts the server without TLS in the place of
+    /// the other, until it has been tried several times.
+    fn take_away(&self, sweep: &mut Child) {
+        until("clients at work", || {
+            let running = sweep.try_wait().expect("ours").is_none();
+            !running || (self.proxy.seen().0 >= 5 && self.proxy.seen().1 > 100_000)
+        });
+        self.proxy.lay(self.bare.port());
+        until("attempts to connect", || self.proxy.seen().0 >= 8);
+    }
+}
+
+fn only_summary(out: &Path) -> Summary {
+    load(&[out.to_owned()], false).expect("a summary").steps()[0].clone()
+}
+
+/// A server that had TLS and comes back without it: not a byte is said to it, not even who asks.
+#[test]
+fn a_run_with_tls_says_nothing_to_a_server_that_comes_back_without() {
+    for mode in ["REQUIRED", "VERIFY_CA"] {
+        let servers = Two::start();
+        let out = tempfile::tempdir().expect("a directory");
+        let mut sweep = servers.sweep(mode, "--time 10s", out.path()).spawn().expect("runs");
+        servers.take_away(&mut sweep);
+        let (attempts, bytes) = servers.proxy.seen();
+        assert_eq!(bytes, 0, "{mode}: {attempts} connections in plain text");
+        servers.proxy.lay(servers.encrypted.port());
+        let said = said(&sweep.wait_with_output().expect("it ends"));
+        assert_eq!(said.code, 0, "{mode}: {}", said.both());
+        let summary = only_summary(out.path());
+        assert_eq!(summary.totals.reconnects, 4, "{:?}", summary.totals);
+        let refused = summary.totals.errors.iter().find(|e| e.class == "connect").expect("refused");
+        assert!(refused.message.contains("SSL"), "{refused:?}");
+        assert_eq!(summary.outages.len(), 1, "{:?}", summary.outages);
+    }
+}
+
+/// The same at the start of a step: no waiting brings TLS back.
+#[test]
+fn a_server_that_stays_without_tls_ends_the_sweep_at_its_next_step() {
+    let servers = Two::start();
+    let out = tempfile::tempdir().expect("a directory");
+    let words = "--time 4s --repeat 2";
+    let mut sweep = servers.sweep("REQUIRED", words, out.path()).spawn().expect("runs");
+    servers.take_away(&mut sweep);
+    let said = said(&sweep.wait_with_output().expect("it ends"));
+    assert_eq!(said.code, 3, "{}", said.both());
+    assert!(said.stderr.contains("the server offers no TLS"), "{}", said.stderr);
+    assert_eq!(servers.proxy.seen().1, 0, "in plain text");
+    assert!(only_summary(out.path()).totals.ops > 0, "what was measured is kept");
 }

@@ -119,6 +119,23 @@ fn a_share_of_errors_is_one_of_the_window() {
     assert!(told.failed[0].ends_with("it is 1.000 %"), "{:?}", told.failed);
 }
 
+/// A server that answers nobody has no errors of its own.
+#[test]
+fn ops_without_an_answer_fail_a_gate_of_errors() {
+    let mut silent = step(0, "a", 8, 1000.0);
+    silent.latency.service.count = 1000;
+    silent.totals.abandoned = 1000;
+    let share = Gate {
+        condition: "errors<1%".to_owned(),
+        quantity: Quantity::ErrorShare,
+        range: (Bound::Unbounded, Bound::Excluded(0.01)),
+    };
+    let told = judged(&[silent], &[no_errors(), share], &Options::default());
+    assert_eq!((told.held, told.failed.len()), (0, 2));
+    assert!(told.failed[0].ends_with("it is 1000"), "{:?}", told.failed);
+    assert!(told.failed[1].ends_with("it is 100.000 %"), "{:?}", told.failed);
+}
+
 #[test]
 fn every_format_has_the_gates() {
     let steps = [step(0, "a|b", 8, 1000.0)];

@@ -7,10 +7,10 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::Instant;
 
-use loadgen::summary::Summary;
+use loadgen::summary::{Outcome, Summary};
 
 use super::common::skipped;
-use super::program::{Results, canned, command, wait};
+use super::program::{Ended, Results, canned, command, wait};
 use super::restarting::until;
 
 const WORDS: &str = "point-select --tables 8 --clients 2 --warmup 0 --time 300ms";
@@ -129,13 +129,50 @@ fn a_directory_that_goes_away_costs_no_step() {
     fs::create_dir(results.dir()).expect("for its end");
 }
 
+/// Whether this account may mount a tmpfs of its own; what does not run is told.
+fn may_mount() -> bool {
+    let can = Command::new("unshare").args(["-m", "true"]).output();
+    let can = can.is_ok_and(|output| output.status.success());
+    if !can {
+        skipped("needs root, to mount a tmpfs");
+    }
+    can
+}
+
+/// Runs the program with a disk of its own at `disk`; `meanwhile` is what a shell does beside it.
+/// Then the files on that disk are listed on standard error.
+fn with_disk(
+    mount: &str,
+    disk: &Path,
+    meanwhile: &str,
+    words: &str,
+    port: u16,
+    results: &Results,
+) -> Ended {
+    let start = Instant::now();
+    let script = format!(
+        "mount -t tmpfs -o {mount} none '{disk}' || exit 77; {meanwhile} '{}' {words} -h 127.0.0.1 \
+         -P {port} -u x --no-defaults --out '{}'; code=$?; ls -A '{disk}' >&2; exit $code",
+        env!("CARGO_BIN_EXE_loadgen"),
+        results.dir().display(),
+        disk = disk.display()
+    );
+    let mut shell = Command::new("unshare");
+    shell.args(["-m", "sh", "-c", &script]).stdin(Stdio::null());
+    shell.stdout(Stdio::piped()).stderr(Stdio::piped());
+    wait(shell.spawn().expect("unshare"), start, results)
+}
+
+/// The names that end so, of what `ls` listed; errors name files, too.
+fn listed(ended: &Ended, end: &str) -> usize {
+    let is = |line: &&str| line.ends_with(end) && !line.contains([' ', '/']);
+    ended.stderr.lines().filter(is).count()
+}
+
 /// A disk of a hundred KiB, and one that may not be written, where this account may mount one.
 #[test]
 fn a_full_disk_and_a_read_only_one() {
-    let can = Command::new("unshare").args(["-m", "true"]).output();
-    if !can.is_ok_and(|output| output.status.success()) {
-        let why = "sweep: SKIPPED a_full_disk_and_a_read_only_one: needs root, to mount a tmpfs\n";
-        let _ = std::io::Write::write_all(&mut std::io::stderr(), why.as_bytes());
+    if !may_mount() {
         return;
     }
     let server = canned(Vec::new());
@@ -147,31 +184,70 @@ fn a_full_disk_and_a_read_only_one() {
         ("ro", "", 2, "read-only"),
     ] {
         let results = Results::new();
-        let start = Instant::now();
         let words =
             WORDS.replace("--clients 2 ", if more.is_empty() { "--clients 2 " } else { "" });
-        let script = format!(
-            "mount -t tmpfs -o {mount} none '{out}' && '{}' {words} {more} -h 127.0.0.1 -P {} -u x \
-             --no-defaults --out '{out}'; code=$?; ls -A '{out}' >&2; exit $code",
-            env!("CARGO_BIN_EXE_loadgen"),
-            server.port(),
-            out = results.dir().display()
-        );
-        let mut shell = Command::new("unshare");
-        shell.args(["-m", "sh", "-c", &script]).stdin(Stdio::null());
-        shell.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let ended = wait(shell.spawn().expect("unshare"), start, &results);
+        let words = format!("{words} {more}");
+        let ended = with_disk(mount, results.dir(), "", &words, server.port(), &results);
         assert_eq!(ended.code, code, "{mount}: {}", ended.stderr);
         assert!(ended.stderr.contains(says), "{mount}: {}", ended.stderr);
         if !more.is_empty() {
-            // What `ls` lists; the error names a file, too.
-            let listed =
-                |line: &&str| line.rsplit('.').next() == Some("json") && !line.contains([' ', '/']);
-            let saved = ended.stderr.lines().filter(listed).count();
+            let saved = listed(&ended, ".json");
             let printed = printed(ended.stdout.as_bytes());
             assert_eq!(printed.plan.clients as usize, saved + 1, "each step is somewhere");
-            let left = ended.stderr.lines().any(|line| line.starts_with(".tmp"));
-            assert!(saved > 0 && !left, "{}", ended.stderr);
+            assert!(saved > 0 && listed(&ended, ".tmp") == 0, "{}", ended.stderr);
         }
     }
+}
+
+/// The trial fits, there are megabytes when the step begins, and 16 KiB when its summary is written:
+/// less than the timeline of 10 s takes.
+#[test]
+fn a_disk_that_fills_in_the_middle_of_a_long_summary() {
+    if !may_mount() {
+        return;
+    }
+    let server = canned(Vec::new());
+    let results = Results::new();
+    let fill = format!(
+        "(sleep 4; cd '{}' && head -c 16384 /dev/zero >spare && cat /dev/zero >filler; rm spare) \
+         2>/dev/null &",
+        results.dir().display()
+    );
+    let words = "point-select --tables 8 --clients 4,8 --rate 2k --warmup 0 --time 10s \
+                 --interval 100ms";
+    let ended = with_disk("size=4m", results.dir(), &fill, words, server.port(), &results);
+    assert_eq!(ended.code, 1, "{}", ended.stderr);
+    let says = ended.stderr.contains("no space left") && ended.stderr.contains("standard output");
+    assert!(says, "{}", ended.stderr);
+    assert_eq!(listed(&ended, "filler"), 1, "the disk was filled: {}", ended.stderr);
+    let left = (listed(&ended, ".json"), listed(&ended, ".tmp"));
+    assert_eq!(left, (0, 0), "nothing half: {}", ended.stderr);
+    let printed = printed(ended.stdout.as_bytes());
+    let timeline: usize = serde_json::to_string(&printed.timeline).expect("JSON").len();
+    assert!(timeline > 16_384, "{timeline} bytes of {} intervals", printed.timeline.len());
+    let counted: u64 = printed.timeline.iter().map(|entry| entry.ops).sum();
+    assert!(printed.totals.ops > 0 && counted >= printed.totals.ops, "it is whole");
+}
+
+/// The log is beside the results: what cannot be logged costs no measurement, and is an error.
+#[test]
+fn an_interval_log_whose_disk_fills_costs_no_summary() {
+    if !may_mount() {
+        return;
+    }
+    let server = canned(Vec::new());
+    let (results, disk) = (Results::new(), tempfile::tempdir().expect("a directory"));
+    let words = format!(
+        "point-select --tables 8 --clients 1,2 --rate 2k --warmup 0 --time 4s --interval 100ms \
+         --interval-log '{}'",
+        disk.path().join("x.hlog").display()
+    );
+    let ended = with_disk("size=16k", disk.path(), "", &words, server.port(), &results);
+    assert_eq!(ended.code, 1, "{}", ended.stderr);
+    let says = ended.stderr.contains("--interval-log") && ended.stderr.contains("No space left");
+    assert!(says, "{}", ended.stderr);
+    assert_eq!(listed(&ended, ".hlog"), 1, "{}", ended.stderr);
+    let summary = ended.only();
+    assert_eq!(summary.outcome, Outcome::Completed);
+    assert!(summary.totals.ops > 0 && summary.timeline.len() >= 40, "{:?}", summary.totals);
 }

@@ -181,6 +181,39 @@ fn a_server_that_refuses_connections_is_named() {
     assert!(ended.took < Duration::from_secs(10));
 }
 
+/// Of eight clients the fourth or fifth is refused.
+#[test]
+fn what_waiting_does_not_mend_ends_a_step_that_may_reconnect_at_once() {
+    for (at, code, sqlstate, message) in [
+        (At::Connect(6), 1045, "28000", "Access denied for user"),
+        (At::Connect(6), 1049, "42000", "Unknown database"),
+        (At::Connect(6), 1130, "HY000", "Host is not allowed"),
+        (At::Prepare(6), 1461, "42000", "max_prepared_stmt_count"),
+        (At::Prepare(6), 1146, "42S02", "Table doesn't exist"),
+        (At::Prepare(6), 1142, "42000", "SELECT command denied"),
+    ] {
+        let server = canned(vec![Fault::new(at, Action::error(code, sqlstate, message))]);
+        let ended = run_canned(&format!("{SHORT} --on-error reconnect"), &server);
+        assert_eq!(ended.code, 3, "{code}: {}", ended.stderr);
+        assert!(ended.took < Duration::from_secs(30), "{code}: {:?}", ended.took);
+        let says = ended.stderr.contains(message) && ended.stderr.contains(&code.to_string());
+        assert!(says && !ended.stderr.contains("waiting"), "{code}: {}", ended.stderr);
+        assert!(ended.summaries.is_empty());
+    }
+    // And what does: the client comes in later.
+    for (at, code, message) in [
+        (At::Connect(6), 1040, "Too many connections"),
+        (At::Connect(6), 1053, "Server shutdown in progress"),
+        (At::Prepare(6), 1047, "WSREP has not yet prepared node for application use"),
+    ] {
+        let server = canned(vec![Fault::new(at, Action::error(code, "08S01", message))]);
+        let ended = run_canned(&format!("{SHORT} --on-error reconnect"), &server);
+        assert_eq!(ended.code, 0, "{code}: {}", ended.stderr);
+        assert!(ended.stderr.contains("waiting for the server"), "{code}: {}", ended.stderr);
+        assert!(ended.stderr.contains(message) && ended.only().totals.ops > 0, "{code}");
+    }
+}
+
 #[test]
 fn hangs_while_connecting_are_bounded() {
     for action in [Action::HangAtGreeting, Action::HangAtAuth] {

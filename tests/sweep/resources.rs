@@ -54,6 +54,29 @@ fn too_little_memory_is_refused_with_the_arithmetic() {
     assert_eq!(ended.code, 0, "{}", ended.stderr);
 }
 
+/// As a host has it that gives the group above this process's own so much.
+#[test]
+fn too_little_memory_for_the_control_group_is_refused_with_the_arithmetic() {
+    let root = tempfile::tempdir().expect("a directory");
+    let write = |path: &str, text: &str| {
+        let path = root.path().join(path);
+        std::fs::create_dir_all(path.parent().expect("a parent")).expect("directories");
+        std::fs::write(path, text).expect("a file");
+    };
+    write("proc/self/cgroup", "0::/bench.slice/job.scope\n");
+    write("sys/fs/cgroup/bench.slice/job.scope/memory.max", "max\n");
+    let limits = format!("export LOADGEN_HOST_ROOT='{}'", root.path().display());
+    for (mib, code) in [(67, 3), (68, 0)] {
+        let max = format!("{}\n", mib << 20);
+        write("sys/fs/cgroup/bench.slice/memory.max", &max);
+        let ended = limited(&limits, WORDS);
+        assert_eq!(ended.code, code, "{mib} MiB: {}", ended.stderr);
+        let says = "control group may take 67 MiB of memory (/sys/fs/cgroup/bench.slice/memory.max), \
+                    but 64 clients and itself need 68";
+        assert_eq!(ended.stderr.contains(says), code == 3, "{mib} MiB: {}", ended.stderr);
+    }
+}
+
 /// Threads are counted by account, and root's are not: so as nobody, where that can read us.
 #[test]
 fn too_few_threads_are_an_error() {

@@ -47,11 +47,7 @@ pub(crate) fn summary(bytes: &[u8]) {
         Ok(summary) => {
             let json = to_json(&summary);
             harmless(&json);
-            // Not the same text: the last digit of a number may change when it is read.
-            assert_eq!(
-                from_json(json.as_bytes()).map(|again| again.step_id),
-                Ok(summary.step_id.clone())
-            );
+            assert_eq!(from_json(json.as_bytes()).map(|again| to_json(&again)), Ok(json));
             reports(&summary);
         }
         Err(why) => harmless(&why),

@@ -24,7 +24,7 @@ impl Sweep<'_> {
     }
 
     /// The server's variables before a step. Where lost connections are opened again, a server that
-    /// is just gone is waited for.
+    /// is just gone is waited for; one that is there and says no for good is not.
     pub(super) async fn variables(
         &mut self,
         scene: &Scene,
@@ -37,7 +37,8 @@ impl Sweep<'_> {
                 Ok(variables) => return Ok(variables),
                 Err(error) => error,
             };
-            if !policy.reconnects() || began.elapsed() >= policy.patience() {
+            let waits = policy.reconnects() && error.may_pass();
+            if !waits || began.elapsed() >= policy.patience() {
                 return Err(error);
             }
             self.stop.check()?;

@@ -3,17 +3,20 @@
 use std::time::Duration;
 
 use super::super::findings::Findings;
+use crate::measure::cgroup::Limit;
 
 /// Connections beyond the clients: reconnects while the server still works for the lost
 /// session, and somebody who looks.
 const SPARE_CONNECTIONS: u64 = 4;
 /// Descriptors beyond the connections: results, timers, the resolver.
 const SPARE_DESCRIPTORS: u64 = 32;
-/// Address space of a client: its connection, task and statements, with room to spare.
+/// Memory of a client: its connection, task and statements, with room to spare.
 const CLIENT_BYTES: u64 = 64 << 10;
 /// Address space of the program, of engine threads with stacks and histograms, and of a summary as
 /// it is written.
 const OWN_BYTES: u64 = 256 << 20;
+/// What of that is resident, where the cores are few: twice what was seen.
+const OWN_RESIDENT: u64 = 64 << 20;
 /// Seconds by which `wait_timeout` must exceed the longest silence.
 const SPARE_SECONDS: u64 = 10;
 
@@ -43,12 +46,14 @@ pub(super) struct Load {
 }
 
 /// The limits of this process.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct Own {
     pub(super) descriptors_max: u64,
     pub(super) descriptors_open: u64,
     /// None without a limit.
     pub(super) address_space_max: Option<u64>,
+    /// Of its control groups; likewise.
+    pub(super) group_max: Option<Limit>,
 }
 
 /// Compares the server's limits with the load.
@@ -170,10 +175,27 @@ pub(super) fn judge_own(own: &Own, load: &Load, findings: &mut Findings) {
             format!("raise the hard limit of the shell that starts loadgen: ulimit -Hn {need}"),
         );
     }
+    let mib = |bytes: u64| bytes.div_ceil(1 << 20);
+    // The kernel ends what takes more: nothing can be saved then, either.
+    let need = clients * CLIENT_BYTES + OWN_RESIDENT;
+    if let Some(limit) = own.group_max.as_ref().filter(|limit| limit.bytes < need) {
+        findings.problem(
+            format!(
+                "this process's control group may take {} MiB of memory ({}), but {clients} clients \
+                 and itself need {}",
+                mib(limit.bytes),
+                limit.file.display(),
+                mib(need)
+            ),
+            format!(
+                "raise that limit: MemoryMax={0}M of its unit, --memory {0}m of its container",
+                mib(need)
+            ),
+        );
+    }
     // An allocation that fails ends the process: nothing can be saved then.
     let need = clients * CLIENT_BYTES + OWN_BYTES;
     if let Some(max) = own.address_space_max.filter(|max| *max < need) {
-        let mib = |bytes: u64| bytes.div_ceil(1 << 20);
         findings.problem(
             format!(
                 "this process may take {} MiB of memory, but {clients} clients and itself need {}",
@@ -264,11 +286,18 @@ mod tests {
         assert_eq!(judged(Seen::default()).expect("warnings"), ["unchecked", "unchecked"]);
     }
 
+    const UNLIMITED: Own = Own {
+        descriptors_max: 1 << 20,
+        descriptors_open: 12,
+        address_space_max: None,
+        group_max: None,
+    };
+
     #[test]
     fn descriptors_of_this_process_count() {
         let judged = |max| {
             let mut findings = Findings::default();
-            let own = Own { descriptors_max: max, descriptors_open: 12, address_space_max: None };
+            let own = Own { descriptors_max: max, ..UNLIMITED };
             judge_own(&own, &LOAD, &mut findings);
             findings.conclude().map_err(|error| error.render())
         };
@@ -280,12 +309,21 @@ mod tests {
     fn memory_of_this_process_counts_where_it_is_limited() {
         let judged = |mib: u64| {
             let mut findings = Findings::default();
-            let address_space_max = Some(mib << 20);
-            let own = Own { descriptors_max: 1 << 20, descriptors_open: 12, address_space_max };
+            let own = Own { address_space_max: Some(mib << 20), ..UNLIMITED };
             judge_own(&own, &LOAD, &mut findings);
             findings.conclude().map_err(|error| error.render())
         };
         assert!(judged(272).is_ok());
         assert!(judged(271).is_err_and(|e| e.contains("256 clients and itself need 272")));
+        let judged = |mib: u64| {
+            let mut findings = Findings::default();
+            let group_max = Some(Limit { bytes: mib << 20, file: "/x/memory.max".into() });
+            judge_own(&Own { group_max, ..UNLIMITED }, &LOAD, &mut findings);
+            findings.conclude().map_err(|error| error.render())
+        };
+        assert!(judged(80).is_ok());
+        let shown = judged(79).expect_err("refused");
+        assert!(shown.contains("may take 79 MiB of memory (/x/memory.max)"), "{shown}");
+        assert!(shown.contains("itself need 80") && shown.contains("--memory 80m"), "{shown}");
     }
 }

@@ -14,7 +14,7 @@ use super::session::Session;
 use super::settle::{self, Wanted};
 use super::variables;
 use crate::error::Result;
-use crate::measure::process;
+use crate::measure::{cgroup, host, process};
 use crate::summary::Warning;
 use crate::workload::Schema;
 use limits::{Load, Own, Seen};
@@ -122,6 +122,7 @@ async fn examine(
                 descriptors_max: limit,
                 descriptors_open: process::descriptors_open(),
                 address_space_max: process::address_space_max(),
+                group_max: cgroup::memory_max(&host::recorded().unwrap_or(host::ROOT.into())),
             };
             limits::judge_own(&own, &load, findings);
         }

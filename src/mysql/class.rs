@@ -1,4 +1,5 @@
-//! What a server's error means to the client that got it: decided here and nowhere else.
+//! What a server's error means to the client that got it, and to one that wants in: decided here and
+//! nowhere else.
 
 /// Classes of errors that a server answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,6 +41,24 @@ pub(crate) fn class(code: u16) -> Class {
         // Replication's hook.
         1026 | 1180 | 1598 | 3100 => Class::Commit,
         _ => Class::Server,
+    }
+}
+
+/// No memory or no thread for one more; a log-in that was cut off on the way.
+const BUSY: [u16; 7] = [1037, 1041, 1135, 1158, 1159, 1160, 1161];
+/// What is behind it is gone: of a Galera node the others; of MySQL Router, ProxySQL and TiDB's SQL
+/// layer the server.
+const ALONE: [u16; 6] = [1047, 2003, 2013, 9001, 9002, 9005];
+
+/// Whether a server that answers a log-in, or the preparing of a session, with this error may let
+/// it in a little later without anybody's doing: it starts, shuts down, is full, or what is behind it
+/// does so. All else says what the account, the tables or the settings are.
+pub(crate) fn may_pass(code: u16) -> bool {
+    match class(code) {
+        // Those that hold the locks go on, as do those who kill.
+        Class::Session | Class::Interrupted | Class::Full | Class::Ended | Class::Idle => true,
+        Class::ReadOnly | Class::Commit => false,
+        Class::Server => BUSY.contains(&code) || ALONE.contains(&code),
     }
 }
 
@@ -89,6 +108,20 @@ mod tests {
         of(&[4031], Class::Idle);
         of(&[1180, 1598, 3100], Class::Commit);
         of(&[1064, 1146, 0, u16::MAX], Class::Server);
+    }
+
+    #[test]
+    fn what_waiting_does_not_mend_is_told_from_what_it_does() {
+        for code in [1040, 1203, 1226, 1053, 1077, 3032, 1205, 1317, 1135, 1159, 1047, 2003, 9001] {
+            assert!(may_pass(code), "{code}");
+        }
+        // Account, database, tables, rights, statements, log-in methods, host, locked, expired, TLS.
+        for code in [
+            1045, 1698, 1044, 1049, 1146, 1142, 1143, 1054, 1064, 1461, 1251, 1524, 1129, 1130,
+            3118, 4151, 1820, 1862, 3159, 1115, 1290, 2059, 0,
+        ] {
+            assert!(!may_pass(code), "{code}");
+        }
     }
 
     #[test]
