@@ -129,8 +129,23 @@ fn misplaced(error: &clap::Error) -> Option<&'static str> {
     ["--password", "--password-fd", "--url"].into_iter().find(|flag| unknown && given == flag)
 }
 
+/// Takes the value out of an error of a flag for which a password is easily typed: -P for -p.
+fn unsay_password(error: &mut clap::Error) {
+    let of = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => text.as_str(),
+        _ => "",
+    };
+    let flag = of(ContextKind::InvalidArg);
+    let asked = ["--port ", "--password-fd "].iter().any(|asked| flag.starts_with(asked));
+    let number = of(ContextKind::InvalidValue).bytes().all(|byte| byte.is_ascii_digit());
+    if asked && !number {
+        error.insert(ContextKind::InvalidValue, ContextValue::String("…".to_owned()));
+    }
+}
+
 /// Help and version are data; a wrong flag is an error with a hint where there is one.
 fn explained(mut error: clap::Error, breaks: bool) -> u8 {
+    unsay_password(&mut error);
     let misplaced = misplaced(&error);
     if misplaced.is_some() {
         // How to pass it as something else is not what anybody wants of these.

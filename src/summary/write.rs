@@ -38,7 +38,11 @@ impl Store {
         }
         match fs::create_dir(dir) {
             // Its own name is durable only with the directory that it is in.
-            Ok(()) => sync_if_possible(parent(dir)).map_err(|error| explain(dir, &error))?,
+            Ok(()) => sync_if_possible(parent(dir)).map_err(|error| {
+                // Else the same command would find it there, and not ask again.
+                let _ = fs::remove_dir(dir);
+                explain(dir, &error)
+            })?,
             // Also a symbolic link to a directory; anything else the trial below refuses.
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             Err(error) => return Err(explain(dir, &error)),
@@ -60,7 +64,14 @@ impl Store {
     /// the caller prints [`to_json`], so that the step is not lost.
     pub fn write(&self, summary: &Summary) -> Result<PathBuf> {
         let named = self.put(&to_json(summary), |hex| file_name(summary, hex));
-        let kept = named.and_then(|path| sync_if_possible(&self.dir).map(|()| path));
+        let kept = named.and_then(|path| match sync_if_possible(&self.dir) {
+            Ok(()) => Ok(path),
+            Err(error) => {
+                // Saved from standard output as well, it would count twice.
+                let _ = fs::remove_file(&path);
+                Err(error)
+            }
+        });
         kept.map_err(|error| {
             self.failed(&error)
                 .context(format!("the summary of step {} was not saved", summary.step_id))

@@ -220,6 +220,8 @@ fn uses(server: &Sandbox, files: &Files, results: &Path) -> Vec<Use<'static>> {
         use_of("no such verb", 2, &format!("nosuch -p{MARKER}")),
         use_of("a password before the verb", 2, &format!("--password={MARKER} cleanup {tcp}")),
         use_of("a password and no verb", 2, &format!("-p{MARKER} nosuch")),
+        use_of("-P for -p", 2, &format!("cleanup -P{MARKER}")),
+        use_of("a value for a descriptor", 2, &format!("cleanup --password-fd={MARKER}")),
         use_of("a verb without passwords", 2, &format!("report {results} --password={MARKER}")),
         use_of("a URL for it", 2, &format!("report {url}")),
         use_of(
