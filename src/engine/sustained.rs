@@ -4,14 +4,14 @@ use super::Run;
 use super::conductor::Stage;
 use super::display::millis;
 use super::pace::{Counts, LATE};
-use crate::plan::Step;
+use crate::plan::{Arrival, Step};
 use crate::summary::{Interval, Phase, Warning};
 
 /// A rate is not sustained where more than this part of the window's arrivals waits at its end.
 const BACKLOG_MAX: f64 = 0.01;
-/// A backlog grows where every interval of the last quarter has a larger median response time
-/// than any of the first quarter. Fewer intervals tell nothing.
-const QUARTER_MIN: usize = 3;
+/// A backlog grows where every interval of the last third has a larger median response time than
+/// any of the first third. Fewer intervals a third tell nothing.
+const THIRD_MIN: usize = 2;
 
 /// What must be said of a paced step.
 pub(super) fn warnings(run: &Run, stage: &Stage<'_>, step: &Step) -> Vec<Warning> {
@@ -24,21 +24,19 @@ pub(super) fn warnings(run: &Run, stage: &Stage<'_>, step: &Step) -> Vec<Warning
     let tps =
         if run.measured_s > 0.0 { run.timeline.window.ops as f64 / run.measured_s } else { 0.0 };
     let waiting = waiting(counts);
-    // As many wait by chance, too.
-    if run.measured_s > 0.0 && waiting > 3.0 * (counts.intended as f64).sqrt() {
-        let grew = grew(&run.timeline.entries);
-        if waiting > BACKLOG_MAX * counts.intended as f64 || grew {
-            let how = if grew { ", more and more of them" } else { "" };
-            warnings.push(Warning {
-                code: "target_not_sustained".to_owned(),
-                message: format!(
-                    "target not sustained: {} of {}/s; {} arrivals waited at the end{how}",
-                    grouped(tps),
-                    grouped(rate),
-                    grouped(waiting)
-                ),
-            });
-        }
+    let grew = grew(&run.timeline.entries);
+    let even = stage.plan.arrival == Arrival::Uniform;
+    if run.measured_s > 0.0 && backlog(waiting, counts.intended, step.clients, even, grew) {
+        let how = if grew { ", more and more of them" } else { "" };
+        warnings.push(Warning {
+            code: "target_not_sustained".to_owned(),
+            message: format!(
+                "target not sustained: {} of {}/s; {} arrivals waited at the end{how}",
+                grouped(tps),
+                grouped(rate),
+                grouped(waiting)
+            ),
+        });
     }
     warnings
 }
@@ -62,6 +60,17 @@ fn of_warmup(counts: &Counts, most: f64, usual_us: Option<f64>) -> Option<Warnin
     Some(Warning { code: code.to_owned(), message })
 }
 
+/// Whether so many arrivals wait for another reason than chance. Random ones come in bursts of the
+/// root of their number; evenly spaced ones do not, nor do waits that grow follow from bursts.
+fn backlog(waiting: f64, intended: u64, clients: u32, even: bool, grew: bool) -> bool {
+    let part = BACKLOG_MAX * intended as f64;
+    let chance = 3.0 * (intended as f64).sqrt();
+    let more = part.max(f64::from(clients));
+    (waiting > part && waiting > chance)
+        || (even && waiting > more)
+        || (grew && waiting > more.min(chance))
+}
+
 /// Arrivals that waited when the last one of the window was due.
 fn waiting(counts: &Counts) -> f64 {
     counts.behind.max(counts.backlog as f64)
@@ -70,11 +79,11 @@ fn waiting(counts: &Counts) -> f64 {
 fn grew(timeline: &[Interval]) -> bool {
     let measured = timeline.iter().filter(|entry| entry.phase == Phase::Measure);
     let medians: Vec<f64> = measured.filter_map(|entry| entry.response_p50_us).collect();
-    let quarter = medians.len() / 4;
-    if quarter < QUARTER_MIN {
+    let third = medians.len() / 3;
+    if third < THIRD_MIN {
         return false;
     }
-    let (first, last) = (medians.iter().take(quarter), medians.iter().rev().take(quarter));
+    let (first, last) = (medians.iter().take(third), medians.iter().rev().take(third));
     let largest = first.copied().fold(0.0, f64::max);
     last.copied().fold(f64::INFINITY, f64::min) > largest
 }
@@ -141,10 +150,24 @@ mod tests {
     }
 
     #[test]
+    fn what_waits_is_no_chance_where_it_is_even_or_grows() {
+        // Ten seconds at 106 a second of a server that does 98.
+        assert!(backlog(78.0, 1_060, 8, true, false));
+        assert!(backlog(78.0, 1_060, 8, false, true));
+        assert!(!backlog(78.0, 1_060, 8, false, false), "a burst may do that");
+        assert!(backlog(98.0, 1_060, 8, false, false));
+        assert!(!backlog(10.0, 1_060, 8, true, true), "less than a hundredth");
+        assert!(!backlog(78.0, 1_060, 80, true, true), "one a client");
+        assert!(!backlog(990.0, 100_000, 8, true, false));
+        assert!(backlog(990.0, 100_000, 8, true, true), "more than by chance, and growing");
+    }
+
+    #[test]
     fn a_backlog_grows_only_where_the_end_is_worse_than_all_of_the_beginning() {
         let growing: Vec<Interval> = (1..=12).map(|i| entry(f64::from(i))).collect();
         assert!(grew(&growing));
-        assert!(!grew(&growing[..8]), "too few to tell");
+        assert!(grew(&growing[..6]));
+        assert!(!grew(&growing[..5]), "too few to tell");
         let mut stall = vec![entry(1.0); 12];
         stall[10] = entry(1e6);
         assert!(!grew(&stall), "one stall that was made good");
