@@ -49,6 +49,7 @@ pub struct Change {
 /// unexplained (G. V. Bayley and J. M. Hammersley, "The effective number of independent
 /// observations in an autocorrelated time series", 1946).
 pub fn change(values: &[f64]) -> Option<Change> {
+    let (all, block) = (values.len(), block(values.len(), BLOCKS));
     let values = averaged(values, BLOCKS);
     if values.len() < 2 * SIDE_MIN {
         return None;
@@ -79,7 +80,7 @@ pub fn change(values: &[f64]) -> Option<Change> {
         as_clear += u32::from(split(&shuffled).is_some_and(|(_, other)| other * chance >= clear));
     }
     Some(Change {
-        at: at as f64 / values.len() as f64,
+        at: (at * block) as f64 / all as f64,
         before,
         after,
         drift,
@@ -105,9 +106,14 @@ fn inflation(left: &[f64]) -> f64 {
     ((1.0 + memory) / (1.0 - memory)).sqrt()
 }
 
+/// How many of so many values make one of `most` averages.
+fn block(values: usize, most: usize) -> usize {
+    values.div_ceil(most).max(1)
+}
+
 /// Neighbours averaged until there are so many values at most.
 fn averaged(values: &[f64], most: usize) -> Vec<f64> {
-    let size = values.len().div_ceil(most).max(1);
+    let size = block(values.len(), most);
     // The rest at the end would be a shorter average, and noisier.
     let whole = values.chunks_exact(size);
     whole.map(|chunk| chunk.iter().sum::<f64>() / size as f64).collect()

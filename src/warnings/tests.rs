@@ -278,6 +278,50 @@ fn a_window_that_does_not_keep_its_level() {
     assert_eq!(paced, ["level_change"]);
 }
 
+/// What is said of an open loop of a minute with other times.
+fn paced(change: impl Fn(u32, &mut Interval)) -> Vec<Warning> {
+    let mut step = sound();
+    step.plan.rate = Some(10_000.0);
+    for (i, entry) in (0_u32..).zip(&mut step.timeline) {
+        entry.response_p50_us = Some(900.0);
+        change(i, entry);
+    }
+    of(&step)
+}
+
+#[test]
+fn an_open_loop_s_response_time_is_looked_at_too() {
+    let said = paced(|i, entry| {
+        entry.response_p50_us = Some(if i < 30 { 900.0 } else { 9_000.0 } + f64::from(i % 5));
+    });
+    let codes: Vec<&str> = said.iter().map(|warning| warning.code.as_str()).collect();
+    assert_eq!(codes, ["level_change"]);
+    let message = &said[0].message;
+    assert!(message.starts_with("the median response time rose by 898 %"), "{message}");
+    assert!(message.contains(", 30 s into the window"), "{message}");
+    // A rate that was too high is told as such.
+    let mut step = sound();
+    step.plan.rate = Some(10_000.0);
+    let late = Warning { code: "target_not_sustained".to_owned(), message: String::new() };
+    step.warnings.push(late);
+    for (i, entry) in (0_u32..).zip(&mut step.timeline) {
+        entry.response_p50_us = Some(f64::from(i + 1));
+    }
+    assert_eq!(of(&step), []);
+}
+
+#[test]
+fn intervals_without_an_answer_do_not_move_a_change() {
+    // None in the first 20 s; the level changes 40 s into the window.
+    let said = paced(|i, entry| {
+        let level = if i < 40 { 790.0 } else { 990.0 } + f64::from(i % 5);
+        entry.p50_us = Some(level).filter(|_| i >= 20);
+    });
+    assert!(said[0].message.contains(", 40 s into the window"), "{said:?}");
+    let said = paced(|i, entry| entry.p50_us = Some(790.0).filter(|_| i % 30 == 7));
+    assert!(said[0].message.contains("has 2 whole intervals with an answer"), "{said:?}");
+}
+
 #[test]
 fn a_window_that_is_too_short() {
     assert_eq!(codes(|s, _| s.timeline.truncate(2)), ["too_short"]);
@@ -290,6 +334,11 @@ fn a_window_that_is_too_short() {
         s.timeline = (0..60).map(|i| interval(i, [9_000, 11_000][i as usize % 2])).collect();
     });
     assert_eq!(long, [""; 0]);
+    let said = paced(|i, entry| {
+        entry.response_p50_us = Some([500.0, 900.0, 2_500.0][i as usize % 7 % 3]);
+    });
+    assert_eq!(said[0].code, "too_short");
+    assert!(said[0].message.contains("the median response time is known to ±"), "{said:?}");
 }
 
 #[test]

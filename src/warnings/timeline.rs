@@ -2,7 +2,7 @@
 
 use super::thresholds::{CHANGE_MIN, CHANGE_P_MAX, ERROR_MAX, INTERVALS_MIN};
 use super::{Said, percent};
-use crate::stats::{change, relative_error};
+use crate::stats::{Change, change, relative_error};
 use crate::summary::{Interval, Outcome, Phase, Summary};
 
 /// An interval counts if it has this part of the longest one's length: the ends may be cut.
@@ -15,30 +15,28 @@ pub(super) fn look(step: &Summary, said: &mut Said) {
     if step.outcome != Outcome::Completed || step.timeline.is_empty() {
         return;
     }
-    let (what, values) = series(step);
-    if values.len() < INTERVALS_MIN {
+    let (first, then) = series(step);
+    if first.values.len() < INTERVALS_MIN {
+        let which = if step.plan.rate.is_some() { "with an answer" } else { "of the timeline" };
         said.warn(
             "too_short",
             format!(
-                "the window of {} s has {} whole intervals of the timeline: too few to tell its \
-                 noise",
+                "the window of {} s has {} whole intervals {which}: too few to tell its noise",
                 decimals(step.measured_s),
-                values.len()
+                first.values.len()
             ),
         );
         return;
     }
-    let found = change(&values).filter(|change| {
-        let level = change.before.max(change.after);
-        change.p <= CHANGE_P_MAX && (change.after - change.before).abs() > CHANGE_MIN * level
-    });
-    if let Some(change) = found {
+    let all = || [Some(&first), then.as_ref()].into_iter().flatten();
+    if let Some((series, change)) = all().find_map(|series| Some((series, series.change()?))) {
+        let what = series.what;
         let by = percent((change.after / change.before.max(f64::MIN_POSITIVE) - 1.0).abs());
         let up = if change.after > change.before { "rose" } else { "fell" };
         let (code, message) = if change.drift {
             ("drift", format!("{what} {up} all the time, by {by} from the first part to the last"))
         } else {
-            let at = decimals(change.at * step.measured_s);
+            let at = decimals(series.second(change.at));
             (
                 "level_change",
                 format!("{what} {up} by {by}, {at} s into the window, and stayed there"),
@@ -47,14 +45,14 @@ pub(super) fn look(step: &Summary, said: &mut Said) {
         said.warn(code, message);
         return;
     }
-    if step.plan.rate.is_none()
-        && let Some(error) = relative_error(&values).filter(|error| *error > ERROR_MAX)
-    {
+    let told = then.unwrap_or(first);
+    if let Some(error) = relative_error(&told.values).filter(|error| *error > ERROR_MAX) {
         said.warn(
             "too_short",
             format!(
-                "the window of {} s is too short for its noise: the rate is known to ±{} only",
+                "the window of {} s is too short for its noise: {} is known to ±{} only",
                 decimals(step.measured_s),
+                told.what,
                 percent(error)
             ),
         );
@@ -80,17 +78,50 @@ fn nothing_completed(step: &Summary, said: &mut Said) {
     }
 }
 
-/// Ops a second of the whole intervals; of an open loop, whose rate is given, the median service
-/// time.
-fn series(step: &Summary) -> (&'static str, Vec<f64>) {
+/// What the whole intervals tell; one may have had no answer, and then tells nothing of times.
+struct Series {
+    what: &'static str,
+    values: Vec<f64>,
+    /// Where the interval of each begins, seconds into the window.
+    starts_s: Vec<f64>,
+}
+
+impl Series {
+    /// A change that matters.
+    fn change(&self) -> Option<Change> {
+        change(&self.values).filter(|change| {
+            let level = change.before.max(change.after);
+            change.p <= CHANGE_P_MAX && (change.after - change.before).abs() > CHANGE_MIN * level
+        })
+    }
+
+    /// The instant of a part of the series.
+    fn second(&self, part: f64) -> f64 {
+        let at = (part * self.values.len() as f64).round() as usize;
+        self.starts_s.get(at).copied().unwrap_or(0.0)
+    }
+}
+
+/// Ops a second. Of an open loop, whose rate is given, the median times: the service's, and the
+/// response's, unless it is known already that these grew because the rate was too high.
+fn series(step: &Summary) -> (Series, Option<Series>) {
     let measured: Vec<&Interval> =
         step.timeline.iter().filter(|entry| entry.phase == Phase::Measure).collect();
     let longest = measured.iter().map(|entry| entry.length_s).fold(0.0, f64::max);
-    let whole = measured.into_iter().filter(|e| e.length_s >= WHOLE * longest && longest > 0.0);
-    if step.plan.rate.is_some() {
-        return ("the median service time", whole.filter_map(|entry| entry.p50_us).collect());
+    let begin_s = measured.first().map_or(0.0, |entry| entry.start_s);
+    let of = |what, value: fn(&Interval) -> Option<f64>| {
+        let whole = measured.iter().filter(|e| e.length_s >= WHOLE * longest && longest > 0.0);
+        let (starts_s, values) =
+            whole.filter_map(|entry| Some((entry.start_s - begin_s, value(entry)?))).unzip();
+        Series { what, values, starts_s }
+    };
+    if step.plan.rate.is_none() {
+        return (of("the rate", |entry| Some(entry.ops as f64 / entry.length_s)), None);
     }
-    ("the rate", whole.map(|entry| entry.ops as f64 / entry.length_s).collect())
+    let sustained = step.warnings.iter().all(|warning| warning.code != "target_not_sustained");
+    let response = of("the median response time", |entry| entry.response_p50_us);
+    let service = of("the median service time", |entry| entry.p50_us);
+    (service, Some(response).filter(|series| sustained && !series.values.is_empty()))
 }
 
 fn decimals(seconds: f64) -> String {
