@@ -362,7 +362,10 @@ pub(super) async fn probe(
     // It reads many files, or waits for a command: not on the thread that keeps time.
     let looking = edge::aside(move || match prefix.as_slice() {
         [] => Ok(same_host.then(|| Probe::local(&server))),
-        prefix => Probe::through(prefix, &server).map(Some),
+        prefix => {
+            let probe = Probe::through(prefix, &server)?;
+            Ok(Some(if same_host { probe.beside(&server) } else { probe }))
+        }
     });
     looking.await.map_err(|_| {
         Error::failed("cannot look at the server's host: there is no thread to be had")

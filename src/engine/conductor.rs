@@ -401,8 +401,7 @@ impl Conductor<'_> {
 
     /// Who has used this host's cores, and a server's process on it.
     fn cores(&self) -> Cores {
-        let server =
-            self.stage.probe.as_ref().filter(|probe| probe.is_local()).and_then(Probe::pid);
+        let server = self.stage.probe.as_ref().and_then(Probe::pid_here);
         let recorded = host::recorded();
         Cores::read(recorded.as_deref().unwrap_or(Path::new(host::ROOT)), server)
     }

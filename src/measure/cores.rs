@@ -12,7 +12,9 @@ use super::process::{Cost, process_usage};
 pub(crate) struct Cores {
     host: Option<HostClock>,
     own: Cost,
-    /// The server's process: CPU seconds, and its start.
+    /// Whether the server has a process here.
+    beside: bool,
+    /// It: CPU seconds, and its start.
     server: Option<(f64, u64)>,
     throttled: Option<Duration>,
 }
@@ -33,6 +35,7 @@ impl Cores {
         Cores {
             host: host_clock(root),
             own: process_usage(),
+            beside: server.is_some(),
             server: server.and_then(|pid| process_cpu(root, pid)),
             throttled: throttled(root),
         }
@@ -58,7 +61,12 @@ impl Cores {
         let programs = now.since(then, |c| c.user + c.sys - c.irq);
         Used {
             busy: part(all - idle),
-            others: part(programs - own - server_s.unwrap_or(0.0)),
+            // What a server used whose process is gone, or is another one now, is not known.
+            others: if self.beside && server_s.is_none() {
+                None
+            } else {
+                part(programs - own - server_s.unwrap_or(0.0))
+            },
             steal: part(now.since(then, |c| c.steal)),
             ..known
         }
@@ -146,10 +154,17 @@ mod tests {
         let stat = |ticks: u32, start: u32| {
             format!("7 (mysqld) S 1 1 1 0 -1 0 0 0 0 0 {ticks} 0 0 0 20 0 3 0 {start} 0 0\n")
         };
-        let first = tree(&[("proc/7/stat", &stat(900, 55))]);
-        let last = tree(&[("proc/7/stat", &stat(1000, 66))]);
+        let cores = |ticks| ("proc/stat", format!("cpu  {ticks} 0 0 {ticks} 0 0 0 0\n"));
+        let (before, (_, now)) = (cores(0), cores(1000));
+        let first = tree(&[("proc/7/stat", &stat(900, 55)), (before.0, &before.1)]);
         let read = |root: &tempfile::TempDir| Cores::read(root.path(), Some(7));
-        assert_eq!(read(&last).since(&read(&first)).server_s, None);
+        let gone = tree(&[("proc/stat", &now)]);
+        let another = tree(&[("proc/7/stat", &stat(1000, 66)), ("proc/stat", &now)]);
+        for last in [gone, another] {
+            let used = read(&last).since(&read(&first));
+            assert_eq!((used.server_s, used.busy), (None, Some(0.5)));
+            assert_eq!(used.others, None, "the server's would be in it");
+        }
     }
 
     #[test]

@@ -46,6 +46,8 @@ pub struct Probe {
     /// What goes before `grep`; empty for this host.
     prefix: Vec<String>,
     pid: Option<u32>,
+    /// The server's process, where it runs on this host, however it is read.
+    pid_here: Option<u32>,
     /// Whether nobody expands `*` behind the prefix.
     lists: bool,
     /// The other host.
@@ -91,10 +93,12 @@ impl Probe {
 
     /// A host whose files hang below `root`.
     pub(crate) fn below(root: &Path, server: &Whereabouts) -> Probe {
+        let pid = find::here(root, server);
         Probe {
             root: root.to_owned(),
             prefix: Vec::new(),
-            pid: find::here(root, server),
+            pid,
+            pid_here: pid,
             lists: false,
             facts: None,
             took: Duration::ZERO,
@@ -118,6 +122,7 @@ impl Probe {
             root: PathBuf::from("/"),
             prefix: prefix.to_vec(),
             pid: None,
+            pid_here: None,
             lists: false,
             facts: Some(facts(&read)),
             took: began.elapsed(),
@@ -143,6 +148,17 @@ impl Probe {
     /// Whether this host is read.
     pub fn is_local(&self) -> bool {
         self.prefix.is_empty()
+    }
+
+    /// Its process id on this host, where it runs here.
+    pub fn pid_here(&self) -> Option<u32> {
+        self.pid_here
+    }
+
+    /// The same probe of a server that runs on this host: its process is looked for here, too.
+    #[must_use]
+    pub fn beside(self, server: &Whereabouts) -> Probe {
+        Probe { pid_here: find::here(Path::new(host::ROOT), server), ..self }
     }
 
     /// The other host; None of this one, which is known without.

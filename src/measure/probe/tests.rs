@@ -138,6 +138,10 @@ fn a_listener_is_found_by_its_socket() {
     assert_eq!(Probe::local(&by_port).pid(), own);
     let nobody = Whereabouts { socket: Some("/no/such.sock".to_owned()), ..by_path };
     assert_eq!(Probe::local(&nobody).pid(), None);
+    // Looked at through a command, it is still a process of this host.
+    let through = || Probe::through(&["env".to_owned()], &by_port).expect("this host");
+    assert_eq!((through().pid(), through().pid_here()), (None, None), "it may be another host");
+    assert_eq!(through().beside(&by_port).pid_here(), own);
 }
 
 #[test]
