@@ -100,12 +100,19 @@ impl Verdict {
     pub fn of(step: &Summary) -> Option<Verdict> {
         let share = step.client.share.as_ref()?;
         let mut found = Found::default();
-        found.shared(step, share);
+        let others = full_of_others(step, share);
+        if others {
+            found.others(share);
+        } else {
+            found.shared(step, share);
+        }
         found.threads(share);
         found.turns(step, share);
         found.ceiling(step, share);
         found.throttled(step, share);
-        found.others(share);
+        if !others {
+            found.others(share);
+        }
         found.on_the_server(step);
         found.waits(step, share);
         for warning in step.warnings.iter().filter(|w| UNSTEADY.contains(&w.code.as_str())) {
@@ -297,6 +304,15 @@ fn others_doing(share: &Share, percentile: u32) -> Option<String> {
             percent(other)
         )
     })
+}
+
+/// Whether the cores would not be full without other programs, which have most of them. Known
+/// only where the server can be told from these.
+fn full_of_others(step: &Summary, share: &Share) -> bool {
+    let known = share.host_busy.zip(share.other_load).zip(share.server_cpu_s);
+    let Some(((busy, other), _)) = known.filter(|_| step.client.same_host) else { return false };
+    let ours = busy - other;
+    busy > thresholds::CORES_FULL && ours <= thresholds::CORES_FULL && ours < other
 }
 
 /// Busy part of the busiest engine thread.

@@ -276,6 +276,25 @@ fn full_cores_that_the_server_shares_outweigh_everything_and_hide_nothing() {
 }
 
 #[test]
+fn cores_that_others_filled_are_not_the_server_s() {
+    let of = |other, server_s| {
+        judged(|step, share| {
+            step.client.same_host = true;
+            share.host_busy = Some(0.99);
+            (share.other_load, share.server_cpu_s) = (Some(other), server_s);
+            late(share, 6_200.0, 35.0);
+        })
+    };
+    let verdict = of(0.95, Some(10.0));
+    assert_eq!(verdict.kind, VerdictKind::Noisy);
+    assert_eq!(codes(&verdict), ["other_load", "turn_delay"]);
+    let reasons = ["cores_full", "turn_delay", "other_load"];
+    for verdict in [of(0.12, Some(400.0)), of(0.49, Some(220.0)), of(0.95, None)] {
+        assert_eq!((verdict.kind, codes(&verdict)), (VerdictKind::SharedHost, reasons.to_vec()));
+    }
+}
+
+#[test]
 fn a_server_beside_a_client_with_cores_to_spare_is_ok() {
     let verdict = judged(|step, share| {
         step.client.same_host = true;
