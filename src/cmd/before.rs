@@ -4,13 +4,13 @@ use std::time::{Duration, Instant};
 
 use mysql_async::Opts;
 
-use crate::cmd::prepare::or_stop;
-use crate::cmd::settle::settle;
+use crate::cmd::settle::{put_back, settle};
 use crate::cmd::steps::bounded;
 use crate::engine::Tables;
 use crate::error::{Error, Result};
 use crate::mysql::ask::one;
 use crate::mysql::levels;
+use crate::mysql::pulse::Pulse;
 use crate::mysql::session::{Failure, Session};
 use crate::mysql::target::Target;
 use crate::plan::before::{Ahi, Warm};
@@ -44,14 +44,27 @@ pub(super) struct Ground<'a> {
     pub(super) stop: &'a Stop,
 }
 
+impl Ground<'_> {
+    /// What is answered soon, if at all.
+    async fn ask<T>(&self, asking: impl Future<Output = Result<T>>) -> Result<T> {
+        bounded(limits::SILENCE, self.stop, &self.target.address, asking).await
+    }
+}
+
 /// Reads all rows of the tables, and the index of their second column, through the buffer pool, and
 /// says how far it is.
 pub(super) async fn warm(
+    ground: &Ground<'_>,
     control: &mut Session,
-    tables: Tables,
-    stop: &Stop,
     progress: &mut Progress,
 ) -> Result<()> {
+    // A statement takes as long as its pages do: whether the server is there, is asked beside it.
+    let pulse = Pulse::new(ground.target, ground.opts);
+    let _waits = pulse.waits(control);
+    pulse.during(ground.stop, read_all(ground.tables, control, progress)).await
+}
+
+async fn read_all(tables: Tables, control: &mut Session, progress: &mut Progress) -> Result<()> {
     let (began, rows) = (Instant::now(), tables.held.unwrap_or(tables.rows));
     let shown = units::count(rows);
     let noun = if tables.count == 1 { "table" } else { "tables" };
@@ -60,7 +73,6 @@ pub(super) async fn warm(
     for number in 1..=tables.count {
         let reads = tables.schema.reads(number, rows, PIECE);
         for (done, sql) in reads.iter().enumerate() {
-            stop.check()?;
             progress.update(|| {
                 let here = done as f64 / reads.len() as f64;
                 let part = (f64::from(number - 1) + here) / f64::from(tables.count);
@@ -71,7 +83,7 @@ pub(super) async fn warm(
                     began.elapsed()
                 )
             });
-            or_stop(stop, async { Ok(control.query(sql).await?) }).await?;
+            control.query(sql).await?;
         }
     }
     progress.clear();
@@ -100,7 +112,7 @@ pub(super) async fn step(
     let ahi_hits = match before.ahi {
         Ahi::AsIs => None,
         Ahi::Cold => {
-            empty_ahi(control).await?;
+            empty_ahi(ground, control).await?;
             None
         }
         Ahi::Warm => fill_ahi(ground, control, progress).await?,
@@ -113,8 +125,9 @@ pub(super) async fn step(
 const AHI: &str = "innodb_adaptive_hash_index";
 
 /// Whether there is an adaptive hash index, and it is on.
-async fn ahi_is_on(control: &mut Session) -> Result<bool> {
-    match one(control, &format!("SELECT @@GLOBAL.{AHI}")).await {
+async fn ahi_is_on(ground: &Ground<'_>, control: &mut Session) -> Result<bool> {
+    let sql = format!("SELECT @@GLOBAL.{AHI}");
+    match ground.ask(async { Ok(one(control, &sql).await) }).await? {
         Ok(value) => Ok(matches!(value.as_deref(), Some("1" | "ON"))),
         Err(failure @ Failure::Server { .. }) => {
             Err(Error::server(format!("--ahi: this server has no {AHI}: {failure}"))
@@ -124,24 +137,26 @@ async fn ahi_is_on(control: &mut Session) -> Result<bool> {
     }
 }
 
-/// Empties the index by switching it off and on again; one that is off is empty.
-async fn empty_ahi(control: &mut Session) -> Result<()> {
-    if !ahi_is_on(control).await? {
+/// Empties the index by switching it off and on again; one that is off is empty. However that ends,
+/// it is on again, or the error says that it may not be.
+async fn empty_ahi(ground: &Ground<'_>, control: &mut Session) -> Result<()> {
+    if !ahi_is_on(ground, control).await? {
         return Ok(());
     }
-    for value in ["OFF", "ON"] {
-        match control.execute(&format!("SET GLOBAL {AHI} = {value}")).await {
-            Ok(_) => {}
-            Err(failure @ Failure::Server { .. }) => {
-                return Err(Error::server(format!("--ahi cold cannot set {AHI}: {failure}")).hint(
-                    "GRANT SUPER ON *.* TO the account (MySQL 8: SYSTEM_VARIABLES_ADMIN), or leave \
-                     --ahi away",
-                ));
-            }
-            Err(lost) => return Err(lost.into()),
+    let off = format!("SET GLOBAL {AHI} = OFF");
+    let switched = match ground.ask(async { Ok(control.execute(&off).await) }).await {
+        Ok(Ok(_)) => Ok(()),
+        Ok(Err(failure @ Failure::Server { .. })) => {
+            return Err(Error::server(format!("--ahi cold cannot set {AHI}: {failure}")).hint(
+                "GRANT SUPER ON *.* TO the account (MySQL 8: SYSTEM_VARIABLES_ADMIN), or leave \
+                 --ahi away",
+            ));
         }
-    }
-    Ok(())
+        Ok(Err(lost)) => Err(lost.into()),
+        Err(silent) => Err(silent),
+    };
+    let done = format!("--ahi cold switched {AHI} off");
+    put_back(ground, control, &done, &[format!("SET GLOBAL {AHI} = ON")], switched).await
 }
 
 /// Reads rows by their ids until the share of the searches that the index answers stays the same.
@@ -151,8 +166,8 @@ async fn fill_ahi(
     control: &mut Session,
     progress: &mut Progress,
 ) -> Result<Option<f64>> {
-    let Ground { plan, tables, stop, .. } = *ground;
-    if !ahi_is_on(control).await? {
+    let Ground { plan, tables, .. } = *ground;
+    if !ahi_is_on(ground, control).await? {
         return Err(Error::server(format!("--ahi warm: {AHI} is OFF"))
             .hint(format!("SET GLOBAL {AHI} = ON, or leave --ahi away")));
     }
@@ -163,12 +178,11 @@ async fn fill_ahi(
     while steady < PERIODS && began.elapsed() < AHI_MOST {
         let period = Instant::now();
         while period.elapsed() < PERIOD {
-            stop.check()?;
             let table = quoted(&tables.schema.name(stream.below(tables.count.into()) as u32 + 1));
             let ids: Vec<String> =
                 (0..IDS).map(|_| (stream.below(tables.rows) + 1).to_string()).collect();
             let sql = format!("SELECT COUNT(*) FROM {table} WHERE id IN ({})", ids.join(","));
-            or_stop(stop, async { Ok(control.query(&sql).await?) }).await?;
+            ground.ask(async { Ok(control.query(&sql).await?) }).await?;
         }
         let now = searches(ground, control).await?;
         let grown = now.zip(counted).map(|((hash, other), (hash_before, other_before))| {
@@ -197,6 +211,5 @@ async fn fill_ahi(
 
 /// See [`levels::searches`].
 async fn searches(ground: &Ground<'_>, control: &mut Session) -> Result<Option<(u64, u64)>> {
-    let asking = async { Ok(levels::searches(control).await?) };
-    bounded(limits::SILENCE, ground.stop, &ground.target.address, asking).await
+    ground.ask(async { Ok(levels::searches(control).await?) }).await
 }

@@ -51,7 +51,11 @@ pub(super) async fn settle(
     }
     .await;
     let took_s = began.elapsed().as_secs_f64();
-    put_back(ground, control, &lowered, waited).await?;
+    let names: Vec<&str> = lowered.iter().map(|(name, _)| *name).collect();
+    let done = format!("--settle lowered {}", names.join(" and "));
+    let orders: Vec<String> =
+        lowered.iter().map(|(name, value)| format!("SET GLOBAL {name} = {value}")).collect();
+    put_back(ground, control, &done, &orders, waited).await?;
     progress.clear();
     let found = left(&last);
     if found.more {
@@ -90,43 +94,45 @@ async fn lower(control: &mut Session, lowered: &mut Lowered) -> Result<()> {
     Ok(())
 }
 
-/// Puts the limits back, whatever became of the wait; a signal does not cut this short.
-async fn put_back(
+/// Puts back by these orders what was done to the server, whatever became of what it was done
+/// for; a signal does not cut this short.
+pub(super) async fn put_back(
     ground: &Ground<'_>,
     control: &mut Session,
-    lowered: &Lowered,
+    done: &str,
+    orders: &[String],
     waited: Result<()>,
 ) -> Result<()> {
-    if lowered.is_empty() {
+    if orders.is_empty() {
         return waited;
     }
-    let orders: Vec<String> =
-        lowered.iter().map(|(name, value)| format!("SET GLOBAL {name} = {value}")).collect();
-    let setting = async {
-        if control.is_usable() {
-            return set(control, &orders).await;
-        }
-        // An answer that is not waited for any more is still to come on the old connection.
+    if control.is_usable() && within(set(control, orders)).await.is_ok() {
+        return waited;
+    }
+    // An answer that is not waited for any more is still to come on the old connection.
+    let again = within(async {
         let mut other = Session::open(ground.target, ground.opts, None).await?;
-        set(&mut other, &orders).await?;
+        set(&mut other, orders).await?;
         other.close(limits::COURTESY).await;
         Ok(())
-    };
-    let limit = units::duration(limits::SILENCE);
-    let set = tokio::select! {
-        set = setting => set,
-        () = tokio::time::sleep(limits::SILENCE) => {
-            Err(Error::server(format!("no answer within {limit}")))
-        }
-    };
-    let Err(why) = set else { return waited };
-    let names: Vec<&str> = lowered.iter().map(|(name, _)| *name).collect();
-    let text = format!("--settle lowered {} and cannot put it back: {why}", names.join(" and "));
+    });
+    let Err(why) = again.await else { return waited };
+    let text = format!("{done} and cannot put it back: {why}");
     let error = match waited {
         Ok(()) => Error::server(text),
         Err(error) => error.context(text),
     };
     Err(error.hint(format!("{}: as it was", orders.join("; "))))
+}
+
+async fn within(setting: impl Future<Output = Result<()>>) -> Result<()> {
+    let limit = units::duration(limits::SILENCE);
+    tokio::select! {
+        set = setting => set,
+        () = tokio::time::sleep(limits::SILENCE) => {
+            Err(Error::server(format!("no answer within {limit}")))
+        }
+    }
 }
 
 async fn set(session: &mut Session, orders: &[String]) -> Result<()> {

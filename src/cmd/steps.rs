@@ -74,6 +74,13 @@ struct Scene {
     log: Option<Arc<Mutex<IntervalLog>>>,
 }
 
+impl Scene {
+    fn ground<'a>(&'a self, plan: &'a Plan, stop: &'a Stop) -> Ground<'a> {
+        let Scene { target, opts, tables, .. } = self;
+        Ground { plan, target, opts, tables: *tables, stop }
+    }
+}
+
 impl Sweep<'_> {
     /// Runs steps of the plan on a target whose encryption is settled and whose tables are there;
     /// `opts` are [`Target::opts`] of it.
@@ -103,7 +110,8 @@ impl Sweep<'_> {
         let looking = self.look(target.clone(), opts.clone(), &mut control);
         let mut scene = bounded(limits::SILENCE, stop, &address, looking).await?;
         if self.plan.before.warm == Warm::Pool {
-            before::warm(&mut control, scene.tables, stop, self.progress).await?;
+            let ground = scene.ground(self.plan, stop);
+            before::warm(&ground, &mut control, self.progress).await?;
         }
         let mut control = Some(control);
         while let Some(step) = next(&self.summaries)? {
@@ -284,13 +292,7 @@ impl Sweep<'_> {
             Some(session) => session,
             None => self.control(&scene.target, &scene.opts).await?,
         };
-        let ground = Ground {
-            plan: self.plan,
-            target: &scene.target,
-            opts: &scene.opts,
-            tables: scene.tables,
-            stop: self.stop,
-        };
+        let ground = scene.ground(self.plan, self.stop);
         let done = before::step(&ground, &mut session, self.progress).await?;
         let address = &scene.target.address;
         let reading = conditions::levels(&mut session, scene.tables);

@@ -1,5 +1,6 @@
 //! Sweeps through the program itself, against canned answers with faults and real servers.
 
+mod before;
 #[path = "../common/mod.rs"]
 mod common;
 mod conditions;
