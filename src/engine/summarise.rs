@@ -8,7 +8,7 @@ use super::crew::engine_threads;
 use super::job::queues;
 use super::{edge, share, sustained};
 use crate::error::Result;
-use crate::measure::host::Host;
+use crate::measure::host::{self, Host};
 use crate::measure::probe::Probe;
 use crate::measure::process::peak_resident_bytes;
 use crate::measure::recorder::Paced;
@@ -262,6 +262,13 @@ fn warnings(
     };
     if cfg!(debug_assertions) {
         warn("debug_build", "measured with a debug build of loadgen".to_owned());
+    }
+    if let Some(root) = host::recorded() {
+        let root = crate::error::plain(&root.display().to_string());
+        warn(
+            "recorded_host",
+            format!("{} is set: the client's host was read below {root}", host::ROOT_VARIABLE),
+        );
     }
     if !changed.is_empty() {
         let names: Vec<&str> = changed.iter().take(10).map(|c| c.name.as_str()).collect();

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 /// The root directory of the running system.
 pub const ROOT: &str = "/";
 /// Names a directory that is read instead of it: for tests with recorded trees.
-const ROOT_VARIABLE: &str = "LOADGEN_HOST_ROOT";
+pub(crate) const ROOT_VARIABLE: &str = "LOADGEN_HOST_ROOT";
 
 /// The recorded tree that stands for this host, where there is one.
 pub(crate) fn recorded() -> Option<PathBuf> {

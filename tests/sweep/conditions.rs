@@ -215,7 +215,7 @@ fn the_host_s_state_and_skew_are_told() {
     );
     assert!(output.status.success(), "{errors}");
     let step = &results.summaries()[0];
-    for code in ["cpu_governor", "skew"] {
+    for code in ["cpu_governor", "skew", "recorded_host"] {
         assert!(warned(step, code), "{code}: {:?}", codes(step));
     }
     assert!(text.contains("powersave (2 of 2)"), "each has its footnote: {text}");
