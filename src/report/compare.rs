@@ -11,7 +11,7 @@ pub(super) use self::ratio::shift;
 pub(crate) use self::ratio::{interval, intervals};
 pub(super) use self::show::chance;
 use self::show::{doubt, line, page};
-use self::verdict::{Verdict, verdict};
+use self::verdict::{Verdict, repeats_needed, verdict};
 use super::baseline::known;
 use super::layout::{at_clients, noted};
 use super::page::{self, Page};
@@ -58,6 +58,8 @@ pub(super) struct Pair {
     blocks: bool,
     /// Corrected within the workload, over all of them, and for the looks.
     pub(super) p: f64,
+    /// What the clearest p of a cell is multiplied by where no other cell differs.
+    times: f64,
     verdict: Verdict,
 }
 
@@ -70,6 +72,8 @@ pub struct Comparison {
     pub worse: Vec<String>,
     /// What too few runs were made of, a line each.
     pub too_few: Vec<String>,
+    /// So many of each label would be enough for them.
+    pub repeats_needed: usize,
     /// What cannot be known whatever the number of runs, a line each: cells that the new label has
     /// not measured, or that have no ratio.
     pub unknown: Vec<String>,
@@ -133,6 +137,9 @@ pub fn compare(steps: &[&Summary], question: &Question) -> Result<Comparison> {
         worse,
         unknown,
         too_few: told(Verdict::TooFew),
+        repeats_needed: repeats_needed(
+            found.iter().flat_map(|(_, pairs)| pairs).map(|pair| pair.times).fold(1.0, f64::max),
+        ),
         open: found
             .iter()
             .flat_map(|(table, pairs)| pairs.iter().filter_map(|p| doubt(table, p)))
@@ -250,6 +257,7 @@ pub(super) fn judged(tables: &[Table], floor: f64, repeats_max: u32) -> Result<J
                 shift,
                 blocks,
                 p: shift.p,
+                times: 1.0,
                 verdict: Verdict::NotShown,
             });
         }
@@ -295,6 +303,7 @@ fn judge(tables: &mut [Vec<Pair>], floor: f64, looks: u32) {
         let times = (pairs.len() * rows.len()) as f64 * looks;
         for (pair, p) in pairs.iter_mut().zip(row) {
             pair.p = (p.max(over_all) * looks).min(1.0);
+            pair.times = times;
             pair.verdict = verdict(&pair.shift, pair.p, times, floor);
         }
     }

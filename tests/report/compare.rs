@@ -250,8 +250,22 @@ fn grid(workloads: usize, cells: u32, offset: u32) -> Vec<Summary> {
 fn what_all_workloads_together_cannot_decide_is_too_few() {
     let told = compared(&grid(6, 6, 60), &question("old", "new")).expect("a comparison");
     assert_eq!((told.worse.len(), told.too_few.len()), (0, 36), "{}", told.text);
+    assert_eq!(told.repeats_needed, 7, "six have p 2/924 at least, seven 2/3432");
     let told = compared(&grid(2, 6, 60), &question("old", "new")).expect("a comparison");
     assert_eq!((told.worse.len(), told.too_few.len()), (1, 0), "{}", told.text);
+}
+
+#[test]
+fn what_differs_in_every_workload_is_found_by_repeats_that_could_not_find_one_cell() {
+    // 2/924, by Holm times the 4 cells of a workload; the workloads are all alike.
+    let mut steps = grid(6, 4, 60);
+    for step in steps.iter_mut().filter(|step| step.label == "new") {
+        let half = step.workload.name == "w0" && step.plan.clients == 1;
+        step.totals.qps *= if half { 1.4 } else { 0.7 };
+    }
+    let told = compared(&steps, &question("old", "new")).expect("a comparison");
+    assert_eq!((told.worse.len(), told.too_few.len()), (24, 0), "{}", told.text);
+    assert!(told.worse[0].contains("0.700") && told.worse[0].ends_with("p 0.009"), "{told:?}");
 }
 
 #[test]
