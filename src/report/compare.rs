@@ -60,6 +60,8 @@ pub(super) struct Pair {
     pub(super) p: f64,
     /// What the clearest p of a cell is multiplied by where no other cell differs.
     times: f64,
+    /// Whether it is what an open loop was told: then it is corrected among its like only.
+    asked_for: bool,
     verdict: Verdict,
 }
 
@@ -119,31 +121,25 @@ pub fn compare(steps: &[&Summary], question: &Question) -> Result<Comparison> {
     if let (true, Some(first)) = (found.is_empty(), stopped.first().or(unknown.first())) {
         return Err(Error::data(first.clone()).hint("another --metric"));
     }
-    let mut asked_for =
-        found.iter().flat_map(|(table, pairs)| pairs.iter().map(move |p| (table, p)));
-    if asked_for.all(|(table, pair)| is_asked_for(table, &pair.column)) {
+    let pairs = || found.iter().flat_map(|(table, pairs)| pairs.iter().map(move |p| (table, p)));
+    // What was asked for is no finding, and none is missed there, unless it is all there is.
+    let all_asked_for = pairs().all(|(_, pair)| pair.asked_for);
+    if all_asked_for {
         unknown.push(ASKED_FOR.to_owned());
     }
-    let told = |verdict: Verdict| -> Vec<String> {
-        let all = found.iter().flat_map(|(table, pairs)| pairs.iter().map(move |p| (table, p)));
-        let those = all.filter(|(_, pair)| pair.verdict == verdict);
-        those.map(|(table, pair)| line(table, pair)).collect()
-    };
+    let found_out = || pairs().filter(|(_, pair)| all_asked_for || !pair.asked_for);
+    let too_few = || found_out().filter(|(_, pair)| pair.verdict == Verdict::TooFew);
     let pages: Vec<Page> =
         found.iter().map(|(table, pairs)| page(table, pairs, question, judged.looks)).collect();
-    let mut worse = told(Verdict::Worse);
+    let became_worse = pairs().filter(|(_, pair)| pair.verdict == Verdict::Worse);
+    let mut worse: Vec<String> = became_worse.map(|(table, pair)| line(table, pair)).collect();
     worse.extend(stopped);
     Ok(Comparison {
         worse,
         unknown,
-        too_few: told(Verdict::TooFew),
-        repeats_needed: repeats_needed(
-            found.iter().flat_map(|(_, pairs)| pairs).map(|pair| pair.times).fold(1.0, f64::max),
-        ),
-        open: found
-            .iter()
-            .flat_map(|(table, pairs)| pairs.iter().filter_map(|p| doubt(table, p)))
-            .collect(),
+        too_few: too_few().map(|(table, pair)| line(table, pair)).collect(),
+        repeats_needed: repeats_needed(too_few().map(|(_, pair)| pair.times).fold(1.0, f64::max)),
+        open: found_out().filter_map(|(table, pair)| doubt(table, pair)).collect(),
         text: page::render(&pages, "compare", question.format)?,
     })
 }
@@ -228,15 +224,18 @@ pub(super) struct Judged {
 
 /// Compares every cell that both labels have.
 pub(super) fn judged(tables: &[Table], floor: f64, repeats_max: u32) -> Result<Judged> {
-    let rows = tables.iter().filter(|table| !common(table).is_empty()).count();
     let looks = tables.iter().map(|table| looks(table, repeats_max)).max().unwrap_or(1);
     let mut judged = Judged { pairs: Vec::new(), without_ratio: Vec::new(), looks };
     for table in tables {
-        let cells = common(table);
-        // What the clearest p is multiplied by.
-        let times = (cells.len() * rows) as f64 * f64::from(looks);
         let mut pairs = Vec::new();
-        for (column, one, other) in cells {
+        for (column, one, other) in common(table) {
+            let asked_for = is_asked_for(table, &column);
+            let alike = |table: &&Table| {
+                let cells = common(table).into_iter();
+                cells.filter(|(column, ..)| is_asked_for(table, column) == asked_for).count()
+            };
+            let rows = tables.iter().filter(|table| alike(table) > 0).count();
+            let times = (alike(&table) * rows) as f64 * f64::from(looks);
             let (a, b) = (logs(one, &table.metric)?, logs(other, &table.metric)?);
             let Some((shift, blocks)) = shift((one, &a), (other, &b), times) else {
                 let what = format!(
@@ -257,7 +256,8 @@ pub(super) fn judged(tables: &[Table], floor: f64, repeats_max: u32) -> Result<J
                 shift,
                 blocks,
                 p: shift.p,
-                times: 1.0,
+                times,
+                asked_for,
                 verdict: Verdict::NotShown,
             });
         }
@@ -287,21 +287,28 @@ fn looks(table: &Table, repeats_max: u32) -> u32 {
 
 /// Corrects: by Holm within the row of a workload, by Benjamini and Hochberg over the workloads,
 /// each with its clearest cell, by Bonferroni over the looks. A cell's corrected p is the larger of
-/// the first two, times the looks.
+/// the first two, times the looks. What was asked for does not make it harder to find the others.
 fn judge(tables: &mut [Vec<Pair>], floor: f64, looks: u32) {
-    let mut tables: Vec<&mut Vec<Pair>> =
-        tables.iter_mut().filter(|pairs| !pairs.is_empty()).collect();
+    for asked_for in [false, true] {
+        let alike = tables.iter_mut().map(|pairs| {
+            let pairs = pairs.iter_mut().filter(|pair| pair.asked_for == asked_for);
+            pairs.collect::<Vec<&mut Pair>>()
+        });
+        let alike = alike.filter(|pairs| !pairs.is_empty());
+        judge_alike(alike.collect(), floor, f64::from(looks));
+    }
+}
+
+fn judge_alike(tables: Vec<Vec<&mut Pair>>, floor: f64, looks: f64) {
     let rows: Vec<Vec<f64>> = tables
         .iter()
         .map(|pairs| holm(&pairs.iter().map(|p| p.shift.p).collect::<Vec<f64>>()))
         .collect();
     let least = |row: &Vec<f64>| row.iter().copied().fold(1.0, f64::min);
     let over_all = benjamini_hochberg(&rows.iter().map(least).collect::<Vec<f64>>());
-    let looks = f64::from(looks);
-    for ((pairs, row), over_all) in tables.iter_mut().zip(&rows).zip(over_all) {
-        // What the clearest cell's p is multiplied by where nothing else differs.
-        let times = (pairs.len() * rows.len()) as f64 * looks;
-        for (pair, p) in pairs.iter_mut().zip(row) {
+    for ((pairs, row), over_all) in tables.into_iter().zip(&rows).zip(over_all) {
+        let times = (row.len() * rows.len()) as f64 * looks;
+        for (pair, p) in pairs.into_iter().zip(row) {
             pair.p = (p.max(over_all) * looks).min(1.0);
             pair.times = times;
             pair.verdict = verdict(&pair.shift, pair.p, times, floor);

@@ -324,3 +324,26 @@ fn a_rate_that_was_asked_for_is_no_finding() {
     assert!(told.text.contains("was asked for"), "{}", told.text);
     assert_eq!(told.unknown.len(), 1, "{:?}", told.unknown);
 }
+
+#[test]
+fn rates_that_were_asked_for_make_nothing_else_harder_to_find() {
+    // Four against four have p 0.029: enough for one cell, not for four.
+    let of = |clients: u32, rate: Option<f64>, factor: f64| {
+        let new = runs("new", clients, 60, &by(factor)[..4]);
+        let mut both = [runs("old", clients, 0, &OLD[..4]), new].concat();
+        for step in &mut both {
+            step.plan.rate = rate;
+            step.step_id = format!("{}-{rate:?}", step.step_id);
+        }
+        both
+    };
+    let paced = [1000.0, 2000.0, 4000.0].map(|rate| of(8, Some(rate), 1.0)).concat();
+    let told = compared(&[of(8, None, 0.9), paced.clone()].concat(), &question("old", "new"));
+    let told = told.expect("a comparison");
+    assert_eq!((told.worse.len(), told.too_few.len()), (1, 0), "{}", told.text);
+    assert!(told.worse[0].ends_with("p 0.029"), "{told:?}");
+    assert!(told.unknown.is_empty() && told.open.is_empty(), "{told:?}");
+    // Where they are all there is, they are what is not known.
+    let told = compared(&paced, &question("old", "new")).expect("a comparison");
+    assert_eq!((told.too_few.len(), told.unknown.len()), (3, 1), "{}", told.text);
+}

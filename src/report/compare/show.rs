@@ -5,7 +5,7 @@ use super::super::number::number;
 use super::super::page::{self, Body, Field, Grid, Page};
 use super::super::pivot::Table;
 use super::super::{Doubt, escape, text};
-use super::{ASKED_FOR, Pair, Question, Verdict, absent, is_asked_for};
+use super::{ASKED_FOR, Pair, Question, Verdict, absent};
 use crate::stats::Shift;
 
 fn ratio_text(shift: &Shift) -> (String, String) {
@@ -105,7 +105,7 @@ pub(super) fn page(table: &Table, pairs: &[Pair], question: &Question, looks: u3
         ["clients".to_owned(), marked(table, 0), marked(table, 1), "runs".to_owned()].to_vec();
     head.extend([how, "95 % interval", "p", "verdict"].map(str::to_owned));
     let mut lines = vec![method(pairs, question.floor, looks)];
-    if pairs.iter().any(|pair| is_asked_for(table, &pair.column)) {
+    if pairs.iter().any(|pair| pair.asked_for) {
         lines.push(ASKED_FOR.to_owned());
     }
     lines.extend(absent(table, question));
