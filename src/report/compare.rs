@@ -3,6 +3,7 @@
 mod ratio;
 mod show;
 mod verdict;
+mod without;
 
 use std::collections::HashMap;
 
@@ -12,6 +13,7 @@ pub(crate) use self::ratio::{interval, intervals};
 pub(super) use self::show::chance;
 use self::show::{doubt, line, page};
 use self::verdict::{Verdict, repeats_needed, verdict};
+use self::without::{Without, absent};
 use super::baseline::known;
 use super::layout::{at_clients, noted};
 use super::page::{self, Page};
@@ -109,19 +111,24 @@ pub fn compare(steps: &[&Summary], question: &Question) -> Result<Comparison> {
         let text = format!("{labels} have no workload and number of clients in common");
         return Err(Error::data(text).hint("loadgen report shows what each of them has"));
     }
-    let mut unknown: Vec<String> =
-        tables.iter().flat_map(|table| absent(table, question)).collect();
-    let judged = judged(&tables, question.floor, question.repeats_max)?;
-    let (stopped, without): (Vec<_>, Vec<_>) =
-        judged.without_ratio.into_iter().partition(|(_, fell)| *fell);
-    let stopped: Vec<String> = stopped.into_iter().map(|(what, _)| what).collect();
-    unknown.extend(without.into_iter().map(|(what, _)| what));
-    let found: Vec<(Table, Vec<Pair>)> =
-        tables.into_iter().zip(judged.pairs).filter(|(_, pairs)| !pairs.is_empty()).collect();
+    let mut judged = judged(&tables, question.floor, question.repeats_max)?;
+    for (table, without) in tables.iter().zip(&mut judged.without) {
+        without.extend(absent(table, &question.base, &question.new));
+        without.sort_by_key(|cell| cell.column);
+    }
+    let (stopped, without): (Vec<&Without>, Vec<&Without>) =
+        judged.without.iter().flatten().partition(|cell| cell.fell);
+    let lines = |cells: &[&Without]| cells.iter().map(|cell| cell.what.clone()).collect();
+    let (stopped, mut unknown): (Vec<String>, Vec<String>) = (lines(&stopped), lines(&without));
+    let all = tables.iter().zip(&judged.pairs).zip(&judged.without);
+    let (found, bare): (Vec<_>, Vec<_>) = all.partition(|((_, pairs), _)| !pairs.is_empty());
     if let (true, Some(first)) = (found.is_empty(), stopped.first().or(unknown.first())) {
         return Err(Error::data(first.clone()).hint("another --metric"));
     }
-    let pairs = || found.iter().flat_map(|(table, pairs)| pairs.iter().map(move |p| (table, p)));
+    let pairs = || {
+        let found = found.iter().copied();
+        found.flat_map(|((table, pairs), _)| pairs.iter().map(move |pair| (table, pair)))
+    };
     // What was asked for is no finding, and none is missed there, unless it is all there is.
     let all_asked_for = pairs().all(|(_, pair)| pair.asked_for);
     if all_asked_for {
@@ -129,8 +136,14 @@ pub fn compare(steps: &[&Summary], question: &Question) -> Result<Comparison> {
     }
     let found_out = || pairs().filter(|(_, pair)| all_asked_for || !pair.asked_for);
     let too_few = || found_out().filter(|(_, pair)| pair.verdict == Verdict::TooFew);
-    let pages: Vec<Page> =
-        found.iter().map(|(table, pairs)| page(table, pairs, question, judged.looks)).collect();
+    let page_of = |((table, pairs), without): &((&Table, &Vec<Pair>), &Vec<Without>)| -> Page {
+        page(table, pairs, without, question, judged.looks)
+    };
+    let mut pages: Vec<Page> = found.iter().map(page_of).collect();
+    if let Some(last) = pages.last_mut() {
+        // Workloads without a table of their own.
+        last.below.extend(bare.iter().flat_map(|(_, cells)| *cells).map(|cell| cell.what.clone()));
+    }
     let became_worse = pairs().filter(|(_, pair)| pair.verdict == Verdict::Worse);
     let mut worse: Vec<String> = became_worse.map(|(table, pair)| line(table, pair)).collect();
     worse.extend(stopped);
@@ -182,27 +195,6 @@ fn common<'t, 's>(table: &'t Table<'s>) -> Vec<(Column, &'t Cell<'s>, &'t Cell<'
     both.collect()
 }
 
-/// What the base has measured and the new label has not, a line each.
-fn absent(table: &Table, question: &Question) -> Vec<String> {
-    let cells = |label: &str| {
-        let line = table.lines.iter().find(|line| line.label == label);
-        line.map_or(&[][..], |line| line.cells.as_slice())
-    };
-    let (base, new) = (cells(&question.base), cells(&question.new));
-    let mut lines = Vec::new();
-    for (at, (column, cell)) in table.columns.iter().zip(base).enumerate() {
-        if cell.is_some() && new.get(at).is_none_or(Option::is_none) {
-            lines.push(format!(
-                "{} at {} was not measured by {}",
-                escape::line(table.workload),
-                at_clients(column),
-                escape::line(&question.new)
-            ));
-        }
-    }
-    lines
-}
-
 /// A number that an open loop is told, not one that it finds.
 pub(crate) fn is_asked_for(table: &Table, column: &Column) -> bool {
     column.rate.is_some() && matches!(table.metric, Metric::Natural | Metric::Qps | Metric::Tps)
@@ -216,8 +208,8 @@ const ASKED_FOR: &str =
 pub(super) struct Judged {
     /// Of each table.
     pub(super) pairs: Vec<Vec<Pair>>,
-    /// What has no ratio, a line each, and whether that is because the new label did nothing at all.
-    without_ratio: Vec<(String, bool)>,
+    /// Of each table, what has no ratio.
+    without: Vec<Vec<Without>>,
     /// Looks that chance has, those that are planned among them.
     looks: u32,
 }
@@ -225,9 +217,9 @@ pub(super) struct Judged {
 /// Compares every cell that both labels have.
 pub(super) fn judged(tables: &[Table], floor: f64, repeats_max: u32) -> Result<Judged> {
     let looks = tables.iter().map(|table| looks(table, repeats_max)).max().unwrap_or(1);
-    let mut judged = Judged { pairs: Vec::new(), without_ratio: Vec::new(), looks };
+    let mut judged = Judged { pairs: Vec::new(), without: Vec::new(), looks };
     for table in tables {
-        let mut pairs = Vec::new();
+        let (mut pairs, mut without) = (Vec::new(), Vec::new());
         for (column, one, other) in common(table) {
             let asked_for = is_asked_for(table, &column);
             let alike = |table: &&Table| {
@@ -238,14 +230,8 @@ pub(super) fn judged(tables: &[Table], floor: f64, repeats_max: u32) -> Result<J
             let times = (alike(&table) * rows) as f64 * f64::from(looks);
             let (a, b) = (logs(one, &table.metric)?, logs(other, &table.metric)?);
             let Some((shift, blocks)) = shift((one, &a), (other, &b), times) else {
-                let what = format!(
-                    "{} at {}: {} of 0 or less have no ratio",
-                    escape::line(table.workload),
-                    at_clients(&column),
-                    table.metric.name()
-                );
                 let fell = table.metric.higher_is_better() && !a.is_empty();
-                judged.without_ratio.push((what, fell));
+                without.push(Without::of(table, column, (one, other), fell)?);
                 continue;
             };
             pairs.push(Pair {
@@ -262,6 +248,7 @@ pub(super) fn judged(tables: &[Table], floor: f64, repeats_max: u32) -> Result<J
             });
         }
         judged.pairs.push(pairs);
+        judged.without.push(without);
     }
     judge(&mut judged.pairs, floor, looks);
     Ok(judged)

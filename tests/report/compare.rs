@@ -289,6 +289,47 @@ fn what_the_new_label_has_not_measured_is_said() {
     let told = compared(&steps.concat(), &question("old", "new")).expect("a comparison");
     assert_eq!(told.unknown, ["point-select at 16 clients was not measured by new"]);
     assert!(told.text.contains("at 16 clients was not measured by new"), "{}", told.text);
+    let row = told.text.lines().nth(3).expect("a row");
+    let row: Vec<&str> = row.split_whitespace().collect();
+    assert_eq!(row, ["16", "1000", "-", "6:0", "-", "-", "-", "not", "measured"]);
+}
+
+#[test]
+fn what_has_no_ratio_has_a_row_in_every_format() {
+    let mut halting = by(1.0);
+    halting[2] = 0.0;
+    let mut other = runs("old", 8, 0, &OLD);
+    other.iter_mut().for_each(|step| step.workload.name = "other".to_owned());
+    let steps = [
+        runs("old", 8, 0, &OLD),
+        runs("new", 8, 60, &halting),
+        runs("old", 16, 0, &OLD),
+        runs("new", 16, 60, &OLD),
+        other,
+    ]
+    .concat();
+    let told = compared(&steps, &question("old", "new")).expect("a comparison");
+    assert_eq!(told.worse, ["point-select at 8 clients: 1 of 6 runs of new did 0 QPS"]);
+    assert!(told.text.contains(&told.worse[0]), "{}", told.text);
+    assert!(told.text.contains("other at 8 clients was not measured by new"), "{}", told.text);
+    let row = told.text.lines().nth(2).expect("a row");
+    assert!(row.starts_with("      8") && row.ends_with("no ratio"), "{}", told.text);
+    let in_format = |format| {
+        let asked = Question { format, ..question("old", "new") };
+        compared(&steps, &asked).expect("a comparison").text
+    };
+    let markdown = in_format(Format::Markdown);
+    assert!(markdown.contains("| 6 | - | - | - | no ratio |"), "{markdown}");
+    assert!(
+        in_format(Format::Csv).contains(",6,6,,,,,,false,no ratio,"),
+        "{}",
+        in_format(Format::Csv)
+    );
+    let json: Value = serde_json::from_str(&in_format(Format::Json)).expect("JSON");
+    assert_eq!(
+        (&json["rows"][0]["verdict"], &json["rows"][0]["ratio"]),
+        (&"no ratio".into(), &Value::Null)
+    );
 }
 
 #[test]
@@ -297,7 +338,7 @@ fn a_server_that_answers_nothing_is_worse() {
         [runs("old", clients, 0, &OLD), runs("new", clients, 60, &by(factor))].concat()
     });
     let told = compared(&cells.concat(), &question("old", "new")).expect("a comparison");
-    let worse = ["point-select at 16 clients: QPS of 0 or less have no ratio"];
+    let worse = ["point-select at 16 clients: 6 of 6 runs of new did 0 QPS"];
     assert_eq!(told.worse, worse, "{}", told.text);
     let error = compared(&cells[1], &question("old", "new")).expect_err("nothing else");
     assert_eq!(error.kind().exit_code(), 4);
