@@ -11,14 +11,14 @@ use self::ratio::logs;
 pub(super) use self::ratio::shift;
 pub(crate) use self::ratio::{interval, intervals};
 pub(super) use self::show::chance;
-use self::show::{doubt, line, page};
+use self::show::{doubt, line, method, page};
 use self::verdict::{Verdict, repeats_needed, verdict};
 use self::without::{Without, absent};
 use super::baseline::known;
 use super::layout::{at_clients, noted};
 use super::page::{self, Page};
 use super::pivot::{self, Cell, Column, Table};
-use super::{Doubt, Format, Metric, Options, escape, settings};
+use super::{Doubt, Format, Metric, Options, caption, escape, settings};
 use crate::error::{Error, Result};
 use crate::stats::{self, Shift, benjamini_hochberg, holm};
 use crate::summary::Summary;
@@ -136,13 +136,14 @@ pub fn compare(steps: &[&Summary], question: &Question) -> Result<Comparison> {
     }
     let found_out = || pairs().filter(|(_, pair)| all_asked_for || !pair.asked_for);
     let too_few = || found_out().filter(|(_, pair)| pair.verdict == Verdict::TooFew);
-    let page_of = |((table, pairs), without): &((&Table, &Vec<Pair>), &Vec<Without>)| -> Page {
-        page(table, pairs, without, question, judged.looks)
-    };
-    let mut pages: Vec<Page> = found.iter().map(page_of).collect();
+    let mut pages: Vec<Page> =
+        found.iter().map(|((table, pairs), without)| page(table, pairs, without)).collect();
+    say_once(&mut pages, found.last().map(|((table, _), _)| *table));
     if let Some(last) = pages.last_mut() {
         // Workloads without a table of their own.
         last.below.extend(bare.iter().flat_map(|(_, cells)| *cells).map(|cell| cell.what.clone()));
+        let all = pairs().map(|(_, pair)| pair);
+        last.below.push(method(all, question.floor, judged.looks));
     }
     let became_worse = pairs().filter(|(_, pair)| pair.verdict == Verdict::Worse);
     let mut worse: Vec<String> = became_worse.map(|(table, pair)| line(table, pair)).collect();
@@ -155,6 +156,16 @@ pub fn compare(steps: &[&Summary], question: &Question) -> Result<Comparison> {
         open: found_out().filter_map(|(table, pair)| doubt(table, pair)).collect(),
         text: page::render(&pages, "compare", question.format)?,
     })
+}
+
+/// Leaves conditions that are those of all tables to the last.
+fn say_once(pages: &mut [Page], last: Option<&Table>) {
+    let (Some(table), Some((_, others))) = (last, pages.split_last_mut()) else { return };
+    let mut shared = caption::below(table);
+    shared.retain(|line| others.iter().all(|page| page.below.contains(line)));
+    for page in others {
+        page.below.retain(|line| !shared.contains(line));
+    }
 }
 
 /// Refuses labels that were measured on other data or by other statements.

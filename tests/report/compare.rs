@@ -226,6 +226,7 @@ fn files_get_every_number() {
     let p = row["p_corrected"].as_f64().expect("p");
     assert!((p - 2.0 / 924.0).abs() < 1e-9, "{row}");
     assert!(row["ratio_low"].as_f64() < row["ratio"].as_f64(), "{row}");
+    assert_eq!(row["in_blocks"], false);
 }
 
 /// Six runs of both labels for each of so many workloads and numbers of clients, the new label
@@ -387,4 +388,20 @@ fn rates_that_were_asked_for_make_nothing_else_harder_to_find() {
     // Where they are all there is, they are what is not known.
     let told = compared(&paced, &question("old", "new")).expect("a comparison");
     assert_eq!((told.too_few.len(), told.unknown.len()), (3, 1), "{}", told.text);
+}
+
+#[test]
+fn what_is_true_of_all_tables_is_said_once_below_the_last() {
+    let told = compared(&grid(2, 1, 60), &question("old", "new")).expect("a comparison");
+    let tables: Vec<&str> = told.text.split("\n\n").collect();
+    let (last, before) = tables.split_last().expect("tables");
+    for said in ["Hodges-Lehmann", "tables 8, rows 16000000"] {
+        assert!(last.contains(said), "{said}: {}", told.text);
+        assert!(!before.concat().contains(said), "{said}: {}", told.text);
+    }
+    // What is not stays with its table.
+    let mut steps = grid(2, 1, 60);
+    steps.iter_mut().filter(|s| s.workload.name == "w0").for_each(|step| step.plan.rows = 7);
+    let told = compared(&steps, &question("old", "new")).expect("a comparison");
+    assert!(told.text.contains("rows 7,") && told.text.contains("rows 16000000,"), "{}", told.text);
 }

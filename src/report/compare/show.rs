@@ -5,7 +5,7 @@ use super::super::number::number;
 use super::super::page::{self, Body, Field, Grid, Page};
 use super::super::pivot::{Column, Table};
 use super::super::{Doubt, escape, text};
-use super::{ASKED_FOR, Pair, Question, Verdict, Without};
+use super::{ASKED_FOR, Pair, Verdict, Without};
 use crate::stats::Shift;
 
 fn ratio_text(shift: &Shift) -> (String, String) {
@@ -133,13 +133,7 @@ impl Row<'_> {
     }
 }
 
-pub(super) fn page(
-    table: &Table,
-    pairs: &[Pair],
-    without: &[Without],
-    question: &Question,
-    looks: u32,
-) -> Page {
+pub(super) fn page(table: &Table, pairs: &[Pair], without: &[Without]) -> Page {
     let label =
         |at: usize| table.lines.get(at).map_or_else(String::new, |line| text::label(line.label));
     let (base, new) = (label(0), label(1));
@@ -152,7 +146,7 @@ pub(super) fn page(
     let mut head: Vec<String> =
         ["clients".to_owned(), marked(table, 0), marked(table, 1), "runs".to_owned()].to_vec();
     head.extend([how, "95 % interval", "p", "verdict"].map(str::to_owned));
-    let mut lines = vec![method(pairs, question.floor, looks)];
+    let mut lines = Vec::new();
     if pairs.iter().any(|pair| pair.asked_for) {
         lines.push(ASKED_FOR.to_owned());
     }
@@ -175,11 +169,12 @@ pub(super) fn page(
     }
 }
 
-/// What stands behind the numbers.
-fn method(pairs: &[Pair], floor: f64, looks: u32) -> String {
-    let blocks = match pairs.iter().filter(|pair| pair.blocks).count() {
-        0 => "runs as independent samples (Mann-Whitney)",
-        n if n == pairs.len() => "interleaved runs in blocks (Wilcoxon signed ranks)",
+/// What stands behind the numbers of all tables.
+pub(super) fn method<'p>(pairs: impl Iterator<Item = &'p Pair>, floor: f64, looks: u32) -> String {
+    let (in_blocks, alone): (Vec<&Pair>, Vec<&Pair>) = pairs.partition(|pair| pair.blocks);
+    let blocks = match (in_blocks.is_empty(), alone.is_empty()) {
+        (true, _) => "runs as independent samples (Mann-Whitney)",
+        (false, true) => "interleaved runs in blocks (Wilcoxon signed ranks)",
         _ => "runs as samples (Mann-Whitney) or, where interleaved, in blocks (Wilcoxon)",
     };
     let looks = match looks {
@@ -210,7 +205,7 @@ fn fields(table: &Table, row: &Row) -> page::Record {
         ("ratio_high", of(|pair| pair.shift.interval.map(|i| i.1.exp()))),
         ("p", of(|pair| Some(pair.shift.p))),
         ("p_corrected", of(|pair| Some(pair.p))),
-        ("in_blocks", Field::Text(row.pair.is_some_and(|pair| pair.blocks).to_string())),
+        ("in_blocks", Field::Bool(row.pair.is_some_and(|pair| pair.blocks))),
         ("verdict", Field::Text(row.verdict.clone())),
         codes(table, &[0, 1], &row.column),
     ]);
