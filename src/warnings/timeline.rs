@@ -20,10 +20,11 @@ pub(super) fn look(step: &Summary, said: &mut Said) {
         said.warn(
             "too_short",
             format!(
-                "the window of {} s has {} whole intervals of the timeline: too few to tell its \
+                "the window of {} s has {} whole interval{} of the timeline: too few to tell its \
                  noise",
                 decimals(step.measured_s),
-                values.len()
+                values.len(),
+                if values.len() == 1 { "" } else { "s" }
             ),
         );
         return;
