@@ -300,7 +300,9 @@ fn what_has_no_ratio_has_a_row_in_every_format() {
     let mut halting = by(1.0);
     halting[2] = 0.0;
     let mut other = runs("old", 8, 0, &OLD);
-    other.iter_mut().for_each(|step| step.workload.name = "other".to_owned());
+    for step in &mut other {
+        "other".clone_into(&mut step.workload.name);
+    }
     let steps = [
         runs("old", 8, 0, &OLD),
         runs("new", 8, 60, &halting),
