@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::{print_data, warn};
 use crate::error::{Error, Kind, Result};
 use crate::plan::units::parse_percent;
-use crate::report::{Format, Metric, Question, compare};
+use crate::report::{Comparison, Format, Metric, Question, compare};
 use crate::summary;
 
 /// Compare two labels with statistics.
@@ -67,11 +67,13 @@ pub fn run(args: &CompareArgs) -> Result<()> {
     let comparison = compare(&loaded.steps(), &question)?;
     print_data(&comparison.text)?;
     comparison.unknown.iter().for_each(|what| warn(what));
-    if !args.fail_on_regression {
-        return Ok(());
-    }
+    if args.fail_on_regression { judge(&comparison, &args.base) } else { Ok(()) }
+}
+
+/// The error of a comparison that shows a regression, or cannot rule one out.
+fn judge(comparison: &Comparison, base: &str) -> Result<()> {
     if !comparison.worse.is_empty() {
-        let text = format!("worse than {}: {}", args.base, comparison.worse.join("; "));
+        let text = format!("worse than {base}: {}", comparison.worse.join("; "));
         return Err(Error::new(Kind::Gate, text));
     }
     if !comparison.unknown.is_empty() {
@@ -82,6 +84,34 @@ pub fn run(args: &CompareArgs) -> Result<()> {
         return Ok(());
     }
     let text = format!("too few repeats to know: {}", comparison.too_few.join("; "));
-    Err(Error::new(Kind::Undecided, text)
-        .hint("six of each label decide up to 23 cells of all workloads together: --repeat 6"))
+    Err(Error::new(Kind::Undecided, text).hint(format!(
+        "so many cells want {0} of each label: --repeat {0}",
+        comparison.repeats_needed
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_worse_counts_before_what_is_not_known() {
+        let line = || vec!["w at 8 clients".to_owned()];
+        let mut comparison = Comparison {
+            text: String::new(),
+            worse: line(),
+            too_few: line(),
+            repeats_needed: 7,
+            unknown: Vec::new(),
+            open: Vec::new(),
+        };
+        let error = judge(&comparison, "old").expect_err("worse");
+        assert_eq!(error.kind().exit_code(), 99);
+        comparison.worse.clear();
+        let error = judge(&comparison, "old").expect_err("too few");
+        assert_eq!(error.kind().exit_code(), 98);
+        assert!(error.hints()[0].ends_with("--repeat 7"), "{error}");
+        comparison.too_few.clear();
+        assert!(judge(&comparison, "old").is_ok());
+    }
 }

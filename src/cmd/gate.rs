@@ -42,6 +42,7 @@ pub(super) fn check<'a>(
         all.held += judged.held;
         all.failed.extend(judged.failed);
         all.undecided.extend(judged.undecided);
+        all.scarce |= judged.scarce;
     }
     verdict(&all)?;
     if all.held > 0 {
@@ -66,8 +67,11 @@ pub(super) fn verdict(gates: &Gates) -> Result<()> {
         return Ok(());
     }
     if gates.failed.is_empty() {
-        return Err(Error::new(Kind::Undecided, undecided())
-            .hint("a longer --time gives more answers to judge by"));
+        return Err(Error::new(Kind::Undecided, undecided()).hint(if gates.scarce {
+            "a longer --time gives more answers to judge by"
+        } else {
+            "loadgen report has a footnote for each run that did not complete"
+        }));
     }
     let mut text = listed(&format!("{} of {all} gates failed", gates.failed.len()), &gates.failed);
     if !gates.undecided.is_empty() {

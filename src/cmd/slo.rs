@@ -6,7 +6,7 @@ use super::print_data;
 use crate::error::{Error, Kind, Result};
 use crate::plan::condition::Condition;
 use crate::plan::search::{Answer, STEPS_MAX, Search};
-use crate::plan::{Plan, Step};
+use crate::plan::{Plan, Step, clients};
 use crate::report::{self, Gate, Probe, Quantity};
 use crate::summary::{Outcome, Summary, VerdictKind};
 
@@ -160,9 +160,9 @@ impl Slo {
             remarks.push(format!("too few answers{at} to tell"));
         }
         if !found.confirmed || found.unknown {
-            self.open.push(format!("{clients} clients{at}"));
+            self.open.push(clients::in_words(clients) + &at);
         } else if found.rate.is_none() {
-            self.none.push(format!("{clients} clients"));
+            self.none.push(clients::in_words(clients));
         }
         self.done.push(report::Search { clients, rate: found.rate, remarks });
         self.search = Search::new(self.start, self.resolution);

@@ -28,7 +28,7 @@ use crate::mysql::session::Session;
 use crate::mysql::target::{Address, Target};
 use crate::mysql::{exposure, fingerprint, variables};
 use crate::plan::before::Warm;
-use crate::plan::{Plan, Spread, Step, limits, units};
+use crate::plan::{Plan, Spread, Step, clients, limits, units};
 use crate::progress::Progress;
 use crate::stats::is_scarce;
 use crate::stop::Stop;
@@ -329,8 +329,12 @@ fn log_step(stage: &Stage, step: &Step) {
     let Some(log) = &stage.log else { return };
     let rate = step.rate.map_or_else(String::new, |rate| format!(" at {rate}/s"));
     let about = format!(
-        "step {} of {}: {} {} clients{rate}, repeat {}",
-        step.number, step.of, stage.plan.workload.name, step.clients, step.repeat
+        "step {} of {}: {} {}{rate}, repeat {}",
+        step.number,
+        step.of,
+        stage.plan.workload.name,
+        clients::in_words(step.clients),
+        step.repeat
     );
     let several = step.of > 1 || step.number > 1;
     let prefix = if several { format!("step{}.", step.number) } else { String::new() };
@@ -349,7 +353,7 @@ fn begin<'a>(
     let begin = Begin::new(store, tables, ids.map_or(&[][..], Vec::as_slice));
     begin.of(
         identity.step_id(step),
-        format!("{}, {} clients", plan.workload.name, step.clients),
+        format!("{}, {}", plan.workload.name, clients::in_words(step.clients)),
         &identity.server.variables,
     )
 }
@@ -446,10 +450,10 @@ fn line(summary: &Summary) -> String {
     let more = more.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!(", {n} {what}"));
     let more: String = more.collect();
     format!(
-        "{} {} clients{rate}: {:.0} QPS, {name} time p50 {}, p99 {}, max {}, {errors} errors{more}\
+        "{} {}{rate}: {:.0} QPS, {name} time p50 {}, p99 {}, max {}, {errors} errors{more}\
          {verdict}{mark}",
         summary.workload.name,
-        plan.clients,
+        clients::in_words(plan.clients),
         totals.qps,
         percentile(50.0, times.p50_us),
         percentile(99.0, times.p99_us),

@@ -2,7 +2,7 @@
 
 use crate::measure::recorder::{Interval, Ns, Paced};
 use crate::measure::times::Times;
-use crate::plan::{Plan, Step, StopAt};
+use crate::plan::{Plan, Step, StopAt, clients};
 use crate::stats::is_scarce;
 use crate::summary::Phase;
 
@@ -38,8 +38,11 @@ impl Display {
         };
         let rate = step.rate.map_or_else(String::new, |rate| format!(" at {rate}/s"));
         let head = format!(
-            "[{}/{}] {} {} clients{rate}{repeat}",
-            step.number, step.of, plan.workload.name, step.clients
+            "[{}/{}] {} {}{rate}{repeat}",
+            step.number,
+            step.of,
+            plan.workload.name,
+            clients::in_words(step.clients)
         );
         let warmup = plan.warmup.as_nanos() as Ns;
         let (end, ops_wanted) = match plan.stop {

@@ -3,6 +3,7 @@
 mod ratio;
 mod show;
 mod verdict;
+mod without;
 
 use std::collections::HashMap;
 
@@ -10,13 +11,14 @@ use self::ratio::logs;
 pub(super) use self::ratio::shift;
 pub(crate) use self::ratio::{interval, intervals};
 pub(super) use self::show::chance;
-use self::show::{doubt, line, page};
-use self::verdict::{Verdict, verdict};
+use self::show::{doubt, line, method, page};
+use self::verdict::{Verdict, repeats_needed, verdict};
+use self::without::{Without, absent};
 use super::baseline::known;
 use super::layout::{at_clients, noted};
 use super::page::{self, Page};
 use super::pivot::{self, Cell, Column, Table};
-use super::{Doubt, Format, Metric, Options, escape, settings};
+use super::{Doubt, Format, Metric, Options, caption, escape, settings};
 use crate::error::{Error, Result};
 use crate::stats::{self, Shift, benjamini_hochberg, holm};
 use crate::summary::Summary;
@@ -58,6 +60,10 @@ pub(super) struct Pair {
     blocks: bool,
     /// Corrected within the workload, over all of them, and for the looks.
     pub(super) p: f64,
+    /// What the clearest p of a cell is multiplied by where no other cell differs.
+    times: f64,
+    /// Whether it is what an open loop was told: then it is corrected among its like only.
+    asked_for: bool,
     verdict: Verdict,
 }
 
@@ -70,6 +76,8 @@ pub struct Comparison {
     pub worse: Vec<String>,
     /// What too few runs were made of, a line each.
     pub too_few: Vec<String>,
+    /// So many of each label would be enough for them.
+    pub repeats_needed: usize,
     /// What cannot be known whatever the number of runs, a line each: cells that the new label has
     /// not measured, or that have no ratio.
     pub unknown: Vec<String>,
@@ -103,42 +111,61 @@ pub fn compare(steps: &[&Summary], question: &Question) -> Result<Comparison> {
         let text = format!("{labels} have no workload and number of clients in common");
         return Err(Error::data(text).hint("loadgen report shows what each of them has"));
     }
-    let mut unknown: Vec<String> =
-        tables.iter().flat_map(|table| absent(table, question)).collect();
-    let judged = judged(&tables, question.floor, question.repeats_max)?;
-    let (stopped, without): (Vec<_>, Vec<_>) =
-        judged.without_ratio.into_iter().partition(|(_, fell)| *fell);
-    let stopped: Vec<String> = stopped.into_iter().map(|(what, _)| what).collect();
-    unknown.extend(without.into_iter().map(|(what, _)| what));
-    let found: Vec<(Table, Vec<Pair>)> =
-        tables.into_iter().zip(judged.pairs).filter(|(_, pairs)| !pairs.is_empty()).collect();
+    let mut judged = judged(&tables, question.floor, question.repeats_max)?;
+    for (table, without) in tables.iter().zip(&mut judged.without) {
+        without.extend(absent(table, &question.base, &question.new));
+        without.sort_by_key(|cell| cell.column);
+    }
+    let (stopped, without): (Vec<&Without>, Vec<&Without>) =
+        judged.without.iter().flatten().partition(|cell| cell.fell);
+    let lines = |cells: &[&Without]| cells.iter().map(|cell| cell.what.clone()).collect();
+    let (stopped, mut unknown): (Vec<String>, Vec<String>) = (lines(&stopped), lines(&without));
+    let all = tables.iter().zip(&judged.pairs).zip(&judged.without);
+    let (found, bare): (Vec<_>, Vec<_>) = all.partition(|((_, pairs), _)| !pairs.is_empty());
     if let (true, Some(first)) = (found.is_empty(), stopped.first().or(unknown.first())) {
         return Err(Error::data(first.clone()).hint("another --metric"));
     }
-    let mut asked_for =
-        found.iter().flat_map(|(table, pairs)| pairs.iter().map(move |p| (table, p)));
-    if asked_for.all(|(table, pair)| is_asked_for(table, &pair.column)) {
+    let pairs = || {
+        let found = found.iter().copied();
+        found.flat_map(|((table, pairs), _)| pairs.iter().map(move |pair| (table, pair)))
+    };
+    // What was asked for is no finding, and none is missed there, unless it is all there is.
+    let all_asked_for = pairs().all(|(_, pair)| pair.asked_for);
+    if all_asked_for {
         unknown.push(ASKED_FOR.to_owned());
     }
-    let told = |verdict: Verdict| -> Vec<String> {
-        let all = found.iter().flat_map(|(table, pairs)| pairs.iter().map(move |p| (table, p)));
-        let those = all.filter(|(_, pair)| pair.verdict == verdict);
-        those.map(|(table, pair)| line(table, pair)).collect()
-    };
-    let pages: Vec<Page> =
-        found.iter().map(|(table, pairs)| page(table, pairs, question, judged.looks)).collect();
-    let mut worse = told(Verdict::Worse);
+    let found_out = || pairs().filter(|(_, pair)| all_asked_for || !pair.asked_for);
+    let too_few = || found_out().filter(|(_, pair)| pair.verdict == Verdict::TooFew);
+    let mut pages: Vec<Page> =
+        found.iter().map(|((table, pairs), without)| page(table, pairs, without)).collect();
+    say_once(&mut pages, found.last().map(|((table, _), _)| *table));
+    if let Some(last) = pages.last_mut() {
+        // Workloads without a table of their own.
+        last.below.extend(bare.iter().flat_map(|(_, cells)| *cells).map(|cell| cell.what.clone()));
+        let all = pairs().map(|(_, pair)| pair);
+        last.below.push(method(all, question.floor, judged.looks));
+    }
+    let became_worse = pairs().filter(|(_, pair)| pair.verdict == Verdict::Worse);
+    let mut worse: Vec<String> = became_worse.map(|(table, pair)| line(table, pair)).collect();
     worse.extend(stopped);
     Ok(Comparison {
         worse,
         unknown,
-        too_few: told(Verdict::TooFew),
-        open: found
-            .iter()
-            .flat_map(|(table, pairs)| pairs.iter().filter_map(|p| doubt(table, p)))
-            .collect(),
+        too_few: too_few().map(|(table, pair)| line(table, pair)).collect(),
+        repeats_needed: repeats_needed(too_few().map(|(_, pair)| pair.times).fold(1.0, f64::max)),
+        open: found_out().filter_map(|(table, pair)| doubt(table, pair)).collect(),
         text: page::render(&pages, "compare", question.format)?,
     })
+}
+
+/// Leaves conditions that are those of all tables to the last.
+fn say_once(pages: &mut [Page], last: Option<&Table>) {
+    let (Some(table), Some((_, others))) = (last, pages.split_last_mut()) else { return };
+    let mut shared = caption::below(table);
+    shared.retain(|line| others.iter().all(|page| page.below.contains(line)));
+    for page in others {
+        page.below.retain(|line| !shared.contains(line));
+    }
 }
 
 /// Refuses labels that were measured on other data or by other statements.
@@ -179,27 +206,6 @@ fn common<'t, 's>(table: &'t Table<'s>) -> Vec<(Column, &'t Cell<'s>, &'t Cell<'
     both.collect()
 }
 
-/// What the base has measured and the new label has not, a line each.
-fn absent(table: &Table, question: &Question) -> Vec<String> {
-    let cells = |label: &str| {
-        let line = table.lines.iter().find(|line| line.label == label);
-        line.map_or(&[][..], |line| line.cells.as_slice())
-    };
-    let (base, new) = (cells(&question.base), cells(&question.new));
-    let mut lines = Vec::new();
-    for (at, (column, cell)) in table.columns.iter().zip(base).enumerate() {
-        if cell.is_some() && new.get(at).is_none_or(Option::is_none) {
-            lines.push(format!(
-                "{} at {} was not measured by {}",
-                escape::line(table.workload),
-                at_clients(column),
-                escape::line(&question.new)
-            ));
-        }
-    }
-    lines
-}
-
 /// A number that an open loop is told, not one that it finds.
 pub(crate) fn is_asked_for(table: &Table, column: &Column) -> bool {
     column.rate.is_some() && matches!(table.metric, Metric::Natural | Metric::Qps | Metric::Tps)
@@ -213,33 +219,30 @@ const ASKED_FOR: &str =
 pub(super) struct Judged {
     /// Of each table.
     pub(super) pairs: Vec<Vec<Pair>>,
-    /// What has no ratio, a line each, and whether that is because the new label did nothing at all.
-    without_ratio: Vec<(String, bool)>,
+    /// Of each table, what has no ratio.
+    without: Vec<Vec<Without>>,
     /// Looks that chance has, those that are planned among them.
     looks: u32,
 }
 
 /// Compares every cell that both labels have.
 pub(super) fn judged(tables: &[Table], floor: f64, repeats_max: u32) -> Result<Judged> {
-    let rows = tables.iter().filter(|table| !common(table).is_empty()).count();
     let looks = tables.iter().map(|table| looks(table, repeats_max)).max().unwrap_or(1);
-    let mut judged = Judged { pairs: Vec::new(), without_ratio: Vec::new(), looks };
+    let mut judged = Judged { pairs: Vec::new(), without: Vec::new(), looks };
     for table in tables {
-        let cells = common(table);
-        // What the clearest p is multiplied by.
-        let times = (cells.len() * rows) as f64 * f64::from(looks);
-        let mut pairs = Vec::new();
-        for (column, one, other) in cells {
+        let (mut pairs, mut without) = (Vec::new(), Vec::new());
+        for (column, one, other) in common(table) {
+            let asked_for = is_asked_for(table, &column);
+            let alike = |table: &&Table| {
+                let cells = common(table).into_iter();
+                cells.filter(|(column, ..)| is_asked_for(table, column) == asked_for).count()
+            };
+            let rows = tables.iter().filter(|table| alike(table) > 0).count();
+            let times = (alike(&table) * rows) as f64 * f64::from(looks);
             let (a, b) = (logs(one, &table.metric)?, logs(other, &table.metric)?);
             let Some((shift, blocks)) = shift((one, &a), (other, &b), times) else {
-                let what = format!(
-                    "{} at {}: {} of 0 or less have no ratio",
-                    escape::line(table.workload),
-                    at_clients(&column),
-                    table.metric.name()
-                );
                 let fell = table.metric.higher_is_better() && !a.is_empty();
-                judged.without_ratio.push((what, fell));
+                without.push(Without::of(table, column, (one, other), fell)?);
                 continue;
             };
             pairs.push(Pair {
@@ -250,10 +253,13 @@ pub(super) fn judged(tables: &[Table], floor: f64, repeats_max: u32) -> Result<J
                 shift,
                 blocks,
                 p: shift.p,
+                times,
+                asked_for,
                 verdict: Verdict::NotShown,
             });
         }
         judged.pairs.push(pairs);
+        judged.without.push(without);
     }
     judge(&mut judged.pairs, floor, looks);
     Ok(judged)
@@ -279,22 +285,30 @@ fn looks(table: &Table, repeats_max: u32) -> u32 {
 
 /// Corrects: by Holm within the row of a workload, by Benjamini and Hochberg over the workloads,
 /// each with its clearest cell, by Bonferroni over the looks. A cell's corrected p is the larger of
-/// the first two, times the looks.
+/// the first two, times the looks. What was asked for does not make it harder to find the others.
 fn judge(tables: &mut [Vec<Pair>], floor: f64, looks: u32) {
-    let mut tables: Vec<&mut Vec<Pair>> =
-        tables.iter_mut().filter(|pairs| !pairs.is_empty()).collect();
+    for asked_for in [false, true] {
+        let alike = tables.iter_mut().map(|pairs| {
+            let pairs = pairs.iter_mut().filter(|pair| pair.asked_for == asked_for);
+            pairs.collect::<Vec<&mut Pair>>()
+        });
+        let alike = alike.filter(|pairs| !pairs.is_empty());
+        judge_alike(alike.collect(), floor, f64::from(looks));
+    }
+}
+
+fn judge_alike(tables: Vec<Vec<&mut Pair>>, floor: f64, looks: f64) {
     let rows: Vec<Vec<f64>> = tables
         .iter()
         .map(|pairs| holm(&pairs.iter().map(|p| p.shift.p).collect::<Vec<f64>>()))
         .collect();
     let least = |row: &Vec<f64>| row.iter().copied().fold(1.0, f64::min);
     let over_all = benjamini_hochberg(&rows.iter().map(least).collect::<Vec<f64>>());
-    let looks = f64::from(looks);
-    for ((pairs, row), over_all) in tables.iter_mut().zip(&rows).zip(over_all) {
-        // What the clearest cell's p is multiplied by where nothing else differs.
-        let times = (pairs.len() * rows.len()) as f64 * looks;
-        for (pair, p) in pairs.iter_mut().zip(row) {
+    for ((pairs, row), over_all) in tables.into_iter().zip(&rows).zip(over_all) {
+        let times = (row.len() * rows.len()) as f64 * looks;
+        for (pair, p) in pairs.into_iter().zip(row) {
             pair.p = (p.max(over_all) * looks).min(1.0);
+            pair.times = times;
             pair.verdict = verdict(&pair.shift, pair.p, times, floor);
         }
     }

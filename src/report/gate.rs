@@ -5,10 +5,10 @@ use std::fmt;
 use std::ops::{Bound, RangeBounds};
 
 use super::layout::{at_clients, below, noted, record};
-use super::metric::{Metric, Open};
+use super::metric::{Metric, Open, Percentile, errors};
 use super::number::number;
 use super::page::{self, Body, Field, Grid, Page};
-use super::pivot::{self, Cell, Column, Table};
+use super::pivot::{self, Cell, Column, Line, Table};
 use super::{Options, escape, text};
 use crate::error::Result;
 use crate::stats;
@@ -33,10 +33,11 @@ pub enum Quantity {
     /// A property of the response time in an open loop, else of the service time; of several
     /// repeats the median.
     Latency(Metric),
-    /// Errors and ops without an answer, all phases; of several repeats the sum.
+    /// Errors and ops without an answer, all phases; of several repeats the sum, those that did not
+    /// complete among them.
     Errors,
     /// Ops of the window that failed or were given up, as a share of them; of several repeats over
-    /// all of them.
+    /// all of them, likewise.
     ErrorShare,
 }
 
@@ -75,6 +76,54 @@ pub struct Gates {
     pub failed: Vec<String>,
     /// Those that are not decided, a line each.
     pub undecided: Vec<String>,
+    /// Whether one of them is a percentile of too few answers.
+    pub scarce: bool,
+}
+
+/// The runs behind a cell.
+struct Runs<'t, 's> {
+    /// None where no step completed.
+    cell: Option<&'t Cell<'s>>,
+    /// Those that did not complete.
+    left_out: Vec<&'s Summary>,
+}
+
+impl<'t, 's> Runs<'t, 's> {
+    fn of(line: &'t Line<'s>, at: usize, column: &Column) -> Option<Runs<'t, 's>> {
+        let cell = line.cells.get(at).and_then(Option::as_ref);
+        let here = line.left_out.iter().filter(|step| Column::of(step) == *column);
+        let runs = Runs { cell, left_out: here.copied().collect() };
+        (cell.is_some() || !runs.left_out.is_empty()).then_some(runs)
+    }
+
+    fn completed(&self) -> &[&'s Summary] {
+        self.cell.map_or(&[], |cell| cell.steps.as_slice())
+    }
+
+    /// Those that count for a quantity.
+    fn counted(&self, quantity: &Quantity) -> Vec<&'s Summary> {
+        let mut steps = self.completed().to_vec();
+        if quantity.is_of_errors() {
+            steps.extend(&self.left_out);
+        }
+        steps
+    }
+
+    /// Why nothing holds for all runs; a run that was measured again later is not missed.
+    fn missing(&self) -> Option<String> {
+        let again = |one: &Summary| {
+            self.completed().iter().any(|step| {
+                (&step.run_id, step.plan.repeat_index) == (&one.run_id, one.plan.repeat_index)
+            })
+        };
+        let (missing, all) =
+            (self.left_out.iter().filter(|one| !again(one)).count(), self.completed().len());
+        match (missing, all) {
+            (_, 0) => Some("no step completed".to_owned()),
+            (0, _) => None,
+            _ => Some(format!("{missing} of {} runs did not complete", missing + all)),
+        }
+    }
 }
 
 /// Judges every cell of the steps by every gate.
@@ -97,19 +146,16 @@ fn page(table: &Table, wanted: &[Gate], gates: &mut Gates) -> Result<Page> {
     let (mut rows, mut records) = (Vec::new(), Vec::new());
     for (line_at, line) in table.lines.iter().enumerate() {
         for (at, column) in table.columns.iter().enumerate() {
-            let cell = line.cells.get(at).and_then(Option::as_ref);
-            let begun = line.left_out.iter().any(|step| Column::of(step) == *column);
-            if cell.is_none() && !begun {
-                continue;
-            }
+            let Some(of_cell) = Runs::of(line, at, column) else { continue };
             for gate in wanted {
-                let verdict = gate.judge(cell)?;
-                let runs = cell.map_or(0, |cell| cell.steps.len());
+                let verdict = gate.judge(&of_cell)?;
+                let counted = of_cell.counted(&gate.quantity);
+                let runs = counted.len();
                 let shown = gate.shown(&verdict);
                 let found = if let Verdict::Undecided(_) = verdict {
                     format!("is {verdict}")
                 } else {
-                    let what = gate.quantity.in_words(cell);
+                    let what = gate.quantity.in_words(of_cell.cell);
                     format!("{verdict}, {what} is {shown}{}", gate.over(runs))
                 };
                 let told = format!(
@@ -122,7 +168,11 @@ fn page(table: &Table, wanted: &[Gate], gates: &mut Gates) -> Result<Page> {
                 match &verdict {
                     Verdict::Holds(_) => gates.held += 1,
                     Verdict::Fails(_) | Verdict::FailsAbove(_) => gates.failed.push(told),
-                    Verdict::Undecided(_) => gates.undecided.push(told),
+                    Verdict::Undecided(_) => {
+                        gates.scarce |=
+                            counted.iter().any(|step| gate.quantity.scarce(step).is_some());
+                        gates.undecided.push(told);
+                    }
                 }
                 let marks = super::notes::marks(table, line_at);
                 let label = text::label(line.label) + &marks;
@@ -171,17 +221,25 @@ fn what(table: &Table) -> String {
 }
 
 impl Gate {
-    fn judge(&self, cell: Option<&Cell>) -> Result<Verdict> {
-        let Some(cell) = cell else {
-            return Ok(Verdict::Undecided("no step completed".to_owned()));
-        };
-        Ok(match self.quantity.over(&cell.steps)? {
-            Err(why) => match self.broken_below(&cell.steps)? {
+    fn judge(&self, runs: &Runs) -> Result<Verdict> {
+        let steps = runs.counted(&self.quantity);
+        let verdict = match self.quantity.over(&steps)? {
+            Err(why) => match self.broken_below(&steps)? {
                 Some(value) => Verdict::FailsAbove(value),
                 None => Verdict::Undecided(why),
             },
             Ok(value) if self.range.contains(&value) => Verdict::Holds(value),
             Ok(value) => Verdict::Fails(value),
+        };
+        // Errors that are too many already become no fewer by what is missing.
+        let certain = match verdict {
+            Verdict::Undecided(_) => true,
+            Verdict::Fails(_) => self.quantity.is_of_errors(),
+            Verdict::Holds(_) | Verdict::FailsAbove(_) => false,
+        };
+        Ok(match runs.missing() {
+            Some(why) if !certain => Verdict::Undecided(why),
+            _ => verdict,
         })
     }
 
@@ -278,27 +336,37 @@ impl Gate {
 }
 
 impl Quantity {
+    fn is_of_errors(&self) -> bool {
+        matches!(self, Quantity::Errors | Quantity::ErrorShare)
+    }
+
+    /// The latency that is meant: of an open loop the response time.
+    fn timed(metric: &Metric, step: &Summary) -> Metric {
+        match step.latency.response {
+            Some(_) => Metric::Open(Open::Response, Box::new(metric.clone())),
+            None => metric.clone(),
+        }
+    }
+
+    /// The percentile that a step has too few answers for, and how many it has.
+    fn scarce(&self, step: &Summary) -> Option<(Percentile, u64)> {
+        let Quantity::Latency(metric) = self else { return None };
+        Quantity::timed(metric, step).scarce(step)
+    }
+
     /// The number of one step.
     pub(crate) fn of(&self, step: &Summary) -> Result<Known> {
         if step.measured_s <= 0.0 {
             return Ok(Err("nothing was measured".to_owned()));
         }
+        if let Some((percentile, count)) = self.scarce(step) {
+            let needs = percentile.needs();
+            return Ok(Err(format!("{percentile} needs {needs} answers, and there are {count}")));
+        }
         let value = match self {
             Quantity::Rate(metric) => metric.value(step)?,
-            Quantity::Latency(metric) => {
-                let metric = match step.latency.response {
-                    Some(_) => Metric::Open(Open::Response, Box::new(metric.clone())),
-                    None => metric.clone(),
-                };
-                if let Some((percentile, count)) = metric.scarce(step) {
-                    let needs = percentile.needs();
-                    return Ok(Err(format!(
-                        "{percentile} needs {needs} answers, and there are {count}"
-                    )));
-                }
-                metric.value(step)?
-            }
-            Quantity::Errors => Metric::Errors.value(step)?,
+            Quantity::Latency(metric) => Quantity::timed(metric, step).value(step)?,
+            Quantity::Errors => Some(errors(step) as f64),
             Quantity::ErrorShare => share(&[step]),
         };
         Ok(value.ok_or_else(|| "no op was answered".to_owned()))
@@ -306,19 +374,21 @@ impl Quantity {
 
     /// The number of a cell's steps.
     fn over(&self, steps: &[&Summary]) -> Result<Known> {
-        let mut values = Vec::new();
-        for step in steps {
-            match self.of(step)? {
-                Ok(value) => values.push(value),
-                Err(why) => return Ok(Err(why)),
-            }
-        }
         let value = match self {
-            Quantity::Rate(_) | Quantity::Latency(_) => stats::median(&values),
-            Quantity::Errors => Some(values.iter().sum()),
-            Quantity::ErrorShare => share(steps),
+            Quantity::Rate(_) | Quantity::Latency(_) => {
+                let mut values = Vec::new();
+                for step in steps {
+                    match self.of(step)? {
+                        Ok(value) => values.push(value),
+                        Err(why) => return Ok(Err(why)),
+                    }
+                }
+                stats::median(&values).ok_or_else(|| "no step completed".to_owned())
+            }
+            Quantity::Errors => Ok(steps.iter().map(|step| errors(step) as f64).sum()),
+            Quantity::ErrorShare => share(steps).ok_or_else(|| "no op was answered".to_owned()),
         };
-        Ok(value.ok_or_else(|| "no step completed".to_owned()))
+        Ok(value)
     }
 
     /// What a cell's number is: of a latency, which time.

@@ -273,11 +273,7 @@ impl Metric {
         Ok(match self {
             Metric::Natural | Metric::Qps => Some(summary.totals.qps),
             Metric::Tps => Some(summary.totals.tps),
-            // What is given up has no error of its own.
-            Metric::Errors => {
-                let errors: u64 = summary.totals.errors.iter().map(|e| e.count).sum();
-                Some((errors + summary.totals.abandoned) as f64)
-            }
+            Metric::Errors => Some(errors(summary) as f64),
             Metric::Figure(figure) => (figure.value)(summary),
             Metric::Open(open, metric) => {
                 let times = match open {
@@ -380,6 +376,13 @@ impl Percentile {
         // A bucket's upper edge may lie above the largest time there was.
         Ok(value.map(|value| of.max_us.map_or(value, |max| value.min(max))))
     }
+}
+
+/// Errors and ops without an answer, all phases.
+pub(crate) fn errors(step: &Summary) -> u64 {
+    let errors: u64 = step.totals.errors.iter().map(|e| e.count).sum();
+    // What is given up has no error of its own.
+    errors + step.totals.abandoned
 }
 
 #[cfg(test)]

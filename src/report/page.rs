@@ -55,6 +55,7 @@ pub(crate) enum Field {
     Number(Option<f64>),
     /// How many of something.
     Count(u64),
+    Bool(bool),
     /// Names and values.
     Pairs(Vec<(String, String)>),
 }
@@ -206,8 +207,9 @@ impl Field {
     fn csv(&self) -> String {
         match self {
             Field::Text(text) => escape::formula(text),
-            Field::Number(number) => number.map_or_else(String::new, |number| number.to_string()),
+            Field::Number(number) => plain(*number).map_or_else(String::new, |n| n.to_string()),
             Field::Count(count) => count.to_string(),
+            Field::Bool(is) => is.to_string(),
             Field::Pairs(pairs) => {
                 let pairs: Vec<String> = pairs.iter().map(|(k, v)| format!("{k}={v}")).collect();
                 escape::formula(&pairs.join("; "))
@@ -218,14 +220,20 @@ impl Field {
     fn json(&self) -> Value {
         match self {
             Field::Text(text) => Value::from(text.as_str()),
-            Field::Number(number) => json!(number),
+            Field::Number(number) => json!(plain(*number)),
             Field::Count(count) => json!(count),
+            Field::Bool(is) => json!(is),
             Field::Pairs(pairs) => {
                 let pairs = pairs.iter().map(|(k, v)| (k.clone(), Value::from(v.as_str())));
                 Value::Object(pairs.collect::<Map<String, Value>>())
             }
         }
     }
+}
+
+/// Without the sign of a zero, which means nothing to a reader.
+fn plain(number: Option<f64>) -> Option<f64> {
+    number.map(|number| number + 0.0)
 }
 
 fn object(pages: &[Page], layout: &str) -> String {

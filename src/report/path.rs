@@ -5,6 +5,7 @@ use super::number::number;
 use super::page::{self, Body, Grid, Page};
 use super::{Format, Gate, escape, text};
 use crate::error::Result;
+use crate::plan::clients;
 use crate::stats;
 use crate::summary::{Summary, VerdictKind, Warning};
 
@@ -142,7 +143,6 @@ fn below(found: &[Search], probes: &[Probe], level: &str, notes: &Notes) -> Vec<
     for clients in clients {
         let here: Vec<&Search> = found.iter().filter(|s| s.clients == clients).collect();
         let rates: Vec<f64> = here.iter().filter_map(|search| search.rate).collect();
-        let noun = if clients == 1 { "client" } else { "clients" };
         let of = match (stats::spread(&rates), here.len()) {
             (None, _) => format!("no rate holds {level}"),
             (Some(_), 1) => format!("{}/s", rates.first().copied().unwrap_or_default()),
@@ -168,7 +168,11 @@ fn below(found: &[Search], probes: &[Probe], level: &str, notes: &Notes) -> Vec<
                 })
             })
             .collect();
-        lines.push(format!("{clients} {noun}: {of}{remarks}{}", notes.marks(&behind)));
+        lines.push(format!(
+            "{}: {of}{remarks}{}",
+            clients::in_words(clients),
+            notes.marks(&behind)
+        ));
     }
     lines
 }

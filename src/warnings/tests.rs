@@ -325,6 +325,10 @@ fn intervals_without_an_answer_do_not_move_a_change() {
 #[test]
 fn a_window_that_is_too_short() {
     assert_eq!(codes(|s, _| s.timeline.truncate(2)), ["too_short"]);
+    let mut step = sound();
+    step.timeline.truncate(1);
+    let said = of(&step);
+    assert!(said.iter().any(|w| w.message.contains("has 1 whole interval of")), "{said:?}");
     let noisy = codes(|s, _| {
         s.timeline = (0..6).map(|i| interval(i, [9_000, 11_000][i as usize % 2])).collect();
     });

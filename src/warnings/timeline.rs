@@ -21,9 +21,10 @@ pub(super) fn look(step: &Summary, said: &mut Said) {
         said.warn(
             "too_short",
             format!(
-                "the window of {} s has {} whole intervals {which}: too few to tell its noise",
+                "the window of {} s has {} whole interval{} {which}: too few to tell its noise",
                 decimals(step.measured_s),
-                first.values.len()
+                first.values.len(),
+                if first.values.len() == 1 { "" } else { "s" }
             ),
         );
         return;

@@ -215,14 +215,6 @@ fn uses(server: &Sandbox, files: &Files, results: &Path) -> Vec<Use<'static>> {
             &format!("cleanup --no-defaults --url mysql://u:{MARKER}#x@h/d"),
         ),
         use_of("a URL of nothing", 2, &format!("cleanup --no-defaults --url u:{MARKER}@h")),
-        use_of("a word after -p", 2, &format!("cleanup {tcp} -p {MARKER}")),
-        use_of("an unknown flag", 2, &format!("cleanup {tcp} -p{MARKER} --unknown")),
-        use_of("no such verb", 2, &format!("nosuch -p{MARKER}")),
-        use_of("a password before the verb", 2, &format!("--password={MARKER} cleanup {tcp}")),
-        use_of("a password and no verb", 2, &format!("-p{MARKER} nosuch")),
-        use_of("-P for -p", 2, &format!("cleanup -P{MARKER}")),
-        use_of("a value for a descriptor", 2, &format!("cleanup --password-fd={MARKER}")),
-        use_of("a verb without passwords", 2, &format!("report {results} --password={MARKER}")),
         use_of("a URL for it", 2, &format!("report {url}")),
         use_of(
             "a broken option file",
@@ -233,7 +225,22 @@ fn uses(server: &Sandbox, files: &Files, results: &Path) -> Vec<Use<'static>> {
         with_fd,
     ];
     uses.extend(reports(&results, &out));
+    uses.extend(slips(&tcp, &results));
     uses
+}
+
+/// What is easily typed wrong.
+fn slips(tcp: &str, results: &str) -> Vec<Use<'static>> {
+    vec![
+        use_of("a word after -p", 2, &format!("cleanup {tcp} -p {MARKER}")),
+        use_of("an unknown flag", 2, &format!("cleanup {tcp} -p{MARKER} --unknown")),
+        use_of("no such verb", 2, &format!("nosuch -p{MARKER}")),
+        use_of("a password before the verb", 2, &format!("--password={MARKER} cleanup {tcp}")),
+        use_of("a password and no verb", 2, &format!("-p{MARKER} nosuch")),
+        use_of("-P for -p", 2, &format!("cleanup -P{MARKER}")),
+        use_of("a value for a descriptor", 2, &format!("cleanup --password-fd={MARKER}")),
+        use_of("a verb without passwords", 2, &format!("report {results} --password={MARKER}")),
+    ]
 }
 
 /// What reads the summaries.

@@ -226,6 +226,7 @@ fn files_get_every_number() {
     let p = row["p_corrected"].as_f64().expect("p");
     assert!((p - 2.0 / 924.0).abs() < 1e-9, "{row}");
     assert!(row["ratio_low"].as_f64() < row["ratio"].as_f64(), "{row}");
+    assert_eq!(row["in_blocks"], false);
 }
 
 /// Six runs of both labels for each of so many workloads and numbers of clients, the new label
@@ -250,8 +251,22 @@ fn grid(workloads: usize, cells: u32, offset: u32) -> Vec<Summary> {
 fn what_all_workloads_together_cannot_decide_is_too_few() {
     let told = compared(&grid(6, 6, 60), &question("old", "new")).expect("a comparison");
     assert_eq!((told.worse.len(), told.too_few.len()), (0, 36), "{}", told.text);
+    assert_eq!(told.repeats_needed, 7, "six have p 2/924 at least, seven 2/3432");
     let told = compared(&grid(2, 6, 60), &question("old", "new")).expect("a comparison");
     assert_eq!((told.worse.len(), told.too_few.len()), (1, 0), "{}", told.text);
+}
+
+#[test]
+fn what_differs_in_every_workload_is_found_by_repeats_that_could_not_find_one_cell() {
+    // 2/924, by Holm times the 4 cells of a workload; the workloads are all alike.
+    let mut steps = grid(6, 4, 60);
+    for step in steps.iter_mut().filter(|step| step.label == "new") {
+        let half = step.workload.name == "w0" && step.plan.clients == 1;
+        step.totals.qps *= if half { 1.4 } else { 0.7 };
+    }
+    let told = compared(&steps, &question("old", "new")).expect("a comparison");
+    assert_eq!((told.worse.len(), told.too_few.len()), (24, 0), "{}", told.text);
+    assert!(told.worse[0].contains("0.700") && told.worse[0].ends_with("p 0.009"), "{told:?}");
 }
 
 #[test]
@@ -275,6 +290,49 @@ fn what_the_new_label_has_not_measured_is_said() {
     let told = compared(&steps.concat(), &question("old", "new")).expect("a comparison");
     assert_eq!(told.unknown, ["point-select at 16 clients was not measured by new"]);
     assert!(told.text.contains("at 16 clients was not measured by new"), "{}", told.text);
+    let row = told.text.lines().nth(3).expect("a row");
+    let row: Vec<&str> = row.split_whitespace().collect();
+    assert_eq!(row, ["16", "1000", "-", "6:0", "-", "-", "-", "not", "measured"]);
+}
+
+#[test]
+fn what_has_no_ratio_has_a_row_in_every_format() {
+    let mut halting = by(1.0);
+    halting[2] = 0.0;
+    let mut other = runs("old", 8, 0, &OLD);
+    for step in &mut other {
+        "other".clone_into(&mut step.workload.name);
+    }
+    let steps = [
+        runs("old", 8, 0, &OLD),
+        runs("new", 8, 60, &halting),
+        runs("old", 16, 0, &OLD),
+        runs("new", 16, 60, &OLD),
+        other,
+    ]
+    .concat();
+    let told = compared(&steps, &question("old", "new")).expect("a comparison");
+    assert_eq!(told.worse, ["point-select at 8 clients: 1 of 6 runs of new did 0 QPS"]);
+    assert!(told.text.contains(&told.worse[0]), "{}", told.text);
+    assert!(told.text.contains("other at 8 clients was not measured by new"), "{}", told.text);
+    let row = told.text.lines().nth(2).expect("a row");
+    assert!(row.starts_with("      8") && row.ends_with("no ratio"), "{}", told.text);
+    let in_format = |format| {
+        let asked = Question { format, ..question("old", "new") };
+        compared(&steps, &asked).expect("a comparison").text
+    };
+    let markdown = in_format(Format::Markdown);
+    assert!(markdown.contains("| 6 | - | - | - | no ratio |"), "{markdown}");
+    assert!(
+        in_format(Format::Csv).contains(",6,6,,,,,,false,no ratio,"),
+        "{}",
+        in_format(Format::Csv)
+    );
+    let json: Value = serde_json::from_str(&in_format(Format::Json)).expect("JSON");
+    assert_eq!(
+        (&json["rows"][0]["verdict"], &json["rows"][0]["ratio"]),
+        (&"no ratio".into(), &Value::Null)
+    );
 }
 
 #[test]
@@ -283,7 +341,7 @@ fn a_server_that_answers_nothing_is_worse() {
         [runs("old", clients, 0, &OLD), runs("new", clients, 60, &by(factor))].concat()
     });
     let told = compared(&cells.concat(), &question("old", "new")).expect("a comparison");
-    let worse = ["point-select at 16 clients: QPS of 0 or less have no ratio"];
+    let worse = ["point-select at 16 clients: 6 of 6 runs of new did 0 QPS"];
     assert_eq!(told.worse, worse, "{}", told.text);
     let error = compared(&cells[1], &question("old", "new")).expect_err("nothing else");
     assert_eq!(error.kind().exit_code(), 4);
@@ -309,4 +367,43 @@ fn a_rate_that_was_asked_for_is_no_finding() {
     let told = compared(&steps, &question("old", "new")).expect("a comparison");
     assert!(told.text.contains("was asked for"), "{}", told.text);
     assert_eq!(told.unknown.len(), 1, "{:?}", told.unknown);
+}
+
+#[test]
+fn rates_that_were_asked_for_make_nothing_else_harder_to_find() {
+    // Four against four have p 0.029: enough for one cell, not for four.
+    let of = |clients: u32, rate: Option<f64>, factor: f64| {
+        let new = runs("new", clients, 60, &by(factor)[..4]);
+        let mut both = [runs("old", clients, 0, &OLD[..4]), new].concat();
+        for step in &mut both {
+            step.plan.rate = rate;
+            step.step_id = format!("{}-{rate:?}", step.step_id);
+        }
+        both
+    };
+    let paced = [1000.0, 2000.0, 4000.0].map(|rate| of(8, Some(rate), 1.0)).concat();
+    let told = compared(&[of(8, None, 0.9), paced.clone()].concat(), &question("old", "new"));
+    let told = told.expect("a comparison");
+    assert_eq!((told.worse.len(), told.too_few.len()), (1, 0), "{}", told.text);
+    assert!(told.worse[0].ends_with("p 0.029"), "{told:?}");
+    assert!(told.unknown.is_empty() && told.open.is_empty(), "{told:?}");
+    // Where they are all there is, they are what is not known.
+    let told = compared(&paced, &question("old", "new")).expect("a comparison");
+    assert_eq!((told.too_few.len(), told.unknown.len()), (3, 1), "{}", told.text);
+}
+
+#[test]
+fn what_is_true_of_all_tables_is_said_once_below_the_last() {
+    let told = compared(&grid(2, 1, 60), &question("old", "new")).expect("a comparison");
+    let tables: Vec<&str> = told.text.split("\n\n").collect();
+    let (last, before) = tables.split_last().expect("tables");
+    for said in ["Hodges-Lehmann", "tables 8, rows 16000000"] {
+        assert!(last.contains(said), "{said}: {}", told.text);
+        assert!(!before.concat().contains(said), "{said}: {}", told.text);
+    }
+    // What is not stays with its table.
+    let mut steps = grid(2, 1, 60);
+    steps.iter_mut().filter(|s| s.workload.name == "w0").for_each(|step| step.plan.rows = 7);
+    let told = compared(&steps, &question("old", "new")).expect("a comparison");
+    assert!(told.text.contains("rows 7,") && told.text.contains("rows 16000000,"), "{}", told.text);
 }

@@ -204,3 +204,14 @@ fn an_open_loop_is_not_explained() {
     let refused = explained(&steps, &contrast(Format::Text)).expect_err("an open loop");
     assert!(refused.to_string().contains("open loop"), "{refused}");
 }
+
+#[test]
+fn what_did_not_change_is_zero_without_a_sign() {
+    let steps =
+        [costly(0, "old", 1000.0, 10.0, 20.0, 5.0), costly(1, "new", 900.0, 10.0, 20.0, 5.0)];
+    let csv = explained(&steps, &contrast(Format::Csv)).expect("CSV");
+    assert!(csv.contains(",client CPU,10,10,0,0,"), "{csv}");
+    assert!(!csv.contains(",-0,"), "{csv}");
+    let json = explained(&steps, &contrast(Format::Json)).expect("JSON");
+    assert!(!json.contains(": -0.0,"), "{json}");
+}

@@ -101,7 +101,44 @@ fn what_nobody_can_know_is_undecided() {
     let told = judged(&[few, gone], &[below("p99", 1e9)], &Options::default());
     assert_eq!((told.held, told.failed.len()), (0, 0));
     assert!(told.undecided[0].ends_with("p99 needs 1000 answers, and there are 999"));
+    assert!(told.scarce);
     assert!(told.undecided[1].ends_with("no step completed"), "{:?}", told.undecided);
+}
+
+#[test]
+fn a_run_that_did_not_complete_hides_neither_its_errors_nor_itself() {
+    let first = step(0, "a", 8, 1000.0);
+    let mut steps = vec![first.clone(), repeat(&first, 2, 1000.0), repeat(&first, 3, 10.0)];
+    steps[2].outcome = Outcome::Aborted;
+    let wanted = [no_errors(), at_least(900.0)];
+    let told = judged(&steps, &wanted, &Options::default());
+    assert_eq!((told.held, told.failed.len()), (0, 0), "{told:?}");
+    assert_eq!(
+        told.undecided,
+        [
+            "point-select at 8 clients, a: errors==0 is undecided: 1 of 3 runs did not complete",
+            "point-select at 8 clients, a: qps>=900 is undecided: 1 of 3 runs did not complete",
+        ]
+    );
+    assert!(!told.scarce, "no longer window would tell");
+    // Errors before the window opened count, too.
+    steps[2].totals.errors = vec![error(7)];
+    steps[2].measured_s = 0.0;
+    let told = judged(&steps, &wanted, &Options::default());
+    let failed = "point-select at 8 clients, a: errors==0 FAILS, it is 7 (of 3 runs together)";
+    assert_eq!(told.failed, [failed]);
+    assert_eq!(judged(&steps[2..], &wanted, &Options::default()).failed.len(), 1, "none completed");
+    let share = Gate {
+        condition: "errors<1%".to_owned(),
+        quantity: Quantity::ErrorShare,
+        range: (Bound::Unbounded, Bound::Excluded(0.01)),
+    };
+    steps[2].latency.failed.count = 1_000_000;
+    assert_eq!(judged(&steps, &[share], &Options::default()).failed.len(), 1);
+    // What was measured again is not missed; its errors stay.
+    steps.push(repeat(&first, 3, 1000.0));
+    let told = judged(&steps, &wanted, &Options::default());
+    assert_eq!((told.held, told.failed.len(), told.undecided.len()), (1, 1, 0), "{told:?}");
 }
 
 #[test]

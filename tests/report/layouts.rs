@@ -342,11 +342,11 @@ fn ranges_of_change_read_like_the_fifth_text() {
         [
             "from 5.0.27 to 5.0.32: change in percent, more being better",
             "workload change least at most at of",
-            "READ_PK_POINT -12 to -3% 1 16 QPS at 1 16 256",
-            "READ_PK_RANGE 5-16% 1 16 QPS at 1 16 256",
-            "READ_KEY_RANGE 30-39% 16 1 QPS at 1 16 256",
-            "READ_FTS 10-23% 1 16 QPS at 1 16 256",
-            "READ_KEY_POINT 0.4% 1 1 QPS at 1 16 256",
+            "READ_PK_POINT -12 to -3% 1 16 QPS at 1, 16, 256",
+            "READ_PK_RANGE 5-16% 1 16 QPS at 1, 16, 256",
+            "READ_KEY_RANGE 30-39% 16 1 QPS at 1, 16, 256",
+            "READ_FTS 10-23% 1 16 QPS at 1, 16, 256",
+            "READ_KEY_POINT 0.4% 1 1 QPS at 1, 16, 256",
         ]
     );
     let json = json(&steps, between(Layout::Delta, "5.0.27", "5.0.32"));

@@ -8,7 +8,7 @@ use super::{Cell, Dataset, Experiment, Leg, Part, Source, Subject, What, step_ti
 use crate::error::line;
 use crate::plan::profile::{Data, Turns};
 use crate::plan::timed::{InsertMode, LoadSource, LoadSpec};
-use crate::plan::{StatementMode, seconds_of, units};
+use crate::plan::{StatementMode, clients, seconds_of, units};
 use crate::workload::Schema;
 
 /// Bytes of a row on disk, its indexes included, and rows that a fill puts in a second, indexes
@@ -107,12 +107,12 @@ impl Experiment {
             let done = if wanted(cell) { "" } else { "  (measured already)" };
             let _ = writeln!(
                 text,
-                "step {:>4} of {}  {}  {}  {} clients{}  repeat {} of {}{done}",
+                "step {:>4} of {}  {}  {}  {}{}  repeat {} of {}{done}",
                 at + 1,
                 self.cells.len(),
                 line(&subject.label),
                 line(&part.title),
-                cell.clients,
+                clients::in_words(cell.clients),
                 cell.rate.map_or_else(String::new, |rate| format!(" at {rate}/s")),
                 cell.repeat,
                 part.repeats,

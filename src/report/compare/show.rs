@@ -3,9 +3,9 @@
 use super::super::layout::{at_clients, below, codes, marked, record};
 use super::super::number::number;
 use super::super::page::{self, Body, Field, Grid, Page};
-use super::super::pivot::Table;
+use super::super::pivot::{Column, Table};
 use super::super::{Doubt, escape, text};
-use super::{ASKED_FOR, Pair, Question, Verdict, absent, is_asked_for};
+use super::{ASKED_FOR, Pair, Verdict, Without};
 use crate::stats::Shift;
 
 fn ratio_text(shift: &Shift) -> (String, String) {
@@ -77,38 +77,80 @@ fn p_text(p: f64) -> String {
     if p < 0.001 { "<0.001".to_owned() } else { number(p, 3) }
 }
 
-pub(super) fn page(table: &Table, pairs: &[Pair], question: &Question, looks: u32) -> Page {
-    let label =
-        |at: usize| table.lines.get(at).map_or_else(String::new, |line| text::label(line.label));
-    let (base, new) = (label(0), label(1));
-    let decimals = table.metric.decimals(pairs.iter().flat_map(|pair| [pair.base, pair.new]));
-    let rows = pairs.iter().map(|pair| {
-        let (ratio, interval) = ratio_text(&pair.shift);
-        let runs = if pair.runs.0 == pair.runs.1 {
-            pair.runs.0.to_string()
+/// A line of the table.
+struct Row<'p> {
+    column: Column,
+    base: f64,
+    new: Option<f64>,
+    runs: (usize, usize),
+    /// None for a cell without a ratio.
+    pair: Option<&'p Pair>,
+    verdict: String,
+}
+
+impl Row<'_> {
+    fn of_pair(pair: &Pair) -> Row<'_> {
+        Row {
+            column: pair.column,
+            base: pair.base,
+            new: Some(pair.new),
+            runs: pair.runs,
+            pair: Some(pair),
+            verdict: pair.verdict.to_string(),
+        }
+    }
+
+    fn without(cell: &Without) -> Row<'_> {
+        Row {
+            column: cell.column,
+            base: cell.base,
+            new: cell.new,
+            runs: cell.runs,
+            pair: None,
+            verdict: cell.verdict().to_owned(),
+        }
+    }
+
+    fn cells(&self, decimals: usize) -> Vec<String> {
+        let nothing = || text::NOTHING.to_owned();
+        let (ratio, interval) =
+            self.pair.map_or_else(|| (nothing(), nothing()), |pair| ratio_text(&pair.shift));
+        let runs = if self.runs.0 == self.runs.1 {
+            self.runs.0.to_string()
         } else {
-            format!("{}:{}", pair.runs.0, pair.runs.1)
+            format!("{}:{}", self.runs.0, self.runs.1)
         };
         vec![
-            pair.column.to_string(),
-            number(pair.base, decimals),
-            number(pair.new, decimals),
+            self.column.to_string(),
+            number(self.base, decimals),
+            self.new.map_or_else(nothing, |new| number(new, decimals)),
             runs,
             ratio,
             interval,
-            p_text(pair.p),
-            pair.verdict.to_string(),
+            self.pair.map_or_else(nothing, |pair| p_text(pair.p)),
+            self.verdict.clone(),
         ]
-    });
+    }
+}
+
+pub(super) fn page(table: &Table, pairs: &[Pair], without: &[Without]) -> Page {
+    let label =
+        |at: usize| table.lines.get(at).map_or_else(String::new, |line| text::label(line.label));
+    let (base, new) = (label(0), label(1));
+    let mut rows: Vec<Row> = pairs.iter().map(Row::of_pair).collect();
+    rows.extend(without.iter().map(Row::without));
+    rows.sort_by_key(|row| row.column);
+    let values = rows.iter().flat_map(|row| [Some(row.base), row.new]).flatten();
+    let decimals = table.metric.decimals(values);
     let how = if table.metric.higher_is_better() { "new/base" } else { "base/new" };
     let mut head: Vec<String> =
         ["clients".to_owned(), marked(table, 0), marked(table, 1), "runs".to_owned()].to_vec();
     head.extend([how, "95 % interval", "p", "verdict"].map(str::to_owned));
-    let mut lines = vec![method(pairs, question.floor, looks)];
-    if pairs.iter().any(|pair| is_asked_for(table, &pair.column)) {
+    let mut lines = Vec::new();
+    if pairs.iter().any(|pair| pair.asked_for) {
         lines.push(ASKED_FOR.to_owned());
     }
-    lines.extend(absent(table, question));
+    lines.extend(without.iter().map(|cell| cell.what.clone()));
     lines.extend(below(table));
     Page {
         title: vec![format!(
@@ -116,17 +158,23 @@ pub(super) fn page(table: &Table, pairs: &[Pair], question: &Question, looks: u3
             escape::line(table.workload),
             table.metric.name()
         )],
-        body: Body::Grid(Grid { head, texts: vec![5, 7], rows: rows.collect(), ..Grid::default() }),
+        body: Body::Grid(Grid {
+            head,
+            texts: vec![5, 7],
+            rows: rows.iter().map(|row| row.cells(decimals)).collect(),
+            ..Grid::default()
+        }),
         below: lines,
-        records: pairs.iter().map(|pair| fields(table, pair)).collect(),
+        records: rows.iter().map(|row| fields(table, row)).collect(),
     }
 }
 
-/// What stands behind the numbers.
-fn method(pairs: &[Pair], floor: f64, looks: u32) -> String {
-    let blocks = match pairs.iter().filter(|pair| pair.blocks).count() {
-        0 => "runs as independent samples (Mann-Whitney)",
-        n if n == pairs.len() => "interleaved runs in blocks (Wilcoxon signed ranks)",
+/// What stands behind the numbers of all tables.
+pub(super) fn method<'p>(pairs: impl Iterator<Item = &'p Pair>, floor: f64, looks: u32) -> String {
+    let (in_blocks, alone): (Vec<&Pair>, Vec<&Pair>) = pairs.partition(|pair| pair.blocks);
+    let blocks = match (in_blocks.is_empty(), alone.is_empty()) {
+        (true, _) => "runs as independent samples (Mann-Whitney)",
+        (false, true) => "interleaved runs in blocks (Wilcoxon signed ranks)",
         _ => "runs as samples (Mann-Whitney) or, where interleaved, in blocks (Wilcoxon)",
     };
     let looks = match looks {
@@ -141,25 +189,25 @@ fn method(pairs: &[Pair], floor: f64, looks: u32) -> String {
     )
 }
 
-fn fields(table: &Table, pair: &Pair) -> page::Record {
+fn fields(table: &Table, row: &Row) -> page::Record {
     let label = |at: usize| table.lines.get(at).map_or("", |line| line.label).to_owned();
-    let bound = |of: fn(&(f64, f64)) -> f64| pair.shift.interval.as_ref().map(|i| of(i).exp());
-    let mut record = record(table, &pair.column);
+    let of = |of: fn(&Pair) -> Option<f64>| Field::Number(row.pair.and_then(of));
+    let mut record = record(table, &row.column);
     record.extend([
         ("base", Field::Text(label(0))),
         ("new", Field::Text(label(1))),
-        ("base_value", Field::Number(Some(pair.base))),
-        ("new_value", Field::Number(Some(pair.new))),
-        ("base_runs", Field::Count(pair.runs.0 as u64)),
-        ("new_runs", Field::Count(pair.runs.1 as u64)),
-        ("ratio", Field::Number(Some(pair.shift.estimate.exp()))),
-        ("ratio_low", Field::Number(bound(|i| i.0))),
-        ("ratio_high", Field::Number(bound(|i| i.1))),
-        ("p", Field::Number(Some(pair.shift.p))),
-        ("p_corrected", Field::Number(Some(pair.p))),
-        ("in_blocks", Field::Text(pair.blocks.to_string())),
-        ("verdict", Field::Text(pair.verdict.to_string())),
-        codes(table, &[0, 1], &pair.column),
+        ("base_value", Field::Number(Some(row.base))),
+        ("new_value", Field::Number(row.new)),
+        ("base_runs", Field::Count(row.runs.0 as u64)),
+        ("new_runs", Field::Count(row.runs.1 as u64)),
+        ("ratio", of(|pair| Some(pair.shift.estimate.exp()))),
+        ("ratio_low", of(|pair| pair.shift.interval.map(|i| i.0.exp()))),
+        ("ratio_high", of(|pair| pair.shift.interval.map(|i| i.1.exp()))),
+        ("p", of(|pair| Some(pair.shift.p))),
+        ("p_corrected", of(|pair| Some(pair.p))),
+        ("in_blocks", Field::Bool(row.pair.is_some_and(|pair| pair.blocks))),
+        ("verdict", Field::Text(row.verdict.clone())),
+        codes(table, &[0, 1], &row.column),
     ]);
     record
 }

@@ -22,7 +22,8 @@ pub(super) enum Verdict {
     Same,
     /// Nothing that chance does not do.
     NotShown,
-    /// Not even the clearest difference could be shown by so few runs.
+    /// Nothing is shown, and by so few runs not even the clearest difference could be where no
+    /// other cell differs.
     TooFew,
 }
 
@@ -41,12 +42,12 @@ impl fmt::Display for Verdict {
 }
 
 /// The verdict on a shift of logarithms whose corrected p this is. `times` is what the least p that
-/// so few runs can have is multiplied by.
+/// so few runs can have is multiplied by where no other cell differs.
 pub(super) fn verdict(shift: &Shift, p: f64, times: f64, floor: f64) -> Verdict {
     let off = |log: f64| (log.exp() - 1.0).abs();
     let within = shift.interval.is_some_and(|(low, high)| off(low) < floor && off(high) < floor);
     let better = shift.estimate > 0.0;
-    if is_too_few(shift, times) {
+    if p > ALPHA && is_too_few(shift, times) {
         Verdict::TooFew
     } else if within {
         Verdict::Same
@@ -61,9 +62,20 @@ pub(super) fn verdict(shift: &Shift, p: f64, times: f64, floor: f64) -> Verdict 
     }
 }
 
-/// Whether not even the clearest difference could be a finding.
+/// Whether not even the clearest difference could be a finding by itself.
 pub(super) fn is_too_few(shift: &Shift, times: f64) -> bool {
     shift.p_least * times > ALPHA
+}
+
+/// The least repeats of each label by which a cell could be a finding by itself.
+pub(super) fn repeats_needed(times: f64) -> usize {
+    // Of n against n runs the least p is 2 / C(2n, n).
+    let (mut repeats, mut ways) = (1, 2.0);
+    while 2.0 / ways * times > ALPHA {
+        ways *= (4 * repeats + 2) as f64 / (repeats + 1) as f64;
+        repeats += 1;
+    }
+    repeats
 }
 
 #[cfg(test)]
@@ -100,7 +112,10 @@ mod tests {
         }
         let none = Shift { estimate: -0.01, interval: None, p: 0.01, p_least: 0.01 };
         assert_eq!(verdict(&none, 0.01, 1.0, 0.02), SlightlyWorse);
-        assert_eq!(verdict(&none, 0.01, 6.0, 0.02), TooFew);
+        assert_eq!(verdict(&none, 0.06, 6.0, 0.02), TooFew);
+        assert_eq!(verdict(&none, 0.02, 6.0, 0.02), SlightlyWorse, "other cells differ, too");
+        let close = Shift { interval: Some((-0.001, 0.001)), ..none };
+        assert_eq!(verdict(&close, 0.06, 6.0, 0.02), TooFew, "not the same by so few");
         let nothing = Shift { interval: Some((-0.001, 0.001)), ..none };
         assert_eq!(verdict(&nothing, 0.01, 1.0, 0.0), Worse, "without a floor everything matters");
     }
@@ -131,6 +146,16 @@ mod tests {
             }
         };
         (0..MANY).filter(|experiment| found(*experiment)).count()
+    }
+
+    #[test]
+    fn the_repeats_needed_are_those_whose_least_p_is_small_enough() {
+        for (times, repeats) in [(1.0, 4), (1.7, 4), (6.0, 5), (23.0, 6), (24.0, 7), (36.0, 7)] {
+            assert_eq!(repeats_needed(times), repeats, "{times}");
+            let least = |n: usize| two_samples(&vec![0.0; n], &vec![1.0; n]).expect("runs");
+            assert!(!is_too_few(&least(repeats), times), "{times}");
+            assert!(is_too_few(&least(repeats - 1), times), "{times}");
+        }
     }
 
     #[test]

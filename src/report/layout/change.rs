@@ -221,7 +221,7 @@ fn divides_by_zero(pairs: &[Pair]) -> bool {
 
 fn clients(pairs: &[Pair]) -> String {
     let columns: Vec<String> = pairs.iter().map(|pair| pair.column.to_string()).collect();
-    columns.join(" ")
+    columns.join(", ")
 }
 
 /// `5-16%`; whole percents, as published, where they are large enough.

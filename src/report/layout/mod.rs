@@ -15,6 +15,7 @@ use super::page::{Field, Page, Record};
 use super::pivot::{Column, Table};
 use super::{Options, caption, text};
 use crate::error::{Error, Result};
+use crate::plan::clients;
 
 /// How the numbers are laid out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -123,12 +124,10 @@ pub(super) fn marked(table: &Table, at: usize) -> String {
 
 /// `8 clients`, at a rate where there is one.
 pub(super) fn at_clients(column: &Column) -> String {
-    let noun = if column.clients == 1 { "client" } else { "clients" };
+    let clients = clients::in_words(column.clients);
     match column.rate {
-        None => format!("{} {noun}", column.clients),
-        Some(rate) => {
-            format!("{} {noun} asking {rate} ops a second of all together", column.clients)
-        }
+        None => clients,
+        Some(rate) => format!("{clients} asking {rate} ops a second of all together"),
     }
 }
 
