@@ -72,6 +72,31 @@ fn outages_and_errors_are_shaded() {
 }
 
 #[test]
+fn a_lone_interval_is_a_dot_that_the_script_can_read() {
+    let mut steps = sweep();
+    let interval = steps[0].timeline[1].clone();
+    // The p99 of intervals with so few ops is left out: what stands between them is alone.
+    for (at, ops) in (1..).zip([900, 9000, 900, 9000, 9000]) {
+        let mut next = interval.clone();
+        (next.start_s, next.ops) = (interval.start_s + f64::from(at) * interval.length_s, ops);
+        steps[0].timeline.push(next);
+    }
+    let html = paged(&steps, &Options::default()).expect("a page");
+    let charts = html.split("<svg class=\"chart\"").skip(1);
+    let charts = charts.map(|chart| chart.split("</svg>").next().expect("its end"));
+    let lines = charts.flat_map(|chart| chart.split("<path class=\"l\" d=\"M").skip(1));
+    let lines: Vec<&str> = lines.map(|line| line.split('"').next().expect("its end")).collect();
+    assert!(lines.iter().any(|line| line.ends_with("h0")), "{lines:?}");
+    for line in lines {
+        for vertex in line.strip_suffix("h0").unwrap_or(line).split(' ') {
+            let numbers = vertex.split(',').map(str::parse::<f64>);
+            assert_eq!(numbers.filter(Result::is_ok).count(), 2, "{line}");
+        }
+    }
+    assert!(html.contains("slice(1).replace(/h0$/, '')"), "the script takes the dot's end off");
+}
+
+#[test]
 fn nothing_is_fetched_and_nothing_foreign_runs() {
     let mut steps = sweep();
     for step in &mut steps {
