@@ -90,6 +90,11 @@ impl<'a> Line<'a> {
     pub(crate) fn cell(&self) -> Option<&Cell<'a>> {
         self.cells.first()?.as_ref()
     }
+
+    /// The steps of a column, by time, whether or not they have the number that its cell would show.
+    pub(crate) fn steps_at(&self, column: &Column) -> Vec<&'a Summary> {
+        self.steps.iter().filter(|step| Column::of(step) == *column).copied().collect()
+    }
 }
 
 /// The table of one workload.

@@ -55,6 +55,29 @@ fn the_page_holds_every_number_and_chart() {
 }
 
 #[test]
+fn what_has_no_such_number_has_its_curves_and_timelines_all_the_same() {
+    let mut steps = sweep();
+    for step in &mut steps {
+        step.latency.service.count = 1000;
+    }
+    let scarce = Options { metric: "p99.9".parse().expect("a metric"), ..Options::default() };
+    let html = paged(&steps, &scarce).expect("a page");
+    assert!(html.contains("p99.9 is not shown"));
+    let headed = |heading: &str| html.contains(&format!("<h3>{heading}</h3>"));
+    assert!(headed("In the course of each step"));
+    // Two times and the CPU over the clients; three by percentile; two timelines a column and label.
+    assert_eq!(html.matches("<svg class=\"chart\"").count(), 3 + 3 + 2 * 6);
+    assert!(picture(&steps.iter().collect::<Vec<_>>(), &scarce, Picture::Latency).is_ok());
+
+    // A step of the drain alone has nothing to draw, and then there is no heading.
+    for interval in steps.iter_mut().flat_map(|step| &mut step.timeline) {
+        interval.phase = loadgen::summary::Phase::Drain;
+    }
+    let html = paged(&steps, &scarce).expect("a page");
+    assert!(!html.contains("In the course of each step"));
+}
+
+#[test]
 fn outages_and_errors_are_shaded() {
     let mut steps = sweep();
     steps[0].timeline[1].errors = 3;

@@ -83,7 +83,6 @@ pub(super) fn workload(scene: &Scene, of: &Table) -> Result<Markup> {
     charts.extend(related.iter().flat_map(|related| chart::relative(related, labels)));
     let latency = latency(scene, &plain)?;
     let costs = scene.charts(plain.workload, &costs())?;
-    let timed = plain.lines.iter().flat_map(|line| &line.steps).any(|s| !s.timeline.is_empty());
     Ok(html! {
         section {
             h2 { (escape::markup(plain.workload)) }
@@ -101,7 +100,7 @@ pub(super) fn workload(scene: &Scene, of: &Table) -> Result<Markup> {
                 (figure::charts(&costs, labels))
             }
             (per_op(scene, of)?)
-            @if timed { (timelines(scene, &plain)) }
+            (timelines(scene, &plain))
         }
     })
 }
@@ -161,6 +160,9 @@ fn timelines(scene: &Scene, table: &Table) -> Markup {
     let fold = table.lines.len() > OPEN_MAX;
     let of = |pulse: &Pulse| chart::timelines(table, scene.labels, *pulse, scene.vertices);
     let each: Vec<Vec<Vec<Chart>>> = scene.pulses.iter().map(of).collect();
+    if each.iter().flatten().all(Vec::is_empty) {
+        return html! {};
+    }
     html! {
         h3 { "In the course of each step" }
         p.faint {
