@@ -23,6 +23,11 @@ impl Column {
     pub(crate) fn of(step: &Summary) -> Column {
         Column { clients: step.plan.clients, rate: step.plan.rate }
     }
+
+    /// Its own among some steps, whether or not they have the number that a cell would show.
+    pub(crate) fn among<'a>(&self, steps: &[&'a Summary]) -> Vec<&'a Summary> {
+        steps.iter().filter(|step| Column::of(step) == *self).copied().collect()
+    }
 }
 
 impl Ord for Column {
@@ -91,9 +96,9 @@ impl<'a> Line<'a> {
         self.cells.first()?.as_ref()
     }
 
-    /// The steps of a column, by time, whether or not they have the number that its cell would show.
-    pub(crate) fn steps_at(&self, column: &Column) -> Vec<&'a Summary> {
-        self.steps.iter().filter(|step| Column::of(step) == *column).copied().collect()
+    /// Its steps, and those that did not complete.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &'a Summary> {
+        self.steps.iter().chain(&self.left_out).copied()
     }
 }
 
@@ -116,12 +121,11 @@ impl<'a> Table<'a> {
     /// have no number all the same, such as a percentile of too few ops.
     pub(crate) fn by_column(&self) -> Vec<Table<'a>> {
         let one = |(at, column): (usize, &Column)| {
-            let here = |step: &&&Summary| Column::of(step) == *column;
             let lines = self.lines.iter().map(|line| Line {
                 label: line.label,
                 cells: vec![line.cells.get(at).cloned().flatten()],
-                steps: line.steps.iter().filter(here).copied().collect(),
-                left_out: line.left_out.iter().filter(here).copied().collect(),
+                steps: column.among(&line.steps),
+                left_out: column.among(&line.left_out),
             });
             Table {
                 columns: vec![*column],

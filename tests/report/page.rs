@@ -2,7 +2,7 @@
 
 use loadgen::error::Error;
 use loadgen::report::{Options, Picture, page, picture};
-use loadgen::summary::Summary;
+use loadgen::summary::{Outcome, Summary};
 
 use super::summaries::{histogram, step};
 use super::{again, repeat};
@@ -52,6 +52,29 @@ fn the_page_holds_every_number_and_chart() {
     assert_eq!(html.matches("class=\"uncounted\"").count(), 2 * 6, "warm-ups are shaded");
     assert!(!html.contains("NaN"));
     assert_eq!(html, paged(&sweep(), &Options::default()).expect("a page"), "pure");
+}
+
+#[test]
+fn steps_that_did_not_complete_have_their_timelines_and_rows() {
+    let mut steps = sweep();
+    steps[0].outcome = Outcome::Aborted;
+    steps[0].reason = Some("too many errors".to_owned());
+    let html = paged(&steps, &Options::default()).expect("a page");
+    // One of the rate and one of the time, beside those of the other repeat.
+    assert_eq!(html.matches("<figcaption>8 clients, did not complete<").count(), 2);
+    assert_eq!(html.matches("<figcaption>8 clients<").count(), 4);
+    assert!(html.contains("Steps: 12<"));
+    let row = html.split(&format!("<td>{}<", steps[0].step_id)).nth(1).expect("its row");
+    let row = row.split("</tr>").next().expect("its end");
+    assert!(row.ends_with(">aborted, too many errors</td>"), "{row}");
+    let svg = drawn(&steps, Picture::Timeline).expect("a picture");
+    assert_eq!(svg.matches("8 clients, did not complete").count(), 1);
+
+    for step in &mut steps {
+        step.outcome = Outcome::Interrupted;
+    }
+    let error = paged(&steps, &Options::default()).expect_err("nothing completed");
+    assert!(error.to_string().contains("none of 12 steps completed"), "{error}");
 }
 
 #[test]

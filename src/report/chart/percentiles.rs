@@ -32,7 +32,7 @@ pub(crate) fn percentiles(table: &Table, labels: &[&str]) -> Result<Vec<Chart>> 
     for column in &table.columns {
         let mut series = Vec::new();
         for line in &table.lines {
-            let points = curve(&line.steps_at(column))?;
+            let points = curve(&column.among(&line.steps))?;
             if !points.is_empty() {
                 series.push(Series { label: position(labels, line.label), points });
             }

@@ -51,8 +51,9 @@ pub(crate) fn vertices_each(lines: usize) -> usize {
     (VERTICES / lines.max(1)).clamp(EACH_MIN, EACH_MAX)
 }
 
-/// For each line of the table a chart of each column that it has timelines in, whether or not they
-/// have the number of the table. Those of one column have one scale, so that labels can be compared.
+/// For each line of the table a chart of each column that it has timelines in, and one of its steps
+/// that did not complete: there, errors and outages matter most. Those of one column have one scale,
+/// so that labels can be compared.
 pub(crate) fn timelines(
     table: &Table,
     labels: &[&str],
@@ -64,10 +65,17 @@ pub(crate) fn timelines(
     let of_line = |line: &Line| {
         let whose = format!("{}, {}", escape::line(table.workload), shown(line.label));
         let label = position(labels, line.label);
-        let charts = table.columns.iter().zip(&scales).map(|(column, y)| {
-            let (of, title, y) = (whose.clone(), at(column), y.clone());
-            let (x, series, spans) = drawn(&line.steps_at(column), label, pulse, vertices);
+        let chart = |title: String, y: &Axis, steps: &[&Summary]| {
+            let (x, series, spans) = drawn(steps, label, pulse, vertices);
+            let (of, y) = (whose.clone(), y.clone());
             Chart { of, title, x, y, series, spans, rule: None, across: None }
+        };
+        let charts = table.columns.iter().zip(&scales).flat_map(|(column, y)| {
+            let ended = format!("{}, did not complete", at(column));
+            [
+                chart(at(column), y, &column.among(&line.steps)),
+                chart(ended, y, &column.among(&line.left_out)),
+            ]
         });
         charts.filter(|chart| !chart.is_empty()).collect()
     };
@@ -76,7 +84,8 @@ pub(crate) fn timelines(
 
 /// The axis of all steps of a column.
 fn scale(table: &Table, column: &Column, pulse: Pulse) -> Axis {
-    let steps = table.lines.iter().flat_map(|line| line.steps_at(column));
+    let steps = table.lines.iter().flat_map(Line::all);
+    let steps = steps.filter(|step| Column::of(step) == *column);
     let points = steps.flat_map(|step| points(step, pulse)).flatten();
     Axis::from_zero(pulse.name(column.rate.is_some()), points.map(|point| point.y)).sparse()
 }

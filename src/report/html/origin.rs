@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use maud::{Markup, html};
 
 use super::super::escape::{clip, markup};
-use super::super::pivot::Table;
-use super::super::{chart, number, select};
+use super::super::pivot::{Line, Table};
+use super::super::{chart, notes, number, select};
 use crate::summary::{Mode, Summary};
 
 /// Longest text of a file, characters.
@@ -34,8 +34,9 @@ pub(super) fn headline(tables: &[Table]) -> String {
     ))
 }
 
+/// Those that did not complete, too: what they were asked is worth knowing.
 fn all<'a>(tables: &[Table<'a>]) -> Vec<&'a Summary> {
-    tables.iter().flat_map(|table| &table.lines).flat_map(|line| &line.steps).copied().collect()
+    tables.iter().flat_map(|table| &table.lines).flat_map(Line::all).collect()
 }
 
 /// An instant to the second; as it stands where it is none.
@@ -87,7 +88,7 @@ pub(super) fn section(tables: &[Table]) -> Markup {
                     thead { tr {
                         th { "step" } th { "label" } th { "workload" } th { "clients" }
                         th { "repeat" } th { "started" } th { "seconds" } th { "ops" }
-                        th { "errors" } th { "QPS" }
+                        th { "errors" } th { "QPS" } th.text { "outcome" }
                     } }
                     tbody { @for steps in &invocations { @for step in steps { (row(step, &labels)) } } }
                 } }
@@ -110,6 +111,7 @@ fn row(step: &Summary, labels: &[&str]) -> Markup {
             td { (step.totals.ops) }
             td { (errors) }
             td { (number::number(step.totals.qps, 0)) }
+            td.text.long { (markup(&clip(&notes::ending(step), TEXT_MAX))) }
         }
     }
 }

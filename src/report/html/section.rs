@@ -6,7 +6,7 @@ use super::super::chart::{self, Chart, Pulse};
 use super::super::figure::named;
 use super::super::layout;
 use super::super::metric::Metric;
-use super::super::pivot::{self, Table};
+use super::super::pivot::{self, Line, Table};
 use super::super::{Layout, Options, caption, escape, notes};
 use super::best::Best;
 use super::ratios::Ratios;
@@ -44,8 +44,7 @@ impl<'a> Scene<'a> {
         tables: &[Table],
         labels: &'a [&'a str],
     ) -> Scene<'a> {
-        let lines: usize =
-            tables.iter().flat_map(|table| &table.lines).map(|line| line.steps.len()).sum();
+        let lines = tables.iter().flat_map(|table| &table.lines).flat_map(Line::all).count();
         let pulses: &[Pulse] =
             if lines > PULSES_MAX { &[Pulse::Rate] } else { &[Pulse::Rate, Pulse::P99] };
         let vertices = chart::vertices_each(lines * pulses.len());
@@ -188,7 +187,7 @@ fn timelines(scene: &Scene, table: &Table) -> Markup {
 
 /// Times without service, where there were any.
 fn outages(scene: &Scene, table: &Table) -> Result<Markup> {
-    let mut steps = table.lines.iter().flat_map(|line| line.steps.iter().chain(&line.left_out));
+    let mut steps = table.lines.iter().flat_map(Line::all);
     if steps.all(|step| step.outages.is_empty()) {
         return Ok(html! {});
     }

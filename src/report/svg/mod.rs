@@ -13,7 +13,7 @@ use maud::{Markup, PreEscaped, html};
 
 use super::chart::{self, Chart, Pulse};
 use super::escape::markup;
-use super::pivot::Table;
+use super::pivot::{Line, Table};
 use super::{Options, counted, escape};
 use crate::error::{Error, Result};
 use crate::summary::Summary;
@@ -80,7 +80,7 @@ fn of_table(
         }
         Picture::Latency => chart::percentiles(table, labels)?,
         Picture::Timeline => {
-            let each = chart::vertices_each(table.lines.iter().map(|line| line.steps.len()).sum());
+            let each = chart::vertices_each(table.lines.iter().flat_map(Line::all).count());
             chart::timelines(table, labels, Pulse::Rate, each).concat()
         }
     })
