@@ -153,6 +153,18 @@ impl<'a> Table<'a> {
         }
     }
 
+    /// Keeps the columns for which this is true, by their positions.
+    pub(crate) fn keep(&mut self, kept: &[bool]) {
+        fn of<T>(all: &mut Vec<T>, kept: &[bool]) {
+            let mut kept = kept.iter();
+            all.retain(|_| kept.next().is_some_and(|kept| *kept));
+        }
+        of(&mut self.columns, kept);
+        for line in &mut self.lines {
+            of(&mut line.cells, kept);
+        }
+    }
+
     /// The numbers as they are shown: values, or ratios to the baseline.
     pub(crate) fn shown(&self) -> impl Iterator<Item = f64> {
         self.lines.iter().flat_map(|line| &line.cells).flatten().filter_map(|c| self.number(c))

@@ -74,7 +74,7 @@ pub(super) fn section(tables: &[Table]) -> Markup {
                 "A cell is the median of its repeats; the run is the unit of every statistic. Below it "
                 "stands its 95 % interval by order statistics, or of fewer than six runs, which have "
                 "none, the smallest and the largest. Intervals of ratios are Hodges and Lehmann's on "
-                "logarithms, not corrected for their number. "
+                "logarithms, each by itself, not corrected for their number; loadgen compare decides. "
                 "Rates count the operations that succeeded in the measured window; percentiles come "
                 "from a histogram of every operation (three significant digits), never from averages."
             }

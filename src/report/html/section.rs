@@ -31,6 +31,8 @@ const TIMES: &str = "Service times run from the call to its return; response tim
 pub(super) struct Scene<'a> {
     steps: &'a [&'a Summary],
     options: &'a Options,
+    /// Of all workloads.
+    tables: &'a [Table<'a>],
     labels: &'a [&'a str],
     /// Vertices of each timeline.
     vertices: usize,
@@ -41,14 +43,14 @@ impl<'a> Scene<'a> {
     pub(super) fn new(
         steps: &'a [&'a Summary],
         options: &'a Options,
-        tables: &[Table],
+        tables: &'a [Table<'a>],
         labels: &'a [&'a str],
     ) -> Scene<'a> {
         let lines = tables.iter().flat_map(|table| &table.lines).flat_map(Line::all).count();
         let pulses: &[Pulse] =
             if lines > PULSES_MAX { &[Pulse::Rate] } else { &[Pulse::Rate, Pulse::P99] };
         let vertices = chart::vertices_each(lines * pulses.len());
-        Scene { steps, options, labels, vertices, pulses }
+        Scene { steps, options, tables, labels, vertices, pulses }
     }
 
     /// The table of this workload with another metric in its cells.
@@ -77,7 +79,7 @@ pub(super) fn workload(scene: &Scene, of: &Table) -> Result<Markup> {
     let mut plain = of.clone();
     plain.notes = notes::notes(&plain);
     let best = Best::of(&plain)?;
-    let Ratios { table: related, remarks } = Ratios::of(&plain, scene.options)?;
+    let Ratios { table: related, remarks } = Ratios::of(&plain, scene.tables, scene.options)?;
     let mut charts = chart::over_clients(&plain, labels);
     charts.extend(related.iter().flat_map(|related| chart::relative(related, labels)));
     let latency = latency(scene, &plain)?;
