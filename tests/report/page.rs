@@ -55,6 +55,42 @@ fn the_page_holds_every_number_and_chart() {
 }
 
 #[test]
+fn the_command_names_what_differs_from_the_defaults() {
+    let command = |step: &Summary| {
+        let html = paged(std::slice::from_ref(step), &Options::default()).expect("a page");
+        let code = html.split("<code>").nth(1).expect("the command");
+        code.split("</code>").next().expect("its end").replace("&#39;", "'")
+    };
+    let mut step = step(0, "it's", 8, 1000.0);
+    let usual = "loadgen point-select --tables 8 --rows 16000000 --clients 8 --warmup 10s --time 60s \
+                 --distribution uniform --seed 42 --label 'it'\\''s'";
+    assert_eq!(command(&step), usual);
+    step.plan.on_error = "continue".to_owned();
+    step.plan.max_errors = Some("1%".to_owned());
+    step.plan.op_timeout_s = Some(2.5);
+    step.plan.charset = Some("latin1".to_owned());
+    step.plan.engine_threads = 2;
+    step.workload.spread = "random".to_owned();
+    step.conditions = Some(loadgen::summary::Conditions {
+        before: Some(loadgen::summary::Prepared {
+            warm: "pool".to_owned(),
+            ahi: "as-is".to_owned(),
+            settle: Some(loadgen::summary::Settled { limit_s: 300.0, ..Default::default() }),
+            ..Default::default()
+        }),
+        ..Default::default()
+    });
+    let others = "--distribution uniform --spread random --engine-threads 2 --charset latin1 \
+                  --on-error continue --max-errors 1% --op-timeout 2.5s --seed 42 --warm pool \
+                  --settle=300s --label";
+    assert!(command(&step).contains(others), "{}", command(&step));
+    step.workload.name = "read-only".to_owned();
+    step.workload.options =
+        [("range_size", 10), ("skip_trx", 0)].map(|(name, value)| (name.to_owned(), value)).into();
+    assert!(command(&step).contains(" --range-size=10 --settle"), "{}", command(&step));
+}
+
+#[test]
 fn steps_that_did_not_complete_have_their_timelines_and_rows() {
     let mut steps = sweep();
     steps[0].outcome = Outcome::Aborted;
