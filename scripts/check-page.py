@@ -190,7 +190,7 @@ def summaries(directory, labels, clients, repeats, seconds):
                     for at in range(10 + seconds)]
                 if order == 2:
                     # Too few ops for a p99 on both sides of the interval that HOVER points at.
-                    for at in (*range(34, 40), *range(41, 47)):
+                    for at in (*range(35, 41), *range(42, 48)):
                         step["timeline"][at]["ops"] = 900
                 if order == 1:
                     step["timeline"][20].update(ops=0, errors=7, p50_us=None, p99_us=None)
