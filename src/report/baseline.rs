@@ -41,15 +41,23 @@ pub(crate) fn relate(tables: &mut [Table], label: &str) -> Result<()> {
     Ok(())
 }
 
-/// A table with its ratios to one label, and their intervals; nothing where it has no such label.
-pub(crate) fn related<'a>(table: &Table<'a>, label: &str) -> Result<Option<Table<'a>>> {
+/// One of all tables with its ratios to a label, and their intervals, without the columns whose
+/// number was asked for; nothing where it has no such label.
+pub(crate) fn related<'a>(
+    table: &Table<'a>,
+    all: &[Table],
+    label: &str,
+) -> Result<Option<Table<'a>>> {
     if !table.lines.iter().any(|line| line.label == label) {
         return Ok(None);
     }
     let mut tables = [table.clone()];
     relate(&mut tables, label)?;
     let [mut table] = tables;
-    compare::intervals(&mut table)?;
+    compare::intervals(&mut table, all)?;
+    let found: Vec<bool> =
+        table.columns.iter().map(|column| !compare::is_asked_for(&table, column)).collect();
+    table.keep(&found);
     Ok(Some(table))
 }
 

@@ -1,6 +1,7 @@
 //! What a host can generate, as a table.
 
-use super::notes::{first_of, mark};
+use super::alike::as_one;
+use super::notes::mark;
 use super::page::{Body, Field, Grid, Page, Record, render};
 use super::{Format, escape, number, text};
 use crate::error::Result;
@@ -68,7 +69,7 @@ fn noisy(calibration: &Calibration) -> Option<String> {
     let why: Vec<&str> = why.iter().map(String::as_str).collect();
     (!why.is_empty()).then(|| {
         let name = VerdictKind::Noisy.name();
-        format!("{} {name}: {}; no ceiling for later runs", mark(0), first_of(&why))
+        format!("{} {name}: {}; no ceiling for later runs", mark(0), as_one(&why))
     })
 }
 
@@ -166,8 +167,8 @@ mod tests {
         let cells = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
         assert_eq!(cells(lines[2]), "1 1 47180 5.4 91% 1836 p94 185614 76% - noisy †");
         assert!(lines[3].ends_with("ok") && lines[4].ends_with("noisy †"), "{text}");
-        let note = "† noisy: other programs used 76 % of this host's cores (and 1 more like it); no \
-                    ceiling for later runs";
+        let note = "† noisy: other programs used 40..76 % of this host's cores; no ceiling for later \
+                    runs";
         assert!(lines.contains(&note), "{text}");
         assert!(!shown(vec![step(8, 0.02)], Format::Text).contains('†'));
         let csv = shown(vec![step(1, 0.76), step(8, 0.02)], Format::Csv);

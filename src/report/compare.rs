@@ -212,7 +212,7 @@ pub(crate) fn is_asked_for(table: &Table, column: &Column) -> bool {
 }
 
 /// Said where there is nothing but such numbers.
-const ASKED_FOR: &str =
+pub(crate) const ASKED_FOR: &str =
     "at a given rate QPS is what was asked for, not what was found: --metric response-p99";
 
 /// The cells of some tables of two labels, with their verdicts.

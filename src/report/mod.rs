@@ -10,6 +10,7 @@
 //! median over the repeats of one invocation; the run is the unit, and nothing averages
 //! percentiles. Steps of several invocations share a cell only when plan and settings agree.
 
+mod alike;
 mod baseline;
 mod calibration;
 mod caption;

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::alike::as_one;
 use super::escape::clip;
 use super::pivot::{Column, Line, Table};
 use super::{queues, settings};
@@ -166,22 +167,13 @@ pub(crate) fn ending(step: &Summary) -> String {
 /// One note of all findings of a code.
 fn merged(table: &Table, code: String, findings: &[Finding]) -> Note {
     let messages: Vec<&str> = findings.iter().map(|f| f.message.as_str()).collect();
-    let mut text = first_of(&messages);
+    let mut text = as_one(&messages);
     let mut places = Places::new();
     for finding in findings {
         places.entry(finding.line).or_default().insert(finding.column);
     }
     text.push_str(&place(table, &places));
     Note { code, text, places }
-}
-
-/// The first of some messages, and how many others there are.
-pub(crate) fn first_of(messages: &[&str]) -> String {
-    let first = messages.first().copied().unwrap_or_default();
-    match messages.iter().collect::<BTreeSet<_>>().len() {
-        0 | 1 => first.to_owned(),
-        n => format!("{first} (and {} more like it)", n - 1),
-    }
 }
 
 /// Where a note holds, unless it holds for all that its lines show.

@@ -128,7 +128,11 @@ impl Grid {
         std::iter::once(&self.head).chain(&self.rows).chain(more)
     }
 
+    /// None of a table without columns.
     fn lines(&self) -> Vec<String> {
+        if self.head.is_empty() {
+            return Vec::new();
+        }
         let width = |column: usize| {
             self.all().filter_map(|row| row.get(column)).map(|c| c.chars().count()).max()
         };
@@ -153,6 +157,9 @@ impl Grid {
     }
 
     fn marked(&self) -> Vec<String> {
+        if self.head.is_empty() {
+            return Vec::new();
+        }
         let row = |cells: &Vec<String>| {
             markdown::row(cells.iter().map(|cell| escape::markdown(cell)), None)
         };

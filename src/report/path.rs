@@ -1,6 +1,7 @@
 //! The path that a search for the highest rate took, and what it found.
 
-use super::notes::{first_of, mark};
+use super::alike::as_one;
+use super::notes::mark;
 use super::number::number;
 use super::page::{self, Body, Grid, Page};
 use super::{Format, Gate, escape, text};
@@ -125,7 +126,7 @@ impl Notes {
     fn lines(&self) -> impl Iterator<Item = String> {
         self.0.iter().enumerate().map(|(at, (_, messages))| {
             let messages: Vec<&str> = messages.iter().map(String::as_str).collect();
-            format!("{} {}", mark(at), first_of(&messages))
+            format!("{} {}", mark(at), as_one(&messages))
         })
     }
 }

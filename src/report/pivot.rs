@@ -23,6 +23,11 @@ impl Column {
     pub(crate) fn of(step: &Summary) -> Column {
         Column { clients: step.plan.clients, rate: step.plan.rate }
     }
+
+    /// Its own among some steps, whether or not they have the number that a cell would show.
+    pub(crate) fn among<'a>(&self, steps: &[&'a Summary]) -> Vec<&'a Summary> {
+        steps.iter().filter(|step| Column::of(step) == *self).copied().collect()
+    }
 }
 
 impl Ord for Column {
@@ -90,6 +95,11 @@ impl<'a> Line<'a> {
     pub(crate) fn cell(&self) -> Option<&Cell<'a>> {
         self.cells.first()?.as_ref()
     }
+
+    /// Its steps, and those that did not complete.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &'a Summary> {
+        self.steps.iter().chain(&self.left_out).copied()
+    }
 }
 
 /// The table of one workload.
@@ -111,12 +121,11 @@ impl<'a> Table<'a> {
     /// have no number all the same, such as a percentile of too few ops.
     pub(crate) fn by_column(&self) -> Vec<Table<'a>> {
         let one = |(at, column): (usize, &Column)| {
-            let here = |step: &&&Summary| Column::of(step) == *column;
             let lines = self.lines.iter().map(|line| Line {
                 label: line.label,
                 cells: vec![line.cells.get(at).cloned().flatten()],
-                steps: line.steps.iter().filter(here).copied().collect(),
-                left_out: line.left_out.iter().filter(here).copied().collect(),
+                steps: column.among(&line.steps),
+                left_out: column.among(&line.left_out),
             });
             Table {
                 columns: vec![*column],
@@ -141,6 +150,18 @@ impl<'a> Table<'a> {
             notes: Vec::new(),
             baseline: self.baseline.clone(),
             ..*self
+        }
+    }
+
+    /// Keeps the columns for which this is true, by their positions.
+    pub(crate) fn keep(&mut self, kept: &[bool]) {
+        fn of<T>(all: &mut Vec<T>, kept: &[bool]) {
+            let mut kept = kept.iter();
+            all.retain(|_| kept.next().is_some_and(|kept| *kept));
+        }
+        of(&mut self.columns, kept);
+        for line in &mut self.lines {
+            of(&mut line.cells, kept);
         }
     }
 

@@ -253,7 +253,7 @@ fn the_path_of_a_search_has_a_footnote_for_each_number_that_is_not_the_server_s(
             "",
             "8 clients: 200/s †",
             "† noisy: said at 200",
-            "‡ client-bound: said at 400 (and 1 more like it)",
+            "‡ client-bound: said at 400 (for one, and 1 more like it)",
         ]
     );
 }

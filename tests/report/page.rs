@@ -2,7 +2,7 @@
 
 use loadgen::error::Error;
 use loadgen::report::{Options, Picture, page, picture};
-use loadgen::summary::Summary;
+use loadgen::summary::{Outcome, Summary};
 
 use super::summaries::{histogram, step};
 use super::{again, repeat};
@@ -55,6 +55,88 @@ fn the_page_holds_every_number_and_chart() {
 }
 
 #[test]
+fn the_command_names_what_differs_from_the_defaults() {
+    let command = |step: &Summary| {
+        let html = paged(std::slice::from_ref(step), &Options::default()).expect("a page");
+        let code = html.split("<code>").nth(1).expect("the command");
+        code.split("</code>").next().expect("its end").replace("&#39;", "'")
+    };
+    let mut step = step(0, "it's", 8, 1000.0);
+    let usual = "loadgen point-select --tables 8 --rows 16000000 --clients 8 --warmup 10s --time 60s \
+                 --distribution uniform --seed 42 --label 'it'\\''s'";
+    assert_eq!(command(&step), usual);
+    step.plan.on_error = "continue".to_owned();
+    step.plan.max_errors = Some("1%".to_owned());
+    step.plan.op_timeout_s = Some(2.5);
+    step.plan.charset = Some("latin1".to_owned());
+    step.plan.engine_threads = 2;
+    step.workload.spread = "random".to_owned();
+    step.conditions = Some(loadgen::summary::Conditions {
+        before: Some(loadgen::summary::Prepared {
+            warm: "pool".to_owned(),
+            ahi: "as-is".to_owned(),
+            settle: Some(loadgen::summary::Settled { limit_s: 300.0, ..Default::default() }),
+            ..Default::default()
+        }),
+        ..Default::default()
+    });
+    let others = "--distribution uniform --spread random --engine-threads 2 --charset latin1 \
+                  --on-error continue --max-errors 1% --op-timeout 2.5s --seed 42 --warm pool \
+                  --settle=300s --label";
+    assert!(command(&step).contains(others), "{}", command(&step));
+    step.workload.name = "read-only".to_owned();
+    step.workload.options =
+        [("range_size", 10), ("skip_trx", 0)].map(|(name, value)| (name.to_owned(), value)).into();
+    assert!(command(&step).contains(" --range-size=10 --settle"), "{}", command(&step));
+}
+
+#[test]
+fn steps_that_did_not_complete_have_their_timelines_and_rows() {
+    let mut steps = sweep();
+    steps[0].outcome = Outcome::Aborted;
+    steps[0].reason = Some("too many errors".to_owned());
+    let html = paged(&steps, &Options::default()).expect("a page");
+    // One of the rate and one of the time, beside those of the other repeat.
+    assert_eq!(html.matches("<figcaption>8 clients, did not complete<").count(), 2);
+    assert_eq!(html.matches("<figcaption>8 clients<").count(), 4);
+    assert!(html.contains("Steps: 12<"));
+    let row = html.split(&format!("<td>{}<", steps[0].step_id)).nth(1).expect("its row");
+    let row = row.split("</tr>").next().expect("its end");
+    assert!(row.ends_with(">aborted, too many errors</td>"), "{row}");
+    let svg = drawn(&steps, Picture::Timeline).expect("a picture");
+    assert_eq!(svg.matches("8 clients, did not complete").count(), 1);
+
+    for step in &mut steps {
+        step.outcome = Outcome::Interrupted;
+    }
+    let error = paged(&steps, &Options::default()).expect_err("nothing completed");
+    assert!(error.to_string().contains("none of 12 steps completed"), "{error}");
+}
+
+#[test]
+fn what_has_no_such_number_has_its_curves_and_timelines_all_the_same() {
+    let mut steps = sweep();
+    for step in &mut steps {
+        step.latency.service.count = 1000;
+    }
+    let scarce = Options { metric: "p99.9".parse().expect("a metric"), ..Options::default() };
+    let html = paged(&steps, &scarce).expect("a page");
+    assert!(html.contains("p99.9 is not shown"));
+    let headed = |heading: &str| html.contains(&format!("<h3>{heading}</h3>"));
+    assert!(headed("In the course of each step"));
+    // Two times and the CPU over the clients; three by percentile; two timelines a column and label.
+    assert_eq!(html.matches("<svg class=\"chart\"").count(), 3 + 3 + 2 * 6);
+    assert!(picture(&steps.iter().collect::<Vec<_>>(), &scarce, Picture::Latency).is_ok());
+
+    // A step of the drain alone has nothing to draw, and then there is no heading.
+    for interval in steps.iter_mut().flat_map(|step| &mut step.timeline) {
+        interval.phase = loadgen::summary::Phase::Drain;
+    }
+    let html = paged(&steps, &scarce).expect("a page");
+    assert!(!html.contains("In the course of each step"));
+}
+
+#[test]
 fn outages_and_errors_are_shaded() {
     let mut steps = sweep();
     steps[0].timeline[1].errors = 3;
@@ -69,6 +151,31 @@ fn outages_and_errors_are_shaded() {
     // One of the rate and one of the time.
     assert_eq!(html.matches("class=\"errors\"").count(), 2);
     assert_eq!(html.matches("class=\"outage\"").count(), 2);
+}
+
+#[test]
+fn a_lone_interval_is_a_dot_that_the_script_can_read() {
+    let mut steps = sweep();
+    let interval = steps[0].timeline[1].clone();
+    // The p99 of intervals with so few ops is left out: what stands between them is alone.
+    for (at, ops) in (1..).zip([900, 9000, 900, 9000, 9000]) {
+        let mut next = interval.clone();
+        (next.start_s, next.ops) = (interval.start_s + f64::from(at) * interval.length_s, ops);
+        steps[0].timeline.push(next);
+    }
+    let html = paged(&steps, &Options::default()).expect("a page");
+    let charts = html.split("<svg class=\"chart\"").skip(1);
+    let charts = charts.map(|chart| chart.split("</svg>").next().expect("its end"));
+    let lines = charts.flat_map(|chart| chart.split("<path class=\"l\" d=\"M").skip(1));
+    let lines: Vec<&str> = lines.map(|line| line.split('"').next().expect("its end")).collect();
+    assert!(lines.iter().any(|line| line.ends_with("h0")), "{lines:?}");
+    for line in lines {
+        for vertex in line.strip_suffix("h0").unwrap_or(line).split(' ') {
+            let numbers = vertex.split(',').map(str::parse::<f64>);
+            assert_eq!(numbers.flatten().count(), 2, "{line}");
+        }
+    }
+    assert!(html.contains("slice(1).replace(/h0$/, '')"), "the script takes the dot's end off");
 }
 
 #[test]

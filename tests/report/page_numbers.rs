@@ -140,6 +140,75 @@ fn ratios_of_the_base_alone_are_left_out_and_it_is_said() {
 }
 
 #[test]
+fn intervals_of_ratios_are_those_of_a_comparison_over_all_workloads() {
+    let mut steps = Vec::new();
+    // Seven runs beside each other: blocks decide of two cells, and are too few for four.
+    for (order, label) in ["a", "b"].into_iter().enumerate() {
+        for clients in [8, 16] {
+            let drift = [0.0, 40.0, -35.0, 61.0, -80.0, 22.0, 13.0];
+            let near = drift.map(|off| 1000.0 + off * (1.0 + order as f64) + 30.0 * order as f64);
+            for mut run in runs(order as u32, label, clients, &near) {
+                let second = clients * 2 + order as u32;
+                run.started_at = format!("2026-11-20T00:{:02}:{second:02}Z", run.plan.repeat_index);
+                steps.push(run);
+            }
+        }
+    }
+    let two = steps.clone();
+    for mut step in two.clone() {
+        "update-index".clone_into(&mut step.workload.name);
+        step.step_id.push('u');
+        steps.push(step);
+    }
+    let low = |steps: &[Summary]| {
+        let question = Question {
+            base: "a".to_owned(),
+            new: "b".to_owned(),
+            metric: Metric::Qps,
+            floor: 0.02,
+            force: false,
+            latest: false,
+            repeats_max: 0,
+            format: Format::Json,
+        };
+        let compared = compare(&steps.iter().collect::<Vec<_>>(), &question).expect("comparable");
+        let compared: Value = serde_json::from_str(&compared.text).expect("JSON");
+        let bound = |name: &str| compared["rows"][0][name].as_f64().expect(name);
+        format!("<small>[{:.3}, {:.3}]</small>", bound("ratio_low"), bound("ratio_high"))
+    };
+    assert_ne!(low(&two), low(&steps), "blocks, and two samples");
+    for steps in [&two, &steps] {
+        let (html, small) = (paged(steps), low(steps));
+        assert!(row(&html, 1, "b")[0].contains(&small), "{small} {:?}", row(&html, 1, "b"));
+        assert!(html.contains("not corrected for the number of cells; loadgen compare decides."));
+    }
+}
+
+#[test]
+fn a_rate_that_was_asked_for_has_no_ratio() {
+    const ASKED_FOR: &str = "at a given rate QPS is what was asked for, not what was found";
+    let mut steps = Vec::new();
+    for (order, label) in [(0, "a"), (1, "b")] {
+        let mut paced = step(order, label, 8, 500.0);
+        paced.plan.rate = Some(500.0);
+        paced.step_id.push('p');
+        steps.extend([step(order, label, 8, 1000.0), paced]);
+    }
+    let html = paged(&steps);
+    assert_eq!((row(&html, 0, "b").len(), row(&html, 1, "b").len()), (2, 1));
+    assert_eq!(html.matches(ASKED_FOR).count(), 1);
+    assert!(!html.contains("QPS relative to a, open loop"));
+
+    steps.retain(|step| step.plan.rate.is_some());
+    let html = paged(&steps);
+    assert_eq!(html.matches("<table class=\"main\"").count(), 1);
+    assert_eq!(html.matches(ASKED_FOR).count(), 1);
+    let drawn = picture(&steps.iter().collect::<Vec<_>>(), &Options::default(), Picture::Relative);
+    let error = drawn.expect_err("nothing was found");
+    assert!(error.hints().iter().any(|hint| hint.starts_with(ASKED_FOR)), "{error:?}");
+}
+
+#[test]
 fn steps_at_as_many_clients_share_their_scale() {
     let mut steps = [8, 16].map(|clients| [step(0, "a", clients, 1.0), step(1, "b", clients, 1.0)]);
     let ops = [[9_000, 900], [70_000, 700]];

@@ -3,7 +3,7 @@
 use super::super::escape;
 use super::super::histogram::Curve;
 use super::super::number;
-use super::super::pivot::{Cell, Column, Table};
+use super::super::pivot::{Column, Table};
 use super::{Axis, Chart, Point, Series, at, position};
 use crate::error::{Error, Result};
 use crate::stats;
@@ -29,11 +29,10 @@ fn times(step: &Summary) -> &Distribution {
 /// A damaged histogram, by the name of its step.
 pub(crate) fn percentiles(table: &Table, labels: &[&str]) -> Result<Vec<Chart>> {
     let mut charts = Vec::new();
-    for (place, column) in table.columns.iter().enumerate() {
+    for column in &table.columns {
         let mut series = Vec::new();
         for line in &table.lines {
-            let Some(cell) = line.cells.get(place).and_then(Option::as_ref) else { continue };
-            let points = curve(cell)?;
+            let points = curve(&column.among(&line.steps))?;
             if !points.is_empty() {
                 series.push(Series { label: position(labels, line.label), points });
             }
@@ -70,10 +69,10 @@ fn percentile(share: f64) -> String {
     format!("p{}", text.trim_end_matches('.'))
 }
 
-/// The medians over the repeats of a cell.
-fn curve(cell: &Cell) -> Result<Vec<Point>> {
+/// The medians over the repeats.
+fn curve(steps: &[&Summary]) -> Result<Vec<Point>> {
     let mut curves = Vec::new();
-    for step in cell.steps.iter().filter(|step| times(step).count > 0) {
+    for step in steps.iter().filter(|step| times(step).count > 0) {
         let curve = Curve::read(&times(step).histogram).map_err(|why| {
             Error::data(format!("the histogram of step {}: {why}", escape::clip(&step.step_id, 60)))
         })?;

@@ -1,7 +1,7 @@
 //! What happened in the course of a step, interval by interval: its repeats over each other.
 
 use super::super::escape;
-use super::super::pivot::{Cell, Column, Line, Table};
+use super::super::pivot::{Column, Line, Table};
 use super::{Axis, Chart, Point, Series, Span, SpanKind, at, position, shown};
 use crate::stats::is_scarce;
 use crate::summary::{Interval, Phase, Summary};
@@ -51,54 +51,58 @@ pub(crate) fn vertices_each(lines: usize) -> usize {
     (VERTICES / lines.max(1)).clamp(EACH_MIN, EACH_MAX)
 }
 
-/// For each line of the table a chart of each cell that has a timeline. Those of one column have
-/// one scale, so that labels can be compared.
+/// For each line of the table a chart of each column that it has timelines in, and one of its steps
+/// that did not complete: there, errors and outages matter most. Those of one column have one scale,
+/// so that labels can be compared.
 pub(crate) fn timelines(
     table: &Table,
     labels: &[&str],
     pulse: Pulse,
     vertices: usize,
 ) -> Vec<Vec<Chart>> {
-    let scales: Vec<Axis> = table
-        .columns
-        .iter()
-        .enumerate()
-        .map(|(at, column)| scale(table, at, column, pulse))
-        .collect();
+    let scales: Vec<Axis> =
+        table.columns.iter().map(|column| scale(table, column, pulse)).collect();
     let of_line = |line: &Line| {
         let whose = format!("{}, {}", escape::line(table.workload), shown(line.label));
-        let cells = table.columns.iter().zip(&scales).zip(&line.cells);
-        let charts = cells.filter_map(|((column, y), cell)| {
+        let label = position(labels, line.label);
+        let chart = |title: String, y: &Axis, steps: &[&Summary]| {
+            let (x, series, spans) = drawn(steps, label, pulse, vertices);
             let (of, y) = (whose.clone(), y.clone());
-            let (x, series, spans) =
-                drawn(cell.as_ref()?, position(labels, line.label), pulse, vertices);
-            Some(Chart { of, title: at(column), x, y, series, spans, rule: None, across: None })
+            Chart { of, title, x, y, series, spans, rule: None, across: None }
+        };
+        let charts = table.columns.iter().zip(&scales).flat_map(|(column, y)| {
+            let ended = format!("{}, did not complete", at(column));
+            [
+                chart(at(column), y, &column.among(&line.steps)),
+                chart(ended, y, &column.among(&line.left_out)),
+            ]
         });
         charts.filter(|chart| !chart.is_empty()).collect()
     };
     table.lines.iter().map(of_line).collect()
 }
 
-/// The axis of all cells of a column.
-fn scale(table: &Table, at: usize, column: &Column, pulse: Pulse) -> Axis {
-    let cells = table.lines.iter().filter_map(|line| line.cells.get(at)?.as_ref());
-    let points = cells.flat_map(|cell| &cell.steps).flat_map(|step| points(step, pulse)).flatten();
+/// The axis of all steps of a column.
+fn scale(table: &Table, column: &Column, pulse: Pulse) -> Axis {
+    let steps = table.lines.iter().flat_map(Line::all);
+    let steps = steps.filter(|step| Column::of(step) == *column);
+    let points = steps.flat_map(|step| points(step, pulse)).flatten();
     Axis::from_zero(pulse.name(column.rate.is_some()), points.map(|point| point.y)).sparse()
 }
 
-/// The lines of a cell's steps, and what was shaded meanwhile.
+/// The lines of some steps, and what was shaded meanwhile.
 fn drawn(
-    cell: &Cell,
+    steps: &[&Summary],
     label: usize,
     pulse: Pulse,
     vertices: usize,
 ) -> (Axis, Vec<Series>, Vec<Span>) {
-    let runs = cell.steps.iter().flat_map(|step| runs(&points(step, pulse), vertices));
+    let runs = steps.iter().flat_map(|step| runs(&points(step, pulse), vertices));
     let series: Vec<Series> = runs.map(|points| Series { label, points }).collect();
-    let end = cell.steps.iter().flat_map(|step| &step.timeline).map(end_s).fold(0.0, f64::max);
-    let mut spans = cell.steps.first().map_or_else(Vec::new, |first| uncounted(first));
-    spans.extend(cell.steps.iter().flat_map(|step| outages(step, end)));
-    spans.extend(cell.steps.iter().flat_map(|step| errors(step)));
+    let end = steps.iter().flat_map(|step| &step.timeline).map(end_s).fold(0.0, f64::max);
+    let mut spans = steps.first().map_or_else(Vec::new, |first| uncounted(first));
+    spans.extend(steps.iter().flat_map(|step| outages(step, end)));
+    spans.extend(steps.iter().flat_map(|step| errors(step)));
     (Axis::elapsed("seconds from the start of the step", end), series, spans)
 }
 

@@ -5,37 +5,43 @@ use jiff::Timestamp;
 use super::super::metric::Metric;
 use super::super::pivot::{Cell, Table};
 use super::verdict::is_too_few;
+use super::{common, looks};
 use crate::error::Result;
 use crate::stats::{self, Shift};
 use crate::summary::Summary;
 
-/// Fills in the 95 % intervals of the ratios of a table that relates to a baseline, as a comparison
-/// of each label with it has them.
-pub(crate) fn intervals(table: &mut Table) -> Result<()> {
+/// Fills in the 95 % intervals of the ratios of a table that relates to a baseline: each by itself,
+/// from the same runs or blocks of runs as a comparison of the label with it over all tables.
+pub(crate) fn intervals(table: &mut Table, all: &[Table]) -> Result<()> {
     let of_base = table.lines.iter().find(|line| Some(line.label) == table.baseline.as_deref());
     let Some(base) = of_base.cloned() else { return Ok(()) };
     for line in table.lines.iter_mut().filter(|line| line.label != base.label) {
+        let labels = [base.label, line.label];
+        let compared: Vec<Table> = all.iter().map(|table| table.of_labels(&labels)).collect();
+        let rows = compared.iter().filter(|table| !common(table).is_empty()).count();
+        let looks = compared.iter().map(|table| looks(table, 0)).max().unwrap_or(1);
         let both = line.cells.iter().zip(&base.cells);
-        let common = both.filter(|(one, other)| one.is_some() && other.is_some()).count();
+        let cells = both.filter(|(one, other)| one.is_some() && other.is_some()).count();
+        let times = (cells * rows) as f64 * f64::from(looks);
         for (cell, base) in line.cells.iter_mut().zip(&base.cells) {
             if let (Some(cell), Some(base)) = (cell, base) {
-                cell.relative_interval = interval(base, cell, &table.metric, common)?;
+                cell.relative_interval = interval(base, cell, &table.metric, times)?;
             }
         }
     }
     Ok(())
 }
 
-/// The 95 % interval of the ratio of a cell to a base, higher being better, where so many cells
-/// are compared; none where the runs are too few, or have no ratio.
+/// The 95 % interval of the ratio of a cell to a base, higher being better, where p is multiplied
+/// by so much; none where the runs are too few, or have no ratio.
 pub(crate) fn interval(
     base: &Cell,
     cell: &Cell,
     metric: &Metric,
-    cells: usize,
+    times: f64,
 ) -> Result<Option<(f64, f64)>> {
     let (a, b) = (logs(base, metric)?, logs(cell, metric)?);
-    let shift = shift((base, &a), (cell, &b), cells as f64);
+    let shift = shift((base, &a), (cell, &b), times);
     let interval = shift.and_then(|(shift, _)| shift.interval);
     Ok(interval.map(|(low, high)| (low.exp(), high.exp())))
 }

@@ -69,7 +69,7 @@ impl Best {
 fn level(table: &Table, top: &Cell, cells: &[(usize, &Cell)]) -> Result<(BTreeSet<usize>, bool)> {
     let (mut lines, mut told) = (BTreeSet::new(), true);
     for (line, cell) in cells {
-        let interval = interval(top, cell, &table.metric, 1)?;
+        let interval = interval(top, cell, &table.metric, 1.0)?;
         told &= interval.is_some();
         let equal = cell.spread.median.total_cmp(&top.spread.median).is_eq();
         if equal || interval.is_some_and(|(low, high)| low <= 1.0 && 1.0 <= high) {

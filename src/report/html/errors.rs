@@ -31,7 +31,7 @@ struct Row {
 /// The table, where there is anything to tell.
 pub(super) fn errors(table: &Table, labels: &[&str]) -> Markup {
     let lines = table.lines.iter().map(|line| {
-        let steps: Vec<&Summary> = line.steps.iter().chain(&line.left_out).copied().collect();
+        let steps: Vec<&Summary> = line.all().collect();
         (line.label, rows(&steps))
     });
     let lines: Vec<(&str, Vec<Row>)> = lines.filter(|(_, rows)| !rows.is_empty()).collect();

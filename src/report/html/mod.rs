@@ -3,6 +3,7 @@
 
 mod behind;
 mod best;
+mod command;
 mod errors;
 mod figure;
 mod origin;

@@ -5,9 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use maud::{Markup, html};
 
 use super::super::escape::{clip, markup};
-use super::super::pivot::Table;
-use super::super::{chart, number, select};
-use crate::summary::{Mode, Summary};
+use super::super::pivot::{Line, Table};
+use super::super::{chart, notes, number, select};
+use super::command::command;
+use crate::summary::Summary;
+use crate::workload::{Workload, builtin};
 
 /// Longest text of a file, characters.
 const TEXT_MAX: usize = 80;
@@ -34,8 +36,9 @@ pub(super) fn headline(tables: &[Table]) -> String {
     ))
 }
 
+/// Those that did not complete, too: what they were asked is worth knowing.
 fn all<'a>(tables: &[Table<'a>]) -> Vec<&'a Summary> {
-    tables.iter().flat_map(|table| &table.lines).flat_map(|line| &line.steps).copied().collect()
+    tables.iter().flat_map(|table| &table.lines).flat_map(Line::all).collect()
 }
 
 /// An instant to the second; as it stands where it is none.
@@ -66,6 +69,7 @@ fn invocations<'a>(tables: &[Table<'a>]) -> Vec<Invocation<'a>> {
 pub(super) fn section(tables: &[Table]) -> Markup {
     let labels = chart::labels(tables);
     let invocations = invocations(tables);
+    let known = builtin();
     html! {
         section #origin {
             h2 { "How the numbers were obtained" }
@@ -73,13 +77,13 @@ pub(super) fn section(tables: &[Table]) -> Markup {
                 "A cell is the median of its repeats; the run is the unit of every statistic. Below it "
                 "stands its 95 % interval by order statistics, or of fewer than six runs, which have "
                 "none, the smallest and the largest. Intervals of ratios are Hodges and Lehmann's on "
-                "logarithms, not corrected for their number. "
+                "logarithms, each by itself, not corrected for their number; loadgen compare decides. "
                 "Rates count the operations that succeeded in the measured window; percentiles come "
                 "from a histogram of every operation (three significant digits), never from averages."
             }
             details.print {
                 summary { "Plans: " (invocations.len()) }
-                @for steps in &invocations { (plan(steps, &labels)) }
+                @for steps in &invocations { (plan(steps, &labels, &known)) }
             }
             details.print {
                 summary { "Steps: " (all(tables).len()) }
@@ -87,7 +91,7 @@ pub(super) fn section(tables: &[Table]) -> Markup {
                     thead { tr {
                         th { "step" } th { "label" } th { "workload" } th { "clients" }
                         th { "repeat" } th { "started" } th { "seconds" } th { "ops" }
-                        th { "errors" } th { "QPS" }
+                        th { "errors" } th { "QPS" } th.text { "outcome" }
                     } }
                     tbody { @for steps in &invocations { @for step in steps { (row(step, &labels)) } } }
                 } }
@@ -110,12 +114,13 @@ fn row(step: &Summary, labels: &[&str]) -> Markup {
             td { (step.totals.ops) }
             td { (errors) }
             td { (number::number(step.totals.qps, 0)) }
+            td.text.long { (markup(&clip(&notes::ending(step), TEXT_MAX))) }
         }
     }
 }
 
 /// What was run with what, on what.
-fn plan(steps: &[&Summary], labels: &[&str]) -> Markup {
+fn plan(steps: &[&Summary], labels: &[&str], known: &[Workload]) -> Markup {
     let Some(first) = steps.first() else { return html! {} };
     let (program, server, client) = (&first.loadgen, &first.server, &first.client);
     let revision = program.revision.as_deref().map(|r| format!(" ({r})")).unwrap_or_default();
@@ -123,7 +128,7 @@ fn plan(steps: &[&Summary], labels: &[&str]) -> Markup {
     let seeds: BTreeSet<u64> = steps.iter().map(|step| step.plan.seed).collect();
     let seeds: Vec<String> = seeds.iter().map(u64::to_string).collect();
     let facts = [
-        ("command", command(steps)),
+        ("command", command(steps, known)),
         (
             "program",
             format!(
@@ -154,41 +159,4 @@ fn plan(steps: &[&Summary], labels: &[&str]) -> Markup {
             } }
         }
     }
-}
-
-/// The command that would ask for the same; where to connect is left to the reader.
-fn command(steps: &[&Summary]) -> String {
-    let Some(first) = steps.first() else { return String::new() };
-    if let Some(experiment) = &first.experiment {
-        return format!(
-            "loadgen run of the profile {} at scale {}",
-            experiment.profile, experiment.scale
-        );
-    }
-    let plan = &first.plan;
-    let clients: BTreeSet<u32> = steps.iter().map(|step| step.plan.clients).collect();
-    let rates: BTreeSet<String> =
-        steps.iter().filter_map(|step| step.plan.rate).map(|rate| rate.to_string()).collect();
-    let list = |values: Vec<String>| values.join(",");
-    let mut words = vec![
-        format!("loadgen {}", first.workload.name),
-        format!("--tables {} --rows {}", plan.tables, plan.rows),
-        format!("--clients {}", list(clients.iter().map(u32::to_string).collect())),
-        format!("--warmup {}s", plan.warmup_s),
-    ];
-    words.extend(plan.time_s.map(|s| format!("--time {s}s")));
-    words.extend(plan.ops.map(|ops| format!("--ops {ops}")));
-    if !rates.is_empty() {
-        words.push(format!("--rate {}", list(rates.into_iter().collect())));
-        words.extend(plan.arrival.as_ref().map(|arrival| format!("--arrival {arrival}")));
-    }
-    if plan.repeats > 1 {
-        words.push(format!("--repeat {}", plan.repeats));
-    }
-    if first.workload.mode == Mode::Text {
-        words.push("--statements text".to_owned());
-    }
-    words.push(format!("--distribution {}", first.workload.distribution));
-    words.push(format!("--seed {} --label '{}'", plan.seed, first.label));
-    words.join(" ")
 }

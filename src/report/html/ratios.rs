@@ -1,5 +1,6 @@
 //! A workload's numbers relative to one label.
 
+use super::super::compare::ASKED_FOR;
 use super::super::pivot::{Cell, Table};
 use super::super::{Options, baseline, caption, text};
 use crate::error::Result;
@@ -13,7 +14,7 @@ pub(super) struct Ratios<'a> {
 
 impl<'a> Ratios<'a> {
     /// To the label that was asked for, else to the first one that was measured.
-    pub(super) fn of(plain: &Table<'a>, options: &Options) -> Result<Ratios<'a>> {
+    pub(super) fn of(plain: &Table<'a>, all: &[Table], options: &Options) -> Result<Ratios<'a>> {
         let first = || plain.lines.iter().find(|line| !line.steps.is_empty()).map(|l| l.label);
         let nothing = Ratios { table: None, remarks: Vec::new() };
         let Some(base) = options.baseline.as_deref().or_else(first) else { return Ok(nothing) };
@@ -21,17 +22,23 @@ impl<'a> Ratios<'a> {
             return Ok(nothing);
         }
         let shown = text::label(base);
-        let Some(mut table) = baseline::related(plain, base)? else {
+        let Some(mut table) = baseline::related(plain, all, base)? else {
             let remark = format!("No ratios: {shown} was not measured here.");
             return Ok(Ratios { table: None, remarks: vec![remark] });
         };
+        let asked_for = (table.columns.len() < plain.columns.len()).then(|| ASKED_FOR.to_owned());
+        if table.columns.is_empty() {
+            return Ok(Ratios { table: None, remarks: asked_for.into_iter().collect() });
+        }
         // Below ratios stands besides what stands below the plain numbers already.
         let known = caption::below(plain).len();
         let mut remarks: Vec<String> = caption::below(&table).into_iter().skip(known).collect();
+        remarks.extend(asked_for);
         let alone = keep(&mut table, base);
         if table.columns.is_empty() {
             let remark = format!("No ratios: no other label has a number where {shown} has one.");
-            return Ok(Ratios { table: None, remarks: vec![remark] });
+            remarks.push(remark);
+            return Ok(Ratios { table: None, remarks });
         }
         if !alone.is_empty() {
             remarks.push(format!("no other label than {shown} has a cell at {}", alone.join(", ")));
@@ -52,11 +59,6 @@ fn keep(table: &mut Table, base: &str) -> Vec<String> {
     let columns = table.columns.iter().enumerate();
     let alone = columns.filter(|(at, _)| !has(*at, false) && has(*at, true));
     let alone = alone.map(|(_, column)| column.to_string()).collect();
-    let mut keep = kept.iter();
-    table.columns.retain(|_| keep.next().is_some_and(|kept| *kept));
-    for line in &mut table.lines {
-        let mut keep = kept.iter();
-        line.cells.retain(|_| keep.next().is_some_and(|kept| *kept));
-    }
+    table.keep(&kept);
     alone
 }

@@ -41,14 +41,20 @@
   let cursor;
 
   const label = (group) => Number(/\bs(\d+)\b/.exec(group.getAttribute('class'))[1]);
-  const vertices = (group) =>
-    group.querySelector('.l').getAttribute('d').slice(1).split(' ').map((p) => p.split(',').map(Number));
+  // A lone vertex ends in h0, which makes it a dot.
+  const vertices = (group) => {
+    const path = group.querySelector('.l').getAttribute('d').slice(1).replace(/h0$/, '');
+    return path.split(' ').map((p) => p.split(',').map(Number));
+  };
   const digits = (value) => Number(value.toPrecision(3)).toLocaleString('en', { maximumFractionDigits: 3 });
   const nearest = (list, x) =>
     list.reduce((best, item, i) => (Math.abs(item - x) < Math.abs(list[best] - x) ? i : best), 0);
 
+  // A line that ends further away than so many pixels says nothing of a place.
+  const NEAR = 8;
+
   // What stands at a place: [x, heading, [[y, label, value] …]].
-  const said = (chart, x) => {
+  const said = (chart, { x, y: pointed }) => {
     const groups = [...chart.querySelectorAll('g')].filter((g) => switches[label(g)].checked);
     if (chart.dataset.x !== undefined) {
       const places = chart.dataset.x.split('|').map((place) => {
@@ -64,11 +70,17 @@
     }
     const [left, right, top, bottom, seconds, most] = chart.dataset.t.split(' ').map(Number);
     const at = Math.min(Math.max(x, left), right);
-    const values = groups.map((group) => {
+    // A label has a line for each repeat, and several where one has gaps: the nearest speaks for it.
+    const heights = new Map();
+    for (const group of groups) {
       const all = vertices(group);
+      if (at < all[0][0] - NEAR || at > all[all.length - 1][0] + NEAR) continue;
       const y = all[nearest(all.map((vertex) => vertex[0]), at)][1];
-      return [y, label(group), '≈ ' + digits(((bottom - y) / (bottom - top)) * most)];
-    });
+      const known = heights.get(label(group));
+      if (known === undefined || Math.abs(y - pointed) < Math.abs(known - pointed)) heights.set(label(group), y);
+    }
+    const values = [...heights].map(([of, y]) =>
+      [y, of, '≈ ' + digits(((bottom - y) / (bottom - top)) * most)]);
     return [at, digits(((at - left) / (right - left)) * seconds) + ' s', values];
   };
 
@@ -81,7 +93,7 @@
     const chart = event.target.closest && event.target.closest('svg.chart');
     if (!chart) return hide();
     const point = new DOMPoint(event.clientX, event.clientY).matrixTransform(chart.getScreenCTM().inverse());
-    const [at, heading, values] = said(chart, point.x);
+    const [at, heading, values] = said(chart, point);
     if (values.length === 0) return hide();
     const shown = values.sort((a, b) => Math.abs(a[0] - point.y) - Math.abs(b[0] - point.y)).slice(0, 8);
     shown.sort((a, b) => a[0] - b[0]);

@@ -6,7 +6,7 @@ use super::super::chart::{self, Chart, Pulse};
 use super::super::figure::named;
 use super::super::layout;
 use super::super::metric::Metric;
-use super::super::pivot::{self, Table};
+use super::super::pivot::{self, Line, Table};
 use super::super::{Layout, Options, caption, escape, notes};
 use super::best::Best;
 use super::ratios::Ratios;
@@ -31,6 +31,8 @@ const TIMES: &str = "Service times run from the call to its return; response tim
 pub(super) struct Scene<'a> {
     steps: &'a [&'a Summary],
     options: &'a Options,
+    /// Of all workloads.
+    tables: &'a [Table<'a>],
     labels: &'a [&'a str],
     /// Vertices of each timeline.
     vertices: usize,
@@ -41,15 +43,14 @@ impl<'a> Scene<'a> {
     pub(super) fn new(
         steps: &'a [&'a Summary],
         options: &'a Options,
-        tables: &[Table],
+        tables: &'a [Table<'a>],
         labels: &'a [&'a str],
     ) -> Scene<'a> {
-        let lines: usize =
-            tables.iter().flat_map(|table| &table.lines).map(|line| line.steps.len()).sum();
+        let lines = tables.iter().flat_map(|table| &table.lines).flat_map(Line::all).count();
         let pulses: &[Pulse] =
             if lines > PULSES_MAX { &[Pulse::Rate] } else { &[Pulse::Rate, Pulse::P99] };
         let vertices = chart::vertices_each(lines * pulses.len());
-        Scene { steps, options, labels, vertices, pulses }
+        Scene { steps, options, tables, labels, vertices, pulses }
     }
 
     /// The table of this workload with another metric in its cells.
@@ -78,12 +79,11 @@ pub(super) fn workload(scene: &Scene, of: &Table) -> Result<Markup> {
     let mut plain = of.clone();
     plain.notes = notes::notes(&plain);
     let best = Best::of(&plain)?;
-    let Ratios { table: related, remarks } = Ratios::of(&plain, scene.options)?;
+    let Ratios { table: related, remarks } = Ratios::of(&plain, scene.tables, scene.options)?;
     let mut charts = chart::over_clients(&plain, labels);
     charts.extend(related.iter().flat_map(|related| chart::relative(related, labels)));
     let latency = latency(scene, &plain)?;
     let costs = scene.charts(plain.workload, &costs())?;
-    let timed = plain.lines.iter().flat_map(|line| &line.steps).any(|s| !s.timeline.is_empty());
     Ok(html! {
         section {
             h2 { (escape::markup(plain.workload)) }
@@ -101,7 +101,7 @@ pub(super) fn workload(scene: &Scene, of: &Table) -> Result<Markup> {
                 (figure::charts(&costs, labels))
             }
             (per_op(scene, of)?)
-            @if timed { (timelines(scene, &plain)) }
+            (timelines(scene, &plain))
         }
     })
 }
@@ -161,6 +161,9 @@ fn timelines(scene: &Scene, table: &Table) -> Markup {
     let fold = table.lines.len() > OPEN_MAX;
     let of = |pulse: &Pulse| chart::timelines(table, scene.labels, *pulse, scene.vertices);
     let each: Vec<Vec<Vec<Chart>>> = scene.pulses.iter().map(of).collect();
+    if each.iter().flatten().all(Vec::is_empty) {
+        return html! {};
+    }
     html! {
         h3 { "In the course of each step" }
         p.faint {
@@ -186,7 +189,7 @@ fn timelines(scene: &Scene, table: &Table) -> Markup {
 
 /// Times without service, where there were any.
 fn outages(scene: &Scene, table: &Table) -> Result<Markup> {
-    let mut steps = table.lines.iter().flat_map(|line| line.steps.iter().chain(&line.left_out));
+    let mut steps = table.lines.iter().flat_map(Line::all);
     if steps.all(|step| step.outages.is_empty()) {
         return Ok(html! {});
     }

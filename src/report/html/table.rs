@@ -89,7 +89,8 @@ fn small_legend(table: &Table) -> Option<String> {
     let intervals = cells().any(|cell| interval(table, cell).is_some());
     if table.baseline.is_some() {
         return intervals.then(|| {
-            "Small: 95 % interval of the ratio from the runs of both labels, as loadgen compare has it."
+            "Small: 95 % interval of the ratio from the runs of both labels, each by itself, not \
+             corrected for the number of cells; loadgen compare decides."
                 .to_owned()
         });
     }

@@ -12,8 +12,9 @@ pub(crate) use paint::of_page;
 use maud::{Markup, PreEscaped, html};
 
 use super::chart::{self, Chart, Pulse};
+use super::compare::{ASKED_FOR, is_asked_for};
 use super::escape::markup;
-use super::pivot::Table;
+use super::pivot::{Line, Table};
 use super::{Options, counted, escape};
 use crate::error::{Error, Result};
 use crate::summary::Summary;
@@ -56,8 +57,15 @@ pub fn picture(steps: &[&Summary], options: &Options, what: Picture) -> Result<S
         charts.extend(of_table(table, &tables, &labels, options, what)?);
     }
     if charts.is_empty() {
-        return Err(Error::data("there is nothing to draw in these summaries")
-            .hint("another --chart, or --format text for what they hold"));
+        let mut columns =
+            tables.iter().flat_map(|table| table.columns.iter().map(move |c| (table, c)));
+        let hint = if what == Picture::Relative && columns.any(|(table, c)| is_asked_for(table, c))
+        {
+            ASKED_FOR
+        } else {
+            "another --chart, or --format text for what they hold"
+        };
+        return Err(Error::data("there is nothing to draw in these summaries").hint(hint));
     }
     Ok(file(&charts, &labels))
 }
@@ -75,12 +83,12 @@ fn of_table(
             let first = table.lines.first().map_or("", |line| line.label);
             let base = options.baseline.as_deref().unwrap_or(first);
             super::baseline::known(tables, "--baseline", base)?;
-            let related = super::baseline::related(table, base)?;
+            let related = super::baseline::related(table, tables, base)?;
             related.map_or_else(Vec::new, |related| chart::relative(&related, labels))
         }
         Picture::Latency => chart::percentiles(table, labels)?,
         Picture::Timeline => {
-            let each = chart::vertices_each(table.lines.iter().map(|line| line.steps.len()).sum());
+            let each = chart::vertices_each(table.lines.iter().flat_map(Line::all).count());
             chart::timelines(table, labels, Pulse::Rate, each).concat()
         }
     })
