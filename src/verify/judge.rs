@@ -154,8 +154,13 @@ fn k(history: &History, found: &Found) -> Option<Verdict> {
     let unknown = history.k_unknown.saturating_add(doubt.k_unknown);
     let base = match (unknown, history.inserts.saturating_add(doubt.rows_added)) {
         (0, _) => found.k_start,
-        // Rows that are gone took a k with them that is known if it never changed.
-        (_, 0) if history.k_added == 0 && doubt.k_added == 0 && doubt.k_removed == 0 => {
+        // Rows that are gone took a k with them that is known if it never changed. A sum of 0 is
+        // no sign of that: what was added to one row may have been taken from another.
+        (_, 0)
+            if history.updates == history.untraced
+                && doubt.k_added == 0
+                && doubt.k_removed == 0 =>
+        {
             found.k_filled
         }
         _ => {
@@ -260,6 +265,12 @@ mod tests {
         let both = History { updates: 9, k_added: 9, ..deleted.clone() };
         assert!(undecided(&both, &found(97, 97, 4855)).contains("nobody read"));
         assert_eq!(lost(&both, &found(96, 96, 4800)), 1, "rows are decided all the same");
+        // What one row gained another one lost, and then one of them was deleted.
+        let moved = History { updates: 2, deletes: 1, k_unknown: 1, ..History::default() };
+        assert!(undecided(&moved, &found(99, 99, 4943)).contains("nobody read"));
+        // Updates of c alone leave every k as it was.
+        let other = History { updates: 2, untraced: 2, ..deleted.clone() };
+        assert_eq!(lost(&other, &found(97, 97, 4843)), 7);
         let replaced = History { inserts: 3, k_added: 150, ..deleted };
         assert!(undecided(&replaced, &whole()).contains("nobody read"));
     }
