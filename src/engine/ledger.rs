@@ -61,11 +61,10 @@ pub(crate) fn in_doubt(effect: Effect, affected: Option<u64>) -> Doubt {
     let mut doubt = Doubt::default();
     match (effect, affected) {
         (Effect::None | Effect::Update | Effect::SetC, _) => {}
-        (Effect::AddK(n), Some(rows)) => {
+        (Effect::AddK(n), rows) => {
             let side = if n < 0 { &mut doubt.k_removed } else { &mut doubt.k_added };
-            *side = n.unsigned_abs().saturating_mul(rows);
+            *side = n.unsigned_abs().saturating_mul(rows.unwrap_or(u64::MAX));
         }
-        (Effect::AddK(_), None) => doubt.k_unknown = 1,
         (Effect::Insert | Effect::InsertK(_), Some(rows)) => {
             (doubt.rows_added, doubt.k_unknown) = (rows, 1);
         }
@@ -192,7 +191,9 @@ mod tests {
         for (effect, affected, doubt) in [
             (Effect::SetC, None, none),
             (Effect::AddK(-3), Some(2), Doubt { k_removed: 6, ..none }),
-            (Effect::AddK(1), None, Doubt { k_unknown: 1, ..none }),
+            // However many rows: no k came or went, and the other side has its bound.
+            (Effect::AddK(1), None, Doubt { k_added: u64::MAX, ..none }),
+            (Effect::AddK(-3), None, Doubt { k_removed: u64::MAX, ..none }),
             (Effect::Insert, Some(5), Doubt { rows_added: 5, k_unknown: 1, ..none }),
             (Effect::InsertK(1), None, Doubt { rows_unknown: 1, k_unknown: 1, ..none }),
             (Effect::Delete, Some(1), Doubt { rows_removed: 1, k_unknown: 1, ..none }),
