@@ -4,7 +4,7 @@
 //! meanwhile: no time limit there tells work from silence. So another connection asks for the
 //! list of connections every few seconds, from the first such interval on. A server that does not
 //! answer that is given up; and so is a connection that waits for an answer while the server, by
-//! its own list, waits for a statement or has forgotten it.
+//! its own list, waits for a statement or, having listed it before, has forgotten it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -204,13 +204,22 @@ impl Entry<'_> {
     }
 }
 
-/// How often in a row the server had nothing to answer on a connection that waits.
+/// What the lists so far told.
 #[derive(Debug, Default)]
-struct Looks(BTreeMap<u32, u32>);
+struct Looks {
+    /// How often in a row the server had nothing to answer on a connection that waits.
+    in_a_row: BTreeMap<u32, u32>,
+    /// The connection that asks.
+    own: u32,
+    /// Connections that wait and were on one of its lists.
+    seen: BTreeSet<u32>,
+}
 
 impl Looks {
     /// The connection with the most such looks, this one included. A list without the connection
-    /// that asked for it is not of our connections: a proxy has others.
+    /// that asked for it is not of our connections: a proxy has others. And a proxy may lead one
+    /// connection to another server than the next: what was never on a list of the connection that
+    /// asks is no more forgotten than on the list of a stranger.
     fn take(
         &mut self,
         list: &List,
@@ -225,11 +234,16 @@ impl Looks {
         }
         // Between two statements it sleeps, too, but not since the look before.
         let idle = |entry: &Entry| entry.command == "Sleep" && entry.time >= every.as_secs().max(1);
-        let forgotten = |id: &&u32| entries.get(id).is_none_or(idle);
-        let before = std::mem::take(&mut self.0);
+        if std::mem::replace(&mut self.own, own) != own {
+            self.seen.clear();
+        }
+        self.seen.extend(waiting.iter().filter(|id| entries.contains_key(id)));
+        let seen = &self.seen;
+        let forgotten = |id: &&u32| entries.get(id).map_or(seen.contains(id), idle);
+        let before = std::mem::take(&mut self.in_a_row);
         let looks = |id: &u32| (*id, before.get(id).copied().unwrap_or(0).saturating_add(1));
-        self.0 = waiting.iter().filter(forgotten).map(looks).collect();
-        self.0.iter().max_by_key(|(_, looks)| **looks).map(|(id, looks)| (*id, *looks))
+        self.in_a_row = waiting.iter().filter(forgotten).map(looks).collect();
+        self.in_a_row.iter().max_by_key(|(_, looks)| **looks).map(|(id, looks)| (*id, *looks))
     }
 }
 
@@ -260,6 +274,23 @@ pub(super) mod tests {
         assert_eq!(look(&[row("7", "Sleep", "9"), busy]), Some((7, 1)), "from the start");
         // Those of a proxy.
         assert_eq!(looks.take(&vec![row("3", "Sleep", "9")], 1, &waiting, EVERY), None);
+    }
+
+    #[test]
+    fn a_connection_that_another_server_has_is_not_forgotten() {
+        let waiting: BTreeSet<u32> = [7].into();
+        let mut looks = Looks::default();
+        let mut look = |own: &str, rows: &[Vec<Option<String>>]| {
+            let list: List = rows.iter().cloned().chain([row(own, "Query", "0")]).collect();
+            looks.take(&list, own.parse().expect("an id"), &waiting, EVERY)
+        };
+        assert_eq!((look("1", &[]), look("1", &[])), (None, None), "it was never there");
+        assert_eq!(look("1", &[row("7", "Query", "5")]), None);
+        assert_eq!(look("1", &[]), Some((7, 1)), "it was");
+        // The next one that asks may be led elsewhere.
+        assert_eq!((look("2", &[]), look("2", &[])), (None, None));
+        assert_eq!(look("2", &[row("7", "Sleep", "9")]), Some((7, 1)));
+        assert_eq!(look("2", &[]), Some((7, 2)));
     }
 
     /// Of a canned server, and in a hurry.
