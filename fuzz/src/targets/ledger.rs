@@ -83,7 +83,7 @@ pub(crate) fn ledger(bytes: &[u8]) {
 fn found(numbers: &mut Numbers) -> Found {
     let wrong = numbers.next();
     let finding = numbers.next();
-    Found {
+    let mut found = Found {
         rows: numbers.next(),
         filled: numbers.next(),
         k: (numbers.next() != 0).then(|| numbers.sum()),
@@ -98,7 +98,10 @@ fn found(numbers: &mut Numbers) -> Found {
             2 => Some(Finding::Index(3, "k_1 has 3 rows more".to_owned())),
             _ => None,
         },
-    }
+    };
+    // Some of what all had: no `k` that a row is filled with is below 0.
+    found.k_filled = found.k_filled.min(found.k_start);
+    found
 }
 
 fn entry(numbers: &mut Numbers) -> LedgerEntry {
