@@ -13,7 +13,7 @@ pub struct Found {
     pub k: Option<i128>,
     /// What the rows of the filled ids had when they were filled.
     pub k_filled: i128,
-    /// The same of all that were filled, whether they are there or not.
+    /// The same of all that were filled up to the greatest id, whether they are there or not.
     pub k_start: i128,
     /// Rows whose content is wrong, and the first one's id.
     pub wrong: u64,

@@ -16,6 +16,7 @@ mod judge;
 mod read;
 mod settle;
 mod table;
+mod tasks;
 
 use mysql_async::Opts;
 

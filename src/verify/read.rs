@@ -4,7 +4,6 @@
 //! No snapshot would span connections: instead the server counts and sums before and after, and
 //! a table that changed meanwhile is not judged; it is not even read if it changes before that.
 
-use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -13,6 +12,7 @@ use mysql_async::Opts;
 use super::counts::{Count, Counts};
 use super::judge::Found;
 use super::table::Table;
+use super::tasks::{Task, Tasks};
 use crate::error::{Error, Result};
 use crate::mysql::ask::impatient;
 use crate::mysql::crew::Crew;
@@ -23,22 +23,8 @@ use crate::plan::{limits, units};
 use crate::progress::Progress;
 use crate::stop::Stop;
 
-/// Rows of a chunk.
-const CHUNK: std::ops::RangeInclusive<u64> = 10_000..=1_000_000;
 /// Connections at most.
 const JOBS_MAX: usize = 16;
-
-#[derive(Debug, Clone, Copy)]
-enum Task {
-    /// What the server counts and sums by each index.
-    Count(usize),
-    /// Rows of these ids.
-    Rows(usize, u64, u64),
-    /// Rows of all other ids.
-    Others(usize),
-    /// Whether it still counts the same.
-    Again(usize),
-}
 
 /// What is known of a table, as far as it was read.
 #[derive(Debug, Clone, Default)]
@@ -46,6 +32,8 @@ pub(super) struct Seen {
     pub(super) found: Found,
     /// The server's counts, before the rows were read.
     pub(super) counts: Counts,
+    /// The greatest id, of those that prepare filled.
+    last: u64,
     /// Who may have written to it meanwhile, if it changed.
     pub(super) changed: Option<Vec<String>>,
 }
@@ -62,7 +50,7 @@ struct Shared {
     opts: Opts,
     pulse: Pulse,
     tables: Vec<Table>,
-    tasks: Mutex<VecDeque<Task>>,
+    tasks: Mutex<Tasks>,
     seen: Mutex<Vec<Seen>>,
     read: AtomicU64,
 }
@@ -92,36 +80,21 @@ pub(super) async fn read(
         read: AtomicU64::new(0),
     });
     let slots = 0..tables.len();
-    *locked(&shared.tasks) = slots.clone().map(Task::Count).collect();
+    *locked(&shared.tasks) = Tasks::whole(slots.clone().map(Task::Count));
     run(&shared, jobs, "the server counts and sums", stop, progress).await?;
-    let still = |slot: &usize| {
-        locked(&shared.seen).get(*slot).is_some_and(|seen: &Seen| seen.changed.is_none())
+    let seen = locked(&shared.seen).clone();
+    let still = |slot: usize| {
+        let seen = seen.get(slot).filter(|seen| seen.changed.is_none())?;
+        Some((slot, seen.last))
     };
-    let slots: Vec<usize> = slots.filter(still).collect();
-    *locked(&shared.tasks) = chunks(tables, &slots, jobs as u64);
+    let lasts: Vec<(usize, u64)> = slots.filter_map(still).collect();
+    *locked(&shared.tasks) = Tasks::chunks(&lasts, jobs as u64);
     run(&shared, jobs, "reading", stop, progress).await?;
-    *locked(&shared.tasks) = slots.into_iter().map(Task::Again).collect();
+    *locked(&shared.tasks) = Tasks::whole(lasts.iter().map(|(slot, _)| Task::Again(*slot)));
     run(&shared, jobs, "the server counts and sums again", stop, progress).await?;
     let shared = Arc::into_inner(shared)
         .ok_or_else(|| Error::failed("a thread outlived its work; please report this"))?;
     Ok((shared.seen.into_inner().unwrap_or_else(PoisonError::into_inner), shared.pulse))
-}
-
-fn chunks(tables: &[Table], slots: &[usize], jobs: u64) -> VecDeque<Task> {
-    let some = || slots.iter().filter_map(|slot| Some((*slot, tables.get(*slot)?)));
-    let all = some().fold(0_u64, |sum, (_, table)| sum.saturating_add(table.rows));
-    let size = (all / (8 * jobs).max(1)).clamp(*CHUNK.start(), *CHUNK.end());
-    let mut tasks = VecDeque::new();
-    for (slot, table) in some() {
-        let mut first = 1;
-        while first <= table.rows {
-            let last = table.rows.min(first + size - 1);
-            tasks.push_back(Task::Rows(slot, first, last));
-            first = last + 1;
-        }
-        tasks.push_back(Task::Others(slot));
-    }
-    tasks
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -136,9 +109,10 @@ async fn run(
     stop: &Stop,
     progress: &mut Progress,
 ) -> Result<()> {
+    let left = locked(&shared.tasks).left();
     let crew = Crew {
         name: "verify",
-        threads: jobs.min(locked(&shared.tasks).len()),
+        threads: jobs.min(usize::try_from(left).unwrap_or(jobs)),
         halt: &Stop::default(),
         stop,
         pulse: &shared.pulse,
@@ -148,10 +122,10 @@ async fn run(
     let theirs = Arc::clone(shared);
     let look = || {
         progress.update(|| {
-            let left = locked(&shared.tasks).len();
+            let wait = locked(&shared.tasks).waiting();
             match shared.read.load(Ordering::Relaxed) {
-                0 => format!("{doing}: {left} tables wait"),
-                rows => format!("{doing}: {} rows, {left} chunks wait", units::count(rows)),
+                0 => format!("{doing}: {wait}"),
+                rows => format!("{doing}: {} rows, {wait}", units::count(rows)),
             }
         });
     };
@@ -164,9 +138,8 @@ async fn work(shared: Arc<Shared>) -> Result<()> {
     let mut session = open(&shared.target, &shared.opts).await?;
     let waits = shared.pulse.waits(&session);
     loop {
-        let Some(task) = locked(&shared.tasks).pop_front() else { break };
-        let (Task::Count(slot) | Task::Rows(slot, ..) | Task::Others(slot) | Task::Again(slot)) =
-            task;
+        let Some(task) = locked(&shared.tasks).next() else { break };
+        let slot = task.slot();
         let Some(table) = shared.tables.get(slot) else { continue };
         let done = shared.one(&mut session, task, slot, table).await;
         done.map_err(|f| explain(&f, &format!("reading {}", table.name)))?;
@@ -206,8 +179,11 @@ impl Shared {
         match task {
             Task::Count(_) => {
                 let counts = Counts::take(session, &table.name, &table.indexes).await?;
+                let last = table.last(session).await?;
                 let changed = self.changed(session, &counts, table).await?;
-                self.note(slot, |seen| (seen.counts, seen.changed) = (counts, changed));
+                self.note(slot, |seen| {
+                    (seen.counts, seen.last, seen.changed) = (counts, last, changed);
+                });
             }
             Task::Again(_) => {
                 let counts = locked(&self.seen).get(slot).map(|seen| seen.counts.clone());

@@ -9,7 +9,7 @@ use super::counts::Index;
 use super::history::History;
 use super::judge::Found;
 use crate::error::Result;
-use crate::mysql::ask::explain;
+use crate::mysql::ask::{explain, one};
 use crate::mysql::session::{Failure, Session};
 use crate::workload::Schema;
 use crate::workload::filler::Filler;
@@ -101,6 +101,14 @@ impl Table {
         }
         let rows = Rows::new(self.seed, self.number, self.rows);
         (first..=last).map(|id| i128::from(rows.k(id))).sum()
+    }
+
+    /// The greatest id that there is of those that prepare filled; 0 without any. Whatever the mark
+    /// says, there is nothing to read beyond it.
+    pub(super) async fn last(&self, session: &mut Session) -> std::result::Result<u64, Failure> {
+        let greatest = one(session, &format!("SELECT MAX(id) FROM {}", quoted(&self.name))).await?;
+        let greatest = greatest.and_then(|id| id.parse::<i128>().ok()).unwrap_or(0);
+        Ok(u64::try_from(greatest.max(0)).unwrap_or(u64::MAX).min(self.rows))
     }
 
     /// Reads the rows of a range of ids.
