@@ -34,6 +34,8 @@ pub(super) struct Table {
     pub(super) known: bool,
     /// Whether writes of several rows may be in doubt.
     pub(super) doubtful: bool,
+    /// Whether rows were inserted since, or may have been.
+    pub(super) inserted: bool,
 }
 
 /// The indexes of the tables of a kind, each table's own rows first.
@@ -83,6 +85,8 @@ impl Table {
         history: &History,
     ) -> Table {
         let primary = Index::primary(has_k(schema));
+        let doubt = &history.doubt;
+        let inserts = [history.inserts, doubt.rows_added, doubt.rows_unknown];
         Table {
             schema,
             number,
@@ -92,6 +96,7 @@ impl Table {
             indexes: std::iter::once(primary).chain(indexes).collect(),
             known: history.unknown.is_empty() && !history.custom,
             doubtful: history.in_doubt > 0,
+            inserted: inserts.iter().any(|n| *n > 0),
         }
     }
 
@@ -170,7 +175,7 @@ impl Contents<'_> {
             Schema::Sbtest => {
                 let filled = self.rows.row(id);
                 found.k_filled += i128::from(filled.k);
-                self.of_sbtest(id, &filled.c, &filled.pad, row)
+                self.of_sbtest(id, (&filled.c, &filled.pad), (text(row, 2), text(row, 3)))
             }
             Schema::Phptest => self.of_phptest(id, row),
             // Those are empty when they are made.
@@ -184,17 +189,25 @@ impl Contents<'_> {
     }
 
     /// A `c` proves itself, whoever set it. Only what is built in is known to set no other `pad`.
-    fn of_sbtest(&self, id: u64, c: &[u8], pad: &[u8], row: &Row) -> Content {
-        let (own_c, own_pad) = (text(row, 2), text(row, 3));
-        if own_c == c && own_pad == pad {
+    /// Both are given as they were filled, and as they are.
+    fn of_sbtest(&self, id: u64, filled: (&[u8], &[u8]), own: (&[u8], &[u8])) -> Content {
+        if own == filled {
             return Content::Filled;
         }
-        let pad_is_right = own_pad == pad || !self.table.known || is_pad(own_pad);
-        if proves(self.table.number, id, own_c) && pad_is_right {
+        let (c, pad) = own;
+        let pad_is_right = pad == filled.1 || !self.table.known || is_pad(pad);
+        if self.proves(id, c, self.table.inserted) && pad_is_right {
             Content::Rewritten
         } else {
             Content::Wrong
         }
+    }
+
+    /// Where AUTO_INCREMENT gives the id, `c` was made before anybody knew it. Servers that forget
+    /// their counter when they stop go on behind the greatest id that is left, a filled one's too.
+    fn proves(&self, id: u64, c: &[u8], inserted: bool) -> bool {
+        let proves = |id| proves(self.table.number, id, c);
+        proves(id) || (inserted && proves(0))
     }
 
     /// Nothing proves itself: as it was filled, but for what the two updates set.
@@ -225,12 +238,7 @@ impl Contents<'_> {
     fn is_inserted(&self, id: Option<u64>, row: &Row) -> bool {
         let Some(id) = id else { return false };
         match self.table.schema {
-            // Where AUTO_INCREMENT gives the id, `c` was made before anybody knew it.
-            Schema::Sbtest => {
-                let c = text(row, 2);
-                let proves = |id| proves(self.table.number, id, c);
-                (proves(id) || proves(0)) && is_pad(text(row, 3))
-            }
+            Schema::Sbtest => self.proves(id, text(row, 2), true) && is_pad(text(row, 3)),
             Schema::Bulk => field(row, 0) == field(row, 1),
             Schema::Phptest => false,
         }
@@ -288,7 +296,28 @@ fn number(row: &Row, column: usize) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload::rows::pad;
+    use crate::summary::Doubt;
+    use crate::workload::rows::{pad, proven};
+
+    #[test]
+    fn an_inserted_row_may_have_the_id_of_a_filled_one() {
+        let mark = Mark::ready(7, 100, None);
+        let of = |history: &History| Table::new(Schema::Sbtest, 1, &mark, Vec::new(), history);
+        let inserted = History { inserts: 1, ..History::default() };
+        let filled = Rows::new(7, 1, 100).row(100);
+        let filled = (&filled.c[..], &filled.pad[..]);
+        let content = |history: &History, c: &[u8]| {
+            Contents::new(&of(history)).of_sbtest(100, filled, (c, &pad(|| 5)))
+        };
+        // Of no id, for AUTO_INCREMENT gives it.
+        let free = proven(1, 0, || 9);
+        assert_eq!(content(&inserted, &free), Content::Rewritten);
+        assert_eq!(content(&History::default(), &free), Content::Wrong, "nobody inserted");
+        assert_eq!(content(&inserted, &proven(1, 99, || 9)), Content::Wrong);
+        let doubt = Doubt { rows_added: 1, ..Doubt::default() };
+        let maybe = History { in_doubt: 1, doubt, ..History::default() };
+        assert_eq!(content(&maybe, &free), Content::Rewritten);
+    }
 
     #[test]
     fn a_pad_is_five_groups_of_digits() {
