@@ -61,7 +61,7 @@ pub(crate) async fn run(
         let Client { session, quota, drawer, sql, count, .. } = client;
         match error {
             OpError::Timeout(_) | OpError::Driver(_) => session.abandon(),
-            OpError::Failure(_) | OpError::Wrong(_) => drop(session),
+            OpError::Failure(_) | OpError::Wrong(_) | OpError::LeftOpen(_) => drop(session),
         }
         seat.offline.set(true);
         let reopened = loop {
@@ -225,13 +225,8 @@ impl Client {
         for statement in &transaction.passes {
             match self.statement(desk, seat, table, *statement, pass, false).await {
                 Ok(change) => self.unsettled.push(change),
-                Err(error) => {
-                    // A deadlock has rolled back already, a lock wait timeout has not.
-                    if error.keeps_session() {
-                        self.control(desk, seat, "ROLLBACK", pass).await?;
-                    }
-                    return Err(error);
-                }
+                // A deadlock has rolled back already, a lock wait timeout has not.
+                Err(error) => return Err(self.roll_back(desk, seat, pass, error).await),
             }
         }
         // Only a lost COMMIT leaves a doubt: before it, the server rolls back.
@@ -243,16 +238,30 @@ impl Client {
         seat.pending.set(Pending::Known(table, writes, unknown));
         if let Err(error) = self.control(desk, seat, "COMMIT", pass).await {
             // What is left of it must not be committed by the next BEGIN.
-            if error.keeps_session() {
-                self.control(desk, seat, "ROLLBACK", pass).await?;
-            }
-            return Err(error);
+            return Err(self.roll_back(desk, seat, pass, error).await);
         }
         seat.pending.set(Pending::Nothing);
         for change in self.unsettled.drain(..) {
             settle(desk, table, change);
         }
         Ok(())
+    }
+
+    /// After an error, which becomes another one if that fails, too.
+    async fn roll_back(
+        &mut self,
+        desk: &Desk,
+        seat: &Seat,
+        pass: &mut Pass,
+        error: OpError,
+    ) -> OpError {
+        if !error.keeps_session() {
+            return error;
+        }
+        match self.control(desk, seat, "ROLLBACK", pass).await {
+            Ok(()) => error,
+            Err(rollback) => error.left_open(rollback),
+        }
     }
 
     async fn control(

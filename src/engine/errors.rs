@@ -23,6 +23,8 @@ pub(crate) enum OpError {
     Driver(String),
     /// No answer for so long: given up, and the connection with it.
     Timeout(Duration),
+    /// This, and then ROLLBACK failed too: the next BEGIN would commit what is still open.
+    LeftOpen(Box<OpError>),
 }
 
 /// What becomes of a client after an error.
@@ -42,8 +44,16 @@ impl OpError {
         match self {
             OpError::Failure(Failure::Server { code, .. }) => class(*code).keeps_session(),
             OpError::Wrong(_) => true,
-            OpError::Failure(Failure::Lost(_)) | OpError::Driver(_) | OpError::Timeout(_) => false,
+            OpError::Failure(Failure::Lost(_))
+            | OpError::Driver(_)
+            | OpError::Timeout(_)
+            | OpError::LeftOpen(_) => false,
         }
+    }
+
+    /// The same after a ROLLBACK that failed, too. Of the two it is the one that leaves a doubt.
+    pub(crate) fn left_open(self, rollback: OpError) -> OpError {
+        OpError::LeftOpen(Box::new(if self.leaves_doubt() { self } else { rollback }))
     }
 
     /// What the policy makes of it.
@@ -69,12 +79,14 @@ impl OpError {
             | OpError::Wrong(_)
             | OpError::Driver(_)
             | OpError::Timeout(_) => true,
+            OpError::LeftOpen(error) => error.leaves_doubt(),
         }
     }
 
     pub(crate) fn code(&self) -> Option<u16> {
         match self {
             OpError::Failure(Failure::Server { code, .. }) => Some(*code),
+            OpError::LeftOpen(error) => error.code(),
             _ => None,
         }
     }
@@ -88,6 +100,7 @@ impl OpError {
             OpError::Wrong(what) => (None, "wrong", what.clone()),
             OpError::Driver(what) => (None, "driver", what.clone()),
             OpError::Timeout(_) => (None, "timeout", self.to_string()),
+            OpError::LeftOpen(error) => return error.count(),
         };
         let (code, class) = (self.code(), class.to_owned());
         ErrorCount { code, sqlstate, class, message: plain(&message), count: 1 }
@@ -103,6 +116,7 @@ impl std::fmt::Display for OpError {
             OpError::Timeout(limit) => {
                 write!(f, "no answer within {} (--op-timeout)", units::duration(*limit))
             }
+            OpError::LeftOpen(error) => write!(f, "{error} (and ROLLBACK failed)"),
         }
     }
 }
@@ -155,7 +169,7 @@ pub(super) fn abort_error(client: u32, error: &OpError) -> Error {
             .hint("--on-error reconnect opens lost connections again and goes on"),
         OpError::Wrong(_) => Error::new(Kind::Failed, text)
             .hint("the tables are not what this workload needs; loadgen prepare makes them"),
-        OpError::Timeout(_) => Error::new(Kind::Failed, text)
+        OpError::Timeout(_) | OpError::LeftOpen(_) => Error::new(Kind::Failed, text)
             .hint("--on-error reconnect drops the connection and goes on with another one"),
         OpError::Failure(Failure::Server { .. }) => Error::new(Kind::Failed, text)
             .hint("--on-error continue counts errors of the server and goes on"),
@@ -204,6 +218,21 @@ mod tests {
         assert_eq!(of(lost()), session_gone);
         assert_eq!(of(OpError::Timeout(Duration::from_secs(1))), session_gone);
         assert_eq!(of(OpError::Driver(String::new())), session_gone);
+    }
+
+    #[test]
+    fn a_rollback_that_fails_hides_no_doubt_and_ends_the_session() {
+        // The first may have been committed, the second was not; both keep the session.
+        for both in [server(1180).left_open(server(1290)), server(1290).left_open(server(1180))] {
+            assert_eq!((both.leaves_doubt(), both.code()), (true, Some(1180)));
+            assert!(!both.keeps_session());
+            assert_eq!(both.count(), server(1180).count());
+            assert_eq!(both.then(OnError::Reconnect), Then::Reopen);
+            assert_eq!(both.then(OnError::Continue), Then::End);
+        }
+        let neither = server(1205).left_open(server(1290));
+        assert_eq!((neither.leaves_doubt(), neither.code()), (false, Some(1290)));
+        assert_eq!(neither.then(OnError::Abort), Then::End);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use loadgen::measure::times::Times;
 use loadgen::mysql::session::Session;
 use loadgen::mysql::target::{Address, Target};
 use loadgen::mysql::tls::Ssl;
-use loadgen::plan::policy::Policy;
+use loadgen::plan::policy::{OnError, Policy};
 use loadgen::plan::{
     Arrival, Order, Plan, Spread, SpreadChoice, StatementMode, Step, StopAt, defaults,
 };
@@ -146,4 +146,22 @@ fn only_a_lost_commit_leaves_a_doubt() {
         assert_eq!(run.outcome, Outcome::Aborted);
         assert_eq!(run.ledger.iter().map(|l| l.in_doubt).sum::<u64>(), doubts, "{text}");
     }
+}
+
+#[test]
+fn a_doubt_outlives_a_rollback_that_fails() {
+    let commit = Action::error(1180, "HY000", "Got error 28 during COMMIT");
+    let rollback = Action::error(1290, "HY000", "not now");
+    let server = canned(vec![
+        Fault::new(At::Statement(100), commit).only("COMMIT"),
+        Fault::new(At::Statement(1), rollback).only("ROLLBACK"),
+    ]);
+    let policy = Policy { on_error: OnError::Reconnect, ..Policy::default() };
+    let run = run(&Plan { policy, ..plan(2000) }, server.port());
+    assert_eq!(run.outcome, Outcome::Completed, "{:?}", run.error);
+    assert_eq!(run.ledger.iter().map(|l| l.in_doubt).sum::<u64>(), 1);
+    let codes: Vec<_> = run.errors.iter().map(|e| (e.code, e.count)).collect();
+    assert_eq!(codes, [(Some(1180), 1)]);
+    // What its transaction left open went with its connection.
+    assert_eq!(server.counts().connections, 4 + 1 + 1, "clients, control, and one again");
 }
