@@ -46,9 +46,8 @@ impl Crew<'_> {
     {
         let (alive, mut ended) = mpsc::unbounded_channel::<()>();
         let start = |number| start(&format!("{}-{number}", self.name), &work, self.halt, &alive);
-        let threads: Vec<Thread> = (0..self.threads).map(start).collect();
+        let (threads, mut done) = self.start_all(start);
         drop(alive);
-        let mut done = Ok(());
         let mut silent = std::pin::pin!(self.pulse.ends());
         loop {
             let halted = self.halt.asked().is_some();
@@ -68,21 +67,34 @@ impl Crew<'_> {
         threads.into_iter().map(|thread| self.join(thread)).fold(done, Result::and)
     }
 
-    fn join(&self, thread: Thread) -> Result<()> {
-        match thread.map(JoinHandle::join) {
-            Ok(Ok(done)) => done,
-            Ok(Err(_)) => {
-                Err(Error::failed("the driver panicked on an answer of the server")
-                    .hint(self.again))
+    /// One thread after the other, up to the first that cannot be started: the work is then not
+    /// done at all, instead of by the others, before anybody is told.
+    fn start_all(&self, start: impl Fn(usize) -> Thread) -> (Vec<Running>, Result<()>) {
+        let mut threads = Vec::with_capacity(self.threads);
+        for number in 0..self.threads {
+            match start(number) {
+                Ok(thread) => threads.push(thread),
+                Err(error) => {
+                    let error = Error::failed(format!("cannot start a thread: {error}"))
+                        .hint("raise the limit on processes (ulimit -u)")
+                        .hint(self.again);
+                    self.halt.ask(error.kind());
+                    return (threads, Err(error));
+                }
             }
-            Err(error) => Err(Error::failed(format!("cannot start a thread: {error}"))
-                .hint("raise the limit on processes (ulimit -u)")
-                .hint(self.again)),
         }
+        (threads, Ok(()))
+    }
+
+    fn join(&self, thread: Running) -> Result<()> {
+        thread.join().unwrap_or_else(|_| {
+            Err(Error::failed("the driver panicked on an answer of the server").hint(self.again))
+        })
     }
 }
 
-type Thread = std::io::Result<JoinHandle<Result<()>>>;
+type Running = JoinHandle<Result<()>>;
+type Thread = std::io::Result<Running>;
 
 /// `alive` is dropped when the thread ends, however it does.
 fn start<F>(
@@ -160,5 +172,26 @@ mod tests {
         let stop = Stop::default();
         stop.ask(Kind::Interrupted);
         assert!(three(&stop, vec![], pending).is_ok(), "whoever asked knows");
+    }
+
+    #[test]
+    fn a_thread_that_cannot_be_started_ends_the_others() {
+        let (_server, pulse) = pulse(vec![]);
+        let (halt, stop) = (Stop::default(), Stop::default());
+        let again = "do it again";
+        let crew =
+            Crew { name: "test", threads: 3, halt: &halt, stop: &stop, pulse: &pulse, again };
+        let (alive, _ended) = mpsc::unbounded_channel::<()>();
+        let none_after_the_first = |number| match number {
+            0 => start("test-0", &pending::<Result<()>>, &halt, &alive),
+            _ => Err(std::io::Error::from(std::io::ErrorKind::WouldBlock)),
+        };
+        let (threads, done) = crew.start_all(none_after_the_first);
+        assert!(done.expect_err("no thread").to_string().contains("cannot start a thread"));
+        assert_eq!(threads.len(), 1, "and no third one");
+        // It would wait for ever.
+        for thread in threads {
+            crew.join(thread).expect("halted");
+        }
     }
 }
