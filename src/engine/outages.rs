@@ -20,7 +20,7 @@ const DISTANCES_MIN: u64 = 10;
 /// More outages of one step than this are not told apart.
 const OUTAGES_MAX: usize = 1000;
 /// More errors than this do not wait for a thread that does not report.
-const PENDING_MAX: usize = 1 << 20;
+const PENDING_MAX: usize = 1 << 14;
 /// A server is as fast as before at this part of its earlier rate.
 const RECOVERED: f64 = 0.95;
 /// The earlier rate is the median of so many intervals.
