@@ -44,6 +44,7 @@
 //! | [`error`] | one error type that knows its hint and its exit status |
 //! | [`stop`] | SIGINT and SIGTERM |
 //! | [`progress`] | the live line and table of a terminal, plain lines in a pipe |
+//! | `words` | numbers of things as they are read |
 //! | `timer` | a kernel timer finer than tokio's, for arrivals and canned service times |
 //!
 //! Beside the crate: `fuzz/` is a crate of its own, outside this one's build, because libFuzzer and
@@ -74,4 +75,5 @@ pub mod summary;
 mod timer;
 pub mod verify;
 pub mod warnings;
+mod words;
 pub mod workload;

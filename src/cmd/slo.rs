@@ -6,9 +6,10 @@ use super::print_data;
 use crate::error::{Error, Kind, Result};
 use crate::plan::condition::Condition;
 use crate::plan::search::{Answer, STEPS_MAX, Search};
-use crate::plan::{Plan, Step, clients};
+use crate::plan::{Plan, Step};
 use crate::report::{self, Gate, Probe, Quantity};
 use crate::summary::{Outcome, Summary, VerdictKind};
+use crate::words;
 
 /// A level does not hold where a larger part of the ops fails, whatever it is about: what is refused
 /// at once is fast.
@@ -160,9 +161,9 @@ impl Slo {
             remarks.push(format!("too few answers{at} to tell"));
         }
         if !found.confirmed || found.unknown {
-            self.open.push(clients::in_words(clients) + &at);
+            self.open.push(words::clients(clients) + &at);
         } else if found.rate.is_none() {
-            self.none.push(clients::in_words(clients));
+            self.none.push(words::clients(clients));
         }
         self.done.push(report::Search { clients, rate: found.rate, remarks });
         self.search = Search::new(self.start, self.resolution);

@@ -2,6 +2,7 @@
 //! a profile.
 
 mod reach;
+mod said;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -28,14 +29,12 @@ use crate::mysql::session::Session;
 use crate::mysql::target::{Address, Target};
 use crate::mysql::{exposure, fingerprint, variables};
 use crate::plan::before::Warm;
-use crate::plan::{Plan, Spread, Step, clients, limits, units};
+use crate::plan::{Plan, Spread, Step, limits, units};
 use crate::progress::Progress;
-use crate::stats::is_scarce;
 use crate::stop::Stop;
-use crate::summary::{
-    Calibration, Outcome, SettingChange, Store, Summary, Verdict, VerdictKind, Warning, to_json,
-};
+use crate::summary::{Calibration, SettingChange, Store, Summary, Verdict, Warning, to_json};
 use crate::warnings;
+use crate::words;
 
 /// Codes of warnings that a reader of the step's own line must know.
 const SAID_AT_ONCE: [&str; 3] = ["target_not_sustained", "warmup_backlog", "nothing_completed"];
@@ -312,7 +311,7 @@ impl Sweep<'_> {
     /// Writes a summary, or prints it where it cannot be written: nothing measured is lost.
     fn keep(&mut self, summary: Summary) -> Result<()> {
         let written = self.store.write(&summary);
-        self.progress.note(&line(&summary));
+        self.progress.note(&said::line(&summary));
         for warning in summary.warnings.iter().filter(|w| SAID_AT_ONCE.contains(&w.code.as_str())) {
             self.progress.warn(&warning.message);
         }
@@ -333,7 +332,7 @@ fn log_step(stage: &Stage, step: &Step) {
         step.number,
         step.of,
         stage.plan.workload.name,
-        clients::in_words(step.clients),
+        words::clients(step.clients),
         step.repeat
     );
     let several = step.of > 1 || step.number > 1;
@@ -353,7 +352,7 @@ fn begin<'a>(
     let begin = Begin::new(store, tables, ids.map_or(&[][..], Vec::as_slice));
     begin.of(
         identity.step_id(step),
-        format!("{}, {}", plan.workload.name, clients::in_words(step.clients)),
+        format!("{}, {}", plan.workload.name, words::clients(step.clients)),
         &identity.server.variables,
     )
 }
@@ -417,46 +416,4 @@ pub(super) async fn bounded<T>(
 /// How long opening so many connections takes at the least, doubled for slow servers.
 fn opening_at_most(clients: u32) -> Duration {
     Duration::from_secs(2) * clients / limits::CONNECTS_PER_S + limits::COURTESY
-}
-
-/// One step, as a line that stays: an open loop's with the response time, a closed one has no
-/// other than the service time.
-fn line(summary: &Summary) -> String {
-    let (totals, plan) = (&summary.totals, &summary.plan);
-    let ms = |us: Option<f64>| us.map_or_else(|| "-".to_owned(), engine::millis);
-    let errors: u64 = totals.errors.iter().map(|e| e.count).sum();
-    let mark = match summary.outcome {
-        Outcome::Completed => "",
-        Outcome::Interrupted => " (interrupted)",
-        Outcome::Aborted => " (aborted)",
-    };
-    let verdict = summary.verdict.as_ref().map(|verdict| verdict.kind);
-    let verdict = match verdict.filter(|kind| *kind != VerdictKind::Ok) {
-        Some(kind) => format!(", {}", kind.name()),
-        None => String::new(),
-    };
-    let rate = plan.rate.map_or_else(String::new, |rate| format!(" at {rate}/s"));
-    let (name, times) = match &summary.latency.response {
-        Some(response) => ("response", response),
-        None => ("service", &summary.latency.service),
-    };
-    let percentile = |p: f64, us: Option<f64>| ms(us.filter(|_| !is_scarce(p, times.count)));
-    let more = [
-        (totals.abandoned, "abandoned"),
-        (totals.in_doubt, "in doubt"),
-        (totals.reconnects, "reconnects"),
-        (summary.outages.len() as u64, "outages"),
-    ];
-    let more = more.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!(", {n} {what}"));
-    let more: String = more.collect();
-    format!(
-        "{} {}{rate}: {:.0} QPS, {name} time p50 {}, p99 {}, max {}, {errors} errors{more}\
-         {verdict}{mark}",
-        summary.workload.name,
-        clients::in_words(plan.clients),
-        totals.qps,
-        percentile(50.0, times.p50_us),
-        percentile(99.0, times.p99_us),
-        ms(times.max_us),
-    )
 }

@@ -2,9 +2,10 @@
 
 use crate::measure::recorder::{Interval, Ns, Paced};
 use crate::measure::times::Times;
-use crate::plan::{Plan, Step, StopAt, clients};
+use crate::plan::{Plan, Step, StopAt};
 use crate::stats::is_scarce;
 use crate::summary::Phase;
+use crate::words;
 
 /// Adds up intervals until a line is made of them.
 pub(crate) struct Display {
@@ -42,7 +43,7 @@ impl Display {
             step.number,
             step.of,
             plan.workload.name,
-            clients::in_words(step.clients)
+            words::clients(step.clients)
         );
         let warmup = plan.warmup.as_nanos() as Ns;
         let (end, ops_wanted) = match plan.stop {

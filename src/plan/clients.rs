@@ -26,11 +26,6 @@ fn number(text: &str) -> Result<u64, String> {
     }
 }
 
-/// `8 clients`, `1 client`.
-pub(crate) fn in_words(clients: u32) -> String {
-    format!("{clients} client{}", if clients == 1 { "" } else { "s" })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -90,13 +85,5 @@ mod tests {
             prop_assert_eq!(steps.last(), Some(&(from + more)));
             prop_assert!(steps.windows(2).all(|w| w[0] < w[1]));
         }
-    }
-
-    #[test]
-    fn one_is_one() {
-        assert_eq!(
-            [in_words(1), in_words(2), in_words(21)],
-            ["1 client", "2 clients", "21 clients"]
-        );
     }
 }

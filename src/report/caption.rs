@@ -4,8 +4,8 @@ use super::baseline::NO_RATIO;
 use super::notes::{by_column, conditions};
 use super::pivot::{Line, Table};
 use super::{Metric, escape};
-use crate::plan::clients;
 use crate::summary::Summary;
+use crate::words;
 
 /// Conditions that are left unsaid where they are what one expects.
 const USUAL: &[(&str, &str)] = &[
@@ -75,7 +75,7 @@ pub(crate) fn below(table: &Table) -> Vec<String> {
         below.push(said.join(", "));
     }
     if let Some(paced) = table.columns.iter().find(|column| column.rate.is_some()) {
-        let (clients, rate) = (clients::in_words(paced.clients), paced.rate.unwrap_or_default());
+        let (clients, rate) = (words::clients(paced.clients), paced.rate.unwrap_or_default());
         below.push(format!("{paced}: {clients}, {rate} ops a second asked of all together"));
     }
     below.extend(which_time(table));

@@ -6,9 +6,9 @@ use super::number::number;
 use super::page::{self, Body, Grid, Page};
 use super::{Format, Gate, escape, text};
 use crate::error::Result;
-use crate::plan::clients;
 use crate::stats;
 use crate::summary::{Summary, VerdictKind, Warning};
+use crate::words;
 
 /// One step of a search.
 #[derive(Debug, Clone)]
@@ -169,11 +169,7 @@ fn below(found: &[Search], probes: &[Probe], level: &str, notes: &Notes) -> Vec<
                 })
             })
             .collect();
-        lines.push(format!(
-            "{}: {of}{remarks}{}",
-            clients::in_words(clients),
-            notes.marks(&behind)
-        ));
+        lines.push(format!("{}: {of}{remarks}{}", words::clients(clients), notes.marks(&behind)));
     }
     lines
 }

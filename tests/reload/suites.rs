@@ -49,7 +49,8 @@ fn tests_are_timed_and_find_the_server() {
     assert_eq!(names, [("sleep", "ok"), ("spin", "ok"), ("place", "ok")]);
     let total: f64 = suite.tests.iter().map(|t| t.wall_s).sum();
     assert!((summary.measured_s - total).abs() < 1e-9 && suite.tests[0].wall_s >= 0.2);
-    assert!(suite.tests[1].user_s > suite.tests[0].user_s, "{suite:?}");
+    // Children of other tests, which end meanwhile, are counted as well.
+    assert!(suite.tests[1].user_s > 0.01, "{suite:?}");
     assert!(summary.client.user_s >= suite.tests[1].user_s);
 
     let output = fs::read_to_string(dir.path().join(suite.output.as_ref().expect("a file")));

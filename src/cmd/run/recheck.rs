@@ -11,7 +11,6 @@ use crate::cmd::print_data;
 use crate::cmd::sweep::random;
 use crate::error::{Error, Kind, Result, worst};
 use crate::measure::process::raise_descriptor_limit;
-use crate::plan::clients;
 use crate::plan::experiment::scale::Scale;
 use crate::plan::experiment::{Cell, Experiment, Overrides};
 use crate::plan::profile::Profile;
@@ -21,6 +20,7 @@ use crate::report::{Doubt, Metric, Options, Question, compare, doubtful};
 use crate::stats::next_look;
 use crate::stop::Stop;
 use crate::summary::{Store, Summary};
+use crate::words;
 
 /// Run again what is not decided.
 #[derive(clap::Args, Debug, Clone)]
@@ -305,7 +305,7 @@ impl Again<'_> {
             let title = self.experiment.parts.get(part).map_or("", |part| part.title.as_str());
             let rate = rate.map_or_else(String::new, |r| format!(" at {}/s", f64::from_bits(r)));
             let there = self.repeats(*at);
-            let clients = clients::in_words(clients);
+            let clients = words::clients(clients);
             format!("{title}  {clients}{rate}  {label}: {there} repeats, then {repeats}")
         };
         wanted.iter().map(line).collect()

@@ -8,7 +8,8 @@ use super::{Cell, Dataset, Experiment, Leg, Part, Source, Subject, What, step_ti
 use crate::error::line;
 use crate::plan::profile::{Data, Turns};
 use crate::plan::timed::{InsertMode, LoadSource, LoadSpec};
-use crate::plan::{StatementMode, clients, seconds_of, units};
+use crate::plan::{StatementMode, seconds_of, units};
+use crate::words;
 use crate::workload::Schema;
 
 /// Bytes of a row on disk, its indexes included, and rows that a fill puts in a second, indexes
@@ -112,7 +113,7 @@ impl Experiment {
                 self.cells.len(),
                 line(&subject.label),
                 line(&part.title),
-                clients::in_words(cell.clients),
+                words::clients(cell.clients),
                 cell.rate.map_or_else(String::new, |rate| format!(" at {rate}/s")),
                 cell.repeat,
                 part.repeats,

@@ -1,12 +1,9 @@
 //! The command that would ask for the same as some steps, as far as their summaries know it.
 
-use crate::plan::policy::OnError;
 use crate::summary::{Mode, Summary};
-use crate::workload::Workload;
 
-/// Of the steps of one invocation; where to connect is left to the reader. Of the known workloads
-/// options are named that differ from their defaults, of others all.
-pub(super) fn command(steps: &[&Summary], known: &[Workload]) -> String {
+/// Of the steps of one invocation; where to connect is left to the reader.
+pub(super) fn command(steps: &[&Summary]) -> String {
     let Some(first) = steps.first() else { return String::new() };
     if let Some(experiment) = &first.experiment {
         return format!(
@@ -18,7 +15,7 @@ pub(super) fn command(steps: &[&Summary], known: &[Workload]) -> String {
     for (name, value) in plan(steps).into_iter().chain(before(first)) {
         words.extend([format!("--{name}"), value]);
     }
-    words.extend(options(first, known));
+    words.extend(options(first));
     words.extend(["--label".to_owned(), first.label.clone()]);
     let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
     words.join(" ")
@@ -59,7 +56,7 @@ fn plan(steps: &[&Summary]) -> Flags {
         (workload.spread != spread).then(|| ("spread", workload.spread.clone())),
         some("engine-threads", threads.map(|step| step.plan.engine_threads.to_string())),
         some("charset", plan.charset.clone()),
-        (plan.on_error != OnError::Abort.to_string()).then(|| ("on-error", plan.on_error.clone())),
+        (plan.on_error != "abort").then(|| ("on-error", plan.on_error.clone())),
         some("max-errors", plan.max_errors.clone()),
         some("op-timeout", plan.op_timeout_s.map(seconds)),
         Some(("seed", plan.seed.to_string())),
@@ -83,11 +80,12 @@ fn before(step: &Summary) -> Flags {
 }
 
 /// Those whose values must stand behind `=`.
-fn options(step: &Summary, known: &[Workload]) -> Vec<String> {
-    let workload = known.iter().find(|known| known.name == step.workload.name);
-    let usual = |name: &String| Some(workload?.options.get(name)?.value);
-    let given = step.workload.options.iter().filter(|(name, value)| usual(name) != Some(**value));
-    let words = given.map(|(name, value)| format!("--{}={value}", name.replace('_', "-")));
+fn options(step: &Summary) -> Vec<String> {
+    let words = step
+        .workload
+        .options
+        .iter()
+        .map(|(name, value)| format!("--{}={value}", name.replace('_', "-")));
     let settle = step.conditions.as_ref().and_then(|of| of.before.as_ref()?.settle.as_ref());
     words.chain(settle.map(|settle| format!("--settle={}s", settle.limit_s))).collect()
 }

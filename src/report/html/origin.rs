@@ -9,7 +9,6 @@ use super::super::pivot::{Line, Table};
 use super::super::{chart, notes, number, select};
 use super::command::command;
 use crate::summary::Summary;
-use crate::workload::{Workload, builtin};
 
 /// Longest text of a file, characters.
 const TEXT_MAX: usize = 80;
@@ -69,7 +68,6 @@ fn invocations<'a>(tables: &[Table<'a>]) -> Vec<Invocation<'a>> {
 pub(super) fn section(tables: &[Table]) -> Markup {
     let labels = chart::labels(tables);
     let invocations = invocations(tables);
-    let known = builtin();
     html! {
         section #origin {
             h2 { "How the numbers were obtained" }
@@ -83,7 +81,7 @@ pub(super) fn section(tables: &[Table]) -> Markup {
             }
             details.print {
                 summary { "Plans: " (invocations.len()) }
-                @for steps in &invocations { (plan(steps, &labels, &known)) }
+                @for steps in &invocations { (plan(steps, &labels)) }
             }
             details.print {
                 summary { "Steps: " (all(tables).len()) }
@@ -120,7 +118,7 @@ fn row(step: &Summary, labels: &[&str]) -> Markup {
 }
 
 /// What was run with what, on what.
-fn plan(steps: &[&Summary], labels: &[&str], known: &[Workload]) -> Markup {
+fn plan(steps: &[&Summary], labels: &[&str]) -> Markup {
     let Some(first) = steps.first() else { return html! {} };
     let (program, server, client) = (&first.loadgen, &first.server, &first.client);
     let revision = program.revision.as_deref().map(|r| format!(" ({r})")).unwrap_or_default();
@@ -128,7 +126,7 @@ fn plan(steps: &[&Summary], labels: &[&str], known: &[Workload]) -> Markup {
     let seeds: BTreeSet<u64> = steps.iter().map(|step| step.plan.seed).collect();
     let seeds: Vec<String> = seeds.iter().map(u64::to_string).collect();
     let facts = [
-        ("command", command(steps, known)),
+        ("command", command(steps)),
         (
             "program",
             format!(

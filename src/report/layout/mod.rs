@@ -15,7 +15,7 @@ use super::page::{Field, Page, Record};
 use super::pivot::{Column, Table};
 use super::{Options, caption, text};
 use crate::error::{Error, Result};
-use crate::plan::clients;
+use crate::words;
 
 /// How the numbers are laid out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -124,7 +124,7 @@ pub(super) fn marked(table: &Table, at: usize) -> String {
 
 /// `8 clients`, at a rate where there is one.
 pub(super) fn at_clients(column: &Column) -> String {
-    let clients = clients::in_words(column.clients);
+    let clients = words::clients(column.clients);
     match column.rate {
         None => clients,
         Some(rate) => format!("{clients} asking {rate} ops a second of all together"),

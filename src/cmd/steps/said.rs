@@ -1,0 +1,48 @@
+//! A step as it is told when it has ended.
+
+use crate::engine;
+use crate::stats::is_scarce;
+use crate::summary::{Outcome, Summary, VerdictKind};
+use crate::words;
+
+/// One step, as a line that stays: an open loop's with the response time, a closed one has no
+/// other than the service time.
+pub(super) fn line(summary: &Summary) -> String {
+    let (totals, plan) = (&summary.totals, &summary.plan);
+    let ms = |us: Option<f64>| us.map_or_else(|| "-".to_owned(), engine::millis);
+    let errors: u64 = totals.errors.iter().map(|e| e.count).sum();
+    let mark = match summary.outcome {
+        Outcome::Completed => "",
+        Outcome::Interrupted => " (interrupted)",
+        Outcome::Aborted => " (aborted)",
+    };
+    let verdict = summary.verdict.as_ref().map(|verdict| verdict.kind);
+    let verdict = match verdict.filter(|kind| *kind != VerdictKind::Ok) {
+        Some(kind) => format!(", {}", kind.name()),
+        None => String::new(),
+    };
+    let rate = plan.rate.map_or_else(String::new, |rate| format!(" at {rate}/s"));
+    let (name, times) = match &summary.latency.response {
+        Some(response) => ("response", response),
+        None => ("service", &summary.latency.service),
+    };
+    let percentile = |p: f64, us: Option<f64>| ms(us.filter(|_| !is_scarce(p, times.count)));
+    let more = [
+        (totals.abandoned, "abandoned"),
+        (totals.in_doubt, "in doubt"),
+        (totals.reconnects, "reconnects"),
+        (summary.outages.len() as u64, "outages"),
+    ];
+    let more = more.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!(", {n} {what}"));
+    let more: String = more.collect();
+    format!(
+        "{} {}{rate}: {:.0} QPS, {name} time p50 {}, p99 {}, max {}, {errors} errors{more}\
+         {verdict}{mark}",
+        summary.workload.name,
+        words::clients(plan.clients),
+        totals.qps,
+        percentile(50.0, times.p50_us),
+        percentile(99.0, times.p99_us),
+        ms(times.max_us),
+    )
+}
