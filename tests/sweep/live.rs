@@ -138,7 +138,7 @@ fn the_table_fills_up_and_nothing_of_it_stays() {
         "{text}"
     );
     for clients in [1, 2, 4] {
-        let step = format!("point-select {clients} clients:");
+        let step = format!("point-select {clients} client");
         assert_eq!(text.matches(&step).count(), 1, "{screen:#?}");
     }
 }

@@ -88,16 +88,14 @@ fn a_sweep_outlives_two_restarts_and_tells_the_outages() {
 
 fn outlives_two_restarts(mut server: Restarting) {
     let before = sum_of_k(&server.sandbox);
-    let words = "update-index --tables 4 --clients 4,8 --warmup 0 --time 8s --interval 200ms \
+    let words = "update-index --tables 4 --clients 4,8 --warmup 0 --time 12s --interval 200ms \
                  --on-error reconnect --op-timeout 20s";
     let sweep = Sweep::start(&server, "root", words);
     for step in 0..2 {
         until("the step", || sweep.finished_steps() == step);
         until_busy(&server);
-        if step == 1 {
-            // Uptime counts whole seconds: one that was started just before would look the same.
-            std::thread::sleep(Duration::from_secs(3));
-        }
+        // Uptime counts whole seconds: one that was started just before would look the same.
+        std::thread::sleep(Duration::from_secs(4));
         server.kill();
         server.start();
         until_busy(&server);

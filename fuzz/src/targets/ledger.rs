@@ -71,7 +71,9 @@ pub(crate) fn ledger(bytes: &[u8]) {
     let sure = said(&mark, &found, entries.iter().cloned().map(without_doubt).collect());
     let doubtful = said(&mark, &found, entries);
     let bad = |verdict: &Verdict| matches!(verdict, Verdict::Lost(..) | Verdict::Damaged(..));
-    assert!(bad(&sure) || !bad(&doubtful), "{sure:?}, and with doubts {doubtful:?}");
+    // Contents may be damaged behind a number of rows that only doubts explain.
+    let lost = matches!(doubtful, Verdict::Lost(..));
+    assert!(bad(&sure) || !lost, "{sure:?}, and with doubts {doubtful:?}");
     match (&found.finding, found.first_wrong) {
         (Some(Finding::Unsettled(_)), _) => assert!(matches!(sure, Verdict::Undecided(_))),
         (_, Some(_)) => assert!(matches!(sure, Verdict::Damaged(..))),
