@@ -87,7 +87,11 @@ fn the_command_names_what_differs_from_the_defaults() {
     step.workload.name = "read-only".to_owned();
     step.workload.options =
         [("range_size", 10), ("skip_trx", 0)].map(|(name, value)| (name.to_owned(), value)).into();
-    assert!(command(&step).contains(" --range-size=10 --skip-trx=0 --settle"), "{}", command(&step));
+    assert!(
+        command(&step).contains(" --range-size=10 --skip-trx=0 --settle"),
+        "{}",
+        command(&step)
+    );
 }
 
 #[test]
