@@ -22,6 +22,14 @@ struct Use<'a> {
     code: i32,
 }
 
+/// A server with an account whose password is the marker.
+fn marked() -> Sandbox {
+    let server = sandbox(&local(), &[]);
+    query(&server, &format!("CREATE USER 'marked'@'%' IDENTIFIED BY '{MARKER}'"));
+    query(&server, "GRANT ALL ON *.* TO 'marked'@'%'");
+    server
+}
+
 fn must_not_show(name: &str, said: &Said) {
     assert!(!said.both().contains(MARKER), "{name} shows the password:\n{}", said.both());
 }
@@ -270,9 +278,7 @@ fn reports(results: &str, out: &dyn std::fmt::Display) -> Vec<Use<'static>> {
 /// What it leaves when it is killed in the middle of a step: the record of its writes.
 #[test]
 fn what_a_kill_leaves_does_not_tell() {
-    let server = sandbox(&local(), &[]);
-    query(&server, &format!("CREATE USER 'marked'@'%' IDENTIFIED BY '{MARKER}'"));
-    query(&server, "GRANT ALL ON *.* TO 'marked'@'%'");
+    let server = marked();
     let port = server.port().to_string();
     let password = format!("-p{MARKER}");
     let tcp = ["--no-defaults", "-h", "127.0.0.1", "-P", &port, "-u", "marked", &password];
@@ -349,9 +355,7 @@ fn a_driver_that_breaks_shows_no_password() {
 /// While it runs, neither its title nor its environment tells, nor that of what it starts.
 #[test]
 fn a_running_process_does_not_tell() {
-    let server = sandbox(&local(), &[]);
-    query(&server, &format!("CREATE USER 'marked'@'%' IDENTIFIED BY '{MARKER}'"));
-    query(&server, "GRANT ALL ON *.* TO 'marked'@'%'");
+    let server = marked();
     let port = server.port().to_string();
     let password = format!("-p{MARKER}");
     let tcp = ["--no-defaults", "-h", "127.0.0.1", "-P", &port, "-u", "marked", &password];

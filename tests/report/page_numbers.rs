@@ -9,6 +9,24 @@ fn paged(steps: &[Summary]) -> String {
     page(&steps.iter().collect::<Vec<_>>(), &Options::default()).expect("a page")
 }
 
+/// The interval of the ratio of b to a in the first row of a comparison, as the page has it.
+fn small_ratio(steps: &[Summary]) -> String {
+    let question = Question {
+        base: "a".to_owned(),
+        new: "b".to_owned(),
+        metric: Metric::Qps,
+        floor: 0.02,
+        force: false,
+        latest: false,
+        repeats_max: 0,
+        format: Format::Json,
+    };
+    let compared = compare(&steps.iter().collect::<Vec<_>>(), &question).expect("comparable");
+    let compared: Value = serde_json::from_str(&compared.text).expect("JSON");
+    let bound = |name: &str| compared["rows"][0][name].as_f64().expect(name);
+    format!("<small>[{:.3}, {:.3}]</small>", bound("ratio_low"), bound("ratio_high"))
+}
+
 /// The runs of a label at a number of clients.
 fn runs(order: u32, label: &str, clients: u32, qps: &[f64]) -> Vec<Summary> {
     let first = step(order, label, clients, qps[0]);
@@ -43,20 +61,7 @@ fn cells_and_points_carry_their_intervals() {
     assert!(html.contains("data-v=\"1001 [990, 1011] (990..1011 of 6)\""));
 
     // The interval of the ratio is that of a comparison.
-    let question = Question {
-        base: "a".to_owned(),
-        new: "b".to_owned(),
-        metric: Metric::Qps,
-        floor: 0.02,
-        force: false,
-        latest: false,
-        repeats_max: 0,
-        format: Format::Json,
-    };
-    let compared = compare(&steps.iter().collect::<Vec<_>>(), &question).expect("comparable");
-    let compared: Value = serde_json::from_str(&compared.text).expect("JSON");
-    let bound = |name: &str| compared["rows"][0][name].as_f64().expect(name);
-    let small = format!("<small>[{:.3}, {:.3}]</small>", bound("ratio_low"), bound("ratio_high"));
+    let small = small_ratio(&steps);
     assert!(row(&html, 1, "b")[0].contains(&small), "{small} {:?}", row(&html, 1, "b"));
     assert!(!row(&html, 1, "a")[0].contains("<small>"), "the base has none to itself");
     let svg = picture(&steps.iter().collect::<Vec<_>>(), &Options::default(), Picture::Qps);
@@ -160,25 +165,9 @@ fn intervals_of_ratios_are_those_of_a_comparison_over_all_workloads() {
         step.step_id.push('u');
         steps.push(step);
     }
-    let low = |steps: &[Summary]| {
-        let question = Question {
-            base: "a".to_owned(),
-            new: "b".to_owned(),
-            metric: Metric::Qps,
-            floor: 0.02,
-            force: false,
-            latest: false,
-            repeats_max: 0,
-            format: Format::Json,
-        };
-        let compared = compare(&steps.iter().collect::<Vec<_>>(), &question).expect("comparable");
-        let compared: Value = serde_json::from_str(&compared.text).expect("JSON");
-        let bound = |name: &str| compared["rows"][0][name].as_f64().expect(name);
-        format!("<small>[{:.3}, {:.3}]</small>", bound("ratio_low"), bound("ratio_high"))
-    };
-    assert_ne!(low(&two), low(&steps), "blocks, and two samples");
+    assert_ne!(small_ratio(&two), small_ratio(&steps), "blocks, and two samples");
     for steps in [&two, &steps] {
-        let (html, small) = (paged(steps), low(steps));
+        let (html, small) = (paged(steps), small_ratio(steps));
         assert!(row(&html, 1, "b")[0].contains(&small), "{small} {:?}", row(&html, 1, "b"));
         assert!(html.contains("not corrected for the number of cells; loadgen compare decides."));
     }
