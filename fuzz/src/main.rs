@@ -3,6 +3,7 @@
 
 mod targets;
 
+use std::backtrace::Backtrace;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -36,10 +37,24 @@ fn spare_the_driver() {
     let abort = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
         let file = info.location().map_or("", |location| location.file());
-        if !file.contains("/registry/src/") {
+        let culprit = if file.starts_with(STD) { caller() } else { file.to_owned() };
+        if !culprit.contains("/registry/src/") {
             abort(info);
         }
     }));
+}
+
+/// Where the standard library's own sources say they are.
+const STD: &str = "/rustc/";
+
+/// The file that called the standard library into the panic under way: for a capacity that
+/// overflows, say, it names itself and not its caller.
+fn caller() -> String {
+    let frames = Backtrace::force_capture().to_string();
+    let mut files = frames.lines().filter_map(|line| line.trim_start().strip_prefix("at "));
+    // Past the hook, which is called by the standard library, too.
+    let raised = files.by_ref().skip_while(|file| !file.starts_with(STD));
+    raised.skip_while(|file| file.starts_with(STD)).next().unwrap_or_default().to_owned()
 }
 
 /// Sessions between two lines that say what was reached.
