@@ -13,6 +13,8 @@ use crate::groups::Group;
 const OUTPUT_MAX: u64 = 64 << 20;
 /// Longest part of what a failing command says, characters.
 const SAID_MAX: usize = 200;
+/// How long what it said may take to arrive when it has ended.
+const SAID_WITHIN: Duration = Duration::from_secs(1);
 /// How often the end of the command is looked for.
 const LOOK: Duration = Duration::from_millis(5);
 
@@ -34,6 +36,13 @@ pub(super) fn list(prefix: &[String], dir: &str, limit: Duration) -> Result<Vec<
     Ok(names.filter(|name| name.bytes().all(|b| b.is_ascii_digit())).collect())
 }
 
+/// Whether a text is one word and no more to a shell, which `ssh` has read it on the other host: the
+/// path that a server gives of its own file must not become a command there.
+pub(super) fn is_one_word(text: &str) -> bool {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b"/._-+=@:,%".contains(&b) || !b.is_ascii();
+    text.starts_with('/') && text.bytes().all(plain)
+}
+
 /// What a command printed.
 struct Printed {
     out: String,
@@ -42,7 +51,7 @@ struct Printed {
 
 impl Printed {
     fn complaint(&self) -> String {
-        let said = self.err.recv_timeout(LOOK).unwrap_or_default();
+        let said = self.err.recv_timeout(SAID_WITHIN).unwrap_or_default();
         let said: String = said.trim().chars().take(SAID_MAX).collect();
         if said.is_empty() { "it printed nothing".to_owned() } else { plain(&said) }
     }

@@ -1,6 +1,8 @@
 //! Which process of this host is the server.
 
 use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 use std::time::Duration;
 
@@ -11,6 +13,8 @@ use super::parse::{self, Stat};
 const AGE_SLACK_S: f64 = 5.0;
 /// State of a listening socket in `/proc/net/tcp`.
 const LISTEN: &str = "0A";
+/// Bytes that a file with a process id has at most.
+const PID_FILE_MAX: u64 = 64;
 
 /// The process whose id its file holds, else the one that holds the listening socket.
 pub(super) fn here(root: &Path, server: &Whereabouts) -> Option<u32> {
@@ -19,9 +23,21 @@ pub(super) fn here(root: &Path, server: &Whereabouts) -> Option<u32> {
         let stat = parse::stat(&read(root, &format!("proc/{pid}/stat")));
         stat.is_some_and(|stat| is_of_age(&stat, up, server.uptime_s, Duration::ZERO))
     };
-    let file = server.pid_file.as_ref().map(|file| read(root, file.trim_start_matches('/')));
-    let filed = file.and_then(|text| text.trim().parse().ok());
+    let filed = server.pid_file.as_ref().and_then(|file| filed(root, file));
     filed.filter(is_server).or_else(|| listener(root, server).filter(is_server))
+}
+
+/// The number in a file that the server names, which may be anything: a pipe would be waited for, a
+/// device or a file of the kernel's have no end.
+fn filed(root: &Path, file: &str) -> Option<u32> {
+    let path = root.join(file.trim_start_matches('/'));
+    let known = std::fs::metadata(&path).ok()?;
+    if !known.is_file() || !(1..=PID_FILE_MAX).contains(&known.len()) {
+        return None;
+    }
+    let mut text = String::new();
+    File::open(path).ok()?.take(PID_FILE_MAX).read_to_string(&mut text).ok()?;
+    text.trim().parse().ok()
 }
 
 /// Whether a process is as old as the server says; yes where that is unknown. The host was read so

@@ -112,7 +112,8 @@ impl Probe {
     pub fn through(prefix: &[String], server: &Whereabouts) -> Result<Probe> {
         let mut files = vec!["/proc/stat".to_owned(), "/proc/uptime".to_owned()];
         files.extend(host::FILES.map(|file| format!("/{file}")));
-        files.extend(server.pid_file.clone());
+        let pid_file = server.pid_file.as_ref().filter(|file| command::is_one_word(file));
+        files.extend(pid_file.cloned());
         let began = Instant::now();
         let read = command::grep(prefix, &files, FIRST).map_err(|why| refused(prefix, &why))?;
         if !read.contains_key("/proc/stat") {
@@ -127,7 +128,7 @@ impl Probe {
             facts: Some(facts(&read)),
             took: began.elapsed(),
         };
-        let text = server.pid_file.as_ref().and_then(|file| read.get(file));
+        let text = pid_file.and_then(|file| read.get(file));
         if let Some(pid) = text.and_then(|text| text.trim().parse::<u32>().ok()) {
             let files = [format!("/proc/{pid}/stat"), of_threads(pid, "*")];
             let again = command::grep(prefix, &files, READING).unwrap_or_default();

@@ -144,6 +144,36 @@ fn a_listener_is_found_by_its_socket() {
     assert_eq!(through().beside(&by_port).pid_here(), own);
 }
 
+/// A server says where its file is, and it may say anything.
+#[test]
+fn a_pid_file_that_is_none_is_neither_waited_for_nor_run() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mode = nix::sys::stat::Mode::S_IRWXU;
+    nix::unistd::mkfifo(&dir.path().join("pipe"), mode).expect("made");
+    std::os::unix::fs::symlink("/dev/zero", dir.path().join("endless")).expect("made");
+    std::os::unix::fs::symlink("/proc/self/stat", dir.path().join("kernels")).expect("made");
+    std::fs::write(dir.path().join("long"), "1".repeat(1 << 16)).expect("written");
+    for name in ["pipe", "endless", "kernels", "long"] {
+        let (root, pid_file) = (dir.path().to_owned(), Some(format!("/{name}")));
+        let (sender, found) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let server = Whereabouts { pid_file, ..Whereabouts::default() };
+            let _ = sender.send(Probe::below(&root, &server).pid());
+        });
+        assert_eq!(found.recv_timeout(Duration::from_secs(20)), Ok(None), "{name}");
+    }
+    // As ssh does it: a shell reads the words.
+    let shell = ["sh", "-c", "eval \"$*\"", "sh"].map(str::to_owned);
+    let made = dir.path().join("made");
+    for path in ["/x; touch {}", "/x\ntouch {}", "/x|touch {}", "/$(touch {})", "/x`touch {}`"] {
+        let pid_file = Some(path.replace("{}", made.to_str().expect("plain")));
+        let server = Whereabouts { pid_file, ..Whereabouts::default() };
+        let probe = Probe::through(&shell, &server).expect("this host");
+        assert!(probe.pid().is_none() && !made.exists(), "{path} was run");
+    }
+    assert!(command::is_one_word("/var/lib/mysql-8.0/größe@1.pid"));
+}
+
 #[test]
 fn a_command_reads_the_same() {
     let probe = Probe::local(&Whereabouts::default());
