@@ -4,7 +4,7 @@
 //! They find the server in their environment: `LOADGEN_HOST` and `LOADGEN_PORT`, or
 //! `LOADGEN_SOCKET`; `LOADGEN_USER`, `LOADGEN_DATABASE`; and `LOADGEN_DEFAULTS_FILE`, an option file
 //! of the MySQL clients (`--defaults-file`) that only this user reads, with all of it and the
-//! password, which is on no command line.
+//! password, which is on no command line and in no file that has a name.
 
 mod child;
 mod option_file;
@@ -13,9 +13,8 @@ use std::fs::File;
 use std::io::Write;
 use std::time::Duration;
 
-use tempfile::NamedTempFile;
-
 use self::child::{Ended, Timed};
+use self::option_file::OptionFile;
 use crate::error::{Error, Result};
 use crate::mysql::target::{Address, Target};
 use crate::plan::timed::{SuiteSpec, SuiteTest};
@@ -111,14 +110,14 @@ fn check(spec: &SuiteSpec) -> Result<()> {
 fn one(
     test: &SuiteTest,
     target: &Target,
-    options: &NamedTempFile,
+    options: &OptionFile,
     output: &File,
     stop: &Stop,
     look: &mut dyn FnMut(Duration),
 ) -> Timed {
     let titled = (|| {
         let mut file = output;
-        writeln!(file, "== {}: {}", test.name, test.run.join(" "))?;
+        writeln!(file, "== {}: {}", test.name, kept(&test.run).join(" "))?;
         Ok((output.try_clone()?, output.try_clone()?))
     })();
     let (out, err) = match titled {
@@ -151,7 +150,7 @@ fn one(
 fn entry(test: &SuiteTest, timed: &Timed) -> summary::SuiteTest {
     summary::SuiteTest {
         name: test.name.clone(),
-        run: test.run.clone(),
+        run: kept(&test.run),
         wall_s: timed.wall.as_secs_f64(),
         user_s: timed.cost.user.as_secs_f64(),
         sys_s: timed.cost.sys.as_secs_f64(),
@@ -160,5 +159,64 @@ fn entry(test: &SuiteTest, timed: &Timed) -> summary::SuiteTest {
             Ended::Interrupted => "interrupted".to_owned(),
             Ended::Failed(how) => how.clone(),
         },
+    }
+}
+
+/// Program and arguments as they are kept: results are shown around, and what begins like a password
+/// ends there.
+fn kept(words: &[String]) -> Vec<String> {
+    words
+        .iter()
+        .map(|word| {
+            word.get(..password_in(word)).map_or_else(String::new, |open| {
+                if open.len() < word.len() { format!("{open}…") } else { open.to_owned() }
+            })
+        })
+        .collect()
+}
+
+/// Where in a word something begins that may be a password; its end where nothing does.
+fn password_in(word: &str) -> usize {
+    let lower = word.to_ascii_lowercase();
+    let named = ["password", "passwd", "pwd", "mysql://"].into_iter().filter_map(|name| {
+        // A script's `$MYSQL_PWD` is none, and no more is `--password` before the next word.
+        lower
+            .match_indices(name)
+            .map(|(at, name)| at + name.len())
+            .find(|end| name == "mysql://" || lower[*end..].starts_with(['=', '\'', '"']))
+    });
+    let short = lower.match_indices("-p").map(|(at, sign)| (at, at + sign.len()));
+    let short = short.filter(|(at, end)| {
+        let begins =
+            lower[..*at].chars().next_back().is_none_or(|c| c.is_whitespace() || "'\"".contains(c));
+        begins && lower[*end..].starts_with(|c: char| !c.is_whitespace())
+    });
+    named.chain(short.map(|(_, end)| end)).min().unwrap_or(word.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_password_of_a_command_is_kept() {
+        for (word, shown) in [
+            ("-pmarker", "-p…"),
+            ("--password=marker", "--password…"),
+            ("--mysql-password=marker", "--mysql-password…"),
+            ("sh -c 'mysql -uroot -p\'marker x\' db'", "sh -c 'mysql -uroot -p…"),
+            ("MYSQL_PWD=marker exec mysql", "MYSQL_PWD…"),
+            ("MySQL://u:marker@h/d", "MySQL://…"),
+            ("größe --PASSWORD=marker", "größe --PASSWORD…"),
+            ("test-create", "test-create"),
+            ("--socket=/run/x.sock", "--socket=/run/x.sock"),
+            (
+                "mkdir -p /tmp/x; echo $MYSQL_PWD; mysql -p",
+                "mkdir -p /tmp/x; echo $MYSQL_PWD; mysql -p",
+            ),
+            ("", ""),
+        ] {
+            assert_eq!(kept(&[word.to_owned()]), [shown]);
+        }
     }
 }

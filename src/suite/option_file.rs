@@ -1,21 +1,39 @@
 //! The server and the password as an option file of the MySQL clients.
 
-use std::io::Write;
+use std::fs::{File, Permissions};
+use std::io::{self, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
 
-use tempfile::{Builder, NamedTempFile};
+use nix::sys::memfd::{MFdFlags, memfd_create};
 
 use crate::error::{Error, Result};
 use crate::mysql::target::{Address, Target};
+use crate::mysql::tls::SslMode;
 
-/// Writes the file, which goes away with the answer. Only this user can read it.
-pub(super) fn write(target: &Target) -> Result<NamedTempFile> {
+/// A file that is in memory and in no directory: however this process ends, no password is left
+/// anywhere. Only this user can read it.
+pub(super) struct OptionFile(File);
+
+impl OptionFile {
+    /// By which the commands open it, as long as this is there.
+    pub(super) fn path(&self) -> PathBuf {
+        format!("/proc/{}/fd/{}", std::process::id(), self.0.as_raw_fd()).into()
+    }
+}
+
+/// Writes the file.
+pub(super) fn write(target: &Target) -> Result<OptionFile> {
     let text = text(target)?;
-    // The mode of these files is 0600 from their first moment.
-    let made = Builder::new().prefix("loadgen-").suffix(".cnf").tempfile().and_then(|mut file| {
+    let write = || -> io::Result<File> {
+        let mut file = File::from(memfd_create("loadgen.cnf", MFdFlags::MFD_CLOEXEC)?);
+        // The clients pass over a file that everybody may write, as this one's first mode says.
+        file.set_permissions(Permissions::from_mode(0o600))?;
         file.write_all(text.as_bytes())?;
-        file.flush()?;
         Ok(file)
-    });
+    };
+    let made = write().map(OptionFile);
     made.map_err(|e| Error::failed(format!("the option file of the suite: {e}")))
 }
 
@@ -41,6 +59,21 @@ fn text(target: &Target) -> Result<String> {
     if !target.password.is_empty() {
         line("password", target.password.expose())?;
     }
+    let ssl = &target.ssl;
+    for (key, path) in [("ssl-ca", &ssl.ca), ("ssl-cert", &ssl.cert), ("ssl-key", &ssl.key)] {
+        if let Some(path) = path {
+            line(key, &path.to_string_lossy())?;
+        }
+    }
+    // The password must not go further than loadgen lets it.
+    if ssl.mode != SslMode::Disabled {
+        line("loose-ssl-mode", &ssl.mode.to_string())?;
+        // MariaDB's have no modes, and verify the name, too, or nothing.
+        text.push_str("[client-mariadb]\nssl\n");
+        if ssl.mode.verifies() {
+            text.push_str("ssl-verify-server-cert\n");
+        }
+    }
     Ok(text)
 }
 
@@ -64,7 +97,6 @@ fn quoted(value: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
     use std::time::Duration;
 
     use super::*;
@@ -93,9 +125,33 @@ mod tests {
     }
 
     #[test]
-    fn nobody_else_reads_it() {
+    fn nobody_else_reads_it_and_it_is_in_no_directory() {
         let file = write(&target("secret")).expect("written");
-        let mode = file.as_file().metadata().expect("its facts").permissions().mode();
-        assert_eq!(mode & 0o777, 0o600);
+        let facts = std::fs::metadata(file.path()).expect("its facts");
+        assert_eq!(facts.permissions().mode() & 0o777, 0o600);
+        assert_eq!(std::os::unix::fs::MetadataExt::nlink(&facts), 0);
+        // Each reader begins at its beginning.
+        for _ in 0..2 {
+            let read = std::fs::read_to_string(file.path()).expect("readable");
+            assert!(read.starts_with("[client]") && read.contains("secret"), "{read}");
+        }
+        let path = file.path();
+        drop(file);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn encryption_that_is_wanted_is_wanted_of_the_commands_too() {
+        let with = |mode, ca: Option<&str>| {
+            let ssl = Ssl { mode, ca: ca.map(Into::into), ..Ssl::default() };
+            text(&Target { ssl, ..target("x") }).expect("fine")
+        };
+        assert!(!with(SslMode::Disabled, None).contains("ssl"));
+        let required = with(SslMode::Required, None);
+        assert!(required.contains("loose-ssl-mode=\"REQUIRED\"\n"), "{required}");
+        assert!(required.ends_with("[client-mariadb]\nssl\n"), "{required}");
+        let verified = with(SslMode::VerifyCa, Some("/a b.pem"));
+        assert!(verified.contains("ssl-ca=\"/a b.pem\"\n"), "{verified}");
+        assert!(verified.ends_with("\nssl\nssl-verify-server-cert\n"), "{verified}");
     }
 }

@@ -34,7 +34,7 @@ fn tests_are_timed_and_find_the_server() {
     let dir = tempfile::tempdir().expect("a directory");
     let spin = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done";
     let place = "echo $LOADGEN_SOCKET,$LOADGEN_USER,$LOADGEN_DATABASE,$LOADGEN_PORT.; \
-                 cat $LOADGEN_DEFAULTS_FILE; stat -c %a $LOADGEN_DEFAULTS_FILE; \
+                 cat $LOADGEN_DEFAULTS_FILE; stat -L -c %a $LOADGEN_DEFAULTS_FILE; \
                  cp $LOADGEN_DEFAULTS_FILE copy";
     let mut here = test("place", place);
     here.dir = Some(dir.path().to_owned());
