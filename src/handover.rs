@@ -302,4 +302,34 @@ mod tests {
         let fd = std::os::fd::IntoRawFd::into_raw_fd(reader);
         assert_eq!(read_fd(u32::try_from(fd).unwrap()).unwrap().expose(), "pw\n");
     }
+
+    proptest::proptest! {
+        /// None of these words is another one's value.
+        #[test]
+        fn no_password_stays(words in proptest::collection::vec(proptest::sample::select(vec![
+            "go", "-q", "-pmarker", "--password=marker", "--password", "-p", "-qpmarker", "--unknown",
+            "--url=mysql://u:marker@h/d", "mysql://u:marker@h", "MySQL://marker:marker@h", "--", "-h", "",
+            "--passwordmarker", "--password-fd=3", "mysql://h", "--no-defaults", "-Pmarker",
+        ]), 0..8)) {
+            let before_end = words.iter().position(|word| *word == "--").unwrap_or(words.len());
+            let others = |word: &&str| word.starts_with("-P") || word.starts_with("MySQL://marker");
+            let typed = words[before_end..].iter().chain(words.iter().filter(|w| others(w)));
+            let known = typed.filter(|word| word.contains("marker")).count();
+            let args = std::iter::once("x").chain(words.iter().copied()).map(OsString::from);
+            match argv::words(args.collect(), &command()).and_then(clean) {
+                Ok(cleaned) => {
+                    let args = cleaned.with_fd(Some(3));
+                    let left = args.iter().filter(|arg| arg.to_string_lossy().contains("marker"));
+                    proptest::prop_assert!(left.count() <= known, "{:?}", args);
+                }
+                Err(error) => proptest::prop_assert!(!error.render().contains("marker")),
+            }
+        }
+
+        #[test]
+        fn no_word_panics(words in proptest::collection::vec("[-a-z=:/@%p\\PC]{0,12}", 0..6)) {
+            let args = words.iter().map(OsString::from).collect();
+            let _ = argv::words(args, &command()).and_then(clean).map(|cleaned| cleaned.with_fd(None));
+        }
+    }
 }

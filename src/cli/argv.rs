@@ -27,7 +27,7 @@ pub(crate) enum Word {
 /// # Errors
 ///
 /// Usage: a bare `-h`, which is `--host` without its value and not help; a word that may be a
-/// password.
+/// password, one that follows a bare `-p` among them.
 pub fn normalise_args(args: Vec<OsString>, command: &Command) -> Result<Vec<OsString>> {
     Ok(words(args, command)?.into_iter().map(Word::into_arg).collect())
 }
@@ -74,7 +74,7 @@ pub(crate) fn words(args: Vec<OsString>, command: &Command) -> Result<Vec<Word>>
                 short_flags(bytes, &valued, &mut words)
             }
             // Its password must not be quoted by who does not know such a word.
-            None if bytes.starts_with(b"mysql://") => {
+            None if is_url(bytes) => {
                 words.push(Word::Url(arg));
                 false
             }
@@ -83,6 +83,10 @@ pub(crate) fn words(args: Vec<OsString>, command: &Command) -> Result<Vec<Word>>
                 false
             }
         };
+        let asks = words.last() == Some(&Word::Password(None));
+        if asks && args.peek().is_some_and(|next| !next.as_bytes().starts_with(b"-")) {
+            return Err(loose());
+        }
         if takes_next && let Some(value) = args.next() {
             match words.last_mut() {
                 Some(last @ Word::Plain(_)) if *last == Word::Plain("--url".into()) => {
@@ -136,6 +140,19 @@ fn short_flags(bytes: &[u8], valued: &Valued, words: &mut Vec<Word>) -> bool {
 fn is_glued(long: &[u8]) -> bool {
     let rest = long.strip_prefix(b"password").unwrap_or_default();
     !rest.is_empty() && rest[0] != b'=' && rest != b"-fd" && !rest.starts_with(b"-fd=")
+}
+
+/// Schemes are told without regard to case.
+fn is_url(word: &[u8]) -> bool {
+    const SCHEME: &[u8] = b"mysql://";
+    word.get(..SCHEME.len()).is_some_and(|start| start.eq_ignore_ascii_case(SCHEME))
+}
+
+/// It is not taken as the password, and must not be shown in an error as if it were a mistyped
+/// argument.
+fn loose() -> Error {
+    Error::usage("a word follows -p or --password, which never takes the next word")
+        .hint("-p alone asks for the password; an option file or MYSQL_PWD holds it")
 }
 
 fn glued() -> Error {
@@ -237,7 +254,6 @@ mod tests {
     fn the_password_flag_is_mysqls() {
         for (line, text) in [
             ("x go -psecret", "x go --password=secret"),
-            ("x go -p secret", "x go --password secret"),
             ("x go -qpsecret", "x go -q --password=secret"),
             ("x go -p=secret", "x go --password==secret"),
             ("x go -p -u me", "x go --password -u me"),
@@ -261,10 +277,14 @@ mod tests {
     }
 
     #[test]
-    fn without_a_value_it_asks_and_leaves_the_next_word_alone() {
-        for line in ["x go -p next", "x go --password next"] {
+    fn without_a_value_it_asks_and_takes_no_word_for_it() {
+        for line in ["x go -p", "x go --password", "x go -p -q", "x go -p -- next"] {
             assert_eq!(password(line), "asks", "{line}");
-            assert_eq!(parse(line).unwrap().rest, ["next"]);
+        }
+        for line in ["x go -p marker", "x -p marker -px", "x go -qp marker --url mysql://u:x@h"] {
+            let args = line.split(' ').map(OsString::from).collect();
+            let error = normalise_args(args, &Cli::command()).unwrap_err().render();
+            assert!(!error.contains("marker") && error.contains("next word"), "{line}: {error}");
         }
     }
 
@@ -341,6 +361,7 @@ mod tests {
     fn nothing_shows_a_password() {
         let go = parse("x go -pmarker --url mysql://u:marker@h/db").unwrap();
         assert!(!format!("{:?} {:#?}", go.connection, go.connection).contains("marker"));
+        assert_eq!(normalised("x MySQL://u:marker@h")[1], "--url=MySQL://u:marker@h");
         for line in [
             "x go -u -pmarker",
             "x go -pmarker --nonsense",

@@ -49,7 +49,6 @@ pub fn main(args: Vec<OsString>) -> Result<u8> {
         return Ok(code);
     }
     let args = hand_over(args, &command, warn)?;
-    refuse_loose_password(&args)?;
     let matches = match parsed(&mut command, args) {
         Ok(matches) => matches,
         Err(code) => return Ok(code),
@@ -96,20 +95,6 @@ fn listen() -> Result<Stop> {
     let stop = Stop::default();
     stop.listen(at_once).map_err(|e| Error::failed(format!("cannot listen to signals: {e}")))?;
     Ok(stop)
-}
-
-/// A word after `-p` or `--password` is not taken as the password, and must not be shown in an
-/// error as if it were a mistyped argument.
-fn refuse_loose_password(args: &[OsString]) -> Result<()> {
-    let loose = args.windows(2).any(|pair| match pair {
-        [flag, word] => flag == "--password" && !word.to_string_lossy().starts_with('-'),
-        _ => false,
-    });
-    if !loose {
-        return Ok(());
-    }
-    Err(Error::usage("a word follows -p or --password, which never takes the next word")
-        .hint("-p alone asks for the password; an option file or MYSQL_PWD holds it"))
 }
 
 /// The command line, or the exit status once what clap has to say is said.

@@ -241,6 +241,17 @@ fn uses(server: &Sandbox, files: &Files, results: &Path) -> Vec<Use<'static>> {
 fn slips(tcp: &str, results: &str) -> Vec<Use<'static>> {
     vec![
         use_of("a word after -p", 2, &format!("cleanup {tcp} -p {MARKER}")),
+        use_of(
+            "a word after -p, and another password",
+            2,
+            &format!("cleanup {tcp} -p {MARKER} -px"),
+        ),
+        use_of(
+            "a word after -p, and a URL's password",
+            2,
+            &format!("cleanup -p {MARKER} --url mysql://u:x@h/d"),
+        ),
+        use_of("a URL for it, in capitals", 2, &format!("report MySQL://u:{MARKER}@h/d")),
         use_of("an unknown flag", 2, &format!("cleanup {tcp} -p{MARKER} --unknown")),
         use_of("no such verb", 2, &format!("nosuch -p{MARKER}")),
         use_of("a password before the verb", 2, &format!("--password={MARKER} cleanup {tcp}")),
