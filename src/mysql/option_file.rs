@@ -17,8 +17,8 @@ mod tests;
 /// As deep as MySQL follows includes.
 const MAX_DEPTH: usize = 10;
 
-/// More option files than anybody has: includes that multiply end here.
-const MAX_FILES: usize = 1000;
+/// Bytes of all files together, more than anybody has: includes that multiply end here.
+const MAX_BYTES: usize = 1 << 20;
 
 /// The flags that choose the files.
 #[derive(Debug, Clone, Default)]
@@ -74,7 +74,7 @@ pub struct Read {
 /// Usage, with file and line: what breaks the grammar, a file given by a flag or a directory
 /// given by `!includedir` that cannot be read. Usual files that are not there are no error.
 pub fn read(choice: &Choice, env: &Env) -> Result<Read> {
-    let mut reader = Reader { env, out: Read::default(), open: Vec::new(), files: 0 };
+    let mut reader = Reader { env, out: Read::default(), open: Vec::new(), bytes: 0 };
     if choice.none {
         return Ok(reader.out);
     }
@@ -98,7 +98,8 @@ struct Reader<'a> {
     out: Read,
     /// The file being read and those that included it.
     open: Vec<PathBuf>,
-    files: usize,
+    /// Read so far.
+    bytes: usize,
 }
 
 impl Reader<'_> {
@@ -121,11 +122,12 @@ impl Reader<'_> {
     }
 
     fn text(&mut self, path: &Path, text: &Text) -> Result<()> {
-        self.files += 1;
-        if self.files > MAX_FILES {
+        self.bytes += text.bytes.len();
+        if self.bytes > MAX_BYTES {
             return Err(Error::usage(format!(
-                "{}: more than {MAX_FILES} option files",
-                path.display()
+                "{}: more than {} MiB of option files",
+                path.display(),
+                MAX_BYTES >> 20
             )));
         }
         // Anybody could have put a host and a password there.

@@ -12,6 +12,7 @@
 //! in the subjectAltName only.
 
 use std::fmt;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -102,6 +103,9 @@ pub struct Ssl {
 /// still fail, and with a driver or rustls that behaves otherwise VERIFY_CA fails closed.
 const NAME_OF_VERIFY_CA: &str = "NotValidForName";
 
+/// Bytes of a file of certificates at most; those of all public authorities have a quarter of one MiB.
+const PEM_MAX: u64 = 16 << 20;
+
 impl Ssl {
     /// The driver's TLS options; `None` for plain text. PREFERRED that was not [`settle`]d asks
     /// for encryption and does not fall back.
@@ -157,7 +161,12 @@ pub(crate) fn no_ca(mode: SslMode) -> Error {
 
 fn read_pem(what: &str, path: &Path, holds: fn(&str) -> bool) -> Result<Vec<u8>> {
     let named = |why: &dyn fmt::Display| Error::usage(format!("{what} {}: {why}", path.display()));
-    let bytes = std::fs::read(path).map_err(|e| named(&e))?;
+    let mut bytes = Vec::new();
+    let file = std::fs::File::open(path).map_err(|e| named(&e))?;
+    file.take(PEM_MAX + 1).read_to_end(&mut bytes).map_err(|e| named(&e))?;
+    if bytes.len() as u64 > PEM_MAX {
+        return Err(named(&format!("is larger than {} MiB", PEM_MAX >> 20)));
+    }
     if holds(&String::from_utf8_lossy(&bytes)) {
         return Ok(bytes);
     }

@@ -17,7 +17,10 @@ mod stock;
 mod tables;
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::fmt::Display;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
 
 pub(crate) use self::role::Role;
 use crate::cli::DisplayArgs;
@@ -33,6 +36,9 @@ use crate::plan::{defaults, names};
 use crate::progress::Progress;
 use crate::stop::Stop;
 use crate::summary::{Outcome, Store, Summary};
+
+/// Bytes of a profile at most: a dump that is given by mistake is not read to its end.
+const PROFILE_MAX: u64 = 4 << 20;
 
 /// Run an experiment from its profile.
 #[derive(clap::Args, Debug, Clone)]
@@ -94,10 +100,7 @@ pub(crate) fn program(text: &str) -> std::result::Result<(String, PathBuf), Stri
 
 /// Runs the verb.
 pub fn run(args: &RunArgs, stop: &Stop) -> Result<()> {
-    let origin = args.file.display().to_string();
-    let text = std::fs::read_to_string(&args.file)
-        .map_err(|e| Error::usage(format!("{origin}: {e}")).hint("name a profile"))?;
-    let profile = Profile::parse(&text, &origin)?;
+    let profile = read(&args.file)?;
     // Before hours of measuring, not after.
     tables::check(&profile)?;
     existing::check(&profile)?;
@@ -155,6 +158,20 @@ pub fn run(args: &RunArgs, stop: &Stop) -> Result<()> {
     errors.extend(tables::print(&experiment, &all).err());
     errors.extend(judge(&experiment, &all, &mut progress).err());
     worst(errors).map_or(Ok(()), Err)
+}
+
+/// The profile in a file.
+fn read(path: &Path) -> Result<Profile> {
+    let origin = path.display().to_string();
+    let refused =
+        |why: &dyn Display| Error::usage(format!("{origin}: {why}")).hint("name a profile");
+    let mut text = String::new();
+    let file = File::open(path).map_err(|e| refused(&e))?;
+    file.take(PROFILE_MAX + 1).read_to_string(&mut text).map_err(|e| refused(&e))?;
+    if text.len() as u64 > PROFILE_MAX {
+        return Err(refused(&format!("it is larger than {} MiB", PROFILE_MAX >> 20)));
+    }
+    Profile::parse(&text, &origin)
 }
 
 fn warn_of_debug_build(progress: &mut Progress) {

@@ -96,10 +96,7 @@ type Wanted = BTreeMap<(usize, Place), u32>;
 ///
 /// Undecided (98): something is still open at the limit. Those of `loadgen run` and `compare`.
 pub fn run(args: &RecheckArgs, stop: &Stop) -> Result<()> {
-    let origin = args.profile.display().to_string();
-    let text = std::fs::read_to_string(&args.profile)
-        .map_err(|e| Error::usage(format!("{origin}: {e}")).hint("name a profile"))?;
-    let profile = Profile::parse(&text, &origin)?;
+    let profile = super::read(&args.profile)?;
     existing::check(&profile)?;
     let mut progress = Progress::new(args.display.quiet, args.display.progress);
     let out = args.paths.iter().find(|path| path.is_dir()).cloned();
@@ -114,7 +111,8 @@ pub fn run(args: &RecheckArgs, stop: &Stop) -> Result<()> {
     experiment.extend(args.max_repeats, overrides.seed);
     let earlier = resume::find(&args.paths, &experiment, &mut progress)?;
     let Some((run_id, seed)) = earlier.run.clone() else {
-        return Err(Error::data(format!("no summary here is of a cell of {origin}"))
+        let of = args.profile.display();
+        return Err(Error::data(format!("no summary here is of a cell of {of}"))
             .hint("the same --program as for loadgen run, and the profile as it was then"));
     };
     // The keys of one experiment have one seed.

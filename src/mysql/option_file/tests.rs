@@ -187,7 +187,17 @@ fn circles_and_depths_end() {
     assert!(warnings.iter().all(|w| w.contains("10 files deep")), "{warnings:?}");
     let many = "!include SELFa\n!include SELFb\n!include SELFc";
     let error = read(&Choice::default(), &env(many)).err().unwrap();
-    assert!(error.to_string().contains("1000 option files"), "{error}");
+    assert!(error.to_string().contains("1 MiB of option files"), "{error}");
+
+    // A large one, several times.
+    let mut env = fake::env(&[], &[], &[]);
+    env.read = Box::new(|path| {
+        let large = "[client]\n".to_owned() + &"a\n".repeat(400_000);
+        let text = if path.ends_with("my.cnf") { "!include /x\n!include /y".into() } else { large };
+        Ok(Text { bytes: text.into_bytes(), mode: 0o600, regular: true })
+    });
+    let error = read(&Choice::default(), &env).err().unwrap();
+    assert!(error.to_string().contains("/y: more than 1 MiB"), "{error}");
 }
 
 #[test]
