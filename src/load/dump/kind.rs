@@ -54,6 +54,7 @@ pub fn classify(sql: &[u8]) -> Result<Seen, String> {
             let set = of_client || (words.has(&[b"CHARACTER"]) && words.has(&[b"SET"]));
             let name = if set { words.value() } else { 0..0 };
             refuse_charset(sql.get(name.clone()).unwrap_or_default())?;
+            refuse_mode(sql)?;
             Ok(Seen { kind, name: if kind == Kind::Names { name } else { 0..0 } })
         }
         b"DROP" if words.has(&[b"TABLE"]) => {
@@ -100,6 +101,18 @@ pub(in crate::load) fn refuse_charset(name: &[u8]) -> Result<(), String> {
         ));
     }
     Ok(())
+}
+
+/// Refuses a mode in which a backslash is a character like others, and a quote behind one ends the
+/// text: the server would read other statements than the file is split into.
+fn refuse_mode(set: &[u8]) -> Result<(), String> {
+    const MODE: &str = "NO_BACKSLASH_ESCAPES";
+    match memchr::memmem::find(&set.to_ascii_uppercase(), MODE.as_bytes()) {
+        None => Ok(()),
+        Some(_) => {
+            Err(format!("sql_mode {MODE} is not supported: mysqldump writes for the others"))
+        }
+    }
 }
 
 /// A name without its quotes; None where it is no UTF-8.
@@ -280,6 +293,7 @@ mod tests {
             ("/*!40101 SET character_set_client = sjis */", "sjis"),
             ("SET CHARACTER SET cp932", "cp932"),
             ("SET CHARSET 'gb18030'", "gb18030"),
+            ("/*!40101 SET sql_mode = 'ansi,no_backslash_escapes' */", "NO_BACKSLASH_ESCAPES"),
             ("\\. /etc/passwd", "no statement"),
             ("INSERT INTO `unclosed VALUES", "without a name"),
             ("", "no statement"),
