@@ -96,15 +96,18 @@ impl<'a> Scene<'a> {
         let target = or_stop(stop, tls::settle(target)).await?;
         let opts = target.opts()?;
         let mut session = or_stop(stop, Session::open(&target, &opts, None)).await?;
-        if let Some(warning) = or_stop(stop, exposure::look(&mut session, &target)).await? {
-            super::warn(&warning.message);
-        }
         let (host, port) = match &target.address {
             Address::Tcp { host, port } => (host.as_str(), Some(*port)),
             Address::Socket(_) => ("localhost", None),
         };
-        let looking = fingerprint::server(&mut session, host, port, None);
-        let seen = bounded(limits::SILENCE, stop, &target.address, looking).await?;
+        let looking = async {
+            let exposed = exposure::look(&mut session, &target).await?;
+            Ok((exposed, fingerprint::server(&mut session, host, port, None).await?))
+        };
+        let (exposed, seen) = bounded(limits::SILENCE, stop, &target.address, looking).await?;
+        if let Some(warning) = exposed {
+            super::warn(&warning.message);
+        }
         session.close(limits::COURTESY).await;
         let identity = Identity {
             run_id: format!("{:016x}", random()?),

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use loadgen::canned::{Action, At, Canned, Fault, Listen, Script};
 use loadgen::sandbox::Sandbox;
 use mysql_async::Conn;
 use mysql_async::prelude::Queryable;
@@ -178,4 +179,44 @@ fn a_connection_whose_answer_never_comes_is_given_up() {
     // It counts from the answer on: the server was never gone.
     assert!(began.elapsed() < AT_MOST, "{:?}", began.elapsed());
     assert_eq!(query(&server, "SHOW TABLES FROM b").len(), 0, "the server did what was asked");
+}
+
+/// It lets everybody in, and says nothing more.
+#[test]
+fn a_server_that_answers_no_question_is_given_up() {
+    let stall = Fault::new(At::EachStatement(1), Action::Stall(Duration::from_hours(1)));
+    let script = Script { faults: vec![stall], ..Script::default() };
+    let server = Canned::start(script, Listen::Port(0)).expect("a free port");
+    let port = server.port().to_string();
+    let results = Results::new();
+    let out = results.dir().to_str().expect("plain");
+    let profile = |name: &str, more: &str| {
+        let path = results.dir().join(name);
+        let text = format!(
+            "name = \"p\"\n[[server]]\nurl = \"mysql://u:x@127.0.0.1:{port}/d\"\n{more}\n[[run]]\n\
+             suite = {{ name = \"s\", tests = [{{ name = \"t\", run = [\"true\"] }}] }}\n"
+        );
+        std::fs::write(&path, text).expect("writable");
+        Command::new(env!("CARGO_BIN_EXE_loadgen"))
+            .arg("run")
+            .arg(path)
+            .args(["--out", out])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program runs")
+    };
+    let began = Instant::now();
+    let load = format!("load --rows 10 --password=x --out {out}");
+    let verbs = [
+        loadgen(&load, &["-h", "127.0.0.1", "-P", &port], None),
+        profile("suite.toml", ""),
+        profile("started.toml", "start = [\"true\"]\nstop = [\"true\"]"),
+    ];
+    for (code, said) in verbs.map(ended) {
+        assert_eq!(code, Some(3), "{said}");
+        assert!(said.contains("has not answered within "), "{said}");
+    }
+    assert!(began.elapsed() < AT_MOST, "{:?}", began.elapsed());
 }
