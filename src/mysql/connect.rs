@@ -2,6 +2,7 @@
 
 mod greeting;
 
+use std::any::Any;
 use std::io;
 use std::panic::AssertUnwindSafe;
 
@@ -79,8 +80,24 @@ pub(crate) async fn try_connect(
     let opening = AssertUnwindSafe(Conn::new(opts.clone())).catch_unwind();
     match tokio::time::timeout(target.connect_timeout, opening).await {
         Ok(Ok(opened)) => opened.map_err(Failure::Driver),
-        Ok(Err(_)) => Err(Failure::Panic),
+        Ok(Err(panic)) => Err(panicked(&*panic)),
         Err(_) => Err(Failure::Timeout),
+    }
+}
+
+/// Ways to log in that the driver knows and was built without: it panics instead of saying so.
+const NOT_BUILT_IN: [&str; 2] = ["ed25519", "parsec"];
+
+/// What a panic of the driver's means.
+fn panicked(panic: &(dyn Any + Send)) -> Failure {
+    let owned = panic.downcast_ref::<String>().map(String::as_str);
+    let said = owned.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or_default();
+    let plugin = |name: &&str| said.contains(&format!("`{name}` authentication plugin"));
+    match NOT_BUILT_IN.into_iter().find(plugin) {
+        Some(name) => {
+            Failure::Driver(DriverError::UnknownAuthPlugin { name: name.to_owned() }.into())
+        }
+        None => Failure::Panic,
     }
 }
 
@@ -146,8 +163,7 @@ impl Failure {
 }
 
 const NO_TLS: &str = "the server offers no TLS: --ssl-mode DISABLED, or PREFERRED to take either";
-const PLUGINS: &str =
-    "accounts with mysql_native_password, caching_sha2_password, ed25519 or parsec can log in";
+const PLUGINS: &str = "accounts with mysql_native_password or caching_sha2_password can log in";
 
 fn hinted(error: Error, hint: Option<String>) -> Error {
     match hint {
@@ -324,6 +340,19 @@ mod tests {
             );
             assert!(error.hints()[1].contains("DISABLED"));
         }
+    }
+
+    #[test]
+    fn a_way_to_log_in_that_is_not_built_in_is_named() {
+        let mut switch = b"\xfeclient_ed25519\0".to_vec();
+        switch.extend_from_slice(&[7; 32]);
+        let (address, server) = fake_server(vec![greeting(false), switch]);
+        let target = Target { connect_timeout: Duration::from_secs(5), ..target(address) };
+        let error = failure(&target);
+        assert!(error.to_string().contains("ed25519"), "{error}");
+        assert!(error.hints()[0].contains("mysql_native_password"), "{error:?}");
+        assert!(!error.may_pass());
+        server.join().unwrap();
     }
 
     /// The driver slices the key packet without a look (0.37.1).

@@ -7,6 +7,7 @@
 //! other are an error when they were meant for loadgen (flags, a URL), and settled as the MySQL
 //! clients do where they were not (option files usually hold a port *and* a socket).
 
+use std::io::ErrorKind;
 use std::net::Ipv6Addr;
 use std::path::PathBuf;
 
@@ -17,7 +18,7 @@ use super::secret::Secret;
 use super::target::{Address, DEFAULT_PORT, Target};
 use super::tls::{self, Ssl, SslMode};
 use crate::cli::connection::{ConnectionArgs, Protocol};
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind, Result};
 use crate::plan::limits;
 
 #[cfg(test)]
@@ -61,13 +62,15 @@ pub fn find(args: &ConnectionArgs) -> Result<(Target, Vec<String>)> {
 ///
 /// # Errors
 ///
-/// Usage: there is no terminal.
+/// Usage: there is no terminal. Interrupted, by Ctrl-C.
 pub fn prompt(target: &Target) -> Result<Secret> {
     let question =
         crate::error::line(&format!("Password for {}@{}: ", target.user, target.address));
-    rpassword::prompt_password(question).map(Secret::new).map_err(|e| {
-        Error::usage(format!("cannot ask for the password: {e}"))
-            .hint("without a terminal: MYSQL_PWD, an option file, or --password-fd")
+    rpassword::prompt_password(question).map(Secret::new).map_err(|e| match e.kind() {
+        // Ctrl-C, which is no signal as long as the terminal shows nothing.
+        ErrorKind::Interrupted => Error::new(Kind::Interrupted, "interrupted"),
+        _ => Error::usage(format!("cannot ask for the password: {e}"))
+            .hint("without a terminal: MYSQL_PWD, an option file, or --password-fd"),
     })
 }
 

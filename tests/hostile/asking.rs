@@ -1,6 +1,8 @@
 //! `prepare --force` and `cleanup` ask whoever sits at a terminal, and touch what is marked only.
 
-use std::process::Command;
+use std::io::{Read as _, Write as _};
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use loadgen::sandbox::Sandbox;
 
@@ -9,7 +11,10 @@ use crate::{Said, program, root, run};
 
 /// The program on a terminal of its own (util-linux's `script` makes one), this typed into it.
 fn at_terminal(server: &Sandbox, words: &[&str], typed: &str) -> Said {
-    let command = program(&[words, &root(server)[..]].concat());
+    run(&mut terminal(&program(&[words, &root(server)[..]].concat())), typed)
+}
+
+fn terminal(command: &Command) -> Command {
     let mut line = format!("'{}'", command.get_program().to_str().expect("a plain path"));
     for arg in command.get_args() {
         line = format!("{line} '{}'", arg.to_str().expect("plain"));
@@ -17,8 +22,30 @@ fn at_terminal(server: &Sandbox, words: &[&str], typed: &str) -> Said {
     // An entry in the log of what was typed is of no use to anybody.
     let mut script = Command::new("script");
     script.args(["--quiet", "--return", "--command", &line, "/dev/null"]);
-    script.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
-    run(&mut script, typed)
+    script.stdout(Stdio::piped()).stderr(Stdio::piped());
+    script
+}
+
+/// As long as it asks for a password, the terminal makes no signal of it.
+#[test]
+fn ctrl_c_ends_it_while_it_asks_for_a_password() {
+    let command = program(&["cleanup", "--no-defaults", "-h", "127.0.0.1", "-P", "1", "-p"]);
+    let mut child = terminal(&command).stdin(Stdio::piped()).spawn().expect("script runs");
+    let mut shown = Vec::new();
+    let mut screen = child.stdout.take().expect("a pipe");
+    while !shown.ends_with(b": ") {
+        let mut byte = [0];
+        screen.read_exact(&mut byte).expect("it asks");
+        shown.push(byte[0]);
+    }
+    assert!(shown.starts_with(b"Password for "), "{}", String::from_utf8_lossy(&shown));
+    // What is asked stands there a moment before what is typed is hidden.
+    std::thread::sleep(Duration::from_millis(500));
+    child.stdin.take().expect("a pipe").write_all(b"\x03").expect("it reads");
+    screen.read_to_end(&mut shown).expect("it ends");
+    let shown = String::from_utf8_lossy(&shown);
+    assert_eq!(child.wait().expect("ours").code(), Some(130), "{shown}");
+    assert!(shown.contains("error: interrupted") && !shown.contains("hint"), "{shown}");
 }
 
 fn tables(server: &Sandbox) -> Vec<String> {
