@@ -131,7 +131,7 @@ fn server_cpu_us(step: &Summary) -> Option<f64> {
 
 fn switches(step: &Summary) -> Option<f64> {
     let (process, first_s) = process(step)?;
-    let both = process.voluntary_switches? + process.involuntary_switches?;
+    let both = process.voluntary_switches?.saturating_add(process.involuntary_switches?);
     step.per_op(both as f64, first_s)
 }
 

@@ -2,21 +2,26 @@
 //! files, dumps.
 
 use std::io::{self, Read, Write};
+use std::ops::Bound;
 use std::path::PathBuf;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use clap::ValueEnum;
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
 use loadgen::cli::connection::ConnectionArgs;
-use loadgen::error::plain;
+use loadgen::error::{Error, plain};
 use loadgen::load::dump::{Splitter, classify, unquoted};
 use loadgen::mysql::env::{Env, Text};
 use loadgen::mysql::resolve::resolve;
 use loadgen::mysql::secret::Secret;
 use loadgen::plan::experiment::{Experiment, Overrides};
 use loadgen::plan::profile::Profile;
-use loadgen::report::{Format, Layout, Options, Question, compare, render};
+use loadgen::report::{
+    Contrast, Format, Gate, Layout, Options, Picture, Quantity, Question, compare, doubtful,
+    explain, gates, page, picture, render,
+};
 use loadgen::summary::{Summary, from_json, to_json};
 
 use super::harmless;
@@ -54,7 +59,7 @@ pub(crate) fn summary(bytes: &[u8]) {
     }
 }
 
-/// Every layout and format of a summary, alone and with another repeat and another label.
+/// Everything that is made of summaries: of this one, of another repeat and of another label.
 fn reports(summary: &Summary) {
     let mut repeat = summary.clone();
     repeat.step_id.push('x');
@@ -63,40 +68,52 @@ fn reports(summary: &Summary) {
     other.step_id.push('y');
     other.label.push('y');
     let steps = [summary, &repeat, &other];
-    let layouts = [
-        Layout::Versions,
-        Layout::List,
-        Layout::Relative,
-        Layout::Delta,
-        Layout::Overhead,
-        Layout::PerOp,
-        Layout::Peak,
-        Layout::Suite,
-        Layout::Settings,
-    ];
-    for (at, layout) in layouts.into_iter().enumerate() {
+    let label = |of: &Summary, wanted: bool| wanted.then(|| of.label.clone());
+    for (at, layout) in Layout::value_variants().iter().enumerate() {
         let compares = matches!(layout, Layout::Delta | Layout::Overhead);
-        let label = |of: &Summary| compares.then(|| of.label.clone());
         let metric = ["natural", "p99", "response-p99.9", "cpu"][at % 4];
-        for format in [Format::Text, Format::Markdown, Format::Csv, Format::Json] {
-            let options = Options {
-                metric: metric.parse().unwrap_or_default(),
-                layout,
-                format,
-                from: label(summary),
-                to: label(&other),
-                partial: true,
-                ..Options::default()
-            };
-            match render(&steps, &options) {
-                Ok(text) => harmless(&text),
-                Err(error) => harmless(&error.render()),
-            }
+        for format in Format::value_variants() {
+            shown(render(
+                &steps,
+                &Options {
+                    metric: metric.parse().unwrap_or_default(),
+                    layout: *layout,
+                    format: *format,
+                    from: label(summary, compares),
+                    to: label(&other, compares),
+                    partial: true,
+                    terminal: (at % 2 == 0).then_some(80),
+                    spread: *layout == Layout::Versions,
+                    ..Options::default()
+                },
+            ));
         }
     }
+    let (base, new) = (summary.label.clone(), other.label.clone());
+    for format in Format::value_variants() {
+        let (base, new) = (base.clone(), new.clone());
+        let contrast = Contrast { base, new, force: true, latest: false, format: *format };
+        shown(explain(&steps, &contrast));
+    }
+    let partial = Options { partial: true, ..Options::default() };
+    drawn(&steps, &partial);
+    drawn(&steps, &Options { baseline: Some(base.clone()), ..partial.clone() });
+    let gate = |quantity, below: f64| Gate {
+        condition: "it".to_owned(),
+        quantity,
+        range: (Bound::Unbounded, Bound::Excluded(below)),
+    };
+    let rate = gate(Quantity::Rate("qps".parse().unwrap_or_default()), 1e4);
+    let time = gate(Quantity::Latency("p99".parse().unwrap_or_default()), 1e3);
+    let share = gate(Quantity::ErrorShare, 0.5);
+    shown(gates(&steps, &[rate, time, share], &partial).map(|gates| {
+        gates.failed.iter().chain(&gates.undecided).for_each(|text| harmless(&plain(text)));
+        gates.text
+    }));
+    shown(doubtful(&steps, &partial, 0.1).map(|doubts| format!("{}", doubts.len())));
     let question = Question {
-        base: summary.label.clone(),
-        new: other.label.clone(),
+        base,
+        new,
         metric: "qps".parse().unwrap_or_default(),
         floor: 0.02,
         repeats_max: 24,
@@ -104,10 +121,32 @@ fn reports(summary: &Summary) {
         latest: false,
         format: Format::Text,
     };
-    match compare(&steps, &question) {
-        Ok(comparison) => harmless(&comparison.text),
-        Err(error) => harmless(&error.render()),
+    shown(compare(&steps, &question).map(|comparison| comparison.text));
+}
+
+/// The page and the pictures: no text of a summary is markup in them.
+fn drawn(steps: &[&Summary], options: &Options) {
+    if let Ok(page) = page(steps, options) {
+        harmless(&page);
+        assert_eq!(page.matches("<script").count(), 1, "a script that is not ours");
+        assert!(!page.contains("<hostile"), "a tag that is not ours");
     }
+    for chart in Picture::value_variants() {
+        if let Ok(svg) = picture(steps, options, *chart) {
+            harmless(&svg);
+            assert!(
+                !svg.contains("<script") && !svg.contains("<hostile"),
+                "a tag that is not ours"
+            );
+        }
+    }
+}
+
+/// What is printed, or why nothing is. No line of it is a summary's.
+fn shown(made: Result<String, Error>) {
+    let text = made.unwrap_or_else(|error| error.render());
+    harmless(&text);
+    assert!(!text.lines().any(|line| line.starts_with("hostile:")), "a summary's line: {text}");
 }
 
 /// The bytes as the inflated histogram of a sound summary.

@@ -1,5 +1,7 @@
 //! What stands on a command line: lists of clients and rates, sizes, durations, distributions,
-//! metrics, parts of a plan, URLs.
+//! metrics, conditions, limits of errors, parts of a plan, URLs.
+
+use std::time::Duration;
 
 use loadgen::cli::connection::ConnectionArgs;
 use loadgen::mysql::env::Env;
@@ -7,7 +9,11 @@ use loadgen::mysql::product::Product;
 use loadgen::mysql::resolve::resolve;
 use loadgen::mysql::secret::Secret;
 use loadgen::mysql::tls::SslMode;
+use loadgen::plan::before::parse_class;
+use loadgen::plan::condition::Condition;
 use loadgen::plan::experiment::Only;
+use loadgen::plan::experiment::scale::Scale;
+use loadgen::plan::policy::ErrorsMax;
 use loadgen::plan::{clients, rates, units};
 use loadgen::report::Metric;
 use loadgen::workload::distribution::Distribution;
@@ -45,7 +51,17 @@ pub(crate) fn values(bytes: &[u8]) {
     if let Some(mark) = Mark::parse(text) {
         assert_eq!(Mark::parse(&mark.to_string()), Some(mark));
     }
-    let _ = text.parse::<Only>();
+    if let Ok(max) = text.parse::<ErrorsMax>() {
+        assert_eq!(max.to_string().parse(), Ok(max));
+        let _ = max.exceeded(u64::MAX, 1, false) || max.exceeded(0, 0, true);
+    }
+    if let Ok(condition) = text.parse::<Condition>() {
+        assert_eq!(condition.to_string().parse(), Ok(condition));
+    }
+    if let Ok(scale) = text.parse::<Scale>() {
+        let _ = (scale.rows(u64::MAX), scale.time(Duration::MAX), scale.size(text, u64::MAX));
+    }
+    let _ = (text.parse::<Only>(), parse_class(text));
     let (version, comment) = text.split_once('\n').unwrap_or((text, ""));
     let _ = Product::of(version, comment).capabilities();
     url(text);

@@ -63,7 +63,7 @@ impl Experiment {
             };
             estimate.measuring += each * leg.cells.len() as u32;
         }
-        estimate.disk_bytes = kept.values().sum::<u64>() + passing;
+        estimate.disk_bytes = kept.values().copied().fold(passing, u64::saturating_add);
         estimate
     }
 
