@@ -19,7 +19,7 @@ pub enum Kind {
     Gate,
     /// Stopped by SIGINT (130).
     Interrupted,
-    /// Stopped by SIGTERM (143).
+    /// Stopped by SIGTERM or SIGHUP (143).
     Terminated,
 }
 

@@ -42,7 +42,7 @@
 //! | [`stats`] | pure statistics over repeats, and over the intervals of a window |
 //! | [`report`] | pivot, layouts, charts as data, then one file or room an output format |
 //! | [`error`] | one error type that knows its hint and its exit status |
-//! | [`stop`] | SIGINT and SIGTERM |
+//! | [`stop`] | SIGINT, SIGTERM and SIGHUP |
 //! | [`progress`] | the live line and table of a terminal, plain lines in a pipe |
 //! | `words` | numbers of things as they are read |
 //! | `timer` | a kernel timer finer than tokio's, for arrivals and canned service times |

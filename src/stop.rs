@@ -1,7 +1,10 @@
 //! SIGINT and SIGTERM: the first asks to finish with what there is, the second ends at once.
+//! SIGHUP, of a terminal that goes away, asks too, and no number of them does more than that: the
+//! kernel and the shell may send one each.
 
 use std::sync::Arc;
 
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
 use crate::error::{Error, Kind};
@@ -55,13 +58,14 @@ impl Stop {
     /// must not return, with the exit status. From then on a file that may not grow further is
     /// an error of whoever writes it, not the end of the process.
     pub fn listen(&self, at_once: fn(u8) -> !) -> std::io::Result<()> {
-        use tokio::signal::unix::{SignalKind, signal};
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
-        let (mut int, mut term) = {
+        let ignored = hangup_ignored();
+        let (mut int, mut term, mut hup) = {
             let _inside = runtime.enter();
             // Caught is enough: the write that went too far then fails.
             drop(signal(SignalKind::from_raw(nix::sys::signal::Signal::SIGXFSZ as i32))?);
-            (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?)
+            let hup = if ignored { None } else { Some(signal(SignalKind::hangup())?) };
+            (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?, hup)
         };
         let stop = self.clone();
         let mut seen = false;
@@ -71,6 +75,10 @@ impl Stop {
                     let kind = tokio::select! {
                         _ = int.recv() => Kind::Interrupted,
                         _ = term.recv() => Kind::Terminated,
+                        () = hung_up(hup.as_mut()) => {
+                            stop.ask(Kind::Terminated);
+                            continue;
+                        }
                     };
                     if std::mem::replace(&mut seen, true) {
                         at_once(kind.exit_code());
@@ -80,6 +88,23 @@ impl Stop {
             });
         })?;
         Ok(())
+    }
+}
+
+/// Whether whoever started this (`nohup`) has SIGHUP ignored, which is to stay so.
+fn hangup_ignored() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    // proc(5): a mask in hexadecimal digits, signal 1 the lowest bit.
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .is_some_and(|mask| mask & 1 != 0)
+}
+
+/// Returns at the next SIGHUP; never where none is listened to.
+async fn hung_up(signal: Option<&mut Signal>) {
+    match signal {
+        Some(signal) => drop(signal.recv().await),
+        None => std::future::pending().await,
     }
 }
 
