@@ -96,7 +96,8 @@ impl<'a> Scene<'a> {
         let target = or_stop(stop, tls::settle(target)).await?;
         let opts = target.opts()?;
         let mut session = or_stop(stop, Session::open(&target, &opts, None)).await?;
-        if let Some(warning) = or_stop(stop, exposure::look(&mut session, &target)).await? {
+        let looking = exposure::look(&mut session, &target);
+        if let Some(warning) = bounded(limits::SILENCE, stop, &target.address, looking).await? {
             super::warn(&warning.message);
         }
         let (host, port) = match &target.address {
