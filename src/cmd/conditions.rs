@@ -194,7 +194,8 @@ fn expected(plan: &Plan, wanted: &[Expect]) -> Option<Class> {
 
 /// The server's levels; None where it does not tell.
 pub(super) async fn levels(session: &mut Session, tables: Tables) -> Result<Option<Levels>> {
-    Ok(ask::optional(levels::read(session, &tables.schema.name(1)).await)?)
+    let read = ask::optional(levels::read(session, &tables.schema.name(1)).await);
+    read.map_err(|failure| ask::explain(&failure, "read the server's levels"))
 }
 
 /// What is ready in time; a session that is not goes with its future.

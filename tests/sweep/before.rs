@@ -74,7 +74,8 @@ fn a_server_that_goes_while_a_step_is_made_ready_is_waited_for() {
         assert_eq!(ended.summaries.len(), 2, "{text}: {}", ended.stderr);
         assert!(ended.stderr.contains("waiting for the server: "), "{text}: {}", ended.stderr);
         let ended = run_canned(&format!("{words} continue"), &goes());
-        assert_eq!(ended.code, 1, "{text}: {}", ended.stderr);
+        assert_eq!(ended.code, 3, "{text}: {}", ended.stderr);
+        assert!(ended.stderr.contains("hint: "), "{text}: {}", ended.stderr);
         assert_eq!(ended.summaries.len(), 1, "{text}: {}", ended.stderr);
     }
 }

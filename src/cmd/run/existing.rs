@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use toml::Spanned;
 
 use crate::cli::connection::ConnectionArgs;
-use crate::cmd::prepare::or_stop;
 use crate::cmd::runtime;
+use crate::cmd::steps::bounded;
 use crate::error::{Error, Result};
 use crate::mysql::ask::pairs;
 use crate::mysql::connect::nobody;
@@ -226,7 +226,7 @@ fn look(target: &Target, stop: &Stop) -> Result<Seen> {
         let found = found.unwrap_or_default().into_iter();
         Ok(Seen::Up(found.filter_map(|(name, text)| Some((name, text.parse().ok()?))).collect()))
     };
-    runtime()?.block_on(or_stop(stop, looking))
+    runtime()?.block_on(bounded(limits::SILENCE, stop, &target.address, looking))
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use crate::cmd::conditions::{self, Watch};
 use crate::cmd::prepare::or_stop;
 use crate::error::{Error, Result};
 use crate::measure::probe::Whereabouts;
+use crate::mysql::ask::explain;
 use crate::mysql::session::Session;
 use crate::mysql::variables;
 use crate::plan::limits;
@@ -92,16 +93,18 @@ impl Sweep<'_> {
         control: &mut Option<Session>,
         opened: &watch::Receiver<Option<Instant>>,
     ) -> Result<(BTreeMap<String, String>, Watch)> {
-        let mut session = match control.take() {
-            Some(session) => session,
-            None => {
-                let session = self.control(&scene.target, &scene.opts).await?;
-                self.look_again(scene).await;
-                session
-            }
+        let mut session = if let Some(session) = control.take() {
+            session
+        } else {
+            let session = self.control(&scene.target, &scene.opts).await?;
+            self.look_again(scene).await;
+            session
         };
         let stop = self.stop;
-        let reading = async { Ok(variables::read(&mut session).await?) };
+        let reading = async {
+            let read = variables::read(&mut session).await;
+            read.map_err(|failure| explain(&failure, "read the server's variables"))
+        };
         let variables = bounded(limits::SILENCE, stop, &scene.target.address, reading).await?;
         let ground = scene.ground(self.plan, stop);
         let done = before::step(&ground, &mut session, self.progress).await?;
