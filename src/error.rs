@@ -214,6 +214,11 @@ pub fn indented(text: &str) -> String {
 /// 99, 98 in this order, of the same kind the first; a usage error never meets another, because nothing
 /// has run.
 pub fn worst(errors: impl IntoIterator<Item = Error>) -> Option<Error> {
+    ranked(errors).0
+}
+
+/// The worst, and the others in their order.
+pub fn ranked(errors: impl IntoIterator<Item = Error>) -> (Option<Error>, Vec<Error>) {
     const ORDER: [Kind; 8] = [
         Kind::Interrupted,
         Kind::Terminated,
@@ -224,7 +229,10 @@ pub fn worst(errors: impl IntoIterator<Item = Error>) -> Option<Error> {
         Kind::Gate,
         Kind::Undecided,
     ];
-    errors.into_iter().min_by_key(|error| ORDER.iter().position(|kind| *kind == error.kind))
+    let mut errors: Vec<Error> = errors.into_iter().collect();
+    let rank = |error: &Error| ORDER.iter().position(|kind| *kind == error.kind);
+    let first = (0..errors.len()).min_by_key(|at| errors.get(*at).map(rank));
+    (first.map(|at| errors.remove(at)), errors)
 }
 
 #[cfg(test)]
@@ -269,5 +277,10 @@ mod tests {
         assert_eq!(code(&[Kind::Gate, Kind::Data]), Some(4));
         assert_eq!(code(&[Kind::Failed, Kind::Server, Kind::Terminated]), Some(143));
         assert_eq!(code(&[]), None);
+        let all = [Error::failed("a"), Error::server("b"), Error::server("c"), Error::data("d")];
+        let (worst, others) = ranked(all);
+        assert_eq!(worst.map(|e| e.to_string()).as_deref(), Some("b"), "of a kind the first");
+        let others: Vec<String> = others.iter().map(Error::to_string).collect();
+        assert_eq!(others, ["a", "c", "d"]);
     }
 }

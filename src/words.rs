@@ -1,7 +1,8 @@
 //! Numbers of things as they are read.
 
 /// `8 clients`, `1 client`.
-pub(crate) fn clients(count: u32) -> String {
+pub(crate) fn clients(count: impl Into<u64>) -> String {
+    let count: u64 = count.into();
     format!("{count} client{}", if count == 1 { "" } else { "s" })
 }
 
@@ -11,6 +12,9 @@ mod tests {
 
     #[test]
     fn one_is_one() {
-        assert_eq!([clients(1), clients(2), clients(21)], ["1 client", "2 clients", "21 clients"]);
+        assert_eq!(
+            [clients(1_u32), clients(2_u32), clients(21_u64)],
+            ["1 client", "2 clients", "21 clients"]
+        );
     }
 }

@@ -112,7 +112,7 @@ pub(super) async fn step(
     let ahi_hits = match before.ahi {
         Ahi::AsIs => None,
         Ahi::Cold => {
-            empty_ahi(ground, control).await?;
+            empty_ahi(ground, control, progress).await?;
             None
         }
         Ahi::Warm => fill_ahi(ground, control, progress).await?,
@@ -139,7 +139,11 @@ async fn ahi_is_on(ground: &Ground<'_>, control: &mut Session) -> Result<bool> {
 
 /// Empties the index by switching it off and on again; one that is off is empty. However that ends,
 /// it is on again, or the error says that it may not be.
-async fn empty_ahi(ground: &Ground<'_>, control: &mut Session) -> Result<()> {
+async fn empty_ahi(
+    ground: &Ground<'_>,
+    control: &mut Session,
+    progress: &mut Progress,
+) -> Result<()> {
     if !ahi_is_on(ground, control).await? {
         return Ok(());
     }
@@ -156,7 +160,8 @@ async fn empty_ahi(ground: &Ground<'_>, control: &mut Session) -> Result<()> {
         Err(silent) => Err(silent),
     };
     let done = format!("--ahi cold switched {AHI} off");
-    put_back(ground, control, &done, &[format!("SET GLOBAL {AHI} = ON")], switched).await
+    let on = [format!("SET GLOBAL {AHI} = ON")];
+    put_back(ground, control, &done, &on, switched, progress).await
 }
 
 /// Reads rows by their ids until the share of the searches that the index answers stays the same.

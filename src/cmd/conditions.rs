@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
-use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::task::JoinHandle;
 
-use crate::engine::Tables;
+use crate::engine::{Tables, edge};
 use crate::error::Result;
 use crate::measure::host;
 use crate::measure::probe::{Probe, State, Whereabouts};
@@ -106,7 +106,7 @@ fn since(last: Option<State>, first: Option<State>) -> Option<HostState> {
 /// Off the thread that keeps time: it reads many files, or waits for a command.
 async fn state(probe: &Probe) -> Option<State> {
     let probe = probe.clone();
-    spawn_blocking(move || probe.state()).await.ok().flatten()
+    edge::aside(move || probe.state()).await.ok().flatten()
 }
 
 /// The window's length where it is known before, and long enough.
@@ -194,7 +194,8 @@ fn expected(plan: &Plan, wanted: &[Expect]) -> Option<Class> {
 
 /// The server's levels; None where it does not tell.
 pub(super) async fn levels(session: &mut Session, tables: Tables) -> Result<Option<Levels>> {
-    Ok(ask::optional(levels::read(session, &tables.schema.name(1)).await)?)
+    let read = ask::optional(levels::read(session, &tables.schema.name(1)).await);
+    read.map_err(|failure| ask::explain(&failure, "read the server's levels"))
 }
 
 /// What is ready in time; a session that is not goes with its future.

@@ -31,12 +31,13 @@ use clap::FromArgMatches;
 use clap::error::{ContextKind, ContextValue};
 
 use crate::cli;
-use crate::error::{Error, Result, indented, line, plain};
+use crate::error::{Error, Result, indented, line, plain, ranked};
 use crate::groups;
 use crate::handover::{hand_over, masked};
 use crate::measure::process::require_descriptors;
-use crate::progress::say;
+use crate::progress::{Progress, say};
 use crate::stop::Stop;
+use crate::summary::{Store, Summary, to_json};
 use crate::workload::builtin;
 
 /// Reads the command line and does what it says.
@@ -177,6 +178,27 @@ pub(crate) fn print_data(text: &str) -> Result<()> {
         }
         _ => Ok(()),
     }
+}
+
+/// Writes a summary, or prints it where it cannot be written: nothing measured is lost.
+pub(crate) fn keep(store: &Store, summary: &Summary, progress: &mut Progress) -> Result<()> {
+    match store.write(summary) {
+        Ok(_) => Ok(()),
+        Err(error) => conclude([Err(error), print_data(&to_json(summary))], progress),
+    }
+}
+
+/// The worst of what went wrong, to end with. The rest is told here: none hides another.
+pub(crate) fn conclude(
+    all: impl IntoIterator<Item = Result<()>>,
+    progress: &mut Progress,
+) -> Result<()> {
+    let (worst, others) = ranked(all.into_iter().filter_map(Result::err));
+    for other in others {
+        let hints = other.hints().iter().map(|hint| format!("\nhint: {hint}"));
+        progress.warn(&format!("{other}{}", hints.collect::<String>()));
+    }
+    worst.map_or(Ok(()), Err)
 }
 
 /// Columns of the terminal that standard output is; none where it is something else.

@@ -6,6 +6,7 @@ use super::before::Ground;
 use super::conditions;
 use super::prepare::or_stop;
 use super::steps::bounded;
+use super::steps::reach::Patience;
 use crate::error::{Error, Result};
 use crate::mysql::ask::{one, optional};
 use crate::mysql::session::Session;
@@ -55,7 +56,7 @@ pub(super) async fn settle(
     let done = format!("--settle lowered {}", names.join(" and "));
     let orders: Vec<String> =
         lowered.iter().map(|(name, value)| format!("SET GLOBAL {name} = {value}")).collect();
-    put_back(ground, control, &done, &orders, waited).await?;
+    put_back(ground, control, &done, &orders, waited, progress).await?;
     progress.clear();
     let found = left(&last);
     if found.more {
@@ -102,6 +103,7 @@ pub(super) async fn put_back(
     done: &str,
     orders: &[String],
     waited: Result<()>,
+    progress: &mut Progress,
 ) -> Result<()> {
     if orders.is_empty() {
         return waited;
@@ -110,17 +112,25 @@ pub(super) async fn put_back(
         return waited;
     }
     // An answer that is not waited for any more is still to come on the old connection.
-    let again = within(async {
-        let mut other = Session::open(ground.target, ground.opts, None).await?;
-        set(&mut other, orders).await?;
-        other.close(limits::COURTESY).await;
-        Ok(())
-    });
-    let Err(why) = again.await else { return waited };
+    let mut patience = Patience::new(ground.plan.policy, ground.stop);
+    let why = loop {
+        let again = within(async {
+            let mut other = Session::open(ground.target, ground.opts, None).await?;
+            set(&mut other, orders).await?;
+            other.close(limits::COURTESY).await;
+            Ok(())
+        });
+        let Err(why) = again.await else { return waited };
+        // Of a server that is gone a signal ends the wait.
+        if !matches!(patience.lasts(&why, progress).await, Ok(true)) {
+            break why;
+        }
+    };
     let text = format!("{done} and cannot put it back: {why}");
-    let error = match waited {
+    let error = match ground.stop.check().and(waited) {
         Ok(()) => Error::server(text),
-        Err(error) => error.context(text),
+        // Another attempt would take for its own what is not put back.
+        Err(error) => error.context(text).passing(false),
     };
     Err(error.hint(format!("{}: as it was", orders.join("; "))))
 }
@@ -130,7 +140,7 @@ async fn within(setting: impl Future<Output = Result<()>>) -> Result<()> {
     tokio::select! {
         set = setting => set,
         () = tokio::time::sleep(limits::SILENCE) => {
-            Err(Error::server(format!("no answer within {limit}")))
+            Err(Error::server(format!("no answer within {limit}")).passing(true))
         }
     }
 }

@@ -1,30 +1,31 @@
 //! The steps of a plan on a server, one after the other: the one path of a workload's verb and of
 //! a profile.
 
-mod reach;
+pub(super) mod reach;
 mod said;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use mysql_async::Opts;
 use tokio::sync::watch;
 
 use crate::cmd::before::{self, Ground};
 use crate::cmd::board::board;
-use crate::cmd::conditions::{self, Hosts, Watch};
+use crate::cmd::conditions::Hosts;
 use crate::cmd::prepare::or_stop;
-use crate::cmd::print_data;
 use crate::cmd::record::Begin;
 use crate::cmd::run::Role;
+use crate::cmd::{conclude, keep};
 use crate::engine::{self, Identity, Stage, Tables, edge};
 use crate::error::{Error, Result};
 use crate::measure::host;
 use crate::measure::interval_log::IntervalLog;
 use crate::measure::probe::{Probe, Whereabouts};
 use crate::mysql::preflight::{self, Needs, Ready};
+use crate::mysql::pulse::Pulse;
 use crate::mysql::session::Session;
 use crate::mysql::target::{Address, Target};
 use crate::mysql::{exposure, fingerprint, variables};
@@ -32,7 +33,7 @@ use crate::plan::before::Warm;
 use crate::plan::{Plan, Spread, Step, limits, units};
 use crate::progress::Progress;
 use crate::stop::Stop;
-use crate::summary::{Calibration, SettingChange, Store, Summary, Verdict, Warning, to_json};
+use crate::summary::{Calibration, SettingChange, Store, Summary, Verdict, Warning};
 use crate::warnings;
 use crate::words;
 
@@ -104,10 +105,13 @@ impl Sweep<'_> {
         next: &mut dyn FnMut(&[Summary]) -> Result<Option<Step>>,
     ) -> Result<()> {
         let mut control = self.control(target, opts).await?;
-        let address = target.address.clone();
         let stop = self.stop;
+        // Random rows of many tables that nothing has cached take minutes.
+        let pulse = Pulse::new(target, opts);
+        let waits = pulse.waits(&control);
         let looking = self.look(target.clone(), opts.clone(), &mut control);
-        let mut scene = bounded(limits::SILENCE, stop, &address, looking).await?;
+        let mut scene = pulse.during(stop, looking).await?;
+        drop(waits);
         if self.plan.before.warm == Warm::Pool {
             let ground = scene.ground(self.plan, stop);
             before::warm(&ground, &mut control, self.progress).await?;
@@ -225,16 +229,12 @@ impl Sweep<'_> {
         control: &mut Option<Session>,
     ) -> Result<()> {
         self.progress.board(|| board(self.plan, step, &self.summaries));
-        let lost = control.is_none();
+        let (window, opened) = watch::channel(None);
         let mut identity = scene.identity.clone();
-        identity.server.variables = self.variables(scene, control).await?;
-        if lost {
-            self.look_again(scene).await?;
-        }
+        let (variables, watch) = self.make_ready(scene, control, &opened).await?;
+        identity.server.variables = variables;
         let begin = begin(self.store, self.plan, scene, step, &identity);
         let first_write = || begin.first_write();
-        let (window, opened) = watch::channel(None);
-        let watch = self.watch(scene, control, opened.clone()).await?;
         let beside = self.role.as_ref().map(|role| role.beside(self.store, step, &opened));
         let stage = Stage {
             first_write: &first_write,
@@ -269,57 +269,26 @@ impl Sweep<'_> {
         summary.calibrate(self.calibration);
         summary.verdict = Verdict::of(&summary);
         begin.sign(&mut summary);
-        self.keep(summary)?;
-        begin.settled();
-        if let Some(log) = &scene.log {
-            log.lock().unwrap_or_else(PoisonError::into_inner).flush()?;
+        let kept = self.keep(summary);
+        if kept.is_ok() {
+            begin.settled();
         }
-        match run.error {
-            Some(error) => Err(error),
-            None => Ok(()),
-        }
+        let logged = scene
+            .log
+            .as_ref()
+            .map_or(Ok(()), |log| log.lock().unwrap_or_else(PoisonError::into_inner).flush());
+        conclude([run.error.map_or(Ok(()), Err), kept, logged], self.progress)
     }
 
-    /// Brings the server into the state that a step starts from, and begins to watch it.
-    async fn watch(
-        &mut self,
-        scene: &Scene,
-        control: &mut Option<Session>,
-        opened: watch::Receiver<Option<Instant>>,
-    ) -> Result<Watch> {
-        let mut session = match control.take() {
-            Some(session) => session,
-            None => self.control(&scene.target, &scene.opts).await?,
-        };
-        let ground = scene.ground(self.plan, self.stop);
-        let done = before::step(&ground, &mut session, self.progress).await?;
-        let address = &scene.target.address;
-        let reading = conditions::levels(&mut session, scene.tables);
-        let at_start = bounded(limits::SILENCE, self.stop, address, reading).await?;
-        *control = Some(session);
-        // Looking into the window needs a connection of its own, where there is an InnoDB.
-        let pool = at_start.as_ref().is_some_and(|levels| levels.pool_pages.is_some());
-        let looking = if pool && conditions::length(self.plan).is_some() {
-            let opening = Session::open(&scene.target, &scene.opts, None);
-            conditions::or_none(limits::COURTESY, async { opening.await.ok() }).await
-        } else {
-            None
-        };
-        Ok(Watch::begin(self.plan, &scene.hosts, done, at_start, looking, opened).await)
-    }
-
-    /// Writes a summary, or prints it where it cannot be written: nothing measured is lost.
+    /// Keeps a summary, and says what it came to.
     fn keep(&mut self, summary: Summary) -> Result<()> {
-        let written = self.store.write(&summary);
+        let kept = keep(self.store, &summary, self.progress);
         self.progress.note(&said::line(&summary));
         for warning in summary.warnings.iter().filter(|w| SAID_AT_ONCE.contains(&w.code.as_str())) {
             self.progress.warn(&warning.message);
         }
-        if written.is_err() {
-            print_data(&to_json(&summary))?;
-        }
         self.summaries.push(summary);
-        written.map(|_| ())
+        kept
     }
 }
 
@@ -397,7 +366,7 @@ async fn changed(
 }
 
 /// Asks the server, for so long at most and until a signal. Either way the future is dropped,
-/// and its session must be, too: the error ends the sweep.
+/// and its session must be, too.
 pub(super) async fn bounded<T>(
     limit: Duration,
     stop: &Stop,
@@ -408,7 +377,9 @@ pub(super) async fn bounded<T>(
         answer = or_stop(stop, asking) => answer,
         () = tokio::time::sleep(limit) => {
             let limit = units::duration(limit);
-            Err(Error::server(format!("{address} has not answered within {limit}")).passing(true))
+            Err(Error::server(format!("{address} has not answered within {limit}"))
+                .hint("it is stopped, out of reach or very busy")
+                .passing(true))
         }
     }
 }

@@ -8,8 +8,8 @@ use crate::cmd::calibrate::kept;
 use crate::cmd::prepare::or_stop;
 use crate::cmd::slo::Slo;
 use crate::cmd::steps::Sweep;
-use crate::cmd::{gate, print_data, runtime, terminal};
-use crate::error::{Error, Result, worst};
+use crate::cmd::{conclude, gate, print_data, runtime, terminal};
+use crate::error::{Error, Result};
 use crate::load;
 use crate::measure::process::raise_descriptor_limit;
 use crate::mysql::resolve;
@@ -83,10 +83,7 @@ pub fn run(workload: Workload, args: &WorkloadArgs, stop: &Stop) -> Result<()> {
     };
     let all = sweep.summaries.iter().collect();
     let gated = gate::check(std::iter::once((all, args.gates.as_slice())), sweep.progress);
-    match worst([outcome, shown, gated, stopped].into_iter().filter_map(Result::err)) {
-        Some(error) => Err(error),
-        None => Ok(()),
-    }
+    conclude([outcome, shown, gated, stopped], sweep.progress)
 }
 
 /// The searches of `--slo`, from the rate of the plan on.

@@ -347,7 +347,8 @@ impl Conductor<'_> {
                     let error = Error::failed(format!(
                         "{} has not answered any client for {:?}",
                         self.stage.target.address, self.silence
-                    ));
+                    ))
+                    .hint("it is stopped or out of reach; --op-timeout gives ops up earlier");
                     self.end_early(Outcome::Aborted, error, origin);
                     break;
                 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::error::{Error, Kind, plain};
 use crate::mysql::class::{Class, class};
-use crate::mysql::session::Failure;
+use crate::mysql::session::{Failure, LOST};
 use crate::plan::policy::OnError;
 use crate::plan::units;
 use crate::summary::ErrorCount;
@@ -165,7 +165,7 @@ pub(super) fn abort_error(client: u32, error: &OpError) -> Error {
     let text = format!("client {client}: {error}");
     match error {
         OpError::Failure(Failure::Lost(_)) => Error::new(Kind::Failed, text)
-            .hint("did the server end, restart, or close idle connections? its error log tells")
+            .hint(LOST)
             .hint("--on-error reconnect opens lost connections again and goes on"),
         OpError::Wrong(_) => Error::new(Kind::Failed, text)
             .hint("the tables are not what this workload needs; loadgen prepare makes them"),

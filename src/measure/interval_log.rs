@@ -118,7 +118,7 @@ impl IntervalLog {
         if self.failed.is_none()
             && let Err(e) = self.out.write_all(text.as_bytes())
         {
-            self.fail(Error::failed(format!("--interval-log {}: {e}", self.path.display())));
+            self.fail(self.refused(&e));
         }
     }
 
@@ -136,7 +136,12 @@ impl IntervalLog {
             return Err(error);
         }
         let flushed = self.out.flush();
-        flushed.map_err(|e| Error::failed(format!("--interval-log {}: {e}", self.path.display())))
+        flushed.map_err(|e| self.refused(&e))
+    }
+
+    fn refused(&self, error: &std::io::Error) -> Error {
+        Error::failed(format!("--interval-log {}: {error}", self.path.display()))
+            .hint("the summary has the timeline all the same; name a file on a disk with more room")
     }
 }
 

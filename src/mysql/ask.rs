@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::session::{Failure, Session};
+use super::session::{Failure, LOST, Session};
 use crate::error::Error;
 use crate::plan::limits;
 
@@ -45,5 +45,9 @@ pub(crate) async fn impatient(session: &mut Session) -> Asked<()> {
 
 /// The error to show: what could not be done, and what the server or the driver said.
 pub(crate) fn explain(failure: &Failure, doing: &str) -> Error {
-    Error::server(format!("cannot {doing}: {failure}"))
+    let error = Error::server(format!("cannot {doing}: {failure}")).passing(failure.may_pass());
+    match failure {
+        Failure::Lost(_) => error.hint(LOST),
+        Failure::Server { .. } => error,
+    }
 }

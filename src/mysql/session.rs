@@ -24,6 +24,9 @@ pub type Infile = BoxStream<'static, std::io::Result<Bytes>>;
 
 /// Characters of a server's message that are kept; servers' own have some hundred.
 pub(super) const MESSAGE_MAX: usize = 2000;
+/// What to do about a connection that is lost.
+pub(crate) const LOST: &str =
+    "did the server end, restart, or close idle connections? its error log tells";
 /// Bytes of one answer off the hot path that are kept: InnoDB's monitor has a mebibyte.
 const ANSWER_MAX: usize = 64 << 20;
 
@@ -123,7 +126,11 @@ impl From<mysql_async::Error> for Failure {
 
 impl From<Failure> for Error {
     fn from(failure: Failure) -> Self {
-        Error::failed(failure.to_string()).passing(failure.may_pass())
+        let error = match failure {
+            Failure::Server { .. } => Error::failed(failure.to_string()),
+            Failure::Lost(_) => Error::server(failure.to_string()).hint(LOST),
+        };
+        error.passing(failure.may_pass())
     }
 }
 

@@ -19,6 +19,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::error::{self, Error, Result};
+use crate::words;
 use crate::workload::Workload;
 use crate::workload::distribution::Distribution;
 use crate::workload::random::{Stream, seed_of};
@@ -269,8 +270,8 @@ impl Plan {
             (SpreadChoice::Random, _) | (SpreadChoice::Auto, Some(_)) => Ok(Spread::Random),
             (SpreadChoice::Auto | SpreadChoice::Pinned, None) => Ok(Spread::Pinned),
             (SpreadChoice::Pinned, Some(clients)) => Err(Error::usage(format!(
-                "--spread pinned: {clients} clients are no multiple of {tables} tables, \
-                 so the tables would not be used alike"
+                "--spread pinned: {} on {tables} tables would not use the tables alike",
+                words::clients(*clients)
             ))
             .hint("use client counts that are multiples of the tables, or --spread random")),
         }
@@ -390,10 +391,10 @@ impl Plan {
         for step in steps {
             let _ = writeln!(
                 text,
-                "step {:>3} of {}  {:>6} clients{}  repeat {} of {}",
+                "step {:>3} of {}  {:>14}{}  repeat {} of {}",
                 step.number,
                 step.of,
-                step.clients,
+                words::clients(step.clients),
                 step.rate.map_or_else(String::new, |rate| format!("  {rate:>8} ops/s")),
                 step.repeat,
                 self.repeats

@@ -8,6 +8,7 @@ use super::{histogram, number};
 use crate::error::{Error, Result};
 use crate::stats::{enough, is_scarce, rank};
 use crate::summary::{Distribution, Summary};
+use crate::words;
 
 /// Most digits after the point of a percentile: `p99.9999` needs ten million ops already.
 const PERCENTILE_DECIMALS_MAX: usize = 6;
@@ -368,8 +369,10 @@ impl Percentile {
     ) -> Result<Option<f64>> {
         let value = histogram::percentile_us(&of.histogram, percentile).map_err(|why| {
             Error::data(format!(
-                "{self} of '{}' at {} clients: the histogram of step {} is damaged: {why}",
-                summary.label, summary.plan.clients, summary.step_id
+                "{self} of '{}' at {}: the histogram of step {} is damaged: {why}",
+                summary.label,
+                words::clients(summary.plan.clients),
+                summary.step_id
             ))
             .hint("p50, p75, p90, p95, p99, p99.9 and p99.99 do without the histogram")
         })?;

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::escape::clip;
 use crate::error::{Error, Result};
 use crate::summary::{Mode, Server, Summary, durability};
+use crate::words;
 
 /// Differences that an error names.
 const NAMED_MAX: usize = 10;
@@ -310,11 +311,11 @@ fn refusal(first: &Summary, second: &Summary, differences: &[Difference]) -> Err
     let more = if more > 0 { format!("\n  … and {more} more") } else { String::new() };
     let same_run = first.run_id == second.run_id;
     let error = Error::data(format!(
-        "'{}' of {} at {} clients was measured {} with different settings, in steps {} ({}) and \
+        "'{}' of {} at {} was measured {} with different settings, in steps {} ({}) and \
          {} ({}):{}{more}",
         clip(&first.label, VALUE_MAX),
         clip(&first.workload.name, VALUE_MAX),
-        first.plan.clients,
+        words::clients(first.plan.clients),
         if same_run { "in one invocation" } else { "by several invocations" },
         clip(&first.step_id, VALUE_MAX),
         clip(&first.started_at, VALUE_MAX),

@@ -185,7 +185,7 @@ fn password_in(word: &str) -> usize {
             .map(|(at, name)| at + name.len())
             .find(|end| name == "mysql://" || lower[*end..].starts_with(['=', '\'', '"']))
     });
-    let short = lower.match_indices("-p").map(|(at, sign)| (at, at + sign.len()));
+    let short = word.match_indices("-p").map(|(at, sign)| (at, at + sign.len()));
     let short = short.filter(|(at, end)| {
         let begins =
             lower[..*at].chars().next_back().is_none_or(|c| c.is_whitespace() || "'\"".contains(c));
@@ -210,6 +210,7 @@ mod tests {
             ("größe --PASSWORD=marker", "größe --PASSWORD…"),
             ("test-create", "test-create"),
             ("--socket=/run/x.sock", "--socket=/run/x.sock"),
+            ("-P3306", "-P3306"),
             (
                 "mkdir -p /tmp/x; echo $MYSQL_PWD; mysql -p",
                 "mkdir -p /tmp/x; echo $MYSQL_PWD; mysql -p",

@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 use crate::mysql::ask::impatient;
 use crate::mysql::crew::Crew;
 use crate::mysql::pulse::Pulse;
-use crate::mysql::session::{Failure, Session};
+use crate::mysql::session::{Failure, LOST, Session};
 use crate::mysql::target::Target;
 use crate::plan::{limits, units};
 use crate::progress::Progress;
@@ -161,7 +161,7 @@ pub(super) async fn open(target: &Target, opts: &Opts) -> Result<Session> {
 
 pub(super) fn explain(failure: &Failure, doing: &str) -> Error {
     match failure {
-        Failure::Lost(_) => Error::server(format!("{doing}: {failure}")),
+        Failure::Lost(_) => Error::server(format!("{doing}: {failure}")).hint(LOST),
         Failure::Server { .. } => Error::failed(format!("{doing}: {failure}"))
             .hint("verify needs SELECT on the tables, and a server that can read them"),
     }

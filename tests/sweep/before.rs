@@ -62,6 +62,24 @@ fn a_signal_does_not_leave_the_adaptive_hash_index_off() {
     assert_eq!(server.counts().faults, 2, "{}", ended.stderr);
 }
 
+/// Between two steps as within one: where lost connections are opened again, the sweep goes on.
+#[test]
+fn a_server_that_goes_while_a_step_is_made_ready_is_waited_for() {
+    let words = "point-select --tables 8 --clients 1,2 --ops 100 --ahi cold --on-error";
+    let (asked, off) = (format!("SELECT @@GLOBAL.{AHI}"), format!("{AHI} = OFF"));
+    for text in [asked, off] {
+        let goes = || server(vec![at(2, Action::Close, &text)]);
+        let ended = run_canned(&format!("{words} reconnect"), &goes());
+        assert_eq!(ended.code, 0, "{text}: {}", ended.stderr);
+        assert_eq!(ended.summaries.len(), 2, "{text}: {}", ended.stderr);
+        assert!(ended.stderr.contains("waiting for the server: "), "{text}: {}", ended.stderr);
+        let ended = run_canned(&format!("{words} continue"), &goes());
+        assert_eq!(ended.code, 3, "{text}: {}", ended.stderr);
+        assert!(ended.stderr.contains("hint: "), "{text}: {}", ended.stderr);
+        assert_eq!(ended.summaries.len(), 1, "{text}: {}", ended.stderr);
+    }
+}
+
 #[test]
 fn an_adaptive_hash_index_that_may_be_off_is_tried_again_and_told() {
     let words = "point-select --tables 8 --ops 100 --ahi cold";

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::Instant;
 
+use loadgen::canned::{Action, At, Fault};
 use loadgen::summary::{Outcome, Summary};
 
 use super::common::skipped;
@@ -250,4 +251,17 @@ fn an_interval_log_whose_disk_fills_costs_no_summary() {
     let summary = ended.only();
     assert_eq!(summary.outcome, Outcome::Completed);
     assert!(summary.totals.ops > 0 && summary.timeline.len() >= 40, "{:?}", summary.totals);
+
+    // What ends the step is told, too.
+    let lost = Fault::new(At::Statement(6000), Action::Close).only("WHERE id=");
+    let server = canned(vec![lost]);
+    let (results, disk) = (Results::new(), tempfile::tempdir().expect("a directory"));
+    let log = disk.path().join("x.hlog");
+    let words = words.split("--interval-log").next().expect("words").to_owned();
+    let words = format!("{words} --interval-log '{}'", log.display());
+    let ended = with_disk("size=16k", disk.path(), "", &words, server.port(), &results);
+    assert_eq!(ended.code, 1, "{}", ended.stderr);
+    assert!(ended.stderr.contains("error: client ") && ended.stderr.contains("connection lost"));
+    assert!(ended.stderr.contains("warning: --interval-log"), "{}", ended.stderr);
+    assert_eq!(ended.only().outcome, Outcome::Aborted);
 }

@@ -115,6 +115,21 @@ fn session_errors_are_counted_and_the_session_goes_on() {
 }
 
 #[test]
+fn a_write_that_a_proxy_lost_with_its_server_is_in_doubt() {
+    let lost = Action::error(2013, "HY000", "Lost connection to MySQL server during query");
+    let server = canned(vec![fault(At::EachStatement(100), lost)]);
+    let ended = run_canned("update --tables 8 --clients 8 --ops 2000 --on-error continue", &server);
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    let summary = ended.only();
+    let errors = &summary.totals.errors;
+    assert_eq!((errors[0].code, errors[0].class.as_str()), (Some(2013), "behind"), "{errors:?}");
+    assert_eq!(summary.totals.in_doubt, errors[0].count);
+    assert_eq!(summary.ledger.iter().map(|l| l.in_doubt).sum::<u64>(), errors[0].count);
+    assert_eq!(summary.latency.failed.count, 0, "neither done nor failed");
+    assert_eq!(summary.totals.ops + errors[0].count, 2000);
+}
+
+#[test]
 fn a_lost_connection_ends_the_step_and_leaves_a_doubt() {
     for action in [Action::Close, Action::Reset, Action::HalfPacketThenClose] {
         let server = canned(vec![fault(At::Statement(500), action.clone())]);

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use loadgen::canned::{Action, At, Canned, Fault, Listen, Script};
 use loadgen::sandbox::Sandbox;
+use loadgen::summary::Outcome;
 use mysql_async::Conn;
 use mysql_async::prelude::Queryable;
 use nix::sys::signal::{Signal, kill};
@@ -76,12 +77,12 @@ fn until_waiting(server: &Sandbox, verbs: u32) {
 #[test]
 fn a_stopped_server_is_given_up_and_an_interruption_ends_at_once() {
     let server = Restarting::new(sandbox(&local(), &[]));
-    for name in ["a", "b", "c"] {
+    for name in ["a", "b", "c", "d"] {
         database(&server.sandbox, name);
     }
-    let lock = "a.sbtest1 WRITE, b.sbtest1 WRITE, c.sbtest1 WRITE";
+    let lock = "a.sbtest1 WRITE, b.sbtest1 WRITE, c.sbtest1 WRITE, d.sbtest1 WRITE";
     let holder = Holder::new(&server.sandbox, lock);
-    let results = Results::new();
+    let (results, loads) = (Results::new(), Results::new());
     let socket = server.sandbox.socket().to_str().expect("a path");
     let on = |words: &str, database: &str, path: Option<&Path>| {
         loadgen(words, &["-S", socket, "-D", database], path)
@@ -91,8 +92,9 @@ fn a_stopped_server_is_given_up_and_an_interruption_ends_at_once() {
         on("verify", "a", Some(results.dir())),
         on("prepare --rows 20 --force", "b", None),
         on("cleanup", "c", None),
+        on("load --rows 20 --out", "d", Some(loads.dir())),
     ];
-    until_waiting(&server.sandbox, 4);
+    until_waiting(&server.sandbox, 5);
     server.signal(Signal::SIGSTOP);
     let began = Instant::now();
     kill(Pid::from_raw(interrupted.id().cast_signed()), Signal::SIGINT).expect("it runs");
@@ -106,6 +108,7 @@ fn a_stopped_server_is_given_up_and_an_interruption_ends_at_once() {
         assert_eq!(code, Some(3), "{said}");
         assert!(said.contains("has not answered for 60s") && said.contains("hint: "), "{said}");
     }
+    assert_eq!(loads.summaries()[0].outcome, Outcome::Aborted, "what there was is kept");
     holder.release();
 }
 
@@ -156,18 +159,22 @@ fn pass(mut from: TcpStream, mut to: TcpStream, silent: Arc<AtomicBool>) {
 #[test]
 fn a_connection_whose_answer_never_comes_is_given_up() {
     let server = sandbox(&local(), &[]);
-    for name in ["a", "b"] {
+    for name in ["a", "b", "c"] {
         database(&server, name);
     }
-    let holder = Holder::new(&server, "a.sbtest1 WRITE, b.sbtest1 WRITE");
+    let holder = Holder::new(&server, "a.sbtest1 WRITE, b.sbtest1 WRITE, c.sbtest1 WRITE");
     let relay = Relay::new(server.port());
     let port = relay.port.to_string();
-    let results = Results::new();
+    let (results, loads) = (Results::new(), Results::new());
     let on = |words: &str, database: &str, path: Option<&Path>| {
         loadgen(words, &["-h", "127.0.0.1", "-P", &port, "-D", database], path)
     };
-    let verbs = [on("verify", "a", Some(results.dir())), on("cleanup", "b", None)];
-    until_waiting(&server, 2);
+    let verbs = [
+        on("verify", "a", Some(results.dir())),
+        on("cleanup", "b", None),
+        on("load --rows 20 --out", "c", Some(loads.dir())),
+    ];
+    until_waiting(&server, 3);
     relay.silence();
     let began = Instant::now();
     holder.release();

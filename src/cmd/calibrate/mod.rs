@@ -26,6 +26,7 @@ use crate::progress::Progress;
 use crate::report::{self, Format};
 use crate::stop::Stop;
 use crate::summary::{CALIBRATION, Calibration, CalibrationStep};
+use crate::words;
 use crate::workload::{Schema, builtin};
 
 /// Before each window: clients are there and caches are warm.
@@ -104,8 +105,11 @@ pub fn run(args: &CalibrateArgs, stop: &Stop) -> Result<()> {
         let plan = plan(args, *clients, *threads)?;
         let one = runtime()?.block_on(measure(&plan, &step, server.port(), stop, &mut progress))?;
         progress.note(&format!(
-            "{clients} clients on {threads} engine threads: {:.0} QPS, {:.1} us CPU an op",
-            one.qps, one.us_per_op
+            "{} on {threads} engine thread{}: {:.0} QPS, {:.1} us CPU an op",
+            words::clients(*clients),
+            if *threads == 1 { "" } else { "s" },
+            one.qps,
+            one.us_per_op
         ));
         measured.push(one);
     }

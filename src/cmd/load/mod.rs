@@ -9,8 +9,8 @@ use crate::cli::connection::ConnectionArgs;
 use crate::cli::workload::{self, SandboxArgs};
 use crate::cmd::sweep::probe_prefix;
 use crate::cmd::timed::{Scene, Turn};
-use crate::cmd::{prepare, print_data, runtime};
-use crate::error::{self, Error, Result, worst};
+use crate::cmd::{conclude, keep, prepare, print_data, runtime};
+use crate::error::{self, Error, Result};
 use crate::mysql::target::Target;
 use crate::plan::timed::{InsertMode, LoadSource, LoadSpec, insert_mode};
 use crate::plan::units::{self, parse_count};
@@ -19,7 +19,7 @@ use crate::progress::Progress;
 use crate::report;
 use crate::sandbox::{Sandbox, Spec};
 use crate::stop::Stop;
-use crate::summary::{Outcome, Store, Summary, to_json};
+use crate::summary::{Outcome, Store, Summary};
 
 pub use measure::{line, measure};
 
@@ -130,10 +130,7 @@ pub fn run(args: &LoadArgs, stop: &Stop) -> Result<()> {
     let stopped = sandbox.map_or(Ok(()), Sandbox::stop);
     loads.progress.clear();
     let shown = loads.print_table();
-    match worst([outcome, shown, stopped].into_iter().filter_map(Result::err)) {
-        Some(error) => Err(error),
-        None => Ok(()),
-    }
+    conclude([outcome, shown, stopped], &mut loads.progress)
 }
 
 /// Flags → what is loaded.
@@ -223,23 +220,18 @@ impl Loads<'_> {
             self.stop.check()?;
             let turn = Turn { number: repeat, repeat, repeats, title: None };
             let measured = measure(&scene, &self.spec, &turn, &mut self.progress).await?;
-            self.keep(measured.summary)?;
-            if let Some(error) = measured.error {
-                return Err(error);
-            }
+            let kept = self.keep(measured.summary);
+            conclude([measured.error.map_or(Ok(()), Err), kept], &mut self.progress)?;
         }
         Ok(())
     }
 
-    /// Writes a summary, or prints it where it cannot be written: nothing measured is lost.
+    /// Keeps a summary, and says what it came to.
     fn keep(&mut self, summary: Summary) -> Result<()> {
-        let written = self.store.write(&summary);
+        let kept = keep(&self.store, &summary, &mut self.progress);
         self.progress.note(&line(&summary));
-        if written.is_err() {
-            print_data(&to_json(&summary))?;
-        }
         self.summaries.push(summary);
-        written.map(|_| ())
+        kept
     }
 
     fn print_table(&self) -> Result<()> {

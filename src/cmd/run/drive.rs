@@ -7,13 +7,13 @@ use super::host::{Host, Hosts};
 use super::role::{Mark, Role};
 use crate::cmd::steps::Sweep;
 use crate::cmd::timed::{Measured, Scene, Turn};
-use crate::cmd::{load, print_data, runtime, suite};
+use crate::cmd::{conclude, keep, load, runtime, suite};
 use crate::error::{Error, Kind, Result};
 use crate::plan::experiment::{Dataset, Experiment, Leg, Part, Subject, What};
 use crate::plan::{Plan, Step};
 use crate::progress::Progress;
 use crate::stop::Stop;
-use crate::summary::{self, Calibration, Store, Summary, Warning, to_json};
+use crate::summary::{self, Calibration, Store, Summary, Warning};
 
 /// What all legs share.
 pub(super) struct Drive<'a> {
@@ -154,13 +154,9 @@ impl Drive<'_> {
             What::Suite(_) => suite::line(&summary),
             _ => load::line(&summary),
         });
-        let written = self.store.write(&summary);
-        if written.is_err() {
-            print_data(&to_json(&summary))?;
-        }
+        let kept = keep(self.store, &summary, self.progress);
         self.summaries.push(summary);
-        written?;
-        error.map_or(Ok(()), Err)
+        conclude([error.map_or(Ok(()), Err), kept], self.progress)
     }
 
     fn sweep(&mut self, here: &Here, plan: &Plan, tables: &Dataset, host: &mut Host) -> Result<()> {

@@ -26,7 +26,7 @@ pub(crate) use self::role::Role;
 use crate::cli::DisplayArgs;
 use crate::cmd::calibrate::kept;
 use crate::cmd::sweep::random;
-use crate::cmd::{gate, print_data};
+use crate::cmd::{conclude, gate, print_data};
 use crate::error::{Error, Result, worst};
 use crate::measure::process::raise_descriptor_limit;
 use crate::plan::experiment::scale::Scale;
@@ -155,9 +155,10 @@ pub fn run(args: &RunArgs, stop: &Stop) -> Result<()> {
         progress.clear();
     }
     let all: Vec<Summary> = together(earlier.done, measured).into_values().collect();
-    errors.extend(tables::print(&experiment, &all).err());
-    errors.extend(judge(&experiment, &all, &mut progress).err());
-    worst(errors).map_or(Ok(()), Err)
+    let printed = tables::print(&experiment, &all);
+    let judged = judge(&experiment, &all, &mut progress);
+    // Those of the legs are told already.
+    conclude([worst(errors).map_or(Ok(()), Err), printed, judged], &mut progress)
 }
 
 /// The profile in a file.

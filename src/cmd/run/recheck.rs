@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use super::{drive, existing, program, resume, together};
 use crate::cli::DisplayArgs;
 use crate::cmd::calibrate::kept;
-use crate::cmd::print_data;
 use crate::cmd::sweep::random;
+use crate::cmd::{conclude, print_data};
 use crate::error::{Error, Kind, Result, worst};
 use crate::measure::process::raise_descriptor_limit;
 use crate::plan::experiment::scale::Scale;
@@ -145,7 +145,8 @@ pub fn run(args: &RecheckArgs, stop: &Stop) -> Result<()> {
     progress.clear();
     let (wanted, doubts) = again.wanted()?;
     let reported = again.report(&doubts, &wanted);
-    worst(errors.into_iter().chain(reported.err())).map_or(Ok(()), Err)
+    // Those of the legs are told already.
+    conclude([worst(errors).map_or(Ok(()), Err), reported], &mut progress)
 }
 
 /// The scale at which the profile was run.

@@ -3,68 +3,135 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use tokio::sync::watch;
+
 use super::{Scene, Sweep, bounded, probe};
+use crate::cmd::before;
+use crate::cmd::conditions::{self, Watch};
 use crate::cmd::prepare::or_stop;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::measure::probe::Whereabouts;
+use crate::mysql::ask::explain;
 use crate::mysql::session::Session;
 use crate::mysql::variables;
 use crate::plan::limits;
+use crate::plan::policy::Policy;
+use crate::progress::Progress;
+use crate::stop::Stop;
 
 /// Between two attempts to reach a server that is gone.
 const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
 
-impl Sweep<'_> {
-    /// The server may be another process since its connection was lost.
-    pub(super) async fn look_again(&self, scene: &mut Scene) -> Result<()> {
-        // Its age is not the one of before.
-        let server = Whereabouts { uptime_s: None, ..scene.whereabouts.clone() };
-        scene.probe = probe(self.prefix.clone(), server, scene.identity.same_host).await?;
-        Ok(())
+/// Waits for a server that is gone, where lost connections are opened again.
+pub(in crate::cmd) struct Patience<'a> {
+    policy: Policy,
+    stop: &'a Stop,
+    began: Instant,
+    /// What it waits for.
+    said: String,
+}
+
+impl<'a> Patience<'a> {
+    pub(in crate::cmd) fn new(policy: Policy, stop: &'a Stop) -> Patience<'a> {
+        Patience { policy, stop, began: Instant::now(), said: String::new() }
     }
 
-    /// The server's variables before a step. Where lost connections are opened again, a server that
-    /// is just gone is waited for; one that is there and says no for good is not.
-    pub(super) async fn variables(
+    /// Waits until it is time for another attempt; false at once where none mends this error, or
+    /// where there is no time for one.
+    ///
+    /// # Errors
+    ///
+    /// Interrupted.
+    pub(in crate::cmd) async fn lasts(
         &mut self,
-        scene: &Scene,
+        error: &Error,
+        progress: &mut Progress,
+    ) -> Result<bool> {
+        let waits = self.policy.reconnects() && error.may_pass();
+        if !waits || self.began.elapsed() >= self.policy.patience() {
+            return Ok(false);
+        }
+        let text = error.to_string();
+        if text != self.said {
+            progress.note(&format!("waiting for the server: {text}"));
+            self.said = text;
+        }
+        let pause = async {
+            tokio::time::sleep(BETWEEN_LOOKS).await;
+            Ok(true)
+        };
+        or_stop(self.stop, pause).await
+    }
+}
+
+impl Sweep<'_> {
+    /// Brings the server into the state that a step starts from, reads its variables, and begins to
+    /// watch it. Where lost connections are opened again, a server that is just gone is waited for;
+    /// one that is there and says no for good is not.
+    pub(super) async fn make_ready(
+        &mut self,
+        scene: &mut Scene,
         control: &mut Option<Session>,
-    ) -> Result<BTreeMap<String, String>> {
-        let began = Instant::now();
-        let policy = self.plan.policy;
+        opened: &watch::Receiver<Option<Instant>>,
+    ) -> Result<(BTreeMap<String, String>, Watch)> {
+        let mut patience = Patience::new(self.plan.policy, self.stop);
         loop {
-            let error = match self.ask_variables(scene, control).await {
-                Ok(variables) => return Ok(variables),
+            let error = match self.attempt(scene, control, opened).await {
+                Ok(begun) => return Ok(begun),
                 Err(error) => error,
             };
-            let waits = policy.reconnects() && error.may_pass();
-            if !waits || began.elapsed() >= policy.patience() {
+            if !patience.lasts(&error, self.progress).await? {
                 return Err(error);
             }
-            self.stop.check()?;
-            self.progress.note(&format!("waiting for the server: {error}"));
-            let pause = async {
-                tokio::time::sleep(BETWEEN_LOOKS).await;
-                Ok(())
-            };
-            or_stop(self.stop, pause).await?;
         }
     }
 
-    async fn ask_variables(
-        &self,
-        scene: &Scene,
+    /// A session that fails or hangs is dropped: the next attempt opens another.
+    async fn attempt(
+        &mut self,
+        scene: &mut Scene,
         control: &mut Option<Session>,
-    ) -> Result<BTreeMap<String, String>> {
-        // It was dropped where the server hung or ended.
-        let mut asking = match control.take() {
-            Some(session) => session,
-            None => self.control(&scene.target, &scene.opts).await?,
+        opened: &watch::Receiver<Option<Instant>>,
+    ) -> Result<(BTreeMap<String, String>, Watch)> {
+        let mut session = if let Some(session) = control.take() {
+            session
+        } else {
+            let session = self.control(&scene.target, &scene.opts).await?;
+            self.look_again(scene).await;
+            session
         };
-        let reading = async { Ok(variables::read(&mut asking).await?) };
-        let address = &scene.target.address;
-        let read = bounded(limits::SILENCE, self.stop, address, reading).await?;
-        *control = Some(asking);
-        Ok(read)
+        let stop = self.stop;
+        let reading = async {
+            let read = variables::read(&mut session).await;
+            read.map_err(|failure| explain(&failure, "read the server's variables"))
+        };
+        let variables = bounded(limits::SILENCE, stop, &scene.target.address, reading).await?;
+        let ground = scene.ground(self.plan, stop);
+        let done = before::step(&ground, &mut session, self.progress).await?;
+        let reading = conditions::levels(&mut session, scene.tables);
+        let at_start = bounded(limits::SILENCE, stop, &scene.target.address, reading).await?;
+        *control = Some(session);
+        // Looking into the window needs a connection of its own, where there is an InnoDB.
+        let pool = at_start.as_ref().is_some_and(|levels| levels.pool_pages.is_some());
+        let looking = if pool && conditions::length(self.plan).is_some() {
+            let opening = Session::open(&scene.target, &scene.opts, None);
+            conditions::or_none(limits::COURTESY, async { opening.await.ok() }).await
+        } else {
+            None
+        };
+        let opened = opened.clone();
+        let watch = Watch::begin(self.plan, &scene.hosts, done, at_start, looking, opened).await;
+        Ok((variables, watch))
+    }
+
+    /// The server may be another process since its connection was lost. Where its host does not
+    /// tell, the steps go on without it.
+    async fn look_again(&mut self, scene: &mut Scene) {
+        // Its age is not the one of before.
+        let server = Whereabouts { uptime_s: None, ..scene.whereabouts.clone() };
+        match probe(self.prefix.clone(), server, scene.identity.same_host).await {
+            Ok(probe) => scene.probe = probe,
+            Err(error) => self.progress.warn(&format!("{error}: going on as before")),
+        }
     }
 }

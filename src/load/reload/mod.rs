@@ -29,7 +29,8 @@ use super::set_up;
 use crate::error::{Error, Kind, Result};
 use crate::measure::process::Cost;
 use crate::measure::timeline::Timeline;
-use crate::mysql::ask::{one, pairs};
+use crate::mysql::ask::{impatient, one, pairs};
+use crate::mysql::pulse::Pulse;
 use crate::mysql::session::Session;
 use crate::mysql::target::Target;
 use crate::plan::timed::{InsertMode, LoadSource, LoadSpec};
@@ -54,6 +55,7 @@ pub struct Reload {
     /// The largest packet that both ends take, bytes.
     packet: usize,
     character_sets: BTreeMap<String, String>,
+    pulse: Pulse,
 }
 
 /// Where the statements come from.
@@ -114,20 +116,21 @@ impl Reload {
         stop: &Stop,
     ) -> Result<Reload> {
         let source = source(spec)?;
-        tokio::select! {
-            biased;
-            kind = stop.wait() => Err(Error::new(kind, "interrupted")),
-            opened = Self::connect(target, opts, spec, source) => opened,
-        }
+        let pulse = Pulse::new(target, opts);
+        let connecting = Self::connect(target, opts, spec, &pulse);
+        let Connected { control, session, packet, character_sets } =
+            pulse.during(stop, connecting).await?;
+        Ok(Reload { spec: spec.clone(), control, session, source, packet, character_sets, pulse })
     }
 
     async fn connect(
         target: &Target,
         opts: &Opts,
         spec: &LoadSpec,
-        source: Source,
-    ) -> Result<Reload> {
+        pulse: &Pulse,
+    ) -> Result<Connected> {
         let mut control = set_up::control(target, opts).await?;
+        let _control_waits = pulse.waits(&control);
         let failed = |f| explain(&f, "reading variables");
         let packet = one(&mut control, "SELECT @@max_allowed_packet").await.map_err(failed)?;
         // Without an answer the smallest default that any of the servers has.
@@ -153,15 +156,17 @@ impl Reload {
         let opts = OptsBuilder::from_opts(opts.clone()).max_allowed_packet(Some(packet));
         let opts: Opts = opts.into();
         let mut session = Session::open(target, &opts, spec.charset.as_deref()).await?;
+        let _session_waits = pulse.waits(&session);
+        impatient(&mut session).await.map_err(failed)?;
         // LIKE's underscore is any character: right for both families of names.
         let sql = "SHOW SESSION VARIABLES WHERE Variable_name LIKE 'character_set_%' \
                    OR Variable_name LIKE 'collation_%'";
         let mut character_sets = pairs(&mut session, sql).await.map_err(failed)?;
         character_sets.remove("character_sets_dir");
-        Ok(Reload { spec: spec.clone(), control, session, source, packet, character_sets })
+        Ok(Connected { control, session, packet, character_sets })
     }
 
-    /// Loads, until all is loaded, something fails, or `stop` is asked. On a `current_thread`
+    /// Loads, until all is loaded, something fails, the server is silent, or `stop` is asked. On a `current_thread`
     /// runtime. The other half of the answer counts what is there: see [`Loaded::verify`].
     pub async fn run(self, stop: &Stop, progress: &mut Progress) -> Result<(Reloaded, Loaded)> {
         run::run(self, stop, progress).await
@@ -172,6 +177,15 @@ impl Reload {
 pub struct Loaded {
     spec: LoadSpec,
     control: Session,
+    pulse: Pulse,
+}
+
+/// The connections of a load, and what the server says of itself.
+struct Connected {
+    control: Session,
+    session: Session,
+    packet: usize,
+    character_sets: BTreeMap<String, String>,
 }
 
 impl Loaded {
@@ -180,14 +194,12 @@ impl Loaded {
     ///
     /// # Errors
     ///
-    /// Data: a table does not hold what was sent.
-    pub async fn verify(mut self, loaded: &Reloaded, stop: &Stop) -> Result<()> {
-        tokio::select! {
-            biased;
-            kind = stop.wait() => return Err(Error::new(kind, "interrupted while counting the rows")),
-            verified = tables::verify(&mut self.control, &loaded.tables, &self.spec) => verified?,
-        }
-        self.control.close(limits::COURTESY).await;
+    /// Data: a table does not hold what was sent. Server: silence.
+    pub async fn verify(self, loaded: &Reloaded, stop: &Stop) -> Result<()> {
+        let Loaded { spec, mut control, pulse } = self;
+        let _waits = pulse.waits(&control);
+        pulse.during(stop, tables::verify(&mut control, &loaded.tables, &spec)).await?;
+        control.close(limits::COURTESY).await;
         Ok(())
     }
 }

@@ -19,6 +19,7 @@ use crate::load::text;
 use crate::measure::process::process_usage;
 use crate::measure::recorder::{Ns, Op, Phases, Recorder};
 use crate::measure::timeline::Timeline;
+use crate::mysql::pulse::Pulse;
 use crate::mysql::session::{Failure, Session};
 use crate::plan::limits;
 use crate::plan::timed::{LoadSource, LoadSpec};
@@ -48,6 +49,8 @@ struct Work<'a> {
     control: &'a mut Session,
     /// Gone when its connection is.
     session: Option<Session>,
+    /// Between two statements nothing is waited for: the dump may come slowly.
+    pulse: &'a Pulse,
     packet: usize,
     /// The dump's name.
     file: Option<String>,
@@ -70,7 +73,7 @@ pub(super) async fn run(
     stop: &Stop,
     progress: &mut Progress,
 ) -> Result<(Reloaded, Loaded)> {
-    let Reload { spec, mut control, session, source, packet, character_sets } = reload;
+    let Reload { spec, mut control, session, source, packet, character_sets, pulse } = reload;
     let timeline = Rc::new(RefCell::new(Timeline::new(1, 0, INTERVAL.as_nanos() as Ns)?));
     let sink = Rc::clone(&timeline);
     let phases = Phases {
@@ -102,6 +105,7 @@ pub(super) async fn run(
         spec: &spec,
         control: &mut control,
         session: Some(session),
+        pulse: &pulse,
         packet,
         file,
         tables: Tables::default(),
@@ -121,6 +125,7 @@ pub(super) async fn run(
         biased;
         kind = stop.wait() => Some(Error::new(kind, "interrupted")),
         done = work.all(parts) => done.err(),
+        silent = pulse.ends() => Some(silent),
         () = live.show(progress) => None,
     };
     let (end, after) = (work.now(), process_usage());
@@ -150,7 +155,7 @@ pub(super) async fn run(
         timeline: timeline.into_inner(),
         cost: after.since(&before),
     };
-    Ok((reloaded, Loaded { spec, control }))
+    Ok((reloaded, Loaded { spec, control, pulse }))
 }
 
 impl Work<'_> {
@@ -185,7 +190,10 @@ impl Work<'_> {
         };
         let issued = self.now();
         let answer = match self.session.as_mut() {
-            Some(session) => session.run_bytes(sql).await,
+            Some(session) => {
+                let _waits = self.pulse.waits(session);
+                session.run_bytes(sql).await
+            }
             None => Err(Failure::Lost("the connection is gone".to_owned())),
         };
         let completed = self.now();
@@ -210,7 +218,9 @@ impl Work<'_> {
             return Ok(place);
         }
         let paused = Instant::now();
+        let waits = self.pulse.waits(self.control);
         let met = self.tables.meet(self.control, raw, item.seen.kind).await;
+        drop(waits);
         self.own += paused.elapsed();
         met.map_err(|error| match &self.file {
             Some(file) => error.context(format!("{file}: line {}", item.line)),
@@ -221,7 +231,9 @@ impl Work<'_> {
 
     async fn created(&mut self, place: usize) -> Result<()> {
         let paused = Instant::now();
+        let waits = self.pulse.waits(self.control);
         let created = self.tables.created(self.control, place).await;
+        drop(waits);
         self.own += paused.elapsed();
         created
     }
@@ -247,7 +259,9 @@ impl Work<'_> {
         let sql = text::load_data_in(Schema::Sbtest, table, charset);
         let Some(session) = self.session.take() else { return Ok(()) };
         let issued = self.now();
+        let waits = self.pulse.waits(&session);
         let loaded = session.load_data(&sql, Box::pin(lines)).await;
+        drop(waits);
         let completed = self.now();
         let (session, affected) = match loaded {
             Ok(loaded) => loaded,

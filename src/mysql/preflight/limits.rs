@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::super::findings::Findings;
 use crate::measure::cgroup::Limit;
+use crate::words;
 
 /// Connections beyond the clients: reconnects while the server still works for the lost
 /// session, and somebody who looks.
@@ -79,8 +80,9 @@ pub(super) fn judge(seen: &Seen, load: &Load, findings: &mut Findings) {
         findings.warn(
             "small_table_cache",
             format!(
-                "table_open_cache is {cache}, below {clients} clients + {} tables: statements \
+                "table_open_cache is {cache}, below {} + {} tables: statements \
                  will wait for tables to be opened",
+                words::clients(clients),
                 load.tables
             ),
         );
@@ -104,8 +106,9 @@ fn connections(seen: &Seen, load: &Load, findings: &mut Findings) {
                 let fit = max.saturating_sub(connected + SPARE_CONNECTIONS);
                 findings.problem(
                     format!(
-                        "max_connections is {max}, but {clients} clients + {connected} connected \
-                         now + {SPARE_CONNECTIONS} spare = {need}"
+                        "max_connections is {max}, but {} + {connected} connected now + \
+                         {SPARE_CONNECTIONS} spare = {need}",
+                        words::clients(clients)
                     ),
                     format!(
                         "SET GLOBAL max_connections = {need} or more (the server may need more \
@@ -122,8 +125,9 @@ fn connections(seen: &Seen, load: &Load, findings: &mut Findings) {
         if need > max {
             findings.problem(
                 format!(
-                    "max_user_connections is {max} for this account, but {clients} clients + 1 \
-                     to control + {SPARE_CONNECTIONS} spare = {need}"
+                    "max_user_connections is {max} for this account, but {} + 1 to control + \
+                     {SPARE_CONNECTIONS} spare = {need}",
+                    words::clients(clients)
                 ),
                 "raise it: SET GLOBAL max_user_connections, or the account's \
                  MAX_USER_CONNECTIONS; or use fewer --clients",
@@ -151,9 +155,10 @@ fn statements(seen: &Seen, load: &Load, findings: &mut Findings) {
         findings.problem(
             format!(
                 "max_prepared_stmt_count is {max}, but {statements} statement{} × {tables} table{} \
-                 × {clients} clients + {now} prepared now = {need}",
+                 × {} + {now} prepared now = {need}",
                 if statements == 1 { "" } else { "s" },
                 if tables == 1 { "" } else { "s" },
+                words::clients(clients),
             ),
             format!(
                 "SET GLOBAL max_prepared_stmt_count = {need} or more, or --statements text{pinned}"
@@ -169,8 +174,9 @@ pub(super) fn judge_own(own: &Own, load: &Load, findings: &mut Findings) {
     if need > max {
         findings.problem(
             format!(
-                "this process may open {max} files, but {clients} clients + {open} open now + \
-                 {SPARE_DESCRIPTORS} spare = {need}"
+                "this process may open {max} files, but {} + {open} open now + \
+                 {SPARE_DESCRIPTORS} spare = {need}",
+                words::clients(clients)
             ),
             format!("raise the hard limit of the shell that starts loadgen: ulimit -Hn {need}"),
         );
@@ -181,10 +187,11 @@ pub(super) fn judge_own(own: &Own, load: &Load, findings: &mut Findings) {
     if let Some(limit) = own.group_max.as_ref().filter(|limit| limit.bytes < need) {
         findings.problem(
             format!(
-                "this process's control group may take {} MiB of memory ({}), but {clients} clients \
-                 and itself need {}",
+                "this process's control group may take {} MiB of memory ({}), but {} and \
+                 itself need {}",
                 mib(limit.bytes),
                 limit.file.display(),
+                words::clients(clients),
                 mib(need)
             ),
             format!(
@@ -198,8 +205,9 @@ pub(super) fn judge_own(own: &Own, load: &Load, findings: &mut Findings) {
     if let Some(max) = own.address_space_max.filter(|max| *max < need) {
         findings.problem(
             format!(
-                "this process may take {} MiB of memory, but {clients} clients and itself need {}",
+                "this process may take {} MiB of memory, but {} and itself need {}",
                 mib(max),
+                words::clients(clients),
                 mib(need)
             ),
             format!("raise the limit of the shell that starts loadgen: ulimit -v {}", need >> 10),
