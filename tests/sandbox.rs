@@ -45,7 +45,7 @@ fn processes_of(dir: &Path) -> Vec<String> {
 
 /// What killed processes leave takes the kernel a moment.
 fn nothing_left(dir: &Path) {
-    let limit = Duration::from_secs(5);
+    let limit = Duration::from_mins(1);
     wait_for(&format!("{} gone", dir.display()), limit, || !dir.exists());
     wait_for("processes gone", limit, || processes_of(dir).is_empty());
 }
@@ -293,7 +293,8 @@ fn an_interrupted_start_ends_soon_and_leaves_nothing() {
         let interrupted = || stopped.get().is_some_and(|at: Instant| at.elapsed() >= later);
         let error = Sandbox::start(&spec(&program, &[]), &mut say, &interrupted).unwrap_err();
         assert_eq!(error.kind(), Kind::Interrupted, "{error}");
-        assert!(stopped.get().unwrap().elapsed() < Duration::from_secs(5), "{when}");
+        // Not at the end of what it waits for.
+        assert!(stopped.get().unwrap().elapsed() < Duration::from_secs(25), "{when}");
         nothing_left(&named_dir(&said.borrow()));
     }
 }
@@ -333,7 +334,7 @@ fn kill_after(program: &Path, words: &str, delay: Duration) {
     assert!(!processes_of(&place).is_empty());
     victim.kill().unwrap();
     victim.wait().unwrap();
-    let limit = Duration::from_secs(30);
+    let limit = Duration::from_mins(1);
     wait_for("processes gone", limit, || processes_of(&place).is_empty());
     assert_eq!(
         fs::read_dir(&place).unwrap().count(),

@@ -265,6 +265,7 @@ mod tests {
         assert!(error.to_string().contains("100ms"), "{error}");
     }
 
+    /// With time enough for a busy machine to come so far.
     #[test]
     fn a_server_that_hangs_in_the_tls_handshake_is_given_up() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -282,8 +283,9 @@ mod tests {
         });
         let ssl = Ssl { mode: SslMode::Required, ..Ssl::default() };
         let address = Address::Tcp { host: "127.0.0.1".into(), port };
-        let error = failure(&Target { ssl, ..target(address) });
-        assert!(error.to_string().contains("100ms"), "{error}");
+        let connect_timeout = Duration::from_secs(4);
+        let error = failure(&Target { ssl, connect_timeout, ..target(address) });
+        assert!(error.to_string().contains("4s"), "{error}");
         assert!(server.join().unwrap() > 36, "it got as far as TLS");
     }
 
@@ -295,9 +297,8 @@ mod tests {
             error.to_string().contains("no.sock") && error.hints()[0].contains("-S"),
             "{error}"
         );
-        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let error = failure(&target(Address::Tcp { host: "127.0.0.1".into(), port }));
-        assert!(error.to_string().contains(&port.to_string()), "{error}");
+        let error = failure(&target(Address::Tcp { host: "127.0.0.1".into(), port: 1 }));
+        assert!(error.to_string().contains("127.0.0.1:1"), "{error}");
         assert!(!format!("{error:?}{}", error.render()).contains("marker-pw"));
     }
 
@@ -360,7 +361,7 @@ mod tests {
     fn a_driver_that_panics_is_an_error_of_this_connection() {
         let ask_for_the_key = vec![1, 4];
         let (address, server) = fake_server(vec![greeting(false), ask_for_the_key, vec![]]);
-        let target = Target { connect_timeout: Duration::from_secs(5), ..target(address) };
+        let target = Target { connect_timeout: Duration::from_mins(1), ..target(address) };
         let error = failure(&target);
         assert!(error.to_string().contains("no MySQL protocol"), "{error}");
         server.join().unwrap();

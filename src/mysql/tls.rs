@@ -289,7 +289,7 @@ mod tests {
             password: Secret::default(),
             database: String::new(),
             ssl: ssl(SslMode::Preferred),
-            connect_timeout: Duration::from_secs(5),
+            connect_timeout: Duration::from_mins(1),
         };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let settled = runtime.block_on(settle(&target));

@@ -173,8 +173,13 @@ mod tests {
 
     #[test]
     fn ports_are_free_and_differ_while_held() {
-        let port = free_port().unwrap();
-        let held = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).unwrap();
+        // Another test may take it first.
+        let held = loop {
+            let port = free_port().unwrap();
+            if let Ok(held) = TcpListener::bind((Ipv4Addr::LOCALHOST, port)) {
+                break held;
+            }
+        };
         assert_ne!(free_port().unwrap(), held.local_addr().unwrap().port());
     }
 }

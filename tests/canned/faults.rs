@@ -45,14 +45,19 @@ fn others_go_on(server: &Canned) {
 #[test]
 fn stall_holds_one_connection() {
     let time = Duration::from_secs(2);
-    let (server, mut raw) = first(Action::Stall(time));
-    let start = Instant::now();
-    raw.query(UPDATE);
-    others_go_on(&server);
-    assert!(raw.silent());
-    assert_eq!(raw.packet(), (1, ok(1)));
-    assert!(start.elapsed() >= time);
-    goes_on(&server, &mut raw);
+    // A busy host may hold the others for as long: not each time.
+    let meanwhile = (0..3).any(|_| {
+        let (server, mut raw) = first(Action::Stall(time));
+        let start = Instant::now();
+        raw.query(UPDATE);
+        others_go_on(&server);
+        let meanwhile = start.elapsed() < time;
+        assert_eq!(raw.packet(), (1, ok(1)));
+        assert!(start.elapsed() >= time);
+        goes_on(&server, &mut raw);
+        meanwhile
+    });
+    assert!(meanwhile, "the others waited, too");
 }
 
 #[test]
@@ -117,6 +122,16 @@ fn half_packets() {
 
 #[test]
 fn one_byte_at_a_time() {
+    // Bytes that a busy host is late to read come together: not each time.
+    let mut reads = Vec::new();
+    while reads.last().is_none_or(|reads| *reads <= 5) {
+        assert!(reads.len() < 5, "{reads:?} reads");
+        reads.push(reads_of_one_byte_at_a_time());
+    }
+}
+
+/// In how many pieces the answer came.
+fn reads_of_one_byte_at_a_time() -> u32 {
     let (server, mut raw) = first(Action::OneByteAtATime);
     raw.query(SELECT);
     let mut normal = Raw::new(server.port());
@@ -136,8 +151,8 @@ fn one_byte_at_a_time() {
         reads += 1;
     }
     assert_eq!(seen, expected);
-    assert!(reads > 5, "{reads} reads of {} bytes", expected.len());
     goes_on(&server, &mut raw);
+    reads
 }
 
 #[test]
@@ -349,8 +364,8 @@ fn triggers() {
     assert_eq!(server.counts().faults, 5);
 
     let time = Duration::from_millis(300);
-    let server = start(vec![Fault::new(At::After(time), deadlock())]);
     let started = Instant::now();
+    let server = start(vec![Fault::new(At::After(time), deadlock())]);
     let mut raw = Raw::new(server.port());
     loop {
         raw.query(UPDATE);
@@ -358,7 +373,7 @@ fn triggers() {
             break;
         }
     }
-    assert!(started.elapsed() + Duration::from_millis(50) >= time);
+    assert!(started.elapsed() >= time);
     goes_on(&server, &mut raw);
 }
 

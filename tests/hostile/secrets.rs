@@ -4,12 +4,12 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 use loadgen::canned::{Action, At, Canned, Fault, Listen, Script};
 use loadgen::sandbox::Sandbox;
 
 use crate::common::{local, query, sandbox};
+use crate::restarting::until;
 use crate::{Said, program, run, said};
 
 const MARKER: &str = "Marker-7hQ";
@@ -145,9 +145,6 @@ fn uses(server: &Sandbox, files: &Files, results: &Path) -> Vec<Use<'static>> {
     let socket = server.socket().to_str().expect("a plain path").to_owned();
     let results = results.to_str().expect("a plain path").to_owned();
     let url = format!("mysql://marked:{MARKER}@127.0.0.1:{port}/sbtest");
-    let closed = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-    let nobody = closed.local_addr().expect("bound").port();
-    drop(closed);
     let tcp = format!("--no-defaults -h 127.0.0.1 -P {port} -u marked");
     let step = format!("--clients 2 --ops 200 --quiet --out {results}");
     let out = Path::new(&results).parent().expect("a directory").display();
@@ -208,7 +205,7 @@ fn uses(server: &Sandbox, files: &Files, results: &Path) -> Vec<Use<'static>> {
         use_of(
             "nobody there",
             3,
-            &format!("point-select --no-defaults -h 127.0.0.1 -P {nobody} -u u -p{MARKER} {step}"),
+            &format!("point-select --no-defaults -h 127.0.0.1 -P 1 -u u -p{MARKER} {step}"),
         ),
         use_of("no TLS", 3, &format!("point-select {tcp} -p{MARKER} --ssl-mode REQUIRED {step}")),
         use_of("no such database", 3, &format!("cleanup --yes {tcp} -p{MARKER} -D nowhere")),
@@ -296,19 +293,15 @@ fn what_a_kill_leaves_does_not_tell() {
     let out = tempfile::tempdir().expect("a directory");
     let prepared = program(&[&["prepare", "--rows", "100"], &tcp[..]].concat()).output();
     assert_eq!(prepared.expect("it runs").status.code(), Some(0));
-    let words = ["update", "--time", "30", "--warmup", "0", "--out"];
+    let words = ["update", "--time", "5m", "--warmup", "0", "--out"];
     let mut command =
         program(&[&words[..], &[out.path().to_str().expect("plain")], &tcp[..]].concat());
     let mut child = command.spawn().expect("the program runs");
-    let deadline = Instant::now() + Duration::from_secs(30);
     let begun = || {
         let entries = fs::read_dir(out.path()).expect("a directory").flatten();
         entries.map(|entry| entry.file_name()).any(|n| n.as_encoded_bytes().ends_with(b".begun"))
     };
-    while !begun() {
-        assert!(Instant::now() < deadline, "no record");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    until("a record", begun);
     child.kill().expect("ours");
     let said = said(&child.wait_with_output().expect("it ends"));
     must_not_show("killed", &said);
@@ -373,19 +366,15 @@ fn a_running_process_does_not_tell() {
     let out = tempfile::tempdir().expect("a directory");
     let prepared = program(&[&["prepare", "--rows", "100"], &tcp[..]].concat()).output();
     assert_eq!(prepared.expect("it runs").status.code(), Some(0));
-    let words = ["point-select", "--time", "20", "--warmup", "0", "--out"];
+    let words = ["point-select", "--time", "5m", "--warmup", "0", "--out"];
     let mut command =
         program(&[&words[..], &[out.path().to_str().expect("plain")], &tcp[..]].concat());
     let child = command.spawn().expect("the program runs");
     let pid = child.id();
     let read = |name: &str| fs::read(format!("/proc/{pid}/{name}")).unwrap_or_default();
-    let deadline = Instant::now() + Duration::from_secs(30);
     // Connected: that is after the hand-over.
     let connected = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE USER = 'marked'";
-    while query(&server, connected)[0][0] == "0" {
-        assert!(Instant::now() < deadline, "it never connected");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    until("a connection", || query(&server, connected)[0][0] != "0");
     let title = read("cmdline");
     assert!(!title.is_empty() && !holds(&title), "{}", String::from_utf8_lossy(&title));
     assert!(String::from_utf8_lossy(&title).contains("--password-fd="));

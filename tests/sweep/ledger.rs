@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use loadgen::canned::{Answer, Canned, Listen, Script, tables};
 use loadgen::sandbox::Sandbox;
@@ -162,7 +162,7 @@ fn whoever_writes_meanwhile_is_named_and_nothing_is_read_again() {
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     let results = Results::new();
     let connection = ["-S", server.socket().to_str().expect("a path"), "-u", "root"];
-    let words = "update --clients 4 --warmup 0 --time 60s";
+    let words = "update --clients 4 --warmup 0 --time 10m";
     let start = Instant::now();
     let child = command(words, &connection, &results).spawn().expect("runs");
     until("a write", || query(&server, "SHOW GLOBAL STATUS LIKE 'Com_update'")[0][1] != "0");
@@ -329,7 +329,7 @@ fn a_killed_server_that_is_durable_has_lost_nothing() {
     for kills in 1..=2 {
         let socket = server.sandbox.socket().to_str().expect("a path").to_owned();
         let connection = ["-S", &socket, "-u", "root"];
-        let words = "update --tables 4 --clients 64 --warmup 0 --time 60s";
+        let words = "update --tables 4 --clients 64 --warmup 0 --time 10m";
         let start = Instant::now();
         let child = command(words, &connection, &results).spawn().expect("runs");
         let k = || {
@@ -368,9 +368,9 @@ fn a_killed_loadgen_leaves_a_record_and_verify_does_not_guess() {
         begun.filter(|name| !whole.contains(&Some((*name).to_owned()))).count()
     };
     // One step ends, the next one is killed.
-    let words = "update --tables 2 --clients 2,4 --warmup 0 --time 1s";
+    let words = |time| format!("update --tables 2 --clients 2,4 --warmup 0 --time {time}");
     let start = Instant::now();
-    let child = command(words, &connection, &results).spawn().expect("runs");
+    let child = command(&words("4s"), &connection, &results).spawn().expect("runs");
     until("a step's end", || !results.summaries().is_empty());
     until("the next step's record", || records() == 1);
     kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGKILL).expect("it runs");
@@ -385,8 +385,7 @@ fn a_killed_loadgen_leaves_a_record_and_verify_does_not_guess() {
     assert_eq!(verify(&server, &[&file.expect("a summary")]).0, 98);
 
     prepare(&server, "--tables 2");
-    work(&server, words, &results);
+    work(&server, &words("1s"), &results);
     let (code, lines) = verify(&server, &[results.dir()]);
     assert_eq!((code, records()), (0, 1), "only the killed step's is left: {lines:?}");
-    assert!(start.elapsed() < Duration::from_mins(1));
 }

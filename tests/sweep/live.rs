@@ -149,7 +149,11 @@ fn a_terminal_that_becomes_narrower_gets_narrower_lines() {
     let results = Results::new();
     let words = "--clients 1,2,4,8,16,32 --time 1s --progress 100ms";
     let sweep = sweep(words, &server, &results);
-    let narrower = "(sleep 2; stty cols 24 </dev/tty) & ";
+    // Once a step is over.
+    let narrower = format!(
+        "(until ls '{}' | grep -q json; do sleep 0.1; done; stty cols 24 </dev/tty) & ",
+        results.dir().display()
+    );
     let written = on_a_terminal(100, &format!("{narrower}{sweep}"));
     assert_eq!(results.summaries().len(), 6, "{written}");
     let drawings = drawings(&written);
@@ -163,7 +167,7 @@ fn a_terminal_that_becomes_narrower_gets_narrower_lines() {
 #[test]
 fn a_pipe_gets_lines_and_no_movement() {
     let server = canned(Vec::new());
-    let words = "point-select --tables 8 --clients 1,2 --warmup 0 --time 500ms --progress 100ms";
+    let words = "point-select --tables 8 --clients 1,2 --warmup 0 --time 2s --progress 100ms";
     let ended = run_canned(words, &server);
     assert_eq!(ended.code, 0, "{}", ended.stderr);
     assert!(ended.stderr.contains("measuring, "), "{}", ended.stderr);
@@ -174,7 +178,7 @@ fn a_pipe_gets_lines_and_no_movement() {
 fn a_report_has_bars_on_a_terminal_only() {
     let server = canned(Vec::new());
     let results = Results::new();
-    on_a_terminal(100, &sweep("--clients 1,2 --time 300ms", &server, &results));
+    on_a_terminal(100, &sweep("--clients 1,2 --time 1s", &server, &results));
     let (program, dir) = (env!("CARGO_BIN_EXE_loadgen"), results.dir().display());
     let report = format!("'{program}' report '{dir}'");
     let on_it = on_a_terminal(100, &report);

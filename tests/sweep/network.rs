@@ -29,7 +29,7 @@ fn cases() -> [(Action, &'static [Seen]); 14] {
         (Action::HalfClose, LOST),
         (Action::HalfPacketThenClose, LOST),
         (Action::HalfPacketThenStall, ABANDONED),
-        (Action::Stall(Duration::from_secs(20)), ABANDONED),
+        (Action::Stall(Duration::from_mins(1)), ABANDONED),
         (Action::OneByteAtATime, &[Seen::Nothing, Seen::Abandoned]),
         // As a header: 16 MiB are to follow.
         (Action::Garbage(vec![0xff; 64]), ABANDONED),
@@ -43,10 +43,10 @@ fn cases() -> [(Action, &'static [Seen]); 14] {
 }
 
 fn run(action: Action, policy: &str) -> Ended {
-    let server = canned(vec![Fault::new(At::Statement(200), action).only("WHERE id=")]);
-    // An open loop leaves the cores to the other cases.
-    let words = "point-select --tables 8 --clients 4 --rate 400 --arrival uniform --warmup 0 \
-                 --time 5s --op-timeout 3s";
+    let server = canned(vec![Fault::new(At::Statement(50), action).only("WHERE id=")]);
+    // An open loop leaves the cores to the other cases. A busy host answers within the limit, too.
+    let words = "point-select --tables 8 --clients 4 --rate 100 --arrival uniform --warmup 0 \
+                 --time 12s --op-timeout 8s";
     run_canned(&format!("{words} --on-error {policy}"), &server)
 }
 
@@ -81,7 +81,7 @@ fn came_of_it(ended: &Ended) -> Seen {
 fn one_clients_bad_luck_stays_its_own() {
     for (action, seen, ended) in run_all("reconnect") {
         assert_eq!(ended.code, 0, "{action:?}: {}", ended.stderr);
-        assert!(ended.took < Duration::from_secs(20), "{action:?}: {:?}", ended.took);
+        assert!(ended.took < Duration::from_secs(50), "{action:?}: {:?}", ended.took);
         let summary = ended.only();
         assert_eq!(summary.outcome, Outcome::Completed, "{action:?}");
         let totals = &summary.totals;
@@ -90,10 +90,10 @@ fn one_clients_bad_luck_stays_its_own() {
         assert_eq!(totals.abandoned, u64::from(seen == Seen::Abandoned), "{action:?}");
         assert_eq!(totals.in_doubt, 0, "a select leaves no doubt");
         // The others went on, and the one came back: every other arrival is answered.
-        assert_eq!(totals.intended, Some(2000), "{action:?}");
+        assert_eq!(totals.intended, Some(1200), "{action:?}");
         let (service, failed) = (&summary.latency.service, &summary.latency.failed);
-        assert_eq!(service.count + failed.count, 2000, "{action:?}: {totals:?}");
-        assert!(totals.ops > 1500, "{action:?}: {totals:?}");
+        assert_eq!(service.count + failed.count, 1200, "{action:?}: {totals:?}");
+        assert!(totals.ops > 600, "{action:?}: {totals:?}");
     }
 }
 
@@ -101,7 +101,7 @@ fn one_clients_bad_luck_stays_its_own() {
 fn without_reconnecting_the_step_ends_and_says_what_happened() {
     for (action, seen, ended) in run_all("continue") {
         let text = &ended.stderr;
-        assert!(ended.took < Duration::from_secs(20), "{action:?}: {:?}", ended.took);
+        assert!(ended.took < Duration::from_secs(50), "{action:?}: {:?}", ended.took);
         if seen == Seen::Nothing {
             assert_eq!(ended.code, 0, "{action:?}: {text}");
             continue;

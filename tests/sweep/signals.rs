@@ -27,16 +27,18 @@ fn the_first_signal_keeps_what_was_measured() {
         let results = Results::new();
         let start = Instant::now();
         // The first step completes, the second one is interrupted.
-        let mut command = command(&format!("{LONG} 3s"), &connection, &results);
+        let mut command = command(&format!("{LONG} 4s"), &connection, &results);
         let child = command.spawn().expect("the program runs");
-        sleep(Duration::from_millis(4500));
+        until("a step's end", || !results.summaries().is_empty());
+        let before = server.counts().executes;
+        until("the next step's ops", || server.counts().executes > before + 1000);
         send(&child, signal);
         let ended = wait(child, start, &results);
         assert_eq!(ended.code, code, "{}", ended.stderr);
         let outcomes: Vec<Outcome> = ended.summaries.iter().map(|s| s.outcome).collect();
         assert_eq!(outcomes, [Outcome::Completed, Outcome::Interrupted], "{}", ended.stderr);
         let cut = &ended.summaries[1];
-        assert!(cut.measured_s > 0.2 && cut.measured_s < 2.9, "{}", cut.measured_s);
+        assert!(cut.measured_s > 0.0 && cut.measured_s < 4.0, "{}", cut.measured_s);
         assert!(cut.totals.ops > 0 && cut.reason.as_deref() == Some("interrupted"));
         // The finished step's cell is printed.
         assert!(ended.stdout.trim_start().starts_with("4  "), "{}", ended.stdout);
@@ -52,14 +54,19 @@ fn a_second_signal_ends_at_once() {
     let results = Results::new();
     let start = Instant::now();
     let connection = ["-h", "127.0.0.1", "-P", &port, "-u", "x"];
-    let child = command(&format!("{LONG} 60s"), &connection, &results).spawn().expect("runs");
-    sleep(Duration::from_millis(1500));
-    send(&child, Signal::SIGINT);
-    sleep(Duration::from_millis(300));
-    send(&child, Signal::SIGINT);
+    let mut child = command(&format!("{LONG} 60s"), &connection, &results).spawn().expect("runs");
+    until("the server's silence", || server.counts().faults == 1);
+    let asked = Instant::now();
+    // Two signals that come at once are one.
+    while child.try_wait().expect("its status").is_none() {
+        send(&child, Signal::SIGINT);
+        sleep(Duration::from_millis(300));
+    }
+    let took = asked.elapsed();
     let ended = wait(child, start, &results);
     assert_eq!(ended.code, 130);
-    assert!(ended.took < Duration::from_secs(4), "{:?}", ended.took);
+    // The drain would take ten seconds.
+    assert!(took < Duration::from_secs(9), "{took:?}");
 }
 
 #[test]
@@ -69,13 +76,13 @@ fn a_signal_while_connecting_ends_without_a_summary() {
     let port = server.port().to_string();
     let results = Results::new();
     let start = Instant::now();
-    let connection = ["-h", "127.0.0.1", "-P", &port, "-u", "x", "--connect-timeout", "60s"];
+    let connection = ["-h", "127.0.0.1", "-P", &port, "-u", "x", "--connect-timeout", "2m"];
     let child = command(&format!("{LONG} 60s"), &connection, &results).spawn().expect("runs");
-    sleep(Duration::from_millis(1500));
+    until("a silent connection", || server.counts().faults == 1);
     send(&child, Signal::SIGINT);
     let ended = wait(child, start, &results);
     assert_eq!(ended.code, 130, "{}", ended.stderr);
-    assert!(ended.took < Duration::from_secs(6), "{:?}", ended.took);
+    assert!(ended.took < Duration::from_mins(1), "{:?}", ended.took);
     assert!(ended.summaries.is_empty());
 }
 
@@ -85,13 +92,13 @@ fn a_signal_before_the_first_answer_ends_at_once() {
     let port = server.port().to_string();
     let results = Results::new();
     let start = Instant::now();
-    let connection = ["-h", "127.0.0.1", "-P", &port, "-u", "x", "--connect-timeout", "60s"];
+    let connection = ["-h", "127.0.0.1", "-P", &port, "-u", "x", "--connect-timeout", "2m"];
     let child = command(&format!("{LONG} 60s"), &connection, &results).spawn().expect("runs");
-    sleep(Duration::from_secs(1));
+    until("a silent connection", || server.counts().faults == 1);
     send(&child, Signal::SIGINT);
     let ended = wait(child, start, &results);
     assert_eq!(ended.code, 130, "{}", ended.stderr);
-    assert!(ended.took < Duration::from_secs(5), "{:?}", ended.took);
+    assert!(ended.took < Duration::from_mins(1), "{:?}", ended.took);
 }
 
 #[test]
@@ -138,7 +145,7 @@ fn a_killed_loadgen_leaves_only_whole_summaries() {
     for wait_ms in [300, 1100, 1250, 2400] {
         let results = Results::new();
         let start = Instant::now();
-        let words = "point-select --tables 8 --clients 1,2,4 --warmup 0 --time 1s";
+        let words = "point-select --tables 8 --clients 1,2,4,8,16,32 --warmup 0 --time 1s";
         let child = command(words, &connection, &results).spawn().expect("runs");
         sleep(Duration::from_millis(wait_ms));
         send(&child, Signal::SIGKILL);

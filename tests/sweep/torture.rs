@@ -47,7 +47,7 @@ fn until_busy(server: &Restarting) {
     let mut first = None;
     until("a busy server", || {
         let now = counted(server, "Com_update");
-        now > *first.get_or_insert(now) + 200
+        now > *first.get_or_insert(now) + 50
     });
 }
 
@@ -88,8 +88,8 @@ fn a_sweep_outlives_two_restarts_and_tells_the_outages() {
 
 fn outlives_two_restarts(mut server: Restarting) {
     let before = sum_of_k(&server.sandbox);
-    let words = "update-index --tables 4 --clients 4,8 --warmup 0 --time 12s --interval 200ms \
-                 --on-error reconnect --op-timeout 20s";
+    let words = "update-index --tables 4 --clients 4,8 --warmup 0 --time 20s --interval 200ms \
+                 --on-error reconnect --op-timeout 40s";
     let sweep = Sweep::start(&server, "root", words);
     for step in 0..2 {
         until("the step", || sweep.finished_steps() == step);
@@ -119,7 +119,7 @@ fn outlives_two_restarts(mut server: Restarting) {
         let outage = &summary.outages[0];
         let back = outage.first_success_s.expect("it came back");
         assert!(outage.first_error_s <= outage.last_error_s && outage.last_error_s <= back);
-        assert!(outage.gap_s > 0.1 && outage.gap_s < 8.0, "{outage:?}");
+        assert!(outage.gap_s > 0.1 && outage.gap_s < 16.0, "{outage:?}");
         assert!(outage.errors >= clients, "{outage:?}");
         assert!(outage.recovered_s.is_none_or(|s| s >= back), "{outage:?}");
         assert_eq!(summary.totals.reconnects, clients);
@@ -129,8 +129,8 @@ fn outlives_two_restarts(mut server: Restarting) {
         // Of whole seconds.
         let status = summary.server.status.as_ref().expect("it was there again");
         let restarted_s = status.restarted_s.expect("it is another process");
-        // In whole seconds, of two clocks.
-        let between = (outage.first_error_s - 2.0)..(back + 2.0);
+        // In whole seconds, of two clocks, and asked on a busy host.
+        let between = (outage.first_error_s - 4.0)..(back + 4.0);
         assert!(between.contains(&restarted_s), "{restarted_s}: {outage:?}");
         assert!(status.deltas["Com_update"] > 0, "{:?}", status.deltas);
         assert!(summary.warnings.iter().any(|w| w.code == "restarted"));
@@ -149,8 +149,8 @@ fn outlives_two_restarts(mut server: Restarting) {
 #[test]
 fn a_stopped_server_costs_the_ops_in_flight_and_no_more() {
     let server = restarting();
-    let words = "update-index --tables 4 --clients 8 --warmup 0 --time 5s --interval 200ms \
-                 --on-error reconnect --op-timeout 300ms --connect-timeout 1s";
+    let words = "update-index --tables 4 --clients 8 --warmup 0 --time 8s --interval 200ms \
+                 --on-error reconnect --op-timeout 300ms";
     let sweep = Sweep::start(&server, "root", words);
     until_busy(&server);
     server.signal(Signal::SIGSTOP);
@@ -165,7 +165,9 @@ fn a_stopped_server_costs_the_ops_in_flight_and_no_more() {
     assert!(summary.totals.reconnects >= 8);
     // Each at its age, a lower bound of its time.
     assert!(summary.latency.service.max_us.is_some_and(|us| us >= 300e3));
-    let outage = summary.outages.first().expect("an outage");
+    // A busy machine may have short ones besides.
+    let outage = summary.outages.iter().max_by(|a, b| a.gap_s.total_cmp(&b.gap_s));
+    let outage = outage.expect("an outage");
     assert!(outage.gap_s > 1.0 && outage.first_success_s.is_some(), "{outage:?}");
     assert!(outage.first_error.contains("--op-timeout"), "{outage:?}");
 }
@@ -173,15 +175,15 @@ fn a_stopped_server_costs_the_ops_in_flight_and_no_more() {
 #[test]
 fn a_hang_ends_the_step_unless_it_may_reconnect() {
     let server = restarting();
-    let words = "update-index --tables 4 --clients 4 --warmup 0 --time 30s --op-timeout 2s";
+    let words = "update-index --tables 4 --clients 4 --warmup 0 --time 2m --op-timeout 5s";
     let sweep = Sweep::start(&server, "root", words);
     until_busy(&server);
     server.signal(Signal::SIGSTOP);
     let ended = sweep.ended();
     server.signal(Signal::SIGCONT);
     assert_eq!(ended.code, 1, "{}", ended.stderr);
-    assert!(ended.took < Duration::from_secs(25), "{:?}", ended.took);
-    assert!(ended.stderr.contains("no answer within 2s"), "{}", ended.stderr);
+    assert!(ended.took < Duration::from_mins(1), "{:?}", ended.took);
+    assert!(ended.stderr.contains("no answer within 5s"), "{}", ended.stderr);
     assert_eq!(ended.only().outcome, Outcome::Aborted);
 }
 
@@ -189,7 +191,7 @@ fn a_hang_ends_the_step_unless_it_may_reconnect() {
 fn a_read_only_server_is_counted_and_comes_back() {
     let server = restarting();
     plain_account(&server);
-    let words = "update-index --tables 4 --clients 4 --warmup 0 --time 4s --interval 200ms \
+    let words = "update-index --tables 4 --clients 4 --warmup 0 --time 8s --interval 200ms \
                  --on-error continue";
     let sweep = Sweep::start(&server, "app", words);
     until_busy(&server);
@@ -210,7 +212,7 @@ fn a_read_only_server_is_counted_and_comes_back() {
 fn killed_sessions_come_back_as_the_server_lets_them() {
     let server = restarting();
     plain_account(&server);
-    let words = "update-index --tables 4 --clients 4 --warmup 0 --time 6s --on-error reconnect";
+    let words = "update-index --tables 4 --clients 4 --warmup 0 --time 12s --on-error reconnect";
     let sweep = Sweep::start(&server, "app", words);
     until_busy(&server);
     let of_app = "SELECT id FROM information_schema.processlist WHERE user = 'app'";
@@ -257,7 +259,7 @@ fn deadlocks_and_lock_waits_are_counted_under_the_default_policy() {
     assert!(deadlocks.count > 0, "{deadlocks:?}");
 
     let sweep =
-        Sweep::start(&server, "root", "update-index --tables 4 --clients 4 --warmup 0 --time 4s");
+        Sweep::start(&server, "root", "update-index --tables 4 --clients 4 --warmup 0 --time 8s");
     until_busy(&server);
     // Holds all rows of a table for longer than the timeout.
     query(

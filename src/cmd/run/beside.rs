@@ -141,17 +141,19 @@ mod tests {
         }
     }
 
-    fn run_all(
-        commands: Vec<Command>,
-        window_for: Duration,
-    ) -> (Vec<CommandRun>, tempfile::TempDir) {
+    /// The window lasts until this file is written.
+    fn run_until(commands: Vec<Command>, file: &str) -> (Vec<CommandRun>, tempfile::TempDir) {
         let dir = tempfile::tempdir().expect("a directory");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let ran = runtime.expect("a runtime").block_on(async {
             let (sender, window) = watch::channel(None);
             let running = start(commands, dir.path(), &window);
             sender.send_replace(Some(Instant::now()));
-            tokio::time::sleep(window_for).await;
+            let began = Instant::now();
+            while std::fs::read(dir.path().join(file)).map_or(true, |text| text.is_empty()) {
+                assert!(began.elapsed() < Duration::from_mins(1), "no {file}");
+                tokio::time::sleep(LOOK_EVERY).await;
+            }
             sender.send_replace(None);
             running.end().await
         });
@@ -163,10 +165,10 @@ mod tests {
         let commands = vec![
             shell(60, "echo later; echo oops >&2; exit 3", "b.txt"),
             shell(10, "echo first", "a.txt"),
-            shell(60_000, "echo never", "c.txt"),
+            shell(600_000, "echo never", "c.txt"),
             Command { words: vec!["/nonexistent".to_owned()], ..shell(70, "", "d.txt") },
         ];
-        let (ran, dir) = run_all(commands, Duration::from_millis(400));
+        let (ran, dir) = run_until(commands, "d.txt");
         let shown: Vec<(&str, Option<i32>)> =
             ran.iter().map(|r| (r.output.as_str(), r.exit)).collect();
         assert_eq!(shown, [("a.txt", Some(0)), ("b.txt", Some(3)), ("d.txt", None)]);

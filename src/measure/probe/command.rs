@@ -13,10 +13,11 @@ use crate::groups::Group;
 const OUTPUT_MAX: u64 = 64 << 20;
 /// Longest part of what a failing command says, characters.
 const SAID_MAX: usize = 200;
-/// How long what it said may take to arrive when it has ended.
-const SAID_WITHIN: Duration = Duration::from_secs(1);
 /// How often the end of the command is looked for.
 const LOOK: Duration = Duration::from_millis(5);
+/// How long a failed command's own words are waited for: a process that it left behind may keep
+/// their pipe open.
+const WORDS: Duration = Duration::from_secs(1);
 
 /// The non-empty lines of some files. `.` and not `''`: ssh would lose an empty argument.
 ///
@@ -51,7 +52,7 @@ struct Printed {
 
 impl Printed {
     fn complaint(&self) -> String {
-        let said = self.err.recv_timeout(SAID_WITHIN).unwrap_or_default();
+        let said = self.err.recv_timeout(WORDS).unwrap_or_default();
         let said: String = said.trim().chars().take(SAID_MAX).collect();
         if said.is_empty() { "it printed nothing".to_owned() } else { plain(&said) }
     }
@@ -128,7 +129,8 @@ mod tests {
     #[test]
     fn a_prefix_stands_before_grep() {
         let files = words("/proc/self/stat /proc/uptime /proc/no_such_file");
-        let read = grep(&words("env LC_ALL=C"), &files, Duration::from_secs(5)).expect("two files");
+        let minute = Duration::from_mins(1);
+        let read = grep(&words("env LC_ALL=C"), &files, minute).expect("two files");
         assert_eq!(read.len(), 2);
         let uptime = read.get("/proc/uptime").expect("it is there");
         assert!(uptime.ends_with('\n') && uptime.split_whitespace().count() == 2, "{uptime}");
@@ -137,15 +139,16 @@ mod tests {
     #[test]
     fn what_fails_says_why_and_ends_in_time() {
         let files = words("/proc/uptime");
-        let second = Duration::from_secs(1);
-        let why = |prefix: &str| grep(&words(prefix), &files, second).expect_err(prefix);
+        let minute = Duration::from_mins(1);
+        let why = |prefix: &str| grep(&words(prefix), &files, minute).expect_err(prefix);
         assert!(why("/no/such/program").contains("cannot be started"));
         assert!(why("true").contains("printed nothing"));
         assert!(why("ls /no/such/directory").contains("/no/such"), "ls's own words");
         assert!(why("").contains("empty"));
         let began = Instant::now();
-        let slow = ["sh", "-c", "exec sleep 30"].map(str::to_owned);
+        let slow = ["sh", "-c", "exec sleep 300"].map(str::to_owned);
+        let second = Duration::from_secs(1);
         assert!(grep(&slow, &files, second).expect_err("too slow").contains("within 1 s"));
-        assert!(began.elapsed() < Duration::from_secs(10));
+        assert!(began.elapsed() < minute);
     }
 }

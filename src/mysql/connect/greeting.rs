@@ -148,7 +148,7 @@ mod tests {
             password: Secret::default(),
             database: "sbtest".into(),
             ssl: Ssl::default(),
-            connect_timeout: Duration::from_secs(5),
+            connect_timeout: Duration::from_mins(1),
         };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let error = runtime.expect("a runtime").block_on(async {
