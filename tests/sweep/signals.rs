@@ -1,6 +1,6 @@
 //! Ending early: signals, and servers that go away.
 
-use std::process::Child;
+use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -67,6 +67,48 @@ fn a_second_signal_ends_at_once() {
     assert_eq!(ended.code, 130);
     // The drain would take ten seconds.
     assert!(took < Duration::from_secs(9), "{took:?}");
+}
+
+/// The kernel and the shell may each send one when a terminal goes away.
+#[test]
+fn hangups_keep_what_was_measured_however_many() {
+    // Its answers stop, so that the drain takes its time.
+    let stall = Fault::new(At::Statement(2000), Action::StallAll(Duration::from_mins(1)));
+    let server = canned(vec![stall.only("WHERE id=")]);
+    let port = server.port().to_string();
+    let results = Results::new();
+    let start = Instant::now();
+    let connection = ["-h", "127.0.0.1", "-P", &port, "-u", "x"];
+    let child = command(&format!("{LONG} 60s"), &connection, &results).spawn().expect("runs");
+    until("the server's silence", || server.counts().faults == 1);
+    for _ in 0..5 {
+        send(&child, Signal::SIGHUP);
+        sleep(Duration::from_millis(100));
+    }
+    let ended = wait(child, start, &results);
+    assert_eq!(ended.code, 143, "{}", ended.stderr);
+    assert_eq!(ended.only().outcome, Outcome::Interrupted);
+    assert!(ended.only().totals.ops > 0);
+}
+
+#[test]
+fn what_nohup_ignores_stays_ignored() {
+    let server = canned(Vec::new());
+    let port = server.port().to_string();
+    let results = Results::new();
+    let start = Instant::now();
+    let connection = ["-h", "127.0.0.1", "-P", &port, "-u", "x"];
+    let plain = command(&format!("{LONG} 1s"), &connection, &results);
+    let mut nohup = Command::new("sh");
+    nohup.args(["-c", "trap '' HUP; exec \"$0\" \"$@\""]).arg(plain.get_program());
+    nohup.args(plain.get_args()).stdin(Stdio::null());
+    nohup.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = nohup.spawn().expect("sh runs");
+    until("the first step's ops", || server.counts().executes > 1000);
+    send(&child, Signal::SIGHUP);
+    let ended = wait(child, start, &results);
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    assert_eq!(ended.summaries.len(), 2);
 }
 
 #[test]
