@@ -18,6 +18,8 @@ pub(crate) enum Class {
     Idle,
     /// It failed while it committed, and does not say what of it lasts.
     Commit,
+    /// A proxy, or a layer above the storage, lost the answer of what is behind it.
+    Behind,
     /// Any other.
     Server,
 }
@@ -40,6 +42,9 @@ pub(crate) fn class(code: u16) -> Class {
         // The binary log cannot be written; an error during COMMIT; logging is impossible; Group
         // Replication's hook.
         1026 | 1180 | 1598 | 3100 => Class::Commit,
+        // Those of a client library, which ProxySQL and MaxScale are to their servers; TiDB's
+        // "execution result undetermined".
+        2000..=2999 | 8501 => Class::Behind,
         _ => Class::Server,
     }
 }
@@ -58,7 +63,7 @@ pub(crate) fn may_pass(code: u16) -> bool {
         // Those that hold the locks go on, as do those who kill.
         Class::Session | Class::Interrupted | Class::Full | Class::Ended | Class::Idle => true,
         Class::ReadOnly | Class::Commit => false,
-        Class::Server => BUSY.contains(&code) || ALONE.contains(&code),
+        Class::Server | Class::Behind => BUSY.contains(&code) || ALONE.contains(&code),
     }
 }
 
@@ -73,6 +78,7 @@ impl Class {
             Class::Ended => "ended",
             Class::Idle => "idle",
             Class::Commit => "commit",
+            Class::Behind => "behind",
             Class::Server => "server",
         }
     }
@@ -85,7 +91,7 @@ impl Class {
     /// Whether a write that got this answer may have been done all the same: a kill that arrives
     /// after the commit and before the answer takes the answer's place.
     pub(crate) fn leaves_doubt(self) -> bool {
-        matches!(self, Class::Interrupted | Class::Ended | Class::Commit)
+        matches!(self, Class::Interrupted | Class::Ended | Class::Commit | Class::Behind)
     }
 }
 
@@ -107,6 +113,7 @@ mod tests {
         of(&[1053, 1927, 3169], Class::Ended);
         of(&[4031], Class::Idle);
         of(&[1180, 1598, 3100], Class::Commit);
+        of(&[2003, 2006, 2013, 2055, 8501], Class::Behind);
         of(&[1064, 1146, 0, u16::MAX], Class::Server);
     }
 
@@ -130,6 +137,7 @@ mod tests {
             class(1180).leaves_doubt() && class(1317).leaves_doubt() && class(1053).leaves_doubt()
         );
         assert!(!class(4031).leaves_doubt() && !class(1290).leaves_doubt());
+        assert!(class(2013).leaves_doubt() && class(2013).keeps_session());
         assert!(class(1317).keeps_session() && !class(1927).keeps_session());
     }
 }
