@@ -60,6 +60,7 @@ fn one(kind: &str, sql: &str, more: &str) -> String {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table of workloads")]
 fn what_a_workload_of_ones_own_writes_is_no_loss() {
     let server = sandbox(&local(), &[]);
     let key = "params = [{ key = 'default' }]\nexpect = 'any'\n";
