@@ -275,6 +275,10 @@ fn one_step_in_two_files_is_refused_naming_both() {
     assert!(text.contains("00000000000000aa-1"), "{text}");
     let loaded = load(&[dir.path().to_owned()], true).expect("one of them");
     assert_eq!((loaded.summaries.len(), loaded.skipped.len()), (1, 1));
+    // Two invocations that continue one run at once give their steps the same names.
+    let other = Summary { started_at: "2026-11-20T10:46:01Z".to_owned(), ..sound() };
+    let dir = with_bad(&[("1-other.json", to_json(&other).as_bytes())]);
+    assert_eq!(load_all(dir.path()).expect("two steps").summaries.len(), 2);
 }
 
 #[test]

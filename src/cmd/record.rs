@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::engine::Tables;
 use crate::error::Result;
-use crate::summary::{Place, Record, Recorded, Store, Summary};
+use crate::summary::{Place, Record, Recorded, Server, Store, Summary};
 
 /// See the module.
 pub(super) struct Begin<'a> {
@@ -25,14 +25,17 @@ impl<'a> Begin<'a> {
         Begin { store, tables: known.collect(), record: None, made: RefCell::default() }
     }
 
-    /// What the record says of the step; `what` is for people.
+    /// What the record says of the step of a workload; `clients` are for people.
     pub(super) fn of(
         mut self,
         step_id: String,
-        what: String,
-        variables: &BTreeMap<String, String>,
+        workload: &str,
+        clients: &str,
+        server: &Server,
     ) -> Begin<'a> {
-        let record = || Record::new(step_id, what, Place::of(variables), self.tables.clone());
+        let place = Place::of(&server.variables, server.database.as_deref());
+        let tables = self.tables.clone();
+        let record = || Record::new(step_id, workload.to_owned(), clients, place, tables);
         self.record = (!self.tables.is_empty()).then(record);
         self
     }

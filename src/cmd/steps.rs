@@ -321,8 +321,9 @@ fn begin<'a>(
     let begin = Begin::new(store, tables, ids.map_or(&[][..], Vec::as_slice));
     begin.of(
         identity.step_id(step),
-        format!("{}, {}", plan.workload.name, words::clients(step.clients)),
-        &identity.server.variables,
+        &plan.workload.name,
+        &words::clients(step.clients),
+        &identity.server,
     )
 }
 

@@ -222,6 +222,7 @@ impl<'a> Scene<'a> {
                 spread: "pinned".to_owned(),
                 schema: Schema::Sbtest.to_string(),
                 options: BTreeMap::new(),
+                unfollowed: None,
             },
             plan: plan(turn),
             server: summary::Server {

@@ -325,7 +325,9 @@ impl Client {
             pass.rows += answer.affected;
         }
         let content = job.tables.own && self.count.is_multiple_of(CONTENT_EVERY);
-        let change = Change { effect: statement.effect, affected: answer.affected, k };
+        // Of RETURNING, rows come instead of their number.
+        let affected = answer.affected.max(answer.rows);
+        let change = Change { effect: statement.effect, affected, k };
         match check(&statement.check, &answer, content.then_some((table, key))) {
             None => Ok(change),
             Some(wrong) => {
@@ -372,13 +374,11 @@ impl Client {
     }
 }
 
-/// The `k` of the row that a statement inserts.
+/// The sum of `k` of the rows that a statement inserts.
 #[inline]
 fn k_of(statement: &Statement, values: &[mysql_async::Value]) -> i64 {
-    match statement.effect {
-        Effect::InsertK(of) => signed(of.checked_sub(1).and_then(|i| values.get(i))),
-        _ => 0,
-    }
+    let k = |at: &usize| signed(values.get(*at));
+    statement.inserted_k.iter().map(k).fold(0, i64::saturating_add)
 }
 
 /// The instant just before a call; the first one is the op's.

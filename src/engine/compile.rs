@@ -6,7 +6,7 @@ use mysql_async::Value;
 use super::job::Tables;
 use crate::workload::distribution::{Distribution, Sampler};
 use crate::workload::param::{Const, KeySource};
-use crate::workload::{Content, Effect, List, Param, Workload};
+use crate::workload::{Content, Effect, List, Options, Param, Workload};
 
 /// A run of statements that is one op.
 #[derive(Debug)]
@@ -31,6 +31,8 @@ pub(crate) struct Statement {
     pub(crate) effect: Effect,
     /// Position of the first key among the parameters.
     pub(crate) key: Option<usize>,
+    /// Where the `k` of each row is that it inserts, as far as the effect says.
+    pub(crate) inserted_k: Vec<usize>,
     /// The next statement's parameters refer to this one's values.
     pub(crate) keeps_values: bool,
     /// Which of a table's prepared statements it is: the same SQL is prepared once.
@@ -212,6 +214,7 @@ impl Compiled {
             check: check(workload, statement, tables),
             effect: statement.effect,
             key: expanded.params.iter().position(|p| matches!(p, Param::Key(_))),
+            inserted_k: inserted_k(statement, options),
             keeps_values: false,
             prepared: if text { 0 } else { place(&mut self.prepared, expanded.sql) },
         }
@@ -300,6 +303,14 @@ fn place<T: PartialEq>(list: &mut Vec<T>, item: T) -> usize {
         list.push(item);
         list.len() - 1
     })
+}
+
+/// See [`Statement::inserted_k`]; a list's rows follow one another.
+fn inserted_k(statement: &crate::workload::Statement, options: &Options) -> Vec<usize> {
+    let Effect::InsertK(of) = statement.effect else { return Vec::new() };
+    let Some(list) = &statement.list else { return vec![of - 1] };
+    let (rows, before) = (list.rows(options), statement.before_list());
+    (0..rows).map(|row| before + row * list.params.len() + of - 1).collect()
 }
 
 fn pieces(sql: &str) -> Vec<String> {

@@ -84,6 +84,8 @@ pub(crate) struct Account {
     pub(crate) deletes: u64,
     pub(crate) in_doubt: u64,
     pub(crate) k_added: i64,
+    /// What of it was taken off.
+    pub(crate) k_taken: u64,
     /// Rows that came or went with a `k` that is not known.
     pub(crate) k_unknown: u64,
     /// Updates that change no sum.
@@ -100,12 +102,16 @@ impl Account {
         let affected = change.affected;
         match change.effect {
             Effect::None => {}
-            Effect::Update | Effect::SetC => {
+            Effect::Update | Effect::SetC | Effect::AddK(0) => {
                 self.updates += affected;
                 self.untraced += affected;
             }
             Effect::AddK(n) => {
                 self.updates += affected;
+                if n < 0 {
+                    let taken = n.unsigned_abs().saturating_mul(affected);
+                    self.k_taken = self.k_taken.saturating_add(taken);
+                }
                 let rows = i64::try_from(affected).unwrap_or(i64::MAX);
                 self.k_added = self.k_added.saturating_add(n.saturating_mul(rows));
             }
@@ -141,6 +147,7 @@ impl Account {
         self.in_doubt += other.in_doubt;
         self.doubt.add(&other.doubt);
         self.k_added = self.k_added.saturating_add(other.k_added);
+        self.k_taken = self.k_taken.saturating_add(other.k_taken);
         self.ops += other.ops;
     }
 
@@ -154,6 +161,7 @@ impl Account {
             deletes: self.deletes,
             in_doubt: self.in_doubt,
             k_added: self.k_added,
+            k_taken: self.k_taken,
             k_unknown: self.k_unknown,
             untraced: self.untraced,
             doubt: (self.in_doubt > 0).then_some(self.doubt),
@@ -175,13 +183,15 @@ mod tests {
         account.apply(change(Effect::AddK(2), 3, 0));
         account.apply(change(Effect::SetC, 1, 0));
         account.apply(change(Effect::None, 7, 0));
+        account.apply(change(Effect::AddK(-3), 2, 0));
+        account.apply(change(Effect::AddK(0), 4, 0));
         account.doubt(1, &in_doubt(Effect::AddK(2), Some(1)));
         let mut sum = Account { ops: 5, ..Account::default() };
         sum.merge(&account);
         let entry = sum.entry(Schema::Sbtest, 0);
-        assert_eq!((entry.table.as_str(), entry.updates, entry.k_added), ("sbtest1", 4, 6));
-        assert_eq!((entry.in_doubt, entry.k_unknown, sum.ops), (1, 0, 5));
-        assert_eq!(entry.untraced, 1, "of c");
+        assert_eq!((entry.table.as_str(), entry.updates, entry.k_added), ("sbtest1", 10, 0));
+        assert_eq!((entry.k_taken, entry.in_doubt, entry.k_unknown, sum.ops), (6, 1, 0, 5));
+        assert_eq!(entry.untraced, 5, "of c, and those that add nothing");
         assert_eq!(entry.doubt, Some(Doubt { k_added: 2, ..Doubt::default() }));
     }
 

@@ -149,6 +149,7 @@ fn workload(stage: &Stage<'_>) -> summary::Workload {
         statements,
         schema: workload.schema.to_string(),
         options: workload.options.iter().map(|(name, s)| (name.clone(), s.value)).collect(),
+        unfollowed: workload.unfollowed(),
         mode: match stage.plan.statements {
             StatementMode::Prepared => summary::Mode::Prepared,
             StatementMode::Text => summary::Mode::Text,

@@ -27,6 +27,11 @@ pub(crate) async fn one(session: &mut Session, sql: &str) -> Asked<Option<String
     Ok(rows.into_iter().next().and_then(|row| row.into_iter().next()).flatten())
 }
 
+/// The database that a session is in, as the server writes its name.
+pub(crate) async fn database(session: &mut Session) -> Asked<Option<String>> {
+    optional(one(session, "SELECT DATABASE()").await).map(Option::flatten)
+}
+
 /// None where this server has no such thing; an error where the connection is lost.
 pub(crate) fn optional<T>(asked: Asked<T>) -> Asked<Option<T>> {
     match asked {

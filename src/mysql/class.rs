@@ -18,7 +18,7 @@ pub(crate) enum Class {
     Idle,
     /// It failed while it committed, and does not say what of it lasts.
     Commit,
-    /// Whoever stands before the server lost it.
+    /// A proxy, or a layer above the storage, lost the answer of what is behind it.
     Behind,
     /// Any other.
     Server,
@@ -42,18 +42,18 @@ pub(crate) fn class(code: u16) -> Class {
         // The binary log cannot be written; an error during COMMIT; logging is impossible; Group
         // Replication's hook.
         1026 | 1180 | 1598 | 3100 => Class::Commit,
-        // A client's errors, which a proxy has of the server behind it: cannot connect, gone away,
-        // lost during a query, lost with a system error.
-        2003 | 2006 | 2013 | 2055 => Class::Behind,
+        // Those of a client library, which ProxySQL and MaxScale are to their servers; TiDB's
+        // "execution result undetermined".
+        2000..=2999 | 8501 => Class::Behind,
         _ => Class::Server,
     }
 }
 
 /// No memory or no thread for one more; a log-in that was cut off on the way.
 const BUSY: [u16; 7] = [1037, 1041, 1135, 1158, 1159, 1160, 1161];
-/// What is behind it is gone: of a Galera node the others, of ProxySQL and TiDB's SQL layer the
-/// server.
-const ALONE: [u16; 4] = [1047, 9001, 9002, 9005];
+/// What is behind it is gone: of a Galera node the others; of MySQL Router, ProxySQL and TiDB's SQL
+/// layer the server (a client library's: cannot connect, gone away, lost).
+const ALONE: [u16; 8] = [1047, 2003, 2006, 2013, 2055, 9001, 9002, 9005];
 
 /// Whether a server that answers a log-in, or the preparing of a session, with this error may let
 /// it in a little later without anybody's doing: it starts, shuts down, is full, or what is behind it
@@ -61,14 +61,9 @@ const ALONE: [u16; 4] = [1047, 9001, 9002, 9005];
 pub(crate) fn may_pass(code: u16) -> bool {
     match class(code) {
         // Those that hold the locks go on, as do those who kill.
-        Class::Session
-        | Class::Interrupted
-        | Class::Full
-        | Class::Ended
-        | Class::Idle
-        | Class::Behind => true,
+        Class::Session | Class::Interrupted | Class::Full | Class::Ended | Class::Idle => true,
         Class::ReadOnly | Class::Commit => false,
-        Class::Server => BUSY.contains(&code) || ALONE.contains(&code),
+        Class::Server | Class::Behind => BUSY.contains(&code) || ALONE.contains(&code),
     }
 }
 
@@ -118,7 +113,7 @@ mod tests {
         of(&[1053, 1927, 3169], Class::Ended);
         of(&[4031], Class::Idle);
         of(&[1180, 1598, 3100], Class::Commit);
-        of(&[2003, 2006, 2013], Class::Behind);
+        of(&[2003, 2006, 2013, 2055, 8501], Class::Behind);
         of(&[1064, 1146, 0, u16::MAX], Class::Server);
     }
 

@@ -37,6 +37,18 @@ pub struct Table {
     pub indexed: bool,
 }
 
+/// Engines without transactions.
+const NOT_TRANSACTIONAL: [&str; 7] =
+    ["aria", "archive", "blackhole", "csv", "memory", "mrg_myisam", "myisam"];
+
+impl Table {
+    /// Its engine, if that cannot roll back.
+    pub(crate) fn keeps_what_failed(&self) -> Option<&str> {
+        let name = |engine: &&str| NOT_TRANSACTIONAL.contains(&&*engine.to_ascii_lowercase());
+        self.engine.as_deref().filter(name)
+    }
+}
+
 impl Discovered {
     /// A table's name in SQL, database included: the session may be in another one.
     pub(super) fn sql_name(&self, number: u32) -> String {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::ask::{Asked, explain, optional, pairs};
+use super::ask::{Asked, database, explain, optional, pairs};
 use super::product::Product;
 use super::rtt;
 use super::same_host::is_same_host;
@@ -67,10 +67,12 @@ async fn ask(
         capabilities: product.capabilities(),
     };
     let whereabouts = whereabouts(session, &variables, port).await?;
+    let database = database(session).await?;
     let server = Server {
         host: if port.is_some() { host.to_owned() } else { "localhost".to_owned() },
         port,
         transport: if port.is_some() { "tcp" } else { "socket" }.to_owned(),
+        database,
         tls_cipher: cipher.filter(|cipher| !cipher.is_empty()),
         version: product.version,
         version_comment: product.comment,

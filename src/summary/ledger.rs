@@ -26,6 +26,9 @@ pub struct LedgerEntry {
     /// from `k_added` where this is 0.
     #[serde(default)]
     pub k_unknown: u64,
+    /// What of `k_added` acknowledged writes took off. Losses of such and of others cancel out.
+    #[serde(default)]
+    pub k_taken: u64,
     /// Acknowledged updates that change neither the rows nor the sum of `k`.
     #[serde(default)]
     pub untraced: u64,

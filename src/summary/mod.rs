@@ -161,6 +161,9 @@ pub struct Workload {
     /// Its options, switches as 0 and 1.
     #[serde(default)]
     pub options: BTreeMap<String, u64>,
+    /// Why the ledger does not tell what it wrote; null where it does.
+    #[serde(default)]
+    pub unfollowed: Option<String>,
 }
 
 fn once() -> u64 {
@@ -258,6 +261,9 @@ pub struct Server {
     pub port: Option<u16>,
     /// `tcp` or `socket`.
     pub transport: String,
+    /// The database; null from old versions.
+    #[serde(default)]
+    pub database: Option<String>,
     /// Cipher of the session, null without TLS.
     pub tls_cipher: Option<String>,
     /// `@@version`.

@@ -60,12 +60,14 @@ pub fn load(paths: &[PathBuf], skip_bad: bool) -> Result<Loaded> {
 pub fn collect(paths: &[PathBuf]) -> Result<Loaded> {
     let mut loaded = Loaded::default();
     let mut seen = HashSet::new();
-    let mut steps: HashMap<String, PathBuf> = HashMap::new();
+    // Two invocations that continue one run at once give their steps the same names.
+    let mut steps: HashMap<(String, String), PathBuf> = HashMap::new();
     for path in files(paths)? {
         match read(&path, &mut seen) {
             Ok(None) => {}
             Ok(Some(summary)) => {
-                if let Some(first) = steps.get(&summary.step_id) {
+                let step = (summary.step_id.clone(), summary.started_at.clone());
+                if let Some(first) = steps.get(&step) {
                     let reason = format!(
                         "it holds the same step as {} (step_id {}) and would count twice",
                         first.display(),
@@ -73,7 +75,7 @@ pub fn collect(paths: &[PathBuf]) -> Result<Loaded> {
                     );
                     loaded.skipped.push((path, reason));
                 } else {
-                    steps.insert(summary.step_id.clone(), path.clone());
+                    steps.insert(step, path.clone());
                     loaded.summaries.push((path, summary));
                 }
             }

@@ -29,27 +29,34 @@ pub struct Record {
     pub begun_at: String,
     /// What it does, for people.
     pub what: String,
+    /// Its workload; null from old versions.
+    #[serde(default)]
+    pub workload: Option<String>,
     /// Whose tables.
     pub place: Place,
     /// The tables that it may write to: names and identities.
     pub tables: BTreeMap<String, String>,
 }
 
-/// Where a server keeps its data. Data directories are copied, and then tables of one identity
-/// have two histories.
+/// Where a server keeps the tables. Data directories and databases are copied, and then tables of
+/// one identity have two histories.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
     /// `@@hostname`.
     pub hostname: Option<String>,
     /// `@@datadir`.
     pub datadir: Option<String>,
+    /// The database.
+    #[serde(default)]
+    pub database: Option<String>,
 }
 
 impl Place {
     /// From a server's variables.
-    pub fn of(variables: &BTreeMap<String, String>) -> Place {
+    pub fn of(variables: &BTreeMap<String, String>, database: Option<&str>) -> Place {
         let get = |name: &str| variables.get(name).cloned();
-        Place { hostname: get("hostname"), datadir: get("datadir") }
+        let database = database.map(str::to_owned);
+        Place { hostname: get("hostname"), datadir: get("datadir"), database }
     }
 
     /// Whether both are known and not the same.
@@ -57,14 +64,21 @@ impl Place {
         let differ = |one: &Option<String>, other: &Option<String>| {
             one.as_ref().zip(other.as_ref()).is_some_and(|(one, other)| one != other)
         };
-        differ(&self.hostname, &other.hostname) || differ(&self.datadir, &other.datadir)
+        [
+            (&self.hostname, &other.hostname),
+            (&self.datadir, &other.datadir),
+            (&self.database, &other.database),
+        ]
+        .into_iter()
+        .any(|(own, other)| differ(own, other))
     }
 }
 
 impl std::fmt::Display for Place {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let or = |text: &Option<String>| text.clone().unwrap_or_else(|| "?".to_owned());
-        write!(f, "{}:{}", or(&self.hostname), or(&self.datadir))
+        write!(f, "{}:{}", or(&self.hostname), or(&self.datadir))?;
+        self.database.as_ref().map_or(Ok(()), |database| write!(f, " {database}"))
     }
 }
 
@@ -78,12 +92,15 @@ impl Record {
     /// Of a step that begins now.
     pub fn new(
         step_id: String,
-        what: String,
+        workload: String,
+        clients: &str,
         place: Place,
         tables: BTreeMap<String, String>,
     ) -> Record {
         let begun_at = jiff::Timestamp::now().to_string();
-        Record { schema: SCHEMA.to_owned(), step_id, begun_at, what, place, tables }
+        let what = format!("{workload}, {clients}");
+        let (schema, workload) = (SCHEMA.to_owned(), Some(workload));
+        Record { schema, step_id, begun_at, what, workload, place, tables }
     }
 
     /// Reads what [`Store::begin`] wrote, or says why it is none.
@@ -199,7 +216,8 @@ mod tests {
 
     fn record(step: &str) -> Record {
         let tables = [("sbtest1".to_owned(), "5f".to_owned())].into();
-        Record::new(step.to_owned(), "update-index".to_owned(), Place::default(), tables)
+        let workload = "update-index".to_owned();
+        Record::new(step.to_owned(), workload, "2 clients", Place::default(), tables)
     }
 
     #[test]
@@ -244,11 +262,15 @@ mod tests {
     fn places_differ_only_where_both_are_known() {
         let place = |host: &str, dir: &str| {
             let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-            Place { hostname: some(host), datadir: some(dir) }
+            Place { hostname: some(host), datadir: some(dir), database: None }
         };
         assert!(place("a", "/x").differs(&place("a", "/y")));
         assert!(place("a", "/x").differs(&place("b", "/x")));
         assert!(!place("a", "/x").differs(&place("a", "/x")));
         assert!(!place("", "").differs(&place("a", "/x")));
+        let within = |name: &str| Place { database: Some(name.to_owned()), ..place("a", "/x") };
+        assert!(within("one").differs(&within("other")) && !within("one").differs(&within("one")));
+        assert!(!within("one").differs(&place("a", "/x")), "of an old version");
+        assert_eq!(within("one").to_string(), "a:/x one");
     }
 }

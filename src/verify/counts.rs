@@ -17,6 +17,7 @@ pub(super) struct Count {
 /// An index that can be counted by.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Index {
+    /// Empty for whichever the server takes.
     pub(super) name: String,
     /// Whether `k` is in it.
     pub(super) k: bool,
@@ -33,13 +34,13 @@ impl Index {
     }
 
     pub(super) async fn count(&self, session: &mut Session, table: &str) -> Asked<Count> {
+        let by = match self.name.as_str() {
+            "" => String::new(),
+            name => format!(" FORCE INDEX ({})", quoted(name)),
+        };
         // A COUNT(*) alone may be answered without the index.
-        let sql = format!(
-            "SELECT COUNT(*), {} FROM {} FORCE INDEX ({})",
-            if self.k { "SUM(k)" } else { "SUM(1)" },
-            quoted(table),
-            quoted(&self.name)
-        );
+        let sum = if self.k { "SUM(k)" } else { "SUM(1)" };
+        let sql = format!("SELECT COUNT(*), {sum} FROM {}{by}", quoted(table));
         let answer = session.query(&sql).await?;
         let mut fields = answer.into_iter().flatten();
         let mut number = || fields.next().flatten().and_then(|text| text.parse::<i128>().ok());
@@ -69,14 +70,13 @@ impl std::fmt::Display for Count {
 }
 
 impl Counts {
-    /// Counts in one snapshot: whatever is written or rolled back meanwhile, all indexes are seen
-    /// at the same instant.
+    /// Counts by all indexes as they are at one instant, whatever is written or rolled back
+    /// meanwhile: within [`snapshot`].
     pub(super) async fn take(
         session: &mut Session,
         table: &str,
         indexes: &[Index],
     ) -> Asked<Counts> {
-        session.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT").await?;
         let mut counts = Vec::with_capacity(indexes.len());
         for index in indexes {
             match index.count(session, table).await {
@@ -86,7 +86,11 @@ impl Counts {
                 Err(failure) => return Err(failure),
             }
         }
-        session.execute("COMMIT").await?;
+        if let ([], Some(first)) = (counts.as_slice(), indexes.first()) {
+            let any = Index { name: String::new(), k: first.k };
+            let count = any.count(session, table).await?;
+            counts.push((any, count));
+        }
         Ok(Counts(counts))
     }
 
@@ -114,6 +118,11 @@ impl Counts {
         let what = || format!("the server counts {rows}, and returns {read}");
         (!rows.agrees(read)).then(|| (rows.differs_by(read), what()))
     }
+}
+
+/// What is read until COMMIT is as it was at this instant.
+pub(super) async fn snapshot(session: &mut Session) -> Asked<()> {
+    session.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT").await.map(|_| ())
 }
 
 /// What CHECK TABLE says, on one line.

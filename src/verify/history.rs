@@ -1,5 +1,7 @@
 //! What the runs since prepare left in a table, as far as they tell.
 
+use std::collections::BTreeMap;
+
 use crate::summary::{Doubt, LedgerEntry, Place, Record, Summary};
 
 /// Everything that was found of runs: nothing here connects anywhere.
@@ -26,6 +28,7 @@ pub(super) struct History {
     pub(super) deletes: u64,
     pub(super) in_doubt: u64,
     pub(super) k_added: i128,
+    pub(super) k_taken: u64,
     pub(super) k_unknown: u64,
     pub(super) untraced: u64,
     pub(super) doubt: Doubt,
@@ -35,16 +38,25 @@ pub(super) struct History {
     pub(super) unknown: Vec<String>,
 }
 
-impl Archive<'_> {
+impl<'a> Archive<'a> {
     /// The history of the table of this name and identity.
     pub(super) fn of(&self, table: &str, id: &str) -> History {
         let mut history = History::default();
         for summary in self.summaries {
-            let its =
-                |entry: &LedgerEntry| entry.table == table && entry.table_id.as_deref() == Some(id);
-            for entry in summary.ledger.iter().filter(|entry| its(entry) && changes(entry)) {
-                let place = Place::of(&summary.server.variables);
-                if place.differs(self.here) && !self.elsewhere {
+            let unfollowed = summary.workload.unfollowed.as_deref();
+            let its = |entry: &&LedgerEntry| {
+                let its = entry.table == table && entry.table_id.as_deref() == Some(id);
+                its && (changes(entry) || unfollowed.is_some())
+            };
+            for entry in summary.ledger.iter().filter(its) {
+                if let Some(why) = unfollowed {
+                    let (step, name) = (&summary.step_id, &summary.workload.name);
+                    history.cannot(format!(
+                        "step {step} ({name}) wrote what its ledger does not tell: {why}"
+                    ));
+                }
+                let place = place(summary);
+                if self.is_another(&place) {
                     history.cannot(format!(
                         "step {} wrote to a copy of it at {place}, this one is at {}",
                         summary.step_id, self.here
@@ -58,6 +70,7 @@ impl Archive<'_> {
                     (&mut history.inserts, entry.inserts),
                     (&mut history.deletes, entry.deletes),
                     (&mut history.in_doubt, entry.in_doubt),
+                    (&mut history.k_taken, entry.k_taken),
                     (&mut history.k_unknown, entry.k_unknown),
                     (&mut history.untraced, entry.untraced),
                 ] {
@@ -71,6 +84,8 @@ impl Archive<'_> {
             let its = record.tables.get(table).is_some_and(|its| its == id);
             let told = |summary: &&Summary| summary.record.as_ref() == Some(name);
             if its && !self.summaries.iter().any(told) {
+                let built_in = |name: &String| self.builtin.contains(name);
+                history.custom |= !record.workload.as_ref().is_some_and(built_in);
                 history.cannot(format!(
                     "step {} ({}) of {} left no summary",
                     record.step_id, record.what, record.begun_at
@@ -92,6 +107,38 @@ impl Archive<'_> {
         };
         self.summaries.iter().filter(wrote).count()
     }
+
+    fn is_another(&self, place: &Place) -> bool {
+        place.differs(self.here) && !self.elsewhere
+    }
+
+    /// Tables that steps here wrote to beside one of these, and that are none of these: each with one
+    /// such step.
+    pub(super) fn missing(&self, tables: &[(String, String)]) -> BTreeMap<String, String> {
+        let here = |name: &str| tables.iter().any(|(n, _)| n == name);
+        let ours = |(name, id): &(&str, &str)| tables.iter().any(|(n, i)| n == name && i == id);
+        let mut missing = BTreeMap::new();
+        let mut beside = |step: &str, wrote: &[(&str, &str)]| {
+            if wrote.iter().any(ours) {
+                let gone = wrote.iter().filter(|(name, _)| !here(name));
+                missing.extend(gone.map(|(name, _)| ((*name).to_owned(), step.to_owned())));
+            }
+        };
+        for summary in self.summaries.iter().filter(|s| !self.is_another(&place(s))) {
+            let wrote = summary.ledger.iter().filter(|entry| changes(entry));
+            let named = |entry: &'a LedgerEntry| Some((&*entry.table, entry.table_id.as_deref()?));
+            beside(&summary.step_id, &wrote.filter_map(named).collect::<Vec<_>>());
+        }
+        for (_, record) in self.records.iter().filter(|(_, r)| !self.is_another(&r.place)) {
+            let may = record.tables.iter().map(|(name, id)| (&**name, &**id));
+            beside(&record.step_id, &may.collect::<Vec<_>>());
+        }
+        missing
+    }
+}
+
+fn place(summary: &Summary) -> Place {
+    Place::of(&summary.server.variables, summary.server.database.as_deref())
 }
 
 fn changes(entry: &LedgerEntry) -> bool {
@@ -99,8 +146,15 @@ fn changes(entry: &LedgerEntry) -> bool {
 }
 
 impl History {
-    fn cannot(&mut self, why: String) {
+    /// For this reason nobody can say what the table must hold.
+    pub(super) fn cannot(&mut self, why: String) {
         self.unknown.push(why);
+    }
+
+    /// Whether ids may have been changed, or what is beyond `k` in rows, by a workload of
+    /// somebody's own.
+    pub(super) fn rewrites(&self) -> bool {
+        self.custom && (self.untraced > 0 || self.in_doubt > 0)
     }
 }
 
@@ -135,7 +189,7 @@ mod tests {
     }
 
     fn here() -> Place {
-        Place { hostname: Some("db1".to_owned()), datadir: None }
+        Place { hostname: Some("db1".to_owned()), ..Place::default() }
     }
 
     #[test]
@@ -160,6 +214,47 @@ mod tests {
     }
 
     #[test]
+    fn what_a_ledger_does_not_tell_is_not_judged_by_it() {
+        let mut told = step(1, "db1");
+        told.workload.unfollowed = Some("'UPDATE' gives no effect".to_owned());
+        // Of nothing that it counts.
+        for entry in &mut told.ledger {
+            (entry.updates, entry.k_added) = (0, 0);
+        }
+        let here = here();
+        let history = archive(&[&told], &[], &here).of("sbtest1", "5f");
+        let says = "step aa-1 (point-select) wrote what its ledger does not tell: 'UPDATE' gives";
+        assert!(history.unknown[0].starts_with(says), "{:?}", history.unknown);
+        told.workload.unfollowed = None;
+        assert_eq!(archive(&[&told], &[], &here).of("sbtest1", "5f"), History::default());
+    }
+
+    #[test]
+    fn a_table_that_is_gone_is_missed_where_others_of_its_step_are_left() {
+        let step = step(1, "db1");
+        let here = here();
+        let steps = [&step];
+        let archive = archive(&steps, &[], &here);
+        let names = |list: &[(&str, &str)]| -> Vec<(String, String)> {
+            list.iter().map(|(n, i)| ((*n).to_owned(), (*i).to_owned())).collect()
+        };
+        let missing = archive.missing(&names(&[("sbtest1", "5f")]));
+        assert_eq!(missing.into_iter().collect::<Vec<_>>(), names(&[("sbtest2", "aa-1")]));
+        for all in [&[("sbtest1", "5f"), ("sbtest2", "61")][..], &[("sbtest1", "77")]] {
+            assert!(archive.missing(&names(all)).is_empty(), "prepared again: {all:?}");
+        }
+        let copy = Place { hostname: Some("db2".to_owned()), ..Place::default() };
+        let elsewhere = Archive { here: &copy, ..archive };
+        assert!(elsewhere.missing(&names(&[("sbtest1", "5f")])).is_empty(), "of a part alone");
+        let tables = names(&[("sbtest1", "5f"), ("sbtest3", "62")]).into_iter().collect();
+        let record =
+            Record::new("aa-2".into(), "update-index".into(), "2 clients", here.clone(), tables);
+        let records = [("aa-2-00000000".to_owned(), record)];
+        let killed = Archive { records: &records, ..archive };
+        assert!(killed.missing(&names(&[("sbtest1", "5f")])).contains_key("sbtest3"));
+    }
+
+    #[test]
     fn a_copy_of_the_data_has_another_history() {
         let steps = [step(1, "db1"), step(2, "db2")];
         let summaries: Vec<&Summary> = steps.iter().collect();
@@ -174,15 +269,23 @@ mod tests {
     fn a_record_without_its_summary_is_a_step_that_nobody_knows() {
         let steps = [step(1, "db1")];
         let tables = [("sbtest1".to_owned(), "5f".to_owned())];
-        let record = Record::new("aa-1".into(), "update".into(), here(), tables.into());
+        let record =
+            Record::new("aa-1".into(), "update".into(), "2 clients", here(), tables.into());
         // The same step was killed once, and then ran to its end.
         let records = ["aa-1-00000000", "aa-1-11111111"].map(|n| (n.to_owned(), record.clone()));
-        let nowhere = Place { hostname: None, datadir: None };
+        let nowhere = Place::default();
         let summaries: Vec<&Summary> = steps.iter().collect();
         let known = archive(&summaries, &records[..1], &nowhere);
         assert!(known.of("sbtest1", "5f").unknown.is_empty());
         let killed = archive(&summaries, &records, &nowhere);
-        assert_eq!(killed.of("sbtest1", "5f").unknown.len(), 1);
+        let history = killed.of("sbtest1", "5f");
+        assert_eq!(
+            (history.unknown.len(), history.custom),
+            (1, true),
+            "not built in, as far as known"
+        );
+        let builtin = ["update".to_owned()];
+        assert!(!Archive { builtin: &builtin, ..killed }.of("sbtest1", "77").custom);
         assert!(killed.of("sbtest2", "60").unknown.is_empty(), "it did not write to that");
         assert!(killed.of("sbtest1", "77").unknown.is_empty(), "nor since it was filled again");
     }

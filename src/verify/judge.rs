@@ -68,7 +68,7 @@ pub(super) fn judge(start: u64, history: &History, found: &Found) -> Verdict {
 }
 
 fn of_rows(start: u64, history: &History, found: &Found) -> Verdict {
-    if let Some(verdict) = damaged(found) {
+    if let Some(verdict) = damaged(history, found) {
         return verdict;
     }
     if let Some(why) = history.unknown.first() {
@@ -82,18 +82,32 @@ fn of_rows(start: u64, history: &History, found: &Found) -> Verdict {
         .or_else(|| strange(history, found))
         .or_else(|| k(history, found))
         .or_else(|| rewritten(history, found))
+        .or_else(|| own(found))
+        .or_else(|| balanced(history))
         .or_else(|| untraced(history))
         .unwrap_or(Verdict::Ok)
 }
 
-/// What no history explains.
-fn damaged(found: &Found) -> Option<Verdict> {
+/// What no history explains, but for a workload of somebody's own, which writes what it likes.
+fn damaged(history: &History, found: &Found) -> Option<Verdict> {
+    let what = wrong(found).filter(|_| !history.custom)?;
+    Some(Verdict::Damaged(found.wrong, what))
+}
+
+fn own(found: &Found) -> Option<Verdict> {
+    let what = wrong(found)?;
+    Some(Verdict::Undecided(format!(
+        "{what}: a workload of your own wrote to it, or they are damaged"
+    )))
+}
+
+/// What is wrong with contents, if something is.
+fn wrong(found: &Found) -> Option<String> {
     let id = found.first_wrong?;
-    let what = match found.wrong {
+    Some(match found.wrong {
         1 => format!("the content of id {id} is not its own"),
         n => format!("the contents of {n} rows are not their own, the first is id {id}"),
-    };
-    Some(Verdict::Damaged(found.wrong, what))
+    })
 }
 
 /// Rows that were inserted with a content that proves itself, and have another one. Rows that
@@ -134,7 +148,7 @@ fn rows(start: u64, history: &History, found: &Found) -> Option<Verdict> {
     let missing = -filled - wide(doubt.rows_removed);
     let expected = wide(start) + wide(history.inserts) - wide(history.deletes);
     let few = expected - wide(doubt.rows_removed) - wide(found.rows);
-    let lost = few.max(missing);
+    let lost = if history.rewrites() { few } else { few.max(missing) };
     if lost > 0 {
         return Some(Verdict::Lost(clamp(lost), format!("{lost} rows are missing")));
     }
@@ -158,6 +172,7 @@ fn k(history: &History, found: &Found) -> Option<Verdict> {
         // no sign of that: what was added to one row may have been taken from another.
         (_, 0)
             if history.updates == history.untraced
+                && !history.rewrites()
                 && doubt.k_added == 0
                 && doubt.k_removed == 0 =>
         {
@@ -182,6 +197,18 @@ fn k(history: &History, found: &Found) -> Option<Verdict> {
     (sum > high).then(|| {
         let many = sum.saturating_sub(high);
         Verdict::Undecided(format!("the sum of k is {many} above what is accounted for: {OTHER}"))
+    })
+}
+
+/// Of what was added to some rows and taken from others a loss may be of both, and change no sum.
+fn balanced(history: &History) -> Option<Verdict> {
+    let taken = history.k_taken;
+    let given = history.k_added.saturating_add(i128::from(taken));
+    (taken > 0 && given > 0).then(|| {
+        Verdict::Undecided(format!(
+            "k was raised by {given} and lowered by {taken}, of which losses cancel out; rows, k \
+             and contents are right"
+        ))
     })
 }
 
@@ -314,6 +341,34 @@ mod tests {
         assert!(matches!(judge(100, &killed, &wrong), Verdict::Damaged(2, _)));
         let moving = Found { finding: Some(Finding::Unsettled("it moves".into())), ..wrong };
         assert_eq!(undecided(&History::default(), &moving), "it moves");
+    }
+
+    #[test]
+    fn a_workload_of_ones_own_may_write_contents_and_ids() {
+        let own = History { custom: true, updates: 5, untraced: 5, ..History::default() };
+        let wrong = Found { wrong: 2, first_wrong: Some(7), ..whole() };
+        assert!(undecided(&own, &wrong).contains("2 rows are not their own, the first is id 7"));
+        assert_eq!(lost(&own, &Found { rows: 99, ..wrong }), 1, "and hides nothing else");
+        // Five rows have other ids now.
+        let moved = Found { k_filled: 4750, filled: 95, ..whole() };
+        assert!(undecided(&own, &moved).contains("5 updates"));
+        let deleted = History { deletes: 1, k_unknown: 1, ..own.clone() };
+        let moved = Found { rows: 99, k: Some(4950), ..moved };
+        assert!(undecided(&deleted, &moved).contains("nobody read"));
+        // What only adds to k, or deletes, leaves them.
+        let added = History { custom: true, updates: 5, k_added: 5, ..History::default() };
+        assert_eq!(lost(&added, &Found { k: Some(5005), ..found(100, 99, 0) }), 1);
+        let deleted = History { deletes: 1, k_unknown: 1, custom: true, ..History::default() };
+        assert_eq!(judge(100, &deleted, &found(99, 99, 4950)), Verdict::Ok);
+    }
+
+    #[test]
+    fn what_cancels_out_is_not_right_for_its_sum() {
+        let moved = History { updates: 6, k_taken: 3, ..History::default() };
+        assert!(undecided(&moved, &whole()).contains("raised by 3 and lowered by 3"));
+        assert_eq!(lost(&moved, &found(100, 100, 4999)), 1);
+        let down = History { updates: 3, k_added: -3, k_taken: 3, ..History::default() };
+        assert_eq!(judge(100, &down, &found(100, 100, 4997)), Verdict::Ok);
     }
 
     #[test]

@@ -18,6 +18,8 @@ mod settle;
 mod table;
 mod tasks;
 
+use std::collections::BTreeMap;
+
 use mysql_async::Opts;
 
 use self::history::{Archive, History};
@@ -93,7 +95,7 @@ pub async fn verify(
 ) -> Result<Vec<Checked>> {
     let pulse = Pulse::new(target, opts);
     let looking = look(target, opts, evidence, &pulse, progress);
-    let own = pulse.during(stop, looking).await?;
+    let (own, missing) = pulse.during(stop, looking).await?;
     let ready = |own: &&Own| own.mark.state == State::Ready;
     let tables: Vec<Table> = own.iter().filter(ready).map(|own| own.table.clone()).collect();
     let (seen, pulse) = read(target, opts, &tables, pulse, stop, progress).await?;
@@ -114,7 +116,17 @@ pub async fn verify(
             },
         }
     });
-    Ok(checked.collect())
+    Ok(checked.chain(missing.into_iter().map(gone)).collect())
+}
+
+/// A table that a step wrote to.
+fn gone((table, step): (String, String)) -> Checked {
+    let why = format!(
+        "it is not here, or not as prepare made it, and step {step} wrote to it: dropped, renamed \
+         or lost"
+    );
+    let (rows, k) = (None, None);
+    Checked { table, verdict: Verdict::Undecided(why), rows, k, steps: 0, in_doubt: 0 }
 }
 
 /// What verify says of a table of this mark in which this was found. Connects nowhere.
@@ -140,21 +152,24 @@ fn names_built_in() -> Vec<String> {
 }
 
 /// The tables that carry prepare's mark, with their histories, when nothing is rolled back any
-/// more.
+/// more; and those that are missing, with a step that wrote to each.
 async fn look(
     target: &Target,
     opts: &Opts,
     evidence: &Evidence<'_>,
     pulse: &Pulse,
     progress: &mut Progress,
-) -> Result<Vec<Own>> {
+) -> Result<(Vec<Own>, BTreeMap<String, String>)> {
     let mut session = Session::open(target, opts, None).await?;
     let _waits = pulse.waits(&session);
     if let Some(warning) = exposure::look(&mut session, target).await? {
         progress.warn(&warning.message);
     }
     let variables = variables::read(&mut session).await;
-    let here = Place::of(&variables.map_err(|f| ask::explain(&f, "read the server's variables"))?);
+    let variables = variables.map_err(|f| ask::explain(&f, "read the server's variables"))?;
+    let database = ask::database(&mut session).await;
+    let database = database.map_err(|f| ask::explain(&f, "ask which database it is"))?;
+    let here = Place::of(&variables, database.as_deref());
     let builtin = names_built_in();
     let archive = evidence.archive(&here, &builtin);
     let (mut own, mut foreign) = (Vec::new(), Vec::new());
@@ -167,7 +182,13 @@ async fn look(
                 others.push(number);
                 continue;
             };
-            let history = history(&schema.name(number), &mark, &archive);
+            let mut history = history(&schema.name(number), &mark, &archive);
+            if let (Some(engine), true) = (seen.keeps_what_failed(), history.steps > 0) {
+                history.cannot(format!(
+                    "its engine is {engine}, which takes nothing back: of a write that failed a \
+                     part may be there"
+                ));
+            }
             let indexes = indexes.remove(&number).unwrap_or_default();
             own.push(Own {
                 table: Table::new(schema, number, &mark, indexes, &history),
@@ -196,7 +217,7 @@ async fn look(
     }
     wait_for_rollbacks(&mut session, progress).await?;
     session.close(limits::COURTESY).await;
-    Ok(own)
+    Ok((own, archive.missing(&known)))
 }
 
 /// What was found in the tables, those asked after once more in which an index or what was read
@@ -224,7 +245,7 @@ async fn settle_all(
                     None => read::open(target, opts).await?,
                 };
                 let _waits = pulse.waits(&open);
-                let confirmed = confirm(&mut open, table, &seen, pulse).await;
+                let confirmed = confirm(&mut open, table, &mut seen, pulse).await;
                 session = Some(open);
                 confirmed.map_err(|f| read::explain(&f, &format!("checking {}", table.name)))?
             }

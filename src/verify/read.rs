@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use mysql_async::Opts;
 
-use super::counts::{Count, Counts};
+use super::counts::{Count, Counts, snapshot};
 use super::judge::Found;
 use super::table::Table;
 use super::tasks::{Task, Tasks};
@@ -178,7 +178,9 @@ impl Shared {
         let mut found = Found::default();
         match task {
             Task::Count(_) => {
+                snapshot(session).await?;
                 let counts = Counts::take(session, &table.name, &table.indexes).await?;
+                session.execute("COMMIT").await?;
                 let last = table.last(session).await?;
                 let changed = self.changed(session, &counts, table).await?;
                 self.note(slot, |seen| {

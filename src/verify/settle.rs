@@ -1,9 +1,10 @@
 //! Nothing is judged while the server still rolls back, and no index on one look alone.
 
+use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
-use super::counts::{Counts, check_table, recovered};
-use super::judge::Finding;
+use super::counts::{Counts, check_table, recovered, snapshot};
+use super::judge::{Finding, Found};
 use super::moving;
 use super::read::Seen;
 use super::table::Table;
@@ -49,14 +50,22 @@ fn open(n: u64) -> String {
 }
 
 /// A second look at a table of which an index, or what was read, disagrees with the server's
-/// own count of its rows.
+/// own count of its rows. What was read in pieces is read again in one: between two of them a row
+/// may have lost what another one gained.
 pub(super) async fn confirm(
     session: &mut Session,
     table: &Table,
-    seen: &Seen,
+    seen: &mut Seen,
     pulse: &Pulse,
 ) -> Asked<Option<Finding>> {
+    snapshot(session).await?;
     let counts = Counts::take(session, &table.name, &table.indexes).await?;
+    if counts.against(&seen.read()).is_some() {
+        let mut found = Found { k_start: seen.found.k_start, ..Found::default() };
+        table.read(session, "1 = 1", &AtomicU64::new(0), &mut found).await?;
+        seen.found = found;
+    }
+    session.execute("COMMIT").await?;
     if counts.rows() != seen.counts.rows() {
         return Ok(Some(moving(&pulse.others(session).await?)));
     }

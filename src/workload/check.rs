@@ -80,12 +80,14 @@ impl Workload {
         if statement.kind == Kind::Select && statement.effect != Effect::None {
             return Err("a select changes nothing".to_owned());
         }
-        let count = statement.list.as_ref().map_or(statement.params.len(), |l| l.params.len());
-        match statement.effect {
-            Effect::InsertK(of) if !(1..=count).contains(&of) => {
-                Err(format!("insert_k = {of} is no parameter (they are counted from 1)"))
+        let params = statement.list.as_ref().map_or(&statement.params, |list| &list.params);
+        let Effect::InsertK(of) = statement.effect else { return Ok(()) };
+        match of.checked_sub(1).and_then(|at| params.get(at)) {
+            None => Err(format!("insert_k = {of} is no parameter (they are counted from 1)")),
+            Some(param) if !param.is_counted() => {
+                Err(format!("insert_k = {of}: parameter {of} holds no number"))
             }
-            _ => Ok(()),
+            Some(_) => Ok(()),
         }
     }
 

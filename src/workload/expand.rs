@@ -12,6 +12,13 @@ pub struct Expanded {
     pub params: Vec<Param>,
 }
 
+impl List {
+    /// How often it stands there; a list of so many bytes once.
+    pub(crate) fn rows(&self, options: &Options) -> usize {
+        self.times.as_ref().map_or(1, |times| times.value(options)) as usize
+    }
+}
+
 impl Statement {
     /// Whether it is sent as text, whatever `--statements` says.
     pub fn is_text(&self) -> bool {
@@ -34,14 +41,19 @@ impl Statement {
         let Some(list) = &self.list else {
             return Expanded { sql: self.sql.clone(), params: self.params.clone() };
         };
-        let times = list.times.as_ref().map_or(1, |times| times.value(options)) as usize;
+        let times = list.rows(options);
         let sql = self.sql.replace("{list}", &vec![list.each.as_str(); times].join(&list.join));
         Expanded { sql, params: self.with_list(list, times) }
     }
 
-    fn with_list(&self, list: &List, times: usize) -> Vec<Param> {
+    /// Parameters before the list.
+    pub(crate) fn before_list(&self) -> usize {
         let head = self.sql.split("{list}").next().unwrap_or_default();
-        let before = head.matches('?').count();
+        head.matches('?').count()
+    }
+
+    fn with_list(&self, list: &List, times: usize) -> Vec<Param> {
+        let before = self.before_list();
         let each = list.params.len();
         let own = |of: usize| if of > before { of + times * each } else { of };
         let mut params: Vec<Param> =

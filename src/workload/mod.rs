@@ -31,6 +31,7 @@ pub mod distribution;
 mod expand;
 pub mod expect;
 pub mod filler;
+mod follow;
 pub mod options;
 pub mod param;
 mod permutation;
@@ -285,12 +286,6 @@ impl Workload {
             .map(|statement| statement.expanded(&self.options).sql)
             .collect();
         all.len() as u32
-    }
-
-    /// Whether a run changes rows.
-    pub fn writes(&self) -> bool {
-        let writing = |kind| matches!(kind, Kind::Update | Kind::Insert | Kind::Delete);
-        self.statements().any(|s| writing(s.kind) || s.effect != Effect::None)
     }
 
     /// Whether tables of so many rows are enough.

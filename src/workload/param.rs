@@ -154,6 +154,11 @@ impl Param {
         !matches!(self, Param::C | Param::COf(_) | Param::Pad | Param::Digits(_) | Param::Const(_))
     }
 
+    /// Whether values are whole numbers that can be added up.
+    pub(super) fn is_counted(&self) -> bool {
+        self.is_number() || matches!(self, Param::Const(Const::Number(_)))
+    }
+
     /// What is wrong with the parameter at `at` (from 0) of these.
     pub(super) fn check(params: &[Param], at: usize, options: &Options) -> Result<(), String> {
         let Some(param) = params.get(at) else { return Ok(()) };

@@ -189,6 +189,27 @@ fn repeats_and_lists_are_bounded_and_known() {
 }
 
 #[test]
+fn the_k_of_inserted_rows_is_a_number() {
+    let of = |param: &str, at: usize| {
+        let text = format!(
+            "name = 'x'\nabout = 'y'\n[[transaction]]\n[[transaction.statement]]\n\
+             kind = 'insert'\nsql = 'INSERT INTO {{table}} (k) VALUES (?)'\nparams = [{param}]\n\
+             expect = {{ affected = 1 }}\neffect = {{ insert_k = {at} }}\n"
+        );
+        Workload::parse(&text, "w").map_err(|e| e.to_string())
+    };
+    for number in ["'k'", "'serial'", "{ const = -3 }", "{ between = { min = 1, max = 2 } }"] {
+        assert!(of(number, 1).is_ok(), "{number}");
+    }
+    for text in ["'pad'", "{ digits = 3 }", "{ const = '3' }"] {
+        assert!(of(text, 1).is_err_and(|e| e.contains("holds no number")), "{text}");
+    }
+    for at in [0, 2] {
+        assert!(of("'k'", at).is_err_and(|e| e.contains("is no parameter")), "{at}");
+    }
+}
+
+#[test]
 fn options_are_set_within_what_they_are() {
     let workload = with("read-only", &[("range_size", 7)]);
     let expanded = workload.statements().nth(1).map(|s| s.expect.rows.clone());

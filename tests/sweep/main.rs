@@ -7,6 +7,7 @@ mod conditions;
 mod disk;
 mod faults;
 mod gates;
+mod histories;
 mod ledger;
 mod live;
 mod network;

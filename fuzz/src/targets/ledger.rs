@@ -9,7 +9,7 @@ use super::harmless;
 
 const TABLE: &str = "sbtest1";
 const ID: u32 = 0x5f;
-const NOWHERE: Place = Place { hostname: None, datadir: None };
+const NOWHERE: Place = Place { hostname: None, datadir: None, database: None };
 
 /// A record of a step that left no summary: nothing is said of the tables that it names.
 pub(crate) fn record(bytes: &[u8]) {
@@ -127,6 +127,7 @@ fn entry(numbers: &mut Numbers) -> LedgerEntry {
             rows_unknown: numbers.next(),
             k_unknown: numbers.next(),
         }),
+        k_taken: numbers.next(),
     }
 }
 
