@@ -249,7 +249,6 @@ fn wrong_files_and_flags_are_told_with_their_place() {
         ("[report]\nlayout = 'delta'\n", "", "p.toml:7:10: delta compares"),
         ("[report]\nbaseline = 'other'\n", "", "p.toml:7:12: there is no label 'other'"),
         ("spread = 'pinned'\ntables = 3\nclients = 2\n", "", "p.toml:6:10: run update-index"),
-        ("name = 'insert'\n", "", "p.toml:6:8: 'insert' is another workload's name"),
         ("[[server]]\nlabel = 'u'\nurl = 'http://h'\n", "", "p.toml:8:7: --url does not start"),
         ("[[server]]\nlabel = 'f'\ndefaults_file = '/nonexistent'\n", "", "p.toml:8:17: "),
         ("", "--only label=other", "no such label"),

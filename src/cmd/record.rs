@@ -25,17 +25,17 @@ impl<'a> Begin<'a> {
         Begin { store, tables: known.collect(), record: None, made: RefCell::default() }
     }
 
-    /// What the record says of the step of a workload; `clients` are for people.
+    /// What the record says of a step; `what` it does is for people.
     pub(super) fn of(
         mut self,
         step_id: String,
-        workload: &str,
-        clients: &str,
+        what: String,
+        built_in: bool,
         server: &Server,
     ) -> Begin<'a> {
         let place = Place::of(&server.variables, server.database.as_deref());
         let tables = self.tables.clone();
-        let record = || Record::new(step_id, workload.to_owned(), clients, place, tables);
+        let record = || Record::new(step_id, what, built_in, place, tables);
         self.record = (!self.tables.is_empty()).then(record);
         self
     }

@@ -321,8 +321,8 @@ fn begin<'a>(
     let begin = Begin::new(store, tables, ids.map_or(&[][..], Vec::as_slice));
     begin.of(
         identity.step_id(step),
-        &plan.workload.name,
-        &words::clients(step.clients),
+        format!("{}, {}", plan.workload.name, words::clients(step.clients)),
+        plan.workload.built_in,
         &identity.server,
     )
 }

@@ -216,6 +216,7 @@ impl<'a> Scene<'a> {
             reason: error.map(ToString::to_string),
             workload: summary::Workload {
                 name: turn.title.clone().unwrap_or_default(),
+                built_in: false,
                 statements: Vec::new(),
                 mode: summary::Mode::Text,
                 distribution: "sequential".to_owned(),

@@ -146,6 +146,7 @@ fn workload(stage: &Stage<'_>) -> summary::Workload {
         .collect();
     summary::Workload {
         name: workload.name.clone(),
+        built_in: workload.built_in,
         statements,
         schema: workload.schema.to_string(),
         options: workload.options.iter().map(|(name, s)| (name.clone(), s.value)).collect(),

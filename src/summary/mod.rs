@@ -145,8 +145,11 @@ pub enum Outcome {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Workload {
-    /// Its name, such as `point-select`.
+    /// Its name, such as `point-select`, or the title that it has in a profile.
     pub name: String,
+    /// Whether it is one of loadgen's own; old versions did not say.
+    #[serde(default)]
+    pub built_in: bool,
     /// The statements of one op, in order.
     pub statements: Vec<StatementText>,
     /// Server-side prepared statements or text.

@@ -29,9 +29,9 @@ pub struct Record {
     pub begun_at: String,
     /// What it does, for people.
     pub what: String,
-    /// Its workload; null from old versions.
+    /// Whether its workload is one of loadgen's own; old versions did not say.
     #[serde(default)]
-    pub workload: Option<String>,
+    pub built_in: bool,
     /// Whose tables.
     pub place: Place,
     /// The tables that it may write to: names and identities.
@@ -92,15 +92,14 @@ impl Record {
     /// Of a step that begins now.
     pub fn new(
         step_id: String,
-        workload: String,
-        clients: &str,
+        what: String,
+        built_in: bool,
         place: Place,
         tables: BTreeMap<String, String>,
     ) -> Record {
         let begun_at = jiff::Timestamp::now().to_string();
-        let what = format!("{workload}, {clients}");
-        let (schema, workload) = (SCHEMA.to_owned(), Some(workload));
-        Record { schema, step_id, begun_at, what, workload, place, tables }
+        let schema = SCHEMA.to_owned();
+        Record { schema, step_id, begun_at, what, built_in, place, tables }
     }
 
     /// Reads what [`Store::begin`] wrote, or says why it is none.
@@ -216,8 +215,7 @@ mod tests {
 
     fn record(step: &str) -> Record {
         let tables = [("sbtest1".to_owned(), "5f".to_owned())].into();
-        let workload = "update-index".to_owned();
-        Record::new(step.to_owned(), workload, "2 clients", Place::default(), tables)
+        Record::new(step.to_owned(), "update-index".to_owned(), true, Place::default(), tables)
     }
 
     #[test]

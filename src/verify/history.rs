@@ -14,8 +14,6 @@ pub(super) struct Archive<'a> {
     pub(super) here: &'a Place,
     /// Whether what was written at another place counts too.
     pub(super) elsewhere: bool,
-    /// Names of the workloads whose contents are known: those that are built in.
-    pub(super) builtin: &'a [String],
 }
 
 /// Of one table, since it became ready.
@@ -63,7 +61,7 @@ impl<'a> Archive<'a> {
                     ));
                 }
                 history.steps += 1;
-                history.custom |= !self.builtin.contains(&summary.workload.name);
+                history.custom |= !summary.workload.built_in;
                 // A file may say anything.
                 for (sum, more) in [
                     (&mut history.updates, entry.updates),
@@ -84,8 +82,7 @@ impl<'a> Archive<'a> {
             let its = record.tables.get(table).is_some_and(|its| its == id);
             let told = |summary: &&Summary| summary.record.as_ref() == Some(name);
             if its && !self.summaries.iter().any(told) {
-                let built_in = |name: &String| self.builtin.contains(name);
-                history.custom |= !record.workload.as_ref().is_some_and(built_in);
+                history.custom |= !record.built_in;
                 history.cannot(format!(
                     "step {} ({}) of {} left no summary",
                     record.step_id, record.what, record.begun_at
@@ -167,6 +164,7 @@ mod tests {
         let text = include_str!("../../tests/fixtures/summary.json");
         let mut summary: Summary = serde_json::from_str(text).expect("a summary");
         summary.step_id = format!("aa-{number}");
+        summary.workload.built_in = true;
         summary.record = Some(format!("aa-{number}-00000000"));
         summary.server.variables.insert("hostname".to_owned(), hostname.to_owned());
         let entry = |table: &str, id: &str| {
@@ -185,7 +183,7 @@ mod tests {
         records: &'a [(String, Record)],
         here: &'a Place,
     ) -> Archive<'a> {
-        Archive { summaries, records, here, elsewhere: false, builtin: &[] }
+        Archive { summaries, records, here, elsewhere: false }
     }
 
     fn here() -> Place {
@@ -194,15 +192,16 @@ mod tests {
 
     #[test]
     fn ledgers_of_other_contents_say_nothing_of_a_table() {
-        let steps = [step(1, "db1"), step(2, "db1")];
+        let mut steps = [step(1, "db1"), step(2, "db1")];
+        steps[1].workload.built_in = false;
         let summaries: Vec<&Summary> = steps.iter().collect();
         let here = here();
         let archive = archive(&summaries, &[], &here);
         let history = archive.of("sbtest1", "5f");
         assert_eq!((history.steps, history.k_added, history.updates), (2, 10, 10));
         assert!(history.custom);
-        let builtin = [steps[0].workload.name.clone()];
-        assert!(!Archive { builtin: &builtin, ..archive }.of("sbtest1", "5f").custom);
+        let own = Archive { summaries: &summaries[..1], ..archive };
+        assert!(!own.of("sbtest1", "5f").custom, "whatever its title");
         assert!(history.unknown.is_empty());
         assert_eq!(archive.of("sbtest1", "60"), History::default(), "filled again");
         assert_eq!(archive.of("sbtest2", "5f"), History::default());
@@ -247,8 +246,7 @@ mod tests {
         let elsewhere = Archive { here: &copy, ..archive };
         assert!(elsewhere.missing(&names(&[("sbtest1", "5f")])).is_empty(), "of a part alone");
         let tables = names(&[("sbtest1", "5f"), ("sbtest3", "62")]).into_iter().collect();
-        let record =
-            Record::new("aa-2".into(), "update-index".into(), "2 clients", here.clone(), tables);
+        let record = Record::new("aa-2".into(), "update-index".into(), true, here.clone(), tables);
         let records = [("aa-2-00000000".to_owned(), record)];
         let killed = Archive { records: &records, ..archive };
         assert!(killed.missing(&names(&[("sbtest1", "5f")])).contains_key("sbtest3"));
@@ -269,8 +267,7 @@ mod tests {
     fn a_record_without_its_summary_is_a_step_that_nobody_knows() {
         let steps = [step(1, "db1")];
         let tables = [("sbtest1".to_owned(), "5f".to_owned())];
-        let record =
-            Record::new("aa-1".into(), "update".into(), "2 clients", here(), tables.into());
+        let record = Record::new("aa-1".into(), "update".into(), false, here(), tables.into());
         // The same step was killed once, and then ran to its end.
         let records = ["aa-1-00000000", "aa-1-11111111"].map(|n| (n.to_owned(), record.clone()));
         let nowhere = Place::default();
@@ -279,13 +276,7 @@ mod tests {
         assert!(known.of("sbtest1", "5f").unknown.is_empty());
         let killed = archive(&summaries, &records, &nowhere);
         let history = killed.of("sbtest1", "5f");
-        assert_eq!(
-            (history.unknown.len(), history.custom),
-            (1, true),
-            "not built in, as far as known"
-        );
-        let builtin = ["update".to_owned()];
-        assert!(!Archive { builtin: &builtin, ..killed }.of("sbtest1", "77").custom);
+        assert_eq!((history.unknown.len(), history.custom), (1, true));
         assert!(killed.of("sbtest2", "60").unknown.is_empty(), "it did not write to that");
         assert!(killed.of("sbtest1", "77").unknown.is_empty(), "nor since it was filled again");
     }

@@ -38,8 +38,8 @@ use crate::plan::limits;
 use crate::progress::Progress;
 use crate::stop::Stop;
 use crate::summary::{Place, Record, Summary};
+use crate::workload::Schema;
 use crate::workload::table::{Mark, State};
-use crate::workload::{Schema, builtin};
 
 pub use self::judge::{Finding, Found, Verdict};
 
@@ -137,18 +137,14 @@ pub fn decide(
     mark: &Mark,
     found: &Found,
 ) -> Verdict {
-    judge(mark.rows, &history(table, mark, &evidence.archive(here, &names_built_in())), found)
+    judge(mark.rows, &history(table, mark, &evidence.archive(here)), found)
 }
 
 impl<'a> Evidence<'a> {
-    fn archive(&self, here: &'a Place, builtin: &'a [String]) -> Archive<'a> {
+    fn archive(&self, here: &'a Place) -> Archive<'a> {
         let Evidence { summaries, records, elsewhere } = *self;
-        Archive { summaries, records, here, elsewhere, builtin }
+        Archive { summaries, records, here, elsewhere }
     }
-}
-
-fn names_built_in() -> Vec<String> {
-    builtin().into_iter().map(|workload| workload.name).collect()
 }
 
 /// The tables that carry prepare's mark, with their histories, when nothing is rolled back any
@@ -170,8 +166,7 @@ async fn look(
     let database = ask::database(&mut session).await;
     let database = database.map_err(|f| ask::explain(&f, "ask which database it is"))?;
     let here = Place::of(&variables, database.as_deref());
-    let builtin = names_built_in();
-    let archive = evidence.archive(&here, &builtin);
+    let archive = evidence.archive(&here);
     let (mut own, mut foreign) = (Vec::new(), Vec::new());
     for schema in Schema::ALL {
         let found = discover(&mut session, &target.database, schema).await?;

@@ -41,7 +41,8 @@ pub fn builtin() -> Vec<Workload> {
     // A test reads them all, so nothing is lost here.
     let (name, text) = SUITE;
     let single = FILES.iter().filter_map(|(name, text)| Workload::parse(text, name).ok());
-    single.chain(several(text, name).unwrap_or_default()).collect()
+    let all = single.chain(several(text, name).unwrap_or_default());
+    all.map(|workload| Workload { built_in: true, ..workload }).collect()
 }
 
 fn several(text: &str, origin: &str) -> Result<Vec<Workload>> {
@@ -61,5 +62,7 @@ mod tests {
         let (name, text) = SUITE;
         let suite = several(text, name).unwrap_or_else(|error| panic!("{}", error.render()));
         assert_eq!(builtin().len(), FILES.len() + suite.len());
+        assert!(builtin().iter().all(|workload| workload.built_in));
+        assert!(suite.iter().all(|workload| !workload.built_in), "a file of somebody's own");
     }
 }

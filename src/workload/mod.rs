@@ -59,8 +59,11 @@ pub use schema::Schema;
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Workload {
-    /// The verb.
+    /// The verb, or a title.
     pub name: String,
+    /// Whether it is one of loadgen's own, whatever its title.
+    #[serde(skip)]
+    pub built_in: bool,
     /// Other names for it, sysbench's for one.
     #[serde(default)]
     pub aliases: Vec<String>,

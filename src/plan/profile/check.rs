@@ -189,10 +189,6 @@ impl Profile {
                 let what = "a name is for one workload; this run has several";
                 return Err(Fault::new(name.span(), what));
             }
-            if let Some(name) = self.taken_title(run) {
-                let what = format!("'{}' is another workload's name", name.as_ref());
-                return Err(Fault::new(name.span(), what));
-            }
             for (name, span) in self.titles(place) {
                 if !names.insert(name.clone()) {
                     let what =
@@ -255,17 +251,6 @@ impl Profile {
             }
             None => Ok(()),
         }
-    }
-
-    /// A run's name that is another workload's: verify knows by it what a workload writes.
-    fn taken_title<'a>(&self, run: &'a Run) -> Option<&'a Spanned<String>> {
-        let its = run.workload.as_ref()?.texts().next().and_then(|name| self.workload(name));
-        let taken = |name: &&Spanned<String>| {
-            let name: &String = (*name).as_ref();
-            let built_in = builtin().into_iter().any(|b| b.name == *name);
-            built_in && its.as_ref().is_none_or(|its| its.name != *name)
-        };
-        run.name.as_ref().filter(taken)
     }
 
     /// The titles of a run's tables, each with its place.
