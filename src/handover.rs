@@ -308,7 +308,7 @@ mod tests {
         #[test]
         fn no_password_stays(words in proptest::collection::vec(proptest::sample::select(vec![
             "go", "-q", "-pmarker", "--password=marker", "--password", "-p", "-qpmarker", "--unknown",
-            "--url=mysql://u:marker@h/d", "mysql://u:marker@h", "MySQL://marker:marker@h", "--", "-h", "",
+            "--url=mysql://u:marker@h/d", "mysql://u:marker@h", "MySQL://marker:marker@h", "--", "-hh", "",
             "--passwordmarker", "--password-fd=3", "mysql://h", "--no-defaults", "-Pmarker",
         ]), 0..8)) {
             let before_end = words.iter().position(|word| *word == "--").unwrap_or(words.len());
