@@ -61,6 +61,7 @@ pub mod engine;
 pub mod error;
 mod groups;
 pub mod handover;
+pub mod judge;
 pub mod load;
 pub mod measure;
 pub mod mysql;

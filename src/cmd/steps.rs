@@ -160,7 +160,8 @@ impl Sweep<'_> {
             Address::Tcp { host, port } => (host.as_str(), Some(*port)),
             Address::Socket(_) => ("localhost", None),
         };
-        let seen = fingerprint::server(control, host, port, Some(dataset.data_bytes)).await?;
+        let mut seen = fingerprint::server(control, host, port, Some(dataset.data_bytes)).await?;
+        seen.server.table_formats = Some(dataset.formats.clone());
         if let Some(role) = &mut self.role {
             role.check(&seen.server, &dataset)?;
         }

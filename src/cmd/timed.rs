@@ -1,7 +1,7 @@
 //! What loads and suites share: the server that they run on, what is read of it before and
 //! after, and the summary's frame.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Instant;
 
@@ -17,6 +17,7 @@ use crate::measure::host;
 use crate::measure::probe::Probe;
 use crate::measure::process::peak_resident_bytes;
 use crate::measure::times::Times;
+use crate::mysql::dataset::{self, FORMAT};
 use crate::mysql::session::{Session, quoted_text};
 use crate::mysql::target::{Address, Target};
 use crate::mysql::variables::{self, Variables};
@@ -160,11 +161,12 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// Size of some tables with their indexes, bytes; None where the server does not tell.
-    pub(super) async fn data_bytes(&self, tables: &[String]) -> Option<u64> {
+    /// Size of some tables with their indexes, bytes, and their formats, each once; None where
+    /// the server does not tell.
+    pub(super) async fn table_facts(&self, tables: &[String]) -> Option<(u64, Vec<String>)> {
         let names: Vec<String> = tables.iter().map(|name| quoted_text(name)).collect();
         let sql = format!(
-            "SELECT SUM(DATA_LENGTH + INDEX_LENGTH) FROM information_schema.TABLES \
+            "SELECT DATA_LENGTH + INDEX_LENGTH, {FORMAT} FROM information_schema.TABLES \
              WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME IN ({})",
             names.join(",")
         );
@@ -176,9 +178,15 @@ impl<'a> Scene<'a> {
             // MySQL 8 keeps sizes for a day otherwise; servers without the variable keep none.
             let fresh = "SET SESSION information_schema_stats_expiry = 0";
             ask::optional(session.execute(fresh).await)?;
-            Ok(ask::one(&mut session, &sql).await?)
+            Ok(session.query(&sql).await?)
         };
-        courteous(asking).await??.parse().ok()
+        let (mut bytes, mut formats) = (0_u64, BTreeSet::new());
+        for row in courteous(asking).await? {
+            let (size, format) = row.split_first()?;
+            bytes = bytes.saturating_add(size.as_ref()?.parse().ok()?);
+            formats.insert(dataset::format(format));
+        }
+        Some((bytes, formats.into_iter().collect()))
     }
 
     /// A summary in which only the run itself is missing.
@@ -223,6 +231,8 @@ impl<'a> Scene<'a> {
                 spread: "pinned".to_owned(),
                 schema: Schema::Sbtest.to_string(),
                 options: BTreeMap::new(),
+                option_defaults: None,
+                transactions: None,
                 unfollowed: None,
             },
             plan: plan(turn),

@@ -150,6 +150,10 @@ fn workload(stage: &Stage<'_>) -> summary::Workload {
         statements,
         schema: workload.schema.to_string(),
         options: workload.options.iter().map(|(name, s)| (name.clone(), s.value)).collect(),
+        option_defaults: Some(
+            workload.options.iter().map(|(name, s)| (name.clone(), s.default)).collect(),
+        ),
+        transactions: Some(workload.definition()),
         unfollowed: workload.unfollowed(),
         mode: match stage.plan.statements {
             StatementMode::Prepared => summary::Mode::Prepared,

@@ -274,6 +274,7 @@ mod tests {
         let table = |mark: Option<Mark>| Table {
             is_table: true,
             engine: Some("InnoDB".to_owned()),
+            format: "InnoDB Dynamic".to_owned(),
             mark,
             bytes: 0,
             unusable: None,

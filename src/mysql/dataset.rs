@@ -27,6 +27,8 @@ pub struct Table {
     pub is_table: bool,
     /// Its storage engine, where it has one that works.
     pub engine: Option<String>,
+    /// Storage engine, row format and collation, as far as the server tells.
+    pub format: String,
     /// What `prepare` left in its COMMENT; None for a foreign table.
     pub mark: Option<Mark>,
     /// Size of data and indexes, bytes.
@@ -84,6 +86,16 @@ pub struct Dataset {
     pub ids: Vec<Option<u32>>,
     /// Size of data and indexes of these tables, bytes.
     pub data_bytes: u64,
+    /// The formats of these tables, each once.
+    pub formats: Vec<String>,
+}
+
+/// The columns of `information_schema.TABLES` that [`format`] takes.
+pub(crate) const FORMAT: &str = "ENGINE, ROW_FORMAT, TABLE_COLLATION";
+
+/// Storage engine, row format and collation in one text.
+pub(crate) fn format(fields: &[Option<String>]) -> String {
+    fields.iter().flatten().map(String::as_str).collect::<Vec<_>>().join(" ")
 }
 
 /// Lists the tables of a database; it need not exist.
@@ -110,7 +122,7 @@ pub(super) async fn list(
     );
     let mut columns = columns(session, &which, schema).await?;
     let sql = format!(
-        "SELECT TABLE_NAME, TABLE_TYPE, ENGINE, TABLE_COMMENT, DATA_LENGTH, INDEX_LENGTH \
+        "SELECT TABLE_NAME, TABLE_TYPE, TABLE_COMMENT, DATA_LENGTH, INDEX_LENGTH, {FORMAT} \
          FROM information_schema.TABLES WHERE {which}"
     );
     let mut tables = BTreeMap::new();
@@ -119,15 +131,17 @@ pub(super) async fn list(
         let mut field = || fields.next().flatten();
         let Some(number) = field().and_then(|name| schema.number(&name)) else { continue };
         let is_table = matches!(field().as_deref(), Some("BASE TABLE" | "SYSTEM VERSIONED"));
-        let engine = field();
         let comment = field().unwrap_or_default();
         let mut size = || field().and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
         let bytes = size().saturating_add(size());
+        let formats: Vec<Option<String>> = fields.collect();
+        let format = format(&formats);
+        let engine = formats.into_iter().next().flatten();
         let columns = columns.remove(&number).unwrap_or_default();
         let unusable = unusable(schema, is_table, engine.is_some(), &comment, &columns);
         let mark = is_table.then(|| Mark::parse(&comment)).flatten();
         let indexed = schema.indexed().is_none_or(|column| columns.get(column) == Some(&true));
-        tables.insert(number, Table { is_table, engine, mark, bytes, unusable, indexed });
+        tables.insert(number, Table { is_table, engine, format, mark, bytes, unusable, indexed });
     }
     Ok(Discovered { database: database.to_owned(), schema, tables })
 }
@@ -228,6 +242,7 @@ mod tests {
         let table = Table {
             is_table: true,
             engine: None,
+            format: String::new(),
             mark: None,
             bytes: 0,
             unusable: None,

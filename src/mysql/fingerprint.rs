@@ -84,6 +84,7 @@ async fn ask(
         settings_changed: Vec::new(),
         status: None,
         data_bytes,
+        table_formats: None,
         host_facts: same_host.then(|| host_facts(root)),
     };
     let rtt_us = rtt::median_us(session).await?;

@@ -1,6 +1,7 @@
 //! Which tables and ids a run uses, and whether they are really there.
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 
 use super::ask::{Asked, explain, one};
 use super::dataset::{Dataset, Discovered, Table, names};
@@ -243,6 +244,11 @@ fn dataset(schema: Schema, used: &[(u32, &Table)], rows: u64, findings: &mut Fin
             format!("{plain}: no index on {column}, so {so}"),
         );
     }
+    let format = |table: &Table| match schema.indexed().filter(|_| !table.indexed) {
+        Some(column) => format!("{} without an index on {column}", table.format),
+        None => table.format.clone(),
+    };
+    let formats: BTreeSet<String> = used.iter().map(|(_, table)| format(table)).collect();
     let first = marks.first().copied().flatten().map(|mark| mark.rows);
     let alike = own && marks.iter().flatten().all(|mark| Some(mark.rows) == first);
     Dataset {
@@ -253,6 +259,7 @@ fn dataset(schema: Schema, used: &[(u32, &Table)], rows: u64, findings: &mut Fin
         own,
         ids: marks.iter().map(|mark| mark.as_ref().and_then(|mark| mark.id)).collect(),
         data_bytes: used.iter().fold(0, |sum, (_, table)| sum.saturating_add(table.bytes)),
+        formats: formats.into_iter().collect(),
     }
 }
 
@@ -266,6 +273,7 @@ mod tests {
         Table {
             is_table: true,
             engine: Some("InnoDB".to_owned()),
+            format: "InnoDB Dynamic".to_owned(),
             mark: mark.map(|(seed, rows)| Mark::ready(seed, rows, None)),
             bytes: 1000,
             unusable: None,

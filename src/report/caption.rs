@@ -4,29 +4,9 @@ use super::baseline::NO_RATIO;
 use super::notes::{by_column, conditions};
 use super::pivot::{Line, Table};
 use super::{Metric, escape};
+use crate::judge::{CONDITIONS, Of, Shown};
 use crate::summary::Summary;
 use crate::words;
-
-/// Conditions that are left unsaid where they are what one expects.
-const USUAL: &[(&str, &str)] = &[
-    ("TLS", "none"),
-    ("arrival", "closed loop"),
-    ("tables of", "sbtest"),
-    ("options", "none"),
-    ("load", "none"),
-    ("charset", "the driver's"),
-    ("before", "nothing"),
-    ("on error", "abort"),
-    ("op timeout", "none"),
-];
-/// Conditions that would fill the line: they show up in footnotes where they differ.
-const LONG: &[&str] = &["SQL", "client CPU", "driver"];
-
-/// Conditions that only a sweep has.
-const OF_SWEEPS: &[&str] = &["distribution", "spread", "statements", "warm-up"];
-/// And those that a load has, too, but no suite.
-const OF_WORKLOADS: &[&str] =
-    &["tables", "rows", "data seed", "distribution", "spread", "statements", "warm-up"];
 
 /// Workload, metric, unit, direction, and what a cell is of.
 pub(crate) fn title(table: &Table) -> String {
@@ -62,16 +42,20 @@ pub(crate) fn above(tables: &[Table]) -> bool {
 pub(crate) fn below(table: &Table) -> Vec<String> {
     let mut below = Vec::new();
     if let Some(line) = table.lines.iter().find(|line| !line.steps.is_empty()) {
-        let usual = |name: &str, values: &[String]| {
-            LONG.contains(&name)
-                || not_of(line).contains(&name)
-                || USUAL.iter().any(|(known, value)| *known == name && values == [*value])
-        };
-        let said: Vec<String> = conditions(line)
-            .iter()
-            .filter(|(name, values)| !usual(name, values))
-            .map(|(name, values)| format!("{name} {}", by_column(line, name, values)))
-            .collect();
+        let said = conditions(line).into_iter().filter_map(|(name, values)| {
+            let known = CONDITIONS.iter().find(|condition| condition.name == name);
+            let (shown, of) = known.map_or((Shown::Differing, Of::All), |c| (c.shown, c.of));
+            let option = name.strip_prefix("option ");
+            let usual = match shown {
+                Shown::Always => false,
+                Shown::Unless(usual) => values == [usual],
+                Shown::Differing | Shown::ByClients | Shown::Apart => option.is_none(),
+            };
+            let said =
+                || format!("{} {}", option.unwrap_or(&name), by_column(line, &name, &values));
+            (!usual && measures(line, of)).then(said)
+        });
+        let said: Vec<String> = said.collect();
         below.push(said.join(", "));
     }
     if let Some(paced) = table.columns.iter().find(|column| column.rate.is_some()) {
@@ -91,15 +75,13 @@ fn which_time(table: &Table) -> Option<String> {
     mixed.then(|| table.metric.of_closed_loops())?.map(str::to_owned)
 }
 
-/// Conditions that mean nothing to what lasts as long as it takes.
-fn not_of(line: &Line) -> &'static [&'static str] {
+/// Whether a condition means something to what a line measured.
+fn measures(line: &Line, of: Of) -> bool {
     let is = |there: fn(&Summary) -> bool| line.steps.iter().all(|step| there(step));
-    if is(|step| step.suite.is_some()) {
-        OF_WORKLOADS
-    } else if is(|step| step.load.is_some()) {
-        OF_SWEEPS
-    } else {
-        &[]
+    match of {
+        Of::All => true,
+        Of::Tables => !is(|step| step.suite.is_some()),
+        Of::Sweeps => !is(|step| step.suite.is_some()) && !is(|step| step.load.is_some()),
     }
 }
 

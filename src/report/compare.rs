@@ -20,11 +20,9 @@ use super::page::{self, Page};
 use super::pivot::{self, Cell, Column, Table};
 use super::{Doubt, Format, Metric, Options, caption, escape, settings};
 use crate::error::{Error, Result};
+use crate::judge::{self, Weight};
 use crate::stats::{self, Shift, benjamini_hochberg, holm};
 use crate::summary::Summary;
-
-/// Conditions without which two numbers are of different things.
-const SAME: &[&str] = &["tables", "rows", "distribution", "statements", "SQL"];
 
 /// What to compare and how.
 #[derive(Debug, Clone)]
@@ -173,10 +171,13 @@ pub(super) fn comparable(table: &Table) -> Result<()> {
     let [base, new] = table.lines.as_slice() else { return Ok(()) };
     for (column, one, other) in common(table) {
         let (Some(one), Some(other)) = (one.steps.first(), other.steps.first()) else { continue };
-        let conditions = settings::conditions(one).into_iter().zip(settings::conditions(other));
-        let differing: Vec<String> = conditions
-            .filter(|((name, a), (_, b))| SAME.contains(name) && a != b)
-            .map(|((name, a), (_, b))| format!("{name} {a} and {b}"))
+        let differences = judge::differences(one, other).into_iter();
+        let differing: Vec<String> = differences
+            .filter(|d| d.weight == Weight::Operation)
+            .map(|d| {
+                let (a, b) = settings::told_apart(&d.first, &d.second);
+                format!("{} {a} and {b}", d.name)
+            })
             .collect();
         if differing.is_empty() {
             continue;

@@ -4,8 +4,8 @@
 use super::escape::formula;
 use super::notes::Places;
 use super::pivot::{Cell, Column, Line, Table};
-use super::settings;
 use crate::error::{Error, Result};
+use crate::judge;
 use crate::summary::Server;
 
 /// The columns; new ones are added at the end.
@@ -63,15 +63,10 @@ fn record(
 ) -> [String; HEADER.len()] {
     let or_empty = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
     let first = cell.steps.first();
-    let conditions = first.map(|step| settings::conditions(step)).unwrap_or_default();
+    let conditions = first.map(|step| judge::conditions(step)).unwrap_or_default();
     let condition = |name: &str| {
-        let found = conditions.iter().find(|(known, _)| *known == name);
-        found.map_or_else(String::new, |(_, value)| formula(value))
-    };
-    let server = first.map(|step| settings::server_conditions(step)).unwrap_or_default();
-    let server = |name: &str| {
-        let found = server.iter().find(|(known, _)| *known == name);
-        found.map_or_else(String::new, |(_, value)| formula(value))
+        let found = conditions.iter().find(|(known, ..)| *known == name);
+        found.map_or_else(String::new, |(_, value, _)| formula(value))
     };
     let bytes = |of: fn(&Server) -> Option<u64>| {
         first.and_then(|step| of(&step.server)).map_or_else(String::new, |n| n.to_string())
@@ -100,8 +95,8 @@ fn record(
         first.map_or_else(String::new, |step| formula(&step.server.version)),
         first.map_or_else(String::new, |step| formula(&step.started_at)),
         formula(&notes.join(" ")),
-        server("class"),
-        server("durability"),
+        condition("class"),
+        condition("durability"),
         bytes(|server| server.data_bytes),
         bytes(|server| server.buffer_pool_bytes),
     ]

@@ -14,9 +14,10 @@ use super::metric::Metric;
 use super::number::number;
 use super::page::{self, Body, Field, Grid, Page};
 use super::pivot::{self, Cell, Column, Table};
-use super::settings::{self, Difference};
+use super::settings;
 use super::{Format, Options, text};
 use crate::error::{Error, Result};
+use crate::judge::{self, ABSENT, Difference};
 use crate::stats;
 use crate::summary::Summary;
 
@@ -24,8 +25,6 @@ use crate::summary::Summary;
 const US: f64 = 1e6;
 /// Differing settings that a text names.
 const NAMED_MAX: usize = 24;
-/// Longest value of one, characters.
-const VALUE_MAX: usize = 40;
 
 /// What the last part is.
 const REST: &str =
@@ -319,22 +318,23 @@ fn differing(base: &Cell, new: &Cell) -> Vec<Difference> {
     let (Some(one), Some(other)) = (base.steps.first(), new.steps.first()) else {
         return Vec::new();
     };
-    let mut all = settings::plan_differences(one, other);
-    all.extend(settings::server_differences(one, other));
-    all
+    // Class and durability follow from counters and variables.
+    let follows = |d: &Difference| ["class", "durability"].contains(&d.name.as_str());
+    let all = judge::differences(one, other).into_iter();
+    all.filter(|difference| !follows(difference)).collect()
 }
 
 /// One line of what differs.
 fn named_settings(differing: &[Difference]) -> String {
-    let one_sided = |d: &&Difference| d.first == settings::ABSENT || d.second == settings::ABSENT;
+    let one_sided = |d: &&Difference| d.first == ABSENT || d.second == ABSENT;
     let both: Vec<&Difference> = differing.iter().filter(|d| !one_sided(d)).collect();
     let alone = differing.len() - both.len();
     if differing.is_empty() {
         return "no setting differs".to_owned();
     }
     let shown = both.iter().take(NAMED_MAX).map(|d| {
-        let clip = |text: &str| clip(text, VALUE_MAX);
-        format!("{} {} and {}", clip(&d.name), clip(&d.first), clip(&d.second))
+        let (one, other) = settings::told_apart(&d.first, &d.second);
+        format!("{} {one} and {other}", clip(&d.name, settings::VALUE_MAX))
     });
     let mut said: Vec<String> = shown.collect();
     if both.len() > NAMED_MAX {

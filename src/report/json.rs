@@ -1,5 +1,6 @@
 //! One object, `loadgen.report/1`: adding a field keeps the version, as in summaries.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use serde::Serialize;
@@ -106,6 +107,7 @@ fn sheet<'a>(table: &'a Table<'a>) -> Sheet<'a> {
         label: line.label,
         conditions: conditions(line)
             .into_iter()
+            .chain(options(line))
             .map(|(name, values)| (name.to_lowercase().replace([' ', '-'], "_"), values.into()))
             .collect(),
         cells: line.cells.iter().map(|cell| cell.as_ref().map(self::cell)).collect(),
@@ -129,6 +131,20 @@ fn sheet<'a>(table: &'a Table<'a>) -> Sheet<'a> {
             })
             .collect(),
     }
+}
+
+/// All options of a workload in one text: the others are those that are not as usual.
+fn options(line: &super::pivot::Line) -> Option<(Cow<'static, str>, Vec<String>)> {
+    let mut texts: Vec<String> = Vec::new();
+    for step in &line.steps {
+        let options = step.workload.options.iter().map(|(k, v)| format!("{k} {v}"));
+        let text = options.collect::<Vec<_>>().join(" and ");
+        let text = if text.is_empty() { "none".to_owned() } else { text };
+        if !texts.contains(&text) {
+            texts.push(text);
+        }
+    }
+    (!texts.is_empty()).then_some((Cow::Borrowed("options"), texts))
 }
 
 fn places(table: &Table, places: &Places) -> Vec<Place> {

@@ -1,17 +1,18 @@
 //! Footnotes: what a reader of a line must know.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::alike::as_one;
 use super::escape::clip;
 use super::pivot::{Column, Line, Table};
+use super::settings::VALUE_MAX;
 use super::{queues, settings};
+use crate::judge::{self, ABSENT, CONDITIONS, Difference, OVERHEADS, Shown, Weight};
 use crate::summary::{Outcome, Summary, VerdictKind, Warning};
 
 /// Longest foreign text in a note, characters.
 const TEXT_MAX: usize = 300;
-/// Longest value or label in a note, characters.
-const VALUE_MAX: usize = 60;
 /// Lines, and settings, that one note names.
 const NAMED_MAX: usize = 6;
 
@@ -57,18 +58,15 @@ fn of_lines(table: &Table) -> Vec<Note> {
     let all: BTreeSet<Column> = table.columns.iter().copied().collect();
     let mut notes: BTreeMap<(&str, String), Places> = BTreeMap::new();
     for (at, line) in table.lines.iter().enumerate() {
-        let differs = reference.and_then(|reference| other_conditions(line, reference));
-        let overheads = reference.and_then(|reference| other_overheads(line, reference));
-        let found = [
-            ("conditions", differs),
-            ("overheads", overheads),
-            ("other_queues", reference.and_then(|reference| queues::differ(line, reference))),
-            ("invocations", mixed_invocations(line)),
-        ];
+        let mut found: Vec<(&str, String)> = Vec::new();
+        if let Some(reference) = reference {
+            found.extend(other_than(line, reference));
+            found.extend(queues::differ(line, reference).map(|text| ("other_queues", text)));
+            found.extend(unknown(line, reference).map(|text| ("unknown_conditions", text)));
+        }
+        found.extend(mixed(line).map(|text| ("invocations", text)));
         for (code, text) in found {
-            if let Some(text) = text {
-                notes.entry((code, text)).or_default().insert(at, all.clone());
-            }
+            notes.entry((code, text)).or_default().insert(at, all.clone());
         }
     }
     let note =
@@ -128,7 +126,7 @@ pub fn remarks(step: &Summary) -> Vec<Warning> {
     if let Some(message) = queues::told(step) {
         say("queues", message);
     }
-    if step.loadgen.profile == "debug" && !warned("debug_build") {
+    if step.loadgen.profile != "release" && !warned("debug_build") {
         let message = "measured by a debug build of loadgen, whose own cost is higher";
         say("debug_build", message.to_owned());
     }
@@ -201,7 +199,7 @@ fn place(table: &Table, places: &Places) -> String {
 }
 
 /// Names of conditions, and of each the values that it has.
-type Conditions = Vec<(&'static str, Vec<String>)>;
+type Conditions = Vec<(Cow<'static, str>, Vec<String>)>;
 
 /// The conditions of a line: of each name the values that its steps have, in their order.
 pub(crate) fn conditions(line: &Line) -> Conditions {
@@ -210,27 +208,29 @@ pub(crate) fn conditions(line: &Line) -> Conditions {
 
 fn of_steps<'a>(steps: impl Iterator<Item = &'a Summary>) -> Conditions {
     let mut all: Conditions = Vec::new();
-    for step in steps {
-        let server = settings::server_conditions(step);
-        for (name, value) in settings::conditions(step).into_iter().chain(server) {
-            match all.iter_mut().find(|(known, _)| *known == name) {
-                Some((_, values)) if values.contains(&value) => {}
-                Some((_, values)) => values.push(value),
-                None => all.push((name, vec![value])),
-            }
+    for (name, value, _) in steps.flat_map(judge::conditions) {
+        match all.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, values)) if values.contains(&value) => {}
+            Some((_, values)) => values.push(value),
+            None => all.push((name, vec![value])),
         }
     }
     all
 }
 
+/// The first of some texts; the others are counted.
+fn some(mut texts: Vec<String>, joined: &str) -> String {
+    let more = texts.len().saturating_sub(NAMED_MAX);
+    texts.truncate(NAMED_MAX);
+    if more > 0 {
+        texts.push(format!("{more} more"));
+    }
+    texts.join(joined)
+}
+
 /// The values of one condition in words.
 fn in_words(values: &[String]) -> String {
-    let mut shown: Vec<String> =
-        values.iter().take(NAMED_MAX).map(|value| clip(value, VALUE_MAX)).collect();
-    if values.len() > NAMED_MAX {
-        shown.push("…".to_owned());
-    }
-    shown.join(" and ")
+    some(values.iter().map(|value| clip(value, VALUE_MAX)).collect(), " and ")
 }
 
 /// The same with the columns in which each value holds, where there are several of both.
@@ -239,100 +239,126 @@ pub(crate) fn by_column(line: &Line, name: &str, values: &[String]) -> String {
     if values.len() < 2 || columns.len() < 2 {
         return in_words(values);
     }
-    let of_columns: Vec<(String, Conditions)> =
-        columns.iter().map(|column| (column.to_string(), at(line, &[*column].into()))).collect();
-    let held = values.iter().take(NAMED_MAX).map(|value| {
-        let here = of_columns.iter().filter(|(_, all)| of_name(all, name).contains(value));
+    let of_column = |column: &Column| {
+        let here = line.steps.iter().filter(|step| Column::of(step) == *column);
+        (column.to_string(), of_steps(here.copied()))
+    };
+    let of_columns: Vec<(String, Conditions)> = columns.iter().map(of_column).collect();
+    let held = values.iter().map(|value| {
+        let has = |all: &Conditions| {
+            all.iter().any(|(known, values)| *known == *name && values.contains(value))
+        };
+        let here = of_columns.iter().filter(|(_, all)| has(all));
         let columns: Vec<&str> = here.map(|(column, _)| column.as_str()).collect();
         format!("{} ({})", clip(value, VALUE_MAX), columns.join(", "))
     });
-    let more = if values.len() > NAMED_MAX { " and …" } else { "" };
-    held.collect::<Vec<String>>().join(" and ") + more
+    some(held.collect(), " and ")
 }
 
-/// The conditions of some columns of a line.
-fn at(line: &Line, columns: &BTreeSet<Column>) -> Conditions {
-    let here = line.steps.iter().filter(|step| columns.contains(&Column::of(step)));
-    of_steps(here.copied())
-}
-
-fn of_name<'a>(conditions: &'a Conditions, name: &str) -> &'a [String] {
-    let found = conditions.iter().find(|(known, _)| *known == name);
-    found.map_or(&[], |(_, values)| values.as_slice())
-}
-
-/// The conditions in which a line differs from the one that the caption describes: in the columns
-/// that both have, or in values that the other has nowhere. An open loop beside a closed one is no
-/// difference to a line without it.
-fn other_conditions(line: &Line, reference: &Line) -> Option<String> {
-    let columns =
-        |line: &Line| line.steps.iter().map(|s| Column::of(s)).collect::<BTreeSet<Column>>();
-    let common = &columns(line) & &columns(reference);
-    let (here, there) = (at(line, &common), at(reference, &common));
-    let usual = conditions(reference);
-    let mut named = Vec::new();
-    for (name, values) in &conditions(line) {
-        let (here, there) = (of_name(&here, name), of_name(&there, name));
-        let usual = of_name(&usual, name);
-        // What one of them does not know is no difference.
-        if usual.is_empty() {
-            continue;
+/// What a line does not share with the one that the caption describes, a note each.
+fn other_than(line: &Line, reference: &Line) -> Vec<(&'static str, String)> {
+    let (mut conditions, mut overheads, mut settings) = (Vec::new(), Vec::new(), Vec::new());
+    for difference in against(line, reference) {
+        let (one, other) = settings::told_apart(&difference.first, &difference.second);
+        let text = |name: &str| format!("{} {other} instead of {one}", clip(name, VALUE_MAX));
+        let name = difference.name.as_str();
+        let overhead = OVERHEADS.iter().find(|(variable, _)| *variable == name);
+        let one_sided = [&difference.first, &difference.second].iter().any(|v| *v == ABSENT);
+        if let Some((_, words)) = overhead.filter(|_| !one_sided) {
+            overheads.push(text(words));
+        } else if difference.weight == Weight::Server {
+            settings.push((one_sided, text(name)));
+        } else if name == "SQL" {
+            conditions.push("other SQL".to_owned());
+        } else {
+            conditions.push(text(name));
         }
-        let (values, usual) = if !here.is_empty() && !there.is_empty() && here != there {
-            (here, there)
-        } else if values.iter().any(|value| !usual.contains(value)) {
-            (values.as_slice(), usual)
-        } else {
-            continue;
-        };
-        named.push(if *name == "SQL" {
-            "other SQL".to_owned()
-        } else {
-            format!("{name} {} instead of {}", in_words(values), in_words(usual))
-        });
     }
-    (!named.is_empty()).then(|| format!("other conditions: {}", named.join(", ")))
-}
-
-/// Settings of the server that cost time whatever is measured, where a line has others than the
-/// one that the caption describes.
-fn other_overheads(line: &Line, reference: &Line) -> Option<String> {
-    let of = |line: &Line, name: &str| -> BTreeSet<String> {
-        let value = |step: &&Summary| step.server.variables.get(name).cloned();
-        line.steps.iter().filter_map(value).collect()
+    // What both have comes first.
+    settings.sort_by_key(|(one_sided, _)| *one_sided);
+    let settings: Vec<String> = settings.into_iter().map(|(_, text)| text).collect();
+    let note = |code, what: &str, found: Vec<String>| {
+        (!found.is_empty()).then(|| (code, format!("{what}: {}", some(found, ", "))))
     };
-    let words = |values: &BTreeSet<String>| in_words(&values.iter().cloned().collect::<Vec<_>>());
-    let named: Vec<String> = settings::OVERHEADS
-        .iter()
-        .filter_map(|(variable, name)| {
-            let (here, usual) = (of(line, variable), of(reference, variable));
-            // What one of them does not know is no difference.
-            let differ = !here.is_empty() && !usual.is_empty() && here != usual;
-            differ.then(|| format!("{name} {} instead of {}", words(&here), words(&usual)))
-        })
-        .collect();
-    (!named.is_empty()).then(|| format!("other overheads: {}", named.join(", ")))
+    [
+        note("conditions", "other conditions", conditions),
+        note("overheads", "other overheads", overheads),
+        note("settings", "other settings", settings),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
-/// Settings in which the invocations that make up one line differ.
-fn mixed_invocations(line: &Line) -> Option<String> {
-    let first = line.steps.first()?;
-    let mut runs = BTreeSet::from([first.run_id.as_str()]);
-    let mut names = BTreeSet::new();
+/// The differences of a line from another one, each once. Steps are held against those of the
+/// same column, else against the first one of the other line that is of the same kind of loop.
+fn against(line: &Line, reference: &Line) -> Vec<Difference> {
+    let mut found: Vec<Difference> = Vec::new();
     for step in &line.steps {
-        if runs.insert(&step.run_id) {
-            names.extend(settings::server_differences(first, step).into_iter().map(|d| d.name));
+        let column = Column::of(step);
+        let there = column.among(&reference.steps);
+        let alike = || {
+            let same = |other: &&&Summary| other.plan.rate.is_some() == column.rate.is_some();
+            reference.steps.iter().find(same).copied()
+        };
+        let Some(other) = there.first().copied().or_else(alike) else { continue };
+        for difference in judge::differences(other, step) {
+            let condition = CONDITIONS.iter().find(|c| c.name == difference.name);
+            let named = match condition.map(|c| c.shown) {
+                Some(Shown::Apart) => false,
+                Some(Shown::ByClients) => !there.is_empty(),
+                _ => true,
+            };
+            // What is only noted may differ from repeat to repeat.
+            let elsewhere = condition.filter(|c| c.weight == Weight::Noted).is_some_and(|c| {
+                there.iter().any(|other| (c.value)(other).as_ref() == Some(&difference.second))
+            });
+            if named && !elsewhere && !found.iter().any(|known| known.name == difference.name) {
+                found.push(difference);
+            }
         }
     }
-    if names.is_empty() {
-        return None;
+    found
+}
+
+/// Conditions in which the steps of one line differ, but for those that the caption tells.
+fn mixed(line: &Line) -> Option<String> {
+    let (first, others) = line.steps.split_first()?;
+    let mut found: Vec<Difference> = Vec::new();
+    for step in others {
+        let same_column = Column::of(step) == Column::of(first);
+        for difference in judge::differences(first, step) {
+            let condition = CONDITIONS.iter().find(|c| c.name == difference.name);
+            let told = match condition.map_or(Shown::Differing, |c| c.shown) {
+                Shown::Always | Shown::Unless(_) | Shown::Apart => true,
+                Shown::ByClients => !same_column,
+                Shown::Differing => false,
+            };
+            if !told && !found.iter().any(|known| known.name == difference.name) {
+                found.push(difference);
+            }
+        }
     }
-    let shown: Vec<String> =
-        names.iter().take(NAMED_MAX).map(|name| clip(name, VALUE_MAX)).collect();
-    let more = if names.len() > NAMED_MAX { ", …" } else { "" };
-    Some(format!(
-        "its columns come from {} invocations whose settings differ: {}{more}",
-        runs.len(),
-        shown.join(", ")
-    ))
+    let named = found.iter().map(|difference| {
+        let (one, other) = settings::told_apart(&difference.first, &difference.second);
+        format!("{} {one} and {other}", clip(&difference.name, VALUE_MAX))
+    });
+    let text = format!("its runs differ in: {}", some(named.collect(), ", "));
+    (!found.is_empty()).then_some(text)
+}
+
+/// Conditions that some of the steps know, and others of the same table do not.
+fn unknown<'a>(line: &'a Line<'a>, reference: &'a Line<'a>) -> Option<String> {
+    // What was cut short may lack more.
+    let completed = |line: &'a Line<'a>| {
+        line.steps.iter().copied().filter(|step| step.outcome == Outcome::Completed)
+    };
+    let first = completed(reference).next();
+    let names: BTreeSet<&str> = first
+        .into_iter()
+        .flat_map(|first| completed(line).flat_map(|step| judge::unknown(first, step)))
+        .collect();
+    let names: Vec<String> = names.into_iter().map(str::to_owned).collect();
+    let text = format!("the same or not is unknown of: {}", some(names.clone(), ", "));
+    (!names.is_empty()).then_some(text)
 }

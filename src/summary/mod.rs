@@ -10,7 +10,7 @@ mod conditions;
 mod cost;
 mod experiment;
 mod facts;
-pub(crate) mod identity;
+mod identity;
 mod latency;
 mod ledger;
 mod outage;
@@ -35,6 +35,7 @@ pub use cost::{HostCost, Innodb, Probed, ProcessCost};
 pub use experiment::{CommandRun, Experiment};
 pub use facts::{Class, MISSES_MIN, class_by_size, durability};
 pub(crate) use facts::{counter, in_queues};
+pub(crate) use identity::IDENTITY;
 pub use latency::{Distribution, Interval, Latency, Phase, StatementLatency};
 pub use ledger::{Doubt, LedgerEntry};
 pub use outage::Outage;
@@ -165,6 +166,13 @@ pub struct Workload {
     /// Its options, switches as 0 and 1.
     #[serde(default)]
     pub options: BTreeMap<String, u64>,
+    /// What these are where nobody sets them; null from old versions, and of loads and suites.
+    #[serde(default)]
+    pub option_defaults: Option<BTreeMap<String, u64>>,
+    /// The transactions in the form of docs/workloads.md, with weights, parameters and
+    /// expectations; null from old versions, and of loads and suites.
+    #[serde(default)]
+    pub transactions: Option<serde_json::Value>,
     /// Why the ledger does not tell what it wrote; null where it does.
     #[serde(default)]
     pub unfollowed: Option<String>,
@@ -282,6 +290,10 @@ pub struct Server {
     pub status: Option<Status>,
     /// Data and index size of the tables used, from `information_schema`.
     pub data_bytes: Option<u64>,
+    /// Storage engine, row format and collation of the tables used, each combination once; null
+    /// from old versions, and where they are not known.
+    #[serde(default)]
+    pub table_formats: Option<Vec<String>>,
     /// `innodb_buffer_pool_size`.
     pub buffer_pool_bytes: Option<u64>,
     /// Whether the pages came from the buffer pool: by misses, else by size; null where

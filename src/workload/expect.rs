@@ -1,12 +1,12 @@
 //! What every answer is held against, and what a success changes.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::options::{Amount, Options};
 
 /// What an answer must be; anything else is an error, not a result. `"any"`, `{ rows = … }` or
 /// `{ affected = … }`.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(try_from = "Form")]
 pub struct Expect {
     /// Rows returned.
@@ -56,7 +56,7 @@ impl TryFrom<Form> for Expect {
 }
 
 /// What the first column of an answer holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Content {
     /// The self-proving `c` of the row whose id is the statement's first key.
@@ -64,7 +64,7 @@ pub enum Content {
 }
 
 /// How many rows.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged, expecting = "a number, an option, { min, max } or { per, times, limit }")]
 pub enum Count {
     /// Exactly so many.
@@ -76,7 +76,7 @@ pub enum Count {
 }
 
 /// `{ min = 1, max = "range_size" }`
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Within {
     /// At least; 0 if left away.
@@ -87,7 +87,7 @@ pub struct Within {
 }
 
 /// `{ per = 200 }`: one row in so many of the table's, rounded down or up.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Part {
     /// One of so many.
@@ -190,7 +190,7 @@ impl std::fmt::Display for Expect {
 }
 
 /// What a success adds to the ledger.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
     /// Nothing.

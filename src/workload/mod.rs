@@ -43,7 +43,7 @@ pub mod table;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 
@@ -84,7 +84,7 @@ pub struct Workload {
 }
 
 /// The statements of one op.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Transaction {
     /// Share among the transactions.
@@ -100,7 +100,7 @@ pub struct Transaction {
 
 /// Whether a transaction has a BEGIN and a COMMIT: `true`, `false`, or
 /// `{ unless = "skip_trx" }`.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged, expecting = "true, false or { unless = \"OPTION\" }")]
 pub enum Begin {
     /// It has, or has not.
@@ -119,7 +119,7 @@ impl Default for Begin {
 }
 
 /// One round trip.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Statement {
     /// What it is to the server's counters.
@@ -146,7 +146,7 @@ pub struct Statement {
 }
 
 /// What stands for `{list}`: `each`, so many times.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct List {
     /// The text, with `?` for parameters.
@@ -173,7 +173,7 @@ fn one() -> u32 {
 }
 
 /// What a statement is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// Returns rows.
@@ -228,6 +228,15 @@ impl Workload {
         let set = options::set(&mut self.options, values).and_then(|()| self.check());
         set.map_err(|what| Error::usage(format!("{}: {what}", self.name)))?;
         Ok(self)
+    }
+
+    /// The transactions in the form of a workload's file, options not put in: two workloads of the
+    /// same definition and options do the same.
+    ///
+    /// # Panics
+    /// Never: the types have string keys only.
+    pub fn definition(&self) -> serde_json::Value {
+        serde_json::to_value(&self.transactions).expect("a workload is plain data")
     }
 
     /// Whether this option is there and on.

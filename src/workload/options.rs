@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// Options by name.
 pub type Options = BTreeMap<String, Setting>;
@@ -16,6 +16,8 @@ pub const OPTION_MAX: u64 = 1_000_000_000;
 pub struct Setting {
     /// Its value; a switch is 0 or 1.
     pub value: u64,
+    /// Its value where nobody sets it.
+    pub default: u64,
     /// Whether it is a switch.
     pub switch: bool,
     /// For `--help`; may be empty.
@@ -51,8 +53,11 @@ impl From<Form> for Setting {
             Form::Told(told) => (told.default, told.about),
         };
         match value {
-            Value::Number(value) => Setting { value, switch: false, about },
-            Value::Switch(on) => Setting { value: on.into(), switch: true, about },
+            Value::Number(value) => Setting { value, default: value, switch: false, about },
+            Value::Switch(on) => {
+                let value = on.into();
+                Setting { value, default: value, switch: true, about }
+            }
         }
     }
 }
@@ -69,7 +74,7 @@ impl Setting {
 }
 
 /// A number, or the name of an option that holds it.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged, expecting = "a number or the name of an option")]
 pub enum Amount {
     /// The number itself.

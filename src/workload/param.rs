@@ -1,12 +1,12 @@
 //! Where the values of a statement's `?` come from.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::distribution::Distribution;
 use super::options::{Amount, Options};
 
 /// Where a parameter's value comes from. Parameters are counted from 1.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Param {
     /// An id of the table, drawn anew: `{ key = "default" }`.
@@ -42,8 +42,8 @@ pub enum Param {
 }
 
 /// Which distribution a key comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Deserialize)]
-#[serde(try_from = "String")]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub enum KeySource {
     /// That of `--distribution`.
     #[default]
@@ -63,8 +63,17 @@ impl TryFrom<String> for KeySource {
     }
 }
 
+impl From<KeySource> for String {
+    fn from(source: KeySource) -> String {
+        match source {
+            KeySource::Default => "default".to_owned(),
+            KeySource::Own(distribution) => distribution.to_string(),
+        }
+    }
+}
+
 /// See [`Param::RangeStart`].
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RangeStart {
     /// Ids of the range, the first one included.
@@ -75,7 +84,7 @@ pub struct RangeStart {
 }
 
 /// See [`Param::RangeEnd`]: exactly one of `len` and `delta`.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RangeEnd {
     /// The parameter that the range begins with.
@@ -98,7 +107,7 @@ impl RangeEnd {
 }
 
 /// See [`Param::Between`].
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Between {
     /// The smallest.
@@ -115,7 +124,7 @@ fn uniform() -> KeySource {
 }
 
 /// A constant.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged, expecting = "a whole number or a text")]
 pub enum Const {
     /// A number.

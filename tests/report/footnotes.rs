@@ -93,11 +93,11 @@ fn labels_whose_workload_was_another_say_so() {
     steps[2].workload.options.insert("range_size".to_owned(), 100);
     steps[2].plan.charset = Some("latin1".to_owned());
     let text = plain(&steps);
-    let note = "† other conditions: options range_size 10 instead of range_size 100\n";
+    let note = "† other conditions: option range_size 10 instead of 100\n";
     assert!(text.contains(note), "{text}");
     let note = "‡ other conditions: charset latin1 instead of the driver's\n";
     assert!(text.contains(note), "{text}");
-    assert!(text.contains("window 60 s, options range_size 100\n"), "{text}");
+    assert!(text.contains("window 60 s, range_size 100\n"), "{text}");
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn a_line_of_invocations_that_differ_says_so() {
     second.server.variables.insert("innodb_io_capacity".to_owned(), "400".to_owned());
     let text = plain(&[step(0, "a", 8, 1.0), second]);
     assert_eq!(grid(&text)[1], "1        2      a †");
-    let note = "† its columns come from 2 invocations whose settings differ: innodb_io_capacity\n";
+    let note = "† its runs differ in: innodb_io_capacity 2000 and 400\n";
     assert!(text.contains(note), "{text}");
 }
 
@@ -131,16 +131,17 @@ fn labels_whose_server_had_other_overheads_or_encryption_say_so() {
     }
     steps[1].server.variables.insert("performance_schema".to_owned(), "ON".to_owned());
     steps[1].server.variables.insert("slow_query_log".to_owned(), "ON".to_owned());
-    // What one of them does not know is no difference.
+    // Of what only one of them has nobody knows what it costs the other.
     steps[1].server.variables.insert("userstat".to_owned(), "OFF".to_owned());
     steps[2].server.tls_cipher = Some("TLS_AES_256_GCM_SHA384".to_owned());
     let text = plain(&steps);
-    assert_eq!(&grid(&text)[1..], ["1       a", "1       b †", "1       c ‡"]);
+    assert_eq!(&grid(&text)[1..], ["1       a", "1       b † ‡", "1       c §"]);
     let note = "† other overheads: performance schema ON instead of OFF, slow query log ON instead \
                 of OFF\n";
     assert!(text.contains(note), "{text}");
     assert!(
-        text.contains("‡ other conditions: TLS TLS_AES_256_GCM_SHA384 instead of none\n"),
+        text.contains("‡ other settings: userstat OFF instead of (absent)\n")
+            && text.contains("§ other conditions: TLS TLS_AES_256_GCM_SHA384 instead of none\n"),
         "{text}"
     );
 }

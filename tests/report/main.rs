@@ -13,6 +13,7 @@ mod outages;
 mod page;
 mod page_numbers;
 mod pooling;
+mod same;
 mod spread;
 #[path = "../common/summaries.rs"]
 mod summaries;

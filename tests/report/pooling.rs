@@ -42,7 +42,9 @@ fn invocations_pool_only_when_their_settings_agree() {
     second.plan.seed = 43;
     second.plan.repeats = 2;
     second.server.port = Some(3307);
-    assert_eq!(grid(&plain(&[first.clone(), second.clone()]))[1], "200     a");
+    let text = plain(&[first.clone(), second.clone()]);
+    assert_eq!(grid(&text)[1], "200     a †");
+    assert!(text.contains("† its runs differ in: server hostname db1 and elsewhere"), "{text}");
 
     let changes: [Change; 8] = [
         ("innodb_io_capacity: 2000 / 400", |s| {

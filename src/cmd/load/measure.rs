@@ -36,7 +36,8 @@ pub async fn measure(
     let mut summary =
         scene.frame(&Turn { title, ..turn.clone() }, start, finish, error.as_ref())?;
     let names: Vec<String> = loaded.tables.iter().map(|table| table.name.clone()).collect();
-    summary.server.data_bytes = scene.data_bytes(&names).await;
+    (summary.server.data_bytes, summary.server.table_formats) =
+        scene.table_facts(&names).await.unzip();
     let (data, pool) = (summary.server.data_bytes, summary.server.buffer_pool_bytes);
     summary.server.class = summary::class_by_size(data, pool);
     fill(&mut summary, spec, &loaded, verified)?;

@@ -7,6 +7,7 @@ use super::super::escape::{clip, line};
 use super::super::page::{Body, Field, Page};
 use super::super::pivot::Table;
 use super::super::{settings, text};
+use crate::judge;
 use crate::summary::Summary;
 
 /// Settings that one line names.
@@ -91,9 +92,9 @@ fn told_apart(label: &Label, labels: &[Label]) -> Pairs {
     for other in labels.iter().filter(|other| build(other) == build(label)) {
         names.extend(settings::legend(label.step, other.step).into_iter().map(|(name, _)| name));
     }
-    let values: BTreeMap<String, String> = settings::conditions(label.step)
+    let values: BTreeMap<String, String> = judge::conditions(label.step)
         .into_iter()
-        .map(|(name, value)| (name.to_owned(), value))
+        .map(|(name, value, _)| (name.into_owned(), value))
         .chain(label.step.server.variables.clone())
         .collect();
     names.into_iter().filter_map(|name| Some((name.clone(), values.get(&name)?.clone()))).collect()

@@ -1,0 +1,9 @@
+//! What two numbers must share to be of the same thing.
+
+pub(crate) mod conditions;
+mod free;
+
+pub(crate) use conditions::{
+    ABSENT, CONDITIONS, Difference, OVERHEADS, Of, Shown, Weight, conditions, differences, unknown,
+};
+pub use free::{FREE, is_free};

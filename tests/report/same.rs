@@ -1,0 +1,377 @@
+//! What differs is never taken for the same: each field of a summary is changed by itself.
+
+use std::collections::BTreeSet;
+
+use crate::summaries::{histogram, sound, step};
+use crate::{again, json, plain, try_report};
+use loadgen::error::Kind;
+use loadgen::judge::is_free;
+use loadgen::report::{Contrast, Format, Options, Question, compare, explain};
+use loadgen::summary::Summary;
+use serde_json::{Map, Value, json as value};
+
+/// A summary in which no field is null, made from the schema: a new field is in it by itself.
+fn full() -> Value {
+    let schema: Value =
+        serde_json::from_str(include_str!("../../docs/summary.schema.json")).expect("JSON");
+    let mut full = filled(&schema, &schema);
+    full["schema"] = value!("loadgen.summary/1");
+    full["started_at"] = value!("2026-11-20T10:45:00Z");
+    full["workload"]["transactions"] = value!([{
+        "weight": 1,
+        "begin": true,
+        "statement": [{
+            "kind": "select",
+            "sql": "SELECT 1",
+            "params": [{ "key": "default" }],
+            "expect": { "rows": 1 },
+        }],
+    }]);
+    full["server"]["host_facts"]["memory_bytes"] = value!(16_u64 << 30);
+    full["loadgen"]["profile"] = value!("release");
+    full["conditions"]["before"]["warm"] = value!("pool");
+    for name in ["service", "response", "wait", "failed"] {
+        full["latency"][name]["histogram"] = value!(histogram(&[100_000]));
+    }
+    full
+}
+
+fn filled(schema: &Value, root: &Value) -> Value {
+    if let Some(name) = schema["$ref"].as_str() {
+        return filled(&root["$defs"][name.trim_start_matches("#/$defs/")], root);
+    }
+    for choice in ["anyOf", "oneOf"] {
+        if let Some(first) = schema[choice].as_array().and_then(|all| all.first()) {
+            return filled(first, root);
+        }
+    }
+    if let Some(only) = schema.get("const") {
+        return only.clone();
+    }
+    if let Some(first) = schema["enum"].as_array().and_then(|all| all.first()) {
+        return first.clone();
+    }
+    let kind = schema["type"].as_array().map_or(&schema["type"], |kinds| &kinds[0]);
+    match kind.as_str() {
+        Some("object") => {
+            let properties = schema["properties"].as_object().cloned().unwrap_or_default();
+            let mut fields: Map<String, Value> = properties
+                .iter()
+                .map(|(name, schema)| (name.clone(), filled(schema, root)))
+                .collect();
+            if schema["additionalProperties"].is_object() {
+                fields
+                    .insert("some_name".to_owned(), filled(&schema["additionalProperties"], root));
+            }
+            Value::Object(fields)
+        }
+        Some("array") => Value::Array(vec![filled(&schema["items"], root)]),
+        Some("integer") => value!(7),
+        Some("number") => value!(7.0),
+        Some("boolean") => value!(true),
+        Some("string") => value!("a"),
+        _ => Value::Null,
+    }
+}
+
+/// A sweep in a closed and in an open loop, a load, a suite.
+fn kinds() -> [(&'static str, Value); 4] {
+    let without = |names: &[&str]| {
+        let mut kind = full();
+        for name in names {
+            let (at, field) = name.split_once('.').unwrap_or(("", name));
+            let place = if at.is_empty() { &mut kind } else { &mut kind[at] };
+            place[field] = Value::Null;
+        }
+        kind
+    };
+    let closed = ["plan.rate", "plan.arrival", "plan.queues", "latency.response", "latency.wait"];
+    let ends = ["plan.ops", "plan.time_s"];
+    [
+        ("closed loop", without(&[&["load", "suite", "plan.ops"], &closed[..]].concat())),
+        ("open loop", without(&["load", "suite", "plan.time_s"])),
+        ("load", without(&[&["suite", "conditions"], &ends[..], &closed[..]].concat())),
+        ("suite", without(&[&["load", "conditions"], &ends[..], &closed[..]].concat())),
+    ]
+}
+
+/// The paths of the fields that hold a value, as steps.
+fn leaves(of: &Value, path: &mut Vec<String>, found: &mut Vec<Vec<String>>) {
+    let fields: Vec<(String, &Value)> = match of {
+        Value::Object(fields) => fields.iter().map(|(name, v)| (name.clone(), v)).collect(),
+        Value::Array(all) => all.iter().enumerate().map(|(at, v)| (at.to_string(), v)).collect(),
+        Value::Null => return,
+        _ => {
+            found.push(path.clone());
+            return;
+        }
+    };
+    for (name, value) in fields {
+        path.push(name);
+        leaves(value, path, found);
+        path.pop();
+    }
+}
+
+fn pointer(path: &[String]) -> String {
+    path.iter().map(|step| format!("/{step}")).collect()
+}
+
+/// A path as the table of free fields has it: without positions.
+fn named(path: &[String]) -> String {
+    let names = path.iter().filter(|step| !step.bytes().all(|b| b.is_ascii_digit()));
+    names.cloned().collect::<Vec<_>>().join(".")
+}
+
+/// Other values of a field; the first that makes a summary is taken.
+fn others(value: &Value) -> Vec<Value> {
+    match value {
+        Value::Bool(on) => vec![value!(!on)],
+        Value::Number(n) if n.is_u64() => vec![value!(n.as_u64().map(|n| n * 2 + 1))],
+        Value::Number(n) => vec![value!(n.as_f64().map(|n| n * 2.0 + 1.0))],
+        Value::String(text) => {
+            // At the end of a long text, where cutting would hide it.
+            let words = ["text", "io-bound", "aborted", "noisy", "measure"].map(Value::from);
+            std::iter::once(value!(format!("{text}{}x", "-".repeat(200)))).chain(words).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// A summary with one field changed; none where it would be no summary.
+fn changed(kind: &Value, path: &[String]) -> Option<Summary> {
+    let pointer = pointer(path);
+    let old = kind.pointer(&pointer)?;
+    others(old).into_iter().filter(|new| new != old).find_map(|new| {
+        let mut changed = kind.clone();
+        *changed.pointer_mut(&pointer)? = new;
+        serde_json::from_value(changed).ok()
+    })
+}
+
+fn summary(kind: &Value) -> Summary {
+    serde_json::from_value(kind.clone()).expect("a summary")
+}
+
+/// What a report says besides its numbers, or none where it is refused.
+fn notes(steps: &[Summary]) -> Option<String> {
+    match try_report(steps, &Options { format: Format::Json, ..Options::default() }) {
+        Ok(text) => {
+            let report: Value = serde_json::from_str(&text).expect("JSON");
+            let tables = report["tables"].as_array().expect("tables").iter();
+            let notes: String = tables.map(|table| table["notes"].to_string()).collect();
+            let text = plain(steps);
+            let below = text.split_once("\n\n").map_or("", |(_, below)| below);
+            Some(format!("{notes}{below}"))
+        }
+        Err(error) => {
+            assert_eq!(error.kind(), Kind::Data, "{error}");
+            None
+        }
+    }
+}
+
+/// The second of two steps, in an invocation of its own or not.
+fn second(mut of: Summary, own_run: bool, label: &str) -> Summary {
+    if own_run {
+        of.run_id.push('b');
+    }
+    of.step_id = format!("{}-2", of.run_id);
+    label.clone_into(&mut of.label);
+    of
+}
+
+#[test]
+fn every_field_is_refused_noted_or_free_within_a_cell() {
+    let mut wrong = BTreeSet::new();
+    for (kind, whole) in kinds() {
+        let first = summary(&whole);
+        let mut paths = Vec::new();
+        leaves(&whole, &mut Vec::new(), &mut paths);
+        assert!(paths.len() > 200, "{kind}: {} fields", paths.len());
+        for path in &paths {
+            let (name, other) = (named(path), changed(&whole, path));
+            let Some(other) = other else {
+                assert_eq!(name, "schema", "{kind}: {name} cannot be changed");
+                continue;
+            };
+            for own_run in [false, true] {
+                let label = other.label.clone();
+                let same = notes(&[first.clone(), second(first.clone(), own_run, &first.label)]);
+                let here = notes(&[first.clone(), second(other.clone(), own_run, &label)]);
+                let same = same.expect("the same is not refused");
+                let told = here.as_ref() != Some(&same);
+                if !told && !is_free(&name) {
+                    wrong.insert(format!("{kind}: {name} is taken for the same"));
+                }
+                if here.is_none() && is_free(&name) {
+                    wrong.insert(format!("{kind}: {name} is free, and refused"));
+                }
+            }
+        }
+    }
+    assert_eq!(wrong, BTreeSet::new());
+}
+
+#[test]
+fn every_field_is_named_or_free_between_labels() {
+    let mut wrong = BTreeSet::new();
+    for (kind, whole) in kinds() {
+        let first = summary(&whole);
+        let mut paths = Vec::new();
+        leaves(&whole, &mut Vec::new(), &mut paths);
+        let same = notes(&[first.clone(), second(first.clone(), true, "b")]).expect("a report");
+        for path in &paths {
+            let name = named(path);
+            let Some(other) = changed(&whole, path) else { continue };
+            let here = notes(&[first.clone(), second(other, true, "b")]).expect("a report");
+            if here == same && !is_free(&name) {
+                wrong.insert(format!("{kind}: {name} is not named"));
+            }
+        }
+    }
+    assert_eq!(wrong, BTreeSet::new());
+}
+
+#[test]
+fn a_field_that_one_summary_lacks_is_no_reason_to_refuse() {
+    for (kind, whole) in kinds() {
+        let first = summary(&whole);
+        let mut paths = Vec::new();
+        leaves(&whole, &mut Vec::new(), &mut paths);
+        for path in &paths {
+            let mut older = whole.clone();
+            *older.pointer_mut(&pointer(path)).expect("there") = Value::Null;
+            let Ok(older) = serde_json::from_value::<Summary>(older) else { continue };
+            let same = notes(&[first.clone(), second(first.clone(), true, &first.label)]);
+            let here = notes(&[first.clone(), second(older, true, &first.label)]);
+            let name = named(path);
+            // These say something by being null.
+            let says = [
+                "plan.",
+                "server.tls_cipher",
+                "server.class",
+                "server.durability",
+                "loadgen.revision",
+                "workload.transactions.",
+                "load.",
+                "conditions.before.settle",
+            ];
+            if !says.iter().any(|prefix| name.starts_with(prefix)) && !is_free(&name) {
+                assert!(here.is_some(), "{kind}: without {name} it is refused");
+                assert_ne!(here, same, "{kind}: without {name} nothing is noted");
+            }
+        }
+    }
+}
+
+/// Two labels that differ in one thing.
+fn two(change: fn(&mut Summary)) -> [Summary; 2] {
+    let mut other = step(1, "b", 8, 50.0);
+    change(&mut other);
+    [step(0, "a", 8, 100.0), other]
+}
+
+#[test]
+fn labels_with_other_operations_are_neither_compared_nor_explained() {
+    let changes: [(&str, fn(&mut Summary)); 5] = [
+        ("repeats", |s| s.workload.statements[0].repeat = 10),
+        ("option skip_trx", |s| {
+            s.workload.options.insert("skip_trx".to_owned(), 1);
+        }),
+        ("tables of", |s| s.workload.schema = "phptest".to_owned()),
+        ("SQL", |s| s.workload.statements[0].sql.push_str(" FOR UPDATE")),
+        ("distribution", |s| s.workload.distribution = "zipf:0.99".to_owned()),
+    ];
+    for (name, change) in changes {
+        let steps = two(change);
+        let steps: Vec<&Summary> = steps.iter().collect();
+        let question = Question {
+            base: "a".to_owned(),
+            new: "b".to_owned(),
+            metric: "qps".parse().expect("a metric"),
+            floor: 0.02,
+            repeats_max: 0,
+            force: false,
+            latest: false,
+            format: Format::Text,
+        };
+        let contrast = Contrast {
+            base: "a".to_owned(),
+            new: "b".to_owned(),
+            force: false,
+            latest: false,
+            format: Format::Text,
+        };
+        let compared = compare(&steps, &question).map(|_| ()).expect_err(name);
+        let explained = explain(&steps, &contrast).expect_err(name);
+        for error in [compared, explained] {
+            assert_eq!(error.kind(), Kind::Data, "{name}");
+            assert!(error.to_string().contains(name), "{name}: {error}");
+        }
+    }
+}
+
+#[test]
+fn parameters_weights_and_begin_of_one_workload_are_told_apart() {
+    let of = |weight: u32, begin: bool, key: &str| {
+        let mut step = step(0, "a", 8, 100.0);
+        step.workload.transactions = Some(value!([{
+            "weight": weight,
+            "begin": begin,
+            "statement": [{ "sql": "SELECT 1", "params": [{ "key": key }] }],
+        }]));
+        step
+    };
+    let first = of(1, false, "default");
+    for (other, says) in [
+        (of(3, false, "default"), "transaction 1 weight: 1 / 3"),
+        (of(1, true, "default"), "transaction 1 begin: false / true"),
+        (of(1, false, "zipf:0.9"), "transaction 1 statement 1 params"),
+    ] {
+        let mut other = other;
+        other.run_id.push('b');
+        let error = try_report(&[first.clone(), other], &Options::default()).expect_err("refused");
+        assert!(error.to_string().contains(says), "{says}: {error}");
+    }
+}
+
+#[test]
+fn options_that_are_not_as_usual_stand_below_the_table() {
+    let mut step = sound();
+    for (name, value) in [("range_size", 200), ("skip_trx", 0), ("point_selects", 10)] {
+        step.workload.options.insert(name.to_owned(), value);
+    }
+    let usual = [("range_size", 100), ("skip_trx", 0), ("point_selects", 10)];
+    step.workload.option_defaults = Some(usual.map(|(name, n)| (name.to_owned(), n)).into());
+    let text = plain(&[step]);
+    assert!(text.contains(", range_size 200\n"), "{text}");
+    assert!(!text.contains("skip_trx") && !text.contains("point_selects"), "{text}");
+}
+
+#[test]
+fn long_values_are_told_apart_and_none_is_left_uncounted() {
+    let mut first = step(0, "a", 8, 100.0);
+    for name in 0..20 {
+        first.server.variables.insert(format!("v{name:02}"), "x".repeat(100));
+    }
+    let mut other = first.clone();
+    other.label = "b".to_owned();
+    other.run_id = "b".to_owned();
+    for value in other.server.variables.values_mut().filter(|value| value.starts_with("xx")) {
+        value.push_str(" and more");
+    }
+    let report = json(&[first, other], &Options::default());
+    let note = report["tables"][0]["notes"][0]["text"].as_str().expect("a note");
+    assert!(note.contains("and more") && note.contains(", 14 more"), "{note}");
+}
+
+#[test]
+fn a_server_that_was_exchanged_within_one_run_is_refused() {
+    let first = step(0, "a", 8, 100.0);
+    let mut other = again(&first, 0);
+    other.step_id.push('b');
+    other.server.version = "11.8.2-MariaDB".to_owned();
+    let error = try_report(&[first, other], &Options::default()).expect_err("refused");
+    assert!(error.to_string().contains("version: 8.0.33 / 11.8.2-MariaDB"), "{error}");
+}
