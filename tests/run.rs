@@ -441,6 +441,31 @@ fn a_server_that_lets_nobody_in_or_does_not_start_says_so_in_time() {
     }
 }
 
+#[test]
+fn a_run_that_goes_on_refuses_another_server() {
+    let sandbox = common::sandbox(&common::local(), &[]);
+    let place = Place::new(&format!(
+        "name = 'x'\n[[server]]\nlabel = 'a'\nurl = 'mysql://root@localhost/sbtest?socket={}'\n\
+         [tables]\nrows = 300\n[[run]]\nworkload = 'point-select'\nops = 50\nrepeat = 2\n",
+        sandbox.socket().display()
+    ));
+    place.run("--only repeat=1").assert_code(0);
+    common::query(&sandbox, "SET GLOBAL innodb_io_capacity = 333");
+    let other = place.run("");
+    other.assert_code(4);
+    assert!(other.stderr.contains("innodb_io_capacity was 200 and is 333"), "{}", other.stderr);
+    assert_eq!(place.summaries().len(), 1, "nothing is measured on it");
+    common::query(&sandbox, "SET GLOBAL innodb_io_capacity = 200");
+    place.run("").assert_code(0);
+    let summaries = place.summaries();
+    assert_eq!(summaries.len(), 2);
+    let server = &summaries[0].server;
+    let formats = server.table_formats.as_deref().expect("known");
+    assert!(formats[0].starts_with("InnoDB Dynamic "), "{formats:?}");
+    let statement = &summaries[0].workload.transactions.as_ref().expect("known")[0]["statement"][0];
+    assert_eq!(statement["params"][0]["key"], "default", "{statement}");
+}
+
 /// Two labels of one server that runs all the time: only the order tells them apart.
 #[test]
 fn labels_are_interleaved_gated_and_measured_again_where_they_are_in_doubt() {

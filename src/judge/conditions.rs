@@ -1,5 +1,6 @@
 //! The table of conditions. Whatever a summary says of the workload, the plan, the tables, the
 //! load, the suite, the server and both hosts is a condition, unless [`super::FREE`] names it.
+#![allow(clippy::unnecessary_wraps, reason = "the values of one table have one form")]
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -212,9 +213,9 @@ pub(crate) fn differences(first: &Summary, second: &Summary) -> Vec<Difference> 
             compare(&mut found, condition.name, one, other, condition.weight);
         }
     }
-    one_by_one(&mut found, options(first, second), options(second, first));
+    one_by_one(&mut found, &options(first, second), &options(second, first));
     if first.workload.transactions.is_some() && second.workload.transactions.is_some() {
-        one_by_one(&mut found, definition(first), definition(second));
+        one_by_one(&mut found, &definition(first), &definition(second));
     }
     found.extend(fingerprint_differences(&first.server, &second.server));
     found
@@ -262,15 +263,15 @@ fn compare(found: &mut Vec<Difference>, name: &str, first: String, second: Strin
 }
 
 /// Differences of two lists of facts, each of which may lack what the other one has.
-fn one_by_one(found: &mut Vec<Difference>, one: Vec<Fact>, other: Vec<Fact>) {
+fn one_by_one(found: &mut Vec<Difference>, one: &[Fact], other: &[Fact]) {
     let value = |facts: &[Fact], name: &str| {
         let fact = facts.iter().find(|(known, ..)| known == name);
         fact.map_or_else(|| ABSENT.to_owned(), |(_, value, _)| value.clone())
     };
     let mut seen = BTreeSet::new();
-    for (name, _, weight) in one.iter().chain(&other) {
+    for (name, _, weight) in one.iter().chain(other) {
         if seen.insert(name) {
-            compare(found, name, value(&one, name), value(&other, name), *weight);
+            compare(found, name, value(one, name), value(other, name), *weight);
         }
     }
 }

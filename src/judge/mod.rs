@@ -4,6 +4,7 @@ pub(crate) mod conditions;
 mod free;
 
 pub(crate) use conditions::{
-    ABSENT, CONDITIONS, Difference, OVERHEADS, Of, Shown, Weight, conditions, differences, unknown,
+    ABSENT, CONDITIONS, Difference, OVERHEADS, Of, Shown, Weight, conditions, differences,
+    fingerprint_differences, unknown,
 };
 pub use free::{FREE, is_free};

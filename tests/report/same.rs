@@ -114,7 +114,7 @@ fn leaves(of: &Value, path: &mut Vec<String>, found: &mut Vec<Vec<String>>) {
 }
 
 fn pointer(path: &[String]) -> String {
-    path.iter().map(|step| format!("/{step}")).collect()
+    path.iter().fold(String::new(), |pointer, step| pointer + "/" + step)
 }
 
 /// A path as the table of free fields has it: without positions.
@@ -274,7 +274,8 @@ fn two(change: fn(&mut Summary)) -> [Summary; 2] {
 
 #[test]
 fn labels_with_other_operations_are_neither_compared_nor_explained() {
-    let changes: [(&str, fn(&mut Summary)); 5] = [
+    type Change = (&'static str, fn(&mut Summary));
+    let changes: [Change; 5] = [
         ("repeats", |s| s.workload.statements[0].repeat = 10),
         ("option skip_trx", |s| {
             s.workload.options.insert("skip_trx".to_owned(), 1);

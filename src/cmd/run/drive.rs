@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::expect;
 use super::host::{Host, Hosts};
-use super::role::{Mark, Role};
+use super::role::{Mark, Role, check_same};
 use crate::cmd::steps::Sweep;
 use crate::cmd::timed::{Measured, Scene, Turn};
 use crate::cmd::{conclude, keep, load, runtime, suite};
@@ -13,7 +13,7 @@ use crate::plan::experiment::{Dataset, Experiment, Leg, Part, Subject, What};
 use crate::plan::{Plan, Step};
 use crate::progress::Progress;
 use crate::stop::Stop;
-use crate::summary::{self, Calibration, Store, Summary, Warning};
+use crate::summary::{self, Calibration, Server, Store, Summary, Warning};
 
 /// What all legs share.
 pub(super) struct Drive<'a> {
@@ -26,8 +26,17 @@ pub(super) struct Drive<'a> {
     pub(super) offset: u32,
     /// What this host can generate, where that is known.
     pub(super) calibration: Option<Calibration>,
+    /// What the labels' earlier steps were measured on.
+    pub(super) servers: BTreeMap<String, Server>,
     /// What was measured.
     pub(super) summaries: Vec<Summary>,
+}
+
+/// The server of each label's newest step.
+pub(super) fn servers<'a>(steps: impl Iterator<Item = &'a Summary>) -> BTreeMap<String, Server> {
+    let mut steps: Vec<&Summary> = steps.collect();
+    steps.sort_by_key(|step| &step.started_at);
+    steps.into_iter().map(|step| (step.label.clone(), step.server.clone())).collect()
 }
 
 /// A leg with what its positions stand for.
@@ -130,7 +139,9 @@ impl Drive<'_> {
             let (label, notes) = (Some(subject.label.as_str()), notes(subject));
             let prefix = subject.probe.clone();
             let mut scene = Scene::look(&host.target, label, notes, prefix, self.stop).await?;
-            expect::check(&subject.expect, &scene.identity.server.variables, None)?;
+            let server = &scene.identity.server;
+            check_same(&subject.label, self.servers.get(&subject.label), server)?;
+            expect::check(&subject.expect, &server.variables, None)?;
             scene.identity.run_id.clone_from(&self.run_id);
             match &part.what {
                 What::Load(load) => {
@@ -155,6 +166,7 @@ impl Drive<'_> {
             _ => load::line(&summary),
         });
         let kept = keep(self.store, &summary, self.progress);
+        self.servers.extend(servers(std::iter::once(&summary)));
         self.summaries.push(summary);
         conclude([error.map_or(Ok(()), Err), kept], self.progress)
     }
@@ -183,6 +195,7 @@ impl Drive<'_> {
             pid: host.pid(),
             full_size: self.experiment.scale.is_full(),
             run_id: &self.run_id,
+            earlier: self.servers.get(&subject.label).cloned(),
         };
         let mut sweep = Sweep {
             plan: &plan,
@@ -199,6 +212,7 @@ impl Drive<'_> {
         let opts = host.target.opts()?;
         let ended = runtime()?.block_on(sweep.run(&host.target, &opts, &steps));
         let measured = sweep.summaries;
+        self.servers.extend(servers(measured.iter()));
         self.summaries.extend(measured);
         ended
     }

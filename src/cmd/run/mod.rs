@@ -148,6 +148,7 @@ pub fn run(args: &RunArgs, stop: &Stop) -> Result<()> {
             },
             offset: earlier.last_step,
             calibration,
+            servers: drive::servers(earlier.done.values()),
             summaries: Vec::new(),
         };
         errors = drive.run(&legs);

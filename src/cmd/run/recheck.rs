@@ -139,6 +139,7 @@ pub fn run(args: &RecheckArgs, stop: &Stop) -> Result<()> {
         run_id,
         offset: earlier.last_step,
         calibration,
+        servers: drive::servers(again.measured.values()),
         summaries: Vec::new(),
     };
     let errors = again.measure(&mut drive, wanted)?;

@@ -8,12 +8,16 @@ use tokio::sync::watch;
 
 use super::beside::{self, Running};
 use super::expect;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, line};
+use crate::judge::fingerprint_differences;
 use crate::mysql::dataset::Dataset;
 use crate::plan::Step;
 use crate::plan::experiment::Beside;
 use crate::plan::profile::Expect;
 use crate::summary::{CommandRun, Experiment, Server, Store, Summary, Warning};
+
+/// Differences that an error names.
+const NAMED_MAX: usize = 6;
 
 /// What one summary says of its place.
 #[derive(Debug, Clone)]
@@ -41,6 +45,36 @@ pub(crate) struct Role<'a> {
     pub(crate) full_size: bool,
     /// For the names of the commands' files.
     pub(crate) run_id: &'a str,
+    /// What the label's earlier steps were measured on.
+    pub(crate) earlier: Option<Server>,
+}
+
+/// Refuses a server that is not the one of the label's earlier steps: no cell takes both.
+///
+/// # Errors
+///
+/// Data: the differences.
+pub(super) fn check_same(label: &str, earlier: Option<&Server>, server: &Server) -> Result<()> {
+    let differences = earlier.map(|earlier| fingerprint_differences(earlier, server));
+    let differences = differences.unwrap_or_default();
+    if differences.is_empty() {
+        return Ok(());
+    }
+    let mut named: Vec<String> = differences
+        .iter()
+        .take(NAMED_MAX)
+        .map(|d| format!("{} was {} and is {}", line(&d.name), line(&d.first), line(&d.second)))
+        .collect();
+    let more = differences.len() - named.len();
+    if more > 0 {
+        named.push(format!("{more} more differ"));
+    }
+    Err(Error::data(format!(
+        "the server is not the one that '{}' was measured on before: {}",
+        line(label),
+        named.join("; ")
+    ))
+    .hint("another --out for the new server, or start the old one again"))
 }
 
 impl Role<'_> {
@@ -57,6 +91,7 @@ impl Role<'_> {
             )
             .hint("it is known of sandboxes"));
         }
+        check_same(self.label, self.earlier.as_ref(), server)?;
         expect::check(self.expect, &server.variables, self.full_size.then_some(bytes))?;
         if let Some(what) = expect::database(self.expect, &server.variables, bytes) {
             let message = format!("at this --scale {what}, as the profile has it at its own size");
