@@ -39,6 +39,7 @@
 //! | [`canned`] | a canned-answer server with faults: for tests, benches and calibration |
 //! | [`summary`] | the JSON contract: write, read; the verdict on a step |
 //! | [`warnings`] | what a reader of a step's numbers must know, told from its summary |
+//! | [`judge`] | what two numbers must share to be of the same thing |
 //! | [`stats`] | pure statistics over repeats, and over the intervals of a window |
 //! | [`report`] | pivot, layouts, charts as data, then one file or room an output format |
 //! | [`error`] | one error type that knows its hint and its exit status |
