@@ -10,6 +10,7 @@ mod conditions;
 mod cost;
 mod experiment;
 mod facts;
+pub(crate) mod identity;
 mod latency;
 mod ledger;
 mod outage;
