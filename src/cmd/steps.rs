@@ -298,7 +298,7 @@ fn log_step(stage: &Stage, step: &Step) {
     let rate = step.rate.map_or_else(String::new, |rate| format!(" at {rate}/s"));
     let about = format!(
         "step {} of {}: {} {}{rate}, repeat {}",
-        step.number,
+        step.place,
         step.of,
         stage.plan.workload.name,
         words::clients(step.clients),
