@@ -93,6 +93,7 @@ fn run(plan: &Plan, port: u16) -> engine::Run {
         first_write: &|| Ok(()),
         window: tokio::sync::watch::channel(None).0,
         target: &target,
+        server: None,
         opts: opts.clone(),
         probe: None,
         stop: &stop,

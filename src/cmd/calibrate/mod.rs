@@ -197,6 +197,7 @@ async fn measure(
         },
         opts: target.opts()?,
         target: &target,
+        server: None,
         // So that what the server uses is not other load.
         probe: Some(Probe::local(&Whereabouts { port: Some(port), ..Whereabouts::default() })),
         stop,
