@@ -135,6 +135,28 @@ fn two_labels_from_nothing_to_the_table_and_once_only() {
     assert_eq!(place.summaries().len(), 4);
 }
 
+#[test]
+fn a_continued_run_counts_the_steps_that_are_to_be_done() {
+    let steps =
+        "[[run]]\nworkload = 'point-select'\nclients = [1, 2, 3]\nwarmup = 0\ntime = '1s'\n";
+    let place = Place::new(&two_labels("", steps));
+    let shown = |words: &str| {
+        let ended = place.run(&format!("--only label=plain --progress 100ms {words}"));
+        ended.assert_code(0);
+        let heads = ended.stderr.lines().filter_map(|line| {
+            let (head, _) = line.strip_prefix('[')?.split_once("] point-select ")?;
+            Some(head.to_owned())
+        });
+        let mut heads: Vec<String> = heads.collect();
+        heads.dedup();
+        heads
+    };
+    assert_eq!(shown("--only clients=1"), ["1/1"]);
+    assert_eq!(shown(""), ["1/2", "2/2"]);
+    let ids: Vec<Summary> = place.summaries();
+    assert!(ids.iter().all(|one| ids.iter().filter(|s| s.step_id == one.step_id).count() == 1));
+}
+
 /// The sum of k of all tables in a server's own words, left by a command.
 const WRITES: &str = "[[run]]\nworkload = 'update-index'\nclients = 2\nops = 200\nrepeat = 2\n\
                       [[run]]\nname = 'again'\nworkload = 'update-index'\nclients = 2\nops = 100\n";

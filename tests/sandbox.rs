@@ -90,6 +90,7 @@ fn a_sandbox_is_who_it_claims_to_be_and_leaves_nothing() {
             status.contains("mysqld") || status.contains("mariadbd") || status.contains("ld-linux"),
             "{status}"
         );
+        assert!(!dir.join("data/ib_buffer_pool").exists(), "{}: nothing to restore", server.name);
         assert_eq!(query(&sandbox, "SHOW DATABASES LIKE 'sbtest'"), [["sbtest"]]);
         let limits = query(&sandbox, "SELECT @@max_connections, @@max_prepared_stmt_count");
         assert_eq!(limits, [["300", "20000"]], "{}", server.name);

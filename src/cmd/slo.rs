@@ -84,6 +84,7 @@ impl Slo {
                 let repeat = *repeat;
                 return Ok(Some(Step {
                     number: self.number,
+                    place: self.number,
                     of,
                     clients,
                     rate: Some(rate),

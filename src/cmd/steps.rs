@@ -4,7 +4,6 @@
 pub(super) mod reach;
 mod said;
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -28,12 +27,13 @@ use crate::mysql::preflight::{self, Needs, Ready};
 use crate::mysql::pulse::Pulse;
 use crate::mysql::session::Session;
 use crate::mysql::target::{Address, Target};
-use crate::mysql::{exposure, fingerprint, variables};
+use crate::mysql::{exposure, fingerprint};
 use crate::plan::before::Warm;
 use crate::plan::{Plan, Spread, Step, limits, units};
 use crate::progress::Progress;
 use crate::stop::Stop;
-use crate::summary::{Calibration, SettingChange, Store, Summary, Verdict, Warning};
+use crate::summary::identity::no_result;
+use crate::summary::{Calibration, Outcome, Store, Summary, Verdict, Warning};
 use crate::warnings;
 use crate::words;
 
@@ -106,12 +106,11 @@ impl Sweep<'_> {
     ) -> Result<()> {
         let mut control = self.control(target, opts).await?;
         let stop = self.stop;
-        // Random rows of many tables that nothing has cached take minutes.
-        let pulse = Pulse::new(target, opts);
-        let waits = pulse.waits(&control);
-        let looking = self.look(target.clone(), opts.clone(), &mut control);
-        let mut scene = pulse.during(stop, looking).await?;
-        drop(waits);
+        let mut scene = self.survey(target, opts, &mut control).await?;
+        if let Some(path) = &self.plan.interval_log {
+            let log = IntervalLog::create(path, jiff::Timestamp::now())?;
+            scene.log = Some(Arc::new(Mutex::new(log)));
+        }
         if self.plan.before.warm == Warm::Pool {
             let ground = scene.ground(self.plan, stop);
             before::warm(&ground, &mut control, self.progress).await?;
@@ -134,7 +133,20 @@ impl Sweep<'_> {
         or_stop(self.stop, Session::open(target, opts, self.plan.charset.as_deref())).await
     }
 
-    /// Preflight and fingerprint.
+    /// Preflight and fingerprint, for as long as the server answers.
+    async fn survey(
+        &mut self,
+        target: &Target,
+        opts: &Opts,
+        control: &mut Session,
+    ) -> Result<Scene> {
+        // Random rows of many tables that nothing has cached take minutes.
+        let pulse = Pulse::new(target, opts);
+        let _waits = pulse.waits(control);
+        let stop = self.stop;
+        pulse.during(stop, self.look(target.clone(), opts.clone(), control)).await
+    }
+
     async fn look(&mut self, target: Target, opts: Opts, control: &mut Session) -> Result<Scene> {
         let plan = self.plan;
         let spread = |tables| plan.spread_over(tables).unwrap_or(Spread::Random);
@@ -202,12 +214,6 @@ impl Sweep<'_> {
         let whereabouts = seen.whereabouts;
         let probe = probe(self.prefix.clone(), whereabouts.clone(), seen.same_host).await?;
         let hosts = Hosts::of(probe.as_ref());
-        let log = match &plan.interval_log {
-            Some(path) => {
-                Some(Arc::new(Mutex::new(IntervalLog::create(path, jiff::Timestamp::now())?)))
-            }
-            None => None,
-        };
         Ok(Scene {
             target,
             opts,
@@ -219,7 +225,7 @@ impl Sweep<'_> {
             probe,
             whereabouts,
             hosts,
-            log,
+            log: None,
         })
     }
 
@@ -231,9 +237,8 @@ impl Sweep<'_> {
     ) -> Result<()> {
         self.progress.board(|| board(self.plan, step, &self.summaries));
         let (window, opened) = watch::channel(None);
-        let mut identity = scene.identity.clone();
-        let (variables, watch) = self.make_ready(scene, control, &opened).await?;
-        identity.server.variables = variables;
+        let (changed_before, watch) = self.make_ready(scene, control, &opened).await?;
+        let identity = scene.identity.clone();
         let begin = begin(self.store, self.plan, scene, step, &identity);
         let first_write = || begin.first_write();
         let beside = self.role.as_ref().map(|role| role.beside(self.store, step, &opened));
@@ -244,6 +249,7 @@ impl Sweep<'_> {
             spread: scene.spread,
             tables: scene.tables,
             target: &scene.target,
+            server: Some(&identity.server),
             opts: scene.opts.clone(),
             probe: scene.probe.clone(),
             stop: self.stop,
@@ -257,10 +263,24 @@ impl Sweep<'_> {
             Some(beside) => beside.end().await,
             None => Vec::new(),
         };
-        let run = run?;
-        let changed = changed(&identity.server.variables, control).await;
+        let mut run = run?;
+        let changed = if run.changed.is_empty() {
+            let before = &identity.server;
+            let (session, changed) =
+                edge::changes(before, control.take(), &scene.target, &scene.opts).await;
+            *control = session;
+            changed
+        } else {
+            Some(std::mem::take(&mut run.changed))
+        };
+        if run.error.is_none()
+            && let Some(error) = changed.as_deref().and_then(no_result)
+        {
+            (run.outcome, run.error) = (Outcome::ServerChanged, Some(error));
+        }
         let mut summary = engine::summary(&run, &stage, step, &identity, changed)?;
         summary.warnings.extend(scene.warnings.iter().cloned());
+        summary.warnings.extend(changed_before);
         if let Some(role) = &self.role {
             role.sign(&mut summary, step, ran);
         }
@@ -299,7 +319,7 @@ fn log_step(stage: &Stage, step: &Step) {
     let rate = step.rate.map_or_else(String::new, |rate| format!(" at {rate}/s"));
     let about = format!(
         "step {} of {}: {} {}{rate}, repeat {}",
-        step.number,
+        step.place,
         step.of,
         stage.plan.workload.name,
         words::clients(step.clients),
@@ -347,24 +367,6 @@ pub(super) async fn probe(
         Error::failed("cannot look at the server's host: there is no thread to be had")
             .hint("raise the limit on processes (ulimit -u)")
     })?
-}
-
-/// Settings that differ after a step; none where the server does not tell in time.
-async fn changed(
-    before: &BTreeMap<String, String>,
-    control: &mut Option<Session>,
-) -> Vec<SettingChange> {
-    let Some(mut session) = control.take() else { return Vec::new() };
-    // The session is dropped with the future when it takes too long.
-    #[expect(clippy::disallowed_methods, reason = "the connection goes with the future")]
-    let read = tokio::time::timeout(limits::COURTESY, async move {
-        let after = variables::read(&mut session).await;
-        (session, after)
-    })
-    .await;
-    let Ok((session, after)) = read else { return Vec::new() };
-    *control = Some(session).filter(Session::is_usable);
-    after.map(|after| variables::changed(before, &after)).unwrap_or_default()
 }
 
 /// Asks the server, for so long at most and until a signal. Either way the future is dropped,

@@ -28,11 +28,11 @@ pub async fn measure(
     let (name, output) = output(dir, &scene.identity.label, spec, turn)?;
     let (began, started_at) = (Instant::now(), jiff::Timestamp::now());
     // It blocks this thread, and there is nothing else for it to do.
-    let ran = suite::run(spec, &scene.target, &output, scene.stop, progress)?;
+    let mut ran = suite::run(spec, &scene.target, &output, scene.stop, progress)?;
     let finish = scene.finish(&start, began).await;
     let title = Some(turn.title.clone().unwrap_or_else(|| format!("suite-{}", spec.name)));
     let mut summary =
-        scene.frame(&Turn { title, ..turn.clone() }, start, finish, ran.error.as_ref())?;
+        scene.frame(&Turn { title, ..turn.clone() }, start, finish, &mut ran.error)?;
     let sum = |of: fn(&summary::SuiteTest) -> f64| ran.tests.iter().map(of).sum::<f64>();
     summary.started_at = started_at.to_string();
     summary.measured_s = sum(|test| test.wall_s);
@@ -63,11 +63,7 @@ fn output(dir: &Path, label: &str, spec: &SuiteSpec, turn: &Turn) -> Result<(Str
 /// One suite, as a line that stays.
 pub fn line(summary: &Summary) -> String {
     let tests = summary.suite.as_ref().map_or(0, |suite| suite.tests.len());
-    let mark = match summary.outcome {
-        summary::Outcome::Completed => "",
-        summary::Outcome::Interrupted => " (interrupted)",
-        summary::Outcome::Aborted => " (aborted)",
-    };
+    let mark = summary.outcome.mark();
     format!(
         "{}: {} of {tests} tests in {:.3} s, CPU {:.2} s user {:.2} s system{mark}",
         summary.workload.name,

@@ -101,7 +101,8 @@ fn slo(plan: &Plan, args: &WorkloadArgs) -> Result<Option<Slo>> {
 
 /// The plan, and what is asked of what it measures.
 fn list(plan: &Plan, args: &WorkloadArgs) -> String {
-    let mut text = plan.list(args.seed.is_none());
+    let each = if args.slo.is_empty() { 1 } else { STEPS_MAX as u32 };
+    let mut text = plan.list(args.seed.is_none(), each);
     for gate in &args.gates {
         let _ = writeln!(text, "gate           {gate}");
     }

@@ -20,12 +20,12 @@ use crate::measure::times::Times;
 use crate::mysql::dataset::{self, FORMAT};
 use crate::mysql::session::{Session, quoted_text};
 use crate::mysql::target::{Address, Target};
-use crate::mysql::variables::{self, Variables};
 use crate::mysql::{ask, tls};
 use crate::mysql::{exposure, fingerprint};
 use crate::plan::limits;
 use crate::plan::policy::OnError;
 use crate::stop::Stop;
+use crate::summary::identity::{after, no_result};
 use crate::summary::{self, Outcome, Summary};
 use crate::workload::Schema;
 
@@ -67,7 +67,7 @@ pub struct Measured {
 
 /// Read before the window.
 pub(super) struct Start {
-    variables: Variables,
+    server: summary::Server,
     edge: Edge,
     own: Own,
 }
@@ -77,7 +77,8 @@ pub(super) struct Finish {
     status: Option<summary::Status>,
     probed: Option<summary::Probed>,
     traffic: Option<(u64, u64)>,
-    changed: Vec<summary::SettingChange>,
+    /// None where the server did not tell.
+    changed: Option<Vec<summary::SettingChange>>,
 }
 
 impl<'a> Scene<'a> {
@@ -125,17 +126,17 @@ impl<'a> Scene<'a> {
         Ok(Scene { target, opts, identity, probe, stop })
     }
 
-    /// The variables and counters, on a connection of its own.
+    /// Who the server is, and its counters, on a connection of its own.
     pub(super) async fn start(&self) -> Result<Start> {
         let mut session = or_stop(self.stop, Session::open(&self.target, &self.opts, None)).await?;
-        let reading = async { Ok(variables::read(&mut session).await?) };
-        let address = &self.target.address;
-        let variables = bounded(limits::SILENCE, self.stop, address, reading).await?;
+        let mut server = self.identity.server.clone();
+        let reading = async { Ok(fingerprint::renew(&mut session, &mut server).await?) };
+        bounded(limits::SILENCE, self.stop, &self.target.address, reading).await?;
         let (session, edge) = edge::read(Some(session), self.probe.clone()).await;
         if let Some(session) = session {
             session.close(limits::COURTESY).await;
         }
-        Ok(Start { variables, edge, own: Own::now() })
+        Ok(Start { server, edge, own: Own::now() })
     }
 
     /// The same after the window that began then. A server that does not answer in time costs
@@ -145,13 +146,10 @@ impl<'a> Scene<'a> {
         // Not the connection of before: a server drops one that was idle for hours.
         let session = courteous(Session::open(&self.target, &self.opts, None)).await;
         let (session, last) = edge::read(session, self.probe.clone()).await;
-        let mut changed = Vec::new();
-        if let Some(mut session) = session {
-            let asking = async { Ok(variables::read(&mut session).await?) };
-            if let Some(after) = courteous(asking).await {
-                changed = variables::changed(&start.variables, &after);
-                session.close(limits::COURTESY).await;
-            }
+        let (session, changed) =
+            edge::changes(&start.server, session, &self.target, &self.opts).await;
+        if let Some(session) = session {
+            session.close(limits::COURTESY).await;
         }
         Finish {
             status: edge::status(&start.edge, &last, began),
@@ -189,26 +187,28 @@ impl<'a> Scene<'a> {
         Some((bytes, formats.into_iter().collect()))
     }
 
-    /// A summary in which only the run itself is missing.
+    /// A summary in which only the run itself is missing. Of a server that changed meanwhile it is
+    /// no result, which is an error then.
     pub(super) fn frame(
         &self,
         turn: &Turn,
         start: Start,
         finish: Finish,
-        error: Option<&Error>,
+        error: &mut Option<Error>,
     ) -> Result<Summary> {
         let identity = &self.identity;
-        let mut warnings = Vec::new();
+        let mut outcome = outcome(error.as_ref());
+        if error.is_none()
+            && let Some(changed) = finish.changed.as_deref().and_then(no_result)
+        {
+            (outcome, *error) = (Outcome::ServerChanged, Some(changed));
+        }
+        let mut warnings = after(finish.changed.as_deref());
         let mut warn = |code: &str, message: String| {
             warnings.push(summary::Warning { code: code.to_owned(), message });
         };
         if cfg!(debug_assertions) {
             warn("debug_build", "measured with a debug build of loadgen".to_owned());
-        }
-        if !finish.changed.is_empty() {
-            let names: Vec<&str> =
-                finish.changed.iter().take(10).map(|c| c.name.as_str()).collect();
-            warn("settings_changed", format!("settings changed meanwhile: {}", names.join(", ")));
         }
         if finish.status.is_none() {
             warn("no_status", "the server's status counters could not be read".to_owned());
@@ -220,8 +220,8 @@ impl<'a> Scene<'a> {
             step_id: format!("{}-{}", identity.run_id, turn.number),
             label: identity.label.clone(),
             notes: identity.notes.clone(),
-            outcome: outcome(error),
-            reason: error.map(ToString::to_string),
+            outcome,
+            reason: error.as_ref().map(ToString::to_string),
             workload: summary::Workload {
                 name: turn.title.clone().unwrap_or_default(),
                 built_in: false,
@@ -237,13 +237,11 @@ impl<'a> Scene<'a> {
             },
             plan: plan(turn),
             server: summary::Server {
-                durability: summary::durability(&start.variables),
-                variables: start.variables,
-                settings_changed: finish.changed,
+                settings_changed: finish.changed.unwrap_or_default(),
                 status: finish.status,
                 probed: finish.probed,
                 host_facts: host_facts(identity, self.probe.as_ref()),
-                ..identity.server.clone()
+                ..start.server
             },
             driver: identity.driver.clone(),
             client: self.client(finish.traffic),

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use mysql_async::Opts;
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::{Notify, Semaphore, mpsc, watch};
+use tokio::task::JoinSet;
 
 use super::Run;
 use super::crew::{engine_threads, join, spawn};
@@ -33,7 +34,8 @@ use crate::mysql::target::Target;
 use crate::plan::{Plan, Spread, Step, StopAt, limits};
 use crate::progress::Progress;
 use crate::stop::Stop;
-use crate::summary::Outcome;
+use crate::summary::identity::no_result;
+use crate::summary::{Outcome, Server, SettingChange};
 
 /// Where steps run: the same for all steps of a sweep.
 pub struct Stage<'a> {
@@ -47,6 +49,8 @@ pub struct Stage<'a> {
     pub opts: Opts,
     /// The server.
     pub target: &'a Target,
+    /// It before the step, where it is looked at again.
+    pub server: Option<&'a Server>,
     /// How to look at its process and host, where that can be done.
     pub probe: Option<Probe>,
     /// Asks for an early end.
@@ -97,6 +101,7 @@ pub async fn run_step(
             opts: stage.opts.clone(),
             target: Arc::new(stage.target.clone()),
             logins: Arc::new(Semaphore::new(limits::CONNECTS_AT_ONCE)),
+            reopened: Arc::new(Notify::new()),
         },
         phases,
         outages: Arc::clone(&outages),
@@ -112,8 +117,14 @@ pub async fn run_step(
     let entry = stage.plan.interval.as_nanos() as Ns;
     let mut timeline = Timeline::new(threads, job.timed_statements(), entry)?;
     timeline.log.clone_from(&stage.log);
+    let mut guard = JoinSet::new();
+    if let Some(server) = stage.server {
+        guard.spawn(edge::guard(order.doors.clone(), server.clone()));
+    }
     let conductor = Conductor {
         stage,
+        guard,
+        changed: Vec::new(),
         phases,
         threads,
         news,
@@ -155,6 +166,9 @@ struct Early {
 
 struct Conductor<'a> {
     stage: &'a Stage<'a>,
+    /// Ends with what it found; aborted with the conductor.
+    guard: JoinSet<Vec<SettingChange>>,
+    changed: Vec<SettingChange>,
     phases: Phases,
     threads: usize,
     news: mpsc::UnboundedReceiver<News>,
@@ -343,6 +357,13 @@ impl Conductor<'_> {
                     self.end_early(Outcome::Interrupted, error, origin);
                     break;
                 }
+                Some(changed) = self.guard.join_next(), if interruptible => {
+                    self.changed = changed.map_err(|_| broken())?;
+                    if let Some(error) = no_result(&self.changed) {
+                        self.end_early(Outcome::ServerChanged, error, origin);
+                    }
+                    break;
+                }
                 () = tokio::time::sleep_until(silence.into()), if interruptible => {
                     let error = Error::failed(format!(
                         "{} has not answered any client for {:?}",
@@ -429,6 +450,7 @@ impl Conductor<'_> {
             error: early.map(|e| e.error),
             measured_s: seconds(window_end.saturating_sub(self.phases.window_start)),
             outages,
+            changed: self.changed,
             ..gather::run(ends, self.stage.tables, self.timeline, started_at)
         }
     }

@@ -40,7 +40,7 @@ impl Display {
         let rate = step.rate.map_or_else(String::new, |rate| format!(" at {rate}/s"));
         let head = format!(
             "[{}/{}] {} {}{rate}{repeat}",
-            step.number,
+            step.place,
             step.of,
             plan.workload.name,
             words::clients(step.clients)
@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn a_line_has_everything_of_its_intervals() {
         let plan = a_plan(0, 64, StopAt::Time(Duration::from_mins(1)));
-        let step = Step { number: 2, of: 6, clients: 64, rate: None, repeat: 1 };
+        let step = Step { number: 12, place: 2, of: 6, clients: 64, rate: None, repeat: 1 };
         let mut display = Display::new(&plan, &step);
         assert_eq!(display.opening(3), "[2/6] point-select 64 clients: opened 3 of 64 connections");
         intervals().iter().take(2).for_each(|i| display.add(i));
@@ -199,7 +199,7 @@ mod tests {
     #[test]
     fn a_percentile_of_few_ops_is_no_number() {
         let plan = a_plan(0, 64, StopAt::Time(Duration::from_mins(1)));
-        let step = Step { number: 1, of: 1, clients: 64, rate: None, repeat: 1 };
+        let step = Step { number: 1, place: 1, of: 1, clients: 64, rate: None, repeat: 1 };
         let mut display = Display::new(&plan, &step);
         // The second second has 500 ops.
         intervals().iter().skip(1).take(1).for_each(|i| display.add(i));
@@ -209,7 +209,7 @@ mod tests {
     #[test]
     fn ops_show_how_many_are_done() {
         let plan = a_plan(0, 64, StopAt::Ops(9000));
-        let step = Step { number: 1, of: 1, clients: 64, rate: None, repeat: 1 };
+        let step = Step { number: 1, place: 1, of: 1, clients: 64, rate: None, repeat: 1 };
         let mut display = Display::new(&plan, &step);
         intervals().iter().take(1).for_each(|i| display.add(i));
         assert!(display.line().contains("1000 of 9000 ops"));

@@ -6,13 +6,15 @@ use std::time::{Duration, Instant};
 use mysql_async::Opts;
 use tokio::sync::oneshot;
 
+use super::opening::Doors;
 use crate::measure::probe::{self, Probe, own_traffic};
 use crate::measure::process::{Cost, process_usage};
+use crate::mysql::fingerprint;
 use crate::mysql::session::Session;
 use crate::mysql::status::{self, Reading};
 use crate::mysql::target::Target;
 use crate::plan::limits;
-use crate::summary;
+use crate::summary::{self, identity::no_result};
 
 /// A reading of a busy server's counters takes so long: then it is over when the window opens.
 const LEAD: Duration = Duration::from_millis(300);
@@ -42,6 +44,42 @@ impl Edge {
         })
         .await;
         self.status = read.ok().flatten();
+    }
+}
+
+/// What of the server is another's, or another, than in an earlier look, over a connection of its
+/// own where none is given. No connection comes back, and nothing is known, where there is no answer
+/// in time.
+pub(crate) async fn changes(
+    before: &summary::Server,
+    control: Option<Session>,
+    target: &Target,
+    opts: &Opts,
+) -> (Option<Session>, Option<Vec<summary::SettingChange>>) {
+    #[expect(clippy::disallowed_methods, reason = "the connection goes with the future")]
+    let looking = tokio::time::timeout(limits::COURTESY, async {
+        let mut session = match control {
+            Some(session) => session,
+            None => Session::open_again(target, opts, None).await.ok()?,
+        };
+        let mut after = before.clone();
+        let looked = fingerprint::renew(&mut session, &mut after).await;
+        Some((session, looked.ok().map(|_| fingerprint::changes(before, &after))))
+    });
+    let Ok(Some((session, changed))) = looking.await else { return (None, None) };
+    (Some(session).filter(Session::is_usable), changed)
+}
+
+/// Looks at the server whenever lost connections are open again, until a step on it is no result.
+pub(super) async fn guard(doors: Doors, before: summary::Server) -> Vec<summary::SettingChange> {
+    loop {
+        doors.reopened.notified().await;
+        let (_, changed) = changes(&before, None, &doors.target, &doors.opts).await;
+        if let Some(changed) = changed.filter(|changed| no_result(changed).is_some()) {
+            return changed;
+        }
+        // All clients come back at once.
+        tokio::time::sleep(Duration::from_secs(1)).await;
     }
 }
 

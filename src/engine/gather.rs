@@ -60,6 +60,7 @@ pub(super) fn run(
         sys: Duration::ZERO,
         traffic: None,
         status: None,
+        changed: Vec::new(),
         probed: None,
     }
 }

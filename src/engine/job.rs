@@ -293,7 +293,7 @@ pub(crate) mod tests {
 
     fn job(clients: u32, stop: StopAt, spread: Spread) -> Job {
         let plan = a_plan(0, clients, stop);
-        let step = Step { number: 1, of: 1, clients, rate: None, repeat: 1 };
+        let step = Step { number: 1, place: 1, of: 1, clients, rate: None, repeat: 1 };
         Job::new(&plan, spread, TABLES, &step)
     }
 

@@ -62,7 +62,7 @@ use std::time::Duration;
 use crate::error::Error;
 use crate::measure::cores::Used;
 use crate::measure::timeline::Timeline;
-use crate::summary::{ErrorCount, LedgerEntry, Outage, Outcome, Probed, Status};
+use crate::summary::{ErrorCount, LedgerEntry, Outage, Outcome, Probed, SettingChange, Status};
 
 pub use conductor::{Stage, run_step};
 pub(crate) use crew::queues_told;
@@ -115,6 +115,8 @@ pub struct Run {
     pub traffic: Option<(u64, u64)>,
     /// The server's counters over the window.
     pub status: Option<Status>,
+    /// What of the server is another's, or another, after lost connections were opened again.
+    pub changed: Vec<SettingChange>,
     /// Its process and host.
     pub probed: Option<Probed>,
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use mysql_async::Opts;
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
 use tokio::task::{JoinHandle, JoinSet};
 
 use super::desk::{Desk, Seat};
@@ -26,6 +26,8 @@ pub(crate) struct Doors {
     pub(crate) opts: Opts,
     /// Bounds the logins under way over all threads.
     pub(crate) logins: Arc<Semaphore>,
+    /// Told that a lost connection is open again.
+    pub(crate) reopened: Arc<Notify>,
 }
 
 /// A connection with everything prepared.
@@ -190,7 +192,10 @@ pub(crate) async fn reopen(desk: &Desk, seat: &Seat) -> Option<(Session, Vec<usi
         let opened = open_again(&desk.job, seat.client, &desk.doors).await;
         drop(permit);
         match opened {
-            Ok(opened) => return Some(opened),
+            Ok(opened) => {
+                desk.doors.reopened.notify_one();
+                return Some(opened);
+            }
             Err(failure) => desk.refused(failure),
         }
     }

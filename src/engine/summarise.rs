@@ -14,10 +14,10 @@ use crate::measure::process::peak_resident_bytes;
 use crate::measure::recorder::Paced;
 use crate::measure::times::Times;
 use crate::plan::{StatementMode, Step, StopAt, units};
+use crate::summary::identity::after;
 use crate::summary::{self, Summary};
 
-/// What a summary says besides the step: the same for all steps of a sweep, but for the
-/// server's variables.
+/// What a summary says besides the step: the same for all steps of a sweep, but for the server.
 #[derive(Debug, Clone)]
 pub struct Identity {
     /// 16 hexadecimal digits, one invocation.
@@ -58,15 +58,16 @@ pub(crate) fn program() -> summary::Program {
 }
 
 /// The JSON contract's object of a step. `changed` are the server's settings that differ after
-/// the step.
+/// the step; None where that is not known.
 pub fn summary(
     run: &Run,
     stage: &Stage<'_>,
     step: &Step,
     identity: &Identity,
-    changed: Vec<summary::SettingChange>,
+    changed: Option<Vec<summary::SettingChange>>,
 ) -> Result<Summary> {
-    let mut warnings = warnings(run, stage, &changed);
+    let mut warnings = warnings(run, stage);
+    warnings.extend(after(changed.as_deref()));
     warnings.extend(sustained::warnings(run, stage, step));
     warnings.extend(edge::late(run.probed.as_ref(), run.measured_s));
     let mut summary = Summary {
@@ -81,11 +82,10 @@ pub fn summary(
         workload: workload(stage),
         plan: plan(stage, step, identity.data_seed),
         server: summary::Server {
-            settings_changed: changed,
+            settings_changed: changed.unwrap_or_default(),
             status: run.status.clone(),
             probed: run.probed.clone(),
             host_facts: host_facts(identity, stage.probe.as_ref()),
-            durability: summary::durability(&identity.server.variables),
             ..identity.server.clone()
         },
         driver: identity.driver.clone(),
@@ -257,11 +257,7 @@ fn median(sorted: &[u64]) -> f64 {
     }
 }
 
-fn warnings(
-    run: &Run,
-    stage: &Stage<'_>,
-    changed: &[summary::SettingChange],
-) -> Vec<summary::Warning> {
+fn warnings(run: &Run, stage: &Stage<'_>) -> Vec<summary::Warning> {
     let mut warnings = Vec::new();
     let mut warn = |code: &str, message: String| {
         warnings.push(summary::Warning { code: code.to_owned(), message });
@@ -275,10 +271,6 @@ fn warnings(
             "recorded_host",
             format!("{} is set: the client's host was read below {root}", host::ROOT_VARIABLE),
         );
-    }
-    if !changed.is_empty() {
-        let names: Vec<&str> = changed.iter().take(10).map(|c| c.name.as_str()).collect();
-        warn("settings_changed", format!("settings changed during the step: {}", names.join(", ")));
     }
     let of_ops = run.errors.iter().filter(|e| e.class != "connect");
     let errors: u64 = of_ops.map(|e| e.count).sum();

@@ -1,7 +1,7 @@
 //! The fields of a summary in which two measurements of the same thing may differ.
 
 /// Paths of a summary's fields, and why each is no condition. A path stands for all below it.
-/// Variables of the server that are free have a list of their own ([`crate::summary::IDENTITY`]).
+/// Variables of the server that are free have a list of their own ([`crate::summary::identity::IDENTITY`]).
 pub const FREE: &[(&str, &str)] = &[
     ("schema", "the form of the file"),
     ("run_id", "names the invocation"),
@@ -90,5 +90,5 @@ pub fn is_free(path: &str) -> bool {
     FREE.iter().any(|(free, _)| below(free))
         || path
             .strip_prefix("server.variables.")
-            .is_some_and(|name| crate::summary::IDENTITY.contains(&name))
+            .is_some_and(|name| crate::summary::identity::IDENTITY.contains(&name))
 }

@@ -11,7 +11,7 @@ use super::variables::{self, Variables};
 use crate::error::Result;
 use crate::measure::host::{self, ROOT};
 use crate::measure::probe::Whereabouts;
-use crate::summary::{Driver, HostFacts, Server, durability};
+use crate::summary::{Driver, HostFacts, Server, SettingChange, durability};
 
 /// The driver, as Cargo.lock pins it (a test compares).
 const DRIVER: (&str, &str) = ("mysql_async", "0.37.1");
@@ -55,10 +55,26 @@ async fn ask(
     port: Option<u16>,
     data_bytes: Option<u64>,
 ) -> Asked<Fingerprint> {
-    let product = Product::ask(session).await?;
-    let variables = optional(variables::read(session).await)?.unwrap_or_default();
-    let cipher = pairs(session, "SHOW SESSION STATUS LIKE 'Ssl_cipher'").await;
-    let cipher = optional(cipher)?.and_then(|pairs| pairs.into_values().next());
+    let mut server = Server {
+        host: if port.is_some() { host.to_owned() } else { "localhost".to_owned() },
+        port,
+        transport: if port.is_some() { "tcp" } else { "socket" }.to_owned(),
+        database: database(session).await?,
+        tls_cipher: None,
+        version: String::new(),
+        version_comment: String::new(),
+        buffer_pool_bytes: None,
+        class: None,
+        durability: None,
+        probed: None,
+        variables: Variables::new(),
+        settings_changed: Vec::new(),
+        status: None,
+        data_bytes,
+        table_formats: None,
+        host_facts: None,
+    };
+    let product = renew(session, &mut server).await?;
     let root = Path::new(ROOT);
     let same_host = is_same_host(root, &seen_from(session).await?, port);
     let driver = Driver {
@@ -66,29 +82,42 @@ async fn ask(
         version: DRIVER.1.to_owned(),
         capabilities: product.capabilities(),
     };
-    let whereabouts = whereabouts(session, &variables, port).await?;
-    let database = database(session).await?;
-    let server = Server {
-        host: if port.is_some() { host.to_owned() } else { "localhost".to_owned() },
-        port,
-        transport: if port.is_some() { "tcp" } else { "socket" }.to_owned(),
-        database,
-        tls_cipher: cipher.filter(|cipher| !cipher.is_empty()),
-        version: product.version,
-        version_comment: product.comment,
-        buffer_pool_bytes: variables.get("innodb_buffer_pool_size").and_then(|v| v.parse().ok()),
-        class: None,
-        durability: durability(&variables),
-        probed: None,
-        variables,
-        settings_changed: Vec::new(),
-        status: None,
-        data_bytes,
-        table_formats: None,
-        host_facts: same_host.then(|| host_facts(root)),
-    };
+    let whereabouts = whereabouts(session, &server.variables, port).await?;
+    server.host_facts = same_host.then(|| host_facts(root));
     let rtt_us = rtt::median_us(session).await?;
     Ok(Fingerprint { server, driver, same_host, whereabouts, rtt_us })
+}
+
+/// Reads anew which server answers and how it is set up.
+pub(crate) async fn renew(session: &mut Session, server: &mut Server) -> Asked<Product> {
+    let product = Product::ask(session).await?;
+    let variables = optional(variables::read(session).await)?.unwrap_or_default();
+    let cipher = pairs(session, "SHOW SESSION STATUS LIKE 'Ssl_cipher'").await;
+    let cipher = optional(cipher)?.and_then(|pairs| pairs.into_values().next());
+    server.tls_cipher = cipher.filter(|cipher| !cipher.is_empty());
+    server.version.clone_from(&product.version);
+    server.version_comment.clone_from(&product.comment);
+    server.buffer_pool_bytes =
+        variables.get("innodb_buffer_pool_size").and_then(|value| value.parse().ok());
+    server.durability = durability(&variables);
+    server.variables = variables;
+    Ok(product)
+}
+
+/// What of a server is another's, or another, in a later look at it.
+pub(crate) fn changes(before: &Server, after: &Server) -> Vec<SettingChange> {
+    let mut changed = variables::changed(&before.variables, &after.variables);
+    // A proxy, or a server without such variables, may tell them in its own answers only.
+    for (name, before, after) in [
+        ("version", &before.version, &after.version),
+        ("version_comment", &before.version_comment, &after.version_comment),
+    ] {
+        if before != after && changed.iter().all(|change| change.name != name) {
+            let (before, after) = (Some(before.clone()), Some(after.clone()));
+            changed.push(SettingChange { name: name.to_owned(), before, after });
+        }
+    }
+    changed
 }
 
 /// The server's own account of where it is.

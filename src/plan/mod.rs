@@ -206,9 +206,11 @@ pub enum StatementMode {
 /// One cell of the table.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Step {
-    /// From 1, in the order of execution.
+    /// What its name ends with: goes on where a run is continued.
     pub number: u32,
-    /// Steps of the plan.
+    /// From 1, in the order of execution.
+    pub place: u32,
+    /// Steps to be done.
     pub of: u32,
     /// Concurrent clients.
     pub clients: u32,
@@ -238,7 +240,7 @@ impl Plan {
             }
             for (clients, rate) in cells {
                 let number = steps.len() as u32 + 1;
-                steps.push(Step { number, of, clients, rate, repeat });
+                steps.push(Step { number, place: number, of, clients, rate, repeat });
             }
         }
         steps
@@ -318,9 +320,9 @@ impl Plan {
         }
     }
 
-    /// The whole plan as text, for `--list`: what is run and how long it takes. A random seed is
-    /// another one in the run, so it is not shown.
-    pub fn list(&self, seed_is_random: bool) -> String {
+    /// The whole plan as text, for `--list`: what is run and how long it takes, where each step may
+    /// become so many. A random seed is another one in the run, so it is not shown.
+    pub fn list(&self, seed_is_random: bool, each: u32) -> String {
         use fmt::Write as _;
         let mut text = String::new();
         let all = || "those that are there".to_owned();
@@ -372,6 +374,12 @@ impl Plan {
                 line("time", units::duration(time));
                 let total = (self.warmup + time) * steps.len() as u32;
                 line("at least", format!("{} for {} steps", units::duration(total), steps.len()));
+                if each > 1 {
+                    let most = steps.len() as u32 * each;
+                    // An open loop's warm-up takes as long again where its backlog must drain.
+                    let total = units::duration((self.warmup * 2 + time) * most);
+                    line("at most", format!("{total} for {most} steps"));
+                }
             }
             StopAt::Ops(ops) => line("ops", units::count(ops)),
         }
@@ -392,7 +400,7 @@ impl Plan {
             let _ = writeln!(
                 text,
                 "step {:>3} of {}  {:>14}{}  repeat {} of {}",
-                step.number,
+                step.place,
                 step.of,
                 words::clients(step.clients),
                 step.rate.map_or_else(String::new, |rate| format!("  {rate:>8} ops/s")),
@@ -467,8 +475,21 @@ mod tests {
             plan.steps().iter().map(|s| (s.of, s.clients, s.rate)).collect();
         let (slow, fast) = (Some(1000.0), Some(2000.0));
         assert_eq!(cells, [(4, 8, slow), (4, 8, fast), (4, 16, slow), (4, 16, fast)]);
-        let text = plan.list(true);
+        let text = plan.list(true, 1);
         assert!(text.contains("arrival        poisson") && text.contains("2000 ops/s"), "{text}");
+    }
+
+    #[test]
+    fn a_list_tells_the_longest_time_when_steps_are_searches() {
+        let mut plan = plan("8,16");
+        (plan.rates, plan.repeats) = (vec![1000.0], 1);
+        let of = |each: u32| -> Vec<String> {
+            let list = plan.list(true, each);
+            let times = list.lines().filter_map(|line| line.strip_prefix("at "));
+            times.map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
+        };
+        assert_eq!(of(1), ["least 140s for 2 steps"]);
+        assert_eq!(of(30), ["least 140s for 2 steps", "most 80m for 60 steps"]);
     }
 
     #[test]
@@ -504,7 +525,7 @@ mod tests {
 
     #[test]
     fn the_list_names_every_step_and_the_time() {
-        let text = plan("8..32").list(true);
+        let text = plan("8..32").list(true, 1);
         assert_eq!(text.matches("\nstep ").count(), 6, "{text}");
         assert!(text.contains("7m"), "{text}");
     }

@@ -151,11 +151,7 @@ fn scarce(table: &Table, at: usize, line: &Line) -> Vec<Finding> {
 
 /// How a step ended that did not complete.
 pub(crate) fn ending(step: &Summary) -> String {
-    let outcome = match step.outcome {
-        Outcome::Completed => "completed",
-        Outcome::Interrupted => "interrupted",
-        Outcome::Aborted => "aborted",
-    };
+    let outcome = step.outcome.name();
     match &step.reason {
         Some(reason) => format!("{outcome}, {}", clip(reason, TEXT_MAX)),
         None => outcome.to_owned(),

@@ -17,7 +17,7 @@ pub(super) fn copy(from: &Path, to: &Path, wait: &mut Wait<'_>) -> Result<()> {
     tree(from, to, wait)
 }
 
-/// Makes a start in a directory as cold as one in a copy of it.
+/// Makes a start in a directory as cold as one in a copy of it. Initialising leaves a list, too.
 pub(super) fn forget(dir: &Path) {
     // Most often there is none.
     let _ = fs::remove_file(dir.join(LEFT_BEHIND[0]));

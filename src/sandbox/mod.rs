@@ -145,6 +145,7 @@ impl Sandbox {
             DataDir::Own | DataDir::New(_) => {
                 (start.wait.say)(&format!("sandbox: initialising {}", program.version));
                 initialise::initialise(&program, &mut start)?;
+                copy::forget(&layout.data());
             }
         }
         (start.wait.say)("sandbox: starting the server");

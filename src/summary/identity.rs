@@ -1,4 +1,24 @@
-//! Which variables of a server are no condition of a measurement.
+//! Which server was measured: what makes it another one during a step, and what makes a step no
+//! result.
+
+use super::{SettingChange, Warning};
+use crate::error::Error;
+
+/// Changes that an error or a warning names.
+const NAMED_MAX: usize = 8;
+
+/// Variables whose change shows another server, such as the replica that took over.
+const ANOTHER: [&str; 9] = [
+    "version",
+    "version_comment",
+    "server_uuid",
+    "server_uid",
+    "hostname",
+    "port",
+    "datadir",
+    "pid_file",
+    "socket",
+];
 
 /// Server variables that say who and where a server is, not how it is set up. They differ
 /// between two starts of one configuration, such as two sandboxes.
@@ -25,6 +45,7 @@ pub(crate) const IDENTITY: &[&str] = &[
     "innodb_data_home_dir",
     "innodb_log_group_home_dir",
     "innodb_temp_tablespaces_dir",
+    "innodb_thread_sleep_delay",
     "innodb_tmpdir",
     "innodb_undo_directory",
     "insert_id",
@@ -66,6 +87,71 @@ pub(crate) const IDENTITY: &[&str] = &[
     "wsrep_node_name",
     "wsrep_start_position",
 ];
+
+/// Whether it is another server than before.
+pub(crate) fn is_another(changed: &[SettingChange]) -> bool {
+    changed.iter().any(shows_another)
+}
+
+fn shows_another(change: &SettingChange) -> bool {
+    ANOTHER.contains(&change.name.as_str())
+}
+
+/// Why a step during which this changed is no result.
+pub(crate) fn no_result(changed: &[SettingChange]) -> Option<Error> {
+    let counts = |change: &&SettingChange| !IDENTITY.contains(&change.name.as_str());
+    let mut conditions: Vec<&SettingChange> = changed.iter().filter(counts).collect();
+    if conditions.is_empty() {
+        return None;
+    }
+    // The version first.
+    conditions.sort_by_key(|change| !shows_another(change));
+    let error = Error::failed(format!("the server changed: {}", named(&conditions)));
+    Some(if is_another(changed) {
+        error.hint("another server answers at this address: give each a label of its own")
+    } else {
+        error.hint("leave the server's variables alone while it is measured, and measure again")
+    })
+}
+
+/// What a reader must know of a step after which this was found to have changed; None where the
+/// server did not tell.
+pub(crate) fn after(changed: Option<&[SettingChange]>) -> Vec<Warning> {
+    match changed {
+        Some(changed) => warnings(changed, "during the step"),
+        None => vec![Warning {
+            code: "server_unknown".to_owned(),
+            message: "whether the server was still the same after the step is not known".to_owned(),
+        }],
+    }
+}
+
+/// What a reader must know of what changed, and when.
+pub(crate) fn warnings(changed: &[SettingChange], when: &str) -> Vec<Warning> {
+    let (another, settings): (Vec<_>, Vec<_>) = changed.iter().partition(|c| shows_another(c));
+    let both = [
+        ("server_replaced", "another server answered", another),
+        ("settings_changed", "settings changed", settings),
+    ];
+    let said = both.into_iter().filter(|(.., changed)| !changed.is_empty());
+    said.map(|(code, what, changed)| Warning {
+        code: code.to_owned(),
+        message: format!("{what} {when}: {}", named(&changed)),
+    })
+    .collect()
+}
+
+/// `name: before / after`, and how many more.
+fn named(changed: &[&SettingChange]) -> String {
+    let value = |value: &Option<String>| value.clone().unwrap_or_else(|| "(absent)".to_owned());
+    let one =
+        |c: &&SettingChange| format!("{}: {} / {}", c.name, value(&c.before), value(&c.after));
+    let mut named: Vec<String> = changed.iter().take(NAMED_MAX).map(one).collect();
+    if changed.len() > NAMED_MAX {
+        named.push(format!("and {} more", changed.len() - NAMED_MAX));
+    }
+    named.join(", ")
+}
 
 #[cfg(test)]
 mod tests {

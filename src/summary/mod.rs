@@ -10,7 +10,7 @@ mod conditions;
 mod cost;
 mod experiment;
 mod facts;
-mod identity;
+pub(crate) mod identity;
 mod latency;
 mod ledger;
 mod outage;
@@ -35,7 +35,6 @@ pub use cost::{HostCost, Innodb, Probed, ProcessCost};
 pub use experiment::{CommandRun, Experiment};
 pub use facts::{Class, MISSES_MIN, class_by_size, durability};
 pub(crate) use facts::{counter, in_queues};
-pub(crate) use identity::IDENTITY;
 pub use latency::{Distribution, Interval, Latency, Phase, StatementLatency};
 pub use ledger::{Doubt, LedgerEntry};
 pub use outage::Outage;
@@ -141,6 +140,25 @@ pub enum Outcome {
     Interrupted,
     /// An error ended it early; what was measured is here.
     Aborted,
+    /// The server's version, or a variable that is a condition, changed: it is no result.
+    ServerChanged,
+}
+
+impl Outcome {
+    /// What people read.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Outcome::Completed => "completed",
+            Outcome::Interrupted => "interrupted",
+            Outcome::Aborted => "aborted",
+            Outcome::ServerChanged => "server-changed",
+        }
+    }
+
+    /// ` (aborted)`; nothing where it completed.
+    pub(crate) fn mark(self) -> String {
+        if self == Outcome::Completed { String::new() } else { format!(" ({})", self.name()) }
+    }
 }
 
 /// What was run.
@@ -278,13 +296,14 @@ pub struct Server {
     pub database: Option<String>,
     /// Cipher of the session, null without TLS.
     pub tls_cipher: Option<String>,
-    /// `@@version`.
+    /// `@@version` before the step.
     pub version: String,
     /// `@@version_comment`.
     pub version_comment: String,
     /// Global variables before the step.
     pub variables: BTreeMap<String, String>,
-    /// Global variables whose value differed after the step.
+    /// Global variables whose value differed after the step, also those that show another server,
+    /// such as `server_uuid`.
     pub settings_changed: Vec<SettingChange>,
     /// Status counters over the window; null where they could not be read.
     pub status: Option<Status>,

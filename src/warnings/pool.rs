@@ -175,8 +175,9 @@ fn restored(levels: &Levels, said: &mut Said) {
         );
     } else if lower.contains("load completed")
         && levels.uptime_s.is_some_and(|uptime| uptime <= RESTORED_S)
-        // Tables that were made since then were not in the file.
-        && levels.tables_age_s >= levels.uptime_s
+        // Tables that were made since then were not in the file. Both are whole seconds, read one
+        // after the other.
+        && levels.tables_age_s.zip(levels.uptime_s).is_some_and(|(age, up)| age > up + 1)
     {
         said.warn(
             "restored_pool",

@@ -8,10 +8,11 @@ use loadgen::cmd::timed::{Measured, Turn};
 use loadgen::error::Kind;
 use loadgen::plan::timed::{SuiteSpec, SuiteTest};
 use loadgen::progress::Progress;
+use loadgen::sandbox::Sandbox;
 use loadgen::stop::Stop;
 use loadgen::summary::Outcome;
 
-use super::{Db, SANDBOXES, run};
+use super::{Db, SANDBOXES, common, run};
 
 fn test(name: &str, script: &str) -> SuiteTest {
     let run = ["sh", "-c", script].map(str::to_owned).to_vec();
@@ -19,7 +20,11 @@ fn test(name: &str, script: &str) -> SuiteTest {
 }
 
 fn measure(tests: Vec<SuiteTest>, dir: &Path, stop: &Stop) -> Measured {
-    let db = Db::new(&SANDBOXES[0].1);
+    measure_on(&SANDBOXES[0].1, tests, dir, stop)
+}
+
+fn measure_on(sandbox: &Sandbox, tests: Vec<SuiteTest>, dir: &Path, stop: &Stop) -> Measured {
+    let db = Db::new(sandbox);
     let spec = SuiteSpec { name: "of sh".to_owned(), tests };
     let turn = Turn { number: 1, repeat: 1, repeats: 1, title: None };
     let measured = run(async {
@@ -88,6 +93,29 @@ fn a_failing_test_is_named_and_the_others_run() {
     assert_eq!(suite.tests[2].status, "ok");
     let output = fs::read_to_string(dir.path().join(suite.output.expect("a file")));
     assert!(output.expect("the output").contains("why\n"));
+}
+
+#[test]
+fn a_suite_is_no_result_when_a_variable_is_set_meanwhile() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let at = |name: &str| dir.path().join(name).display().to_string();
+    let (ready, set) = (at("ready"), at("set"));
+    let sandbox = common::sandbox(&common::local(), &[]);
+    let waits = format!("touch {ready}; until [ -e {set} ]; do sleep 0.05; done");
+    let measured = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !Path::new(&ready).exists() {
+                std::thread::sleep(std::time::Duration::from_millis(10));
+            }
+            common::query(&sandbox, "SET GLOBAL innodb_io_capacity = 321");
+            fs::write(&set, "").expect("written");
+        });
+        measure_on(&sandbox, vec![test("waits", &waits)], dir.path(), &Stop::default())
+    });
+    assert_eq!(measured.summary.outcome, Outcome::ServerChanged);
+    let error = measured.error.expect("it is no result");
+    assert_eq!(error.kind().exit_code(), 1);
+    assert!(error.to_string().contains("innodb_io_capacity: 200 / 321"), "{error}");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
 use loadgen::sandbox::{DataDir, Sandbox, Spec};
-use loadgen::summary::{Phase, Summary};
+use loadgen::summary::{Outcome, Phase, Summary};
 
 use super::common::{local, query, spec};
 use super::program::{Ended, Results, canned, command, run, run_canned, wait};
@@ -83,13 +83,13 @@ fn debt(sandbox: &Sandbox) {
     assert!((limit[0][0].parse::<f64>().expect("a number") - 90.0).abs() < 1e-9);
 }
 
-/// A setting that somebody changes under way. A step may be over before that on a busy host: not each
+/// A setting that somebody changes under way makes the step no result. A step may be over before that on a busy host: not each
 /// time.
 fn meddled_with(sandbox: &Sandbox) {
     assert!((0..3).any(|number| meddled(sandbox, 321 + number)), "nobody noticed");
 }
 
-/// Whether the step says so.
+/// Whether it came in time.
 fn meddled(sandbox: &Sandbox, capacity: u32) -> bool {
     let socket = sandbox.socket().to_str().expect("a path").to_owned();
     let results = Results::new();
@@ -106,8 +106,17 @@ fn meddled(sandbox: &Sandbox, capacity: u32) -> bool {
     }
     query(sandbox, &format!("SET GLOBAL innodb_io_capacity = {capacity}"));
     let ended = wait(child, Instant::now(), &results);
-    assert_eq!(ended.code, 0, "{}", ended.stderr);
-    warned(ended.only(), "settings_changed")
+    let step = ended.only();
+    if step.outcome == Outcome::Completed {
+        assert_eq!(ended.code, 0, "{}", ended.stderr);
+        return false;
+    }
+    assert_eq!((ended.code, step.outcome), (1, Outcome::ServerChanged), "{}", ended.stderr);
+    assert!(warned(step, "settings_changed"), "{:?}", codes(step));
+    let reason = step.reason.as_deref().expect("a reason");
+    let capacity = capacity.to_string();
+    assert!(reason.contains("innodb_io_capacity") && reason.contains(&capacity), "{reason}");
+    true
 }
 
 /// The pool of a server that has just been started.

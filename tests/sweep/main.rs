@@ -14,6 +14,7 @@ mod network;
 mod pacing;
 mod page;
 mod program;
+mod replaced;
 mod resources;
 #[path = "../common/restarting.rs"]
 mod restarting;

@@ -93,6 +93,7 @@ fn run(plan: &Plan, port: u16) -> engine::Run {
         first_write: &|| Ok(()),
         window: tokio::sync::watch::channel(None).0,
         target: &target,
+        server: None,
         opts: opts.clone(),
         probe: None,
         stop: &stop,
@@ -102,7 +103,7 @@ fn run(plan: &Plan, port: u16) -> engine::Run {
         tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
         let mut control = Some(Session::open(&target, &opts, None).await.expect("a session"));
-        let step = Step { number: 1, of: 1, clients: 4, rate: None, repeat: 1 };
+        let step = Step { number: 1, place: 1, of: 1, clients: 4, rate: None, repeat: 1 };
         let mut progress = Progress::new(true, None);
         engine::run_step(&stage, &step, &mut control, &mut progress).await.expect("a run")
     })

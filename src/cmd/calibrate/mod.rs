@@ -100,8 +100,14 @@ pub fn run(args: &CalibrateArgs, stop: &Stop) -> Result<()> {
     let mut measured = Vec::with_capacity(steps.len());
     for (number, (clients, threads)) in (1..).zip(&steps) {
         stop.check()?;
-        let step =
-            Step { number, of: steps.len() as u32, clients: *clients, rate: None, repeat: 1 };
+        let step = Step {
+            number,
+            place: number,
+            of: steps.len() as u32,
+            clients: *clients,
+            rate: None,
+            repeat: 1,
+        };
         let plan = plan(args, *clients, *threads)?;
         let one = runtime()?.block_on(measure(&plan, &step, server.port(), stop, &mut progress))?;
         progress.note(&format!(
@@ -191,6 +197,7 @@ async fn measure(
         },
         opts: target.opts()?,
         target: &target,
+        server: None,
         // So that what the server uses is not other load.
         probe: Some(Probe::local(&Whereabouts { port: Some(port), ..Whereabouts::default() })),
         stop,

@@ -33,8 +33,7 @@ pub async fn measure(
     }
     let verified = verified && error.is_none();
     let title = Some(turn.title.clone().unwrap_or_else(|| spec.name()));
-    let mut summary =
-        scene.frame(&Turn { title, ..turn.clone() }, start, finish, error.as_ref())?;
+    let mut summary = scene.frame(&Turn { title, ..turn.clone() }, start, finish, &mut error)?;
     let names: Vec<String> = loaded.tables.iter().map(|table| table.name.clone()).collect();
     (summary.server.data_bytes, summary.server.table_formats) =
         scene.table_facts(&names).await.unzip();
@@ -128,11 +127,7 @@ fn statement(spec: &LoadSpec) -> &'static str {
 
 /// One load, as a line that stays.
 pub fn line(summary: &Summary) -> String {
-    let mark = match summary.outcome {
-        summary::Outcome::Completed => "",
-        summary::Outcome::Interrupted => " (interrupted)",
-        summary::Outcome::Aborted => " (aborted)",
-    };
+    let mark = summary.outcome.mark();
     let (per_s, statements) =
         summary.load.as_ref().map_or((0.0, 0), |load| (load.rows_per_s, load.statements));
     format!(

@@ -24,6 +24,8 @@ pub(super) struct Drive<'a> {
     pub(super) run_id: String,
     /// Added to the steps' numbers, where a run is continued.
     pub(super) offset: u32,
+    /// Of the legs at hand: steps of those before, and of all.
+    pub(super) places: (u32, u32),
     /// What this host can generate, where that is known.
     pub(super) calibration: Option<Calibration>,
     /// What the labels' earlier steps were measured on.
@@ -57,7 +59,11 @@ impl Drive<'_> {
             Err(error) => return vec![error],
         };
         let mut host: Option<Host> = None;
+        let steps = |leg: &Leg| leg.cells.len() as u32;
+        let (mut before, of) = (0, legs.iter().map(steps).sum());
         for leg in legs {
+            self.places = (before, of);
+            before += steps(leg);
             let (Some(subject), Some(part)) =
                 (self.experiment.subjects.get(leg.subject), self.experiment.parts.get(leg.part))
             else {
@@ -184,8 +190,13 @@ impl Drive<'_> {
         };
         let steps: Vec<(usize, Step)> =
             leg.cells.iter().filter_map(|at| Some((*at, self.experiment.step(*at)?))).collect();
-        let numbered =
-            |step: Step| Step { number: step.number.saturating_add(self.offset), ..step };
+        let (before, of) = self.places;
+        let placed = |(place, step): (u32, Step)| Step {
+            number: step.number.saturating_add(self.offset),
+            place: before + place,
+            of,
+            ..step
+        };
         let role = Role {
             marks: self.marks(here, &steps, written_by.as_deref()),
             expect: &subject.expect,
@@ -208,7 +219,8 @@ impl Drive<'_> {
             calibration: self.calibration.as_ref(),
             summaries: Vec::new(),
         };
-        let steps: Vec<Step> = steps.into_iter().map(|(_, step)| numbered(step)).collect();
+        let steps = (1..).zip(steps.into_iter().map(|(_, step)| step));
+        let steps: Vec<Step> = steps.map(placed).collect();
         let opts = host.target.opts()?;
         let ended = runtime()?.block_on(sweep.run(&host.target, &opts, &steps));
         let measured = sweep.summaries;

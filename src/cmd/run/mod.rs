@@ -147,6 +147,7 @@ pub fn run(args: &RunArgs, stop: &Stop) -> Result<()> {
                 None => format!("{:016x}", random()?),
             },
             offset: earlier.last_step,
+            places: (0, 0),
             calibration,
             servers: drive::servers(earlier.done.values()),
             summaries: Vec::new(),

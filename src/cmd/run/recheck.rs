@@ -138,6 +138,7 @@ pub fn run(args: &RecheckArgs, stop: &Stop) -> Result<()> {
         progress: &mut progress,
         run_id,
         offset: earlier.last_step,
+        places: (0, 0),
         calibration,
         servers: drive::servers(again.measured.values()),
         summaries: Vec::new(),

@@ -1,6 +1,5 @@
 //! The server between two steps: it may be gone, and come back as another process.
 
-use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
@@ -12,12 +11,13 @@ use crate::cmd::prepare::or_stop;
 use crate::error::{Error, Result};
 use crate::measure::probe::Whereabouts;
 use crate::mysql::ask::explain;
+use crate::mysql::fingerprint;
 use crate::mysql::session::Session;
-use crate::mysql::variables;
 use crate::plan::limits;
 use crate::plan::policy::Policy;
 use crate::progress::Progress;
 use crate::stop::Stop;
+use crate::summary::{Server, Warning, identity};
 
 /// Between two attempts to reach a server that is gone.
 const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
@@ -65,19 +65,24 @@ impl<'a> Patience<'a> {
 }
 
 impl Sweep<'_> {
-    /// Brings the server into the state that a step starts from, reads its variables, and begins to
-    /// watch it. Where lost connections are opened again, a server that is just gone is waited for;
-    /// one that is there and says no for good is not.
+    /// Brings the server into the state that a step starts from, looks at who it is, and begins to
+    /// watch it. Returns what to say of a server that changed since the last look. Where lost
+    /// connections are opened again, a server that is just gone is waited for; one that is there and
+    /// says no for good is not.
     pub(super) async fn make_ready(
         &mut self,
         scene: &mut Scene,
         control: &mut Option<Session>,
         opened: &watch::Receiver<Option<Instant>>,
-    ) -> Result<(BTreeMap<String, String>, Watch)> {
+    ) -> Result<(Vec<Warning>, Watch)> {
         let mut patience = Patience::new(self.plan.policy, self.stop);
+        let last = scene.identity.server.clone();
         loop {
             let error = match self.attempt(scene, control, opened).await {
-                Ok(begun) => return Ok(begun),
+                Ok(watch) => {
+                    let changed = fingerprint::changes(&last, &scene.identity.server);
+                    return Ok((identity::warnings(&changed, "before this step"), watch));
+                }
                 Err(error) => error,
             };
             if !patience.lasts(&error, self.progress).await? {
@@ -92,22 +97,21 @@ impl Sweep<'_> {
         scene: &mut Scene,
         control: &mut Option<Session>,
         opened: &watch::Receiver<Option<Instant>>,
-    ) -> Result<(BTreeMap<String, String>, Watch)> {
-        let mut session = if let Some(session) = control.take() {
-            session
-        } else {
-            let session = self.control(&scene.target, &scene.opts).await?;
-            self.look_again(scene).await;
-            session
+    ) -> Result<Watch> {
+        let (mut session, reopened) = match control.take() {
+            Some(session) => (session, false),
+            None => (self.control(&scene.target, &scene.opts).await?, true),
         };
         let stop = self.stop;
-        let reading = async {
-            let read = variables::read(&mut session).await;
-            read.map_err(|failure| explain(&failure, "read the server's variables"))
-        };
-        let variables = bounded(limits::SILENCE, stop, &scene.target.address, reading).await?;
+        if reopened {
+            self.look_again(scene, &mut session).await?;
+        }
         let ground = scene.ground(self.plan, stop);
         let done = before::step(&ground, &mut session, self.progress).await?;
+        scene.identity.server = self.server(scene, &mut session).await?;
+        if self.plan.label.is_none() {
+            scene.identity.label.clone_from(&scene.identity.server.version);
+        }
         let reading = conditions::levels(&mut session, scene.tables);
         let at_start = bounded(limits::SILENCE, stop, &scene.target.address, reading).await?;
         *control = Some(session);
@@ -120,18 +124,36 @@ impl Sweep<'_> {
             None
         };
         let opened = opened.clone();
-        let watch = Watch::begin(self.plan, &scene.hosts, done, at_start, looking, opened).await;
-        Ok((variables, watch))
+        Ok(Watch::begin(self.plan, &scene.hosts, done, at_start, looking, opened).await)
     }
 
-    /// The server may be another process since its connection was lost. Where its host does not
-    /// tell, the steps go on without it.
-    async fn look_again(&mut self, scene: &mut Scene) {
+    /// Who answers now, and how it is set up.
+    async fn server(&self, scene: &Scene, session: &mut Session) -> Result<Server> {
+        let mut server = scene.identity.server.clone();
+        let reading = async {
+            let read = fingerprint::renew(session, &mut server).await;
+            read.map_err(|failure| explain(&failure, "read the server's version and variables"))
+        };
+        bounded(limits::SILENCE, self.stop, &scene.target.address, reading).await?;
+        Ok(server)
+    }
+
+    /// The server may be another process since its connection was lost, or another server, whose
+    /// tables are looked at, too. Where its host does not tell, the steps go on without it.
+    async fn look_again(&mut self, scene: &mut Scene, session: &mut Session) -> Result<()> {
+        let server = self.server(scene, session).await?;
+        if identity::is_another(&fingerprint::changes(&scene.identity.server, &server)) {
+            let (target, opts) = (scene.target.clone(), scene.opts.clone());
+            let log = scene.log.take();
+            *scene = Scene { log, ..self.survey(&target, &opts, session).await? };
+            return Ok(());
+        }
         // Its age is not the one of before.
         let server = Whereabouts { uptime_s: None, ..scene.whereabouts.clone() };
         match probe(self.prefix.clone(), server, scene.identity.same_host).await {
             Ok(probe) => scene.probe = probe,
             Err(error) => self.progress.warn(&format!("{error}: going on as before")),
         }
+        Ok(())
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::engine;
 use crate::stats::is_scarce;
-use crate::summary::{Outcome, Summary, VerdictKind};
+use crate::summary::{Summary, VerdictKind};
 use crate::words;
 
 /// One step, as a line that stays: an open loop's with the response time, a closed one has no
@@ -11,11 +11,7 @@ pub(super) fn line(summary: &Summary) -> String {
     let (totals, plan) = (&summary.totals, &summary.plan);
     let ms = |us: Option<f64>| us.map_or_else(|| "-".to_owned(), engine::millis);
     let errors: u64 = totals.errors.iter().map(|e| e.count).sum();
-    let mark = match summary.outcome {
-        Outcome::Completed => "",
-        Outcome::Interrupted => " (interrupted)",
-        Outcome::Aborted => " (aborted)",
-    };
+    let mark = summary.outcome.mark();
     let verdict = summary.verdict.as_ref().map(|verdict| verdict.kind);
     let verdict = match verdict.filter(|kind| *kind != VerdictKind::Ok) {
         Some(kind) => format!(", {}", kind.name()),

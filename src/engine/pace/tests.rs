@@ -27,7 +27,7 @@ struct Simulation {
 fn job(clients: u32, tables: u32, spread: Spread, rate: f64, arrival: plan::Arrival) -> Job {
     let mut plan = a_plan(0, clients, StopAt::Time(Duration::from_secs(1)));
     plan.arrival = arrival;
-    let step = Step { number: 1, of: 1, clients, rate: Some(rate), repeat: 1 };
+    let step = Step { number: 1, place: 1, of: 1, clients, rate: Some(rate), repeat: 1 };
     Job::new(&plan, spread, Tables { count: tables, ..TABLES }, &step)
 }
 
@@ -265,7 +265,7 @@ fn a_warm_up_that_cannot_be_drained_leaves_its_backlog_to_the_window() {
 fn ops_are_split_over_the_queues() {
     let mut plan = a_plan(0, 6, StopAt::Ops(1001));
     plan.arrival = plan::Arrival::Poisson;
-    let step = Step { number: 1, of: 1, clients: 6, rate: Some(1000.0), repeat: 1 };
+    let step = Step { number: 1, place: 1, of: 1, clients: 6, rate: Some(1000.0), repeat: 1 };
     let tables = Tables { count: 3, ..TABLES };
     let job = Job::new(&plan, Spread::Pinned, tables, &step);
     let mut simulation = simulation(&job, 6, open(NEVER), 0);
