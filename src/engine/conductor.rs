@@ -373,7 +373,7 @@ impl Conductor<'_> {
                 return Ok(alive);
             }
             News::Abort { client, error } => {
-                let error = abort_error(client, &error);
+                let error = abort_error(client, &error, self.stage.plan.workload.built_in);
                 self.end_early(Outcome::Aborted, error, origin);
             }
             News::Done(thread, end) => {
