@@ -1,25 +1,32 @@
 //! What summaries say of a server, held against real ones: tables, identity, settings, counters.
 
 mod common;
+#[path = "common/restarting.rs"]
+mod restarting;
 #[path = "common/sessions.rs"]
 mod sessions;
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
+use std::os::unix::ffi::OsStrExt;
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Instant;
 
 use common::{sandbox, servers};
 use loadgen::measure::host;
+use loadgen::measure::probe::FarEnd;
 use loadgen::mysql::dataset::discover;
 use loadgen::mysql::fingerprint;
 use loadgen::mysql::session::Session;
 use loadgen::mysql::settle::{Wanted, settle};
+use loadgen::mysql::target::Address;
 use loadgen::mysql::tls::SslMode;
 use loadgen::mysql::{status, variables};
 use loadgen::workload::Schema;
 use loadgen::workload::table::State;
 use mysql_async::Value;
+use restarting::{Restarting, until};
 use sessions::{execute, fill, on, open, own_table, root, run, target, tcp};
 
 #[test]
@@ -140,23 +147,93 @@ fn a_server_is_who_it_is() {
                 assert!(seen.unwrap().server.tls_cipher.is_some_and(|name| name.len() > 5));
             }
 
-            let forwarder = forward(sandbox.port());
+            let forwarder = forward(format!("127.0.0.1:{}", sandbox.port()));
             let mut far = open(&target(tcp(forwarder), "root", "sbtest")).await;
             let seen =
                 fingerprint::server(&mut far, "127.0.0.1", Some(forwarder), None).await.unwrap();
-            assert!(!seen.same_host, "loopback proves nothing behind a forwarder");
-            assert_eq!(seen.server.host_facts, None);
+            assert!(seen.same_host, "the server's end of the forwarder's connection is here");
+            assert!(seen.server.host_facts.is_some());
         });
     }
 }
 
-/// Forwards one connection to a local port, as an SSH tunnel does.
-fn forward(to: u16) -> u16 {
+/// A network namespace of its own, as a container has one, behind an address of this host's.
+struct Namespace(String);
+
+impl Namespace {
+    /// None where this account may not make one.
+    fn new(address: &str, gateway: &str) -> Option<Namespace> {
+        let name = format!("lg{}", std::process::id());
+        let namespace = Namespace(name.clone());
+        let inside = format!("-n {name}");
+        let made = [
+            format!("netns add {name}"),
+            format!("link add {name}a type veth peer name {name}b netns {name}"),
+            format!("addr add {gateway}/30 dev {name}a"),
+            format!("link set {name}a up"),
+            format!("{inside} addr add {address}/30 dev {name}b"),
+            format!("{inside} link set {name}b up"),
+            format!("{inside} link set lo up"),
+        ];
+        made.iter().all(|words| ip(words)).then_some(namespace)
+    }
+}
+
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        ip(&format!("netns del {}", self.0));
+    }
+}
+
+fn ip(words: &str) -> bool {
+    let done = Command::new("ip").args(words.split(' ')).output();
+    done.is_ok_and(|output| output.status.success())
+}
+
+#[test]
+fn a_server_in_a_container_of_this_host_shares_it() {
+    let (address, gateway) = ("10.213.117.2", "10.213.117.1");
+    let Some(namespace) = Namespace::new(address, gateway) else {
+        return common::skipped("needs iproute2 and the right to make network namespaces");
+    };
+    let sandbox = sandbox(&common::local(), &[]);
+    common::query(&sandbox, &format!("CREATE USER 'guest'@'{gateway}'"));
+    let words = std::fs::read(format!("/proc/{}/cmdline", sandbox.pid())).unwrap();
+    let words = words.split(|byte| *byte == 0).filter(|word| !word.is_empty());
+    let words: Vec<_> = words.map(std::ffi::OsStr::from_bytes).collect();
+    let mut first = Restarting::new(sandbox);
+    first.kill();
+    let mut server = Command::new("ip");
+    server.args(["netns", "exec", &namespace.0]).args(words);
+    server.arg(format!("--bind-address={address}")).stderr(Stdio::null());
+    let mut server = server.spawn().unwrap();
+    let port = first.sandbox.port();
+    until("the server's start", || TcpStream::connect((address, port)).is_ok());
+    let forwarder = forward(format!("{address}:{port}"));
+    let seen = ["10.213.117.2", "127.0.0.1"].iter().zip([port, forwarder]).map(|(host, port)| {
+        let there = Address::Tcp { host: (*host).to_owned(), port };
+        run(async {
+            let mut session = open(&target(there, "guest", "")).await;
+            fingerprint::server(&mut session, host, Some(port), None).await
+        })
+    });
+    let seen: Vec<_> = seen.collect();
+    server.kill().unwrap();
+    server.wait().unwrap();
+    for seen in seen {
+        let seen = seen.unwrap();
+        assert!(seen.same_host, "{:?}", seen.server.host);
+        assert_eq!(seen.whereabouts.far_end, FarEnd::Here(Some(server.id())));
+    }
+}
+
+/// Forwards one connection, as an SSH tunnel or a container's published port does.
+fn forward(to: String) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     thread::spawn(move || {
         let (client, _) = listener.accept().unwrap();
-        let server = TcpStream::connect(("127.0.0.1", to)).unwrap();
+        let server = TcpStream::connect(to).unwrap();
         let pump = |mut from: TcpStream, mut to: TcpStream| {
             thread::spawn(move || {
                 let mut buffer = [0; 16384];

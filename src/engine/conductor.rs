@@ -394,7 +394,7 @@ impl Conductor<'_> {
                 return Ok(alive);
             }
             News::Abort { client, error } => {
-                let error = abort_error(client, &error);
+                let error = abort_error(client, &error, self.stage.plan.workload.built_in);
                 self.end_early(Outcome::Aborted, error, origin);
             }
             News::Done(thread, end) => {
@@ -423,9 +423,10 @@ impl Conductor<'_> {
 
     /// Who has used this host's cores, and a server's process on it.
     fn cores(&self) -> Cores {
-        let server = self.stage.probe.as_ref().and_then(Probe::pid_here);
+        let probe = self.stage.probe.as_ref();
+        let (beside, server) = (probe.is_some_and(Probe::is_here), probe.and_then(Probe::pid_here));
         let recorded = host::recorded();
-        Cores::read(recorded.as_deref().unwrap_or(Path::new(host::ROOT)), server)
+        Cores::read(recorded.as_deref().unwrap_or(Path::new(host::ROOT)), beside, server)
     }
 
     /// What is read of the server, now.

@@ -160,15 +160,19 @@ impl Errors {
     }
 }
 
-/// The error of a step that cannot go on after what happened to one client.
-pub(super) fn abort_error(client: u32, error: &OpError) -> Error {
+/// The error of a step that cannot go on after what happened to one client. `built_in` says that
+/// the workload is loadgen's own.
+pub(super) fn abort_error(client: u32, error: &OpError, built_in: bool) -> Error {
     let text = format!("client {client}: {error}");
     match error {
         OpError::Failure(Failure::Lost(_)) => Error::new(Kind::Failed, text)
             .hint(LOST)
             .hint("--on-error reconnect opens lost connections again and goes on"),
-        OpError::Wrong(_) => Error::new(Kind::Failed, text)
-            .hint("the tables are not what this workload needs; loadgen prepare makes them"),
+        OpError::Wrong(_) => Error::new(Kind::Failed, text).hint(if built_in {
+            "the tables are not what this workload needs; loadgen prepare makes them"
+        } else {
+            "the tables do not hold what the workload's `expect` says: one of both must change"
+        }),
         OpError::Timeout(_) | OpError::LeftOpen(_) => Error::new(Kind::Failed, text)
             .hint("--on-error reconnect drops the connection and goes on with another one"),
         OpError::Failure(Failure::Server { .. }) => Error::new(Kind::Failed, text)
@@ -218,6 +222,16 @@ mod tests {
         assert_eq!(of(lost()), session_gone);
         assert_eq!(of(OpError::Timeout(Duration::from_secs(1))), session_gone);
         assert_eq!(of(OpError::Driver(String::new())), session_gone);
+    }
+
+    #[test]
+    fn a_wrong_answer_to_a_workload_of_ones_own_names_no_prepare() {
+        let hints = |built_in| {
+            let error = abort_error(1, &OpError::Wrong("0 rows".to_owned()), built_in);
+            error.hints().join(" ")
+        };
+        assert!(hints(true).contains("loadgen prepare"));
+        assert!(!hints(false).is_empty() && !hints(false).contains("prepare"));
     }
 
     #[test]

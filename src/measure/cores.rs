@@ -12,9 +12,9 @@ use super::process::{Cost, process_usage};
 pub(crate) struct Cores {
     host: Option<HostClock>,
     own: Cost,
-    /// Whether the server has a process here.
+    /// Whether the server runs here.
     beside: bool,
-    /// It: CPU seconds, and its start.
+    /// Its process: CPU seconds, and its start.
     server: Option<(f64, u64)>,
     throttled: Option<Duration>,
 }
@@ -30,12 +30,12 @@ pub(crate) struct Used {
 }
 
 impl Cores {
-    /// Reads below `root`; `server` is the server's process where it runs on this host.
-    pub(crate) fn read(root: &Path, server: Option<u32>) -> Cores {
+    /// Reads below `root`; `beside` says that the server runs on this host, `server` is its process.
+    pub(crate) fn read(root: &Path, beside: bool, server: Option<u32>) -> Cores {
         Cores {
             host: host_clock(root),
             own: process_usage(),
-            beside: server.is_some(),
+            beside,
             server: server.and_then(|pid| process_cpu(root, pid)),
             throttled: throttled(root),
         }
@@ -61,7 +61,8 @@ impl Cores {
         let programs = now.since(then, |c| c.user + c.sys - c.irq);
         Used {
             busy: part(all - idle),
-            // What a server used whose process is gone, or is another one now, is not known.
+            // What a server used whose process is gone, or another one now, or may not be looked at,
+            // is not known.
             others: if self.beside && server_s.is_none() {
                 None
             } else {
@@ -133,19 +134,21 @@ mod tests {
             ("proc/7/stat", "7 (mysqld) S 1 1 1 0 -1 0 0 0 0 0 400 200 0 0 20 0 3 0 55 0 0\n"),
         ]);
         let own = |s| Cost { user: Duration::from_secs(s), sys: Duration::ZERO };
-        let read = |root: &tempfile::TempDir, s, pid| Cores {
+        let read = |root: &tempfile::TempDir, s, beside, pid| Cores {
             own: own(s),
-            ..Cores::read(root.path(), pid)
+            ..Cores::read(root.path(), beside, pid)
         };
-        let used = read(&last, 3, Some(7)).since(&read(&first, 1, Some(7)));
+        let used = read(&last, 3, true, Some(7)).since(&read(&first, 1, true, Some(7)));
         assert_eq!(used.server_s, Some(4.0));
         assert_eq!(used.steal, Some(0.05));
         assert_eq!(used.busy, Some(0.55), "neither idle nor stolen");
         // 10 s of programs, 2 of them the client's, 4 the server's.
         assert!((used.others.expect("known") - 0.2).abs() < 1e-9);
-        let alone = read(&last, 3, None).since(&read(&first, 1, None));
+        let alone = read(&last, 3, false, None).since(&read(&first, 1, false, None));
         assert!((alone.others.expect("known") - 0.4).abs() < 1e-9);
-        let nothing = read(&last, 3, None).since(&read(&last, 3, None));
+        let hidden = read(&last, 3, true, None).since(&read(&first, 1, true, None));
+        assert_eq!(hidden.others, None, "the server's would be in it");
+        let nothing = read(&last, 3, false, None).since(&read(&last, 3, false, None));
         assert_eq!((nothing.busy, nothing.throttled_s), (None, None));
     }
 
@@ -157,7 +160,7 @@ mod tests {
         let cores = |ticks| ("proc/stat", format!("cpu  {ticks} 0 0 {ticks} 0 0 0 0\n"));
         let (before, (_, now)) = (cores(0), cores(1000));
         let first = tree(&[("proc/7/stat", &stat(900, 55)), (before.0, &before.1)]);
-        let read = |root: &tempfile::TempDir| Cores::read(root.path(), Some(7));
+        let read = |root: &tempfile::TempDir| Cores::read(root.path(), true, Some(7));
         let gone = tree(&[("proc/stat", &now)]);
         let another = tree(&[("proc/7/stat", &stat(1000, 66)), ("proc/stat", &now)]);
         for last in [gone, another] {

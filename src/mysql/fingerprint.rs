@@ -5,12 +5,12 @@ use std::path::Path;
 use super::ask::{Asked, database, explain, optional, pairs};
 use super::product::Product;
 use super::rtt;
-use super::same_host::is_same_host;
+use super::same_host::{far_end, is_same_host};
 use super::session::Session;
 use super::variables::{self, Variables};
 use crate::error::Result;
 use crate::measure::host::{self, ROOT};
-use crate::measure::probe::Whereabouts;
+use crate::measure::probe::{FarEnd, Whereabouts};
 use crate::summary::{Driver, HostFacts, Server, SettingChange, durability};
 
 /// The driver, as Cargo.lock pins it (a test compares).
@@ -76,13 +76,20 @@ async fn ask(
     };
     let product = renew(session, &mut server).await?;
     let root = Path::new(ROOT);
-    let same_host = is_same_host(root, &seen_from(session).await?, port);
+    let seen_from = seen_from(session).await?;
+    let mut whereabouts = whereabouts(session, &server.variables, port).await?;
+    let direct = is_same_host(root, &seen_from, port);
+    if !direct {
+        let own = server.variables.get("port").and_then(|port| port.parse().ok());
+        let ports: Vec<u16> = own.into_iter().chain(port).collect();
+        whereabouts.far_end = far_end(root, &seen_from, &ports, whereabouts.uptime_s);
+    }
+    let same_host = direct || whereabouts.far_end != FarEnd::Unknown;
     let driver = Driver {
         name: DRIVER.0.to_owned(),
         version: DRIVER.1.to_owned(),
         capabilities: product.capabilities(),
     };
-    let whereabouts = whereabouts(session, &server.variables, port).await?;
     server.host_facts = same_host.then(|| host_facts(root));
     let rtt_us = rtt::median_us(session).await?;
     Ok(Fingerprint { server, driver, same_host, whereabouts, rtt_us })
@@ -138,6 +145,7 @@ async fn whereabouts(
         port: port.or_else(|| get("port")?.parse().ok()),
         socket: get("socket"),
         uptime_s: uptime.and_then(|found| found.get("Uptime")?.parse().ok()),
+        far_end: FarEnd::Unknown,
     })
 }
 

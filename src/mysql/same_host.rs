@@ -7,12 +7,18 @@
 //! address means one host. Over a Unix socket it suffices that the server sees a local
 //! connection.
 //!
-//! What stays undecided counts as another host: a server in a container behind a forwarded port,
-//! a client in one, a local proxy. The one thing mistaken for this host is a Unix socket that
-//! is tunnelled to a Unix socket elsewhere.
+//! A server in a container, or behind a proxy, has another connection than the client. Its end of
+//! it is on this host if a process here that is as old as the server has it in its network
+//! namespace.
+//!
+//! What stays undecided counts as another host: a client in a container, a server whose processes
+//! are hidden. The one thing mistaken for this host is a Unix socket that is tunnelled to a Unix
+//! socket elsewhere.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
+
+use crate::measure::probe::{self, FarEnd};
 
 /// `seen_from` is the Host column of this connection in SHOW PROCESSLIST, `port` the TCP port
 /// that it goes to (None for a Unix socket), `root` the root of the file systems.
@@ -32,6 +38,30 @@ pub(super) fn is_same_host(root: &Path, seen_from: &str, port: Option<u16>) -> b
         }
         _ => false,
     }
+}
+
+/// Where the server's end of the connection is that it sees come from `seen_from`. It listens on
+/// one of `ports`: its own, or the one that the connection went to.
+pub(super) fn far_end(
+    root: &Path,
+    seen_from: &str,
+    ports: &[u16],
+    uptime_s: Option<u64>,
+) -> FarEnd {
+    let seen =
+        seen_from.rsplit_once(':').and_then(|(host, port)| Some((host, port.parse::<u16>().ok()?)));
+    let (Some((host, seen_port)), Some(uptime_s)) = (seen, uptime_s) else {
+        return FarEnd::Unknown;
+    };
+    // It may be a name.
+    let address = host.parse::<IpAddr>().ok();
+    probe::far_end(root, uptime_s, |line| {
+        connection(line).is_some_and(|(local, remote): (End, End)| {
+            ports.contains(&local.1)
+                && remote.1 == seen_port
+                && address.is_none_or(|address| address == remote.0.to_canonical())
+        })
+    })
 }
 
 type End = (IpAddr, u16);
@@ -107,6 +137,42 @@ mod tests {
         assert!(same("localhost", None), "a socket");
         assert!(!same("10.0.0.7:40326", None), "a socket whose other end goes on over TCP");
         assert!(!same("", None), "an unknown connection");
+    }
+
+    #[cfg(target_endian = "little")]
+    #[test]
+    fn a_server_in_another_network_namespace_is_known_by_its_end_of_the_connection() {
+        let root = tempfile::tempdir().expect("a directory");
+        let process = |pid: u32, started_ticks: u32, table: &str| {
+            let net = root.path().join(format!("proc/{pid}/net"));
+            std::fs::create_dir_all(&net).expect("directories");
+            std::fs::write(net.join("tcp"), table).expect("a file");
+            let stat =
+                format!("{pid} (x) S 1 1 1 0 -1 0 0 0 0 0 1 1 0 0 20 0 3 0 {started_ticks} 0");
+            std::fs::write(net.with_file_name("stat"), stat).expect("a file");
+            std::fs::write(net.with_file_name("cmdline"), "mysqld\0").expect("a file");
+        };
+        // 172.17.0.2:3306 has a connection from 172.17.0.1:51000.
+        let table = "  sl\n   0: 020011AC:0CEA 010011AC:C738 01 0:0 00:0 0 999 0 4711 1 0\n";
+        std::fs::create_dir_all(root.path().join("proc")).expect("a directory");
+        std::fs::write(root.path().join("proc/uptime"), "1000.00 1\n").expect("a file");
+        // The forwarder: as old, but the client's end. Then a program as old as the server.
+        process(6, 90_000, "  sl\n   0: 010011AC:C738 020011AC:0CEA 01 0:0 00:0 0 0 0 4710 1 0\n");
+        process(7, 90_000, table);
+        let find = |seen: &str, uptime| far_end(root.path(), seen, &[3306], uptime);
+        let gateway = "172.17.0.1:51000";
+        assert_eq!(find(gateway, Some(100)), FarEnd::Here(None), "whose, is not known");
+        assert_eq!(find("gateway:51000", Some(100)), FarEnd::Here(None), "a name");
+        let fd = root.path().join("proc/7/fd");
+        std::fs::create_dir_all(&fd).expect("a directory");
+        std::os::unix::fs::symlink("socket:[4711]", fd.join("19")).expect("a link");
+        assert_eq!(find(gateway, Some(100)), FarEnd::Here(Some(7)));
+        assert_eq!(find(gateway, Some(700)), FarEnd::Unknown, "it is older than that process");
+        assert_eq!(find(gateway, None), FarEnd::Unknown, "its age is not known");
+        assert_eq!(find("172.17.0.1:51001", Some(100)), FarEnd::Unknown, "another connection");
+        assert_eq!(find("172.18.0.1:51000", Some(100)), FarEnd::Unknown, "another network");
+        assert_eq!(far_end(root.path(), gateway, &[3307], Some(100)), FarEnd::Unknown);
+        assert_eq!(find("localhost", Some(100)), FarEnd::Unknown, "a socket");
     }
 
     #[test]

@@ -64,7 +64,7 @@ impl Answer {
         match self.first.as_ref()?.as_ref(0)? {
             Value::UInt(n) => Some(*n),
             Value::Int(n) => u64::try_from(*n).ok(),
-            Value::Bytes(bytes) => std::str::from_utf8(bytes).ok()?.parse().ok(),
+            Value::Bytes(bytes) => std::str::from_utf8(bytes.trim_ascii_end()).ok()?.parse().ok(),
             _ => None,
         }
     }

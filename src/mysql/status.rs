@@ -97,7 +97,8 @@ pub fn delta(first: &Reading, last: &Reading, window_start: Instant) -> summary:
             let before = before.get(name)?;
             let since = if restarted.is_some() { &0 } else { before };
             let difference = after.checked_sub(*since)?;
-            (difference != 0).then(|| (name.clone(), difference))
+            // That it did not change says when FLUSH STATUS was given.
+            (difference != 0 || name == summary::SINCE_FLUSH).then(|| (name.clone(), difference))
         })
         .collect();
     let from_start = |at: Instant| seconds_from(window_start, at);

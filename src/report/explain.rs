@@ -1,14 +1,14 @@
 //! Where the time of an op went: the difference of two labels in parts that add up.
 //!
 //! In a closed loop each client has one op under way at any instant, so clients / ops a second is
-//! the time of an op, and of this time the CPU of client and server and the reads of the disks are
-//! known. As `new / base - 1` of the rates is `-(change of the time) / (time of the new one)`, the
-//! same quotient of each part is its share of the change, and the shares add up.
+//! the time of an op, and of this time the CPU of client and server and the server's reads of the
+//! disks are known. As `new / base - 1` of the rates is `-(change of the time) / (time of the new
+//! one)`, the same quotient of each part is its share of the change, and the shares add up.
 
 use super::baseline::known;
 use super::compare::{self, Pair, chance, comparable, judged};
 use super::escape::{self, clip};
-use super::figure::named;
+use super::figure::{named, own_read_us, read_us, server_cpu_us};
 use super::layout::{at_clients, below, marked, noted, record};
 use super::metric::Metric;
 use super::number::number;
@@ -25,6 +25,8 @@ use crate::summary::Summary;
 const US: f64 = 1e6;
 /// Differing settings that a text names.
 const NAMED_MAX: usize = 24;
+/// Part of the time of an op from which on reads of others are told.
+const OTHERS_MIN: f64 = 0.01;
 
 /// What the last part is.
 const REST: &str =
@@ -33,9 +35,15 @@ const REST: &str =
 const INTERVALS: &str =
     "95 % interval of a change: Hodges-Lehmann over the runs, four at least, not corrected";
 
-/// The parts that are known: what a table calls them, and the metric in microseconds an op.
-const PARTS: [(&str, &str); 3] =
-    [("client CPU", "cpu"), ("server CPU", "server-cpu"), ("disk reads", "read-time")];
+/// What a part is of a step, microseconds an op.
+type OfStep = fn(&Summary) -> Option<f64>;
+
+/// The parts that are known, as a table calls them.
+const PARTS: [(&str, OfStep); 3] = [
+    ("client CPU", |step| step.client.us_per_op),
+    ("server CPU", server_cpu_us),
+    ("disk reads", own_read_us),
+];
 
 /// Two labels.
 #[derive(Debug, Clone)]
@@ -72,6 +80,8 @@ struct Split {
     cycle_us: (f64, f64),
     /// Reads of InnoDB an op.
     reads: Option<(f64, f64)>,
+    /// Time that the disks read for others, an op.
+    others: Option<(f64, f64)>,
 }
 
 /// Splits the difference of two labels, for every workload and number of clients that both have.
@@ -160,11 +170,10 @@ fn split(column: Column, base: &Cell, new: &Cell) -> Result<Option<Split>> {
     if one <= 0.0 || other <= 0.0 {
         return Ok(None);
     }
-    let mut known: Vec<(&'static str, (Runs, Runs))> = Vec::new();
-    for (name, metric) in PARTS {
-        let Some(figure) = named(metric) else { continue };
-        known.push((name, both(&Metric::Figure(figure))?));
-    }
+    let runs =
+        |cell: &Cell, part: OfStep| -> Runs { cell.steps.iter().map(|step| part(step)).collect() };
+    let mut known: Vec<(&'static str, (Runs, Runs))> =
+        PARTS.map(|(name, part)| (name, (runs(base, part), runs(new, part)))).into();
     let of = |name: &'static str, runs: &(Runs, Runs)| Part {
         name,
         us: median(&runs.0).zip(median(&runs.1)),
@@ -191,8 +200,10 @@ fn split(column: Column, base: &Cell, new: &Cell) -> Result<Option<Split>> {
     parts.push(Part { us: Some(cycle_us), ..of("time of an op", &cycles) });
     let reads = named("innodb-reads").map(|figure| both(&Metric::Figure(figure))).transpose()?;
     let reads = reads.and_then(|(one, other)| median(&one).zip(median(&other)));
+    let for_others: OfStep = |step| Some(read_us(step)? - own_read_us(step)?);
+    let others = median(&runs(base, for_others)).zip(median(&runs(new, for_others)));
     let qps = (base.spread.median, new.spread.median);
-    Ok(Some(Split { column, qps, parts, cycle_us, reads }))
+    Ok(Some(Split { column, qps, parts, cycle_us, reads, others }))
 }
 
 /// A number of each run of a cell, where it has one.
@@ -284,6 +295,13 @@ fn remarks(split: &Split) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some((one, other)) = split.reads {
         lines.push(format!("InnoDB reads an op: {} and {}", number(one, 3), number(other, 3)));
+    }
+    let matters = |us: f64, cycle_us: f64| us > OTHERS_MIN * cycle_us;
+    if let Some((one, other)) = split.others
+        && (matters(one, split.cycle_us.0) || matters(other, split.cycle_us.1))
+    {
+        let (one, other) = (number(one, 1), number(other, 1));
+        lines.push(format!("disk reads for others, by their bytes: {one} and {other} us an op"));
     }
     let busy = |name: &str| {
         let part = split.parts.iter().find(|part| part.name == name)?;

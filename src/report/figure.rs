@@ -71,7 +71,7 @@ pub(crate) const FIGURES: &[Figure] = figures! {
     "reads" [], "reads/op", "disk reads an op", "of the server's host", false,
         |s| host_per_op(s, |h| h.disk_reads);
     "read-time" [], "us/op", "disk read time an op", "microseconds, of the server's host", false,
-        |s| read_seconds(s).map(|seconds| seconds * US);
+        read_us;
     "rkb" [], "KB/op", "KB read an op", "by the server's process, from storage", false,
         |s| process_per_op(s, |p| p.read_bytes).map(|bytes| bytes / KB);
     "wkb" [], "KB/op", "KB written an op", "by the server's process, to storage", false,
@@ -92,10 +92,10 @@ fn miss_percent(step: &Summary) -> Option<f64> {
 
 fn handlers(step: &Summary) -> Option<f64> {
     let status = step.status()?;
-    let calls = status.deltas.iter().filter(|(name, _)| name.starts_with("Handler_"));
-    let mut calls = calls.map(|(_, delta)| *delta as f64).peekable();
-    calls.peek()?;
-    step.per_op(calls.sum(), status.first_s)
+    let mut names = status.deltas.keys().filter(|name| name.starts_with("Handler_")).peekable();
+    names.peek()?;
+    let calls: Option<f64> = names.map(|name| counter(status, &[name])).sum();
+    step.per_op(calls?, status.first_s)
 }
 
 /// From the status, the metrics or the text, whichever the server has.
@@ -116,7 +116,7 @@ fn ahi(step: &Summary) -> Option<f64> {
     ];
     let (hash, other) = pairs.into_iter().find(|(a, b)| a.is_some() || b.is_some())?;
     let (hash, other) = (hash.unwrap_or(0.0), other.unwrap_or(0.0));
-    (hash >= 0.0 && hash + other > 0.0).then(|| 100.0 * hash / (hash + other))
+    (hash >= 0.0 && other >= 0.0 && hash + other > 0.0).then(|| 100.0 * hash / (hash + other))
 }
 
 fn process(step: &Summary) -> Option<(&ProcessCost, f64)> {
@@ -124,7 +124,7 @@ fn process(step: &Summary) -> Option<(&ProcessCost, f64)> {
     Some((probed.process.as_ref()?, probed.first_s))
 }
 
-fn server_cpu_us(step: &Summary) -> Option<f64> {
+pub(super) fn server_cpu_us(step: &Summary) -> Option<f64> {
     let (process, first_s) = process(step)?;
     step.per_op((process.user_s + process.sys_s) * US, first_s)
 }
@@ -145,9 +145,20 @@ fn host_per_op(step: &Summary, of: fn(&HostCost) -> Option<u64>) -> Option<f64> 
     step.per_op(of(probed.host.as_ref()?)? as f64, probed.first_s)
 }
 
-fn read_seconds(step: &Summary) -> Option<f64> {
+/// Time that reads of the disks took, whoever for.
+pub(super) fn read_us(step: &Summary) -> Option<f64> {
     let probed = step.server.probed.as_ref()?;
-    step.per_op(probed.host.as_ref()?.disk_read_s?, probed.first_s)
+    step.per_op(probed.host.as_ref()?.disk_read_s? * US, probed.first_s)
+}
+
+/// Its part that is the server's own, by bytes: what its process read, else InnoDB. None where
+/// neither is known, for others read from the same disks.
+pub(super) fn own_read_us(step: &Summary) -> Option<f64> {
+    let own = process_per_op(step, |p| p.read_bytes);
+    let own = own.or_else(|| step.counter_per_op(&["Innodb_data_read"]))?;
+    let all = host_per_op(step, |h| h.disk_read_bytes)?;
+    let part = if own < all { own / all } else { 1.0 };
+    Some(read_us(step)? * part)
 }
 
 /// The figure of a name, lower case.

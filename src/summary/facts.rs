@@ -102,9 +102,23 @@ impl Summary {
     }
 }
 
+/// The seconds since FLUSH STATUS, in `SHOW GLOBAL STATUS`; since the start where there was none.
+pub(crate) const SINCE_FLUSH: &str = "Uptime_since_flush_status";
+
+/// Whether FLUSH STATUS came between the readings: a counter that it reset may have grown beyond
+/// what it was before.
+fn flushed(status: &Status) -> bool {
+    let grew = |name: &str| status.deltas.get(name);
+    grew(SINCE_FLUSH).zip(grew("Uptime")).is_some_and(|(since, up)| since < up)
+}
+
 /// What a counter grew by. Only changes are kept, so one that is absent did not change; but
-/// without any of InnoDB's, the server has none, and a negative one was reset.
+/// without any of InnoDB's, the server has none. One that was reset is not known: FLUSH STATUS
+/// leaves InnoDB's alone.
 pub(crate) fn counter(status: &Status, names: &[&str]) -> Option<f64> {
+    if flushed(status) && !names.iter().all(|name| name.starts_with("Innodb_")) {
+        return None;
+    }
     if let Some(delta) = names.iter().find_map(|name| status.deltas.get(*name)) {
         return (*delta >= 0).then_some(*delta as f64);
     }
@@ -241,6 +255,23 @@ mod tests {
         summary.server.status.as_mut().expect("there").restarted_s = Some(12.0);
         assert_eq!(summary.counter_per_s(&["Questions"]), None);
         assert_eq!(summary.counter_per_op(&["Questions"]), None);
+    }
+
+    #[test]
+    fn a_counter_that_flush_status_reset_says_nothing_though_it_grew() {
+        let mut summary = fixture();
+        assert!(summary.counter_per_s(&["Questions"]).is_some());
+        let status = summary.server.status.as_mut().expect("there");
+        status.deltas.extend([("Uptime".to_owned(), 60), (SINCE_FLUSH.to_owned(), 60)]);
+        assert!(summary.counter_per_s(&["Questions"]).is_some(), "nobody flushed");
+        let status = summary.server.status.as_mut().expect("there");
+        status.deltas.insert("Innodb_data_reads".to_owned(), 5);
+        for since in [0, 59, -5000] {
+            let status = summary.server.status.as_mut().expect("there");
+            status.deltas.insert(SINCE_FLUSH.to_owned(), since);
+            assert_eq!(summary.counter_per_s(&["Questions"]), None, "{since}");
+            assert!(summary.counter_per_s(&["Innodb_data_reads"]).is_some(), "it stays");
+        }
     }
 
     #[test]

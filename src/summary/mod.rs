@@ -34,7 +34,7 @@ pub use conditions::{Conditions, HostState, Keys, Levels, Link, Prepared, Sample
 pub use cost::{HostCost, Innodb, Probed, ProcessCost};
 pub use experiment::{CommandRun, Experiment};
 pub use facts::{Class, MISSES_MIN, class_by_size, durability};
-pub(crate) use facts::{counter, in_queues};
+pub(crate) use facts::{SINCE_FLUSH, counter, in_queues};
 pub use latency::{Distribution, Interval, Latency, Phase, StatementLatency};
 pub use ledger::{Doubt, LedgerEntry};
 pub use outage::Outage;

@@ -6,14 +6,18 @@ use super::{Share, Summary};
 
 /// From where on something is a reason. docs/verdicts.md says why so much.
 pub mod thresholds {
-    /// 99th percentile of the turn delay (or the highest that is known), of the median service
-    /// time.
+    /// Turn delay that the latest hundredth of the time exceeds (or the smallest part that is
+    /// known), of the median service time.
     pub const TURN_DELAY: f64 = 0.05;
     /// Fewer probes than this have no percentile from 80 on that is known.
     pub const PROBES_MIN: u64 = 50;
-    /// Busy part of the busiest engine thread up to which rare late turns are the doing of other
-    /// programs, where these use more than `OTHER_LOAD`.
+    /// Busy part of the busiest engine thread up to which late turns are not its own doing.
     pub const THREAD_IDLE: f64 = 0.20;
+    /// Median turn delay, microseconds, up to which that is the kernel's waking an idle thread;
+    /// one that is later has been stopped.
+    pub const WAKING_US: f64 = 1000.0;
+    /// Of the host's cores, used by others, from which on late turns are theirs.
+    pub const OTHERS_MOST: f64 = 0.50;
     /// Busy part of an engine thread.
     pub const THREAD_BUSY: f64 = 0.80;
     /// Of what the calibration says that this host can generate.
@@ -106,7 +110,7 @@ impl Verdict {
         } else {
             found.shared(step, share);
         }
-        found.threads(share);
+        found.threads(step, share);
         found.turns(step, share);
         found.ceiling(step, share);
         found.throttled(step, share);
@@ -148,8 +152,8 @@ impl Found {
         }
     }
 
-    fn threads(&mut self, share: &Share) {
-        let busiest = busiest(share);
+    fn threads(&mut self, step: &Summary, share: &Share) {
+        let busiest = busiest(step, share);
         if busiest > thresholds::THREAD_BUSY {
             let message = format!(
                 "an engine thread was busy {} of the time (limit {})",
@@ -160,8 +164,8 @@ impl Found {
         }
     }
 
-    /// Late turns are the client's doing, unless its threads waited for a core that others had, or
-    /// only the rare ones are late and somebody else explains them.
+    /// Late turns are the client's doing, unless its threads waited for a core that others had, did
+    /// too little for it, or somebody else explains them.
     fn turns(&mut self, step: &Summary, share: &Share) {
         let turns = &share.turns;
         let tail = turns.tail_percentile.zip(turns.turn_delay_tail_us);
@@ -172,22 +176,22 @@ impl Found {
             return;
         }
         let own = turns.own_delay_tail_us.is_none_or(|own| own > limit);
-        let rare = turns.turn_delay_p50_us.is_some_and(|median| median <= limit);
         let others = if own {
-            rare.then(|| others_doing(share, percentile)).flatten()
+            others_doing(step, share, percentile, limit)
         } else {
-            Some(", waiting for a core".to_owned())
+            Some(", which waited for a core".to_owned())
         };
         let (kind, why) = match others {
-            Some(why) if !oversubscribed(step) => (VerdictKind::Noisy, why),
+            Some(why) if !oversubscribed(step, share) => (VerdictKind::Noisy, why),
             _ => (VerdictKind::ClientBound, String::new()),
         };
+        // Of the time and not of the ops, as the percentiles of latency are.
         let message = format!(
-            "the client came to a ready socket {} late at p{percentile}{why}: {} the median \
-             service time of {} (limit {})",
+            "for {} % of the time a socket that was ready waited {} or longer for the client{why} \
+             (limit {}, {} of the median service time)",
+            100 - percentile.min(100),
             time(late),
-            times(late / service),
-            time(service),
+            time(limit),
             percent(thresholds::TURN_DELAY)
         );
         self.add(kind, "turn_delay", message);
@@ -262,8 +266,8 @@ impl Found {
         let most = share.threads.iter().filter_map(part).fold(0.0, f64::max);
         if most > thresholds::DESCHEDULED {
             // More threads than cores wait for each other.
-            let kind =
-                if oversubscribed(step) { VerdictKind::ClientBound } else { VerdictKind::Noisy };
+            let own = oversubscribed(step, share);
+            let kind = if own { VerdictKind::ClientBound } else { VerdictKind::Noisy };
             let message =
                 format!("an engine thread waited {} of the time for a core", percent(most));
             self.add(kind, "descheduled", message);
@@ -289,21 +293,30 @@ pub(crate) fn taken(
 }
 
 /// Who made the turns beyond a percentile late, if the client's threads did not wait for a core:
-/// the hypervisor, where it took as large a part of a core as these are of all; or other programs,
-/// where the threads had too little to do to be late by themselves.
-fn others_doing(share: &Share, percentile: u32) -> Option<String> {
+/// the hypervisor, where only these are late and it took as large a part of a core as they are of
+/// all; other programs that had most of the cores; or nobody, where the threads were idle.
+fn others_doing(step: &Summary, share: &Share, percentile: u32, limit_us: f64) -> Option<String> {
+    let median = share.turns.turn_delay_p50_us;
+    let mostly = |most_us: f64| median.is_some_and(|median| median <= most_us);
     let cores = f64::from(share.host_cores.unwrap_or(1));
     let beyond = 1.0 - f64::from(percentile) / 100.0;
-    if share.steal.is_some_and(|steal| steal * cores >= beyond) {
-        return Some(", its core being stolen".to_owned());
+    if mostly(limit_us) && share.steal.is_some_and(|steal| steal * cores >= beyond) {
+        return Some(", whose core was stolen".to_owned());
     }
-    let other = share.other_load.filter(|other| *other > thresholds::OTHER_LOAD)?;
-    (busiest(share) <= thresholds::THREAD_IDLE).then(|| {
-        format!(
-            ", its threads being idle and other programs using {} of this host's cores",
-            percent(other)
-        )
-    })
+    let idle = busiest(step, share) <= thresholds::THREAD_IDLE
+        && mostly(limit_us.max(thresholds::WAKING_US));
+    let other = share.other_load.filter(|other| *other > thresholds::OTHER_LOAD);
+    let using = other.map(|other| {
+        format!(", with other programs using {} of this host's cores", percent(other))
+    });
+    let most = others_had_most(share);
+    let idly = if idle { ", whose threads were idle" } else { "" };
+    (idle || most).then(|| format!("{idly}{}", using.unwrap_or_default()))
+}
+
+/// Whether nobody can tell what the client would have done with the cores.
+fn others_had_most(share: &Share) -> bool {
+    share.other_load.is_some_and(|other| other > thresholds::OTHERS_MOST)
 }
 
 /// Whether the cores would not be full without other programs, which have most of them. Known
@@ -315,23 +328,27 @@ fn full_of_others(step: &Summary, share: &Share) -> bool {
     busy > thresholds::CORES_FULL && ours <= thresholds::CORES_FULL && ours < other
 }
 
-/// Busy part of the busiest engine thread.
-fn busiest(share: &Share) -> f64 {
-    share.threads.iter().map(|thread| thread.busy).fold(0.0, f64::max)
+/// Busy part of the busiest engine thread, without waiting for a core.
+fn busiest(step: &Summary, share: &Share) -> f64 {
+    let own = |thread: &super::ThreadShare| {
+        // In an open loop it is without that already.
+        let closed = step.plan.rate.is_none() && thread.wall_s > 0.0;
+        let part = |s: Option<f64>| s.filter(|_| closed).map_or(0.0, |s| s / thread.wall_s);
+        (thread.busy - part(thread.descheduled_s)).max(part(thread.cpu_s))
+    };
+    share.threads.iter().map(own).fold(0.0, f64::max)
 }
 
-fn oversubscribed(step: &Summary) -> bool {
+/// Whether the threads waited for each other: more than cores, with work to do.
+fn oversubscribed(step: &Summary, share: &Share) -> bool {
     step.plan.engine_threads > step.client.cores.max(1)
+        && busiest(step, share) > thresholds::THREAD_IDLE
+        && !others_had_most(share)
 }
 
 fn percent(part: f64) -> String {
     let percent = part * 100.0;
     if percent < 10.0 { format!("{percent:.1} %") } else { format!("{percent:.0} %") }
-}
-
-/// Before what it is a part or a multiple of.
-fn times(part: f64) -> String {
-    if part < 10.0 { format!("{} of", percent(part)) } else { format!("{part:.0} times") }
 }
 
 fn time(us: f64) -> String {

@@ -332,6 +332,12 @@ fn a_window_that_is_too_short() {
         s.timeline = (0..6).map(|i| interval(i, [9_000, 11_000][i as usize % 2])).collect();
     });
     assert_eq!(noisy, ["too_short"]);
+    // Two intervals of 60 with answers: nothing bounds the rate.
+    let mut step = sound();
+    step.timeline = (0..60).map(|i| interval(i, if i < 2 { 9_000 } else { 0 })).collect();
+    let said = of(&step);
+    let short = said.iter().find(|warning| warning.code == "too_short").expect("it is");
+    assert!(short.message.ends_with("the rate is not known"), "{short:?}");
     // The same noise, in the long run.
     let long = codes(|s, _| {
         s.timeline = (0..60).map(|i| interval(i, [9_000, 11_000][i as usize % 2])).collect();

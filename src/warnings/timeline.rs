@@ -48,15 +48,16 @@ pub(super) fn look(step: &Summary, said: &mut Said) {
     }
     let told = then.unwrap_or(first);
     if let Some(error) = relative_error(&told.values).filter(|error| *error > ERROR_MAX) {
-        said.warn(
-            "too_short",
-            format!(
-                "the window of {} s is too short for its noise: {} is known to ±{} only",
-                decimals(step.measured_s),
-                told.what,
-                percent(error)
-            ),
-        );
+        // A rate that may as well be 0 is not known at all.
+        let known = if error < 1.0 {
+            format!("known to ±{} only", percent(error))
+        } else {
+            "not known".to_owned()
+        };
+        let (window, what) = (decimals(step.measured_s), told.what);
+        let text =
+            format!("the window of {window} s is too short for its noise: {what} is {known}");
+        said.warn("too_short", text);
     }
 }
 

@@ -30,7 +30,7 @@ fn costly(order: u32, label: &str, qps: f64, client: f64, server: f64, reads: f6
             sys_s: 0.0,
             voluntary_switches: None,
             involuntary_switches: None,
-            read_bytes: None,
+            read_bytes: Some(1 << 30),
             write_bytes: None,
             rss_bytes: None,
             threads: None,
@@ -46,7 +46,7 @@ fn costly(order: u32, label: &str, qps: f64, client: f64, server: f64, reads: f6
             disk_reads: None,
             disk_writes: None,
             disk_read_s: Some(seconds(reads)),
-            disk_read_bytes: None,
+            disk_read_bytes: Some(1 << 30),
             disk_write_bytes: None,
             net_rx_bytes: None,
             net_tx_bytes: None,
@@ -171,6 +171,36 @@ fn what_is_not_known_is_said_and_in_the_rest() {
     assert!(text.contains("not known and in the rest: server CPU, disk reads"), "{text}");
     let csv = explained(&steps, &contrast(Format::Csv)).expect("an explanation");
     assert!(csv.contains(",server CPU,,,,,"), "{csv}");
+}
+
+#[test]
+fn reads_of_others_are_none_of_the_server_s() {
+    let mut steps = [
+        costly(0, "old", 10_000.0, 20.0, 300.0, 100.0),
+        costly(1, "new", 8000.0, 20.0, 420.0, 811.5),
+    ];
+    // Another program reads from the same disks; InnoDB reads nothing.
+    let probed = steps[1].server.probed.as_mut().expect("there");
+    probed.process.as_mut().expect("there").read_bytes = Some(0);
+    let text = explained(&steps, &contrast(Format::Text)).expect("an explanation");
+    assert!(text.contains("disk reads          100.0     0.0  -100.0 "), "{text}");
+    assert!(text.contains("rest                380.0   560.0  +180.0 "), "{text}");
+    assert!(text.contains("disk reads for others, by their bytes: 0.0 and 811.5 us"), "{text}");
+    // A process that may not be looked at: InnoDB's own account. A quarter is its.
+    for step in &mut steps {
+        step.server.probed.as_mut().expect("there").process.as_mut().expect("there").read_bytes =
+            None;
+        let status = step.server.status.as_mut().expect("status");
+        (status.first_s, status.restarted_s) = (0.0, None);
+        status.deltas.insert("Innodb_data_read".to_owned(), 1 << 28);
+    }
+    let text = explained(&steps, &contrast(Format::Text)).expect("an explanation");
+    assert!(text.contains("disk reads           25.0   202.9 "), "{text}");
+    // And without that nobody knows.
+    steps[0].server.status = None;
+    let text = explained(&steps, &contrast(Format::Text)).expect("an explanation");
+    assert!(text.contains("disk reads              -       -  unknown"), "{text}");
+    assert!(text.contains("not known and in the rest: disk reads"), "{text}");
 }
 
 #[test]

@@ -135,6 +135,22 @@ fn the_servers_costs_are_divided_by_the_ops_between_their_readings() {
         let text = report(&[a.clone()], &metric(name));
         assert!(text.lines().any(|line| line.starts_with(&format!("{cell} "))), "{name}: {text}");
     }
+    // What FLUSH STATUS reset is no number: one of several, or what grew again beyond it.
+    for (name, delta) in [("Handler_commit", -90_000), ("Uptime_since_flush_status", 20)] {
+        let mut flushed = a.clone();
+        let deltas = &mut flushed.server.status.as_mut().expect("status").deltas;
+        deltas.extend([("Uptime".to_owned(), 61), (name.to_owned(), delta)]);
+        let handlers = report(std::slice::from_ref(&flushed), &metric("handlers"));
+        assert_eq!(grid(&handlers)[2], "-       a", "{name}");
+        assert!(
+            report(&[flushed], &metric("miss")).contains("\n0.800 "),
+            "InnoDB's are left alone"
+        );
+    }
+    let mut fell = a.clone();
+    let deltas = &mut fell.server.status.as_mut().expect("status").deltas;
+    deltas.insert("Innodb_adaptive_hash_non_hash_searches".to_owned(), -1);
+    assert_eq!(grid(&report(&[fell], &metric("ahi")))[2], "-       a", "no share is above all");
     // What was not read is no zero.
     a.server.status = None;
     a.server.probed = None;

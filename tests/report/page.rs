@@ -55,6 +55,32 @@ fn the_page_holds_every_number_and_chart() {
 }
 
 #[test]
+fn the_page_says_why_the_server_s_count_is_not_held_against_the_client_s() {
+    let behind = |change: &dyn Fn(&mut Summary)| {
+        let mut step = step(0, "a", 8, 1000.0);
+        let status = step.server.status.as_mut().expect("status");
+        status.first_s = -0.01;
+        status.deltas.insert("Questions".to_owned(), 60_010);
+        change(&mut step);
+        paged(&[step], &Options::default()).expect("a page")
+    };
+    let status = |step: &mut Summary| step.server.status.clone().expect("status");
+    assert!(behind(&|_| {}).contains("the server counted 100.0% of the client"));
+    let early = behind(&|step| {
+        step.server.status.as_mut().expect("status").first_s = -0.7;
+    });
+    assert!(early.contains("read 0.70 s before the window"), "{early}");
+    assert!(!early.contains("could not be read"));
+    let flushed = behind(&|step| {
+        let mut status = status(step);
+        status.deltas.insert("Questions".to_owned(), -5);
+        step.server.status = Some(status);
+    });
+    assert!(flushed.contains("its counters were reset within"));
+    assert!(behind(&|step| step.server.status = None).contains("its counters could not be read"));
+}
+
+#[test]
 fn the_command_names_what_differs_from_the_defaults() {
     let command = |step: &Summary| {
         let html = paged(std::slice::from_ref(step), &Options::default()).expect("a page");

@@ -55,6 +55,19 @@ fn change(sandbox: &Sandbox, sql: &str) {
 }
 
 #[test]
+fn contents_are_right_where_the_server_pads_them() {
+    let server = sandbox(&local(), &[("sql-mode", "PAD_CHAR_TO_FULL_LENGTH")]);
+    let results = Results::new();
+    work(&server, "load --rows 200", &results);
+    prepare(&server, "--tables 2");
+    for words in ["point-select", "point-select --statements text", "update"] {
+        work(&server, &format!("{words} --clients 2 --ops 400"), &results);
+    }
+    let (code, lines) = verify(&server, &[results.dir()]);
+    assert_eq!(code, 0, "{lines:?}");
+}
+
+#[test]
 fn what_is_lost_or_foreign_is_found_and_counted() {
     let server = sandbox(&local(), &[]);
     prepare(&server, "--tables 2");

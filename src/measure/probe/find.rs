@@ -6,8 +6,8 @@ use std::io::Read;
 use std::path::Path;
 use std::time::Duration;
 
-use super::Whereabouts;
 use super::parse::{self, Stat};
+use super::{FarEnd, Whereabouts};
 
 /// The server counts its age from some moment of its start, in whole seconds.
 const AGE_SLACK_S: f64 = 5.0;
@@ -16,15 +16,57 @@ const LISTEN: &str = "0A";
 /// Bytes that a file with a process id has at most.
 const PID_FILE_MAX: u64 = 64;
 
-/// The process whose id its file holds, else the one that holds the listening socket.
+/// The process at the far end of the connection, else the one whose id its file holds, else the one
+/// that holds the listening socket. In another network namespace only the first is its own.
 pub(super) fn here(root: &Path, server: &Whereabouts) -> Option<u32> {
-    let up = parse::uptime_s(&read(root, "proc/uptime"));
-    let is_server = |pid: &u32| {
-        let stat = parse::stat(&read(root, &format!("proc/{pid}/stat")));
-        stat.is_some_and(|stat| is_of_age(&stat, up, server.uptime_s, Duration::ZERO))
-    };
+    let is_server = |pid: &u32| is_as_old(root, *pid, server.uptime_s);
+    if let FarEnd::Here(pid) = server.far_end {
+        return pid.filter(is_server);
+    }
     let filed = server.pid_file.as_ref().and_then(|file| filed(root, file));
     filed.filter(is_server).or_else(|| listener(root, server).filter(is_server))
+}
+
+fn is_as_old(root: &Path, pid: u32, uptime_s: Option<u64>) -> bool {
+    let up = parse::uptime_s(&read(root, "proc/uptime"));
+    let stat = parse::stat(&read(root, &format!("proc/{pid}/stat")));
+    stat.is_some_and(|stat| is_of_age(&stat, up, uptime_s, Duration::ZERO))
+}
+
+/// Looks for the server's end of a connection: among the connections of every process that is as
+/// old as the server, which see those of their network namespace. `is_it` knows its line of
+/// `/proc/net/tcp`.
+pub(super) fn far_end(root: &Path, uptime_s: u64, is_it: impl Fn(&str) -> bool) -> FarEnd {
+    let mut found = FarEnd::Unknown;
+    // The kernel's own threads, many of one age, have no command line.
+    let programs =
+        processes(root).filter(|pid| !read(root, &format!("proc/{pid}/cmdline")).is_empty());
+    for pid in programs.filter(|pid| is_as_old(root, *pid, Some(uptime_s))) {
+        let tables = ["tcp", "tcp6"].map(|name| read(root, &format!("proc/{pid}/net/{name}")));
+        let line = tables.iter().flat_map(|table| table.lines()).find(|line| is_it(line));
+        let Some(line) = line else { continue };
+        // Others of the same namespace see it, too.
+        let inode = line.split_ascii_whitespace().nth(9).unwrap_or_default();
+        if holds(root, pid, &[format!("socket:[{inode}]")].into()) {
+            return FarEnd::Here(Some(pid));
+        }
+        found = FarEnd::Here(None);
+    }
+    found
+}
+
+fn processes(root: &Path) -> impl Iterator<Item = u32> {
+    let entries = std::fs::read_dir(root.join("proc")).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+/// Whether a process has one of these sockets open: known as the same user, or as root.
+fn holds(root: &Path, pid: u32, sockets: &BTreeSet<String>) -> bool {
+    let open = std::fs::read_dir(root.join(format!("proc/{pid}/fd")));
+    open.into_iter().flatten().flatten().any(|fd| {
+        let target = std::fs::read_link(fd.path()).unwrap_or_default();
+        target.to_str().is_some_and(|target| sockets.contains(target))
+    })
 }
 
 /// The number in a file that the server names, which may be anything: a pipe would be waited for, a
@@ -57,21 +99,14 @@ fn read(root: &Path, path: &str) -> String {
     std::fs::read_to_string(root.join(path)).unwrap_or_default()
 }
 
-/// The process that holds the listening socket: as the same user, or as root.
+/// The process that holds the listening socket.
 fn listener(root: &Path, server: &Whereabouts) -> Option<u32> {
     let sockets: BTreeSet<String> =
         inodes(root, server).into_iter().map(|inode| format!("socket:[{inode}]")).collect();
     if sockets.is_empty() {
         return None;
     }
-    let processes = std::fs::read_dir(root.join("proc")).ok()?.flatten();
-    processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok()).find(|pid| {
-        let open = std::fs::read_dir(root.join(format!("proc/{pid}/fd")));
-        open.into_iter().flatten().flatten().any(|fd| {
-            let target = std::fs::read_link(fd.path()).unwrap_or_default();
-            target.to_str().is_some_and(|target| sockets.contains(target))
-        })
-    })
+    processes(root).find(|pid| holds(root, *pid, &sockets))
 }
 
 /// Inodes of the sockets that listen where the server does.

@@ -46,7 +46,9 @@ pub struct Probe {
     /// What goes before `grep`; empty for this host.
     prefix: Vec<String>,
     pid: Option<u32>,
-    /// The server's process, where it runs on this host, however it is read.
+    /// Whether the server runs on this host, however it is read.
+    is_here: bool,
+    /// Its process, then.
     pid_here: Option<u32>,
     /// Whether nobody expands `*` behind the prefix.
     lists: bool,
@@ -68,6 +70,24 @@ pub struct Whereabouts {
     /// `Uptime` of its status: a process of another age is not the server. That catches a file
     /// of before, and a number that means something in the server's container only.
     pub uptime_s: Option<u64>,
+    /// The other end of the connection that it was asked over.
+    pub far_end: FarEnd,
+}
+
+/// Where the server's end of a connection is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum FarEnd {
+    /// Nothing tells.
+    #[default]
+    Unknown,
+    /// On this host, as another network namespace's (a container's) or behind a local proxy; the
+    /// process that has it open, where this user may know.
+    Here(Option<u32>),
+}
+
+/// The server's end of a connection, on this host: see `find::far_end`.
+pub(crate) fn far_end(root: &Path, uptime_s: u64, is_it: impl Fn(&str) -> bool) -> FarEnd {
+    find::far_end(root, uptime_s, is_it)
 }
 
 /// One reading.
@@ -98,6 +118,7 @@ impl Probe {
             root: root.to_owned(),
             prefix: Vec::new(),
             pid,
+            is_here: true,
             pid_here: pid,
             lists: false,
             facts: None,
@@ -123,6 +144,7 @@ impl Probe {
             root: PathBuf::from("/"),
             prefix: prefix.to_vec(),
             pid: None,
+            is_here: false,
             pid_here: None,
             lists: false,
             facts: Some(facts(&read)),
@@ -151,6 +173,11 @@ impl Probe {
         self.prefix.is_empty()
     }
 
+    /// Whether the server runs on this host.
+    pub fn is_here(&self) -> bool {
+        self.is_here
+    }
+
     /// Its process id on this host, where it runs here.
     pub fn pid_here(&self) -> Option<u32> {
         self.pid_here
@@ -159,7 +186,7 @@ impl Probe {
     /// The same probe of a server that runs on this host: its process is looked for here, too.
     #[must_use]
     pub fn beside(self, server: &Whereabouts) -> Probe {
-        Probe { pid_here: find::here(Path::new(host::ROOT), server), ..self }
+        Probe { is_here: true, pid_here: find::here(Path::new(host::ROOT), server), ..self }
     }
 
     /// The other host; None of this one, which is known without.

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::escape::clip;
+use super::super::number::number;
 use super::super::pivot::Table;
 use crate::summary::{Summary, VerdictKind, counter};
 
@@ -28,20 +29,12 @@ pub(super) fn line(table: &Table) -> String {
 
 /// The server's count of statements in percent of the client's, over what the readings cover.
 fn counted(steps: &[&Summary]) -> String {
-    let share = |step: &&Summary| {
-        let status = step.status()?;
-        let covered = step.covered_s(status.first_s)?;
-        // Where the readings cover much more, the rate outside the window is not known.
-        if (covered - step.measured_s).abs() > step.measured_s * COVERED_MORE_MAX {
-            return None;
-        }
-        let ours = step.totals.qps * covered;
-        let share = 100.0 * counter(status, &["Questions"])? / ours;
-        share.is_finite().then_some(share)
-    };
-    let shares: Vec<f64> = steps.iter().filter_map(share).collect();
+    let told: Vec<Result<f64, String>> = steps.iter().map(|step| share(step)).collect();
+    let shares: Vec<f64> = told.iter().flatten().copied().collect();
     if shares.is_empty() {
-        return "the server's counters could not be read, or not at the window's edges".to_owned();
+        // Of different reasons one is told.
+        let why = told.into_iter().find_map(Result::err).unwrap_or_default();
+        return format!("the server's count of statements is not held against the client's: {why}");
     }
     let some = if shares.len() < steps.len() {
         format!(" ({} of {} steps)", shares.len(), steps.len())
@@ -49,6 +42,24 @@ fn counted(steps: &[&Summary]) -> String {
         String::new()
     };
     format!("the server counted {}% of the client's statements{some}", range(&shares, 1))
+}
+
+/// The same of one step, or why not.
+fn share(step: &Summary) -> Result<f64, String> {
+    let Some(status) = &step.server.status else {
+        return Err("its counters could not be read".to_owned());
+    };
+    let covered = step.covered_s(status.first_s).ok_or("nothing was measured")?;
+    // Where the readings cover much more, the rate outside the window is not known.
+    if (covered - step.measured_s).abs() > step.measured_s * COVERED_MORE_MAX {
+        let off = number(status.first_s.abs(), 2);
+        let how = if status.first_s < 0.0 { "before" } else { "after" };
+        return Err(format!("its counters were read {off} s {how} the window's start"));
+    }
+    let counted = step.status().and_then(|status| counter(status, &["Questions"]));
+    let counted = counted.ok_or("its counters were reset within the window")?;
+    let share = 100.0 * counted / (step.totals.qps * covered);
+    if share.is_finite() { Ok(share) } else { Err("the client had no answer".to_owned()) }
 }
 
 /// Smallest and largest, once where they look the same.
