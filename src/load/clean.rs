@@ -99,7 +99,7 @@ async fn clean(
     pulse: &Pulse,
     progress: &mut Progress,
 ) -> Result<Cleaned> {
-    let mut session = control(target, opts).await?;
+    let mut session = control(target, opts, progress).await?;
     let _waits = pulse.waits(&session);
     if let Some(warning) = exposure::look(&mut session, target).await? {
         progress.warn(&warning.message);

@@ -20,7 +20,7 @@ pub async fn measure(
     turn: &Turn,
     progress: &mut Progress,
 ) -> Result<Measured> {
-    let reload = Reload::open(&scene.target, &scene.opts, spec, scene.stop).await?;
+    let reload = Reload::open(&scene.target, &scene.opts, spec, scene.stop, progress).await?;
     let start = scene.start().await?;
     let (mut loaded, rest) = reload.run(scene.stop, progress).await?;
     let finish = scene.finish(&start, loaded.began).await;

@@ -114,10 +114,11 @@ impl Reload {
         opts: &Opts,
         spec: &LoadSpec,
         stop: &Stop,
+        progress: &mut Progress,
     ) -> Result<Reload> {
         let source = source(spec)?;
         let pulse = Pulse::new(target, opts);
-        let connecting = Self::connect(target, opts, spec, &pulse);
+        let connecting = Self::connect(target, opts, spec, &pulse, progress);
         let Connected { control, session, packet, character_sets } =
             pulse.during(stop, connecting).await?;
         Ok(Reload { spec: spec.clone(), control, session, source, packet, character_sets, pulse })
@@ -128,8 +129,9 @@ impl Reload {
         opts: &Opts,
         spec: &LoadSpec,
         pulse: &Pulse,
+        progress: &mut Progress,
     ) -> Result<Connected> {
-        let mut control = set_up::control(target, opts).await?;
+        let mut control = set_up::control(target, opts, progress).await?;
         let _control_waits = pulse.waits(&control);
         let failed = |f| explain(&f, "reading variables");
         let packet = one(&mut control, "SELECT @@max_allowed_packet").await.map_err(failed)?;
@@ -158,6 +160,7 @@ impl Reload {
         let mut session = Session::open(target, &opts, spec.charset.as_deref()).await?;
         let _session_waits = pulse.waits(&session);
         impatient(&mut session).await.map_err(failed)?;
+        set_up::claim(&mut session, &target.database, 0).await.map_err(failed)?;
         // LIKE's underscore is any character: right for both families of names.
         let sql = "SHOW SESSION VARIABLES WHERE Variable_name LIKE 'character_set_%' \
                    OR Variable_name LIKE 'collation_%'";
