@@ -238,6 +238,83 @@ fn a_workload_of_the_users_own_with_two_statements_and_a_transaction() {
     assert_eq!(summary.ledger.iter().map(|l| l.k_added).sum::<i64>(), 200);
 }
 
+/// A profile of a server that runs already.
+fn of_server(server: &loadgen::sandbox::Sandbox, more: &str) -> Place {
+    let socket = server.socket().display();
+    Place::new(&format!(
+        "name = 'x'\n[[server]]\nlabel = 'a'\nurl = 'mysql://root@localhost/sbtest?socket={socket}'\n\
+         {more}"
+    ))
+}
+
+fn tables(server: &loadgen::sandbox::Sandbox) -> Vec<String> {
+    common::query(server, "SHOW TABLES FROM sbtest").into_iter().flatten().collect()
+}
+
+#[test]
+fn a_workload_that_names_its_own_tables_only_needs_and_makes_no_others() {
+    let own = |statements: &str| {
+        format!(
+            "[[workload]]\nname = 'mine'\nabout = 'visits'\n[[workload.transaction]]\n\
+             [[workload.transaction.statement]]\nkind = 'update'\nexpect = {{ affected = 1 }}\n\
+             sql = 'UPDATE sbtest.visits SET n = n + 1 WHERE id = ?'\nparams = [{{ key = 'default' }}]\n\
+             [[workload.transaction.statement]]\nkind = 'insert'\nexpect = {{ affected = 1 }}\n\
+             sql = 'INSERT INTO log (id) VALUES (?)'\nparams = ['serial']\n{statements}\
+             [[run]]\nworkload = 'mine'\nclients = [1, 3]\nops = 60\n"
+        )
+    };
+    let server = common::sandbox(&common::local(), &[]);
+    for sql in [
+        "CREATE TABLE sbtest.visits (id INT PRIMARY KEY, n INT NOT NULL)",
+        "INSERT INTO sbtest.visits VALUES (1, 0), (2, 0), (3, 0)",
+        "CREATE TABLE sbtest.log (id BIGINT, at TIMESTAMP DEFAULT CURRENT_TIMESTAMP)",
+    ] {
+        common::query(&server, sql);
+    }
+    for spread in ["", "spread = 'random'\n", "statements = 'text'\n"] {
+        common::query(&server, "UPDATE sbtest.visits SET n = 0");
+        let place =
+            of_server(&server, &format!("[tables]\ncount = 2\nrows = 3\n{}{spread}", own("")));
+        place.run("").assert_code(0);
+        assert_eq!(tables(&server), ["log", "visits"]);
+        assert_eq!(common::query(&server, "SELECT SUM(n) FROM sbtest.visits"), [["120"]]);
+        for summary in place.summaries() {
+            assert_eq!((summary.totals.ops, summary.plan.tables, summary.plan.rows), (60, 0, 3));
+            assert!(summary.totals.per_table.is_empty() && summary.ledger.is_empty());
+            assert!(summary.server.data_bytes.is_some_and(|bytes| bytes > 0));
+        }
+    }
+    // Nobody can warm what nobody knows.
+    let warm = of_server(&server, &format!("{}warm = 'pool'\n", own(""))).run("");
+    warm.assert_code(2);
+    // One statement is enough.
+    let some = "[[workload.transaction.statement]]\nkind = 'select'\nexpect = { rows = 1 }\n\
+                sql = 'SELECT c FROM {table} WHERE id = ?'\nparams = [{ key = 'default' }]\n";
+    let place = of_server(&server, &format!("[tables]\ncount = 2\nrows = 3\n{}", own(some)));
+    place.run("").assert_code(0);
+    assert_eq!(tables(&server), ["log", "sbtest1", "sbtest2", "visits"]);
+}
+
+#[test]
+fn a_load_in_a_profile_refuses_what_prepare_made_unless_it_may_be_refilled() {
+    let server = common::sandbox(&common::local(), &[]);
+    let prepare = Command::new(env!("CARGO_BIN_EXE_loadgen"))
+        .args(["prepare", "--rows", "100", "--no-defaults", "-u", "root", "-S"])
+        .arg(server.socket())
+        .output()
+        .expect("the program runs");
+    assert!(prepare.status.success());
+    let count = || common::query(&server, "SELECT COUNT(*) FROM sbtest.sbtest1")[0][0].clone();
+    let load = "[[run]]\nload = { rows = 50 }\nrepeat = 2\n";
+    let refused = of_server(&server, load).run("");
+    refused.assert_code(4);
+    assert!(refused.stderr.contains("`sbtest1`: made by prepare"), "{}", refused.stderr);
+    assert_eq!(count(), "100");
+    of_server(&server, &format!("[tables]\nrefill = true\n{load}")).run("").assert_code(0);
+    assert_eq!(count(), "50");
+    of_server(&server, load).run("").assert_code(0);
+}
+
 #[test]
 fn the_list_needs_no_server_and_guesses_time_and_disk() {
     let place = Place::new(

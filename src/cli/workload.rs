@@ -154,7 +154,7 @@ pub struct WorkloadArgs {
     #[allow(missing_docs, reason = "clap would show it as help")]
     pub connection: ConnectionArgs,
 
-    /// Command that goes before `grep -s . FILE…` to read /proc of the server's host, such as
+    /// Command that goes before `grep -s -H . FILE…` to read /proc of the server's host, such as
     /// 'ssh db1' [default: read here, where the server runs on this host]
     #[arg(long, value_name = "COMMAND", help_heading = "Connection")]
     pub probe: Option<String>,

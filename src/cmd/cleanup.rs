@@ -25,8 +25,8 @@ pub struct CleanupArgs {
 pub fn run(args: &CleanupArgs, stop: &Stop) -> Result<()> {
     let (mut progress, at) = reach(&args.server, stop)?;
     if !args.yes && on_terminal() {
-        let ours = at.runtime.block_on(load::marked(&at.target, &at.opts, stop))?;
-        agree_to_drop(&ours, &at.target, stop)?;
+        let ours = at.runtime.block_on(load::marked(&at.target, &at.opts, true, stop))?;
+        agree_to_drop(&load::named(&ours), &at.target, stop)?;
     }
     let done = at.runtime.block_on(load::cleanup(&at.target, &at.opts, stop, &mut progress));
     progress.clear();

@@ -96,11 +96,11 @@ pub fn run(args: &PrepareArgs, stop: &Stop) -> Result<()> {
         passing: false,
     };
     if args.force && !args.yes && on_terminal() {
-        let ours = at.runtime.block_on(load::marked(&at.target, &at.opts, stop))?;
+        let ours = at.runtime.block_on(load::marked(&at.target, &at.opts, true, stop))?;
         let ours = ours.get(&job.schema).cloned().unwrap_or_default();
         let ours: Vec<u32> = ours.into_iter().filter(|table| *table <= job.tables).collect();
         let ours = if ours.is_empty() { Numbers::new() } else { [(job.schema, ours)].into() };
-        agree_to_drop(&ours, &at.target, stop)?;
+        agree_to_drop(&load::named(&ours), &at.target, stop)?;
     }
     let preparing = load::prepare(&at.target, &at.opts, &job, stop, &mut progress);
     let done = at.runtime.block_on(preparing);
@@ -149,12 +149,12 @@ pub(super) fn on_terminal() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 
-/// Asks; any answer but yes is an error that nothing was done.
-pub(super) fn agree_to_drop(tables: &Numbers, target: &Target, stop: &Stop) -> Result<()> {
+/// Asks, if there is something; any answer but yes is an error that nothing was done.
+pub(super) fn agree_to_drop(tables: &str, target: &Target, stop: &Stop) -> Result<()> {
     if tables.is_empty() {
         return Ok(());
     }
-    let question = crate::error::line(&format!("Drop {} at {target}? [y/N] ", load::named(tables)));
+    let question = crate::error::line(&format!("Drop {tables} at {target}? [y/N] "));
     let mut err = std::io::stderr();
     let _ = err.write_all(question.as_bytes()).and_then(|()| err.flush());
     // Read on a thread of its own, so that a signal ends the wait; the thread ends with the

@@ -160,8 +160,8 @@ impl Client {
         let job = &desk.job;
         self.count += 1;
         let table = match job.spread {
-            Spread::Pinned => seat.client % job.tables.count,
-            Spread::Random => self.drawer.stream.below(u64::from(job.tables.count)) as u32,
+            Spread::Pinned => seat.client % job.places(),
+            Spread::Random => self.drawer.stream.below(u64::from(job.places())) as u32,
         };
         let transaction = self.pick(job);
         let mut pass = Pass { issued: None, statements: 0, rows: 0 };

@@ -14,7 +14,7 @@ use crate::workload::random::{Stream, name_part, seed_of};
 pub struct Tables {
     /// Their kind.
     pub schema: Schema,
-    /// The first ones: `sbtest1` … `sbtestN`.
+    /// The first ones: `sbtest1` … `sbtestN`; 0 where no statement names one.
     pub count: u32,
     /// Ids drawn: 1 to this.
     pub rows: u64,
@@ -119,9 +119,14 @@ impl Job {
         if self.timed { self.statements().len() } else { 0 }
     }
 
+    /// The tables that ops are drawn for: one that is not there where no statement names one.
+    pub(crate) fn places(&self) -> u32 {
+        self.tables.count.max(1)
+    }
+
     /// The table that a client is pinned to, from 0.
     pub(crate) fn pinned_table(&self, client: u32) -> Option<u32> {
-        (self.spread == Spread::Pinned).then(|| client % self.tables.count)
+        (self.spread == Spread::Pinned).then(|| client % self.places())
     }
 
     /// The ops of one client with `--ops`: split evenly, the first clients take the rest.
@@ -207,7 +212,7 @@ impl Job {
     /// next one: clients that share the table never meet.
     pub(crate) fn serials(&self, client: u32, id_max: u64) -> (u64, u64) {
         let (place, sharers) = match self.spread {
-            Spread::Pinned => (client / self.tables.count, self.clients / self.tables.count),
+            Spread::Pinned => (client / self.places(), self.clients / self.places()),
             Spread::Random => (client, self.clients),
         };
         (id_max + 1 + u64::from(place), u64::from(sharers.max(1)))
@@ -217,7 +222,7 @@ impl Job {
     pub(crate) fn tables_of(&self, client: u32) -> std::ops::Range<u32> {
         match self.pinned_table(client) {
             Some(table) => table..table + 1,
-            None => 0..self.tables.count,
+            None => 0..self.places(),
         }
     }
 

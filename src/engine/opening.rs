@@ -111,6 +111,9 @@ async fn prepare(
 
 /// The largest id of a table: new rows come after it. Nobody writes before all are ready.
 async fn id_max(job: &Job, session: &mut Session, table: u32) -> Result<u64> {
+    if job.tables.count == 0 {
+        return Ok(0);
+    }
     let sql = job.with_table("SELECT MAX(id) FROM {table}", table);
     let rows = session.query(&sql).await.map_err(|failure| of_statement((sql, failure)))?;
     let max = rows.into_iter().flatten().next().flatten();

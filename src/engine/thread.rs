@@ -223,7 +223,7 @@ fn desk(order: &Order, index: usize, origin: Instant, clients: &[u32]) -> Result
             let _ = news.send(News::Interval(index, Box::new(interval)));
         }),
     )?;
-    let tables = 0..job.tables.count;
+    let tables = 0..job.places();
     Ok(Desk {
         origin,
         window_start: Cell::new(window.start),

@@ -36,29 +36,34 @@ pub fn named(tables: &Numbers) -> String {
     some.join(", ")
 }
 
-/// The tables that carry prepare's mark, finished or not.
+/// The tables that carry loadgen's mark, finished or not; `load`'s own only where `loaded` wants them.
 ///
 /// # Errors
 ///
 /// Usage: no database. Server: none, or silence. Interrupted.
-pub async fn marked(target: &Target, opts: &Opts, stop: &Stop) -> Result<Numbers> {
+pub async fn marked(target: &Target, opts: &Opts, loaded: bool, stop: &Stop) -> Result<Numbers> {
     let pulse = Pulse::new(target, opts);
     let looking = async {
         let mut session = Session::open(target, opts, None).await?;
         let _waits = pulse.waits(&session);
-        let (ours, _) = look(&mut session, target).await?;
+        let mine = if loaded { Survey::ours } else { Survey::prepared };
+        let (ours, _) = look(&mut session, target, mine).await?;
         session.close(limits::COURTESY).await;
         Ok(ours)
     };
     pulse.during(stop, looking).await
 }
 
-/// Ours and the others, of every kind.
-async fn look(session: &mut Session, target: &Target) -> Result<(Numbers, Numbers)> {
+/// Ours and those without a mark, of every kind.
+async fn look(
+    session: &mut Session,
+    target: &Target,
+    ours_of: fn(&Survey) -> Vec<u32>,
+) -> Result<(Numbers, Numbers)> {
     let (mut ours, mut others) = (Numbers::new(), Numbers::new());
     for schema in Schema::ALL {
         let survey = Survey::take(session, &target.database, schema).await?;
-        for (list, found) in [(&mut ours, survey.ours()), (&mut others, survey.foreign())] {
+        for (list, found) in [(&mut ours, ours_of(&survey)), (&mut others, survey.foreign())] {
             if !found.is_empty() {
                 list.insert(schema, found);
             }
@@ -99,12 +104,12 @@ async fn clean(
     pulse: &Pulse,
     progress: &mut Progress,
 ) -> Result<Cleaned> {
-    let mut session = control(target, opts).await?;
+    let mut session = control(target, opts, progress).await?;
     let _waits = pulse.waits(&session);
     if let Some(warning) = exposure::look(&mut session, target).await? {
         progress.warn(&warning.message);
     }
-    let (dropped, left) = look(&mut session, target).await?;
+    let (dropped, left) = look(&mut session, target, Survey::ours).await?;
     let all: Vec<String> = dropped
         .iter()
         .flat_map(|(schema, numbers)| numbers.iter().map(|number| schema.name(*number)))

@@ -1,6 +1,6 @@
 //! The connections of a fill: started, watched, ended.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -58,6 +58,8 @@ pub(super) async fn fill(
         sent: Arc::default(),
         found: AtomicU64::new(0),
         indexing: Mutex::default(),
+        counting: AtomicU64::new(0),
+        begun: AtomicU32::new(0),
         finished: AtomicU64::new(0),
     });
     let why = choice.why.map(|why| format!(" ({why})")).unwrap_or_default();
@@ -120,12 +122,17 @@ impl<'a> Watch<'a> {
         self.progress.update(|| {
             let finished = shared.finished.load(Ordering::Relaxed);
             let seconds = began.elapsed().as_secs();
-            match locked(&shared.indexing).len() {
-                _ if rows == total => {
-                    format!("building indexes: {finished} of {tables} tables ready, {seconds} s")
-                }
-                0 => format!("filling: {}", pace.text()),
-                n => format!("filling: {}; building {n} indexes", pace.text()),
+            let counting = shared.counting.load(Ordering::Relaxed);
+            let beside = match (locked(&shared.indexing).len(), counting) {
+                (0, 0) => String::new(),
+                (n, 0) => format!("; building {n} indexes"),
+                (0, m) => format!("; counting {m} tables"),
+                (n, m) => format!("; building {n} indexes, counting {m} tables"),
+            };
+            if rows == total {
+                format!("filled; {finished} of {tables} tables ready, {seconds} s{beside}")
+            } else {
+                format!("filling: {}{beside}", pace.text())
             }
         });
     }

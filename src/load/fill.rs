@@ -8,7 +8,7 @@ use super::chunk::Chunk;
 use super::fault::{AGAIN, explain};
 use super::method::Method;
 use super::text;
-use super::worker::{Shared, open};
+use super::worker::Shared;
 use crate::error::{Error, Result};
 use crate::mysql::ask::one;
 use crate::mysql::session::{Failure, Session};
@@ -62,7 +62,12 @@ impl Trouble {
 impl Shared {
     /// Fills a chunk, again if the server gave other connections the right of way: deleting the
     /// rests of an interrupted fill locks the seams to the neighbouring chunks too.
-    pub(super) async fn fill(&self, mut session: Session, chunk: Chunk) -> Result<Session> {
+    pub(super) async fn fill(
+        &self,
+        mut session: Session,
+        job: u32,
+        chunk: Chunk,
+    ) -> Result<Session> {
         let table = self.table(chunk.slot)?;
         let at = format!(
             "filling {} (ids {} to {})",
@@ -88,7 +93,7 @@ impl Shared {
             tokio::time::sleep(BREATH * attempt).await;
             (begun, attempt) = (true, attempt + 1);
             // The old one went with its statement, and what it held is rolled back.
-            session = open(&self.target, &self.opts).await?;
+            session = self.open(job).await?;
         }
     }
 

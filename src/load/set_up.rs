@@ -1,19 +1,22 @@
 //! Everything before the first row: what is there, what is in the way, which way to fill, and
 //! empty tables with their marks.
 
+use std::time::{Duration, Instant};
+
 use mysql_async::Opts;
 
 use super::fault::explain;
 use super::method::{Choice, Fill, choose};
 use super::survey::{Step, Steps, Survey, same_charset};
 use super::worker::{Unfinished, open};
-use super::{Job, ready_mark, text};
+use super::{JOBS_MAX, Job, ready_mark, text};
 use crate::error::{Error, Result};
 use crate::mysql::ask::{one, optional, pairs};
 use crate::mysql::exposure;
 use crate::mysql::pulse::Pulse;
 use crate::mysql::session::{Failure, Session, quoted_text};
 use crate::mysql::target::Target;
+use crate::plan::{limits, units};
 use crate::progress::Progress;
 use crate::workload::random::name_part;
 use crate::workload::table::{Mark, quoted};
@@ -47,7 +50,7 @@ pub(super) async fn set_up(
     pulse: &Pulse,
     progress: &mut Progress,
 ) -> Result<Ready> {
-    let mut control = control(target, opts).await?;
+    let mut control = control(target, opts, progress).await?;
     let waits = pulse.waits(&control);
     if let Some(warning) = exposure::look(&mut control, target).await? {
         progress.warn(&warning.message);
@@ -87,14 +90,84 @@ fn default_jobs() -> u32 {
     (2 * cores as u32).clamp(2, 16)
 }
 
+/// The name of a lock of the server's, quoted: that of the control session, or that of a
+/// connection that fills.
+fn lock(database: &str, job: Option<u32>) -> String {
+    let of_job = job.map_or_else(String::new, |job| format!(".{job}"));
+    quoted_text(&format!("loadgen.{:016x}{of_job}", name_part(database)))
+}
+
+/// Takes the lock of a connection that fills: whoever comes after a client that was killed sees
+/// by it that the server is still at its statement. Servers without locks go without.
+pub(super) async fn claim(
+    session: &mut Session,
+    database: &str,
+    job: u32,
+) -> std::result::Result<(), Failure> {
+    let sql = format!("SELECT GET_LOCK({}, 5)", lock(database, Some(job)));
+    optional(one(session, &sql).await).map(|_| ())
+}
+
+/// A connection that was closed just now has gone after so long.
+const CLOSING: Duration = Duration::from_millis(500);
+
+/// Ends the connections of a client that is gone: a server notices only after the statement. Nobody
+/// else has their locks as long as the control session has its own.
+async fn end_the_dead(
+    control: &mut Session,
+    database: &str,
+    progress: &mut Progress,
+) -> Result<()> {
+    let holders: Vec<String> =
+        (0..JOBS_MAX).map(|job| format!("IS_USED_LOCK({})", lock(database, Some(job)))).collect();
+    let sql = format!("SELECT {}", holders.join(", "));
+    let (began, mut said) = (Instant::now(), false);
+    loop {
+        let rows = optional(control.query(&sql).await).map_err(|f| explain(&f, "locking"))?;
+        let ids: Vec<String> = rows.into_iter().flatten().flatten().flatten().collect();
+        if ids.is_empty() {
+            return Ok(());
+        }
+        let shown = ids.join(", ");
+        if began.elapsed() > limits::SILENCE {
+            return Err(Error::server(format!(
+                "the server is still at work for an earlier loadgen (connection {shown}), {} after \
+                 KILL",
+                units::duration(limits::SILENCE)
+            ))
+            .hint("SHOW PROCESSLIST tells when it is done; then the same command again"));
+        }
+        if began.elapsed() > CLOSING {
+            if !said {
+                let text =
+                    format!("ending what an earlier loadgen left at work: connection {shown}");
+                progress.note(&text);
+                progress.restart();
+                said = true;
+            }
+            for id in &ids {
+                // It may have ended just now.
+                optional(control.execute(&format!("KILL {id}")).await)
+                    .map_err(|f| explain(&f, "ending a connection"))?;
+            }
+        }
+        progress.update(|| format!("waiting for its end, {} s", began.elapsed().as_secs()));
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
 /// The session that lasts to the end. It holds a lock of the server's, so that two of us never
 /// fill or drop the same tables; the lock goes with the connection.
-pub(super) async fn control(target: &Target, opts: &Opts) -> Result<Session> {
+pub(super) async fn control(
+    target: &Target,
+    opts: &Opts,
+    progress: &mut Progress,
+) -> Result<Session> {
     if target.database.is_empty() {
         return Err(Error::usage("no database is named").hint("--database sbtest"));
     }
     let mut session = open(target, opts).await?;
-    let lock = quoted_text(&format!("loadgen.{:016x}", name_part(&target.database)));
+    let lock = lock(&target.database, None);
     // A server notices late that the connection of the last command is gone, so wait for some
     // seconds. Servers that have no such locks (strict Galera) answer with an error or NULL.
     let got = optional(one(&mut session, &format!("SELECT GET_LOCK({lock}, 5)")).await)
@@ -108,6 +181,7 @@ pub(super) async fn control(target: &Target, opts: &Opts) -> Result<Session> {
         ))
         .hint(format!("wait for it; if its machine is gone: KILL {holder}")));
     }
+    end_the_dead(&mut session, &target.database, progress).await?;
     Ok(session)
 }
 

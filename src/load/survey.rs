@@ -74,19 +74,24 @@ impl Survey {
         Ok(Survey { found, charsets, database_charset })
     }
 
-    /// The tables that carry prepare's mark.
+    /// The tables that carry loadgen's mark, `prepare`'s or `load`'s.
     pub(super) fn ours(&self) -> Vec<u32> {
-        self.by_mark(true)
+        self.by_mark(|mark| mark.is_some())
+    }
+
+    /// Those of them that `load` did not make.
+    pub(super) fn prepared(&self) -> Vec<u32> {
+        self.by_mark(|mark| mark.is_some_and(|mark| !mark.loaded))
     }
 
     /// The others.
     pub(super) fn foreign(&self) -> Vec<u32> {
-        self.by_mark(false)
+        self.by_mark(|mark| mark.is_none())
     }
 
-    fn by_mark(&self, marked: bool) -> Vec<u32> {
+    fn by_mark(&self, wanted: impl Fn(Option<Mark>) -> bool) -> Vec<u32> {
         let tables = self.found.tables.iter();
-        tables.filter(|(_, table)| table.mark.is_some() == marked).map(|(n, _)| *n).collect()
+        tables.filter(|(_, table)| wanted(table.mark)).map(|(n, _)| *n).collect()
     }
 
     fn found(&self, table: u32) -> Found {
@@ -236,7 +241,7 @@ mod tests {
     }
 
     fn ours(seed: u32, rows: u64, state: State) -> Found {
-        Found::Ours(Mark { seed, rows, state, id: None }, "utf8mb4".to_owned())
+        Found::Ours(Mark { seed, rows, state, id: None, loaded: false }, "utf8mb4".to_owned())
     }
 
     #[test]

@@ -1,15 +1,16 @@
 //! One connection of the fill: takes chunks and finished tables from the board until nothing
 //! is left.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use mysql_async::Opts;
 
 use super::chunk::{Board, Task};
-use super::fault::explain;
+use super::fault::{AGAIN, explain};
 use super::method::Method;
 use super::ready_mark;
+use super::set_up::claim;
 use crate::error::{Error, Result};
 use crate::mysql::ask::{impatient, one, optional};
 use crate::mysql::pulse::Pulse;
@@ -48,6 +49,10 @@ pub(super) struct Shared {
     pub(super) found: AtomicU64,
     /// Connections that build an index.
     pub(super) indexing: Mutex<Vec<u32>>,
+    /// Tables whose rows are being counted.
+    pub(super) counting: AtomicU64,
+    /// Threads that have begun.
+    pub(super) begun: AtomicU32,
     pub(super) finished: AtomicU64,
 }
 
@@ -72,13 +77,14 @@ pub(super) async fn open(target: &Target, opts: &Opts) -> Result<Session> {
 /// Works until nothing is left. Whoever is dropped meanwhile drops the connection in the middle of a
 /// statement, and the server rolls the chunk back.
 pub(super) async fn work(shared: Arc<Shared>) -> Result<()> {
-    let mut session = open(&shared.target, &shared.opts).await?;
+    let job = shared.begun.fetch_add(1, Ordering::Relaxed);
+    let mut session = shared.open(job).await?;
     let mut mine = None;
     loop {
         let Some(task) = locked(&shared.board).next(mine) else { break };
         session = match task {
             Task::Fill(chunk) => {
-                let session = shared.fill(session, chunk).await?;
+                let session = shared.fill(session, job, chunk).await?;
                 locked(&shared.board).done(chunk);
                 mine = Some(chunk.slot);
                 session
@@ -91,13 +97,19 @@ pub(super) async fn work(shared: Arc<Shared>) -> Result<()> {
 }
 
 impl Shared {
+    /// The connection of a thread.
+    pub(super) async fn open(&self, job: u32) -> Result<Session> {
+        let mut session = open(&self.target, &self.opts).await?;
+        let claimed = claim(&mut session, &self.target.database, job).await;
+        claimed.map(|()| session).map_err(|f| explain(&f, "locking"))
+    }
+
     pub(super) fn table(&self, slot: usize) -> Result<Unfinished> {
         // A slot of this board is always a place in the list that it was made for.
         self.tables.get(slot).copied().ok_or_else(|| Error::failed("a table that is not there"))
     }
 
-    /// The index, a last look, and the mark that says so. The chunks' counts add up to the
-    /// table's rows by now.
+    /// The index, a count, and the mark that says so.
     async fn finish(&self, mut session: Session, slot: usize) -> Result<Session> {
         let _waits = self.pulse.waits(&session);
         let table = self.table(slot)?;
@@ -114,17 +126,23 @@ impl Shared {
         }
         let at = format!("finishing {named}");
         let failed = |failure: Failure| explain(&failure, &at);
-        let sql = format!("SELECT MIN(id), MAX(id) FROM {}", quoted(&named));
-        let ends: Vec<Option<String>> =
-            session.query(&sql).await.map_err(failed)?.into_iter().flatten().collect();
-        if ends != [Some("1".to_owned()), Some(self.rows.to_string())] {
-            let ends: Vec<String> = ends.into_iter().flatten().collect();
+        // In one statement, so that the server scans the smallest index.
+        let sql = format!("SELECT COUNT(*), MIN(id), MAX(id) FROM {}", quoted(&named));
+        self.counting.fetch_add(1, Ordering::Relaxed);
+        let counted = session.query(&sql).await.map_err(failed)?;
+        self.counting.fetch_sub(1, Ordering::Relaxed);
+        let counted: Vec<String> = counted.into_iter().flatten().flatten().collect();
+        let rows = self.rows.to_string();
+        if counted != [rows.as_str(), "1", rows.as_str()] {
+            let (count, ends) = counted.split_first().unwrap_or((&rows, &[]));
+            let lacks = count.parse().is_ok_and(|count: u64| count < self.rows);
+            let force = "--force drops it and fills it again";
             return Err(Error::data(format!(
-                "{named} holds ids {}, not 1 to {}: something else wrote to it",
-                ends.join(" to "),
-                self.rows
+                "{named} holds {count} rows (ids {}), not {rows} (ids 1 to {rows}): something else \
+                 wrote to it",
+                ends.join(" to ")
             ))
-            .hint("--force drops it and fills it again"));
+            .hint(if lacks { AGAIN } else { force }));
         }
         let mark = ready_mark(self.data_seed, self.rows);
         let sql = format!("ALTER TABLE {} COMMENT = '{mark}'", quoted(&named));

@@ -7,7 +7,7 @@ use super::ask::{Asked, explain, one};
 use super::dataset::{Dataset, Discovered, Table, names};
 use super::findings::Findings;
 use super::probe::{probe_all, read_hint};
-use super::session::Session;
+use super::session::{Session, quoted_text};
 use crate::error::Result;
 use crate::summary::Warning;
 use crate::workload::Schema;
@@ -16,7 +16,7 @@ use crate::workload::table::State;
 /// What the command line asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wanted {
-    /// `--tables`; None for those that are there.
+    /// `--tables`; None for those that are there, 0 where no statement names one.
     pub tables: Option<u32>,
     /// `--rows`; None for as many as there are.
     pub rows: Option<u64>,
@@ -56,6 +56,9 @@ pub(super) async fn examine(
     wanted: &Wanted,
     findings: &mut Findings,
 ) -> Asked<Option<Dataset>> {
+    if wanted.tables == Some(0) {
+        return none_named(session, found, wanted).await.map(Some);
+    }
     let Some(tables) = choose_tables(found, wanted, findings) else { return Ok(None) };
     let used: Vec<(u32, &Table)> =
         found.tables.range(1..=tables).map(|(number, table)| (*number, table)).collect();
@@ -81,6 +84,26 @@ pub(super) async fn examine(
     };
     let readable = probe_all(session, found, &used, rows, wanted.seed, findings).await?;
     Ok(readable.then(|| dataset(found.schema, &used, rows, findings)))
+}
+
+/// Of a workload that names none of these tables: those that it names are of the same database, for
+/// all that is known.
+async fn none_named(session: &mut Session, found: &Discovered, wanted: &Wanted) -> Asked<Dataset> {
+    let sql = format!(
+        "SELECT SUM(DATA_LENGTH + INDEX_LENGTH) FROM information_schema.TABLES \
+         WHERE TABLE_SCHEMA = {}",
+        quoted_text(&found.database)
+    );
+    let bytes = one(session, &sql).await?.and_then(|text| text.parse().ok()).unwrap_or(0);
+    Ok(Dataset {
+        tables: 0,
+        rows: wanted.rows.unwrap_or(0),
+        held: None,
+        data_seed: None,
+        own: false,
+        ids: Vec::new(),
+        data_bytes: bytes,
+    })
 }
 
 fn choose_tables(found: &Discovered, wanted: &Wanted, findings: &mut Findings) -> Option<u32> {

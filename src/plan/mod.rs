@@ -313,7 +313,8 @@ impl Plan {
 
     /// Statements that one client keeps prepared for a table, and for how many tables.
     pub fn prepared_by_table(&self, spread: Spread, tables: u32) -> (u32, u32) {
-        let tables = if spread == Spread::Pinned { 1 } else { tables };
+        // A workload that names none of them has its statements once.
+        let tables = if spread == Spread::Pinned { 1 } else { tables.max(1) };
         match self.statements {
             StatementMode::Text => (0, tables),
             StatementMode::Prepared => (self.workload.prepared(), tables),

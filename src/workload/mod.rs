@@ -253,6 +253,17 @@ impl Workload {
         }
     }
 
+    /// Whether what runs with these options names tables that `prepare` makes.
+    pub fn names_tables(&self) -> bool {
+        let prefix = self.schema.prefix();
+        let named = |sql: &str| {
+            let ends = sql.match_indices(prefix).map(|(at, _)| at + prefix.len());
+            let digit = |at: usize| sql.as_bytes().get(at).is_some_and(u8::is_ascii_digit);
+            sql.contains("{table}") || ends.into_iter().any(digit)
+        };
+        self.table_a_client || self.statements().any(|s| named(&s.expanded(&self.options).sql))
+    }
+
     /// The statements that run with these options, those of all transactions in order.
     pub fn statements(&self) -> impl Iterator<Item = &Statement> {
         self.transactions.iter().flat_map(|t| self.running(t)).map(|(statement, _)| statement)

@@ -90,13 +90,17 @@ pub struct Mark {
     /// Tells this content from what the table held before and from all other tables: random,
     /// anew each time a table becomes ready. Old versions gave none.
     pub id: Option<u32>,
+    /// Whether `load` made it, which may drop it again, and not `prepare`.
+    pub loaded: bool,
 }
 
 impl fmt::Display for Mark {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let state = match self.state {
-            State::Filling => "filling",
-            State::Ready => "ready",
+        let state = match (self.state, self.loaded) {
+            (State::Filling, false) => "filling",
+            (State::Ready, false) => "ready",
+            (State::Filling, true) => "loading",
+            (State::Ready, true) => "loaded",
         };
         write!(f, "loadgen:1 seed={} rows={} state={state}", self.seed, self.rows)?;
         self.id.map_or(Ok(()), |id| write!(f, " id={id:x}"))
@@ -106,13 +110,21 @@ impl fmt::Display for Mark {
 impl Mark {
     /// Of a table that is not filled yet.
     pub fn filling(seed: u32, rows: u64) -> Mark {
-        Mark { seed, rows, state: State::Filling, id: None }
+        Mark { seed, rows, state: State::Filling, id: None, loaded: false }
+    }
+
+    /// The same of a table that `load` makes.
+    pub fn by_load(self) -> Mark {
+        let mark = Mark { loaded: true, ..self };
+        // Its word is longer than `ready`.
+        let cut = if mark.to_string().len() > COMMENT_MAX { 4 } else { 0 };
+        Mark { id: mark.id.map(|id| id >> cut), ..mark }
     }
 
     /// Of a finished table, with as many of these random bits as there is room for: with the
     /// longest seeds and numbers of rows, two digits.
     pub fn ready(seed: u32, rows: u64, random: Option<u32>) -> Mark {
-        let mark = Mark { seed, rows, state: State::Ready, id: None };
+        let mark = Mark { seed, rows, state: State::Ready, id: None, loaded: false };
         let room = COMMENT_MAX.saturating_sub(mark.to_string().len() + " id=".len());
         let cut = 4 * ID_DIGITS.saturating_sub(room) as u32;
         Mark { id: random.and_then(|random| random.checked_shr(cut)), ..mark }
@@ -126,17 +138,20 @@ impl Mark {
             return None;
         }
         let (mut seed, mut rows, mut state, mut id) = (None, None, None, None);
+        let mut loaded = false;
         for word in words {
             match word.split_once('=')? {
                 ("seed", v) => seed = v.parse().ok(),
                 ("rows", v) => rows = v.parse().ok().filter(|r| *r <= ROWS_MAX),
                 ("state", "filling") => state = Some(State::Filling),
                 ("state", "ready") => state = Some(State::Ready),
+                ("state", "loading") => (state, loaded) = (Some(State::Filling), true),
+                ("state", "loaded") => (state, loaded) = (Some(State::Ready), true),
                 ("id", v) => id = u32::from_str_radix(v, 16).ok(),
                 _ => {}
             }
         }
-        Some(Mark { seed: seed?, rows: rows?, state: state?, id })
+        Some(Mark { seed: seed?, rows: rows?, state: state?, id, loaded })
     }
 }
 
@@ -152,6 +167,8 @@ mod tests {
             Mark::filling(u32::MAX, ROWS_MAX),
             Mark::ready(u32::MAX, ROWS_MAX, random),
             Mark::ready(1, 0, None),
+            Mark::ready(u32::MAX, ROWS_MAX, random).by_load(),
+            Mark::filling(u32::MAX, ROWS_MAX).by_load(),
         ] {
             assert!(mark.to_string().len() <= COMMENT_MAX, "{mark}");
             assert_eq!(Mark::parse(&mark.to_string()), Some(mark));
@@ -194,7 +211,7 @@ mod tests {
         #[test]
         fn a_mark_reads_back(seed in any::<u32>(), rows in 0..=ROWS_MAX, ready in any::<bool>(), text in "\\PC{0,60}") {
             let state = if ready { State::Ready } else { State::Filling };
-            let mark = Mark { seed, rows, state, id: None };
+            let mark = Mark { seed, rows, state, id: None, loaded: !ready };
             prop_assert_eq!(Mark::parse(&mark.to_string()), Some(mark));
             let _ = (Mark::parse(&text), Mark::parse(&format!("loadgen:1 {text}")));
         }

@@ -60,7 +60,7 @@ pub(crate) async fn execute(session: &mut Session, statements: &[&str]) {
 /// A table as `prepare` makes it, but for the contents of its columns; half of the rows only
 /// while it is filling.
 pub(crate) async fn own_table(session: &mut Session, number: u32, rows: u64, state: State) {
-    let mark = Mark { seed: 1, rows, state, id: None };
+    let mark = Mark { seed: 1, rows, state, id: None, loaded: false };
     let filled = if state == State::Ready { rows } else { rows / 2 };
     execute(session, &[&table::create(number, rows, &mark, None)]).await;
     fill(session, number, 1..=filled).await;

@@ -94,6 +94,15 @@ fn whoever_is_at_a_terminal_is_asked_before_tables_are_dropped() {
     query(server, "UPDATE sbtest.sbtest1 SET k = 0");
     assert_eq!(quiet(&forced).code, 0);
     assert!(!changed(server));
+    // So is a load, of those that it would drop.
+    let dir = tempfile::tempdir().expect("a directory");
+    let out = dir.path().to_str().expect("a plain path");
+    let load = ["load", "--rows", "50", "--force", "--out", out];
+    let said = at_terminal(server, &load, "n\n");
+    assert!(said.code == 1 && said.stdout.contains("Drop sbtest1 at root@"), "{}", said.both());
+    assert_eq!(at_terminal(server, &load, "y\n").code, 0);
+    let said = at_terminal(server, &load, "");
+    assert!(said.code == 0 && !said.stdout.contains("[y/N]"), "its own: {}", said.both());
     let said = at_terminal(server, &["cleanup"], "YES\n");
     assert_eq!(said.code, 0, "{}", said.both());
     assert_eq!(tables(server), ["sbtest3"], "what has no mark stays");

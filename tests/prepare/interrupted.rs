@@ -1,10 +1,13 @@
 //! Fills that did not come to their end.
 
+use std::process::Stdio;
+
 use loadgen::error::Kind;
 use loadgen::load::{Fill, Job};
 use loadgen::stop::Stop;
 use loadgen::workload::Schema;
 
+use crate::refusing::{loadgen, texts};
 use crate::{Db, by, everywhere, job};
 
 /// Eight chunks over one connection, three of 5,000 rows over more.
@@ -87,6 +90,66 @@ fn the_suite_of_2007_is_completed_too() {
             let keys = db.query("SHOW KEYS FROM {}phptest1").len();
             assert_eq!(keys, 5, "id, email, and three columns");
         }
+    });
+}
+
+/// Kills (SIGKILL) a prepare as soon as the server is at such a statement of its.
+fn kill_in(db: &Db, args: &[&str], statement: &str) {
+    let mut child = loadgen(db, args).stderr(Stdio::null()).spawn().unwrap();
+    let at_it = format!(
+        "SELECT COUNT(*) FROM information_schema.PROCESSLIST \
+         WHERE DB = '{}' AND INFO LIKE '{statement}%'",
+        db.name
+    );
+    while db.one(&at_it) == "0" {
+        assert!(child.try_wait().unwrap().is_none(), "it ended before {statement}");
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
+fn a_prepare_completes_when_it_follows_a_kill_at_once() {
+    let args = ["prepare", "--tables", "2", "--rows", "100k", "--jobs", "4", "--fill"];
+    everywhere(|db| {
+        let mut whole = None;
+        for (fill, statement) in [
+            ("load-data", "LOAD DATA LOCAL INFILE"),
+            ("insert", "INSERT INTO"),
+            ("load-data", "CREATE INDEX"),
+        ] {
+            let broken = Db::new(db.sandbox);
+            let args = [&args[..], &[fill]].concat();
+            kill_in(&broken, &args, statement);
+            let again = loadgen(&broken, &args).output().unwrap();
+            assert_eq!(again.status.code(), Some(0), "{statement}: {}", texts(&again).1);
+            let sums = [1, 2].map(|table| {
+                assert!(broken.comment(table).ends_with("state=ready"));
+                (broken.count(table), broken.checksum(table), broken.indexes(table).len())
+            });
+            assert_eq!(sums[0].0, 100_000);
+            assert_eq!(*whole.get_or_insert_with(|| sums.clone()), sums, "{statement}");
+            broken.query(&format!("DROP DATABASE {}", broken.name));
+        }
+    });
+}
+
+#[test]
+fn a_row_that_goes_during_the_fill_is_missed_and_comes_back() {
+    everywhere(|db| {
+        let job = Job { jobs: Some(1), ..job(1, ROWS) };
+        let error = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while db.tables().is_empty() || db.count(1) == 0 {}
+                db.query("DELETE FROM {}sbtest1 WHERE id = 7");
+            });
+            db.prepare(&job).unwrap_err()
+        });
+        assert_eq!(error.kind(), Kind::Data);
+        assert!(error.to_string().contains("sbtest1 holds 99999 rows"), "{error}");
+        assert!(db.comment(1).ends_with("state=filling"));
+        db.prepare(&job).unwrap();
+        assert_eq!(db.count(1), ROWS);
     });
 }
 

@@ -18,7 +18,7 @@ const ODD: [(&str, &str); 6] = [
     ("character-set-server", "ucs2"),
 ];
 
-fn loadgen(db: &Db, args: &[&str]) -> Command {
+pub(crate) fn loadgen(db: &Db, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_loadgen"));
     command
         .args(args)
@@ -28,7 +28,7 @@ fn loadgen(db: &Db, args: &[&str]) -> Command {
     command
 }
 
-fn texts(output: &Output) -> (String, String) {
+pub(crate) fn texts(output: &Output) -> (String, String) {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     (text(&output.stdout), text(&output.stderr))
 }

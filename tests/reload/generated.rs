@@ -1,13 +1,12 @@
 //! Rows that are made on the fly.
 
-use loadgen::load::{self, Job};
 use loadgen::plan::timed::{INSERT_BYTES, InsertMode, LoadSpec};
-use loadgen::progress::Progress;
 use loadgen::stop::Stop;
 use loadgen::summary::{Outcome, Summary};
 use loadgen::workload::rows::proves;
 
-use super::{Db, common, counted, everywhere, everywhere_alone, generated, run};
+use super::program::{code, loadgen};
+use super::{Db, common, counted, everywhere, everywhere_alone, generated};
 
 const ROWS: u64 = 3000;
 
@@ -23,7 +22,7 @@ fn check(db: &Db, summary: &Summary) {
     assert!(summary.client.user_s + summary.client.sys_s > 0.0);
     assert!(summary.server.data_bytes.is_some_and(|bytes| bytes > ROWS * 100));
     assert_eq!(db.one("SELECT COUNT(*) FROM {db}.sbtest1"), ROWS.to_string());
-    assert_eq!(db.comment("sbtest1"), format!("loadgen:1 seed=1 rows={ROWS} state=ready"));
+    assert_eq!(db.comment("sbtest1"), format!("loadgen:1 seed=1 rows={ROWS} state=loaded"));
     assert_eq!(
         db.one(
             "SELECT COUNT(*) FROM information_schema.STATISTICS WHERE TABLE_SCHEMA = '{db}' \
@@ -106,22 +105,36 @@ fn the_charset_on_the_wire_is_recorded() {
 }
 
 #[test]
-fn a_table_of_prepares_is_loaded_again_and_one_of_somebody_elses_never() {
+fn a_load_refuses_what_prepare_made_when_it_is_not_forced() {
     everywhere(|db| {
-        let job = Job { rows: 100, ..Job::default() };
-        let target = db.target();
-        let opts = target.opts().expect("options");
-        let mut quiet = Progress::new(true, None);
-        run(load::prepare(&target, &opts, &job, &Stop::default(), &mut quiet)).expect("prepared");
-        db.load(&generated(200, InsertMode::default()));
-        assert_eq!(db.comment("sbtest1"), "loadgen:1 seed=1 rows=200 state=ready");
+        db.prepare(3, 100);
+        let whole = "SELECT COUNT(*), SUM(k) FROM {db}.sbtest3";
+        let before = db.one(whole);
+        let dir = tempfile::tempdir().expect("a directory");
+        let said = |args: &[&str]| {
+            let args = [&["--tables", "3", "--rows", "50"], args].concat();
+            code(&loadgen(db, dir.path(), &args).output().expect("runs"))
+        };
+        let (status, text) = said(&[]);
+        assert_eq!(status, Some(4), "{text}");
+        for part in ["`sbtest1`, `sbtest2`, `sbtest3`: made by prepare", "--force"] {
+            assert!(text.contains(part), "{text}");
+        }
+        assert_eq!((db.one(whole), db.comment("sbtest1").contains("ready")), (before, true));
+        let (status, text) = said(&["--force"]);
+        assert_eq!(status, Some(0), "{text}");
+        // Its own tables are another matter.
+        let (status, text) = said(&["--repeat", "2"]);
+        assert_eq!(status, Some(0), "{text}");
+        assert_eq!(db.comment("sbtest3"), "loadgen:1 seed=1 rows=50 state=loaded");
+        db.prepare(3, 50);
+        assert_eq!(db.one("SELECT COUNT(*) FROM {db}.sbtest3"), "50", "prepare takes it as it is");
 
-        common::query(db.sandbox, &format!("ALTER TABLE {}.sbtest1 COMMENT = 'mine'", db.name));
-        let (error, summary) = db.fails(&generated(100, InsertMode::default()));
-        assert_eq!(error.kind().exit_code(), 4);
-        assert!(error.to_string().contains("`sbtest1` is there"), "{error}");
-        assert_eq!(summary.outcome, Outcome::Aborted);
-        assert_eq!(db.one("SELECT COUNT(*) FROM {db}.sbtest1"), "200");
+        common::query(db.sandbox, &format!("ALTER TABLE {}.sbtest2 COMMENT = 'mine'", db.name));
+        let (status, text) = said(&["--force"]);
+        assert_eq!(status, Some(4), "{text}");
+        assert!(text.contains("`sbtest2`: not made by loadgen"), "{text}");
+        assert_eq!(db.one("SELECT COUNT(*) FROM {db}.sbtest1"), "50");
     });
 }
 

@@ -16,6 +16,7 @@ use databases::{Db, SANDBOXES, everywhere, run, say_which};
 use loadgen::cmd::load::measure;
 use loadgen::cmd::timed::{Measured, Scene, Turn};
 use loadgen::error::{Error, Result};
+use loadgen::load::{self, Job};
 use loadgen::plan::timed::{InsertMode, LoadSource, LoadSpec};
 use loadgen::progress::Progress;
 use loadgen::stop::Stop;
@@ -52,8 +53,17 @@ impl Db<'_> {
         run(async {
             let scene = self.scene(stop).await?;
             let turn = Turn { number: 1, repeat: 1, repeats: 1, title: None };
-            measure(&scene, spec, &turn, &mut Progress::new(true, None)).await
+            measure(&scene, spec, false, &turn, &mut Progress::new(true, None)).await
         })
+    }
+
+    /// Makes `sbtest1` to this.
+    fn prepare(&self, tables: u32, rows: u64) {
+        let job = Job { tables, rows, ..Job::default() };
+        let target = self.target();
+        let opts = target.opts().expect("options");
+        let mut quiet = Progress::new(true, None);
+        run(load::prepare(&target, &opts, &job, &Stop::default(), &mut quiet)).expect("prepared");
     }
 
     async fn scene<'s>(&self, stop: &'s Stop) -> Result<Scene<'s>> {

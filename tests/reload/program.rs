@@ -11,7 +11,7 @@ use nix::unistd::Pid;
 
 use super::{Db, SANDBOXES, common, fixture};
 
-fn loadgen(db: &Db, out: &Path, args: &[&str]) -> Command {
+pub(crate) fn loadgen(db: &Db, out: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_loadgen"));
     command.args(["load", "--no-defaults", "-uroot", "--label", "x", "-D", &db.name, "-S"]);
     command.arg(db.sandbox.socket()).arg("--out").arg(out).args(args);
@@ -43,7 +43,7 @@ fn wait_for_rows(db: &Db, child: &mut Child) {
     }
 }
 
-fn code(out: &Output) -> (Option<i32>, String) {
+pub(crate) fn code(out: &Output) -> (Option<i32>, String) {
     (out.status.code(), String::from_utf8_lossy(&out.stderr).into_owned())
 }
 
@@ -94,7 +94,7 @@ fn a_signal_ends_it_soon_and_what_was_measured_is_saved() {
         assert_eq!(summaries.len(), 1, "{mode}: {}", code(&done).1);
         assert_eq!(summaries[0].outcome, Outcome::Interrupted);
         assert!(summaries[0].load.as_ref().is_some_and(|load| !load.verified));
-        assert!(db.comment("sbtest1").contains("state=filling"), "{mode}");
+        assert!(db.comment("sbtest1").contains("state=loading"), "{mode}");
         common::query(db.sandbox, &format!("DROP TABLE {}.sbtest1", db.name));
     }
 }

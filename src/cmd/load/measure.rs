@@ -8,7 +8,7 @@ use crate::plan::units;
 use crate::progress::Progress;
 use crate::summary::{self, Summary};
 
-/// Loads once, and counts afterwards what is there.
+/// Loads once, and counts afterwards what is there; with `force` over tables that prepare made, too.
 ///
 /// # Errors
 ///
@@ -17,10 +17,12 @@ use crate::summary::{self, Summary};
 pub async fn measure(
     scene: &Scene<'_>,
     spec: &LoadSpec,
+    force: bool,
     turn: &Turn,
     progress: &mut Progress,
 ) -> Result<Measured> {
-    let reload = Reload::open(&scene.target, &scene.opts, spec, scene.stop).await?;
+    let Scene { target, opts, stop, .. } = scene;
+    let reload = Reload::open(target, opts, spec, force, stop, progress).await?;
     let start = scene.start().await?;
     let (mut loaded, rest) = reload.run(scene.stop, progress).await?;
     let finish = scene.finish(&start, loaded.began).await;

@@ -11,6 +11,7 @@ use crate::cmd::sweep::probe_prefix;
 use crate::cmd::timed::{Scene, Turn};
 use crate::cmd::{conclude, keep, prepare, print_data, runtime};
 use crate::error::{self, Error, Result};
+use crate::load::{Numbers, marked, named};
 use crate::mysql::target::Target;
 use crate::plan::timed::{InsertMode, LoadSource, LoadSpec, insert_mode};
 use crate::plan::units::{self, parse_count};
@@ -20,6 +21,7 @@ use crate::report;
 use crate::sandbox::{Sandbox, Spec};
 use crate::stop::Stop;
 use crate::summary::{Outcome, Store, Summary};
+use crate::workload::Schema;
 
 pub use measure::{line, measure};
 
@@ -30,8 +32,8 @@ const CONNECTIONS: u32 = 20;
 #[derive(clap::Args, Debug, Clone)]
 #[command(after_help = "\
 The rows are made on the fly, as mysqldump --opt would have written them, or read from a file that
-mysqldump wrote, whose statements are sent as they are. One connection loads them. Tables that
-loadgen did not make are never dropped.
+mysqldump wrote, whose statements are sent as they are. One connection loads them. Tables that an
+earlier load made are dropped, those of prepare with --force, others never.
 
 Examples:
   loadgen load --rows 16M --label 8.0.33
@@ -82,6 +84,14 @@ pub struct LoadArgs {
     #[arg(long = "note", value_name = "KEY=VALUE", value_parser = workload::key_value)]
     pub notes: Vec<(String, String)>,
 
+    /// Drop also tables that prepare made
+    #[arg(long)]
+    pub force: bool,
+
+    /// Do not ask before that
+    #[arg(long)]
+    pub yes: bool,
+
     /// Directory of the summaries
     #[arg(long, value_name = "DIR", default_value = defaults::OUT)]
     pub out: PathBuf,
@@ -102,7 +112,7 @@ pub struct LoadArgs {
     #[expect(missing_docs, reason = "clap would show it as the command's help")]
     pub connection: ConnectionArgs,
 
-    /// Command that goes before `grep -s . FILE…` to read /proc of the server's host, such as
+    /// Command that goes before `grep -s -H . FILE…` to read /proc of the server's host, such as
     /// 'ssh db1' [default: read here, where the server runs on this host]
     #[arg(long, value_name = "COMMAND", help_heading = "Connection")]
     pub probe: Option<String>,
@@ -215,15 +225,40 @@ impl Loads<'_> {
             scene.target.address,
             self.spec.name()
         ));
+        let private = self.args.sandbox.sandbox.is_some();
+        if self.args.force && !self.args.yes && !private && prepare::on_terminal() {
+            let prepared = marked(&scene.target, &scene.opts, false, self.stop).await?;
+            prepare::agree_to_drop(&self.names_of(&prepared), &scene.target, self.stop)?;
+        }
         let repeats = self.args.repeat;
         for repeat in 1..=repeats {
             self.stop.check()?;
             let turn = Turn { number: repeat, repeat, repeats, title: None };
-            let measured = measure(&scene, &self.spec, &turn, &mut self.progress).await?;
+            let measured =
+                measure(&scene, &self.spec, self.args.force, &turn, &mut self.progress).await?;
             let kept = self.keep(measured.summary);
             conclude([measured.error.map_or(Ok(()), Err), kept], &mut self.progress)?;
         }
         Ok(())
+    }
+
+    /// Those of prepare's tables that it will drop; a dump is not read for that.
+    fn names_of(&self, prepared: &Numbers) -> String {
+        match &self.spec.source {
+            LoadSource::Dump { .. } if prepared.is_empty() => String::new(),
+            LoadSource::Dump { path } => {
+                format!("those of {} that {} names", named(prepared), path.display())
+            }
+            LoadSource::Generated { .. } => {
+                let sbtest = prepared.get(&Schema::Sbtest).into_iter().flatten().copied();
+                let ours: Vec<u32> = sbtest.filter(|table| *table <= self.spec.tables).collect();
+                if ours.is_empty() {
+                    String::new()
+                } else {
+                    named(&[(Schema::Sbtest, ours)].into())
+                }
+            }
+        }
     }
 
     /// Keeps a summary, and says what it came to.

@@ -9,11 +9,16 @@ use crate::cmd::steps::Sweep;
 use crate::cmd::timed::{Measured, Scene, Turn};
 use crate::cmd::{conclude, keep, load, runtime, suite};
 use crate::error::{Error, Kind, Result};
+use crate::load::reload::FORCE;
 use crate::plan::experiment::{Dataset, Experiment, Leg, Part, Subject, What};
 use crate::plan::{Plan, Step};
 use crate::progress::Progress;
 use crate::stop::Stop;
 use crate::summary::{self, Calibration, Server, Store, Summary, Warning};
+
+/// [`FORCE`], as a profile says it.
+const REFILL: &str =
+    "refill = true in [tables] drops also what prepare made; or name another database";
 
 /// What all legs share.
 pub(super) struct Drive<'a> {
@@ -141,6 +146,8 @@ impl Drive<'_> {
             repeats: part.repeats,
             title: Some(part.title.clone()),
         };
+        // Nobody else's data is in a sandbox, and what is brought back is not lost.
+        let force = host.pid().is_some() || subject.renews() || self.experiment.refill;
         let measured = runtime()?.block_on(async {
             let (label, notes) = (Some(subject.label.as_str()), notes(subject));
             let prefix = subject.probe.clone();
@@ -151,7 +158,8 @@ impl Drive<'_> {
             scene.identity.run_id.clone_from(&self.run_id);
             match &part.what {
                 What::Load(load) => {
-                    load::measure(&scene, load, &turn, self.progress).await.map(Some)
+                    let taken = load::measure(&scene, load, force, &turn, self.progress).await;
+                    taken.map(Some).map_err(|e| e.instead(FORCE, REFILL))
                 }
                 What::Suite(suite) => {
                     let dir = self.store.dir();
@@ -174,6 +182,7 @@ impl Drive<'_> {
         let kept = keep(self.store, &summary, self.progress);
         self.servers.extend(servers(std::iter::once(&summary)));
         self.summaries.push(summary);
+        let error = error.map(|e| e.instead(FORCE, REFILL));
         conclude([error.map_or(Ok(()), Err), kept], self.progress)
     }
 

@@ -280,6 +280,9 @@ impl Host {
         progress: &mut Progress,
     ) -> Result<Option<Vec<String>>> {
         let before = self.written_by(written_by);
+        if tables.tables == 0 {
+            return Ok(before);
+        }
         let written = !written_by.is_empty() || self.pristine != Some(true);
         let force = tables.refill && written;
         let filled = if self.prepared.contains(tables) && !force {

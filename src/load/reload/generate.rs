@@ -38,7 +38,7 @@ pub(super) fn generate(feed: &mut Feed, recipe: &Recipe) -> Result<(), Halt> {
     }
     for number in 1..=recipe.tables {
         let named = quoted(&name(number));
-        let mark = Mark::filling(recipe.data_seed, recipe.rows);
+        let mark = Mark::filling(recipe.data_seed, recipe.rows).by_load();
         say(feed, &format!("DROP TABLE IF EXISTS {named}"))?;
         say(feed, &table::create_indexed(number, recipe.rows, &mark))?;
         match recipe.insert {

@@ -38,8 +38,9 @@ use crate::plan::{limits, units};
 use crate::progress::Progress;
 use crate::stop::Stop;
 use crate::summary::ErrorCount;
+use crate::workload::table;
 
-pub use self::tables::LoadedTable;
+pub use self::tables::{FORCE, LoadedTable};
 
 /// What the same command does when it is given again.
 const AGAIN: &str = "the same command again drops the tables that it made and begins anew";
@@ -47,6 +48,8 @@ const AGAIN: &str = "the same command again drops the tables that it made and be
 /// Connected and ready to load.
 pub struct Reload {
     spec: LoadSpec,
+    /// Whether tables that prepare made are dropped, too.
+    force: bool,
     /// For what is not part of the load; it holds the lock against a second loadgen.
     control: Session,
     /// The one that loads.
@@ -103,33 +106,48 @@ pub struct Reloaded {
 }
 
 impl Reload {
-    /// Opens the dump and two connections. `opts` are [`Target::opts`] of `target`.
+    /// Opens the dump and two connections. `opts` are [`Target::opts`] of `target`; with `force`
+    /// tables that prepare made are dropped, too.
     ///
     /// # Errors
     ///
     /// Usage: a file that cannot be opened, an unknown character set, no database. Server: none,
-    /// or one that does not take such statements.
+    /// or one that does not take such statements. Data: tables in the way, all named; those of a
+    /// dump are known when it comes to them.
     pub async fn open(
         target: &Target,
         opts: &Opts,
         spec: &LoadSpec,
+        force: bool,
         stop: &Stop,
+        progress: &mut Progress,
     ) -> Result<Reload> {
         let source = source(spec)?;
         let pulse = Pulse::new(target, opts);
-        let connecting = Self::connect(target, opts, spec, &pulse);
+        let connecting = Self::connect(target, opts, spec, force, &pulse, progress);
         let Connected { control, session, packet, character_sets } =
             pulse.during(stop, connecting).await?;
-        Ok(Reload { spec: spec.clone(), control, session, source, packet, character_sets, pulse })
+        Ok(Reload {
+            spec: spec.clone(),
+            force,
+            control,
+            session,
+            source,
+            packet,
+            character_sets,
+            pulse,
+        })
     }
 
     async fn connect(
         target: &Target,
         opts: &Opts,
         spec: &LoadSpec,
+        force: bool,
         pulse: &Pulse,
+        progress: &mut Progress,
     ) -> Result<Connected> {
-        let mut control = set_up::control(target, opts).await?;
+        let mut control = set_up::control(target, opts, progress).await?;
         let _control_waits = pulse.waits(&control);
         let failed = |f| explain(&f, "reading variables");
         let packet = one(&mut control, "SELECT @@max_allowed_packet").await.map_err(failed)?;
@@ -152,12 +170,16 @@ impl Reload {
                     .hint("SET GLOBAL local_infile = 1"));
             }
         }
+        if let LoadSource::Generated { .. } = spec.source {
+            tables::may_take(&mut control, (1..=spec.tables).map(table::name), force).await?;
+        }
         // The driver's own limit is below what some dumps hold.
         let opts = OptsBuilder::from_opts(opts.clone()).max_allowed_packet(Some(packet));
         let opts: Opts = opts.into();
         let mut session = Session::open(target, &opts, spec.charset.as_deref()).await?;
         let _session_waits = pulse.waits(&session);
         impatient(&mut session).await.map_err(failed)?;
+        set_up::claim(&mut session, &target.database, 0).await.map_err(failed)?;
         // LIKE's underscore is any character: right for both families of names.
         let sql = "SHOW SESSION VARIABLES WHERE Variable_name LIKE 'character_set_%' \
                    OR Variable_name LIKE 'collation_%'";

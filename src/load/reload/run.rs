@@ -46,6 +46,7 @@ struct Counters {
 /// Everything that the statements of a load share.
 struct Work<'a> {
     spec: &'a LoadSpec,
+    force: bool,
     control: &'a mut Session,
     /// Gone when its connection is.
     session: Option<Session>,
@@ -73,7 +74,8 @@ pub(super) async fn run(
     stop: &Stop,
     progress: &mut Progress,
 ) -> Result<(Reloaded, Loaded)> {
-    let Reload { spec, mut control, session, source, packet, character_sets, pulse } = reload;
+    let Reload { spec, force, mut control, session, source, packet, character_sets, pulse } =
+        reload;
     let timeline = Rc::new(RefCell::new(Timeline::new(1, 0, INTERVAL.as_nanos() as Ns)?));
     let sink = Rc::clone(&timeline);
     let phases = Phases {
@@ -103,6 +105,7 @@ pub(super) async fn run(
     let (started_at, before) = (jiff::Timestamp::now(), process_usage());
     let mut work = Work {
         spec: &spec,
+        force,
         control: &mut control,
         session: Some(session),
         pulse: &pulse,
@@ -219,7 +222,7 @@ impl Work<'_> {
         }
         let paused = Instant::now();
         let waits = self.pulse.waits(self.control);
-        let met = self.tables.meet(self.control, raw, item.seen.kind).await;
+        let met = self.tables.meet(self.control, raw, item.seen.kind, self.force).await;
         drop(waits);
         self.own += paused.elapsed();
         met.map_err(|error| match &self.file {

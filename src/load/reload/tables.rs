@@ -1,13 +1,16 @@
 //! The tables of a load: whose they are before, and whether they hold what was sent after.
 
+use std::collections::BTreeMap;
+
 use crate::error::{Error, Result};
 use crate::load::dump::{Kind, unquoted};
 use crate::load::fault::explain;
 use crate::load::ready_mark;
+use crate::load::set_up::drop_table;
 use crate::mysql::ask::one;
 use crate::mysql::session::{Session, quoted_text};
-use crate::plan::timed::LoadSource;
-use crate::plan::timed::LoadSpec;
+use crate::plan::timed::{LoadSource, LoadSpec};
+use crate::plan::units;
 use crate::workload::Schema;
 use crate::workload::random::Stream;
 use crate::workload::rows::Rows;
@@ -15,6 +18,10 @@ use crate::workload::table::{LOADED, Mark, State, name, quoted};
 
 /// Rows of a table whose content is looked at.
 const SAMPLE: u64 = 100;
+/// Tables that an error names for each reason.
+const NAMED: usize = 5;
+/// What goes on all the same.
+pub const FORCE: &str = "--force drops also what prepare made; or take another --database";
 
 /// One table of a load.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,38 +70,25 @@ impl Tables {
         self.met.get_mut(place)
     }
 
-    /// Meets a table before the first statement that names it. What loadgen made itself and the
-    /// dump is about to make again is dropped here, so that every load of it begins alike.
+    /// Meets a table before the first statement that names it. What is there and the dump is about
+    /// to make again is dropped here, so that every load of it begins alike.
     ///
     /// # Errors
     ///
-    /// Data: it is there and somebody else's.
+    /// Those of [`may_take`].
     pub(super) async fn meet(
         &mut self,
         control: &mut Session,
         raw: &[u8],
         kind: Kind,
+        force: bool,
     ) -> Result<()> {
         let name = unquoted(raw).filter(|name| !name.is_empty()).ok_or_else(|| {
             Error::data(format!("'{}' is no table's name", String::from_utf8_lossy(raw)))
         })?;
-        if let Some(comment) = comment(control, &name).await? {
-            if Mark::parse(&comment).is_none() && comment != LOADED {
-                return Err(Error::data(format!(
-                    "the table {} is there, and not made by loadgen",
-                    quoted(&name)
-                ))
-                .hint(
-                    "load drops its own tables only: DROP it yourself, or take another --database",
-                ));
-            }
-            if matches!(kind, Kind::Drop | Kind::Create) {
-                let sql = format!("DROP TABLE {}", quoted(&name));
-                control
-                    .execute(&sql)
-                    .await
-                    .map_err(|f| explain(&f, &format!("dropping {name}")))?;
-            }
+        let there = may_take(control, std::iter::once(name.clone()), force).await?;
+        if there && matches!(kind, Kind::Drop | Kind::Create) {
+            drop_table(control, &name).await?;
         }
         self.met.push(LoadedTable {
             name,
@@ -106,17 +100,65 @@ impl Tables {
         Ok(())
     }
 
-    /// Notes that a table was just created, and marks it as loadgen's own, so that it can be
+    /// Notes that a table was just created, and marks it as this verb's own, so that it can be
     /// dropped whatever ends this load.
     pub(super) async fn created(&mut self, control: &mut Session, place: usize) -> Result<()> {
         let Some(table) = self.met.get_mut(place) else { return Ok(()) };
         table.comment = comment(control, &table.name).await?.unwrap_or_default();
         (table.created, table.rows) = (true, 0);
-        if Mark::parse(&table.comment).is_some_and(|mark| mark.state == State::Filling) {
-            return Ok(());
+        match Mark::parse(&table.comment).filter(|mark| mark.state == State::Filling) {
+            Some(mark) if mark.loaded => Ok(()),
+            Some(mark) => set_comment(control, &table.name, &mark.by_load().to_string()).await,
+            None => set_comment(control, &table.name, LOADED).await,
         }
-        set_comment(control, &table.name, LOADED).await
     }
+}
+
+/// Whether one of these tables is there.
+///
+/// # Errors
+///
+/// Data: one that `load` did not make, all of them named. With `force` it may be `prepare`'s.
+pub(super) async fn may_take(
+    control: &mut Session,
+    tables: impl Iterator<Item = String>,
+    force: bool,
+) -> Result<bool> {
+    let (mut there, mut foreign) = (false, false);
+    let mut refused: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for name in tables {
+        let Some(comment) = comment(control, &name).await? else { continue };
+        there = true;
+        let why = match Mark::parse(&comment) {
+            Some(mark) if mark.loaded || force => continue,
+            None if comment == LOADED => continue,
+            Some(mark) => format!("made by prepare, {} rows", units::count(mark.rows)),
+            None => "not made by loadgen".to_owned(),
+        };
+        foreign |= Mark::parse(&comment).is_none();
+        refused.entry(why).or_default().push(quoted(&name));
+    }
+    if refused.is_empty() {
+        return Ok(there);
+    }
+    let lines: Vec<String> = refused
+        .iter()
+        .map(|(why, names)| {
+            let more = match names.len().saturating_sub(NAMED) {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            let shown: Vec<&str> = names.iter().take(NAMED).map(String::as_str).collect();
+            format!("{}{more}: {why}", shown.join(", "))
+        })
+        .collect();
+    let text = format!("load would overwrite what it did not make:\n  {}", lines.join("\n  "));
+    let error = Error::data(text);
+    Err(if foreign {
+        error.hint("tables without loadgen's mark are never dropped: DROP them yourself, or take another --database")
+    } else {
+        error.hint(FORCE)
+    })
 }
 
 /// Counts the tables, looks at a sample of generated rows, and says in the mark that they are whole.
@@ -154,16 +196,16 @@ pub(super) async fn verify(
             (generated, Schema::Sbtest.number(&table.name))
         {
             sample(control, number, rows, data_seed).await?;
-            let mark = ready_mark(data_seed, rows);
+            let mark = ready_mark(data_seed, rows).by_load();
             set_comment(control, &table.name, &mark.to_string()).await?;
         } else if let Some(mark) = Mark::parse(&table.comment).filter(|mark| mark.rows == count) {
-            // A dump of a table that prepare made: it is whole again, and holds nothing of what
+            // A dump of a table that loadgen filled: it is whole again, and holds nothing of what
             // was written to it after the dump.
             let mark = match mark.state {
                 State::Filling => mark,
                 State::Ready => ready_mark(mark.seed, mark.rows),
             };
-            set_comment(control, &table.name, &mark.to_string()).await?;
+            set_comment(control, &table.name, &mark.by_load().to_string()).await?;
         }
     }
     Ok(())

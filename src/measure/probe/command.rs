@@ -1,4 +1,4 @@
-//! `PREFIX grep -s . FILE…`, bounded in time and size.
+//! `PREFIX grep -s -H . FILE…`, bounded in time and size.
 
 use std::io::Read;
 use std::process::{Command, Stdio};

@@ -1,6 +1,6 @@
 //! What the server's process and its host cost, from `/proc` of that host: read here where the
 //! server runs on this host, else through a command such as `ssh db1`, one round a reading:
-//! `ssh db1 grep -s . FILE…`.
+//! `ssh db1 grep -s -H . FILE…`.
 //!
 //! What cannot be read is left out: a cost that is missing must not end a measurement. Context
 //! switches are in a file a thread: a remote shell expands `*`, and where there is none (`docker
@@ -315,7 +315,7 @@ fn refused(prefix: &[String], why: &str) -> Error {
     // Of the command its name only: arguments may hold what is nobody's business.
     let name = prefix.first().map_or("", String::as_str);
     Error::server(format!("--probe: '{name} …' does not read the server's host: {why}")).hint(
-        "it is put before `grep -s . /proc/stat …` and must do without a terminal: 'ssh -o \
+        "it is put before `grep -s -H . /proc/stat …` and must do without a terminal: 'ssh -o \
          BatchMode=yes db1', for one",
     )
 }

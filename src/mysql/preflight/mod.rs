@@ -106,7 +106,7 @@ async fn examine(
     }
 
     // Also for tables that are not there yet, so that all is named at once.
-    let tables = needs.tables.unwrap_or_else(|| found.contiguous().max(1));
+    let tables = needs.tables.unwrap_or_else(|| found.contiguous()).max(1);
     let (statements, tables_a_client) = (needs.statements)(tables);
     let load = Load {
         clients: needs.clients_max.into(),

@@ -33,6 +33,7 @@ impl Experiment {
             about: profile.about.clone(),
             scale: overrides.scale,
             order: profile.order,
+            refill: profile.tables.refill,
             restart: profile.restart,
             subjects: subjects(profile, overrides)?,
             parts: Vec::new(),
@@ -176,6 +177,11 @@ fn parts(
             workload.fits(dataset.rows).map_err(here)?;
         }
         let plan = plan(workload, run, &dataset, overrides)?;
+        if dataset.tables == 0 && (plan.before.warm == Warm::Pool || plan.before.ahi == Ahi::Warm) {
+            let what =
+                "warm and ahi read the tables that prepare makes, and no statement names one";
+            return Err(profile.refuse(place.span(), format!("run {title}: {what}")));
+        }
         if let Err(error) = plan.spread_over(dataset.tables) {
             let spread = run.spread.as_ref().map_or(place.span(), Spanned::span);
             return Err(profile.refuse(spread, format!("run {title}: {error}")));
@@ -221,6 +227,7 @@ fn dataset(profile: &Profile, run: &Run, workload: &Workload, overrides: &Overri
     let tables = &profile.tables;
     let schema = workload.schema;
     let count = match (&run.tables, workload.table_a_client) {
+        _ if !workload.names_tables() => 0,
         (Some(tables), _) => tables.as_ref().0 as u32,
         (None, true) => run.clients.as_ref().map_or(1, |clients| clients.as_ref().most()),
         (None, false) => tables.count.as_ref().map_or(defaults::TABLES, |n| n.as_ref().0 as u32),

@@ -273,11 +273,14 @@ fn describe(part: &Part) -> String {
                 StatementMode::Prepared => "prepared",
                 StatementMode::Text => "text",
             };
+            let rows = units::count(dataset.rows);
+            let tables = match dataset.tables {
+                0 => format!("its own tables, keys to {rows}"),
+                tables => format!("{tables} tables of {rows} rows"),
+            };
             format!(
-                "{}: {} tables of {} rows, clients {}, warm-up {}, window {window}, {}, {mode}",
+                "{}: {tables}, clients {}, warm-up {}, window {window}, {}, {mode}",
                 part.title,
-                dataset.tables,
-                units::count(dataset.rows),
                 clients.join(" "),
                 units::duration(plan.warmup),
                 plan.distribution,

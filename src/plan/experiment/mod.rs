@@ -55,6 +55,8 @@ pub struct Experiment {
     pub scale: Scale,
     /// In which order labels and repeats are taken.
     pub order: Turns,
+    /// Whether tables that were prepared may be dropped.
+    pub refill: bool,
     /// Whether a server is taken anew also where it is measured again in its next repeat.
     pub restart: bool,
     /// The labels.
@@ -160,9 +162,9 @@ pub enum What {
 pub struct Dataset {
     /// Their kind.
     pub schema: Schema,
-    /// How many.
+    /// How many; 0 where no statement names one.
     pub tables: u32,
-    /// Rows of each; 0 where the schema's tables stay empty.
+    /// Rows of each, and so the ids that keys are drawn from; 0 where the schema's tables stay empty.
     pub rows: u64,
     /// Seed of their content.
     pub data_seed: u32,
@@ -215,7 +217,7 @@ impl Part {
     /// The tables that it needs.
     pub fn dataset(&self) -> Option<&Dataset> {
         match &self.what {
-            What::Sweep(_, dataset) => Some(dataset),
+            What::Sweep(_, dataset) => Some(dataset).filter(|dataset| dataset.tables > 0),
             What::Load(_) | What::Suite(_) => None,
         }
     }
