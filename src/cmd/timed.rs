@@ -345,6 +345,8 @@ fn nothing() -> Result<summary::Latency> {
         response: None,
         wait: None,
         failed: none,
+        in_doubt: Some(0),
+        abandoned: Some(0),
         by_statement: Vec::new(),
     })
 }
