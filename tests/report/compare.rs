@@ -316,13 +316,15 @@ fn a_cell_is_incomplete_when_runs_of_either_label_did_not_complete() {
         steps.extend(crashed);
         let told = compared(&steps, &question("old", "new")).expect("a comparison");
         let line = format!("point-select at 8 clients: 6 of 12 runs of {label} did not complete");
-        assert_eq!(told.unknown, [line.clone()], "{}", told.text);
+        assert!(told.unknown.len() == 1 && told.unknown[0] == line, "{}", told.text);
         assert!(told.text.contains(&line) && told.text.contains("incomplete"), "{}", told.text);
         assert_eq!(told.open.len(), 1, "{:?}", told.open);
     }
     // What was planned and never begun is missing, too.
     let mut steps = [runs("old", 8, 0, &OLD), runs("new", 8, 60, &OLD)].concat();
-    steps.iter_mut().for_each(|step| step.plan.repeats = 6);
+    for step in &mut steps {
+        step.plan.repeats = 6;
+    }
     assert!(compared(&steps, &question("old", "new")).expect("told").unknown.is_empty());
     steps.truncate(10);
     let told = compared(&steps, &question("old", "new")).expect("a comparison");
