@@ -120,7 +120,6 @@ fn ops_in_doubt_fail_a_gate_and_a_service_level_of_errors_when_they_are_too_many
     let level = "--rate 200 --slo median<60s --slo-resolution 90% --warmup 0 --time 200ms";
     let ended = run_canned(&format!("{update} {level}"), &server);
     assert!(!ended.stdout.contains("  yes"), "{}", ended.stdout);
-    assert!(ended.stdout.contains(" % failed"), "{}", ended.stdout);
     assert_ne!(ended.code, 0, "{}{}", ended.stdout, ended.stderr);
 }
 
