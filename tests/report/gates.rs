@@ -185,6 +185,23 @@ fn an_op_in_doubt_counts_as_failed_when_it_was_issued_in_the_window() {
 }
 
 #[test]
+fn an_arrival_counts_as_failed_when_it_was_never_issued() {
+    let mut paced = step(0, "a", 8, 1000.0);
+    paced.plan.rate = Some(1000.0);
+    paced.latency.service.count = 900;
+    let mut response = paced.latency.service.clone();
+    response.histogram = histogram(&(1..=1000).map(|us| us * 1000).collect::<Vec<_>>());
+    (response.count, response.max_us) = (1000, Some(1000.0));
+    paced.latency.response = Some(response);
+    (paced.latency.in_doubt, paced.latency.abandoned) = (Some(0), Some(0));
+    let held = |metric: &str| below(metric, 1e9).holds(&paced).expect("a sound histogram");
+    assert_eq!(held("p95"), (Some(false), Some(f64::INFINITY)));
+    assert_eq!(held("p90").0, Some(true));
+    let share = loadgen::report::failed_share(&paced).expect("ops");
+    assert!((share - 0.1).abs() < 1e-9, "{share}");
+}
+
+#[test]
 fn the_newest_invocation_is_judged_when_nothing_of_it_completed() {
     let older = step(0, "a", 8, 1000.0);
     let mut newest = again(&older, 5);
