@@ -30,7 +30,8 @@ TABLE_PAIRS = 8
 TABLE_WORKLOADS = 4
 TABLE_CLIENTS = [1, 2, 4, 8, 16, 32]
 TABLE_SHIFTS = [0.0, -0.02, -0.05]
-VERDICTS = ["better", "slightly better", "worse", "slightly worse", "same", "no difference shown"]
+VERDICTS = ["better", "slightly better", "worse", "slightly worse", "same", "no difference shown",
+            "inconclusive"]
 FOUND = {"better", "slightly better", "worse", "slightly worse"}
 
 

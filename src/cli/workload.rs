@@ -110,7 +110,7 @@ pub struct WorkloadArgs {
 
     /// Find the highest rate at which this holds, such as p99<2ms (response time): an open loop,
     /// doubling from --rate [default: 1k], then bisecting; may be given several times
-    #[arg(long, value_name = "CONDITION", conflicts_with_all = ["gates", "ops"])]
+    #[arg(long, value_name = "CONDITION", value_parser = plan::condition::parse_level, conflicts_with_all = ["gates", "ops"])]
     pub slo: Vec<Condition>,
 
     /// How near a rate that holds and one that fails must be

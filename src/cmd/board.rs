@@ -6,7 +6,7 @@ use crate::engine;
 use crate::plan::{Plan, Step};
 use crate::progress::Board;
 use crate::stats::{self, is_scarce};
-use crate::summary::{Distribution, Outcome, Summary};
+use crate::summary::{Outcome, Summary};
 
 /// A cell that is still to come.
 const TO_COME: &str = "·";
@@ -49,13 +49,14 @@ fn numbers(steps: &[&Summary]) -> [String; 4] {
         |step: &Summary| step.totals.errors.iter().fold(0.0, |sum, e| sum + e.count as f64);
     [
         shown(median(&|s| Some(s.totals.qps)), |qps| format!("{qps:.0}")),
-        shown(median(&|s| times(s).p50_us.filter(|_| !is_scarce(50.0, times(s).count))), ms),
-        shown(median(&|s| times(s).p99_us.filter(|_| !is_scarce(99.0, times(s).count))), ms),
+        shown(
+            median(&|s| s.latency.own().p50_us.filter(|_| !is_scarce(50.0, s.latency.own().count))),
+            ms,
+        ),
+        shown(
+            median(&|s| s.latency.own().p99_us.filter(|_| !is_scarce(99.0, s.latency.own().count))),
+            ms,
+        ),
         shown(median(&|s| Some(errors(s))), |errors| format!("{errors:.0}")),
     ]
-}
-
-/// An open loop's time counts from the intended instant.
-fn times(step: &Summary) -> &Distribution {
-    step.latency.response.as_ref().unwrap_or(&step.latency.service)
 }

@@ -27,9 +27,13 @@ pub struct CompareArgs {
     /// A smaller difference does not matter
     #[arg(long, value_name = "PERCENT", default_value = "2%", value_parser = parse_percent)]
     pub floor: f64,
-    /// Exit with 99 where the new label is worse, with 98 where that cannot be known (too few repeats, or not measured)
+    /// Exit with 99 where the new label is worse, with 98 where that cannot be known (too few repeats, runs
+    /// that did not complete, or not measured)
     #[arg(long)]
     pub fail_on_regression: bool,
+    /// Exit with 98 where the interval is wider than the floor on both sides
+    #[arg(long, value_name = "VERDICT", value_enum)]
+    pub fail_on: Option<FailOn>,
     /// Compare also what was measured on other tables or by other statements
     #[arg(long)]
     pub force: bool,
@@ -44,11 +48,19 @@ pub struct CompareArgs {
     pub skip_bad: bool,
 }
 
-/// Prints the comparison on standard output; with `--fail-on-regression`, what fails is the error.
+/// A verdict that is no regression, and fails all the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum FailOn {
+    /// Neither a difference nor the lack of one is shown
+    Inconclusive,
+}
+
+/// Prints the comparison on standard output; with `--fail-on-regression` and `--fail-on`, what fails
+/// is the error.
 ///
 /// # Errors
 ///
-/// Those of [`summary::load`] and [`compare`]; a regression (99), too few repeats (98).
+/// Those of [`summary::load`] and [`compare`]; a regression (99), what is not known (98).
 pub fn run(args: &CompareArgs) -> Result<()> {
     let loaded = summary::load(&args.paths, args.skip_bad)?;
     for (path, reason) in &loaded.skipped {
@@ -67,7 +79,21 @@ pub fn run(args: &CompareArgs) -> Result<()> {
     let comparison = compare(&loaded.steps(), &question)?;
     print_data(&comparison.text)?;
     comparison.unknown.iter().for_each(|what| warn(what));
-    if args.fail_on_regression { judge(&comparison, &args.base) } else { Ok(()) }
+    if args.fail_on_regression {
+        judge(&comparison, &args.base)?;
+    }
+    args.fail_on.map_or(Ok(()), |what| what.judge(&comparison))
+}
+
+impl FailOn {
+    fn judge(self, comparison: &Comparison) -> Result<()> {
+        let FailOn::Inconclusive = self;
+        if comparison.inconclusive.is_empty() {
+            return Ok(());
+        }
+        let text = format!("inconclusive: {}", comparison.inconclusive.join("; "));
+        Err(Error::new(Kind::Undecided, text).hint("more or longer runs make the interval narrow"))
+    }
 }
 
 /// The error of a comparison that shows a regression, or cannot rule one out.
@@ -103,6 +129,7 @@ mod tests {
             too_few: line(),
             repeats_needed: 7,
             unknown: Vec::new(),
+            inconclusive: line(),
             open: Vec::new(),
         };
         let error = judge(&comparison, "old").expect_err("worse");
@@ -112,6 +139,13 @@ mod tests {
         assert_eq!(error.kind().exit_code(), 98);
         assert!(error.hints()[0].ends_with("--repeat 7"), "{error}");
         comparison.too_few.clear();
+        comparison.unknown = line();
+        assert_eq!(judge(&comparison, "old").expect_err("unknown").kind().exit_code(), 98);
+        comparison.unknown.clear();
         assert!(judge(&comparison, "old").is_ok());
+        let error = FailOn::Inconclusive.judge(&comparison).expect_err("inconclusive");
+        assert_eq!(error.kind().exit_code(), 98);
+        comparison.inconclusive.clear();
+        assert!(FailOn::Inconclusive.judge(&comparison).is_ok());
     }
 }

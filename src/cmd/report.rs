@@ -49,8 +49,8 @@ pub struct ReportArgs {
     #[arg(required = true, value_name = "PATH")]
     pub paths: Vec<PathBuf>,
     /// What the cells show: qps, tps, a percentile such as p50 or p99.9, mean, min, max, stddev
-    /// (service time), errors, iops, miss, cpu … (all in docs/report.md); natural is qps, or
-    /// seconds of what ran to its end
+    /// (response time in an open loop, else service time), service-p99, errors, iops, miss, cpu …
+    /// (all in docs/report.md); natural is qps, or seconds of what ran to its end
     #[arg(long, value_name = "METRIC", default_value_t)]
     pub metric: Metric,
     /// How it is laid out

@@ -29,6 +29,8 @@ pub(super) struct Slo {
     asked: Option<f64>,
     done: Vec<report::Search>,
     probes: Vec<Probe>,
+    /// Whether the search at hand met too few answers, some of which are within the level.
+    scarce: bool,
     /// Where no rate holds.
     none: Vec<String>,
     /// What is not clear of the searches that are done.
@@ -56,6 +58,7 @@ impl Slo {
             asked: None,
             done: Vec::new(),
             probes: Vec::new(),
+            scarce: false,
             none: Vec::new(),
             open: Vec::new(),
             met: HashMap::new(),
@@ -115,6 +118,7 @@ impl Slo {
         } else if numbers.iter().flatten().any(|number| number.is_infinite()) {
             why = report::failed_share(step).map(failed);
         }
+        self.scarce |= held.is_none() && self.gates.iter().all(|gate| gate.may_hold(step));
         self.search.tell(
             rate,
             match held {
@@ -152,17 +156,19 @@ impl Slo {
         let search = self.searches.get(self.done.len()).map_or(1, |(_, repeat)| *repeat);
         let here = self.probes.iter().filter(|p| (p.clients, p.search) == (clients, search));
         remarks.extend(found.failed.and_then(|failed| limited(here, failed)));
-        let at = found.rate.map_or_else(String::new, |rate| format!(" at {rate}/s"));
+        let at = |rate: Option<f64>| rate.map_or_else(String::new, |rate| format!(" at {rate}/s"));
         if self.search.next().is_some() {
             remarks.push("cut short".to_owned());
         } else if !found.confirmed {
             remarks.push(format!("not confirmed within {STEPS_MAX} steps"));
         }
-        if found.unknown {
-            remarks.push(format!("too few answers{at} to tell"));
+        if found.unknown.is_some() {
+            remarks.push(format!("too few answers{} to tell", at(found.unknown)));
         }
-        if !found.confirmed || found.unknown {
-            self.open.push(words::clients(clients) + &at);
+        let none = found.rate.is_none() && found.failed.is_some() && !self.scarce;
+        self.scarce = false;
+        if !found.confirmed || (found.unknown.is_some() && !none) {
+            self.open.push(words::clients(clients) + &at(found.unknown.or(found.rate)));
         } else if found.rate.is_none() {
             self.none.push(words::clients(clients));
         }

@@ -35,6 +35,8 @@ pub fn run(workload: Workload, args: &WorkloadArgs, stop: &Stop) -> Result<()> {
     if args.list {
         return print_data(&list(&plan, args));
     }
+    // A search repeats no rate by plan.
+    let plan = Plan { repeats: if slo.is_some() { 1 } else { plan.repeats }, ..plan };
     let mut progress = Progress::new(args.display.quiet, args.display.progress);
     if cfg!(debug_assertions) {
         progress.warn("this is a debug build; its numbers are not for comparing");

@@ -1,7 +1,7 @@
 //! What loads and suites share: the server that they run on, what is read of it before and
 //! after, and the summary's frame.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Instant;
 
@@ -17,7 +17,7 @@ use crate::measure::host;
 use crate::measure::probe::Probe;
 use crate::measure::process::peak_resident_bytes;
 use crate::measure::times::Times;
-use crate::mysql::dataset::{self, FORMAT};
+use crate::mysql::dataset;
 use crate::mysql::session::{Session, quoted_text};
 use crate::mysql::target::{Address, Target};
 use crate::mysql::{ask, tls};
@@ -163,28 +163,18 @@ impl<'a> Scene<'a> {
     /// the server does not tell.
     pub(super) async fn table_facts(&self, tables: &[String]) -> Option<(u64, Vec<String>)> {
         let names: Vec<String> = tables.iter().map(|name| quoted_text(name)).collect();
-        let sql = format!(
-            "SELECT DATA_LENGTH + INDEX_LENGTH, {FORMAT} FROM information_schema.TABLES \
-             WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME IN ({})",
-            names.join(",")
-        );
         if names.is_empty() {
             return None;
         }
+        let which = format!("TABLE_SCHEMA = DATABASE() AND TABLE_NAME IN ({})", names.join(","));
         let mut session = courteous(Session::open(&self.target, &self.opts, None)).await?;
         let asking = async {
             // MySQL 8 keeps sizes for a day otherwise; servers without the variable keep none.
             let fresh = "SET SESSION information_schema_stats_expiry = 0";
             ask::optional(session.execute(fresh).await)?;
-            Ok(session.query(&sql).await?)
+            Ok(dataset::facts(&mut session, &which).await?)
         };
-        let (mut bytes, mut formats) = (0_u64, BTreeSet::new());
-        for row in courteous(asking).await? {
-            let (size, format) = row.split_first()?;
-            bytes = bytes.saturating_add(size.as_ref()?.parse().ok()?);
-            formats.insert(dataset::format(format));
-        }
-        Some((bytes, formats.into_iter().collect()))
+        courteous(asking).await
     }
 
     /// A summary in which only the run itself is missing. Of a server that changed meanwhile it is
@@ -353,6 +343,8 @@ fn nothing() -> Result<summary::Latency> {
         response: None,
         wait: None,
         failed: none,
+        in_doubt: Some(0),
+        abandoned: Some(0),
         by_statement: Vec::new(),
     })
 }

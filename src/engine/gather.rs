@@ -6,6 +6,7 @@ use super::Run;
 use super::errors::Errors;
 use super::job::Tables;
 use super::ledger::Account;
+use super::mishap::Lost;
 use super::pace;
 use super::thread::End;
 use crate::measure::cores::Used;
@@ -22,7 +23,7 @@ pub(super) fn run(
     let mut accounts = vec![Account::default(); tables.count as usize];
     let mut errors = Errors::default();
     let (mut ops_by_client, mut threads, mut abandoned) = (Vec::new(), Vec::new(), 0);
-    let (mut in_doubt, mut reconnects) = (0, 0);
+    let (mut in_doubt, mut reconnects, mut lost) = (0, 0, Lost::default());
     let mut paced: Option<pace::Counts> = None;
     for end in ends {
         for (sum, account) in accounts.iter_mut().zip(&end.accounts) {
@@ -33,6 +34,7 @@ pub(super) fn run(
         threads.push(end.seen);
         abandoned += end.abandoned;
         in_doubt += end.in_doubt;
+        lost = lost + end.lost;
         reconnects += end.reconnects;
         if let Some(counts) = end.paced {
             abandoned += counts.unissued;
@@ -52,6 +54,7 @@ pub(super) fn run(
         errors: errors.into_counts(),
         abandoned,
         in_doubt,
+        lost,
         reconnects,
         paced,
         threads,

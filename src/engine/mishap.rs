@@ -22,6 +22,35 @@ pub(crate) struct Mishaps {
     pub(crate) in_doubt: Cell<u64>,
     /// Ops given up.
     pub(crate) abandoned: Cell<u64>,
+    /// Those of the window.
+    pub(crate) lost: Cell<Lost>,
+}
+
+/// Ops that were issued in the window, and of which nobody knows what became.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Lost {
+    /// Not those given up.
+    pub(crate) in_doubt: u64,
+    pub(crate) abandoned: u64,
+}
+
+impl std::ops::Add for Lost {
+    type Output = Lost;
+
+    fn add(self, other: Lost) -> Lost {
+        Lost {
+            in_doubt: self.in_doubt + other.in_doubt,
+            abandoned: self.abandoned + other.abandoned,
+        }
+    }
+}
+
+impl Mishaps {
+    fn lose(&self, measured: bool, lost: Lost) {
+        if measured {
+            self.lost.set(self.lost.get() + lost);
+        }
+    }
 }
 
 fn one_more(count: &Cell<u64>) {
@@ -39,11 +68,13 @@ impl Desk {
         let mut recorder = self.recorder.borrow_mut();
         if matches!(error, OpError::Timeout(_)) {
             one_more(&self.mishaps.abandoned);
+            self.mishaps.lose(measured, Lost { abandoned: 1, ..Lost::default() });
             recorder.abandoned(seat.intended.get(), issued, measured, now)?;
             recorder.unresolved(now)?;
         } else {
             self.mishaps.errors.borrow_mut().add(error);
             if in_doubt {
+                self.mishaps.lose(measured, Lost { in_doubt: 1, ..Lost::default() });
                 recorder.unresolved(now)?;
             } else {
                 recorder.failed(issued, measured, now)?;
@@ -75,6 +106,7 @@ impl Desk {
         one_more(&self.mishaps.abandoned);
         self.doubt(seat);
         let (intended, measured) = (seat.intended.get(), seat.measured.get());
+        self.mishaps.lose(measured, Lost { abandoned: 1, ..Lost::default() });
         self.recorder.borrow_mut().abandoned(intended, issued, measured, now)
     }
 

@@ -97,6 +97,8 @@ pub struct Run {
     pub abandoned: u64,
     /// Ops with writes that may have been done or not, abandoned ones included.
     pub in_doubt: u64,
+    /// Those of the window.
+    pub(crate) lost: mishap::Lost,
     /// Connections opened again.
     pub reconnects: u64,
     /// Times in which no op succeeded while errors occurred.

@@ -98,6 +98,8 @@ pub fn summary(
             response: from_intended(run, |paced| &paced.response)?,
             wait: from_intended(run, |paced| &paced.wait)?,
             failed: run.timeline.failed.distribution()?,
+            in_doubt: Some(run.lost.in_doubt),
+            abandoned: Some(run.lost.abandoned),
             by_statement: (0..)
                 .zip(&run.timeline.by_statement)
                 .map(|(statement, times)| {

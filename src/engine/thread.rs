@@ -16,7 +16,7 @@ use super::errors::{Errors, OpError};
 use super::job::Job;
 use super::ledger::Account;
 use super::mirror::{Mirror, Seen, probe};
-use super::mishap::Mishaps;
+use super::mishap::{Lost, Mishaps};
 use super::opening::{Doors, Ready, close_all, open_all};
 use super::outages::{Report, Watch};
 use super::pace::{self, NEVER, Pace};
@@ -141,6 +141,8 @@ pub(crate) struct End {
     pub(crate) abandoned: u64,
     /// Ops with writes that may have been done or not.
     pub(crate) in_doubt: u64,
+    /// Those of the window, and those given up.
+    pub(crate) lost: Lost,
     /// Connections opened again.
     pub(crate) reconnects: u64,
     /// What it saw of itself.
@@ -198,6 +200,7 @@ async fn step(order: &Order, index: usize, clients: &[u32]) -> Result<()> {
         errors: desk.mishaps.errors.into_inner(),
         abandoned: desk.mishaps.abandoned.get(),
         in_doubt: desk.mishaps.in_doubt.get(),
+        lost: desk.mishaps.lost.get(),
         reconnects: desk.mishaps.reconnects.get(),
         seen: desk.mirror.into_inner().into_seen(desk.pace.is_some()),
         ended,

@@ -1,6 +1,6 @@
 //! What tables there are in a database, and whether they can be used.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use super::ask::{Asked, explain, optional};
@@ -91,10 +91,27 @@ pub struct Dataset {
 }
 
 /// The columns of `information_schema.TABLES` that [`format`] takes.
-pub(crate) const FORMAT: &str = "ENGINE, ROW_FORMAT, TABLE_COLLATION";
+const FORMAT: &str = "ENGINE, ROW_FORMAT, TABLE_COLLATION";
+
+/// Size of some tables with their indexes, bytes, and their formats, each once.
+pub(crate) async fn facts(session: &mut Session, which: &str) -> Asked<(u64, Vec<String>)> {
+    let sql = format!(
+        "SELECT DATA_LENGTH + INDEX_LENGTH, {FORMAT} FROM information_schema.TABLES \
+         WHERE TABLE_TYPE <> 'VIEW' AND {which}"
+    );
+    let (mut bytes, mut formats) = (0_u64, BTreeSet::new());
+    for row in session.query(&sql).await? {
+        let Some((size, fields)) = row.split_first() else { continue };
+        // Null of a table that the server cannot open.
+        let size: Option<u64> = size.as_ref().and_then(|text| text.parse().ok());
+        bytes = bytes.saturating_add(size.unwrap_or(0));
+        formats.insert(format(fields));
+    }
+    Ok((bytes, formats.into_iter().collect()))
+}
 
 /// Storage engine, row format and collation in one text.
-pub(crate) fn format(fields: &[Option<String>]) -> String {
+fn format(fields: &[Option<String>]) -> String {
     fields.iter().flatten().map(String::as_str).collect::<Vec<_>>().join(" ")
 }
 

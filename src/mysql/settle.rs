@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use super::ask::{Asked, explain, one};
-use super::dataset::{Dataset, Discovered, Table, names};
+use super::dataset::{Dataset, Discovered, Table, facts, names};
 use super::findings::Findings;
 use super::probe::{probe_all, read_hint};
 use super::session::{Session, quoted_text};
@@ -89,12 +89,8 @@ pub(super) async fn examine(
 /// Of a workload that names none of these tables: those that it names are of the same database, for
 /// all that is known.
 async fn none_named(session: &mut Session, found: &Discovered, wanted: &Wanted) -> Asked<Dataset> {
-    let sql = format!(
-        "SELECT SUM(DATA_LENGTH + INDEX_LENGTH) FROM information_schema.TABLES \
-         WHERE TABLE_SCHEMA = {}",
-        quoted_text(&found.database)
-    );
-    let bytes = one(session, &sql).await?.and_then(|text| text.parse().ok()).unwrap_or(0);
+    let which = format!("TABLE_SCHEMA = {}", quoted_text(&found.database));
+    let (data_bytes, formats) = facts(session, &which).await?;
     Ok(Dataset {
         tables: 0,
         rows: wanted.rows.unwrap_or(0),
@@ -102,7 +98,8 @@ async fn none_named(session: &mut Session, found: &Discovered, wanted: &Wanted) 
         data_seed: None,
         own: false,
         ids: Vec::new(),
-        data_bytes: bytes,
+        data_bytes,
+        formats,
     })
 }
 

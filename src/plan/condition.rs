@@ -2,7 +2,7 @@
 //! such conditions.
 
 use std::fmt;
-use std::ops::Bound;
+use std::ops::{Bound, RangeBounds};
 use std::str::FromStr;
 
 use super::units::{parse_count, parse_percent, parse_thousandths, parse_time};
@@ -126,6 +126,24 @@ impl FromStr for Condition {
     }
 }
 
+/// A service level: what a search for the highest rate can hold.
+///
+/// # Errors
+///
+/// Those of a condition; what bounds no latency and no errors from above.
+pub fn parse_level(text: &str) -> Result<Condition, String> {
+    let condition: Condition = text.parse()?;
+    let rate = matches!(condition.metric, Metric::Qps | Metric::Tps);
+    let bounded = condition.range.1 != Bound::Unbounded && condition.range.contains(&0.0);
+    if rate || !bounded {
+        return Err(format!(
+            "'{condition}' is no service level: these bound a latency or errors from above, such as \
+             p99<2ms, errors<0.1% or errors==0"
+        ));
+    }
+    Ok(condition)
+}
+
 fn metric(name: &str) -> Option<Metric> {
     Some(match name {
         "qps" => Metric::Qps,
@@ -179,8 +197,6 @@ fn threshold(metric: Metric, text: &str) -> Result<(Metric, f64), String> {
 
 #[cfg(test)]
 mod tests {
-    use std::ops::RangeBounds;
-
     use proptest::prelude::*;
 
     use super::*;

@@ -47,14 +47,14 @@ pub struct Search {
 /// What a search found.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Found {
-    /// The highest rate that held, as far as is known.
+    /// The highest rate that was seen to hold.
     pub rate: Option<f64>,
     /// The lowest rate that failed.
     pub failed: Option<f64>,
     /// Whether the search came to its end: both edges measured again.
     pub confirmed: bool,
-    /// Whether it is not known if the level held there.
-    pub unknown: bool,
+    /// A higher rate, below the one that failed, of which it is not known.
+    pub unknown: Option<f64>,
     /// Whether answers contradicted each other: one rate with both, or a rate that held above one
     /// that failed.
     pub noisy: bool,
@@ -107,11 +107,15 @@ impl Search {
         };
         let above =
             |rate: f64| high.is_some_and(|high| rate > high) && self.state(rate) == State::Held;
+        // Where an answer is not known, higher rates are looked at; but none was seen to hold.
+        let held = |rate: &f64| {
+            known(*rate) && self.state(*rate) == State::Held && low.is_some_and(|low| *rate <= low)
+        };
         Found {
-            rate: low,
+            rate: self.rates().filter(held).reduce(f64::max),
             failed: high,
             confirmed: self.wanted().is_none(),
-            unknown: low.is_some_and(|low| !known(low)),
+            unknown: low.filter(|low| !known(*low)),
             noisy: self.rates().any(|rate| mixed(rate) || above(rate)),
         }
     }
@@ -188,7 +192,7 @@ mod tests {
             rate: Some(4968.0),
             failed: Some(5188.0),
             confirmed: true,
-            unknown: false,
+            unknown: None,
             noisy: false,
         };
         assert_eq!(found, clear);
@@ -231,10 +235,14 @@ mod tests {
             _ => Answer::Failed,
         };
         let (_, found) = run(1.0, few);
-        assert!(!found.unknown && found.rate.is_some_and(|rate| rate > 4500.0), "{found:?}");
+        assert!(
+            found.unknown.is_none() && found.rate.is_some_and(|rate| rate > 4500.0),
+            "{found:?}"
+        );
         let (_, found) =
             run(1.0, |rate, _| if rate < 50.0 { Answer::Unknown } else { Answer::Failed });
-        assert!(found.unknown, "{found:?}");
+        assert!(found.unknown.is_some_and(|rate| rate < 50.0), "{found:?}");
+        assert_eq!((found.rate, found.confirmed), (None, true), "none was seen to hold");
     }
 
     #[test]

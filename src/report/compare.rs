@@ -17,7 +17,8 @@ use self::without::{Without, absent};
 use super::baseline::known;
 use super::layout::{at_clients, noted};
 use super::page::{self, Page};
-use super::pivot::{self, Cell, Column, Table};
+use super::pivot::{self, Cell, Column, Line, Table};
+use super::select::missing;
 use super::{Doubt, Format, Metric, Options, caption, escape, settings};
 use crate::error::{Error, Result};
 use crate::judge::{self, Weight};
@@ -63,6 +64,8 @@ pub(super) struct Pair {
     /// Whether it is what an open loop was told: then it is corrected among its like only.
     asked_for: bool,
     verdict: Verdict,
+    /// How many of its runs did not complete, where some did not.
+    missing: Option<String>,
 }
 
 /// The comparison, written out, and what a gate asks of it.
@@ -76,9 +79,11 @@ pub struct Comparison {
     pub too_few: Vec<String>,
     /// So many of each label would be enough for them.
     pub repeats_needed: usize,
-    /// What cannot be known whatever the number of runs, a line each: cells that the new label has
-    /// not measured, or that have no ratio.
+    /// What cannot be known whatever the number of runs, a line each: cells that one label has not
+    /// measured, of which runs did not complete, or that have no ratio.
     pub unknown: Vec<String>,
+    /// What may be better or worse by more than the floor, a line each.
+    pub inconclusive: Vec<String>,
     /// What more runs could tell.
     pub open: Vec<Doubt>,
 }
@@ -104,22 +109,34 @@ pub fn compare(steps: &[&Summary], question: &Question) -> Result<Comparison> {
     if !question.force {
         tables.iter().try_for_each(comparable)?;
     }
-    if tables.iter().all(|table| common(table).is_empty()) {
+    let crashed = |table: &Table| {
+        table.lines.len() == 2 && table.lines.iter().any(|line| !line.left_out.is_empty())
+    };
+    if tables.iter().all(|table| common(table).is_empty() && !crashed(table)) {
         let labels = labels.map(escape::line).join(" and ");
         let text = format!("{labels} have no workload and number of clients in common");
         return Err(Error::data(text).hint("loadgen report shows what each of them has"));
     }
     let mut judged = judged(&tables, question.floor, question.repeats_max)?;
-    for (table, without) in tables.iter().zip(&mut judged.without) {
-        without.extend(absent(table, &question.base, &question.new));
-        without.sort_by_key(|cell| cell.column);
+    for (at, table) in tables.iter().enumerate() {
+        if let Some(without) = judged.without.get_mut(at) {
+            without.extend(absent(table, &question.base, &question.new));
+            without.sort_by_key(|cell| cell.column);
+        }
+        for pair in judged.pairs.get_mut(at).into_iter().flatten() {
+            pair.missing = incomplete(table, &pair.column);
+            if pair.missing.is_some() && pair.verdict != Verdict::Worse {
+                pair.verdict = Verdict::Incomplete;
+            }
+        }
     }
     let (stopped, without): (Vec<&Without>, Vec<&Without>) =
         judged.without.iter().flatten().partition(|cell| cell.fell);
     let lines = |cells: &[&Without]| cells.iter().map(|cell| cell.what.clone()).collect();
     let (stopped, mut unknown): (Vec<String>, Vec<String>) = (lines(&stopped), lines(&without));
     let all = tables.iter().zip(&judged.pairs).zip(&judged.without);
-    let (found, bare): (Vec<_>, Vec<_>) = all.partition(|((_, pairs), _)| !pairs.is_empty());
+    let (found, bare): (Vec<_>, Vec<_>) =
+        all.partition(|((table, pairs), _)| !pairs.is_empty() || crashed(table));
     if let (true, Some(first)) = (found.is_empty(), stopped.first().or(unknown.first())) {
         return Err(Error::data(first.clone()).hint("another --metric"));
     }
@@ -129,11 +146,13 @@ pub fn compare(steps: &[&Summary], question: &Question) -> Result<Comparison> {
     };
     // What was asked for is no finding, and none is missed there, unless it is all there is.
     let all_asked_for = pairs().all(|(_, pair)| pair.asked_for);
-    if all_asked_for {
+    unknown.extend(pairs().filter_map(|(_, pair)| pair.missing.clone()));
+    if all_asked_for && pairs().next().is_some() {
         unknown.push(ASKED_FOR.to_owned());
     }
     let found_out = || pairs().filter(|(_, pair)| all_asked_for || !pair.asked_for);
     let too_few = || found_out().filter(|(_, pair)| pair.verdict == Verdict::TooFew);
+    let inconclusive = found_out().filter(|(_, pair)| pair.verdict == Verdict::Inconclusive);
     let mut pages: Vec<Page> =
         found.iter().map(|((table, pairs), without)| page(table, pairs, without)).collect();
     say_once(&mut pages, found.last().map(|((table, _), _)| *table));
@@ -149,6 +168,7 @@ pub fn compare(steps: &[&Summary], question: &Question) -> Result<Comparison> {
     Ok(Comparison {
         worse,
         unknown,
+        inconclusive: inconclusive.map(|(table, pair)| line(table, pair)).collect(),
         too_few: too_few().map(|(table, pair)| line(table, pair)).collect(),
         repeats_needed: repeats_needed(too_few().map(|(_, pair)| pair.times).fold(1.0, f64::max)),
         open: found_out().filter_map(|(table, pair)| doubt(table, pair)).collect(),
@@ -207,6 +227,18 @@ fn common<'t, 's>(table: &'t Table<'s>) -> Vec<(Column, &'t Cell<'s>, &'t Cell<'
     both.collect()
 }
 
+/// How many runs of a cell did not complete, of each label that has such.
+fn incomplete(table: &Table, column: &Column) -> Option<String> {
+    let of_label = |line: &Line| {
+        let (missing, all) = missing(&column.among(&line.steps), &column.among(&line.left_out));
+        let label = escape::line(line.label);
+        (missing > 0).then(|| format!("{missing} of {all} runs of {label} did not complete"))
+    };
+    let labels: Vec<String> = table.lines.iter().filter_map(of_label).collect();
+    let place = format!("{} at {}", escape::line(table.workload), at_clients(column));
+    (!labels.is_empty()).then(|| format!("{place}: {}", labels.join(", ")))
+}
+
 /// A number that an open loop is told, not one that it finds.
 pub(crate) fn is_asked_for(table: &Table, column: &Column) -> bool {
     column.rate.is_some() && matches!(table.metric, Metric::Natural | Metric::Qps | Metric::Tps)
@@ -214,7 +246,7 @@ pub(crate) fn is_asked_for(table: &Table, column: &Column) -> bool {
 
 /// Said where there is nothing but such numbers.
 pub(crate) const ASKED_FOR: &str =
-    "at a given rate QPS is what was asked for, not what was found: --metric response-p99";
+    "at a given rate QPS is what was asked for, not what was found: --metric p99";
 
 /// The cells of some tables of two labels, with their verdicts.
 pub(super) struct Judged {
@@ -257,6 +289,7 @@ pub(super) fn judged(tables: &[Table], floor: f64, repeats_max: u32) -> Result<J
                 times,
                 asked_for,
                 verdict: Verdict::NotShown,
+                missing: None,
             });
         }
         judged.pairs.push(pairs);

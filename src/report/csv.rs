@@ -79,7 +79,7 @@ fn record(
         formula(line.label),
         column.clients.to_string(),
         or_empty(column.rate),
-        table.metric.to_string(),
+        column.metric(table).to_string(),
         table.metric.unit().to_owned(),
         cell.spread.median.to_string(),
         cell.spread.min.to_string(),

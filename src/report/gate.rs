@@ -5,10 +5,11 @@ use std::fmt;
 use std::ops::{Bound, RangeBounds};
 
 use super::layout::{at_clients, below, noted, record};
-use super::metric::{Metric, Open, Percentile, errors};
+use super::metric::{Metric, Percentile, errors};
 use super::number::number;
 use super::page::{self, Body, Field, Grid, Page};
 use super::pivot::{self, Cell, Column, Line, Table};
+use super::select::missing;
 use super::{Options, escape, text};
 use crate::error::Result;
 use crate::stats;
@@ -36,8 +37,8 @@ pub enum Quantity {
     /// Errors and ops without an answer, all phases; of several repeats the sum, those that did not
     /// complete among them.
     Errors,
-    /// Ops of the window that failed or were given up, as a share of them; of several repeats over
-    /// all of them, likewise.
+    /// Ops of the window that failed, are in doubt or were given up, as a share of them; of several
+    /// repeats over all of them, likewise.
     ErrorShare,
 }
 
@@ -109,19 +110,12 @@ impl<'t, 's> Runs<'t, 's> {
         steps
     }
 
-    /// Why nothing holds for all runs; a run that was measured again later is not missed.
+    /// Why nothing holds for all runs.
     fn missing(&self) -> Option<String> {
-        let again = |one: &Summary| {
-            self.completed().iter().any(|step| {
-                (&step.run_id, step.plan.repeat_index) == (&one.run_id, one.plan.repeat_index)
-            })
-        };
-        let (missing, all) =
-            (self.left_out.iter().filter(|one| !again(one)).count(), self.completed().len());
-        match (missing, all) {
-            (_, 0) => Some("no step completed".to_owned()),
+        match missing(self.completed(), &self.left_out) {
+            _ if self.completed().is_empty() => Some("no step completed".to_owned()),
             (0, _) => None,
-            _ => Some(format!("{missing} of {} runs did not complete", missing + all)),
+            (missing, all) => Some(format!("{missing} of {all} runs did not complete")),
         }
     }
 }
@@ -155,7 +149,7 @@ fn page(table: &Table, wanted: &[Gate], gates: &mut Gates) -> Result<Page> {
                 let found = if let Verdict::Undecided(_) = verdict {
                     format!("is {verdict}")
                 } else {
-                    let what = gate.quantity.in_words(of_cell.cell);
+                    let what = gate.quantity.in_words(&counted);
                     format!("{verdict}, {what} is {shown}{}", gate.over(runs))
                 };
                 let told = format!(
@@ -217,7 +211,10 @@ fn what(table: &Table) -> String {
         open if open == table.columns.len() => "response time, of open loops",
         _ => "response time in the open loops (with @), service time in the others",
     };
-    format!("medians over the runs, of errors their sum; latency is {latency}")
+    format!(
+        "medians over the runs, of errors their sum; latency is {latency}; errors are those of all \
+         phases, their share is the window's"
+    )
 }
 
 impl Gate {
@@ -262,19 +259,27 @@ impl Gate {
         Ok((value.map(|value| self.range.contains(&value)), value))
     }
 
-    /// The latency of a level from above over all ops, the failed ones being the slowest: infinite
-    /// where it is one of them; nothing where none failed, or the latency is no percentile.
+    /// Whether some answer of a step is within it: else more of them would not make it hold.
+    pub fn may_hold(&self, step: &Summary) -> bool {
+        let within = |us: f64| self.range.contains(&us);
+        match self.quantity {
+            Quantity::Latency(_) => step.latency.own().min_us.is_some_and(within),
+            _ => true,
+        }
+    }
+
+    /// The latency of a level from above over all ops, those that were not done being the slowest:
+    /// infinite where it is one of them; nothing where there are none, or the latency is no
+    /// percentile.
     fn with_failed(&self, step: &Summary) -> Result<Option<f64>> {
         let Quantity::Latency(metric) = &self.quantity else { return Ok(None) };
-        let failed = step.latency.failed.count;
-        if failed == 0 || step.measured_s <= 0.0 || !self.range.contains(&0.0) {
+        let (apart, given_up) = (failed(step), given_up(step));
+        let none = apart == 0 && given_up == 0;
+        if none || step.measured_s <= 0.0 || !self.range.contains(&0.0) {
             return Ok(None);
         }
         match metric {
-            Metric::Percentile(percentile) => {
-                let times = step.latency.response.as_ref().unwrap_or(&step.latency.service);
-                percentile.with_longer(failed, times, step)
-            }
+            Metric::Percentile(percentile) => percentile.with_longer(apart, given_up, step),
             Metric::Max => Ok(Some(f64::INFINITY)),
             _ => Ok(None),
         }
@@ -340,18 +345,10 @@ impl Quantity {
         matches!(self, Quantity::Errors | Quantity::ErrorShare)
     }
 
-    /// The latency that is meant: of an open loop the response time.
-    fn timed(metric: &Metric, step: &Summary) -> Metric {
-        match step.latency.response {
-            Some(_) => Metric::Open(Open::Response, Box::new(metric.clone())),
-            None => metric.clone(),
-        }
-    }
-
     /// The percentile that a step has too few answers for, and how many it has.
     fn scarce(&self, step: &Summary) -> Option<(Percentile, u64)> {
         let Quantity::Latency(metric) = self else { return None };
-        Quantity::timed(metric, step).scarce(step)
+        metric.scarce(step)
     }
 
     /// The number of one step.
@@ -364,8 +361,7 @@ impl Quantity {
             return Ok(Err(format!("{percentile} needs {needs} answers, and there are {count}")));
         }
         let value = match self {
-            Quantity::Rate(metric) => metric.value(step)?,
-            Quantity::Latency(metric) => Quantity::timed(metric, step).value(step)?,
+            Quantity::Rate(metric) | Quantity::Latency(metric) => metric.value(step)?,
             Quantity::Errors => Some(errors(step) as f64),
             Quantity::ErrorShare => share(&[step]),
         };
@@ -391,15 +387,25 @@ impl Quantity {
         Ok(value)
     }
 
-    /// What a cell's number is: of a latency, which time.
-    fn in_words(&self, cell: Option<&Cell>) -> &'static str {
-        let mut steps = cell.iter().flat_map(|cell| &cell.steps);
+    /// What the number of some steps is: of a latency, which time; of errors, which phases.
+    fn in_words(&self, steps: &[&Summary]) -> &'static str {
+        let any = |of: fn(&Summary) -> bool| steps.iter().any(|step| of(step));
         match self {
-            Quantity::Latency(_) if steps.any(|step| step.latency.response.is_some()) => {
+            Quantity::Rate(_) => "it",
+            Quantity::Latency(_) if any(|step| step.latency.response.is_some()) => {
                 "the response time"
             }
             Quantity::Latency(_) => "the service time",
-            _ => "it",
+            Quantity::Errors => "the number of all phases",
+            Quantity::ErrorShare
+                if any(|s| {
+                    s.latency.abandoned.is_none() && s.totals.in_doubt.max(s.totals.abandoned) > 0
+                }) =>
+            {
+                "the failed share of the window's ops, with what was in doubt or given up in any \
+                 phase (an older version wrote the summaries),"
+            }
+            Quantity::ErrorShare => "the failed share of the window's ops",
         }
     }
 
@@ -422,7 +428,7 @@ impl Quantity {
     }
 }
 
-/// Ops of a step's window that failed or were given up, as a share of all; nothing without any.
+/// Ops of a step's window that were not done, as a share of all; nothing without any.
 pub fn failed_share(step: &Summary) -> Option<f64> {
     share(&[step])
 }
@@ -430,9 +436,22 @@ pub fn failed_share(step: &Summary) -> Option<f64> {
 /// Bad ops of the windows as a share of all; nothing without any.
 fn share(steps: &[&Summary]) -> Option<f64> {
     let count = |of: fn(&Summary) -> u64| steps.iter().map(|step| of(step) as f64).sum::<f64>();
-    let failed = count(|step| step.latency.failed.count);
-    // What was given up is among the times with its age, unless it was never issued.
-    let all = failed + count(|step| step.latency.service.count);
-    let bad = failed + count(|step| step.totals.abandoned);
+    // What was given up is among the times with its age.
+    let all = count(failed) + count(|step| step.latency.own().count);
+    let bad = count(failed) + count(given_up);
     (all > 0.0).then(|| (bad / all).min(1.0))
+}
+
+/// Ops of the window that failed or are in doubt, which are not among the times. Older summaries
+/// know all phases' doubts only.
+fn failed(step: &Summary) -> u64 {
+    let in_doubt = step.latency.in_doubt.unwrap_or(step.totals.in_doubt);
+    step.latency.failed.count.saturating_add(in_doubt)
+}
+
+/// Ops of the window that were given up, and arrivals that were never issued: both are among the
+/// times. Older summaries know those of all phases only.
+fn given_up(step: &Summary) -> u64 {
+    let issued = step.latency.abandoned;
+    issued.map_or(step.totals.abandoned, |issued| issued.saturating_add(step.latency.unissued()))
 }

@@ -44,6 +44,8 @@ struct Sheet<'a> {
 struct Column {
     clients: u32,
     rate: Option<f64>,
+    /// The metric of its cells.
+    metric: String,
 }
 
 #[derive(Serialize)]
@@ -118,7 +120,11 @@ fn sheet<'a>(table: &'a Table<'a>) -> Sheet<'a> {
         columns: table
             .columns
             .iter()
-            .map(|column| Column { clients: column.clients, rate: column.rate })
+            .map(|column| Column {
+                clients: column.clients,
+                rate: column.rate,
+                metric: column.metric(table).to_string(),
+            })
             .collect(),
         lines: table.lines.iter().map(line).collect(),
         notes: table

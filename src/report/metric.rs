@@ -7,14 +7,14 @@ use super::figure::{FIGURES, Figure, named};
 use super::{histogram, number};
 use crate::error::{Error, Result};
 use crate::stats::{enough, is_scarce, rank};
-use crate::summary::{Distribution, Summary};
+use crate::summary::{Distribution, Latency, Summary};
 use crate::words;
 
 /// Most digits after the point of a percentile: `p99.9999` needs ten million ops already.
 const PERCENTILE_DECIMALS_MAX: usize = 6;
 
-/// The number that fills the cells. Times are service times, from the call to its return, unless
-/// the name says otherwise.
+/// The number that fills the cells. Times are response times in an open loop and service times in
+/// a closed one, unless the name says otherwise.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub enum Metric {
     /// What the workload is measured in: statements a second, or seconds for what ran to its
@@ -35,36 +35,44 @@ pub enum Metric {
     Min,
     /// Standard deviation, microseconds.
     Stddev,
-    /// Another time, which only an open loop has: this percentile, mean … of it.
-    Open(Open, Box<Metric>),
+    /// This percentile, mean … of a time that is named.
+    Time(Time, Box<Metric>),
     /// Errors, all phases.
     Errors,
     /// A cost of the server or the client, and the like.
     Figure(&'static Figure),
 }
 
-/// A time that counts from the intended instant.
+/// A time of an op.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Open {
-    /// To the return of the call.
+pub enum Time {
+    /// From the call to its return.
+    Service,
+    /// From the intended instant to the return of the call; only an open loop has it.
     Response,
-    /// To the call.
+    /// From the intended instant to the call, likewise.
     Wait,
+    /// The response time of open loops and the service time of closed ones, where a table has both.
+    Own,
 }
 
-impl Open {
-    /// The name, which a dash follows in a metric's name.
-    fn name(self) -> &'static str {
+impl Time {
+    /// What stands before a metric's name.
+    fn prefix(self) -> &'static str {
         match self {
-            Open::Response => "response",
-            Open::Wait => "wait",
+            Time::Service => "service-",
+            Time::Response => "response-",
+            Time::Wait => "wait-",
+            Time::Own => "",
         }
     }
 
     fn heading(self) -> &'static str {
         match self {
-            Open::Response => "response time",
-            Open::Wait => "waiting time",
+            Time::Service => "service time",
+            Time::Response => "response time",
+            Time::Wait => "waiting time",
+            Time::Own => "latency",
         }
     }
 }
@@ -90,7 +98,7 @@ impl fmt::Display for Metric {
             Metric::Max => "max",
             Metric::Min => "min",
             Metric::Stddev => "stddev",
-            Metric::Open(open, metric) => return write!(f, "{}-{metric}", open.name()),
+            Metric::Time(of, metric) => return write!(f, "{}{metric}", of.prefix()),
             Metric::Errors => "errors",
             Metric::Figure(figure) => figure.name,
         })
@@ -102,10 +110,10 @@ impl FromStr for Metric {
 
     fn from_str(text: &str) -> Result<Metric> {
         let name = text.to_ascii_lowercase();
-        for open in [Open::Response, Open::Wait] {
-            if let Some(of) = name.strip_prefix(open.name()).and_then(|n| n.strip_prefix('-')) {
-                let metric = time(of).ok_or_else(|| unknown(text))?;
-                return Ok(Metric::Open(open, Box::new(metric)));
+        for of in [Time::Service, Time::Response, Time::Wait] {
+            if let Some(name) = name.strip_prefix(of.prefix()) {
+                let metric = time(name).ok_or_else(|| unknown(text))?;
+                return Ok(Metric::Time(of, Box::new(metric)));
             }
         }
         Ok(match name.as_str() {
@@ -150,15 +158,22 @@ fn unknown(text: &str) -> Error {
     // In the message, because a parser of command lines shows no hints of its values' errors.
     Error::usage(format!(
         "no metric is called '{text}'; there are qps, tps, percentiles above p0 and below p100 such \
-         as p50 or p99.9, mean, min, max, stddev, of an open loop also response-p99, wait-mean and \
-         so on, errors, {}",
+         as p50 or p99.9, mean, min, max, stddev, also service-p99 and, of an open loop, \
+         response-p99, wait-mean and so on, errors, {}",
         figures.join(", ")
     ))
 }
 
 impl Metric {
-    /// Itself, or what the steps of one workload are measured in.
-    pub(crate) fn of<'a>(&self, mut steps: impl Iterator<Item = &'a Summary>) -> Metric {
+    /// Itself, or what the steps of one workload are measured in: of a time, which one.
+    pub(crate) fn of<'a>(&self, mut steps: impl Iterator<Item = &'a Summary> + Clone) -> Metric {
+        if self.is_time() {
+            let open = |step: &Summary| step.latency.response.is_some();
+            return match (steps.clone().any(open), steps.all(open)) {
+                (true, false) => Metric::Time(Time::Own, Box::new(self.clone())),
+                (any, _) => self.in_loop(any),
+            };
+        }
         if *self != Metric::Natural {
             return self.clone();
         }
@@ -166,6 +181,21 @@ impl Metric {
         match (steps.next().is_some_and(to_its_end), named("seconds")) {
             (true, Some(seconds)) => Metric::Figure(seconds),
             _ => Metric::Qps,
+        }
+    }
+
+    /// A time that has no other name.
+    fn is_time(&self) -> bool {
+        use Metric::{Max, Mean, Min, Percentile, Stddev};
+        matches!(self, Percentile(_) | Mean | Max | Min | Stddev)
+    }
+
+    /// What a column of open or of closed loops holds.
+    pub(crate) fn in_loop(&self, open: bool) -> Metric {
+        match self {
+            Metric::Time(Time::Own, metric) => metric.in_loop(open),
+            time if open && time.is_time() => Metric::Time(Time::Response, Box::new(time.clone())),
+            other => other.clone(),
         }
     }
 
@@ -180,18 +210,14 @@ impl Metric {
 
     /// What a reader must know of a time where closed loops stand beside open ones.
     pub(crate) fn of_closed_loops(&self) -> Option<&'static str> {
-        match self {
-            Metric::Percentile(_) | Metric::Mean | Metric::Max | Metric::Min | Metric::Stddev => {
-                Some(
-                    "service times in all columns, also in those of the open loops (with @): --metric \
-                 response-p99 and the like are their response times",
-                )
+        let Metric::Time(of, _) = self else { return None };
+        Some(match of {
+            Time::Own => "response times of the open loops (with @), service times of the others",
+            Time::Service => "service times, also of the open loops (with @)",
+            Time::Response | Time::Wait => {
+                "only open loops (with @) have this time: closed ones have none before the call"
             }
-            Metric::Open(..) => Some(
-                "only open loops (with @) have this time: closed ones have none before the call",
-            ),
-            _ => None,
-        }
+        })
     }
 
     /// Digits after the point with which such values are shown.
@@ -219,12 +245,10 @@ impl Metric {
         match self {
             Metric::Natural | Metric::Qps => "QPS".to_owned(),
             Metric::Tps => "TPS".to_owned(),
-            Metric::Open(open, metric) => metric.heading(open.heading()),
-            Metric::Percentile(_) | Metric::Mean | Metric::Max | Metric::Min | Metric::Stddev => {
-                self.heading("service time")
-            }
+            Metric::Time(of, metric) => metric.heading(of.heading()),
             Metric::Errors => "errors".to_owned(),
             Metric::Figure(figure) => figure.heading.to_owned(),
+            time => time.heading(Time::Service.heading()),
         }
     }
 
@@ -270,32 +294,35 @@ impl Metric {
         if summary.measured_s <= 0.0 {
             return Ok(None);
         }
-        let latency = &summary.latency;
         Ok(match self {
             Metric::Natural | Metric::Qps => Some(summary.totals.qps),
             Metric::Tps => Some(summary.totals.tps),
             Metric::Errors => Some(errors(summary) as f64),
             Metric::Figure(figure) => (figure.value)(summary),
-            Metric::Open(open, metric) => {
-                let times = match open {
-                    Open::Response => &latency.response,
-                    Open::Wait => &latency.wait,
-                };
-                return times.as_ref().map_or(Ok(None), |times| metric.property(times, summary));
+            time => {
+                let (times, metric) = time.times(&summary.latency);
+                return times.map_or(Ok(None), |times| metric.property(times, summary));
             }
-            time => return time.property(&latency.service, summary),
         })
+    }
+
+    /// The times that it is a property of, and the property.
+    fn times<'a>(&'a self, latency: &'a Latency) -> (Option<&'a Distribution>, &'a Metric) {
+        let Metric::Time(of, metric) = self else { return (Some(latency.own()), self) };
+        let times = match of {
+            Time::Service => Some(&latency.service),
+            Time::Response => latency.response.as_ref(),
+            Time::Wait => latency.wait.as_ref(),
+            Time::Own => Some(latency.own()),
+        };
+        (times, metric)
     }
 
     /// The percentile that a step has too few values for, and how many it has.
     pub(crate) fn scarce(&self, summary: &Summary) -> Option<(Percentile, u64)> {
-        let latency = &summary.latency;
-        let (times, metric) = match self {
-            Metric::Open(Open::Response, metric) => (latency.response.as_ref()?, metric.as_ref()),
-            Metric::Open(Open::Wait, metric) => (latency.wait.as_ref()?, metric.as_ref()),
-            metric => (&latency.service, metric),
+        let (Some(times), Metric::Percentile(percentile)) = self.times(&summary.latency) else {
+            return None;
         };
-        let Metric::Percentile(percentile) = metric else { return None };
         let few = times.count > 0 && is_scarce(percentile.0, times.count);
         few.then_some((*percentile, times.count))
     }
@@ -342,23 +369,28 @@ impl Percentile {
         })
     }
 
-    /// With so many more values that are longer than any of these: infinite, where it is one of
-    /// them.
+    /// Of a step's own times and so many more that are longer than any of these, as are those that
+    /// were given up, which are among them: infinite, where it is one of both.
     pub(crate) fn with_longer(
         self,
         longer: u64,
-        of: &Distribution,
+        given_up: u64,
         summary: &Summary,
     ) -> Result<Option<f64>> {
+        let of = summary.latency.own();
         let all = of.count.saturating_add(longer);
         if is_scarce(self.0, all) {
             return Ok(None);
         }
         let rank = rank(self.0, all);
-        if rank > of.count {
+        if rank > of.count.saturating_sub(given_up) {
             return Ok(Some(f64::INFINITY));
         }
-        self.of_histogram(rank as f64 * 100.0 / of.count as f64, of, summary)
+        let at = |rank: u64| self.of_histogram(rank as f64 * 100.0 / of.count as f64, of, summary);
+        let value = at(rank)?;
+        // Their age is this limit at least: above it, they may be among the shorter ones.
+        let limit_us = summary.plan.op_timeout_s.map_or(f64::INFINITY, |limit| limit * 1e6);
+        if value.is_some_and(|value| value >= limit_us) { at(rank + given_up) } else { Ok(value) }
     }
 
     fn of_histogram(
@@ -406,6 +438,7 @@ mod tests {
             "errors",
             "p50",
             "p99.9",
+            "service-p99",
             "response-p99",
             "response-max",
             "wait-mean",

@@ -145,7 +145,7 @@ fn below(found: &[Search], probes: &[Probe], level: &str, notes: &Notes) -> Vec<
         let here: Vec<&Search> = found.iter().filter(|s| s.clients == clients).collect();
         let rates: Vec<f64> = here.iter().filter_map(|search| search.rate).collect();
         let of = match (stats::spread(&rates), here.len()) {
-            (None, _) => format!("no rate holds {level}"),
+            (None, _) => format!("no rate held {level}"),
             (Some(_), 1) => format!("{}/s", rates.first().copied().unwrap_or_default()),
             (Some(spread), n) => format!(
                 "{}/s, the median of {n} searches ({} to {}{})",

@@ -24,6 +24,11 @@ impl Column {
         Column { clients: step.plan.clients, rate: step.plan.rate }
     }
 
+    /// What its cells hold.
+    pub(crate) fn metric(&self, table: &Table) -> Metric {
+        table.metric.in_loop(self.rate.is_some())
+    }
+
     /// Its own among some steps, whether or not they have the number that a cell would show.
     pub(crate) fn among<'a>(&self, steps: &[&'a Summary]) -> Vec<&'a Summary> {
         steps.iter().filter(|step| Column::of(step) == *self).copied().collect()
@@ -130,7 +135,7 @@ impl<'a> Table<'a> {
             Table {
                 columns: vec![*column],
                 lines: lines.filter(|line| !line.steps.is_empty()).collect(),
-                metric: self.metric.clone(),
+                metric: column.metric(self),
                 notes: Vec::new(),
                 baseline: self.baseline.clone(),
                 ..*self

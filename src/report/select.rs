@@ -1,6 +1,6 @@
 //! Which steps a table counts, and in which order its lines stand.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
@@ -58,11 +58,45 @@ fn row<'a>(label: &'a str, steps: Vec<&'a Summary>, options: &Options) -> Row<'a
     row.steps.sort_by_key(|step| in_time(step));
     row.left_out.sort_by_key(|step| in_time(step));
     if options.latest {
-        let newest = row.steps.last().or(row.left_out.last()).map(|step| step.run_id.as_str());
+        // Also where nothing of it completed: then that is the result.
+        let last = row.steps.last().into_iter().chain(row.left_out.last());
+        let newest = last.max_by_key(|step| in_time(step)).map(|step| step.run_id.as_str());
         row.steps.retain(|step| Some(step.run_id.as_str()) == newest);
         row.left_out.retain(|step| Some(step.run_id.as_str()) == newest);
     }
     row
+}
+
+/// Runs of a cell that did not complete, and how many there are in all. One that was measured again
+/// is not missed; one that was planned and never begun is.
+pub(crate) fn missing(completed: &[&Summary], left_out: &[&Summary]) -> (usize, usize) {
+    let mut runs: BTreeMap<&str, Repeats> = BTreeMap::new();
+    for (steps, done) in [(completed, true), (left_out, false)] {
+        for step in steps {
+            let run = runs.entry(&step.run_id).or_default();
+            run.planned.insert(step.plan.repeats);
+            run.begun.insert(step.plan.repeat_index);
+            if done {
+                run.done.insert(step.plan.repeat_index);
+            }
+        }
+    }
+    let missed = |run: &Repeats| {
+        // More repeats than at first are planned to be given where they are needed only.
+        let planned = run.planned.first().copied().unwrap_or_default();
+        let within = run.begun.iter().filter(|repeat| **repeat <= planned).count();
+        (planned as usize).saturating_sub(within) + run.begun.difference(&run.done).count()
+    };
+    let missing = runs.values().map(missed).sum();
+    (missing, completed.len() + missing)
+}
+
+/// The repeats of a cell in one run.
+#[derive(Default)]
+struct Repeats {
+    planned: BTreeSet<u32>,
+    begun: BTreeSet<u32>,
+    done: BTreeSet<u32>,
 }
 
 /// The first instant of a row.

@@ -16,6 +16,14 @@ pub struct Latency {
     pub wait: Option<Distribution>,
     /// Service time of the ops that failed.
     pub failed: Distribution,
+    /// Ops in doubt, which are in none of these times (`totals.in_doubt` counts all phases, and
+    /// those given up, too); null from old versions.
+    #[serde(default)]
+    pub in_doubt: Option<u64>,
+    /// Ops that were issued and given up: in the times at their age (`totals.abandoned` counts all
+    /// phases, and arrivals that were not issued, too); null from old versions.
+    #[serde(default)]
+    pub abandoned: Option<u64>,
     /// Service time of each statement, for workloads with several.
     pub by_statement: Vec<StatementLatency>,
 }
@@ -63,6 +71,18 @@ pub struct Distribution {
     pub overflow: u64,
     /// `HdrHistogram` V2, deflated, base64; values in nanoseconds.
     pub histogram: String,
+}
+
+impl Latency {
+    /// Of an open loop the response times, else the service times.
+    pub(crate) fn own(&self) -> &Distribution {
+        self.response.as_ref().unwrap_or(&self.service)
+    }
+
+    /// Arrivals of the window that were never issued: among the response times at their age.
+    pub(crate) fn unissued(&self) -> u64 {
+        self.own().count.saturating_sub(self.service.count)
+    }
 }
 
 /// A phase of a step.

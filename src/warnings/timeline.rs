@@ -67,6 +67,7 @@ fn nothing_completed(step: &Summary, said: &mut Said) {
     let became = [
         (issued.saturating_sub(given_up), "ended after it"),
         (step.latency.failed.count, "failed"),
+        (step.latency.in_doubt.unwrap_or(step.totals.in_doubt), "are in doubt"),
         (given_up, "got no answer"),
     ];
     let became: Vec<String> =

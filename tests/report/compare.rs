@@ -1,6 +1,7 @@
 //! Two labels with statistics: verdicts, corrections, blocks, refusals.
 
 use loadgen::report::{Comparison, Question, compare};
+use loadgen::summary::Outcome;
 
 use super::*;
 
@@ -176,7 +177,8 @@ fn interleaved_runs_are_compared_in_blocks() {
     assert_eq!(told.worse.len(), 1, "{}", told.text);
     let after = [runs("old", 8, 0, &drift(1.0)), runs("new", 8, 60, &drift(0.95))].concat();
     let told = compared(&after, &question("old", "new")).expect("a comparison");
-    assert!(told.text.contains("no difference shown"), "{}", told.text);
+    assert!(told.text.contains("inconclusive"), "{}", told.text);
+    assert!(told.inconclusive.len() == 1 && told.open.len() == 1, "{told:?}");
 }
 
 #[test]
@@ -288,11 +290,70 @@ fn what_the_new_label_has_not_measured_is_said() {
         runs("new", 32, 60, &OLD),
     ];
     let told = compared(&steps.concat(), &question("old", "new")).expect("a comparison");
-    assert_eq!(told.unknown, ["point-select at 16 clients was not measured by new"]);
-    assert!(told.text.contains("at 16 clients was not measured by new"), "{}", told.text);
+    assert_eq!(
+        told.unknown,
+        [
+            "point-select at 16 clients: not measured by new",
+            "point-select at 32 clients: not measured by old",
+        ]
+    );
+    assert!(told.text.contains("at 16 clients: not measured by new"), "{}", told.text);
     let row = told.text.lines().nth(3).expect("a row");
     let row: Vec<&str> = row.split_whitespace().collect();
     assert_eq!(row, ["16", "1000", "-", "6:0", "-", "-", "-", "not", "measured"]);
+}
+
+#[test]
+fn a_cell_is_incomplete_when_runs_of_either_label_did_not_complete() {
+    for label in ["old", "new"] {
+        let mut steps = [runs("old", 8, 0, &OLD), runs("new", 8, 60, &OLD)].concat();
+        let mut crashed = runs(label, 8, 100, &OLD);
+        for (step, repeat) in crashed.iter_mut().zip(7..) {
+            step.outcome = Outcome::Interrupted;
+            step.plan.repeat_index = repeat;
+            step.step_id.push('c');
+        }
+        steps.extend(crashed);
+        let told = compared(&steps, &question("old", "new")).expect("a comparison");
+        let line = format!("point-select at 8 clients: 6 of 12 runs of {label} did not complete");
+        assert!(told.unknown.len() == 1 && told.unknown[0] == line, "{}", told.text);
+        assert!(told.text.contains(&line) && told.text.contains("incomplete"), "{}", told.text);
+        assert_eq!(told.open.len(), 1, "{:?}", told.open);
+    }
+    // What was planned and never begun is missing, too.
+    let mut steps = [runs("old", 8, 0, &OLD), runs("new", 8, 60, &OLD)].concat();
+    for step in &mut steps {
+        step.plan.repeats = 6;
+    }
+    assert!(compared(&steps, &question("old", "new")).expect("told").unknown.is_empty());
+    steps.truncate(10);
+    let told = compared(&steps, &question("old", "new")).expect("a comparison");
+    assert!(told.unknown[0].ends_with("2 of 6 runs of new did not complete"), "{told:?}");
+    // What is worse is so all the same.
+    let mut steps = [runs("old", 8, 0, &OLD), runs("new", 8, 60, &by(0.5))].concat();
+    let mut crashed = steps[0].clone();
+    (crashed.outcome, crashed.plan.repeat_index) = (Outcome::Aborted, 7);
+    crashed.step_id.push('c');
+    steps.push(crashed);
+    let told = compared(&steps, &question("old", "new")).expect("a comparison");
+    assert_eq!((told.worse.len(), told.unknown.len()), (1, 1), "{}", told.text);
+}
+
+#[test]
+fn the_newest_invocation_is_compared_when_nothing_of_it_completed() {
+    let steps = [runs("old", 8, 0, &OLD), runs("new", 8, 60, &OLD)].concat();
+    let mut crashed = again(&steps[6], 200);
+    crashed.outcome = Outcome::Aborted;
+    let steps = [steps, vec![crashed]].concat();
+    let latest = Question { latest: true, ..question("old", "new") };
+    let told = compared(&steps, &latest).expect("a table");
+    assert_eq!(
+        told.unknown,
+        ["point-select at 8 clients: none of 1 runs of new completed"],
+        "{}",
+        told.text
+    );
+    assert!(told.text.contains("not measured"), "{}", told.text);
 }
 
 #[test]
@@ -314,7 +375,7 @@ fn what_has_no_ratio_has_a_row_in_every_format() {
     let told = compared(&steps, &question("old", "new")).expect("a comparison");
     assert_eq!(told.worse, ["point-select at 8 clients: 1 of 6 runs of new did 0 QPS"]);
     assert!(told.text.contains(&told.worse[0]), "{}", told.text);
-    assert!(told.text.contains("other at 8 clients was not measured by new"), "{}", told.text);
+    assert!(told.text.contains("other at 8 clients: not measured by new"), "{}", told.text);
     let row = told.text.lines().nth(2).expect("a row");
     assert!(row.starts_with("      8") && row.ends_with("no ratio"), "{}", told.text);
     let in_format = |format| {

@@ -69,7 +69,10 @@ fn json_has_a_version_and_keeps_labels_as_they_are() {
     assert_eq!(json["baseline"], label);
     let table = &json["tables"][0];
     assert_eq!(table["workload"], "point-select");
-    assert_eq!(table["columns"][1], serde_json::json!({"clients": 16, "rate": null}));
+    assert_eq!(
+        table["columns"][1],
+        serde_json::json!({"clients": 16, "rate": null, "metric": "qps"})
+    );
     let line = &table["lines"][0];
     assert_eq!(line["label"], label);
     assert_eq!(

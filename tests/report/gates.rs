@@ -58,7 +58,7 @@ fn a_cell_is_judged_by_the_median_of_its_repeats_and_by_all_of_their_errors() {
         told.failed,
         [
             "point-select at 8 clients, a: qps>=901 FAILS, it is 900/s (median of 3 runs)",
-            "point-select at 8 clients, a: errors==0 FAILS, it is 2 (of 3 runs together)",
+            "point-select at 8 clients, a: errors==0 FAILS, the number of all phases is 2 (of 3 runs together)",
         ]
     );
     assert!(told.undecided.is_empty() && told.text.contains("FAILS"), "{}", told.text);
@@ -125,7 +125,7 @@ fn a_run_that_did_not_complete_hides_neither_its_errors_nor_itself() {
     steps[2].totals.errors = vec![error(7)];
     steps[2].measured_s = 0.0;
     let told = judged(&steps, &wanted, &Options::default());
-    let failed = "point-select at 8 clients, a: errors==0 FAILS, it is 7 (of 3 runs together)";
+    let failed = "point-select at 8 clients, a: errors==0 FAILS, the number of all phases is 7 (of 3 runs together)";
     assert_eq!(told.failed, [failed]);
     assert_eq!(judged(&steps[2..], &wanted, &Options::default()).failed.len(), 1, "none completed");
     let share = Gate {
@@ -153,7 +153,73 @@ fn a_share_of_errors_is_one_of_the_window() {
     };
     let told = judged(&[failing], &[share(0.011), share(0.01)], &Options::default());
     assert_eq!((told.held, told.failed.len()), (1, 1));
-    assert!(told.failed[0].ends_with("it is 1.000 %"), "{:?}", told.failed);
+    assert!(told.failed[0].ends_with("the window's ops is 1.000 %"), "{:?}", told.failed);
+}
+
+#[test]
+fn an_op_in_doubt_counts_as_failed_when_it_was_issued_in_the_window() {
+    let share = |step: Summary| {
+        let gate = Gate {
+            condition: "errors<1%".to_owned(),
+            quantity: Quantity::ErrorShare,
+            range: (Bound::Unbounded, Bound::Excluded(0.01)),
+        };
+        judged(&[step], &[gate], &Options::default()).failed
+    };
+    let mut doubtful = step(0, "a", 8, 1000.0);
+    doubtful.latency.service.count = 790;
+    doubtful.latency.in_doubt = Some(210);
+    doubtful.latency.abandoned = Some(0);
+    doubtful.totals.in_doubt = 300;
+    let failed = share(doubtful.clone());
+    assert!(failed[0].ends_with("the window's ops is 21.000 %"), "{failed:?}");
+    // Those of the warm-up are not the window's.
+    doubtful.latency.in_doubt = Some(0);
+    doubtful.totals.abandoned = 300;
+    assert!(share(doubtful.clone()).is_empty());
+    // An older version did not tell them apart.
+    doubtful.latency.in_doubt = None;
+    doubtful.latency.abandoned = None;
+    let failed = share(doubtful);
+    assert!(failed[0].contains("older version"), "{failed:?}");
+}
+
+#[test]
+fn an_arrival_counts_as_failed_when_it_was_never_issued() {
+    let mut paced = step(0, "a", 8, 1000.0);
+    paced.plan.rate = Some(1000.0);
+    paced.latency.service.count = 900;
+    let mut response = paced.latency.service.clone();
+    response.histogram = histogram(&(1..=1000).map(|us| us * 1000).collect::<Vec<_>>());
+    (response.count, response.max_us) = (1000, Some(1000.0));
+    paced.latency.response = Some(response);
+    (paced.latency.in_doubt, paced.latency.abandoned) = (Some(0), Some(0));
+    let held = |metric: &str| below(metric, 1e9).holds(&paced).expect("a sound histogram");
+    assert_eq!(held("p95"), (Some(false), Some(f64::INFINITY)));
+    assert_eq!(held("p90").0, Some(true));
+    let share = loadgen::report::failed_share(&paced).expect("ops");
+    assert!((share - 0.1).abs() < 1e-9, "{share}");
+}
+
+#[test]
+fn the_newest_invocation_is_judged_when_nothing_of_it_completed() {
+    let older = step(0, "a", 8, 1000.0);
+    let mut newest = again(&older, 5);
+    newest.outcome = Outcome::Aborted;
+    let latest = Options { latest: true, ..Options::default() };
+    let told = judged(&[older, newest], &[at_least(900.0)], &latest);
+    assert_eq!((told.held, told.undecided.len()), (0, 1), "{told:?}");
+}
+
+#[test]
+fn a_gate_is_undecided_when_planned_runs_were_never_begun() {
+    let mut steps = vec![step(0, "a", 8, 1000.0)];
+    steps.push(repeat(&steps[0], 2, 1000.0));
+    for step in &mut steps {
+        step.plan.repeats = 5;
+    }
+    let told = judged(&steps, &[at_least(900.0)], &Options::default());
+    assert!(told.undecided[0].ends_with("3 of 5 runs did not complete"), "{told:?}");
 }
 
 /// A server that answers nobody has no errors of its own.
@@ -169,8 +235,8 @@ fn ops_without_an_answer_fail_a_gate_of_errors() {
     };
     let told = judged(&[silent], &[no_errors(), share], &Options::default());
     assert_eq!((told.held, told.failed.len()), (0, 2));
-    assert!(told.failed[0].ends_with("it is 1000"), "{:?}", told.failed);
-    assert!(told.failed[1].ends_with("it is 100.000 %"), "{:?}", told.failed);
+    assert!(told.failed[0].ends_with("all phases is 1000"), "{:?}", told.failed);
+    assert!(told.failed[1].ends_with("is 100.000 %"), "{:?}", told.failed);
 }
 
 #[test]
@@ -210,6 +276,18 @@ fn a_failed_op_is_slower_than_any_service_level() {
     assert_eq!(holds(11, below("p95", 1e9)).0, Some(true));
     assert_eq!(holds(1, below("max", 1e9)).0, Some(false));
     assert_eq!(holds(1, below("p99.9", 1e9)).0, None, "too few to tell");
+    // So is one in doubt, and one that was given up, whatever its age.
+    let lost = |in_doubt: u64, abandoned: u64, gate: Gate| {
+        let mut step = step(0, "a", 8, 1000.0);
+        let service = &mut step.latency.service;
+        service.histogram = histogram(&(1..=1000).map(|us| us * 1000).collect::<Vec<_>>());
+        (service.count, service.max_us, service.p99_us) = (1000, Some(1000.0), Some(990.0));
+        (step.latency.in_doubt, step.latency.abandoned) = (Some(in_doubt), Some(abandoned));
+        gate.holds(&step).expect("a sound histogram")
+    };
+    assert_eq!(lost(11, 0, below("p99", 1e9)), (Some(false), Some(f64::INFINITY)));
+    assert_eq!(lost(0, 11, below("p99", 1e9)), (Some(false), Some(f64::INFINITY)));
+    assert_eq!(lost(0, 10, below("p99", 1e9)).0, Some(true));
     let gates = judged(&[step(0, "a", 8, 1000.0)], &[below("p99", 1e9)], &Options::default());
     assert_eq!(gates.held, 1, "a gate is about the answers, and has `errors` for the rest");
 }

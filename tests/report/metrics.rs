@@ -3,7 +3,7 @@
 use crate::summaries::{histogram, step};
 use crate::{grid, json, metric, related, report, try_report};
 use loadgen::error::Kind;
-use loadgen::summary::{Distribution, HostCost, Innodb, Probed, ProcessCost};
+use loadgen::summary::{Distribution, HostCost, Innodb, Probed, ProcessCost, Summary};
 
 #[test]
 fn every_metric_shows_its_field_and_says_its_unit() {
@@ -47,13 +47,42 @@ fn times_from_the_intended_instant_are_those_of_an_open_loop_only() {
         ("response-p99", "4321", "point-select: p99 response time, microseconds"),
         ("response-max", "9999", "point-select: largest response time, microseconds"),
         ("wait-mean", "77.0", "point-select: mean waiting time, microseconds"),
-        ("p99", "1200", "point-select: p99 service time, microseconds"),
+        ("service-p99", "1200", "point-select: p99 service time, microseconds"),
+        ("p99", "4321", "point-select: p99 latency, microseconds"),
     ] {
         let text = report(&[a.clone(), b.clone()], &metric(name));
         let line = text.lines().find(|line| line.contains("  a")).expect("a line");
         assert!(line.contains(cell), "{name}: {text}");
         assert!(text.contains(title) && text.contains("8@1000"), "{name}: {text}");
     }
+}
+
+#[test]
+fn a_percentile_is_the_response_time_in_an_open_loop_and_files_say_so() {
+    let (mut open, closed) = (step(0, "a", 8, 1000.0), step(1, "b", 8, 1000.0));
+    open.plan.rate = Some(1000.0);
+    let service = open.latency.service.clone();
+    open.latency.response = Some(Distribution { p99_us: Some(4321.0), ..service });
+    let both = [open.clone(), closed.clone()];
+    let csv = |steps: &[Summary], name: &str| {
+        let csv = crate::Options { format: crate::Format::Csv, ..metric(name) };
+        let text = report(steps, &csv);
+        let cells = text.lines().skip(1).map(|line| line.split(',').collect::<Vec<_>>());
+        cells.map(|cells| format!("{} {}", cells[4], cells[6])).collect::<Vec<_>>()
+    };
+    assert_eq!(csv(&both, "p99"), ["response-p99 4321", "p99 1200"]);
+    assert_eq!(csv(&both, "service-p99"), ["service-p99 1200", "service-p99 1200"]);
+    assert_eq!(csv(&[open.clone()], "p99"), ["response-p99 4321"]);
+    let named = |steps: &[Summary]| {
+        let json = json(steps, &metric("p99"));
+        let columns = json["tables"][0]["columns"].as_array().expect("columns").clone();
+        let columns: Vec<String> = columns.iter().map(|c| c["metric"].to_string()).collect();
+        (json["metric"]["name"].to_string(), columns.join(" "))
+    };
+    let quoted = |a: &str, b: &str| (a.to_owned(), b.to_owned());
+    assert_eq!(named(&both), quoted("\"p99\"", "\"p99\" \"response-p99\""));
+    assert_eq!(named(&[open]), quoted("\"response-p99\"", "\"response-p99\""));
+    assert_eq!(named(&[closed]), quoted("\"p99\"", "\"p99\""));
 }
 
 #[test]

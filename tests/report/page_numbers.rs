@@ -283,12 +283,14 @@ fn closed_and_open_loops_beside_each_other_say_which_time_is_which() {
     paced.step_id.push('p');
     paced.latency.response = Some(paced.latency.service.clone());
     let mut mixed = vec![step(0, "a", 8, 1000.0), paced.clone()];
-    let service = report(&mixed, &metric("p99"));
-    assert!(service.contains("service times in all columns, also in those of the open loops"));
+    let own = report(&mixed, &metric("p99"));
+    assert!(own.contains("response times of the open loops (with @), service times of the others"));
+    let service = report(&mixed, &metric("service-p99"));
+    assert!(service.contains("service times, also of the open loops (with @)"), "{service}");
     let response = report(&mixed, &metric("response-p99"));
     assert!(response.contains("only open loops (with @) have this time"), "{response}");
     for alone in [&mixed[..1], &mixed[1..]] {
-        assert!(!report(alone, &metric("p99")).contains("service times in all columns"));
+        assert!(!report(alone, &metric("p99")).contains("service times of the others"));
     }
     assert!(!report(&mixed, &metric("qps")).contains("service times"));
     // Conditions are held against those of the same columns.

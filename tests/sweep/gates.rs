@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use loadgen::canned::{Canned, Listen, Script, Service, tables};
+use loadgen::canned::{Answer, Canned, Listen, Script, Service, tables};
 use loadgen::summary::VerdictKind;
 
 use super::program::{canned, run_canned};
@@ -75,6 +75,54 @@ fn a_search_ends_below_what_the_server_can_do_and_prints_its_path() {
     assert_eq!(cells.len(), probes, "no rate is measured twice with the same keys");
 }
 
+/// Every answer takes longer; where they are too few for a percentile, that is no rate that holds.
+#[test]
+fn a_search_names_no_rate_when_none_holds() {
+    let script = Script {
+        answers: tables::answers(8),
+        service: Service::Constant(Duration::from_millis(1)),
+        ..Script::default()
+    };
+    let server = Canned::start(script, Listen::Port(0)).expect("a free port");
+    let words = "point-select --tables 8 --clients 2 --engine-threads 1 --rate 100 --slo p99<10us \
+                 --slo-resolution 90% --arrival uniform --warmup 0 --time 500ms";
+    let ended = run_canned(words, &server);
+    assert_eq!(ended.code, 99, "{}{}", ended.stdout, ended.stderr);
+    let found = ended.stdout.lines().find_map(|line| line.strip_prefix("2 clients: "));
+    assert!(found.is_some_and(|found| found.starts_with("no rate held p99<10us")), "{found:?}");
+    assert!(ended.stderr.contains("no rate holds p99<10us"), "{}", ended.stderr);
+}
+
+/// One of eight clients has its updates killed; nobody knows whether they were done.
+#[test]
+fn ops_in_doubt_fail_a_gate_and_a_service_level_of_errors_when_they_are_too_many() {
+    let killed = Answer::error("UPDATE sbtest1 ", 1969, "70100", "interrupted");
+    let answers = std::iter::once(killed).chain(tables::answers(8)).collect();
+    let server = Canned::start(Script { answers, ..Script::default() }, Listen::Port(0));
+    let server = server.expect("a free port");
+    let update = "update --tables 8 --clients 8 --statements text --on-error continue";
+    for window in [
+        "--ops 2000",
+        "--rate 500 --ops 400",
+        "--rate 500 --arrival uniform --warmup 100ms --time 1s",
+    ] {
+        let words = format!("{update} {window} --gate errors<10% --gate errors<15% --gate qps>0");
+        let ended = run_canned(&words, &server);
+        assert_eq!(ended.code, 99, "{}", ended.stderr);
+        assert!(ended.stderr.contains("1 of 3 gates failed"), "{}", ended.stderr);
+        let step = ended.only();
+        let in_doubt = step.latency.in_doubt.expect("counted");
+        assert!(in_doubt > 0 && step.latency.failed.count == 0, "{in_doubt}");
+        let warmed = step.plan.warmup_s > 0.0;
+        assert!(warmed || in_doubt == step.totals.in_doubt, "{in_doubt}");
+        assert!(in_doubt <= step.totals.in_doubt, "{in_doubt}");
+    }
+    let level = "--rate 200 --slo median<60s --slo-resolution 90% --warmup 0 --time 200ms";
+    let ended = run_canned(&format!("{update} {level}"), &server);
+    assert!(!ended.stdout.contains("  yes"), "{}", ended.stdout);
+    assert_ne!(ended.code, 0, "{}{}", ended.stdout, ended.stderr);
+}
+
 #[test]
 fn a_search_is_refused_or_listed_without_a_server() {
     let server = canned(Vec::new());
@@ -82,6 +130,10 @@ fn a_search_is_refused_or_listed_without_a_server() {
         ("--slo p99<1ms --rate 1k,2k", "one rate"),
         ("--slo p99<1ms --ops 10", "--ops"),
         ("--slo p99<1ms --gate errors==0", "--gate"),
+        ("--slo p99>1ms", "from above"),
+        ("--slo p99==1ms", "from above"),
+        ("--slo errors>=0", "from above"),
+        ("--slo qps>10", "from above"),
         ("--slo p99", "column 4"),
         ("--slo p99<1ms --slo-resolution 0.1%", "finer than 1%"),
         ("--arrival uniform", "open loop"),

@@ -7,7 +7,7 @@ use super::super::pivot::{Column, Table};
 use super::{Axis, Chart, Point, Series, at, position};
 use crate::error::{Error, Result};
 use crate::stats;
-use crate::summary::{Distribution, Summary};
+use crate::summary::Summary;
 
 /// Points of each further nine.
 const EACH_NINE: i32 = 5;
@@ -15,11 +15,6 @@ const EACH_NINE: i32 = 5;
 const NINES_MAX: i32 = 9;
 /// Microseconds in a millisecond.
 const MS: f64 = 1e3;
-
-/// The time that a reader means: of an open loop the response time, else the service time.
-fn times(step: &Summary) -> &Distribution {
-    step.latency.response.as_ref().unwrap_or(&step.latency.service)
-}
 
 /// A chart for each column: the medians of the repeats' percentiles, up to the last one beyond which
 /// the repeat with the fewest values has enough of them.
@@ -72,8 +67,8 @@ fn percentile(share: f64) -> String {
 /// The medians over the repeats.
 fn curve(steps: &[&Summary]) -> Result<Vec<Point>> {
     let mut curves = Vec::new();
-    for step in steps.iter().filter(|step| times(step).count > 0) {
-        let curve = Curve::read(&times(step).histogram).map_err(|why| {
+    for step in steps.iter().filter(|step| step.latency.own().count > 0) {
+        let curve = Curve::read(&step.latency.own().histogram).map_err(|why| {
             Error::data(format!("the histogram of step {}: {why}", escape::clip(&step.step_id, 60)))
         })?;
         curves.extend(curve);

@@ -31,6 +31,11 @@ impl Group {
         Axis::doublings(name, &values)
     }
 
+    /// What its columns hold.
+    fn metric(&self, table: &Table) -> Metric {
+        table.metric.in_loop(self.clients.is_some())
+    }
+
     fn title(&self) -> String {
         self.clients.map_or_else(String::new, |n| format!(", open loop of {n} clients"))
     }
@@ -58,20 +63,25 @@ fn groups(table: &Table) -> Vec<Group> {
     groups
 }
 
-/// How a metric's values are drawn: times in milliseconds, everything else as it is.
-fn unit(metric: &Metric) -> (f64, String) {
+/// What a metric's values are divided by where they are drawn: times are in milliseconds.
+fn scale(metric: &Metric) -> f64 {
+    if metric.unit() == "us" { MS } else { 1.0 }
+}
+
+/// The name with the unit in which it is drawn.
+fn with_unit(metric: &Metric) -> String {
     match metric.unit() {
-        "us" => (MS, format!("{}, ms", metric.name())),
-        "us/op" => (1.0, format!("{}, µs", metric.name())),
-        "statements/s" | "ops/s" => (1.0, metric.name()),
-        unit => (1.0, format!("{}, {unit}", metric.name())),
+        "us" => format!("{}, ms", metric.name()),
+        "us/op" => format!("{}, µs", metric.name()),
+        "statements/s" | "ops/s" => metric.name(),
+        unit => format!("{}, {unit}", metric.name()),
     }
 }
 
 /// The table's numbers with their spread and intervals: a chart of the closed loops, and one for each open
 /// loop. Their axis begins at zero.
 pub(crate) fn over_clients(table: &Table, labels: &[&str]) -> Vec<Chart> {
-    let (scale, name) = unit(&table.metric);
+    let scale = scale(&table.metric);
     let decimals = table.metric.decimals(table.shown().map(|value| value / scale));
     let value = |value: f64| value / scale;
     let said = |cell: &Cell| {
@@ -90,8 +100,9 @@ pub(crate) fn over_clients(table: &Table, labels: &[&str]) -> Vec<Chart> {
     };
     let draw = |group: &Group| {
         let series = series(table, group, labels, &point);
-        let y = Axis::from_zero(name.clone(), highest(&series));
-        let title = format!("{}{}", table.metric.name(), group.title());
+        let metric = group.metric(table);
+        let y = Axis::from_zero(with_unit(&metric), highest(&series));
+        let title = format!("{}{}", metric.name(), group.title());
         chart(table, group, title, y, series)
     };
     groups(table).iter().map(draw).filter(|chart| !chart.is_empty()).collect()
@@ -119,7 +130,7 @@ pub(crate) fn relative(table: &Table, labels: &[&str]) -> Vec<Chart> {
             y.name.push_str("; the axis does not begin at 0");
         }
         let base = super::shown(base);
-        let title = format!("{} relative to {base}{}", table.metric.name(), group.title());
+        let title = format!("{} relative to {base}{}", group.metric(table).name(), group.title());
         Chart { rule: Some(1.0), ..chart(table, group, title, y, series) }
     };
     groups(table).iter().map(draw).filter(|chart| !chart.is_empty()).collect()

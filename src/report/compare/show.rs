@@ -57,9 +57,11 @@ pub(super) fn doubt(table: &Table, pair: &Pair) -> Option<Doubt> {
     let why = match pair.verdict {
         Verdict::TooFew => format!("{}, {} and {}", pair.verdict, pair.runs.0, pair.runs.1),
         // More runs tell whether it matters, too.
-        Verdict::NotShown | Verdict::SlightlyBetter | Verdict::SlightlyWorse => {
-            format!("{}, {}", pair.verdict, found(pair))
-        }
+        Verdict::NotShown
+        | Verdict::Inconclusive
+        | Verdict::SlightlyBetter
+        | Verdict::SlightlyWorse => format!("{}, {}", pair.verdict, found(pair)),
+        Verdict::Incomplete => pair.missing.clone()?,
         Verdict::Better | Verdict::Worse | Verdict::Same => return None,
     };
     let labels: Vec<String> = table.lines.iter().map(|line| line.label.to_owned()).collect();
@@ -80,7 +82,7 @@ fn p_text(p: f64) -> String {
 /// A line of the table.
 struct Row<'p> {
     column: Column,
-    base: f64,
+    base: Option<f64>,
     new: Option<f64>,
     runs: (usize, usize),
     /// None for a cell without a ratio.
@@ -92,7 +94,7 @@ impl Row<'_> {
     fn of_pair(pair: &Pair) -> Row<'_> {
         Row {
             column: pair.column,
-            base: pair.base,
+            base: Some(pair.base),
             new: Some(pair.new),
             runs: pair.runs,
             pair: Some(pair),
@@ -122,7 +124,7 @@ impl Row<'_> {
         };
         vec![
             self.column.to_string(),
-            number(self.base, decimals),
+            self.base.map_or_else(nothing, |base| number(base, decimals)),
             self.new.map_or_else(nothing, |new| number(new, decimals)),
             runs,
             ratio,
@@ -140,7 +142,7 @@ pub(super) fn page(table: &Table, pairs: &[Pair], without: &[Without]) -> Page {
     let mut rows: Vec<Row> = pairs.iter().map(Row::of_pair).collect();
     rows.extend(without.iter().map(Row::without));
     rows.sort_by_key(|row| row.column);
-    let values = rows.iter().flat_map(|row| [Some(row.base), row.new]).flatten();
+    let values = rows.iter().flat_map(|row| [row.base, row.new]).flatten();
     let decimals = table.metric.decimals(values);
     let how = if table.metric.higher_is_better() { "new/base" } else { "base/new" };
     let mut head: Vec<String> =
@@ -151,6 +153,7 @@ pub(super) fn page(table: &Table, pairs: &[Pair], without: &[Without]) -> Page {
         lines.push(ASKED_FOR.to_owned());
     }
     lines.extend(without.iter().map(|cell| cell.what.clone()));
+    lines.extend(pairs.iter().filter_map(|pair| pair.missing.clone()));
     lines.extend(below(table));
     Page {
         title: vec![format!(
@@ -196,7 +199,7 @@ fn fields(table: &Table, row: &Row) -> page::Record {
     record.extend([
         ("base", Field::Text(label(0))),
         ("new", Field::Text(label(1))),
-        ("base_value", Field::Number(Some(row.base))),
+        ("base_value", Field::Number(row.base)),
         ("new_value", Field::Number(row.new)),
         ("base_runs", Field::Count(row.runs.0 as u64)),
         ("new_runs", Field::Count(row.runs.1 as u64)),

@@ -20,11 +20,15 @@ pub(super) enum Verdict {
     SlightlyWorse,
     /// The interval lies within the floor: whatever differs does not matter.
     Same,
-    /// Nothing that chance does not do.
+    /// Nothing that chance does not do; one side stays within the floor.
     NotShown,
+    /// Likewise, and the interval is wider than the floor on both sides: anything may be.
+    Inconclusive,
     /// Nothing is shown, and by so few runs not even the clearest difference could be where no
     /// other cell differs.
     TooFew,
+    /// Runs did not complete: what is left of them shows nothing, unless it is worse.
+    Incomplete,
 }
 
 impl fmt::Display for Verdict {
@@ -36,7 +40,9 @@ impl fmt::Display for Verdict {
             Verdict::SlightlyWorse => "slightly worse",
             Verdict::Same => "same",
             Verdict::NotShown => "no difference shown",
+            Verdict::Inconclusive => "inconclusive",
             Verdict::TooFew => "too few repeats",
+            Verdict::Incomplete => "incomplete",
         })
     }
 }
@@ -45,6 +51,7 @@ impl fmt::Display for Verdict {
 /// so few runs can have is multiplied by where no other cell differs.
 pub(super) fn verdict(shift: &Shift, p: f64, times: f64, floor: f64) -> Verdict {
     let off = |log: f64| (log.exp() - 1.0).abs();
+    let open = |(low, high): (f64, f64)| low.exp() - 1.0 < -floor && high.exp() - 1.0 > floor;
     let within = shift.interval.is_some_and(|(low, high)| off(low) < floor && off(high) < floor);
     let better = shift.estimate > 0.0;
     if p > ALPHA && is_too_few(shift, times) {
@@ -52,7 +59,7 @@ pub(super) fn verdict(shift: &Shift, p: f64, times: f64, floor: f64) -> Verdict 
     } else if within {
         Verdict::Same
     } else if p > ALPHA {
-        Verdict::NotShown
+        if shift.interval.is_none_or(open) { Verdict::Inconclusive } else { Verdict::NotShown }
     } else if off(shift.estimate) >= floor {
         if better { Verdict::Better } else { Verdict::Worse }
     } else if better {
@@ -89,7 +96,9 @@ mod tests {
 
     #[test]
     fn a_difference_that_may_matter_is_never_the_same() {
-        use Verdict::{Better, NotShown, Same, SlightlyBetter, SlightlyWorse, TooFew, Worse};
+        use Verdict::{
+            Better, Inconclusive, NotShown, Same, SlightlyBetter, SlightlyWorse, TooFew, Worse,
+        };
         let of = |low: f64, estimate: f64, high: f64, p: f64| {
             let (interval, estimate) = (Some((low.ln(), high.ln())), estimate.ln());
             verdict(&Shift { estimate, interval, p, p_least: 0.002 }, p, 1.0, 0.02)
@@ -107,6 +116,8 @@ mod tests {
             (0.985, 1.0, 1.015, 0.7, Same),
             (0.97, 0.99, 1.01, 0.2, NotShown),
             (0.5, 0.7, 0.9, 0.06, NotShown),
+            (0.99, 1.0, 1.05, 0.2, NotShown),
+            (0.36, 0.99, 1.63, 0.8, Inconclusive),
         ] {
             assert_eq!(of(low, estimate, high, p), expected, "{low} {estimate} {high} {p}");
         }

@@ -1,16 +1,16 @@
 //! Cells of the base without a ratio: a row each, so that no table seems to be all there is.
 
 use super::super::layout::at_clients;
-use super::super::pivot::{Cell, Column, Table};
+use super::super::pivot::{Cell, Column, Line, Table};
 use super::super::{Metric, escape};
 use crate::error::Result;
 
 /// A cell that has no ratio.
 pub(super) struct Without {
     pub(super) column: Column,
-    /// The base's median.
-    pub(super) base: f64,
-    /// The new label's; none where it has not measured.
+    /// The base's median; none where it has not measured.
+    pub(super) base: Option<f64>,
+    /// The new label's, likewise.
     pub(super) new: Option<f64>,
     pub(super) runs: (usize, usize),
     /// What is the matter, in a line.
@@ -21,7 +21,7 @@ pub(super) struct Without {
 
 impl Without {
     pub(super) fn verdict(&self) -> &'static str {
-        if self.new.is_some() { "no ratio" } else { "not measured" }
+        if self.base.is_some() && self.new.is_some() { "no ratio" } else { "not measured" }
     }
 
     /// A cell of both labels of which runs have no logarithm.
@@ -49,7 +49,7 @@ impl Without {
         }
         Ok(Without {
             column,
-            base: one.spread.median,
+            base: Some(one.spread.median),
             new: Some(other.spread.median),
             runs: (one.spread.n, other.spread.n),
             what: format!("{}: {}", place(table, &column), why.join(", ")),
@@ -58,25 +58,39 @@ impl Without {
     }
 }
 
-/// What the base has measured and the new label has not.
+/// What one of both labels has measured, or begun, and the other has not.
 pub(super) fn absent(table: &Table, base: &str, new: &str) -> Vec<Without> {
-    let cells = |label: &str| {
-        let line = table.lines.iter().find(|line| line.label == label);
-        line.map_or(&[][..], |line| line.cells.as_slice())
-    };
-    let (base, others) = (cells(base), cells(new));
+    let line = |label: &str| table.lines.iter().find(|line| line.label == label);
+    let (one, other) = (line(base), line(new));
     let mut absent = Vec::new();
-    for (at, (column, cell)) in table.columns.iter().zip(base).enumerate() {
-        if let (Some(cell), None) = (cell, others.get(at).and_then(Option::as_ref)) {
-            absent.push(Without {
-                column: *column,
-                base: cell.spread.median,
-                new: None,
-                runs: (cell.spread.n, 0),
-                what: format!("{} was not measured by {}", place(table, column), escape::line(new)),
-                fell: false,
-            });
+    for (at, column) in table.columns.iter().enumerate() {
+        let cell = |line: Option<&'_ Line>| line?.cells.get(at)?.as_ref().map(|cell| cell.spread);
+        let (of_base, of_new) = (cell(one), cell(other));
+        let left_out =
+            |line: Option<&Line>| line.map_or(0, |line| column.among(&line.left_out).len());
+        let lost = (left_out(one), left_out(other));
+        // Columns that only other labels have are not asked for.
+        let both = of_base.is_some() && of_new.is_some();
+        if both || (of_base.is_none() && of_new.is_none() && lost == (0, 0)) {
+            continue;
         }
+        let mut why = Vec::new();
+        for (label, there, lost) in [(base, of_base, lost.0), (new, of_new, lost.1)] {
+            let label = escape::line(label);
+            match (there, lost) {
+                (Some(_), _) => {}
+                (None, 0) => why.push(format!("not measured by {label}")),
+                (None, lost) => why.push(format!("none of {lost} runs of {label} completed")),
+            }
+        }
+        absent.push(Without {
+            column: *column,
+            base: of_base.map(|spread| spread.median),
+            new: of_new.map(|spread| spread.median),
+            runs: (of_base.map_or(0, |spread| spread.n), of_new.map_or(0, |spread| spread.n)),
+            what: format!("{}: {}", place(table, column), why.join(", ")),
+            fell: false,
+        });
     }
     absent
 }

@@ -23,9 +23,8 @@ const PULSES_MAX: usize = 400;
 
 /// Said where there is an open loop.
 const TIMES: &str = "Service times run from the call to its return; response times from the intended \
-                     instant, which only columns with @, at an asked rate, have. By percentile, and \
-                     in the course of a step, these show the response time, all others the service \
-                     time.";
+                     instant, which only columns with @, at an asked rate, have. Where no time is \
+                     named, these show the response time, all others the service time.";
 
 /// What all sections share.
 pub(super) struct Scene<'a> {
@@ -113,8 +112,11 @@ fn costs() -> Vec<Metric> {
 /// Over the clients, and by percentile.
 fn latency(scene: &Scene, table: &Table) -> Result<Markup> {
     let open = table.columns.iter().any(|column| column.rate.is_some());
-    let names: &[&str] =
-        if open { &["p50", "p99", "response-p50", "response-p99"] } else { &["p50", "p99"] };
+    let names: &[&str] = if open {
+        &["response-p50", "response-p99", "service-p50", "service-p99"]
+    } else {
+        &["p50", "p99"]
+    };
     let metrics: Result<Vec<Metric>> = names.iter().map(|name| name.parse()).collect();
     let over = scene.charts(table.workload, &metrics?)?;
     let by = chart::percentiles(table, scene.labels)?;

@@ -149,7 +149,7 @@ pub(super) fn record(table: &Table, column: &Column) -> Record {
         ("workload", Field::Text(table.workload.to_owned())),
         ("clients", Field::Count(u64::from(column.clients))),
         ("rate", Field::Number(column.rate)),
-        ("metric", Field::Text(table.metric.to_string())),
+        ("metric", Field::Text(column.metric(table).to_string())),
         ("unit", Field::Text(table.metric.unit().to_owned())),
     ]
 }
