@@ -114,6 +114,7 @@ impl Mark {
     }
 
     /// The same of a table that `load` makes.
+    #[must_use]
     pub fn by_load(self) -> Mark {
         let mark = Mark { loaded: true, ..self };
         // Its word is longer than `ready`.
