@@ -60,7 +60,7 @@ fn a_name_is_only_a_name() {
             "k='; DROP TABLE x",
         ]);
     }
-    go(&["load", "--rows", "50", "--out", out, "--label", LABELS[0]]);
+    go(&["load", "--rows", "50", "--force", "--out", out, "--label", LABELS[0]]);
     let rows = format!("SELECT COUNT(*) FROM {quoted}.sbtest1");
     assert_eq!(query(&server, &rows)[0][0], "50");
     go(&["cleanup"]);

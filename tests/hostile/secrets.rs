@@ -191,7 +191,7 @@ fn uses(server: &Sandbox, files: &Files, results: &Path) -> Vec<Use<'static>> {
         use_of(
             "load",
             0,
-            &format!("load --rows 100 {tcp} -p{MARKER} --quiet --out {results} --label l"),
+            &format!("load --rows 100 --force {tcp} -p{MARKER} --quiet --out {results} --label l"),
         ),
         use_of("workloads", 0, "workloads"),
         use_of("wrong password", 3, &format!("cleanup --yes {tcp} -p{MARKER}x")),
