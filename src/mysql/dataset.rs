@@ -90,20 +90,17 @@ pub struct Dataset {
     pub formats: Vec<String>,
 }
 
-/// The columns of `information_schema.TABLES` that [`format`] takes.
-const FORMAT: &str = "ENGINE, ROW_FORMAT, TABLE_COLLATION";
-
 /// Size of some tables with their indexes, bytes, and their formats, each once.
 pub(crate) async fn facts(session: &mut Session, which: &str) -> Asked<(u64, Vec<String>)> {
     let sql = format!(
-        "SELECT DATA_LENGTH + INDEX_LENGTH, {FORMAT} FROM information_schema.TABLES \
-         WHERE TABLE_TYPE <> 'VIEW' AND {which}"
+        "SELECT DATA_LENGTH + INDEX_LENGTH, ENGINE, ROW_FORMAT, TABLE_COLLATION \
+         FROM information_schema.TABLES WHERE TABLE_TYPE <> 'VIEW' AND {which}"
     );
     let (mut bytes, mut formats) = (0_u64, BTreeSet::new());
     for row in session.query(&sql).await? {
-        let Some((size, fields)) = row.split_first() else { continue };
+        let mut fields = row.into_iter();
         // Null of a table that the server cannot open.
-        let size: Option<u64> = size.as_ref().and_then(|text| text.parse().ok());
+        let size = fields.next().flatten().and_then(|text| text.parse().ok());
         bytes = bytes.saturating_add(size.unwrap_or(0));
         formats.insert(format(fields));
     }
@@ -111,8 +108,8 @@ pub(crate) async fn facts(session: &mut Session, which: &str) -> Asked<(u64, Vec
 }
 
 /// Storage engine, row format and collation in one text.
-fn format(fields: &[Option<String>]) -> String {
-    fields.iter().flatten().map(String::as_str).collect::<Vec<_>>().join(" ")
+fn format(fields: impl Iterator<Item = Option<String>>) -> String {
+    fields.flatten().collect::<Vec<_>>().join(" ")
 }
 
 /// Lists the tables of a database; it need not exist.
@@ -139,8 +136,8 @@ pub(super) async fn list(
     );
     let mut columns = columns(session, &which, schema).await?;
     let sql = format!(
-        "SELECT TABLE_NAME, TABLE_TYPE, TABLE_COMMENT, DATA_LENGTH, INDEX_LENGTH, {FORMAT} \
-         FROM information_schema.TABLES WHERE {which}"
+        "SELECT TABLE_NAME, TABLE_TYPE, ENGINE, TABLE_COMMENT, DATA_LENGTH, INDEX_LENGTH, \
+         ROW_FORMAT, TABLE_COLLATION FROM information_schema.TABLES WHERE {which}"
     );
     let mut tables = BTreeMap::new();
     for row in session.query(&sql).await? {
@@ -148,12 +145,11 @@ pub(super) async fn list(
         let mut field = || fields.next().flatten();
         let Some(number) = field().and_then(|name| schema.number(&name)) else { continue };
         let is_table = matches!(field().as_deref(), Some("BASE TABLE" | "SYSTEM VERSIONED"));
+        let engine = field();
         let comment = field().unwrap_or_default();
         let mut size = || field().and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
         let bytes = size().saturating_add(size());
-        let formats: Vec<Option<String>> = fields.collect();
-        let format = format(&formats);
-        let engine = formats.into_iter().next().flatten();
+        let format = format(std::iter::once(engine.clone()).chain(fields));
         let columns = columns.remove(&number).unwrap_or_default();
         let unusable = unusable(schema, is_table, engine.is_some(), &comment, &columns);
         let mark = is_table.then(|| Mark::parse(&comment)).flatten();
