@@ -304,3 +304,66 @@ fn main_is_thin() {
     let main = fs::read_to_string(src().join("main.rs")).expect("main.rs");
     assert!(main.lines().count() <= 60);
 }
+
+/// The words of a line as a shell splits them, up to a comment or a redirection.
+fn words(line: &str) -> Vec<String> {
+    let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
+    for c in line.chars() {
+        match (quote, c) {
+            (Some(open), _) if c == open => quote = None,
+            (None, '\'' | '"') => {
+                quote = Some(c);
+                word.get_or_insert_default();
+            }
+            (None, '#' | '>' | '|' | '&' | ';') if word.is_none() => break,
+            (None, c) if c.is_whitespace() => words.extend(word.take()),
+            (_, c) => word.get_or_insert_default().push(c),
+        }
+    }
+    words.extend(word);
+    words
+}
+
+/// The command lines of loadgen in the code of a page.
+fn commands(text: &str) -> Vec<String> {
+    let (mut found, mut fenced) = (Vec::new(), false);
+    let text = text.replace("\\\n", " ");
+    for line in text.lines() {
+        if line.starts_with("```") {
+            fenced = !fenced;
+        }
+        let code = if fenced { Some(line) } else { line.strip_prefix("    ") };
+        let code = code.map(|code| code.trim_start().trim_start_matches("$ "));
+        // What is left out, or stands for something, is no command.
+        let whole = |code: &&str| code.starts_with("loadgen ") && !code.contains(['…', '[', '<']);
+        found.extend(code.filter(whole).map(str::to_owned));
+    }
+    found
+}
+
+#[test]
+fn a_command_of_the_docs_is_one_that_loadgen_takes() {
+    let root = src().join("..");
+    let mut pages: Vec<PathBuf> = fs::read_dir(root.join("docs"))
+        .expect("docs")
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| path.extension().is_some_and(|e| e == "md"))
+        .collect();
+    pages.push(root.join("README.md"));
+    let mut tried = 0;
+    for page in pages {
+        for command in commands(&fs::read_to_string(&page).expect("readable")) {
+            // Flags and values are looked at before the help is shown.
+            let output = std::process::Command::new(env!("CARGO_BIN_EXE_loadgen"))
+                .args(&words(&command)[1..])
+                .arg("--help")
+                .current_dir(&root)
+                .output()
+                .expect("the program runs");
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{}: {command}\n{said}", page.display());
+            tried += 1;
+        }
+    }
+    assert!(tried > 40, "{tried} commands were found");
+}

@@ -229,8 +229,8 @@ pub(crate) fn fingerprint_differences(one: &Server, other: &Server) -> Vec<Diffe
     };
     differ("version", &one.version, &other.version);
     differ("version_comment", &one.version_comment, &other.version_comment);
-    let names: BTreeSet<&String> = one.variables.keys().chain(other.variables.keys()).collect();
-    for name in names {
+    let only_there = other.variables.keys().filter(|name| !one.variables.contains_key(*name));
+    for name in one.variables.keys().chain(only_there) {
         let (one, other) = (one.variables.get(name), other.variables.get(name));
         if one != other && !is_free(&format!("server.variables.{name}")) {
             let text = |value: Option<&String>| value.map_or(ABSENT, String::as_str).to_owned();
