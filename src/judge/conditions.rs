@@ -254,6 +254,25 @@ pub(crate) fn unknown(first: &Summary, second: &Summary) -> Vec<&'static str> {
     names
 }
 
+/// Of some steps one for each selection of conditions that is known: what two of them differ in, these
+/// do, if each step is held against the one that knows the same as it does.
+pub(crate) fn spokesmen<'a>(steps: &[&'a Summary]) -> Vec<(&'a Summary, Vec<&'a Summary>)> {
+    let knows = |step: &'a Summary| {
+        let table: Vec<bool> = CONDITIONS.iter().map(|c| (c.value)(step).is_some()).collect();
+        let options: Vec<&String> = step.workload.options.keys().collect();
+        (table, step.workload.transactions.is_some(), options)
+    };
+    let mut groups: Vec<(_, &Summary, Vec<&Summary>)> = Vec::new();
+    for step in steps {
+        let known = knows(step);
+        match groups.iter_mut().find(|(other, ..)| *other == known) {
+            Some((.., others)) => others.push(step),
+            None => groups.push((known, step, Vec::new())),
+        }
+    }
+    groups.into_iter().map(|(_, first, others)| (first, others)).collect()
+}
+
 fn compare(found: &mut Vec<Difference>, name: &str, first: String, second: String, weight: Weight) {
     let difference = Difference { name: name.to_owned(), first, second, weight };
     // The version is a variable, too.

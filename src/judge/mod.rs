@@ -5,6 +5,6 @@ mod free;
 
 pub(crate) use conditions::{
     ABSENT, CONDITIONS, Difference, OVERHEADS, Of, Shown, Weight, conditions, differences,
-    fingerprint_differences, unknown,
+    fingerprint_differences, spokesmen, unknown,
 };
 pub use free::{FREE, is_free};

@@ -293,12 +293,12 @@ fn against(line: &Line, reference: &Line) -> Vec<Difference> {
     for step in &line.steps {
         let column = Column::of(step);
         let there = column.among(&reference.steps);
-        let alike = || {
-            let same = |other: &&&Summary| other.plan.rate.is_some() == column.rate.is_some();
-            reference.steps.iter().find(same).copied()
+        let same = |other: &&Summary| other.plan.rate.is_some() == column.rate.is_some();
+        let others: Vec<&Summary> = match there.as_slice() {
+            [] => reference.steps.iter().copied().find(same).into_iter().collect(),
+            some => judge::spokesmen(some).into_iter().map(|(first, _)| first).collect(),
         };
-        let Some(other) = there.first().copied().or_else(alike) else { continue };
-        for difference in judge::differences(other, step) {
+        for difference in others.iter().flat_map(|other| judge::differences(other, step)) {
             let condition = CONDITIONS.iter().find(|c| c.name == difference.name);
             let named = match condition.map(|c| c.shown) {
                 Some(Shown::Apart) => false,
@@ -319,9 +319,10 @@ fn against(line: &Line, reference: &Line) -> Vec<Difference> {
 
 /// Conditions in which the steps of one line differ, but for those that the caption tells.
 fn mixed(line: &Line) -> Option<String> {
-    let (first, others) = line.steps.split_first()?;
+    let firsts: Vec<&Summary> =
+        judge::spokesmen(&line.steps).into_iter().map(|(first, _)| first).collect();
     let mut found: Vec<Difference> = Vec::new();
-    for step in others {
+    for (first, step) in firsts.iter().flat_map(|f| line.steps.iter().map(move |step| (*f, step))) {
         let same_column = Column::of(step) == Column::of(first);
         for difference in judge::differences(first, step) {
             let condition = CONDITIONS.iter().find(|c| c.name == difference.name);

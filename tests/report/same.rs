@@ -376,3 +376,47 @@ fn a_server_that_was_exchanged_within_one_run_is_refused() {
     let error = try_report(&[first, other], &Options::default()).expect_err("refused");
     assert!(error.to_string().contains("version: 8.0.33 / 11.8.2-MariaDB"), "{error}");
 }
+
+#[test]
+fn what_an_older_summary_does_not_know_pools_no_others() {
+    let of = |order: u32, engine: Option<&str>| {
+        let mut step = step(order, "a", 8, 100.0);
+        step.server.table_formats = engine.map(|engine| vec![engine.to_owned()]);
+        step
+    };
+    let steps = [of(0, None), of(1, Some("InnoDB")), of(2, Some("MyISAM"))];
+    let error = try_report(&steps, &Options::default()).expect_err("refused");
+    assert!(error.to_string().contains("table formats: InnoDB / MyISAM"), "{error}");
+    try_report(&steps[..2], &Options::default()).expect("unknown is no difference");
+}
+
+#[test]
+fn what_an_older_repeat_does_not_know_hides_no_other_operation() {
+    let of = |order: u32, label: &str, key: Option<&str>| {
+        let mut step = step(order, label, 8, 100.0);
+        step.workload.transactions = key.map(|key| {
+            value!([{
+                "weight": 1,
+                "begin": false,
+                "statement": [{ "sql": "SELECT 1", "params": [{ "key": key }] }],
+            }])
+        });
+        step
+    };
+    let steps = [
+        of(0, "a", None),
+        of(1, "a", Some("default")),
+        of(2, "b", None),
+        of(3, "b", Some("zipf:0.9")),
+    ];
+    let steps: Vec<&Summary> = steps.iter().collect();
+    let contrast = Contrast {
+        base: "a".to_owned(),
+        new: "b".to_owned(),
+        force: false,
+        latest: false,
+        format: Format::Text,
+    };
+    let error = explain(&steps, &contrast).expect_err("refused");
+    assert!(error.to_string().contains("params"), "{error}");
+}
