@@ -114,6 +114,7 @@ pub(crate) const CONDITIONS: &[Condition] = &[
     condition("queues", Measurement, Apart, |s| s.plan.queues.map(|queues| queues.to_string())),
     condition("settle limit", Measurement, Differing, settle_limit),
     condition("commands beside", Measurement, Differing, commands),
+    condition("arguments and instants of commands", Measurement, Differing, commands_asked),
     condition("suite", Operation, Differing, suite),
     condition("dump", Measurement, Differing, |s| or_none(s.load.as_ref()?.file.as_ref())),
     condition("loaded", Measurement, Differing, loaded),
@@ -126,6 +127,7 @@ pub(crate) const CONDITIONS: &[Condition] = &[
     condition("table formats", Measurement, Differing, |s| {
         s.server.table_formats.as_ref().map(|formats| formats.join(" and "))
     }),
+    condition("data", Noted, Differing, own_data),
     condition("server host", Measurement, Differing, |s| Some(s.server.host.clone())),
     condition("server hostname", Noted, Differing, |s| variable(s, "hostname")),
     condition("datadir", Noted, Differing, |s| {
@@ -448,6 +450,13 @@ fn commands(step: &Summary) -> Option<String> {
     or_none((!commands.is_empty()).then(|| each(commands, |command| command.program.clone())))
 }
 
+/// What they were asked to do, and when.
+fn commands_asked(step: &Summary) -> Option<String> {
+    let commands = &whole(step)?.experiment.as_ref()?.commands;
+    let asked: Option<Vec<&str>> = commands.iter().map(|c| c.asked.as_deref()).collect();
+    Some(asked?.join(" "))
+}
+
 fn suite(step: &Summary) -> Option<String> {
     let tests = &whole(step)?.suite.as_ref()?.tests;
     let named = each(tests, |test| format!("{}: {}", test.name, test.run.join(" ")));
@@ -460,6 +469,13 @@ fn loaded(step: &Summary) -> Option<String> {
     let (source, rows, statements, bytes) = (&load.source, load.rows, load.statements, load.bytes);
     let tables = each(&load.tables, |table| format!("{} {}", table.table, table.rows));
     Some(format!("{source}, {rows} rows in {statements} statements of {bytes} bytes: {tables}"))
+}
+
+/// The size of tables of which no rows are known, to the next power of two: it is an estimate.
+fn own_data(step: &Summary) -> Option<String> {
+    let bytes = step.server.data_bytes.filter(|_| step.plan.tables == 0)?;
+    let mib = (bytes as f64 / f64::from(1 << 20)).log2().round().exp2();
+    Some(format!("about {mib} MiB"))
 }
 
 fn character_sets(step: &Summary) -> Option<String> {

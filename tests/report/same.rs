@@ -420,3 +420,30 @@ fn what_an_older_repeat_does_not_know_hides_no_other_operation() {
     let error = explain(&steps, &contrast).expect_err("refused");
     assert!(error.to_string().contains("params"), "{error}");
 }
+
+#[test]
+fn tables_of_ones_own_that_grew_are_noted() {
+    let of = |order: u32, bytes: u64| {
+        let mut step = step(order, "a", 8, 100.0);
+        (step.plan.tables, step.server.data_bytes) = (0, Some(bytes));
+        step
+    };
+    let notes = |bytes: u64| notes(&[of(0, 16 << 20), of(1, bytes)]).expect("a report");
+    assert!(notes(900 << 20).contains("data about 16 MiB and about 1024 MiB"));
+    assert!(!notes(17 << 20).contains("data about"), "an estimate");
+}
+
+#[test]
+fn commands_of_one_program_that_were_asked_for_something_else_are_told_apart() {
+    let of = |order: u32, asked: Option<&str>| {
+        let mut step = summary(&kinds()[0].1);
+        step.run_id = format!("{order:016x}");
+        step.step_id = format!("{order:016x}-1");
+        let command = &mut step.experiment.as_mut().expect("full").commands[0];
+        command.asked = asked.map(str::to_owned);
+        step
+    };
+    assert!(notes(&[of(0, Some("12ab")), of(1, Some("12ab"))]).is_some());
+    assert!(notes(&[of(0, Some("12ab")), of(1, Some("12ac"))]).is_none());
+    assert!(notes(&[of(0, Some("12ab")), of(1, None)]).expect("unknown").contains("arguments"));
+}
