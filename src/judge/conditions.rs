@@ -231,12 +231,20 @@ pub(crate) fn fingerprint_differences(one: &Server, other: &Server) -> Vec<Diffe
     };
     differ("version", &one.version, &other.version);
     differ("version_comment", &one.version_comment, &other.version_comment);
-    let names: BTreeSet<&String> = one.variables.keys().chain(other.variables.keys()).collect();
-    for name in names {
-        let (one, other) = (one.variables.get(name), other.variables.get(name));
+    // A server, or a proxy, that does not tell them has none: that is unknown.
+    if one.variables.is_empty() || other.variables.is_empty() {
+        return found;
+    }
+    let (mut ones, mut others) =
+        (one.variables.iter().peekable(), other.variables.iter().peekable());
+    // Both are sorted, and looking up a thousand names takes most of a large report's time.
+    while let Some(name) =
+        [ones.peek(), others.peek()].iter().flatten().map(|(name, _)| *name).min()
+    {
+        let one = ones.next_if(|(first, _)| *first == name).map_or(ABSENT, |(_, value)| value);
+        let other = others.next_if(|(first, _)| *first == name).map_or(ABSENT, |(_, value)| value);
         if one != other && !is_free(&format!("server.variables.{name}")) {
-            let text = |value: Option<&String>| value.map_or(ABSENT, String::as_str).to_owned();
-            differ(name, &text(one), &text(other));
+            differ(name, one, other);
         }
     }
     found
@@ -253,6 +261,9 @@ pub(crate) fn unknown(first: &Summary, second: &Summary) -> Vec<&'static str> {
     if first.workload.transactions.is_some() != second.workload.transactions.is_some() {
         names.push("parameters");
     }
+    if first.server.variables.is_empty() != second.server.variables.is_empty() {
+        names.push("variables");
+    }
     names
 }
 
@@ -262,7 +273,8 @@ pub(crate) fn spokesmen<'a>(steps: &[&'a Summary]) -> Vec<(&'a Summary, Vec<&'a 
     let knows = |step: &'a Summary| {
         let table: Vec<bool> = CONDITIONS.iter().map(|c| (c.value)(step).is_some()).collect();
         let options: Vec<&String> = step.workload.options.keys().collect();
-        (table, step.workload.transactions.is_some(), options)
+        let variables = !step.server.variables.is_empty();
+        (table, step.workload.transactions.is_some(), variables, options)
     };
     let mut groups: Vec<(_, &Summary, Vec<&Summary>)> = Vec::new();
     for step in steps {

@@ -150,10 +150,11 @@ async fn indexes(
             _ if non_unique == "0" => "UNIQUE ",
             _ => "",
         };
-        let index = tables.entry(table).or_default().entry(name).or_insert_with(|| Index {
-            kind: format!("{unique}{kind}"),
-            columns: Vec::new(),
-        });
+        let index = tables
+            .entry(table)
+            .or_default()
+            .entry(name)
+            .or_insert_with(|| Index { kind: format!("{unique}{kind}"), columns: Vec::new() });
         index.columns.push(if part.is_empty() { column } else { format!("{column}({part})") });
     }
     Ok(tables)

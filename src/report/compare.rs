@@ -191,7 +191,8 @@ pub(super) fn comparable(table: &Table) -> Result<()> {
     let [base, new] = table.lines.as_slice() else { return Ok(()) };
     for (column, one, other) in common(table) {
         let (one, other) = (judge::spokesmen(&one.steps), judge::spokesmen(&other.steps));
-        let pairs = one.iter().flat_map(|(one, _)| other.iter().map(move |(other, _)| (one, other)));
+        let pairs =
+            one.iter().flat_map(|(one, _)| other.iter().map(move |(other, _)| (one, other)));
         let differences = pairs.flat_map(|(one, other)| judge::differences(one, other));
         let mut differing: Vec<String> = Vec::new();
         for d in differences.filter(|d| d.weight == Weight::Operation) {

@@ -290,14 +290,18 @@ fn other_than(line: &Line, reference: &Line) -> Vec<(&'static str, String)> {
 /// same column, else against the first one of the other line that is of the same kind of loop.
 fn against(line: &Line, reference: &Line) -> Vec<Difference> {
     let mut found: Vec<Difference> = Vec::new();
+    let mut columns: BTreeMap<Column, (Vec<&Summary>, Vec<&Summary>)> = BTreeMap::new();
     for step in &line.steps {
         let column = Column::of(step);
-        let there = column.among(&reference.steps);
-        let same = |other: &&Summary| other.plan.rate.is_some() == column.rate.is_some();
-        let others: Vec<&Summary> = match there.as_slice() {
-            [] => reference.steps.iter().copied().find(same).into_iter().collect(),
-            some => judge::spokesmen(some).into_iter().map(|(first, _)| first).collect(),
-        };
+        let (there, others) = columns.entry(column).or_insert_with(|| {
+            let there = column.among(&reference.steps);
+            let same = |other: &&Summary| other.plan.rate.is_some() == column.rate.is_some();
+            let others = match there.as_slice() {
+                [] => reference.steps.iter().copied().find(same).into_iter().collect(),
+                some => judge::spokesmen(some).into_iter().map(|(first, _)| first).collect(),
+            };
+            (there, others)
+        });
         for difference in others.iter().flat_map(|other| judge::differences(other, step)) {
             let condition = CONDITIONS.iter().find(|c| c.name == difference.name);
             let named = match condition.map(|c| c.shown) {

@@ -447,3 +447,16 @@ fn commands_of_one_program_that_were_asked_for_something_else_are_told_apart() {
     assert!(notes(&[of(0, Some("12ab")), of(1, Some("12ac"))]).is_none());
     assert!(notes(&[of(0, Some("12ab")), of(1, None)]).expect("unknown").contains("arguments"));
 }
+
+#[test]
+fn variables_that_a_server_did_not_tell_are_unknown() {
+    let first = step(0, "a", 8, 100.0);
+    let mut silent = again(&first, 1);
+    silent.server.variables.clear();
+    let mut other = again(&first, 2);
+    other.server.variables.insert("innodb_io_capacity".to_owned(), "333".to_owned());
+    let notes = notes(&[first.clone(), silent.clone()]).expect("not refused");
+    assert!(notes.contains("unknown of: variables"), "{notes}");
+    let error = try_report(&[silent, first, other], &Options::default()).expect_err("refused");
+    assert!(error.to_string().contains("innodb_io_capacity"), "{error}");
+}
