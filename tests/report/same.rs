@@ -7,7 +7,7 @@ use crate::{again, json, plain, try_report};
 use loadgen::error::Kind;
 use loadgen::judge::is_free;
 use loadgen::report::{Contrast, Format, Options, Question, compare, explain};
-use loadgen::summary::Summary;
+use loadgen::summary::{Class, Summary};
 use serde_json::{Map, Value, json as value};
 
 /// A summary in which no field is null, made from the schema: a new field is in it by itself.
@@ -459,4 +459,27 @@ fn variables_that_a_server_did_not_tell_are_unknown() {
     assert!(notes.contains("unknown of: variables"), "{notes}");
     let error = try_report(&[silent, first, other], &Options::default()).expect_err("refused");
     assert!(error.to_string().contains("innodb_io_capacity"), "{error}");
+}
+
+#[test]
+fn an_open_loop_beside_a_closed_one_says_what_else_is_other() {
+    let mut open = step(1, "b", 8, 100.0);
+    (open.plan.rate, open.plan.arrival) = (Some(100.0), Some("poisson".to_owned()));
+    let same = notes(&[step(0, "a", 8, 100.0), open.clone()]).expect("a report");
+    assert!(!same.contains("other conditions"), "{same}");
+    open.plan.rows = 77;
+    let other = notes(&[step(0, "a", 8, 100.0), open]).expect("a report");
+    assert!(other.contains("other conditions: rows 77 instead of"), "{other}");
+}
+
+#[test]
+fn a_cell_of_two_classes_is_noted_in_any_line() {
+    let of = |order: u32, label: &str, class: Class| {
+        let mut step = step(order, label, 8, 100.0);
+        step.server.class = Some(class);
+        step
+    };
+    let steps = [of(0, "a", Class::Cached), of(1, "b", Class::Cached), of(2, "b", Class::IoBound)];
+    let notes = notes(&steps).expect("a report");
+    assert!(notes.contains("differ in: class cached and io-bound"), "{notes}");
 }
