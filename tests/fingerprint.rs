@@ -71,6 +71,33 @@ fn tables_are_found_as_they_are() {
     }
 }
 
+#[test]
+fn tables_of_other_options_or_indexes_have_another_format() {
+    for server in servers() {
+        let sandbox = sandbox(&server, &[]);
+        on(&server.name, sandbox.version());
+        run(async {
+            let mut session = root(sandbox.socket(), "sbtest").await;
+            own_table(&mut session, 1, 100, State::Ready).await;
+            let mut formats = Vec::new();
+            for change in [
+                "ANALYZE TABLE sbtest1",
+                "ALTER TABLE sbtest1 ADD INDEX extra (c)",
+                "ALTER TABLE sbtest1 DROP INDEX extra, ADD INDEX extra (c(7), pad)",
+                "ALTER TABLE sbtest1 PARTITION BY HASH(id) PARTITIONS 4",
+            ] {
+                execute(&mut session, &[change]).await;
+                let found = discover(&mut session, "sbtest", Schema::Sbtest).await.unwrap();
+                let format = found.tables[&1].format.clone();
+                assert!(!formats.contains(&format), "after {change}: {formats:?}");
+                formats.push(format);
+            }
+            assert!(formats[0].contains("PRIMARY BTREE (id)"), "{formats:?}");
+            assert!(formats[2].contains("(c(7), pad)"), "{formats:?}");
+        });
+    }
+}
+
 async fn make_tables(session: &mut Session) {
     own_table(session, 1, 300, State::Ready).await;
     own_table(session, 4, 300, State::Filling).await;

@@ -32,7 +32,7 @@ use crate::plan::before::Warm;
 use crate::plan::{Plan, Spread, Step, limits, units};
 use crate::progress::Progress;
 use crate::stop::Stop;
-use crate::summary::identity::no_result;
+use crate::summary::identity::{is_another, no_result};
 use crate::summary::{Calibration, Outcome, Store, Summary, Verdict, Warning};
 use crate::warnings;
 use crate::words;
@@ -265,10 +265,14 @@ impl Sweep<'_> {
         };
         let mut run = run?;
         let changed = if run.changed.is_empty() {
+            // Over a new connection, as the clients' are: an old one may lead to a server that no
+            // longer has the address.
             let before = &identity.server;
-            let (session, changed) =
-                edge::changes(before, control.take(), &scene.target, &scene.opts).await;
-            *control = session;
+            let (_, changed) = edge::changes(before, None, &scene.target, &scene.opts).await;
+            if changed.as_deref().is_some_and(is_another) {
+                // The next step looks at its tables, too.
+                *control = None;
+            }
             changed
         } else {
             Some(std::mem::take(&mut run.changed))

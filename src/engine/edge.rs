@@ -64,7 +64,10 @@ pub(crate) async fn changes(
         };
         let mut after = before.clone();
         let looked = fingerprint::renew(&mut session, &mut after).await;
-        Some((session, looked.ok().map(|_| fingerprint::changes(before, &after))))
+        // One that told its variables before and does not now has not lost them.
+        let told = before.variables.is_empty() || !after.variables.is_empty();
+        let looked = looked.ok().filter(|_| told);
+        Some((session, looked.map(|_| fingerprint::changes(before, &after))))
     });
     let Ok(Some((session, changed))) = looking.await else { return (None, None) };
     (Some(session).filter(Session::is_usable), changed)

@@ -114,6 +114,7 @@ pub(crate) const CONDITIONS: &[Condition] = &[
     condition("queues", Measurement, Apart, |s| s.plan.queues.map(|queues| queues.to_string())),
     condition("settle limit", Measurement, Differing, settle_limit),
     condition("commands beside", Measurement, Differing, commands),
+    condition("arguments and instants of commands", Measurement, Differing, commands_asked),
     condition("suite", Operation, Differing, suite),
     condition("dump", Measurement, Differing, |s| or_none(s.load.as_ref()?.file.as_ref())),
     condition("loaded", Measurement, Differing, loaded),
@@ -126,6 +127,7 @@ pub(crate) const CONDITIONS: &[Condition] = &[
     condition("table formats", Measurement, Differing, |s| {
         s.server.table_formats.as_ref().map(|formats| formats.join(" and "))
     }),
+    condition("data", Noted, Differing, own_data),
     condition("server host", Measurement, Differing, |s| Some(s.server.host.clone())),
     condition("server hostname", Noted, Differing, |s| variable(s, "hostname")),
     condition("datadir", Noted, Differing, |s| {
@@ -229,12 +231,20 @@ pub(crate) fn fingerprint_differences(one: &Server, other: &Server) -> Vec<Diffe
     };
     differ("version", &one.version, &other.version);
     differ("version_comment", &one.version_comment, &other.version_comment);
-    let only_there = other.variables.keys().filter(|name| !one.variables.contains_key(*name));
-    for name in one.variables.keys().chain(only_there) {
-        let (one, other) = (one.variables.get(name), other.variables.get(name));
+    // A server, or a proxy, that does not tell them has none: that is unknown.
+    if one.variables.is_empty() || other.variables.is_empty() {
+        return found;
+    }
+    let (mut ones, mut others) =
+        (one.variables.iter().peekable(), other.variables.iter().peekable());
+    // Both are sorted, and looking up a thousand names takes most of a large report's time.
+    while let Some(name) =
+        [ones.peek(), others.peek()].iter().flatten().map(|(name, _)| *name).min()
+    {
+        let one = ones.next_if(|(first, _)| *first == name).map_or(ABSENT, |(_, value)| value);
+        let other = others.next_if(|(first, _)| *first == name).map_or(ABSENT, |(_, value)| value);
         if one != other && !is_free(&format!("server.variables.{name}")) {
-            let text = |value: Option<&String>| value.map_or(ABSENT, String::as_str).to_owned();
-            differ(name, &text(one), &text(other));
+            differ(name, one, other);
         }
     }
     found
@@ -251,7 +261,30 @@ pub(crate) fn unknown(first: &Summary, second: &Summary) -> Vec<&'static str> {
     if first.workload.transactions.is_some() != second.workload.transactions.is_some() {
         names.push("parameters");
     }
+    if first.server.variables.is_empty() != second.server.variables.is_empty() {
+        names.push("variables");
+    }
     names
+}
+
+/// Of some steps one for each selection of conditions that is known: what two of them differ in, these
+/// do, if each step is held against the one that knows the same as it does.
+pub(crate) fn spokesmen<'a>(steps: &[&'a Summary]) -> Vec<(&'a Summary, Vec<&'a Summary>)> {
+    let knows = |step: &'a Summary| {
+        let table: Vec<bool> = CONDITIONS.iter().map(|c| (c.value)(step).is_some()).collect();
+        let options: Vec<&String> = step.workload.options.keys().collect();
+        let variables = !step.server.variables.is_empty();
+        (table, step.workload.transactions.is_some(), variables, options)
+    };
+    let mut groups: Vec<(_, &Summary, Vec<&Summary>)> = Vec::new();
+    for step in steps {
+        let known = knows(step);
+        match groups.iter_mut().find(|(other, ..)| *other == known) {
+            Some((.., others)) => others.push(step),
+            None => groups.push((known, step, Vec::new())),
+        }
+    }
+    groups.into_iter().map(|(_, first, others)| (first, others)).collect()
 }
 
 fn compare(found: &mut Vec<Difference>, name: &str, first: String, second: String, weight: Weight) {
@@ -429,6 +462,13 @@ fn commands(step: &Summary) -> Option<String> {
     or_none((!commands.is_empty()).then(|| each(commands, |command| command.program.clone())))
 }
 
+/// What they were asked to do, and when.
+fn commands_asked(step: &Summary) -> Option<String> {
+    let commands = &whole(step)?.experiment.as_ref()?.commands;
+    let asked: Option<Vec<&str>> = commands.iter().map(|c| c.asked.as_deref()).collect();
+    Some(asked?.join(" "))
+}
+
 fn suite(step: &Summary) -> Option<String> {
     let tests = &whole(step)?.suite.as_ref()?.tests;
     let named = each(tests, |test| format!("{}: {}", test.name, test.run.join(" ")));
@@ -441,6 +481,13 @@ fn loaded(step: &Summary) -> Option<String> {
     let (source, rows, statements, bytes) = (&load.source, load.rows, load.statements, load.bytes);
     let tables = each(&load.tables, |table| format!("{} {}", table.table, table.rows));
     Some(format!("{source}, {rows} rows in {statements} statements of {bytes} bytes: {tables}"))
+}
+
+/// The size of tables of which no rows are known, to the next power of two: it is an estimate.
+fn own_data(step: &Summary) -> Option<String> {
+    let bytes = step.server.data_bytes.filter(|_| step.plan.tables == 0)?;
+    let mib = (bytes as f64 / f64::from(1 << 20)).log2().round().exp2();
+    Some(format!("about {mib} MiB"))
 }
 
 fn character_sets(step: &Summary) -> Option<String> {

@@ -24,7 +24,10 @@ pub const FREE: &[(&str, &str)] = &[
     ("server.settings_changed", "a step in which a condition changed has no result"),
     ("server.status", "counters of the window"),
     ("server.probed", "costs of the window"),
-    ("server.data_bytes", "grows with writes; tables and rows are conditions"),
+    (
+        "server.data_bytes",
+        "grows with writes; tables and rows are conditions, and of other tables it is noted",
+    ),
     ("server.buffer_pool_bytes", "the variable innodb_buffer_pool_size is a condition"),
     ("client.user_s", "a cost of the window"),
     ("client.sys_s", "a cost of the window"),

@@ -4,7 +4,7 @@ pub(crate) mod conditions;
 mod free;
 
 pub(crate) use conditions::{
-    ABSENT, CONDITIONS, Difference, OVERHEADS, Of, Shown, Weight, conditions, differences,
-    fingerprint_differences, unknown,
+    ABSENT, CONDITIONS, Condition, Difference, OVERHEADS, Of, Shown, Weight, conditions,
+    differences, fingerprint_differences, spokesmen, unknown,
 };
 pub use free::{FREE, is_free};

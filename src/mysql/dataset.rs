@@ -27,7 +27,7 @@ pub struct Table {
     pub is_table: bool,
     /// Its storage engine, where it has one that works.
     pub engine: Option<String>,
-    /// Storage engine, row format and collation, as far as the server tells.
+    /// Storage engine, row format, collation, options and indexes, as far as the server tells.
     pub format: String,
     /// What `prepare` left in its COMMENT; None for a foreign table.
     pub mark: Option<Mark>,
@@ -93,23 +93,72 @@ pub struct Dataset {
 /// Size of some tables with their indexes, bytes, and their formats, each once.
 pub(crate) async fn facts(session: &mut Session, which: &str) -> Asked<(u64, Vec<String>)> {
     let sql = format!(
-        "SELECT DATA_LENGTH + INDEX_LENGTH, ENGINE, ROW_FORMAT, TABLE_COLLATION \
+        "SELECT TABLE_NAME, DATA_LENGTH + INDEX_LENGTH, \
+         ENGINE, ROW_FORMAT, TABLE_COLLATION, CREATE_OPTIONS \
          FROM information_schema.TABLES WHERE TABLE_TYPE <> 'VIEW' AND {which}"
     );
+    let indexes = indexes(session, which).await?;
     let (mut bytes, mut formats) = (0_u64, BTreeSet::new());
     for row in session.query(&sql).await? {
         let mut fields = row.into_iter();
+        let name = fields.next().flatten().unwrap_or_default();
         // Null of a table that the server cannot open.
         let size = fields.next().flatten().and_then(|text| text.parse().ok());
         bytes = bytes.saturating_add(size.unwrap_or(0));
-        formats.insert(format(fields));
+        formats.insert(format(fields, indexes.get(&name)));
     }
     Ok((bytes, formats.into_iter().collect()))
 }
 
-/// Storage engine, row format and collation in one text.
-fn format(fields: impl Iterator<Item = Option<String>>) -> String {
-    fields.flatten().collect::<Vec<_>>().join(" ")
+/// Storage engine, row format, collation, options and indexes in one text.
+fn format(
+    fields: impl Iterator<Item = Option<String>>,
+    indexes: Option<&BTreeMap<String, Index>>,
+) -> String {
+    let text = fields.flatten().filter(|field| !field.is_empty()).collect::<Vec<_>>().join(" ");
+    // Their names have the table's number in them.
+    let indexes = indexes.into_iter().flat_map(BTreeMap::values);
+    let mut indexes: Vec<String> =
+        indexes.map(|index| format!("{} ({})", index.kind, index.columns.join(", "))).collect();
+    indexes.sort_unstable();
+    std::iter::once(text).chain(indexes).collect::<Vec<_>>().join(", ")
+}
+
+/// One index of a table.
+struct Index {
+    kind: String,
+    columns: Vec<String>,
+}
+
+/// The indexes of some tables, by the names of both.
+async fn indexes(
+    session: &mut Session,
+    which: &str,
+) -> Asked<BTreeMap<String, BTreeMap<String, Index>>> {
+    let sql = format!(
+        "SELECT TABLE_NAME, INDEX_NAME, NON_UNIQUE, INDEX_TYPE, COLUMN_NAME, SUB_PART \
+         FROM information_schema.STATISTICS WHERE {which} \
+         ORDER BY TABLE_NAME, INDEX_NAME, SEQ_IN_INDEX"
+    );
+    let mut tables: BTreeMap<String, BTreeMap<String, Index>> = BTreeMap::new();
+    for row in session.query(&sql).await? {
+        let mut fields = row.into_iter().map(Option::unwrap_or_default);
+        let mut field = || fields.next().unwrap_or_default();
+        let (table, name, non_unique, kind) = (field(), field(), field(), field());
+        let (column, part) = (field(), field());
+        let unique = match name.as_str() {
+            "PRIMARY" => "PRIMARY ",
+            _ if non_unique == "0" => "UNIQUE ",
+            _ => "",
+        };
+        let index = tables
+            .entry(table)
+            .or_default()
+            .entry(name)
+            .or_insert_with(|| Index { kind: format!("{unique}{kind}"), columns: Vec::new() });
+        index.columns.push(if part.is_empty() { column } else { format!("{column}({part})") });
+    }
+    Ok(tables)
 }
 
 /// Lists the tables of a database; it need not exist.
@@ -135,21 +184,24 @@ pub(super) async fn list(
         schema.prefix()
     );
     let mut columns = columns(session, &which, schema).await?;
+    let indexes = indexes(session, &which).await?;
     let sql = format!(
         "SELECT TABLE_NAME, TABLE_TYPE, ENGINE, TABLE_COMMENT, DATA_LENGTH, INDEX_LENGTH, \
-         ROW_FORMAT, TABLE_COLLATION FROM information_schema.TABLES WHERE {which}"
+         ROW_FORMAT, TABLE_COLLATION, CREATE_OPTIONS \
+         FROM information_schema.TABLES WHERE {which}"
     );
     let mut tables = BTreeMap::new();
     for row in session.query(&sql).await? {
         let mut fields = row.into_iter();
         let mut field = || fields.next().flatten();
-        let Some(number) = field().and_then(|name| schema.number(&name)) else { continue };
+        let name = field().unwrap_or_default();
+        let Some(number) = schema.number(&name) else { continue };
         let is_table = matches!(field().as_deref(), Some("BASE TABLE" | "SYSTEM VERSIONED"));
         let engine = field();
         let comment = field().unwrap_or_default();
         let mut size = || field().and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
         let bytes = size().saturating_add(size());
-        let format = format(std::iter::once(engine.clone()).chain(fields));
+        let format = format(std::iter::once(engine.clone()).chain(fields), indexes.get(&name));
         let columns = columns.remove(&number).unwrap_or_default();
         let unusable = unusable(schema, is_table, engine.is_some(), &comment, &columns);
         let mark = is_table.then(|| Mark::parse(&comment)).flatten();

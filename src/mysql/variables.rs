@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::ask::{Asked, pairs};
 use super::session::Session;
 use crate::summary::SettingChange;
+use crate::workload::random::{mix, name_part};
 
 /// Global variables by name.
 pub type Variables = BTreeMap<String, String>;
@@ -64,7 +65,8 @@ const RESTLESS: [&str; 23] = [
     "wsrep_start_position",
 ];
 
-/// Reads the global variables: values cut after 4,096 characters, secrets withheld.
+/// Reads the global variables: values cut after 4,096 characters, but never so that two look alike;
+/// secrets withheld.
 pub async fn read(session: &mut Session) -> Asked<Variables> {
     let raw = pairs(session, "SHOW GLOBAL VARIABLES").await?;
     Ok(raw.into_iter().map(|(name, value)| kept(name, value)).collect())
@@ -77,7 +79,11 @@ fn kept(name: String, value: String) -> (String, String) {
     }
     match value.char_indices().nth(VALUE_MAX) {
         None => (name, value),
-        Some((end, _)) => (name, format!("{}…", value.get(..end).unwrap_or_default())),
+        Some((end, _)) => {
+            let (more, whole) = (value.chars().count() - VALUE_MAX, mix(name_part(&value)));
+            let kept = value.get(..end).unwrap_or_default();
+            (name, format!("{kept}… and {more} more characters, {whole:016x} in all"))
+        }
     }
 }
 
@@ -87,8 +93,7 @@ fn is_switch(value: &str) -> bool {
 }
 
 /// The variables whose value is another one after than before, by name; those that change by
-/// themselves (`gtid_executed`, `timestamp` …) are left out. Values are compared as they are
-/// kept: a change behind the 4,096th character is not seen.
+/// themselves (`gtid_executed`, `timestamp` …) are left out.
 pub fn changed(before: &Variables, after: &Variables) -> Vec<SettingChange> {
     let names: std::collections::BTreeSet<&String> = before.keys().chain(after.keys()).collect();
     names
@@ -143,7 +148,10 @@ mod tests {
     #[test]
     fn long_values_are_cut_between_characters() {
         let (_, value) = kept("gtid_executed".to_owned(), "ü".repeat(VALUE_MAX + 1));
-        assert_eq!(value, format!("{}…", "ü".repeat(VALUE_MAX)));
+        let start = format!("{}… and 1 more characters, ", "ü".repeat(VALUE_MAX));
+        assert!(value.starts_with(&start), "{value}");
+        let ends = |end: &str| kept("init_connect".to_owned(), "x".repeat(VALUE_MAX) + end).1;
+        assert_ne!(ends("a"), ends("b"), "what is cut off still counts");
         let whole = "x".repeat(VALUE_MAX);
         assert_eq!(kept("a".to_owned(), whole.clone()).1, whole);
     }

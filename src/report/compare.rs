@@ -190,15 +190,18 @@ fn say_once(pages: &mut [Page], last: Option<&Table>) {
 pub(super) fn comparable(table: &Table) -> Result<()> {
     let [base, new] = table.lines.as_slice() else { return Ok(()) };
     for (column, one, other) in common(table) {
-        let (Some(one), Some(other)) = (one.steps.first(), other.steps.first()) else { continue };
-        let differences = judge::differences(one, other).into_iter();
-        let differing: Vec<String> = differences
-            .filter(|d| d.weight == Weight::Operation)
-            .map(|d| {
-                let (a, b) = settings::told_apart(&d.first, &d.second);
-                format!("{} {a} and {b}", d.name)
-            })
-            .collect();
+        let (one, other) = (judge::spokesmen(&one.steps), judge::spokesmen(&other.steps));
+        let pairs =
+            one.iter().flat_map(|(one, _)| other.iter().map(move |(other, _)| (one, other)));
+        let differences = pairs.flat_map(|(one, other)| judge::differences(one, other));
+        let mut differing: Vec<String> = Vec::new();
+        for d in differences.filter(|d| d.weight == Weight::Operation) {
+            let (a, b) = settings::told_apart(&d.first, &d.second);
+            let text = format!("{} {a} and {b}", d.name);
+            if !differing.contains(&text) {
+                differing.push(text);
+            }
+        }
         if differing.is_empty() {
             continue;
         }

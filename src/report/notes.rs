@@ -8,7 +8,7 @@ use super::escape::clip;
 use super::pivot::{Column, Line, Table};
 use super::settings::VALUE_MAX;
 use super::{queues, settings};
-use crate::judge::{self, ABSENT, CONDITIONS, Difference, OVERHEADS, Shown, Weight};
+use crate::judge::{self, ABSENT, CONDITIONS, Condition, Difference, OVERHEADS, Shown, Weight};
 use crate::summary::{Outcome, Summary, VerdictKind, Warning};
 
 /// Longest foreign text in a note, characters.
@@ -64,7 +64,8 @@ fn of_lines(table: &Table) -> Vec<Note> {
             found.extend(queues::differ(line, reference).map(|text| ("other_queues", text)));
             found.extend(unknown(line, reference).map(|text| ("unknown_conditions", text)));
         }
-        found.extend(mixed(line).map(|text| ("invocations", text)));
+        let captioned = reference.is_some_and(|reference| std::ptr::eq(reference, line));
+        found.extend(mixed(line, captioned).map(|text| ("invocations", text)));
         for (code, text) in found {
             notes.entry((code, text)).or_default().insert(at, all.clone());
         }
@@ -290,20 +291,28 @@ fn other_than(line: &Line, reference: &Line) -> Vec<(&'static str, String)> {
 /// same column, else against the first one of the other line that is of the same kind of loop.
 fn against(line: &Line, reference: &Line) -> Vec<Difference> {
     let mut found: Vec<Difference> = Vec::new();
+    let mut columns: BTreeMap<Column, (Vec<&Summary>, Vec<&Summary>)> = BTreeMap::new();
     for step in &line.steps {
         let column = Column::of(step);
-        let there = column.among(&reference.steps);
-        let alike = || {
-            let same = |other: &&&Summary| other.plan.rate.is_some() == column.rate.is_some();
-            reference.steps.iter().find(same).copied()
-        };
-        let Some(other) = there.first().copied().or_else(alike) else { continue };
-        for difference in judge::differences(other, step) {
+        let (there, others) = columns.entry(column).or_insert_with(|| {
+            let there = column.among(&reference.steps);
+            let same = |other: &&Summary| other.plan.rate.is_some() == column.rate.is_some();
+            let others = match there.as_slice() {
+                [] => {
+                    let alike = reference.steps.iter().copied().find(same);
+                    alike.or(reference.steps.first().copied()).into_iter().collect()
+                }
+                some => judge::spokesmen(some).into_iter().map(|(first, _)| first).collect(),
+            };
+            (there, others)
+        });
+        for difference in others.iter().flat_map(|other| judge::differences(other, step)) {
             let condition = CONDITIONS.iter().find(|c| c.name == difference.name);
             let named = match condition.map(|c| c.shown) {
                 Some(Shown::Apart) => false,
                 Some(Shown::ByClients) => !there.is_empty(),
-                _ => true,
+                // The columns tell closed loops from open ones.
+                _ => difference.name != "arrival" || !there.is_empty(),
             };
             // What is only noted may differ from repeat to repeat.
             let elsewhere = condition.filter(|c| c.weight == Weight::Noted).is_some_and(|c| {
@@ -318,10 +327,11 @@ fn against(line: &Line, reference: &Line) -> Vec<Difference> {
 }
 
 /// Conditions in which the steps of one line differ, but for those that the caption tells.
-fn mixed(line: &Line) -> Option<String> {
-    let (first, others) = line.steps.split_first()?;
+fn mixed(line: &Line, captioned: bool) -> Option<String> {
+    let firsts: Vec<&Summary> =
+        judge::spokesmen(&line.steps).into_iter().map(|(first, _)| first).collect();
     let mut found: Vec<Difference> = Vec::new();
-    for step in others {
+    for (first, step) in firsts.iter().flat_map(|f| line.steps.iter().map(move |step| (*f, step))) {
         let same_column = Column::of(step) == Column::of(first);
         for difference in judge::differences(first, step) {
             let condition = CONDITIONS.iter().find(|c| c.name == difference.name);
@@ -332,6 +342,24 @@ fn mixed(line: &Line) -> Option<String> {
             };
             if !told && !found.iter().any(|known| known.name == difference.name) {
                 found.push(difference);
+            }
+        }
+    }
+    // Of other lines the caption does not tell what one cell has of both.
+    let mut columns: BTreeMap<Column, &Summary> = BTreeMap::new();
+    let noted = |c: &&Condition| c.weight == Weight::Noted && !captioned;
+    for step in &line.steps {
+        let first = *columns.entry(Column::of(step)).or_insert(step);
+        for condition in CONDITIONS.iter().filter(noted) {
+            let values = (condition.value)(first).zip((condition.value)(step));
+            let Some((one, other)) = values.filter(|(one, other)| one != other) else { continue };
+            if !found.iter().any(|known| known.name == condition.name) {
+                found.push(Difference {
+                    name: condition.name.to_owned(),
+                    first: one,
+                    second: other,
+                    weight: condition.weight,
+                });
             }
         }
     }

@@ -37,8 +37,12 @@ pub(crate) fn legend(first: &Summary, second: &Summary) -> Vec<(String, String)>
 
 /// Refuses to pool steps that are not the same measurement.
 pub(crate) fn agree(steps: &[&Summary]) -> Result<()> {
-    let Some((first, others)) = steps.split_first() else { return Ok(()) };
-    for other in others {
+    let groups = judge::spokesmen(steps);
+    let within = groups.iter().flat_map(|(first, all)| all.iter().map(move |step| (*first, *step)));
+    let between = groups.iter().enumerate().flat_map(|(at, (one, _))| {
+        groups.iter().skip(at + 1).map(move |(other, _)| (*one, *other))
+    });
+    for (first, other) in between.chain(within) {
         let mut differences = judge::differences(first, other);
         differences.retain(|d| d.weight > Weight::Noted);
         if !differences.is_empty() {

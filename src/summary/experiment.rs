@@ -29,6 +29,10 @@ pub struct Experiment {
 pub struct CommandRun {
     /// Its program; arguments may be nobody else's business.
     pub program: String,
+    /// Four hexadecimal digits of its instant and its arguments as the profile has them: too few to
+    /// guess an argument by, enough to tell other ones; null from old versions.
+    #[serde(default)]
+    pub asked: Option<String>,
     /// When it was started, seconds from the window's start.
     pub at_s: f64,
     /// Exit status; null where it was ended by a signal, or not started.

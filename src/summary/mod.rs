@@ -309,8 +309,8 @@ pub struct Server {
     pub status: Option<Status>,
     /// Data and index size of the tables used, from `information_schema`.
     pub data_bytes: Option<u64>,
-    /// Storage engine, row format and collation of the tables used, each combination once; null
-    /// from old versions, and where they are not known.
+    /// Storage engine, row format, collation, options and indexes of the tables used, each
+    /// combination once; null from old versions, and where they are not known.
     #[serde(default)]
     pub table_formats: Option<Vec<String>>,
     /// `innodb_buffer_pool_size`.

@@ -307,3 +307,14 @@ fn what_a_table_refuses_no_page_shows() {
     let error = drawn(&[lone], Picture::Timeline).expect_err("no timeline");
     assert_eq!(error.kind().exit_code(), 4);
 }
+
+#[test]
+fn a_picture_says_what_its_labels_do_not_share() {
+    let alike = [step(0, "a", 8, 100.0), step(1, "b", 8, 90.0)];
+    let same = drawn(&alike, Picture::Relative).expect("a picture");
+    assert!(!same.contains("conditions"), "{same}");
+    let mut other = alike;
+    other[1].plan.on_error = "reconnect<x>".to_owned();
+    let svg = drawn(&other, Picture::Relative).expect("a picture");
+    assert!(svg.contains("on error reconnect&lt;x&gt; instead of abort"), "{svg}");
+}

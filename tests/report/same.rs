@@ -7,7 +7,7 @@ use crate::{again, json, plain, try_report};
 use loadgen::error::Kind;
 use loadgen::judge::is_free;
 use loadgen::report::{Contrast, Format, Options, Question, compare, explain};
-use loadgen::summary::Summary;
+use loadgen::summary::{Class, Summary};
 use serde_json::{Map, Value, json as value};
 
 /// A summary in which no field is null, made from the schema: a new field is in it by itself.
@@ -375,4 +375,111 @@ fn a_server_that_was_exchanged_within_one_run_is_refused() {
     other.server.version = "11.8.2-MariaDB".to_owned();
     let error = try_report(&[first, other], &Options::default()).expect_err("refused");
     assert!(error.to_string().contains("version: 8.0.33 / 11.8.2-MariaDB"), "{error}");
+}
+
+#[test]
+fn what_an_older_summary_does_not_know_pools_no_others() {
+    let of = |order: u32, engine: Option<&str>| {
+        let mut step = step(order, "a", 8, 100.0);
+        step.server.table_formats = engine.map(|engine| vec![engine.to_owned()]);
+        step
+    };
+    let steps = [of(0, None), of(1, Some("InnoDB")), of(2, Some("MyISAM"))];
+    let error = try_report(&steps, &Options::default()).expect_err("refused");
+    assert!(error.to_string().contains("table formats: InnoDB / MyISAM"), "{error}");
+    try_report(&steps[..2], &Options::default()).expect("unknown is no difference");
+}
+
+#[test]
+fn what_an_older_repeat_does_not_know_hides_no_other_operation() {
+    let of = |order: u32, label: &str, key: Option<&str>| {
+        let mut step = step(order, label, 8, 100.0);
+        step.workload.transactions = key.map(|key| {
+            value!([{
+                "weight": 1,
+                "begin": false,
+                "statement": [{ "sql": "SELECT 1", "params": [{ "key": key }] }],
+            }])
+        });
+        step
+    };
+    let steps = [
+        of(0, "a", None),
+        of(1, "a", Some("default")),
+        of(2, "b", None),
+        of(3, "b", Some("zipf:0.9")),
+    ];
+    let steps: Vec<&Summary> = steps.iter().collect();
+    let contrast = Contrast {
+        base: "a".to_owned(),
+        new: "b".to_owned(),
+        force: false,
+        latest: false,
+        format: Format::Text,
+    };
+    let error = explain(&steps, &contrast).expect_err("refused");
+    assert!(error.to_string().contains("params"), "{error}");
+}
+
+#[test]
+fn tables_of_ones_own_that_grew_are_noted() {
+    let of = |order: u32, bytes: u64| {
+        let mut step = step(order, "a", 8, 100.0);
+        (step.plan.tables, step.server.data_bytes) = (0, Some(bytes));
+        step
+    };
+    let notes = |bytes: u64| notes(&[of(0, 16 << 20), of(1, bytes)]).expect("a report");
+    assert!(notes(900 << 20).contains("data about 16 MiB and about 1024 MiB"));
+    assert!(!notes(17 << 20).contains("data about"), "an estimate");
+}
+
+#[test]
+fn commands_of_one_program_that_were_asked_for_something_else_are_told_apart() {
+    let of = |order: u32, asked: Option<&str>| {
+        let mut step = summary(&kinds()[0].1);
+        step.run_id = format!("{order:016x}");
+        step.step_id = format!("{order:016x}-1");
+        let command = &mut step.experiment.as_mut().expect("full").commands[0];
+        command.asked = asked.map(str::to_owned);
+        step
+    };
+    assert!(notes(&[of(0, Some("12ab")), of(1, Some("12ab"))]).is_some());
+    assert!(notes(&[of(0, Some("12ab")), of(1, Some("12ac"))]).is_none());
+    assert!(notes(&[of(0, Some("12ab")), of(1, None)]).expect("unknown").contains("arguments"));
+}
+
+#[test]
+fn variables_that_a_server_did_not_tell_are_unknown() {
+    let first = step(0, "a", 8, 100.0);
+    let mut silent = again(&first, 1);
+    silent.server.variables.clear();
+    let mut other = again(&first, 2);
+    other.server.variables.insert("innodb_io_capacity".to_owned(), "333".to_owned());
+    let notes = notes(&[first.clone(), silent.clone()]).expect("not refused");
+    assert!(notes.contains("unknown of: variables"), "{notes}");
+    let error = try_report(&[silent, first, other], &Options::default()).expect_err("refused");
+    assert!(error.to_string().contains("innodb_io_capacity"), "{error}");
+}
+
+#[test]
+fn an_open_loop_beside_a_closed_one_says_what_else_is_other() {
+    let mut open = step(1, "b", 8, 100.0);
+    (open.plan.rate, open.plan.arrival) = (Some(100.0), Some("poisson".to_owned()));
+    let same = notes(&[step(0, "a", 8, 100.0), open.clone()]).expect("a report");
+    assert!(!same.contains("other conditions"), "{same}");
+    open.plan.rows = 77;
+    let other = notes(&[step(0, "a", 8, 100.0), open]).expect("a report");
+    assert!(other.contains("other conditions: rows 77 instead of"), "{other}");
+}
+
+#[test]
+fn a_cell_of_two_classes_is_noted_in_any_line() {
+    let of = |order: u32, label: &str, class: Class| {
+        let mut step = step(order, label, 8, 100.0);
+        step.server.class = Some(class);
+        step
+    };
+    let steps = [of(0, "a", Class::Cached), of(1, "b", Class::Cached), of(2, "b", Class::IoBound)];
+    let notes = notes(&steps).expect("a report");
+    assert!(notes.contains("differ in: class cached and io-bound"), "{notes}");
 }

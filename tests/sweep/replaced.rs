@@ -145,6 +145,38 @@ fn a_step_is_a_result_with_a_note_when_a_server_set_alike_takes_over() {
 }
 
 #[test]
+fn a_step_is_no_result_when_its_clients_reach_another_server_than_the_one_that_was_looked_at() {
+    let ahi = ("innodb-adaptive-hash-index", "ON");
+    let first = prepared(&local(), &[ahi]);
+    let second = prepared(&local(), &[ahi, ("innodb-io-capacity", "321")]);
+    let address = Address::of(&first);
+    let words = "point-select --tables 4 --clients 1,2 --ops 200 --ahi warm";
+    let sweep = Sweep::start(&address, words);
+    until("the first step", || sweep.2.summaries().len() == 1);
+    // The first one lives on, as behind a proxy that leads elsewhere.
+    address.lead_to(&second);
+    let ended = sweep.ended();
+    assert!(count(&second, "Com_select") >= 200);
+    let step = ended.summaries.iter().find(|step| step.plan.clients == 2).expect("kept");
+    assert_eq!((ended.code, step.outcome), (1, Outcome::ServerChanged), "{}", ended.stderr);
+    assert_eq!(change(step, "innodb_io_capacity"), (Some("200"), Some("321")));
+}
+
+#[test]
+fn a_step_tells_of_the_tables_of_the_server_that_took_over_in_the_one_before() {
+    let (first, second) = (prepared(&local(), &[]), prepared(&local(), &[]));
+    query(&second, "ALTER TABLE sbtest.sbtest1 ADD INDEX extra (pad)");
+    let ended = replaced(&first, &second, &LONG.replace("2m", "10s --repeat 2"));
+    assert_eq!((ended.code, ended.summaries.len()), (4, 2), "no cell takes both: {}", ended.stderr);
+    let has = |repeat: u32| {
+        let step = ended.summaries.iter().find(|step| step.plan.repeat_index == repeat);
+        let formats = step.expect("measured").server.table_formats.clone().expect("known");
+        formats.iter().any(|format| format.contains("(pad)"))
+    };
+    assert_eq!((has(1), has(2)), (false, true));
+}
+
+#[test]
 fn a_step_tells_of_the_server_that_it_was_measured_on_when_that_came_between_steps() {
     for server in servers() {
         comes_between_steps(&server);

@@ -27,6 +27,8 @@ pub(super) struct Command {
     pub(super) at: Duration,
     /// Program and arguments.
     pub(super) words: Vec<String>,
+    /// What tells its instant and its arguments from others.
+    pub(super) asked: String,
     /// Name of the file that gets its output.
     pub(super) output: String,
 }
@@ -86,7 +88,8 @@ async fn run(
             None
         }
     };
-    Some(CommandRun { program, at_s, exit, output: command.output })
+    let asked = Some(command.asked);
+    Some(CommandRun { program, asked, at_s, exit, output: command.output })
 }
 
 async fn over(window: &mut watch::Receiver<Option<Instant>>) {
@@ -137,6 +140,7 @@ mod tests {
         Command {
             at: Duration::from_millis(at),
             words: ["sh", "-c", script].map(str::to_owned).into(),
+            asked: "abcd".to_owned(),
             output: output.to_owned(),
         }
     }

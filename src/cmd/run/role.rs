@@ -15,6 +15,7 @@ use crate::plan::Step;
 use crate::plan::experiment::Beside;
 use crate::plan::profile::Expect;
 use crate::summary::{CommandRun, Experiment, Server, Store, Summary, Warning};
+use crate::workload::random::{mix, name_part};
 
 /// Differences that an error names.
 const NAMED_MAX: usize = 6;
@@ -77,6 +78,13 @@ pub(super) fn check_same(label: &str, earlier: Option<&Server>, server: &Server)
     .hint("another --out for the new server, or start the old one again"))
 }
 
+/// Of a command's instant and arguments, before the placeholders are filled, no more than tells them
+/// from others: arguments may be nobody else's business.
+fn asked(command: &Beside) -> String {
+    let whole = mix(name_part(&format!("{:?} {:?}", command.at, command.run)));
+    format!("{:04x}", whole >> 48)
+}
+
 impl Role<'_> {
     /// Refuses a server that is not as the profile expects it.
     /// Where the sizes are not the profile's, data of another size beside the buffer pool is
@@ -116,6 +124,7 @@ impl Role<'_> {
         let filled = (1..).zip(here).map(|(n, command)| beside::Command {
             at: command.at,
             words: command.run.iter().map(|word| self.fill(word, step)).collect(),
+            asked: asked(command),
             output: format!("{}-{}_command{n}.txt", self.run_id, step.number),
         });
         beside::start(filled.collect(), store.dir(), window)

@@ -15,7 +15,7 @@ use super::chart::{self, Chart, Pulse};
 use super::compare::{ASKED_FOR, is_asked_for};
 use super::escape::markup;
 use super::pivot::{Line, Table};
-use super::{Options, counted, escape};
+use super::{Options, counted, escape, notes};
 use crate::error::{Error, Result};
 use crate::summary::Summary;
 
@@ -43,6 +43,8 @@ const SMALL: Size = Size { width: 460.0, height: 300.0 };
 const MARGIN: f64 = 12.0;
 /// A chart's own title.
 const TITLE: f64 = 26.0;
+/// A line of what stands below everything.
+const NOTE: f64 = 18.0;
 
 /// A standalone file.
 ///
@@ -67,7 +69,41 @@ pub fn picture(steps: &[&Summary], options: &Options, what: Picture) -> Result<S
         };
         return Err(Error::data("there is nothing to draw in these summaries").hint(hint));
     }
-    Ok(file(&charts, &labels))
+    Ok(file(&charts, &labels, &differences(&tables)))
+}
+
+/// What lines do not share with the first one of their table, or within themselves. By their servers'
+/// settings labels differ anyway.
+fn differences(tables: &[Table]) -> Vec<String> {
+    const SAID: [&str; 5] =
+        ["conditions", "overheads", "other_queues", "unknown_conditions", "invocations"];
+    let mut said = Vec::new();
+    for table in tables {
+        let notes = notes::notes(table);
+        for note in notes.iter().filter(|note| SAID.contains(&note.code.as_str())) {
+            let lines = note.places.keys().filter_map(|at| table.lines.get(*at));
+            let labels: Vec<&str> = lines.map(|line| line.label).collect();
+            let text = format!("{}, {}: {}", table.workload, labels.join(", "), note.text);
+            said.push(markup(&text));
+        }
+    }
+    said
+}
+
+/// A text in lines of so many characters at most, but for longer words.
+fn wrapped(text: &str, chars_max: usize) -> Vec<String> {
+    let mut lines: Vec<String> = vec![String::new()];
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if line.is_empty() => line.push_str(word),
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= chars_max => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
 }
 
 fn of_table(
@@ -95,7 +131,7 @@ fn of_table(
 }
 
 /// Charts in a grid, and below them what tells the labels apart.
-fn file(charts: &[Chart], labels: &[&str]) -> String {
+fn file(charts: &[Chart], labels: &[&str], notes: &[String]) -> String {
     let (size, abreast) = if charts.len() == 1 { (WIDE, 1) } else { (SMALL, ABREAST) };
     let cell = Size { width: size.width + MARGIN, height: size.height + TITLE + MARGIN };
     let width = MARGIN + cell.width * abreast as f64;
@@ -108,9 +144,15 @@ fn file(charts: &[Chart], labels: &[&str]) -> String {
     let named: Vec<(usize, &str)> =
         used.iter().filter_map(|at| Some((*at, *labels.get(*at)?))).collect();
     let (key, height) = legend::key(&named, &spans(charts), width - 2.0 * MARGIN);
-    let bars = chart::bars(charts);
-    let noted = below + height + TITLE;
-    let height = if bars.is_some() { noted } else { below + height } + MARGIN;
+    let chars = ((width - 2.0 * MARGIN) / (draw::CHAR + 1.0)) as usize;
+    let notes = notes.iter().flat_map(|note| wrapped(note, chars));
+    let notes: Vec<String> =
+        chart::bars(charts).map(str::to_owned).into_iter().chain(notes).collect();
+    let noted = |at: usize| below + height + TITLE + NOTE * at as f64;
+    let height = match notes.len() {
+        0 => below + height,
+        some => noted(some - 1),
+    } + MARGIN;
     let place = |at: usize| {
         let x = MARGIN + cell.width * (at % abreast) as f64;
         let y = MARGIN + cell.height * (at / abreast) as f64;
@@ -129,7 +171,9 @@ fn file(charts: &[Chart], labels: &[&str]) -> String {
                 }
             }
             g transform={ "translate(" (px(MARGIN)) "," (px(below)) ")" } { (key) }
-            @if let Some(bars) = bars { text.name x=(px(MARGIN)) y=(px(noted)) { (bars) } }
+            @for (at, note) in notes.iter().enumerate() {
+                text.name x=(px(MARGIN)) y=(px(noted(at))) { (note) }
+            }
         }
     };
     format!("{}\n", drawing.into_string())
