@@ -115,9 +115,7 @@ impl Desk {
         let pending = seat.pending.replace(Pending::Nothing);
         let Some((table, writes, doubt)) = pending.doubt(&self.job) else { return false };
         one_more(&self.mishaps.in_doubt);
-        if let Some(account) = self.accounts.borrow_mut().get_mut(table as usize) {
-            account.doubt(writes, &doubt);
-        }
+        self.accounts.borrow_mut()[table as usize].doubt(writes, &doubt);
         true
     }
 }
