@@ -28,7 +28,7 @@ pub struct CompareArgs {
     #[arg(long, value_name = "PERCENT", default_value = "2%", value_parser = parse_percent)]
     pub floor: f64,
     /// Exit with 99 where the new label is worse, with 98 where that cannot be known (too few repeats, runs
-    /// that did not complete, or not measured)
+    /// or ops that did not complete, or not measured)
     #[arg(long)]
     pub fail_on_regression: bool,
     /// Exit with 98 where the interval is wider than the floor on both sides
