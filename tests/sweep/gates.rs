@@ -101,7 +101,8 @@ fn a_search_names_no_rate_when_none_holds() {
 fn a_search_tells_of_no_rate_that_it_did_not_measure_when_a_step_cannot_begin() {
     let full = Action::error(1040, "08004", "Too many connections");
     let server = canned(vec![Fault::new(At::Connect(CONNECTIONS_OF_TWO_STEPS + 1), full)]);
-    let words = "point-select --tables 8 --clients 2 --rate 20 --slo median<60s --warmup 0 --time 1s";
+    let words =
+        "point-select --tables 8 --clients 2 --rate 20 --slo median<60s --warmup 0 --time 1s";
     let ended = run_canned(words, &server);
     assert_eq!(ended.code, 3, "{}{}", ended.stdout, ended.stderr);
     assert_eq!(ended.summaries.len(), 2, "{}", ended.stderr);
