@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::record::{decided, unfinished};
 use super::{print_data, warn};
 use crate::error::{Error, Kind, Result};
 use crate::plan::units::parse_percent;
@@ -76,11 +77,14 @@ pub fn run(args: &CompareArgs) -> Result<()> {
         latest: args.latest,
         format: args.format,
     };
-    let comparison = compare(&loaded.steps(), &question)?;
+    let steps = loaded.steps();
+    let comparison = compare(&steps, &question)?;
     print_data(&comparison.text)?;
-    comparison.unknown.iter().for_each(|what| warn(what));
+    let unfinished = unfinished(&args.paths, &steps, args.latest);
+    comparison.unknown.iter().chain(&unfinished).for_each(|what| warn(what));
     if args.fail_on_regression {
         judge(&comparison, &args.base)?;
+        decided(&unfinished)?;
     }
     args.fail_on.map_or(Ok(()), |what| what.judge(&comparison))
 }
