@@ -70,7 +70,6 @@ impl Desk {
             one_more(&self.mishaps.abandoned);
             self.mishaps.lose(measured, Lost { abandoned: 1, ..Lost::default() });
             recorder.abandoned(seat.intended.get(), issued, measured, now)?;
-            recorder.unresolved(now)?;
         } else {
             self.mishaps.errors.borrow_mut().add(error);
             if in_doubt {
