@@ -85,7 +85,7 @@ const READS: &str = "[[run]]\nworkload = 'point-select'\nclients = [1, 2]\nops =
 fn two_labels_from_nothing_to_the_table_and_once_only() {
     let report = "[report]\norder = ['ps', 'plain']\nlayout = ['versions', 'overhead']\n\
                   from = 'plain'\nto = 'ps'\n[[command]]\nat = 0\nclients = 2\n\
-                  run = ['sh', '-c', 'echo {label} {clients} {pid}; sleep 0.1']\n";
+                  run = ['sh', '-c', 'echo {label} {clients} {pid}; sleep 0.1; exit 3']\n";
     let place = Place::new(&two_labels("", &format!("{READS}{report}")));
     let part = place.run("--only label=plain --only clients=1");
     part.assert_code(0);
@@ -99,7 +99,7 @@ fn two_labels_from_nothing_to_the_table_and_once_only() {
     let labels: Vec<&str> =
         whole.stdout.lines().take(3).filter_map(|line| line.split_whitespace().nth(2)).collect();
     assert_eq!(labels, ["concurrent", "ps", "plain"], "{}", whole.stdout);
-    assert!(whole.stdout.contains("sh ran beside it"), "{}", whole.stdout);
+    assert!(whole.stdout.contains("sh (exit status 3) ran beside it"), "{}", whole.stdout);
 
     let summaries = place.summaries();
     assert_eq!(summaries.len(), 4);
@@ -117,7 +117,7 @@ fn two_labels_from_nothing_to_the_table_and_once_only() {
         let experiment = summary.experiment.as_ref().expect("its part in the profile");
         assert_eq!(experiment.commands.len(), usize::from(summary.plan.clients == 2));
         for command in &experiment.commands {
-            assert_eq!((command.program.as_str(), command.exit), ("sh", Some(0)));
+            assert_eq!((command.program.as_str(), command.exit), ("sh", Some(3)));
             let file = place.path("results").join(&command.output);
             let text = fs::read_to_string(file).expect("the command's output");
             let words: Vec<&str> = text.split_whitespace().collect();
@@ -563,6 +563,66 @@ fn a_run_that_goes_on_refuses_another_server() {
     assert!(formats[0].starts_with("InnoDB Dynamic "), "{formats:?}");
     let statement = &summaries[0].workload.transactions.as_ref().expect("known")[0]["statement"][0];
     assert_eq!(statement["params"][0]["key"], "default", "{statement}");
+}
+
+/// A profile of two labels on one server, whose labels are different databases.
+fn two_databases(server: &loadgen::sandbox::Sandbox) -> Place {
+    for name in ["one", "two"] {
+        common::query(server, &format!("CREATE DATABASE IF NOT EXISTS {name}"));
+    }
+    let label = |label: &str, database: &str| {
+        let socket = server.socket().display();
+        format!(
+            "[[server]]\nlabel='{label}'\nurl='mysql://root@localhost/{database}?socket={socket}'\n"
+        )
+    };
+    let servers = [label("a", "one"), label("b", "two")].concat();
+    Place::new(&format!(
+        "name = 'ab'\ngates = ['errors==0']\n{servers}[tables]\nrows = 300\n\
+         [[run]]\nworkload = 'update-index'\nops = 200\n"
+    ))
+}
+
+/// What a trigger does to label b's updates.
+const REFUSE: &str = "CREATE TRIGGER two.refuse BEFORE UPDATE ON two.sbtest1 FOR EACH ROW \
+                      SIGNAL SQLSTATE '45000' SET MYSQL_ERRNO = 1146, MESSAGE_TEXT = 'made up'";
+
+#[test]
+fn gates_and_recheck_know_of_steps_when_these_did_not_complete() {
+    let server = common::sandbox(&common::local(), &[]);
+    let place = two_databases(&server);
+    place.run("").assert_code(0);
+    fs::remove_dir_all(place.path("results")).expect("removed");
+    common::query(&server, REFUSE);
+    let failed = place.run("");
+    failed.assert_code(1);
+    assert!(failed.stderr.contains("b: errors==0 FAILS"), "{}", failed.stderr);
+
+    // What is not there is in doubt, and is to be measured.
+    let recheck = |words: &str| {
+        let output = Command::new(env!("CARGO_BIN_EXE_loadgen"))
+            .args(["recheck", "results", "--profile", "p.toml", "--floor", "99%"])
+            .args(words.split_whitespace())
+            .current_dir(place.0.path())
+            .output()
+            .expect("the program runs");
+        Ended::of(&output)
+    };
+    let listed = recheck("--list --spread-max 99%");
+    listed.assert_code(0);
+    assert!(
+        listed.stdout.contains("b at 1 client: none of its runs completed"),
+        "{}",
+        listed.stdout
+    );
+    assert!(listed.stdout.contains("b: 0 repeats, then 6"), "{}", listed.stdout);
+    recheck("--max-repeats 1 --spread-max 99%").assert_code(1);
+
+    // Measured again it has a result, and the errors of before are none the less.
+    common::query(&server, "DROP TRIGGER two.refuse");
+    let whole = place.run("");
+    whole.assert_code(99);
+    assert!(whole.stderr.contains("b: errors==0 FAILS"), "{}", whole.stderr);
 }
 
 /// Two labels of one server that runs all the time: only the order tells them apart.

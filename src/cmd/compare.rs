@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::record::{decided, unfinished};
 use super::{print_data, warn};
 use crate::error::{Error, Kind, Result};
 use crate::plan::units::parse_percent;
@@ -28,7 +29,7 @@ pub struct CompareArgs {
     #[arg(long, value_name = "PERCENT", default_value = "2%", value_parser = parse_percent)]
     pub floor: f64,
     /// Exit with 99 where the new label is worse, with 98 where that cannot be known (too few repeats, runs
-    /// that did not complete, or not measured)
+    /// or ops that did not complete, or not measured)
     #[arg(long)]
     pub fail_on_regression: bool,
     /// Exit with 98 where the interval is wider than the floor on both sides
@@ -76,11 +77,14 @@ pub fn run(args: &CompareArgs) -> Result<()> {
         latest: args.latest,
         format: args.format,
     };
-    let comparison = compare(&loaded.steps(), &question)?;
+    let steps = loaded.steps();
+    let comparison = compare(&steps, &question)?;
     print_data(&comparison.text)?;
-    comparison.unknown.iter().for_each(|what| warn(what));
+    let unfinished = unfinished(&args.paths, &steps, args.latest);
+    comparison.unknown.iter().chain(&unfinished).for_each(|what| warn(what));
     if args.fail_on_regression {
         judge(&comparison, &args.base)?;
+        decided(&unfinished)?;
     }
     args.fail_on.map_or(Ok(()), |what| what.judge(&comparison))
 }

@@ -2,10 +2,13 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use jiff::Timestamp;
 
 use crate::engine::Tables;
-use crate::error::Result;
-use crate::summary::{Place, Record, Recorded, Server, Store, Summary};
+use crate::error::{Error, Kind, Result, line};
+use crate::summary::{self, Place, Record, Recorded, Server, Store, Summary};
 
 /// See the module.
 pub(super) struct Begin<'a> {
@@ -30,13 +33,15 @@ impl<'a> Begin<'a> {
         mut self,
         step_id: String,
         what: String,
+        label: &str,
         built_in: bool,
         server: &Server,
     ) -> Begin<'a> {
         let place = Place::of(&server.variables, server.database.as_deref());
         let tables = self.tables.clone();
-        let record = || Record::new(step_id, what, built_in, place, tables);
-        self.record = (!self.tables.is_empty()).then(record);
+        let mut record = Record::new(step_id, what, built_in, place, tables);
+        record.label = Some(label.to_owned());
+        self.record = (!self.tables.is_empty()).then_some(record);
         self
     }
 
@@ -62,4 +67,40 @@ impl<'a> Begin<'a> {
             made.superseded();
         }
     }
+}
+
+/// Steps in these directories that were begun and left no summary, a line each; with `latest` those
+/// that began after all of their label.
+pub(super) fn unfinished(paths: &[PathBuf], steps: &[&Summary], latest: bool) -> Vec<String> {
+    let dirs: Vec<PathBuf> = paths.iter().filter(|path| path.is_dir()).cloned().collect();
+    let records = match summary::records(&dirs) {
+        Ok(records) => records,
+        Err(error) => return vec![error.to_string()],
+    };
+    let at = |text: &str| text.parse::<Timestamp>().ok();
+    let counts = |record: &Record| {
+        let of_label = |step: &&&Summary| record.label.as_ref().is_none_or(|l| *l == step.label);
+        let newest = steps.iter().filter(of_label).filter_map(|step| at(&step.started_at)).max();
+        let later = at(&record.begun_at).is_none_or(|begun| Some(begun) > newest);
+        (!latest || later) && !steps.iter().any(|step| step.step_id == record.step_id)
+    };
+    let told = |record: &Record| {
+        let label = record.label.as_ref().map_or_else(String::new, |label| format!(", {label}"));
+        let what = line(&format!("{}{label}", record.what));
+        format!("{what}: a step began at {} and left no summary", line(&record.begun_at))
+    };
+    records.iter().map(|(_, record)| record).filter(|record| counts(record)).map(told).collect()
+}
+
+/// Whether every step that was begun has a summary.
+///
+/// # Errors
+///
+/// Undecided: the others, by [`unfinished`].
+pub(super) fn decided(unfinished: &[String]) -> Result<()> {
+    if unfinished.is_empty() {
+        return Ok(());
+    }
+    Err(Error::new(Kind::Undecided, unfinished.join("; "))
+        .hint("its loadgen was killed, or is at work; without its .begun file it does not count"))
 }

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use super::record::{decided, unfinished};
 use super::{gate, print_data, terminal, warn};
 use crate::error::{Error, Result};
 use crate::plan::condition::Condition;
@@ -112,11 +113,13 @@ pub fn run(args: &ReportArgs) -> Result<()> {
         None => print_data(text),
         Some(path) => write(path, text),
     };
+    let unfinished = unfinished(&args.paths, &steps, args.latest);
     if !args.gates.is_empty() {
         let gates = gates(&steps, &gate::gates(&args.gates)?, &options)?;
         put(&gates.text)?;
-        return gate::verdict(&gates);
+        return gate::verdict(&gates).and_then(|()| decided(&unfinished));
     }
+    unfinished.iter().for_each(|what| warn(what));
     put(&match args.format {
         Output::Html => page(&steps, &options)?,
         Output::Svg => picture(&steps, &options, args.chart.unwrap_or_default())?,

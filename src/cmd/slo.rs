@@ -100,7 +100,9 @@ impl Slo {
 
     /// Judges the step that was asked for.
     fn learn(&mut self, measured: &[Summary]) -> Result<()> {
-        let (Some(rate), Some(step)) = (self.asked.take(), measured.last()) else { return Ok(()) };
+        // A step that could not begin has no summary: the last one is of the rate before.
+        let new = measured.get(self.probes.len());
+        let (Some(rate), Some(step)) = (self.asked.take(), new) else { return Ok(()) };
         let mut held = Some(true);
         let mut numbers = Vec::new();
         for gate in &self.gates {

@@ -347,6 +347,7 @@ fn begin<'a>(
     begin.of(
         identity.step_id(step),
         format!("{}, {}", plan.workload.name, words::clients(step.clients)),
+        &identity.label,
         plan.workload.built_in,
         &identity.server,
     )

@@ -176,9 +176,7 @@ impl Client {
                 let op = Op { intended, issued, measured, completed, statements, rows };
                 if desk.recorder.borrow_mut().succeeded(op)? {
                     seat.ops.set(seat.ops.get() + 1);
-                    if let Some(account) = desk.accounts.borrow_mut().get_mut(table as usize) {
-                        account.ops += 1;
-                    }
+                    desk.accounts.borrow_mut()[table as usize].ops += 1;
                 }
                 Ok(Ok(completed))
             }
@@ -201,7 +199,7 @@ impl Client {
                 None => return i,
             }
         }
-        0
+        unreachable!("the weights add up to {}", job.weights)
     }
 
     async fn transaction(
@@ -212,7 +210,7 @@ impl Client {
         index: usize,
         pass: &mut Pass,
     ) -> std::result::Result<(), OpError> {
-        let Some(transaction) = desk.job.transactions().get(index) else { return Ok(()) };
+        let transaction = &desk.job.transactions()[index];
         if !transaction.begin {
             for statement in &transaction.passes {
                 let change = self.statement(desk, seat, table, *statement, pass, true).await?;
@@ -288,12 +286,9 @@ impl Client {
         autocommit: bool,
     ) -> std::result::Result<Change, OpError> {
         let job = &desk.job;
-        let Some(statement) = job.statements().get(index) else {
-            return Ok(Change { effect: Effect::None, affected: 0, k: 0 });
-        };
+        let statement = &job.statements()[index];
         let slot = if job.spread == Spread::Pinned { 0 } else { table as usize };
-        let picks = desk.picks.get(table as usize).map_or(&[][..], Vec::as_slice);
-        let place = Place { table, slot, picks };
+        let place = Place { table, slot, picks: &desk.picks[table as usize] };
         if autocommit {
             seat.pending.set(Pending::Statement(table, index));
         }
@@ -308,8 +303,7 @@ impl Client {
             if statement.keeps_values {
                 self.drawer.previous.clone_from(&values);
             }
-            let handle = self.handles.get(slot * job.prepared_a_table() + statement.prepared);
-            let handle = handle.copied().unwrap_or(usize::MAX);
+            let handle = self.handles[slot * job.prepared_a_table() + statement.prepared];
             let called = issue(desk, seat, pass);
             (called, self.session.run_prepared(handle, values).await, key, k)
         };
@@ -361,10 +355,8 @@ impl Client {
             return (0, written.sum);
         }
         let values = self.drawer.draw(&statement.values, place);
-        let pieces = desk.texts.get(place.table as usize).and_then(|t| t.get(index));
-        if let Some(pieces) = pieces {
-            literals_into(&mut self.sql, pieces, &values);
-        }
+        let pieces = &desk.texts[place.table as usize][index];
+        literals_into(&mut self.sql, pieces, &values);
         let key = statement.key.map_or(0, |i| number(values.get(i)));
         let k = k_of(statement, &values);
         if statement.keeps_values {
@@ -393,10 +385,8 @@ fn issue(desk: &Desk, seat: &Seat, pass: &mut Pass) -> Ns {
 }
 
 fn settle(desk: &Desk, table: u32, change: Change) {
-    if change.effect != Effect::None
-        && let Some(account) = desk.accounts.borrow_mut().get_mut(table as usize)
-    {
-        account.apply(change);
+    if change.effect != Effect::None {
+        desk.accounts.borrow_mut()[table as usize].apply(change);
     }
 }
 

@@ -10,7 +10,7 @@ use tokio::sync::{Notify, Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
 
 use super::Run;
-use super::crew::{engine_threads, join, spawn};
+use super::crew::{broken, engine_threads, join, spawn};
 use super::display::Display;
 use super::edge::{self, Edge, Own};
 use super::errors::abort_error;
@@ -461,10 +461,6 @@ impl Conductor<'_> {
 fn keep((session, edge): (Option<Session>, Edge), control: &mut Option<Session>) -> Edge {
     *control = session;
     edge
-}
-
-fn broken() -> Error {
-    Error::failed("an engine thread ended without a word; please report this")
 }
 
 fn far() -> Instant {

@@ -1,10 +1,11 @@
 //! The operating system threads of a step: how many, started, and waited for.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::job::queues;
-use super::thread::{self, Order};
+use super::thread::{self, News, Order};
 use crate::error::{Error, Result};
 use crate::plan::{Plan, Spread, limits};
 use crate::summary::in_queues;
@@ -34,9 +35,15 @@ pub(super) fn spawn(order: &Order, threads: usize, clients: u32) -> Result<Vec<J
     for index in 0..threads {
         let order_here = order.clone();
         let share: Vec<u32> = (index as u32..clients).step_by(threads).collect();
-        let spawned = std::thread::Builder::new()
-            .name(format!("engine-{index}"))
-            .spawn(move || thread::run(&order_here, index, &share));
+        let spawned =
+            std::thread::Builder::new().name(format!("engine-{index}")).spawn(move || {
+                let news = order_here.news.clone();
+                let run = AssertUnwindSafe(|| thread::run(&order_here, index, &share));
+                if catch_unwind(run).is_err() {
+                    // Else the step would wait for its Done.
+                    let _ = news.send(News::Broken(broken()));
+                }
+            });
         match spawned {
             Ok(handle) => handles.push(handle),
             Err(e) => {
@@ -48,6 +55,10 @@ pub(super) fn spawn(order: &Order, threads: usize, clients: u32) -> Result<Vec<J
     Ok(handles)
 }
 
+pub(super) fn broken() -> Error {
+    Error::failed("an engine thread ended without a word; please report this")
+}
+
 pub(super) async fn join(handles: Vec<JoinHandle<()>>) {
     let deadline = Instant::now() + limits::COURTESY;
     for handle in handles {
@@ -55,7 +66,7 @@ pub(super) async fn join(handles: Vec<JoinHandle<()>>) {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         if handle.is_finished() {
-            // A panic was reported by the missing Done.
+            // A panic is told already.
             let _ = handle.join();
         }
     }

@@ -25,7 +25,7 @@ impl Pending {
             Pending::Nothing => None,
             Pending::Known(table, writes, doubt) => (writes > 0).then_some((table, writes, doubt)),
             Pending::Statement(table, index) => {
-                let statement = job.statements().get(index)?;
+                let statement = &job.statements()[index];
                 let doubt = in_doubt(statement.effect, statement.check.affected_max(0));
                 (statement.effect != Effect::None).then_some((table, 1, doubt))
             }

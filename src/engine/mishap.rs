@@ -70,7 +70,6 @@ impl Desk {
             one_more(&self.mishaps.abandoned);
             self.mishaps.lose(measured, Lost { abandoned: 1, ..Lost::default() });
             recorder.abandoned(seat.intended.get(), issued, measured, now)?;
-            recorder.unresolved(now)?;
         } else {
             self.mishaps.errors.borrow_mut().add(error);
             if in_doubt {
@@ -115,9 +114,7 @@ impl Desk {
         let pending = seat.pending.replace(Pending::Nothing);
         let Some((table, writes, doubt)) = pending.doubt(&self.job) else { return false };
         one_more(&self.mishaps.in_doubt);
-        if let Some(account) = self.accounts.borrow_mut().get_mut(table as usize) {
-            account.doubt(writes, &doubt);
-        }
+        self.accounts.borrow_mut()[table as usize].doubt(writes, &doubt);
         true
     }
 }

@@ -232,7 +232,7 @@ fn desk(order: &Order, index: usize, origin: Instant, clients: &[u32]) -> Result
         window_start: Cell::new(window.start),
         window_end: Cell::new(window.end),
         recorder: RefCell::new(recorder),
-        accounts: RefCell::new(vec![Account::default(); job.tables.count as usize]),
+        accounts: RefCell::new(vec![Account::default(); job.places() as usize]),
         mishaps: Mishaps::default(),
         mirror: RefCell::new(Mirror::new()?),
         doors: order.doors.clone(),
@@ -277,7 +277,10 @@ async fn work(
                 // What the driver does is caught by the client.
                 Some(Err(panic)) => return Err(Error::failed(format!("a client: {panic}"))),
             },
-            Some(Ok(failed)) = aside.join_next() => return Err(failed),
+            // Without it an open loop would issue nothing more, and a probe see nothing.
+            Some(ended) = aside.join_next() => return Err(ended.unwrap_or_else(|panic| {
+                Error::failed(format!("what runs beside the clients: {panic}"))
+            })),
             Ok(()) = ticks.changed() => {
                 let now = desk.now();
                 follow(order, desk)?;

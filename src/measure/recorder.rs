@@ -314,7 +314,7 @@ impl Recorder {
         measured: bool,
         now: Ns,
     ) -> Result<()> {
-        self.roll(now)?;
+        self.unresolved(now)?;
         if self.in_latency(measured) {
             self.current.service.record(now.saturating_sub(issued));
             if let Some(intended) = intended {

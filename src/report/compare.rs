@@ -11,10 +11,11 @@ use self::ratio::logs;
 pub(super) use self::ratio::shift;
 pub(crate) use self::ratio::{interval, intervals};
 pub(super) use self::show::chance;
-use self::show::{doubt, line, method, page};
+use self::show::{absence, doubt, line, method, page};
 use self::verdict::{Verdict, repeats_needed, verdict};
 use self::without::{Without, absent};
 use super::baseline::known;
+use super::gate::{Quantity, share};
 use super::layout::{at_clients, noted};
 use super::page::{self, Page};
 use super::pivot::{self, Cell, Column, Line, Table};
@@ -24,6 +25,9 @@ use crate::error::{Error, Result};
 use crate::judge::{self, Weight};
 use crate::stats::{self, Shift, benjamini_hochberg, holm};
 use crate::summary::Summary;
+
+/// Labels whose failed ops differ by more are not the same, whatever the times of the others are.
+const FAILED_MAX: f64 = 0.01;
 
 /// What to compare and how.
 #[derive(Debug, Clone)]
@@ -124,12 +128,15 @@ pub fn compare(steps: &[&Summary], question: &Question) -> Result<Comparison> {
             without.sort_by_key(|cell| cell.column);
         }
         for pair in judged.pairs.get_mut(at).into_iter().flatten() {
-            pair.missing = incomplete(table, &pair.column);
+            pair.missing = incomplete(table, pair, question.floor);
             if pair.missing.is_some() && pair.verdict != Verdict::Worse {
                 pair.verdict = Verdict::Incomplete;
             }
         }
     }
+    let absent = tables.iter().zip(&judged.without);
+    let absent = absent.flat_map(|(table, cells)| cells.iter().map(move |cell| (table, cell)));
+    let absent = absent.filter_map(|(table, cell)| absence(table, cell, labels));
     let (stopped, without): (Vec<&Without>, Vec<&Without>) =
         judged.without.iter().flatten().partition(|cell| cell.fell);
     let lines = |cells: &[&Without]| cells.iter().map(|cell| cell.what.clone()).collect();
@@ -171,7 +178,7 @@ pub fn compare(steps: &[&Summary], question: &Question) -> Result<Comparison> {
         inconclusive: inconclusive.map(|(table, pair)| line(table, pair)).collect(),
         too_few: too_few().map(|(table, pair)| line(table, pair)).collect(),
         repeats_needed: repeats_needed(too_few().map(|(_, pair)| pair.times).fold(1.0, f64::max)),
-        open: found_out().filter_map(|(table, pair)| doubt(table, pair)).collect(),
+        open: found_out().filter_map(|(table, pair)| doubt(table, pair)).chain(absent).collect(),
         text: page::render(&pages, "compare", question.format)?,
     })
 }
@@ -230,14 +237,26 @@ fn common<'t, 's>(table: &'t Table<'s>) -> Vec<(Column, &'t Cell<'s>, &'t Cell<'
     both.collect()
 }
 
-/// How many runs of a cell did not complete, of each label that has such.
-fn incomplete(table: &Table, column: &Column) -> Option<String> {
+/// How many runs of a cell did not complete, of each label that has such; or the ops that failed,
+/// where those of one label did and the number does not show it.
+fn incomplete(table: &Table, pair: &Pair, floor: f64) -> Option<String> {
+    let column = &pair.column;
     let of_label = |line: &Line| {
         let (missing, all) = missing(&column.among(&line.steps), &column.among(&line.left_out));
         let label = escape::line(line.label);
         (missing > 0).then(|| format!("{missing} of {all} runs of {label} did not complete"))
     };
-    let labels: Vec<String> = table.lines.iter().filter_map(of_label).collect();
+    let mut labels: Vec<String> = table.lines.iter().filter_map(of_label).collect();
+    let rate = matches!(table.metric, Metric::Natural | Metric::Qps | Metric::Tps | Metric::Errors);
+    let failed = |line: &Line| share(&column.among(&line.steps)).unwrap_or(0.0);
+    if let ([base, new], false) = (table.lines.as_slice(), rate)
+        && (failed(base) - failed(new)).abs() > floor.max(FAILED_MAX)
+    {
+        labels.extend([base, new].map(|line| {
+            let share = Quantity::ErrorShare.shown(failed(line));
+            format!("{share} of the ops of {} failed", escape::line(line.label))
+        }));
+    }
     let place = format!("{} at {}", escape::line(table.workload), at_clients(column));
     (!labels.is_empty()).then(|| format!("{place}: {}", labels.join(", ")))
 }

@@ -434,7 +434,7 @@ pub fn failed_share(step: &Summary) -> Option<f64> {
 }
 
 /// Bad ops of the windows as a share of all; nothing without any.
-fn share(steps: &[&Summary]) -> Option<f64> {
+pub(super) fn share(steps: &[&Summary]) -> Option<f64> {
     let count = |of: fn(&Summary) -> u64| steps.iter().map(|step| of(step) as f64).sum::<f64>();
     // What was given up is among the times with its age.
     let all = count(failed) + count(|step| step.latency.own().count);

@@ -68,17 +68,18 @@ fn row<'a>(label: &'a str, steps: Vec<&'a Summary>, options: &Options) -> Row<'a
 }
 
 /// Runs of a cell that did not complete, and how many there are in all. One that was measured again
-/// is not missed; one that was planned and never begun is.
-pub(crate) fn missing(completed: &[&Summary], left_out: &[&Summary]) -> (usize, usize) {
+/// is not missed; one that was planned and never begun is. `counted` are those of the cell, which
+/// also `--partial` makes no completed ones.
+pub(crate) fn missing(counted: &[&Summary], left_out: &[&Summary]) -> (usize, usize) {
     let mut runs: BTreeMap<&str, Repeats> = BTreeMap::new();
-    for (steps, done) in [(completed, true), (left_out, false)] {
-        for step in steps {
-            let run = runs.entry(&step.run_id).or_default();
-            run.planned.insert(step.plan.repeats);
-            run.begun.insert(step.plan.repeat_index);
-            if done {
-                run.done.insert(step.plan.repeat_index);
-            }
+    let mut done = 0;
+    for step in counted.iter().chain(left_out) {
+        let run = runs.entry(&step.run_id).or_default();
+        run.planned.insert(step.plan.repeats);
+        run.begun.insert(step.plan.repeat_index);
+        if step.outcome == Outcome::Completed {
+            run.done.insert(step.plan.repeat_index);
+            done += 1;
         }
     }
     let missed = |run: &Repeats| {
@@ -88,7 +89,7 @@ pub(crate) fn missing(completed: &[&Summary], left_out: &[&Summary]) -> (usize, 
         (planned as usize).saturating_sub(within) + run.begun.difference(&run.done).count()
     };
     let missing = runs.values().map(missed).sum();
-    (missing, completed.len() + missing)
+    (missing, done + missing)
 }
 
 /// The repeats of a cell in one run.

@@ -110,7 +110,7 @@ pub struct Interval {
     pub length_s: f64,
     /// Ops completed in it.
     pub ops: u64,
-    /// Ops that failed in it, those in doubt or given up after `--op-timeout` included.
+    /// Ops that failed in it, those in doubt or given up included.
     pub errors: u64,
     /// Median service time, microseconds; null without ops.
     pub p50_us: Option<f64>,

@@ -29,6 +29,9 @@ pub struct Record {
     pub begun_at: String,
     /// What it does, for people.
     pub what: String,
+    /// The row of the table; old versions did not say.
+    #[serde(default)]
+    pub label: Option<String>,
     /// Whether its workload is one of loadgen's own; old versions did not say.
     #[serde(default)]
     pub built_in: bool,
@@ -99,7 +102,7 @@ impl Record {
     ) -> Record {
         let begun_at = jiff::Timestamp::now().to_string();
         let schema = SCHEMA.to_owned();
-        Record { schema, step_id, begun_at, what, built_in, place, tables }
+        Record { schema, step_id, begun_at, what, label: None, built_in, place, tables }
     }
 
     /// Reads what [`Store::begin`] wrote, or says why it is none.

@@ -340,6 +340,24 @@ fn a_cell_is_incomplete_when_runs_of_either_label_did_not_complete() {
 }
 
 #[test]
+fn a_cell_is_incomplete_when_more_ops_of_one_label_failed() {
+    let p99 = Question { metric: "p99".parse().expect("a metric"), ..question("old", "new") };
+    for (share, unknown) in [(0.005, 0), (0.1, 1)] {
+        let mut steps = [runs("old", 8, 0, &OLD), runs("new", 8, 60, &OLD)].concat();
+        for step in steps.iter_mut().filter(|step| step.label == "new") {
+            let latency = &mut step.latency;
+            latency.failed.count = (latency.service.count as f64 * share) as u64;
+        }
+        let told = compared(&steps, &p99).expect("a comparison");
+        assert_eq!(told.unknown.len(), unknown, "{}", told.text);
+        assert_eq!(told.text.contains("incomplete"), unknown > 0, "{}", told.text);
+        // A rate shows it by itself.
+        let told = compared(&steps, &question("old", "new")).expect("a comparison");
+        assert!(told.unknown.is_empty(), "{}", told.text);
+    }
+}
+
+#[test]
 fn the_newest_invocation_is_compared_when_nothing_of_it_completed() {
     let steps = [runs("old", 8, 0, &OLD), runs("new", 8, 60, &OLD)].concat();
     let mut crashed = again(&steps[6], 200);

@@ -142,6 +142,16 @@ fn a_run_that_did_not_complete_hides_neither_its_errors_nor_itself() {
 }
 
 #[test]
+fn a_run_that_did_not_complete_holds_no_gate_when_partial_steps_count() {
+    let mut cut = step(0, "a", 8, 1000.0);
+    cut.outcome = Outcome::Aborted;
+    let partial = Options { partial: true, ..Options::default() };
+    let told = judged(&[cut], &[at_least(900.0), no_errors()], &partial);
+    assert_eq!((told.held, told.undecided.len()), (0, 2), "{told:?}");
+    assert!(told.undecided[0].ends_with("1 of 1 runs did not complete"), "{told:?}");
+}
+
+#[test]
 fn a_share_of_errors_is_one_of_the_window() {
     let mut failing = step(0, "a", 8, 1000.0);
     failing.latency.service.count = 990;

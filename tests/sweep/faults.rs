@@ -160,6 +160,14 @@ fn what_the_drain_gives_up_is_counted_at_its_age() {
 }
 
 #[test]
+fn what_the_drain_gives_up_is_an_error_when_errors_are_bounded() {
+    let server = canned(vec![fault(At::Statement(500), Action::HalfPacketThenStall)]);
+    let ended = run_canned(&format!("{SHORT} --max-errors 0"), &server);
+    assert_eq!(ended.code, 1, "{}", ended.stderr);
+    assert_eq!(ended.only().outcome, Outcome::Aborted);
+}
+
+#[test]
 fn hostile_answers_end_in_an_error_not_in_a_panic() {
     for action in [
         Action::Garbage(vec![0xff; 64]),

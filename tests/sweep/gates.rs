@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
-use loadgen::canned::{Answer, Canned, Listen, Script, Service, tables};
+use loadgen::canned::{Action, Answer, At, Canned, Fault, Listen, Script, Service, tables};
 use loadgen::summary::VerdictKind;
 
 use super::program::{canned, run_canned};
+
+/// Control, its pulse, and two clients a step.
+const CONNECTIONS_OF_TWO_STEPS: u64 = 6;
 
 #[test]
 fn gates_decide_the_exit_status_and_name_their_numbers() {
@@ -91,6 +94,21 @@ fn a_search_names_no_rate_when_none_holds() {
     let found = ended.stdout.lines().find_map(|line| line.strip_prefix("2 clients: "));
     assert!(found.is_some_and(|found| found.starts_with("no rate held p99<10us")), "{found:?}");
     assert!(ended.stderr.contains("no rate holds p99<10us"), "{}", ended.stderr);
+}
+
+/// The third step gets no connection: it is none of the search.
+#[test]
+fn a_search_tells_of_no_rate_that_it_did_not_measure_when_a_step_cannot_begin() {
+    let full = Action::error(1040, "08004", "Too many connections");
+    let server = canned(vec![Fault::new(At::Connect(CONNECTIONS_OF_TWO_STEPS + 1), full)]);
+    let words =
+        "point-select --tables 8 --clients 2 --rate 20 --slo median<60s --warmup 0 --time 1s";
+    let ended = run_canned(words, &server);
+    assert_eq!(ended.code, 3, "{}{}", ended.stdout, ended.stderr);
+    assert_eq!(ended.summaries.len(), 2, "{}", ended.stderr);
+    let probes = ended.stdout.lines().skip(2).take_while(|line| !line.is_empty()).count();
+    assert_eq!(probes, 2, "{}", ended.stdout);
+    assert!(!ended.stdout.contains("80/s"), "{}", ended.stdout);
 }
 
 /// One of eight clients has its updates killed; nobody knows whether they were done.

@@ -389,6 +389,13 @@ fn a_killed_loadgen_leaves_a_record_and_verify_does_not_guess() {
     kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGKILL).expect("it runs");
     let ended = wait(child, start, &results);
     assert_eq!(ended.summaries.len(), 1, "whole: {}", ended.stderr);
+    // Nor does a gate hold for what nobody knows.
+    let gate = |more: &[&str]| {
+        let mut report = std::process::Command::new(env!("CARGO_BIN_EXE_loadgen"));
+        report.arg("report").arg(results.dir()).args(["--gate", "qps>0"]).args(more);
+        report.output().expect("runs").status.code()
+    };
+    assert_eq!((gate(&[]), gate(&["--latest"])), (Some(98), Some(98)));
     let (code, lines) = verify(&server, &[results.dir()]);
     assert_eq!(code, 98, "{lines:?}");
     assert!(lines[0].contains("update-index, 4 clients") && lines[0].contains("left no summary"));
@@ -401,4 +408,5 @@ fn a_killed_loadgen_leaves_a_record_and_verify_does_not_guess() {
     work(&server, &words("1s"), &results);
     let (code, lines) = verify(&server, &[results.dir()]);
     assert_eq!((code, records()), (0, 1), "only the killed step's is left: {lines:?}");
+    assert_eq!(gate(&["--latest"]), Some(0));
 }

@@ -69,11 +69,8 @@ impl Drive<'_> {
         for leg in legs {
             self.places = (before, of);
             before += steps(leg);
-            let (Some(subject), Some(part)) =
-                (self.experiment.subjects.get(leg.subject), self.experiment.parts.get(leg.part))
-            else {
-                continue;
-            };
+            let subject = &self.experiment.subjects[leg.subject];
+            let part = &self.experiment.parts[leg.part];
             let here = Here { leg, subject, part };
             let ended = self.leg(&here, &mut hosts, &mut host);
             let Err(error) = ended else { continue };
@@ -136,9 +133,7 @@ impl Drive<'_> {
             What::Load(_) | What::Sweep(..) => Some(Vec::new()),
         };
         host.writes(&part.title)?;
-        let Some(step) = leg.cells.first().and_then(|at| self.experiment.step(*at)) else {
-            return Ok(());
-        };
+        let step = self.experiment.step(leg.cells[0]);
         let number = step.number.saturating_add(self.offset);
         let turn = Turn {
             number,
@@ -198,7 +193,7 @@ impl Drive<'_> {
             ..plan.clone()
         };
         let steps: Vec<(usize, Step)> =
-            leg.cells.iter().filter_map(|at| Some((*at, self.experiment.step(*at)?))).collect();
+            leg.cells.iter().map(|at| (*at, self.experiment.step(*at))).collect();
         let (before, of) = self.places;
         let placed = |(place, step): (u32, Step)| Step {
             number: step.number.saturating_add(self.offset),

@@ -156,9 +156,11 @@ pub fn run(args: &RunArgs, stop: &Stop) -> Result<()> {
         measured = drive.summaries;
         progress.clear();
     }
+    let mut fell = earlier.fell;
+    fell.extend(measured.iter().filter(|s| s.outcome != Outcome::Completed).cloned());
     let all: Vec<Summary> = together(earlier.done, measured).into_values().collect();
     let printed = tables::print(&experiment, &all);
-    let judged = judge(&experiment, &all, &mut progress);
+    let judged = judge(&experiment, all.iter().chain(&fell).collect(), &mut progress);
     // Those of the legs are told already.
     conclude([worst(errors).map_or(Ok(()), Err), printed, judged], &mut progress)
 }
@@ -183,9 +185,9 @@ fn warn_of_debug_build(progress: &mut Progress) {
     }
 }
 
-/// Holds the tables of all runs against their gates.
-fn judge(experiment: &Experiment, all: &[Summary], progress: &mut Progress) -> Result<()> {
-    let of = |part: &Part| all.iter().filter(|s| s.workload.name == part.title).collect();
+/// Holds the tables of all runs against their gates: what did not complete hides no errors.
+fn judge(experiment: &Experiment, all: Vec<&Summary>, progress: &mut Progress) -> Result<()> {
+    let of = |part: &Part| all.iter().copied().filter(|s| s.workload.name == part.title).collect();
     let parts = experiment.parts.iter();
     gate::check(parts.map(|part| (of(part), part.gates.as_slice())), progress)
 }

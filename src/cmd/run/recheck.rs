@@ -9,7 +9,7 @@ use crate::cli::DisplayArgs;
 use crate::cmd::calibrate::kept;
 use crate::cmd::sweep::random;
 use crate::cmd::{conclude, print_data};
-use crate::error::{Error, Kind, Result, worst};
+use crate::error::{Error, Kind, Result, line, worst};
 use crate::measure::process::raise_descriptor_limit;
 use crate::plan::experiment::scale::Scale;
 use crate::plan::experiment::{Cell, Experiment, Overrides};
@@ -119,7 +119,8 @@ pub fn run(args: &RecheckArgs, stop: &Stop) -> Result<()> {
     overrides.seed = seed;
     experiment = Experiment::new(&profile, &overrides)?;
     experiment.extend(args.max_repeats, seed);
-    let mut again = Again { args, experiment: &experiment, measured: earlier.done };
+    let (measured, fell) = (earlier.done, earlier.fell);
+    let mut again = Again { args, experiment: &experiment, measured, fell };
     let (wanted, doubts) = again.wanted()?;
     if args.list || wanted.is_empty() {
         return again.report(&doubts, &wanted);
@@ -176,6 +177,8 @@ struct Again<'a> {
     experiment: &'a Experiment,
     /// By the cells' keys.
     measured: HashMap<String, Summary>,
+    /// Steps that did not complete.
+    fell: Vec<Summary>,
 }
 
 impl Again<'_> {
@@ -237,7 +240,7 @@ impl Again<'_> {
             return Ok(Vec::new());
         }
         let options = Options { metric: self.args.metric.clone(), ..Options::default() };
-        let mut doubts = Vec::new();
+        let mut doubts = self.lost();
         for (base, new) in self.pairs(&steps)? {
             let question = Question {
                 base,
@@ -249,10 +252,30 @@ impl Again<'_> {
                 latest: false,
                 format: crate::report::Format::Text,
             };
-            doubts.extend(compare(&steps, &question)?.open);
+            // The profile may have a cell for one of both labels only.
+            let open = compare(&steps, &question)?.open.into_iter();
+            doubts.extend(open.filter(|doubt| self.cells(doubt).iter().all(|at| self.has(*at))));
         }
         doubts.extend(doubtful(&steps, &options, self.args.spread_max)?);
         Ok(doubts)
+    }
+
+    /// Cells of which no run completed.
+    fn lost(&self) -> Vec<Doubt> {
+        let cell = |s: &Summary| (s.workload.name.clone(), s.plan.clients, s.plan.rate);
+        let same = |a: &Summary, b: &Summary| a.label == b.label && cell(a) == cell(b);
+        let mut doubts: Vec<Doubt> = Vec::new();
+        for step in &self.fell {
+            if self.measured.values().any(|other| same(step, other)) {
+                continue;
+            }
+            let (workload, clients, rate) = cell(step);
+            let at = words::clients(clients);
+            let why = format!("{} at {at}: none of its runs completed", line(&step.label));
+            doubts.push(Doubt { workload, labels: vec![step.label.clone()], clients, rate, why });
+        }
+        doubts.dedup();
+        doubts
     }
 
     /// The labels that are compared, of those that have a workload in common.
@@ -290,6 +313,11 @@ impl Again<'_> {
         let Some(part) = part else { return Vec::new() };
         let place = (part, doubt.clients, doubt.rate.map(f64::to_bits));
         subjects.map(|(subject, _)| (subject, place)).collect()
+    }
+
+    /// Whether the profile has such a cell.
+    fn has(&self, at: (usize, Place)) -> bool {
+        self.experiment.cells.iter().any(|cell| (cell.subject, place(cell)) == at)
     }
 
     /// How many repeats of a cell are measured.

@@ -13,6 +13,8 @@ use crate::summary::{self, Outcome, Summary};
 pub(super) struct Earlier {
     /// The newest completed summary of each cell, by its key.
     pub(super) done: HashMap<String, Summary>,
+    /// Steps of cells that did not complete.
+    pub(super) fell: Vec<Summary>,
     /// The run that is continued, and the seed of its keys.
     pub(super) run: Option<(String, u64)>,
     /// The highest number of a step of that run.
@@ -57,13 +59,16 @@ pub(super) fn find(
     let number = |summary: &Summary| summary.step_id.rsplit('-').next()?.parse::<u32>().ok();
     let last_step = of_run.filter_map(number).max().unwrap_or(0);
     let mut done: HashMap<String, Summary> = HashMap::new();
+    let mut fell = Vec::new();
     for summary in all {
-        let Some(key) = key(&summary).filter(|_| summary.outcome == Outcome::Completed) else {
+        let Some(key) = key(&summary) else { continue };
+        if summary.outcome != Outcome::Completed {
+            fell.push(summary);
             continue;
-        };
+        }
         if done.get(&key).is_none_or(|other| other.started_at < summary.started_at) {
             done.insert(key, summary);
         }
     }
-    Ok(Earlier { done, run, last_step })
+    Ok(Earlier { done, fell, run, last_step })
 }

@@ -141,7 +141,7 @@ impl Role<'_> {
     /// Writes the step's part in the experiment into its summary.
     pub(crate) fn sign(&self, summary: &mut Summary, step: &Step, ran: Vec<CommandRun>) {
         if !ran.is_empty() {
-            let names: Vec<&str> = ran.iter().map(|command| command.program.as_str()).collect();
+            let names: Vec<String> = ran.iter().map(told).collect();
             summary.warnings.push(Warning {
                 code: "perturbed".to_owned(),
                 message: format!("{} ran beside it and took its time", names.join(", ")),
@@ -151,5 +151,15 @@ impl Role<'_> {
             summary.warnings.extend(warnings);
             summary.experiment = Some(Experiment { commands: ran, ..experiment });
         }
+    }
+}
+
+/// A command that ran beside a step, and how it failed if it did.
+fn told(command: &CommandRun) -> String {
+    let program = line(&command.program);
+    match command.exit {
+        Some(0) => program,
+        Some(status) => format!("{program} (exit status {status})"),
+        None => format!("{program} (not started, or ended by a signal)"),
     }
 }

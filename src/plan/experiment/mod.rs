@@ -265,11 +265,11 @@ impl Experiment {
     }
 
     /// A cell as a step of its sweep.
-    pub fn step(&self, at: usize) -> Option<Step> {
-        let cell = self.cells.get(at)?;
+    pub fn step(&self, at: usize) -> Step {
+        let cell = &self.cells[at];
         let (number, of) = (at as u32 + 1, self.cells.len() as u32);
         let (clients, rate, repeat) = (cell.clients, cell.rate, cell.repeat);
-        Some(Step { number, place: number, of, clients, rate, repeat })
+        Step { number, place: number, of, clients, rate, repeat }
     }
 }
 

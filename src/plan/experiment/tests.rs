@@ -122,7 +122,7 @@ fn rates_are_steps_of_their_own_beside_the_clients() {
     let rates: Vec<_> = open.cells.iter().take(5).map(|c| (c.clients, c.rate)).collect();
     let (slow, fast) = (Some(1000.0), Some(2000.0));
     assert_eq!(rates, [(4, slow), (4, fast), (8, slow), (8, fast), (1, None)]);
-    assert_eq!(open.step(1).and_then(|step| step.rate), fast);
+    assert_eq!(open.step(1).rate, fast);
     let keys = |of: &Experiment| of.cells.iter().map(|c| c.key.clone()).collect::<Vec<_>>();
     let mut all = [keys(&open), keys(&closed)].concat();
     all.sort_unstable();

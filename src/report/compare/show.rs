@@ -75,6 +75,18 @@ pub(super) fn doubt(table: &Table, pair: &Pair) -> Option<Doubt> {
     })
 }
 
+/// A cell that one of both labels has not measured.
+pub(super) fn absence(table: &Table, cell: &Without, labels: [&str; 2]) -> Option<Doubt> {
+    let not_measured = cell.base.is_none() || cell.new.is_none();
+    not_measured.then(|| Doubt {
+        workload: table.workload.to_owned(),
+        labels: labels.map(str::to_owned).into(),
+        clients: cell.column.clients,
+        rate: cell.column.rate,
+        why: cell.what.clone(),
+    })
+}
+
 fn p_text(p: f64) -> String {
     if p < 0.001 { "<0.001".to_owned() } else { number(p, 3) }
 }
