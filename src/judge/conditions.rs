@@ -91,9 +91,7 @@ pub(crate) const CONDITIONS: &[Condition] = &[
     condition("SQL", Operation, Differing, |s| {
         Some(each(&s.workload.statements, |statement| statement.sql.clone()))
     }),
-    condition("repeats", Operation, Differing, |s| {
-        Some(each(&s.workload.statements, |statement| statement.repeat.to_string()))
-    }),
+    condition("repeats", Operation, Differing, repeats),
     condition("transport", Measurement, Always, |s| Some(s.server.transport.clone())),
     condition("TLS", Measurement, Unless("none"), |s| or_none(s.server.tls_cipher.as_ref())),
     condition("warm-up", Measurement, Always, |s| Some(seconds(s.plan.warmup_s))).of(Of::Sweeps),
@@ -254,7 +252,6 @@ pub(crate) fn fingerprint_differences(one: &Server, other: &Server) -> Vec<Diffe
 pub(crate) fn unknown(first: &Summary, second: &Summary) -> Vec<&'static str> {
     let table = CONDITIONS.iter().filter(|condition| {
         condition.weight > Noted
-            && condition.shown != Apart
             && (condition.value)(first).is_some() != (condition.value)(second).is_some()
     });
     let mut names: Vec<&str> = table.map(|condition| condition.name).collect();
@@ -382,6 +379,13 @@ fn seconds(s: f64) -> String {
 
 fn gib(bytes: u64) -> f64 {
     bytes as f64 / f64::from(1 << 30)
+}
+
+/// How often each statement is run; old summaries do not say.
+fn repeats(step: &Summary) -> Option<String> {
+    let statements = &step.workload.statements;
+    let said = step.workload.option_defaults.is_some() || statements.iter().any(|s| s.repeat != 1);
+    said.then(|| each(statements, |statement| statement.repeat.to_string()))
 }
 
 fn mode(step: &Summary) -> Option<String> {
@@ -533,8 +537,10 @@ fn counted(count: Option<u32>) -> Option<String> {
 }
 
 fn links(host: &HostState) -> Option<String> {
-    // Those of containers come and go.
-    let lasting = host.links.iter().filter(|link| !link.name.starts_with("veth"));
+    // Those of containers and tunnels come and go.
+    let passing = ["veth", "docker", "br-", "virbr", "cni", "tun", "tap", "wg"];
+    let lasting =
+        host.links.iter().filter(|link| !passing.iter().any(|name| link.name.starts_with(name)));
     let all: Vec<String> =
         lasting.map(|link| format!("{} of {} Mbit/s", link.name, link.mbit_per_s)).collect();
     (!all.is_empty()).then(|| all.join(" and "))

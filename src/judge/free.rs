@@ -1,7 +1,7 @@
 //! The fields of a summary in which two measurements of the same thing may differ.
 
 /// Paths of a summary's fields, and why each is no condition. A path stands for all below it.
-/// Variables of the server that are free have a list of their own ([`crate::summary::identity::IDENTITY`]).
+/// Variables of the server that are free have a list of their own (`IDENTITY` in src/summary/identity.rs).
 pub const FREE: &[(&str, &str)] = &[
     ("schema", "the form of the file"),
     ("run_id", "names the invocation"),

@@ -119,7 +119,9 @@ pub(crate) fn changes(before: &Server, after: &Server) -> Vec<SettingChange> {
         ("version", &before.version, &after.version),
         ("version_comment", &before.version_comment, &after.version_comment),
     ] {
-        if before != after && changed.iter().all(|change| change.name != name) {
+        // One that is not told is unknown.
+        let differ = before != after && !after.is_empty();
+        if differ && changed.iter().all(|change| change.name != name) {
             let (before, after) = (Some(before.clone()), Some(after.clone()));
             changed.push(SettingChange { name: name.to_owned(), before, after });
         }

@@ -190,7 +190,8 @@ fn place(table: &Table, places: &Places) -> String {
     if whole {
         return String::new();
     }
-    let more = if named.len() > NAMED_MAX { "; …" } else { "" };
+    let more = named.len().saturating_sub(NAMED_MAX);
+    let more = if more > 0 { format!("; {more} more") } else { String::new() };
     named.truncate(NAMED_MAX);
     format!(" ({}{more})", named.join("; "))
 }
@@ -318,7 +319,7 @@ fn against(line: &Line, reference: &Line) -> Vec<Difference> {
             let elsewhere = condition.filter(|c| c.weight == Weight::Noted).is_some_and(|c| {
                 there.iter().any(|other| (c.value)(other).as_ref() == Some(&difference.second))
             });
-            if named && !elsewhere && !found.iter().any(|known| known.name == difference.name) {
+            if named && !elsewhere && !found.contains(&difference) {
                 found.push(difference);
             }
         }
@@ -340,7 +341,7 @@ fn mixed(line: &Line, captioned: bool) -> Option<String> {
                 Shown::ByClients => !same_column,
                 Shown::Differing => false,
             };
-            if !told && !found.iter().any(|known| known.name == difference.name) {
+            if !told && !found.contains(&difference) {
                 found.push(difference);
             }
         }
@@ -377,12 +378,15 @@ fn unknown<'a>(line: &'a Line<'a>, reference: &'a Line<'a>) -> Option<String> {
     let completed = |line: &'a Line<'a>| {
         line.steps.iter().copied().filter(|step| step.outcome == Outcome::Completed)
     };
-    let first = completed(reference).next();
-    let names: BTreeSet<&str> = first
-        .into_iter()
-        .flat_map(|first| completed(line).flat_map(|step| judge::unknown(first, step)))
-        .collect();
+    let same_loop =
+        |one: &Summary, other: &Summary| one.plan.rate.is_some() == other.plan.rate.is_some();
+    let mut names: BTreeSet<&str> = BTreeSet::new();
+    for step in completed(line) {
+        let here = completed(reference).find(|other| Column::of(other) == Column::of(step));
+        let first = here.or_else(|| completed(reference).find(|other| same_loop(other, step)));
+        names.extend(first.into_iter().flat_map(|first| judge::unknown(first, step)));
+    }
     let names: Vec<String> = names.into_iter().map(str::to_owned).collect();
-    let text = format!("the same or not is unknown of: {}", some(names.clone(), ", "));
+    let text = format!("unknown whether these are the same: {}", some(names.clone(), ", "));
     (!names.is_empty()).then_some(text)
 }

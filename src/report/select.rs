@@ -74,7 +74,9 @@ pub(crate) fn missing(counted: &[&Summary], left_out: &[&Summary]) -> (usize, us
     let mut runs: BTreeMap<&str, Repeats> = BTreeMap::new();
     let mut done = 0;
     for step in counted.iter().chain(left_out) {
-        let run = runs.entry(&step.run_id).or_default();
+        // The repeats of a profile may be given by several invocations.
+        let of = step.experiment.as_ref().map_or(&step.run_id, |experiment| &experiment.profile);
+        let run = runs.entry(of).or_default();
         run.planned.insert(step.plan.repeats);
         run.begun.insert(step.plan.repeat_index);
         if step.outcome == Outcome::Completed {

@@ -85,6 +85,7 @@ pub(crate) const IDENTITY: &[&str] = &[
     "wsrep_node_address",
     "wsrep_node_incoming_address",
     "wsrep_node_name",
+    "wsrep_sst_receive_address",
     "wsrep_start_position",
 ];
 

@@ -209,3 +209,9 @@ pub enum Effect {
     /// Rows are gone, and with them a `k` that nobody has read.
     Delete,
 }
+
+impl Effect {
+    pub(super) fn is_none(&self) -> bool {
+        *self == Effect::None
+    }
+}

@@ -127,21 +127,24 @@ pub struct Statement {
     /// `{table}` stands for the table, `{list}` for the list, `?` for a parameter.
     pub sql: String,
     /// One for each `?` outside of the list, in order.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub params: Vec<Param>,
     /// A part of the SQL that is there several times.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub list: Option<List>,
     /// So many times in an op, each with values of its own; once if left away.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub repeat: Option<Amount>,
     /// Whether it belongs to the statement before it: repeated together with that one.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub with_previous: bool,
     /// What every answer is held against.
     pub expect: Expect,
     /// With this option on, rows may be missing: then it is no error if there are fewer.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub missing_if: Option<String>,
     /// What a success changes.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Effect::is_none")]
     pub effect: Effect,
 }
 
@@ -155,9 +158,11 @@ pub struct List {
     #[serde(default = "comma")]
     pub join: String,
     /// So many.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub times: Option<Amount>,
     /// Or as many as fit into a statement of so many bytes; it is sent as text then, whatever
     /// `--statements` says.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes: Option<Amount>,
     /// One for each `?` of `each`; they refer to each other only.
     #[serde(default)]
@@ -230,8 +235,8 @@ impl Workload {
         Ok(self)
     }
 
-    /// The transactions in the form of a workload's file, options not put in: two workloads of the
-    /// same definition and options do the same.
+    /// The transactions in the form of a workload's file, options not put in, and without what is
+    /// as usual: two workloads of the same definition and options do the same.
     ///
     /// # Panics
     /// Never: the types have string keys only.

@@ -13,6 +13,7 @@ use crate::measure::probe::Whereabouts;
 use crate::mysql::ask::explain;
 use crate::mysql::fingerprint;
 use crate::mysql::session::Session;
+use crate::plan::before::Warm;
 use crate::plan::limits;
 use crate::plan::policy::Policy;
 use crate::progress::Progress;
@@ -144,8 +145,13 @@ impl Sweep<'_> {
         let server = self.server(scene, session).await?;
         if identity::is_another(&fingerprint::changes(&scene.identity.server, &server)) {
             let (target, opts) = (scene.target.clone(), scene.opts.clone());
-            let log = scene.log.take();
-            *scene = Scene { log, ..self.survey(&target, &opts, session).await? };
+            // A survey that fails is tried again: the log stays until then.
+            let surveyed = self.survey(&target, &opts, session).await?;
+            *scene = Scene { log: scene.log.take(), ..surveyed };
+            if self.plan.before.warm == Warm::Pool {
+                let ground = scene.ground(self.plan, self.stop);
+                before::warm(&ground, session, self.progress).await?;
+            }
             return Ok(());
         }
         // Its age is not the one of before.
