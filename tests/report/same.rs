@@ -6,7 +6,7 @@ use crate::summaries::{histogram, sound, step};
 use crate::{again, json, plain, try_report};
 use loadgen::error::Kind;
 use loadgen::judge::is_free;
-use loadgen::report::{Contrast, Format, Options, Question, compare, explain};
+use loadgen::report::{Contrast, Format, Layout, Options, Question, compare, explain};
 use loadgen::summary::{Class, Summary};
 use serde_json::{Map, Value, json as value};
 
@@ -482,4 +482,23 @@ fn a_cell_of_two_classes_is_noted_in_any_line() {
     let steps = [of(0, "a", Class::Cached), of(1, "b", Class::Cached), of(2, "b", Class::IoBound)];
     let notes = notes(&steps).expect("a report");
     assert!(notes.contains("differ in: class cached and io-bound"), "{notes}");
+}
+
+#[test]
+fn the_legend_tells_long_values_and_mixed_labels_apart() {
+    let of = |order: u32, label: &str, end: &str| {
+        let mut step = step(order, label, 8, 100.0);
+        let value = "x".repeat(200) + end;
+        step.server.variables.insert("optimizer_switch".to_owned(), value);
+        step
+    };
+    let legend = Options { layout: Layout::Settings, ..Options::default() };
+    let text = |steps: &[Summary]| try_report(steps, &legend).expect("a report");
+    let two = text(&[of(0, "a", "one"), of(1, "b", "two")]);
+    assert!(two.contains("two"), "{two}");
+    assert!(!two.contains("its runs differ"), "{two}");
+    let mut other = of(1, "a", "two");
+    other.plan.clients = 16;
+    let mixed = text(&[of(0, "a", "one"), other]);
+    assert!(mixed.contains("its runs differ"), "{mixed}");
 }
