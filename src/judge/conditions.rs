@@ -153,6 +153,12 @@ pub(crate) const CONDITIONS: &[Condition] = &[
     condition("server process's NUMA nodes here", Measurement, Differing, |s| {
         counted(client_host(s)?.server_numa_nodes)
     }),
+    condition("server process's cores", Measurement, Differing, |s| {
+        counted(server_host(s)?.server_cores)
+    }),
+    condition("server process's cores here", Measurement, Differing, |s| {
+        counted(client_host(s)?.server_cores)
+    }),
     condition("client on", Measurement, Apart, |s| {
         Some(if s.client.same_host { "same host" } else { "other host" }.to_owned())
     }),
