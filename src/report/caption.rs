@@ -1,8 +1,10 @@
 //! What stands around a table: its title, the conditions and remarks.
 
 use super::baseline::NO_RATIO;
+use super::escape::clip;
 use super::notes::{by_column, conditions};
 use super::pivot::{Line, Table};
+use super::settings::VALUE_MAX;
 use super::{Metric, escape};
 use crate::judge::{CONDITIONS, Of, Shown};
 use crate::summary::Summary;
@@ -51,8 +53,13 @@ pub(crate) fn below(table: &Table) -> Vec<String> {
                 Shown::Unless(usual) => values == [usual],
                 Shown::Differing | Shown::ByClients | Shown::Apart => option.is_none(),
             };
-            let said =
-                || format!("{} {}", option.unwrap_or(&name), by_column(line, &name, &values));
+            let said = || {
+                format!(
+                    "{} {}",
+                    clip(option.unwrap_or(&name), VALUE_MAX),
+                    by_column(line, &name, &values)
+                )
+            };
             (!usual && measures(line, of)).then(said)
         });
         let said: Vec<String> = said.collect();

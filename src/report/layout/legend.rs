@@ -42,20 +42,15 @@ pub(super) fn page(tables: &[Table]) -> Page {
     for (at, label) in labels.iter().enumerate() {
         let earlier = labels.get(..at).unwrap_or_default();
         let nearest = nearest(label, earlier);
-        let (pairs, texts) = match &nearest {
-            Some((_, found)) => (
-                found.iter().map(|d| (d.name.clone(), d.second.clone())).collect(),
-                // Of a long value what differs, else it looks like the other one.
-                found
-                    .iter()
-                    .map(|d| (d.name.clone(), settings::told_apart(&d.first, &d.second).1))
-                    .collect(),
-            ),
-            None => {
-                let pairs = told_apart(label, &labels);
-                (pairs.clone(), pairs)
-            }
+        let of = |differences: &[Difference], text: fn(&Difference) -> String| -> Pairs {
+            differences.iter().map(|d| (d.name.clone(), text(d))).collect()
         };
+        let whole = || told_apart(label, &labels);
+        let found = nearest.as_ref().map(|(_, found)| found.as_slice());
+        let pairs = found.map_or_else(whole, |found| of(found, |d| d.second.clone()));
+        // Of a long value what differs, else it looks like the other one.
+        let differing = |d: &Difference| settings::told_apart(&d.first, &d.second).1;
+        let texts = found.map_or_else(whole, |found| of(found, differing));
         let server = &label.step.server;
         let name = text::label(label.name);
         items.push(match &nearest {
