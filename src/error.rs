@@ -190,6 +190,26 @@ pub fn clip(text: &str, chars_max: usize) -> String {
     line(&clipped)
 }
 
+/// Longest value that an error or a note shows, characters.
+pub(crate) const VALUE_MAX: usize = 60;
+/// Characters of a long value that stand before what differs in it.
+const CONTEXT: usize = 12;
+
+/// Two different values, shortened to what differs: never so that they look alike.
+pub(crate) fn told_apart(one: &str, other: &str) -> (String, String) {
+    if one.chars().count().max(other.chars().count()) <= VALUE_MAX {
+        return (clip(one, VALUE_MAX), clip(other, VALUE_MAX));
+    }
+    let same = one.chars().zip(other.chars()).take_while(|(a, b)| a == b).count();
+    let from = same.saturating_sub(CONTEXT);
+    let cut = |text: &str| {
+        let rest: String = text.chars().skip(from).collect();
+        let rest = if rest.is_empty() { "(nothing)".to_owned() } else { clip(&rest, VALUE_MAX) };
+        if from > 0 { format!("…{rest}") } else { rest }
+    };
+    (cut(one), cut(other))
+}
+
 /// As [`plain`], and what begins a new line is indented: no text that an error or a warning quotes
 /// can look like another one.
 pub fn indented(text: &str) -> String {
@@ -282,5 +302,16 @@ mod tests {
         assert_eq!(worst.map(|e| e.to_string()).as_deref(), Some("b"), "of a kind the first");
         let others: Vec<String> = others.iter().map(Error::to_string).collect();
         assert_eq!(others, ["a", "c", "d"]);
+    }
+
+    #[test]
+    fn long_values_are_cut_to_what_differs() {
+        let long = "x".repeat(100);
+        let (one, other) = told_apart(&format!("{long} one"), &format!("{long} two"));
+        assert_ne!(one, other);
+        assert!(one.ends_with(" one") && one.chars().count() <= VALUE_MAX, "{one}");
+        let (one, other) = told_apart(&long, &format!("{long} more"));
+        assert_ne!(one, other);
+        assert_eq!(told_apart("a", "b"), ("a".to_owned(), "b".to_owned()));
     }
 }

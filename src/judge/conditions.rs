@@ -131,6 +131,13 @@ pub(crate) const CONDITIONS: &[Condition] = &[
     condition("datadir", Noted, Differing, |s| {
         variable(s, "datadir").map(|dir| without_made(&dir))
     }),
+    condition("innodb_data_home_dir", Noted, Differing, |s| place(s, "innodb_data_home_dir")),
+    condition("innodb_log_group_home_dir", Noted, Differing, |s| {
+        place(s, "innodb_log_group_home_dir")
+    }),
+    condition("innodb_undo_directory", Noted, Differing, |s| place(s, "innodb_undo_directory")),
+    condition("log_bin_basename", Noted, Differing, |s| place(s, "log_bin_basename")),
+    condition("tmpdir", Noted, Differing, |s| place(s, "tmpdir")),
     condition("server CPU", Measurement, Differing, |s| {
         s.server.host_facts.as_ref().map(|host| format!("{} cores of {}", host.cores, host.cpu))
     }),
@@ -150,6 +157,12 @@ pub(crate) const CONDITIONS: &[Condition] = &[
     }),
     condition("server process's NUMA nodes here", Measurement, Differing, |s| {
         counted(client_host(s)?.server_numa_nodes)
+    }),
+    condition("server process's cores", Measurement, Differing, |s| {
+        counted(server_host(s)?.server_cores)
+    }),
+    condition("server process's cores here", Measurement, Differing, |s| {
+        counted(client_host(s)?.server_cores)
     }),
     condition("client on", Measurement, Apart, |s| {
         Some(if s.client.same_host { "same host" } else { "other host" }.to_owned())
@@ -502,6 +515,14 @@ fn character_sets(step: &Summary) -> Option<String> {
 
 fn variable(step: &Summary, name: &str) -> Option<String> {
     step.server.variables.get(name).cloned()
+}
+
+/// Where a server has some of its files, which may be another disk; what is below its data directory
+/// is told from there.
+fn place(step: &Summary, name: &str) -> Option<String> {
+    let (place, datadir) = (variable(step, name)?, variable(step, "datadir")?);
+    let below = place.strip_prefix(&datadir).unwrap_or(&place).trim_start_matches("./");
+    Some(without_made(below))
 }
 
 /// A path without the number of a sandbox's own directory.

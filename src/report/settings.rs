@@ -2,16 +2,13 @@
 
 use super::escape::clip;
 use crate::error::{Error, Result};
-use crate::judge::{self, ABSENT, Difference, Weight};
+pub(crate) use crate::error::{VALUE_MAX, told_apart};
+use crate::judge::{self, Difference, Weight};
 use crate::summary::Summary;
 use crate::words;
 
 /// Differences that an error names.
 const NAMED_MAX: usize = 10;
-/// Longest value that an error or a note shows, characters.
-pub(crate) const VALUE_MAX: usize = 60;
-/// Characters of a long value that stand before what differs in it.
-const CONTEXT: usize = 12;
 
 /// Paths of a build's own files: two builds of one version differ in nothing else.
 const BUILD: &[&str] =
@@ -19,7 +16,7 @@ const BUILD: &[&str] =
 
 /// The settings of the second step that the first has not, for a legend: its variables but for
 /// those that follow from others, and how it was spoken to.
-pub(crate) fn legend(first: &Summary, second: &Summary) -> Vec<(String, String)> {
+pub(crate) fn legend(first: &Summary, second: &Summary) -> Vec<Difference> {
     let differences = judge::differences(first, second);
     let variables = &second.server.variables;
     let known =
@@ -32,7 +29,7 @@ pub(crate) fn legend(first: &Summary, second: &Summary) -> Vec<(String, String)>
         let name = d.name.as_str();
         spoken(name) || (known(name) && !BUILD.contains(&name) && !follows(name))
     };
-    differences.into_iter().filter(counts).map(|d| (d.name, d.second)).collect()
+    differences.into_iter().filter(counts).collect()
 }
 
 /// Refuses to pool steps that are not the same measurement.
@@ -86,21 +83,6 @@ fn refusal(first: &Summary, second: &Summary, differences: &[Difference]) -> Err
     }
 }
 
-/// Two different values, shortened to what differs: never so that they look alike.
-pub(crate) fn told_apart(one: &str, other: &str) -> (String, String) {
-    if one.chars().count().max(other.chars().count()) <= VALUE_MAX {
-        return (clip(one, VALUE_MAX), clip(other, VALUE_MAX));
-    }
-    let same = one.chars().zip(other.chars()).take_while(|(a, b)| a == b).count();
-    let from = same.saturating_sub(CONTEXT);
-    let cut = |text: &str| {
-        let rest: String = text.chars().skip(from).collect();
-        let rest = if rest.is_empty() { ABSENT.to_owned() } else { clip(&rest, VALUE_MAX) };
-        if from > 0 { format!("…{rest}") } else { rest }
-    };
-    (cut(one), cut(other))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -112,16 +94,5 @@ mod tests {
             let row = format!("| `{path}` | {why} |");
             assert!(text.contains(&row), "docs/report.md lacks the row {row}");
         }
-    }
-
-    #[test]
-    fn long_values_are_cut_to_what_differs() {
-        let long = "x".repeat(100);
-        let (one, other) = told_apart(&format!("{long} one"), &format!("{long} two"));
-        assert_ne!(one, other);
-        assert!(one.ends_with(" one") && one.chars().count() <= VALUE_MAX, "{one}");
-        let (one, other) = told_apart(&long, &format!("{long} more"));
-        assert_ne!(one, other);
-        assert_eq!(told_apart("a", "b"), ("a".to_owned(), "b".to_owned()));
     }
 }

@@ -118,6 +118,9 @@ pub struct HostState {
     pub numa_nodes: Option<u32>,
     /// Of these, the nodes that the server's process may use; null of other hosts.
     pub server_numa_nodes: Option<u32>,
+    /// Cores that the server's process may use, those that are offline among them; null of other
+    /// hosts.
+    pub server_cores: Option<u32>,
     /// Pages read from and written to swap space.
     pub swapped_pages: Option<u64>,
     /// Network interfaces that say how fast they are.

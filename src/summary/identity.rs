@@ -2,10 +2,10 @@
 //! result.
 
 use super::{SettingChange, Warning};
-use crate::error::Error;
+use crate::error::{Error, VALUE_MAX, clip, told_apart};
 
-/// Changes that an error or a warning names.
-const NAMED_MAX: usize = 8;
+/// Characters of the changes that an error or a warning names: a note shows as many.
+const NAMED_MAX: usize = 240;
 
 /// Variables whose change shows another server, such as the replica that took over.
 const ANOTHER: [&str; 9] = [
@@ -145,18 +145,38 @@ pub(crate) fn warnings(changed: &[SettingChange], when: &str) -> Vec<Warning> {
 /// `name: before / after`, and how many more.
 fn named(changed: &[&SettingChange]) -> String {
     let value = |value: &Option<String>| value.clone().unwrap_or_else(|| "(absent)".to_owned());
-    let one =
-        |c: &&SettingChange| format!("{}: {} / {}", c.name, value(&c.before), value(&c.after));
-    let mut named: Vec<String> = changed.iter().take(NAMED_MAX).map(one).collect();
-    if changed.len() > NAMED_MAX {
-        named.push(format!("and {} more", changed.len() - NAMED_MAX));
+    let mut named = String::new();
+    for (at, change) in changed.iter().enumerate() {
+        let (before, after) = told_apart(&value(&change.before), &value(&change.after));
+        let comma = if at > 0 { ", " } else { "" };
+        let text = format!("{comma}{}: {before} / {after}", clip(&change.name, VALUE_MAX));
+        if at > 0 && named.chars().count() + text.chars().count() > NAMED_MAX {
+            return format!("{named}, and {} more", changed.len() - at);
+        }
+        named.push_str(&text);
     }
-    named.join(", ")
+    named
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn changes_are_told_apart_or_counted() {
+        let long = |end: &str| Some("x".repeat(900) + end);
+        let change = |n: u32| SettingChange {
+            name: format!("name{n}"),
+            before: long("a"),
+            after: long("b"),
+        };
+        let changed: Vec<SettingChange> = (0..30).map(change).collect();
+        let message = &warnings(&changed, "during the step")[0].message;
+        assert!(message.contains("xa / …") && message.contains("xb"), "{message}");
+        let shown = message.matches("name").count();
+        assert!(message.ends_with(&format!("and {} more", 30 - shown)), "{message}");
+        assert!(message.chars().count() <= 300, "a note cuts it otherwise: {message}");
+    }
 
     #[test]
     fn the_reference_lists_what_does_not_count() {

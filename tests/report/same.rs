@@ -6,7 +6,7 @@ use crate::summaries::{histogram, sound, step};
 use crate::{again, json, plain, try_report};
 use loadgen::error::Kind;
 use loadgen::judge::is_free;
-use loadgen::report::{Contrast, Format, Options, Question, compare, explain};
+use loadgen::report::{Contrast, Format, Layout, Options, Question, compare, explain};
 use loadgen::summary::{Class, Summary};
 use serde_json::{Map, Value, json as value};
 
@@ -403,12 +403,9 @@ fn what_an_older_repeat_does_not_know_hides_no_other_operation() {
         });
         step
     };
-    let steps = [
-        of(0, "a", None),
-        of(1, "a", Some("default")),
-        of(2, "b", None),
-        of(3, "b", Some("zipf:0.9")),
-    ];
+    let keys = [("a", None), ("a", Some("default")), ("b", None), ("b", Some("zipf:0.9"))];
+    let steps: Vec<Summary> =
+        (0..).zip(keys).map(|(at, (label, key))| of(at, label, key)).collect();
     let steps: Vec<&Summary> = steps.iter().collect();
     let contrast = Contrast {
         base: "a".to_owned(),
@@ -482,4 +479,47 @@ fn a_cell_of_two_classes_is_noted_in_any_line() {
     let steps = [of(0, "a", Class::Cached), of(1, "b", Class::Cached), of(2, "b", Class::IoBound)];
     let notes = notes(&steps).expect("a report");
     assert!(notes.contains("differ in: class cached and io-bound"), "{notes}");
+}
+
+#[test]
+fn the_legend_tells_long_values_and_mixed_labels_apart() {
+    let of = |order: u32, label: &str, end: &str| {
+        let mut step = step(order, label, 8, 100.0);
+        let value = "x".repeat(200) + end;
+        step.server.variables.insert("optimizer_switch".to_owned(), value);
+        step
+    };
+    let legend = Options { layout: Layout::Settings, ..Options::default() };
+    let text = |steps: &[Summary]| try_report(steps, &legend).expect("a report");
+    let two = text(&[of(0, "a", "one"), of(1, "b", "two")]);
+    assert!(two.contains("two"), "{two}");
+    assert!(!two.contains("its runs differ"), "{two}");
+    let mut other = of(1, "a", "two");
+    other.plan.clients = 16;
+    let mixed = text(&[of(0, "a", "one"), other]);
+    assert!(mixed.contains("its runs differ"), "{mixed}");
+}
+
+#[test]
+fn a_log_in_another_place_is_noted_and_one_that_moved_with_its_server_is_not() {
+    let of = |order: u32, datadir: &str, log: &str| {
+        let mut step = step(order, "a", 8, 100.0);
+        for (name, value) in [("datadir", datadir), ("innodb_log_group_home_dir", log)] {
+            step.server.variables.insert(name.to_owned(), value.to_owned());
+        }
+        step
+    };
+    let notes = |other: Summary| notes(&[of(0, "/a/", "./"), other]).expect("a report");
+    let moved = notes(of(1, "/a/", "/nvme/"));
+    assert!(moved.contains("innodb_log_group_home_dir"), "{moved}");
+    let whole = notes(of(1, "/b/", "/b/"));
+    assert!(whole.contains("datadir") && !whole.contains("innodb_log_group"), "{whole}");
+}
+
+#[test]
+fn the_name_of_an_option_begins_no_line_of_its_own() {
+    let mut step = sound();
+    step.workload.options.insert("x\nerror: y".to_owned(), 7);
+    let text = plain(&[step]);
+    assert!(text.contains("x\\nerror: y 7"), "{text}");
 }

@@ -8,7 +8,7 @@ use tokio::sync::watch;
 
 use super::beside::{self, Running};
 use super::expect;
-use crate::error::{Error, Result, line};
+use crate::error::{Error, Result, line, told_apart};
 use crate::judge::fingerprint_differences;
 use crate::mysql::dataset::Dataset;
 use crate::plan::Step;
@@ -64,7 +64,10 @@ pub(super) fn check_same(label: &str, earlier: Option<&Server>, server: &Server)
     let mut named: Vec<String> = differences
         .iter()
         .take(NAMED_MAX)
-        .map(|d| format!("{} was {} and is {}", line(&d.name), line(&d.first), line(&d.second)))
+        .map(|d| {
+            let (was, is) = told_apart(&d.first, &d.second);
+            format!("{} was {was} and is {is}", line(&d.name))
+        })
         .collect();
     let more = differences.len() - named.len();
     if more > 0 {

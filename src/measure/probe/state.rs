@@ -30,6 +30,7 @@ pub struct State {
     throttled: Option<u64>,
     numa_nodes: Option<u32>,
     server_numa_nodes: Option<u32>,
+    server_cores: Option<u32>,
     swapped_pages: Option<u64>,
     links: BTreeMap<String, Link>,
 }
@@ -78,16 +79,17 @@ impl State {
             Some(off) => Some(off == "0"),
             None => one("/sys/devices/system/cpu/cpufreq/boost").map(|on| on == "1"),
         };
+        let allowed = |name: &str| {
+            server_status.lines().find_map(|line| line.strip_prefix(name)).and_then(cores_in)
+        };
         State {
             at,
             governors,
             turbo,
             throttled: (!counts.is_empty()).then(|| counts.iter().sum()),
             numa_nodes: one("/sys/devices/system/node/has_memory").and_then(cores_in),
-            server_numa_nodes: server_status
-                .lines()
-                .find_map(|line| line.strip_prefix("Mems_allowed_list:"))
-                .and_then(cores_in),
+            server_numa_nodes: allowed("Mems_allowed_list:"),
+            server_cores: allowed("Cpus_allowed_list:"),
             swapped_pages: one("/proc/vmstat").and_then(swapped),
             links: links(files),
         }
@@ -114,6 +116,7 @@ impl State {
             numa_nodes: self.numa_nodes,
             // The list of a process may name nodes that are not there.
             server_numa_nodes: self.server_numa_nodes.map(|n| n.min(nodes(self))),
+            server_cores: self.server_cores,
             swapped_pages: grown(|state| state.swapped_pages),
             links: links.collect(),
         }
@@ -185,7 +188,10 @@ mod tests {
                 "proc/7/stat".to_owned(),
                 "7 (mysqld) S 1 7 7 0 -1 0 1 0 2 0 1 1 0 0 20 0 31 0 9000 1 2 3\n".to_owned(),
             ),
-            ("proc/7/status".to_owned(), "Name:\tx\nMems_allowed_list:\t0-3\n".to_owned()),
+            (
+                "proc/7/status".to_owned(),
+                "Name:\tx\nCpus_allowed_list:\t0-2\nMems_allowed_list:\t0-3\n".to_owned(),
+            ),
             ("proc/uptime".to_owned(), "190.50 99.0\n".to_owned()),
             ("run/mysqld.pid".to_owned(), "7\n".to_owned()),
         ];
@@ -213,7 +219,7 @@ mod tests {
         assert_eq!(governors, [("performance", 1), ("powersave", 2)]);
         assert_eq!((state.turbo, state.throttled), (Some(false), Some(6)));
         assert_eq!((state.numa_nodes, state.server_numa_nodes), (Some(2), Some(2)));
-        assert_eq!(state.swapped_pages, Some(9));
+        assert_eq!((state.server_cores, state.swapped_pages), (Some(3), Some(9)));
         let link = Link { name: "eth0".into(), mbit_per_s: 1000, rx_bytes: 3000, tx_bytes: 1500 };
         assert_eq!(state.links, [link]);
     }

@@ -7,7 +7,7 @@ use super::super::escape::{clip, line};
 use super::super::page::{Body, Field, Page};
 use super::super::pivot::Table;
 use super::super::{settings, text};
-use crate::judge;
+use crate::judge::{self, Difference};
 use crate::summary::Summary;
 
 /// Settings that one line names.
@@ -19,15 +19,22 @@ const VALUE_MAX: usize = 60;
 struct Label<'a> {
     name: &'a str,
     step: &'a Summary,
+    /// Whether others of its steps were measured on other settings.
+    is_mixed: bool,
 }
 
 /// The one page: a line a label, in the order of the tables.
 pub(super) fn page(tables: &[Table]) -> Page {
     let mut labels: Vec<Label> = Vec::new();
     for line in tables.iter().flat_map(|table| &table.lines) {
-        let known = labels.iter().any(|label| label.name == line.label);
-        if let (false, Some(step)) = (known, line.steps.first()) {
-            labels.push(Label { name: line.label, step });
+        let Some(first) = line.steps.first() else { continue };
+        let at = labels.iter().position(|label| label.name == line.label).unwrap_or(labels.len());
+        if at == labels.len() {
+            labels.push(Label { name: line.label, step: first, is_mixed: false });
+        }
+        if let Some(label) = labels.get_mut(at) {
+            let other = |step: &&Summary| !settings::legend(label.step, step).is_empty();
+            label.is_mixed = label.is_mixed || line.steps.iter().any(other);
         }
     }
     let mut items = Vec::new();
@@ -35,26 +42,34 @@ pub(super) fn page(tables: &[Table]) -> Page {
     for (at, label) in labels.iter().enumerate() {
         let earlier = labels.get(..at).unwrap_or_default();
         let nearest = nearest(label, earlier);
-        let pairs = match &nearest {
-            Some((_, pairs)) => pairs.clone(),
-            None => told_apart(label, &labels),
+        let of = |differences: &[Difference], text: fn(&Difference) -> String| -> Pairs {
+            differences.iter().map(|d| (d.name.clone(), text(d))).collect()
         };
+        let whole = || told_apart(label, &labels);
+        let found = nearest.as_ref().map(|(_, found)| found.as_slice());
+        let pairs = found.map_or_else(whole, |found| of(found, |d| d.second.clone()));
+        // Of a long value what differs, else it looks like the other one.
+        let differing = |d: &Difference| settings::told_apart(&d.first, &d.second).1;
+        let texts = found.map_or_else(whole, |found| of(found, differing));
         let server = &label.step.server;
         let name = text::label(label.name);
         items.push(match &nearest {
             Some((of, _)) if pairs.is_empty() => format!("{name} - same as {}", line(of)),
-            Some((of, _)) => format!("{name} - same as {} except {}", line(of), shown(&pairs)),
+            Some((of, _)) => format!("{name} - same as {} except {}", line(of), shown(&texts)),
             None => {
                 let comment = clip(&server.version_comment, VALUE_MAX);
                 let comment = if comment.is_empty() { comment } else { format!(" {comment}") };
                 let with = if pairs.is_empty() {
                     String::new()
                 } else {
-                    format!(" with {}", shown(&pairs))
+                    format!(" with {}", shown(&texts))
                 };
                 format!("{name} - {}{comment}{with}", line(&server.version))
             }
         });
+        if let Some(item) = items.last_mut().filter(|_| label.is_mixed) {
+            item.push_str("; its runs differ, this is the first");
+        }
         let same_as = nearest.map_or_else(String::new, |(of, _)| of.to_owned());
         records.push(vec![
             ("label", Field::Text(label.name.to_owned())),
@@ -76,7 +91,7 @@ type Pairs = Vec<(String, String)>;
 
 /// The earlier label of the same build with the fewest other settings, the first of equals, and
 /// these settings.
-fn nearest<'a>(label: &Label, earlier: &[Label<'a>]) -> Option<(&'a str, Pairs)> {
+fn nearest<'a>(label: &Label, earlier: &[Label<'a>]) -> Option<(&'a str, Vec<Difference>)> {
     let builds = earlier.iter().filter(|other| build(other) == build(label));
     let found = builds.map(|other| (other.name, settings::legend(other.step, label.step)));
     found.reduce(|best, next| if next.1.len() < best.1.len() { next } else { best })
@@ -90,7 +105,7 @@ fn build<'a>(label: &Label<'a>) -> (&'a str, &'a str) {
 fn told_apart(label: &Label, labels: &[Label]) -> Pairs {
     let mut names: BTreeSet<String> = BTreeSet::new();
     for other in labels.iter().filter(|other| build(other) == build(label)) {
-        names.extend(settings::legend(label.step, other.step).into_iter().map(|(name, _)| name));
+        names.extend(settings::legend(label.step, other.step).into_iter().map(|d| d.name));
     }
     let values: BTreeMap<String, String> = judge::conditions(label.step)
         .into_iter()
