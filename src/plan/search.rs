@@ -100,7 +100,8 @@ impl Search {
     /// What was found so far.
     pub fn found(&self) -> Found {
         let (low, high) = self.edges();
-        let known = |rate: f64| self.of(rate).any(|answer| answer == Answer::Held);
+        let count = |rate, wanted| self.of(rate).filter(|answer| *answer == wanted).count();
+        let known = |rate: f64| count(rate, Answer::Held) > count(rate, Answer::Failed);
         let mixed = |rate: f64| {
             let has = |wanted| self.of(rate).any(|answer| answer == wanted);
             has(Answer::Held) && has(Answer::Failed)
@@ -243,6 +244,17 @@ mod tests {
             run(1.0, |rate, _| if rate < 50.0 { Answer::Unknown } else { Answer::Failed });
         assert!(found.unknown.is_some_and(|rate| rate < 50.0), "{found:?}");
         assert_eq!((found.rate, found.confirmed), (None, true), "none was seen to hold");
+    }
+
+    #[test]
+    fn a_rate_is_not_the_answer_when_it_held_no_more_often_than_it_failed() {
+        let answers = |rate: f64, before: usize| match (rate, before) {
+            (4968.0, 1) => Answer::Failed,
+            (4968.0, 2) => Answer::Unknown,
+            _ => up_to(5000.0)(rate, before),
+        };
+        let (_, found) = run(1000.0, answers);
+        assert_eq!((found.rate, found.unknown), (Some(4757.0), Some(4968.0)), "{found:?}");
     }
 
     #[test]

@@ -362,7 +362,7 @@ impl Quantity {
         }
         let value = match self {
             Quantity::Rate(metric) | Quantity::Latency(metric) => metric.value(step)?,
-            Quantity::Errors => Some(errors(step) as f64),
+            Quantity::Errors => known_errors(&[step]),
             Quantity::ErrorShare => share(&[step]),
         };
         Ok(value.ok_or_else(|| "no op was answered".to_owned()))
@@ -381,7 +381,7 @@ impl Quantity {
                 }
                 stats::median(&values).ok_or_else(|| "no step completed".to_owned())
             }
-            Quantity::Errors => Ok(steps.iter().map(|step| errors(step) as f64).sum()),
+            Quantity::Errors => known_errors(steps).ok_or_else(|| "no op was answered".to_owned()),
             Quantity::ErrorShare => share(steps).ok_or_else(|| "no op was answered".to_owned()),
         };
         Ok(value)
@@ -440,6 +440,13 @@ pub(super) fn share(steps: &[&Summary]) -> Option<f64> {
     let all = count(failed) + count(|step| step.latency.own().count);
     let bad = count(failed) + count(given_up);
     (all > 0.0).then(|| (bad / all).min(1.0))
+}
+
+/// Errors of all phases; nothing where there was nothing to fail.
+fn known_errors(steps: &[&Summary]) -> Option<f64> {
+    let idle = |step: &&Summary| failed_share(step).is_none() && step.totals.ops == 0;
+    let all: f64 = steps.iter().map(|step| errors(step) as f64).sum();
+    (all > 0.0 || !steps.iter().all(idle)).then_some(all)
 }
 
 /// Ops of the window that failed or are in doubt, which are not among the times. Older summaries

@@ -152,6 +152,17 @@ fn a_run_that_did_not_complete_holds_no_gate_when_partial_steps_count() {
 }
 
 #[test]
+fn a_gate_of_errors_is_undecided_when_no_op_was_issued() {
+    let mut idle = step(0, "a", 8, 0.0);
+    (idle.totals.ops, idle.latency.service.count) = (0, 0);
+    assert_eq!(no_errors().holds(&idle).expect("sound").0, None);
+    let told = judged(&[idle.clone()], &[no_errors()], &Options::default());
+    assert_eq!((told.held, told.undecided.len()), (0, 1), "{told:?}");
+    idle.totals.errors = vec![error(3)];
+    assert_eq!(no_errors().holds(&idle).expect("sound").0, Some(false));
+}
+
+#[test]
 fn a_share_of_errors_is_one_of_the_window() {
     let mut failing = step(0, "a", 8, 1000.0);
     failing.latency.service.count = 990;
