@@ -197,15 +197,18 @@ const CONTEXT: usize = 12;
 
 /// Two different values, shortened to what differs: never so that they look alike.
 pub(crate) fn told_apart(one: &str, other: &str) -> (String, String) {
+    let shown = |text: &str| match text {
+        "" => "(empty)".to_owned(),
+        text => clip(text, VALUE_MAX),
+    };
     if one.chars().count().max(other.chars().count()) <= VALUE_MAX {
-        return (clip(one, VALUE_MAX), clip(other, VALUE_MAX));
+        return (shown(one), shown(other));
     }
     let same = one.chars().zip(other.chars()).take_while(|(a, b)| a == b).count();
     let from = same.saturating_sub(CONTEXT);
     let cut = |text: &str| {
         let rest: String = text.chars().skip(from).collect();
-        let rest = if rest.is_empty() { "(nothing)".to_owned() } else { clip(&rest, VALUE_MAX) };
-        if from > 0 { format!("…{rest}") } else { rest }
+        if from > 0 { format!("…{}", clip(&rest, VALUE_MAX)) } else { shown(&rest) }
     };
     (cut(one), cut(other))
 }

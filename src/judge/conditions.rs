@@ -279,7 +279,7 @@ pub(crate) fn unknown(first: &Summary, second: &Summary) -> Vec<&'static str> {
 
 /// Of some steps one for each selection of conditions that is known: what two of them differ in, these
 /// do, if each step is held against the one that knows the same as it does.
-pub(crate) fn spokesmen<'a>(steps: &[&'a Summary]) -> Vec<(&'a Summary, Vec<&'a Summary>)> {
+pub(crate) fn by_knowledge<'a>(steps: &[&'a Summary]) -> Vec<(&'a Summary, Vec<&'a Summary>)> {
     let knows = |step: &'a Summary| {
         let table: Vec<bool> = CONDITIONS.iter().map(|c| (c.value)(step).is_some()).collect();
         let options: Vec<&String> = step.workload.options.keys().collect();

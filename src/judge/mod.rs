@@ -4,7 +4,7 @@ pub(crate) mod conditions;
 mod free;
 
 pub(crate) use conditions::{
-    ABSENT, CONDITIONS, Condition, Difference, OVERHEADS, Of, Shown, Weight, conditions,
-    differences, fingerprint_differences, spokesmen, unknown,
+    ABSENT, CONDITIONS, Condition, Difference, OVERHEADS, Of, Shown, Weight, by_knowledge,
+    conditions, differences, fingerprint_differences, unknown,
 };
 pub use free::{FREE, is_free};

@@ -20,7 +20,7 @@ use super::layout::{at_clients, noted};
 use super::page::{self, Page};
 use super::pivot::{self, Cell, Column, Line, Table};
 use super::select::missing;
-use super::{Doubt, Format, Metric, Options, caption, escape, settings};
+use super::{Doubt, Format, Metric, Options, caption, escape, notes, settings};
 use crate::error::{Error, Result};
 use crate::judge::{self, Weight};
 use crate::stats::{self, Shift, benjamini_hochberg, holm};
@@ -197,7 +197,7 @@ fn say_once(pages: &mut [Page], last: Option<&Table>) {
 pub(super) fn comparable(table: &Table) -> Result<()> {
     let [base, new] = table.lines.as_slice() else { return Ok(()) };
     for (column, one, other) in common(table) {
-        let (one, other) = (judge::spokesmen(&one.steps), judge::spokesmen(&other.steps));
+        let (one, other) = (judge::by_knowledge(&one.steps), judge::by_knowledge(&other.steps));
         let pairs =
             one.iter().flat_map(|(one, _)| other.iter().map(move |(other, _)| (one, other)));
         let differences = pairs.flat_map(|(one, other)| judge::differences(one, other));
@@ -218,7 +218,7 @@ pub(super) fn comparable(table: &Table) -> Result<()> {
             at_clients(&column),
             escape::line(base.label),
             escape::line(new.label),
-            escape::line(&differing.join("; "))
+            escape::line(&notes::some(differing, "; "))
         ))
         .hint("--force compares them all the same, and says so"));
     }

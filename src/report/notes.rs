@@ -217,7 +217,7 @@ fn of_steps<'a>(steps: impl Iterator<Item = &'a Summary>) -> Conditions {
 }
 
 /// The first of some texts; the others are counted.
-fn some(mut texts: Vec<String>, joined: &str) -> String {
+pub(crate) fn some(mut texts: Vec<String>, joined: &str) -> String {
     let more = texts.len().saturating_sub(NAMED_MAX);
     texts.truncate(NAMED_MAX);
     if more > 0 {
@@ -303,7 +303,7 @@ fn against(line: &Line, reference: &Line) -> Vec<Difference> {
                     let alike = reference.steps.iter().copied().find(same);
                     alike.or(reference.steps.first().copied()).into_iter().collect()
                 }
-                some => judge::spokesmen(some).into_iter().map(|(first, _)| first).collect(),
+                some => judge::by_knowledge(some).into_iter().map(|(first, _)| first).collect(),
             };
             (there, others)
         });
@@ -330,7 +330,7 @@ fn against(line: &Line, reference: &Line) -> Vec<Difference> {
 /// Conditions in which the steps of one line differ, but for those that the caption tells.
 fn mixed(line: &Line, captioned: bool) -> Option<String> {
     let firsts: Vec<&Summary> =
-        judge::spokesmen(&line.steps).into_iter().map(|(first, _)| first).collect();
+        judge::by_knowledge(&line.steps).into_iter().map(|(first, _)| first).collect();
     let mut found: Vec<Difference> = Vec::new();
     for (first, step) in firsts.iter().flat_map(|f| line.steps.iter().map(move |step| (*f, step))) {
         let same_column = Column::of(step) == Column::of(first);

@@ -34,7 +34,7 @@ pub(crate) fn legend(first: &Summary, second: &Summary) -> Vec<Difference> {
 
 /// Refuses to pool steps that are not the same measurement.
 pub(crate) fn agree(steps: &[&Summary]) -> Result<()> {
-    let groups = judge::spokesmen(steps);
+    let groups = judge::by_knowledge(steps);
     let within = groups.iter().flat_map(|(first, all)| all.iter().map(move |step| (*first, *step)));
     let between = groups.iter().enumerate().flat_map(|(at, (one, _))| {
         groups.iter().skip(at + 1).map(move |(other, _)| (*one, *other))
