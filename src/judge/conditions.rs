@@ -455,11 +455,11 @@ fn before(step: &Summary) -> Option<String> {
         return nothing();
     };
     let pool = match done.warm.as_str() {
-        "none" => None,
+        "none" | "" => None,
         "pool" => Some("rows read".to_owned()),
         other => Some(other.to_owned()),
     };
-    let ahi = (done.ahi != "as-is").then(|| format!("adaptive hash index {}", done.ahi));
+    let ahi = (!["as-is", ""].contains(&done.ahi.as_str())).then(|| format!("adaptive hash index {}", done.ahi));
     let settled = done.settle.as_ref().map(|_| "settled".to_owned());
     let parts: Vec<String> = [pool, ahi, settled].into_iter().flatten().collect();
     if parts.is_empty() { nothing() } else { Some(parts.join(" and ")) }
@@ -503,8 +503,12 @@ fn loaded(step: &Summary) -> Option<String> {
 /// The size of tables of which no rows are known, to the next power of two: it is an estimate.
 fn own_data(step: &Summary) -> Option<String> {
     let bytes = step.server.data_bytes.filter(|_| step.plan.tables == 0)?;
-    let mib = (bytes as f64 / f64::from(1 << 20)).log2().round().exp2();
-    Some(format!("about {mib} MiB"))
+    let kib = (bytes as f64 / 1024.0).log2().round().exp2();
+    Some(if kib < 1024.0 {
+        format!("about {kib} KiB")
+    } else {
+        format!("about {} MiB", kib / 1024.0)
+    })
 }
 
 fn character_sets(step: &Summary) -> Option<String> {

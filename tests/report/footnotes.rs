@@ -265,7 +265,7 @@ fn response_times_of_several_queues_say_so() {
     let text = plain(&steps);
     assert_eq!(
         &grid(&text)[1..],
-        ["     1  a †", "     1  b ‡", "     1  older", "     1  d † § ¶"]
+        ["     1  a †", "     1  b ‡", "     1  older §", "     1  d † ¶ ††"]
     );
     for note in [
         "† arrivals in 8 queues, one an engine thread and table; one queue: --engine-threads 1 \
