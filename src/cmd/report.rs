@@ -119,7 +119,9 @@ pub fn run(args: &ReportArgs) -> Result<()> {
         put(&gates.text)?;
         return gate::verdict(&gates).and_then(|()| decided(&unfinished));
     }
-    unfinished.iter().for_each(|what| warn(what));
+    for what in &unfinished {
+        warn(what);
+    }
     put(&match args.format {
         Output::Html => page(&steps, &options)?,
         Output::Svg => picture(&steps, &options, args.chart.unwrap_or_default())?,

@@ -160,7 +160,7 @@ pub fn run(args: &RunArgs, stop: &Stop) -> Result<()> {
     fell.extend(measured.iter().filter(|s| s.outcome != Outcome::Completed).cloned());
     let all: Vec<Summary> = together(earlier.done, measured).into_values().collect();
     let printed = tables::print(&experiment, &all);
-    let judged = judge(&experiment, all.iter().chain(&fell).collect(), &mut progress);
+    let judged = judge(&experiment, &all.iter().chain(&fell).collect::<Vec<_>>(), &mut progress);
     // Those of the legs are told already.
     conclude([worst(errors).map_or(Ok(()), Err), printed, judged], &mut progress)
 }
@@ -186,7 +186,7 @@ fn warn_of_debug_build(progress: &mut Progress) {
 }
 
 /// Holds the tables of all runs against their gates: what did not complete hides no errors.
-fn judge(experiment: &Experiment, all: Vec<&Summary>, progress: &mut Progress) -> Result<()> {
+fn judge(experiment: &Experiment, all: &[&Summary], progress: &mut Progress) -> Result<()> {
     let of = |part: &Part| all.iter().copied().filter(|s| s.workload.name == part.title).collect();
     let parts = experiment.parts.iter();
     gate::check(parts.map(|part| (of(part), part.gates.as_slice())), progress)
