@@ -97,6 +97,18 @@ fn faults_name_file_and_line_and_what_came_before_is_kept() {
 }
 
 #[test]
+fn a_load_is_no_result_when_its_dump_has_nothing() {
+    let dir = tempfile::tempdir().expect("a directory");
+    everywhere(|db| {
+        for text in ["", "-- mysqldump: Got error: 2002\n"] {
+            let (error, summary) = db.fails(&dump(&written(dir.path(), text.as_bytes())));
+            assert_eq!(error.kind().exit_code(), 4, "{error}");
+            assert_eq!(summary.outcome, Outcome::Aborted);
+        }
+    });
+}
+
+#[test]
 fn tables_of_somebody_else_are_not_touched() {
     let dir = tempfile::tempdir().expect("a directory");
     everywhere(|db| {

@@ -1,7 +1,7 @@
 //! One timed load → one summary.
 
 use crate::cmd::timed::{Measured, Scene, Turn, count};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::load::reload::{Reload, Reloaded};
 use crate::plan::timed::{InsertMode, LoadSource, LoadSpec};
 use crate::plan::units;
@@ -32,6 +32,13 @@ pub async fn measure(
         progress.update(|| "counting the rows".to_owned());
         error = rest.verify(&loaded, scene.stop).await.err();
         progress.clear();
+    }
+    if error.is_none() && loaded.tables.is_empty() {
+        // What feeds a pipe may have failed.
+        let text = format!("{}: no table was loaded", spec.name());
+        error = Some(
+            Error::data(text).hint("is the dump whole? mysqldump writes nothing where it fails"),
+        );
     }
     let verified = verified && error.is_none();
     let title = Some(turn.title.clone().unwrap_or_else(|| spec.name()));
