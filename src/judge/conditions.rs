@@ -459,7 +459,8 @@ fn before(step: &Summary) -> Option<String> {
         "pool" => Some("rows read".to_owned()),
         other => Some(other.to_owned()),
     };
-    let ahi = (!["as-is", ""].contains(&done.ahi.as_str())).then(|| format!("adaptive hash index {}", done.ahi));
+    let ahi = (!["as-is", ""].contains(&done.ahi.as_str()))
+        .then(|| format!("adaptive hash index {}", done.ahi));
     let settled = done.settle.as_ref().map(|_| "settled".to_owned());
     let parts: Vec<String> = [pool, ahi, settled].into_iter().flatten().collect();
     if parts.is_empty() { nothing() } else { Some(parts.join(" and ")) }

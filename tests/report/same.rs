@@ -28,6 +28,7 @@ fn full() -> Value {
         }],
     }]);
     full["server"]["host_facts"]["memory_bytes"] = value!(16_u64 << 30);
+    full["workload"]["schema"] = value!("sbtest");
     full["loadgen"]["profile"] = value!("release");
     full["conditions"]["before"]["warm"] = value!("pool");
     for name in ["service", "response", "wait", "failed"] {
@@ -250,7 +251,7 @@ fn a_field_that_one_summary_lacks_is_no_reason_to_refuse() {
             let same = notes(&[first.clone(), second(first.clone(), true, &first.label)]);
             let here = notes(&[first.clone(), second(older, true, &first.label)]);
             let name = named(path);
-            // These say something by being null.
+            // These say something by not being there.
             let says = [
                 "plan.",
                 "server.tls_cipher",
@@ -258,8 +259,12 @@ fn a_field_that_one_summary_lacks_is_no_reason_to_refuse() {
                 "server.durability",
                 "loadgen.revision",
                 "workload.transactions.",
+                "workload.schema",
+                "workload.options.",
+                "workload.statements.repeat",
+                "server.variables.",
                 "load.",
-                "conditions.before.settle",
+                "conditions.before.",
             ];
             if !says.iter().any(|prefix| name.starts_with(prefix)) && !is_free(&name) {
                 assert!(here.is_some(), "{kind}: without {name} it is refused");
@@ -267,6 +272,16 @@ fn a_field_that_one_summary_lacks_is_no_reason_to_refuse() {
             }
         }
     }
+}
+
+#[test]
+fn a_summary_that_does_not_tell_repeats_is_noted_when_others_do() {
+    let mut new = step(0, "a", 8, 100.0);
+    new.workload.option_defaults = Some(std::collections::BTreeMap::new());
+    new.workload.statements[0].repeat = 10;
+    let old = again(&step(0, "a", 8, 100.0), 9);
+    let notes = notes(&[new, old]).expect("not refused");
+    assert!(notes.contains("unknown_conditions") && notes.contains("repeats"), "{notes}");
 }
 
 /// Two labels that differ in one thing.
