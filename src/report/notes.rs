@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::alike::as_one;
 use super::escape::clip;
 use super::pivot::{Column, Line, Table};
-use super::settings::VALUE_MAX;
+use super::settings::{BUILD, VALUE_MAX};
 use super::{queues, settings};
 use crate::judge::{self, ABSENT, CONDITIONS, Condition, Difference, OVERHEADS, Shown, Weight};
 use crate::summary::{Outcome, Summary, VerdictKind, Warning};
@@ -265,15 +265,16 @@ fn other_than(line: &Line, reference: &Line) -> Vec<(&'static str, String)> {
         if let Some((_, words)) = overhead.filter(|_| !one_sided) {
             overheads.push(text(words));
         } else if difference.weight == Weight::Server {
-            settings.push((one_sided, text(name)));
+            let follows = name.starts_with("performance_schema_") || BUILD.contains(&name);
+            settings.push((one_sided || follows, text(name)));
         } else if name == "SQL" {
             conditions.push("other SQL".to_owned());
         } else {
             conditions.push(text(name));
         }
     }
-    // What both have comes first.
-    settings.sort_by_key(|(one_sided, _)| *one_sided);
+    // What both have, and what follows from nothing else, comes first.
+    settings.sort_by_key(|(last, _)| *last);
     let settings: Vec<String> = settings.into_iter().map(|(_, text)| text).collect();
     let note = |code, what: &str, found: Vec<String>| {
         (!found.is_empty()).then(|| (code, format!("{what}: {}", some(found, ", "))))

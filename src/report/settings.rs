@@ -11,7 +11,7 @@ use crate::words;
 const NAMED_MAX: usize = 10;
 
 /// Paths of a build's own files: two builds of one version differ in nothing else.
-const BUILD: &[&str] =
+pub(crate) const BUILD: &[&str] =
     &["basedir", "character_sets_dir", "lc_messages_dir", "plugin_dir", "tmpdir"];
 
 /// The settings of the second step that the first has not, for a legend: its variables but for
