@@ -7,9 +7,6 @@ use loadgen::summary::VerdictKind;
 
 use super::program::{canned, run_canned};
 
-/// Control, its pulse, and two clients a step.
-const CONNECTIONS_OF_TWO_STEPS: u64 = 6;
-
 #[test]
 fn gates_decide_the_exit_status_and_name_their_numbers() {
     let server = canned(Vec::new());
@@ -99,8 +96,12 @@ fn a_search_names_no_rate_when_none_holds() {
 /// The third step gets no connection: it is none of the search.
 #[test]
 fn a_search_tells_of_no_rate_that_it_did_not_measure_when_a_step_cannot_begin() {
+    let sound = canned(Vec::new());
+    let two = "point-select --tables 8 --clients 2 --rate 20,40 --warmup 0 --time 1s";
+    assert_eq!(run_canned(two, &sound).summaries.len(), 2);
     let full = Action::error(1040, "08004", "Too many connections");
-    let server = canned(vec![Fault::new(At::Connect(CONNECTIONS_OF_TWO_STEPS + 1), full)]);
+    let third = At::Connect(sound.counts().connections + 1);
+    let server = canned(vec![Fault::new(third, full)]);
     let words =
         "point-select --tables 8 --clients 2 --rate 20 --slo median<60s --warmup 0 --time 1s";
     let ended = run_canned(words, &server);
