@@ -11,7 +11,7 @@ use crate::summary::{HostState, Mode, Outcome, Server, Summary, durability};
 /// The value of a variable, an option or a part of a workload that is not there.
 pub(crate) const ABSENT: &str = "(absent)";
 
-/// What follows from a difference in a condition.
+/// The consequence of a difference in a condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Weight {
     /// A cell takes both; a note names the difference.
@@ -24,7 +24,7 @@ pub(crate) enum Weight {
     Operation,
 }
 
-/// Where a report names the value of a condition.
+/// The place in which a report names the value of a condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shown {
     /// Below each table.
@@ -39,12 +39,12 @@ pub(crate) enum Shown {
     Apart,
 }
 
-/// What has a condition.
+/// The measurements that have a condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Of {
     /// Every measurement.
     All,
-    /// What runs on tables: no suite.
+    /// Sweeps and loads: no suite.
     Tables,
     /// Neither a load nor a suite.
     Sweeps,
@@ -234,7 +234,7 @@ pub(crate) fn differences(first: &Summary, second: &Summary) -> Vec<Difference> 
     found
 }
 
-/// What two servers say of themselves and do not share: their versions and variables.
+/// Lists the versions and variables in which two servers differ.
 pub(crate) fn fingerprint_differences(one: &Server, other: &Server) -> Vec<Difference> {
     let mut found = Vec::new();
     let mut differ = |name: &str, one: &str, other: &str| {
@@ -277,8 +277,8 @@ pub(crate) fn unknown(first: &Summary, second: &Summary) -> Vec<&'static str> {
     names
 }
 
-/// Of some steps one for each selection of conditions that is known: what two of them differ in, these
-/// do, if each step is held against the one that knows the same as it does.
+/// Groups steps by the conditions that they know, each group with its first step. Steps of one group
+/// are compared with that one; then only the first steps need to be compared with each other.
 pub(crate) fn by_knowledge<'a>(steps: &[&'a Summary]) -> Vec<(&'a Summary, Vec<&'a Summary>)> {
     let knows = |step: &'a Summary| {
         let table: Vec<bool> = CONDITIONS.iter().map(|c| (c.value)(step).is_some()).collect();
@@ -381,7 +381,7 @@ fn each<T>(all: &[T], text: fn(&T) -> String) -> String {
     all.iter().map(text).collect::<Vec<_>>().join("; ")
 }
 
-/// What a step does until its end; none of one that was cut short.
+/// Gives a step that completed; none where it was cut short.
 fn whole(step: &Summary) -> Option<&Summary> {
     (step.outcome == Outcome::Completed).then_some(step)
 }
@@ -424,7 +424,7 @@ fn client_cpu(step: &Summary) -> Option<String> {
     Some(format!("{} cores of {}", step.client.cores, step.client.cpu))
 }
 
-/// What makes the client library cheaper with some servers than with others.
+/// Names the features that make the client library cheaper with some servers.
 fn capabilities(step: &Summary) -> Option<String> {
     Some(match step.driver.capabilities.as_slice() {
         [] => "without capabilities".to_owned(),
@@ -447,7 +447,7 @@ fn charset(step: &Summary) -> Option<String> {
     Some(charset.unwrap_or_else(|| "the driver's".to_owned()))
 }
 
-/// What was done before the steps.
+/// Tells what was done before the step.
 fn before(step: &Summary) -> Option<String> {
     let nothing = || Some("nothing".to_owned());
     let Some(done) = step.conditions.as_ref().and_then(|conditions| conditions.before.as_ref())
@@ -480,7 +480,7 @@ fn commands(step: &Summary) -> Option<String> {
     or_none((!commands.is_empty()).then(|| each(commands, |command| command.program.clone())))
 }
 
-/// What they were asked to do, and when.
+/// Tells commands apart by their arguments and instants.
 fn commands_asked(step: &Summary) -> Option<String> {
     let commands = &whole(step)?.experiment.as_ref()?.commands;
     let asked: Option<Vec<&str>> = commands.iter().map(|c| c.asked.as_deref()).collect();
@@ -493,7 +493,7 @@ fn suite(step: &Summary) -> Option<String> {
     Some(format!("{} tests: {named}", tests.len()))
 }
 
-/// What a load put into which tables.
+/// Tells the rows, statements and bytes of a load, and its tables.
 fn loaded(step: &Summary) -> Option<String> {
     let load = whole(step)?.load.as_ref()?;
     let (source, rows, statements, bytes) = (&load.source, load.rows, load.statements, load.bytes);

@@ -85,7 +85,7 @@ pub const FREE: &[(&str, &str)] = &[
     ("conditions.expected_class", "decides a warning only"),
 ];
 
-/// Whether a path of a summary's field, without positions in lists, is free or below one that is.
+/// Tells whether a path, without positions in lists, is free or lies below one that is.
 pub fn is_free(path: &str) -> bool {
     let below = |free: &str| {
         path.strip_prefix(free).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
