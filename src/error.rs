@@ -57,22 +57,22 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
     /// An error of a kind; the message names the input that caused it.
-    pub fn new(kind: Kind, message: impl Into<String>) -> Self {
+    pub(crate) fn new(kind: Kind, message: impl Into<String>) -> Self {
         Error { kind, message: indented(&message.into()), hints: Vec::new(), may_pass: false }
     }
 
     /// A wrong flag, value or file of the command line.
-    pub fn usage(message: impl Into<String>) -> Self {
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
         Self::new(Kind::Usage, message)
     }
 
     /// No server, or one that cannot run the plan.
-    pub fn server(message: impl Into<String>) -> Self {
+    pub(crate) fn server(message: impl Into<String>) -> Self {
         Self::new(Kind::Server, message)
     }
 
     /// Data that is refused.
-    pub fn data(message: impl Into<String>) -> Self {
+    pub(crate) fn data(message: impl Into<String>) -> Self {
         Self::new(Kind::Data, message)
     }
 
@@ -83,14 +83,14 @@ impl Error {
 
     /// Adds what the reader can do about it.
     #[must_use]
-    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hints.push(indented(&hint.into()));
         self
     }
 
     /// Says something else in the place of a hint that does not hold here.
     #[must_use]
-    pub fn instead(mut self, hint: &str, other: &str) -> Self {
+    pub(crate) fn instead(mut self, hint: &str, other: &str) -> Self {
         for known in self.hints.iter_mut().filter(|known| *known == hint) {
             *known = indented(other);
         }
@@ -99,20 +99,20 @@ impl Error {
 
     /// Puts where it happened in front of the message.
     #[must_use]
-    pub fn context(mut self, context: impl fmt::Display) -> Self {
+    pub(crate) fn context(mut self, context: impl fmt::Display) -> Self {
         self.message = format!("{}: {}", indented(&context.to_string()), self.message);
         self
     }
 
     /// Says whether the same may work a little later, without anybody's doing.
     #[must_use]
-    pub fn passing(mut self, may_pass: bool) -> Self {
+    pub(crate) fn passing(mut self, may_pass: bool) -> Self {
         self.may_pass = may_pass;
         self
     }
 
     /// Whether the same may work a little later: a server that starts, shuts down or is full.
-    pub fn may_pass(&self) -> bool {
+    pub(crate) fn may_pass(&self) -> bool {
         self.may_pass
     }
 
@@ -161,7 +161,7 @@ pub fn plain(text: &str) -> String {
 
 /// Text of foreign origin made safe for one line of a terminal: as [`plain`], and line ends, tabs
 /// and what else breaks or reorders a line become escapes, too.
-pub fn line(text: &str) -> String {
+pub(crate) fn line(text: &str) -> String {
     let breaking = |c: char| {
         matches!(c, '\n' | '\t' | '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}' | '\u{2029}')
     };
@@ -182,7 +182,7 @@ pub fn line(text: &str) -> String {
 }
 
 /// At most so many characters of one line of text.
-pub fn clip(text: &str, chars_max: usize) -> String {
+pub(crate) fn clip(text: &str, chars_max: usize) -> String {
     let mut clipped: String = text.chars().take(chars_max).collect();
     if clipped.len() < text.len() {
         clipped.push('…');
@@ -215,7 +215,7 @@ pub(crate) fn told_apart(one: &str, other: &str) -> (String, String) {
 
 /// As [`plain`], and what begins a new line is indented: no text that an error or a warning quotes
 /// can look like another one.
-pub fn indented(text: &str) -> String {
+pub(crate) fn indented(text: &str) -> String {
     let text = plain(text);
     if !text.contains('\n') {
         return text;
@@ -236,12 +236,12 @@ pub fn indented(text: &str) -> String {
 /// Of several errors the one that is shown and decides the exit status: 130/143, 3, 1, 4,
 /// 99, 98 in this order, of the same kind the first; a usage error never meets another, because nothing
 /// has run.
-pub fn worst(errors: impl IntoIterator<Item = Error>) -> Option<Error> {
+pub(crate) fn worst(errors: impl IntoIterator<Item = Error>) -> Option<Error> {
     ranked(errors).0
 }
 
 /// The worst, and the others in their order.
-pub fn ranked(errors: impl IntoIterator<Item = Error>) -> (Option<Error>, Vec<Error>) {
+pub(crate) fn ranked(errors: impl IntoIterator<Item = Error>) -> (Option<Error>, Vec<Error>) {
     const ORDER: [Kind; 8] = [
         Kind::Interrupted,
         Kind::Terminated,

@@ -21,7 +21,7 @@ use crate::mysql::url;
 /// that the hand-over cannot block.
 const MAX_SECRET: usize = 2048;
 
-/// Brings the command line into the form that clap reads ([`argv::normalise_args`]). If it holds
+/// Brings the command line into the form that clap reads (`argv::words`). If it holds
 /// a password (`-pSECRET`, `--password=SECRET`, in `--url`), calls `warn` and becomes the same
 /// program without it, and does not return.
 ///
@@ -56,7 +56,10 @@ pub fn hand_over(
 /// # Errors
 ///
 /// As [`hand_over`].
-pub fn masked(args: Vec<OsString>, command: &clap::Command) -> Result<Option<Vec<OsString>>> {
+pub(crate) fn masked(
+    args: Vec<OsString>,
+    command: &clap::Command,
+) -> Result<Option<Vec<OsString>>> {
     let words = argv::words(args, command)?;
     let typed = words.iter().any(|word| matches!(word, Word::Password(_)));
     let cleaned = clean(words)?;
@@ -70,7 +73,7 @@ pub fn masked(args: Vec<OsString>, command: &clap::Command) -> Result<Option<Vec
 /// # Errors
 ///
 /// Usage: no such descriptor, nothing readable in it, more than a password or no UTF-8.
-pub fn read_fd(fd: u32) -> Result<Secret> {
+pub(crate) fn read_fd(fd: u32) -> Result<Secret> {
     let named = |why: &dyn std::fmt::Display| Error::usage(format!("--password-fd {fd}: {why}"));
     let file = File::open(format!("/proc/self/fd/{fd}")).map_err(|e| named(&e))?;
     let mut bytes = Vec::new();

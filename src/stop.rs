@@ -34,12 +34,12 @@ impl Stop {
     }
 
     /// Why to stop, if asked.
-    pub fn asked(&self) -> Option<Kind> {
+    pub(crate) fn asked(&self) -> Option<Kind> {
         *self.asked.borrow()
     }
 
     /// The error to end with, if asked to stop.
-    pub fn check(&self) -> Result<(), Error> {
+    pub(crate) fn check(&self) -> Result<(), Error> {
         match self.asked() {
             Some(kind) => Err(Error::new(kind, "interrupted")),
             None => Ok(()),
@@ -47,7 +47,7 @@ impl Stop {
     }
 
     /// Returns when asked to stop.
-    pub async fn wait(&self) -> Kind {
+    pub(crate) async fn wait(&self) -> Kind {
         let mut asked = self.asked.clone();
         let found = asked.wait_for(Option::is_some).await;
         // The sender lives in self: it cannot be gone.
@@ -57,7 +57,7 @@ impl Stop {
     /// Listens to the signals on a thread of its own. A second signal calls `at_once`, which
     /// must not return, with the exit status. From then on a file that may not grow further is
     /// an error of whoever writes it, not the end of the process.
-    pub fn listen(&self, at_once: fn(u8) -> !) -> std::io::Result<()> {
+    pub(crate) fn listen(&self, at_once: fn(u8) -> !) -> std::io::Result<()> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
         let ignored = hangup_ignored();
         let (mut int, mut term, mut hup) = {

@@ -91,7 +91,7 @@ pub struct Answer {
 
 impl Answer {
     /// Any reply.
-    pub fn new(matches: impl Into<String>, reply: Reply) -> Self {
+    pub(crate) fn new(matches: impl Into<String>, reply: Reply) -> Self {
         Answer { matches: matches.into(), reply }
     }
 
@@ -184,7 +184,7 @@ pub struct SqlError {
 
 impl SqlError {
     /// An error of these parts.
-    pub fn new(code: u16, sqlstate: &str, message: &str) -> Self {
+    pub(crate) fn new(code: u16, sqlstate: &str, message: &str) -> Self {
         SqlError { code, sqlstate: sqlstate.to_owned(), message: message.to_owned() }
     }
 

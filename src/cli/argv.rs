@@ -20,6 +20,7 @@ pub(crate) enum Word {
     Url(OsString),
 }
 
+#[cfg(test)]
 /// Rewrites `-pSECRET` to `--password=SECRET` and a bare `-p` to `--password`, for clap. What is
 /// the value of another flag stays (`--label -pfoo`), and so does all after `--`. `command` is
 /// the whole program's: it knows which flags take a value.
@@ -28,7 +29,7 @@ pub(crate) enum Word {
 ///
 /// Usage: a bare `-h`, which is `--host` without its value and not help; a word that may be a
 /// password, one that follows a bare `-p` among them.
-pub fn normalise_args(args: Vec<OsString>, command: &Command) -> Result<Vec<OsString>> {
+pub(crate) fn normalise_args(args: Vec<OsString>, command: &Command) -> Result<Vec<OsString>> {
     Ok(words(args, command)?.into_iter().map(Word::into_arg).collect())
 }
 

@@ -9,7 +9,7 @@ use crate::plan::units::parse_duration;
 /// The state that a step starts from.
 #[derive(clap::Args, Debug, Clone, Default)]
 #[command(next_help_heading = "Before the steps")]
-pub struct BeforeArgs {
+pub(crate) struct BeforeArgs {
     /// pool: read all rows and their index once, before the first step
     #[arg(long, value_enum, default_value = "none", value_name = "WHAT")]
     pub warm: Warm,
@@ -33,7 +33,7 @@ pub struct BeforeArgs {
 
 impl BeforeArgs {
     /// As the plan has it.
-    pub fn before(&self) -> Before {
+    pub(crate) fn before(&self) -> Before {
         let BeforeArgs { warm, ahi, settle, expect_class } = *self;
         Before { warm, ahi, settle, expect: expect_class }
     }

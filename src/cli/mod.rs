@@ -1,11 +1,11 @@
 //! The command line: clap structs, no logic.
 
 pub mod argv;
-pub mod before;
+pub(crate) mod before;
 pub mod connection;
-pub mod options;
+pub(crate) mod options;
 mod sysbench;
-pub mod workload;
+pub(crate) mod workload;
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::cmd;
 use crate::plan::units::parse_duration;
 use crate::workload::builtin;
 
-pub use sysbench::explain;
+pub(crate) use sysbench::explain;
 
 /// What is shown while waiting.
 #[derive(clap::Args, Debug, Clone)]
@@ -32,13 +32,11 @@ pub struct DisplayArgs {
 
 /// What verbs take that do one thing with a server.
 #[derive(clap::Args, Debug, Clone)]
-pub struct ServerArgs {
+pub(crate) struct ServerArgs {
     #[command(flatten)]
-    #[expect(missing_docs, reason = "clap would show it as the command's help")]
     pub display: DisplayArgs,
 
     #[command(flatten)]
-    #[expect(missing_docs, reason = "clap would show it as the command's help")]
     pub connection: connection::ConnectionArgs,
 }
 
@@ -59,7 +57,7 @@ Examples:
 Every command has its own --help.";
 
 /// The whole command line. Every built-in workload is a verb.
-pub fn command() -> Command {
+pub(crate) fn command() -> Command {
     let mut command = Command::new("loadgen")
         .version(env!("CARGO_PKG_VERSION"))
         .about("A load generator for MySQL-compatible servers")

@@ -35,7 +35,7 @@ pub(super) fn add(mut command: Command, workload: &Workload) -> Command {
 }
 
 /// What the command line says of the workload's options.
-pub fn given(workload: &Workload, matches: &ArgMatches) -> BTreeMap<String, u64> {
+pub(crate) fn given(workload: &Workload, matches: &ArgMatches) -> BTreeMap<String, u64> {
     let value = |name: &String, setting: &Setting| {
         let id = id(name);
         if setting.switch {

@@ -39,7 +39,7 @@ const FLAGS: [(&str, &str); 32] = [
 ];
 
 /// What to do about an error of the command line, beyond what clap says.
-pub fn explain(error: &clap::Error) -> Option<String> {
+pub(crate) fn explain(error: &clap::Error) -> Option<String> {
     if error.kind() != ErrorKind::UnknownArgument {
         return None;
     }

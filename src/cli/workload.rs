@@ -18,7 +18,7 @@ const OP_TIMEOUT_MIN: Duration = Duration::from_millis(50);
 
 /// Runs a workload at each number of clients and prints the table.
 #[derive(clap::Args, Debug, Clone)]
-pub struct WorkloadArgs {
+pub(crate) struct WorkloadArgs {
     /// Tables: sbtest1 … sbtestN, for one [default: those that are there]
     #[arg(long, value_name = "N", value_parser = tables)]
     pub tables: Option<u32>,
@@ -191,7 +191,7 @@ fn program(text: &str) -> Result<Program, String> {
 
 /// `--rows`
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rows {
+pub(crate) enum Rows {
     /// What the tables say.
     Auto,
     /// So many.

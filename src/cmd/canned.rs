@@ -11,7 +11,7 @@ use crate::stop::Stop;
 
 /// Where it listens and what it claims to hold.
 #[derive(clap::Args, Debug, Clone)]
-pub struct CannedArgs {
+pub(crate) struct CannedArgs {
     /// Port of 127.0.0.1; 0 takes a free one
     #[arg(long, default_value_t = 0, conflicts_with = "socket")]
     pub port: u16,
@@ -64,7 +64,7 @@ fn closing(every: u64) -> Fault {
 }
 
 /// Serves until it is told to stop; prints the port.
-pub fn run(args: &CannedArgs, stop: &Stop) -> Result<()> {
+pub(crate) fn run(args: &CannedArgs, stop: &Stop) -> Result<()> {
     raise_descriptor_limit()?;
     let script = Script {
         connections_max: args.connections,

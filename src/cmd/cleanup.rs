@@ -11,18 +11,17 @@ use crate::stop::Stop;
 #[command(after_help = "\
 The tables are known by the mark that prepare leaves in their COMMENT; others of the same names,
 such as sysbench's, stay.")]
-pub struct CleanupArgs {
+pub(crate) struct CleanupArgs {
     /// Do not ask before dropping
     #[arg(long)]
     pub yes: bool,
 
     #[command(flatten)]
-    #[expect(missing_docs, reason = "clap would show it as the command's help")]
     pub server: ServerArgs,
 }
 
 /// Runs the verb.
-pub fn run(args: &CleanupArgs, stop: &Stop) -> Result<()> {
+pub(crate) fn run(args: &CleanupArgs, stop: &Stop) -> Result<()> {
     let (mut progress, at) = reach(&args.server, stop)?;
     if !args.yes && on_terminal() {
         let ours = at.runtime.block_on(load::marked(&at.target, &at.opts, true, stop))?;

@@ -12,7 +12,7 @@ use crate::summary;
 /// Compare two labels with statistics.
 #[expect(clippy::struct_excessive_bools, reason = "switches of a command line")]
 #[derive(Debug, Clone, clap::Args)]
-pub struct CompareArgs {
+pub(crate) struct CompareArgs {
     /// Summaries, or directories of them
     #[arg(required = true, value_name = "PATH")]
     pub paths: Vec<PathBuf>,
@@ -51,7 +51,7 @@ pub struct CompareArgs {
 
 /// A verdict that is no regression, and fails all the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum FailOn {
+pub(crate) enum FailOn {
     /// Neither a difference nor the lack of one is shown
     Inconclusive,
 }
@@ -62,7 +62,7 @@ pub enum FailOn {
 /// # Errors
 ///
 /// Those of [`summary::load`] and [`compare`]; a regression (99), what is not known (98).
-pub fn run(args: &CompareArgs) -> Result<()> {
+pub(crate) fn run(args: &CompareArgs) -> Result<()> {
     let loaded = summary::load(&args.paths, args.skip_bad)?;
     for (path, reason) in &loaded.skipped {
         warn(&format!("skipped {}: {reason}", path.display()));

@@ -8,14 +8,14 @@ use crate::error::Result;
 
 /// Which shell.
 #[derive(clap::Args, Debug, Clone)]
-pub struct CompletionsArgs {
+pub(crate) struct CompletionsArgs {
     /// The shell
     #[arg(value_enum)]
     pub shell: Shell,
 }
 
 /// Prints the completions.
-pub fn run(args: &CompletionsArgs) -> Result<()> {
+pub(crate) fn run(args: &CompletionsArgs) -> Result<()> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut cli::command(), "loadgen", &mut script);
     print_data(&String::from_utf8_lossy(&script))

@@ -12,7 +12,7 @@ use crate::summary;
 #[command(after_help = "\
 At a number of clients in a closed loop, clients / ops a second is the time of an op. It is split into
 the CPU of client and server, the reads of the disks, and the rest; docs/explain.md says how.")]
-pub struct ExplainArgs {
+pub(crate) struct ExplainArgs {
     /// The label that is compared against
     #[arg(value_name = "BASE")]
     pub base: String,
@@ -41,7 +41,7 @@ pub struct ExplainArgs {
 /// # Errors
 ///
 /// Those of [`summary::load`] and [`explain`]; standard output that cannot be written.
-pub fn run(args: &ExplainArgs) -> Result<()> {
+pub(crate) fn run(args: &ExplainArgs) -> Result<()> {
     let loaded = summary::load(&args.paths, args.skip_bad)?;
     for (path, reason) in &loaded.skipped {
         warn(&format!("skipped {}: {reason}", path.display()));

@@ -32,7 +32,7 @@ Examples:
   loadgen prepare --tables 8 --rows 16M
   loadgen prepare --tables 8 --rows 16M --data-seed 2 --force
   loadgen prepare --schema phptest --rows 1M")]
-pub struct PrepareArgs {
+pub(crate) struct PrepareArgs {
     /// Which tables: sbtest (sysbench's), phptest (the suite of 2007) or bulk (of bulk-insert)
     #[arg(long, value_name = "NAME", hide_possible_values = true, default_value_t, value_enum)]
     pub schema: Schema,
@@ -70,12 +70,11 @@ pub struct PrepareArgs {
     pub yes: bool,
 
     #[command(flatten)]
-    #[expect(missing_docs, reason = "clap would show it as the command's help")]
     pub server: ServerArgs,
 }
 
 /// Runs the verb.
-pub fn run(args: &PrepareArgs, stop: &Stop) -> Result<()> {
+pub(crate) fn run(args: &PrepareArgs, stop: &Stop) -> Result<()> {
     let (mut progress, at) = reach(&args.server, stop)?;
     let rows = match args.rows {
         Some(rows) => rows,

@@ -13,7 +13,7 @@ use crate::summary;
 
 /// What is made of the summaries.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum Output {
+pub(crate) enum Output {
     /// Aligned columns for a terminal or a mail
     #[default]
     Text,
@@ -45,7 +45,7 @@ impl Output {
 /// Print the tables of summaries, or draw them.
 #[expect(clippy::struct_excessive_bools, reason = "switches of a command line")]
 #[derive(Debug, Clone, clap::Args)]
-pub struct ReportArgs {
+pub(crate) struct ReportArgs {
     /// Summaries, or directories of them
     #[arg(required = true, value_name = "PATH")]
     pub paths: Vec<PathBuf>,
@@ -102,7 +102,7 @@ pub struct ReportArgs {
 ///
 /// Those of [`summary::load`] and [`render`]; flags that do not fit together; gates that fail (99) or
 /// are undecided (98); what cannot be written.
-pub fn run(args: &ReportArgs) -> Result<()> {
+pub(crate) fn run(args: &ReportArgs) -> Result<()> {
     args.check()?;
     let loaded = summary::load(&args.paths, args.skip_bad)?;
     for (path, reason) in &loaded.skipped {
@@ -165,7 +165,7 @@ impl ReportArgs {
     }
 
     /// The part that [`render`] takes.
-    pub fn options(&self) -> Options {
+    pub(crate) fn options(&self) -> Options {
         Options {
             metric: self.metric.clone(),
             layout: self.layout,

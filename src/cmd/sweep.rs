@@ -29,7 +29,7 @@ use crate::workload::Workload;
 pub(crate) const HEADROOM: u32 = 20;
 
 /// Runs the verb of a workload.
-pub fn run(workload: Workload, args: &WorkloadArgs, stop: &Stop) -> Result<()> {
+pub(crate) fn run(workload: Workload, args: &WorkloadArgs, stop: &Stop) -> Result<()> {
     let plan = plan(workload, args)?;
     let mut slo = slo(&plan, args)?;
     if args.list {

@@ -19,7 +19,7 @@ to: a write that no summary tells of looks like another program's. Exit status: 
 
 Example:
   loadgen verify results/ --socket /run/mysqld/mysqld.sock")]
-pub struct VerifyArgs {
+pub(crate) struct VerifyArgs {
     /// Summaries, or directories of them
     #[arg(required = true, value_name = "PATH")]
     pub paths: Vec<PathBuf>,
@@ -29,12 +29,11 @@ pub struct VerifyArgs {
     pub elsewhere: bool,
 
     #[command(flatten)]
-    #[expect(missing_docs, reason = "clap would show it as the command's help")]
     pub server: ServerArgs,
 }
 
 /// Runs the verb.
-pub fn run(args: &VerifyArgs, stop: &Stop) -> Result<()> {
+pub(crate) fn run(args: &VerifyArgs, stop: &Stop) -> Result<()> {
     // Records first: a step that ends meanwhile is then in both, or in the summaries alone.
     let records = summary::records(&args.paths)?;
     let loaded = summary::collect(&args.paths)?;

@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::workload::{Schema, builtin};
 
 /// Prints each workload with its SQL and expected outcome.
-pub fn run() -> Result<()> {
+pub(crate) fn run() -> Result<()> {
     print_data(&text())
 }
 

@@ -139,7 +139,7 @@ impl Display {
 }
 
 /// Microseconds as milliseconds with three digits that say something.
-pub fn millis(us: f64) -> String {
+pub(crate) fn millis(us: f64) -> String {
     let ms = us / 1e3;
     match ms {
         ms if ms < 10.0 => format!("{ms:.3} ms"),

@@ -66,10 +66,10 @@ use crate::summary::{ErrorCount, LedgerEntry, Outage, Outcome, Probed, SettingCh
 
 pub use conductor::{Stage, run_step};
 pub(crate) use crew::queues_told;
-pub use display::millis;
+pub(crate) use display::millis;
 pub use job::Tables;
 pub(crate) use share::calibrated;
-pub use summarise::{Identity, summary};
+pub(crate) use summarise::{Identity, summary};
 pub(crate) use summarise::{host_facts, program};
 
 /// What one step produced in memory.

@@ -42,7 +42,7 @@ pub struct Identity {
 
 impl Identity {
     /// A step's name.
-    pub fn step_id(&self, step: &Step) -> String {
+    pub(crate) fn step_id(&self, step: &Step) -> String {
         format!("{}-{}", self.run_id, step.number)
     }
 }
@@ -59,7 +59,7 @@ pub(crate) fn program() -> summary::Program {
 
 /// The JSON contract's object of a step. `changed` are the server's settings that differ after
 /// the step; None where that is not known.
-pub fn summary(
+pub(crate) fn summary(
     run: &Run,
     stage: &Stage<'_>,
     step: &Step,

@@ -16,7 +16,7 @@ mod fault;
 mod fill;
 mod method;
 mod pace;
-pub mod reload;
+pub(crate) mod reload;
 mod set_up;
 mod survey;
 mod text;

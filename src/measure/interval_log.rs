@@ -46,7 +46,7 @@ impl IntervalLog {
     /// # Errors
     ///
     /// Usage, if the file is there already or cannot be made.
-    pub fn create(path: &Path, base: Timestamp) -> Result<IntervalLog> {
+    pub(crate) fn create(path: &Path, base: Timestamp) -> Result<IntervalLog> {
         let file = File::create_new(path).map_err(|e| {
             Error::usage(format!("--interval-log {}: {e}", path.display()))
                 .hint("a new file in a directory that is there: nothing is written over")
@@ -73,7 +73,7 @@ impl IntervalLog {
     }
 
     /// A step begins: what it is, whether it is an open loop, and what its tags begin with.
-    pub fn step(&mut self, about: &str, paced: bool, prefix: &str) {
+    pub(crate) fn step(&mut self, about: &str, paced: bool, prefix: &str) {
         self.paced = paced;
         prefix.clone_into(&mut self.prefix);
         // A comment is one line.
@@ -82,13 +82,13 @@ impl IntervalLog {
     }
 
     /// The origin of the step's clock.
-    pub fn origin(&mut self, started_at: Timestamp) {
+    pub(crate) fn origin(&mut self, started_at: Timestamp) {
         self.step_s = seconds(started_at) - seconds(self.base);
     }
 
     /// One interval of the timeline. Those of the warm-up are left out, so that the log adds up to
     /// the summary's histograms.
-    pub fn interval(&mut self, interval: &Interval) {
+    pub(crate) fn interval(&mut self, interval: &Interval) {
         if interval.phase == Phase::Warmup {
             return;
         }
@@ -131,7 +131,7 @@ impl IntervalLog {
     /// # Errors
     ///
     /// Failed: what could not be written, now or before.
-    pub fn flush(&mut self) -> Result<()> {
+    pub(crate) fn flush(&mut self) -> Result<()> {
         if let Some(error) = self.failed.take() {
             return Err(error);
         }

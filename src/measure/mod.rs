@@ -3,12 +3,12 @@
 pub(crate) mod cgroup;
 pub(crate) mod cores;
 pub mod host;
-pub mod interval_log;
+pub(crate) mod interval_log;
 pub mod probe;
-pub mod process;
+pub(crate) mod process;
 pub mod recorder;
 pub(crate) mod scheduler;
-pub mod timeline;
+pub(crate) mod timeline;
 pub mod times;
 
 use std::time::Instant;

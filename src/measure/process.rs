@@ -11,7 +11,7 @@ const DESCRIPTORS_MIN: u64 = 32;
 
 /// CPU time since the start of a process or thread.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Cost {
+pub(crate) struct Cost {
     /// Time in user mode.
     pub user: Duration,
     /// Time in the kernel.
@@ -21,7 +21,7 @@ pub struct Cost {
 impl Cost {
     /// What was spent since an earlier reading.
     #[must_use]
-    pub fn since(&self, earlier: &Cost) -> Cost {
+    pub(crate) fn since(&self, earlier: &Cost) -> Cost {
         Cost {
             user: self.user.saturating_sub(earlier.user),
             sys: self.sys.saturating_sub(earlier.sys),
@@ -29,24 +29,19 @@ impl Cost {
     }
 
     /// User and system time since an earlier reading.
-    pub fn cpu_since(&self, earlier: &Cost) -> Duration {
+    pub(crate) fn cpu_since(&self, earlier: &Cost) -> Duration {
         (self.user + self.sys).saturating_sub(earlier.user + earlier.sys)
     }
 }
 
 /// The cost of this process, all its threads, ended ones included.
-pub fn process_usage() -> Cost {
+pub(crate) fn process_usage() -> Cost {
     usage(UsageWho::RUSAGE_SELF)
 }
 
 /// The cost of the processes that this one waited for, and that these waited for.
-pub fn children_usage() -> Cost {
+pub(crate) fn children_usage() -> Cost {
     usage(UsageWho::RUSAGE_CHILDREN)
-}
-
-/// The cost of the calling thread.
-pub fn thread_usage() -> Cost {
-    usage(UsageWho::RUSAGE_THREAD)
 }
 
 fn usage(who: UsageWho) -> Cost {
@@ -65,7 +60,7 @@ fn cost(usage: &Usage) -> Cost {
 /// Peak resident size of this process so far, bytes; 0 where `/proc` is not mounted.
 ///
 /// Not from `getrusage`: its `ru_maxrss` outlives an exec, and would be that of whoever started us.
-pub fn peak_resident_bytes() -> u64 {
+pub(crate) fn peak_resident_bytes() -> u64 {
     std::fs::read_to_string("/proc/self/status").map_or(0, |status| peak_of(&status))
 }
 
@@ -83,7 +78,7 @@ fn peak_of(status: &str) -> u64 {
 ///
 /// # Errors
 /// Failed, if the kernel refuses.
-pub fn raise_descriptor_limit() -> Result<u64> {
+pub(crate) fn raise_descriptor_limit() -> Result<u64> {
     let failed = |e: nix::Error| Error::failed(format!("the limit of open files: {e}"));
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).map_err(failed)?;
     if soft < hard {
@@ -135,12 +130,12 @@ mod tests {
     #[test]
     fn burnt_time_is_seen_by_thread_and_process() {
         let burn = || {
-            let before = thread_usage();
+            let before = usage(UsageWho::RUSAGE_THREAD);
             let mut x = 1_u64;
-            while thread_usage().cpu_since(&before) < Duration::from_millis(20) {
+            while usage(UsageWho::RUSAGE_THREAD).cpu_since(&before) < Duration::from_millis(20) {
                 x = std::hint::black_box(x.wrapping_mul(3));
             }
-            thread_usage().cpu_since(&before)
+            usage(UsageWho::RUSAGE_THREAD).cpu_since(&before)
         };
         let before = process_usage();
         let elsewhere = std::thread::spawn(burn).join().expect("the thread ends");

@@ -27,7 +27,7 @@ pub struct Phases {
 
 impl Phases {
     /// The phase of an instant.
-    pub fn at(&self, now: Ns) -> Phase {
+    pub(crate) fn at(&self, now: Ns) -> Phase {
         if now < self.window_start {
             Phase::Warmup
         } else if now < self.window_end {
@@ -86,18 +86,18 @@ pub struct Paced {
 
 impl Paced {
     /// Nothing counted yet. Fails only if memory is not to be had.
-    pub fn new() -> Result<Self> {
+    pub(crate) fn new() -> Result<Self> {
         Ok(Paced { response: Times::new()?, wait: Times::new()? })
     }
 
     /// Adds what another one counted.
-    pub fn merge(&mut self, other: &Paced) {
+    pub(crate) fn merge(&mut self, other: &Paced) {
         self.response.merge(&other.response);
         self.wait.merge(&other.wait);
     }
 
     /// Adds what another one counted, where there may be none of either.
-    pub fn merge_into(sum: &mut Option<Box<Paced>>, other: Option<&Paced>) {
+    pub(crate) fn merge_into(sum: &mut Option<Box<Paced>>, other: Option<&Paced>) {
         match (sum, other) {
             (_, None) => {}
             (Some(sum), Some(other)) => sum.merge(other),
@@ -124,7 +124,7 @@ impl Interval {
     }
 
     /// Adds what another thread saw in the same interval.
-    pub fn merge(&mut self, other: &Interval) {
+    pub(crate) fn merge(&mut self, other: &Interval) {
         self.end = self.end.max(other.end);
         self.ops += other.ops;
         self.statements += other.statements;
@@ -165,7 +165,7 @@ pub struct Op {
 
 /// The first and the last op that succeeded in some time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Successes {
+pub(crate) struct Successes {
     /// When the first one completed.
     pub first: Ns,
     /// When the last one did.
@@ -204,7 +204,7 @@ impl Recorder {
     }
 
     /// Sets the window's start, where it was open: it lies ahead.
-    pub fn start_window(&mut self, start: Ns) {
+    pub(crate) fn start_window(&mut self, start: Ns) {
         self.phases.window_start = start;
         if self.current.phase == Phase::Warmup {
             self.current.end = self.current.end.min(start.max(self.current.start));
@@ -212,7 +212,7 @@ impl Recorder {
     }
 
     /// Moves the window's end, for a step that ends early.
-    pub fn end_window(&mut self, end: Ns) -> Result<()> {
+    pub(crate) fn end_window(&mut self, end: Ns) -> Result<()> {
         self.phases.window_end = end;
         if self.current.phase == Phase::Measure {
             self.current.end = self.current.end.min(end.max(self.current.start));
@@ -220,14 +220,9 @@ impl Recorder {
         Ok(())
     }
 
-    /// The phases as they are now.
-    pub fn phases(&self) -> &Phases {
-        &self.phases
-    }
-
     /// Ends the intervals that lie before `now`. Idle threads call it too.
     #[inline]
-    pub fn roll(&mut self, now: Ns) -> Result<()> {
+    pub(crate) fn roll(&mut self, now: Ns) -> Result<()> {
         while now >= self.current.end {
             let statements = self.current.by_statement.len();
             let next = Interval::new(&self.phases, self.current.end, statements)?;
@@ -238,12 +233,12 @@ impl Recorder {
     }
 
     /// Ops so far, of the warm-up and of the window.
-    pub fn ops(&self) -> u64 {
+    pub(crate) fn ops(&self) -> u64 {
         self.before + self.current.ops
     }
 
     /// The first and the last success since it was asked before.
-    pub fn take_successes(&mut self) -> Option<Successes> {
+    pub(crate) fn take_successes(&mut self) -> Option<Successes> {
         let seen = std::mem::replace(&mut self.successes, Successes::NONE);
         (seen != Successes::NONE).then_some(seen)
     }
@@ -279,7 +274,7 @@ impl Recorder {
 
     /// Writes down the time of one statement of an op.
     #[inline]
-    pub fn statement(&mut self, index: usize, measured: bool, ns: u64) {
+    pub(crate) fn statement(&mut self, index: usize, measured: bool, ns: u64) {
         if self.in_latency(measured)
             && let Some(times) = self.current.by_statement.get_mut(index)
         {
@@ -288,7 +283,7 @@ impl Recorder {
     }
 
     /// Writes down an op that failed.
-    pub fn failed(&mut self, issued: Ns, measured: bool, completed: Ns) -> Result<()> {
+    pub(crate) fn failed(&mut self, issued: Ns, measured: bool, completed: Ns) -> Result<()> {
         self.roll(completed)?;
         self.current.errors += 1;
         if self.in_latency(measured) {
@@ -299,7 +294,7 @@ impl Recorder {
 
     /// Writes down an op of which nobody knows whether it was done: neither done nor failed, it is
     /// an error of the timeline alone.
-    pub fn unresolved(&mut self, now: Ns) -> Result<()> {
+    pub(crate) fn unresolved(&mut self, now: Ns) -> Result<()> {
         self.roll(now)?;
         self.current.errors += 1;
         Ok(())
@@ -307,7 +302,7 @@ impl Recorder {
 
     /// Writes down an op that was given up: its age is a lower bound of its time, and
     /// leaving it out would make a stalled server look fast.
-    pub fn abandoned(
+    pub(crate) fn abandoned(
         &mut self,
         intended: Option<Ns>,
         issued: Ns,
@@ -325,13 +320,13 @@ impl Recorder {
     }
 
     /// Writes down an arrival of the window that was never issued, likewise.
-    pub fn unissued(&mut self, intended: Ns, now: Ns) -> Result<()> {
+    pub(crate) fn unissued(&mut self, intended: Ns, now: Ns) -> Result<()> {
         self.roll(now)?;
         self.paced(intended, now, now)
     }
 
     /// Hands over the last interval, which ends now.
-    pub fn finish(mut self, now: Ns) -> Result<()> {
+    pub(crate) fn finish(mut self, now: Ns) -> Result<()> {
         self.roll(now)?;
         self.current.end = now.max(self.current.start);
         (self.finished)(self.current);

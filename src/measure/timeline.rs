@@ -49,7 +49,7 @@ pub struct Counts {
 
 impl Timeline {
     /// For so many threads, so many statements with times of their own, and entries of a length.
-    pub fn new(threads: usize, statements: usize, entry: Ns) -> Result<Self> {
+    pub(crate) fn new(threads: usize, statements: usize, entry: Ns) -> Result<Self> {
         Ok(Timeline {
             delivered: vec![0; threads],
             open: BTreeMap::new(),
@@ -67,7 +67,7 @@ impl Timeline {
 
     /// Takes an interval of a thread (from 0); returns those that no thread can add to any
     /// more, oldest first.
-    pub fn add(&mut self, thread: usize, interval: Interval) -> Vec<Interval> {
+    pub(crate) fn add(&mut self, thread: usize, interval: Interval) -> Vec<Interval> {
         self.reach(thread, interval.end);
         match self.open.get_mut(&interval.start) {
             Some(merged) => merged.merge(&interval),
@@ -79,7 +79,7 @@ impl Timeline {
     }
 
     /// A thread delivers no more.
-    pub fn thread_done(&mut self, thread: usize) -> Vec<Interval> {
+    pub(crate) fn thread_done(&mut self, thread: usize) -> Vec<Interval> {
         self.reach(thread, Ns::MAX);
         let complete = self.take_complete();
         if self.open.is_empty() && self.delivered.iter().all(|to| *to == Ns::MAX) {
@@ -164,7 +164,7 @@ impl Timeline {
 }
 
 /// Nanoseconds as seconds.
-pub fn seconds(ns: Ns) -> f64 {
+pub(crate) fn seconds(ns: Ns) -> f64 {
     ns as f64 / 1e9
 }
 

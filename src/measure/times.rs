@@ -10,7 +10,7 @@ use crate::stats::nearest_rank;
 use crate::summary::Distribution;
 
 /// The largest time that the histogram distinguishes: one hour, in nanoseconds.
-pub const RANGE_NS: u64 = 3_600_000_000_000;
+pub(crate) const RANGE_NS: u64 = 3_600_000_000_000;
 /// Significant digits of a percentile.
 const DIGITS: u8 = 3;
 
@@ -55,7 +55,7 @@ impl Times {
     }
 
     /// Adds what another one counted.
-    pub fn merge(&mut self, other: &Times) {
+    pub(crate) fn merge(&mut self, other: &Times) {
         if other.count() == 0 {
             return;
         }
@@ -74,19 +74,19 @@ impl Times {
     }
 
     /// The percentile (0 to 100) in microseconds; None when nothing was counted.
-    pub fn percentile_us(&self, percentile: f64) -> Option<f64> {
+    pub(crate) fn percentile_us(&self, percentile: f64) -> Option<f64> {
         // A bucket's upper edge may lie above the largest time there was.
         let quantile = nearest_rank(percentile, self.count());
         (self.count() > 0).then(|| us(self.histogram.value_at_quantile(quantile).min(self.max_ns)))
     }
 
     /// The largest time in microseconds; None when nothing was counted.
-    pub fn max_us(&self) -> Option<f64> {
+    pub(crate) fn max_us(&self) -> Option<f64> {
         (self.count() > 0).then(|| us(self.max_ns))
     }
 
     /// The form of the summary.
-    pub fn distribution(&self) -> Result<Distribution> {
+    pub(crate) fn distribution(&self) -> Result<Distribution> {
         let count = self.count();
         let some = |value: f64| (count > 0).then_some(value);
         let n = count as f64;

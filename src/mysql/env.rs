@@ -16,7 +16,7 @@ use crate::handover;
 const MAX_FILE: u64 = 1 << 20;
 
 /// A question about a path.
-pub type OfPath<T> = Box<dyn Fn(&Path) -> T>;
+pub(crate) type OfPath<T> = Box<dyn Fn(&Path) -> T>;
 
 /// The outside of a process, as far as it decides where the server is.
 pub struct Env {
@@ -46,7 +46,7 @@ pub struct Text {
 
 impl Env {
     /// This process's own.
-    pub fn real() -> Self {
+    pub(crate) fn real() -> Self {
         Env {
             vars: std::env::vars_os().collect(),
             os_user: os_user(),

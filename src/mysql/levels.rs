@@ -10,7 +10,7 @@ use crate::summary::Levels;
 
 /// Reads the levels. Not within a window: it asks for everything that there is. `table` is the
 /// first of the tables used.
-pub async fn read(session: &mut Session, table: &str) -> Asked<Levels> {
+pub(crate) async fn read(session: &mut Session, table: &str) -> Asked<Levels> {
     let texts = pairs(session, "SHOW GLOBAL STATUS").await?;
     let numbers: BTreeMap<String, i64> =
         texts.iter().filter_map(|(name, text)| Some((name.clone(), text.parse().ok()?))).collect();
@@ -60,7 +60,7 @@ async fn age(session: &mut Session, table: &str) -> Asked<Option<u64>> {
 
 /// Counters and levels that are cheap enough to ask for within a window: pages that the buffer
 /// pool read from storage, and those that hold nothing.
-pub async fn pool(session: &mut Session) -> Asked<(Option<u64>, Option<u64>)> {
+pub(crate) async fn pool(session: &mut Session) -> Asked<(Option<u64>, Option<u64>)> {
     let found = pairs(session, "SHOW GLOBAL STATUS LIKE 'Innodb_buffer_pool\\_%'").await?;
     let number = |name: &str| found.get(name).and_then(|text| text.parse().ok());
     Ok((number("Innodb_buffer_pool_reads"), number("Innodb_buffer_pool_pages_free")))
@@ -68,7 +68,7 @@ pub async fn pool(session: &mut Session) -> Asked<(Option<u64>, Option<u64>)> {
 
 /// Searches that the adaptive hash index answered, and those that it did not, since the server's
 /// start; None where that is not counted.
-pub async fn searches(session: &mut Session) -> Asked<Option<(u64, u64)>> {
+pub(crate) async fn searches(session: &mut Session) -> Asked<Option<(u64, u64)>> {
     let found = pairs(session, "SHOW GLOBAL STATUS LIKE 'Innodb\\_adaptive\\_hash\\_%'").await?;
     let numbers: BTreeMap<String, i64> =
         found.iter().filter_map(|(name, text)| Some((name.clone(), text.parse().ok()?))).collect();

@@ -22,7 +22,7 @@ const MAX_BYTES: usize = 1 << 20;
 
 /// The flags that choose the files.
 #[derive(Debug, Clone, Default)]
-pub struct Choice {
+pub(crate) struct Choice {
     /// `--no-defaults`: none at all.
     pub none: bool,
     /// `--defaults-file`: this one alone.
@@ -33,7 +33,7 @@ pub struct Choice {
 
 /// The groups that loadgen reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Group {
+pub(crate) enum Group {
     /// `[client]`: shared with all MySQL clients, so what loadgen does not know is none of its
     /// business.
     Client,
@@ -44,7 +44,7 @@ pub enum Group {
 /// One line `key` or `key = value` of a group that loadgen reads. No `Debug`: the value may be a
 /// password.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Setting {
+pub(crate) struct Setting {
     /// Its group.
     pub group: Group,
     /// The key, dashes for underscores, without `loose-`.
@@ -59,7 +59,7 @@ pub struct Setting {
 
 /// What the option files say.
 #[derive(Default)]
-pub struct Read {
+pub(crate) struct Read {
     /// In the order in which later ones count.
     pub settings: Vec<Setting>,
     /// What was ignored, and why.
@@ -73,7 +73,7 @@ pub struct Read {
 ///
 /// Usage, with file and line: what breaks the grammar, a file given by a flag or a directory
 /// given by `!includedir` that cannot be read. Usual files that are not there are no error.
-pub fn read(choice: &Choice, env: &Env) -> Result<Read> {
+pub(crate) fn read(choice: &Choice, env: &Env) -> Result<Read> {
     let mut reader = Reader { env, out: Read::default(), open: Vec::new(), bytes: 0 };
     if choice.none {
         return Ok(reader.out);

@@ -63,7 +63,7 @@ pub fn find(args: &ConnectionArgs) -> Result<(Target, Vec<String>)> {
 /// # Errors
 ///
 /// Usage: there is no terminal. Interrupted, by Ctrl-C.
-pub fn prompt(target: &Target) -> Result<Secret> {
+pub(crate) fn prompt(target: &Target) -> Result<Secret> {
     let question =
         crate::error::line(&format!("Password for {}@{}: ", target.user, target.address));
     rpassword::prompt_password(question).map(Secret::new).map_err(|e| match e.kind() {

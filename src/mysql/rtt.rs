@@ -12,7 +12,7 @@ const LIMIT: Duration = Duration::from_secs(2);
 
 /// The median round trip of `DO 1`, microseconds, over a session that is idle otherwise. None
 /// where the server does not take it.
-pub async fn median_us(session: &mut Session) -> Asked<Option<f64>> {
+pub(crate) async fn median_us(session: &mut Session) -> Asked<Option<f64>> {
     let began = Instant::now();
     let mut rounds = Vec::with_capacity(2 * ROUNDS);
     while rounds.len() < 2 * ROUNDS && (rounds.len() < 3 || began.elapsed() < LIMIT) {

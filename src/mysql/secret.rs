@@ -16,7 +16,7 @@ impl Secret {
     }
 
     /// Whether there is no text: to a server, no password.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 

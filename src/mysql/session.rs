@@ -20,7 +20,7 @@ use crate::plan::units;
 
 /// The chunks of a LOAD DATA LOCAL; each becomes one packet. An `Err` would end the stream
 /// as if it were whole, and the server would keep the rows so far: drop the session instead.
-pub type Infile = BoxStream<'static, std::io::Result<Bytes>>;
+pub(crate) type Infile = BoxStream<'static, std::io::Result<Bytes>>;
 
 /// Characters of a server's message that are kept; servers' own have some hundred.
 pub(super) const MESSAGE_MAX: usize = 2000;
@@ -179,14 +179,14 @@ impl Session {
     }
 
     /// Whether it can be asked something: its last answer came, and the connection did not break.
-    pub fn is_usable(&self) -> bool {
+    pub(crate) fn is_usable(&self) -> bool {
         !self.waiting
     }
 
     /// Drops a session whose answer nobody waits for any more. The driver would say goodbye first
     /// where it is in the middle of an answer, and wait for the rest of that, maybe for ever; it
     /// cannot outside of a runtime.
-    pub fn abandon(self) {
+    pub(crate) fn abandon(self) {
         // Where there is no thread to be had it is dropped here.
         let _ = std::thread::Builder::new().spawn(move || drop(self));
     }
@@ -233,7 +233,7 @@ impl Session {
     }
 
     /// Runs SQL that may be in any character set: one round trip.
-    pub async fn run_bytes(&mut self, sql: &[u8]) -> std::result::Result<Answer, Failure> {
+    pub(crate) async fn run_bytes(&mut self, sql: &[u8]) -> std::result::Result<Answer, Failure> {
         begin(&mut self.waiting)?;
         let mut answer = Answer { rows: 0, affected: 0, first: None };
         let outcome = self.each_row(sql, |row| answer.take(row)).await;
@@ -265,7 +265,7 @@ impl Session {
     }
 
     /// Runs SQL and hands its rows on as they come: answers larger than memory.
-    pub async fn read(
+    pub(crate) async fn read(
         &mut self,
         sql: &str,
         take: impl FnMut(Row),
@@ -291,7 +291,7 @@ impl Session {
     }
 
     /// Warnings of the last statement, as the server counts them.
-    pub fn warnings(&self) -> u16 {
+    pub(crate) fn warnings(&self) -> u16 {
         self.conn.get_warnings()
     }
 
@@ -358,6 +358,6 @@ fn texts(row: &Row) -> Vec<Option<String>> {
 
 /// A string literal in SQL. Backslashes are doubled: under NO_BACKSLASH_ESCAPES that would
 /// store two, so use it for names and options, not for data.
-pub fn quoted_text(text: &str) -> String {
+pub(crate) fn quoted_text(text: &str) -> String {
     format!("'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
 }

@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::plan::limits;
 
 /// The port of a MySQL server that nobody moved.
-pub const DEFAULT_PORT: u16 = 3306;
+pub(crate) const DEFAULT_PORT: u16 = 3306;
 
 /// What one packet may hold, in bytes: more than any statement that loadgen sends (multi-row
 /// inserts and LOAD DATA chunks stay far below), and a bound on what a server can make it
@@ -58,7 +58,7 @@ pub enum Address {
 
 impl Target {
     /// loadgen's own private server behind this socket.
-    pub fn private(socket: &Path) -> Target {
+    pub(crate) fn private(socket: &Path) -> Target {
         Target {
             address: Address::Socket(socket.to_owned()),
             user: "root".to_owned(),

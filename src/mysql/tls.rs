@@ -41,7 +41,7 @@ pub enum SslMode {
 
 impl SslMode {
     /// All, weakest first.
-    pub const ALL: [SslMode; 5] = [
+    pub(crate) const ALL: [SslMode; 5] = [
         SslMode::Disabled,
         SslMode::Preferred,
         SslMode::Required,
@@ -50,7 +50,7 @@ impl SslMode {
     ];
 
     /// Whether the server's certificate is verified.
-    pub fn verifies(self) -> bool {
+    pub(crate) fn verifies(self) -> bool {
         self >= SslMode::VerifyCa
     }
 }

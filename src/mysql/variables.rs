@@ -8,7 +8,7 @@ use crate::summary::SettingChange;
 use crate::workload::random::{mix, name_part};
 
 /// Global variables by name.
-pub type Variables = BTreeMap<String, String>;
+pub(crate) type Variables = BTreeMap<String, String>;
 
 /// Longest value kept, characters: `optimizer_switch` has 900, `gtid_executed` may have millions.
 const VALUE_MAX: usize = 4096;

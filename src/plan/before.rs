@@ -7,7 +7,7 @@ use super::profile::Database;
 use super::units;
 
 /// How long `--settle` waits at most, without a length of its own.
-pub const SETTLE: &str = "5m";
+pub(crate) const SETTLE: &str = "5m";
 
 /// What is done, and what is expected to be found.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

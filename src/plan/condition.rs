@@ -26,7 +26,7 @@ pub struct Condition {
 
 /// What a condition is about.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Metric {
+pub(crate) enum Metric {
     /// Statements a second.
     Qps,
     /// Ops a second.
@@ -47,7 +47,7 @@ pub enum Metric {
 
 impl Metric {
     /// Whether it is a time, of which an open loop has two.
-    pub fn is_latency(self) -> bool {
+    pub(crate) fn is_latency(self) -> bool {
         matches!(self, Metric::Percentile(_) | Metric::Mean | Metric::Max | Metric::Min)
     }
 }
@@ -68,13 +68,13 @@ impl fmt::Display for Metric {
 
 impl Condition {
     /// What it is about.
-    pub fn metric(&self) -> Metric {
+    pub(crate) fn metric(&self) -> Metric {
         self.metric
     }
 
     /// The values for which it holds, in the metric's unit: microseconds, a second, a count, or
     /// a share of one.
-    pub fn range(&self) -> (Bound<f64>, Bound<f64>) {
+    pub(crate) fn range(&self) -> (Bound<f64>, Bound<f64>) {
         self.range
     }
 }
@@ -131,7 +131,7 @@ impl FromStr for Condition {
 /// # Errors
 ///
 /// Those of a condition; what bounds no latency and no errors from above.
-pub fn parse_level(text: &str) -> Result<Condition, String> {
+pub(crate) fn parse_level(text: &str) -> Result<Condition, String> {
     let condition: Condition = text.parse()?;
     let rate = matches!(condition.metric, Metric::Qps | Metric::Tps);
     let bounded = condition.range.1 != Bound::Unbounded && condition.range.contains(&0.0);

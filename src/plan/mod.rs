@@ -6,11 +6,11 @@ pub mod clients;
 pub mod condition;
 pub mod experiment;
 mod list;
-pub mod names;
+pub(crate) mod names;
 pub mod policy;
 pub mod profile;
 pub mod rates;
-pub mod search;
+pub(crate) mod search;
 pub mod timed;
 pub mod units;
 
@@ -27,53 +27,53 @@ use crate::workload::random::{Stream, seed_of};
 /// Defaults of the flags, in the spelling of the command line.
 pub mod defaults {
     /// `--clients`
-    pub const CLIENTS: &str = "1";
+    pub(crate) const CLIENTS: &str = "1";
     /// `--warmup`; 0 with `--ops`.
-    pub const WARMUP: &str = "10s";
+    pub(crate) const WARMUP: &str = "10s";
     /// `--time`
-    pub const TIME: &str = "60s";
+    pub(crate) const TIME: &str = "60s";
     /// `--interval`
-    pub const INTERVAL: &str = "1s";
+    pub(crate) const INTERVAL: &str = "1s";
     /// `--slo` begins at this rate without `--rate`, ops a second.
-    pub const SLO_START: f64 = 1000.0;
+    pub(crate) const SLO_START: f64 = 1000.0;
     /// `--slo-resolution`
-    pub const SLO_RESOLUTION: &str = "5%";
+    pub(crate) const SLO_RESOLUTION: &str = "5%";
     /// `--out`
     pub const OUT: &str = "results";
     /// `--distribution`
-    pub const DISTRIBUTION: &str = "uniform";
+    pub(crate) const DISTRIBUTION: &str = "uniform";
     /// `--tables` where the database has none.
-    pub const TABLES: u32 = 1;
+    pub(crate) const TABLES: u32 = 1;
     /// `--rows` of prepare.
-    pub const ROWS: &str = "10k";
+    pub(crate) const ROWS: &str = "10k";
     /// `--clients` of calibrate.
-    pub const CALIBRATE_CLIENTS: &str = "1,8,64,256";
+    pub(crate) const CALIBRATE_CLIENTS: &str = "1,8,64,256";
     /// `--time` of calibrate.
-    pub const CALIBRATE_TIME: &str = "2s";
+    pub(crate) const CALIBRATE_TIME: &str = "2s";
     /// `--data-seed`
-    pub const DATA_SEED: u32 = 1;
+    pub(crate) const DATA_SEED: u32 = 1;
 }
 
 /// How long things may take that have no end of their own.
-pub mod limits {
+pub(crate) mod limits {
     use std::time::Duration;
 
     /// Opening one connection may take so long (`--connect-timeout`).
-    pub const CONNECT: Duration = Duration::from_secs(10);
+    pub(crate) const CONNECT: Duration = Duration::from_secs(10);
     /// Connections opened a second at most: a burst above the server's back_log is refused.
-    pub const CONNECTS_PER_S: u32 = 2000;
+    pub(crate) const CONNECTS_PER_S: u32 = 2000;
     /// Logins under way at a time at most, for the same reason.
-    pub const CONNECTS_AT_ONCE: usize = 32;
+    pub(crate) const CONNECTS_AT_ONCE: usize = 32;
     /// What is in flight at the end of the window may take so long; then it is given up.
-    pub const DRAIN: Duration = Duration::from_secs(10);
+    pub(crate) const DRAIN: Duration = Duration::from_secs(10);
     /// A step in which no client gets an answer for so long is ended.
-    pub const SILENCE: Duration = Duration::from_mins(1);
+    pub(crate) const SILENCE: Duration = Duration::from_mins(1);
     /// The same where lost connections are opened again: a large server's recovery takes minutes.
-    pub const OUTAGE: Duration = Duration::from_mins(10);
+    pub(crate) const OUTAGE: Duration = Duration::from_mins(10);
     /// Goodbyes and status readings may take so long.
-    pub const COURTESY: Duration = Duration::from_secs(5);
+    pub(crate) const COURTESY: Duration = Duration::from_secs(5);
     /// A phase that somebody asks for: a year.
-    pub const PHASE_MAX: Duration = Duration::from_hours(24 * 366);
+    pub(crate) const PHASE_MAX: Duration = Duration::from_hours(24 * 366);
 }
 
 /// One sweep.
@@ -223,7 +223,7 @@ pub struct Step {
 impl Plan {
     /// The steps in the order of execution. Repeats are the outermost loop, so that drift
     /// does not hide inside a cell.
-    pub fn steps(&self) -> Vec<Step> {
+    pub(crate) fn steps(&self) -> Vec<Step> {
         let rates: Vec<Option<f64>> = match self.rates.as_slice() {
             [] => vec![None],
             rates => rates.iter().copied().map(Some).collect(),
@@ -247,7 +247,7 @@ impl Plan {
     }
 
     /// Refuses more steps than anybody waits for.
-    pub fn check_steps(&self) -> Result<()> {
+    pub(crate) fn check_steps(&self) -> Result<()> {
         list::check_total(self.count_steps())
     }
 
@@ -257,13 +257,13 @@ impl Plan {
     }
 
     /// The largest step.
-    pub fn clients_max(&self) -> u32 {
+    pub(crate) fn clients_max(&self) -> u32 {
         self.clients.iter().copied().max().unwrap_or(0)
     }
 
     /// How clients meet so many tables. An explicit `pinned` is refused where it would touch
     /// a part of the data only.
-    pub fn spread_over(&self, tables: u32) -> Result<Spread> {
+    pub(crate) fn spread_over(&self, tables: u32) -> Result<Spread> {
         if self.workload.table_a_client {
             return self.own_tables(tables);
         }
@@ -299,20 +299,20 @@ impl Plan {
     }
 
     /// Tables that are made where there are none and no number is given.
-    pub fn tables_or_default(&self) -> u32 {
+    pub(crate) fn tables_or_default(&self) -> u32 {
         let default =
             if self.workload.table_a_client { self.clients_max() } else { defaults::TABLES };
         self.tables.unwrap_or(default)
     }
 
     /// Statements that one client keeps prepared.
-    pub fn prepared_per_client(&self, spread: Spread, tables: u32) -> u64 {
+    pub(crate) fn prepared_per_client(&self, spread: Spread, tables: u32) -> u64 {
         let (statements, tables) = self.prepared_by_table(spread, tables);
         u64::from(statements) * u64::from(tables)
     }
 
     /// Statements that one client keeps prepared for a table, and for how many tables.
-    pub fn prepared_by_table(&self, spread: Spread, tables: u32) -> (u32, u32) {
+    pub(crate) fn prepared_by_table(&self, spread: Spread, tables: u32) -> (u32, u32) {
         // A workload that names none of them has its statements once.
         let tables = if spread == Spread::Pinned { 1 } else { tables.max(1) };
         match self.statements {
@@ -323,7 +323,7 @@ impl Plan {
 
     /// The whole plan as text, for `--list`: what is run and how long it takes, where each step may
     /// become so many. A random seed is another one in the run, so it is not shown.
-    pub fn list(&self, seed_is_random: bool, each: u32) -> String {
+    pub(crate) fn list(&self, seed_is_random: bool, each: u32) -> String {
         use fmt::Write as _;
         let mut text = String::new();
         let all = || "those that are there".to_owned();

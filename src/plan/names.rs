@@ -10,7 +10,7 @@ const CHARSET_MAX: usize = 32;
 /// # Errors
 ///
 /// What is wrong with it.
-pub fn label(text: &str) -> Result<String, String> {
+pub(crate) fn label(text: &str) -> Result<String, String> {
     match text.chars().count() {
         0 => Err("a label has at least one character".to_owned()),
         n if n > LABEL_MAX => Err(format!("a label of {n} characters: at most {LABEL_MAX}")),
@@ -26,7 +26,7 @@ pub fn label(text: &str) -> Result<String, String> {
 /// # Errors
 ///
 /// It is none.
-pub fn charset(text: &str) -> Result<String, String> {
+pub(crate) fn charset(text: &str) -> Result<String, String> {
     let fits = !text.is_empty()
         && text.len() <= CHARSET_MAX
         && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');

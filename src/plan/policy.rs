@@ -19,12 +19,12 @@ pub struct Policy {
 
 impl Policy {
     /// Whether lost connections are opened again.
-    pub fn reconnects(&self) -> bool {
+    pub(crate) fn reconnects(&self) -> bool {
         self.on_error == OnError::Reconnect
     }
 
     /// How long nobody may get an answer, and a server may be gone between two steps.
-    pub fn patience(&self) -> Duration {
+    pub(crate) fn patience(&self) -> Duration {
         if self.reconnects() { super::limits::OUTAGE } else { super::limits::SILENCE }
     }
 }

@@ -9,7 +9,7 @@
 use super::rates::RATE_MAX;
 
 /// Steps of one search at most.
-pub const STEPS_MAX: usize = 30;
+pub(crate) const STEPS_MAX: usize = 30;
 /// Nothing is looked for below this rate, ops a second.
 const RATE_MIN: f64 = 0.01;
 /// Significant digits of a rate.
@@ -17,7 +17,7 @@ const DIGITS: i32 = 4;
 
 /// What a rate came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Answer {
+pub(crate) enum Answer {
     /// The level held.
     Held,
     /// It did not.
@@ -37,7 +37,7 @@ enum State {
 
 /// One search.
 #[derive(Debug, Clone)]
-pub struct Search {
+pub(crate) struct Search {
     start: f64,
     /// Edges are near enough where one is larger than the other by this part at most.
     resolution: f64,
@@ -46,7 +46,7 @@ pub struct Search {
 
 /// What a search found.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Found {
+pub(crate) struct Found {
     /// The highest rate that was seen to hold.
     pub rate: Option<f64>,
     /// The lowest rate that failed.
@@ -62,17 +62,17 @@ pub struct Found {
 
 impl Search {
     /// Begins at `start`, above 0; `resolution` is a share such as 0.05.
-    pub fn new(start: f64, resolution: f64) -> Search {
+    pub(crate) fn new(start: f64, resolution: f64) -> Search {
         Search { start: rounded(start), resolution, tries: Vec::new() }
     }
 
     /// What the last rate came to.
-    pub fn tell(&mut self, rate: f64, answer: Answer) {
+    pub(crate) fn tell(&mut self, rate: f64, answer: Answer) {
         self.tries.push((rate, answer));
     }
 
     /// The rate to measure next; nothing at the end.
-    pub fn next(&self) -> Option<f64> {
+    pub(crate) fn next(&self) -> Option<f64> {
         if self.tries.len() >= STEPS_MAX { None } else { self.wanted() }
     }
 
@@ -98,7 +98,7 @@ impl Search {
     }
 
     /// What was found so far.
-    pub fn found(&self) -> Found {
+    pub(crate) fn found(&self) -> Found {
         let (low, high) = self.edges();
         let count = |rate, wanted| self.of(rate).filter(|answer| *answer == wanted).count();
         let known = |rate: f64| count(rate, Answer::Held) > count(rate, Answer::Failed);

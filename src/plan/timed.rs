@@ -27,9 +27,9 @@ use crate::workload::table::{ROWS_MAX, TABLES_MAX};
 /// manual prints it).
 pub const INSERT_BYTES: u64 = 1_046_528;
 /// The largest statement that `--insert-bytes` may ask for: max_allowed_packet ends there too.
-pub const INSERT_BYTES_MAX: u64 = 1 << 30;
+pub(crate) const INSERT_BYTES_MAX: u64 = 1 << 30;
 /// The smallest: no row of sysbench's table is longer, head of the statement included.
-pub const INSERT_BYTES_MIN: u64 = 1024;
+pub(crate) const INSERT_BYTES_MIN: u64 = 1024;
 
 /// A table (or several, one after the other) that is dropped, created and loaded again.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -161,7 +161,7 @@ impl TryFrom<FlatLoad> for LoadSpec {
 
 impl LoadSpec {
     /// The summary's workload: loads of different kinds are different tables of a report.
-    pub fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         match (&self.source, self.insert) {
             (LoadSource::Generated { .. }, InsertMode::Extended { .. }) => "load".to_owned(),
             (LoadSource::Generated { .. }, InsertMode::Single) => "load-single".to_owned(),
@@ -179,7 +179,7 @@ impl LoadSpec {
     /// # Errors
     ///
     /// The text names the field.
-    pub fn check(&self) -> Result<(), String> {
+    pub(crate) fn check(&self) -> Result<(), String> {
         let range = |what: &str, n: u64, min: u64, max: u64| {
             if (min..=max).contains(&n) {
                 return Ok(());
@@ -202,7 +202,7 @@ impl LoadSpec {
 /// # Errors
 ///
 /// Another name; bytes with a mode that has none.
-pub fn insert_mode(name: Option<&str>, bytes: Option<u64>) -> Result<InsertMode, String> {
+pub(crate) fn insert_mode(name: Option<&str>, bytes: Option<u64>) -> Result<InsertMode, String> {
     let mode = match name {
         None | Some("extended") => {
             return Ok(InsertMode::Extended { bytes: bytes.unwrap_or(INSERT_BYTES) });

@@ -9,7 +9,7 @@ const GAP: usize = 2;
 
 /// The table as it stands.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Board {
+pub(crate) struct Board {
     /// What the rows show.
     pub heads: Vec<String>,
     /// Of each column a text for each row.

@@ -7,7 +7,7 @@ mod live;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-pub use board::Board;
+pub(crate) use board::Board;
 
 use crate::error::{indented, line, plain};
 use live::Live;
@@ -30,13 +30,8 @@ impl Progress {
         Progress { live, every, last: Instant::now(), quiet }
     }
 
-    /// How often the line is worth making.
-    pub fn every(&self) -> Duration {
-        self.every
-    }
-
-    /// The state of things; shown at most once in [`Progress::every`].
-    pub fn update(&mut self, text: impl FnOnce() -> String) {
+    /// The state of things; shown at most once in `every`.
+    pub(crate) fn update(&mut self, text: impl FnOnce() -> String) {
         if self.quiet || self.last.elapsed() < self.every {
             return;
         }
@@ -48,31 +43,31 @@ impl Progress {
     }
 
     /// A table above the live line, until the next one or [`Progress::clear`]; in a pipe nothing.
-    pub fn board(&mut self, board: impl FnOnce() -> Board) {
+    pub(crate) fn board(&mut self, board: impl FnOnce() -> Board) {
         if let Some(live) = &mut self.live {
             live.board(board());
         }
     }
 
     /// A line that stays.
-    pub fn note(&mut self, text: &str) {
+    pub(crate) fn note(&mut self, text: &str) {
         if !self.quiet {
             self.line(text);
         }
     }
 
     /// A line that stays, also under `--quiet`.
-    pub fn warn(&mut self, text: &str) {
+    pub(crate) fn warn(&mut self, text: &str) {
         self.line(&format!("warning: {text}"));
     }
 
     /// Something new begins: it is worth a line only if it takes longer than one interval.
-    pub fn restart(&mut self) {
+    pub(crate) fn restart(&mut self) {
         self.last = Instant::now();
     }
 
     /// Takes the live line away, and the table.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         if let Some(live) = &mut self.live {
             live.clear();
         }

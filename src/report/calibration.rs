@@ -26,7 +26,7 @@ const HEAD: [&str; 11] = [
 /// # Errors
 ///
 /// None in practice: memory for CSV.
-pub fn calibration(calibration: &Calibration, format: Format) -> Result<String> {
+pub(crate) fn calibration(calibration: &Calibration, format: Format) -> Result<String> {
     let host = &calibration.host;
     let cores = host.cores;
     let mut below = vec![

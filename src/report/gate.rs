@@ -260,7 +260,7 @@ impl Gate {
     }
 
     /// Whether some answer of a step is within it: else more of them would not make it hold.
-    pub fn may_hold(&self, step: &Summary) -> bool {
+    pub(crate) fn may_hold(&self, step: &Summary) -> bool {
         let within = |us: f64| self.range.contains(&us);
         match self.quantity {
             Quantity::Latency(_) => step.latency.own().min_us.is_some_and(within),
@@ -410,7 +410,7 @@ impl Quantity {
     }
 
     /// A number with its unit, for people.
-    pub fn shown(&self, value: f64) -> String {
+    pub(crate) fn shown(&self, value: f64) -> String {
         match self {
             Quantity::Rate(_) => format!("{}/s", number(value, usize::from(value < 100.0))),
             Quantity::Latency(_) => format!("{} ms", number(value / 1e3, 3)),

@@ -41,11 +41,10 @@ mod spread;
 mod svg;
 mod text;
 
-pub use calibration::calibration;
+pub(crate) use calibration::calibration;
 pub use compare::{Comparison, Question, compare};
 pub use doubt::{Doubt, doubtful};
 pub use explain::{Contrast, explain};
-pub use figure::Figure;
 pub use gate::{Gate, Gates, Quantity, failed_share, gates};
 pub use html::page;
 pub use layout::Layout;

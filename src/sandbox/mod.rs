@@ -90,7 +90,6 @@ pub struct Sandbox {
     pid: u32,
     version: String,
     program_version: String,
-    program: PathBuf,
     stops_within: Duration,
 }
 
@@ -163,7 +162,6 @@ impl Sandbox {
             pid: served.pid,
             version: served.version,
             program_version: program.version,
-            program: program.path,
             stops_within: match spec.data {
                 DataDir::Own | DataDir::CopyOf(_) => STOPS_WITHIN,
                 DataDir::New(_) | DataDir::Filled(_) => ENDS_WELL_WITHIN,
@@ -197,13 +195,8 @@ impl Sandbox {
     }
 
     /// What the program's `--version` says.
-    pub fn program_version(&self) -> &str {
+    pub(crate) fn program_version(&self) -> &str {
         &self.program_version
-    }
-
-    /// The program that was started, as an absolute path.
-    pub fn program(&self) -> &Path {
-        &self.program
     }
 
     /// Stops the server, well if it ends within ten seconds (half an hour where its data stays),

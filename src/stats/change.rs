@@ -24,7 +24,7 @@ const T95: [f64; 8] = [4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262];
 
 /// A change of a series' level.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Change {
+pub(crate) struct Change {
     /// Where it is, as a part of the series, 0 to 1.
     pub at: f64,
     /// The level before it (a median).
@@ -48,7 +48,7 @@ pub struct Change {
 /// larger as those of an autoregressive series with the memory of what the change leaves
 /// unexplained (G. V. Bayley and J. M. Hammersley, "The effective number of independent
 /// observations in an autocorrelated time series", 1946).
-pub fn change(values: &[f64]) -> Option<Change> {
+pub(crate) fn change(values: &[f64]) -> Option<Change> {
     let (all, block) = (values.len(), block(values.len(), BLOCKS));
     let values = averaged(values, BLOCKS);
     if values.len() < 2 * SIDE_MIN {
@@ -173,7 +173,7 @@ fn line(values: &[f64]) -> Option<impl Fn(usize) -> f64> {
 /// Half of the width of the mean's 95 % interval as a part of the mean, by means of up to ten
 /// batches (M. Schmeiser, "Batch size effects in the analysis of simulation output", 1982); None
 /// of fewer than three values, which tell nothing.
-pub fn relative_error(values: &[f64]) -> Option<f64> {
+pub(crate) fn relative_error(values: &[f64]) -> Option<f64> {
     let batches = averaged(values, BATCHES);
     let n = batches.len() as f64;
     let t = T95.get(batches.len().checked_sub(3)?)?;

@@ -4,7 +4,7 @@
 /// Holm's step-down correction: the chance of one false finding among all stays below what is
 /// asked (S. Holm, "A simple sequentially rejective multiple test procedure", Scand. J. Statist.
 /// 6, 1979). In the order given.
-pub fn holm(p: &[f64]) -> Vec<f64> {
+pub(crate) fn holm(p: &[f64]) -> Vec<f64> {
     let mut corrected = vec![1.0; p.len()];
     let mut largest = 0.0_f64;
     for (rank, at) in ascending(p).into_iter().enumerate() {
@@ -18,7 +18,7 @@ pub fn holm(p: &[f64]) -> Vec<f64> {
 /// Benjamini and Hochberg's correction: of what is found, the expected share of false findings
 /// stays below what is asked ("Controlling the false discovery rate", J. R. Statist. Soc. B 57,
 /// 1995). In the order given.
-pub fn benjamini_hochberg(p: &[f64]) -> Vec<f64> {
+pub(crate) fn benjamini_hochberg(p: &[f64]) -> Vec<f64> {
     let mut corrected = vec![1.0; p.len()];
     let mut smallest = 1.0_f64;
     for (rank, at) in ascending(p).into_iter().enumerate().rev() {

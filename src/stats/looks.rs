@@ -6,14 +6,14 @@ const REPEATS_LEAST: u32 = 6;
 const FINDING_LEAST: u32 = 4;
 
 /// The repeats of the next look: twice as many, so that the looks stay few.
-pub fn next_look(repeats: u32) -> u32 {
+pub(crate) fn next_look(repeats: u32) -> u32 {
     repeats.saturating_mul(2).max(REPEATS_LEAST)
 }
 
 /// The looks from the first number of repeats up to the last that is planned, both included. Each
 /// gives chance an opportunity; with p times their number (Bonferroni) all of them together find
 /// what is not there no more often than a single one.
-pub fn looks(first: u32, last: u32) -> u32 {
+pub(crate) fn looks(first: u32, last: u32) -> u32 {
     let (mut at, mut looks) = (first, 0);
     loop {
         looks += u32::from(at >= FINDING_LEAST);

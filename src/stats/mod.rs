@@ -5,14 +5,14 @@ mod correct;
 mod looks;
 mod rank;
 
-pub use change::{Change, change, relative_error};
-pub use correct::{benjamini_hochberg, holm};
-pub use looks::{looks, next_look};
-pub use rank::{Shift, median_interval, pairs, two_samples};
+pub(crate) use change::{Change, change, relative_error};
+pub(crate) use correct::{benjamini_hochberg, holm};
+pub(crate) use looks::{looks, next_look};
+pub(crate) use rank::{Shift, median_interval, pairs, two_samples};
 
 /// How the runs of a cell spread.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Spread {
+pub(crate) struct Spread {
     /// Runs.
     pub n: usize,
     /// Smallest value.
@@ -24,7 +24,7 @@ pub struct Spread {
 }
 
 /// Smallest, median and largest of some values; nothing without values.
-pub fn spread(values: &[f64]) -> Option<Spread> {
+pub(crate) fn spread(values: &[f64]) -> Option<Spread> {
     Some(Spread {
         n: values.len(),
         min: quantile(values, 0.0)?,
@@ -34,13 +34,13 @@ pub fn spread(values: &[f64]) -> Option<Spread> {
 }
 
 /// The median: of an even number of values the middle of the two in the middle.
-pub fn median(values: &[f64]) -> Option<f64> {
+pub(crate) fn median(values: &[f64]) -> Option<f64> {
     quantile(values, 0.5)
 }
 
 /// The quantile `q` (0 to 1, clamped) of some values in any order, interpolated linearly
 /// between the two nearest (R's type 7); nothing without values.
-pub fn quantile(values: &[f64], q: f64) -> Option<f64> {
+pub(crate) fn quantile(values: &[f64], q: f64) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
     let last = sorted.len().checked_sub(1)?;
@@ -53,21 +53,21 @@ pub fn quantile(values: &[f64], q: f64) -> Option<f64> {
 }
 
 /// Values beyond a percentile from which on it is a number: fewer tell chance.
-pub const BEYOND_MIN: u64 = 10;
+pub(crate) const BEYOND_MIN: u64 = 10;
 
 /// Whether fewer than [`BEYOND_MIN`] of `count` values lie beyond a percentile, on the side where
 /// there are fewer of them.
-pub fn is_scarce(percentile: f64, count: u64) -> bool {
+pub(crate) fn is_scarce(percentile: f64, count: u64) -> bool {
     count.saturating_sub(rank(percentile.max(100.0 - percentile), count)) < BEYOND_MIN
 }
 
 /// The highest whole percentile, from 50 to 99, that is not scarce among `count` values.
-pub fn highest_known(count: u64) -> Option<u32> {
+pub(crate) fn highest_known(count: u64) -> Option<u32> {
     (50..=99).rev().find(|percentile| !is_scarce(f64::from(*percentile), count))
 }
 
 /// The values that a percentile needs not to be scarce.
-pub fn enough(percentile: f64) -> f64 {
+pub(crate) fn enough(percentile: f64) -> f64 {
     let beyond = percentile.min(100.0 - percentile) / 100.0;
     (BEYOND_MIN as f64 / beyond * (1.0 - 1e-9)).ceil()
 }
@@ -75,12 +75,12 @@ pub fn enough(percentile: f64) -> f64 {
 /// The quantile to ask a histogram of `count` values for, so that it answers with the value of
 /// rank ceil(p% of count), the nearest-rank percentile, whatever rounding does to p / 100 (99.9 %
 /// of 5,000 is 4,995, not a hair more). It lies in the middle of the rank's step.
-pub fn nearest_rank(percentile: f64, count: u64) -> f64 {
+pub(crate) fn nearest_rank(percentile: f64, count: u64) -> f64 {
     (rank(percentile, count) as f64 - 0.5) / count.max(1) as f64
 }
 
 /// The nearest rank, from 1: ceil(p% of count).
-pub fn rank(percentile: f64, count: u64) -> u64 {
+pub(crate) fn rank(percentile: f64, count: u64) -> u64 {
     let n = count.max(1) as f64;
     let exact = percentile * n / 100.0;
     let whole = exact.round();

@@ -12,7 +12,7 @@ const EXACT_MAX: usize = 60;
 
 /// An estimate, its 95 % interval, and the test against "no difference".
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Shift {
+pub(crate) struct Shift {
     /// By how much the second sample lies above the first.
     pub estimate: f64,
     /// Covers the true shift with at least 95 %; none where so few values cannot.
@@ -27,7 +27,7 @@ pub struct Shift {
 ///
 /// `p` is exact, given the ties, up to 60 values together, and the normal approximation with
 /// tie and continuity correction above.
-pub fn two_samples(first: &[f64], second: &[f64]) -> Option<Shift> {
+pub(crate) fn two_samples(first: &[f64], second: &[f64]) -> Option<Shift> {
     if first.is_empty() || second.is_empty() {
         return None;
     }
@@ -63,7 +63,7 @@ pub fn two_samples(first: &[f64], second: &[f64]) -> Option<Shift> {
 /// How far pairs differ from nothing: the Wilcoxon signed-rank test, and the median of the
 /// averages of all two differences (Walsh) with its interval (Hollander and Wolfe, section 3.3).
 /// Differences of exactly nothing say nothing about the sign and are left out of the test.
-pub fn pairs(differences: &[f64]) -> Option<Shift> {
+pub(crate) fn pairs(differences: &[f64]) -> Option<Shift> {
     let n = differences.len();
     let averages: Vec<f64> = (0..n)
         .flat_map(|i| (i..n).map(move |j| (i, j)))
@@ -95,7 +95,7 @@ pub fn pairs(differences: &[f64]) -> Option<Shift> {
 /// An interval that covers the median of what the values are drawn from with at least 95 %,
 /// whatever their distribution: order statistics, by the sign test (Hollander and Wolfe, section
 /// 3.6). Fewer than six values have none.
-pub fn median_interval(values: &[f64]) -> Option<(f64, f64)> {
+pub(crate) fn median_interval(values: &[f64]) -> Option<(f64, f64)> {
     let n = values.len();
     let outside = if n <= EXACT_MAX {
         // As many values lie above the median as a coin shows heads.

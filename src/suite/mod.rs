@@ -24,7 +24,7 @@ use crate::summary;
 
 /// What a suite came to.
 #[derive(Debug)]
-pub struct Ran {
+pub(crate) struct Ran {
     /// The tests that ran, in order.
     pub tests: Vec<summary::SuiteTest>,
     /// Why it did not complete: a test that failed, or an interruption.
@@ -38,7 +38,7 @@ pub struct Ran {
 ///
 /// Usage: a suite without tests, a test without a program. Failed: the option file cannot be
 /// written.
-pub fn run(
+pub(crate) fn run(
     spec: &SuiteSpec,
     target: &Target,
     output: &File,

@@ -6,13 +6,13 @@ use super::verdict::taken;
 use super::{Ceiling, Program, Summary};
 
 /// The `schema` value of a kept calibration.
-pub const CALIBRATION: &str = "loadgen.calibration/1";
+pub(crate) const CALIBRATION: &str = "loadgen.calibration/1";
 /// A calibration is used for so many days: kernels, firmware and neighbours change.
-pub const CALIBRATION_DAYS: i64 = 30;
+pub(crate) const CALIBRATION_DAYS: i64 = 30;
 
 /// What a host can generate at most: the same engine against canned answers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Calibration {
+pub(crate) struct Calibration {
     /// Always [`CALIBRATION`].
     pub schema: String,
     /// The program that measured it.
@@ -29,7 +29,7 @@ pub struct Calibration {
 
 /// What tells a host, for a calibration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CalibratedHost {
+pub(crate) struct CalibratedHost {
     /// A number made of its machine id, which itself is nobody's business; null without one.
     pub id: Option<String>,
     /// Its name.
@@ -44,7 +44,7 @@ pub struct CalibratedHost {
 
 /// One step of a calibration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct CalibrationStep {
+pub(crate) struct CalibrationStep {
     /// Concurrent clients.
     pub clients: u32,
     /// Engine threads.
@@ -72,7 +72,7 @@ pub struct CalibrationStep {
 
 impl CalibrationStep {
     /// Who else had the cores, so that it is no ceiling of this host; None where it is one.
-    pub fn disturbed(&self) -> Option<String> {
+    pub(crate) fn disturbed(&self) -> Option<String> {
         taken(self.other_load, self.steal).map(|(_, message)| message).next()
     }
 }
@@ -80,7 +80,7 @@ impl CalibrationStep {
 impl Calibration {
     /// Why it says nothing about what this program does on this host now; None where it does.
     /// `age_days` is None for an instant that is none, or lies ahead.
-    pub fn unfit(
+    pub(crate) fn unfit(
         &self,
         program: &Program,
         host: &CalibratedHost,
@@ -119,7 +119,7 @@ impl Calibration {
 
     /// The ceiling of so many clients on so many engine threads: of the undisturbed step whose
     /// threads and whose clients a thread come nearest.
-    pub fn ceiling(&self, clients: u32, engine_threads: u32) -> Option<Ceiling> {
+    pub(crate) fn ceiling(&self, clients: u32, engine_threads: u32) -> Option<Ceiling> {
         let density = |clients: u32, threads: u32| (f64::from(clients) / f64::from(threads)).ln();
         let (threads, cores) = (engine_threads.max(1), self.host.cores.max(1));
         let here = density(clients.max(1), threads);

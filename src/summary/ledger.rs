@@ -57,7 +57,7 @@ pub struct Doubt {
 
 impl Doubt {
     /// Both.
-    pub fn add(&mut self, other: &Doubt) {
+    pub(crate) fn add(&mut self, other: &Doubt) {
         let Doubt { rows_added, rows_removed, k_added, k_removed, rows_unknown, k_unknown } = self;
         for (sum, more) in [
             (rows_added, other.rows_added),

@@ -20,19 +20,17 @@ mod record;
 mod schema;
 mod share;
 mod timed;
-pub mod verdict;
+pub(crate) mod verdict;
 mod write;
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-pub use calibration::{
-    CALIBRATION, CALIBRATION_DAYS, CalibratedHost, Calibration, CalibrationStep,
-};
+pub(crate) use calibration::{CALIBRATION, CalibratedHost, Calibration, CalibrationStep};
 pub use conditions::{Conditions, HostState, Keys, Levels, Link, Prepared, Sample, Settled};
 pub use cost::{HostCost, Innodb, Probed, ProcessCost};
-pub use experiment::{CommandRun, Experiment};
+pub(crate) use experiment::{CommandRun, Experiment};
 pub use facts::{Class, MISSES_MIN, class_by_size, durability};
 pub(crate) use facts::{SINCE_FLUSH, counter, in_queues};
 pub use latency::{Distribution, Interval, Latency, Phase, StatementLatency};
@@ -40,14 +38,14 @@ pub use ledger::{Doubt, LedgerEntry};
 pub use outage::Outage;
 pub use read::{Loaded, collect, from_json, load};
 pub use record::{Place, Record, Recorded, records};
-pub use share::{Ceiling, Share, ThreadShare, TurnDelay};
-pub use timed::{Load, Suite, SuiteTest, TableRows};
+pub(crate) use share::{Ceiling, Share, ThreadShare, TurnDelay};
+pub(crate) use timed::{Load, Suite, SuiteTest, TableRows};
 pub use verdict::{Reason, Verdict, VerdictKind};
 pub(crate) use write::escape_hostile;
 pub use write::{Store, file_name, to_json};
 
 /// The `schema` value that this version writes.
-pub const SCHEMA: &str = "loadgen.summary/1";
+pub(crate) const SCHEMA: &str = "loadgen.summary/1";
 
 /// Everything that one step measured, and what it was measured on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -56,14 +56,14 @@ pub struct Place {
 
 impl Place {
     /// From a server's variables.
-    pub fn of(variables: &BTreeMap<String, String>, database: Option<&str>) -> Place {
+    pub(crate) fn of(variables: &BTreeMap<String, String>, database: Option<&str>) -> Place {
         let get = |name: &str| variables.get(name).cloned();
         let database = database.map(str::to_owned);
         Place { hostname: get("hostname"), datadir: get("datadir"), database }
     }
 
     /// Whether both are known and not the same.
-    pub fn differs(&self, other: &Place) -> bool {
+    pub(crate) fn differs(&self, other: &Place) -> bool {
         let differ = |one: &Option<String>, other: &Option<String>| {
             one.as_ref().zip(other.as_ref()).is_some_and(|(one, other)| one != other)
         };
@@ -93,7 +93,7 @@ pub struct Recorded {
 
 impl Record {
     /// Of a step that begins now.
-    pub fn new(
+    pub(crate) fn new(
         step_id: String,
         what: String,
         built_in: bool,
@@ -121,13 +121,13 @@ impl Record {
 
 impl Recorded {
     /// Its name, as the step's summary has it.
-    pub fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         name_of(&self.path)
     }
 
     /// The step's summary is durable. Where the record cannot be removed, the summary, which
     /// names it, tells as much.
-    pub fn superseded(self) {
+    pub(crate) fn superseded(self) {
         let _ = fs::remove_file(self.path);
     }
 }
@@ -143,7 +143,7 @@ impl Store {
     /// # Errors
     ///
     /// The file cannot be written, or its directory not be synced: then the step must not begin.
-    pub fn begin(&self, record: &Record) -> Result<Recorded> {
+    pub(crate) fn begin(&self, record: &Record) -> Result<Recorded> {
         // Nothing in it fails by itself.
         let mut json = serde_json::to_string_pretty(record).unwrap_or_default();
         json.push('\n');

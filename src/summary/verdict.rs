@@ -5,33 +5,33 @@ use serde::{Deserialize, Serialize};
 use super::{Share, Summary};
 
 /// From where on something is a reason. docs/verdicts.md says why so much.
-pub mod thresholds {
+pub(crate) mod thresholds {
     /// Turn delay that the latest hundredth of the time exceeds (or the smallest part that is
     /// known), of the median service time.
-    pub const TURN_DELAY: f64 = 0.05;
+    pub(crate) const TURN_DELAY: f64 = 0.05;
     /// Fewer probes than this have no percentile from 80 on that is known.
-    pub const PROBES_MIN: u64 = 50;
+    pub(crate) const PROBES_MIN: u64 = 50;
     /// Busy part of the busiest engine thread up to which late turns are not its own doing.
-    pub const THREAD_IDLE: f64 = 0.20;
+    pub(crate) const THREAD_IDLE: f64 = 0.20;
     /// Median turn delay, microseconds, up to which that is the kernel's waking an idle thread;
     /// one that is later has been stopped.
-    pub const WAKING_US: f64 = 1000.0;
+    pub(crate) const WAKING_US: f64 = 1000.0;
     /// Of the host's cores, used by others, from which on late turns are theirs.
-    pub const OTHERS_MOST: f64 = 0.50;
+    pub(crate) const OTHERS_MOST: f64 = 0.50;
     /// Busy part of an engine thread.
-    pub const THREAD_BUSY: f64 = 0.80;
+    pub(crate) const THREAD_BUSY: f64 = 0.80;
     /// Of what the calibration says that this host can generate.
-    pub const OF_CEILING: f64 = 0.60;
+    pub(crate) const OF_CEILING: f64 = 0.60;
     /// Of the window, held back by a control group.
-    pub const THROTTLED: f64 = 0.01;
+    pub(crate) const THROTTLED: f64 = 0.01;
     /// Used part of the cores that client and server share.
-    pub const CORES_FULL: f64 = 0.80;
+    pub(crate) const CORES_FULL: f64 = 0.80;
     /// Of the host's cores, used by neither client nor server.
-    pub const OTHER_LOAD: f64 = 0.10;
+    pub(crate) const OTHER_LOAD: f64 = 0.10;
     /// Of the host's cores, given to others by the hypervisor.
-    pub const STEAL: f64 = 0.02;
+    pub(crate) const STEAL: f64 = 0.02;
     /// Of the window, an engine thread waiting for a core.
-    pub const DESCHEDULED: f64 = 0.05;
+    pub(crate) const DESCHEDULED: f64 = 0.05;
 }
 
 /// Reasons that a sentence tells.
@@ -88,7 +88,7 @@ pub struct Reason {
 
 impl Verdict {
     /// The kind and its reasons in a line: the weightiest ones, and the codes of the others.
-    pub fn sentence(&self) -> String {
+    pub(crate) fn sentence(&self) -> String {
         let (told, others) = self.reasons.split_at(self.reasons.len().min(TOLD_MAX));
         let mut told: Vec<&str> = told.iter().map(|reason| reason.message.as_str()).collect();
         let codes: Vec<&str> = others.iter().map(|reason| reason.code.as_str()).collect();
@@ -101,7 +101,7 @@ impl Verdict {
     }
 
     /// The verdict on a step; None where its client did not look at itself.
-    pub fn of(step: &Summary) -> Option<Verdict> {
+    pub(crate) fn of(step: &Summary) -> Option<Verdict> {
         let share = step.client.share.as_ref()?;
         let mut found = Found::default();
         let others = full_of_others(step, share);

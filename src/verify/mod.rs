@@ -57,7 +57,7 @@ pub struct Evidence<'a> {
 
 /// What was found of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Checked {
+pub(crate) struct Checked {
     /// Its name.
     pub table: String,
     /// What is to be said of it.
@@ -86,7 +86,7 @@ struct Own {
 ///
 /// Data: there is no table of prepare's. Server: none, or silence. Failed: a table cannot be
 /// read. Interrupted.
-pub async fn verify(
+pub(crate) async fn verify(
     target: &Target,
     opts: &Opts,
     evidence: &Evidence<'_>,

@@ -16,7 +16,7 @@ mod pool;
 mod server;
 #[cfg(test)]
 mod tests;
-pub mod thresholds;
+pub(crate) mod thresholds;
 mod timeline;
 
 pub(crate) use pool::{left, levels_in_words};
@@ -24,7 +24,7 @@ pub(crate) use pool::{left, levels_in_words};
 use crate::summary::{Summary, Warning};
 
 /// The codes of this module, each in `docs/warnings.md`.
-pub const CODES: [&str; 22] = [
+pub(crate) const CODES: [&str; 22] = [
     "cold_pool",
     "warming_pool",
     "restored_pool",
@@ -50,7 +50,7 @@ pub const CODES: [&str; 22] = [
 ];
 
 /// All that is to be said of a step beside what its run said already.
-pub fn of(step: &Summary) -> Vec<Warning> {
+pub(crate) fn of(step: &Summary) -> Vec<Warning> {
     let mut said = Said(Vec::new());
     pool::look(step, &mut said);
     server::look(step, &mut said);

@@ -1,46 +1,43 @@
 //! The numbers that decide what is worth a warning. `docs/warnings.md` tells them, too.
 
-/// Pages read from storage a statement from which on a step waits for storage: below, what it
-/// measures is the buffer pool.
-pub const MISSES_MIN: f64 = crate::summary::MISSES_MIN;
 /// Part of the pool that may hold nothing while pages are read: above, it is still filling.
-pub const FREE_PAGES_MAX: f64 = 0.01;
+pub(crate) const FREE_PAGES_MAX: f64 = 0.01;
 /// Difference of the misses an op between the first and the last third of the window.
-pub const MISSES_CHANGE_MAX: f64 = 0.05;
+pub(crate) const MISSES_CHANGE_MAX: f64 = 0.05;
 /// A difference of two counts must be so many standard deviations to be more than chance.
-pub const DEVIATIONS: f64 = 4.0;
+pub(crate) const DEVIATIONS: f64 = 4.0;
 /// A pool that was loaded from a file counts as restored for so long after the server's start.
-pub const RESTORED_S: u64 = 900;
+pub(crate) const RESTORED_S: u64 = 900;
 
 /// Part of the pool's pages that may be dirty before a step.
-pub const DIRTY_MAX: f64 = 0.10;
+pub(crate) const DIRTY_MAX: f64 = 0.10;
 /// Part of the most that the checkpoint's age may be before a step.
-pub const CHECKPOINT_AGE_MAX: f64 = 0.5;
+pub(crate) const CHECKPOINT_AGE_MAX: f64 = 0.5;
 /// Transactions that may wait for the purge before a step.
-pub const HISTORY_MAX: u64 = 10_000;
+pub(crate) const HISTORY_MAX: u64 = 10_000;
 
 /// Part of the pool's pages that may still be dirty when `--settle` is content.
-pub const SETTLED_DIRTY: f64 = 0.01;
+pub(crate) const SETTLED_DIRTY: f64 = 0.01;
 /// Transactions that may still wait for the purge then.
-pub const SETTLED_HISTORY: u64 = 1_000;
+pub(crate) const SETTLED_HISTORY: u64 = 1_000;
 
 /// A change of level or a drift is told from this part of the level on.
-pub const CHANGE_MIN: f64 = 0.05;
+pub(crate) const CHANGE_MIN: f64 = 0.05;
 /// And if chance makes one that is as clear this often at most.
-pub const CHANGE_P_MAX: f64 = 0.01;
+pub(crate) const CHANGE_P_MAX: f64 = 0.01;
 /// Half of the width of the mean rate's 95 % interval, as a part of the rate.
-pub const ERROR_MAX: f64 = 0.05;
+pub(crate) const ERROR_MAX: f64 = 0.05;
 /// Whole intervals of a timeline that tell the noise of a window.
-pub const INTERVALS_MIN: usize = 3;
+pub(crate) const INTERVALS_MIN: usize = 3;
 
 /// The hottest row's share of its table's keys.
-pub const HOTTEST_MAX: f64 = 0.01;
+pub(crate) const HOTTEST_MAX: f64 = 0.01;
 /// Part of the rows that half of the keys must spread over at least.
-pub const HALF_ON_MIN: f64 = 0.10;
+pub(crate) const HALF_ON_MIN: f64 = 0.10;
 
 /// Loss of the fastest core's clock from the window's start to its end.
-pub const CLOCK_LOSS_MAX: f64 = 0.03;
+pub(crate) const CLOCK_LOSS_MAX: f64 = 0.03;
 /// Pages swapped over the step.
-pub const SWAPPED_MAX: u64 = 256;
+pub(crate) const SWAPPED_MAX: u64 = 256;
 /// Use of a network link in one direction.
-pub const LINK_MAX: f64 = 0.80;
+pub(crate) const LINK_MAX: f64 = 0.80;

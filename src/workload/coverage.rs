@@ -15,7 +15,7 @@ const BELL: u32 = 200;
 
 /// How the keys of one table spread over its rows.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Coverage {
+pub(crate) struct Coverage {
     /// The hottest row's share of the keys, 0 to 1.
     pub hottest_share: f64,
     /// The smallest part of the rows that half of the keys fall on, 0 to 1.
@@ -31,7 +31,7 @@ struct Zone {
 }
 
 /// Where `draws` keys of a table of `rows` fall.
-pub fn coverage(distribution: Distribution, rows: u64, draws: f64) -> Coverage {
+pub(crate) fn coverage(distribution: Distribution, rows: u64, draws: f64) -> Coverage {
     let rows = rows.max(1);
     let mut zones = zones(distribution, rows);
     let density = |zone: &Zone| zone.share / zone.rows;
@@ -127,7 +127,10 @@ fn special(n: f64) -> Vec<Zone> {
 
 /// The distribution that most keys of an op come from, and how many keys an op draws from it;
 /// None for a workload without keys. `default` is that of `--distribution`.
-pub fn keys_per_op(workload: &Workload, default: Distribution) -> Option<(Distribution, f64)> {
+pub(crate) fn keys_per_op(
+    workload: &Workload,
+    default: Distribution,
+) -> Option<(Distribution, f64)> {
     let weights: f64 = workload.transactions.iter().map(|t| f64::from(t.weight)).sum();
     let mut drawn: BTreeMap<String, (Distribution, f64)> = BTreeMap::new();
     for transaction in &workload.transactions {

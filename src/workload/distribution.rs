@@ -23,7 +23,7 @@ pub enum Distribution {
 }
 
 /// What `--distribution` takes.
-pub const FORMS: &str = "uniform, zipf:S, zipf-adjacent:S (such as zipf:0.99), pareto:H (sysbench's: pareto:0.2), special";
+pub(crate) const FORMS: &str = "uniform, zipf:S, zipf-adjacent:S (such as zipf:0.99), pareto:H (sysbench's: pareto:0.2), special";
 
 impl std::str::FromStr for Distribution {
     type Err = String;

@@ -5,7 +5,7 @@ use super::{List, Param, Statement};
 
 /// See the module.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Expanded {
+pub(crate) struct Expanded {
     /// With `{table}` still in it. A list of so many bytes stands there once.
     pub sql: String,
     /// One for each `?`, referring to each other.
@@ -21,12 +21,12 @@ impl List {
 
 impl Statement {
     /// Whether it is sent as text, whatever `--statements` says.
-    pub fn is_text(&self) -> bool {
+    pub(crate) fn is_text(&self) -> bool {
         self.list.as_ref().is_some_and(|list| list.bytes.is_some())
     }
 
     /// The SQL in words: what a list holds stands there once.
-    pub fn told(&self, options: &Options) -> String {
+    pub(crate) fn told(&self, options: &Options) -> String {
         let Some(list) = &self.list else { return self.sql.clone() };
         let count = match (&list.times, &list.bytes) {
             (Some(times), _) => format!(" … {} of them", times.value(options)),
@@ -37,7 +37,7 @@ impl Statement {
     }
 
     /// The SQL as it is prepared, and its parameters.
-    pub fn expanded(&self, options: &Options) -> Expanded {
+    pub(crate) fn expanded(&self, options: &Options) -> Expanded {
         let Some(list) = &self.list else {
             return Expanded { sql: self.sql.clone(), params: self.params.clone() };
         };

@@ -110,7 +110,7 @@ fn once() -> u64 {
 impl Count {
     /// The smallest and the largest number; `held` is the rows that each table holds, if they
     /// are known.
-    pub fn bounds(&self, options: &Options, held: Option<u64>) -> (u64, u64) {
+    pub(crate) fn bounds(&self, options: &Options, held: Option<u64>) -> (u64, u64) {
         match self {
             Count::Exactly(amount) => (amount.value(options), amount.value(options)),
             Count::Within(Within { min, max }) => {

@@ -11,7 +11,7 @@ use super::{phptest, rows};
 
 /// The rows of one table.
 #[derive(Debug, Clone, Copy)]
-pub enum Filler {
+pub(crate) enum Filler {
     /// Of sysbench's.
     Sbtest(rows::Rows),
     /// Of the suite of 2007.
@@ -27,7 +27,7 @@ impl From<rows::Rows> for Filler {
 impl Filler {
     /// The rows of table number `table` (from 1) with `rows` rows; None where a schema's tables
     /// stay empty.
-    pub fn new(schema: Schema, data_seed: u32, table: u32, rows: u64) -> Option<Filler> {
+    pub(crate) fn new(schema: Schema, data_seed: u32, table: u32, rows: u64) -> Option<Filler> {
         match schema {
             Schema::Sbtest => Some(Filler::Sbtest(rows::Rows::new(data_seed, table, rows))),
             Schema::Phptest => Some(Filler::Phptest(phptest::Rows::new(data_seed, table, rows))),
@@ -36,7 +36,7 @@ impl Filler {
     }
 
     /// The tables' kind.
-    pub fn schema(&self) -> Schema {
+    pub(crate) fn schema(&self) -> Schema {
         match self {
             Filler::Sbtest(_) => Schema::Sbtest,
             Filler::Phptest(_) => Schema::Phptest,
@@ -44,7 +44,7 @@ impl Filler {
     }
 
     /// Bytes of a row at most in either form.
-    pub fn row_max(&self) -> usize {
+    pub(crate) fn row_max(&self) -> usize {
         match self {
             // Two numbers of twenty digits and what separates.
             Filler::Sbtest(_) => rows::C_LEN + rows::PAD_LEN + 2 * 20 + 10,
@@ -54,12 +54,12 @@ impl Filler {
     }
 
     /// A line of LOAD DATA: the columns in the schema's order, between tabs.
-    pub fn line(&self, out: &mut Vec<u8>, id: u64) {
+    pub(crate) fn line(&self, out: &mut Vec<u8>, id: u64) {
         self.put(out, id, [b"", b"\t", b"", b"\n"]);
     }
 
     /// A row of INSERT's VALUES, in brackets.
-    pub fn tuple(&self, out: &mut Vec<u8>, id: u64) {
+    pub(crate) fn tuple(&self, out: &mut Vec<u8>, id: u64) {
         self.put(out, id, [b"(", b",", b"'", b")"]);
     }
 

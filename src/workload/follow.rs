@@ -12,12 +12,12 @@ const SHOWN: usize = 200;
 
 impl Workload {
     /// Whether a run changes rows.
-    pub fn writes(&self) -> bool {
+    pub(crate) fn writes(&self) -> bool {
         self.statements().any(Statement::writes)
     }
 
     /// Why a ledger does not tell what a run with these options writes, if so.
-    pub fn unfollowed(&self) -> Option<String> {
+    pub(crate) fn unfollowed(&self) -> Option<String> {
         if !self.writes() {
             return None;
         }

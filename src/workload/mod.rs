@@ -26,19 +26,19 @@
 
 mod builtin;
 mod check;
-pub mod coverage;
+pub(crate) mod coverage;
 pub mod distribution;
 mod expand;
-pub mod expect;
-pub mod filler;
+pub(crate) mod expect;
+pub(crate) mod filler;
 mod follow;
-pub mod options;
-pub mod param;
+pub(crate) mod options;
+pub(crate) mod param;
 mod permutation;
 pub mod phptest;
 pub mod random;
 pub mod rows;
-pub mod schema;
+pub(crate) mod schema;
 pub mod table;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -48,10 +48,9 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 
 pub use builtin::builtin;
-pub use expand::Expanded;
-pub use expect::{Content, Effect, Expect};
-pub use options::{Amount, Options, Setting};
-pub use param::{KeySource, Param};
+pub(crate) use expect::{Content, Effect, Expect};
+pub(crate) use options::{Amount, Options, Setting};
+pub(crate) use param::Param;
 pub use schema::Schema;
 
 /// What is run: statements, parameters, and the outcome that each must have. Whoever reads one
@@ -195,7 +194,7 @@ pub enum Kind {
 
 impl Kind {
     /// As in the summary.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Kind::Select => "select",
             Kind::Update => "update",
@@ -229,7 +228,7 @@ impl Workload {
     ///
     /// # Errors
     /// Usage: an unknown option, or nothing left to run.
-    pub fn with_options(mut self, values: &BTreeMap<String, u64>) -> Result<Workload> {
+    pub(crate) fn with_options(mut self, values: &BTreeMap<String, u64>) -> Result<Workload> {
         let set = options::set(&mut self.options, values).and_then(|()| self.check());
         set.map_err(|what| Error::usage(format!("{}: {what}", self.name)))?;
         Ok(self)
@@ -240,18 +239,18 @@ impl Workload {
     ///
     /// # Panics
     /// Never: the types have string keys only.
-    pub fn definition(&self) -> serde_json::Value {
+    pub(crate) fn definition(&self) -> serde_json::Value {
         serde_json::to_value(&self.transactions).expect("a workload is plain data")
     }
 
     /// Whether this option is there and on.
-    pub fn is_on(&self, name: Option<&str>) -> bool {
+    pub(crate) fn is_on(&self, name: Option<&str>) -> bool {
         let setting = name.and_then(|name| self.options.get(name));
         setting.is_some_and(|setting| setting.value != 0)
     }
 
     /// Whether a transaction has a BEGIN and a COMMIT.
-    pub fn begins(&self, transaction: &Transaction) -> bool {
+    pub(crate) fn begins(&self, transaction: &Transaction) -> bool {
         match &transaction.begin {
             Begin::Always(always) => *always,
             Begin::Unless { unless } => !self.is_on(Some(unless)),
@@ -259,7 +258,7 @@ impl Workload {
     }
 
     /// Whether what runs with these options names tables that `prepare` makes.
-    pub fn names_tables(&self) -> bool {
+    pub(crate) fn names_tables(&self) -> bool {
         let prefix = self.schema.prefix();
         let named = |sql: &str| {
             let ends = sql.match_indices(prefix).map(|(at, _)| at + prefix.len());
@@ -270,12 +269,12 @@ impl Workload {
     }
 
     /// The statements that run with these options, those of all transactions in order.
-    pub fn statements(&self) -> impl Iterator<Item = &Statement> {
+    pub(crate) fn statements(&self) -> impl Iterator<Item = &Statement> {
         self.transactions.iter().flat_map(|t| self.running(t)).map(|(statement, _)| statement)
     }
 
     /// The statements of a transaction that run with these options, and how often each does.
-    pub fn running<'a>(&'a self, transaction: &'a Transaction) -> Vec<(&'a Statement, u64)> {
+    pub(crate) fn running<'a>(&'a self, transaction: &'a Transaction) -> Vec<(&'a Statement, u64)> {
         let mut running = Vec::new();
         let mut repeat = 1;
         for statement in &transaction.statements {
@@ -290,7 +289,7 @@ impl Workload {
     }
 
     /// The places in [`Workload::running`] in the order of one op.
-    pub fn passes(&self, transaction: &Transaction) -> Vec<usize> {
+    pub(crate) fn passes(&self, transaction: &Transaction) -> Vec<usize> {
         let running = self.running(transaction);
         let mut passes = Vec::new();
         let mut at = 0;
@@ -307,7 +306,7 @@ impl Workload {
 
     /// Statements that a client prepares for each table: those with the same SQL once, those
     /// that are always text not at all.
-    pub fn prepared(&self) -> u32 {
+    pub(crate) fn prepared(&self) -> u32 {
         let all: BTreeSet<String> = self
             .statements()
             .filter(|statement| !statement.is_text())
@@ -320,7 +319,7 @@ impl Workload {
     ///
     /// # Errors
     /// Usage: a range that does not fit.
-    pub fn fits(&self, rows: u64) -> Result<()> {
+    pub(crate) fn fits(&self, rows: u64) -> Result<()> {
         let params = self.statements().flat_map(|s| &s.params);
         let longest = params.filter_map(|param| match param {
             Param::RangeStart(start) => Some(start.len.value(&self.options)),

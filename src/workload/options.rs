@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 /// Options by name.
-pub type Options = BTreeMap<String, Setting>;
+pub(crate) type Options = BTreeMap<String, Setting>;
 
 /// The largest value of an option.
-pub const OPTION_MAX: u64 = 1_000_000_000;
+pub(crate) const OPTION_MAX: u64 = 1_000_000_000;
 
 /// An option: `name = 10`, `name = false`, or `name = { default = 10, about = "…" }`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -64,7 +64,7 @@ impl From<Form> for Setting {
 
 impl Setting {
     /// The value in words.
-    pub fn shown(&self) -> String {
+    pub(crate) fn shown(&self) -> String {
         match (self.switch, self.value) {
             (true, 0) => "off".to_owned(),
             (true, _) => "on".to_owned(),
@@ -94,7 +94,7 @@ impl std::fmt::Display for Amount {
 
 impl Amount {
     /// Its value; 0 for an option that is not there, which the check of a workload refuses.
-    pub fn value(&self, options: &Options) -> u64 {
+    pub(crate) fn value(&self, options: &Options) -> u64 {
         match self {
             Amount::Number(n) => *n,
             Amount::Option(name) => options.get(name).map_or(0, |setting| setting.value),

@@ -97,7 +97,7 @@ pub struct RangeEnd {
 
 impl RangeEnd {
     /// What is added to the begin.
-    pub fn add(&self, options: &Options) -> u64 {
+    pub(crate) fn add(&self, options: &Options) -> u64 {
         match (&self.len, &self.delta) {
             (Some(len), _) => len.value(options).saturating_sub(1),
             (None, Some(delta)) => delta.value(options),

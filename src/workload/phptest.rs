@@ -11,9 +11,9 @@ use super::permutation::Permutation;
 use super::random::{mix, scale, seed_of};
 
 /// Values of `country_id`, from 1.
-pub const COUNTRIES: u64 = 200;
+pub(crate) const COUNTRIES: u64 = 200;
 /// Values of `state_id`, from 1.
-pub const STATES: u64 = 50;
+pub(crate) const STATES: u64 = 50;
 /// Pairs of them.
 const PLACES: u64 = COUNTRIES * STATES;
 /// Goes round the states without meeting one twice, far from its neighbours.

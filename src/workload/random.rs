@@ -5,7 +5,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 /// One step of `SplitMix64` (Steele, Lea, Flood 2014): a bijection that mixes all bits.
-pub fn mix(x: u64) -> u64 {
+pub(crate) fn mix(x: u64) -> u64 {
     let x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -13,7 +13,7 @@ pub fn mix(x: u64) -> u64 {
 }
 
 /// Folds parts into one seed; order and number of the parts matter.
-pub fn seed_of(parts: &[u64]) -> u64 {
+pub(crate) fn seed_of(parts: &[u64]) -> u64 {
     parts.iter().fold(mix(parts.len() as u64), |seed, part| mix(seed ^ mix(*part)))
 }
 
@@ -26,7 +26,7 @@ pub fn name_part(name: &str) -> u64 {
 
 /// Maps 64 random bits onto `0..n` by multiplication. The bias is below n / 2^64; use
 /// [`Stream::below`] where even that matters.
-pub fn scale(bits: u64, n: u64) -> u64 {
+pub(crate) fn scale(bits: u64, n: u64) -> u64 {
     ((u128::from(bits) * u128::from(n)) >> 64) as u64
 }
 
@@ -61,7 +61,7 @@ impl Stream {
 
     /// Uniform in [0, 1) with 53 bits.
     #[inline]
-    pub fn unit(&mut self) -> f64 {
+    pub(crate) fn unit(&mut self) -> f64 {
         (self.bits() >> 11) as f64 * (1.0 / (1_u64 << 53) as f64)
     }
 }

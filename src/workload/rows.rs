@@ -7,9 +7,9 @@
 use super::random::{mix, scale, seed_of};
 
 /// Bytes of `c`.
-pub const C_LEN: usize = 119;
+pub(crate) const C_LEN: usize = 119;
 /// Bytes of `pad`.
-pub const PAD_LEN: usize = 59;
+pub(crate) const PAD_LEN: usize = 59;
 /// One more than the largest group of digits.
 const GROUP: u64 = 100_000_000_000;
 const GROUP_LEN: usize = 11;
@@ -74,7 +74,7 @@ pub fn proven(table: u32, id: u64, mut bits: impl FnMut() -> u64) -> [u8; C_LEN]
 }
 
 /// A value of `pad`, from random bits.
-pub fn pad(bits: impl FnMut() -> u64) -> [u8; PAD_LEN] {
+pub(crate) fn pad(bits: impl FnMut() -> u64) -> [u8; PAD_LEN] {
     let mut pad = [b'-'; PAD_LEN];
     fill_groups(&mut pad, bits);
     pad
@@ -91,7 +91,7 @@ pub fn proves(table: u32, id: u64, c: &[u8]) -> bool {
 }
 
 /// Whether a value is made of digits alone.
-pub fn is_digits(value: &[u8]) -> bool {
+pub(crate) fn is_digits(value: &[u8]) -> bool {
     !value.is_empty() && value.iter().all(u8::is_ascii_digit)
 }
 

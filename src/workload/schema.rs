@@ -21,7 +21,7 @@ pub enum Schema {
 
 /// What is built after the fill.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Index {
+pub(crate) struct Index {
     /// The last key that the statement makes: if it is there, all are.
     pub name: String,
     /// The statement.
@@ -30,10 +30,10 @@ pub struct Index {
 
 impl Schema {
     /// All of them.
-    pub const ALL: [Schema; 3] = [Schema::Sbtest, Schema::Phptest, Schema::Bulk];
+    pub(crate) const ALL: [Schema; 3] = [Schema::Sbtest, Schema::Phptest, Schema::Bulk];
 
     /// What names begin with; as the word on the command line too.
-    pub fn prefix(self) -> &'static str {
+    pub(crate) fn prefix(self) -> &'static str {
         match self {
             Schema::Sbtest => table::PREFIX,
             Schema::Phptest => "phptest",
@@ -42,12 +42,12 @@ impl Schema {
     }
 
     /// The name of a table; tables are counted from 1.
-    pub fn name(self, table: u32) -> String {
+    pub(crate) fn name(self, table: u32) -> String {
         format!("{}{table}", self.prefix())
     }
 
     /// The number of a table named by [`Schema::name`].
-    pub fn number(self, name: &str) -> Option<u32> {
+    pub(crate) fn number(self, name: &str) -> Option<u32> {
         let digits = name.strip_prefix(self.prefix())?;
         (!digits.starts_with('0') && digits.bytes().all(|b| b.is_ascii_digit()))
             .then(|| digits.parse().ok())
@@ -55,12 +55,12 @@ impl Schema {
     }
 
     /// Whether `prepare` puts rows into the tables.
-    pub fn filled(self) -> bool {
+    pub(crate) fn filled(self) -> bool {
         self != Schema::Bulk
     }
 
     /// The columns without which no workload can use a table.
-    pub fn columns(self) -> &'static [&'static str] {
+    pub(crate) fn columns(self) -> &'static [&'static str] {
         match self {
             Schema::Sbtest => &["id", "k", "c", "pad"],
             Schema::Phptest => &[
@@ -80,7 +80,7 @@ impl Schema {
     }
 
     /// The column whose index the workloads need besides that on `id`.
-    pub fn indexed(self) -> Option<&'static str> {
+    pub(crate) fn indexed(self) -> Option<&'static str> {
         match self {
             Schema::Sbtest => Some("k"),
             Schema::Phptest => Some("country_id"),
@@ -89,7 +89,7 @@ impl Schema {
     }
 
     /// A column that an update may set to itself.
-    pub fn writable(self) -> &'static str {
+    pub(crate) fn writable(self) -> &'static str {
         match self {
             Schema::Sbtest | Schema::Bulk => "k",
             Schema::Phptest => "zip",
@@ -97,7 +97,13 @@ impl Schema {
     }
 
     /// CREATE TABLE; what is an index of its own comes after the fill ([`Schema::index`]).
-    pub fn create(self, table: u32, rows: u64, mark: &Mark, charset: Option<&str>) -> String {
+    pub(crate) fn create(
+        self,
+        table: u32,
+        rows: u64,
+        mark: &Mark,
+        charset: Option<&str>,
+    ) -> String {
         let columns = match self {
             Schema::Sbtest => return table::create(table, rows, mark, charset),
             Schema::Phptest => phptest_columns(int(rows)),
@@ -114,7 +120,7 @@ impl Schema {
     }
 
     /// What is built after the fill, if anything.
-    pub fn index(self, table: u32) -> Option<Index> {
+    pub(crate) fn index(self, table: u32) -> Option<Index> {
         match self {
             Schema::Sbtest => {
                 Some(Index { name: format!("k_{table}"), sql: table::create_index(table) })
@@ -135,7 +141,7 @@ impl Schema {
 
 impl Schema {
     /// Statements that read all rows of a table, so many ids each, then its index.
-    pub fn reads(self, table: u32, rows: u64, piece: u64) -> Vec<String> {
+    pub(crate) fn reads(self, table: u32, rows: u64, piece: u64) -> Vec<String> {
         let (row, index) = match self {
             Schema::Sbtest => ("SUM(LENGTH(c))", Some("SUM(k)")),
             Schema::Phptest => ("SUM(LENGTH(name))", Some("SUM(state_id)")),

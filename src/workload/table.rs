@@ -5,9 +5,9 @@ use std::fmt;
 /// Rows above this need a BIGINT id: the largest INT.
 const INT_MAX: u64 = 2_147_483_647;
 /// Rows a table at most.
-pub const ROWS_MAX: u64 = 10_000_000_000;
+pub(crate) const ROWS_MAX: u64 = 10_000_000_000;
 /// Tables at most, as a limit on nonsense.
-pub const TABLES_MAX: u32 = 100_000;
+pub(crate) const TABLES_MAX: u32 = 100_000;
 
 /// What the names of sysbench's tables begin with.
 pub(crate) const PREFIX: &str = "sbtest";
@@ -18,7 +18,7 @@ pub fn name(table: u32) -> String {
 }
 
 /// An identifier quoted for SQL.
-pub fn quoted(identifier: &str) -> String {
+pub(crate) fn quoted(identifier: &str) -> String {
     format!("`{}`", identifier.replace('`', "``"))
 }
 
@@ -28,7 +28,7 @@ pub fn create(table: u32, rows: u64, mark: &Mark, charset: Option<&str>) -> Stri
 }
 
 /// CREATE TABLE as mysqldump writes it: the index on `k` is there before the rows.
-pub fn create_indexed(table: u32, rows: u64, mark: &Mark) -> String {
+pub(crate) fn create_indexed(table: u32, rows: u64, mark: &Mark) -> String {
     let key = format!(",\n  KEY {} (k)", quoted(&format!("k_{table}")));
     definition(table, rows, mark, &key, "")
 }
@@ -60,7 +60,7 @@ pub fn create_index(table: u32) -> String {
 
 /// The COMMENT of a table that `load` made from somebody's dump: its own, to drop and load again,
 /// but its rows are not those of a data seed.
-pub const LOADED: &str = "loadgen:1 load=dump";
+pub(crate) const LOADED: &str = "loadgen:1 load=dump";
 
 /// How far a table's fill got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,13 +109,13 @@ impl fmt::Display for Mark {
 
 impl Mark {
     /// Of a table that is not filled yet.
-    pub fn filling(seed: u32, rows: u64) -> Mark {
+    pub(crate) fn filling(seed: u32, rows: u64) -> Mark {
         Mark { seed, rows, state: State::Filling, id: None, loaded: false }
     }
 
     /// The same of a table that `load` makes.
     #[must_use]
-    pub fn by_load(self) -> Mark {
+    pub(crate) fn by_load(self) -> Mark {
         let mark = Mark { loaded: true, ..self };
         // Its word is longer than `ready`.
         let cut = if mark.to_string().len() > COMMENT_MAX { 4 } else { 0 };

@@ -261,7 +261,7 @@ fn a_key_may_have_its_own_distribution() {
     let workload = one("sql = 'SELECT ?'\nparams = [{ key = 'zipf:0.9' }]\nexpect = 'any'");
     let workload = workload.expect("fine");
     let params = &workload.statements().next().expect("one").params;
-    assert_eq!(params[..], [Param::Key(KeySource::Own(Distribution::Zipf(0.9)))]);
+    assert_eq!(params[..], [Param::Key(super::param::KeySource::Own(Distribution::Zipf(0.9)))]);
 }
 
 #[test]

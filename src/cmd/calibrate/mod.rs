@@ -41,7 +41,7 @@ const THREADS_MAX: u32 = 1024;
 #[command(after_help = "\
 The same engine runs prepared point selects against a server of canned answers in another process. The
 result is kept, and later runs on this host are held against it (docs/verdicts.md).")]
-pub struct CalibrateArgs {
+pub(crate) struct CalibrateArgs {
     /// Concurrent clients, a step each: 64 or 1,2,4 or 8..256 (doubling)
     #[arg(long, value_name = "LIST", default_value = defaults::CALIBRATE_CLIENTS, value_parser = plan::clients::parse)]
     pub clients: std::vec::Vec<u32>,
@@ -85,7 +85,7 @@ fn window(text: &str) -> std::result::Result<Duration, String> {
 }
 
 /// Measures, keeps and prints.
-pub fn run(args: &CalibrateArgs, stop: &Stop) -> Result<()> {
+pub(crate) fn run(args: &CalibrateArgs, stop: &Stop) -> Result<()> {
     let mut progress = Progress::new(args.display.quiet, args.display.progress);
     if cfg!(debug_assertions) {
         progress.warn("this is a debug build; its numbers are not for comparing");

@@ -101,15 +101,12 @@ pub struct LoadArgs {
     pub list: bool,
 
     #[command(flatten)]
-    #[expect(missing_docs, reason = "clap would show it as the command's help")]
     pub display: DisplayArgs,
 
     #[command(flatten)]
-    #[expect(missing_docs, reason = "clap would show it as the command's help")]
     pub sandbox: SandboxArgs,
 
     #[command(flatten)]
-    #[expect(missing_docs, reason = "clap would show it as the command's help")]
     pub connection: ConnectionArgs,
 
     /// Command that goes before `grep -s -H . FILE…` to read /proc of the server's host, such as

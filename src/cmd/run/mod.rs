@@ -10,7 +10,7 @@ mod existing;
 mod expect;
 mod host;
 mod order;
-pub mod recheck;
+pub(crate) mod recheck;
 mod resume;
 mod role;
 mod stock;
@@ -51,7 +51,7 @@ Examples:
   loadgen run profiles/io-bound-point-select.toml --list
   loadgen run profiles/version-cost.toml --scale 0.001 \\
       --program 5.6=/opt/mysql-5.6/bin/mysqld --program 11.8=/usr/sbin/mariadbd")]
-pub struct RunArgs {
+pub(crate) struct RunArgs {
     /// The profile
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
@@ -99,7 +99,7 @@ pub(crate) fn program(text: &str) -> std::result::Result<(String, PathBuf), Stri
 }
 
 /// Runs the verb.
-pub fn run(args: &RunArgs, stop: &Stop) -> Result<()> {
+pub(crate) fn run(args: &RunArgs, stop: &Stop) -> Result<()> {
     let profile = read(&args.file)?;
     // Before hours of measuring, not after.
     tables::check(&profile)?;

@@ -34,7 +34,7 @@ over the labels: six at least, then twice as many as there are, until they are d
 Examples:
   loadgen recheck results/ --profile profiles/version-cost.toml --list
   loadgen recheck results/ --profile ab.toml --base 8.0.33 --new 9.7.4 --max-repeats 24")]
-pub struct RecheckArgs {
+pub(crate) struct RecheckArgs {
     /// Summaries of `loadgen run`, or directories of them; the first directory gets the new ones
     #[arg(required = true, value_name = "PATH")]
     pub paths: Vec<PathBuf>,
@@ -95,7 +95,7 @@ type Wanted = BTreeMap<(usize, Place), u32>;
 /// # Errors
 ///
 /// Undecided (98): something is still open at the limit. Those of `loadgen run` and `compare`.
-pub fn run(args: &RecheckArgs, stop: &Stop) -> Result<()> {
+pub(crate) fn run(args: &RecheckArgs, stop: &Stop) -> Result<()> {
     let profile = super::read(&args.profile)?;
     existing::check(&profile)?;
     let mut progress = Progress::new(args.display.quiet, args.display.progress);

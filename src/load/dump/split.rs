@@ -69,7 +69,7 @@ impl<R: Read> Splitter<R> {
     }
 
     /// Bytes of the file that were handed out or skipped so far.
-    pub fn taken(&self) -> u64 {
+    pub(crate) fn taken(&self) -> u64 {
         self.read - (self.buffer.len() - self.start) as u64
     }
 
@@ -98,7 +98,7 @@ impl<R: Read> Splitter<R> {
     }
 
     /// An error at a line of this file.
-    pub fn error(&self, line: u64, what: &str) -> Error {
+    pub(crate) fn error(&self, line: u64, what: &str) -> Error {
         Error::data(format!("{}: line {line}: {what}", self.name))
     }
 

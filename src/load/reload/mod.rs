@@ -40,13 +40,13 @@ use crate::stop::Stop;
 use crate::summary::ErrorCount;
 use crate::workload::table;
 
-pub use self::tables::{FORCE, LoadedTable};
+pub(crate) use self::tables::{FORCE, LoadedTable};
 
 /// What the same command does when it is given again.
 const AGAIN: &str = "the same command again drops the tables that it made and begins anew";
 
 /// Connected and ready to load.
-pub struct Reload {
+pub(crate) struct Reload {
     spec: LoadSpec,
     /// Whether tables that prepare made are dropped, too.
     force: bool,
@@ -74,7 +74,7 @@ enum Source {
 
 /// What a load came to.
 #[derive(Debug)]
-pub struct Reloaded {
+pub(crate) struct Reloaded {
     /// What ended it early.
     pub error: Option<Error>,
     /// The first statement.
@@ -114,7 +114,7 @@ impl Reload {
     /// Usage: a file that cannot be opened, an unknown character set, no database. Server: none,
     /// or one that does not take such statements. Data: tables in the way, all named; those of a
     /// dump are known when it comes to them.
-    pub async fn open(
+    pub(crate) async fn open(
         target: &Target,
         opts: &Opts,
         spec: &LoadSpec,
@@ -190,13 +190,17 @@ impl Reload {
 
     /// Loads, until all is loaded, something fails, the server is silent, or `stop` is asked. On a `current_thread`
     /// runtime. The other half of the answer counts what is there: see [`Loaded::verify`].
-    pub async fn run(self, stop: &Stop, progress: &mut Progress) -> Result<(Reloaded, Loaded)> {
+    pub(crate) async fn run(
+        self,
+        stop: &Stop,
+        progress: &mut Progress,
+    ) -> Result<(Reloaded, Loaded)> {
         run::run(self, stop, progress).await
     }
 }
 
 /// What is left to do after a load.
-pub struct Loaded {
+pub(crate) struct Loaded {
     spec: LoadSpec,
     control: Session,
     pulse: Pulse,
@@ -217,7 +221,7 @@ impl Loaded {
     /// # Errors
     ///
     /// Data: a table does not hold what was sent. Server: silence.
-    pub async fn verify(self, loaded: &Reloaded, stop: &Stop) -> Result<()> {
+    pub(crate) async fn verify(self, loaded: &Reloaded, stop: &Stop) -> Result<()> {
         let Loaded { spec, mut control, pulse } = self;
         let _waits = pulse.waits(&control);
         pulse.during(stop, tables::verify(&mut control, &loaded.tables, &spec)).await?;

@@ -21,11 +21,11 @@ const SAMPLE: u64 = 100;
 /// Tables that an error names for each reason.
 const NAMED: usize = 5;
 /// What goes on all the same.
-pub const FORCE: &str = "--force drops also what prepare made; or take another --database";
+pub(crate) const FORCE: &str = "--force drops also what prepare made; or take another --database";
 
 /// One table of a load.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LoadedTable {
+pub(crate) struct LoadedTable {
     /// Its name.
     pub name: String,
     /// Rows that the server says it took.

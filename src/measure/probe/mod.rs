@@ -25,7 +25,7 @@ use super::{host, seconds_from};
 use crate::error::{Error, Result};
 use crate::summary::{HostCost, HostFacts, Probed, ProcessCost};
 
-pub use self::state::State;
+pub(crate) use self::state::State;
 
 /// The text of files by their paths.
 type Files = BTreeMap<String, String>;
@@ -92,7 +92,7 @@ pub(crate) fn far_end(root: &Path, uptime_s: u64, is_it: impl Fn(&str) -> bool) 
 
 /// One reading.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Reading {
+pub(crate) struct Reading {
     /// Before it.
     began: Instant,
     /// After it.
@@ -107,7 +107,7 @@ pub struct Reading {
 
 impl Probe {
     /// This host. The process is looked for by the file of its id, then by who listens.
-    pub fn local(server: &Whereabouts) -> Probe {
+    pub(crate) fn local(server: &Whereabouts) -> Probe {
         Probe::below(Path::new(host::ROOT), server)
     }
 
@@ -130,7 +130,7 @@ impl Probe {
     ///
     /// # Errors
     /// Server, if the command does not print that host's `/proc/stat`.
-    pub fn through(prefix: &[String], server: &Whereabouts) -> Result<Probe> {
+    pub(crate) fn through(prefix: &[String], server: &Whereabouts) -> Result<Probe> {
         let mut files = vec!["/proc/stat".to_owned(), "/proc/uptime".to_owned()];
         files.extend(host::FILES.map(|file| format!("/{file}")));
         let pid_file = server.pid_file.as_ref().filter(|file| command::is_one_word(file));
@@ -163,44 +163,39 @@ impl Probe {
         Ok(probe)
     }
 
-    /// The server's process id on its host, where it is known.
-    pub fn pid(&self) -> Option<u32> {
-        self.pid
-    }
-
     /// Whether this host is read.
-    pub fn is_local(&self) -> bool {
+    pub(crate) fn is_local(&self) -> bool {
         self.prefix.is_empty()
     }
 
     /// Whether the server runs on this host.
-    pub fn is_here(&self) -> bool {
+    pub(crate) fn is_here(&self) -> bool {
         self.is_here
     }
 
     /// Its process id on this host, where it runs here.
-    pub fn pid_here(&self) -> Option<u32> {
+    pub(crate) fn pid_here(&self) -> Option<u32> {
         self.pid_here
     }
 
     /// The same probe of a server that runs on this host: its process is looked for here, too.
     #[must_use]
-    pub fn beside(self, server: &Whereabouts) -> Probe {
+    pub(crate) fn beside(self, server: &Whereabouts) -> Probe {
         Probe { is_here: true, pid_here: find::here(Path::new(host::ROOT), server), ..self }
     }
 
     /// The other host; None of this one, which is known without.
-    pub fn facts(&self) -> Option<&HostFacts> {
+    pub(crate) fn facts(&self) -> Option<&HostFacts> {
         self.facts.as_ref()
     }
 
     /// How long before an instant a reading has to begin, to be over by then.
-    pub fn lead(&self) -> Duration {
+    pub(crate) fn lead(&self) -> Duration {
         self.took * 2
     }
 
     /// Reads; this blocks. None where nothing could be read in time.
-    pub fn read(&self) -> Option<Reading> {
+    pub(crate) fn read(&self) -> Option<Reading> {
         let names = self.files();
         let began = Instant::now();
         let files = if self.prefix.is_empty() {
@@ -265,7 +260,7 @@ impl Probe {
     }
 
     /// What happened between two readings; their seconds count from `origin`.
-    pub fn cost(&self, first: &Reading, last: &Reading, origin: Instant) -> Probed {
+    pub(crate) fn cost(&self, first: &Reading, last: &Reading, origin: Instant) -> Probed {
         let [first_s, last_s] = instants(first, last, origin);
         Probed {
             via: if self.prefix.is_empty() { "local" } else { "command" }.to_owned(),

@@ -23,7 +23,7 @@ const FILES: [&str; 9] = [
 
 /// One reading.
 #[derive(Debug, Clone, PartialEq)]
-pub struct State {
+pub(crate) struct State {
     at: Instant,
     governors: BTreeMap<String, u32>,
     turbo: Option<bool>,
@@ -37,7 +37,7 @@ pub struct State {
 
 impl Probe {
     /// Reads the host's state; this blocks. None where nothing could be read in time.
-    pub fn state(&self) -> Option<State> {
+    pub(crate) fn state(&self) -> Option<State> {
         let at = Instant::now();
         let status = self.pid.map(|pid| format!("/proc/{pid}/status"));
         let names: Vec<String> =
@@ -56,7 +56,7 @@ impl Probe {
 
 impl Probe {
     /// The clock of the fastest core of this host, MHz; None where it does not tell.
-    pub fn fastest_mhz(&self) -> Option<f64> {
+    pub(crate) fn fastest_mhz(&self) -> Option<f64> {
         let path = "/proc/cpuinfo".to_owned();
         fastest_mhz(self.read_here(std::slice::from_ref(&path)).get(&path)?)
     }
@@ -96,7 +96,7 @@ impl State {
     }
 
     /// The host between an earlier reading and this one.
-    pub fn since(&self, earlier: &State) -> HostState {
+    pub(crate) fn since(&self, earlier: &State) -> HostState {
         let grown = |of: fn(&State) -> Option<u64>| Some(of(self)?.saturating_sub(of(earlier)?));
         let links = self.links.iter().filter_map(|(name, last)| {
             let first = earlier.links.get(name)?;

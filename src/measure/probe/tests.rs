@@ -55,7 +55,7 @@ fn server() -> Whereabouts {
 fn two_readings_of_a_recorded_host() {
     let (before, after) = (tree(0), tree(3));
     let probe = Probe::below(before.path(), &server());
-    assert_eq!(probe.pid(), Some(7));
+    assert_eq!(probe.pid, Some(7));
     let first = probe.read().expect("a reading");
     let later = Probe { root: after.path().to_owned(), ..probe.clone() };
     let last = later.read().expect("a reading");
@@ -88,10 +88,10 @@ fn two_readings_of_a_recorded_host() {
 fn another_process_of_that_number_is_not_the_server() {
     let root = tree(0);
     let old = Whereabouts { uptime_s: Some(20), ..server() };
-    assert_eq!(Probe::below(root.path(), &old).pid(), None, "its file is of before");
+    assert_eq!(Probe::below(root.path(), &old).pid, None, "its file is of before");
     let unknown = Whereabouts { uptime_s: None, ..server() };
-    assert_eq!(Probe::below(root.path(), &unknown).pid(), Some(7));
-    assert_eq!(Probe::below(root.path(), &Whereabouts::default()).pid(), None);
+    assert_eq!(Probe::below(root.path(), &unknown).pid, Some(7));
+    assert_eq!(Probe::below(root.path(), &Whereabouts::default()).pid, None);
     // A restart in between: the number is the same, the process is not.
     let probe = Probe::below(root.path(), &server());
     let first = probe.read().expect("a reading");
@@ -132,15 +132,15 @@ fn a_listener_is_found_by_its_socket() {
     let own = Some(std::process::id());
     let socket = path.to_str().map(str::to_owned);
     let by_path = Whereabouts { socket, ..Whereabouts::default() };
-    assert_eq!(Probe::local(&by_path).pid(), own);
+    assert_eq!(Probe::local(&by_path).pid, own);
     let port = tcp.local_addr().ok().map(|address| address.port());
     let by_port = Whereabouts { port, ..Whereabouts::default() };
-    assert_eq!(Probe::local(&by_port).pid(), own);
+    assert_eq!(Probe::local(&by_port).pid, own);
     let nobody = Whereabouts { socket: Some("/no/such.sock".to_owned()), ..by_path };
-    assert_eq!(Probe::local(&nobody).pid(), None);
+    assert_eq!(Probe::local(&nobody).pid, None);
     // Looked at through a command, it is still a process of this host.
     let through = || Probe::through(&["env".to_owned()], &by_port).expect("this host");
-    assert_eq!((through().pid(), through().pid_here()), (None, None), "it may be another host");
+    assert_eq!((through().pid, through().pid_here()), (None, None), "it may be another host");
     assert_eq!(through().beside(&by_port).pid_here(), own);
 }
 
@@ -158,7 +158,7 @@ fn a_pid_file_that_is_none_is_neither_waited_for_nor_run() {
         let (sender, found) = std::sync::mpsc::channel();
         std::thread::spawn(move || {
             let server = Whereabouts { pid_file, ..Whereabouts::default() };
-            let _ = sender.send(Probe::below(&root, &server).pid());
+            let _ = sender.send(Probe::below(&root, &server).pid);
         });
         assert_eq!(found.recv_timeout(Duration::from_secs(20)), Ok(None), "{name}");
     }
@@ -169,7 +169,7 @@ fn a_pid_file_that_is_none_is_neither_waited_for_nor_run() {
         let pid_file = Some(path.replace("{}", made.to_str().expect("plain")));
         let server = Whereabouts { pid_file, ..Whereabouts::default() };
         let probe = Probe::through(&shell, &server).expect("this host");
-        assert!(probe.pid().is_none() && !made.exists(), "{path} was run");
+        assert!(probe.pid.is_none() && !made.exists(), "{path} was run");
     }
     assert!(command::is_one_word("/var/lib/mysql-8.0/größe@1.pid"));
 }
@@ -195,7 +195,7 @@ fn a_command_reads_the_same() {
     assert_eq!(error.kind().exit_code(), 3);
     assert!(error.render().contains("hint:"), "{}", error.render());
     let found = Probe::through(&["env".to_owned()], &Whereabouts::default()).expect("this host");
-    assert_eq!(found.pid(), None);
+    assert_eq!(found.pid, None);
     let here = host::facts(Path::new("/"));
     let facts = found.facts().expect("of a host");
     assert_eq!((&facts.kernel, &facts.cpu), (&here.kernel, &here.cpu));

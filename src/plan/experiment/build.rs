@@ -56,7 +56,7 @@ impl Experiment {
 
     /// More repeats of every cell, for what is measured again; labels are interleaved, whatever the
     /// profile wants: what is compared should stand side by side.
-    pub fn extend(&mut self, repeats: u32, seed: u64) {
+    pub(crate) fn extend(&mut self, repeats: u32, seed: u64) {
         self.order = Turns::Interleaved;
         for part in &mut self.parts {
             part.repeats = part.repeats.max(repeats);

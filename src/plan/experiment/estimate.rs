@@ -34,7 +34,7 @@ const TEST: Duration = Duration::from_mins(1);
 
 /// A guess at time and disk.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Estimate {
+pub(crate) struct Estimate {
     /// Making tables, copying them, starting servers.
     pub preparing: Duration,
     /// Warm-ups and windows.
@@ -45,7 +45,7 @@ pub struct Estimate {
 
 impl Experiment {
     /// Guesses for the cells that are wanted.
-    pub fn estimate(&self, wanted: impl Fn(&Cell) -> bool) -> Estimate {
+    pub(crate) fn estimate(&self, wanted: impl Fn(&Cell) -> bool) -> Estimate {
         let mut estimate = Estimate::default();
         let mut kept: BTreeMap<String, u64> = BTreeMap::new();
         let mut passing = 0;

@@ -4,7 +4,7 @@ use super::{Cell, Experiment};
 
 /// Cells of one part on one subject in one repeat: one sweep.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Leg {
+pub(crate) struct Leg {
     /// Position of the subject.
     pub subject: usize,
     /// Position of the part.
@@ -22,7 +22,7 @@ pub struct Leg {
 
 impl Experiment {
     /// The legs of the cells that are wanted, in the order of execution.
-    pub fn legs(&self, wanted: impl Fn(&Cell) -> bool) -> Vec<Leg> {
+    pub(crate) fn legs(&self, wanted: impl Fn(&Cell) -> bool) -> Vec<Leg> {
         let mut legs: Vec<Leg> = Vec::new();
         for (at, cell) in self.cells.iter().enumerate().filter(|(_, cell)| wanted(cell)) {
             if let Some(last) = legs.last_mut()

@@ -26,7 +26,7 @@ use crate::workload::Schema;
 use crate::workload::random::{mix, name_part};
 use scale::Scale;
 
-pub use legs::Leg;
+pub(crate) use legs::Leg;
 pub use only::Only;
 
 /// What the command line adds to a profile.
@@ -206,7 +206,7 @@ pub struct Cell {
 
 impl Part {
     /// Whether it changes the data.
-    pub fn writes(&self) -> bool {
+    pub(crate) fn writes(&self) -> bool {
         match &self.what {
             What::Sweep(plan, _) => plan.workload.writes(),
             // Nobody knows what a suite does.
@@ -215,7 +215,7 @@ impl Part {
     }
 
     /// The tables that it needs.
-    pub fn dataset(&self) -> Option<&Dataset> {
+    pub(crate) fn dataset(&self) -> Option<&Dataset> {
         match &self.what {
             What::Sweep(_, dataset) => Some(dataset).filter(|dataset| dataset.tables > 0),
             What::Load(_) | What::Suite(_) => None,
@@ -225,7 +225,7 @@ impl Part {
 
 impl Subject {
     /// Whether its data can be brought back to what it was.
-    pub fn renews(&self) -> bool {
+    pub(crate) fn renews(&self) -> bool {
         match &self.source {
             Source::Existing(existing) => !existing.reset.is_empty(),
             Source::Sandbox(private) => !matches!(private.data, Data::Keep(_)),
@@ -235,7 +235,7 @@ impl Subject {
 
 impl Experiment {
     /// Clients of the largest step of a subject, and the prepared statements that they hold.
-    pub fn most(&self, subject: usize) -> (u32, u64) {
+    pub(crate) fn most(&self, subject: usize) -> (u32, u64) {
         let plans =
             self.parts.iter().filter(|part| part.subjects.contains(&subject)).filter_map(|part| {
                 match &part.what {
@@ -252,7 +252,7 @@ impl Experiment {
 
     /// The clients of the steps that come before a cell in the same run of the same label and
     /// repeat, but for those of these positions, in their order.
-    pub fn before(&self, at: usize, here: &[usize]) -> Vec<u32> {
+    pub(crate) fn before(&self, at: usize, here: &[usize]) -> Vec<u32> {
         let Some(cell) = self.cells.get(at) else { return Vec::new() };
         let of_run = |other: &&Cell| {
             (other.subject, other.part, other.repeat) == (cell.subject, cell.part, cell.repeat)
@@ -265,7 +265,7 @@ impl Experiment {
     }
 
     /// A cell as a step of its sweep.
-    pub fn step(&self, at: usize) -> Step {
+    pub(crate) fn step(&self, at: usize) -> Step {
         let cell = &self.cells[at];
         let (number, of) = (at as u32 + 1, self.cells.len() as u32);
         let (clients, rate, repeat) = (cell.clients, cell.rate, cell.repeat);

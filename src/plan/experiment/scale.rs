@@ -48,12 +48,12 @@ impl std::str::FromStr for Scale {
 
 impl Scale {
     /// The factor.
-    pub fn factor(self) -> f64 {
+    pub(crate) fn factor(self) -> f64 {
         self.0
     }
 
     /// Whether nothing changes.
-    pub fn is_full(self) -> bool {
+    pub(crate) fn is_full(self) -> bool {
         (self.0 - 1.0).abs() < f64::EPSILON
     }
 
@@ -70,7 +70,7 @@ impl Scale {
     }
 
     /// Ops of a step.
-    pub fn ops(self, ops: u64) -> u64 {
+    pub(crate) fn ops(self, ops: u64) -> u64 {
         self.count(ops, OPS_MIN)
     }
 
@@ -80,7 +80,7 @@ impl Scale {
     }
 
     /// The length of a warm-up, or when a command starts.
-    pub fn warmup(self, warmup: Duration) -> Duration {
+    pub(crate) fn warmup(self, warmup: Duration) -> Duration {
         self.duration(warmup, WARMUP_MIN)
     }
 
@@ -108,7 +108,7 @@ impl Scale {
 }
 
 /// A size as the servers' options have it: K, M, G and T are powers of 1024.
-pub fn bytes(text: &str) -> Option<u64> {
+pub(crate) fn bytes(text: &str) -> Option<u64> {
     let text = text.trim();
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit: u32 = match text.get(digits.len()..)?.to_ascii_uppercase().as_str() {

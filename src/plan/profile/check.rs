@@ -104,7 +104,7 @@ impl Profile {
     }
 
     /// The workload of a name, of this file or built in.
-    pub fn workload(&self, name: &str) -> Option<Workload> {
+    pub(crate) fn workload(&self, name: &str) -> Option<Workload> {
         let own = self.workloads.iter().map(Spanned::as_ref).find(|w| w.name == name).cloned();
         let named = |w: &Workload| w.name == name || w.aliases.iter().any(|alias| alias == name);
         own.or_else(|| builtin().into_iter().find(named))
@@ -254,7 +254,7 @@ impl Profile {
     }
 
     /// The titles of a run's tables, each with its place.
-    pub fn titles(&self, place: &Spanned<Run>) -> Vec<(String, Range<usize>)> {
+    pub(crate) fn titles(&self, place: &Spanned<Run>) -> Vec<(String, Range<usize>)> {
         let run = place.as_ref();
         if let Some(name) = &run.name {
             return vec![(name.as_ref().clone(), name.span())];

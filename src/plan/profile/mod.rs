@@ -6,7 +6,7 @@ mod check;
 mod locate;
 #[cfg(test)]
 mod tests;
-pub mod value;
+pub(crate) mod value;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -319,21 +319,21 @@ impl Profile {
     }
 
     /// The error of a value that only somebody else can judge, such as a layout's name.
-    pub fn refuse(&self, place: Range<usize>, what: impl Into<String>) -> Error {
+    pub(crate) fn refuse(&self, place: Range<usize>, what: impl Into<String>) -> Error {
         self.file.error(&Fault::new(place, what))
     }
 }
 
 impl Server {
     /// Its label as the file has it; empty without one.
-    pub fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         self.label.as_ref().map_or("", |label| label.as_ref())
     }
 }
 
 impl Names {
     /// The names alone.
-    pub fn texts(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn texts(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|name| name.as_ref().as_str())
     }
 }

@@ -28,7 +28,7 @@ pub struct Rates(pub Vec<f64>);
 
 impl Clients {
     /// The largest.
-    pub fn most(&self) -> u32 {
+    pub(crate) fn most(&self) -> u32 {
         self.0.iter().copied().max().unwrap_or(1)
     }
 }
@@ -61,7 +61,7 @@ pub struct Hidden(String);
 
 impl Hidden {
     /// The text.
-    pub fn expose(&self) -> &str {
+    pub(crate) fn expose(&self) -> &str {
         &self.0
     }
 }
