@@ -283,7 +283,7 @@ async fn work(
             })),
             Ok(()) = ticks.changed() => {
                 let now = desk.now();
-                follow(order, desk)?;
+                follow(order, desk);
                 desk.give_up(seats, now);
                 report(order, desk, index, now);
                 if !warm && now >= order.judged && desk.pace.as_ref().is_none_or(|p| p.is_warm(now))
@@ -351,7 +351,7 @@ fn look(now: Ns, desk: &Desk) {
 }
 
 /// Takes over a start and an end that were decided or moved.
-fn follow(order: &Order, desk: &Desk) -> Result<()> {
+fn follow(order: &Order, desk: &Desk) {
     let window = order.window.read();
     if window.start != desk.window_start.get() {
         desk.window_start.set(window.start);
@@ -359,12 +359,11 @@ fn follow(order: &Order, desk: &Desk) -> Result<()> {
     }
     if window.end != desk.window_end.get() {
         desk.window_end.set(window.end);
-        desk.recorder.borrow_mut().end_window(window.end)?;
+        desk.recorder.borrow_mut().end_window(window.end);
     }
     if let Some(pace) = &desk.pace {
         pace.set_window(window);
     }
-    Ok(())
 }
 
 /// Gives up what is still in flight: the connections go with the tasks, nothing is used again.
