@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use loadgen::canned::{Canned, Listen, Script, tables};
-use loadgen::measure::recorder::{Ns, Op, Phases, Recorder};
-use loadgen::measure::times::Times;
 use loadgen::mysql::secret::Secret;
 use loadgen::mysql::session::Session;
 use loadgen::mysql::target::{Address, Target};
 use loadgen::mysql::tls::Ssl;
+use loadgen::observe::recorder::{Ns, Op, Phases, Recorder};
+use loadgen::observe::times::Times;
 use loadgen::workload::distribution::{Distribution, Sampler};
 use loadgen::workload::random::Stream;
 use loadgen::workload::rows::{self, Rows};

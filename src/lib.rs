@@ -34,7 +34,7 @@
 //! | [`verify`] | whether the tables hold what prepare and the runs since left there |
 //! | [`suite`] | external commands, timed |
 //! | [`engine`] | threads, connections, phases, the closed and the open loop, stopping |
-//! | [`measure`] | recorder, timeline, client cost; the server's process and host |
+//! | [`observe`] | recorder, timeline, timers, client cost; the server's process and host |
 //! | [`sandbox`] | a private throw-away server from a mysqld program |
 //! | [`canned`] | a canned-answer server with faults: for tests, benches and calibration |
 //! | [`summary`] | the JSON contract: write, read; the verdict on a step |
@@ -46,7 +46,6 @@
 //! | [`stop`] | SIGINT, SIGTERM and SIGHUP |
 //! | [`progress`] | the live line and table of a terminal, plain lines in a pipe |
 //! | `words` | numbers of things as they are read |
-//! | `timer` | a kernel timer finer than tokio's, for arrivals and canned service times |
 //!
 //! Beside the crate: `fuzz/` is a crate of its own, outside this one's build, because libFuzzer and
 //! its instrumentation are no part of the program; what it fuzzes is in `fuzz/src/targets`, which
@@ -64,8 +63,8 @@ mod groups;
 pub mod handover;
 pub mod judge;
 pub mod load;
-pub mod measure;
 pub mod mysql;
+pub mod observe;
 pub mod plan;
 pub mod progress;
 pub mod report;
@@ -74,7 +73,6 @@ pub mod stats;
 pub mod stop;
 pub mod suite;
 pub mod summary;
-mod timer;
 pub mod verify;
 pub mod warnings;
 mod words;

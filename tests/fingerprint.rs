@@ -14,8 +14,6 @@ use std::thread;
 use std::time::Instant;
 
 use common::{sandbox, servers};
-use loadgen::measure::host;
-use loadgen::measure::probe::FarEnd;
 use loadgen::mysql::dataset::discover;
 use loadgen::mysql::fingerprint;
 use loadgen::mysql::session::Session;
@@ -23,6 +21,8 @@ use loadgen::mysql::settle::{Wanted, settle};
 use loadgen::mysql::target::Address;
 use loadgen::mysql::tls::SslMode;
 use loadgen::mysql::{status, variables};
+use loadgen::observe::host;
+use loadgen::observe::probe::FarEnd;
 use loadgen::workload::Schema;
 use loadgen::workload::table::State;
 use mysql_async::Value;

@@ -7,7 +7,7 @@ use std::io;
 use std::task::{Poll, Waker};
 use std::time::Instant;
 
-use crate::timer::Timer;
+use crate::observe::timer::Timer;
 
 type Key = (Instant, u64);
 

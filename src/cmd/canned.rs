@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::canned::{Action, At, Fault, Listen, Script, Service, serve, tables};
 use crate::cmd::print_data;
 use crate::error::{Kind, Result};
-use crate::measure::process::raise_descriptor_limit;
+use crate::observe::process::raise_descriptor_limit;
 use crate::plan::units::parse_duration;
 use crate::stop::Stop;
 

@@ -7,10 +7,10 @@ use tokio::task::JoinHandle;
 
 use crate::engine::{Tables, edge};
 use crate::error::Result;
-use crate::measure::host;
-use crate::measure::probe::{Probe, State, Whereabouts};
 use crate::mysql::session::Session;
 use crate::mysql::{ask, levels};
+use crate::observe::host;
+use crate::observe::probe::{Probe, State, Whereabouts};
 use crate::plan::profile::{Database, Expect};
 use crate::plan::{Plan, StopAt, limits};
 use crate::summary::{Class, Conditions, HostState, Keys, Levels, Prepared, Sample, Summary};

@@ -34,7 +34,7 @@ use crate::cli;
 use crate::error::{Error, Result, indented, line, plain, ranked};
 use crate::groups;
 use crate::handover::{hand_over, masked};
-use crate::measure::process::require_descriptors;
+use crate::observe::process::require_descriptors;
 use crate::progress::{Progress, say};
 use crate::stop::Stop;
 use crate::summary::{Store, Summary, to_json};

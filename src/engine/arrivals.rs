@@ -1,6 +1,6 @@
 //! When ops are due: an endless stream of instants, drawn one at a time.
 
-use crate::measure::recorder::Ns;
+use crate::observe::recorder::Ns;
 use crate::plan::Arrival;
 use crate::workload::random::Stream;
 

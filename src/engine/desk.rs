@@ -11,7 +11,7 @@ use super::mirror::Mirror;
 use super::mishap::Mishaps;
 use super::opening::Doors;
 use super::pace::Pace;
-use crate::measure::recorder::{Ns, Recorder};
+use crate::observe::recorder::{Ns, Recorder};
 
 /// In no call.
 const IDLE: Ns = Ns::MAX;

@@ -1,7 +1,7 @@
 //! The live line of a step.
 
-use crate::measure::recorder::{Interval, Ns, Paced};
-use crate::measure::times::Times;
+use crate::observe::recorder::{Interval, Ns, Paced};
+use crate::observe::times::Times;
 use crate::plan::{Plan, Step, StopAt};
 use crate::stats::is_scarce;
 use crate::summary::Phase;
@@ -158,7 +158,7 @@ fn clock(ns: Ns) -> String {
 mod tests {
     use super::*;
     use crate::engine::job::tests::a_plan;
-    use crate::measure::recorder::{Op, Phases, Recorder};
+    use crate::observe::recorder::{Op, Phases, Recorder};
     use std::cell::RefCell;
     use std::rc::Rc;
     use std::time::Duration;

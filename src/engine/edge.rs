@@ -7,12 +7,12 @@ use mysql_async::Opts;
 use tokio::sync::oneshot;
 
 use super::opening::Doors;
-use crate::measure::probe::{self, Probe, own_traffic};
-use crate::measure::process::{Cost, process_usage};
 use crate::mysql::fingerprint;
 use crate::mysql::session::Session;
 use crate::mysql::status::{self, Reading};
 use crate::mysql::target::Target;
+use crate::observe::probe::{self, Probe, own_traffic};
+use crate::observe::process::{Cost, process_usage};
 use crate::plan::limits;
 use crate::summary::{self, identity::no_result};
 

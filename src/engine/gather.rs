@@ -9,8 +9,8 @@ use super::ledger::Account;
 use super::mishap::Lost;
 use super::pace;
 use super::thread::End;
-use crate::measure::cores::Used;
-use crate::measure::timeline::Timeline;
+use crate::observe::cores::Used;
+use crate::observe::timeline::Timeline;
 use crate::summary::Outcome;
 
 /// A run of which only this is known; what was read at the edges of the window is not in it.

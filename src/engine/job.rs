@@ -2,7 +2,7 @@
 
 use super::arrivals::Arrivals;
 use super::compile::{Compiled, Pick, Statement, Transaction};
-use crate::measure::recorder::Ns;
+use crate::observe::recorder::Ns;
 use crate::plan::policy::Policy;
 use crate::plan::{Arrival, Plan, Spread, Step, StopAt};
 use crate::workload::Schema;

@@ -14,10 +14,10 @@ use tokio::runtime::Handle;
 
 use super::desk::Desk;
 use crate::error::Result;
-use crate::measure::recorder::Ns;
-use crate::measure::scheduler::{Scheduled, ThreadClock};
-use crate::measure::times::Times;
-use crate::timer::Timer;
+use crate::observe::recorder::Ns;
+use crate::observe::scheduler::{Scheduled, ThreadClock};
+use crate::observe::timer::Timer;
+use crate::observe::times::Times;
 
 /// Between two probes: some 97 a second, at most 30 us of an idle thread each. No part of a round number,
 /// so that they meet nothing that ticks.

@@ -7,8 +7,8 @@ use super::errors::{Errors, OpError};
 use super::ledger::Pending;
 use super::outages::Fresh;
 use crate::error::Result;
-use crate::measure::recorder::Ns;
 use crate::mysql::session::Failure;
+use crate::observe::recorder::Ns;
 
 /// Of one engine thread.
 #[derive(Debug, Default)]

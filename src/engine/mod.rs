@@ -60,8 +60,8 @@ mod watched;
 use std::time::Duration;
 
 use crate::error::Error;
-use crate::measure::cores::Used;
-use crate::measure::timeline::Timeline;
+use crate::observe::cores::Used;
+use crate::observe::timeline::Timeline;
 use crate::summary::{ErrorCount, LedgerEntry, Outage, Outcome, Probed, SettingChange, Status};
 
 pub use conductor::{Stage, run_step};

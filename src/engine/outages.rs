@@ -8,8 +8,8 @@
 
 use std::sync::Arc;
 
-use crate::measure::recorder::{Ns, Successes};
-use crate::measure::timeline::seconds;
+use crate::observe::recorder::{Ns, Successes};
+use crate::observe::timeline::seconds;
 use crate::summary::{self, Phase};
 
 /// A shorter time without success is no outage, whatever failed in it.

@@ -19,8 +19,8 @@ use super::arrivals::Arrivals;
 use super::desk::Seat;
 use super::job::{Job, QueueOf};
 use crate::error::{Error, Result};
-use crate::measure::recorder::{Ns, Recorder};
-use crate::timer::Timer;
+use crate::observe::recorder::{Ns, Recorder};
+use crate::observe::timer::Timer;
 
 /// No instant.
 pub(crate) const NEVER: Ns = Ns::MAX;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::pace::NEVER;
-use crate::measure::recorder::Ns;
+use crate::observe::recorder::Ns;
 use crate::plan::{Plan, StopAt};
 
 /// How often threads report at least, whatever the timeline's interval: the live line and the

@@ -21,8 +21,8 @@ use super::opening::{Doors, Ready, close_all, open_all};
 use super::outages::{Report, Watch};
 use super::pace::{self, NEVER, Pace};
 use crate::error::{Error, Result};
-use crate::measure::recorder::{Interval, Ns, Phases, Recorder};
 use crate::mysql::session::Session;
+use crate::observe::recorder::{Interval, Ns, Phases, Recorder};
 use crate::plan::limits;
 
 /// How often a thread looks whether the step was ended early; clients see the regular end by

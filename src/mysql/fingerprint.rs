@@ -9,8 +9,8 @@ use super::same_host::{far_end, is_same_host};
 use super::session::Session;
 use super::variables::{self, Variables};
 use crate::error::Result;
-use crate::measure::host::{self, ROOT};
-use crate::measure::probe::{FarEnd, Whereabouts};
+use crate::observe::host::{self, ROOT};
+use crate::observe::probe::{FarEnd, Whereabouts};
 use crate::summary::{Driver, HostFacts, Server, SettingChange, durability};
 
 /// The driver, as Cargo.lock pins it (a test compares).

@@ -18,7 +18,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 
-use crate::measure::probe::{self, FarEnd};
+use crate::observe::probe::{self, FarEnd};
 
 /// `seen_from` is the Host column of this connection in SHOW PROCESSLIST, `port` the TCP port
 /// that it goes to (None for a Unix socket), `root` the root of the file systems.

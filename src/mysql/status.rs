@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::ask::{Asked, pairs};
 use super::innodb::{self, Inside};
 use super::session::Session;
-use crate::measure::seconds_from;
+use crate::observe::seconds_from;
 use crate::summary;
 
 /// Levels and not counters: their difference says little, their last value does.

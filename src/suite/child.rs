@@ -11,7 +11,7 @@ use nix::sys::wait::{Id, WaitPidFlag, waitid};
 
 use crate::error::plain;
 use crate::groups::Group;
-use crate::measure::process::{Cost, children_usage};
+use crate::observe::process::{Cost, children_usage};
 use crate::plan::limits;
 use crate::stop::Stop;
 

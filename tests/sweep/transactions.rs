@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use loadgen::engine::{self, Stage, Tables};
-use loadgen::measure::times::Times;
 use loadgen::mysql::session::Session;
 use loadgen::mysql::target::{Address, Target};
 use loadgen::mysql::tls::Ssl;
+use loadgen::observe::times::Times;
 use loadgen::plan::policy::{OnError, Policy};
 use loadgen::plan::{
     Arrival, Order, Plan, Spread, SpreadChoice, StatementMode, Step, StopAt, defaults,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::engine;
 use crate::error::{Error, Result};
-use crate::measure::host;
+use crate::observe::host;
 use crate::progress::Progress;
 use crate::summary::{CalibratedHost, Calibration};
 use crate::workload::random::{mix, name_part};

@@ -28,7 +28,7 @@ use crate::cmd::calibrate::kept;
 use crate::cmd::sweep::random;
 use crate::cmd::{conclude, gate, print_data};
 use crate::error::{Error, Result, worst};
-use crate::measure::process::raise_descriptor_limit;
+use crate::observe::process::raise_descriptor_limit;
 use crate::plan::experiment::scale::Scale;
 use crate::plan::experiment::{Cell, Experiment, Only, Overrides, Part};
 use crate::plan::profile::Profile;

@@ -10,7 +10,7 @@ use crate::cmd::calibrate::kept;
 use crate::cmd::sweep::random;
 use crate::cmd::{conclude, print_data};
 use crate::error::{Error, Kind, Result, line, worst};
-use crate::measure::process::raise_descriptor_limit;
+use crate::observe::process::raise_descriptor_limit;
 use crate::plan::experiment::scale::Scale;
 use crate::plan::experiment::{Cell, Experiment, Overrides};
 use crate::plan::profile::Profile;

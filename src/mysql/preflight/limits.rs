@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::super::findings::Findings;
-use crate::measure::cgroup::Limit;
+use crate::observe::cgroup::Limit;
 use crate::words;
 
 /// Connections beyond the clients: reconnects while the server still works for the lost

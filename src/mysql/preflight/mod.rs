@@ -14,7 +14,7 @@ use super::session::Session;
 use super::settle::{self, Wanted};
 use super::variables;
 use crate::error::Result;
-use crate::measure::{cgroup, host, process};
+use crate::observe::{cgroup, host, process};
 use crate::summary::Warning;
 use crate::workload::Schema;
 use limits::{Load, Own, Seen};

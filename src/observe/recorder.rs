@@ -6,7 +6,7 @@
 //! the drain.
 
 use crate::error::{Error, Result};
-use crate::measure::times::Times;
+use crate::observe::times::Times;
 use crate::summary::Phase;
 
 /// Nanoseconds since the step's origin, the start of the warm-up.

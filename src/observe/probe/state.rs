@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use super::{Files, Probe, READING, command, parse};
-use crate::measure::host::cores_in;
+use crate::observe::host::cores_in;
 use crate::summary::{HostState, Link};
 
 /// Files of a reading, as a shell expands them.
@@ -159,7 +159,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::measure::probe::Whereabouts;
+    use crate::observe::probe::Whereabouts;
 
     fn tree(root: &Path, tick: u64) {
         let cpu = "sys/devices/system/cpu";

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::error::Result;
-use crate::measure::interval_log::IntervalLog;
-use crate::measure::recorder::{Interval, Ns, Paced};
-use crate::measure::times::Times;
+use crate::observe::interval_log::IntervalLog;
+use crate::observe::recorder::{Interval, Ns, Paced};
+use crate::observe::times::Times;
 use crate::summary::{self, Phase};
 
 /// What all threads measured so far.
@@ -171,7 +171,7 @@ pub(crate) fn seconds(ns: Ns) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::recorder::{Op, Phases, Recorder};
+    use crate::observe::recorder::{Op, Phases, Recorder};
     use std::cell::RefCell;
     use std::rc::Rc;
 

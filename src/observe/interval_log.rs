@@ -20,8 +20,8 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 
 use crate::error::{Error, Result};
-use crate::measure::recorder::Interval;
-use crate::measure::times::Times;
+use crate::observe::recorder::Interval;
+use crate::observe::times::Times;
 use crate::summary::Phase;
 
 /// A log that is being written: all steps of an invocation one after the other.
@@ -158,7 +158,7 @@ mod tests {
     use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
 
     use super::*;
-    use crate::measure::recorder::{Op, Phases, Recorder};
+    use crate::observe::recorder::{Op, Phases, Recorder};
     use base64::Engine as _;
 
     /// Two windows of 100 ms after a warm-up, an op each 10 ms that is answered 1 ms later, and

@@ -9,6 +9,7 @@ pub(crate) mod process;
 pub mod recorder;
 pub(crate) mod scheduler;
 pub(crate) mod timeline;
+pub(crate) mod timer;
 pub mod times;
 
 use std::time::Instant;
