@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use super::fault::Action;
-use super::script::SqlError;
-use super::server::Shared;
-use super::sql::{self, Plan};
+use super::shared::Shared;
+use super::sql::{self, AnswerKind};
+use super::wire::SqlError;
 
 const QUIT: u8 = 0x01;
 const INIT_DB: u8 = 0x02;
@@ -34,14 +34,14 @@ pub(crate) struct Statements {
 
 #[derive(Debug)]
 struct Prepared {
-    plan: Plan,
+    plan: AnswerKind,
     /// The beginning of its text; kept only if a fault may ask for it.
     sql: Rc<[u8]>,
 }
 
 /// What is to be done.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum Response {
     /// No answer.
     Nothing,
     /// The client says goodbye.
@@ -53,13 +53,13 @@ pub(crate) enum Step {
     /// An error.
     Refuse(SqlError),
     /// A statement's answer.
-    Answer { plan: Plan, binary: bool, action: Option<Action> },
+    Answer { plan: AnswerKind, binary: bool, action: Option<Action> },
     /// The description of a new statement.
-    Describe { plan: Plan, id: u32, parameters: u16, action: Option<Action> },
+    Describe { plan: AnswerKind, id: u32, parameters: u16, action: Option<Action> },
 }
 
 /// Decides what a command gets.
-pub(crate) fn decide(shared: &Shared, statements: &mut Statements, payload: &[u8]) -> Step {
+pub(crate) fn decide(shared: &Shared, statements: &mut Statements, payload: &[u8]) -> Response {
     let Some((&command, body)) = payload.split_first() else {
         return refuse(shared, 1835, "HY000", "Malformed communication packet");
     };
@@ -77,33 +77,33 @@ pub(crate) fn decide(shared: &Shared, statements: &mut Statements, payload: &[u8
             if let Some(id) = statement_id(body) {
                 statements.known.remove(&id);
             }
-            Step::Nothing
+            Response::Nothing
         }
-        STMT_SEND_LONG_DATA => Step::Nothing,
+        STMT_SEND_LONG_DATA => Response::Nothing,
         STMT_RESET => match statement_id(body) {
-            Some(id) if statements.known.contains_key(&id) => Step::Ok,
+            Some(id) if statements.known.contains_key(&id) => Response::Ok,
             id => unknown_statement(shared, id, "mysql_stmt_reset"),
         },
         PING => {
             counts.pings.add(1);
-            Step::Ok
+            Response::Ok
         }
-        INIT_DB => Step::Ok,
-        SET_OPTION => Step::Eof,
+        INIT_DB => Response::Ok,
+        SET_OPTION => Response::Eof,
         RESET_CONNECTION | CHANGE_USER => {
             counts.resets.add(1);
             statements.known.clear();
-            Step::Ok
+            Response::Ok
         }
         QUIT => {
             counts.quits.add(1);
-            Step::Quit
+            Response::Quit
         }
         _ => refuse(shared, 1047, "08S01", "Unknown command"),
     }
 }
 
-fn execute(shared: &Shared, statements: &Statements, body: &[u8]) -> Step {
+fn execute(shared: &Shared, statements: &Statements, body: &[u8]) -> Response {
     let id = statement_id(body);
     let Some(statement) = id.and_then(|id| statements.known.get(&id)) else {
         return unknown_statement(shared, id, "mysqld_stmt_execute");
@@ -112,21 +112,21 @@ fn execute(shared: &Shared, statements: &Statements, body: &[u8]) -> Step {
     answer(shared, statement.plan, true, shared.faults.statement(&statement.sql))
 }
 
-fn answer(shared: &Shared, plan: Plan, binary: bool, action: Option<Action>) -> Step {
+fn answer(shared: &Shared, plan: AnswerKind, binary: bool, action: Option<Action>) -> Response {
     match plan {
-        Plan::Canned => shared.counters.selects.add(1),
-        Plan::Changed => shared.counters.changes.add(1),
+        AnswerKind::Canned => shared.counters.selects.add(1),
+        AnswerKind::Changed => shared.counters.changes.add(1),
         _ => {}
     }
-    Step::Answer { plan, binary, action }
+    Response::Answer { plan, binary, action }
 }
 
-fn prepare(shared: &Shared, statements: &mut Statements, sql: &[u8]) -> Step {
+fn prepare(shared: &Shared, statements: &mut Statements, sql: &[u8]) -> Response {
     shared.counters.prepares.add(1);
     let action = shared.faults.prepare(sql);
     let plan = shared.replies.plan(sql);
     if shared.replies.is_error(plan) {
-        return Step::Answer { plan, binary: false, action };
+        return Response::Answer { plan, binary: false, action };
     }
     if shared.replies.is_local(plan) {
         return refuse(
@@ -151,20 +151,20 @@ fn prepare(shared: &Shared, statements: &mut Statements, sql: &[u8]) -> Step {
     statements.last = statements.last.wrapping_add(1);
     let id = statements.last;
     statements.known.insert(id, Prepared { plan, sql: Rc::from(kept) });
-    Step::Describe { plan, id, parameters, action }
+    Response::Describe { plan, id, parameters, action }
 }
 
 fn statement_id(body: &[u8]) -> Option<u32> {
     body.first_chunk().map(|bytes| u32::from_le_bytes(*bytes))
 }
 
-fn unknown_statement(shared: &Shared, id: Option<u32>, place: &str) -> Step {
+fn unknown_statement(shared: &Shared, id: Option<u32>, place: &str) -> Response {
     let id = id.unwrap_or(0);
     let message = format!("Unknown prepared statement handler ({id}) given to {place}");
     refuse(shared, 1243, "HY000", &message)
 }
 
-fn refuse(shared: &Shared, code: u16, sqlstate: &str, message: &str) -> Step {
+fn refuse(shared: &Shared, code: u16, sqlstate: &str, message: &str) -> Response {
     shared.counters.refused.add(1);
-    Step::Refuse(SqlError::new(code, sqlstate, message))
+    Response::Refuse(SqlError::new(code, sqlstate, message))
 }

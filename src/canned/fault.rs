@@ -3,8 +3,8 @@
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-use super::script::SqlError;
 use super::sql;
+use super::wire::SqlError;
 use crate::error::{Error, Result};
 
 /// When a fault fires. Counts start at 1 and run over all connections, for each fault on its

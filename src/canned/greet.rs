@@ -3,9 +3,9 @@
 use std::io;
 
 use super::fault::Action;
-use super::script::{Auth, SqlError};
+use super::script::Auth;
 use super::session::{Flow, Session};
-use super::wire;
+use super::wire::{self, SqlError};
 
 const CLIENT_PROTOCOL_41: u32 = 0x200;
 const CLIENT_SSL: u32 = 0x800;

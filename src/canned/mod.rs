@@ -41,16 +41,14 @@
 mod clock;
 mod command;
 mod counts;
-mod deliver;
 mod fault;
 mod greet;
 mod input;
-mod load;
 mod replies;
 mod script;
 mod server;
 mod session;
-mod socket;
+mod shared;
 mod sql;
 pub mod tables;
 mod wire;
@@ -62,8 +60,9 @@ use tokio::sync::oneshot;
 
 pub use counts::Counts;
 pub use fault::{Action, At, Fault};
-pub use script::{Answer, Auth, Reply, Row, Script, Service, SqlError};
+pub use script::{Answer, Auth, Reply, Row, Script, Service};
 pub use server::{Listen, serve};
+pub use wire::SqlError;
 
 use crate::error::{Error, Result};
 use counts::Counters;

@@ -1,9 +1,9 @@
 //! Answers as bytes, built once.
 
 use super::fault::Action;
-use super::script::{Reply, Row, Script, SqlError};
-use super::sql::{self, Plan};
-use super::wire::{self, Packets};
+use super::script::{Reply, Row, Script};
+use super::sql::{self, AnswerKind};
+use super::wire::{self, Packets, SqlError};
 
 /// How a client wants its result sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -163,39 +163,45 @@ impl Replies {
     }
 
     /// Which answer a statement gets.
-    pub(crate) fn plan(&self, sql: &[u8]) -> Plan {
+    pub(crate) fn plan(&self, sql: &[u8]) -> AnswerKind {
         sql::plan(sql, &self.texts)
     }
 
-    fn packed(&self, plan: Plan) -> &Packed {
+    fn packed(&self, plan: AnswerKind) -> &Packed {
         match plan {
-            Plan::Canned => &self.canned,
-            Plan::Value => &self.value,
-            Plan::Empty => &self.empty,
-            Plan::Changed => &self.changed,
-            Plan::Done => &self.done,
-            Plan::NoLocal => &self.no_local,
-            Plan::Answer(i) => self.answers.get(i).unwrap_or(&self.done),
+            AnswerKind::Canned => &self.canned,
+            AnswerKind::Value => &self.value,
+            AnswerKind::Empty => &self.empty,
+            AnswerKind::Changed => &self.changed,
+            AnswerKind::Done => &self.done,
+            AnswerKind::NoLocal => &self.no_local,
+            AnswerKind::Answer(i) => self.answers.get(i).unwrap_or(&self.done),
         }
     }
 
     /// The bytes of an answer.
-    pub(crate) fn bytes(&self, plan: Plan, dialect: Dialect) -> &[u8] {
+    pub(crate) fn bytes(&self, plan: AnswerKind, dialect: Dialect) -> &[u8] {
         self.packed(plan).bytes(dialect)
     }
 
     /// Whether the answer asks the client for a file.
-    pub(crate) fn is_local(&self, plan: Plan) -> bool {
+    pub(crate) fn is_local(&self, plan: AnswerKind) -> bool {
         matches!(self.packed(plan).kind, Kind::Local)
     }
 
     /// Whether the answer is an error.
-    pub(crate) fn is_error(&self, plan: Plan) -> bool {
+    pub(crate) fn is_error(&self, plan: AnswerKind) -> bool {
         matches!(self.packed(plan).kind, Kind::Error)
     }
 
     /// The answer to a `COM_STMT_PREPARE`: the statement, its parameters, its columns.
-    pub(crate) fn prepared(&self, plan: Plan, id: u32, parameters: u16, lean: bool) -> Vec<u8> {
+    pub(crate) fn prepared(
+        &self,
+        plan: AnswerKind,
+        id: u32,
+        parameters: u16,
+        lean: bool,
+    ) -> Vec<u8> {
         let columns = match &self.packed(plan).kind {
             Kind::Table(table) => table.columns.as_slice(),
             Kind::Ok | Kind::Error | Kind::Local => &[],
@@ -224,7 +230,12 @@ impl Replies {
     }
 
     /// The answer as a fault wants it instead; `None` for faults that leave its content alone.
-    pub(crate) fn twisted(&self, action: &Action, plan: Plan, dialect: Dialect) -> Option<Vec<u8>> {
+    pub(crate) fn twisted(
+        &self,
+        action: &Action,
+        plan: AnswerKind,
+        dialect: Dialect,
+    ) -> Option<Vec<u8>> {
         let Kind::Table(canned) = &self.canned.kind else { return None };
         let table = match &self.packed(plan).kind {
             Kind::Table(table) => table,
@@ -267,7 +278,7 @@ mod tests {
     fn result_sets_follow_the_dialect() {
         let replies = Replies::new(&Script::default());
         let of = |binary, deprecate_eof| {
-            outline(replies.bytes(Plan::Canned, Dialect { binary, deprecate_eof }))
+            outline(replies.bytes(AnswerKind::Canned, Dialect { binary, deprecate_eof }))
         };
         assert_eq!(of(false, false), [(1, 1), (3, 2), (0xFE, 3), (119, 4), (0xFE, 5)]);
         assert_eq!(of(false, true), [(1, 1), (3, 2), (119, 3), (0xFE, 4)]);
@@ -277,9 +288,9 @@ mod tests {
     #[test]
     fn a_prepared_select_describes_parameters_and_columns() {
         let replies = Replies::new(&Script::default());
-        let full = outline(&replies.prepared(Plan::Canned, 7, 2, false));
+        let full = outline(&replies.prepared(AnswerKind::Canned, 7, 2, false));
         assert_eq!(full, [(0, 1), (3, 2), (3, 3), (0xFE, 4), (3, 5), (0xFE, 6)]);
-        let lean = outline(&replies.prepared(Plan::Changed, 7, 1, true));
+        let lean = outline(&replies.prepared(AnswerKind::Changed, 7, 1, true));
         assert_eq!(lean, [(0, 1), (3, 2)]);
     }
 
@@ -288,8 +299,8 @@ mod tests {
         let row = Row { count: 0, ..Row::default() };
         let replies = Replies::new(&Script { row, ..Script::default() });
         let dialect = Dialect { binary: true, deprecate_eof: true };
-        let bytes = replies.twisted(&Action::RowsInstead(2), Plan::Changed, dialect);
+        let bytes = replies.twisted(&Action::RowsInstead(2), AnswerKind::Changed, dialect);
         assert_eq!(outline(&bytes.unwrap()).len(), 5);
-        assert_eq!(replies.twisted(&Action::Close, Plan::Changed, dialect), None);
+        assert_eq!(replies.twisted(&Action::Close, AnswerKind::Changed, dialect), None);
     }
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::fault::Fault;
+use super::wire::SqlError;
 use crate::error::{Error, Result};
 
 /// A `c` of sysbench's format: ten groups of eleven digits, 119 bytes.
@@ -169,34 +170,6 @@ pub enum Reply {
         /// The file that the client is asked for.
         file: String,
     },
-}
-
-/// An error as a server sends it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SqlError {
-    /// The number, such as 1213.
-    pub code: u16,
-    /// The SQLSTATE, five bytes.
-    pub sqlstate: String,
-    /// The message, sent as it is.
-    pub message: String,
-}
-
-impl SqlError {
-    /// An error of these parts.
-    pub(crate) fn new(code: u16, sqlstate: &str, message: &str) -> Self {
-        SqlError { code, sqlstate: sqlstate.to_owned(), message: message.to_owned() }
-    }
-
-    pub(crate) fn check(&self) -> Result<()> {
-        if self.sqlstate.len() == 5 {
-            return Ok(());
-        }
-        Err(Error::usage(format!(
-            "canned error {}: SQLSTATE '{}' has not five bytes",
-            self.code, self.sqlstate
-        )))
-    }
 }
 
 /// How long each statement takes: from the arrival of the request (or the answer before it on

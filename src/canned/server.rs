@@ -1,6 +1,5 @@
 //! Listening, accepting, ending.
 
-use std::cell::Cell;
 use std::future::Future;
 use std::io;
 use std::net::Ipv4Addr;
@@ -8,19 +7,18 @@ use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use tokio::net::{TcpListener, TcpSocket, UnixListener, UnixSocket};
 use tokio::runtime::{Builder, LocalOptions};
 
-use super::clock::Clock;
 use super::counts::{Counters, Counts};
-use super::fault::Faults;
-use super::replies::Replies;
+use super::greet;
+use super::input::Socket;
 use super::script::{Script, Service};
-use super::session::Session;
-use super::socket::Socket;
+use super::session::{Flow, Session};
+use super::shared::Shared;
 use crate::error::{Error, Result};
 
 /// Thousands of clients may come at once.
@@ -87,50 +85,6 @@ pub(crate) fn run(
         Ok(())
     })
     // The runtime's end drops every session and with it every connection.
-}
-
-/// What all sessions of a server share.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    pub(crate) script: Script,
-    pub(crate) replies: Replies,
-    pub(crate) faults: Faults,
-    pub(crate) counters: Arc<Counters>,
-    pub(crate) clock: Clock,
-    /// No fault and no service time: nothing ever waits.
-    pub(crate) calm: bool,
-    stalled_until: Cell<Option<Instant>>,
-}
-
-impl Shared {
-    fn new(script: Script, counters: Arc<Counters>) -> io::Result<Self> {
-        let faults = Faults::new(&script.faults, Instant::now());
-        Ok(Shared {
-            replies: Replies::new(&script),
-            calm: faults.is_empty() && script.service == Service::Instant,
-            faults,
-            counters,
-            clock: Clock::new()?,
-            stalled_until: Cell::new(None),
-            script,
-        })
-    }
-
-    /// Stops all answers for a time.
-    pub(crate) fn stall(&self, time: Duration) {
-        self.stalled_until.set(Instant::now().checked_add(time));
-    }
-
-    /// Waits while all answers are stopped.
-    pub(crate) async fn wait_for_stall(&self) {
-        while let Some(until) = self.stalled_until.get() {
-            if Instant::now() >= until {
-                self.stalled_until.set(None);
-                return;
-            }
-            tokio::time::sleep_until(until.into()).await;
-        }
-    }
 }
 
 enum Kind {
@@ -200,12 +154,19 @@ async fn accept(listener: &Listener, shared: &Rc<Shared>) {
     loop {
         match listener.accept().await {
             Ok(socket) => {
-                let session = Session::new(Rc::clone(shared), socket);
-                tokio::task::spawn_local(session.run());
+                tokio::task::spawn_local(talk(Session::new(Rc::clone(shared), socket)));
             }
             // A client that left at once, or no descriptor for it: try again, but do not spin.
             Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
         }
+    }
+}
+
+/// Serves a connection to its end. Every failure is the client's going away: it needs no report.
+async fn talk(mut session: Session) {
+    if let Ok(Flow::Continue) = greet::greet(&mut session).await {
+        session.shared.counters.sessions.add(1);
+        let _ = session.serve().await;
     }
 }
 

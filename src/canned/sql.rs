@@ -6,7 +6,7 @@ const LOOKED_AT: usize = 4096;
 
 /// Which of the prebuilt answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Plan {
+pub(crate) enum AnswerKind {
     /// The canned row.
     Canned,
     /// One value, for a SELECT of no table.
@@ -41,10 +41,10 @@ pub(crate) fn contains(text: &[u8], lower: &[u8]) -> bool {
 }
 
 /// The answer for a statement; `answers` are the script's texts in lower case.
-pub(crate) fn plan(sql: &[u8], answers: &[Vec<u8>]) -> Plan {
+pub(crate) fn plan(sql: &[u8], answers: &[Vec<u8>]) -> AnswerKind {
     let text = looked_at(sql);
     if let Some(i) = answers.iter().position(|answer| contains(text, answer)) {
-        return Plan::Answer(i);
+        return AnswerKind::Answer(i);
     }
     let text = without_lead(text);
     let end = text.iter().position(|b| !b.is_ascii_alphabetic()).unwrap_or(text.len());
@@ -53,25 +53,25 @@ pub(crate) fn plan(sql: &[u8], answers: &[Vec<u8>]) -> Plan {
     if is(&["select", "with"]) {
         select(rest)
     } else if is(&["update", "insert", "delete", "replace"]) {
-        Plan::Changed
+        AnswerKind::Changed
     } else if is(&["show", "describe", "desc", "explain"]) {
-        Plan::Empty
+        AnswerKind::Empty
     } else if is(&["load"]) {
-        Plan::NoLocal
+        AnswerKind::NoLocal
     } else {
-        Plan::Done
+        AnswerKind::Done
     }
 }
 
-fn select(text: &[u8]) -> Plan {
+fn select(text: &[u8]) -> AnswerKind {
     const SYSTEM: [&[u8]; 4] = [b"information_schema", b"performance_schema", b"mysql.", b"sys."];
     let from = text.split(u8::is_ascii_whitespace).any(|w| w.eq_ignore_ascii_case(b"from"));
     if !from {
-        Plan::Value
+        AnswerKind::Value
     } else if SYSTEM.iter().any(|schema| contains(text, schema)) {
-        Plan::Empty
+        AnswerKind::Empty
     } else {
-        Plan::Canned
+        AnswerKind::Canned
     }
 }
 
@@ -113,31 +113,31 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn planned(sql: &str) -> Plan {
+    fn planned(sql: &str) -> AnswerKind {
         plan(sql.as_bytes(), &[b"@@version".to_vec(), b"c=?".to_vec()])
     }
 
     #[test]
     fn the_first_word_decides_unless_an_answer_matches() {
-        assert_eq!(planned("SELECT c FROM sbtest1 WHERE id=?"), Plan::Canned);
-        assert_eq!(planned(" /* x */ (select c\nfrom t)"), Plan::Canned);
-        assert_eq!(planned("SELECT 1"), Plan::Value);
-        assert_eq!(planned("SELECT 'fromage'"), Plan::Value);
-        assert_eq!(planned("SELECT x FROM information_schema.tables"), Plan::Empty);
-        assert_eq!(planned("show status"), Plan::Empty);
-        assert_eq!(planned("UPDATE t SET k=k+1 WHERE id=?"), Plan::Changed);
-        assert_eq!(planned("LOAD DATA LOCAL INFILE 'x' INTO TABLE t"), Plan::NoLocal);
-        assert_eq!(planned("BEGIN"), Plan::Done);
-        assert_eq!(planned(""), Plan::Done);
-        assert_eq!(planned("/*"), Plan::Done);
-        assert_eq!(planned("select @@VERSION"), Plan::Answer(0));
-        assert_eq!(planned("UPDATE t SET C=? WHERE id=?"), Plan::Answer(1));
+        assert_eq!(planned("SELECT c FROM sbtest1 WHERE id=?"), AnswerKind::Canned);
+        assert_eq!(planned(" /* x */ (select c\nfrom t)"), AnswerKind::Canned);
+        assert_eq!(planned("SELECT 1"), AnswerKind::Value);
+        assert_eq!(planned("SELECT 'fromage'"), AnswerKind::Value);
+        assert_eq!(planned("SELECT x FROM information_schema.tables"), AnswerKind::Empty);
+        assert_eq!(planned("show status"), AnswerKind::Empty);
+        assert_eq!(planned("UPDATE t SET k=k+1 WHERE id=?"), AnswerKind::Changed);
+        assert_eq!(planned("LOAD DATA LOCAL INFILE 'x' INTO TABLE t"), AnswerKind::NoLocal);
+        assert_eq!(planned("BEGIN"), AnswerKind::Done);
+        assert_eq!(planned(""), AnswerKind::Done);
+        assert_eq!(planned("/*"), AnswerKind::Done);
+        assert_eq!(planned("select @@VERSION"), AnswerKind::Answer(0));
+        assert_eq!(planned("UPDATE t SET C=? WHERE id=?"), AnswerKind::Answer(1));
     }
 
     #[test]
     fn only_the_beginning_is_matched() {
         let far = format!("INSERT {} @@version", "x".repeat(LOOKED_AT));
-        assert_eq!(planned(&far), Plan::Changed);
+        assert_eq!(planned(&far), AnswerKind::Changed);
     }
 
     #[test]

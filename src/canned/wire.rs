@@ -1,6 +1,6 @@
 //! Packets: how they are framed, and the few kinds that the server builds.
 
-use super::script::SqlError;
+use crate::error::{Error, Result};
 
 /// The longest payload of one packet; longer ones go on in the next.
 pub(crate) const PAYLOAD_MAX: usize = 0xFF_FFFF;
@@ -77,6 +77,34 @@ pub(crate) fn put_int(out: &mut Vec<u8>, n: u64) {
 pub(crate) fn put_string(out: &mut Vec<u8>, bytes: &[u8]) {
     put_int(out, bytes.len() as u64);
     out.extend_from_slice(bytes);
+}
+
+/// An error as a server sends it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SqlError {
+    /// The number, such as 1213.
+    pub code: u16,
+    /// The SQLSTATE, five bytes.
+    pub sqlstate: String,
+    /// The message, sent as it is.
+    pub message: String,
+}
+
+impl SqlError {
+    /// An error of these parts.
+    pub(crate) fn new(code: u16, sqlstate: &str, message: &str) -> Self {
+        SqlError { code, sqlstate: sqlstate.to_owned(), message: message.to_owned() }
+    }
+
+    pub(crate) fn check(&self) -> Result<()> {
+        if self.sqlstate.len() == 5 {
+            return Ok(());
+        }
+        Err(Error::usage(format!(
+            "canned error {}: SQLSTATE '{}' has not five bytes",
+            self.code, self.sqlstate
+        )))
+    }
 }
 
 fn ok_like(mark: u8, affected: u64) -> Vec<u8> {
