@@ -24,9 +24,9 @@
 //!
 //! | module | job |
 //! |---|---|
-//! | [`cli`] | clap structs, no logic |
+//! | [`cli`] | clap structs, and one thin file a verb |
 //! | [`handover`] | takes a password off the command line before anything else happens |
-//! | [`cmd`] | one file a verb |
+//! | [`run`] | the one pipeline of everything that measures |
 //! | [`plan`] | client ranges, sizes, durations → Plan; profiles → experiments |
 //! | [`workload`] | workloads as data; key distributions; tables and their deterministic rows |
 //! | [`mysql`] | target (every driver option set explicitly, option files), session (the only file on the hot path that touches the driver), server (fingerprint, status, preflight) |
@@ -56,7 +56,6 @@
 
 pub mod canned;
 pub mod cli;
-pub mod cmd;
 pub mod engine;
 pub mod error;
 mod groups;
@@ -68,6 +67,7 @@ pub mod observe;
 pub mod plan;
 pub mod progress;
 pub mod report;
+pub mod run;
 pub mod sandbox;
 pub mod stats;
 pub mod stop;

@@ -11,7 +11,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     quiet_driver_panics();
-    let ended = std::panic::catch_unwind(|| loadgen::cmd::main(std::env::args_os().collect()));
+    let ended = std::panic::catch_unwind(|| loadgen::cli::main(std::env::args_os().collect()));
     // The hook has shown a panic of ours, and none of the driver's.
     match ended.unwrap_or_else(|_| Err(Error::failed(UNWOUND))) {
         Ok(code) => ExitCode::from(code),

@@ -91,6 +91,18 @@ impl Stop {
     }
 }
 
+/// Waits for an answer, unless asked to stop first.
+pub(crate) async fn or_stop<T>(
+    stop: &Stop,
+    asking: impl Future<Output = Result<T, Error>>,
+) -> Result<T, Error> {
+    tokio::select! {
+        biased;
+        kind = stop.wait() => Err(Error::new(kind, "interrupted")),
+        answer = asking => answer,
+    }
+}
+
 /// Whether whoever started this (`nohup`) has SIGHUP ignored, which is to stay so.
 fn hangup_ignored() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

@@ -10,6 +10,7 @@ use crate::plan::names::{charset, label};
 use crate::plan::policy::{ErrorsMax, OnError};
 use crate::plan::units::{parse_count, parse_duration, parse_percent};
 use crate::plan::{self, Arrival, Order, SpreadChoice, StatementMode, defaults};
+use crate::run::ServerOptions;
 use crate::workload::distribution::Distribution;
 use crate::workload::table::{ROWS_MAX, TABLES_MAX};
 
@@ -163,7 +164,7 @@ pub(crate) struct WorkloadArgs {
 /// A private throw-away server instead of one that is there.
 #[derive(clap::Args, Debug, Clone)]
 #[command(next_help_heading = "Sandbox")]
-pub struct SandboxArgs {
+pub(super) struct SandboxArgs {
     /// Start a private server (this program, else mariadbd or mysqld from PATH), prepare the
     /// tables, run, and take everything away again
     #[arg(
@@ -180,9 +181,16 @@ pub struct SandboxArgs {
     pub options: Vec<(String, Option<String>)>,
 }
 
+impl SandboxArgs {
+    /// A private server's program, None in it for that of PATH, and its options.
+    pub(super) fn server(self) -> Option<(Option<PathBuf>, ServerOptions)> {
+        self.sandbox.map(|program| (program.0, self.options))
+    }
+}
+
 /// The program of a sandbox: None is the first one of mariadbd and mysqld in PATH.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Program(pub Option<PathBuf>);
+pub(super) struct Program(pub Option<PathBuf>);
 
 #[expect(clippy::unnecessary_wraps, reason = "clap wants a parser that can fail")]
 fn program(text: &str) -> Result<Program, String> {

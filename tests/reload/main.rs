@@ -13,12 +13,12 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use databases::{Db, SANDBOXES, everywhere, run, say_which};
-use loadgen::cmd::load::measure;
-use loadgen::cmd::timed::{Measured, Scene, Turn};
 use loadgen::error::{Error, Result};
 use loadgen::load::{self, Job};
 use loadgen::plan::timed::{InsertMode, LoadSource, LoadSpec};
 use loadgen::progress::Progress;
+use loadgen::run::load_once::measure;
+use loadgen::run::timed::{Measured, Scene, Turn};
 use loadgen::stop::Stop;
 use loadgen::summary::Summary;
 

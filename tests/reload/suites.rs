@@ -3,11 +3,11 @@
 use std::fs;
 use std::path::Path;
 
-use loadgen::cmd::suite;
-use loadgen::cmd::timed::{Measured, Turn};
 use loadgen::error::Kind;
 use loadgen::plan::timed::{SuiteSpec, SuiteTest};
 use loadgen::progress::Progress;
+use loadgen::run::suite;
+use loadgen::run::timed::{Measured, Turn};
 use loadgen::sandbox::Sandbox;
 use loadgen::stop::Stop;
 use loadgen::summary::Outcome;

@@ -1,0 +1,155 @@
+//! `loadgen compare`: two labels, with statistics.
+
+use std::path::PathBuf;
+
+use crate::error::{Error, Kind, Result};
+use crate::plan::units::parse_percent;
+use crate::report::{Comparison, Format, Metric, Question, compare};
+use crate::run::record::{decided, unfinished};
+use crate::run::{print_data, warn};
+use crate::summary;
+
+/// Compare two labels with statistics.
+#[expect(clippy::struct_excessive_bools, reason = "switches of a command line")]
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct CompareArgs {
+    /// Summaries, or directories of them
+    #[arg(required = true, value_name = "PATH")]
+    pub paths: Vec<PathBuf>,
+    /// The label that is compared against
+    #[arg(long, value_name = "LABEL")]
+    pub base: String,
+    /// The label that is compared
+    #[arg(long, value_name = "LABEL")]
+    pub new: String,
+    /// What is compared, as for report
+    #[arg(long, value_name = "METRIC", default_value_t)]
+    pub metric: Metric,
+    /// A smaller difference does not matter
+    #[arg(long, value_name = "PERCENT", default_value = "2%", value_parser = parse_percent)]
+    pub floor: f64,
+    /// Exit with 99 where the new label is worse, with 98 where that cannot be known (too few repeats, runs
+    /// or ops that did not complete, or not measured)
+    #[arg(long)]
+    pub fail_on_regression: bool,
+    /// Exit with 98 where the interval is wider than the floor on both sides
+    #[arg(long, value_name = "VERDICT", value_enum)]
+    pub fail_on: Option<FailOn>,
+    /// Compare also what was measured on other tables or by other statements
+    #[arg(long)]
+    pub force: bool,
+    /// Output format
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
+    pub format: Format,
+    /// Of each label and workload only the newest invocation
+    #[arg(long)]
+    pub latest: bool,
+    /// Leave out damaged and foreign files, and name them
+    #[arg(long)]
+    pub skip_bad: bool,
+}
+
+/// A verdict that is no regression, and fails all the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum FailOn {
+    /// Neither a difference nor the lack of one is shown
+    Inconclusive,
+}
+
+/// Prints the comparison on standard output; with `--fail-on-regression` and `--fail-on`, what fails
+/// is the error.
+///
+/// # Errors
+///
+/// Those of [`summary::load`] and [`compare`]; a regression (99), what is not known (98).
+pub(super) fn run(args: &CompareArgs) -> Result<()> {
+    let loaded = summary::load(&args.paths, args.skip_bad)?;
+    for (path, reason) in &loaded.skipped {
+        warn(&format!("skipped {}: {reason}", path.display()));
+    }
+    let question = Question {
+        base: args.base.clone(),
+        new: args.new.clone(),
+        metric: args.metric.clone(),
+        floor: args.floor,
+        repeats_max: 0,
+        force: args.force,
+        latest: args.latest,
+        format: args.format,
+    };
+    let steps = loaded.steps();
+    let comparison = compare(&steps, &question)?;
+    print_data(&comparison.text)?;
+    let unfinished = unfinished(&args.paths, &steps, args.latest);
+    comparison.unknown.iter().chain(&unfinished).for_each(|what| warn(what));
+    if args.fail_on_regression {
+        judge(&comparison, &args.base)?;
+        decided(&unfinished)?;
+    }
+    args.fail_on.map_or(Ok(()), |what| what.judge(&comparison))
+}
+
+impl FailOn {
+    fn judge(self, comparison: &Comparison) -> Result<()> {
+        let FailOn::Inconclusive = self;
+        if comparison.inconclusive.is_empty() {
+            return Ok(());
+        }
+        let text = format!("inconclusive: {}", comparison.inconclusive.join("; "));
+        Err(Error::new(Kind::Undecided, text).hint("more or longer runs make the interval narrow"))
+    }
+}
+
+/// The error of a comparison that shows a regression, or cannot rule one out.
+fn judge(comparison: &Comparison, base: &str) -> Result<()> {
+    if !comparison.worse.is_empty() {
+        let text = format!("worse than {base}: {}", comparison.worse.join("; "));
+        return Err(Error::new(Kind::Gate, text));
+    }
+    if !comparison.unknown.is_empty() {
+        let text = format!("not known: {}", comparison.unknown.join("; "));
+        return Err(Error::new(Kind::Undecided, text).hint("loadgen report shows what there is"));
+    }
+    if comparison.too_few.is_empty() {
+        return Ok(());
+    }
+    let text = format!("too few repeats to know: {}", comparison.too_few.join("; "));
+    Err(Error::new(Kind::Undecided, text).hint(format!(
+        "so many cells want {0} of each label: --repeat {0}",
+        comparison.repeats_needed
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_worse_counts_before_what_is_not_known() {
+        let line = || vec!["w at 8 clients".to_owned()];
+        let mut comparison = Comparison {
+            text: String::new(),
+            worse: line(),
+            too_few: line(),
+            repeats_needed: 7,
+            unknown: Vec::new(),
+            inconclusive: line(),
+            open: Vec::new(),
+        };
+        let error = judge(&comparison, "old").expect_err("worse");
+        assert_eq!(error.kind().exit_code(), 99);
+        comparison.worse.clear();
+        let error = judge(&comparison, "old").expect_err("too few");
+        assert_eq!(error.kind().exit_code(), 98);
+        assert!(error.hints()[0].ends_with("--repeat 7"), "{error}");
+        comparison.too_few.clear();
+        comparison.unknown = line();
+        assert_eq!(judge(&comparison, "old").expect_err("unknown").kind().exit_code(), 98);
+        comparison.unknown.clear();
+        assert!(judge(&comparison, "old").is_ok());
+        let error = FailOn::Inconclusive.judge(&comparison).expect_err("inconclusive");
+        assert_eq!(error.kind().exit_code(), 98);
+        comparison.inconclusive.clear();
+        assert!(FailOn::Inconclusive.judge(&comparison).is_ok());
+    }
+}

@@ -1,0 +1,22 @@
+//! `loadgen completions SHELL`.
+
+use clap_complete::Shell;
+
+use crate::cli;
+use crate::error::Result;
+use crate::run::print_data;
+
+/// Which shell.
+#[derive(clap::Args, Debug, Clone)]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    #[arg(value_enum)]
+    pub shell: Shell,
+}
+
+/// Prints the completions.
+pub(super) fn run(args: &CompletionsArgs) -> Result<()> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut cli::command(), "loadgen", &mut script);
+    print_data(&String::from_utf8_lossy(&script))
+}

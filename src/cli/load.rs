@@ -1,0 +1,145 @@
+//! `loadgen load`: reload a table and time it.
+
+use std::path::PathBuf;
+
+use super::DisplayArgs;
+use super::connection::ConnectionArgs;
+use super::workload::{self, SandboxArgs};
+use crate::error::{Error, Result};
+use crate::plan::timed::{LoadSource, LoadSpec, insert_mode};
+use crate::plan::units::parse_count;
+use crate::plan::{defaults, names};
+use crate::run::load::Loads;
+use crate::run::{Invocation, print_data};
+use crate::stop::Stop;
+
+/// Reload a table and time it.
+#[derive(clap::Args, Debug, Clone)]
+#[command(after_help = "\
+The rows are made on the fly, as mysqldump --opt would have written them, or read from a file that
+mysqldump wrote, whose statements are sent as they are. One connection loads them. Tables that an
+earlier load made are dropped, those of prepare with --force, others never.
+
+Examples:
+  loadgen load --rows 16M --label 8.0.33
+  loadgen load --rows 16M --mode single --charset latin1
+  mysqldump --opt db t1 | loadgen load --from-dump -")]
+pub(crate) struct LoadArgs {
+    /// Tables sbtest1 to sbtestN, one after the other
+    #[arg(long, value_name = "N", default_value_t = defaults::TABLES, value_parser = workload::tables)]
+    pub tables: u32,
+
+    /// Rows of each table, up to 10G
+    #[arg(long, value_name = "N", default_value = defaults::ROWS, value_parser = workload::row_count)]
+    pub rows: u64,
+
+    /// Seed of the rows' content
+    #[arg(long, value_name = "N", default_value_t = defaults::DATA_SEED)]
+    pub data_seed: u32,
+
+    /// Load this file of mysqldump's instead, statement by statement as it is; - is standard input
+    #[arg(
+        long, value_name = "FILE",
+        conflicts_with_all = ["tables", "rows", "data_seed", "mode", "insert_bytes"]
+    )]
+    pub from_dump: Option<PathBuf>,
+
+    /// extended (many rows a statement), single (one row) or load-data (LOAD DATA LOCAL)
+    /// [default: extended]
+    #[arg(long, value_name = "MODE", value_parser = ["extended", "single", "load-data"], hide_possible_values = true)]
+    pub mode: Option<String>,
+
+    /// Bytes that an extended INSERT stays below [default: 1046528, as mysqldump]
+    #[arg(long, value_name = "N", value_parser = parse_count)]
+    pub insert_bytes: Option<u64>,
+
+    /// Character set of the statements (SET NAMES), such as latin1, utf8 or utf8mb4
+    #[arg(long, value_name = "NAME", value_parser = names::charset)]
+    pub charset: Option<String>,
+
+    /// Load so many times; the table shows the median
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub repeat: u32,
+
+    /// The row of the table [default: the server's version]
+    #[arg(long, value_name = "NAME", value_parser = names::label)]
+    pub label: Option<String>,
+
+    /// Something to keep in the summaries; may be given several times
+    #[arg(long = "note", value_name = "KEY=VALUE", value_parser = workload::key_value)]
+    pub notes: Vec<(String, String)>,
+
+    /// Drop also tables that prepare made
+    #[arg(long)]
+    pub force: bool,
+
+    /// Do not ask before that
+    #[arg(long)]
+    pub yes: bool,
+
+    /// Directory of the summaries
+    #[arg(long, value_name = "DIR", default_value = defaults::OUT)]
+    pub out: PathBuf,
+
+    /// Print the plan and connect nowhere
+    #[arg(long)]
+    pub list: bool,
+
+    #[command(flatten)]
+    pub display: DisplayArgs,
+
+    #[command(flatten)]
+    pub sandbox: SandboxArgs,
+
+    #[command(flatten)]
+    pub connection: ConnectionArgs,
+
+    /// Command that goes before `grep -s -H . FILE…` to read /proc of the server's host, such as
+    /// 'ssh db1' [default: read here, where the server runs on this host]
+    #[arg(long, value_name = "COMMAND", help_heading = "Connection")]
+    pub probe: Option<String>,
+}
+
+pub(super) fn run(args: LoadArgs, stop: &Stop) -> Result<()> {
+    let loads = Loads {
+        spec: spec(&args)?,
+        label: args.label,
+        notes: args.notes,
+        repeats: args.repeat,
+        force: args.force,
+        yes: args.yes,
+        summaries: Vec::new(),
+    };
+    let invocation = Invocation {
+        progress: args.display.progress(),
+        stop,
+        out: args.out,
+        connection: args.connection,
+        sandbox: args.sandbox.server(),
+        probe: args.probe,
+        calibration: None,
+    };
+    if args.list {
+        return print_data(&loads.list(&invocation));
+    }
+    loads.run(invocation)
+}
+
+/// Flags → what is loaded.
+fn spec(args: &LoadArgs) -> Result<LoadSpec> {
+    let wrong = |what: String| Error::usage(what.replace("insert_bytes", "--insert-bytes"));
+    let source = match &args.from_dump {
+        Some(path) if path.as_os_str() == "-" && args.repeat > 1 => {
+            return Err(Error::usage(
+                "--from-dump -: standard input comes once, not --repeat times",
+            )
+            .hint("give it a file"));
+        }
+        Some(path) => LoadSource::Dump { path: path.clone() },
+        None => LoadSource::Generated { rows: args.rows, data_seed: args.data_seed },
+    };
+    let insert = insert_mode(args.mode.as_deref(), args.insert_bytes).map_err(wrong)?;
+    let spec = LoadSpec { tables: args.tables, source, insert, charset: args.charset.clone() };
+    spec.check().map_err(wrong)?;
+    Ok(spec)
+}

@@ -1,0 +1,84 @@
+//! `loadgen prepare`: create and fill tables.
+
+use super::{ServerArgs, workload};
+use crate::error::{Error, Result};
+use crate::load::{Fill, Job};
+use crate::plan::{defaults, names};
+use crate::run::tables;
+use crate::stop::Stop;
+use crate::workload::Schema;
+
+/// Create the tables and fill them.
+#[derive(clap::Args, Debug, Clone)]
+#[command(after_help = "\
+Rows are made from the data seed, the table and the id alone. An interrupted fill is completed by
+the same command; on finished tables it ends at once. Tables that prepare did not make are never
+touched.
+
+Examples:
+  loadgen prepare --tables 8 --rows 16M
+  loadgen prepare --tables 8 --rows 16M --data-seed 2 --force
+  loadgen prepare --schema phptest --rows 1M")]
+pub(crate) struct PrepareArgs {
+    /// Which tables: sbtest (sysbench's), phptest (the suite of 2007) or bulk (of bulk-insert)
+    #[arg(long, value_name = "NAME", hide_possible_values = true, default_value_t, value_enum)]
+    pub schema: Schema,
+
+    /// Tables: sbtest1 to sbtestN, for one
+    #[arg(long, value_name = "N", default_value_t = defaults::TABLES, value_parser = workload::tables)]
+    pub tables: u32,
+
+    /// Rows of each table, up to 10G [default: 10k; bulk has none]
+    #[arg(long, value_name = "N", value_parser = workload::row_count)]
+    pub rows: Option<u64>,
+
+    /// Seed of the rows' content
+    #[arg(long, value_name = "N", default_value_t = defaults::DATA_SEED)]
+    pub data_seed: u32,
+
+    /// How the rows get there: auto, load-data (LOAD DATA LOCAL) or insert
+    #[arg(long, value_name = "METHOD", hide_possible_values = true, default_value_t, value_enum)]
+    pub fill: Fill,
+
+    /// Connections that fill [default: two a core of this machine, 2 to 16]
+    #[arg(long, value_name = "N")]
+    pub jobs: Option<u32>,
+
+    /// Character set of the tables [default: the server's]
+    #[arg(long, value_name = "NAME", value_parser = names::charset)]
+    pub charset: Option<String>,
+
+    /// Drop the tables that prepare made, whatever they hold, and fill them again
+    #[arg(long)]
+    pub force: bool,
+
+    /// Do not ask before dropping
+    #[arg(long)]
+    pub yes: bool,
+
+    #[command(flatten)]
+    pub server: ServerArgs,
+}
+
+pub(super) fn run(args: PrepareArgs, stop: &Stop) -> Result<()> {
+    let rows = match args.rows {
+        Some(rows) => rows,
+        None if args.schema.filled() => {
+            workload::row_count(defaults::ROWS).map_err(Error::usage)?
+        }
+        None => 0,
+    };
+    let job = Job {
+        schema: args.schema,
+        tables: args.tables,
+        rows,
+        data_seed: args.data_seed,
+        fill: args.fill,
+        jobs: args.jobs,
+        charset: args.charset,
+        force: args.force,
+        passing: false,
+    };
+    let progress = args.server.display.progress();
+    tables::prepare(&job, args.yes, &args.server.connection, progress, stop)
+}

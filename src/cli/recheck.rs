@@ -1,0 +1,91 @@
+//! `loadgen recheck`: measures again what is not decided.
+
+use std::path::PathBuf;
+
+use super::DisplayArgs;
+use super::run::program;
+use crate::error::Result;
+use crate::plan::units::parse_percent;
+use crate::report::Metric;
+use crate::run::recheck::{self, Recheck};
+use crate::stop::Stop;
+
+/// Run again what is not decided.
+#[derive(clap::Args, Debug, Clone)]
+#[command(after_help = "\
+Cells that `compare` leaves open (too few repeats, or neither a difference nor the lack of one shown),
+cells whose runs lie too far apart, and cells whose runs were disturbed get more repeats, interleaved
+over the labels: six at least, then twice as many as there are, until they are decided or have
+--max-repeats. Each look on the way there counts: p is multiplied by their number, here and in a later
+`compare` (docs/compare.md).
+
+Examples:
+  loadgen recheck results/ --profile profiles/version-cost.toml --list
+  loadgen recheck results/ --profile ab.toml --base 8.0.33 --new 9.7.4 --max-repeats 24")]
+pub(crate) struct RecheckArgs {
+    /// Summaries of `loadgen run`, or directories of them; the first directory gets the new ones
+    #[arg(required = true, value_name = "PATH")]
+    pub paths: Vec<PathBuf>,
+
+    /// The profile that they are of
+    #[arg(long, value_name = "FILE")]
+    pub profile: PathBuf,
+
+    /// As for `loadgen run`
+    #[arg(long = "program", value_name = "NAME=PATH", value_parser = program)]
+    pub programs: Vec<(String, PathBuf)>,
+
+    /// The label that others are compared with [default: the profile's baseline, else its first]
+    #[arg(long, value_name = "LABEL")]
+    pub base: Option<String>,
+
+    /// The label that is compared [default: all others]
+    #[arg(long, value_name = "LABEL")]
+    pub new: Option<String>,
+
+    /// What is compared, as for report
+    #[arg(long, value_name = "METRIC", default_value_t)]
+    pub metric: Metric,
+
+    /// A smaller difference does not matter
+    #[arg(long, value_name = "PERCENT", default_value = "2%", value_parser = parse_percent)]
+    pub floor: f64,
+
+    /// How wide the interval of a median, or the range of less than six runs, may be
+    #[arg(long, value_name = "PERCENT", default_value = "10%", value_parser = parse_percent)]
+    pub spread_max: f64,
+
+    /// Repeats of a cell at most
+    #[arg(long, value_name = "N", default_value_t = 24, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub max_repeats: u32,
+
+    /// Print what would be run again and why, and connect nowhere
+    #[arg(long)]
+    pub list: bool,
+
+    /// As for `loadgen run`
+    #[arg(long, value_name = "FILE")]
+    pub calibration: Option<PathBuf>,
+
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "clap would show it as help")]
+    pub display: DisplayArgs,
+}
+
+pub(super) fn run(args: RecheckArgs, stop: &Stop) -> Result<()> {
+    let progress = args.display.progress();
+    let recheck = Recheck {
+        paths: args.paths,
+        profile: args.profile,
+        programs: args.programs,
+        base: args.base,
+        new: args.new,
+        metric: args.metric,
+        floor: args.floor,
+        spread_max: args.spread_max,
+        max_repeats: args.max_repeats,
+        list: args.list,
+        calibration: args.calibration,
+    };
+    recheck::run(&recheck, progress, stop)
+}
