@@ -1,30 +1,30 @@
-//! One error type. Each variant knows what to say, its hint, and the exit status.
+//! One error type. It knows what to say, its hints and the exit status.
 
 use std::fmt;
 
-/// What went wrong, seen from the person at the terminal: it decides the exit status.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What went wrong, for the person at the terminal: it decides the exit status. The worst first: of
+/// several errors it is the one that is shown. Usage never meets another, because nothing has run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// A step failed (1).
-    Failed,
-    /// A flag, a value or a file of the command line is wrong (2).
-    Usage,
-    /// There is no server, or the preflight refused it (3).
-    Server,
-    /// Data is refused or inconsistent (4): report, compare, verify, a foreign table.
-    Data,
-    /// Too few repeats to decide (98).
-    Undecided,
-    /// A gate failed (99).
-    Gate,
     /// Stopped by SIGINT (130).
     Interrupted,
     /// Stopped by SIGTERM or SIGHUP (143).
     Terminated,
+    /// A flag, a value or a file of the command line is wrong (2).
+    Usage,
+    /// There is no server, or the preflight refused it (3).
+    Server,
+    /// A step failed (1).
+    Failed,
+    /// Data is refused or inconsistent (4): report, compare, verify, a foreign table.
+    Data,
+    /// A gate failed (99).
+    Gate,
+    /// Too few repeats to decide (98).
+    Undecided,
 }
 
 impl Kind {
-    /// The process's exit status.
     pub fn exit_code(self) -> u8 {
         match self {
             Kind::Failed => 1,
@@ -41,10 +41,8 @@ impl Kind {
 
 /// An error as it is shown: what happened, then `hint:` what to do about it.
 ///
-/// Messages never hold a password; texts of servers and files go through
-/// [`plain`] so that no terminal escape gets through.
-#[derive(Debug, Clone, thiserror::Error)]
-#[error("{message}")]
+/// Messages never hold a password; texts of servers and files lose their terminal escapes here.
+#[derive(Debug, Clone)]
 pub struct Error {
     kind: Kind,
     message: String,
@@ -52,31 +50,34 @@ pub struct Error {
     may_pass: bool,
 }
 
-/// The result of everything that can fail here.
 pub type Result<T> = std::result::Result<T, Error>;
 
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Error {}
+
 impl Error {
-    /// An error of a kind; the message names the input that caused it.
+    /// Makes an error; the message names the input that caused it.
     pub(crate) fn new(kind: Kind, message: impl Into<String>) -> Self {
         Error { kind, message: indented(&message.into()), hints: Vec::new(), may_pass: false }
     }
 
-    /// A wrong flag, value or file of the command line.
     pub(crate) fn usage(message: impl Into<String>) -> Self {
         Self::new(Kind::Usage, message)
     }
 
-    /// No server, or one that cannot run the plan.
     pub(crate) fn server(message: impl Into<String>) -> Self {
         Self::new(Kind::Server, message)
     }
 
-    /// Data that is refused.
     pub(crate) fn data(message: impl Into<String>) -> Self {
         Self::new(Kind::Data, message)
     }
 
-    /// A step or an operation that failed.
     pub fn failed(message: impl Into<String>) -> Self {
         Self::new(Kind::Failed, message)
     }
@@ -88,7 +89,7 @@ impl Error {
         self
     }
 
-    /// Says something else in the place of a hint that does not hold here.
+    /// Replaces a hint that does not hold here.
     #[must_use]
     pub(crate) fn instead(mut self, hint: &str, other: &str) -> Self {
         for known in self.hints.iter_mut().filter(|known| *known == hint) {
@@ -104,84 +105,66 @@ impl Error {
         self
     }
 
-    /// Says whether the same may work a little later, without anybody's doing.
+    /// Says that the same may work a little later, without anybody's doing: the server starts, shuts
+    /// down or is full.
     #[must_use]
     pub(crate) fn passing(mut self, may_pass: bool) -> Self {
         self.may_pass = may_pass;
         self
     }
 
-    /// Whether the same may work a little later: a server that starts, shuts down or is full.
     pub(crate) fn may_pass(&self) -> bool {
         self.may_pass
     }
 
-    /// Its kind.
     pub fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// What to do about it, most useful first.
+    /// Lists what to do about it, most useful first.
     pub fn hints(&self) -> &[String] {
         &self.hints
     }
 
-    /// The text for standard error: `error: …`, then a blank line and the hints.
+    /// Makes the text for standard error: `error: …`, then a blank line and the hints.
     pub fn render(&self) -> String {
-        let mut text = format!("error: {}\n", self.message);
-        for (i, hint) in self.hints.iter().enumerate() {
-            text.push_str(if i == 0 { "\nhint: " } else { "hint: " });
-            text.push_str(hint);
-            text.push('\n');
-        }
-        text
+        let hints: String = self.hints.iter().map(|hint| format!("hint: {hint}\n")).collect();
+        let blank = if hints.is_empty() { "" } else { "\n" };
+        format!("error: {}\n{blank}{hints}", self.message)
     }
 }
 
-/// Text of foreign origin made safe for a terminal: control characters (but line
-/// ends and tabs) and the bidirectional overrides become `\u{…}` escapes.
-pub fn plain(text: &str) -> String {
-    let hostile = |c: char| {
-        (c.is_control() && c != '\n' && c != '\t')
-            || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
-    if !text.contains(hostile) {
-        return text.to_owned();
-    }
-    let mut out = String::with_capacity(text.len() + 16);
-    for c in text.chars() {
-        if hostile(c) {
-            out.extend(c.escape_unicode());
-        } else {
-            out.push(c);
-        }
-    }
-    out
-}
-
-/// Text of foreign origin made safe for one line of a terminal: as [`plain`], and line ends, tabs
-/// and what else breaks or reorders a line become escapes, too.
-pub(crate) fn line(text: &str) -> String {
-    let breaking = |c: char| {
-        matches!(c, '\n' | '\t' | '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}' | '\u{2029}')
-    };
-    let text = plain(text);
-    if !text.contains(breaking) {
-        return text;
-    }
-    let mut out = String::with_capacity(text.len() + 16);
+/// Escapes what is hostile in a text of foreign origin.
+fn escaped(text: &str, hostile: impl Fn(char) -> bool) -> String {
+    let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
+            c if !hostile(c) => out.push(c),
             '\n' => out.push_str("\\n"),
             '\t' => out.push_str("\\t"),
-            c if breaking(c) => out.extend(c.escape_unicode()),
-            c => out.push(c),
+            c => out.extend(c.escape_unicode()),
         }
     }
     out
 }
 
-/// At most so many characters of one line of text.
+fn drives_terminal(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// Makes a text safe for a terminal: control characters (but line ends and tabs) and the
+/// bidirectional overrides become `\u{…}` escapes.
+pub fn plain(text: &str) -> String {
+    escaped(text, |c| drives_terminal(c) && !matches!(c, '\n' | '\t'))
+}
+
+/// Makes a text safe for one line of a terminal: what else breaks or reorders a line is escaped, too.
+pub(crate) fn line(text: &str) -> String {
+    let breaks = |c| matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}' | '\u{2029}');
+    escaped(text, |c| drives_terminal(c) || breaks(c))
+}
+
+/// Cuts a text to so many characters of one line.
 pub(crate) fn clip(text: &str, chars_max: usize) -> String {
     let mut clipped: String = text.chars().take(chars_max).collect();
     if clipped.len() < text.len() {
@@ -195,66 +178,46 @@ pub(crate) const VALUE_MAX: usize = 60;
 /// Characters of a long value that stand before what differs in it.
 const CONTEXT: usize = 12;
 
-/// Two different values, shortened to what differs: never so that they look alike.
+/// Shortens two different values to what differs: never so that they look alike.
 pub(crate) fn told_apart(one: &str, other: &str) -> (String, String) {
-    let shown = |text: &str| match text {
-        "" => "(empty)".to_owned(),
-        text => clip(text, VALUE_MAX),
-    };
-    if one.chars().count().max(other.chars().count()) <= VALUE_MAX {
-        return (shown(one), shown(other));
-    }
+    let short = one.chars().count().max(other.chars().count()) <= VALUE_MAX;
     let same = one.chars().zip(other.chars()).take_while(|(a, b)| a == b).count();
-    let from = same.saturating_sub(CONTEXT);
-    let cut = |text: &str| {
-        let rest: String = text.chars().skip(from).collect();
-        if from > 0 { format!("…{}", clip(&rest, VALUE_MAX)) } else { shown(&rest) }
+    let from = if short { 0 } else { same.saturating_sub(CONTEXT) };
+    let cut = |text: &str| match text.chars().skip(from).collect::<String>() {
+        rest if from > 0 => format!("…{}", clip(&rest, VALUE_MAX)),
+        rest if rest.is_empty() => "(empty)".to_owned(),
+        rest => clip(&rest, VALUE_MAX),
     };
     (cut(one), cut(other))
 }
 
-/// As [`plain`], and what begins a new line is indented: no text that an error or a warning quotes
-/// can look like another one.
+/// Indents what begins a new line, as [`plain`] text: nothing that an error or a warning quotes can
+/// look like another one.
 pub(crate) fn indented(text: &str) -> String {
+    let line = |line: &str| match line {
+        "" => String::new(),
+        line if line.starts_with("  ") => line.to_owned(),
+        line => format!("  {line}"),
+    };
     let text = plain(text);
-    if !text.contains('\n') {
-        return text;
+    match text.split_once('\n') {
+        Some((first, rest)) => std::iter::once(first.to_owned())
+            .chain(rest.split('\n').map(line))
+            .collect::<Vec<_>>()
+            .join("\n"),
+        None => text,
     }
-    let mut out = String::with_capacity(text.len() + 16);
-    for (at, line) in text.split('\n').enumerate() {
-        if at > 0 {
-            out.push('\n');
-        }
-        if at > 0 && !line.is_empty() && !line.starts_with("  ") {
-            out.push_str("  ");
-        }
-        out.push_str(line);
-    }
-    out
 }
 
-/// Of several errors the one that is shown and decides the exit status: 130/143, 3, 1, 4,
-/// 99, 98 in this order, of the same kind the first; a usage error never meets another, because nothing
-/// has run.
+/// Picks the worst error, of the same kind the first.
 pub(crate) fn worst(errors: impl IntoIterator<Item = Error>) -> Option<Error> {
-    ranked(errors).0
+    errors.into_iter().min_by_key(Error::kind)
 }
 
-/// The worst, and the others in their order.
+/// Parts the worst from the others, which keep their order.
 pub(crate) fn ranked(errors: impl IntoIterator<Item = Error>) -> (Option<Error>, Vec<Error>) {
-    const ORDER: [Kind; 8] = [
-        Kind::Interrupted,
-        Kind::Terminated,
-        Kind::Usage,
-        Kind::Server,
-        Kind::Failed,
-        Kind::Data,
-        Kind::Gate,
-        Kind::Undecided,
-    ];
     let mut errors: Vec<Error> = errors.into_iter().collect();
-    let rank = |error: &Error| ORDER.iter().position(|kind| *kind == error.kind);
-    let first = (0..errors.len()).min_by_key(|at| errors.get(*at).map(rank));
+    let first = (0..errors.len()).min_by_key(|at| errors.get(*at).map(Error::kind));
     (first.map(|at| errors.remove(at)), errors)
 }
 

@@ -25,7 +25,6 @@
 //! | module | job |
 //! |---|---|
 //! | [`cli`] | clap structs, and one thin file a verb |
-//! | [`handover`] | takes a password off the command line before anything else happens |
 //! | [`run`] | the one pipeline of everything that measures |
 //! | [`plan`] | client ranges, sizes, durations → Plan; profiles → experiments |
 //! | [`workload`] | workloads as data; key distributions; tables and their deterministic rows |
@@ -59,7 +58,6 @@ pub mod cli;
 pub mod engine;
 pub mod error;
 mod groups;
-pub mod handover;
 pub mod judge;
 pub mod load;
 pub mod mysql;

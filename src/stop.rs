@@ -3,6 +3,7 @@
 //! kernel and the shell may send one each.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
@@ -101,6 +102,14 @@ pub(crate) async fn or_stop<T>(
         kind = stop.wait() => Err(Error::new(kind, "interrupted")),
         answer = asking => answer,
     }
+}
+
+/// Waits for a future, but only so long; None says that it was dropped.
+///
+/// A query's future that is dropped leaves its connection in the middle of an answer: drop that, too.
+#[expect(clippy::disallowed_methods, reason = "the only bounded wait")]
+pub(crate) async fn within<T>(limit: Duration, future: impl Future<Output = T>) -> Option<T> {
+    tokio::time::timeout(limit, future).await.ok()
 }
 
 /// Whether whoever started this (`nohup`) has SIGHUP ignored, which is to stay so.

@@ -9,11 +9,11 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode, Output, Stdio};
 
 use clap::{Args, FromArgMatches};
-use loadgen::cli::argv::help_without_h;
-use loadgen::cli::connection::ConnectionArgs;
+use loadgen::cli::help_without_h;
 use loadgen::error::Error;
-use loadgen::handover::hand_over;
-use loadgen::mysql::resolve;
+use loadgen::mysql::options::ConnectionArgs;
+use loadgen::mysql::options::handover::hand_over;
+use loadgen::mysql::options::resolve;
 
 const PART: &str = "LOADGEN_TEST_HANDOVER";
 

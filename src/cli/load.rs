@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use super::DisplayArgs;
-use super::connection::ConnectionArgs;
 use super::workload::{self, SandboxArgs};
 use crate::error::{Error, Result};
+use crate::mysql::options::ConnectionArgs;
 use crate::plan::timed::{LoadSource, LoadSpec, insert_mode};
 use crate::plan::units::parse_count;
 use crate::plan::{defaults, names};

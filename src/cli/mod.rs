@@ -1,13 +1,11 @@
 //! The command line: clap structs, and one thin file a verb.
 
-pub mod argv;
 mod before;
 mod calibrate;
 mod canned;
 mod cleanup;
 mod compare;
 mod completions;
-pub mod connection;
 mod explain;
 mod load;
 mod options;
@@ -26,11 +24,11 @@ use std::time::Duration;
 
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue};
-use clap::{Args, Command, FromArgMatches};
+use clap::{Arg, ArgAction, Args, Command, FromArgMatches};
 
 use crate::error::{Error, Result, line, plain};
 use crate::groups;
-use crate::handover::{hand_over, masked};
+use crate::mysql::options::handover::{hand_over, masked};
 use crate::observe::process::require_descriptors;
 use crate::plan::units::parse_duration;
 use crate::progress::{Progress, say};
@@ -56,7 +54,7 @@ pub(crate) struct ServerArgs {
     pub display: DisplayArgs,
 
     #[command(flatten)]
-    pub connection: connection::ConnectionArgs,
+    pub connection: crate::mysql::options::ConnectionArgs,
 }
 
 impl DisplayArgs {
@@ -121,7 +119,14 @@ pub(crate) fn command() -> Command {
     for (order, other) in others.into_iter().enumerate() {
         command = command.subcommand(other.display_order(100 + order));
     }
-    argv::help_without_h(command)
+    help_without_h(command)
+}
+
+/// Gives the command and all below it a `--help` without `-h`, which is `--host`.
+#[must_use]
+pub fn help_without_h(command: Command) -> Command {
+    let help = Arg::new("help").long("help").action(ArgAction::Help).help("Print help");
+    command.disable_help_flag(true).arg(help).mut_subcommands(help_without_h)
 }
 
 /// Reads the command line and does what it says.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::connection::ConnectionArgs;
+use crate::mysql::options::ConnectionArgs;
 use crate::plan::condition::Condition;
 use crate::plan::limits::PHASE_MAX;
 use crate::plan::names::{charset, label};

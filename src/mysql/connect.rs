@@ -10,19 +10,19 @@ use futures_util::FutureExt;
 use mysql_async::{Conn, DriverError, IoError, Opts};
 
 use super::class;
+use super::options::{Address, ConnectOptions, Ssl, SslMode};
 use super::session::{self, MESSAGE_MAX};
-use super::target::{Address, Target};
-use super::tls::SslMode;
 use crate::error::{Error, Result, clip};
-use crate::plan::units;
+use crate::plan::{limits, units};
+use crate::stop::within;
 
-/// Opens a connection with options that [`Target::opts`] made of this target.
+/// Opens a connection with options that [`ConnectOptions::opts`] made of this target.
 ///
 /// # Errors
 ///
 /// Server, with a hint: nobody listens, no answer within `connect_timeout`, log-in or encryption
 /// refused, an answer that the driver does not bear.
-pub async fn connect(target: &Target, opts: &Opts) -> Result<Conn> {
+pub async fn connect(target: &ConnectOptions, opts: &Opts) -> Result<Conn> {
     match try_connect(target, opts).await {
         Ok(conn) => Ok(conn),
         Err(failure) => Err(match greeting::too_old(target, &failure).await {
@@ -34,7 +34,7 @@ pub async fn connect(target: &Target, opts: &Opts) -> Result<Conn> {
 
 /// Whether nobody listens there, or who does hangs up at once. Somebody who lets nobody in, or says
 /// nothing in time, is somebody.
-pub(crate) async fn nobody(target: &Target, opts: &Opts) -> bool {
+pub(crate) async fn nobody(target: &ConnectOptions, opts: &Opts) -> bool {
     match try_connect(target, opts).await {
         Err(Failure::Driver(mysql_async::Error::Io(IoError::Io(e)))) => is_absence(&e),
         _ => false,
@@ -72,16 +72,15 @@ impl From<Failure> for session::Failure {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "the connection is dropped with the future")]
 pub(crate) async fn try_connect(
-    target: &Target,
+    target: &ConnectOptions,
     opts: &Opts,
 ) -> std::result::Result<Conn, Failure> {
     let opening = AssertUnwindSafe(Conn::new(opts.clone())).catch_unwind();
-    match tokio::time::timeout(target.connect_timeout, opening).await {
-        Ok(Ok(opened)) => opened.map_err(Failure::Driver),
-        Ok(Err(panic)) => Err(panicked(&*panic)),
-        Err(_) => Err(Failure::Timeout),
+    match within(target.connect_timeout, opening).await {
+        Some(Ok(opened)) => opened.map_err(Failure::Driver),
+        Some(Err(panic)) => Err(panicked(&*panic)),
+        None => Err(Failure::Timeout),
     }
 }
 
@@ -115,12 +114,12 @@ impl Failure {
     }
 
     /// The error as it is shown: what happened at which server, and what to do.
-    pub(crate) fn explain(self, target: &Target) -> Error {
+    pub(crate) fn explain(self, target: &ConnectOptions) -> Error {
         let may_pass = self.may_pass();
         self.explained(target).passing(may_pass)
     }
 
-    fn explained(self, target: &Target) -> Error {
+    fn explained(self, target: &ConnectOptions) -> Error {
         let address = &target.address;
         match self {
             Failure::Timeout => {
@@ -172,7 +171,7 @@ fn hinted(error: Error, hint: Option<String>) -> Error {
     }
 }
 
-fn server_hint(code: u16, target: &Target) -> Option<String> {
+fn server_hint(code: u16, target: &ConnectOptions) -> Option<String> {
     let database = &target.database;
     Some(match code {
         1045 | 1698 if target.password.is_empty() => {
@@ -188,7 +187,7 @@ fn server_hint(code: u16, target: &Target) -> Option<String> {
     })
 }
 
-fn io_error(e: &io::Error, target: &Target) -> Error {
+fn io_error(e: &io::Error, target: &ConnectOptions) -> Error {
     // The TLS library's errors come wrapped into these.
     if e.kind() == io::ErrorKind::InvalidData && target.ssl.mode != SslMode::Disabled {
         return tls_error(e, target);
@@ -208,7 +207,7 @@ fn io_error(e: &io::Error, target: &Target) -> Error {
     }
 }
 
-fn tls_error(e: &dyn std::fmt::Display, target: &Target) -> Error {
+fn tls_error(e: &dyn std::fmt::Display, target: &ConnectOptions) -> Error {
     let text = e.to_string();
     let mode = target.ssl.mode;
     let error = Error::server(format!("{}: TLS (ssl-mode {mode}): {text}", target.address));
@@ -229,16 +228,44 @@ fn tls_error(e: &dyn std::fmt::Display, target: &Target) -> Error {
     hinted(error.hint(hint), without)
 }
 
+/// Decides PREFERRED, once and before any step, by opening one connection: the target
+/// comes back as REQUIRED or DISABLED, so that every connection of a run is of one kind. Other
+/// modes come back as they are, without a connection.
+///
+/// Only a server that offers no TLS makes it fall back. A handshake that fails is an error: to
+/// go on in plain text would hide it.
+///
+/// # Errors
+///
+/// Those of [`connect`] and [`ConnectOptions::opts`].
+pub async fn settle_tls(target: &ConnectOptions) -> Result<ConnectOptions> {
+    let with = |mode| ConnectOptions { ssl: Ssl { mode, ..target.ssl.clone() }, ..target.clone() };
+    if target.ssl.mode != SslMode::Preferred {
+        return Ok(target.clone());
+    }
+    let required = with(SslMode::Required);
+    match try_connect(&required, &required.opts()?).await {
+        Ok(conn) => {
+            // It served; whether it says goodbye is of no interest.
+            let _ = within(limits::COURTESY, conn.disconnect()).await;
+            Ok(required)
+        }
+        Err(Failure::Driver(mysql_async::Error::Driver(
+            DriverError::NoClientSslFlagFromServer,
+        ))) => Ok(with(SslMode::Disabled)),
+        Err(failure) => Err(failure.explain(target)),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::fake::{fake_server, greeting};
     use super::*;
-    use crate::mysql::secret::Secret;
-    use crate::mysql::tls::Ssl;
+    use crate::mysql::options::Secret;
     use std::time::Duration;
 
-    fn target(address: Address) -> Target {
-        Target {
+    fn target(address: Address) -> ConnectOptions {
+        ConnectOptions {
             address,
             user: "root".into(),
             password: Secret::new("marker-pw"),
@@ -252,7 +279,7 @@ mod tests {
         tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
     }
 
-    fn failure(target: &Target) -> Error {
+    fn failure(target: &ConnectOptions) -> Error {
         run(async { connect(target, &target.opts().unwrap()).await.map(|_| ()).unwrap_err() })
     }
 
@@ -284,7 +311,7 @@ mod tests {
         let ssl = Ssl { mode: SslMode::Required, ..Ssl::default() };
         let address = Address::Tcp { host: "127.0.0.1".into(), port };
         let connect_timeout = Duration::from_secs(4);
-        let error = failure(&Target { ssl, connect_timeout, ..target(address) });
+        let error = failure(&ConnectOptions { ssl, connect_timeout, ..target(address) });
         assert!(error.to_string().contains("4s"), "{error}");
         assert!(server.join().unwrap() > 36, "it got as far as TLS");
     }
@@ -305,7 +332,7 @@ mod tests {
     #[test]
     fn refusals_of_the_server_say_what_to_do() {
         let at = target(Address::Socket("/x.sock".into()));
-        let explain = |code, target: &Target| {
+        let explain = |code, target: &ConnectOptions| {
             let e = mysql_async::ServerError {
                 code,
                 message: "no\u{1b}[2J".into(),
@@ -315,17 +342,46 @@ mod tests {
         };
         assert!(explain(1049, &at).hints()[0].contains("CREATE DATABASE sbtest"));
         assert!(explain(1045, &at).hints()[0].contains("right account"));
-        let without = Target { password: Secret::default(), ..at.clone() };
+        let without = ConnectOptions { password: Secret::default(), ..at.clone() };
         assert!(explain(1045, &without).hints()[0].contains("no password"));
         assert!(!explain(9999, &at).to_string().contains('\u{1b}'));
         let tls = Failure::Driver(DriverError::NoClientSslFlagFromServer.into()).explain(&at);
         assert!(tls.hints()[0].contains("DISABLED"));
     }
 
+    /// What PREFERRED becomes at a server that sends these packets.
+    fn settled(packets: Vec<Vec<u8>>) -> Result<SslMode> {
+        let (address, server) = fake_server(packets);
+        let target = ConnectOptions {
+            address,
+            user: "root".into(),
+            password: Secret::default(),
+            database: String::new(),
+            ssl: Ssl { mode: SslMode::Preferred, ..Ssl::default() },
+            connect_timeout: Duration::from_mins(1),
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let settled = runtime.block_on(settle_tls(&target));
+        // With it goes the connection's goodbye, which the server waits for.
+        drop(runtime);
+        server.join().unwrap();
+        settled.map(|target| target.ssl.mode)
+    }
+
+    #[test]
+    fn preferred_falls_back_for_want_of_tls_and_for_nothing_else() {
+        assert_eq!(settled(vec![greeting(false)]).unwrap(), SslMode::Disabled);
+        let handshake_fails = settled(vec![greeting(true), b"no TLS".to_vec()]).unwrap_err();
+        assert_eq!(handshake_fails.kind(), crate::error::Kind::Server);
+        assert!(handshake_fails.to_string().contains("PREFERRED"), "{handshake_fails}");
+        assert!(handshake_fails.hints().iter().any(|hint| hint.contains("DISABLED")));
+        assert!(settled(vec![b"\xff\x10\x04Too many connections".to_vec()]).is_err());
+    }
+
     #[test]
     fn failures_of_tls_say_which_end_to_look_at() {
         let preferred = Ssl { mode: SslMode::Preferred, ..Ssl::default() };
-        let at = Target { ssl: preferred, ..target(Address::Socket("/x.sock".into())) };
+        let at = ConnectOptions { ssl: preferred, ..target(Address::Socket("/x.sock".into())) };
         for (text, hint) in [
             ("certificate not valid for name \"db1\"; certificate is …", "subjectAltName"),
             ("invalid peer certificate: UnknownIssuer", "--ssl-ca"),
@@ -348,7 +404,7 @@ mod tests {
         let mut switch = b"\xfeclient_ed25519\0".to_vec();
         switch.extend_from_slice(&[7; 32]);
         let (address, server) = fake_server(vec![greeting(false), switch]);
-        let target = Target { connect_timeout: Duration::from_secs(5), ..target(address) };
+        let target = ConnectOptions { connect_timeout: Duration::from_secs(5), ..target(address) };
         let error = failure(&target);
         assert!(error.to_string().contains("ed25519"), "{error}");
         assert!(error.hints()[0].contains("mysql_native_password"), "{error:?}");
@@ -361,7 +417,7 @@ mod tests {
     fn a_driver_that_panics_is_an_error_of_this_connection() {
         let ask_for_the_key = vec![1, 4];
         let (address, server) = fake_server(vec![greeting(false), ask_for_the_key, vec![]]);
-        let target = Target { connect_timeout: Duration::from_mins(1), ..target(address) };
+        let target = ConnectOptions { connect_timeout: Duration::from_mins(1), ..target(address) };
         let error = failure(&target);
         assert!(error.to_string().contains("no MySQL protocol"), "{error}");
         server.join().unwrap();

@@ -1,9 +1,8 @@
 //! A password that whoever sits between client and server could get.
 
 use super::ask::{explain, optional};
+use super::options::{Address, ConnectOptions, SslMode};
 use super::session::Session;
-use super::target::{Address, Target};
-use super::tls::SslMode;
 use crate::error::Result;
 use crate::summary::Warning;
 
@@ -17,7 +16,7 @@ const BY_KEY: &str = "caching_sha2_password";
 /// # Errors
 ///
 /// Server: the connection is lost.
-pub async fn look(session: &mut Session, target: &Target) -> Result<Option<Warning>> {
+pub async fn look(session: &mut Session, target: &ConnectOptions) -> Result<Option<Warning>> {
     let plain =
         matches!(target.address, Address::Tcp { .. }) && target.ssl.mode == SslMode::Disabled;
     if !plain || target.password.is_empty() {

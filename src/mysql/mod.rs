@@ -17,26 +17,32 @@ pub(crate) mod class;
 pub mod connect;
 pub(crate) mod crew;
 pub mod dataset;
-pub mod env;
 pub mod exposure;
 mod findings;
 pub mod fingerprint;
 mod innodb;
-mod inputs;
 pub(crate) mod levels;
-pub(crate) mod option_file;
+pub mod options;
 pub mod preflight;
 mod probe;
 pub mod product;
 pub(crate) mod pulse;
-pub mod resolve;
 pub(crate) mod rtt;
 mod same_host;
-pub mod secret;
 pub mod session;
 pub mod settle;
 pub mod status;
-pub mod target;
-pub mod tls;
-pub(crate) mod url;
 pub mod variables;
+
+// The old paths, as long as other rooms use them.
+pub use options::{env, resolve};
+pub mod secret {
+    pub use super::options::Secret;
+}
+pub mod target {
+    pub use super::options::{Address, ConnectOptions as Target};
+}
+pub mod tls {
+    pub use super::connect::settle_tls as settle;
+    pub use super::options::{Ssl, SslMode};
+}

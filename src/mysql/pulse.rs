@@ -13,8 +13,8 @@ use std::time::Duration;
 use mysql_async::Opts;
 use tokio::time::sleep;
 
+use super::options::{Address, ConnectOptions};
 use super::session::{Failure, Session};
-use super::target::{Address, Target};
 use crate::error::{Error, Result};
 use crate::plan::{limits, units};
 use crate::stop::Stop;
@@ -27,7 +27,7 @@ type List = Vec<Vec<Option<String>>>;
 
 /// See the module.
 pub(crate) struct Pulse {
-    target: Target,
+    target: ConnectOptions,
     opts: Opts,
     every: Duration,
     silence: Duration,
@@ -54,8 +54,8 @@ impl Drop for Waits<'_> {
 }
 
 impl Pulse {
-    /// Of the server behind `target`, whose [`Target::opts`] are `opts`.
-    pub(crate) fn new(target: &Target, opts: &Opts) -> Pulse {
+    /// Of the server behind `target`, whose [`ConnectOptions::opts`] are `opts`.
+    pub(crate) fn new(target: &ConnectOptions, opts: &Opts) -> Pulse {
         Pulse {
             target: target.clone(),
             opts: opts.clone(),
@@ -297,7 +297,7 @@ pub(super) mod tests {
     pub(in crate::mysql) fn pulse(faults: Vec<Fault>) -> (Canned, Pulse) {
         let server = Canned::start(Script { faults, ..Script::default() }, Listen::Port(0));
         let server = server.expect("a free port");
-        let target = Target::canned(server.port());
+        let target = ConnectOptions::canned(server.port());
         let opts = target.opts().expect("options");
         let (every, silence) = (Duration::from_millis(20), Duration::from_secs(2));
         (server, Pulse { every, silence, ..Pulse::new(&target, &opts) })

@@ -14,9 +14,10 @@ use mysql_async::{Conn, IoError, Opts, Params, Row, Value};
 
 use super::class;
 use super::connect;
-use super::target::Target;
+use super::options::ConnectOptions;
 use crate::error::{Error, Result, clip, plain};
 use crate::plan::units;
+use crate::stop::within;
 
 /// The chunks of a LOAD DATA LOCAL; each becomes one packet. An `Err` would end the stream
 /// as if it were whole, and the server would keep the rows so far: drop the session instead.
@@ -136,12 +137,16 @@ impl From<Failure> for Error {
 
 impl Session {
     /// Connects and authenticates within the target's limit, then sets the character set if one
-    /// is given. `opts` are [`Target::opts`] of it.
+    /// is given. `opts` are [`ConnectOptions::opts`] of it.
     ///
     /// # Errors
     ///
     /// Server, with a hint: see [`connect::connect`].
-    pub async fn open(target: &Target, opts: &Opts, charset: Option<&str>) -> Result<Session> {
+    pub async fn open(
+        target: &ConnectOptions,
+        opts: &Opts,
+        charset: Option<&str>,
+    ) -> Result<Session> {
         let conn = connect::connect(target, opts).await?;
         Session::begun(conn, target, charset).await.map_err(|failure| {
             Error::server(format!("--charset {}: {failure}", charset.unwrap_or_default()))
@@ -151,7 +156,7 @@ impl Session {
 
     /// The same for a server that has let such a session in before: why not now, without hints.
     pub async fn open_again(
-        target: &Target,
+        target: &ConnectOptions,
         opts: &Opts,
         charset: Option<&str>,
     ) -> std::result::Result<Session, Failure> {
@@ -161,18 +166,17 @@ impl Session {
 
     async fn begun(
         conn: Conn,
-        target: &Target,
+        target: &ConnectOptions,
         charset: Option<&str>,
     ) -> std::result::Result<Session, Failure> {
         let mut session = Session { conn, statements: Vec::new(), waiting: false };
         let Some(charset) = charset else { return Ok(session) };
         let limit = target.connect_timeout;
-        #[expect(clippy::disallowed_methods, reason = "the connection goes with the future")]
-        let set = tokio::time::timeout(limit, async move {
+        let set = within(limit, async move {
             session.execute(&format!("SET NAMES {}", quoted_text(charset))).await?;
             Ok(session)
         });
-        set.await.unwrap_or_else(|_| {
+        set.await.unwrap_or_else(|| {
             let limit = units::duration(limit);
             Err(Failure::Lost(format!("SET NAMES was not answered within {limit}")))
         })
@@ -314,8 +318,7 @@ impl Session {
     /// Says goodbye, for at most `limit`.
     pub async fn close(self, limit: Duration) {
         // The connection is consumed either way.
-        #[expect(clippy::disallowed_methods, reason = "the connection goes with the future")]
-        let _ = tokio::time::timeout(limit, self.conn.disconnect()).await;
+        let _ = within(limit, self.conn.disconnect()).await;
     }
 }
 

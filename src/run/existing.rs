@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 
 use toml::Spanned;
 
-use crate::cli::connection::ConnectionArgs;
 use crate::error::{Error, Result};
 use crate::mysql::ask::pairs;
 use crate::mysql::connect::nobody;
 use crate::mysql::env::Env;
+use crate::mysql::options::ConnectionArgs;
 use crate::mysql::resolve;
 use crate::mysql::secret::Secret;
 use crate::mysql::session::Session;

@@ -36,8 +36,8 @@ pub(crate) mod verify;
 use std::io::{ErrorKind, Write};
 use std::path::PathBuf;
 
-use crate::cli::connection::ConnectionArgs;
 use crate::error::{Error, Result, indented, plain, ranked};
+use crate::mysql::options::ConnectionArgs;
 use crate::mysql::target::Target;
 use crate::progress::{Progress, say};
 use crate::sandbox::{Sandbox, Spec};

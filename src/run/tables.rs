@@ -8,9 +8,9 @@ use mysql_async::Opts;
 use tokio::runtime::Runtime;
 
 use super::runtime;
-use crate::cli::connection::ConnectionArgs;
 use crate::error::{Error, Kind, Result};
 use crate::load::{self, Job, Numbers};
+use crate::mysql::options::ConnectionArgs;
 use crate::mysql::resolve;
 use crate::mysql::target::Target;
 use crate::mysql::tls;

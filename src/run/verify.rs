@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use super::print_data;
 use super::tables::reach;
-use crate::cli::connection::ConnectionArgs;
 use crate::error::{Error, Kind, Result, line as one_line};
+use crate::mysql::options::ConnectionArgs;
 use crate::progress::Progress;
 use crate::stop::Stop;
 use crate::summary;

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use loadgen::cli::connection::ConnectionArgs;
 use loadgen::mysql::env::Env;
+use loadgen::mysql::options::ConnectionArgs;
 use loadgen::mysql::product::Product;
 use loadgen::mysql::resolve::resolve;
 use loadgen::mysql::secret::Secret;

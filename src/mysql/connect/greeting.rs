@@ -9,7 +9,8 @@ use tokio::net::{TcpStream, UnixStream};
 
 use super::Failure;
 use crate::error::{Error, line};
-use crate::mysql::target::{Address, Target};
+use crate::mysql::options::{Address, ConnectOptions};
+use crate::stop::within;
 
 /// How long the second look may take: a server greets at once.
 const WITHIN: Duration = Duration::from_secs(2);
@@ -21,14 +22,11 @@ const PROTOCOL_41: u16 = 512;
 const LOGIN_CODES: [u16; 2] = [1043, 1251];
 
 /// The error for a server that speaks the protocol of before 4.1; None for others.
-pub(super) async fn too_old(target: &Target, failure: &Failure) -> Option<Error> {
+pub(super) async fn too_old(target: &ConnectOptions, failure: &Failure) -> Option<Error> {
     if !is_odd(failure) {
         return None;
     }
-    let version = tokio::select! {
-        version = look(&target.address) => version?,
-        () = tokio::time::sleep(WITHIN) => return None,
-    };
+    let version = within(WITHIN, look(&target.address)).await??;
     let error = Error::server(format!(
         "{target} is MySQL {}: servers before 4.1 are not supported, they speak another protocol",
         line(&version)
@@ -103,8 +101,7 @@ fn old_version(packet: &[u8]) -> Option<String> {
 mod tests {
     use super::super::{connect, fake};
     use super::*;
-    use crate::mysql::secret::Secret;
-    use crate::mysql::tls::Ssl;
+    use crate::mysql::options::{Secret, Ssl};
     use proptest::prelude::*;
 
     /// What MySQL 4.0.30 says first: no capability of 4.1.
@@ -142,7 +139,7 @@ mod tests {
         let refusal = b"\xff\x13\x04Bad handshake".to_vec();
         let packets = [vec![greeting_of_4_0(), refusal], vec![greeting_of_4_0()]];
         let (address, server) = fake::server_of(packets.into());
-        let target = Target {
+        let target = ConnectOptions {
             address,
             user: "root".into(),
             password: Secret::default(),

@@ -1,5 +1,5 @@
 use super::*;
-use crate::mysql::env::fake::{self, Files};
+use crate::mysql::options::env::fake::{self, Files};
 use proptest::prelude::*;
 
 fn option(line: &str) -> (String, Option<String>) {

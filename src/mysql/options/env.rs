@@ -8,9 +8,8 @@ use std::io::{self, Read};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use super::secret::Secret;
+use super::{Secret, handover};
 use crate::error::{Error, Result};
-use crate::handover;
 
 /// The largest option file that is read, in bytes.
 const MAX_FILE: u64 = 1 << 20;

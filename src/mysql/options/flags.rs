@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 
-use crate::mysql::secret::Secret;
-use crate::mysql::tls::SslMode;
+use super::{Secret, SslMode};
 use crate::plan::units;
 
 /// How to reach the server. What is not given comes from `--url` or LOADGEN_URL, then from the

@@ -1,15 +1,26 @@
-//! The server that is measured, and the driver options that reach it.
+//! How to reach the server: flags, option files, environment and URL become one plain
+//! [`ConnectOptions`], all that the rest of the program knows of them.
 
+pub mod env;
+mod files;
+pub mod flags;
+pub mod handover;
+mod inputs;
+pub mod resolve;
+pub mod tls;
+
+use std::convert::Infallible;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::time::Duration;
 
 use mysql_async::{Opts, OptsBuilder};
 
-use super::secret::Secret;
-use super::tls::{Ssl, SslMode};
 use crate::error::{Error, Result};
 use crate::plan::limits;
+pub use flags::ConnectionArgs;
+pub use tls::{Ssl, SslMode};
 
 /// The port of a MySQL server that nobody moved.
 pub(crate) const DEFAULT_PORT: u16 = 3306;
@@ -27,7 +38,7 @@ const KEEPALIVE: Duration = Duration::from_mins(1);
 
 /// A server, an account and a database: all that a connection needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Target {
+pub struct ConnectOptions {
     /// Where the server listens.
     pub address: Address,
     /// The account's name.
@@ -56,10 +67,10 @@ pub enum Address {
     Socket(PathBuf),
 }
 
-impl Target {
+impl ConnectOptions {
     /// loadgen's own private server behind this socket.
-    pub(crate) fn private(socket: &Path) -> Target {
-        Target {
+    pub(crate) fn private(socket: &Path) -> ConnectOptions {
+        ConnectOptions {
             address: Address::Socket(socket.to_owned()),
             user: "root".to_owned(),
             password: Secret::default(),
@@ -70,9 +81,9 @@ impl Target {
     }
 
     /// A canned server on this host: any account will do.
-    pub(crate) fn canned(port: u16) -> Target {
+    pub(crate) fn canned(port: u16) -> ConnectOptions {
         let address = Address::Tcp { host: "127.0.0.1".to_owned(), port };
-        Target { address, ..Target::private(Path::new("")) }
+        ConnectOptions { address, ..ConnectOptions::private(Path::new("")) }
     }
 
     /// The driver's options, every one that matters stated and none left to a default.
@@ -134,7 +145,7 @@ impl Target {
     /// where the database may be missing.
     #[must_use]
     pub fn with_database(&self, database: impl Into<String>) -> Self {
-        Target { database: database.into(), ..self.clone() }
+        ConnectOptions { database: database.into(), ..self.clone() }
     }
 
     /// `tcp` or `socket`, as tables and summaries name it.
@@ -146,7 +157,7 @@ impl Target {
     }
 }
 
-impl fmt::Display for Target {
+impl fmt::Display for ConnectOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}@{}", self.user, self.address)?;
         if self.database.is_empty() { Ok(()) } else { write!(f, ", database {}", self.database) }
@@ -163,14 +174,57 @@ impl fmt::Display for Address {
     }
 }
 
+/// A password, or a text that may hold one (the URL of `--url`). `Debug` and `Display` show
+/// `***`, or nothing where there is nothing to hide.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Hides a text.
+    pub fn new(text: impl Into<String>) -> Self {
+        Secret(text.into())
+    }
+
+    /// Whether there is no text: to a server, no password.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The text itself: for the driver, the parser of URLs and the hand-over, for nothing that
+    /// prints.
+    pub(crate) fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for Secret {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> std::result::Result<Self, Infallible> {
+        Ok(Secret::new(text))
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl fmt::Display for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_empty() { "" } else { "***" })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt;
 
-    fn target(address: Address) -> Target {
-        Target {
+    fn target(address: Address) -> ConnectOptions {
+        ConnectOptions {
             address,
             user: "root".into(),
             password: Secret::new("marker-pw"),
@@ -180,12 +234,21 @@ mod tests {
         }
     }
 
-    fn tcp() -> Target {
+    fn tcp() -> ConnectOptions {
         target(Address::Tcp { host: "db1".into(), port: 3307 })
     }
 
-    fn socket(path: &str) -> Target {
+    fn socket(path: &str) -> ConnectOptions {
         target(Address::Socket(path.into()))
+    }
+
+    #[test]
+    fn nothing_shows_a_secret() {
+        let secret = Secret::new("marker");
+        let pretty = format!("{secret} {secret:?} {:#?}", Some(&secret));
+        assert_eq!(pretty, "*** *** Some(\n    ***,\n)");
+        assert_eq!(format!("[{}]", Secret::default()), "[]");
+        assert_eq!(secret.expose(), "marker");
     }
 
     #[test]
@@ -218,7 +281,7 @@ mod tests {
 
     #[test]
     fn no_password_and_no_database_are_none() {
-        let bare = Target { password: Secret::default(), ..tcp().with_database("") };
+        let bare = ConnectOptions { password: Secret::default(), ..tcp().with_database("") };
         let opts = bare.opts().unwrap();
         assert_eq!((opts.pass(), opts.db_name()), (None, None));
         assert_eq!(bare.to_string(), "root@db1:3307");
@@ -227,7 +290,7 @@ mod tests {
     #[test]
     fn tls_over_a_socket_is_refused_not_pretended() {
         let ssl = Ssl { mode: SslMode::Required, ..Ssl::default() };
-        let error = Target { ssl, ..socket("/run/x.sock") }.opts().unwrap_err();
+        let error = ConnectOptions { ssl, ..socket("/run/x.sock") }.opts().unwrap_err();
         assert_eq!(error.kind(), crate::error::Kind::Usage);
         assert!(
             error.to_string().contains("REQUIRED") && error.to_string().contains("/run/x.sock")

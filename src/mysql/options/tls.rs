@@ -3,7 +3,7 @@
 //! | mode | encrypts | verifies |
 //! |---|---|---|
 //! | DISABLED | no | |
-//! | PREFERRED | where the server offers it, decided once ([`settle`]) | nothing |
+//! | PREFERRED | where the server offers it, decided once | nothing |
 //! | REQUIRED | yes | nothing |
 //! | VERIFY_CA | yes | that `ssl-ca` signed the certificate |
 //! | VERIFY_IDENTITY | yes | that, and that the certificate names the host |
@@ -16,12 +16,9 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use mysql_async::{ClientIdentity, DriverError, SslOpts};
+use mysql_async::{ClientIdentity, SslOpts};
 
-use super::connect;
-use super::target::Target;
 use crate::error::{Error, Result};
-use crate::plan::limits;
 
 /// The mysql client's `--ssl-mode`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -107,8 +104,8 @@ const NAME_OF_VERIFY_CA: &str = "NotValidForName";
 const PEM_MAX: u64 = 16 << 20;
 
 impl Ssl {
-    /// The driver's TLS options; `None` for plain text. PREFERRED that was not [`settle`]d asks
-    /// for encryption and does not fall back.
+    /// The driver's TLS options; `None` for plain text. PREFERRED that was not decided asks for
+    /// encryption and does not fall back.
     ///
     /// # Errors
     ///
@@ -181,42 +178,9 @@ fn read_pem(what: &str, path: &Path, holds: fn(&str) -> bool) -> Result<Vec<u8>>
     Err(named(&format!("holds no {wanted}")).hint(hint))
 }
 
-/// Decides PREFERRED, once a target and before any step, by opening one connection: the target
-/// comes back as REQUIRED or DISABLED, so that every connection of a run is of one kind. Other
-/// modes come back as they are, without a connection.
-///
-/// Only a server that offers no TLS makes it fall back. A handshake that fails is an error: to
-/// go on in plain text would hide it.
-///
-/// # Errors
-///
-/// Those of [`connect::connect`] and [`Target::opts`].
-pub async fn settle(target: &Target) -> Result<Target> {
-    let with = |mode| Target { ssl: Ssl { mode, ..target.ssl.clone() }, ..target.clone() };
-    if target.ssl.mode != SslMode::Preferred {
-        return Ok(target.clone());
-    }
-    let required = with(SslMode::Required);
-    match connect::try_connect(&required, &required.opts()?).await {
-        Ok(conn) => {
-            // It served; whether it says goodbye is of no interest.
-            #[expect(clippy::disallowed_methods, reason = "the connection goes with the future")]
-            let _ = tokio::time::timeout(limits::COURTESY, conn.disconnect()).await;
-            Ok(required)
-        }
-        Err(connect::Failure::Driver(mysql_async::Error::Driver(
-            DriverError::NoClientSslFlagFromServer,
-        ))) => Ok(with(SslMode::Disabled)),
-        Err(failure) => Err(failure.explain(target)),
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::connect::fake::{fake_server, greeting};
     use super::*;
-    use crate::mysql::secret::Secret;
-    use std::time::Duration;
 
     fn ssl(mode: SslMode) -> Ssl {
         Ssl { mode, ..Ssl::default() }
@@ -278,34 +242,5 @@ mod tests {
         let error = with(Some(cert.clone()), Some(key)).to_string();
         assert!(error.contains("k.pem") && error.contains("not encrypted"), "{error}");
         assert!(with(Some(cert), None).to_string().contains("ssl-key"));
-    }
-
-    /// What PREFERRED becomes at a server that sends these packets.
-    fn settled(packets: Vec<Vec<u8>>) -> Result<SslMode> {
-        let (address, server) = fake_server(packets);
-        let target = Target {
-            address,
-            user: "root".into(),
-            password: Secret::default(),
-            database: String::new(),
-            ssl: ssl(SslMode::Preferred),
-            connect_timeout: Duration::from_mins(1),
-        };
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let settled = runtime.block_on(settle(&target));
-        // With it goes the connection's goodbye, which the server waits for.
-        drop(runtime);
-        server.join().unwrap();
-        settled.map(|target| target.ssl.mode)
-    }
-
-    #[test]
-    fn preferred_falls_back_for_want_of_tls_and_for_nothing_else() {
-        assert_eq!(settled(vec![greeting(false)]).unwrap(), SslMode::Disabled);
-        let handshake_fails = settled(vec![greeting(true), b"no TLS".to_vec()]).unwrap_err();
-        assert_eq!(handshake_fails.kind(), crate::error::Kind::Server);
-        assert!(handshake_fails.to_string().contains("PREFERRED"), "{handshake_fails}");
-        assert!(handshake_fails.hints().iter().any(|hint| hint.contains("DISABLED")));
-        assert!(settled(vec![b"\xff\x10\x04Too many connections".to_vec()]).is_err());
     }
 }

@@ -1,6 +1,6 @@
 use super::*;
-use crate::cli::argv::help_without_h;
-use crate::mysql::env::fake::{self, Files};
+use crate::cli::help_without_h;
+use crate::mysql::options::env::fake::{self, Files};
 use clap::{Args, Command, FromArgMatches};
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
 //! Where the server is and how to get in: flags, URL, option files and environment become one
-//! [`Target`].
+//! [`ConnectOptions`].
 //!
 //! The strongest word on each subject counts: flag, URL, option file, environment, default.
 //! Whether that means TCP or the socket is decided among `protocol`, `host`, `socket` and
@@ -12,12 +12,11 @@ use std::net::Ipv6Addr;
 use std::path::PathBuf;
 
 use super::env::Env;
+use super::files::{self, Choice};
+use super::flags::{ConnectionArgs, Protocol};
 use super::inputs::{Given, Inputs, Password, Rank};
-use super::option_file::{self, Choice};
-use super::secret::Secret;
-use super::target::{Address, DEFAULT_PORT, Target};
 use super::tls::{self, Ssl, SslMode};
-use crate::cli::connection::{ConnectionArgs, Protocol};
+use super::{Address, ConnectOptions, DEFAULT_PORT, Secret};
 use crate::error::{Error, Kind, Result};
 use crate::plan::limits;
 
@@ -38,7 +37,7 @@ const USUAL_SOCKETS: [&str; 4] = [
 #[derive(Debug)]
 pub struct Resolved {
     /// The server. Its password is empty if `wants_prompt`.
-    pub target: Target,
+    pub target: ConnectOptions,
     /// What the reader should know: ignored files, encryption that an option file switched on.
     pub warnings: Vec<String>,
     /// Whether the password is to be asked for ([`prompt`]).
@@ -50,7 +49,7 @@ pub struct Resolved {
 /// # Errors
 ///
 /// Those of [`resolve`] and [`prompt`].
-pub fn find(args: &ConnectionArgs) -> Result<(Target, Vec<String>)> {
+pub fn find(args: &ConnectionArgs) -> Result<(ConnectOptions, Vec<String>)> {
     let Resolved { mut target, warnings, wants_prompt } = resolve(args, &Env::real())?;
     if wants_prompt {
         target.password = prompt(&target)?;
@@ -63,7 +62,7 @@ pub fn find(args: &ConnectionArgs) -> Result<(Target, Vec<String>)> {
 /// # Errors
 ///
 /// Usage: there is no terminal. Interrupted, by Ctrl-C.
-pub(crate) fn prompt(target: &Target) -> Result<Secret> {
+pub(crate) fn prompt(target: &ConnectOptions) -> Result<Secret> {
     let question =
         crate::error::line(&format!("Password for {}@{}: ", target.user, target.address));
     rpassword::prompt_password(question).map(Secret::new).map_err(|e| match e.kind() {
@@ -85,7 +84,7 @@ pub fn resolve(args: &ConnectionArgs, env: &Env) -> Result<Resolved> {
         only: args.defaults_file.clone(),
         extra: args.defaults_extra_file.clone(),
     };
-    let files = option_file::read(&choice, env)?;
+    let files = files::read(&choice, env)?;
     let mut warnings = files.warnings;
     let mut inputs = Inputs::default();
     inputs.environment(env)?;
@@ -117,7 +116,7 @@ pub fn resolve(args: &ConnectionArgs, env: &Env) -> Result<Resolved> {
         None => (Secret::default(), false),
     };
     let database = inputs.database.map_or_else(|| DEFAULT_DATABASE.to_owned(), |given| given.value);
-    let target = Target { address, user, password, database, ssl, connect_timeout };
+    let target = ConnectOptions { address, user, password, database, ssl, connect_timeout };
     Ok(Resolved { target, warnings, wants_prompt })
 }
 

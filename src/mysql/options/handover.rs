@@ -1,0 +1,554 @@
+//! No password stays in the process title, which everybody on the machine may read.
+//!
+//! A password on the command line goes into a pipe, and loadgen executes itself again with
+//! `--password-fd=N` in its place. For some milliseconds it could be seen: so says the warning.
+//!
+//! The flags are the MySQL clients': `-pSECRET` never eats the next word, and `-h` is no help.
+
+use std::collections::HashSet;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+
+use clap::Command;
+
+use super::{Secret, inputs};
+use crate::error::{Error, Result};
+
+/// The longest password, bytes: no server takes more, and an empty pipe holds it without blocking.
+const MAX_SECRET: usize = 2048;
+
+/// Brings the command line into the form that clap reads. If it holds a password, calls `warn` and
+/// becomes the same program without it: nothing may be open or running yet.
+pub fn hand_over(
+    args: Vec<OsString>,
+    command: &Command,
+    warn: impl FnOnce(&str),
+) -> Result<Vec<OsString>> {
+    let line = Line::read(args, command)?;
+    if !line.found {
+        return Ok(line.with(None));
+    }
+    warn(
+        "a password on the command line can be seen by others until loadgen has taken it off; \
+         -p without a value asks for it, an option file or MYSQL_PWD holds it",
+    );
+    // The descriptor must outlive the call: it is what the new program reads.
+    let reader = line.secret()?.map(|secret| pipe(&secret)).transpose().map_err(|e| failed(&e))?;
+    let flag = reader.as_ref().map(|fd| format!("--password-fd={}", fd.as_raw_fd()).into());
+    Err(failed(&become_self(&line.with(flag))))
+}
+
+/// Makes the command line for messages about it, a sign in the password's place; None where it holds
+/// none.
+pub(crate) fn masked(args: Vec<OsString>, command: &Command) -> Result<Option<Vec<OsString>>> {
+    let line = Line::read(args, command)?;
+    let given = line.password.as_ref().is_some_and(|(_, text)| has_text(text.as_ref()));
+    let flag = given.then(|| "--password=...".into());
+    Ok(line.found.then(|| line.with(flag)))
+}
+
+/// Reads the password of `--password-fd` to its end, without one line end, and closes the
+/// descriptor, so that no child process inherits it.
+pub(crate) fn read_fd(fd: u32) -> Result<Secret> {
+    let named = |why: &dyn std::fmt::Display| Error::usage(format!("--password-fd {fd}: {why}"));
+    let file = File::open(format!("/proc/self/fd/{fd}")).map_err(|e| named(&e))?;
+    let mut bytes = Vec::new();
+    file.take(MAX_SECRET as u64 + 3).read_to_end(&mut bytes).map_err(|e| named(&e))?;
+    if let Some(fd) = i32::try_from(fd).ok().filter(|fd| *fd > 2) {
+        nix::unistd::close(fd).map_err(|e| named(&e))?;
+    }
+    let line = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
+    if line.len() > MAX_SECRET {
+        return Err(named(&format!("holds more than a password ({MAX_SECRET} bytes)")));
+    }
+    let text = std::str::from_utf8(line).map_err(|_| named(&"holds no UTF-8"))?;
+    Ok(Secret::new(text))
+}
+
+/// The command line without its passwords.
+#[derive(Default)]
+struct Line {
+    args: Vec<OsString>,
+    /// A password was on it.
+    found: bool,
+    /// The last password flag's value, and its place in `args`.
+    password: Option<(usize, Option<OsString>)>,
+    /// The last password in a URL, and the place after that.
+    url: Option<(usize, Secret)>,
+}
+
+/// The next word, seen from the one before it.
+#[derive(Clone, Copy)]
+enum Next {
+    Free,
+    Value,
+    Url,
+    NoPassword,
+}
+
+impl Line {
+    /// Reads the words; `command` knows which flags take the next one as their value.
+    fn read(args: Vec<OsString>, command: &Command) -> Result<Line> {
+        let (mut longs, mut shorts) = (HashSet::new(), HashSet::new());
+        valued(command, &mut longs, &mut shorts);
+        let mut args = args.into_iter().peekable();
+        let mut line = Line { args: args.next().into_iter().collect(), ..Line::default() };
+        while let Some(arg) = args.next() {
+            let word_follows = args.peek().is_some_and(|next| !next.as_bytes().starts_with(b"-"));
+            let next = match arg.as_bytes() {
+                b"--" => {
+                    line.args.push(arg);
+                    line.args.extend(args);
+                    break;
+                }
+                b"-h" if !word_follows => return Err(bare_h()),
+                [b'-', b'-', long @ ..] => line.long(long, &arg, &longs)?,
+                [b'-', flags @ ..] => line.short(flags, &arg, &shorts),
+                // Who knows no such word would quote its password.
+                word if word.get(..8).is_some_and(|it| it.eq_ignore_ascii_case(b"mysql://")) => {
+                    line.url(&arg)
+                }
+                _ => line.keep(arg, Next::Free),
+            };
+            match (next, args.next_if(|_| matches!(next, Next::Value | Next::Url))) {
+                (Next::NoPassword, _) if word_follows => return Err(loose()),
+                (Next::Url, Some(url)) => _ = line.url(&url),
+                (Next::Url, None) => line.args.push("--url".into()),
+                (_, value) => line.args.extend(value),
+            }
+        }
+        Ok(line)
+    }
+
+    fn long(&mut self, long: &[u8], arg: &OsStr, valued: &HashSet<Vec<u8>>) -> Result<Next> {
+        let mut parts = long.splitn(2, |byte| *byte == b'=');
+        let name = parts.next().unwrap_or_default();
+        let value = parts.next().map(|value| OsString::from_vec(value.to_vec()));
+        Ok(match (name, value) {
+            (b"password", value) => self.password(value),
+            (b"url", Some(url)) => self.url(&url),
+            (b"url", None) => Next::Url,
+            (name, None) if valued.contains(name) => self.keep(arg.to_owned(), Next::Value),
+            (name, _) if name.starts_with(b"password") && name != b"password-fd" => {
+                return Err(glued());
+            }
+            _ => self.keep(arg.to_owned(), Next::Free),
+        })
+    }
+
+    /// Takes the flags of `-abc`, of which the first with a value has the rest for it.
+    fn short(&mut self, flags: &[u8], arg: &OsStr, valued: &HashSet<u8>) -> Next {
+        let at = flags.iter().position(|flag| *flag == b'p' || valued.contains(flag));
+        let Some((before, [flag, rest @ ..])) = at.map(|at| flags.split_at(at)) else {
+            return self.keep(arg.to_owned(), Next::Free);
+        };
+        if *flag != b'p' {
+            let next = if rest.is_empty() { Next::Value } else { Next::Free };
+            return self.keep(arg.to_owned(), next);
+        }
+        if !before.is_empty() {
+            self.args.push(OsString::from_vec([b"-", before].concat()));
+        }
+        self.password((!rest.is_empty()).then(|| OsString::from_vec(rest.to_vec())))
+    }
+
+    fn keep(&mut self, arg: OsString, next: Next) -> Next {
+        self.args.push(arg);
+        next
+    }
+
+    /// Of several password flags the last one counts.
+    fn password(&mut self, value: Option<OsString>) -> Next {
+        let next = if value.is_some() { Next::Free } else { Next::NoPassword };
+        self.found |= has_text(value.as_ref());
+        self.password = Some((self.args.len(), value));
+        next
+    }
+
+    fn url(&mut self, url: &OsStr) -> Next {
+        let parts = url.to_str().and_then(|text| inputs::without_password(&Secret::new(text)));
+        let (secret, rest) = match parts {
+            Some((secret, rest)) if !secret.is_empty() => (Some(secret), rest.into()),
+            _ => (None, url.to_owned()),
+        };
+        self.args.push([OsStr::new("--url="), &*rest].into_iter().collect());
+        self.found |= secret.is_some();
+        self.url = secret.map(|secret| (self.args.len(), secret)).or(self.url.take());
+        Next::Free
+    }
+
+    /// The password that counts: any flag's before the URL's.
+    fn secret(&self) -> Result<Option<Secret>> {
+        let secret = match (&self.password, &self.url) {
+            (Some((_, None)), _) => return Ok(None),
+            (Some((_, Some(text))), _) => {
+                Secret::new(text.to_str().ok_or_else(|| Error::usage("--password is no UTF-8"))?)
+            }
+            (None, url) => url.iter().map(|(_, secret)| secret.clone()).next().unwrap_or_default(),
+        };
+        if secret.expose().len() > MAX_SECRET {
+            return Err(Error::usage(format!("the password is longer than {MAX_SECRET} bytes")));
+        }
+        Ok(Some(secret).filter(|secret| !secret.is_empty()))
+    }
+
+    /// Puts a flag into the place of the password that counts.
+    fn with(self, flag: Option<OsString>) -> Vec<OsString> {
+        let flag = match (&self.password, flag, &self.url) {
+            (Some((at, None)), ..) => Some((*at, "--password".into())),
+            (Some((at, Some(text))), ..) if text.is_empty() => Some((*at, "--password=".into())),
+            (Some((at, _)), Some(flag), _) | (None, Some(flag), Some((at, _))) => Some((*at, flag)),
+            _ => None,
+        };
+        let mut args = self.args;
+        if let Some((at, flag)) = flag {
+            args.insert(at, flag);
+        }
+        args
+    }
+}
+
+fn has_text(value: Option<&OsString>) -> bool {
+    value.is_some_and(|text| !text.is_empty())
+}
+
+/// Collects the flags whose value may be the next argument.
+fn valued(command: &Command, longs: &mut HashSet<Vec<u8>>, shorts: &mut HashSet<u8>) {
+    let takes = |arg: &&clap::Arg| arg.get_action().takes_values() && !arg.is_require_equals_set();
+    for arg in command.get_arguments().filter(takes) {
+        let aliases = arg.get_all_aliases().into_iter().flatten();
+        longs.extend(aliases.chain(arg.get_long()).map(|name| name.as_bytes().to_vec()));
+        shorts.extend(arg.get_short().and_then(|c| u8::try_from(c).ok()));
+    }
+    command.get_subcommands().for_each(|sub| valued(sub, longs, shorts));
+}
+
+/// Makes a pipe that holds the secret and a line end; the new program inherits its reading end.
+fn pipe(secret: &Secret) -> std::io::Result<std::os::fd::OwnedFd> {
+    let (reader, mut writer) = std::io::pipe()?;
+    writer.write_all(secret.expose().as_bytes())?;
+    writer.write_all(b"\n")?;
+    // The copy has no close-on-exec mark.
+    Ok(nix::unistd::dup(reader)?)
+}
+
+/// Returns only if it fails. By its path first: the kernel names the process after it, while
+/// `/proc/self/exe`, which works for a program that was replaced meanwhile, would name it "exe".
+fn become_self(args: &[OsString]) -> std::io::Error {
+    let Some((name, rest)) = args.split_first() else {
+        return std::io::ErrorKind::InvalidInput.into();
+    };
+    let exec = |path: PathBuf| std::process::Command::new(path).arg0(name).args(rest).exec();
+    let _ = std::env::current_exe().map(exec);
+    exec("/proc/self/exe".into())
+}
+
+fn failed(why: &std::io::Error) -> Error {
+    Error::usage(format!("the password cannot be taken off the command line: {why}"))
+        .hint("give it by -p without a value, MYSQL_PWD, an option file or --password-fd")
+}
+
+fn loose() -> Error {
+    Error::usage("a word follows -p or --password, which never takes the next word")
+        .hint("-p alone asks for the password; an option file or MYSQL_PWD holds it")
+}
+
+fn glued() -> Error {
+    Error::usage("a word begins with --password and is no flag").hint(
+        "--password alone asks for it; --password=... and -p... take it, and so do others see it",
+    )
+}
+
+fn bare_h() -> Error {
+    Error::usage("-h is --host, as in the MySQL clients, and wants the host's name")
+        .hint("--help prints the help")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::help_without_h;
+    use crate::mysql::options::flags::{ConnectionArgs, Protocol};
+    use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+
+    #[derive(Parser)]
+    struct Cli {
+        #[command(subcommand)]
+        verb: Verb,
+    }
+
+    #[derive(Subcommand)]
+    enum Verb {
+        /// Goes about it.
+        Go(Box<Go>),
+        Report {
+            paths: Vec<String>,
+        },
+    }
+
+    #[derive(Args)]
+    struct Go {
+        #[command(flatten)]
+        connection: ConnectionArgs,
+        #[arg(long, allow_hyphen_values = true)]
+        label: Option<String>,
+        #[arg(short)]
+        quiet: bool,
+        #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "")]
+        sandbox: Option<String>,
+        rest: Vec<String>,
+    }
+
+    fn command() -> Command {
+        help_without_h(Cli::command())
+    }
+
+    fn words(line: &str) -> Vec<OsString> {
+        line.split(' ').map(OsString::from).collect()
+    }
+
+    fn text(args: Vec<OsString>) -> String {
+        args.join(OsStr::new(" ")).into_string().unwrap()
+    }
+
+    /// The command line as the new program gets it, and the password that it reads.
+    fn handed(line: &str) -> (String, Option<String>) {
+        let line = Line::read(words(line), &command()).unwrap();
+        let secret = line.secret().unwrap().map(|secret| secret.expose().to_owned());
+        let flag = secret.as_ref().map(|_| "--password-fd=7".into());
+        (text(line.with(flag)), secret)
+    }
+
+    fn refused(line: &str) -> Error {
+        Line::read(words(line), &command()).map(|_| ()).expect_err(line)
+    }
+
+    fn parse(line: &str) -> std::result::Result<Go, String> {
+        let args = handed(line).0;
+        let matches = command().try_get_matches_from(words(&args)).map_err(|e| e.to_string())?;
+        match Cli::from_arg_matches(&matches).map_err(|e| e.to_string())?.verb {
+            Verb::Go(go) => Ok(*go),
+            Verb::Report { .. } => Err("report".into()),
+        }
+    }
+
+    #[test]
+    fn a_password_leaves_and_its_descriptor_takes_its_place() {
+        for (line, args, secret) in [
+            ("x go -pse -u me", "x go --password-fd=7 -u me", Some("se")),
+            ("x go --password=se -- -pno", "x go --password-fd=7 -- -pno", Some("se")),
+            (
+                "x --url mysql://u:a%40b@h/d go",
+                "x --url=mysql://u@h/d --password-fd=7 go",
+                Some("a@b"),
+            ),
+            ("x --url=mysql://u:ab@h/d -pse", "x --url=mysql://u@h/d --password-fd=7", Some("se")),
+            ("x MySQL://u:ab@h go", "x --url=mysql://u@h --password-fd=7 go", Some("ab")),
+            ("x --url=mysql://u:ab@h/d -p", "x --url=mysql://u@h/d --password", None),
+            ("x --url=mysql://u:ab@h/d --password=", "x --url=mysql://u@h/d --password=", None),
+            ("x -pa -pb", "x --password-fd=7", Some("b")),
+            ("x -pa -p", "x --password", None),
+            ("x go -qpse", "x go -q --password-fd=7", Some("se")),
+            ("x go -p=se", "x go --password-fd=7", Some("=se")),
+            ("x go --url mysql://h/ -pp", "x go --url=mysql://h/ --password-fd=7", Some("p")),
+            ("x go --label -pno -pbar", "x go --label -pno --password-fd=7", Some("bar")),
+            ("x go --label=a -pbar", "x go --label=a --password-fd=7", Some("bar")),
+            ("x go -uroot -pfoo", "x go -uroot --password-fd=7", Some("foo")),
+            ("x go -quroot -pa", "x go -quroot --password-fd=7", Some("a")),
+            ("x go --sandbox -pfoo", "x go --sandbox --password-fd=7", Some("foo")),
+            ("x go --unknown -pfoo", "x go --unknown --password-fd=7", Some("foo")),
+        ] {
+            assert!(Line::read(words(line), &command()).unwrap().found, "{line}");
+            assert_eq!(handed(line), (args.to_owned(), secret.map(str::to_owned)), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_line_without_a_password_keeps_its_words() {
+        for (line, args) in [
+            ("x go", "x go"),
+            ("x go -p", "x go --password"),
+            ("x go -p -u me", "x go --password -u me"),
+            ("x go -p -- next", "x go --password -- next"),
+            ("x go --password=", "x go --password="),
+            ("x --url mysql://u@h/d", "x --url=mysql://u@h/d"),
+            ("x --url nonsense", "x --url=nonsense"),
+            ("x go --url", "x go --url"),
+            ("x --database -psecret", "x --database -psecret"),
+            ("x go -- -psecret", "x go -- -psecret"),
+            ("x go -u -pfoo", "x go -u -pfoo"),
+            ("x go -Dpp", "x go -Dpp"),
+            ("x go --password-fd 3", "x go --password-fd 3"),
+            ("x go --password-fd=3", "x go --password-fd=3"),
+            ("x go --host --passwordx", "x go --host --passwordx"),
+            ("-pname go - -- ", "-pname go - -- "),
+        ] {
+            let returned = hand_over(words(line), &command(), |_| panic!("{line}")).unwrap();
+            assert_eq!(text(returned), args);
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_in_the_words_that_were_typed() {
+        for (line, args) in [
+            ("x go -pse -u me", Some("x go --password=... -u me")),
+            ("x --password=se go", Some("x --password=... go")),
+            ("x -pa -p", Some("x --password")),
+            ("x --url=mysql://u:ab@h/d go", Some("x --url=mysql://u@h/d go")),
+            ("x go -p --password=", None),
+        ] {
+            let shown = masked(words(line), &command()).unwrap().map(text);
+            assert_eq!(shown.as_deref(), args, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_word_that_may_be_a_password_is_refused_unseen() {
+        for line in ["x go -p marker", "x -p marker -px", "x go -qp marker --url mysql://u:x@h"] {
+            let error = refused(line).render();
+            assert!(!error.contains("marker") && error.contains("next word"), "{line}: {error}");
+        }
+        for line in ["x go --passwordmarker", "x --password-marker go", "x --password-fdmarker"] {
+            let error = refused(line);
+            assert!(!error.render().contains("marker"), "{line}: {}", error.render());
+            assert!(error.hints()[0].contains("--password alone asks"), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_password_outside_utf8_or_too_long_is_refused_unseen() {
+        let (long, odd) = ("s".repeat(MAX_SECRET + 1), OsString::from_vec(b"-p\xff".to_vec()));
+        for (arg, said) in [(format!("-p{long}").into(), "2048"), (odd, "UTF-8")] {
+            let error = hand_over(vec!["x".into(), arg], &command(), |_| {}).unwrap_err();
+            assert!(error.to_string().contains(said) && !error.to_string().contains("sss"));
+        }
+    }
+
+    #[test]
+    fn h_is_host_and_help_is_help() {
+        let go = parse("x go -h db1 -P 3307 -D db -S/x.sock --protocol TCP").unwrap();
+        assert_eq!(go.connection.host.as_deref(), Some("db1"));
+        assert_eq!((go.connection.port, go.connection.protocol), (Some(3307), Some(Protocol::Tcp)));
+        assert!(go.sandbox.is_none() && go.label.is_none() && !go.quiet && go.rest.is_empty());
+        for line in ["x -h", "x go -h", "x go -h --time", "x report -h"] {
+            let error = refused(line);
+            assert!(error.to_string().contains("--host") && error.hints()[0].contains("--help"));
+        }
+        let help = parse("x go --help").err().unwrap();
+        assert!(help.contains("-h, --host <HOST>") && help.contains("Connection:"), "{help}");
+        assert!(help.starts_with("Goes about it"), "{help}");
+        assert!(help.contains("-p, --password[=<PASSWORD>]"), "{help}");
+        assert!(parse("x --help").err().unwrap().contains("--help"));
+        assert!(parse("x report --help").err().unwrap().contains("Print help"));
+    }
+
+    #[test]
+    fn contradictions_name_both_flags() {
+        for (line, a, b) in [
+            ("x go -p --password-fd 3", "--password", "--password-fd"),
+            ("x go --no-defaults --defaults-file f", "--no-defaults", "--defaults-file"),
+            (
+                "x go --no-defaults --defaults-extra-file f",
+                "--no-defaults",
+                "--defaults-extra-file",
+            ),
+            (
+                "x go --defaults-file f --defaults-extra-file g",
+                "--defaults-file",
+                "--defaults-extra-file",
+            ),
+        ] {
+            let error = parse(line).err().unwrap();
+            assert!(error.contains(a) && error.contains(b), "{error}");
+        }
+        assert!(parse("x go -P 0").is_err() && parse("x go -P 65536").is_err());
+        assert!(parse("x go --ssl-mode on").err().unwrap().contains("VERIFY_CA"));
+        assert!(parse("x go --connect-timeout 5d").err().unwrap().contains("5d"));
+    }
+
+    #[test]
+    fn errors_show_no_password() {
+        for line in [
+            "x go -pmarker --nonsense",
+            "x go --url=mysql://u:marker@h/ --nonsense",
+            "x go --host --url=mysql://u:marker@h/",
+            "x -pmarker go",
+            "x -pmarker",
+            "x report -pmarker",
+            "x report --url mysql://u:marker@h/",
+        ] {
+            let error = parse(line).err().unwrap();
+            assert!(!error.contains("marker"), "{line}: {error}");
+        }
+        let args = words("x go --password=marker --url=mysql://u:marker@h/db");
+        let matches = command().get_matches_from(args);
+        let Verb::Go(go) = Cli::from_arg_matches(&matches).unwrap().verb else { panic!() };
+        assert!(!format!("{:?} {:#?}", go.connection, go.connection).contains("marker"));
+    }
+
+    fn through_pipe(bytes: &[u8]) -> Result<Secret> {
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        writer.write_all(bytes).unwrap();
+        drop(writer);
+        let fd = std::os::fd::IntoRawFd::into_raw_fd(std::os::fd::OwnedFd::from(reader));
+        read_fd(u32::try_from(fd).unwrap())
+    }
+
+    #[test]
+    fn a_descriptor_is_read_to_its_end_without_one_line_end() {
+        for (bytes, secret) in
+            [("pw", "pw"), ("pw\n", "pw"), ("pw\n\n", "pw\n"), ("", ""), ("\n", "")]
+        {
+            assert_eq!(through_pipe(bytes.as_bytes()).unwrap().expose(), secret);
+        }
+        let longest = "s".repeat(MAX_SECRET);
+        assert_eq!(through_pipe(format!("{longest}\n").as_bytes()).unwrap().expose(), longest);
+        assert!(through_pipe(format!("{longest}s").as_bytes()).is_err());
+        assert!(through_pipe(b"\xff").unwrap_err().to_string().contains("UTF-8"));
+        assert!(
+            read_fd(4_000_000_000).unwrap_err().to_string().contains("--password-fd 4000000000")
+        );
+    }
+
+    #[test]
+    fn the_pipe_holds_what_was_put_in() {
+        let reader = pipe(&Secret::new("pw\n")).unwrap();
+        let fd = std::os::fd::IntoRawFd::into_raw_fd(reader);
+        assert_eq!(read_fd(u32::try_from(fd).unwrap()).unwrap().expose(), "pw\n");
+    }
+
+    proptest::proptest! {
+        /// None of these words is another one's value.
+        #[test]
+        fn no_password_stays(line in proptest::collection::vec(proptest::sample::select(vec![
+            "go", "-q", "-pmarker", "--password=marker", "--password", "-p", "-qpmarker", "--unknown",
+            "--url=mysql://u:marker@h/d", "mysql://u:marker@h", "MySQL://marker:marker@h", "--", "-hh", "",
+            "--passwordmarker", "--password-fd=3", "mysql://h", "--no-defaults", "-Pmarker",
+        ]), 0..8)) {
+            let before_end = line.iter().position(|word| *word == "--").unwrap_or(line.len());
+            let others = |word: &&str| word.starts_with("-P") || word.starts_with("MySQL://marker");
+            let typed = line[before_end..].iter().chain(line.iter().filter(|w| others(w)));
+            let known = typed.filter(|word| word.contains("marker")).count();
+            let args = std::iter::once("x").chain(line.iter().copied()).map(OsString::from);
+            match Line::read(args.collect(), &command()) {
+                Ok(line) => {
+                    let args = line.with(Some("--password-fd=3".into()));
+                    let left = args.iter().filter(|arg| arg.to_string_lossy().contains("marker"));
+                    proptest::prop_assert!(left.count() <= known, "{:?}", args);
+                }
+                Err(error) => proptest::prop_assert!(!error.render().contains("marker")),
+            }
+        }
+
+        #[test]
+        fn no_word_panics(line in proptest::collection::vec("[-a-z=:/@%p\\PC]{0,12}", 0..6)) {
+            let args = line.iter().map(OsString::from).collect();
+            let _ = Line::read(args, &command()).map(|line| (line.secret(), line.with(None)));
+        }
+    }
+}
