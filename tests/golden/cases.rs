@@ -2,9 +2,9 @@
 
 use super::{Case, case, check};
 
-pub(crate) const GROUPS: [&str; 11] = [
+pub(crate) const GROUPS: [&str; 12] = [
     "help", "usage", "list", "profiles", "servers", "report", "layouts", "pages", "compare",
-    "gates", "runs",
+    "gates", "runs", "changed",
 ];
 
 const FORMATS: [&str; 4] = ["text", "markdown", "csv", "json"];
@@ -238,7 +238,9 @@ fn servers() {
 fn report() {
     let mut all = Vec::new();
     for kind in KINDS {
-        all.extend(in_formats(&format!("report {kind}")));
+        for format in ["text", "csv", "json"] {
+            all.push(case(format!("report {kind} --format {format}")));
+        }
     }
     let metrics = [
         "natural",
@@ -393,12 +395,9 @@ fn compare() {
         "compare open --base 5.6.24 --new 10.11 --metric p99",
         "compare timed --base 5.6.24 --new 10.11",
         "compare older --base 5.6.24 --new 10.11",
-        "compare ended outages --base many --new canned",
+        "compare ended outages --base many --new done",
         "compare ended outages --base reconnect --new canned --force",
         "explain 5.6.24 10.11 closed",
-        "explain 10.11 5.6.24 closed open",
-        "explain 5.6.24 10.11 older",
-        "explain many done ended --force",
     ] {
         all.extend(in_formats(line));
     }
@@ -406,9 +405,12 @@ fn compare() {
         "compare closed --base none --new 10.11",
         "compare closed --base 10.11 --new 10.11",
         "compare phptest --base 5.6.24 --new 10.11",
+        "explain 10.11 5.6.24 closed open",
+        "explain 10.11 5.6.24 closed open --format csv",
+        "explain 5.6.24 10.11 older",
         "explain 5.6.24 none closed",
+        "explain many done ended --force",
         "explain 5.6.24 10.11 timed",
-        "recheck closed --profile profiles/ab.toml --list",
     ]));
     check("compare", &all);
 }
@@ -428,8 +430,9 @@ fn gates() {
         "report timed --gate 'p99<1s'",
         "report closed --gate 'p99.99<60s'",
     ] {
-        all.extend(["text", "csv", "json"].map(|format| case(format!("{line} --format {format}"))));
+        all.extend(["text", "csv"].map(|format| case(format!("{line} --format {format}"))));
     }
+    all.push(case("report ended open --gate 'p99<5ms' --gate errors==0 --format json"));
     all.push(case("report closed --gate 'p99<5ms' --format markdown"));
     check("gates", &all);
 }
@@ -437,12 +440,18 @@ fn gates() {
 /// Runs against canned answers: what was asked for is held, what was measured is masked.
 #[test]
 fn runs() {
+    let to =
+        "--seed 7 --engine-threads 1 --url mysql://root@127.0.0.1:{port}/sbtest --out {dir}/out";
     let run = |flags, line: &str| Case {
         server: Some(flags),
         measured: true,
-        ..case(format!(
-            "{line} --seed 7 --url mysql://root@127.0.0.1:{{port}}/sbtest --out {{dir}}/out"
-        ))
+        ..case(format!("{line} {to}"))
+    };
+    let experiment = |profile, line: &str| Case {
+        server: Some("--tables 2"),
+        measured: true,
+        profile,
+        ..case(line.replace("run;", "run {profile} --seed 7 --out {dir}/out;"))
     };
     check(
         "runs",
@@ -457,7 +466,7 @@ fn runs() {
             ),
             run("", "point-select --tables 2 --clients 2 --ops 200 --gate 'mean<1ns'"),
             run("", "point-select --tables 2 --clients 2 --ops 200 --gate 'p99.9<60s'"),
-            run("", "point-select --tables 2 --clients 2 --rate 2k --ops 200 --arrival uniform"),
+            run("", "point-select --tables 2 --clients 2 --rate 500 --ops 100 --arrival uniform"),
             run("--close-every 50", "point-select --tables 2 --clients 1 --ops 200"),
             run(
                 "--close-every 50",
@@ -467,7 +476,80 @@ fn runs() {
                 "--close-every 50",
                 "update-index --tables 1 --clients 1 --ops 200 --on-error reconnect --max-errors 2",
             ),
-            run("--connections 2", "point-select --tables 2 --clients 4 --ops 200"),
+            run("--connections 1", "point-select --tables 2 --clients 1 --ops 200"),
+            // Run, run again, run again with more to do; then what is there.
+            experiment(
+                EXPERIMENT,
+                "run; run; run; report {dir}/out --format csv; \
+                 compare {dir}/out --base a --new b --format csv; \
+                 recheck {dir}/out --profile {profile} --list",
+            ),
+            experiment(FAILING, "run; report {dir}/out --format csv --partial"),
+            Case {
+                measured: true,
+                ..case(
+                    "calibrate --clients 1 --engine-threads 1 --time 300ms --format json --quiet",
+                )
+            },
         ],
     );
 }
+
+const EXPERIMENT: &str = r#"
+name = "two"
+gates = ["errors==0"]
+[[server]]
+label = "a"
+url = "mysql://root@127.0.0.1:{port}/sbtest"
+[[server]]
+label = "b"
+base = "a"
+note = "the same"
+[[workload]]
+name = "ping"
+about = "asks"
+[[workload.transaction]]
+[[workload.transaction.statement]]
+kind = "select"
+sql = "SELECT 1"
+expect = { rows = 1 }
+[[run]]
+workload = "ping"
+clients = [1, 2]
+ops = 100
+engine_threads = 1
+repeat = 2
+[[run]]
+[run.suite]
+name = "commands"
+[[run.suite.tests]]
+name = "none"
+run = ["true"]
+"#;
+
+const FAILING: &str = r#"
+name = "failing"
+[[server]]
+label = "a"
+url = "mysql://root@127.0.0.1:{port}/sbtest"
+[[workload]]
+name = "ping"
+about = "asks"
+[[workload.transaction]]
+[[workload.transaction.statement]]
+kind = "select"
+sql = "SELECT 1"
+expect = { rows = 1 }
+[[run]]
+workload = "ping"
+ops = 100
+engine_threads = 1
+[[run]]
+[run.suite]
+name = "commands"
+[[run.suite.tests]]
+name = "fails"
+run = ["sh", "-c", "echo this fails; exit 3"]
+[expect]
+variables = { version = "8.0.0-canned" }
+"#;

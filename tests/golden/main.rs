@@ -12,6 +12,7 @@
 //! binary than the one of this build. What is not held is listed in `masks.rs`.
 
 mod cases;
+mod changed;
 mod masks;
 
 use std::fmt::Write as _;
@@ -22,18 +23,20 @@ use std::process::{Child, Command, Output, Stdio};
 
 use masks::Masks;
 
-/// One command line of loadgen; `{dir}` is an empty directory, `{port}` its canned server's.
+/// Command lines of loadgen, `; ` between them. `{dir}` is an empty directory, `{port}` the canned
+/// server's, `{profile}` a file.
 struct Case {
     args: String,
     /// Flags of `loadgen canned`, for a case that needs a server.
     server: Option<&'static str>,
-    input: &'static str,
+    /// What is in `{profile}`.
+    profile: &'static str,
     /// It measures, rather than reads what was measured.
     measured: bool,
 }
 
 fn case(args: impl Into<String>) -> Case {
-    Case { args: args.into(), server: None, input: "", measured: false }
+    Case { args: args.into(), server: None, profile: "", measured: false }
 }
 
 fn golden() -> PathBuf {
@@ -121,33 +124,47 @@ fn run(case: &Case) -> Seen {
     let dir = home.path().join("dir");
     fs::create_dir(&dir).expect("a directory");
     let dir_name = dir.to_str().expect("UTF-8").to_owned();
+    let profile = home.path().join("profile.toml");
     let server = case.server.map(|flags| Canned::start(flags, home.path()));
     let port = server.as_ref().map_or("1", |server| &server.port);
-    let filled = |text: &str| text.replace("{dir}", &dir_name).replace("{port}", port);
-    let input = home.path().join("input");
-    fs::write(&input, filled(case.input)).expect("written");
-    let args: Vec<String> = words(&case.args).iter().map(|word| filled(word)).collect();
-    let Output { status, stdout, stderr } = loadgen(home.path())
-        .args(&args)
-        .stdin(fs::File::open(&input).expect("readable"))
-        .output()
-        .expect("the program runs");
-    let masks = Masks { dir: &dir_name, port, measured: case.measured };
-    let utf8 = |bytes| String::from_utf8(bytes).expect("UTF-8");
-    let (stdout, stderr) = (utf8(stdout), utf8(stderr));
-    let ended = status.code().map_or("a signal".to_owned(), |code| code.to_string());
-    let mut contract = format!("$ loadgen {}\nexit {ended}\n", case.args);
-    let mut text = format!("$ loadgen {}\n", case.args);
-    let format = args.iter().position(|arg| arg == "--format").map(|at| args[at + 1].as_str());
-    match format {
-        _ if args.first().is_some_and(|verb| verb == "completions") => {
-            assert_eq!(stdout.is_empty(), !status.success(), "{stderr}");
-            contract += &Masks::completions(&stdout);
+    let filled = |text: &str| {
+        let text = text.replace("{dir}", &dir_name).replace("{port}", port);
+        text.replace("{profile}", profile.to_str().expect("UTF-8"))
+    };
+    fs::write(&profile, filled(case.profile)).expect("written");
+    let masks = Masks { home: home.path().to_str().expect("UTF-8"), port, measured: case.measured };
+    let (mut contract, mut text) = (String::new(), String::new());
+    if let Some(flags) = case.server.filter(|flags| !flags.is_empty()) {
+        let _ = writeln!(contract, "beside canned {flags}");
+        let _ = writeln!(text, "beside canned {flags}");
+    }
+    for line in case.args.split("; ") {
+        let args: Vec<String> = words(line).iter().map(|word| filled(word)).collect();
+        let Output { status, stdout, stderr } = loadgen(home.path())
+            .args(&args)
+            .stdin(Stdio::null())
+            .output()
+            .expect("the program runs");
+        let utf8 = |bytes| String::from_utf8(bytes).expect("UTF-8");
+        let (stdout, stderr) = (utf8(stdout), utf8(stderr));
+        let ended = status.code().map_or("a signal".to_owned(), |code| code.to_string());
+        let _ = writeln!(contract, "$ loadgen {line}\nexit {ended}");
+        let _ = writeln!(text, "$ loadgen {line}");
+        let format = args.iter().position(|arg| arg == "--format");
+        match format.map(|at| args[at + 1].as_str()) {
+            _ if args.first().is_some_and(|verb| verb == "completions") => {
+                assert_eq!(stdout.is_empty(), !status.success(), "{stderr}");
+                contract += &Masks::completions(&stdout);
+            }
+            Some("csv") => contract += &masks.csv(&stdout),
+            Some("json") => contract += &masks.json(&stdout),
+            Some("html") => text += &masks.page(&stdout),
+            _ => text += &masks.text(&stdout),
         }
-        Some("csv") => contract += &masks.text(&stdout),
-        Some("json") => contract += &masks.json(&stdout),
-        Some("html") => text += &masks.page(&stdout),
-        _ => text += &masks.text(&stdout),
+        let stderr = masks.text(&stderr);
+        if !stderr.is_empty() {
+            let _ = write!(text, "--- standard error\n{stderr}");
+        }
     }
     let mut written: Vec<(String, PathBuf)> = files(&dir)
         .into_iter()
@@ -165,10 +182,6 @@ fn run(case: &Case) -> Seen {
         } else {
             let _ = writeln!(text, "file {name}\n{}", masks.text(&held).trim_end());
         }
-    }
-    let stderr = masks.text(&stderr);
-    if !stderr.is_empty() {
-        let _ = write!(text, "--- standard error\n{stderr}");
     }
     Seen { contract, text }
 }
@@ -190,14 +203,19 @@ fn files(dir: &Path) -> Vec<PathBuf> {
 
 /// Runs the cases of a group, and compares or keeps what they print.
 fn check(group: &str, cases: &[Case]) {
-    assert!(cases::GROUPS.contains(&group), "'{group}' is not in GROUPS");
-    let (mut contract, mut text) = (String::new(), String::new());
+    let mut all = Seen { contract: String::new(), text: String::new() };
     for case in cases {
         let seen = run(case);
-        let _ = writeln!(contract, "{}", seen.contract);
-        let _ = writeln!(text, "{}", seen.text);
+        let _ = writeln!(all.contract, "{}", seen.contract);
+        let _ = writeln!(all.text, "{}", seen.text);
     }
-    let wrong: Vec<String> = [("contract", contract), ("text", text)]
+    hold(group, &all);
+}
+
+/// Compares what a group printed with what is kept, or keeps it.
+fn hold(group: &str, seen: &Seen) {
+    assert!(cases::GROUPS.contains(&group), "'{group}' is not in GROUPS");
+    let wrong: Vec<String> = [("contract", &seen.contract), ("text", &seen.text)]
         .iter()
         .filter_map(|(kind, seen)| differs(kind, group, seen))
         .collect();

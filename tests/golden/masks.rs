@@ -2,20 +2,23 @@
 //!
 //! | where | masked | because |
 //! |---|---|---|
-//! | all | `{dir}`, `{port}`, the program's revision | they are the run's own |
+//! | all | the temporary directory, `{port}` | they are the case's own |
+//! | all | the warning of a host that was not idle | it comes and goes |
 //! | all | the warning of a debug build | tests may be optimised |
 //! | completions | all but bash's lists of words | clap makes them of what `help` holds |
 //! | JSON | indentation | it says nothing, and is half of the bytes |
 //! | JSON | texts of `PROSE` | people read them; their codes are held |
-//! | pages | what stands in `<style>` and `<script>`; hashes of the policy | other tests run it |
-//! | JSON of a run | values of `MEASURED`, whole | times, rates, ids, the host |
-//! | text of a run | `numbers` with a unit or a fraction, footnotes, their marks, verdicts | the same |
+//! | pages | what stands in `<style>` and `<script>` | other tests run it |
+//! | JSON of a run | warnings: their texts, and those of `HOSTS` | their codes are held |
+//! | JSON of a run | values of `MEASURED` and `FOUND`, whole | times, rates, ids, the host |
+//! | CSV of a run | the columns `COLUMNS` | the same |
+//! | text of a run | numbers with a fraction or three digits, footnotes, verdicts, lines about noise | the same |
 
 /// Names whose text is prose.
-const PROSE: [&str; 6] = ["message", "reason", "reasons", "text", "title", "about"];
+const PROSE: [&str; 7] = ["message", "reason", "reasons", "text", "title", "about", "notes"];
 
 /// Names of what a run measures, whatever is below them.
-const MEASURED: [&str; 36] = [
+const MEASURED: [&str; 38] = [
     "busy",
     "client",
     "client_host",
@@ -34,6 +37,7 @@ const MEASURED: [&str; 36] = [
     "min_us",
     "max_us",
     "stddev_us",
+    "output",
     "per_client",
     "p50_us",
     "p75_us",
@@ -43,6 +47,7 @@ const MEASURED: [&str; 36] = [
     "p99_9_us",
     "p99_99_us",
     "port",
+    "profile",
     "probed",
     "qps",
     "revision",
@@ -54,9 +59,59 @@ const MEASURED: [&str; 36] = [
     "verdict",
 ];
 
+/// Names of what a run or a calibration finds, or does not.
+const FOUND: [&str; 11] = [
+    "outages",
+    "wall_s",
+    "user_s",
+    "sys_s",
+    "ceiling_qps",
+    "noisy",
+    "other_load",
+    "steal",
+    "turn_delay_percentile",
+    "turn_delay_us",
+    "us_per_op",
+];
+
+/// Columns of what a run measures.
+const COLUMNS: [&str; 14] = [
+    "value",
+    "min",
+    "max",
+    "relative",
+    "started_at",
+    "notes",
+    "base_value",
+    "new_value",
+    "ratio",
+    "ratio_low",
+    "ratio_high",
+    "p",
+    "p_corrected",
+    "change_percent",
+];
+
+/// Warnings that come and go with the host.
+const HOSTS: [&str; 13] = [
+    "debug_build",
+    "outages",
+    "late_reading",
+    "target_not_sustained",
+    "same_host",
+    "cpu_governor",
+    "cpu_throttled",
+    "cpu_frequency",
+    "swapping",
+    "numa_unbound",
+    "network_full",
+    "drift",
+    "too_short",
+];
+
 /// The masks of one case.
 pub(crate) struct Masks<'a> {
-    pub(crate) dir: &'a str,
+    pub(crate) home: &'a str,
     pub(crate) port: &'a str,
     /// The case measures, rather than reads what was measured.
     pub(crate) measured: bool,
@@ -65,7 +120,9 @@ pub(crate) struct Masks<'a> {
 impl Masks<'_> {
     fn own(&self, text: &str) -> String {
         let debug = "warning: this is a debug build; its numbers are not for comparing\n";
-        let text = text.replace(self.dir, "{dir}").replace(debug, "");
+        let idle = |line: &&str| !line.starts_with("warning: this host was not idle");
+        let text: String = text.split_inclusive('\n').filter(idle).collect();
+        let text = text.replace(self.home, "{home}").replace(debug, "");
         if self.port == "1" {
             return text;
         }
@@ -81,7 +138,9 @@ impl Masks<'_> {
         }
         let mut masked = String::new();
         for line in text.lines() {
-            if line.starts_with(['†', '‡', '§', '¶']) {
+            let varies = ["the range of the runs", "runs were disturbed", "target not sustained"];
+            let footnote = line.starts_with(['†', '‡', '§', '¶']);
+            if footnote || varies.iter().any(|text| line.contains(text)) {
                 continue;
             }
             let line = line.replace([' ', '\u{a0}'], " ");
@@ -93,8 +152,31 @@ impl Masks<'_> {
             while line.contains("  ") {
                 line = line.replace("  ", " ");
             }
-            masked += line.trim_end();
+            masked += line.trim();
             masked.push('\n');
+        }
+        masked
+    }
+
+    /// Masks columns of a run's rows.
+    pub(crate) fn csv(&self, text: &str) -> String {
+        let text = self.own(text);
+        if !self.measured {
+            return text;
+        }
+        let mut header: Vec<&str> = Vec::new();
+        let mut masked = String::new();
+        for line in text.lines() {
+            let cells: Vec<&str> = line.split(',').collect();
+            if header.is_empty() {
+                header.clone_from(&cells);
+            }
+            assert_eq!(cells.len(), header.len(), "a comma in a cell: {line}");
+            let cells = cells.iter().zip(&header).map(|(cell, name)| {
+                let measured = cell != name && !cell.is_empty() && COLUMNS.contains(name);
+                if measured { "(measured)" } else { cell }
+            });
+            masked += &(cells.collect::<Vec<_>>().join(",") + "\n");
         }
         masked
     }
@@ -110,10 +192,15 @@ impl Masks<'_> {
             let length = value_length(rest);
             let held = &rest[..length];
             let null = held == "null" || held == "[]";
-            if PROSE.contains(&name.as_str()) && !null && !held.starts_with(['{', '[']) {
-                masked += "\"(prose)\"";
-            } else if name == "reasons" && !null && !held.contains('{') {
-                masked += "[\"(prose)\"]";
+            let prose = PROSE.contains(&name.as_str()) && !null && !held.contains('{');
+            if prose {
+                masked += if held.starts_with('[') { "[\"(prose)\"]" } else { "\"(prose)\"" };
+            } else if self.measured && name == "warnings" {
+                masked += &codes(held);
+            } else if self.measured && name == "key" && held.len() > 16 {
+                masked += "\"(measured)\"";
+            } else if self.measured && FOUND.contains(&name.as_str()) {
+                masked += "\"(measured)\"";
             } else if self.measured && MEASURED.contains(&name.as_str()) && !null {
                 masked += "\"(measured)\"";
             } else {
@@ -164,6 +251,13 @@ impl Masks<'_> {
         });
         if dir.is_empty() { name } else { format!("{dir}/{name}") }
     }
+}
+
+/// The codes of warnings, without those that tell of the host or of how long it took.
+fn codes(warnings: &str) -> String {
+    let warnings: Vec<serde_json::Value> = serde_json::from_str(warnings).expect("warnings");
+    let codes = warnings.iter().map(|warning| warning["code"].as_str().expect("a code"));
+    format!("{:?}", codes.filter(|code| !HOSTS.contains(code)).collect::<Vec<_>>())
 }
 
 fn is_mark(word: &str) -> bool {
