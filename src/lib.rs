@@ -24,6 +24,7 @@
 //!
 //! | module | job |
 //! |---|---|
+//! | [`terms`] | the field's words as types |
 //! | [`cli`] | clap structs, and one thin file a verb |
 //! | [`run`] | the one pipeline of everything that measures |
 //! | [`plan`] | client ranges, sizes, durations → Plan; profiles → experiments |
@@ -44,7 +45,6 @@
 //! | [`error`] | one error type that knows its hint and its exit status |
 //! | [`stop`] | SIGINT, SIGTERM and SIGHUP |
 //! | [`progress`] | the live line and table of a terminal, plain lines in a pipe |
-//! | `words` | numbers of things as they are read |
 //!
 //! Beside the crate: `fuzz/` is a crate of its own, outside this one's build, because libFuzzer and
 //! its instrumentation are no part of the program; what it fuzzes is in `fuzz/src/targets`, which
@@ -71,7 +71,7 @@ pub mod stats;
 pub mod stop;
 pub mod suite;
 pub mod summary;
+pub mod terms;
 pub mod verify;
 pub mod warnings;
-mod words;
 pub mod workload;

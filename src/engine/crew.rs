@@ -27,7 +27,7 @@ pub(crate) fn queues_told(plan: &Plan, spread: Spread, tables: u32) -> Option<St
     let all: Vec<u32> = plan.clients.iter().map(of).collect();
     let (least, most) = all.iter().min().zip(all.iter().max()).filter(|(_, most)| **most > 1)?;
     let range = if least < most { format!("{least} to ") } else { String::new() };
-    Some(format!("open loop: arrivals in {range}{}", in_queues(*most, &spread.to_string())))
+    Some(format!("open loop: arrivals in {range}{}", in_queues(*most, spread)))
 }
 
 pub(super) fn spawn(order: &Order, threads: usize, clients: u32) -> Result<Vec<JoinHandle<()>>> {

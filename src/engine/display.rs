@@ -5,7 +5,7 @@ use crate::observe::times::Times;
 use crate::plan::{Plan, Step, StopAt};
 use crate::stats::is_scarce;
 use crate::summary::Phase;
-use crate::words;
+use crate::terms;
 
 /// Adds up intervals until a line is made of them.
 pub(crate) struct Display {
@@ -43,7 +43,7 @@ impl Display {
             step.place,
             step.of,
             plan.workload.name,
-            words::clients(step.clients)
+            terms::clients(step.clients)
         );
         let warmup = plan.warmup.as_nanos() as Ns;
         let (end, ops_wanted) = match plan.stop {

@@ -13,7 +13,7 @@ use crate::observe::probe::Probe;
 use crate::observe::process::peak_resident_bytes;
 use crate::observe::recorder::Paced;
 use crate::observe::times::Times;
-use crate::plan::{StatementMode, Step, StopAt, units};
+use crate::plan::{Step, StopAt, units};
 use crate::summary::identity::after;
 use crate::summary::{self, Summary};
 
@@ -157,12 +157,9 @@ fn workload(stage: &Stage<'_>) -> summary::Workload {
         ),
         transactions: Some(workload.definition()),
         unfollowed: workload.unfollowed(),
-        mode: match stage.plan.statements {
-            StatementMode::Prepared => summary::Mode::Prepared,
-            StatementMode::Text => summary::Mode::Text,
-        },
+        mode: stage.plan.statements,
         distribution: stage.plan.distribution.to_string(),
-        spread: stage.spread.to_string(),
+        spread: stage.spread,
     }
 }
 
@@ -182,11 +179,11 @@ fn plan(stage: &Stage<'_>, step: &Step, data_seed: Option<u32>) -> summary::Plan
         time_s,
         ops,
         rate: step.rate,
-        arrival: step.rate.map(|_| stage.plan.arrival.to_string()),
+        arrival: step.rate.map(|_| stage.plan.arrival),
         queues: step.rate.map(|_| queues(threads, stage.spread, stage.tables.count, step.clients)),
         seed: stage.plan.seed,
         charset: stage.plan.charset.clone(),
-        on_error: stage.plan.policy.on_error.to_string(),
+        on_error: stage.plan.policy.on_error,
         max_errors: stage.plan.policy.errors_max.map(|max| max.to_string()),
         op_timeout_s: stage.plan.policy.op_timeout.map(|limit| limit.as_secs_f64()),
         repeat_index: step.repeat,

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use super::free::is_free;
-use crate::summary::{HostState, Mode, Outcome, Server, Summary, durability};
+use crate::summary::{HostState, Outcome, Server, Summary, durability};
 
 /// The value of a variable, an option or a part of a workload that is not there.
 pub(crate) const ABSENT: &str = "(absent)";
@@ -86,8 +86,10 @@ pub(crate) const CONDITIONS: &[Condition] = &[
     condition("data seed", Measurement, Always, |s| or_none(s.plan.data_seed)).of(Of::Tables),
     condition("distribution", Operation, Always, |s| Some(s.workload.distribution.clone()))
         .of(Of::Sweeps),
-    condition("spread", Measurement, Always, |s| Some(s.workload.spread.clone())).of(Of::Sweeps),
-    condition("statements", Operation, Always, mode).of(Of::Sweeps),
+    condition("spread", Measurement, Always, |s| Some(s.workload.spread.to_string()))
+        .of(Of::Sweeps),
+    condition("statements", Operation, Always, |s| Some(s.workload.mode.to_string()))
+        .of(Of::Sweeps),
     condition("SQL", Operation, Differing, |s| {
         Some(each(&s.workload.statements, |statement| statement.sql.clone()))
     }),
@@ -103,7 +105,7 @@ pub(crate) const CONDITIONS: &[Condition] = &[
     condition("load", Measurement, Unless("none"), loading),
     condition("charset", Measurement, Unless("the driver's"), charset),
     condition("before", Measurement, Unless("nothing"), before),
-    condition("on error", Measurement, Unless("abort"), |s| Some(s.plan.on_error.clone())),
+    condition("on error", Measurement, Unless("abort"), |s| Some(s.plan.on_error.to_string())),
     condition("op timeout", Measurement, Unless("none"), op_timeout),
     condition("max errors", Measurement, Differing, |s| or_none(s.plan.max_errors.as_ref())),
     condition("engine threads", Measurement, ByClients, |s| {
@@ -401,13 +403,6 @@ fn repeats(step: &Summary) -> Option<String> {
     said.then(|| each(statements, |statement| statement.repeat.to_string()))
 }
 
-fn mode(step: &Summary) -> Option<String> {
-    Some(match step.workload.mode {
-        Mode::Prepared => "prepared".to_owned(),
-        Mode::Text => "text".to_owned(),
-    })
-}
-
 fn window(step: &Summary) -> Option<String> {
     Some(match (step.plan.time_s, step.plan.ops) {
         (Some(time_s), _) => seconds(time_s),
@@ -417,7 +412,7 @@ fn window(step: &Summary) -> Option<String> {
 }
 
 fn arrival(step: &Summary) -> Option<String> {
-    Some(step.plan.arrival.clone().unwrap_or_else(|| "closed loop".to_owned()))
+    Some(step.plan.arrival.map_or_else(|| "closed loop".to_owned(), |arrival| arrival.to_string()))
 }
 
 fn client_cpu(step: &Summary) -> Option<String> {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::profile::Database;
 use super::units;
+pub use crate::terms::Warm;
 
 /// How long `--settle` waits at most, without a length of its own.
 pub(crate) const SETTLE: &str = "5m";
@@ -21,16 +22,6 @@ pub struct Before {
     pub settle: Option<Duration>,
     /// Whether the data are to fit into the buffer pool.
     pub expect: Option<Database>,
-}
-
-/// `--warm`
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum Warm {
-    /// Nothing is read
-    #[default]
-    None,
-    /// All rows and the index of their second column are read once, before the first step
-    Pool,
 }
 
 /// `--ahi`

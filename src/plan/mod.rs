@@ -12,14 +12,13 @@ pub mod profile;
 pub mod rates;
 pub(crate) mod search;
 pub mod timed;
-pub mod units;
 
-use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::error::{self, Error, Result};
-use crate::words;
+use crate::terms::{self, Cell};
+pub use crate::terms::{Arrival, Order, Spread, SpreadChoice, StatementMode, units};
 use crate::workload::Workload;
 use crate::workload::distribution::Distribution;
 use crate::workload::random::{Stream, seed_of};
@@ -137,72 +136,6 @@ pub enum StopAt {
     Ops(u64),
 }
 
-/// `--arrival`
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum Arrival {
-    /// Independent of each other, as of many users
-    #[default]
-    Poisson,
-    /// Evenly spaced
-    Uniform,
-}
-
-impl fmt::Display for Arrival {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Arrival::Poisson => "poisson",
-            Arrival::Uniform => "uniform",
-        })
-    }
-}
-
-/// `--spread`
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum SpreadChoice {
-    /// Pinned where every client count is a multiple of the tables, else random
-    Auto,
-    /// Client i works on table i mod tables
-    Pinned,
-    /// Each op draws its table
-    Random,
-}
-
-/// How clients meet tables, decided.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Spread {
-    /// Client i works on table i mod tables, as one sysbench process a table would.
-    Pinned,
-    /// Each op draws its table.
-    Random,
-}
-
-impl fmt::Display for Spread {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Spread::Pinned => "pinned",
-            Spread::Random => "random",
-        })
-    }
-}
-
-/// `--order`
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Order {
-    /// Fewest clients first
-    Ascending,
-    /// Shuffled by the seed, differently in each repeat
-    Shuffled,
-}
-
-/// `--statements`
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum StatementMode {
-    /// Server-side prepared statements
-    Prepared,
-    /// SQL text
-    Text,
-}
-
 /// One cell of the table.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Step {
@@ -218,6 +151,12 @@ pub struct Step {
     pub rate: Option<f64>,
     /// From 1.
     pub repeat: u32,
+}
+
+impl Step {
+    pub(crate) fn cell(&self) -> Cell {
+        Cell::new(self.clients, self.rate)
+    }
 }
 
 impl Plan {
@@ -273,7 +212,7 @@ impl Plan {
             (SpreadChoice::Auto | SpreadChoice::Pinned, None) => Ok(Spread::Pinned),
             (SpreadChoice::Pinned, Some(clients)) => Err(Error::usage(format!(
                 "--spread pinned: {} on {tables} tables would not use the tables alike",
-                words::clients(*clients)
+                terms::clients(*clients)
             ))
             .hint("use client counts that are multiples of the tables, or --spread random")),
         }
@@ -324,7 +263,7 @@ impl Plan {
     /// The whole plan as text, for `--list`: what is run and how long it takes, where each step may
     /// become so many. A random seed is another one in the run, so it is not shown.
     pub(crate) fn list(&self, seed_is_random: bool, each: u32) -> String {
-        use fmt::Write as _;
+        use std::fmt::Write as _;
         let mut text = String::new();
         let all = || "those that are there".to_owned();
         let steps = self.steps();
@@ -403,7 +342,7 @@ impl Plan {
                 "step {:>3} of {}  {:>14}{}  repeat {} of {}",
                 step.place,
                 step.of,
-                words::clients(step.clients),
+                terms::clients(step.clients),
                 step.rate.map_or_else(String::new, |rate| format!("  {rate:>8} ops/s")),
                 step.repeat,
                 self.repeats

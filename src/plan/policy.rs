@@ -5,6 +5,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use super::units;
+pub use crate::terms::OnError;
 
 /// Decided before the first connection, for all steps of a plan.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -26,28 +27,6 @@ impl Policy {
     /// How long nobody may get an answer, and a server may be gone between two steps.
     pub(crate) fn patience(&self) -> Duration {
         if self.reconnects() { super::limits::OUTAGE } else { super::limits::SILENCE }
-    }
-}
-
-/// `--on-error`; each does more than the one before it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum OnError {
-    /// End the step, but for deadlocks, lock wait timeouts and the like: these are counted
-    #[default]
-    Abort,
-    /// Count what the server answers and go on; a lost connection ends the step
-    Continue,
-    /// The same, and open lost connections again
-    Reconnect,
-}
-
-impl fmt::Display for OnError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            OnError::Abort => "abort",
-            OnError::Continue => "continue",
-            OnError::Reconnect => "reconnect",
-        })
     }
 }
 

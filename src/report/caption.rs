@@ -8,7 +8,7 @@ use super::settings::VALUE_MAX;
 use super::{Metric, escape};
 use crate::judge::{CONDITIONS, Of, Shown};
 use crate::summary::Summary;
-use crate::words;
+use crate::terms;
 
 /// Workload, metric, unit, direction, and what a cell is of.
 pub(crate) fn title(table: &Table) -> String {
@@ -63,7 +63,7 @@ pub(crate) fn below(table: &Table) -> Vec<String> {
         below.push(said.join(", "));
     }
     if let Some(paced) = table.columns.iter().find(|column| column.rate.is_some()) {
-        let (clients, rate) = (words::clients(paced.clients), paced.rate.unwrap_or_default());
+        let (clients, rate) = (terms::clients(paced.clients), paced.per_s().unwrap_or_default());
         below.push(format!("{paced}: {clients}, {rate} ops a second asked of all together"));
     }
     below.extend(which_time(table));

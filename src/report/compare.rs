@@ -18,7 +18,7 @@ use super::baseline::known;
 use super::gate::{Quantity, share};
 use super::layout::{at_clients, noted};
 use super::page::{self, Page};
-use super::pivot::{self, Cell, Column, Line, Table};
+use super::pivot::{self, Cell, Column, Line, Table, among};
 use super::select::missing;
 use super::{Doubt, Format, Metric, Options, caption, escape, notes, settings};
 use crate::error::{Error, Result};
@@ -242,13 +242,13 @@ fn common<'t, 's>(table: &'t Table<'s>) -> Vec<(Column, &'t Cell<'s>, &'t Cell<'
 fn incomplete(table: &Table, pair: &Pair, floor: f64) -> Option<String> {
     let column = &pair.column;
     let of_label = |line: &Line| {
-        let (missing, all) = missing(&column.among(&line.steps), &column.among(&line.left_out));
+        let (missing, all) = missing(&among(column, &line.steps), &among(column, &line.left_out));
         let label = escape::line(line.label);
         (missing > 0).then(|| format!("{missing} of {all} runs of {label} did not complete"))
     };
     let mut labels: Vec<String> = table.lines.iter().filter_map(of_label).collect();
     let rate = matches!(table.metric, Metric::Natural | Metric::Qps | Metric::Tps | Metric::Errors);
-    let failed = |line: &Line| share(&column.among(&line.steps)).unwrap_or(0.0);
+    let failed = |line: &Line| share(&among(column, &line.steps)).unwrap_or(0.0);
     if let ([base, new], false) = (table.lines.as_slice(), rate)
         && (failed(base) - failed(new)).abs() > floor.max(FAILED_MAX)
     {

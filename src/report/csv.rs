@@ -3,7 +3,7 @@
 
 use super::escape::formula;
 use super::notes::Places;
-use super::pivot::{Cell, Column, Line, Table};
+use super::pivot::{Cell, Column, Line, Table, metric_at};
 use crate::error::{Error, Result};
 use crate::judge;
 use crate::summary::Server;
@@ -78,8 +78,8 @@ fn record(
         formula(table.workload),
         formula(line.label),
         column.clients.to_string(),
-        or_empty(column.rate),
-        column.metric(table).to_string(),
+        or_empty(column.per_s()),
+        metric_at(&column, table).to_string(),
         table.metric.unit().to_owned(),
         cell.spread.median.to_string(),
         cell.spread.min.to_string(),

@@ -7,6 +7,7 @@ use super::pivot::{self, Column, Table};
 use super::{Options, text};
 use crate::error::Result;
 use crate::summary::{Summary, VerdictKind};
+use crate::terms;
 
 /// Warnings of steps that another run may be free of: something disturbed it.
 const DISTURBED: &[&str] = &[
@@ -29,10 +30,7 @@ pub struct Doubt {
     pub workload: String,
     /// The labels that it is about.
     pub labels: Vec<String>,
-    /// Concurrent clients.
-    pub clients: u32,
-    /// Ops a second; none in a closed loop.
-    pub rate: Option<f64>,
+    pub cell: terms::Cell,
     /// Why, for people.
     pub why: String,
 }
@@ -61,8 +59,7 @@ fn doubt(table: &Table, label: &str, column: Column, why: &str) -> Doubt {
     Doubt {
         workload: table.workload.to_owned(),
         labels: vec![label.to_owned()],
-        clients: column.clients,
-        rate: column.rate,
+        cell: column,
         why: format!("{} at {}: {why}", text::label(label), at_clients(&column)),
     }
 }

@@ -20,6 +20,7 @@ use crate::error::{Error, Result};
 use crate::judge::{self, ABSENT, Difference};
 use crate::stats;
 use crate::summary::Summary;
+use crate::terms;
 
 /// Microseconds in a second.
 const US: f64 = 1e6;
@@ -350,18 +351,16 @@ fn named_settings(differing: &[Difference]) -> String {
     if differing.is_empty() {
         return "no setting differs".to_owned();
     }
-    let shown = both.iter().take(NAMED_MAX).map(|d| {
+    let shown = both.iter().map(|d| {
         let (one, other) = settings::told_apart(&d.first, &d.second);
         format!("{} {one} and {other}", clip(&d.name, settings::VALUE_MAX))
     });
-    let mut said: Vec<String> = shown.collect();
-    if both.len() > NAMED_MAX {
-        said.push(format!("{} more", both.len() - NAMED_MAX));
-    }
+    let mut said = terms::named(shown.collect(), NAMED_MAX, "; ");
     if alone > 0 {
-        said.push(format!("{alone} that only one of them has"));
+        let joint = if said.is_empty() { "" } else { "; " };
+        said.push_str(&format!("{joint}{alone} that only one of them has"));
     }
-    format!("settings that differ: {}", said.join("; "))
+    format!("settings that differ: {said}")
 }
 
 /// A row for each part, and the whole.

@@ -92,7 +92,7 @@ struct Runs<'t, 's> {
 impl<'t, 's> Runs<'t, 's> {
     fn of(line: &'t Line<'s>, at: usize, column: &Column) -> Option<Runs<'t, 's>> {
         let cell = line.cells.get(at).and_then(Option::as_ref);
-        let here = line.left_out.iter().filter(|step| Column::of(step) == *column);
+        let here = line.left_out.iter().filter(|step| step.cell() == *column);
         let runs = Runs { cell, left_out: here.copied().collect() };
         (cell.is_some() || !runs.left_out.is_empty()).then_some(runs)
     }

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::Options;
 use super::notes::{Places, conditions};
-use super::pivot::Table;
+use super::pivot::{Table, metric_at};
 use crate::summary::escape_hostile;
 
 /// The `schema` value of a report.
@@ -122,8 +122,8 @@ fn sheet<'a>(table: &'a Table<'a>) -> Sheet<'a> {
             .iter()
             .map(|column| Column {
                 clients: column.clients,
-                rate: column.rate,
-                metric: column.metric(table).to_string(),
+                rate: column.per_s(),
+                metric: metric_at(column, table).to_string(),
             })
             .collect(),
         lines: table.lines.iter().map(line).collect(),

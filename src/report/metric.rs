@@ -8,7 +8,7 @@ use super::{histogram, number};
 use crate::error::{Error, Result};
 use crate::stats::{enough, is_scarce, rank};
 use crate::summary::{Distribution, Latency, Summary};
-use crate::words;
+use crate::terms;
 
 /// Most digits after the point of a percentile: `p99.9999` needs ten million ops already.
 const PERCENTILE_DECIMALS_MAX: usize = 6;
@@ -403,7 +403,7 @@ impl Percentile {
             Error::data(format!(
                 "{self} of '{}' at {}: the histogram of step {} is damaged: {why}",
                 summary.label,
-                words::clients(summary.plan.clients),
+                terms::clients(summary.plan.clients),
                 summary.step_id
             ))
             .hint("p50, p75, p90, p95, p99, p99.9 and p99.99 do without the histogram")

@@ -5,11 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::alike::as_one;
 use super::escape::clip;
-use super::pivot::{Column, Line, Table};
+use super::pivot::{Column, Line, Table, among};
 use super::settings::{BUILD, VALUE_MAX};
 use super::{queues, settings};
 use crate::judge::{self, ABSENT, CONDITIONS, Condition, Difference, OVERHEADS, Shown, Weight};
 use crate::summary::{Outcome, Summary, VerdictKind, Warning};
+use crate::terms;
 
 /// Longest foreign text in a note, characters.
 const TEXT_MAX: usize = 300;
@@ -93,7 +94,7 @@ fn findings(at: usize, line: &Line) -> Vec<Finding> {
         code: clip(code, VALUE_MAX),
         message,
         line: at,
-        column: Column::of(step),
+        column: step.cell(),
     };
     let mut found = Vec::new();
     for step in &line.steps {
@@ -145,7 +146,7 @@ fn scarce(table: &Table, at: usize, line: &Line) -> Vec<Finding> {
             "{percentile} is not shown: it takes {} values, for ten beyond it, and there were {count}",
             percentile.needs()
         );
-        Some(Finding { code: "scarce".to_owned(), message, line: at, column: Column::of(step) })
+        Some(Finding { code: "scarce".to_owned(), message, line: at, column: step.cell() })
     });
     few.collect()
 }
@@ -190,10 +191,7 @@ fn place(table: &Table, places: &Places) -> String {
     if whole {
         return String::new();
     }
-    let more = named.len().saturating_sub(NAMED_MAX);
-    let more = if more > 0 { format!("; {more} more") } else { String::new() };
-    named.truncate(NAMED_MAX);
-    format!(" ({}{more})", named.join("; "))
+    format!(" ({})", some(named, "; "))
 }
 
 /// Names of conditions, and of each the values that it has.
@@ -217,13 +215,8 @@ fn of_steps<'a>(steps: impl Iterator<Item = &'a Summary>) -> Conditions {
 }
 
 /// The first of some texts; the others are counted.
-pub(crate) fn some(mut texts: Vec<String>, joined: &str) -> String {
-    let more = texts.len().saturating_sub(NAMED_MAX);
-    texts.truncate(NAMED_MAX);
-    if more > 0 {
-        texts.push(format!("{more} more"));
-    }
-    texts.join(joined)
+pub(crate) fn some(texts: Vec<String>, joined: &str) -> String {
+    terms::named(texts, NAMED_MAX, joined)
 }
 
 /// The values of one condition in words.
@@ -233,12 +226,12 @@ fn in_words(values: &[String]) -> String {
 
 /// The same with the columns in which each value holds, where there are several of both.
 pub(crate) fn by_column(line: &Line, name: &str, values: &[String]) -> String {
-    let columns: BTreeSet<Column> = line.steps.iter().map(|step| Column::of(step)).collect();
+    let columns: BTreeSet<Column> = line.steps.iter().map(|step| step.cell()).collect();
     if values.len() < 2 || columns.len() < 2 {
         return in_words(values);
     }
     let of_column = |column: &Column| {
-        let here = line.steps.iter().filter(|step| Column::of(step) == *column);
+        let here = line.steps.iter().filter(|step| step.cell() == *column);
         (column.to_string(), of_steps(here.copied()))
     };
     let of_columns: Vec<(String, Conditions)> = columns.iter().map(of_column).collect();
@@ -295,9 +288,9 @@ fn against(line: &Line, reference: &Line) -> Vec<Difference> {
     let mut found: Vec<Difference> = Vec::new();
     let mut columns: BTreeMap<Column, (Vec<&Summary>, Vec<&Summary>)> = BTreeMap::new();
     for step in &line.steps {
-        let column = Column::of(step);
+        let column = step.cell();
         let (there, others) = columns.entry(column).or_insert_with(|| {
-            let there = column.among(&reference.steps);
+            let there = among(&column, &reference.steps);
             let same = |other: &&Summary| other.plan.rate.is_some() == column.rate.is_some();
             let others = match there.as_slice() {
                 [] => {
@@ -334,7 +327,7 @@ fn mixed(line: &Line, captioned: bool) -> Option<String> {
         judge::by_knowledge(&line.steps).into_iter().map(|(first, _)| first).collect();
     let mut found: Vec<Difference> = Vec::new();
     for (first, step) in firsts.iter().flat_map(|f| line.steps.iter().map(move |step| (*f, step))) {
-        let same_column = Column::of(step) == Column::of(first);
+        let same_column = step.cell() == first.cell();
         for difference in judge::differences(first, step) {
             let condition = CONDITIONS.iter().find(|c| c.name == difference.name);
             let told = match condition.map_or(Shown::Differing, |c| c.shown) {
@@ -351,7 +344,7 @@ fn mixed(line: &Line, captioned: bool) -> Option<String> {
     let mut columns: BTreeMap<Column, &Summary> = BTreeMap::new();
     let noted = |c: &&Condition| c.weight == Weight::Noted && !captioned;
     for step in &line.steps {
-        let first = *columns.entry(Column::of(step)).or_insert(step);
+        let first = *columns.entry(step.cell()).or_insert(step);
         for condition in CONDITIONS.iter().filter(noted) {
             let values = (condition.value)(first).zip((condition.value)(step));
             let Some((one, other)) = values.filter(|(one, other)| one != other) else { continue };
@@ -383,7 +376,7 @@ fn unknown<'a>(line: &'a Line<'a>, reference: &'a Line<'a>) -> Option<String> {
         |one: &Summary, other: &Summary| one.plan.rate.is_some() == other.plan.rate.is_some();
     let mut names: BTreeSet<&str> = BTreeSet::new();
     for step in completed(line) {
-        let here = completed(reference).find(|other| Column::of(other) == Column::of(step));
+        let here = completed(reference).find(|other| other.cell() == step.cell());
         let first = here.or_else(|| completed(reference).find(|other| same_loop(other, step)));
         names.extend(first.into_iter().flat_map(|first| judge::unknown(first, step)));
     }

@@ -8,7 +8,7 @@ use super::{Format, Gate, escape, text};
 use crate::error::Result;
 use crate::stats;
 use crate::summary::{Summary, VerdictKind, Warning};
-use crate::words;
+use crate::terms;
 
 /// One step of a search.
 #[derive(Debug, Clone)]
@@ -169,7 +169,7 @@ fn below(found: &[Search], probes: &[Probe], level: &str, notes: &Notes) -> Vec<
                 })
             })
             .collect();
-        lines.push(format!("{}: {of}{remarks}{}", words::clients(clients), notes.marks(&behind)));
+        lines.push(format!("{}: {of}{remarks}{}", terms::clients(clients), notes.marks(&behind)));
     }
     lines
 }

@@ -1,8 +1,6 @@
 //! Steps into cells: clients across, one label a line.
 
-use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 
 use super::notes::Note;
 use super::select::{self, Row};
@@ -10,62 +8,16 @@ use super::{Metric, Options, settings};
 use crate::error::Result;
 use crate::stats::{self, Spread};
 use crate::summary::Summary;
+pub(crate) use crate::terms::Cell as Column;
 
-/// What a column holds.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Column {
-    pub(crate) clients: u32,
-    /// Asked ops a second; none in a closed loop.
-    pub(crate) rate: Option<f64>,
+/// What its cells hold.
+pub(crate) fn metric_at(column: &Column, table: &Table) -> Metric {
+    table.metric.in_loop(column.is_open())
 }
 
-impl Column {
-    pub(crate) fn of(step: &Summary) -> Column {
-        Column { clients: step.plan.clients, rate: step.plan.rate }
-    }
-
-    /// What its cells hold.
-    pub(crate) fn metric(&self, table: &Table) -> Metric {
-        table.metric.in_loop(self.rate.is_some())
-    }
-
-    /// Its own among some steps, whether or not they have the number that a cell would show.
-    pub(crate) fn among<'a>(&self, steps: &[&'a Summary]) -> Vec<&'a Summary> {
-        steps.iter().filter(|step| Column::of(step) == *self).copied().collect()
-    }
-}
-
-impl Ord for Column {
-    /// Closed loops first, then by clients, then by rate.
-    fn cmp(&self, other: &Self) -> Ordering {
-        let rate = |column: &Column| column.rate.unwrap_or(0.0);
-        (self.rate.is_some(), self.clients)
-            .cmp(&(other.rate.is_some(), other.clients))
-            .then(rate(self).total_cmp(&rate(other)))
-    }
-}
-
-impl PartialOrd for Column {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Column {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for Column {}
-
-impl fmt::Display for Column {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.rate {
-            None => write!(f, "{}", self.clients),
-            Some(rate) => write!(f, "{}@{rate}", self.clients),
-        }
-    }
+/// The steps of a column, whether or not they have the number that a cell would show.
+pub(crate) fn among<'a>(column: &Column, steps: &[&'a Summary]) -> Vec<&'a Summary> {
+    steps.iter().filter(|step| step.cell() == *column).copied().collect()
 }
 
 /// One number of a table, and what it is of.
@@ -129,13 +81,13 @@ impl<'a> Table<'a> {
             let lines = self.lines.iter().map(|line| Line {
                 label: line.label,
                 cells: vec![line.cells.get(at).cloned().flatten()],
-                steps: column.among(&line.steps),
-                left_out: column.among(&line.left_out),
+                steps: among(column, &line.steps),
+                left_out: among(column, &line.left_out),
             });
             Table {
                 columns: vec![*column],
                 lines: lines.filter(|line| !line.steps.is_empty()).collect(),
-                metric: column.metric(self),
+                metric: metric_at(column, self),
                 notes: Vec::new(),
                 baseline: self.baseline.clone(),
                 ..*self
@@ -192,7 +144,7 @@ fn table<'a>(workload: &'a str, rows: Vec<Row<'a>>, metric: &Metric) -> Result<T
     let columns: BTreeSet<Column> = rows
         .iter()
         .flat_map(|row| row.steps.iter().chain(&row.left_out))
-        .map(|step| Column::of(step))
+        .map(|step| step.cell())
         .collect();
     let columns: Vec<Column> = columns.into_iter().collect();
     let metric = metric.of(rows.iter().flat_map(|row| row.steps.iter().copied()));
@@ -204,7 +156,7 @@ fn table<'a>(workload: &'a str, rows: Vec<Row<'a>>, metric: &Metric) -> Result<T
 fn line<'a>(row: Row<'a>, columns: &[Column], metric: &Metric) -> Result<Line<'a>> {
     let mut by_column: BTreeMap<Column, Vec<&Summary>> = BTreeMap::new();
     for step in &row.steps {
-        by_column.entry(Column::of(step)).or_default().push(step);
+        by_column.entry(step.cell()).or_default().push(step);
     }
     let mut cells = Vec::with_capacity(columns.len());
     for column in columns {

@@ -8,16 +8,16 @@ use crate::summary::{Summary, in_queues};
 /// What a reader of a step's response time must know, where its arrivals came in several queues.
 pub(crate) fn told(step: &Summary) -> Option<String> {
     let queues = step.plan.queues.filter(|queues| *queues > 1)?;
-    Some(format!("arrivals in {}", in_queues(queues, &step.workload.spread)))
+    Some(format!("arrivals in {}", in_queues(queues, step.workload.spread)))
 }
 
 /// The numbers of queues in which a line differs from another one at the same columns.
 pub(crate) fn differ(line: &Line, reference: &Line) -> Option<String> {
     let of = |line: &Line, column: Column| -> BTreeSet<u32> {
-        let steps = line.steps.iter().filter(|step| Column::of(step) == column);
+        let steps = line.steps.iter().filter(|step| step.cell() == column);
         steps.filter_map(|step| step.plan.queues).collect()
     };
-    let columns: BTreeSet<Column> = line.steps.iter().map(|step| Column::of(step)).collect();
+    let columns: BTreeSet<Column> = line.steps.iter().map(|step| step.cell()).collect();
     let different = columns.into_iter().find_map(|column| {
         let (here, usual) = (of(line, column), of(reference, column));
         // What one of them does not know is no difference.

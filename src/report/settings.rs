@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 pub(crate) use crate::error::{VALUE_MAX, told_apart};
 use crate::judge::{self, Difference, Weight};
 use crate::summary::Summary;
-use crate::words;
+use crate::terms;
 
 /// Differences that an error names.
 const NAMED_MAX: usize = 10;
@@ -66,7 +66,7 @@ fn refusal(first: &Summary, second: &Summary, differences: &[Difference]) -> Err
          {} ({}):{}{more}",
         clip(&first.label, VALUE_MAX),
         clip(&first.workload.name, VALUE_MAX),
-        words::clients(first.plan.clients),
+        terms::clients(first.plan.clients),
         if same_run { "in one invocation" } else { "by several invocations" },
         clip(&first.step_id, VALUE_MAX),
         clip(&first.started_at, VALUE_MAX),

@@ -7,25 +7,19 @@ use crate::plan::{Plan, Step};
 use crate::progress::Board;
 use crate::stats::{self, is_scarce};
 use crate::summary::{Outcome, Summary};
+use crate::terms::Cell;
 
 /// A cell that is still to come.
 const TO_COME: &str = "·";
 
 /// One column a cell of the plan: what was measured there so far, medians over its repeats.
 pub(super) fn board(plan: &Plan, current: &Step, done: &[Summary]) -> Board {
-    // Rates are positive, so their bits are in their order.
-    let key = |clients: u32, rate: Option<f64>| (clients, rate.unwrap_or(0.0).to_bits());
-    let cells: BTreeSet<(u32, u64)> =
-        plan.steps().iter().map(|step| key(step.clients, step.rate)).collect();
-    let here = key(current.clients, current.rate);
-    let column = |cell: &(u32, u64)| {
-        let of = done.iter().filter(|s| {
-            s.outcome == Outcome::Completed && key(s.plan.clients, s.plan.rate) == *cell
-        });
-        let rate = f64::from_bits(cell.1);
-        let rate = if rate > 0.0 { format!("@{rate}") } else { String::new() };
+    let cells: BTreeSet<Cell> = plan.steps().iter().map(Step::cell).collect();
+    let here = current.cell();
+    let column = |cell: &Cell| {
+        let of = done.iter().filter(|s| s.outcome == Outcome::Completed && s.cell() == *cell);
         let mark = if *cell == here { "▸" } else { "" };
-        let mut texts = vec![format!("{mark}{}{rate}", cell.0)];
+        let mut texts = vec![format!("{mark}{cell}")];
         texts.extend(numbers(&of.collect::<Vec<&Summary>>()));
         texts
     };

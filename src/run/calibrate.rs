@@ -19,7 +19,7 @@ use crate::progress::Progress;
 use crate::report::{self, Format};
 use crate::stop::Stop;
 use crate::summary::{CALIBRATION, Calibration, CalibrationStep};
-use crate::words;
+use crate::terms;
 use crate::workload::Schema;
 
 /// Measures, keeps and prints.
@@ -58,7 +58,7 @@ pub(crate) fn run(
         let one = runtime()?.block_on(measure(&plan, &step, server.port(), stop, &mut progress))?;
         progress.note(&format!(
             "{} on {threads} engine thread{}: {:.0} QPS, {:.1} us CPU an op",
-            words::clients(*clients),
+            terms::clients(*clients),
             if *threads == 1 { "" } else { "s" },
             one.qps,
             one.us_per_op

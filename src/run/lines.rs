@@ -4,7 +4,7 @@ use crate::engine;
 use crate::plan::units;
 use crate::stats::is_scarce;
 use crate::summary::{Summary, VerdictKind};
-use crate::words;
+use crate::terms;
 
 /// One step, as a line that stays: an open loop's with the response time, a closed one has no
 /// other than the service time.
@@ -36,7 +36,7 @@ pub(super) fn step(summary: &Summary) -> String {
         "{} {}{rate}: {:.0} QPS, {name} time p50 {}, p99 {}, max {}, {errors} errors{more}\
          {verdict}{mark}",
         summary.workload.name,
-        words::clients(plan.clients),
+        terms::clients(plan.clients),
         totals.qps,
         percentile(50.0, times.p50_us),
         percentile(99.0, times.p99_us),

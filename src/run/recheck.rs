@@ -17,10 +17,10 @@ use crate::report::{Doubt, Metric, Options, Question, compare, doubtful};
 use crate::stats::next_look;
 use crate::stop::Stop;
 use crate::summary::{Store, Summary};
-use crate::words;
+use crate::terms;
 
-/// A cell of a table: part, clients, and the rate's bits.
-type Place = (usize, u32, Option<u64>);
+/// A part of the experiment, and a cell of its table.
+type Place = (usize, terms::Cell);
 
 /// Cells that want more repeats.
 type Wanted = BTreeMap<(usize, Place), u32>;
@@ -210,17 +210,17 @@ impl Again<'_> {
 
     /// Cells of which no run completed.
     fn lost(&self) -> Vec<Doubt> {
-        let cell = |s: &Summary| (s.workload.name.clone(), s.plan.clients, s.plan.rate);
+        let cell = |s: &Summary| (s.workload.name.clone(), s.cell());
         let same = |a: &Summary, b: &Summary| a.label == b.label && cell(a) == cell(b);
         let mut doubts: Vec<Doubt> = Vec::new();
         for step in &self.fell {
             if self.measured.values().any(|other| same(step, other)) {
                 continue;
             }
-            let (workload, clients, rate) = cell(step);
-            let at = words::clients(clients);
+            let (workload, cell) = cell(step);
+            let at = terms::clients(cell.clients);
             let why = format!("{} at {at}: none of its runs completed", line(&step.label));
-            doubts.push(Doubt { workload, labels: vec![step.label.clone()], clients, rate, why });
+            doubts.push(Doubt { workload, labels: vec![step.label.clone()], cell, why });
         }
         doubts.dedup();
         doubts
@@ -259,7 +259,7 @@ impl Again<'_> {
         let subjects = subjects.filter(|(_, subject)| doubt.labels.contains(&subject.label));
         let part = self.experiment.parts.iter().position(|part| part.title == doubt.workload);
         let Some(part) = part else { return Vec::new() };
-        let place = (part, doubt.clients, doubt.rate.map(f64::to_bits));
+        let place = (part, doubt.cell);
         subjects.map(|(subject, _)| (subject, place)).collect()
     }
 
@@ -277,12 +277,12 @@ impl Again<'_> {
     /// A line for each cell that is wanted.
     fn lines(&self, wanted: &Wanted) -> Vec<String> {
         let line = |(at, repeats): (&(usize, Place), &u32)| {
-            let (subject, (part, clients, rate)) = *at;
+            let (subject, (part, cell)) = *at;
             let label = self.experiment.subjects.get(subject).map_or("", |s| s.label.as_str());
             let title = self.experiment.parts.get(part).map_or("", |part| part.title.as_str());
-            let rate = rate.map_or_else(String::new, |r| format!(" at {}/s", f64::from_bits(r)));
+            let rate = cell.rate.map_or_else(String::new, |rate| format!(" at {rate}/s"));
             let there = self.repeats(*at);
-            let clients = words::clients(clients);
+            let clients = terms::clients(cell.clients);
             format!("{title}  {clients}{rate}  {label}: {there} repeats, then {repeats}")
         };
         wanted.iter().map(line).collect()
@@ -307,8 +307,7 @@ impl Again<'_> {
         let cells: BTreeSet<_> = doubts
             .iter()
             .flat_map(|doubt| {
-                let rate = doubt.rate.map(f64::to_bits);
-                doubt.labels.iter().map(move |label| (&doubt.workload, doubt.clients, rate, label))
+                doubt.labels.iter().map(move |label| (&doubt.workload, doubt.cell, label))
             })
             .collect();
         let text = format!("{} cells are still in doubt", cells.len());
@@ -318,15 +317,11 @@ impl Again<'_> {
 }
 
 /// The cells that a label has steps of.
-fn cells_of<'a>(steps: &[&'a Summary], label: &str) -> Vec<(&'a str, u32, Option<u64>)> {
+fn cells_of<'a>(steps: &[&'a Summary], label: &str) -> Vec<(&'a str, terms::Cell)> {
     let of = steps.iter().filter(|step| step.label == label);
-    of.map(|step| {
-        let rate = step.plan.rate.map(f64::to_bits);
-        (step.workload.name.as_str(), step.plan.clients, rate)
-    })
-    .collect()
+    of.map(|step| (step.workload.name.as_str(), step.cell())).collect()
 }
 
 fn place(cell: &Cell) -> Place {
-    (cell.part, cell.clients, cell.rate.map(f64::to_bits))
+    (cell.part, terms::Cell::new(cell.clients, cell.rate))
 }

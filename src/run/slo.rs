@@ -9,7 +9,7 @@ use crate::plan::search::{Answer, STEPS_MAX, Search};
 use crate::plan::{Plan, Step};
 use crate::report::{self, Gate, Probe, Quantity};
 use crate::summary::{Outcome, Summary, VerdictKind};
-use crate::words;
+use crate::terms::{self, Cell};
 
 /// A level does not hold where a larger part of the ops fails, whatever it is about: what is refused
 /// at once is fast.
@@ -36,7 +36,7 @@ pub(super) struct Slo {
     /// What is not clear of the searches that are done.
     open: Vec<String>,
     /// How often a number of clients met a rate.
-    met: HashMap<(u32, u64), u32>,
+    met: HashMap<Cell, u32>,
     number: u32,
 }
 
@@ -82,7 +82,7 @@ impl Slo {
                 self.number += 1;
                 let of = (self.searches.len() * STEPS_MAX) as u32;
                 // The keys of a step follow from its repeat: no rate is asked for the same twice.
-                let repeat = self.met.entry((clients, rate.to_bits())).or_insert(0);
+                let repeat = self.met.entry(Cell::new(clients, Some(rate))).or_insert(0);
                 *repeat += 1;
                 let repeat = *repeat;
                 return Ok(Some(Step {
@@ -170,9 +170,9 @@ impl Slo {
         let none = found.rate.is_none() && found.failed.is_some() && !self.scarce;
         self.scarce = false;
         if !found.confirmed || (found.unknown.is_some() && !none) {
-            self.open.push(words::clients(clients) + &at(found.unknown.or(found.rate)));
+            self.open.push(terms::clients(clients) + &at(found.unknown.or(found.rate)));
         } else if found.rate.is_none() {
-            self.none.push(words::clients(clients));
+            self.none.push(terms::clients(clients));
         }
         self.done.push(report::Search { clients, rate: found.rate, remarks });
         self.search = Search::new(self.start, self.resolution);

@@ -32,8 +32,8 @@ use crate::progress::Progress;
 use crate::stop::{Stop, or_stop};
 use crate::summary::identity::{self, is_another, no_result};
 use crate::summary::{Calibration, Outcome, Server, Store, Summary, Verdict, Warning};
+use crate::terms;
 use crate::warnings;
-use crate::words;
 
 /// Codes of warnings that a reader of the step's own line must know.
 const SAID_AT_ONCE: [&str; 3] = ["target_not_sustained", "warmup_backlog", "nothing_completed"];
@@ -421,7 +421,7 @@ fn log_step(stage: &Stage, step: &Step) {
         step.place,
         step.of,
         stage.plan.workload.name,
-        words::clients(step.clients),
+        terms::clients(step.clients),
         step.repeat
     );
     let several = step.of > 1 || step.number > 1;
@@ -441,7 +441,7 @@ fn begin<'a>(
     let begin = Begin::new(store, tables, ids.map_or(&[][..], Vec::as_slice));
     begin.of(
         identity.step_id(step),
-        format!("{}, {}", plan.workload.name, words::clients(step.clients)),
+        format!("{}, {}", plan.workload.name, terms::clients(step.clients)),
         &identity.label,
         plan.workload.built_in,
         &identity.server,

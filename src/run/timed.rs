@@ -20,13 +20,13 @@ use crate::observe::probe::Probe;
 use crate::observe::process::peak_resident_bytes;
 use crate::observe::times::Times;
 use crate::plan::limits;
-use crate::plan::policy::OnError;
 use crate::run::steps::{bounded, probe};
 use crate::run::sweep::random;
 use crate::stop::Stop;
 use crate::stop::or_stop;
 use crate::summary::identity::{after, no_result};
 use crate::summary::{self, Outcome, Summary};
+use crate::terms::{OnError, Spread, StatementMode};
 use crate::workload::Schema;
 
 /// The server, and how its summaries name it.
@@ -216,9 +216,9 @@ impl<'a> Scene<'a> {
                 name: turn.title.clone().unwrap_or_default(),
                 built_in: false,
                 statements: Vec::new(),
-                mode: summary::Mode::Text,
+                mode: StatementMode::Text,
                 distribution: "sequential".to_owned(),
-                spread: "pinned".to_owned(),
+                spread: Spread::Pinned,
                 schema: Schema::Sbtest.to_string(),
                 options: BTreeMap::new(),
                 option_defaults: None,
@@ -308,7 +308,7 @@ fn plan(turn: &Turn) -> summary::Plan {
         queues: None,
         seed: 0,
         charset: None,
-        on_error: OnError::default().to_string(),
+        on_error: OnError::default(),
         max_errors: None,
         op_timeout_s: None,
         repeat_index: turn.repeat,

@@ -2,11 +2,9 @@
 //! server's counters by operation. The one place that knows how.
 
 use std::collections::BTreeMap;
-use std::fmt;
-
-use serde::{Deserialize, Serialize};
 
 use super::{Status, Summary};
+use crate::terms::{Cell, Class, Spread};
 
 /// Pages read from storage a statement from which on a step is IO-bound: below, what it measures
 /// is the buffer pool.
@@ -14,26 +12,6 @@ pub const MISSES_MIN: f64 = 0.01;
 
 /// No row of any workload's tables takes less: InnoDB's header and two numbers.
 const ROW_MIN_BYTES: u64 = 16;
-
-/// Where the pages of a step came from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum Class {
-    /// From the buffer pool.
-    Cached,
-    /// From storage, one in a hundred statements at least.
-    IoBound,
-}
-
-impl fmt::Display for Class {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Class::Cached => "cached",
-            Class::IoBound => "io-bound",
-        })
-    }
-}
 
 /// The class that sizes alone suggest, which is all that is known before a run: data that do
 /// not fit into the buffer pool have to be read.
@@ -43,6 +21,10 @@ pub fn class_by_size(data_bytes: Option<u64>, buffer_pool_bytes: Option<u64>) ->
 }
 
 impl Summary {
+    pub(crate) fn cell(&self) -> Cell {
+        Cell::new(self.plan.clients, self.plan.rate)
+    }
+
     /// Cached or IO-bound: by the pages that were read, else by the sizes; None where neither
     /// is known.
     pub(crate) fn class(&self) -> Option<Class> {
@@ -130,8 +112,9 @@ pub(crate) fn counter(status: &Status, names: &[&str]) -> Option<f64> {
 }
 
 /// Several arrival queues in words, and how to have one.
-pub(crate) fn in_queues(queues: u32, spread: &str) -> String {
-    let (of, one) = if spread == "pinned" { (" and table", " --spread random") } else { ("", "") };
+pub(crate) fn in_queues(queues: u32, spread: Spread) -> String {
+    let (of, one) =
+        if spread == Spread::Pinned { (" and table", " --spread random") } else { ("", "") };
     format!("{queues} queues, one an engine thread{of}; one queue: --engine-threads 1{one}")
 }
 

@@ -27,11 +27,14 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::terms::Class;
+use crate::terms::{Arrival, OnError, Spread, StatementMode};
+
 pub(crate) use calibration::{CALIBRATION, CalibratedHost, Calibration, CalibrationStep};
 pub use conditions::{Conditions, HostState, Keys, Levels, Link, Prepared, Sample, Settled};
 pub use cost::{HostCost, Innodb, Probed, ProcessCost};
 pub(crate) use experiment::{CommandRun, Experiment};
-pub use facts::{Class, MISSES_MIN, class_by_size, durability};
+pub use facts::{MISSES_MIN, class_by_size, durability};
 pub(crate) use facts::{SINCE_FLUSH, counter, in_queues};
 pub use latency::{Distribution, Interval, Latency, Phase, StatementLatency};
 pub use ledger::{Doubt, LedgerEntry};
@@ -171,11 +174,12 @@ pub struct Workload {
     /// The statements of one op, in order.
     pub statements: Vec<StatementText>,
     /// Server-side prepared statements or text.
-    pub mode: Mode,
+    pub mode: StatementMode,
     /// As on the command line, such as `uniform` or `zipf:0.99`.
     pub distribution: String,
     /// How clients were spread over the tables: `pinned` or `random`.
-    pub spread: String,
+    #[cfg_attr(test, schemars(with = "String"))]
+    pub spread: Spread,
     /// The tables' kind, such as `sbtest`.
     #[serde(default = "sbtest")]
     pub schema: String,
@@ -198,8 +202,9 @@ fn once() -> u64 {
     1
 }
 
+#[cfg(test)]
 fn abort() -> String {
-    "abort".to_owned()
+    OnError::Abort.to_string()
 }
 
 fn sbtest() -> String {
@@ -217,17 +222,6 @@ pub struct StatementText {
     /// How often it is run in an op of its transaction.
     #[serde(default = "once")]
     pub repeat: u64,
-}
-
-/// How statements reach the server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum Mode {
-    /// `COM_STMT_EXECUTE` of statements prepared before the window.
-    Prepared,
-    /// `COM_QUERY` with the values as literals.
-    Text,
 }
 
 /// The configuration of a step.
@@ -253,7 +247,8 @@ pub struct Plan {
     /// Asked ops a second over all clients; null for a closed loop.
     pub rate: Option<f64>,
     /// Arrival process of a paced run; null for a closed loop.
-    pub arrival: Option<String>,
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
+    pub arrival: Option<Arrival>,
     /// Queues that arrivals came in, each with its part of the rate and served by its part of the
     /// clients: one an engine thread, and one a table of it where clients are pinned; null for a
     /// closed loop.
@@ -265,8 +260,9 @@ pub struct Plan {
     #[serde(default)]
     pub charset: Option<String>,
     /// What errors did: `abort`, `continue` or `reconnect`.
-    #[serde(default = "abort")]
-    pub on_error: String,
+    #[serde(default)]
+    #[cfg_attr(test, schemars(with = "String", default = "abort"))]
+    pub on_error: OnError,
     /// More errors would have ended the step: a count, or a share such as `1%`; null for no limit.
     #[serde(default)]
     pub max_errors: Option<String>,

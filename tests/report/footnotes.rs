@@ -6,6 +6,7 @@ use loadgen::report::{Format, Layout, Options, render};
 use loadgen::summary::{
     Class, Conditions, Prepared, Reason, Summary, Verdict, VerdictKind, Warning,
 };
+use loadgen::terms::{Arrival, Spread};
 
 #[test]
 fn warnings_mark_their_line_and_say_where() {
@@ -250,7 +251,7 @@ fn response_times_of_several_queues_say_so() {
     let paced = |order, label: &str, queues| {
         let mut step = step(order, label, 8, 1.0);
         step.plan.rate = Some(1000.0);
-        step.plan.arrival = Some("poisson".to_owned());
+        step.plan.arrival = Some(Arrival::Poisson);
         step.plan.queues = queues;
         step
     };
@@ -260,7 +261,7 @@ fn response_times_of_several_queues_say_so() {
         paced(2, "older", None),
         paced(3, "d", Some(2)),
     ];
-    steps[3].workload.spread = "random".to_owned();
+    steps[3].workload.spread = Spread::Random;
     steps[3].plan.engine_threads = 2;
     let text = plain(&steps);
     assert_eq!(

@@ -4,6 +4,7 @@ use crate::summaries::{seed_table, step};
 use crate::{grid, plain};
 use loadgen::report::{Options, render};
 use loadgen::summary::{Store, load};
+use loadgen::terms::Arrival;
 
 /// The ten mended lines of the first published table.
 const GOLDEN: &str = include_str!("../fixtures/first-seed-table.txt");
@@ -139,7 +140,7 @@ fn paced_steps_have_columns_of_their_own() {
     let paced = |rate: f64, qps| {
         let mut step = step(0, "a", 8, qps);
         step.plan.rate = Some(rate);
-        step.plan.arrival = Some("poisson".to_owned());
+        step.plan.arrival = Some(Arrival::Poisson);
         step.step_id = format!("{}-{rate}", step.step_id);
         step
     };

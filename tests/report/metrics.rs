@@ -4,6 +4,7 @@ use crate::summaries::{histogram, step};
 use crate::{grid, json, metric, related, report, try_report};
 use loadgen::error::Kind;
 use loadgen::summary::{Distribution, HostCost, Innodb, Probed, ProcessCost, Summary};
+use loadgen::terms::Arrival;
 
 #[test]
 fn every_metric_shows_its_field_and_says_its_unit() {
@@ -38,7 +39,7 @@ fn every_metric_shows_its_field_and_says_its_unit() {
 fn times_from_the_intended_instant_are_those_of_an_open_loop_only() {
     let (mut a, b) = (step(0, "a", 8, 1000.0), step(1, "b", 8, 1000.0));
     a.plan.rate = Some(1000.0);
-    a.plan.arrival = Some("poisson".to_owned());
+    a.plan.arrival = Some(Arrival::Poisson);
     let service = a.latency.service.clone();
     a.latency.wait = Some(Distribution { mean_us: Some(77.0), ..service.clone() });
     a.latency.response =

@@ -3,6 +3,7 @@
 use loadgen::error::Error;
 use loadgen::report::{Options, Picture, page, picture};
 use loadgen::summary::{Outcome, Summary};
+use loadgen::terms::{OnError, Spread};
 
 use super::summaries::{histogram, step};
 use super::{again, repeat};
@@ -91,12 +92,12 @@ fn the_command_names_what_differs_from_the_defaults() {
     let usual = "loadgen point-select --tables 8 --rows 16000000 --clients 8 --warmup 10s --time 60s \
                  --distribution uniform --seed 42 --label 'it'\\''s'";
     assert_eq!(command(&step), usual);
-    step.plan.on_error = "continue".to_owned();
+    step.plan.on_error = OnError::Continue;
     step.plan.max_errors = Some("1%".to_owned());
     step.plan.op_timeout_s = Some(2.5);
     step.plan.charset = Some("latin1".to_owned());
     step.plan.engine_threads = 2;
-    step.workload.spread = "random".to_owned();
+    step.workload.spread = Spread::Random;
     step.conditions = Some(loadgen::summary::Conditions {
         before: Some(loadgen::summary::Prepared {
             warm: "pool".to_owned(),
@@ -314,7 +315,7 @@ fn a_picture_says_what_its_labels_do_not_share() {
     let same = drawn(&alike, Picture::Relative).expect("a picture");
     assert!(!same.contains("conditions"), "{same}");
     let mut other = alike;
-    other[1].plan.on_error = "reconnect<x>".to_owned();
+    other[1].plan.max_errors = Some("1%<x>".to_owned());
     let svg = drawn(&other, Picture::Relative).expect("a picture");
-    assert!(svg.contains("on error reconnect&lt;x&gt; instead of abort"), "{svg}");
+    assert!(svg.contains("max errors 1%&lt;x&gt; instead of none"), "{svg}");
 }

@@ -2,6 +2,7 @@
 
 use loadgen::report::{Layout, Picture, Question, compare, page, picture};
 use loadgen::summary::{ErrorCount, Outcome};
+use loadgen::terms::Arrival;
 
 use super::*;
 
@@ -296,7 +297,7 @@ fn closed_and_open_loops_beside_each_other_say_which_time_is_which() {
     // Conditions are held against those of the same columns.
     for step in &mut mixed {
         let open = step.plan.rate.is_some();
-        step.plan.arrival = open.then(|| "poisson".to_owned());
+        step.plan.arrival = open.then_some(Arrival::Poisson);
     }
     let text = plain(&[mixed.clone(), vec![step(1, "b", 8, 900.0)]].concat());
     assert!(text.contains("arrival closed loop (8) and poisson (8@1000)"), "{text}");

@@ -4,7 +4,8 @@ use crate::summaries::step;
 use crate::{again, grid, json, plain, repeat, report, try_report};
 use loadgen::error::Kind;
 use loadgen::report::Options;
-use loadgen::summary::{Mode, Outcome, Summary};
+use loadgen::summary::{Outcome, Summary};
+use loadgen::terms::StatementMode;
 
 #[test]
 fn a_cell_is_the_median_of_its_repeats() {
@@ -57,7 +58,7 @@ fn invocations_pool_only_when_their_settings_agree() {
             s.server.variables.insert("new_one".to_owned(), "1".to_owned());
         }),
         ("rows: 16000000 / 1000", |s| s.plan.rows = 1000),
-        ("statements: prepared / text", |s| s.workload.mode = Mode::Text),
+        ("statements: prepared / text", |s| s.workload.mode = StatementMode::Text),
         ("transport: tcp / socket", |s| s.server.transport = "socket".to_owned()),
         ("version: 8.0.33 / 9.7", |s| s.server.version = "9.7".to_owned()),
         ("loadgen build: release / debug", |s| s.loadgen.profile = "debug".to_owned()),

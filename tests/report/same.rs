@@ -8,6 +8,7 @@ use loadgen::error::Kind;
 use loadgen::judge::is_free;
 use loadgen::report::{Contrast, Format, Layout, Options, Question, compare, explain};
 use loadgen::summary::{Class, Summary};
+use loadgen::terms::Arrival;
 use serde_json::{Map, Value, json as value};
 
 /// A summary in which no field is null, made from the schema: a new field is in it by itself.
@@ -29,6 +30,9 @@ fn full() -> Value {
     }]);
     full["server"]["host_facts"]["memory_bytes"] = value!(16_u64 << 30);
     full["workload"]["schema"] = value!("sbtest");
+    full["workload"]["spread"] = value!("pinned");
+    full["plan"]["arrival"] = value!("poisson");
+    full["plan"]["on_error"] = value!("abort");
     full["loadgen"]["profile"] = value!("release");
     full["conditions"]["before"]["warm"] = value!("pool");
     for name in ["service", "response", "wait", "failed"] {
@@ -132,7 +136,10 @@ fn others(value: &Value) -> Vec<Value> {
         Value::Number(n) => vec![value!(n.as_f64().map(|n| n * 2.0 + 1.0))],
         Value::String(text) => {
             // At the end of a long text, where cutting would hide it.
-            let words = ["text", "io-bound", "aborted", "noisy", "measure"].map(Value::from);
+            let words = [
+                "text", "io-bound", "random", "uniform", "continue", "aborted", "noisy", "measure",
+            ]
+            .map(Value::from);
             std::iter::once(value!(format!("{text}{}x", "-".repeat(200)))).chain(words).collect()
         }
         _ => Vec::new(),
@@ -486,7 +493,7 @@ fn variables_that_a_server_did_not_tell_are_unknown() {
 #[test]
 fn an_open_loop_beside_a_closed_one_says_what_else_is_other() {
     let mut open = step(1, "b", 8, 100.0);
-    (open.plan.rate, open.plan.arrival) = (Some(100.0), Some("poisson".to_owned()));
+    (open.plan.rate, open.plan.arrival) = (Some(100.0), Some(Arrival::Poisson));
     let same = notes(&[step(0, "a", 8, 100.0), open.clone()]).expect("a report");
     assert!(!same.contains("other conditions"), "{same}");
     open.plan.rows = 77;

@@ -8,6 +8,7 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
 use loadgen::canned::{Action, At, Canned, Fault, Listen, Script, Service, tables};
 use loadgen::summary::{Distribution, Outcome, Phase, Summary};
+use loadgen::terms::Arrival;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -107,7 +108,7 @@ fn rates_are_columns_and_every_arrival_is_answered() {
     assert!(ended.stdout.contains("arrivals in 8 queues, one an engine thread and table; one"));
     for summary in &ended.summaries {
         let (plan, totals) = (&summary.plan, &summary.totals);
-        assert_eq!(plan.arrival.as_deref(), Some("poisson"));
+        assert_eq!(plan.arrival, Some(Arrival::Poisson));
         assert!((summary.measured_s - 1.0).abs() < 1e-9);
         // Whatever the host's cores: each client has a table of its own, or shares one.
         assert!(plan.clients != 8 || plan.queues == Some(8), "{:?}", plan.queues);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::super::findings::Findings;
 use crate::observe::cgroup::Limit;
-use crate::words;
+use crate::terms;
 
 /// Connections beyond the clients: reconnects while the server still works for the lost
 /// session, and somebody who looks.
@@ -82,7 +82,7 @@ pub(super) fn judge(seen: &Seen, load: &Load, findings: &mut Findings) {
             format!(
                 "table_open_cache is {cache}, below {} + {} tables: statements \
                  will wait for tables to be opened",
-                words::clients(clients),
+                terms::clients(clients),
                 load.tables
             ),
         );
@@ -108,7 +108,7 @@ fn connections(seen: &Seen, load: &Load, findings: &mut Findings) {
                     format!(
                         "max_connections is {max}, but {} + {connected} connected now + \
                          {SPARE_CONNECTIONS} spare = {need}",
-                        words::clients(clients)
+                        terms::clients(clients)
                     ),
                     format!(
                         "SET GLOBAL max_connections = {need} or more (the server may need more \
@@ -127,7 +127,7 @@ fn connections(seen: &Seen, load: &Load, findings: &mut Findings) {
                 format!(
                     "max_user_connections is {max} for this account, but {} + 1 to control + \
                      {SPARE_CONNECTIONS} spare = {need}",
-                    words::clients(clients)
+                    terms::clients(clients)
                 ),
                 "raise it: SET GLOBAL max_user_connections, or the account's \
                  MAX_USER_CONNECTIONS; or use fewer --clients",
@@ -158,7 +158,7 @@ fn statements(seen: &Seen, load: &Load, findings: &mut Findings) {
                  × {} + {now} prepared now = {need}",
                 if statements == 1 { "" } else { "s" },
                 if tables == 1 { "" } else { "s" },
-                words::clients(clients),
+                terms::clients(clients),
             ),
             format!(
                 "SET GLOBAL max_prepared_stmt_count = {need} or more, or --statements text{pinned}"
@@ -176,7 +176,7 @@ pub(super) fn judge_own(own: &Own, load: &Load, findings: &mut Findings) {
             format!(
                 "this process may open {max} files, but {} + {open} open now + \
                  {SPARE_DESCRIPTORS} spare = {need}",
-                words::clients(clients)
+                terms::clients(clients)
             ),
             format!("raise the hard limit of the shell that starts loadgen: ulimit -Hn {need}"),
         );
@@ -191,7 +191,7 @@ pub(super) fn judge_own(own: &Own, load: &Load, findings: &mut Findings) {
                  itself need {}",
                 mib(limit.bytes),
                 limit.file.display(),
-                words::clients(clients),
+                terms::clients(clients),
                 mib(need)
             ),
             format!(
@@ -207,7 +207,7 @@ pub(super) fn judge_own(own: &Own, load: &Load, findings: &mut Findings) {
             format!(
                 "this process may take {} MiB of memory, but {} and itself need {}",
                 mib(max),
-                words::clients(clients),
+                terms::clients(clients),
                 mib(need)
             ),
             format!("raise the limit of the shell that starts loadgen: ulimit -v {}", need >> 10),

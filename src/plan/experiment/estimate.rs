@@ -9,7 +9,7 @@ use crate::error::line;
 use crate::plan::profile::{Data, Turns};
 use crate::plan::timed::{InsertMode, LoadSource, LoadSpec};
 use crate::plan::{StatementMode, seconds_of, units};
-use crate::words;
+use crate::terms;
 use crate::workload::Schema;
 
 /// Bytes of a row on disk, its indexes included, and rows that a fill puts in a second, indexes
@@ -113,7 +113,7 @@ impl Experiment {
                 self.cells.len(),
                 line(&subject.label),
                 line(&part.title),
-                words::clients(cell.clients),
+                terms::clients(cell.clients),
                 cell.rate.map_or_else(String::new, |rate| format!(" at {rate}/s")),
                 cell.repeat,
                 part.repeats,

@@ -3,7 +3,7 @@
 use super::super::escape;
 use super::super::histogram::Curve;
 use super::super::number;
-use super::super::pivot::{Column, Table};
+use super::super::pivot::{Column, Table, among};
 use super::{Axis, Chart, Point, Series, at, position};
 use crate::error::{Error, Result};
 use crate::stats;
@@ -27,7 +27,7 @@ pub(crate) fn percentiles(table: &Table, labels: &[&str]) -> Result<Vec<Chart>> 
     for column in &table.columns {
         let mut series = Vec::new();
         for line in &table.lines {
-            let points = curve(&column.among(&line.steps))?;
+            let points = curve(&among(column, &line.steps))?;
             if !points.is_empty() {
                 series.push(Series { label: position(labels, line.label), points });
             }

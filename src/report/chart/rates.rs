@@ -20,7 +20,7 @@ impl Group {
     fn across(&self, column: &Column) -> f64 {
         match self.clients {
             None => f64::from(column.clients),
-            Some(_) => column.rate.unwrap_or_default(),
+            Some(_) => column.per_s().unwrap_or_default(),
         }
     }
 

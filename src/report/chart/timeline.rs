@@ -1,7 +1,7 @@
 //! What happened in the course of a step, interval by interval: its repeats over each other.
 
 use super::super::escape;
-use super::super::pivot::{Column, Line, Table};
+use super::super::pivot::{Column, Line, Table, among};
 use super::{Axis, Chart, Point, Series, Span, SpanKind, at, position, shown};
 use crate::stats::is_scarce;
 use crate::summary::{Interval, Phase, Summary};
@@ -73,8 +73,8 @@ pub(crate) fn timelines(
         let charts = table.columns.iter().zip(&scales).flat_map(|(column, y)| {
             let ended = format!("{}, did not complete", at(column));
             [
-                chart(at(column), y, &column.among(&line.steps)),
-                chart(ended, y, &column.among(&line.left_out)),
+                chart(at(column), y, &among(column, &line.steps)),
+                chart(ended, y, &among(column, &line.left_out)),
             ]
         });
         charts.filter(|chart| !chart.is_empty()).collect()
@@ -85,7 +85,7 @@ pub(crate) fn timelines(
 /// The axis of all steps of a column.
 fn scale(table: &Table, column: &Column, pulse: Pulse) -> Axis {
     let steps = table.lines.iter().flat_map(Line::all);
-    let steps = steps.filter(|step| Column::of(step) == *column);
+    let steps = steps.filter(|step| step.cell() == *column);
     let points = steps.flat_map(|step| points(step, pulse)).flatten();
     Axis::from_zero(pulse.name(column.rate.is_some()), points.map(|point| point.y)).sparse()
 }

@@ -68,8 +68,7 @@ pub(super) fn doubt(table: &Table, pair: &Pair) -> Option<Doubt> {
     let shown: Vec<String> = labels.iter().rev().map(|label| text::label(label)).collect();
     Some(Doubt {
         workload: table.workload.to_owned(),
-        clients: pair.column.clients,
-        rate: pair.column.rate,
+        cell: pair.column,
         why: format!("{} at {}: {why}", shown.join(" against "), at_clients(&pair.column)),
         labels,
     })
@@ -81,8 +80,7 @@ pub(super) fn absence(table: &Table, cell: &Without, labels: [&str; 2]) -> Optio
     not_measured.then(|| Doubt {
         workload: table.workload.to_owned(),
         labels: labels.map(str::to_owned).into(),
-        clients: cell.column.clients,
-        rate: cell.column.rate,
+        cell: cell.column,
         why: cell.what.clone(),
     })
 }

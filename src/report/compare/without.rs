@@ -1,7 +1,7 @@
 //! Cells of the base without a ratio: a row each, so that no table seems to be all there is.
 
 use super::super::layout::at_clients;
-use super::super::pivot::{Cell, Column, Line, Table};
+use super::super::pivot::{Cell, Column, Line, Table, among};
 use super::super::{Metric, escape};
 use crate::error::Result;
 
@@ -67,7 +67,7 @@ pub(super) fn absent(table: &Table, base: &str, new: &str) -> Vec<Without> {
         let cell = |line: Option<&'_ Line>| line?.cells.get(at)?.as_ref().map(|cell| cell.spread);
         let (of_base, of_new) = (cell(one), cell(other));
         let left_out =
-            |line: Option<&Line>| line.map_or(0, |line| column.among(&line.left_out).len());
+            |line: Option<&Line>| line.map_or(0, |line| among(column, &line.left_out).len());
         let lost = (left_out(one), left_out(other));
         // Columns that only other labels have are not asked for.
         let both = of_base.is_some() && of_new.is_some();

@@ -1,6 +1,7 @@
 //! The command that would ask for the same as some steps, as far as their summaries know it.
 
-use crate::summary::{Mode, Summary};
+use crate::summary::Summary;
+use crate::terms::{OnError, Spread, StatementMode};
 
 /// Of the steps of one invocation; where to connect is left to the reader.
 pub(super) fn command(steps: &[&Summary]) -> String {
@@ -37,7 +38,7 @@ fn plan(steps: &[&Summary]) -> Flags {
     let seconds = |s: f64| format!("{s}s");
     // Without --spread, clients are pinned where the tables divide them all.
     let divided = clients.iter().all(|clients| clients % plan.tables.max(1) == 0);
-    let spread = if divided { "pinned" } else { "random" };
+    let spread = if divided { Spread::Pinned } else { Spread::Random };
     let usual = |step: &Summary| step.client.cores.clamp(1, step.plan.clients.max(1));
     let threads = steps.iter().find(|step| step.plan.engine_threads != usual(step));
     let some = |name: &'static str, value: Option<String>| value.map(|value| (name, value));
@@ -49,14 +50,14 @@ fn plan(steps: &[&Summary]) -> Flags {
         some("time", plan.time_s.map(seconds)),
         some("ops", plan.ops.map(|ops| ops.to_string())),
         (!rates.is_empty()).then(|| ("rate", listed(rates.iter().map(f64::to_string).collect()))),
-        some("arrival", plan.arrival.clone()),
+        some("arrival", plan.arrival.map(|arrival| arrival.to_string())),
         (plan.repeats > 1).then(|| ("repeat", plan.repeats.to_string())),
-        (workload.mode == Mode::Text).then(|| ("statements", "text".to_owned())),
+        (workload.mode == StatementMode::Text).then(|| ("statements", "text".to_owned())),
         Some(("distribution", workload.distribution.clone())),
-        (workload.spread != spread).then(|| ("spread", workload.spread.clone())),
+        (workload.spread != spread).then(|| ("spread", workload.spread.to_string())),
         some("engine-threads", threads.map(|step| step.plan.engine_threads.to_string())),
         some("charset", plan.charset.clone()),
-        (plan.on_error != "abort").then(|| ("on-error", plan.on_error.clone())),
+        (plan.on_error != OnError::Abort).then(|| ("on-error", plan.on_error.to_string())),
         some("max-errors", plan.max_errors.clone()),
         some("op-timeout", plan.op_timeout_s.map(seconds)),
         Some(("seed", plan.seed.to_string())),

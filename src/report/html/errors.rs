@@ -66,7 +66,7 @@ fn rows(steps: &[&Summary]) -> Vec<Row> {
     let mut add = |what: Option<String>, count: u64, text: String, step: &Summary| {
         // How a step ended is told by its text alone.
         let same = |row: &&mut Row| row.what == what && (what.is_some() || row.text == text);
-        let at = Column::of(step);
+        let at = step.cell();
         match rows.iter_mut().find(same) {
             Some(row) => {
                 row.count = row.count.saturating_add(count);

@@ -12,10 +12,10 @@ pub(crate) use per_op::LEGEND as COSTS;
 
 use super::notes::{self, Places, mark};
 use super::page::{Field, Page, Record};
-use super::pivot::{Column, Table};
+use super::pivot::{Column, Table, metric_at};
 use super::{Options, caption, text};
 use crate::error::{Error, Result};
-use crate::words;
+use crate::terms;
 
 /// How the numbers are laid out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -124,7 +124,7 @@ pub(super) fn marked(table: &Table, at: usize) -> String {
 
 /// `8 clients`, at a rate where there is one.
 pub(super) fn at_clients(column: &Column) -> String {
-    let clients = words::clients(column.clients);
+    let clients = terms::clients(column.clients);
     match column.rate {
         None => clients,
         Some(rate) => format!("{clients} asking {rate} ops a second of all together"),
@@ -148,8 +148,8 @@ pub(super) fn record(table: &Table, column: &Column) -> Record {
     vec![
         ("workload", Field::Text(table.workload.to_owned())),
         ("clients", Field::Count(u64::from(column.clients))),
-        ("rate", Field::Number(column.rate)),
-        ("metric", Field::Text(column.metric(table).to_string())),
+        ("rate", Field::Number(column.per_s())),
+        ("metric", Field::Text(metric_at(column, table).to_string())),
         ("unit", Field::Text(table.metric.unit().to_owned())),
     ]
 }

@@ -3,7 +3,7 @@
 use super::super::escape::{clip, line};
 use super::super::number::number;
 use super::super::page::{Body, Field, Grid, Page, Record};
-use super::super::pivot::{Column, Table};
+use super::super::pivot::Table;
 use super::super::{escape, text};
 use super::record;
 use crate::summary::{Outage, Summary};
@@ -72,7 +72,7 @@ fn row(step: &Summary, outage: &Outage) -> Vec<String> {
     let seconds = |s: Option<f64>| s.map_or_else(|| text::NOTHING.to_owned(), |s| number(s, 2));
     let more = if outage.first_success_s.is_none() { "> " } else { "" };
     vec![
-        Column::of(step).to_string(),
+        step.cell().to_string(),
         number(outage.first_error_s, 2),
         format!("{more}{}", number(outage.gap_s, 2)),
         seconds(until(outage, outage.first_success_s)),
@@ -84,7 +84,7 @@ fn row(step: &Summary, outage: &Outage) -> Vec<String> {
 }
 
 fn told(table: &Table, step: &Summary, outage: &Outage) -> Record {
-    let mut record = record(table, &Column::of(step));
+    let mut record = record(table, &step.cell());
     // The metric is that of the plain table.
     record.retain(|(name, _)| !matches!(*name, "metric" | "unit"));
     let number = |value: Option<f64>| Field::Number(value);

@@ -1,0 +1,42 @@
+//! The field's words as types: those of flags, profiles, summaries and reports alike. No I/O.
+
+mod cell;
+mod choice;
+pub mod units;
+
+pub use cell::{Cell, Rate};
+pub use choice::{Arrival, Class, OnError, Order, Spread, SpreadChoice, StatementMode, Warm};
+
+/// `8 clients`, `1 client`.
+pub(crate) fn clients(count: impl Into<u64>) -> String {
+    let count: u64 = count.into();
+    format!("{count} client{}", if count == 1 { "" } else { "s" })
+}
+
+/// Names the first so many, and counts the others: `a, b, 3 more`.
+pub(crate) fn named(mut items: Vec<String>, max: usize, separator: &str) -> String {
+    let more = items.len().saturating_sub(max);
+    items.truncate(max);
+    items.extend((more > 0).then(|| format!("{more} more")));
+    items.join(separator)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_are_one_or_many() {
+        assert_eq!(
+            [clients(1_u32), clients(2_u32), clients(21_u64)],
+            ["1 client", "2 clients", "21 clients"]
+        );
+    }
+
+    #[test]
+    fn names_beyond_the_limit_are_counted() {
+        let names = || ["a", "b", "c"].map(str::to_owned).to_vec();
+        assert_eq!(named(names(), 3, ", "), "a, b, c");
+        assert_eq!(named(names(), 1, "; "), "a; 2 more");
+    }
+}
