@@ -1,4 +1,4 @@
-//! The driver's traps (docs/driver.md): each is provoked, and our session is shown to avoid it.
+//! The driver's traps (docs/dev/driver.md): each is provoked, and our session is shown to avoid it.
 //!
 //! Where the driver itself is asked, the test says what it does today; when a new version
 //! behaves, that test fails and the page needs an update.

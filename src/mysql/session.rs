@@ -1,7 +1,7 @@
 //! One connection. The only file on the hot path that touches the driver.
 //!
 //! A query future that is dropped before its answer leaves the answer in the connection, and
-//! the next query returns it (see `docs/driver.md`). So nothing here puts a timeout around a
+//! the next query returns it (see `docs/dev/driver.md`). So nothing here puts a timeout around a
 //! query: whoever gives up on one drops the whole `Session`, and one that is used all the same
 //! refuses.
 
