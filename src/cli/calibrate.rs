@@ -3,13 +3,12 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args as _, FromArgMatches as _};
-
-use super::workload::WorkloadArgs;
-use super::{DisplayArgs, sweep};
+use super::DisplayArgs;
 use crate::error::{Error, Result};
+use crate::plan::knobs::Knobs;
 use crate::plan::units::parse_duration;
-use crate::plan::{self, Plan, defaults};
+use crate::plan::value::{Clients, Length, TableCount};
+use crate::plan::{Plan, defaults};
 use crate::report::Format;
 use crate::run::calibrate;
 use crate::stop::Stop;
@@ -29,7 +28,7 @@ The same engine runs prepared point selects against a server of canned answers i
 result is kept, and later runs on this host are held against it (docs/verdicts.md).")]
 pub(crate) struct CalibrateArgs {
     /// Concurrent clients, a step each: 64 or 1,2,4 or 8..256 (doubling)
-    #[arg(long, value_name = "LIST", default_value = defaults::CALIBRATE_CLIENTS, value_parser = plan::clients::parse)]
+    #[arg(long, value_name = "LIST", default_value = defaults::CALIBRATE_CLIENTS, value_parser = clients)]
     pub clients: std::vec::Vec<u32>,
 
     /// Operating system threads of the client, steps of their own [default: 1 and the cores]
@@ -54,8 +53,12 @@ pub(crate) struct CalibrateArgs {
     pub display: DisplayArgs,
 }
 
+fn clients(text: &str) -> std::result::Result<Vec<u32>, String> {
+    text.parse().map(|Clients(list)| list)
+}
+
 fn threads(text: &str) -> std::result::Result<Vec<u32>, String> {
-    let threads = plan::clients::parse(text)?;
+    let threads = clients(text)?;
     match threads.iter().find(|n| **n > THREADS_MAX) {
         Some(n) => Err(format!("{n} engine threads are more than {THREADS_MAX}")),
         None => Ok(threads),
@@ -79,15 +82,13 @@ pub(super) fn run(args: &CalibrateArgs, stop: &Stop) -> Result<()> {
 fn plan(args: &CalibrateArgs) -> Result<Plan> {
     let workload = builtin().into_iter().find(|workload| workload.name == WORKLOAD);
     let workload = workload.ok_or_else(|| Error::failed(format!("there is no {WORKLOAD}")))?;
-    let parsed = WorkloadArgs::augment_args(clap::Command::new(WORKLOAD))
-        .disable_help_flag(true)
-        .try_get_matches_from([WORKLOAD, "--tables", "1", "--clients", "1"])
-        .and_then(|matches| WorkloadArgs::from_arg_matches(&matches));
-    let flags = WorkloadArgs {
-        clients: args.clients.clone(),
-        warmup: Some(WARMUP),
-        time: Some(args.time),
-        ..parsed.map_err(|e| Error::failed(e.to_string()))?
+    let knobs = Knobs {
+        tables: Some(TableCount(1)),
+        clients: Some(Clients(args.clients.clone())),
+        warmup: Some(Length(WARMUP)),
+        time: Some(Length(args.time)),
+        ..Knobs::default()
     };
-    sweep::plan(workload, &flags)
+    // Each step has a seed of its own.
+    knobs.resolve(workload, 0)
 }

@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 
 use super::DisplayArgs;
-use super::workload::{self, SandboxArgs};
+use super::workload::SandboxArgs;
 use crate::error::{Error, Result};
 use crate::mysql::options::ConnectionArgs;
 use crate::plan::timed::{LoadSource, LoadSpec, insert_mode};
 use crate::plan::units::parse_count;
-use crate::plan::{defaults, names};
+use crate::plan::{defaults, value};
 use crate::run::load::Loads;
 use crate::run::{Invocation, print_data};
 use crate::stop::Stop;
@@ -26,11 +26,11 @@ Examples:
   mysqldump --opt db t1 | loadgen load --from-dump -")]
 pub(crate) struct LoadArgs {
     /// Tables sbtest1 to sbtestN, one after the other
-    #[arg(long, value_name = "N", default_value_t = defaults::TABLES, value_parser = workload::tables)]
+    #[arg(long, value_name = "N", default_value_t = defaults::TABLES, value_parser = value::tables)]
     pub tables: u32,
 
     /// Rows of each table, up to 10G
-    #[arg(long, value_name = "N", default_value = defaults::ROWS, value_parser = workload::row_count)]
+    #[arg(long, value_name = "N", default_value = defaults::ROWS, value_parser = value::rows)]
     pub rows: u64,
 
     /// Seed of the rows' content
@@ -54,7 +54,7 @@ pub(crate) struct LoadArgs {
     pub insert_bytes: Option<u64>,
 
     /// Character set of the statements (SET NAMES), such as latin1, utf8 or utf8mb4
-    #[arg(long, value_name = "NAME", value_parser = names::charset)]
+    #[arg(long, value_name = "NAME", value_parser = value::charset)]
     pub charset: Option<String>,
 
     /// Load so many times; the table shows the median
@@ -62,11 +62,11 @@ pub(crate) struct LoadArgs {
     pub repeat: u32,
 
     /// The row of the table [default: the server's version]
-    #[arg(long, value_name = "NAME", value_parser = names::label)]
+    #[arg(long, value_name = "NAME", value_parser = value::label)]
     pub label: Option<String>,
 
     /// Something to keep in the summaries; may be given several times
-    #[arg(long = "note", value_name = "KEY=VALUE", value_parser = workload::key_value)]
+    #[arg(long = "note", value_name = "KEY=VALUE", value_parser = value::key_value)]
     pub notes: Vec<(String, String)>,
 
     /// Drop also tables that prepare made

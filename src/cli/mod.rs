@@ -1,6 +1,5 @@
 //! The command line: clap structs, and one thin file a verb.
 
-mod before;
 mod calibrate;
 mod canned;
 mod cleanup;

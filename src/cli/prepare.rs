@@ -1,9 +1,9 @@
 //! `loadgen prepare`: create and fill tables.
 
-use super::{ServerArgs, workload};
+use super::ServerArgs;
 use crate::error::{Error, Result};
 use crate::load::{Fill, Job};
-use crate::plan::{defaults, names};
+use crate::plan::{defaults, value};
 use crate::run::tables;
 use crate::stop::Stop;
 use crate::workload::Schema;
@@ -25,11 +25,11 @@ pub(crate) struct PrepareArgs {
     pub schema: Schema,
 
     /// Tables: sbtest1 to sbtestN, for one
-    #[arg(long, value_name = "N", default_value_t = defaults::TABLES, value_parser = workload::tables)]
+    #[arg(long, value_name = "N", default_value_t = defaults::TABLES, value_parser = value::tables)]
     pub tables: u32,
 
     /// Rows of each table, up to 10G [default: 10k; bulk has none]
-    #[arg(long, value_name = "N", value_parser = workload::row_count)]
+    #[arg(long, value_name = "N", value_parser = value::rows)]
     pub rows: Option<u64>,
 
     /// Seed of the rows' content
@@ -45,7 +45,7 @@ pub(crate) struct PrepareArgs {
     pub jobs: Option<u32>,
 
     /// Character set of the tables [default: the server's]
-    #[arg(long, value_name = "NAME", value_parser = names::charset)]
+    #[arg(long, value_name = "NAME", value_parser = value::charset)]
     pub charset: Option<String>,
 
     /// Drop the tables that prepare made, whatever they hold, and fill them again
@@ -63,9 +63,7 @@ pub(crate) struct PrepareArgs {
 pub(super) fn run(args: PrepareArgs, stop: &Stop) -> Result<()> {
     let rows = match args.rows {
         Some(rows) => rows,
-        None if args.schema.filled() => {
-            workload::row_count(defaults::ROWS).map_err(Error::usage)?
-        }
+        None if args.schema.filled() => value::rows(defaults::ROWS).map_err(Error::usage)?,
         None => 0,
     };
     let job = Job {

@@ -6,7 +6,7 @@ use super::DisplayArgs;
 use crate::error::Result;
 use crate::plan::experiment::scale::Scale;
 use crate::plan::experiment::{Only, Overrides};
-use crate::plan::{defaults, names};
+use crate::plan::{defaults, value};
 use crate::run::profile;
 use crate::stop::Stop;
 
@@ -63,7 +63,7 @@ pub(crate) struct RunArgs {
 
 pub(super) fn program(text: &str) -> std::result::Result<(String, PathBuf), String> {
     match text.split_once('=') {
-        Some((name, path)) if !path.is_empty() => Ok((names::label(name)?, PathBuf::from(path))),
+        Some((name, path)) if !path.is_empty() => Ok((value::label(name)?, PathBuf::from(path))),
         _ => Err(format!("'{text}' is not NAME=PATH")),
     }
 }

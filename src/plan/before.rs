@@ -7,9 +7,6 @@ use super::profile::Database;
 use super::units;
 pub use crate::terms::Warm;
 
-/// How long `--settle` waits at most, without a length of its own.
-pub(crate) const SETTLE: &str = "5m";
-
 /// What is done, and what is expected to be found.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Before {
@@ -82,7 +79,7 @@ mod tests {
         let all = Before {
             warm: Warm::Pool,
             ahi: Ahi::Cold,
-            settle: units::parse_duration(SETTLE).ok(),
+            settle: units::parse_duration("5m").ok(),
             expect: None,
         };
         assert_eq!(all.to_string(), "warm pool, ahi cold, settle 5m");

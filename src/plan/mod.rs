@@ -2,16 +2,14 @@
 //! clock. Defaults live here and nowhere else.
 
 pub mod before;
-pub mod clients;
 pub mod condition;
 pub mod experiment;
-mod list;
-pub(crate) mod names;
+pub mod knobs;
 pub mod policy;
 pub mod profile;
-pub mod rates;
 pub(crate) mod search;
 pub mod timed;
+pub mod value;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -25,22 +23,12 @@ use crate::workload::random::{Stream, seed_of};
 
 /// Defaults of the flags, in the spelling of the command line.
 pub mod defaults {
-    /// `--clients`
-    pub(crate) const CLIENTS: &str = "1";
     /// `--warmup`; 0 with `--ops`.
     pub(crate) const WARMUP: &str = "10s";
     /// `--time`
     pub(crate) const TIME: &str = "60s";
-    /// `--interval`
-    pub(crate) const INTERVAL: &str = "1s";
-    /// `--slo` begins at this rate without `--rate`, ops a second.
-    pub(crate) const SLO_START: f64 = 1000.0;
-    /// `--slo-resolution`
-    pub(crate) const SLO_RESOLUTION: &str = "5%";
     /// `--out`
     pub const OUT: &str = "results";
-    /// `--distribution`
-    pub(crate) const DISTRIBUTION: &str = "uniform";
     /// `--tables` where the database has none.
     pub(crate) const TABLES: u32 = 1;
     /// `--rows` of prepare.
@@ -187,7 +175,7 @@ impl Plan {
 
     /// Refuses more steps than anybody waits for.
     pub(crate) fn check_steps(&self) -> Result<()> {
-        list::check_total(self.count_steps())
+        check_steps(self.count_steps())
     }
 
     pub(crate) fn count_steps(&self) -> u64 {
@@ -357,6 +345,16 @@ pub(crate) fn seconds_of(seconds: f64) -> Duration {
     Duration::try_from_secs_f64(seconds).unwrap_or_default()
 }
 
+/// Refuses more steps than anybody waits for: two weeks of them; lists multiply.
+pub(crate) fn check_steps(steps: u64) -> Result<()> {
+    const STEPS_MAX: u64 = 20_000;
+    if steps <= STEPS_MAX {
+        return Ok(());
+    }
+    Err(Error::usage(format!("{steps} steps are more than {STEPS_MAX}"))
+        .hint("fewer numbers of clients, rates or repeats"))
+}
+
 /// Fisher and Yates.
 fn shuffle<T>(items: &mut [T], seed: u64) {
     let mut stream = Stream::new(seed);
@@ -378,7 +376,7 @@ mod tests {
             notes: Vec::new(),
             tables: None,
             rows: None,
-            clients: clients::parse(clients).expect(clients),
+            clients: clients.parse::<value::Clients>().expect(clients).0,
             spread: SpreadChoice::Auto,
             warmup: Duration::from_secs(10),
             stop: StopAt::Time(Duration::from_mins(1)),

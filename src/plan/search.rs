@@ -6,7 +6,7 @@
 //! are near enough; then it measures both edges again. Answers are noisy: a rate that was
 //! measured twice with both answers is measured a third time, and the majority counts.
 
-use super::rates::RATE_MAX;
+use super::value::RATE_MAX;
 
 /// Steps of one search at most.
 pub(crate) const STEPS_MAX: usize = 30;

@@ -17,9 +17,9 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use super::defaults;
-use super::names;
 use super::profile::value::Count;
 use super::units;
+use super::value::charset;
 use crate::workload::table::{ROWS_MAX, TABLES_MAX};
 
 /// Bytes of an extended INSERT by default: mysqldump's `net_buffer_length` is 1024 * 1024 - 1024
@@ -153,7 +153,7 @@ impl TryFrom<FlatLoad> for LoadSpec {
                 return Err("a load needs rows = \"16M\", or dump = \"FILE\"".to_owned());
             }
         };
-        let charset = flat.charset.as_deref().map(names::charset).transpose()?;
+        let charset = flat.charset.as_deref().map(charset).transpose()?;
         let spec = LoadSpec { tables, source, insert, charset };
         spec.check().map(|()| spec)
     }

@@ -14,7 +14,8 @@ use loadgen::plan::condition::Condition;
 use loadgen::plan::experiment::Only;
 use loadgen::plan::experiment::scale::Scale;
 use loadgen::plan::policy::ErrorsMax;
-use loadgen::plan::{clients, rates, units};
+use loadgen::plan::units;
+use loadgen::plan::value::{CLIENTS_MAX, Clients, Rates};
 use loadgen::report::Metric;
 use loadgen::workload::distribution::Distribution;
 use loadgen::workload::table::Mark;
@@ -68,16 +69,16 @@ pub(crate) fn values(bytes: &[u8]) {
 }
 
 fn lists(text: &str) {
-    if let Ok(steps) = clients::parse(text) {
+    if let Ok(Clients(steps)) = text.parse() {
         assert!(!steps.is_empty() && steps.len() <= STEPS_MAX);
         assert!(steps.windows(2).all(|pair| pair[0] < pair[1]));
-        assert!(steps.iter().all(|n| (1..=clients::CLIENTS_MAX).contains(n)));
+        assert!(steps.iter().all(|n| (1..=CLIENTS_MAX).contains(n)));
         let printed: Vec<String> = steps.iter().map(u32::to_string).collect();
         if steps.len() < 1000 {
-            assert_eq!(clients::parse(&printed.join(",")), Ok(steps));
+            assert_eq!(printed.join(",").parse(), Ok(Clients(steps)));
         }
     }
-    if let Ok(steps) = rates::parse(text) {
+    if let Ok(Rates(steps)) = text.parse() {
         assert!(!steps.is_empty() && steps.len() <= STEPS_MAX);
         assert!(steps.iter().all(|rate| rate.is_finite() && *rate > 0.0));
     }

@@ -14,7 +14,8 @@ use crate::plan::profile::value::Names;
 use crate::plan::profile::{Profile, Run, Turns};
 use crate::plan::timed::{LoadSource, LoadSpec};
 use crate::plan::{
-    Arrival, Order, Plan, SpreadChoice, StatementMode, StopAt, defaults, list, shuffle, units,
+    Arrival, Order, Plan, SpreadChoice, StatementMode, StopAt, check_steps, defaults, shuffle,
+    units,
 };
 use crate::workload::Workload;
 use crate::workload::distribution::Distribution;
@@ -46,7 +47,7 @@ impl Experiment {
             experiment.parts.extend(parts(profile, run, overrides, &experiment.subjects)?);
         }
         let steps = experiment.parts.iter().map(Part::count).fold(0, u64::saturating_add);
-        list::check_total(steps)?;
+        check_steps(steps)?;
         experiment.cells = cells(&experiment, overrides.seed);
         experiment.all.clone_from(&experiment.cells);
         experiment.keep_only(&overrides.only)?;
@@ -280,7 +281,7 @@ fn plan(workload: Workload, run: &Run, dataset: &Dataset, overrides: &Overrides)
         engine_threads: run.engine_threads.as_ref().map(|threads| *threads.as_ref()),
         charset: run.charset.as_ref().map(|name| name.as_ref().clone()),
         out: overrides.out.clone(),
-        interval: usual(defaults::INTERVAL)?,
+        interval: std::time::Duration::from_secs(1),
         interval_log: None,
         before: before(run),
         policy: Policy {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{Cell, Experiment};
 use crate::error::{Error, Result};
-use crate::plan::clients;
+use crate::plan::value::Clients;
 
 /// One condition; of several all must hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,13 +25,14 @@ impl std::str::FromStr for Only {
     fn from_str(text: &str) -> std::result::Result<Self, String> {
         let form = || "label=…, workload=…, clients=… or repeat=…".to_owned();
         let (key, value) = text.split_once('=').ok_or_else(form)?;
+        let numbers = |text: &str| text.parse::<Clients>().map(|list| list.0);
         let names = || value.split(',').map(|name| name.trim().to_owned()).collect();
         match key {
             "label" => Ok(Only::Label(names())),
             "workload" => Ok(Only::Workload(names())),
-            "clients" => clients::parse(value).map(Only::Clients),
+            "clients" => Ok(Only::Clients(numbers(value)?)),
             "repeat" => {
-                clients::parse(value).map(Only::Repeat).map_err(|e| e.replace("clients", "repeats"))
+                numbers(value).map(Only::Repeat).map_err(|e| e.replace("clients", "repeats"))
             }
             _ => Err(form()),
         }

@@ -11,7 +11,7 @@ use super::{Data, Expect, Sandbox, Server, Tables, Values};
 use crate::plan::experiment::scale;
 use crate::plan::limits::PHASE_MAX;
 use crate::plan::timed::SuiteSpec;
-use crate::plan::{names, units};
+use crate::plan::{units, value as names};
 use crate::workload::table::{ROWS_MAX, TABLES_MAX};
 
 /// A value, or where it is wrong.

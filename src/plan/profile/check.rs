@@ -10,7 +10,7 @@ use super::bounds::{self, Checked};
 use super::locate::Fault;
 use super::value::Names;
 use super::{Command, Profile, Run};
-use crate::plan::{names, units};
+use crate::plan::{units, value as names};
 use crate::workload::table::{ROWS_MAX, TABLES_MAX};
 use crate::workload::{Workload, builtin};
 

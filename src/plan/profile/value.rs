@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use serde::de::{self, Deserialize, Deserializer, SeqAccess, Visitor};
 use toml::Spanned;
 
-use crate::plan::{clients, rates, units};
+use crate::plan::{units, value as plan};
 
 /// A count: `1000` or `"16M"`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -154,8 +154,8 @@ impl<'de> Deserialize<'de> for Rates {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         from.deserialize_any(Either {
             expecting: "ops a second: 1000, \"500,2k\" or \"1k..16k\"",
-            number: |n| rates::parse(&n.to_string()).map(Rates),
-            text: |text| rates::parse(text).map(Rates),
+            number: |n| n.to_string().parse::<plan::Rates>().map(|r| Rates(r.0)),
+            text: |text| text.parse::<plan::Rates>().map(|r| Rates(r.0)),
         })
     }
 }
@@ -175,7 +175,7 @@ impl<'de> Deserialize<'de> for Clients {
             }
 
             fn visit_str<E: de::Error>(self, text: &str) -> Result<Clients, E> {
-                clients::parse(text).map(Clients).map_err(E::custom)
+                text.parse::<plan::Clients>().map(|c| Clients(c.0)).map_err(E::custom)
             }
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Clients, A::Error> {
