@@ -7,15 +7,15 @@ use std::path::{Path, PathBuf};
 /// The rooms in their order: each imports only those before it. Several names of one line are
 /// one room, of which all but the first are on their way out.
 const ROOMS: [&[&str]; 20] = [
-    &["terms", "words"],
+    &["terms"],
     &["error"],
     &["stop"],
     &["progress"],
     &["workload"],
-    &["observe", "measure", "timer"],
+    &["observe"],
     &["stats"],
     &["canned"],
-    &["mysql", "handover"],
+    &["mysql"],
     &["plan"],
     &["summary"],
     &["judge", "warnings"],
@@ -50,7 +50,6 @@ const WITHOUT: [(&str, &[&str]); 3] = [
 
 /// What imports against the order still: a file, and the room or crate. It only shrinks.
 const STILL: &[(&str, &str)] = &[
-    ("handover.rs", "cli"),
     ("load/method.rs", "clap"),
     ("mysql/ask.rs", "plan"),
     ("mysql/connect.rs", "plan"),
@@ -58,18 +57,16 @@ const STILL: &[(&str, &str)] = &[
     ("mysql/findings.rs", "summary"),
     ("mysql/fingerprint.rs", "summary"),
     ("mysql/innodb.rs", "summary"),
-    ("mysql/inputs.rs", "cli"),
-    ("mysql/inputs.rs", "plan"),
     ("mysql/levels.rs", "summary"),
+    ("mysql/options/flags.rs", "plan"),
+    ("mysql/options/inputs.rs", "plan"),
+    ("mysql/options/mod.rs", "plan"),
+    ("mysql/options/resolve.rs", "plan"),
     ("mysql/preflight/mod.rs", "summary"),
     ("mysql/pulse.rs", "plan"),
-    ("mysql/resolve.rs", "cli"),
-    ("mysql/resolve.rs", "plan"),
     ("mysql/session.rs", "plan"),
     ("mysql/settle.rs", "summary"),
     ("mysql/status.rs", "summary"),
-    ("mysql/target.rs", "plan"),
-    ("mysql/tls.rs", "plan"),
     ("mysql/variables.rs", "summary"),
     ("observe/interval_log.rs", "summary"),
     ("observe/probe/command.rs", "groups"),
@@ -82,10 +79,7 @@ const STILL: &[(&str, &str)] = &[
     ("report/layout/mod.rs", "clap"),
     ("report/mod.rs", "clap"),
     ("report/svg/mod.rs", "clap"),
-    ("run/existing.rs", "cli"),
-    ("run/mod.rs", "cli"),
-    ("run/tables.rs", "cli"),
-    ("run/verify.rs", "cli"),
+    ("terms/choice.rs", "clap"),
     ("workload/schema.rs", "clap"),
 ];
 
@@ -181,7 +175,9 @@ fn rooms_import_only_rooms_before_them() {
     let still: BTreeSet<(String, String)> =
         STILL.iter().map(|(file, room)| ((*file).to_owned(), (*room).to_owned())).collect();
     let lines = |of: Vec<&(String, String)>| -> String {
-        of.iter().map(|(file, room)| format!("    (\"{file}\", \"{room}\"),\n")).collect()
+        of.iter().fold(String::new(), |all, (file, room)| {
+            all + &format!("    (\"{file}\", \"{room}\"),\n")
+        })
     };
     let (new, gone) = (against.difference(&still), still.difference(&against));
     let (new, gone) = (lines(new.collect()), lines(gone.collect()));

@@ -16,8 +16,28 @@ const BASES: [&str; 4] = [
     "timed/10.11_suite-commands_c1_n1",
 ];
 
-/// Fields that tell summaries from each other, or are the label itself.
-const OWN: [&str; 4] = ["/label", "/run_id", "/step_id", "/started_at"];
+/// Fields that tell summaries from each other, or without which one is none.
+const OWN: [&str; 6] = ["/label", "/run_id", "/step_id", "/started_at", "/outcome", "/schema"];
+
+/// Other members of closed sets, by the end of the field's place.
+const OTHERS: [(&str, &str); 16] = [
+    ("/loadgen/profile", "debug"),
+    ("/workload/schema", "phptest"),
+    ("/workload/mode", "text"),
+    ("/workload/mode", "prepared"),
+    ("/load/mode", "single"),
+    ("/load/source", "dump"),
+    ("/distribution", "zipf:0.9"),
+    ("/spread", "random"),
+    ("/on_error", "continue"),
+    ("/arrival", "uniform"),
+    ("/class", "io-bound"),
+    ("/transport", "tcp"),
+    ("/phase", "drain"),
+    ("/phase", "measure"),
+    ("/verdict/kind", "ok"),
+    ("/kind", "update"),
+];
 
 #[test]
 fn changed() {
@@ -61,12 +81,18 @@ fn write_changed(base: &str, dir: &Path) -> usize {
             Value::Bool(held) => (!*held).into(),
             Value::Number(held) if held.is_f64() => (held.as_f64().expect("f64") + 1.0).into(),
             Value::Number(held) => (held.as_i64().expect("i64") + 1).into(),
-            Value::String(held) => format!("{held}x").into(),
+            Value::String(held) => another(field, held).into(),
             held => unreachable!("a leaf: {held}"),
         };
         fs::write(dir.join(format!("{at:03}.json")), changed.to_string()).expect("written");
     }
     fields.len()
+}
+
+/// Another text than the one that a field holds, of the same set if it is of one.
+fn another(field: &str, held: &str) -> String {
+    let other = OTHERS.iter().find(|(end, other)| field.ends_with(end) && *other != held);
+    other.map_or_else(|| format!("{held}x"), |(_, other)| (*other).to_owned())
 }
 
 /// The places of texts, numbers and truths.

@@ -170,7 +170,7 @@ fn run(case: &Case) -> Seen {
         .into_iter()
         .map(|path| {
             let below = path.strip_prefix(&dir).expect("below").to_str().expect("UTF-8");
-            (masks.file_name(below), path)
+            (Masks::file_name(below), path)
         })
         .collect();
     // Instants and ids, which would order them, are masked.

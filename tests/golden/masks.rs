@@ -197,11 +197,7 @@ impl Masks<'_> {
                 masked += if held.starts_with('[') { "[\"(prose)\"]" } else { "\"(prose)\"" };
             } else if self.measured && name == "warnings" {
                 masked += &codes(held);
-            } else if self.measured && name == "key" && held.len() > 16 {
-                masked += "\"(measured)\"";
-            } else if self.measured && FOUND.contains(&name.as_str()) {
-                masked += "\"(measured)\"";
-            } else if self.measured && MEASURED.contains(&name.as_str()) && !null {
+            } else if self.measured && is_measured(&name, held) {
                 masked += "\"(measured)\"";
             } else {
                 continue;
@@ -237,7 +233,7 @@ impl Masks<'_> {
     }
 
     /// Masks the instant and the id in a summary's name.
-    pub(crate) fn file_name(&self, name: &str) -> String {
+    pub(crate) fn file_name(name: &str) -> String {
         let (dir, file) = name.rsplit_once('/').map_or(("", name), |(dir, file)| (dir, file));
         let parts: Vec<&str> = file.split('_').collect();
         let date = |part: &str| part.len() == 16 && part.ends_with('Z');
@@ -251,6 +247,14 @@ impl Masks<'_> {
         });
         if dir.is_empty() { name } else { format!("{dir}/{name}") }
     }
+}
+
+/// A run's own value; a resume key is long, a parameter's is a word.
+fn is_measured(name: &str, held: &str) -> bool {
+    let none = held == "null" || held == "[]";
+    FOUND.contains(&name)
+        || (MEASURED.contains(&name) && !none)
+        || (name == "key" && held.len() > 16)
 }
 
 /// The codes of warnings, without those that tell of the host or of how long it took.
@@ -312,14 +316,13 @@ fn value_length(text: &str) -> usize {
             }
             _ if quoted => {}
             b'{' | b'[' => depth += 1,
-            b'}' | b']' if depth == 0 => return at,
+            b'}' | b']' | b',' | b'\n' if depth == 0 => return at,
             b'}' | b']' => {
                 depth -= 1;
                 if depth == 0 {
                     return at + 1;
                 }
             }
-            b',' | b'\n' if depth == 0 => return at,
             _ => {}
         }
     }
