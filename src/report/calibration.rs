@@ -2,30 +2,12 @@
 
 use super::alike::as_one;
 use super::notes::mark;
-use super::page::{Body, Field, Grid, Page, Record, render};
-use super::{Format, escape, number, text};
+use super::page::{Column, Page, Sheet, Value, both, filed, shown};
+use super::{Format, escape, write};
 use crate::error::Result;
 use crate::summary::{Calibration, CalibrationStep, VerdictKind};
 
-const HEAD: [&str; 11] = [
-    "clients",
-    "threads",
-    "QPS",
-    "CPU us/op",
-    "busy",
-    "turn us",
-    "at",
-    "ceiling QPS",
-    "others",
-    "stolen",
-    "verdict",
-];
-
-/// The table of a calibration.
-///
-/// # Errors
-///
-/// None in practice: memory for CSV.
+/// Writes the table of a calibration.
 pub(crate) fn calibration(calibration: &Calibration, format: Format) -> Result<String> {
     let host = &calibration.host;
     let cores = host.cores;
@@ -43,23 +25,14 @@ pub(crate) fn calibration(calibration: &Calibration, format: Format) -> Result<S
             .to_owned(),
     ];
     below.splice(0..0, noisy(calibration));
-    let page = Page {
-        title: vec![format!(
-            "what {} can generate: {cores} × {}, Linux {}",
-            escape::line(&host.name),
-            escape::line(&host.cpu),
-            escape::line(&host.kernel)
-        )],
-        body: Body::Grid(Grid {
-            head: HEAD.map(str::to_owned).to_vec(),
-            texts: vec![HEAD.len() - 1],
-            rows: calibration.steps.iter().map(row).collect(),
-            ..Grid::default()
-        }),
-        below,
-        records: calibration.steps.iter().map(record).collect(),
-    };
-    render(&[page], "calibration", format)
+    let title = format!(
+        "what {} can generate: {cores} × {}, Linux {}",
+        escape::line(&host.name),
+        escape::line(&host.cpu),
+        escape::line(&host.kernel)
+    );
+    let page = Page::of(title, Sheet::of(columns(), &calibration.steps), below);
+    write(&[page], "calibration", format)
 }
 
 /// The footnote of the steps that are no ceiling.
@@ -73,50 +46,35 @@ fn noisy(calibration: &Calibration) -> Option<String> {
     })
 }
 
-fn verdict(step: &CalibrationStep) -> String {
-    match step.disturbed() {
-        Some(_) => format!("{} {}", VerdictKind::Noisy.name(), mark(0)),
-        None => VerdictKind::Ok.name().to_owned(),
-    }
-}
+type Row<'a> = &'a CalibrationStep;
 
-fn row(step: &CalibrationStep) -> Vec<String> {
-    let nothing = || text::NOTHING.to_owned();
+fn columns<'a>() -> Vec<Column<'a, Row<'a>>> {
     vec![
-        step.clients.to_string(),
-        step.engine_threads.to_string(),
-        number::number(step.qps, 0),
-        number::number(step.us_per_op, 1),
-        percent(step.busy),
-        step.turn_delay_tail_us.map_or_else(nothing, |us| number::number(us, 0)),
-        step.tail_percentile.map_or_else(nothing, |percentile| format!("p{percentile}")),
-        number::number(step.ceiling_qps, 0),
-        step.other_load.map_or_else(nothing, percent),
-        step.steal.map_or_else(nothing, percent),
-        verdict(step),
+        both("clients", "clients", |step: &Row| step.clients),
+        both("threads", "engine_threads", |step: &Row| step.engine_threads),
+        filed("measured_s", |step: &Row| step.measured_s),
+        both("QPS", "qps", |step: &Row| (step.qps, 0)),
+        both("CPU us/op", "us_per_op", |step: &Row| (step.us_per_op, 1)),
+        shown("busy", |step: &Row| percent(step.busy)),
+        filed("busy", |step: &Row| step.busy),
+        both("turn us", "turn_delay_us", |step: &Row| step.turn_delay_tail_us.map(|us| (us, 0))),
+        shown("at", |step: &Row| step.tail_percentile.map(|percentile| format!("p{percentile}"))),
+        filed("turn_delay_percentile", |step: &Row| step.tail_percentile.map(f64::from)),
+        both("ceiling QPS", "ceiling_qps", |step: &Row| (step.ceiling_qps, 0)),
+        shown("others", |step: &Row| step.other_load.map(percent)),
+        filed("other_load", |step: &Row| step.other_load),
+        shown("stolen", |step: &Row| step.steal.map(percent)),
+        filed("steal", |step: &Row| step.steal),
+        both("verdict", "noisy", |step: &Row| match step.disturbed() {
+            Some(why) => Value::Label(why, format!("{} {}", VerdictKind::Noisy.name(), mark(0))),
+            None => Value::Label(String::new(), VerdictKind::Ok.name().to_owned()),
+        })
+        .left(),
     ]
 }
 
 fn percent(part: f64) -> String {
     format!("{:.0}%", part * 100.0)
-}
-
-fn record(step: &CalibrationStep) -> Record {
-    let number = |value: f64| Field::Number(Some(value));
-    vec![
-        ("clients", Field::Count(u64::from(step.clients))),
-        ("engine_threads", Field::Count(u64::from(step.engine_threads))),
-        ("measured_s", number(step.measured_s)),
-        ("qps", number(step.qps)),
-        ("us_per_op", number(step.us_per_op)),
-        ("busy", number(step.busy)),
-        ("turn_delay_us", Field::Number(step.turn_delay_tail_us)),
-        ("turn_delay_percentile", Field::Number(step.tail_percentile.map(f64::from))),
-        ("ceiling_qps", number(step.ceiling_qps)),
-        ("other_load", Field::Number(step.other_load)),
-        ("steal", Field::Number(step.steal)),
-        ("noisy", Field::Text(step.disturbed().unwrap_or_default())),
-    ]
 }
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
 //! What stands around a table: its title, the conditions and remarks.
 
 use super::baseline::NO_RATIO;
+use super::escape;
 use super::escape::clip;
 use super::notes::{by_column, conditions};
 use super::pivot::{Line, Table};
 use super::settings::VALUE_MAX;
-use super::{Metric, escape};
 use crate::judge::{CONDITIONS, Of, Shown};
 use crate::summary::Summary;
 use crate::terms;
@@ -31,13 +31,6 @@ pub(crate) fn title(table: &Table) -> String {
         (_, Some(most)) => format!("; medians of {most} repeats"),
     };
     format!("{workload}: {name}{unit}{medians}")
-}
-
-/// Whether the title stands above the table. The plain table of one workload begins with its
-/// header line, and the title follows below.
-pub(crate) fn above(tables: &[Table]) -> bool {
-    let plain = |table: &Table| table.metric == Metric::Qps && table.baseline.is_none();
-    tables.len() > 1 || !tables.iter().all(plain)
 }
 
 /// The lines below a table: conditions of its first line, and what its columns need explained.

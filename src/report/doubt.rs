@@ -1,10 +1,10 @@
 //! Cells that more runs would tell more about: those whose runs lie too far apart, and those that a
 //! comparison leaves open.
 
-use super::layout::at_clients;
+use super::Options;
+use super::layout::{at_clients, label as shown};
 use super::number::number;
 use super::pivot::{self, Column, Table};
-use super::{Options, text};
 use crate::error::Result;
 use crate::summary::{Summary, VerdictKind};
 use crate::terms;
@@ -60,7 +60,7 @@ fn doubt(table: &Table, label: &str, column: Column, why: &str) -> Doubt {
         workload: table.workload.to_owned(),
         labels: vec![label.to_owned()],
         cell: column,
-        why: format!("{} at {}: {why}", text::label(label), at_clients(&column)),
+        why: format!("{} at {}: {why}", shown(label), at_clients(&column)),
     }
 }
 

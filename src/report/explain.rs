@@ -6,16 +6,16 @@
 //! one)`, the same quotient of each part is its share of the change, and the shares add up.
 
 use super::baseline::known;
-use super::compare::{self, Pair, chance, comparable, judged};
+use super::compare::{self, Row, chance, comparable, judged};
 use super::escape::{self, clip};
 use super::figure::{named, own_read_us, read_us, server_cpu_us};
-use super::layout::{at_clients, below, marked, noted, record};
+use super::layout::{at_clients, below, label, marked, noted, place};
 use super::metric::Metric;
 use super::number::number;
-use super::page::{self, Body, Field, Grid, Page};
+use super::page::{self, Page, Sheet, Value, both, filed, shown};
 use super::pivot::{self, Cell, Column, Table};
 use super::settings;
-use super::{Format, Options, text};
+use super::{Format, Options, write};
 use crate::error::{Error, Result};
 use crate::judge::{self, ABSENT, Difference};
 use crate::stats;
@@ -105,7 +105,7 @@ pub fn explain(steps: &[&Summary], contrast: &Contrast) -> Result<String> {
     let judged = judged(&tables, 0.0, 0)?;
     let (mut pages, mut idle): (Vec<Page>, Vec<String>) = (Vec::new(), Vec::new());
     let mut open = false;
-    for (table, pairs) in tables.iter().zip(&judged.pairs) {
+    for (table, pairs) in tables.iter().zip(&judged.rows) {
         let [base, new] = table.lines.as_slice() else { continue };
         let (first, mut said) = (pages.len(), None);
         for (column, cells) in table.columns.iter().zip(base.cells.iter().zip(&new.cells)) {
@@ -154,7 +154,7 @@ pub fn explain(steps: &[&Summary], contrast: &Contrast) -> Result<String> {
         });
         return Err(error.hint("loadgen report shows what each of them has"));
     }
-    page::render(&pages, "explain", contrast.format)
+    write(&pages, "explain", contrast.format)
 }
 
 fn split(column: Column, base: &Cell, new: &Cell) -> Result<Option<Split>> {
@@ -232,56 +232,69 @@ impl Split {
     }
 }
 
-fn page(table: &Table, split: &Split, pair: Option<&Pair>, differing: &[Difference]) -> Page {
-    let label =
-        |at: usize| table.lines.get(at).map_or_else(String::new, |line| text::label(line.label));
-    let us = |value: f64| number(value, 1);
-    let row = |part: &Part| {
-        let mut row = vec![part.name.to_owned()];
-        row.extend(match part.us {
-            None => ["-", "-", "unknown", "-", "-"].map(str::to_owned),
-            Some((one, other)) => [
-                us(one),
-                us(other),
-                signed(other - one, 1),
-                part.interval.map_or_else(
-                    || text::NOTHING.to_owned(),
-                    |(low, high)| format!("{} to {}", signed(low, 1), signed(high, 1)),
-                ),
-                signed(split.percent(other - one), 1),
-            ],
-        });
-        row
-    };
-    let head = [
-        "microseconds an op".to_owned(),
-        marked(table, 0),
-        marked(table, 1),
-        "change".to_owned(),
-        "95 % interval".to_owned(),
-        "% of QPS".to_owned(),
-    ];
+fn page(table: &Table, split: &Split, pair: Option<&Row>, differing: &[Difference]) -> Page {
     let (one, other) = split.qps;
-    Page {
-        title: vec![format!(
-            "{} at {}: QPS {} with {}, {} with {}: {} %",
-            escape::line(table.workload),
-            at_clients(&split.column),
-            number(one, 0),
-            label(0),
-            number(other, 0),
-            label(1),
-            signed(100.0 * (other / one - 1.0), 1),
-        )],
-        body: Body::Grid(Grid {
-            head: head.to_vec(),
-            texts: vec![0],
-            rows: split.parts.iter().map(row).collect(),
-            ..Grid::default()
+    let title = format!(
+        "{} at {}: QPS {} with {}, {} with {}: {} %",
+        escape::line(table.workload),
+        at_clients(&split.column),
+        number(one, 0),
+        label(table.lines[0].label),
+        number(other, 0),
+        label(table.lines[1].label),
+        signed(100.0 * (other / one - 1.0), 1),
+    );
+    let below = pair.and_then(|pair| chance("QPS", pair)).into_iter().chain(remarks(split));
+    Page::of(
+        title,
+        Sheet::of(columns(table, split, pair, differing), &split.parts),
+        below.collect(),
+    )
+}
+
+/// A row for each part, and the whole.
+fn columns<'a>(
+    table: &'a Table,
+    split: &'a Split,
+    pair: Option<&'a Row>,
+    differing: &'a [Difference],
+) -> Vec<page::Column<'a, &'a Part>> {
+    let settings: Vec<(String, String)> = differing
+        .iter()
+        .map(|d| (d.name.clone(), format!("{} -> {}", d.first, d.second)))
+        .collect();
+    let change = |part: &&Part| part.us.map(|(one, other)| other - one);
+    let percent = move |part: &&Part| change(part).map(|change| split.percent(change));
+    let between = |(low, high)| format!("{} to {}", signed(low, 1), signed(high, 1));
+    let pair = pair.and_then(|row| Some((row, row.ratio.as_ref()?)));
+    let runs = pair.map_or((0, 0), |(row, _)| row.runs);
+    let interval = pair.and_then(|(_, ratio)| ratio.shift.interval);
+    let mut columns = place(table, |_: &&Part| split.column);
+    columns.extend([
+        filed("base", |_: &&Part| table.lines[0].label),
+        filed("new", |_: &&Part| table.lines[1].label),
+        filed("base_qps", |_: &&Part| split.qps.0),
+        filed("new_qps", |_: &&Part| split.qps.1),
+        both("microseconds an op", "part", |part: &&Part| part.name).left(),
+        both(marked(table, 0), "base_us", |part: &&Part| part.us.map(|us| (us.0, 1))),
+        both(marked(table, 1), "new_us", |part: &&Part| part.us.map(|us| (us.1, 1))),
+        shown("change", move |part: &&Part| {
+            change(part).map_or("unknown".to_owned(), |change| signed(change, 1))
         }),
-        below: pair.map(|pair| chance("QPS", pair)).into_iter().chain(remarks(split)).collect(),
-        records: records(table, split, pair, differing),
-    }
+        shown("95 % interval", move |part: &&Part| part.us.and(part.interval).map(between)),
+        shown("% of QPS", move |part: &&Part| percent(part).map(|percent| signed(percent, 1))),
+        filed("change_us", change),
+        filed("qps_percent", percent),
+        filed("differing", move |_: &&Part| Value::Pairs(settings.clone())),
+        filed("change_low_us", |part: &&Part| part.interval.map(|i| i.0)),
+        filed("change_high_us", |part: &&Part| part.interval.map(|i| i.1)),
+        filed("base_runs", move |_: &&Part| runs.0),
+        filed("new_runs", move |_: &&Part| runs.1),
+        filed("ratio_low", move |_: &&Part| interval.map(|i| i.0.exp())),
+        filed("ratio_high", move |_: &&Part| interval.map(|i| i.1.exp())),
+        filed("p_corrected", move |_: &&Part| pair.map(|(_, ratio)| ratio.p)),
+    ]);
+    columns
 }
 
 /// A number that always has its sign.
@@ -361,47 +374,4 @@ fn named_settings(differing: &[Difference]) -> String {
         said.push_str(&format!("{joint}{alone} that only one of them has"));
     }
     format!("settings that differ: {said}")
-}
-
-/// A row for each part, and the whole.
-fn records(
-    table: &Table,
-    split: &Split,
-    pair: Option<&Pair>,
-    differing: &[Difference],
-) -> Vec<page::Record> {
-    let label = |at: usize| table.lines.get(at).map_or("", |line| line.label).to_owned();
-    let pairs: Vec<(String, String)> = differing
-        .iter()
-        .map(|d| (d.name.clone(), format!("{} -> {}", d.first, d.second)))
-        .collect();
-    let runs = pair.map_or((0, 0), |pair| pair.runs);
-    let ratio = pair.and_then(|pair| pair.shift.interval);
-    let of_part = |part: &Part| {
-        let mut record = record(table, &split.column);
-        // The metric is that of the whole table.
-        record.retain(|(name, _)| !matches!(*name, "metric" | "unit"));
-        let change = part.us.map(|(one, other)| other - one);
-        record.extend([
-            ("base", Field::Text(label(0))),
-            ("new", Field::Text(label(1))),
-            ("base_qps", Field::Number(Some(split.qps.0))),
-            ("new_qps", Field::Number(Some(split.qps.1))),
-            ("part", Field::Text(part.name.to_owned())),
-            ("base_us", Field::Number(part.us.map(|us| us.0))),
-            ("new_us", Field::Number(part.us.map(|us| us.1))),
-            ("change_us", Field::Number(change)),
-            ("qps_percent", Field::Number(change.map(|change| split.percent(change)))),
-            ("differing", Field::Pairs(pairs.clone())),
-            ("change_low_us", Field::Number(part.interval.map(|i| i.0))),
-            ("change_high_us", Field::Number(part.interval.map(|i| i.1))),
-            ("base_runs", Field::Count(runs.0 as u64)),
-            ("new_runs", Field::Count(runs.1 as u64)),
-            ("ratio_low", Field::Number(ratio.map(|i| i.0.exp()))),
-            ("ratio_high", Field::Number(ratio.map(|i| i.1.exp()))),
-            ("p_corrected", Field::Number(pair.map(|pair| pair.p))),
-        ]);
-        record
-    };
-    split.parts.iter().map(of_part).collect()
 }

@@ -4,13 +4,13 @@
 use std::fmt;
 use std::ops::{Bound, RangeBounds};
 
-use super::layout::{at_clients, below, noted, record};
+use super::layout::{at_clients, below, label, marked, noted, place};
 use super::metric::{Metric, Percentile, errors};
 use super::number::number;
-use super::page::{self, Body, Field, Grid, Page};
+use super::page::{self, Page, Sheet, Value, both, filed, shown};
 use super::pivot::{self, Cell, Column, Line, Table};
 use super::select::missing;
-use super::{Options, escape, text};
+use super::{Options, escape, write};
 use crate::error::Result;
 use crate::stats;
 use crate::summary::Summary;
@@ -132,12 +132,21 @@ pub fn gates(steps: &[&Summary], wanted: &[Gate], options: &Options) -> Result<G
         let table = noted(table);
         pages.push(page(&table, wanted, &mut gates)?);
     }
-    gates.text = page::render(&pages, "gates", options.format)?;
+    gates.text = write(&pages, "gates", options.format)?;
     Ok(gates)
 }
 
+/// A gate and how it ended at a cell.
+struct Row<'t> {
+    at: usize,
+    column: Column,
+    gate: &'t Gate,
+    runs: usize,
+    verdict: Verdict,
+}
+
 fn page(table: &Table, wanted: &[Gate], gates: &mut Gates) -> Result<Page> {
-    let (mut rows, mut records) = (Vec::new(), Vec::new());
+    let mut rows = Vec::new();
     for (line_at, line) in table.lines.iter().enumerate() {
         for (at, column) in table.columns.iter().enumerate() {
             let Some(of_cell) = Runs::of(line, at, column) else { continue };
@@ -145,62 +154,77 @@ fn page(table: &Table, wanted: &[Gate], gates: &mut Gates) -> Result<Page> {
                 let verdict = gate.judge(&of_cell)?;
                 let counted = of_cell.counted(&gate.quantity);
                 let runs = counted.len();
-                let shown = gate.shown(&verdict);
-                let found = if let Verdict::Undecided(_) = verdict {
-                    format!("is {verdict}")
-                } else {
-                    let what = gate.quantity.in_words(&counted);
-                    format!("{verdict}, {what} is {shown}{}", gate.over(runs))
-                };
-                let told = format!(
-                    "{} at {}, {}: {} {found}",
-                    escape::line(table.workload),
-                    at_clients(column),
-                    text::label(line.label),
-                    gate.condition,
-                );
-                match &verdict {
-                    Verdict::Holds(_) => gates.held += 1,
-                    Verdict::Fails(_) | Verdict::FailsAbove(_) => gates.failed.push(told),
-                    Verdict::Undecided(_) => {
-                        gates.scarce |=
-                            counted.iter().any(|step| gate.quantity.scarce(step).is_some());
-                        gates.undecided.push(told);
-                    }
-                }
-                let marks = super::notes::marks(table, line_at);
-                let label = text::label(line.label) + &marks;
-                let cells = [
-                    column.to_string(),
-                    gate.condition.clone(),
-                    shown,
-                    runs.to_string(),
-                    verdict.to_string(),
-                    label,
-                ];
-                rows.push(cells.to_vec());
-                let mut fields = record(table, column);
-                // The metric is the gate's, not the table's.
-                fields.retain(|(name, _)| !matches!(*name, "metric" | "unit"));
-                fields.extend(gate.fields(line.label, runs, &verdict));
-                records.push(fields);
+                let row = Row { at: line_at, column: *column, gate, runs, verdict };
+                gates.count(table, &row, &counted);
+                rows.push(row);
             }
         }
     }
     let mut lines = vec![what(table)];
     lines.extend(below(table));
-    let head = ["clients", "gate", "it is", "runs", "verdict", "label"].map(str::to_owned);
-    Ok(Page {
-        title: vec![format!("{}: gates", escape::line(table.workload))],
-        body: Body::Grid(Grid {
-            head: head.to_vec(),
-            texts: vec![1, 4, 5],
-            rows,
-            ..Grid::default()
+    let title = format!("{}: gates", escape::line(table.workload));
+    Ok(Page::of(title, Sheet::of(columns(table), rows), lines))
+}
+
+fn columns<'a>(table: &'a Table) -> Vec<page::Column<'a, Row<'a>>> {
+    let mut columns = vec![shown("clients", |row: &Row| row.column.to_string())];
+    columns.extend(place(table, |row: &Row| row.column));
+    columns.extend([
+        filed("label", |row: &Row| table.lines[row.at].label),
+        both("gate", "gate", |row: &Row| row.gate.condition.as_str()).left(),
+        shown("it is", |row: &Row| row.gate.shown(&row.verdict)),
+        filed("value", |row: &Row| match row.verdict {
+            Verdict::Holds(value) | Verdict::Fails(value) | Verdict::FailsAbove(value) => {
+                Some(value)
+            }
+            Verdict::Undecided(_) => None,
         }),
-        below: lines,
-        records,
-    })
+        filed("unit", |row: &Row| row.gate.quantity.unit()),
+        both("runs", "runs", |row: &Row| row.runs),
+        both("verdict", "verdict", |row: &Row| {
+            let word = match row.verdict {
+                Verdict::Holds(_) => "holds",
+                Verdict::Fails(_) | Verdict::FailsAbove(_) => "fails",
+                Verdict::Undecided(_) => "undecided",
+            };
+            Value::Label(word.to_owned(), row.verdict.to_string())
+        })
+        .left(),
+        shown("label", |row: &Row| marked(table, row.at)).left(),
+        filed("reason", |row: &Row| match &row.verdict {
+            Verdict::Holds(_) | Verdict::Fails(_) => String::new(),
+            Verdict::FailsAbove(_) => "the value is a lower bound".to_owned(),
+            Verdict::Undecided(why) => why.clone(),
+        }),
+    ]);
+    columns
+}
+
+impl Gates {
+    fn count(&mut self, table: &Table, row: &Row, counted: &[&Summary]) {
+        let (gate, verdict) = (row.gate, &row.verdict);
+        let found = if let Verdict::Undecided(_) = verdict {
+            format!("is {verdict}")
+        } else {
+            let what = gate.quantity.in_words(counted);
+            format!("{verdict}, {what} is {}{}", gate.shown(verdict), gate.over(row.runs))
+        };
+        let told = format!(
+            "{} at {}, {}: {} {found}",
+            escape::line(table.workload),
+            at_clients(&row.column),
+            label(table.lines[row.at].label),
+            gate.condition,
+        );
+        match verdict {
+            Verdict::Holds(_) => self.held += 1,
+            Verdict::Fails(_) | Verdict::FailsAbove(_) => self.failed.push(told),
+            Verdict::Undecided(_) => {
+                self.scarce |= counted.iter().any(|step| gate.quantity.scarce(step).is_some());
+                self.undecided.push(told);
+            }
+        }
+    }
 }
 
 /// What the numbers are.
@@ -308,7 +332,7 @@ impl Gate {
         match verdict {
             Verdict::Holds(value) | Verdict::Fails(value) => self.quantity.shown(*value),
             Verdict::FailsAbove(value) => format!("above {}", self.quantity.shown(*value)),
-            Verdict::Undecided(_) => text::NOTHING.to_owned(),
+            Verdict::Undecided(_) => "-".to_owned(),
         }
     }
 
@@ -319,24 +343,6 @@ impl Gate {
             (Quantity::Rate(_) | Quantity::Latency(_), _) => format!(" (median of {runs} runs)"),
             _ => format!(" (of {runs} runs together)"),
         }
-    }
-
-    fn fields(&self, label: &str, runs: usize, verdict: &Verdict) -> page::Record {
-        let (word, value, why) = match verdict {
-            Verdict::Holds(value) => ("holds", Some(*value), ""),
-            Verdict::Fails(value) => ("fails", Some(*value), ""),
-            Verdict::FailsAbove(value) => ("fails", Some(*value), "the value is a lower bound"),
-            Verdict::Undecided(why) => ("undecided", None, why.as_str()),
-        };
-        vec![
-            ("label", Field::Text(label.to_owned())),
-            ("gate", Field::Text(self.condition.clone())),
-            ("value", Field::Number(value)),
-            ("unit", Field::Text(self.quantity.unit().to_owned())),
-            ("runs", Field::Count(runs as u64)),
-            ("verdict", Field::Text(word.to_owned())),
-            ("reason", Field::Text(why.to_owned())),
-        ]
     }
 }
 

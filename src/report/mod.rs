@@ -16,17 +16,15 @@ mod calibration;
 mod caption;
 mod chart;
 mod compare;
-mod csv;
 mod doubt;
 mod escape;
 mod explain;
 mod figure;
+mod files;
 mod gate;
 mod histogram;
 mod html;
-mod json;
 mod layout;
-mod markdown;
 mod metric;
 mod notes;
 mod number;
@@ -37,7 +35,6 @@ mod queues;
 mod select;
 mod settings;
 mod spark;
-mod spread;
 mod svg;
 mod text;
 
@@ -104,34 +101,33 @@ pub struct Options {
 /// Nothing to show, a label that is not there, labels that a layout does not want, steps of one
 /// cell whose settings differ, or a damaged histogram where the metric needs one.
 pub fn render(steps: &[&Summary], options: &Options) -> Result<String> {
-    let mut tables = counted(steps, options)?;
-    if options.spread && matches!(options.format, Format::Csv | Format::Json) {
-        return page::render(&spread::pages(&tables), "spread", options.format);
+    let tables = counted(steps, options)?;
+    let files = matches!(options.format, Format::Csv | Format::Json);
+    let mut pages = Vec::new();
+    if !(options.spread && files) {
+        if options.layout == Layout::Versions && options.format == Format::Json {
+            return layout::json(&tables, options);
+        }
+        pages = layout::pages(&tables, options)?;
     }
-    if options.layout != Layout::Versions {
-        let pages = layout::pages(&tables, options)?;
-        return match (options.format, options.terminal) {
-            (Format::Text, Some(columns)) => Ok(page::with_bars(&pages, columns)),
-            _ => page::render(&pages, options.layout.name(), options.format),
-        };
+    if options.spread {
+        pages.extend(tables.iter().map(layout::spread));
     }
-    if let Some(label) = &options.baseline {
-        baseline::relate(&mut tables, label)?;
+    match (options.format, options.terminal) {
+        (Format::Text, columns) => Ok(text::text(&pages, columns)),
+        (format, _) if options.spread && files => write(&pages, "spread", format),
+        (format, _) => write(&pages, &options.layout.name(), format),
     }
-    for table in &mut tables {
-        table.notes = notes::notes(table);
-    }
-    let plain = match options.format {
-        Format::Text => text::render(&tables, options.terminal),
-        Format::Markdown => markdown::render(&tables),
-        Format::Csv => csv::render(&tables)?,
-        Format::Json => json::render(&tables, options),
-    };
-    if !options.spread {
-        return Ok(plain);
-    }
-    let spread = page::render(&spread::pages(&tables), "spread", options.format)?;
-    Ok(format!("{plain}\n{spread}"))
+}
+
+/// Writes pages in a format.
+fn write(pages: &[page::Page], layout: &str, format: Format) -> Result<String> {
+    Ok(match format {
+        Format::Text => text::text(pages, None),
+        Format::Markdown => text::markdown(pages),
+        Format::Csv => files::csv(pages, layout == "versions")?,
+        Format::Json => files::json(pages, layout),
+    })
 }
 
 /// The tables of the steps that count, without footnotes and ratios.

@@ -1,11 +1,12 @@
 //! The path that a search for the highest rate took, and what it found.
 
 use super::alike::as_one;
+use super::layout::label;
 use super::notes::mark;
 use super::number::number;
-use super::page::{self, Body, Grid, Page};
-use super::{Format, Gate, escape, text};
-use crate::error::Result;
+use super::page::{Page, Sheet, shown};
+use super::text::text;
+use super::{Gate, escape};
 use crate::stats;
 use crate::summary::{Summary, VerdictKind, Warning};
 use crate::terms;
@@ -46,57 +47,42 @@ pub struct Search {
 
 /// The table of the probes, with a line below for each number of clients. `first` is the first
 /// step's summary.
-///
-/// # Errors
-///
-/// None: the text needs no writer.
-pub fn path(first: &Summary, probes: &[Probe], found: &[Search], slo: &[Gate]) -> Result<String> {
-    let mut head: Vec<String> = ["clients", "search", "rate", "achieved"].map(str::to_owned).into();
-    head.extend(slo.iter().map(|gate| gate.condition.clone()));
-    head.push("held".to_owned());
-    let last = head.len() - 1;
+pub fn path(first: &Summary, probes: &[Probe], found: &[Search], slo: &[Gate]) -> String {
     let notes = Notes::of(probes);
-    let row = |probe: &Probe| {
-        let mut cells = vec![
-            probe.clients.to_string(),
-            probe.search.to_string(),
-            probe.rate.to_string(),
-            number(probe.achieved, usize::from(probe.achieved < 100.0)),
-        ];
-        cells.extend(slo.iter().zip(&probe.numbers).map(|(gate, value)| match value {
-            Some(value) if value.is_infinite() => "failed".to_owned(),
-            Some(value) => gate.quantity.shown(*value),
-            None => text::NOTHING.to_owned(),
-        }));
+    let mut columns = vec![
+        shown("clients", |probe: &&Probe| probe.clients),
+        shown("search", |probe: &&Probe| probe.search),
+        shown("rate", |probe: &&Probe| probe.rate.to_string()),
+        shown("achieved", |p: &&Probe| (p.achieved, usize::from(p.achieved < 100.0))),
+    ];
+    columns.extend(slo.iter().enumerate().map(|(at, gate)| {
+        shown(gate.condition.clone(), move |probe: &&Probe| {
+            probe.numbers[at].map(|value| match value {
+                value if value.is_infinite() => "failed".to_owned(),
+                value => gate.quantity.shown(value),
+            })
+        })
+    }));
+    let held = |probe: &&Probe| {
         let held = match probe.held {
             Some(true) => "yes",
             Some(false) => "no",
             None => "?",
         };
         let why = probe.why.as_ref().map_or_else(String::new, |why| format!(": {why}"));
-        cells.push(format!("{held}{why}{}", notes.marks(&[probe])));
-        cells
+        format!("{held}{why}{}", notes.marks(&[probe]))
     };
+    columns.push(shown("held", held).left());
     let level: Vec<&str> = slo.iter().map(|gate| gate.condition.as_str()).collect();
     let level = level.join(" and ");
     let mut below = below(found, probes, &level, &notes);
     below.extend(notes.lines());
-    let page = Page {
-        title: vec![format!(
-            "{}: the highest rate that holds {level}; {}",
-            escape::line(&first.workload.name),
-            text::label(&first.label)
-        )],
-        body: Body::Grid(Grid {
-            head,
-            texts: vec![last],
-            rows: probes.iter().map(row).collect(),
-            ..Grid::default()
-        }),
-        below,
-        records: Vec::new(),
-    };
-    page::render(&[page], "path", Format::Text)
+    let title = format!(
+        "{}: the highest rate that holds {level}; {}",
+        escape::line(&first.workload.name),
+        label(&first.label)
+    );
+    text(&[Page::of(title, Sheet::of(columns, probes), below)], None)
 }
 
 /// Footnotes of the probes by code, in the order in which these need them.

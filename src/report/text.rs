@@ -1,104 +1,95 @@
-//! Aligned columns: clients across, one label a line, the label last.
+//! Pages for people: aligned columns for a terminal or a mail, and GitHub's Markdown.
 
-use super::pivot::{Line, Table};
-use super::{caption, escape, notes, number, spark};
+use super::page::{Head, Page, Sheet};
+use super::{escape, spark};
 
-/// A column is at least so wide, blanks included.
-const COLUMN_MIN: usize = 8;
-/// Blanks between the widest number of a column and the next.
+/// Blanks between two columns.
 const GAP: usize = 2;
-/// A cell that was not measured.
-pub(crate) const NOTHING: &str = "-";
-/// What the header says about its numbers.
-pub(crate) const HEADER: &str = "concurrent clients";
 
-/// The tables, footnotes and captions; on a terminal of so many columns also the shape of each
-/// line, from zero to the largest number of the table.
-pub(crate) fn render(tables: &[Table], terminal: Option<usize>) -> String {
-    let above = caption::above(tables);
-    let rendered: Vec<String> = tables.iter().map(|table| one(table, above, terminal)).collect();
-    rendered.join("\n")
+/// Writes pages as text; with bars beside their rows on a terminal of so many columns.
+pub(crate) fn text(pages: &[Page], terminal: Option<usize>) -> String {
+    let one = |page: &Page| {
+        let body = body(page, terminal);
+        let below = [&page.notes, &page.below].map(Vec::as_slice).concat();
+        let blank = (page.title_below || !below.is_empty()).then(String::new);
+        let lines: Vec<String> = if page.title_below {
+            let parts = [page.notes.clone(), page.title.clone(), page.below.clone()].concat();
+            body.into_iter().chain(blank).chain(parts).collect()
+        } else {
+            page.title.iter().cloned().chain(body).chain(blank).chain(below).collect()
+        };
+        lines.join("\n") + "\n"
+    };
+    pages.iter().map(one).collect::<Vec<String>>().join("\n")
 }
 
-fn one(table: &Table, above: bool, terminal: Option<usize>) -> String {
-    let mut out = String::new();
-    let mut push = |line: &str| {
-        out.push_str(line);
-        out.push('\n');
+/// The tables of a page. Those that follow each other have the same columns.
+fn body(page: &Page, terminal: Option<usize>) -> Vec<String> {
+    let shown = || page.sheets.iter().filter(|sheet| sheet.is_shown());
+    let rows: Vec<Vec<String>> = shown().flat_map(Sheet::texts).collect();
+    let Some(first) = shown().next() else { return Vec::new() };
+    let heads: Vec<&Head> = first.shown().collect();
+    let width = |at: usize| {
+        let cells = rows.iter().map(|row| row[at].as_str()).chain(heads[at].shown.as_deref());
+        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
     };
-    let title = caption::title(table);
-    if above {
-        push(&title);
-    }
-    let lines = match terminal {
-        Some(columns) => spark::beside(grid(table), &shapes(table), columns),
-        None => grid(table),
-    };
-    for line in lines {
-        push(&line);
-    }
-    push("");
-    for (at, note) in table.notes.iter().enumerate() {
-        push(&format!("{} {}", notes::mark(at), note.text));
-    }
-    if !above {
-        push(&title);
-    }
-    for line in caption::below(table) {
-        push(&line);
-    }
-    out
-}
-
-/// The shape of each line of the grid, where there is one.
-fn shapes(table: &Table) -> Vec<String> {
-    let max = table.shown().filter(|value| value.is_finite()).fold(0.0, f64::max);
-    let shape = |line: &Line| {
-        let values = line.cells.iter().map(|cell| cell.as_ref().and_then(|c| table.number(c)));
-        if table.columns.len() > 1 { spark::line(values, max) } else { String::new() }
-    };
-    std::iter::once(String::new()).chain(table.lines.iter().map(shape)).collect()
-}
-
-/// Header and label lines. Numbers are right-aligned to the widest of their column, header
-/// included, and padded on the right.
-fn grid(table: &Table) -> Vec<String> {
-    let header: Vec<String> = table.columns.iter().map(ToString::to_string).collect();
-    let rows = cells(table);
-    let mut widths: Vec<usize> = header.iter().map(String::len).collect();
-    for row in &rows {
-        for (width, cell) in widths.iter_mut().zip(row) {
-            *width = cell.len().max(*width);
-        }
-    }
-    let line = |cells: &[String], end: &str| {
-        let padded = cells.iter().zip(&widths).map(|(cell, width)| {
-            let column = COLUMN_MIN.max(width + GAP);
-            format!("{:column$}", format!("{cell:>width$}"))
+    let widths: Vec<usize> = (0..heads.len()).map(width).collect();
+    let line = |cells: &[String]| {
+        let padded = cells.iter().zip(&widths).zip(&heads).map(|((cell, width), head)| {
+            let column = first.pitch.max(width + GAP);
+            let cell =
+                if head.left { format!("{cell:<width$}") } else { format!("{cell:>width$}") };
+            format!("{cell:<column$}")
         });
-        padded.chain([end.to_owned()]).collect::<String>()
+        padded.collect::<String>().trim_end().to_owned()
     };
-    let mut lines = vec![line(&header, HEADER)];
-    for (at, (row, of)) in rows.iter().zip(&table.lines).enumerate() {
-        lines.push(line(row, &(label(of.label) + &notes::marks(table, at))));
+    let mut lines = Vec::new();
+    let mut drawn = Vec::new();
+    if !first.list {
+        lines.push(line(&heads.iter().filter_map(|head| head.shown.clone()).collect::<Vec<_>>()));
+        drawn.push(String::new());
     }
-    lines
+    for sheet in shown() {
+        lines.extend(sheet.rule.clone());
+        for cells in sheet.texts() {
+            lines.push(if sheet.list { format!("  • {}", cells.concat()) } else { line(&cells) });
+        }
+        drawn.extend(sheet.drawn.iter().cloned());
+    }
+    match terminal {
+        Some(columns) if drawn.len() == lines.len() => spark::beside(lines, &drawn, columns),
+        _ => lines,
+    }
 }
 
-/// A label that can be seen.
-pub(crate) fn label(label: &str) -> String {
-    if label.trim().is_empty() { "(no label)".to_owned() } else { escape::line(label) }
+/// Writes pages as Markdown.
+pub(crate) fn markdown(pages: &[Page]) -> String {
+    let one = |page: &Page| {
+        let title: Vec<String> = page.title.iter().map(|line| escape::markdown(line)).collect();
+        let mut lines = vec![format!("**{}**", title.join("; ")), String::new()];
+        for sheet in page.sheets.iter().filter(|sheet| sheet.is_shown()) {
+            lines.extend(sheet.rule.iter().map(|rule| format!("\n{}\n", escape::markdown(rule))));
+            lines.extend(marked(sheet));
+        }
+        // One paragraph each: Markdown would join the lines.
+        let below = page.notes.iter().chain(&page.below);
+        lines.extend(below.map(|line| format!("\n{}", escape::markdown(line))));
+        lines.join("\n") + "\n"
+    };
+    pages.iter().map(one).collect::<Vec<String>>().join("\n")
 }
 
-/// The numbers of a table as text, line by line.
-pub(crate) fn cells(table: &Table) -> Vec<Vec<String>> {
-    let decimals = match &table.baseline {
-        Some(_) => number::ratio_decimals(table.shown()),
-        None => table.metric.decimals(table.shown()),
-    };
-    let shown = |cell: &Option<super::pivot::Cell>| {
-        let value = cell.as_ref().and_then(|cell| table.number(cell));
-        value.map_or_else(|| NOTHING.to_owned(), |value| number::number(value, decimals))
-    };
-    table.lines.iter().map(|line| line.cells.iter().map(shown).collect()).collect()
+fn marked(sheet: &Sheet) -> Vec<String> {
+    let row = |cells: Vec<String>| format!("| {} |", cells.join(" | "));
+    let escaped = |cells: Vec<String>| cells.iter().map(|cell| escape::markdown(cell)).collect();
+    if sheet.list {
+        return sheet
+            .texts()
+            .map(|cells| format!("- {}", escape::markdown(&cells.concat())))
+            .collect();
+    }
+    let heads = sheet.shown().filter_map(|head| head.shown.clone()).collect();
+    let sides = sheet.shown().map(|head| if head.left { ":---" } else { "---:" }.to_owned());
+    let head = [row(escaped(heads)), row(sides.collect())];
+    head.into_iter().chain(sheet.texts().map(|cells| row(escaped(cells)))).collect()
 }

@@ -35,7 +35,8 @@ pub(super) fn check(profile: &Profile) -> Result<()> {
 
 fn layout(name: &str) -> std::result::Result<Layout, String> {
     Layout::from_str(name, false).map_err(|_| {
-        let known: Vec<&str> = Layout::value_variants().iter().map(|l| l.name()).collect();
+        let known: Vec<String> =
+            Layout::value_variants().iter().map(|layout| layout.name()).collect();
         format!("there is no layout '{name}', but {}", known.join(", "))
     })
 }

@@ -195,7 +195,7 @@ impl Slo {
                 self.end(clients);
             }
         }
-        print_data(&report::path(first, &self.probes, &self.done, &self.gates)?)?;
+        print_data(&report::path(first, &self.probes, &self.done, &self.gates))?;
         let level: Vec<&str> = self.gates.iter().map(|gate| gate.condition.as_str()).collect();
         let level = level.join(" and ");
         if !self.none.is_empty() {

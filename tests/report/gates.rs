@@ -339,7 +339,7 @@ fn the_path_of_a_search_has_a_footnote_for_each_number_that_is_not_the_server_s(
     ];
     let found = [Search { clients: 8, rate: Some(200.0), remarks: Vec::new() }];
     let first = step(0, "a", 8, 100.0);
-    let text = path(&first, &probes, &found, &[below("p99", 2000.0)]).expect("a table");
+    let text = path(&first, &probes, &found, &[below("p99", 2000.0)]);
     let lines: Vec<String> =
         text.lines().map(|l| l.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
     assert_eq!(

@@ -2,7 +2,7 @@
 
 use super::super::escape;
 use super::super::pivot::{Column, Line, Table, among};
-use super::{Axis, Chart, Point, Series, Span, SpanKind, at, position, shown};
+use super::{Axis, Chart, MS, Point, Series, Span, SpanKind, at, position};
 use crate::stats::is_scarce;
 use crate::summary::{Interval, Phase, Summary};
 
@@ -15,33 +15,31 @@ const EACH_MIN: usize = 16;
 /// An interval shorter than this share of the longest is the rest at the end of a phase: its rate
 /// is of a handful of ops.
 const WHOLE: f64 = 0.2;
-/// Microseconds in a millisecond.
-const MS: f64 = 1e3;
 
 /// What a timeline shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Pulse {
+pub(crate) enum Shown {
     /// Ops a second.
     Rate,
     /// 99th percentile of the time.
     P99,
 }
 
-impl Pulse {
+impl Shown {
     fn name(self, paced: bool) -> &'static str {
         match (self, paced) {
-            (Pulse::Rate, _) => "ops/s",
-            (Pulse::P99, false) => "p99 service time, ms",
-            (Pulse::P99, true) => "p99 response time, ms",
+            (Shown::Rate, _) => "ops/s",
+            (Shown::P99, false) => "p99 service time, ms",
+            (Shown::P99, true) => "p99 response time, ms",
         }
     }
 
     /// None of an interval with too few ops to have such a percentile.
     fn value(self, interval: &Interval) -> Option<f64> {
         match self {
-            Pulse::Rate => Some(interval.ops as f64 / interval.length_s),
-            Pulse::P99 if is_scarce(99.0, interval.ops) => None,
-            Pulse::P99 => interval.response_p99_us.or(interval.p99_us).map(|us| us / MS),
+            Shown::Rate => Some(interval.ops as f64 / interval.length_s),
+            Shown::P99 if is_scarce(99.0, interval.ops) => None,
+            Shown::P99 => interval.response_p99_us.or(interval.p99_us).map(|us| us / MS),
         }
     }
 }
@@ -51,24 +49,32 @@ pub(crate) fn vertices_each(lines: usize) -> usize {
     (VERTICES / lines.max(1)).clamp(EACH_MIN, EACH_MAX)
 }
 
-/// For each line of the table a chart of each column that it has timelines in, and one of its steps
-/// that did not complete: there, errors and outages matter most. Those of one column have one scale,
-/// so that labels can be compared.
+/// Makes for each line of the table a chart of each column that it has timelines in, and one of its
+/// steps that did not complete: there, errors and outages matter most. Those of one column have one
+/// scale, so that labels can be compared.
 pub(crate) fn timelines(
     table: &Table,
     labels: &[&str],
-    pulse: Pulse,
+    what: Shown,
     vertices: usize,
 ) -> Vec<Vec<Chart>> {
-    let scales: Vec<Axis> =
-        table.columns.iter().map(|column| scale(table, column, pulse)).collect();
+    let scale = |column: &Column| {
+        let steps = table.lines.iter().flat_map(Line::all);
+        let steps = steps.filter(|step| step.cell() == *column);
+        let points = steps.flat_map(|step| points(step, what)).flatten();
+        Axis::from_zero(what.name(column.rate.is_some()), points.map(|point| point.y)).sparse()
+    };
+    let scales: Vec<Axis> = table.columns.iter().map(scale).collect();
     let of_line = |line: &Line| {
-        let whose = format!("{}, {}", escape::line(table.workload), shown(line.label));
-        let label = position(labels, line.label);
         let chart = |title: String, y: &Axis, steps: &[&Summary]| {
-            let (x, series, spans) = drawn(steps, label, pulse, vertices);
-            let (of, y) = (whose.clone(), y.clone());
-            Chart { of, title, x, y, series, spans, rule: None, across: None }
+            let runs = steps.iter().flat_map(|step| runs(&points(step, what), vertices));
+            let label = position(labels, line.label);
+            let series = runs.map(|points| Series { label, points }).collect();
+            let end = steps.iter().flat_map(|step| &step.timeline).map(end_s).fold(0.0, f64::max);
+            let x = Axis::elapsed("seconds from the start of the step", end);
+            let of = format!("{}, {}", escape::line(table.workload), super::label(line.label));
+            let chart = Chart::new(table, title, x, y.clone(), series);
+            Chart { of, spans: spans(steps, end), ..chart }
         };
         let charts = table.columns.iter().zip(&scales).flat_map(|(column, y)| {
             let ended = format!("{}, did not complete", at(column));
@@ -77,33 +83,9 @@ pub(crate) fn timelines(
                 chart(ended, y, &among(column, &line.left_out)),
             ]
         });
-        charts.filter(|chart| !chart.is_empty()).collect()
+        charts.filter(|chart| !chart.series.is_empty()).collect()
     };
     table.lines.iter().map(of_line).collect()
-}
-
-/// The axis of all steps of a column.
-fn scale(table: &Table, column: &Column, pulse: Pulse) -> Axis {
-    let steps = table.lines.iter().flat_map(Line::all);
-    let steps = steps.filter(|step| step.cell() == *column);
-    let points = steps.flat_map(|step| points(step, pulse)).flatten();
-    Axis::from_zero(pulse.name(column.rate.is_some()), points.map(|point| point.y)).sparse()
-}
-
-/// The lines of some steps, and what was shaded meanwhile.
-fn drawn(
-    steps: &[&Summary],
-    label: usize,
-    pulse: Pulse,
-    vertices: usize,
-) -> (Axis, Vec<Series>, Vec<Span>) {
-    let runs = steps.iter().flat_map(|step| runs(&points(step, pulse), vertices));
-    let series: Vec<Series> = runs.map(|points| Series { label, points }).collect();
-    let end = steps.iter().flat_map(|step| &step.timeline).map(end_s).fold(0.0, f64::max);
-    let mut spans = steps.first().map_or_else(Vec::new, |first| uncounted(first));
-    spans.extend(steps.iter().flat_map(|step| outages(step, end)));
-    spans.extend(steps.iter().flat_map(|step| errors(step)));
-    (Axis::elapsed("seconds from the start of the step", end), series, spans)
 }
 
 fn end_s(interval: &Interval) -> f64 {
@@ -111,21 +93,16 @@ fn end_s(interval: &Interval) -> f64 {
 }
 
 /// One point an interval, at its middle, where it has a value.
-fn points(step: &Summary, pulse: Pulse) -> Vec<Option<Point>> {
+fn points(step: &Summary, what: Shown) -> Vec<Option<Point>> {
     let longest = step.timeline.iter().map(|interval| interval.length_s).fold(0.0, f64::max);
     let whole = |interval: &&Interval| {
         interval.length_s > longest * WHOLE && interval.phase != Phase::Drain
     };
     let point = |interval: &Interval| {
-        let (x, y) = (interval.start_s + interval.length_s / 2.0, pulse.value(interval)?);
-        let sound = x.is_finite() && y.is_finite();
-        sound.then(|| plain(x, y))
+        let (x, y) = (interval.start_s + interval.length_s / 2.0, what.value(interval)?);
+        (x.is_finite() && y.is_finite()).then(|| Point { x, y, ..Point::default() })
     };
     step.timeline.iter().filter(whole).map(point).collect()
-}
-
-fn plain(x: f64, y: f64) -> Point {
-    Point { x, y, range: None, interval: None, marked: false, said: String::new() }
 }
 
 /// Lines of at most about so many points together, by the smallest and the largest of each part.
@@ -139,32 +116,32 @@ fn runs(points: &[Option<Point>], vertices: usize) -> Vec<Vec<Point>> {
 
 /// The smallest and the largest, in their order.
 fn extremes(points: &[Option<Point>]) -> Vec<Point> {
-    let there: Vec<&Point> = points.iter().flatten().collect();
-    let least = there.iter().enumerate().min_by(|a, b| a.1.y.total_cmp(&b.1.y));
-    let most = there.iter().enumerate().max_by(|a, b| a.1.y.total_cmp(&b.1.y));
-    let mut both: Vec<usize> = least.into_iter().chain(most).map(|(at, _)| at).collect();
-    both.sort_unstable();
-    both.dedup();
-    both.into_iter().filter_map(|at| there.get(at).map(|point| (*point).clone())).collect()
+    let there = || points.iter().flatten().enumerate();
+    let least = there().min_by(|a, b| a.1.y.total_cmp(&b.1.y));
+    let most = there().max_by(|a, b| a.1.y.total_cmp(&b.1.y));
+    let mut both: Vec<(usize, &Point)> = least.into_iter().chain(most).collect();
+    both.sort_unstable_by_key(|(at, _)| *at);
+    both.dedup_by_key(|(at, _)| *at);
+    both.into_iter().map(|(_, point)| point.clone()).collect()
 }
 
-/// Warm-up and drain.
-fn uncounted(step: &Summary) -> Vec<Span> {
-    let of = |phase: Phase| {
-        let mut those = step.timeline.iter().filter(|interval| interval.phase == phase);
+/// Warm-up and drain of the first step, and what went wrong in any of them.
+fn spans(steps: &[&Summary], end: f64) -> Vec<Span> {
+    let phase = |phase: Phase| {
+        let mut those = steps.first()?.timeline.iter().filter(|interval| interval.phase == phase);
         let first = those.next()?;
         let to = those.map(end_s).fold(end_s(first), f64::max);
         Some(Span { kind: SpanKind::Uncounted, from: first.start_s, to })
     };
-    [of(Phase::Warmup), of(Phase::Drain)].into_iter().flatten().collect()
-}
-
-/// From the first error until the rate was back, else until somebody was served, else to the end.
-fn outages(step: &Summary, end: f64) -> impl Iterator<Item = Span> {
-    step.outages.iter().map(move |outage| {
+    let mut spans: Vec<Span> =
+        [Phase::Warmup, Phase::Drain].into_iter().filter_map(phase).collect();
+    // Until the rate was back, else until somebody was served, else to the end.
+    spans.extend(steps.iter().flat_map(|step| &step.outages).map(|outage| {
         let to = outage.recovered_s.or(outage.first_success_s).unwrap_or(end);
         Span { kind: SpanKind::Outage, from: outage.first_error_s, to }
-    })
+    }));
+    spans.extend(steps.iter().flat_map(|step| errors(step)));
+    spans
 }
 
 /// Intervals in which ops failed; neighbours are one span.
@@ -183,6 +160,10 @@ fn errors(step: &Summary) -> Vec<Span> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn plain(x: f64, y: f64) -> Point {
+        Point { x, y, ..Point::default() }
+    }
 
     #[test]
     fn thinning_keeps_the_extremes_and_their_order() {
@@ -225,10 +206,10 @@ mod tests {
             response_max_us: None,
         };
         assert_eq!(
-            (Pulse::P99.value(&interval), Pulse::Rate.value(&interval)),
+            (Shown::P99.value(&interval), Shown::Rate.value(&interval)),
             (None, Some(999.0))
         );
         interval.ops = 1000;
-        assert_eq!(Pulse::P99.value(&interval), Some(1.0));
+        assert_eq!(Shown::P99.value(&interval), Some(1.0));
     }
 }

@@ -29,6 +29,12 @@ pub(super) enum Verdict {
     TooFew,
     /// Runs did not complete: what is left of them shows nothing, unless it is worse.
     Incomplete,
+    /// Runs have no logarithm.
+    NoRatio,
+    /// Likewise, because the new label did nothing where the base did something.
+    Stopped,
+    /// One of both labels has nothing.
+    NotMeasured,
 }
 
 impl fmt::Display for Verdict {
@@ -43,6 +49,8 @@ impl fmt::Display for Verdict {
             Verdict::Inconclusive => "inconclusive",
             Verdict::TooFew => "too few repeats",
             Verdict::Incomplete => "incomplete",
+            Verdict::NoRatio | Verdict::Stopped => "no ratio",
+            Verdict::NotMeasured => "not measured",
         })
     }
 }

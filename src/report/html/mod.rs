@@ -1,15 +1,8 @@
 //! One page with everything: tables, charts, what stands behind them. It needs no network and no
 //! script; the script adds values below the pointer and shorthands for the switches.
 
-mod behind;
-mod best;
-mod command;
-mod errors;
-mod figure;
 mod origin;
-mod ratios;
 mod section;
-mod sheet;
 mod table;
 
 use base64::Engine;
@@ -17,11 +10,13 @@ use base64::engine::general_purpose::STANDARD;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use sha2::{Digest, Sha256};
 
-use super::chart;
+use super::chart::{self, Chart, Scale};
 use super::escape::markup;
 use super::layout;
+use super::page::{Head, Page, Sheet};
 use super::pivot::Table;
-use super::{Layout, Options, baseline, counted, svg};
+use super::svg::{self, Plot, Size, Style, px};
+use super::{Layout, Options, baseline, counted};
 use crate::error::Result;
 use crate::summary::Summary;
 
@@ -29,6 +24,10 @@ const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
 /// With more labels than this, the switches have a search, and no chart its own legend.
 const LEGEND_MAX: usize = 12;
+/// As wide as a phone: letters stay readable there, and grow on a wider screen.
+const USUAL: Size = (420.0, 280.0);
+/// Timelines are many.
+const LOW: Size = (420.0, 170.0);
 
 /// The page of some steps.
 ///
@@ -41,10 +40,8 @@ pub fn page(steps: &[&Summary], options: &Options) -> Result<String> {
         baseline::known(&tables, "--baseline", label)?;
     }
     let labels = chart::labels(&tables);
-    let scene = section::Scene::new(steps, options, &tables, &labels);
-    let sections: Result<Vec<Markup>> =
-        tables.iter().map(|table| section::workload(&scene, table)).collect();
-    let sections = sections?;
+    let all = section::Sections::new(steps, options, &tables, &labels);
+    let sections = tables.iter().map(|table| all.workload(table)).collect::<Result<Vec<_>>>()?;
     let settings = settings(&tables, options)?;
     let style = format!("{}\n{STYLE}\n{}", svg::of_page(), switched(&labels));
     let body = html! {
@@ -113,7 +110,7 @@ fn switches(labels: &[&str]) -> Markup {
                 @for (at, label) in labels.iter().enumerate() {
                     span.key {
                         input type="checkbox" id={ "l" (at) } checked autocomplete="off";
-                        (figure::key(at, label))
+                        (key(at, label))
                     }
                 }
             }
@@ -139,6 +136,104 @@ fn settings(tables: &[Table], options: &Options) -> Result<Markup> {
     let pages = layout::pages(tables, &options)?;
     Ok(html! {
         h2 { "Settings that differ" }
-        @for page in &pages { (sheet::page(page, false)) }
+        @for page in &pages { (of_page(page, false)) }
     })
+}
+
+/// Charts beside each other where there is room.
+fn charts(charts: &[Chart], labels: &[&str]) -> Markup {
+    html! {
+        @if !charts.is_empty() {
+            div.charts { @for chart in charts { (figure(chart, labels, USUAL, true)) } }
+            @if let Some(bars) = chart::bars(charts) { p.faint { (bars) } }
+        }
+    }
+}
+
+/// Low ones without a legend: they are all of one label.
+fn strips(charts: &[Chart], labels: &[&str]) -> Markup {
+    html! { div.charts { @for chart in charts { (figure(chart, labels, LOW, false)) } } }
+}
+
+fn figure(chart: &Chart, labels: &[&str], size: Size, legend: bool) -> Markup {
+    let drawn = chart.drawn();
+    let plot = Plot::of(chart, size);
+    let across = chart.across.map(|said| {
+        let places = chart.places();
+        let said = places.iter().map(|x| format!("{}:{}", px(plot.x(&chart.x, *x)), said(*x)));
+        said.collect::<Vec<String>>().join("|")
+    });
+    // What the script computes values from, where they are not said.
+    let inverse = match (chart.across, chart.x.scale, chart.y.scale) {
+        (None, Scale::Linear(_, x), Scale::Linear(_, y)) => {
+            let Plot { left, right, top, bottom, .. } = plot;
+            Some(format!("{} {} {} {} {x} {y}", px(left), px(right), px(top), px(bottom)))
+        }
+        _ => None,
+    };
+    // Those without a legend stand below the heading of their label.
+    let name = if legend { format!("{}: {}", chart.of, chart.title) } else { chart.title.clone() };
+    html! {
+        figure {
+            figcaption { (markup(&chart.title)) }
+            svg.chart viewBox={ "0 0 " (px(size.0)) " " (px(size.1)) } role="img"
+                aria-label=(markup(&name)) data-x=[across] data-t=[inverse] {
+                (svg::draw(chart, size))
+            }
+            @if legend && drawn.len() <= LEGEND_MAX {
+                div.keys { @for at in &drawn { (key(*at, labels[*at])) } }
+            }
+        }
+    }
+}
+
+/// A label with a sample of its line; it switches the label.
+fn key(at: usize, label: &str) -> Markup {
+    let colour = Style::of(at).colour;
+    html! {
+        label for={ "l" (at) } class={ "k" (at) } {
+            svg class={ "sample c" (colour) } viewBox="0 0 28 12" aria-hidden="true" {
+                (svg::sample(at))
+            }
+            " " (layout::label(label))
+        }
+    }
+}
+
+/// A list or a table with its title; what belongs below it, where that is wanted.
+fn of_page(page: &Page, below: bool) -> Markup {
+    let sheets: Vec<&Sheet> = page.sheets.iter().filter(|sheet| sheet.is_shown()).collect();
+    html! {
+        p.title { @for line in &page.title { (markup(line)) " " } }
+        @if let Some(first) = sheets.first() {
+            @if first.list {
+                ul { @for cells in first.texts() { li { (markup(&cells.concat())) } } }
+            } @else {
+                (of_sheets(first, &sheets))
+            }
+        }
+        @if below { @for line in page.notes.iter().chain(&page.below) { p.faint { (markup(line)) } } }
+    }
+}
+
+/// Numbers to the right, texts to the left.
+fn of_sheets(first: &Sheet, sheets: &[&Sheet]) -> Markup {
+    let text = |head: &Head| head.left.then_some("text");
+    html! {
+        div.scroll { table {
+            thead { tr { @for head in first.shown() {
+                th class=[text(head)] scope="col" { (markup(head.shown.as_deref().unwrap_or(""))) }
+            } } }
+            @for sheet in sheets { tbody {
+                @if let Some(rule) = &sheet.rule {
+                    tr { th.text.rule colspan=(first.shown().count()) { (markup(rule.trim_start_matches("--- "))) } }
+                }
+                @for cells in sheet.texts() {
+                    tr { @for (head, cell) in first.shown().zip(cells) {
+                        td class=[text(head)] { (markup(&cell)) }
+                    } }
+                }
+            } }
+        } }
+    }
 }

@@ -5,13 +5,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use maud::{Markup, html};
 
 use super::super::escape::{clip, markup};
+use super::super::layout::label;
 use super::super::pivot::{Line, Table};
 use super::super::{chart, notes, number, select};
-use super::command::command;
-use crate::summary::Summary;
+use crate::summary::{Summary, VerdictKind, counter};
+use crate::terms::{OnError, Spread, StatementMode};
 
-/// Longest text of a file, characters.
+/// Longest text of a file, and longest name of a host, characters.
 const TEXT_MAX: usize = 80;
+const NAME_MAX: usize = 60;
+/// How much more or less than the window the server's counters may cover to be held against it.
+const COVERED_MORE_MAX: f64 = 0.01;
 
 /// Labels, steps, and when.
 pub(super) fn headline(tables: &[Table]) -> String {
@@ -103,7 +107,7 @@ fn row(step: &Summary, labels: &[&str]) -> Markup {
     html! {
         tr class={ "s" (chart::position(labels, &step.label)) } {
             td { (markup(&clip(&step.step_id, TEXT_MAX))) }
-            td { (chart::shown(&step.label)) }
+            td { (label(&step.label)) }
             td { (markup(&clip(&step.workload.name, TEXT_MAX))) }
             td { (step.plan.clients) @if let Some(rate) = step.plan.rate { "@" (rate) } }
             td { (step.plan.repeat_index) }
@@ -150,11 +154,252 @@ fn plan(steps: &[&Summary], labels: &[&str]) -> Markup {
     ];
     html! {
         div class={ "plan s" (chart::position(labels, &first.label)) } {
-            h4 { (chart::shown(&first.label)) ", " (markup(&clip(&first.workload.name, TEXT_MAX))) }
+            h4 { (label(&first.label)) ", " (markup(&clip(&first.workload.name, TEXT_MAX))) }
             dl { @for (name, text) in &facts {
                 dt { (name) }
                 dd { @if *name == "command" { code { (markup(text)) } } @else { (markup(text)) } }
             } }
         }
+    }
+}
+
+/// The command that would ask for the same as the steps of one invocation, as far as their summaries
+/// know it; where to connect is left to the reader.
+fn command(steps: &[&Summary]) -> String {
+    let Some(first) = steps.first() else { return String::new() };
+    if let Some(experiment) = &first.experiment {
+        return format!(
+            "loadgen run of the profile {} at scale {}",
+            experiment.profile, experiment.scale
+        );
+    }
+    let mut words = vec!["loadgen".to_owned(), first.workload.name.clone()];
+    for (name, value) in flags(steps).into_iter().chain(before(first)) {
+        words.extend([format!("--{name}"), value]);
+    }
+    words.extend(options(first));
+    words.extend(["--label".to_owned(), first.label.clone()]);
+    let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+    words.join(" ")
+}
+
+type Flags = Vec<(&'static str, String)>;
+
+/// What differs from its default, and what the numbers depend on most.
+fn flags(steps: &[&Summary]) -> Flags {
+    let Some(first) = steps.first() else { return Flags::new() };
+    let (plan, workload) = (&first.plan, &first.workload);
+    let mut clients: Vec<u32> = steps.iter().map(|step| step.plan.clients).collect();
+    clients.sort_unstable();
+    clients.dedup();
+    let mut rates: Vec<f64> = steps.iter().filter_map(|step| step.plan.rate).collect();
+    rates.sort_by(f64::total_cmp);
+    rates.dedup();
+    let listed = |numbers: Vec<String>| numbers.join(",");
+    let seconds = |s: f64| format!("{s}s");
+    // Without --spread, clients are pinned where the tables divide them all.
+    let divided = clients.iter().all(|clients| clients % plan.tables.max(1) == 0);
+    let spread = if divided { Spread::Pinned } else { Spread::Random };
+    let usual = |step: &Summary| step.client.cores.clamp(1, step.plan.clients.max(1));
+    let threads = steps.iter().find(|step| step.plan.engine_threads != usual(step));
+    let some = |name: &'static str, value: Option<String>| value.map(|value| (name, value));
+    [
+        Some(("tables", plan.tables.to_string())),
+        Some(("rows", plan.rows.to_string())),
+        Some(("clients", listed(clients.iter().map(u32::to_string).collect()))),
+        Some(("warmup", seconds(plan.warmup_s))),
+        some("time", plan.time_s.map(seconds)),
+        some("ops", plan.ops.map(|ops| ops.to_string())),
+        (!rates.is_empty()).then(|| ("rate", listed(rates.iter().map(f64::to_string).collect()))),
+        some("arrival", plan.arrival.map(|arrival| arrival.to_string())),
+        (plan.repeats > 1).then(|| ("repeat", plan.repeats.to_string())),
+        (workload.mode == StatementMode::Text).then(|| ("statements", "text".to_owned())),
+        Some(("distribution", workload.distribution.clone())),
+        (workload.spread != spread).then(|| ("spread", workload.spread.to_string())),
+        some("engine-threads", threads.map(|step| step.plan.engine_threads.to_string())),
+        some("charset", plan.charset.clone()),
+        (plan.on_error != OnError::Abort).then(|| ("on-error", plan.on_error.to_string())),
+        some("max-errors", plan.max_errors.clone()),
+        some("op-timeout", plan.op_timeout_s.map(seconds)),
+        Some(("seed", plan.seed.to_string())),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// What was done before each step, and what was expected of the data.
+fn before(step: &Summary) -> Flags {
+    let Some(conditions) = &step.conditions else { return Flags::new() };
+    let mut flags = Flags::new();
+    if let Some(before) = &conditions.before {
+        let usual = [("warm", &before.warm, "none"), ("ahi", &before.ahi, "as-is")];
+        let other = usual.into_iter().filter(|(_, value, usual)| value.as_str() != *usual);
+        flags.extend(other.map(|(name, value, _)| (name, value.clone())));
+    }
+    flags.extend(conditions.expected_class.map(|class| ("expect-class", class.to_string())));
+    flags
+}
+
+/// Those whose values must stand behind `=`.
+fn options(step: &Summary) -> Vec<String> {
+    let words = step
+        .workload
+        .options
+        .iter()
+        .map(|(name, value)| format!("--{}={value}", name.replace('_', "-")));
+    let settle = step.conditions.as_ref().and_then(|of| of.before.as_ref()?.settle.as_ref());
+    words.chain(settle.map(|settle| format!("--settle={}s", settle.limit_s))).collect()
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+/// What stands behind the numbers of a table, in one line: whether the server counted the same,
+/// whose the numbers are, how busy the client was, what it could have done, and where it ran.
+pub(super) fn behind(table: &Table) -> String {
+    let steps: Vec<&Summary> = table.lines.iter().flat_map(|line| &line.steps).copied().collect();
+    let facts = [
+        Some(counted(&steps)),
+        verdicts(&steps),
+        busy(&steps),
+        Some(ceiling(&steps)),
+        place(&steps),
+    ];
+    facts.into_iter().flatten().collect::<Vec<_>>().join("; ")
+}
+
+/// The server's count of statements in percent of the client's, over what the readings cover.
+fn counted(steps: &[&Summary]) -> String {
+    let told: Vec<Result<f64, String>> = steps.iter().map(|step| share(step)).collect();
+    let shares: Vec<f64> = told.iter().flatten().copied().collect();
+    if shares.is_empty() {
+        // Of different reasons one is told.
+        let why = told.into_iter().find_map(Result::err).unwrap_or_default();
+        return format!("the server's count of statements is not held against the client's: {why}");
+    }
+    let some = if shares.len() < steps.len() {
+        format!(" ({} of {} steps)", shares.len(), steps.len())
+    } else {
+        String::new()
+    };
+    format!("the server counted {}% of the client's statements{some}", range(&shares, 1))
+}
+
+/// The same of one step, or why not.
+fn share(step: &Summary) -> Result<f64, String> {
+    let Some(status) = &step.server.status else {
+        return Err("its counters could not be read".to_owned());
+    };
+    let covered = step.covered_s(status.first_s).ok_or("nothing was measured")?;
+    // Where the readings cover much more, the rate outside the window is not known.
+    if (covered - step.measured_s).abs() > step.measured_s * COVERED_MORE_MAX {
+        let off = number::number(status.first_s.abs(), 2);
+        let how = if status.first_s < 0.0 { "before" } else { "after" };
+        return Err(format!("its counters were read {off} s {how} the window's start"));
+    }
+    let counted = step.status().and_then(|status| counter(status, &["Questions"]));
+    let counted = counted.ok_or("its counters were reset within the window")?;
+    let share = 100.0 * counted / (step.totals.qps * covered);
+    if share.is_finite() { Ok(share) } else { Err("the client had no answer".to_owned()) }
+}
+
+/// Smallest and largest, once where they look the same.
+fn range(values: &[f64], decimals: usize) -> String {
+    let (low, high) = values
+        .iter()
+        .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| (low.min(*v), high.max(*v)));
+    let (low, high) = (format!("{low:.decimals$}"), format!("{high:.decimals$}"));
+    if low == high { low } else { format!("{low} to {high}") }
+}
+
+/// How many steps have which verdict.
+fn verdicts(steps: &[&Summary]) -> Option<String> {
+    let mut kinds: BTreeMap<VerdictKind, usize> = BTreeMap::new();
+    for verdict in steps.iter().filter_map(|step| step.verdict.as_ref()) {
+        *kinds.entry(verdict.kind).or_default() += 1;
+    }
+    let named: Vec<String> =
+        kinds.iter().map(|(kind, count)| format!("{count} {}", kind.name())).collect();
+    (!named.is_empty()).then(|| format!("verdicts on the steps: {}", named.join(", ")))
+}
+
+/// The busiest of a step's engine threads, and the CPU of an op.
+fn busy(steps: &[&Summary]) -> Option<String> {
+    let busiest = |step: &&Summary| {
+        let looked: Vec<f64> = match &step.client.share {
+            Some(share) => share.threads.iter().map(|thread| thread.busy).collect(),
+            None => step.client.threads.iter().map(|thread| thread.busy).collect(),
+        };
+        looked.into_iter().max_by(f64::total_cmp).map(|busy| busy * 100.0)
+    };
+    let shares: Vec<f64> = steps.iter().filter_map(busiest).collect();
+    let costs: Vec<f64> = steps.iter().filter_map(|step| step.client.us_per_op).collect();
+    let cost = (!costs.is_empty()).then(|| format!(", {} µs CPU an op", range(&costs, 1)));
+    (!shares.is_empty()).then(|| {
+        let cost = cost.unwrap_or_default();
+        format!("the client's busiest thread was {}% busy{cost}", range(&shares, 0))
+    })
+}
+
+/// What part of what this host can generate was asked of it.
+fn ceiling(steps: &[&Summary]) -> String {
+    let part = |step: &&Summary| {
+        let ceiling = step.client.share.as_ref()?.ceiling.as_ref()?;
+        let part = 100.0 * step.totals.qps / ceiling.qps;
+        part.is_finite().then_some(part)
+    };
+    let parts: Vec<f64> = steps.iter().filter_map(part).collect();
+    if parts.is_empty() {
+        "the client's ceiling is not known (loadgen calibrate measures it)".to_owned()
+    } else {
+        format!("the client did {}% of what its calibration says it can", range(&parts, 0))
+    }
+}
+
+/// Where client and server ran.
+fn place(steps: &[&Summary]) -> Option<String> {
+    let places: BTreeSet<String> = steps
+        .iter()
+        .map(|step| {
+            let client = &step.client;
+            let on = format!("{} ({} cores)", clip(&client.host, NAME_MAX), client.cores);
+            if client.same_host {
+                format!("client and server on {on}, by {}", clip(&step.server.transport, NAME_MAX))
+            } else {
+                format!("client on {on}, server {}", clip(&step.server.host, NAME_MAX))
+            }
+        })
+        .collect();
+    let away = steps.iter().filter(|step| !step.client.same_host);
+    let trips: Vec<f64> = away.filter_map(|step| step.client.rtt_us).collect();
+    let trip = (!trips.is_empty()).then(|| format!(", round trip {} µs", range(&trips, 0)));
+    let mut places = places.into_iter();
+    let first = places.next()?;
+    let more = match places.count() {
+        0 => String::new(),
+        1 => ", and one more place".to_owned(),
+        more => format!(", and {more} more places"),
+    };
+    Some(format!("{first}{more}{}", trip.unwrap_or_default()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::quoted;
+
+    #[test]
+    fn a_shell_reads_a_word_as_it_is() {
+        assert_eq!(
+            ["8.4.3", "it's", "a b", "", "$(x)"].map(quoted),
+            ["8.4.3", r"'it'\''s'", "'a b'", "''", "'$(x)'"]
+        );
     }
 }

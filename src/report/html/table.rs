@@ -1,20 +1,140 @@
-//! The table of a workload: one label a line, the best of each column and what is marked visible.
+//! The table of a workload: one label a line, the best of each column and what is marked visible;
+//! and the same relative to one label.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use maud::{Markup, html};
 
+use super::super::compare::{ASKED_FOR, interval as ratio_interval, is_asked_for};
 use super::super::escape::markup;
+use super::super::layout::{self, label};
 use super::super::notes::{self, mark};
 use super::super::pivot::{Cell, Column, Table};
-use super::super::{caption, chart, number, text};
-use super::best::Best;
+use super::super::{Options, baseline, caption, chart, number};
+use crate::error::Result;
 use crate::summary::VerdictKind;
 
 /// Digits after the point of a ratio's interval: two would often hide it.
 const RATIO_DECIMALS: usize = 3;
 
+/// What is marked as the best of each column.
+pub(super) struct Best {
+    /// Positions of lines; none where there is no choice, or where the number is what was asked for.
+    lines: BTreeMap<Column, BTreeSet<usize>>,
+    /// Columns in which the runs are too few to tell the best from all others.
+    untold: Vec<Column>,
+}
+
+impl Best {
+    /// Of a table of plain numbers.
+    pub(super) fn of(table: &Table) -> Result<Best> {
+        let mut best = Best { lines: BTreeMap::new(), untold: Vec::new() };
+        let found = table.columns.iter().enumerate().filter(|(_, c)| !is_asked_for(table, c));
+        for (at, column) in found {
+            let cells = table.lines.iter().enumerate().filter_map(|(line, of)| {
+                let cell = of.cells.get(at)?.as_ref()?;
+                cell.spread.median.is_finite().then_some((line, cell))
+            });
+            let cells: Vec<(usize, &Cell)> = cells.collect();
+            let top = cells.iter().max_by(|(_, a), (_, b)| {
+                let (a, b) = (a.spread.median, b.spread.median);
+                if table.metric.higher_is_better() { a.total_cmp(&b) } else { b.total_cmp(&a) }
+            });
+            if let (Some((_, top)), true) = (top, cells.len() > 1) {
+                let (lines, told) = level(table, top, &cells)?;
+                best.lines.insert(*column, lines);
+                best.untold.extend((!told).then_some(*column));
+            }
+        }
+        Ok(best)
+    }
+
+    pub(super) fn holds(&self, column: &Column, line: usize) -> bool {
+        self.lines.get(column).is_some_and(|lines| lines.contains(&line))
+    }
+
+    /// What the mark means in a table.
+    pub(super) fn legend(&self, columns: &[Column]) -> Option<String> {
+        let marked = columns.iter().filter(|column| self.lines.contains_key(column)).count();
+        let untold: Vec<String> =
+            columns.iter().filter(|c| self.untold.contains(c)).map(ToString::to_string).collect();
+        let all =
+            "and all that its runs do not tell from it (the 95 % interval of their ratio holds 1)";
+        Some(match (marked, untold.len()) {
+            (0, _) => return None,
+            (_, 0) => format!("Bold on grey: the best median of a column, {all}."),
+            (marked, untold) if marked == untold => {
+                "Bold on grey: the best median of a column; the \
+                runs are too few to tell whether it is more than chance."
+                    .to_owned()
+            }
+            _ => format!(
+                "Bold on grey: the best median of a column, {all}; at {} the runs are too few to tell.",
+                untold.join(", ")
+            ),
+        })
+    }
+}
+
+/// The lines that are not told from the best, and whether there were runs enough to tell.
+fn level(table: &Table, top: &Cell, cells: &[(usize, &Cell)]) -> Result<(BTreeSet<usize>, bool)> {
+    let (mut lines, mut told) = (BTreeSet::new(), true);
+    for (line, cell) in cells {
+        let interval = ratio_interval(top, cell, &table.metric, 1.0)?;
+        told &= interval.is_some();
+        let equal = cell.spread.median.total_cmp(&top.spread.median).is_eq();
+        if equal || interval.is_some_and(|(low, high)| low <= 1.0 && 1.0 <= high) {
+            lines.insert(*line);
+        }
+    }
+    Ok((lines, told))
+}
+
+/// The numbers of a workload relative to the label that was asked for, else to the first one that was
+/// measured: the columns in which another label has a ratio, and what is to be said of the others.
+pub(super) fn ratios<'a>(
+    plain: &Table<'a>,
+    all: &[Table],
+    options: &Options,
+) -> Result<(Option<Table<'a>>, Vec<String>)> {
+    let first = || plain.lines.iter().find(|line| !line.steps.is_empty()).map(|l| l.label);
+    let Some(base) = options.baseline.as_deref().or_else(first) else { return Ok((None, vec![])) };
+    if plain.lines.iter().all(|line| line.label == base) {
+        return Ok((None, vec![]));
+    }
+    let shown = label(base);
+    let Some(mut table) = baseline::related(plain, all, base)? else {
+        return Ok((None, vec![format!("No ratios: {shown} was not measured here.")]));
+    };
+    let asked_for = (table.columns.len() < plain.columns.len()).then(|| ASKED_FOR.to_owned());
+    if table.columns.is_empty() {
+        return Ok((None, asked_for.into_iter().collect()));
+    }
+    // Below ratios stands besides what stands below the plain numbers already.
+    let known = caption::below(plain).len();
+    let mut remarks: Vec<String> = caption::below(&table).into_iter().skip(known).collect();
+    remarks.extend(asked_for);
+    let has = |at: usize, of_base: bool| {
+        let mut lines = table.lines.iter().filter(|line| (line.label == base) == of_base);
+        lines.any(|line| line.cells[at].as_ref().is_some_and(|cell| cell.relative.is_some()))
+    };
+    let kept: Vec<bool> = (0..table.columns.len()).map(|at| has(at, false)).collect();
+    let alone = (0..kept.len()).filter(|at| !kept[*at] && has(*at, true));
+    let alone: Vec<String> = alone.map(|at| table.columns[at].to_string()).collect();
+    table.keep(&kept);
+    if table.columns.is_empty() {
+        remarks.push(format!("No ratios: no other label has a number where {shown} has one."));
+        return Ok((None, remarks));
+    }
+    if !alone.is_empty() {
+        remarks.push(format!("no other label than {shown} has a cell at {}", alone.join(", ")));
+    }
+    Ok((Some(table), remarks))
+}
+
 /// The table with its title, what its marks and small numbers mean, and its footnotes.
 pub(super) fn table(table: &Table, best: &Best, labels: &[&str]) -> Markup {
-    let cells = text::cells(table);
+    let shown_decimals = layout::decimals(table);
     let legend: Vec<String> =
         best.legend(&table.columns).into_iter().chain(small_legend(table)).collect();
     let related = table.baseline.is_some();
@@ -26,24 +146,23 @@ pub(super) fn table(table: &Table, best: &Best, labels: &[&str]) -> Markup {
             thead {
                 tr {
                     th.text scope="col" rowspan="2" { "label" }
-                    th.over scope="colgroup" colspan=(table.columns.len()) { (text::HEADER) }
+                    th.over scope="colgroup" colspan=(table.columns.len()) { (layout::CLIENTS) }
                 }
                 tr { @for column in &table.columns { th scope="col" { (column.to_string()) } } }
             }
-            tbody { @for (line, texts) in cells.iter().enumerate() {
-                @if let Some(of) = table.lines.get(line) {
-                    @let at = chart::position(labels, of.label);
-                    @let base = table.baseline.as_deref() == Some(of.label);
-                    tr class={ "s" (at) @if base { " base" } } {
-                        th.text scope="row" { (chart::shown(of.label)) (whole_line(table, line)) }
-                        @for ((column, shown), cell) in table.columns.iter().zip(texts).zip(&of.cells) {
-                            @let leads = cell.is_some() && best.holds(column, line);
-                            @let doubt = cell.as_ref().is_some_and(doubtful);
-                            td class=[leads.then_some("best")] {
-                                @if doubt { u { (shown) } } @else { (shown) }
-                                (marks(table, line, column))
-                                @if let Some(cell) = cell { (small(table, cell, decimals)) }
-                            }
+            tbody { @for (line, of) in table.lines.iter().enumerate() {
+                @let at = chart::position(labels, of.label);
+                @let base = table.baseline.as_deref() == Some(of.label);
+                tr class={ "s" (at) @if base { " base" } } {
+                    th.text scope="row" { (label(of.label)) (whole_line(table, line)) }
+                    @for (column, cell) in table.columns.iter().zip(&of.cells) {
+                        @let shown = layout::number(table, cell.as_ref(), shown_decimals).text();
+                        @let leads = cell.is_some() && best.holds(column, line);
+                        @let doubt = cell.as_ref().is_some_and(doubtful);
+                        td class=[leads.then_some("best")] {
+                            @if doubt { u { (shown) } } @else { (shown) }
+                            (marks(table, line, column))
+                            @if let Some(cell) = cell { (small(table, cell, decimals)) }
                         }
                     }
                 }

@@ -6,10 +6,10 @@ use std::collections::BTreeSet;
 use super::super::baseline::{NO_RATIO, known, ratio, speed};
 use super::super::notes::mark;
 use super::super::number::number;
-use super::super::page::{Body, Field, Grid, Page, Record};
-use super::super::pivot::{Column, Table};
-use super::super::{Options, caption, escape, text};
-use super::{below, codes, marked, noted, record};
+use super::super::page::{Column, Page, Sheet, both, filed, shown};
+use super::super::pivot::{self, Table};
+use super::super::{Options, caption, escape};
+use super::{at_clients, below, codes, label, marked, noted, place_and_metric};
 use crate::error::{Error, Result};
 
 /// From here on the decimals of a percentage say nothing.
@@ -17,7 +17,7 @@ const WHOLE_FROM: f64 = 10.0;
 
 /// The two numbers of a column that both labels have.
 struct Pair {
-    column: Column,
+    column: pivot::Column,
     from: f64,
     to: f64,
     /// Percent; none where it would be a division by 0.
@@ -30,13 +30,12 @@ fn pairs<'a>(
     options: &Options,
     change: fn(&Table, f64, f64) -> Option<f64>,
 ) -> Result<Vec<(Table<'a>, Vec<Pair>)>> {
-    let label = |label: &Option<String>| label.clone().unwrap_or_default();
-    let (from, to) = (label(&options.from), label(&options.to));
-    known(tables, "--from", &from)?;
-    known(tables, "--to", &to)?;
+    let [from, to] = labels(options);
+    known(tables, "--from", from)?;
+    known(tables, "--to", to)?;
     let mut found = Vec::new();
     for table in tables {
-        let table = noted(table.of_labels(&[&from, &to]));
+        let table = noted(table.of_labels(&[from, to]));
         let [one, other] = table.lines.as_slice() else { continue };
         let cells = table.columns.iter().zip(one.cells.iter().zip(&other.cells));
         let pairs: Vec<Pair> = cells
@@ -52,11 +51,16 @@ fn pairs<'a>(
     if found.is_empty() {
         return Err(Error::data(format!(
             "{} and {} have no workload and number of clients in common",
-            escape::line(&from),
-            escape::line(&to)
+            escape::line(from),
+            escape::line(to)
         )));
     }
     Ok(found)
+}
+
+/// The two labels, which [`super::Layout::check`] asked for.
+fn labels(options: &Options) -> [&str; 2] {
+    [&options.from, &options.to].map(|label| label.as_deref().expect("--from and --to are there"))
 }
 
 /// The range of the change over the numbers of clients, for each workload.
@@ -64,37 +68,41 @@ pub(super) fn delta(tables: &[Table], options: &Options) -> Result<Vec<Page>> {
     let found = pairs(tables, options, |table, from, to| {
         Some((speed(&table.metric, from, to)? - 1.0) * 100.0)
     })?;
-    let mut grid = Grid {
-        head: ["workload", "change", "least at", "most at", "of"].map(str::to_owned).to_vec(),
-        texts: vec![0, 4],
-        ..Grid::default()
-    };
-    let (mut remarks, mut records): (Remarks, Vec<Record>) = (Remarks::default(), Vec::new());
-    for (table, pairs) in &found {
-        let (short, _) = table.metric.short();
-        let changed = match extremes(pairs) {
-            Some(((least, low), (most, high))) => {
-                [range(low, high), least.column.to_string(), most.column.to_string()]
-            }
-            None => [text::NOTHING; 3].map(str::to_owned),
-        };
-        let mut row = vec![escape::line(table.workload)];
-        row.extend(changed);
-        row.push(format!("{short} at {}{}", clients(pairs), remarks.of(table)));
-        grid.rows.push(row);
-        records.extend(pairs.iter().map(|pair| of_pair(table, pair, "change_percent")));
-    }
-    let label = |label: &Option<String>| escape::line(label.as_deref().unwrap_or_default());
-    let title = format!(
-        "from {} to {}: change in percent, more being better",
-        label(&options.from),
-        label(&options.to)
-    );
+    let mut remarks = Remarks::default();
+    let signs: Vec<String> = found.iter().map(|(table, _)| remarks.of(table)).collect();
+    type Row<'a> = (&'a Table<'a>, &'a [Pair], &'a String);
+    let columns = vec![
+        shown("workload", |(table, ..): &Row| escape::line(table.workload)).left(),
+        shown("change", |(_, pairs, _): &Row| {
+            extremes(pairs).map(|((_, low), (_, high))| range(low, high))
+        }),
+        shown("least at", |(_, pairs, _): &Row| {
+            extremes(pairs).map(|((pair, _), _)| pair.column.to_string())
+        }),
+        shown("most at", |(_, pairs, _): &Row| {
+            extremes(pairs).map(|(_, (pair, _))| pair.column.to_string())
+        }),
+        shown("of", |(table, pairs, signs): &Row| {
+            let columns: Vec<String> = pairs.iter().map(|pair| pair.column.to_string()).collect();
+            format!("{} at {}{signs}", table.metric.short().0, columns.join(", "))
+        })
+        .left(),
+    ];
+    let rows = found.iter().zip(&signs).map(|((table, pairs), signs)| (table, &pairs[..], signs));
+    let mut sheets = vec![Sheet::of(columns, rows)];
+    sheets.extend(found.iter().map(|(table, pairs)| {
+        let mut columns = records(table);
+        columns.push(filed("change_percent", |pair: &&Pair| pair.change));
+        columns.push(filed("notes", |pair: &&Pair| codes(table, &[0, 1], &pair.column)));
+        Sheet::of(columns, pairs)
+    }));
+    let [from, to] = labels(options).map(escape::line);
+    let title = vec![format!("from {from} to {to}: change in percent, more being better")];
     let mut below = remarks.lines();
     if found.iter().any(|(_, pairs)| divides_by_zero(pairs)) {
         below.push(NO_RATIO.to_owned());
     }
-    Ok(vec![Page { title: vec![title], body: Body::Grid(grid), below, records }])
+    Ok(vec![Page { title, sheets, below, ..Page::default() }])
 }
 
 /// What stands below one grid of several workloads: what is the same for many is said once.
@@ -155,53 +163,45 @@ pub(super) fn overhead(tables: &[Table], options: &Options) -> Result<Vec<Page>>
 }
 
 fn costs(table: &Table, pairs: &[Pair]) -> Page {
-    let label =
-        |at: usize| table.lines.get(at).map_or_else(String::new, |line| text::label(line.label));
-    let (from, to) = (label(0), label(1));
-    let head = ["clients".to_owned(), marked(table, 0), marked(table, 1), "cost %".to_owned()];
     let decimals = table.metric.decimals(pairs.iter().flat_map(|pair| [pair.from, pair.to]));
-    let rows = pairs.iter().map(|pair| {
-        vec![
-            pair.column.to_string(),
-            number(pair.from, decimals),
-            number(pair.to, decimals),
-            pair.change.map_or_else(|| text::NOTHING.to_owned(), |change| number(change, 1)),
-        ]
-    });
+    let mut columns = vec![shown("clients", |pair: &&Pair| pair.column.to_string())];
+    columns.extend(records(table));
+    columns.extend([
+        shown(marked(table, 0), move |pair: &&Pair| (pair.from, decimals)),
+        shown(marked(table, 1), move |pair: &&Pair| (pair.to, decimals)),
+        both("cost %", "cost_percent", |pair: &&Pair| pair.change.map(|change| (change, 1))),
+        filed("notes", |pair: &&Pair| codes(table, &[0, 1], &pair.column)),
+    ]);
     let (short, _) = table.metric.short();
     let mut lines = Vec::new();
     if let Some(((_, low), (most, high))) = extremes(pairs) {
         let share = if table.metric.higher_is_better() { "less" } else { "more" };
         lines.push(format!(
-            "{to} costs {} ({share} {short} than {from}), most at {}",
+            "{} costs {} ({share} {short} than {}), most at {}",
+            label(table.lines[1].label),
             range_with(low, high, 1),
-            super::at_clients(&most.column)
+            label(table.lines[0].label),
+            at_clients(&most.column)
         ));
     }
     if divides_by_zero(pairs) {
         lines.push(NO_RATIO.to_owned());
     }
     lines.extend(below(table));
-    Page {
-        title: vec![format!("{}: cost in percent of {short}", escape::line(table.workload))],
-        body: Body::Grid(Grid { head: head.to_vec(), rows: rows.collect(), ..Grid::default() }),
-        below: lines,
-        records: pairs.iter().map(|pair| of_pair(table, pair, "cost_percent")).collect(),
-    }
+    let title = format!("{}: cost in percent of {short}", escape::line(table.workload));
+    Page::of(title, Sheet::of(columns, pairs), lines)
 }
 
-fn of_pair(table: &Table, pair: &Pair, name: &'static str) -> Record {
-    let label = |at: usize| table.lines.get(at).map_or("", |line| line.label).to_owned();
-    let mut record = record(table, &pair.column);
-    record.extend([
-        ("from", Field::Text(label(0))),
-        ("to", Field::Text(label(1))),
-        ("from_value", Field::Number(Some(pair.from))),
-        ("to_value", Field::Number(Some(pair.to))),
-        (name, Field::Number(pair.change)),
-        codes(table, &[0, 1], &pair.column),
+/// The beginning of the records of a pair.
+fn records<'a>(table: &'a Table) -> Vec<Column<'a, &'a Pair>> {
+    let mut columns = place_and_metric(table, |pair: &&Pair| pair.column);
+    columns.extend([
+        filed("from", |_: &&Pair| table.lines[0].label),
+        filed("to", |_: &&Pair| table.lines[1].label),
+        filed("from_value", |pair: &&Pair| pair.from),
+        filed("to_value", |pair: &&Pair| pair.to),
     ]);
-    record
+    columns
 }
 
 /// Where a change is, and how large.
@@ -217,11 +217,6 @@ fn extremes(pairs: &[Pair]) -> Option<(Extreme<'_>, Extreme<'_>)> {
 
 fn divides_by_zero(pairs: &[Pair]) -> bool {
     pairs.iter().any(|pair| pair.change.is_none())
-}
-
-fn clients(pairs: &[Pair]) -> String {
-    let columns: Vec<String> = pairs.iter().map(|pair| pair.column.to_string()).collect();
-    columns.join(", ")
 }
 
 /// `5-16%`; whole percents, as published, where they are large enough.

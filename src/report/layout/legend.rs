@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::escape::{clip, line};
-use super::super::page::{Body, Field, Page};
+use super::super::page::{Page, Sheet, Value, filed, shown};
 use super::super::pivot::Table;
-use super::super::{settings, text};
+use super::super::settings;
 use crate::judge::{self, Difference};
 use crate::summary::Summary;
 
@@ -37,54 +37,59 @@ pub(super) fn page(tables: &[Table]) -> Page {
             label.is_mixed = label.is_mixed || line.steps.iter().any(other);
         }
     }
-    let mut items = Vec::new();
-    let mut records = Vec::new();
-    for (at, label) in labels.iter().enumerate() {
-        let earlier = labels.get(..at).unwrap_or_default();
-        let nearest = nearest(label, earlier);
-        let of = |differences: &[Difference], text: fn(&Difference) -> String| -> Pairs {
-            differences.iter().map(|d| (d.name.clone(), text(d))).collect()
-        };
-        let whole = || told_apart(label, &labels);
-        let found = nearest.as_ref().map(|(_, found)| found.as_slice());
-        let pairs = found.map_or_else(whole, |found| of(found, |d| d.second.clone()));
-        // Of a long value what differs, else it looks like the other one.
-        let differing = |d: &Difference| settings::told_apart(&d.first, &d.second).1;
-        let texts = found.map_or_else(whole, |found| of(found, differing));
-        let server = &label.step.server;
-        let name = text::label(label.name);
-        items.push(match &nearest {
-            Some((of, _)) if pairs.is_empty() => format!("{name} - same as {}", line(of)),
-            Some((of, _)) => format!("{name} - same as {} except {}", line(of), shown(&texts)),
-            None => {
-                let comment = clip(&server.version_comment, VALUE_MAX);
-                let comment = if comment.is_empty() { comment } else { format!(" {comment}") };
-                let with = if pairs.is_empty() {
-                    String::new()
-                } else {
-                    format!(" with {}", shown(&texts))
-                };
-                format!("{name} - {}{comment}{with}", line(&server.version))
+    let rows: Vec<Row> = (0..labels.len()).map(|at| row(&labels, at)).collect();
+    let columns = vec![
+        shown("", |row: &Row| row.said.clone()),
+        filed("label", |row: &Row| row.label.name),
+        filed("version", |row: &Row| row.label.step.server.version.as_str()),
+        filed("version_comment", |row: &Row| row.label.step.server.version_comment.as_str()),
+        filed("same_as", |row: &Row| row.same_as),
+        filed("settings", |row: &Row| Value::Pairs(row.settings.clone())),
+    ];
+    let title = "labels, by the settings of their servers".to_owned();
+    let sheet = Sheet { list: true, ..Sheet::of(columns, rows) };
+    Page { title_below: true, ..Page::of(title, sheet, Vec::new()) }
+}
+
+struct Row<'l, 's> {
+    label: &'l Label<'s>,
+    said: String,
+    same_as: &'s str,
+    settings: Pairs,
+}
+
+fn row<'l, 's>(labels: &'l [Label<'s>], at: usize) -> Row<'l, 's> {
+    let label = &labels[at];
+    let nearest = nearest(label, &labels[..at]);
+    let of = |differences: &[Difference], text: fn(&Difference) -> String| -> Pairs {
+        differences.iter().map(|d| (d.name.clone(), text(d))).collect()
+    };
+    let whole = || told_apart(label, labels);
+    let found = nearest.as_ref().map(|(_, found)| found.as_slice());
+    let settings = found.map_or_else(whole, |found| of(found, |d| d.second.clone()));
+    // Of a long value what differs, else it looks like the other one.
+    let differing = |d: &Difference| settings::told_apart(&d.first, &d.second).1;
+    let texts = found.map_or_else(whole, |found| of(found, differing));
+    let server = &label.step.server;
+    let mut said = super::label(label.name);
+    said.push_str(&match &nearest {
+        Some((of, _)) if settings.is_empty() => format!(" - same as {}", line(of)),
+        Some((of, _)) => format!(" - same as {} except {}", line(of), shown_pairs(&texts)),
+        None => {
+            let comment = clip(&server.version_comment, VALUE_MAX);
+            let comment = if comment.is_empty() { comment } else { format!(" {comment}") };
+            let version = line(&server.version);
+            if settings.is_empty() {
+                format!(" - {version}{comment}")
+            } else {
+                format!(" - {version}{comment} with {}", shown_pairs(&texts))
             }
-        });
-        if let Some(item) = items.last_mut().filter(|_| label.is_mixed) {
-            item.push_str("; its runs differ, this is the first");
         }
-        let same_as = nearest.map_or_else(String::new, |(of, _)| of.to_owned());
-        records.push(vec![
-            ("label", Field::Text(label.name.to_owned())),
-            ("version", Field::Text(server.version.clone())),
-            ("version_comment", Field::Text(server.version_comment.clone())),
-            ("same_as", Field::Text(same_as)),
-            ("settings", Field::Pairs(pairs)),
-        ]);
+    });
+    if label.is_mixed {
+        said.push_str("; its runs differ, this is the first");
     }
-    Page {
-        title: vec!["labels, by the settings of their servers".to_owned()],
-        body: Body::Bullets(items),
-        below: Vec::new(),
-        records,
-    }
+    Row { label, said, same_as: nearest.map_or("", |(of, _)| of), settings }
 }
 
 type Pairs = Vec<(String, String)>;
@@ -115,7 +120,7 @@ fn told_apart(label: &Label, labels: &[Label]) -> Pairs {
     names.into_iter().filter_map(|name| Some((name.clone(), values.get(&name)?.clone()))).collect()
 }
 
-fn shown(pairs: &Pairs) -> String {
+fn shown_pairs(pairs: &Pairs) -> String {
     let more = pairs.len().saturating_sub(NAMED_MAX);
     let mut named: Vec<String> = pairs
         .iter()

@@ -3,50 +3,61 @@
 use std::cmp::Ordering;
 
 use super::super::baseline::speed;
-use super::super::number::number;
-use super::super::page::{Body, Field, Grid, Page};
+use super::super::page::{Page, Sheet, Value, filed, shown};
 use super::super::pivot::{Cell, Column, Line, Table};
-use super::super::{caption, text};
-use super::{at_clients, below, codes, marked, noted, record};
+use super::super::{caption, spark};
+use super::{at_clients, below, codes, marked, marked_label, noted, place_and_metric, rows};
 
 /// A list for each workload and number of clients, best first.
 pub(super) fn list(tables: &[Table]) -> Vec<Page> {
-    tables.iter().flat_map(Table::by_column).map(|table| one(&noted(table))).collect()
+    let alone = tables.len() == 1;
+    tables.iter().map(|table| Page { title_below: alone, ..one(table) }).collect()
+}
+
+struct Item<'t, 's> {
+    at: usize,
+    line: &'t Line<'s>,
+    value: Option<f64>,
+    rank: Option<usize>,
 }
 
 fn one(table: &Table) -> Page {
+    let column = table.columns[0];
     let value = |line: &Line| line.cell().map(|cell| cell.spread.median);
-    let mut items: Vec<(usize, Option<f64>)> = table.lines.iter().map(value).enumerate().collect();
+    let mut items: Vec<Item> =
+        rows(table).map(|(at, line)| Item { at, line, value: value(line), rank: None }).collect();
     // Equal ones stay in the order of their labels; what has no number comes last.
-    items.sort_by(|one, other| match (one.1, other.1) {
+    items.sort_by(|one, other| match (one.value, other.value) {
         (Some(one), Some(other)) => better(table, one, other),
         (one, other) => one.is_none().cmp(&other.is_none()),
     });
-    let decimals = table.metric.decimals(items.iter().filter_map(|(_, value)| *value));
-    let (_, unit) = table.metric.short();
-    let bullets = items.iter().map(|(at, value)| {
-        let value = value.map_or_else(|| text::NOTHING.to_owned(), |v| number(v, decimals));
-        format!("{value} {unit} - {}", marked(table, *at))
-    });
-    let column = table.columns.first().copied();
-    let records = items.iter().enumerate().map(|(rank, (at, value))| {
-        let mut record = column.as_ref().map(|c| record(table, c)).unwrap_or_default();
-        let label = table.lines.get(*at).map_or("", |line| line.label);
-        record.extend([
-            ("rank", value.map_or(Field::Number(None), |_| Field::Count(rank as u64 + 1))),
-            ("label", Field::Text(label.to_owned())),
-            ("value", Field::Number(*value)),
-        ]);
-        record.extend(column.as_ref().map(|column| codes(table, &[*at], column)));
-        record
-    });
-    let clients = column.as_ref().map_or_else(String::new, at_clients);
-    Page {
-        title: vec![format!("{}; {clients}", caption::title(table))],
-        body: Body::Bullets(bullets.collect()),
-        below: below(table),
-        records: records.collect(),
+    for (rank, item) in items.iter_mut().enumerate() {
+        item.rank = item.value.map(|_| rank + 1);
     }
+    let decimals = table.metric.decimals(items.iter().filter_map(|item| item.value));
+    let (_, unit) = table.metric.short();
+    let drawn = bars(&items);
+    let mut columns = place_and_metric(table, |_: &Item| column);
+    columns.extend([
+        shown("", |item: &Item| {
+            let value = Value::from(item.value.map(|value| (value, decimals))).text();
+            format!("{value} {unit} - {}", marked(table, item.at))
+        }),
+        filed("rank", |item: &Item| item.rank),
+        filed("label", |item: &Item| item.line.label),
+        filed("value", |item: &Item| item.value),
+        filed("notes", |item: &Item| codes(table, &[item.at], &column)),
+    ]);
+    let title = format!("{}; {}", caption::title(table), at_clients(&column));
+    let sheet = Sheet { list: true, drawn, ..Sheet::of(columns, items) };
+    Page::of(title, sheet, below(table))
+}
+
+fn bars(items: &[Item]) -> Vec<String> {
+    let value = |item: &Item| item.value.filter(|value| value.is_finite()).unwrap_or(0.0);
+    let max = items.iter().map(value).fold(0.0, f64::max);
+    let bar = |item| if max > 0.0 { spark::bar(value(item), max) } else { String::new() };
+    items.iter().map(bar).collect()
 }
 
 /// The better one first.
@@ -56,52 +67,39 @@ fn better(table: &Table, one: f64, other: f64) -> Ordering {
 
 /// The best cell of each label of each workload.
 pub(super) fn peak(tables: &[Table]) -> Vec<Page> {
-    tables.iter().map(|table| peaks(&noted(table.of_labels(&labels(table))))).collect()
+    tables.iter().map(|table| peaks(&noted(table.clone()))).collect()
 }
 
-fn labels<'a>(table: &Table<'a>) -> Vec<&'a str> {
-    table.lines.iter().map(|line| line.label).collect()
-}
+type Peak = (f64, Column);
 
 fn peaks(table: &Table) -> Page {
-    let best = |cells: &[Option<Cell>]| -> Option<(f64, Column)> {
+    let best = |cells: &[Option<Cell>]| -> Option<Peak> {
         let cells = cells.iter().zip(&table.columns);
         let cells = cells.filter_map(|(c, column)| Some((c.as_ref()?.spread.median, *column)));
         // The first of equal ones: fewer clients reach it.
         cells.reduce(|best, next| if better(table, next.0, best.0).is_lt() { next } else { best })
     };
-    let peaks: Vec<Option<(f64, Column)>> =
-        table.lines.iter().map(|line| best(&line.cells)).collect();
-    let values = || peaks.iter().flatten().map(|(value, _)| *value);
+    let peaks: Vec<(usize, Option<Peak>)> =
+        rows(table).map(|(at, line)| (at, best(&line.cells))).collect();
+    let found = || peaks.iter().filter_map(|(at, peak)| Some((*at, (*peak)?)));
+    let values = || found().map(|(_, (value, _))| value);
     let decimals = table.metric.decimals(values());
     let top = values().reduce(|a, b| if better(table, b, a).is_lt() { b } else { a });
-    let mut grid = Grid {
-        head: ["peak", "clients", "label"].map(str::to_owned).to_vec(),
-        texts: vec![2],
-        ..Grid::default()
-    };
-    let mut records = Vec::new();
-    for (at, (line, peak)) in table.lines.iter().zip(&peaks).enumerate() {
-        let none = || text::NOTHING.to_owned();
-        grid.rows.push(vec![
-            peak.map_or_else(none, |(value, _)| number(value, decimals)),
-            peak.map_or_else(none, |(_, column)| column.to_string()),
-            marked(table, at),
-        ]);
-        let Some((value, column)) = peak else { continue };
-        let mut record = record(table, column);
-        record.extend([
-            ("label", Field::Text(line.label.to_owned())),
-            ("value", Field::Number(Some(*value))),
-            ("relative", Field::Number(top.and_then(|top| speed(&table.metric, top, *value)))),
-            codes(table, &[at], column),
-        ]);
-        records.push(record);
-    }
-    Page {
-        title: vec![format!("{}; the best of each label", caption::title(table))],
-        body: Body::Grid(grid),
-        below: below(table),
-        records,
-    }
+    let seen = vec![
+        shown("peak", |(_, peak): &(usize, Option<Peak>)| peak.map(|(value, _)| (value, decimals))),
+        shown("clients", |(_, peak): &(usize, Option<Peak>)| {
+            peak.map(|(_, column)| column.to_string())
+        }),
+        shown("label", |(at, _): &(usize, Option<Peak>)| marked(table, *at)).left(),
+    ];
+    let mut records = place_and_metric(table, |(_, (_, column)): &(usize, Peak)| *column);
+    records.extend([
+        filed("label", |(at, _): &(usize, Peak)| marked_label(table, *at)),
+        filed("value", |(_, (value, _)): &(usize, Peak)| *value),
+        filed("relative", |(_, (value, _)): &(usize, Peak)| speed(&table.metric, top?, *value)),
+        filed("notes", |(at, (_, column)): &(usize, Peak)| codes(table, &[*at], column)),
+    ]);
+    let sheets = vec![Sheet::of(seen, peaks.iter().copied()), Sheet::of(records, found())];
+    let title = vec![format!("{}; the best of each label", caption::title(table))];
+    Page { title, sheets, below: below(table), ..Page::default() }
 }

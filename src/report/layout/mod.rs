@@ -7,13 +7,18 @@ mod outages;
 mod per_op;
 mod relative;
 mod suite;
+mod versions;
 
 pub(crate) use per_op::LEGEND as COSTS;
+pub(crate) use versions::{CLIENTS, decimals, json, number, spread};
 
+use clap::ValueEnum;
+
+use super::baseline::known;
 use super::notes::{self, Places, mark};
-use super::page::{Field, Page, Record};
-use super::pivot::{Column, Table, metric_at};
-use super::{Options, caption, text};
+use super::page::{Column, Page, Value, filed};
+use super::pivot::{self, Line, Table, metric_at};
+use super::{Options, caption, escape};
 use crate::error::{Error, Result};
 use crate::terms;
 
@@ -45,19 +50,9 @@ pub enum Layout {
 
 impl Layout {
     /// As on the command line.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Layout::Versions => "versions",
-            Layout::List => "list",
-            Layout::Relative => "relative",
-            Layout::Delta => "delta",
-            Layout::Overhead => "overhead",
-            Layout::PerOp => "per-op",
-            Layout::Peak => "peak",
-            Layout::Outages => "outages",
-            Layout::Suite => "suite",
-            Layout::Settings => "settings",
-        }
+    pub(crate) fn name(self) -> String {
+        let value = self.to_possible_value().expect("no layout is hidden");
+        value.get_name().to_owned()
     }
 
     /// Refuses labels that a layout does nothing with, and the lack of those that it needs.
@@ -85,45 +80,70 @@ impl Layout {
     }
 }
 
-/// The pages of a layout. The tables have neither footnotes nor ratios yet.
+/// Makes the pages of a layout. The tables have neither footnotes nor ratios yet.
 pub(crate) fn pages(tables: &[Table], options: &Options) -> Result<Vec<Page>> {
+    let baseline = options.baseline.as_deref();
+    if let Some(label) = baseline {
+        known(tables, "--baseline", label)?;
+    }
+    let slices = || tables.iter().flat_map(Table::by_column).map(noted);
     match options.layout {
-        Layout::Versions => Ok(Vec::new()),
-        Layout::List => Ok(list::list(tables)),
+        Layout::Versions => versions::pages(tables, options),
+        Layout::List => Ok(list::list(&slices().collect::<Vec<Table>>())),
         Layout::Peak => Ok(list::peak(tables)),
-        Layout::Relative => relative::pages(tables, options.baseline.as_deref()),
-        Layout::PerOp => per_op::pages(tables, options.baseline.as_deref()),
+        Layout::Relative => slices().map(|table| relative::page(table, baseline)).collect(),
+        Layout::PerOp => slices().map(|table| per_op::page(&table, baseline)).collect(),
         Layout::Delta => change::delta(tables, options),
         Layout::Overhead => change::overhead(tables, options),
-        Layout::Outages => Ok(outages::pages(tables)),
-        Layout::Suite => suite::pages(tables),
+        Layout::Outages => Ok(tables.iter().map(outages::page).collect()),
+        Layout::Suite => suite::pages(slices()),
         Layout::Settings => Ok(vec![legend::page(tables)]),
     }
 }
 
+/// A line and its position.
+pub(super) type Row<'t, 's> = (usize, &'t Line<'s>);
+
+pub(super) fn rows<'t, 's>(table: &'t Table<'s>) -> impl Iterator<Item = Row<'t, 's>> {
+    table.lines.iter().enumerate()
+}
+
 /// Fills in the footnotes.
-pub(super) fn noted(mut table: Table) -> Table {
+pub(crate) fn noted(mut table: Table) -> Table {
     table.notes = notes::notes(&table);
     table
 }
 
-/// Footnotes and conditions of a table.
-pub(super) fn below(table: &Table) -> Vec<String> {
+/// The footnotes of a table, a line each.
+pub(super) fn footnotes(table: &Table) -> Vec<String> {
     let notes = table.notes.iter().enumerate();
-    let mut below: Vec<String> =
-        notes.map(|(at, note)| format!("{} {}", mark(at), note.text)).collect();
-    below.extend(caption::below(table).into_iter().filter(|line| !line.is_empty()));
-    below
+    notes.map(|(at, note)| format!("{} {}", mark(at), note.text)).collect()
+}
+
+/// Footnotes and conditions of a table.
+pub(crate) fn below(table: &Table) -> Vec<String> {
+    let conditions = caption::below(table).into_iter().filter(|line| !line.is_empty());
+    footnotes(table).into_iter().chain(conditions).collect()
+}
+
+/// A label that can be seen.
+pub(crate) fn label(label: &str) -> String {
+    if label.trim().is_empty() { "(no label)".to_owned() } else { escape::line(label) }
 }
 
 /// A label with the signs of its footnotes.
-pub(super) fn marked(table: &Table, at: usize) -> String {
-    let label = table.lines.get(at).map_or_else(String::new, |line| text::label(line.label));
-    label + &notes::marks(table, at)
+pub(crate) fn marked(table: &Table, at: usize) -> String {
+    let shown = table.lines.get(at).map_or_else(String::new, |line| label(line.label));
+    shown + &notes::marks(table, at)
+}
+
+/// The label of a line, for people with the signs of its footnotes.
+pub(super) fn marked_label(table: &Table, at: usize) -> Value {
+    Value::Label(table.lines[at].label.to_owned(), marked(table, at))
 }
 
 /// `8 clients`, at a rate where there is one.
-pub(super) fn at_clients(column: &Column) -> String {
+pub(crate) fn at_clients(column: &pivot::Column) -> String {
     let clients = terms::clients(column.clients);
     match column.rate {
         None => clients,
@@ -131,25 +151,36 @@ pub(super) fn at_clients(column: &Column) -> String {
     }
 }
 
-/// The end of every record with a number: the codes of the footnotes that hold for it, in any of
-/// these lines.
-pub(super) fn codes(table: &Table, lines: &[usize], column: &Column) -> (&'static str, Field) {
+/// The codes of the footnotes that hold for a column, in any of these lines.
+pub(crate) fn codes(table: &Table, lines: &[usize], column: &pivot::Column) -> Value {
     let here = |places: &Places| {
         let mut of_lines = lines.iter().filter_map(|line| places.get(line));
         of_lines.any(|columns| columns.contains(column))
     };
     let marked = table.notes.iter().filter(|note| here(&note.places));
     let codes: Vec<&str> = marked.map(|note| note.code.as_str()).collect();
-    ("notes", Field::Text(codes.join(" ")))
+    codes.join(" ").into()
 }
 
-/// The beginning of every record.
-pub(super) fn record(table: &Table, column: &Column) -> Record {
+/// The columns that begin every record: the workload, and where in its table the row is.
+pub(crate) fn place<'a, T: 'a>(
+    table: &'a Table,
+    of: impl Fn(&T) -> pivot::Column + Copy + 'a,
+) -> Vec<Column<'a, T>> {
     vec![
-        ("workload", Field::Text(table.workload.to_owned())),
-        ("clients", Field::Count(u64::from(column.clients))),
-        ("rate", Field::Number(column.per_s())),
-        ("metric", Field::Text(metric_at(column, table).to_string())),
-        ("unit", Field::Text(table.metric.unit().to_owned())),
+        filed("workload", |_| table.workload),
+        filed("clients", move |row| of(row).clients),
+        filed("rate", move |row| of(row).per_s()),
     ]
+}
+
+/// The same with the metric of the table.
+pub(crate) fn place_and_metric<'a, T: 'a>(
+    table: &'a Table,
+    of: impl Fn(&T) -> pivot::Column + Copy + 'a,
+) -> Vec<Column<'a, T>> {
+    let mut columns = place(table, of);
+    columns.push(filed("metric", move |row| metric_at(&of(row), table).to_string()));
+    columns.push(filed("unit", |_| table.metric.unit()));
+    columns
 }

@@ -1,13 +1,12 @@
 //! What an op costs, in the form in which Mark Callaghan publishes it: absolute numbers, then
 //! the same relative to the first line.
 
-use super::super::baseline::{known, ratio};
+use super::super::baseline::ratio;
 use super::super::figure::named;
-use super::super::number::number;
-use super::super::page::{Body, Field, Grid, Page, Record};
+use super::super::page::{Page, Sheet, both, filed, shown};
 use super::super::pivot::{Line, Table};
-use super::super::{Metric, escape, text};
-use super::{at_clients, below, codes, marked, noted, record};
+use super::super::{Metric, escape};
+use super::{at_clients, codes, marked, place};
 use crate::error::Result;
 use crate::stats;
 
@@ -54,69 +53,74 @@ pub(crate) const LEGEND: [&str; 3] = [
 /// Said where it occurs.
 const OF_ZERO: &str = "- among the relative numbers: the first is 0 or was not measured";
 
-/// A table for each workload and number of clients.
-pub(super) fn pages(tables: &[Table], baseline: Option<&str>) -> Result<Vec<Page>> {
-    if let Some(label) = baseline {
-        known(tables, "--baseline", label)?;
-    }
-    let slices = tables.iter().flat_map(Table::by_column);
-    slices.map(|table| one(&noted(table), baseline)).collect()
+/// The costs of a line, absolute and relative.
+struct Row {
+    at: usize,
+    absolute: Vec<Option<f64>>,
+    relative: Vec<Option<f64>>,
 }
 
-fn one(table: &Table, baseline: Option<&str>) -> Result<Page> {
-    let costs: Result<Vec<Vec<Option<f64>>>> = table.lines.iter().map(costs).collect();
-    let costs = costs?;
+/// The page of one workload and number of clients.
+pub(super) fn page(table: &Table, baseline: Option<&str>) -> Result<Page> {
+    let costs = table.lines.iter().map(costs).collect::<Result<Vec<Vec<Option<f64>>>>>()?;
     let base = match baseline {
         Some(label) => table.lines.iter().position(|line| line.label == label),
-        None => (!table.lines.is_empty()).then_some(0),
+        None => Some(0),
     };
-    let first = base.and_then(|at| costs.get(at));
-    let relative = |of: &[Option<f64>]| -> Vec<Option<f64>> {
-        let zipped = of.iter().enumerate();
+    let first = base.map(|at| costs[at].clone());
+    let row = |(at, absolute): (usize, Vec<Option<f64>>)| {
         // There is no such number where the first is 0 and this one is not.
-        let value = |(at, value): (usize, &Option<f64>)| ratio((*value)?, (*first?.get(at)?)?);
-        zipped.map(value).collect()
+        let relative = |(at, value): (usize, &Option<f64>)| ratio((*value)?, first.as_ref()?[at]?);
+        Row { at, relative: absolute.iter().enumerate().map(relative).collect(), absolute }
     };
-    let shown = |at: usize, values: &[Option<f64>], decimals: &dyn Fn(usize) -> usize| {
-        let cells = values.iter().enumerate().map(|(column, value)| match value {
-            None => text::NOTHING.to_owned(),
-            Some(0.0) => "0".to_owned(),
-            Some(value) => number(*value, decimals(column)),
-        });
-        cells.chain([marked(table, at)]).collect::<Vec<String>>()
-    };
-    let absolute = |column: usize| COLUMNS.get(column).map_or(0, |cost| cost.decimals);
-    let rows = costs.iter().enumerate().map(|(at, values)| shown(at, values, &absolute));
-    let others = costs.iter().enumerate().filter(|(at, _)| Some(*at) != base);
-    let more: Vec<Vec<String>> =
-        others.map(|(at, values)| shown(at, &relative(values), &|_| 2)).collect();
+    let rows: Vec<Row> = costs.into_iter().enumerate().map(row).collect();
+    let mut below: Vec<String> = LEGEND.map(str::to_owned).to_vec();
+    let mut pairs = rows.iter().flat_map(|row| row.absolute.iter().zip(&row.relative));
+    if first.is_some() && pairs.any(|(value, ratio)| value.is_some() && ratio.is_none()) {
+        below.push(OF_ZERO.to_owned());
+    }
+    below.extend(super::below(table));
     let rule = match baseline {
         None => "--- relative to first result".to_owned(),
         Some(label) => format!("--- relative to {}", escape::line(label)),
     };
-    let head = COLUMNS.iter().map(|cost| cost.head.to_owned()).chain(["dbms".to_owned()]);
-    let clients = table.columns.first().map_or_else(String::new, at_clients);
-    let mut lines: Vec<String> = LEGEND.map(str::to_owned).to_vec();
-    let of_zero = costs.iter().any(|values| {
-        values.iter().zip(relative(values)).any(|(value, ratio)| value.is_some() && ratio.is_none())
-    });
-    if of_zero && first.is_some() {
-        lines.push(OF_ZERO.to_owned());
+    let others: Vec<&Row> = rows.iter().filter(|row| Some(row.at) != base).collect();
+    let mut sheets = vec![absolute(table, &rows)];
+    if !others.is_empty() {
+        sheets.push(Sheet { rule: Some(rule), ..relative(table, others) });
     }
-    lines.extend(below(table));
-    Ok(Page {
-        title: vec![format!("{}: cost of an op; {clients}", escape::line(table.workload))],
-        body: Body::Grid(Grid {
-            head: head.collect(),
-            texts: vec![COLUMNS.len()],
-            rows: rows.collect(),
-            more: (!more.is_empty()).then_some((rule, more)),
-        }),
-        below: lines,
-        records: (costs.iter().enumerate())
-            .map(|(at, values)| of_line(table, at, values, &relative(values)))
-            .collect(),
-    })
+    let clients = at_clients(&table.columns[0]);
+    let title = vec![format!("{}: cost of an op; {clients}", escape::line(table.workload))];
+    Ok(Page { title, sheets, below, ..Page::default() })
+}
+
+/// With so many decimals; a 0 has none.
+fn number(value: Option<f64>, decimals: usize) -> Option<(f64, usize)> {
+    value.map(|value| (value, if value == 0.0 { 0 } else { decimals }))
+}
+
+fn absolute(table: &Table, rows: &[Row]) -> Sheet {
+    let column = table.columns[0];
+    let costs = || COLUMNS.iter().enumerate();
+    let mut columns = place(table, |_: &&Row| column);
+    columns.push(filed("label", |row: &&Row| table.lines[row.at].label));
+    columns.extend(costs().map(|(at, cost)| {
+        both(cost.head, cost.names[0], move |row: &&Row| number(row.absolute[at], cost.decimals))
+    }));
+    columns.push(shown("dbms", |row: &&Row| marked(table, row.at)).left());
+    columns
+        .extend(costs().map(|(at, cost)| filed(cost.names[1], move |row: &&Row| row.relative[at])));
+    columns.push(filed("notes", |row: &&Row| codes(table, &[row.at], &column)));
+    Sheet::of(columns, rows)
+}
+
+fn relative(table: &Table, rows: Vec<&Row>) -> Sheet {
+    let cost = |(at, cost): (usize, &Cost)| {
+        shown(cost.head, move |row: &&Row| number(row.relative[at], 2))
+    };
+    let mut columns: Vec<_> = COLUMNS.iter().enumerate().map(cost).collect();
+    columns.push(shown("dbms", |row: &&Row| marked(table, row.at)).left());
+    Sheet::of(columns, rows)
 }
 
 /// The medians of a line's steps, column by column.
@@ -131,22 +135,6 @@ fn costs(line: &Line) -> Result<Vec<Option<f64>>> {
 
 fn of_column(name: &str) -> Metric {
     named(name).map_or(Metric::Tps, Metric::Figure)
-}
-
-fn of_line(table: &Table, at: usize, absolute: &[Option<f64>], relative: &[Option<f64>]) -> Record {
-    let column = table.columns.first();
-    let mut record = column.map(|column| record(table, column)).unwrap_or_default();
-    // The metric is that of the whole table, and here there are many.
-    record.retain(|(name, _)| !matches!(*name, "metric" | "unit"));
-    let label = table.lines.get(at).map_or("", |line| line.label);
-    record.push(("label", Field::Text(label.to_owned())));
-    for (which, values) in [absolute, relative].into_iter().enumerate() {
-        for (cost, value) in COLUMNS.iter().zip(values) {
-            record.extend(cost.names.get(which).map(|name| (*name, Field::Number(*value))));
-        }
-    }
-    record.extend(column.map(|column| codes(table, &[at], column)));
-    record
 }
 
 #[cfg(test)]
