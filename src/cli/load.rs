@@ -9,8 +9,9 @@ use crate::mysql::options::ConnectionArgs;
 use crate::plan::timed::{LoadSource, LoadSpec, insert_mode};
 use crate::plan::units::parse_count;
 use crate::plan::{defaults, value};
-use crate::run::load::Loads;
-use crate::run::{Invocation, print_data};
+use crate::run::measure::{self, Asked};
+use crate::run::steps::Job;
+use crate::run::{Invocation, Place, print_data};
 use crate::stop::Stop;
 
 /// Reload a table and time it.
@@ -101,28 +102,24 @@ pub(crate) struct LoadArgs {
 }
 
 pub(super) fn run(args: LoadArgs, stop: &Stop) -> Result<()> {
-    let loads = Loads {
-        spec: spec(&args)?,
+    let spec = spec(&args)?;
+    let asked = Asked {
+        job: Job::Load { spec: &spec, force: args.force },
         label: args.label,
         notes: args.notes,
         repeats: args.repeat,
-        force: args.force,
+        gates: Vec::new(),
+        slo: Vec::new(),
+        slo_resolution: 0.0,
         yes: args.yes,
-        summaries: Vec::new(),
-    };
-    let invocation = Invocation {
-        progress: args.display.progress(),
-        stop,
-        out: args.out,
-        connection: args.connection,
-        sandbox: args.sandbox.server(),
-        probe: args.probe,
-        calibration: None,
     };
     if args.list {
-        return print_data(&loads.list(&invocation));
+        return print_data(&measure::list(&asked, &args.out, false)?);
     }
-    loads.run(invocation)
+    let progress = args.display.progress();
+    let place =
+        Place { connection: args.connection, sandbox: args.sandbox.server(), probe: args.probe };
+    measure::run(&asked, place, Invocation { progress, stop, out: args.out, calibration: None })
 }
 
 /// Flags → what is loaded.

@@ -7,6 +7,7 @@ use super::run::program;
 use crate::error::Result;
 use crate::plan::units::parse_percent;
 use crate::report::Metric;
+use crate::run::Invocation;
 use crate::run::recheck::{self, Recheck};
 use crate::stop::Stop;
 
@@ -73,7 +74,9 @@ pub(crate) struct RecheckArgs {
 }
 
 pub(super) fn run(args: RecheckArgs, stop: &Stop) -> Result<()> {
-    let progress = args.display.progress();
+    let (progress, calibration) = (args.display.progress(), args.calibration);
+    // The first directory of the paths is looked for later.
+    let invocation = Invocation { progress, stop, out: PathBuf::new(), calibration };
     let recheck = Recheck {
         paths: args.paths,
         profile: args.profile,
@@ -85,7 +88,6 @@ pub(super) fn run(args: RecheckArgs, stop: &Stop) -> Result<()> {
         spread_max: args.spread_max,
         max_repeats: args.max_repeats,
         list: args.list,
-        calibration: args.calibration,
     };
-    recheck::run(&recheck, progress, stop)
+    recheck::run(&recheck, invocation)
 }

@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::plan::experiment::scale::Scale;
 use crate::plan::experiment::{Only, Overrides};
 use crate::plan::{defaults, value};
-use crate::run::profile;
+use crate::run::{Invocation, profile};
 use crate::stop::Stop;
 
 /// Run an experiment from its profile.
@@ -69,13 +69,14 @@ pub(super) fn program(text: &str) -> std::result::Result<(String, PathBuf), Stri
 }
 
 pub(super) fn run(args: RunArgs, stop: &Stop) -> Result<()> {
-    let (progress, calibration) = (args.display.progress(), args.calibration.as_deref());
+    let (progress, out, calibration) = (args.display.progress(), args.out, args.calibration);
     let overrides = Overrides {
         programs: args.programs,
         scale: args.scale,
         only: args.only,
         seed: 0,
-        out: args.out,
+        out: out.clone(),
     };
-    profile::run(&args.file, overrides, args.seed, args.list, calibration, progress, stop)
+    let invocation = Invocation { progress, stop, out, calibration };
+    profile::run(&args.file, overrides, args.seed, args.list, invocation)
 }

@@ -3,8 +3,9 @@
 use super::workload::WorkloadArgs;
 use crate::error::{Error, Result};
 use crate::plan::knobs::Knobs;
-use crate::run::sweep::{self, Asked, random};
-use crate::run::{Invocation, print_data};
+use crate::run::measure::{self, Asked};
+use crate::run::steps::Job;
+use crate::run::{Invocation, Place, print_data, random};
 use crate::stop::Stop;
 use crate::workload::Workload;
 
@@ -17,18 +18,22 @@ pub(super) fn run(workload: Workload, args: WorkloadArgs, stop: &Stop) -> Result
     // 53 bits, so that every reader of JSON sees the same number.
     let plan = knobs.resolve(workload, random()? >> 11)?;
     let Knobs { gates, slo, slo_resolution, seed, .. } = args.knobs;
-    let asked = Asked { gates, slo, slo_resolution: slo_resolution.unwrap_or(0.05) };
-    if args.list {
-        return print_data(&sweep::list(&plan, &asked, seed.is_none())?);
-    }
-    let invocation = Invocation {
-        progress: args.display.progress(),
-        stop,
-        out: plan.out.clone(),
-        connection: args.connection,
-        sandbox: args.sandbox.server(),
-        probe: args.probe,
-        calibration: args.calibration,
+    let asked = Asked {
+        job: Job::Sweep(&plan),
+        label: plan.label.clone(),
+        notes: plan.notes.clone(),
+        repeats: plan.repeats,
+        gates,
+        slo,
+        slo_resolution: slo_resolution.unwrap_or(0.05),
+        yes: false,
     };
-    sweep::run(plan, &asked, invocation)
+    if args.list {
+        return print_data(&measure::list(&asked, &plan.out, seed.is_none())?);
+    }
+    let progress = args.display.progress();
+    let place =
+        Place { connection: args.connection, sandbox: args.sandbox.server(), probe: args.probe };
+    let (out, calibration) = (plan.out.clone(), args.calibration);
+    measure::run(&asked, place, Invocation { progress, stop, out, calibration })
 }

@@ -19,7 +19,7 @@ use crate::summary::{self, Summary};
 
 /// What a summary says besides the step: the same for all steps of a sweep, but for the server.
 #[derive(Debug, Clone)]
-pub struct Identity {
+pub(crate) struct Identity {
     /// 16 hexadecimal digits, one invocation.
     pub run_id: String,
     /// The row of the table.

@@ -6,7 +6,7 @@
 
 use console::{Term, measure_text_width, truncate_str};
 
-use super::board::Board;
+use super::table::Table;
 use crate::error::line;
 
 /// Rows of the terminal that stay free of it.
@@ -18,7 +18,7 @@ const WIDTH_MIN: usize = 20;
 #[derive(Debug)]
 pub(super) struct Live {
     term: Term,
-    board: Option<Board>,
+    table: Option<Table>,
     line: String,
     /// Widths of the lines that are on the screen.
     drawn: Vec<usize>,
@@ -31,7 +31,7 @@ impl Live {
         let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         (term.is_term() && !dumb).then(|| Live {
             term,
-            board: None,
+            table: None,
             line: String::new(),
             drawn: Vec::new(),
         })
@@ -44,15 +44,15 @@ impl Live {
     }
 
     /// The table above it.
-    pub(super) fn board(&mut self, board: Board) {
-        self.board = Some(board);
+    pub(super) fn table(&mut self, table: Table) {
+        self.table = Some(table);
         self.line.clear();
         self.draw();
     }
 
     /// Everything goes away.
     pub(super) fn clear(&mut self) {
-        self.board = None;
+        self.table = None;
         self.line.clear();
         self.draw();
     }
@@ -66,7 +66,7 @@ impl Live {
 
     fn draw(&mut self) {
         let (height, width) = self.size();
-        let mut lines = self.board.as_ref().map_or_else(Vec::new, |board| board.lines(width));
+        let mut lines = self.table.as_ref().map_or_else(Vec::new, |table| table.lines(width));
         if !self.line.is_empty() {
             lines.push(truncate_str(&self.line, width, "…").into_owned());
         }

@@ -1,13 +1,13 @@
 //! What a person sees while waiting, on standard error: a live line on a terminal, plain
 //! lines in a pipe.
 
-mod board;
 mod live;
+mod table;
 
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-pub(crate) use board::Board;
+pub(crate) use table::Table;
 
 use crate::error::{indented, line, plain};
 use live::Live;
@@ -43,9 +43,9 @@ impl Progress {
     }
 
     /// A table above the live line, until the next one or [`Progress::clear`]; in a pipe nothing.
-    pub(crate) fn board(&mut self, board: impl FnOnce() -> Board) {
+    pub(crate) fn table(&mut self, table: impl FnOnce() -> Table) {
         if let Some(live) = &mut self.live {
-            live.board(board());
+            live.table(table());
         }
     }
 

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use mysql_async::Opts;
 
+use super::steps::answer;
 use crate::engine::Tables;
 use crate::error::{Error, Result};
 use crate::mysql::ask::one;
@@ -12,10 +13,9 @@ use crate::mysql::pulse::Pulse;
 use crate::mysql::session::{Failure, Session};
 use crate::mysql::target::Target;
 use crate::plan::before::{Ahi, Warm};
-use crate::plan::{Plan, limits, units};
+use crate::plan::{Plan, units};
 use crate::progress::Progress;
 use crate::run::settle::{put_back, settle};
-use crate::run::steps::bounded;
 use crate::stop::Stop;
 use crate::summary::Prepared;
 use crate::workload::random::{Stream, name_part, seed_of};
@@ -35,7 +35,7 @@ const SETTLED_HITS: f64 = 0.01;
 const AHI_MOST: Duration = Duration::from_mins(2);
 
 /// Where a step is to run.
-pub(super) struct Ground<'a> {
+pub(super) struct Preparation<'a> {
     pub(super) plan: &'a Plan,
     pub(super) target: &'a Target,
     /// [`Target::opts`] of it.
@@ -44,24 +44,24 @@ pub(super) struct Ground<'a> {
     pub(super) stop: &'a Stop,
 }
 
-impl Ground<'_> {
+impl Preparation<'_> {
     /// What is answered soon, if at all.
     async fn ask<T>(&self, asking: impl Future<Output = Result<T>>) -> Result<T> {
-        bounded(limits::SILENCE, self.stop, &self.target.address, asking).await
+        answer(self.stop, &self.target.address, asking).await
     }
 }
 
 /// Reads all rows of the tables, and the index of their second column, through the buffer pool, and
 /// says how far it is.
 pub(super) async fn warm(
-    ground: &Ground<'_>,
+    preparation: &Preparation<'_>,
     control: &mut Session,
     progress: &mut Progress,
 ) -> Result<()> {
     // A statement takes as long as its pages do: whether the server is there, is asked beside it.
-    let pulse = Pulse::new(ground.target, ground.opts);
+    let pulse = Pulse::new(preparation.target, preparation.opts);
     let _waits = pulse.waits(control);
-    pulse.during(ground.stop, read_all(ground.tables, control, progress)).await
+    pulse.during(preparation.stop, read_all(preparation.tables, control, progress)).await
 }
 
 async fn read_all(tables: Tables, control: &mut Session, progress: &mut Progress) -> Result<()> {
@@ -97,25 +97,25 @@ async fn read_all(tables: Tables, control: &mut Session, progress: &mut Progress
 ///
 /// Server, with a hint: it may not be done, or not on this server.
 pub(super) async fn step(
-    ground: &Ground<'_>,
+    preparation: &Preparation<'_>,
     control: &mut Session,
     progress: &mut Progress,
 ) -> Result<Option<Prepared>> {
-    let before = &ground.plan.before;
+    let before = &preparation.plan.before;
     if before.warm == Warm::None && before.ahi == Ahi::AsIs && before.settle.is_none() {
         return Ok(None);
     }
     let settle = match before.settle {
-        Some(limit) => Some(settle(ground, limit, control, progress).await?),
+        Some(limit) => Some(settle(preparation, limit, control, progress).await?),
         None => None,
     };
     let ahi_hits = match before.ahi {
         Ahi::AsIs => None,
         Ahi::Cold => {
-            empty_ahi(ground, control, progress).await?;
+            empty_ahi(preparation, control, progress).await?;
             None
         }
-        Ahi::Warm => fill_ahi(ground, control, progress).await?,
+        Ahi::Warm => fill_ahi(preparation, control, progress).await?,
     };
     let warm = if before.warm == Warm::Pool { "pool" } else { "none" }.to_owned();
     Ok(Some(Prepared { warm, ahi: before.ahi.to_string(), ahi_hits, settle }))
@@ -125,9 +125,9 @@ pub(super) async fn step(
 const AHI: &str = "innodb_adaptive_hash_index";
 
 /// Whether there is an adaptive hash index, and it is on.
-async fn ahi_is_on(ground: &Ground<'_>, control: &mut Session) -> Result<bool> {
+async fn ahi_is_on(preparation: &Preparation<'_>, control: &mut Session) -> Result<bool> {
     let sql = format!("SELECT @@GLOBAL.{AHI}");
-    match ground.ask(async { Ok(one(control, &sql).await) }).await? {
+    match preparation.ask(async { Ok(one(control, &sql).await) }).await? {
         Ok(value) => Ok(matches!(value.as_deref(), Some("1" | "ON"))),
         Err(failure @ Failure::Server { .. }) => {
             Err(Error::server(format!("--ahi: this server has no {AHI}: {failure}"))
@@ -140,15 +140,15 @@ async fn ahi_is_on(ground: &Ground<'_>, control: &mut Session) -> Result<bool> {
 /// Empties the index by switching it off and on again; one that is off is empty. However that ends,
 /// it is on again, or the error says that it may not be.
 async fn empty_ahi(
-    ground: &Ground<'_>,
+    preparation: &Preparation<'_>,
     control: &mut Session,
     progress: &mut Progress,
 ) -> Result<()> {
-    if !ahi_is_on(ground, control).await? {
+    if !ahi_is_on(preparation, control).await? {
         return Ok(());
     }
     let off = format!("SET GLOBAL {AHI} = OFF");
-    let switched = match ground.ask(async { Ok(control.execute(&off).await) }).await {
+    let switched = match preparation.ask(async { Ok(control.execute(&off).await) }).await {
         Ok(Ok(_)) => Ok(()),
         Ok(Err(failure @ Failure::Server { .. })) => {
             return Err(Error::server(format!("--ahi cold cannot set {AHI}: {failure}")).hint(
@@ -161,24 +161,24 @@ async fn empty_ahi(
     };
     let done = format!("--ahi cold switched {AHI} off");
     let on = [format!("SET GLOBAL {AHI} = ON")];
-    put_back(ground, control, &done, &on, switched, progress).await
+    put_back(preparation, control, &done, &on, switched, progress).await
 }
 
 /// Reads rows by their ids until the share of the searches that the index answers stays the same.
 /// Returns that share; None where the server does not count it.
 async fn fill_ahi(
-    ground: &Ground<'_>,
+    preparation: &Preparation<'_>,
     control: &mut Session,
     progress: &mut Progress,
 ) -> Result<Option<f64>> {
-    let Ground { plan, tables, .. } = *ground;
-    if !ahi_is_on(ground, control).await? {
+    let Preparation { plan, tables, .. } = *preparation;
+    if !ahi_is_on(preparation, control).await? {
         return Err(Error::server(format!("--ahi warm: {AHI} is OFF"))
             .hint(format!("SET GLOBAL {AHI} = ON, or leave --ahi away")));
     }
     let mut stream = Stream::new(seed_of(&[plan.seed, name_part("adaptive hash index")]));
     let began = Instant::now();
-    let mut counted = searches(ground, control).await?;
+    let mut counted = searches(preparation, control).await?;
     let (mut share, mut steady) = (None::<f64>, 0);
     while steady < PERIODS && began.elapsed() < AHI_MOST {
         let period = Instant::now();
@@ -187,9 +187,9 @@ async fn fill_ahi(
             let ids: Vec<String> =
                 (0..IDS).map(|_| (stream.below(tables.rows) + 1).to_string()).collect();
             let sql = format!("SELECT COUNT(*) FROM {table} WHERE id IN ({})", ids.join(","));
-            ground.ask(async { Ok(control.query(&sql).await?) }).await?;
+            preparation.ask(async { Ok(control.query(&sql).await?) }).await?;
         }
-        let now = searches(ground, control).await?;
+        let now = searches(preparation, control).await?;
         let grown = now.zip(counted).map(|((hash, other), (hash_before, other_before))| {
             (hash.saturating_sub(hash_before), other.saturating_sub(other_before))
         });
@@ -215,6 +215,9 @@ async fn fill_ahi(
 }
 
 /// See [`levels::searches`].
-async fn searches(ground: &Ground<'_>, control: &mut Session) -> Result<Option<(u64, u64)>> {
-    ground.ask(async { Ok(levels::searches(control).await?) }).await
+async fn searches(
+    preparation: &Preparation<'_>,
+    control: &mut Session,
+) -> Result<Option<(u64, u64)>> {
+    preparation.ask(async { Ok(levels::searches(control).await?) }).await
 }

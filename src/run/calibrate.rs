@@ -6,8 +6,7 @@ use std::path::Path;
 use tokio::sync::watch;
 
 use super::null_server::NullServer;
-use super::sweep::random;
-use super::{kept, print_data, runtime, warn_of_debug_build};
+use super::{kept, print_data, random, runtime, warn_of_debug_build};
 use crate::engine::{self, Stage, Tables};
 use crate::error::{Error, Result};
 use crate::mysql::target::Target;

@@ -13,6 +13,7 @@ use crate::observe::host;
 use crate::observe::probe::{Probe, State, Whereabouts};
 use crate::plan::profile::{Database, Expect};
 use crate::plan::{Plan, StopAt, limits};
+use crate::stop::within;
 use crate::summary::{Class, Conditions, HostState, Keys, Levels, Prepared, Sample, Summary};
 use crate::workload::coverage::{coverage, keys_per_op};
 
@@ -80,7 +81,7 @@ impl Watch {
     /// Reads the hosts again. The channel of the window's start says that it is over.
     pub(super) async fn end(self, plan: &Plan, expect: &[Expect], step: &Summary) -> Conditions {
         let window = match self.window {
-            Some(sampling) => sampling.await.unwrap_or_default(),
+            Some(sampling) => sampling.await.expect("sampling does not panic"),
             None => Vec::new(),
         };
         let server = match &self.hosts.server {
@@ -134,23 +135,14 @@ async fn sample(
             // It is over before its time.
             _ = opened.changed() => break,
         }
-        let (pool_reads, pool_free_pages) = match session.take() {
-            Some(mut asking) => {
-                let asked = async {
-                    let levels = levels::pool(&mut asking).await.ok()?;
-                    Some((asking, levels))
-                };
-                // A server that does not answer in time is not asked again.
-                match or_none(limits::COURTESY, asked).await {
-                    Some((kept, levels)) => {
-                        session = Some(kept);
-                        levels
-                    }
-                    None => (None, None),
-                }
-            }
-            None => (None, None),
-        };
+        let (mut pool_reads, mut pool_free_pages) = (None, None);
+        if let Some(mut asking) = session.take()
+            && let Some(Ok(levels)) = within(limits::COURTESY, levels::pool(&mut asking)).await
+        {
+            // A server that does not answer in time is not asked again.
+            session = Some(asking);
+            (pool_reads, pool_free_pages) = levels;
+        }
         let at_s = Instant::now().saturating_duration_since(start).as_secs_f64();
         let client_mhz = probe.fastest_mhz();
         samples.push(Sample { at_s, pool_reads, pool_free_pages, client_mhz });
@@ -196,15 +188,4 @@ fn expected(plan: &Plan, wanted: &[Expect]) -> Option<Class> {
 pub(super) async fn levels(session: &mut Session, tables: Tables) -> Result<Option<Levels>> {
     let read = ask::optional(levels::read(session, &tables.schema.name(1)).await);
     read.map_err(|failure| ask::explain(&failure, "read the server's levels"))
-}
-
-/// What is ready in time; a session that is not goes with its future.
-pub(super) async fn or_none<T>(
-    limit: Duration,
-    asking: impl Future<Output = Option<T>>,
-) -> Option<T> {
-    tokio::select! {
-        answer = asking => answer,
-        () = tokio::time::sleep(limit) => None,
-    }
 }

@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 
 use toml::Spanned;
 
+use super::runtime;
+use super::steps::answer;
 use crate::error::{Error, Result};
 use crate::mysql::ask::pairs;
 use crate::mysql::connect::nobody;
@@ -22,8 +24,6 @@ use crate::plan::profile::Profile;
 use crate::plan::profile::value::Hidden;
 use crate::plan::{limits, units};
 use crate::progress::Progress;
-use crate::run::runtime;
-use crate::run::steps::bounded;
 use crate::stop::Stop;
 
 use super::order;
@@ -226,7 +226,7 @@ fn look(target: &Target, stop: &Stop) -> Result<Seen> {
         let found = found.unwrap_or_default().into_iter();
         Ok(Seen::Up(found.filter_map(|(name, text)| Some((name, text.parse().ok()?))).collect()))
     };
-    runtime()?.block_on(bounded(limits::SILENCE, stop, &target.address, looking))
+    runtime()?.block_on(answer(stop, &target.address, looking))
 }
 
 #[cfg(test)]

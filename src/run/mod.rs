@@ -2,18 +2,16 @@
 
 mod before;
 mod beside;
-mod board;
 pub(crate) mod calibrate;
 mod conditions;
-mod data_dir;
-mod drive;
 mod existing;
 mod expect;
 pub(crate) mod gate;
+mod in_profile;
 mod kept;
-mod lines;
-pub mod load;
-pub mod load_once;
+mod kept_data;
+mod legs;
+pub(crate) mod measure;
 mod null_server;
 mod order;
 pub(crate) mod profile;
@@ -22,15 +20,13 @@ mod reach;
 pub(crate) mod recheck;
 pub(crate) mod record;
 mod resume;
-mod role;
 mod servers;
 mod settle;
 mod slo;
-mod steps;
-pub mod suite;
-pub(crate) mod sweep;
+pub mod steps;
 pub(crate) mod tables;
-pub mod timed;
+mod timed;
+mod told;
 pub(crate) mod verify;
 
 use std::io::{ErrorKind, Write};
@@ -38,7 +34,6 @@ use std::path::PathBuf;
 
 use crate::error::{Error, Result, indented, plain, ranked};
 use crate::mysql::options::ConnectionArgs;
-use crate::mysql::target::Target;
 use crate::progress::{Progress, say};
 use crate::sandbox::{Sandbox, Spec};
 use crate::stop::Stop;
@@ -47,29 +42,23 @@ use crate::summary::{Store, Summary, to_json};
 /// Options of a server's program.
 pub(crate) type ServerOptions = Vec<(String, Option<String>)>;
 
-/// Where and how a verb measures.
+/// What all verbs that measure share.
 pub(crate) struct Invocation<'a> {
     pub(crate) progress: Progress,
     pub(crate) stop: &'a Stop,
+    /// Directory of the summaries.
     pub(crate) out: PathBuf,
-    pub(crate) connection: ConnectionArgs,
-    /// A private server's program, None in it for that of PATH, and its options.
-    pub(crate) sandbox: Option<(Option<PathBuf>, ServerOptions)>,
-    pub(crate) probe: Option<String>,
+    /// File of the calibration, if it is not the usual one.
     pub(crate) calibration: Option<PathBuf>,
 }
 
-impl Invocation<'_> {
-    /// Starts the private server, or finds the one that the flags name.
-    fn server(&mut self, spec: Spec) -> Result<(Option<Sandbox>, Target)> {
-        let Some((program, options)) = self.sandbox.take() else {
-            return Ok((None, tables::find(&self.connection, &mut self.progress)?));
-        };
-        let spec = Spec { program, options, ..spec };
-        let sandbox = start(&spec, self.stop, &mut self.progress)?;
-        let target = Target::private(sandbox.socket());
-        Ok((Some(sandbox), target))
-    }
+/// The server that the flags name.
+pub(crate) struct Place {
+    pub(crate) connection: ConnectionArgs,
+    /// A private server's program, None in it for that of PATH, and its options.
+    pub(crate) sandbox: Option<(Option<PathBuf>, ServerOptions)>,
+    /// Words that go before a command which reads its host.
+    pub(crate) probe: Option<String>,
 }
 
 fn start(spec: &Spec, stop: &Stop, progress: &mut Progress) -> Result<Sandbox> {
@@ -133,4 +122,8 @@ pub(crate) fn runtime() -> Result<tokio::runtime::Runtime> {
         .enable_all()
         .build()
         .map_err(|e| Error::failed(format!("cannot make a runtime: {e}")))
+}
+
+pub(crate) fn random() -> Result<u64> {
+    getrandom::u64().map_err(|e| Error::failed(format!("no random number to be had: {e}")))
 }

@@ -10,17 +10,13 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use super::sweep::random;
-use super::{
-    conclude, drive, existing, gate, kept, print_data, profile_report, resume, warn_of_debug_build,
-};
+use super::legs::Legs;
+use super::{Invocation, conclude, existing, gate, print_data, profile_report, random, resume};
 use crate::error::{Error, Result, worst};
-use crate::observe::process::raise_descriptor_limit;
 use crate::plan::experiment::{Cell, Experiment, Overrides, Part};
 use crate::plan::profile::Profile;
 use crate::progress::Progress;
-use crate::stop::Stop;
-use crate::summary::{Outcome, Store, Summary};
+use crate::summary::{Outcome, Summary};
 
 /// Bytes of a profile at most: a dump that is given by mistake is not read to its end.
 const PROFILE_MAX: u64 = 4 << 20;
@@ -31,9 +27,7 @@ pub(crate) fn run(
     mut overrides: Overrides,
     seed: Option<u64>,
     list: bool,
-    calibration: Option<&Path>,
-    mut progress: Progress,
-    stop: &Stop,
+    mut invocation: Invocation<'_>,
 ) -> Result<()> {
     let profile = read(file)?;
     // Before hours of measuring, not after.
@@ -44,46 +38,31 @@ pub(crate) fn run(
     let mut experiment = Experiment::new(&profile, &overrides)?;
     // Not there yet before the first step.
     let earlier = if overrides.out.is_dir() {
-        resume::find(std::slice::from_ref(&overrides.out), &experiment, &mut progress)?
+        let paths = std::slice::from_ref(&overrides.out);
+        resume::find(paths, &experiment, &mut invocation.progress)?
     } else {
         resume::Earlier::default()
     };
-    if let (Some((_, of_run)), None) = (&earlier.run, seed) {
+    if let (Some(run), None) = (&earlier.run, seed) {
         // One seed for all labels, also for those that are measured later.
-        overrides.seed = *of_run;
+        overrides.seed = run.seed;
         experiment = Experiment::new(&profile, &overrides)?;
     }
     let wanted = |cell: &Cell| !earlier.has(&cell.key);
     if list {
         return print_data(&experiment.list(wanted));
     }
-    let legs = experiment.legs(wanted);
-    say_what_is_there(&experiment, &earlier, &mut progress);
+    let todo = experiment.legs(wanted);
+    say_what_is_there(&experiment, &earlier, &mut invocation.progress);
     let (mut measured, mut errors) = (Vec::new(), Vec::new());
-    if !legs.is_empty() {
-        let store = Store::open(&overrides.out)?;
-        raise_descriptor_limit()?;
-        warn_of_debug_build(&mut progress);
-        let calibration = kept::find(calibration, &mut progress);
-        let mut drive = drive::Drive {
-            experiment: &experiment,
-            stop,
-            store: &store,
-            progress: &mut progress,
-            run_id: match &earlier.run {
-                Some((id, _)) => id.clone(),
-                None => format!("{:016x}", random()?),
-            },
-            offset: earlier.last_step,
-            places: (0, 0),
-            calibration,
-            servers: drive::servers(earlier.done.values()),
-            summaries: Vec::new(),
-        };
-        errors = drive.run(&legs);
-        measured = drive.summaries;
-        progress.clear();
+    if !todo.is_empty() {
+        let done = earlier.done.values();
+        let mut legs = Legs::new(&experiment, &mut invocation, earlier.run.as_ref(), done)?;
+        errors = legs.run(&todo);
+        measured = legs.summaries;
     }
+    let mut progress = invocation.progress;
+    progress.clear();
     let mut fell = earlier.fell;
     fell.extend(measured.iter().filter(|s| s.outcome != Outcome::Completed).cloned());
     let all: Vec<Summary> = together(earlier.done, measured).into_values().collect();

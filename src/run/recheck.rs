@@ -4,19 +4,16 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
+use super::legs::Legs;
 use super::profile::{read, together};
-use super::sweep::random;
-use super::{conclude, drive, existing, kept, print_data, resume, warn_of_debug_build};
+use super::{Invocation, conclude, existing, print_data, random, resume};
 use crate::error::{Error, Kind, Result, line, worst};
-use crate::observe::process::raise_descriptor_limit;
 use crate::plan::experiment::scale::Scale;
 use crate::plan::experiment::{Cell, Experiment, Overrides};
 use crate::plan::profile::Profile;
-use crate::progress::Progress;
 use crate::report::{Doubt, Metric, Options, Question, compare, doubtful};
 use crate::stats::next_look;
-use crate::stop::Stop;
-use crate::summary::{Store, Summary};
+use crate::summary::Summary;
 use crate::terms;
 
 /// A part of the experiment, and a cell of its table.
@@ -38,13 +35,12 @@ pub(crate) struct Recheck {
     pub(crate) spread_max: f64,
     pub(crate) max_repeats: u32,
     pub(crate) list: bool,
-    pub(crate) calibration: Option<PathBuf>,
 }
 
 /// # Errors
 ///
 /// Undecided (98): something is still open at the limit. Those of a profile and of `compare`.
-pub(crate) fn run(args: &Recheck, mut progress: Progress, stop: &Stop) -> Result<()> {
+pub(crate) fn run(args: &Recheck, mut invocation: Invocation<'_>) -> Result<()> {
     let profile = read(&args.profile)?;
     existing::check(&profile)?;
     let out = args.paths.iter().find(|path| path.is_dir()).cloned();
@@ -57,42 +53,28 @@ pub(crate) fn run(args: &Recheck, mut progress: Progress, stop: &Stop) -> Result
     };
     let mut experiment = Experiment::new(&profile, &overrides)?;
     experiment.extend(args.max_repeats, overrides.seed);
-    let earlier = resume::find(&args.paths, &experiment, &mut progress)?;
-    let Some((run_id, seed)) = earlier.run.clone() else {
+    let earlier = resume::find(&args.paths, &experiment, &mut invocation.progress)?;
+    let Some(run) = &earlier.run else {
         let of = args.profile.display();
         return Err(Error::data(format!("no summary here is of a cell of {of}"))
             .hint("the same --program as for loadgen run, and the profile as it was then"));
     };
     // The keys of one experiment have one seed.
-    overrides.seed = seed;
+    overrides.seed = run.seed;
     experiment = Experiment::new(&profile, &overrides)?;
-    experiment.extend(args.max_repeats, seed);
+    experiment.extend(args.max_repeats, run.seed);
     let (measured, fell) = (earlier.done, earlier.fell);
     let mut again = Again { args, experiment: &experiment, measured, fell };
     let (wanted, doubts) = again.wanted()?;
     if args.list || wanted.is_empty() {
         return again.report(&doubts, &wanted);
     }
-    let Some(out) = out else {
-        return Err(Error::usage("no PATH is a directory: the new summaries go into one"));
-    };
-    let store = Store::open(&out)?;
-    raise_descriptor_limit()?;
-    warn_of_debug_build(&mut progress);
-    let calibration = kept::find(args.calibration.as_deref(), &mut progress);
-    let mut drive = drive::Drive {
-        experiment: &experiment,
-        stop,
-        store: &store,
-        progress: &mut progress,
-        run_id,
-        offset: earlier.last_step,
-        places: (0, 0),
-        calibration,
-        servers: drive::servers(again.measured.values()),
-        summaries: Vec::new(),
-    };
-    let errors = again.measure(&mut drive, wanted)?;
+    invocation.out =
+        out.ok_or_else(|| Error::usage("no PATH is a directory: the new summaries go into one"))?;
+    let done = again.measured.values();
+    let mut legs = Legs::new(&experiment, &mut invocation, Some(run), done)?;
+    let errors = again.measure(&mut legs, wanted)?;
+    let mut progress = invocation.progress;
     progress.clear();
     let (wanted, doubts) = again.wanted()?;
     let reported = again.report(&doubts, &wanted);
@@ -131,22 +113,22 @@ struct Again<'a> {
 
 impl Again<'_> {
     /// Rounds of more repeats, until nothing is wanted or nothing more comes of it.
-    fn measure(&mut self, drive: &mut drive::Drive<'_>, first: Wanted) -> Result<Vec<Error>> {
+    fn measure(&mut self, running: &mut Legs<'_>, first: Wanted) -> Result<Vec<Error>> {
         let mut errors = Vec::new();
         let mut wanted = first;
         while !wanted.is_empty() {
             let legs = self.experiment.legs(|cell| self.wants(&wanted, cell));
             let steps: usize = legs.iter().map(|leg| leg.cells.len()).sum();
             for line in self.lines(&wanted) {
-                drive.progress.note(&line);
+                running.progress.note(&line);
             }
-            drive.progress.note(&format!("measuring again: {steps} steps"));
+            running.progress.note(&format!("measuring again: {steps} steps"));
             let there = self.measured.len();
-            let ended = drive.run(&legs);
+            let ended = running.run(&legs);
             let stopped =
                 ended.iter().any(|e| matches!(e.kind(), Kind::Interrupted | Kind::Terminated));
             errors.extend(ended);
-            let measured = std::mem::take(&mut drive.summaries);
+            let measured = std::mem::take(&mut running.summaries);
             self.measured = together(std::mem::take(&mut self.measured), measured);
             if stopped || self.measured.len() == there {
                 break;

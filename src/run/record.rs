@@ -6,9 +6,11 @@ use std::path::PathBuf;
 
 use jiff::Timestamp;
 
-use crate::engine::Tables;
+use crate::engine::{Identity, Tables};
 use crate::error::{Error, Kind, Result, line};
-use crate::summary::{self, Place, Record, Recorded, Server, Store, Summary};
+use crate::plan::{Plan, Step};
+use crate::summary::{self, Place, Record, Recorded, Store, Summary};
+use crate::terms;
 
 /// See the module.
 pub(super) struct Begin<'a> {
@@ -20,29 +22,28 @@ pub(super) struct Begin<'a> {
 }
 
 impl<'a> Begin<'a> {
-    /// `ids` are the identities of the first tables, in order: none of a step that writes nothing.
-    pub(super) fn new(store: &'a Store, tables: Tables, ids: &[Option<u32>]) -> Begin<'a> {
+    /// Makes ready what the record says. `ids` are the identities of the first tables, in order: none
+    /// of a step that writes nothing, which leaves no record.
+    pub(super) fn new(
+        store: &'a Store,
+        plan: &Plan,
+        tables: Tables,
+        ids: &[Option<u32>],
+        identity: &Identity,
+        step: &Step,
+    ) -> Begin<'a> {
         let name = |number: u32| tables.schema.name(number);
         // As in the table's COMMENT.
         let known = (1..).zip(ids).filter_map(|(n, id)| id.map(|id| (name(n), format!("{id:x}"))));
-        Begin { store, tables: known.collect(), record: None, made: RefCell::default() }
-    }
-
-    /// What the record says of a step; `what` it does is for people.
-    pub(super) fn of(
-        mut self,
-        step_id: String,
-        what: String,
-        label: &str,
-        built_in: bool,
-        server: &Server,
-    ) -> Begin<'a> {
+        let tables: BTreeMap<String, String> = known.collect();
+        let server = &identity.server;
         let place = Place::of(&server.variables, server.database.as_deref());
-        let tables = self.tables.clone();
-        let mut record = Record::new(step_id, what, built_in, place, tables);
-        record.label = Some(label.to_owned());
-        self.record = (!self.tables.is_empty()).then_some(record);
-        self
+        let what = format!("{}, {}", plan.workload.name, terms::clients(step.clients));
+        let id = identity.step_id(step);
+        let mut record = Record::new(id, what, plan.workload.built_in, place, tables.clone());
+        record.label = Some(identity.label.clone());
+        let record = (!tables.is_empty()).then_some(record);
+        Begin { store, tables, record, made: RefCell::default() }
     }
 
     /// Called before the first write.

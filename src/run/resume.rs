@@ -15,9 +15,17 @@ pub(super) struct Earlier {
     pub(super) done: HashMap<String, Summary>,
     /// Steps of cells that did not complete.
     pub(super) fell: Vec<Summary>,
-    /// The run that is continued, and the seed of its keys.
-    pub(super) run: Option<(String, u64)>,
-    /// The highest number of a step of that run.
+    /// The run that is continued.
+    pub(super) run: Option<Continued>,
+}
+
+/// An earlier run.
+#[derive(Debug, Clone)]
+pub(super) struct Continued {
+    pub(super) id: String,
+    /// Of its keys.
+    pub(super) seed: u64,
+    /// The highest number of its steps.
     pub(super) last_step: u32,
 }
 
@@ -54,10 +62,15 @@ pub(super) fn find(
     };
     let all: Vec<Summary> = loaded.summaries.into_iter().map(|(_, summary)| summary).collect();
     let newest = all.iter().filter(|s| key(s).is_some()).max_by_key(|s| &s.started_at);
-    let run = newest.map(|summary| (summary.run_id.clone(), summary.plan.seed));
-    let of_run = all.iter().filter(|s| run.as_ref().is_some_and(|(id, _)| *id == s.run_id));
     let number = |summary: &Summary| summary.step_id.rsplit('-').next()?.parse::<u32>().ok();
-    let last_step = of_run.filter_map(number).max().unwrap_or(0);
+    let run = newest.map(|newest| {
+        let of_run = all.iter().filter(|summary| summary.run_id == newest.run_id);
+        Continued {
+            id: newest.run_id.clone(),
+            seed: newest.plan.seed,
+            last_step: of_run.filter_map(number).max().unwrap_or(0),
+        }
+    });
     let mut done: HashMap<String, Summary> = HashMap::new();
     let mut fell = Vec::new();
     for summary in all {
@@ -70,5 +83,5 @@ pub(super) fn find(
             done.insert(key, summary);
         }
     }
-    Ok(Earlier { done, fell, run, last_step })
+    Ok(Earlier { done, fell, run })
 }

@@ -5,8 +5,10 @@ use std::path::PathBuf;
 
 use tempfile::TempDir;
 
-use super::data_dir::Stock;
 use super::existing;
+use super::kept_data::KeptData;
+use super::measure::HEADROOM;
+use super::{runtime, start};
 use crate::error::{Error, Result};
 use crate::load;
 use crate::mysql::target::Target;
@@ -15,14 +17,12 @@ use crate::plan::experiment::{Dataset, Existing, Experiment, Private, Source, Su
 use crate::plan::profile::Data;
 use crate::plan::timed::{LoadSource, LoadSpec};
 use crate::progress::Progress;
-use crate::run::runtime;
-use crate::run::sweep::HEADROOM;
 use crate::sandbox::{self, DataDir, Sandbox, Spec};
 use crate::stop::Stop;
 use crate::stop::or_stop;
 
 /// Where servers come from.
-pub(super) struct Hosts<'a> {
+pub(super) struct Servers<'a> {
     pub(super) experiment: &'a Experiment,
     pub(super) stop: &'a Stop,
     /// Prepared data that goes away with loadgen, by the subject.
@@ -32,21 +32,21 @@ pub(super) struct Hosts<'a> {
 }
 
 /// A server that was taken.
-pub(super) struct Host {
+pub(super) struct Taken {
     pub(super) subject: usize,
     pub(super) target: Target,
     sandbox: Option<Sandbox>,
     /// The commands of a server that they started.
     commands: Option<Existing>,
     /// Data that stays.
-    stock: Option<Stock>,
+    kept: Option<KeptData>,
     /// Whether its tables are as they were prepared; None where nobody knows.
     pristine: Option<bool>,
     /// Tables that were looked at since it was taken.
     prepared: Vec<Dataset>,
 }
 
-impl<'a> Hosts<'a> {
+impl<'a> Servers<'a> {
     /// Finds the servers that are there, and the programs of the others: what is missing is told, and
     /// a password asked for, before the first step and not in the middle of the night.
     ///
@@ -80,7 +80,7 @@ impl<'a> Hosts<'a> {
                 targets.insert(at, target);
             }
         }
-        Ok(Hosts { experiment, stop, passing: HashMap::new(), targets })
+        Ok(Servers { experiment, stop, passing: HashMap::new(), targets })
     }
 
     /// Takes the server of a subject anew.
@@ -93,11 +93,9 @@ impl<'a> Hosts<'a> {
         at: usize,
         tables: Option<&Dataset>,
         progress: &mut Progress,
-    ) -> Result<Host> {
+    ) -> Result<Taken> {
         let experiment = self.experiment;
-        let Some(subject) = experiment.subjects.get(at) else {
-            return Err(Error::failed(format!("no subject {at}")));
-        };
+        let subject = &experiment.subjects[at];
         match &subject.source {
             Source::Existing(existing) => self.take_existing(at, existing, progress),
             Source::Sandbox(private) => self.take_private(at, subject, private, tables, progress),
@@ -109,21 +107,19 @@ impl<'a> Hosts<'a> {
         subject: usize,
         existing: &Existing,
         progress: &mut Progress,
-    ) -> Result<Host> {
-        let Some(target) = self.targets.get(&subject) else {
-            return Err(Error::failed("this server was not looked for"));
-        };
+    ) -> Result<Taken> {
+        let target = &self.targets[&subject];
         existing::renew(existing, target, self.stop, progress)?;
         let target = runtime()?.block_on(or_stop(self.stop, tls::settle(target)))?;
         let pristine = (!existing.reset.is_empty()).then_some(true);
         let stops = !existing.start.is_empty() && !existing.stop.is_empty();
         let commands = stops.then(|| existing.clone());
-        Ok(Host {
+        Ok(Taken {
             subject,
             target,
             sandbox: None,
             commands,
-            stock: None,
+            kept: None,
             pristine,
             prepared: Vec::new(),
         })
@@ -136,19 +132,19 @@ impl<'a> Hosts<'a> {
         private: &Private,
         tables: Option<&Dataset>,
         progress: &mut Progress,
-    ) -> Result<Host> {
+    ) -> Result<Taken> {
         let spec = self.spec(at, private);
         progress.note(&format!("label {}", subject.label));
         match &private.data {
             Data::ThrowAway => {
-                let sandbox = self.start(&spec, progress)?;
-                Ok(host(at, sandbox, None, Some(true)))
+                let sandbox = start(&spec, self.stop, progress)?;
+                Ok(sandboxed(at, sandbox, None, Some(true)))
             }
             Data::Keep(dir) => {
-                let stock = Stock::open(dir)?;
-                let (sandbox, stock) = self.start_in(spec, stock, progress)?;
-                let pristine = stock.written_by().is_empty();
-                Ok(host(at, sandbox, Some(stock), Some(pristine)))
+                let kept = KeptData::open(dir)?;
+                let (sandbox, kept) = self.start_in(spec, kept, progress)?;
+                let pristine = kept.written_by().is_empty();
+                Ok(sandboxed(at, sandbox, Some(kept), Some(pristine)))
             }
             Data::Copied | Data::CopyOf(_) => {
                 let dir = match &private.data {
@@ -156,15 +152,16 @@ impl<'a> Hosts<'a> {
                     _ => self.passing_dir(at)?,
                 };
                 let passing = matches!(private.data, Data::Copied);
-                let stock = self.prepared(&spec, Stock::open(&dir)?, tables, passing, progress)?;
-                let version = stock.version().map(str::to_owned);
+                let kept =
+                    self.prepared(&spec, KeptData::open(&dir)?, tables, passing, progress)?;
+                let version = kept.version().map(str::to_owned);
                 let spec = match version {
-                    Some(_) => Spec { data: DataDir::CopyOf(stock.data()), version, ..spec },
+                    Some(_) => Spec { data: DataDir::CopyOf(kept.data()), version, ..spec },
                     // No tables are wanted, and none were prepared.
                     None => spec,
                 };
-                let sandbox = self.start(&spec, progress)?;
-                Ok(host(at, sandbox, None, Some(true)))
+                let sandbox = start(&spec, self.stop, progress)?;
+                Ok(sandboxed(at, sandbox, None, Some(true)))
             }
         }
     }
@@ -187,15 +184,15 @@ impl<'a> Hosts<'a> {
     fn prepared(
         &self,
         spec: &Spec,
-        stock: Stock,
+        kept: KeptData,
         tables: Option<&Dataset>,
         passing: bool,
         progress: &mut Progress,
-    ) -> Result<Stock> {
-        let Some(tables) = tables.filter(|tables| !stock.holds(&describe(tables))) else {
-            return Ok(stock);
+    ) -> Result<KeptData> {
+        let Some(tables) = tables.filter(|tables| !kept.holds(&describe(tables))) else {
+            return Ok(kept);
         };
-        let (sandbox, mut stock) = self.start_in(spec.clone(), stock, progress)?;
+        let (sandbox, mut kept) = self.start_in(spec.clone(), kept, progress)?;
         let target = Target::private(sandbox.socket());
         let job = load::Job { passing, ..job(tables) };
         let prepared = fill(&target, &job, self.stop, progress);
@@ -203,31 +200,26 @@ impl<'a> Hosts<'a> {
         let stopped = sandbox.stop();
         prepared?;
         stopped?;
-        stock.add(&describe(tables))?;
-        Ok(stock)
+        kept.add(&describe(tables))?;
+        Ok(kept)
     }
 
     fn start_in(
         &self,
         spec: Spec,
-        mut stock: Stock,
+        mut kept: KeptData,
         progress: &mut Progress,
-    ) -> Result<(Sandbox, Stock)> {
-        let version = stock.version().map(str::to_owned);
+    ) -> Result<(Sandbox, KeptData)> {
+        let version = kept.version().map(str::to_owned);
         let data = if version.is_some() {
-            DataDir::Filled(stock.data())
+            DataDir::Filled(kept.data())
         } else {
-            stock.clear()?;
-            DataDir::New(stock.data())
+            kept.clear()?;
+            DataDir::New(kept.data())
         };
-        let sandbox = self.start(&Spec { data, version, ..spec }, progress)?;
-        stock.used_by(sandbox.program_version())?;
-        Ok((sandbox, stock))
-    }
-
-    fn start(&self, spec: &Spec, progress: &mut Progress) -> Result<Sandbox> {
-        let stop = self.stop;
-        Sandbox::start(spec, &mut |text| progress.note(text), &|| stop.asked().is_some())
+        let sandbox = start(&Spec { data, version, ..spec }, self.stop, progress)?;
+        kept.used_by(sandbox.program_version())?;
+        Ok((sandbox, kept))
     }
 
     fn spec(&self, subject: usize, private: &Private) -> Spec {
@@ -242,20 +234,25 @@ impl<'a> Hosts<'a> {
     }
 }
 
-fn host(subject: usize, sandbox: Sandbox, stock: Option<Stock>, pristine: Option<bool>) -> Host {
+fn sandboxed(
+    subject: usize,
+    sandbox: Sandbox,
+    kept: Option<KeptData>,
+    pristine: Option<bool>,
+) -> Taken {
     let target = Target::private(sandbox.socket());
-    Host {
+    Taken {
         subject,
         target,
         sandbox: Some(sandbox),
         commands: None,
-        stock,
+        kept,
         pristine,
         prepared: Vec::new(),
     }
 }
 
-impl Host {
+impl Taken {
     /// The process of a sandbox's server.
     pub(super) fn pid(&self) -> Option<u32> {
         self.sandbox.as_ref().map(Sandbox::pid)
@@ -288,18 +285,18 @@ impl Host {
         let filled = if self.prepared.contains(tables) && !force {
             0
         } else {
-            let passing = self.sandbox.is_some() && self.stock.is_none();
+            let passing = self.sandbox.is_some() && self.kept.is_none();
             let job = load::Job { force, passing, ..job(tables) };
             fill(&self.target, &job, stop, progress)?
         };
         self.prepared.push(tables.clone());
-        if let Some(stock) = &mut self.stock {
-            stock.add(&describe(tables))?;
+        if let Some(kept) = &mut self.kept {
+            kept.add(&describe(tables))?;
         }
         if filled == tables.tables {
             self.pristine = Some(true);
-            if let Some(stock) = &mut self.stock {
-                stock.renewed()?;
+            if let Some(kept) = &mut self.kept {
+                kept.renewed()?;
             }
             return Ok(Some(Vec::new()));
         }
@@ -309,10 +306,10 @@ impl Host {
     /// What wrote to its data before, these parts of this invocation among them; None where that is
     /// not known.
     pub(super) fn written_by(&self, here: &[String]) -> Option<Vec<String>> {
-        let stock = self.stock.as_ref().map_or(&[][..], Stock::written_by);
+        let kept = self.kept.as_ref().map_or(&[][..], KeptData::written_by);
         match (self.pristine, here.is_empty()) {
             (None, true) => None,
-            (Some(false), true) => Some(stock.to_vec()),
+            (Some(false), true) => Some(kept.to_vec()),
             _ => Some(here.to_vec()),
         }
     }
@@ -320,7 +317,7 @@ impl Host {
     /// A part is about to write.
     pub(super) fn writes(&mut self, title: &str) -> Result<()> {
         self.pristine = Some(false);
-        self.stock.as_mut().map_or(Ok(()), |stock| stock.writes(title))
+        self.kept.as_mut().map_or(Ok(()), |kept| kept.writes(title))
     }
 
     /// Gives it back: a sandbox ends, a server that `start` started is stopped, so that it does

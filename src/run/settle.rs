@@ -2,16 +2,16 @@
 
 use std::time::{Duration, Instant};
 
-use super::before::Ground;
+use super::before::Preparation;
 use super::conditions;
 use super::reach::Patience;
-use super::steps::bounded;
+use super::steps::answer;
 use crate::error::{Error, Result};
 use crate::mysql::ask::{one, optional};
 use crate::mysql::session::Session;
 use crate::plan::{limits, units};
 use crate::progress::Progress;
-use crate::stop::or_stop;
+use crate::stop::{or_stop, within};
 use crate::summary::{Levels, Settled};
 use crate::warnings::{left, levels_in_words};
 
@@ -24,18 +24,18 @@ type Lowered = Vec<(&'static str, String)>;
 /// Waits for so long at most. Where the account may, the server is told meanwhile to keep no dirty
 /// pages: some flush none while they are idle. An end that is asked for still puts that back.
 pub(super) async fn settle(
-    ground: &Ground<'_>,
+    preparation: &Preparation<'_>,
     limit: Duration,
     control: &mut Session,
     progress: &mut Progress,
 ) -> Result<Settled> {
     let began = Instant::now();
-    let first = look(ground, control).await?;
+    let first = look(preparation, control).await?;
     let (mut last, mut lowered) = (first.clone(), Lowered::new());
     let waited: Result<()> = async {
         if left(&last).more {
             let lowering = lower(control, &mut lowered);
-            bounded(limits::SILENCE, ground.stop, &ground.target.address, lowering).await?;
+            answer(preparation.stop, &preparation.target.address, lowering).await?;
         }
         while left(&last).more && began.elapsed() < limit {
             progress.update(|| {
@@ -45,8 +45,8 @@ pub(super) async fn settle(
                 tokio::time::sleep(LOOK).await;
                 Ok(())
             };
-            or_stop(ground.stop, pause).await?;
-            last = look(ground, control).await?;
+            or_stop(preparation.stop, pause).await?;
+            last = look(preparation, control).await?;
         }
         Ok(())
     }
@@ -56,7 +56,7 @@ pub(super) async fn settle(
     let done = format!("--settle lowered {}", names.join(" and "));
     let orders: Vec<String> =
         lowered.iter().map(|(name, value)| format!("SET GLOBAL {name} = {value}")).collect();
-    put_back(ground, control, &done, &orders, waited, progress).await?;
+    put_back(preparation, control, &done, &orders, waited, progress).await?;
     progress.clear();
     let found = left(&last);
     if found.more {
@@ -74,9 +74,9 @@ pub(super) async fn settle(
 }
 
 /// The levels now; nothing of a server that does not tell.
-async fn look(ground: &Ground<'_>, control: &mut Session) -> Result<Levels> {
-    let reading = conditions::levels(control, ground.tables);
-    let read = bounded(limits::SILENCE, ground.stop, &ground.target.address, reading).await?;
+async fn look(preparation: &Preparation<'_>, control: &mut Session) -> Result<Levels> {
+    let reading = conditions::levels(control, preparation.tables);
+    let read = answer(preparation.stop, &preparation.target.address, reading).await?;
     Ok(read.unwrap_or_default())
 }
 
@@ -98,7 +98,7 @@ async fn lower(control: &mut Session, lowered: &mut Lowered) -> Result<()> {
 /// Puts back by these orders what was done to the server, whatever became of what it was done
 /// for; a signal does not cut this short.
 pub(super) async fn put_back(
-    ground: &Ground<'_>,
+    preparation: &Preparation<'_>,
     control: &mut Session,
     done: &str,
     orders: &[String],
@@ -108,14 +108,14 @@ pub(super) async fn put_back(
     if orders.is_empty() {
         return waited;
     }
-    if control.is_usable() && within(set(control, orders)).await.is_ok() {
+    if control.is_usable() && in_time(set(control, orders)).await.is_ok() {
         return waited;
     }
     // An answer that is not waited for any more is still to come on the old connection.
-    let mut patience = Patience::new(ground.plan.policy, ground.stop);
+    let mut patience = Patience::new(preparation.plan.policy, preparation.stop);
     let why = loop {
-        let again = within(async {
-            let mut other = Session::open(ground.target, ground.opts, None).await?;
+        let again = in_time(async {
+            let mut other = Session::open(preparation.target, preparation.opts, None).await?;
             set(&mut other, orders).await?;
             other.close(limits::COURTESY).await;
             Ok(())
@@ -127,7 +127,7 @@ pub(super) async fn put_back(
         }
     };
     let text = format!("{done} and cannot put it back: {why}");
-    let error = match ground.stop.check().and(waited) {
+    let error = match preparation.stop.check().and(waited) {
         Ok(()) => Error::server(text),
         // Another attempt would take for its own what is not put back.
         Err(error) => error.context(text).passing(false),
@@ -135,14 +135,11 @@ pub(super) async fn put_back(
     Err(error.hint(format!("{}: as it was", orders.join("; "))))
 }
 
-async fn within(setting: impl Future<Output = Result<()>>) -> Result<()> {
-    let limit = units::duration(limits::SILENCE);
-    tokio::select! {
-        set = setting => set,
-        () = tokio::time::sleep(limits::SILENCE) => {
-            Err(Error::server(format!("no answer within {limit}")).passing(true))
-        }
-    }
+async fn in_time(setting: impl Future<Output = Result<()>>) -> Result<()> {
+    within(limits::SILENCE, setting).await.unwrap_or_else(|| {
+        let limit = units::duration(limits::SILENCE);
+        Err(Error::server(format!("no answer within {limit}")).passing(true))
+    })
 }
 
 async fn set(session: &mut Session, orders: &[String]) -> Result<()> {

@@ -5,10 +5,9 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 use mysql_async::Opts;
-use tokio::runtime::Runtime;
 
 use super::runtime;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Kind, Result, line};
 use crate::load::{self, Job, Numbers};
 use crate::mysql::options::ConnectionArgs;
 use crate::mysql::resolve;
@@ -16,6 +15,7 @@ use crate::mysql::target::Target;
 use crate::mysql::tls;
 use crate::progress::Progress;
 use crate::stop::{Stop, or_stop};
+use crate::workload::Schema;
 
 /// Fills what is missing; asks before it drops, unless `yes`.
 pub(crate) fn prepare(
@@ -25,15 +25,15 @@ pub(crate) fn prepare(
     mut progress: Progress,
     stop: &Stop,
 ) -> Result<()> {
-    let at = reach(connection, &mut progress, stop)?;
-    if job.force && !yes && on_terminal() {
-        let ours = at.runtime.block_on(load::marked(&at.target, &at.opts, true, stop))?;
-        let ours = ours.get(&job.schema).into_iter().flatten().copied();
-        let ours: Vec<u32> = ours.filter(|table| *table <= job.tables).collect();
-        let ours = if ours.is_empty() { Numbers::new() } else { [(job.schema, ours)].into() };
-        agree_to_drop(&load::named(&ours), &at.target, stop)?;
-    }
-    let done = at.runtime.block_on(load::prepare(&at.target, &at.opts, job, stop, &mut progress));
+    let (target, opts) = reach(connection, &mut progress, stop)?;
+    let done = runtime()?.block_on(async {
+        if job.force && !yes {
+            let marked = load::marked(&target, &opts, true, stop);
+            let named = async { Ok(first(&marked.await?, job.schema, job.tables)) };
+            agree_to_drop(named, &target, stop).await?;
+        }
+        load::prepare(&target, &opts, job, stop, &mut progress).await
+    });
     progress.clear();
     done.map(|_| ())
 }
@@ -45,25 +45,26 @@ pub(crate) fn cleanup(
     mut progress: Progress,
     stop: &Stop,
 ) -> Result<()> {
-    let at = reach(connection, &mut progress, stop)?;
-    if !yes && on_terminal() {
-        let ours = at.runtime.block_on(load::marked(&at.target, &at.opts, true, stop))?;
-        agree_to_drop(&load::named(&ours), &at.target, stop)?;
-    }
-    let done = at.runtime.block_on(load::cleanup(&at.target, &at.opts, stop, &mut progress));
+    let (target, opts) = reach(connection, &mut progress, stop)?;
+    let done = runtime()?.block_on(async {
+        if !yes {
+            let marked = load::marked(&target, &opts, true, stop);
+            agree_to_drop(async { Ok(load::named(&marked.await?)) }, &target, stop).await?;
+        }
+        load::cleanup(&target, &opts, stop, &mut progress).await
+    });
     progress.clear();
     done.map(|_| ())
 }
 
-/// What a verb needs that does one thing with a server.
-pub(super) struct Reached {
-    pub(super) runtime: Runtime,
-    pub(super) target: Target,
-    /// [`Target::opts`] of it.
-    pub(super) opts: Opts,
+/// Names the tables of one kind up to a number.
+pub(super) fn first(made: &Numbers, schema: Schema, tables: u32) -> String {
+    let made = made.get(&schema).into_iter().flatten().copied();
+    let made: Vec<u32> = made.filter(|table| *table <= tables).collect();
+    if made.is_empty() { String::new() } else { load::named(&[(schema, made)].into()) }
 }
 
-/// The server that the flags name.
+/// Finds the server that the flags name.
 pub(super) fn find(connection: &ConnectionArgs, progress: &mut Progress) -> Result<Target> {
     let (target, warnings) = resolve::find(connection)?;
     for warning in &warnings {
@@ -72,30 +73,33 @@ pub(super) fn find(connection: &ConnectionArgs, progress: &mut Progress) -> Resu
     Ok(target)
 }
 
-/// The same, its encryption decided.
+/// Finds it, and decides its encryption.
 pub(super) fn reach(
     connection: &ConnectionArgs,
     progress: &mut Progress,
     stop: &Stop,
-) -> Result<Reached> {
+) -> Result<(Target, Opts)> {
     let target = find(connection, progress)?;
-    let runtime = runtime()?;
-    let target = runtime.block_on(or_stop(stop, tls::settle(&target)))?;
+    let target = runtime()?.block_on(or_stop(stop, tls::settle(&target)))?;
     let opts = target.opts()?;
-    Ok(Reached { runtime, target, opts })
+    Ok((target, opts))
 }
 
-/// Whether there is somebody to ask.
-pub(super) fn on_terminal() -> bool {
-    std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
-}
-
-/// Asks, if there is something; any answer but yes is an error that nothing was done.
-pub(super) fn agree_to_drop(tables: &str, target: &Target, stop: &Stop) -> Result<()> {
+/// Asks on a terminal whether these may be dropped; any answer but yes is an error that nothing was
+/// done. Elsewhere nothing is looked for.
+pub(super) async fn agree_to_drop(
+    tables: impl Future<Output = Result<String>>,
+    target: &Target,
+    stop: &Stop,
+) -> Result<()> {
+    if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
+        return Ok(());
+    }
+    let tables = tables.await?;
     if tables.is_empty() {
         return Ok(());
     }
-    let question = crate::error::line(&format!("Drop {tables} at {target}? [y/N] "));
+    let question = line(&format!("Drop {tables} at {target}? [y/N] "));
     let mut err = std::io::stderr();
     let _ = err.write_all(question.as_bytes()).and_then(|()| err.flush());
     // Read on a thread of its own, so that a signal ends the wait; the thread ends with the

@@ -1,79 +1,61 @@
-//! What loads and suites share: the server that they run on, what is read of it before and
-//! after, and the summary's frame.
+//! Loads and suites: what is read of the server before and after, and their summaries.
 
-use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
 use std::path::Path;
 use std::time::Instant;
 
-use mysql_async::Opts;
-
+use super::random;
+use super::steps::{Surveyed, answer};
 use crate::engine::edge::{self, Edge, Own};
-use crate::engine::{Identity, host_facts, program};
+use crate::engine::{host_facts, program};
 use crate::error::{Error, Kind, Result};
-use crate::mysql::dataset;
+use crate::load::reload::{FORCE, LoadedTable, Reload, Reloaded};
 use crate::mysql::session::{Session, quoted_text};
-use crate::mysql::target::{Address, Target};
-use crate::mysql::{ask, tls};
-use crate::mysql::{exposure, fingerprint};
-use crate::observe::host;
-use crate::observe::probe::Probe;
+use crate::mysql::{ask, dataset, fingerprint};
 use crate::observe::process::peak_resident_bytes;
 use crate::observe::times::Times;
+use crate::plan::Step;
 use crate::plan::limits;
-use crate::run::steps::{bounded, probe};
-use crate::run::sweep::random;
-use crate::stop::Stop;
-use crate::stop::or_stop;
+use crate::plan::timed::{InsertMode, LoadSource, LoadSpec, SuiteSpec};
+use crate::progress::Progress;
+use crate::stop::{Stop, or_stop, within};
+use crate::suite;
 use crate::summary::identity::{after, no_result};
-use crate::summary::{self, Outcome, Summary};
+use crate::summary::{self, Outcome, Summary, Warning};
 use crate::terms::{OnError, Spread, StatementMode};
 use crate::workload::Schema;
 
-/// The server, and how its summaries name it.
-pub struct Scene<'a> {
-    /// The server.
-    pub target: Target,
-    /// [`Target::opts`] of it.
-    pub opts: Opts,
-    /// What its summaries say of it.
-    pub identity: Identity,
-    /// How to look at its process and host, where that can be done.
-    pub probe: Option<Probe>,
-    /// Asks for an early end.
-    pub stop: &'a Stop,
+/// [`FORCE`], as a profile says it.
+const REFILL: &str =
+    "refill = true in [tables] drops also what prepare made; or name another database";
+
+/// Says what to do about an error as a profile, which has no such flag.
+pub(super) fn as_a_profile_says(error: Error) -> Error {
+    error.instead(FORCE, REFILL)
 }
 
-/// Which run of an invocation it is.
-#[derive(Debug, Clone, Default)]
-pub struct Turn {
-    /// Position among the invocation's steps, from 1.
-    pub number: u32,
-    /// From 1.
-    pub repeat: u32,
-    /// Repeats of the invocation.
-    pub repeats: u32,
+/// One timed step on a server.
+pub(super) struct Timed<'a> {
+    pub(super) at: &'a Surveyed,
+    pub(super) stop: &'a Stop,
+    pub(super) step: &'a Step,
+    pub(super) repeats: u32,
     /// The summary's workload, where it is not the usual name.
-    pub title: Option<String>,
+    pub(super) title: Option<String>,
 }
 
 /// What was measured, and what ended it early.
-#[derive(Debug)]
-pub struct Measured {
-    /// The summary, whatever ended it.
-    pub summary: Summary,
-    /// What ended it early.
-    pub error: Option<Error>,
-}
+type Measured = (Summary, Option<Error>);
 
 /// Read before the window.
-pub(super) struct Start {
+struct Start {
     server: summary::Server,
     edge: Edge,
     own: Own,
 }
 
 /// Read after it.
-pub(super) struct Finish {
+struct Finish {
     status: Option<summary::Status>,
     probed: Option<summary::Probed>,
     traffic: Option<(u64, u64)>,
@@ -81,112 +63,153 @@ pub(super) struct Finish {
     changed: Option<Vec<summary::SettingChange>>,
 }
 
-impl<'a> Scene<'a> {
-    /// Connects, and takes the server's fingerprint. Without a label it is the server's version;
-    /// `prefix` is how the server's host is read: empty for this one.
-    ///
-    /// # Errors
-    ///
-    /// Server: none, or no answer. Usage: contradictory options.
-    pub async fn look(
-        target: &Target,
-        label: Option<&str>,
-        notes: BTreeMap<String, String>,
-        prefix: Vec<String>,
-        stop: &'a Stop,
-    ) -> Result<Scene<'a>> {
-        let target = or_stop(stop, tls::settle(target)).await?;
-        let opts = target.opts()?;
-        let mut session = or_stop(stop, Session::open(&target, &opts, None)).await?;
-        let (host, port) = match &target.address {
-            Address::Tcp { host, port } => (host.as_str(), Some(*port)),
-            Address::Socket(_) => ("localhost", None),
-        };
-        let looking = async {
-            let exposed = exposure::look(&mut session, &target).await?;
-            Ok((exposed, fingerprint::server(&mut session, host, port, None).await?))
-        };
-        let (exposed, seen) = bounded(limits::SILENCE, stop, &target.address, looking).await?;
-        if let Some(warning) = exposed {
-            super::warn(&warning.message);
-        }
-        session.close(limits::COURTESY).await;
-        let identity = Identity {
-            run_id: format!("{:016x}", random()?),
-            label: label.map_or_else(|| seen.server.version.clone(), str::to_owned),
-            notes,
-            data_seed: None,
-            server: seen.server,
-            driver: seen.driver,
-            same_host: seen.same_host,
-            rtt_us: seen.rtt_us,
-            host: host::facts(Path::new(host::ROOT)),
-        };
-        let probe = probe(prefix, seen.whereabouts, seen.same_host).await?;
-        Ok(Scene { target, opts, identity, probe, stop })
+/// Loads once, and counts afterwards what is there; with `force` over tables that prepare made, too.
+///
+/// # Errors
+///
+/// Before the first statement: a file that is not there, a server that does not take such
+/// statements.
+pub(super) async fn load(
+    timed: &Timed<'_>,
+    spec: &LoadSpec,
+    force: bool,
+    progress: &mut Progress,
+) -> Result<Measured> {
+    let Surveyed { target, opts, .. } = timed.at;
+    let reload = Reload::open(target, opts, spec, force, timed.stop, progress).await?;
+    let start = timed.start().await?;
+    let (mut loaded, rest) = reload.run(timed.stop, progress).await?;
+    let finish = timed.finish(&start, loaded.began).await;
+    let mut error = loaded.error.take();
+    let mut verified = error.is_none();
+    if verified {
+        progress.update(|| "counting the rows".to_owned());
+        error = rest.verify(&loaded, timed.stop).await.err();
+        progress.clear();
     }
+    if error.is_none() && loaded.tables.is_empty() {
+        // What feeds a pipe may have failed.
+        let text = format!("{}: no table was loaded", spec.name());
+        error = Some(
+            Error::data(text).hint("is the dump whole? mysqldump writes nothing where it fails"),
+        );
+    }
+    verified &= error.is_none();
+    let mut summary = timed.summary(spec.name(), start, finish, &mut error)?;
+    let names: Vec<String> = loaded.tables.iter().map(|table| table.name.clone()).collect();
+    (summary.server.data_bytes, summary.server.table_formats) =
+        timed.table_facts(&names).await.unzip();
+    let (data, pool) = (summary.server.data_bytes, summary.server.buffer_pool_bytes);
+    summary.server.class = summary::class_by_size(data, pool);
+    fill(&mut summary, spec, &loaded)?;
+    summary.load = Some(loaded_as(spec, &loaded, verified));
+    Ok((summary, error))
+}
 
-    /// Who the server is, and its counters, on a connection of its own.
-    pub(super) async fn start(&self) -> Result<Start> {
-        let mut session = or_stop(self.stop, Session::open(&self.target, &self.opts, None)).await?;
-        let mut server = self.identity.server.clone();
+/// Runs the commands once; what they print goes to a new file in `dir`.
+///
+/// # Errors
+///
+/// Before the first test.
+pub(super) async fn suite(
+    timed: &Timed<'_>,
+    spec: &SuiteSpec,
+    dir: &Path,
+    progress: &mut Progress,
+) -> Result<Measured> {
+    let start = timed.start().await?;
+    let (name, output) = output(dir, &timed.at.identity.label, spec, timed.step.repeat)?;
+    let (began, started_at) = (Instant::now(), jiff::Timestamp::now());
+    // It blocks this thread, and there is nothing else for it to do.
+    let mut ran = suite::run(spec, &timed.at.target, &output, timed.stop, progress)?;
+    let finish = timed.finish(&start, began).await;
+    let usual = format!("suite-{}", spec.name);
+    let mut summary = timed.summary(usual, start, finish, &mut ran.error)?;
+    let sum = |of: fn(&summary::SuiteTest) -> f64| ran.tests.iter().map(of).sum::<f64>();
+    summary.started_at = started_at.to_string();
+    summary.measured_s = sum(|test| test.wall_s);
+    let good = ran.tests.iter().filter(|test| test.status == "ok").count() as u64;
+    count(&mut summary, good, 0, sum(|test| test.user_s), sum(|test| test.sys_s));
+    summary.suite = Some(summary::Suite { tests: ran.tests, output: Some(name) });
+    Ok((summary, ran.error))
+}
+
+/// A new file beside the summaries.
+fn output(dir: &Path, label: &str, spec: &SuiteSpec, repeat: u32) -> Result<(String, File)> {
+    let safe = |text: &str| -> String {
+        let safe = |c: char| if c.is_ascii_alphanumeric() || "+-.=@".contains(c) { c } else { '_' };
+        text.chars().take(64).map(safe).collect()
+    };
+    let (label, suite) = (safe(label), safe(&spec.name));
+    let name = format!("{label}_suite-{suite}_n{repeat}_{:016x}.output", random()?);
+    let file = OpenOptions::new().write(true).create_new(true).open(dir.join(&name));
+    let file = file.map_err(|e| Error::failed(format!("{}: {e}", dir.join(&name).display())))?;
+    Ok((name, file))
+}
+
+impl Timed<'_> {
+    /// Reads who the server is, and its counters, on a connection of its own.
+    async fn start(&self) -> Result<Start> {
+        let Surveyed { target, opts, identity, probe, .. } = self.at;
+        let mut session = or_stop(self.stop, Session::open(target, opts, None)).await?;
+        let mut server = identity.server.clone();
         let reading = async { Ok(fingerprint::renew(&mut session, &mut server).await?) };
-        bounded(limits::SILENCE, self.stop, &self.target.address, reading).await?;
-        let (session, edge) = edge::read(Some(session), self.probe.clone()).await;
+        answer(self.stop, &target.address, reading).await?;
+        let (session, edge) = edge::read(Some(session), probe.clone()).await;
         if let Some(session) = session {
             session.close(limits::COURTESY).await;
         }
         Ok(Start { server, edge, own: Own::now() })
     }
 
-    /// The same after the window that began then. A server that does not answer in time costs
+    /// Reads the same after the window that began then. A server that does not answer in time costs
     /// the reading, not the measurement.
-    pub(super) async fn finish(&self, start: &Start, began: Instant) -> Finish {
+    async fn finish(&self, start: &Start, began: Instant) -> Finish {
         let own = Own::now();
+        let Surveyed { target, opts, probe, .. } = self.at;
         // Not the connection of before: a server drops one that was idle for hours.
-        let session = courteous(Session::open(&self.target, &self.opts, None)).await;
-        let (session, last) = edge::read(session, self.probe.clone()).await;
-        let (session, changed) =
-            edge::changes(&start.server, session, &self.target, &self.opts).await;
+        let session = within(limits::COURTESY, Session::open(target, opts, None)).await;
+        let (session, last) = edge::read(session.and_then(Result::ok), probe.clone()).await;
+        let (session, changed) = edge::changes(&start.server, session, target, opts).await;
         if let Some(session) = session {
             session.close(limits::COURTESY).await;
         }
         Finish {
             status: edge::status(&start.edge, &last, began),
-            probed: edge::probed(self.probe.as_ref(), &start.edge, &last, began),
+            probed: edge::probed(probe.as_ref(), &start.edge, &last, began),
             traffic: own.traffic_since(&start.own),
             changed,
         }
     }
 
-    /// Size of some tables with their indexes, bytes, and their formats, each once; None where
-    /// the server does not tell.
-    pub(super) async fn table_facts(&self, tables: &[String]) -> Option<(u64, Vec<String>)> {
+    /// Reads the size of some tables with their indexes, bytes, and their formats, each once; None
+    /// where the server does not tell.
+    async fn table_facts(&self, tables: &[String]) -> Option<(u64, Vec<String>)> {
         let names: Vec<String> = tables.iter().map(|name| quoted_text(name)).collect();
         if names.is_empty() {
             return None;
         }
         let which = format!("TABLE_SCHEMA = DATABASE() AND TABLE_NAME IN ({})", names.join(","));
-        let mut session = courteous(Session::open(&self.target, &self.opts, None)).await?;
         let asking = async {
+            let mut session = Session::open(&self.at.target, &self.at.opts, None).await?;
             // MySQL 8 keeps sizes for a day otherwise; servers without the variable keep none.
             let fresh = "SET SESSION information_schema_stats_expiry = 0";
             ask::optional(session.execute(fresh).await)?;
-            Ok(dataset::facts(&mut session, &which).await?)
+            Ok::<_, Error>(dataset::facts(&mut session, &which).await?)
         };
-        courteous(asking).await
+        within(limits::COURTESY, asking).await?.ok()
     }
 
-    /// A summary in which only the run itself is missing. Of a server that changed meanwhile it is
-    /// no result, which is an error then.
-    pub(super) fn frame(
+    /// Makes a summary in which only the run itself is missing. Of a server that changed meanwhile
+    /// it is no result, which is an error then.
+    fn summary(
         &self,
-        turn: &Turn,
+        usual: String,
         start: Start,
         finish: Finish,
         error: &mut Option<Error>,
     ) -> Result<Summary> {
-        let identity = &self.identity;
+        let identity = &self.at.identity;
         let mut outcome = outcome(error.as_ref());
         if error.is_none()
             && let Some(changed) = finish.changed.as_deref().and_then(no_result)
@@ -194,95 +217,73 @@ impl<'a> Scene<'a> {
             (outcome, *error) = (Outcome::ServerChanged, Some(changed));
         }
         let mut warnings = after(finish.changed.as_deref());
-        let mut warn = |code: &str, message: String| {
-            warnings.push(summary::Warning { code: code.to_owned(), message });
-        };
         if cfg!(debug_assertions) {
-            warn("debug_build", "measured with a debug build of loadgen".to_owned());
+            warnings.push(warning("debug_build", "measured with a debug build of loadgen"));
         }
         if finish.status.is_none() {
-            warn("no_status", "the server's status counters could not be read".to_owned());
+            warnings.push(warning("no_status", "the server's status counters could not be read"));
         }
+        let none = Times::new()?.distribution()?;
         Ok(Summary {
             schema: summary::SCHEMA.to_owned(),
             loadgen: program(),
             run_id: identity.run_id.clone(),
-            step_id: format!("{}-{}", identity.run_id, turn.number),
+            step_id: identity.step_id(self.step),
             label: identity.label.clone(),
             notes: identity.notes.clone(),
             outcome,
             reason: error.as_ref().map(ToString::to_string),
             workload: summary::Workload {
-                name: turn.title.clone().unwrap_or_default(),
-                built_in: false,
-                statements: Vec::new(),
+                name: self.title.clone().unwrap_or(usual),
                 mode: StatementMode::Text,
                 distribution: "sequential".to_owned(),
                 spread: Spread::Pinned,
                 schema: Schema::Sbtest.to_string(),
-                options: BTreeMap::new(),
-                option_defaults: None,
-                transactions: None,
-                unfollowed: None,
+                ..summary::Workload::default()
             },
-            plan: plan(turn),
+            plan: summary::Plan {
+                clients: 1,
+                engine_threads: 1,
+                on_error: OnError::default(),
+                repeat_index: self.step.repeat,
+                repeats: self.repeats,
+                ..summary::Plan::default()
+            },
             server: summary::Server {
                 settings_changed: finish.changed.unwrap_or_default(),
                 status: finish.status,
                 probed: finish.probed,
-                host_facts: host_facts(identity, self.probe.as_ref()),
+                host_facts: host_facts(identity, self.at.probe.as_ref()),
                 ..start.server
             },
             driver: identity.driver.clone(),
-            client: self.client(finish.traffic),
-            started_at: String::new(),
-            measured_s: 0.0,
-            totals: totals(),
-            latency: nothing()?,
-            timeline: Vec::new(),
-            outages: Vec::new(),
-            ledger: Vec::new(),
-            record: None,
-            load: None,
-            suite: None,
+            client: summary::Client {
+                host: identity.host.name.clone(),
+                kernel: identity.host.kernel.clone(),
+                cpu: identity.host.cpu.clone(),
+                cores: identity.host.cores_usable,
+                same_host: identity.same_host,
+                max_rss_bytes: peak_resident_bytes(),
+                rtt_us: identity.rtt_us,
+                net_rx_bytes: finish.traffic.map(|(received, _)| received),
+                net_tx_bytes: finish.traffic.map(|(_, sent)| sent),
+                ..summary::Client::default()
+            },
+            latency: summary::Latency {
+                service: none.clone(),
+                failed: none,
+                in_doubt: Some(0),
+                abandoned: Some(0),
+                ..summary::Latency::default()
+            },
             warnings,
-            verdict: None,
-            experiment: None,
-            conditions: None,
+            ..Summary::default()
         })
-    }
-
-    fn client(&self, traffic: Option<(u64, u64)>) -> summary::Client {
-        let host = &self.identity.host;
-        summary::Client {
-            host: host.name.clone(),
-            kernel: host.kernel.clone(),
-            cpu: host.cpu.clone(),
-            cores: host.cores_usable,
-            same_host: self.identity.same_host,
-            user_s: 0.0,
-            sys_s: 0.0,
-            us_per_op: None,
-            threads: Vec::new(),
-            max_rss_bytes: peak_resident_bytes(),
-            rtt_us: self.identity.rtt_us,
-            net_rx_bytes: traffic.map(|(received, _)| received),
-            net_tx_bytes: traffic.map(|(_, sent)| sent),
-            share: None,
-        }
     }
 }
 
-/// Ops and rows of a run, and what follows from them once its time is known.
-pub(super) fn count(summary: &mut Summary, ops: u64, rows: u64, user_s: f64, sys_s: f64) {
-    let per_s = if summary.measured_s > 0.0 { ops as f64 / summary.measured_s } else { 0.0 };
-    let totals = &mut summary.totals;
-    (totals.ops, totals.statements, totals.rows) = (ops, ops, rows);
-    (totals.tps, totals.qps) = (per_s, per_s);
-    totals.per_client = summary::PerClient { ops_min: ops, ops_median: ops as f64, ops_max: ops };
-    let client = &mut summary.client;
-    (client.user_s, client.sys_s) = (user_s, sys_s);
-    client.us_per_op = (ops > 0).then(|| (user_s + sys_s) * 1e6 / ops as f64);
+fn warning(code: &str, message: impl Into<String>) -> Warning {
+    Warning { code: code.to_owned(), message: message.into() }
 }
 
 fn outcome(error: Option<&Error>) -> Outcome {
@@ -293,66 +294,86 @@ fn outcome(error: Option<&Error>) -> Outcome {
     }
 }
 
-fn plan(turn: &Turn) -> summary::Plan {
-    summary::Plan {
-        tables: 0,
-        rows: 0,
-        data_seed: None,
-        clients: 1,
-        engine_threads: 1,
-        warmup_s: 0.0,
-        time_s: None,
-        ops: None,
-        rate: None,
-        arrival: None,
-        queues: None,
-        seed: 0,
-        charset: None,
-        on_error: OnError::default(),
-        max_errors: None,
-        op_timeout_s: None,
-        repeat_index: turn.repeat,
-        repeats: turn.repeats,
+/// Writes ops and rows of a run, and what follows from them once its time is known.
+fn count(summary: &mut Summary, ops: u64, rows: u64, user_s: f64, sys_s: f64) {
+    let per_s = if summary.measured_s > 0.0 { ops as f64 / summary.measured_s } else { 0.0 };
+    let totals = &mut summary.totals;
+    (totals.ops, totals.statements, totals.rows) = (ops, ops, rows);
+    (totals.tps, totals.qps) = (per_s, per_s);
+    totals.per_client = summary::PerClient { ops_min: ops, ops_median: ops as f64, ops_max: ops };
+    let client = &mut summary.client;
+    (client.user_s, client.sys_s) = (user_s, sys_s);
+    client.us_per_op = (ops > 0).then(|| (user_s + sys_s) * 1e6 / ops as f64);
+}
+
+/// Writes what a load was into its summary.
+fn fill(summary: &mut Summary, spec: &LoadSpec, loaded: &Reloaded) -> Result<()> {
+    summary.started_at = loaded.started_at.to_string();
+    summary.measured_s = loaded.measured_s;
+    let cost = loaded.cost;
+    count(summary, loaded.statements, loaded.rows, cost.user.as_secs_f64(), cost.sys.as_secs_f64());
+    let sql = match (&spec.source, spec.insert) {
+        (LoadSource::Dump { .. }, _) => "the dump's own",
+        (_, InsertMode::Extended { .. }) => "INSERT INTO {table} VALUES (…),(…),…",
+        (_, InsertMode::Single) => "INSERT INTO {table} VALUES (…)",
+        (_, InsertMode::LoadData) => "LOAD DATA LOCAL INFILE … INTO TABLE {table}",
+    };
+    let statement =
+        summary::StatementText { kind: "insert".to_owned(), sql: sql.to_owned(), repeat: 1 };
+    summary.workload.statements = vec![statement];
+    summary.plan.tables = loaded.tables.len() as u32;
+    summary.plan.rows = loaded.tables.iter().map(|table| table.rows).max().unwrap_or(0);
+    if let LoadSource::Generated { rows, data_seed } = spec.source {
+        (summary.plan.tables, summary.plan.rows) = (spec.tables, rows);
+        summary.plan.data_seed = Some(u64::from(data_seed));
     }
-}
-
-fn totals() -> summary::Totals {
-    summary::Totals {
-        ops: 0,
-        statements: 0,
-        tps: 0.0,
-        qps: 0.0,
-        rows: 0,
-        errors: Vec::new(),
-        reconnects: 0,
-        abandoned: 0,
-        in_doubt: 0,
-        backlog: None,
-        intended: None,
-        warmup_left: None,
-        warmup_late_us: None,
-        per_table: Vec::new(),
-        per_client: summary::PerClient { ops_min: 0, ops_median: 0.0, ops_max: 0 },
+    summary.totals.errors.clone_from(&loaded.errors);
+    let ops =
+        |table: &LoadedTable| summary::TableOps { table: table.name.clone(), ops: table.inserts };
+    summary.totals.per_table = loaded.tables.iter().map(ops).collect();
+    summary.latency.service = loaded.timeline.service.distribution()?;
+    summary.latency.failed = loaded.timeline.failed.distribution()?;
+    summary.timeline.clone_from(&loaded.timeline.entries);
+    if loaded.warnings > 0 {
+        let text = format!("the server gave {} warnings for the rows", loaded.warnings);
+        summary.warnings.push(warning("server_warnings", text));
     }
+    if let (LoadSource::Dump { path }, Some(asked)) = (&spec.source, &spec.charset)
+        && !asked.eq_ignore_ascii_case(&loaded.charset)
+    {
+        let text = format!(
+            "{} says SET NAMES {} itself: --charset {asked} was not what its rows were sent in",
+            path.display(),
+            loaded.charset
+        );
+        summary.warnings.push(warning("charset", text));
+    }
+    Ok(())
 }
 
-fn nothing() -> Result<summary::Latency> {
-    let none = Times::new()?.distribution()?;
-    Ok(summary::Latency {
-        service: none.clone(),
-        response: None,
-        wait: None,
-        failed: none,
-        in_doubt: Some(0),
-        abandoned: Some(0),
-        by_statement: Vec::new(),
-    })
-}
-
-/// What the server answers in a short time; a session that takes longer must not be used again.
-async fn courteous<T>(asking: impl Future<Output = Result<T>>) -> Option<T> {
-    tokio::select! {
-        answer = asking => answer.ok(),
-        () = tokio::time::sleep(limits::COURTESY) => None,
+fn loaded_as(spec: &LoadSpec, loaded: &Reloaded, verified: bool) -> summary::Load {
+    let rows =
+        |table: &LoadedTable| summary::TableRows { table: table.name.clone(), rows: table.rows };
+    let (file, generated) = match &spec.source {
+        LoadSource::Generated { .. } => (None, true),
+        LoadSource::Dump { path } => (Some(path.display().to_string()), false),
+    };
+    let per_s = loaded.rows as f64 / loaded.measured_s;
+    summary::Load {
+        source: if generated { "generated" } else { "dump" }.to_owned(),
+        file,
+        mode: generated.then(|| spec.insert.to_string()),
+        insert_bytes: match spec.insert {
+            InsertMode::Extended { bytes } if generated => Some(bytes),
+            _ => None,
+        },
+        rows: loaded.rows,
+        rows_per_s: if loaded.measured_s > 0.0 { per_s } else { 0.0 },
+        statements: loaded.statements,
+        bytes: loaded.bytes,
+        charset: loaded.charset.clone(),
+        character_sets: loaded.character_sets.clone(),
+        tables: loaded.tables.iter().map(rows).collect(),
+        verified,
     }
 }

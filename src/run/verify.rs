@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use super::print_data;
 use super::tables::reach;
+use super::{print_data, runtime};
 use crate::error::{Error, Kind, Result, line as one_line};
 use crate::mysql::options::ConnectionArgs;
 use crate::progress::Progress;
@@ -30,9 +30,9 @@ pub(crate) fn run(
     }
     let steps = loaded.steps();
     let evidence = Evidence { summaries: &steps, records: &records, elsewhere };
-    let at = reach(connection, &mut progress, stop)?;
-    let verifying = verify(&at.target, &at.opts, &evidence, stop, &mut progress);
-    let checked = at.runtime.block_on(verifying);
+    let (target, opts) = reach(connection, &mut progress, stop)?;
+    let verifying = verify(&target, &opts, &evidence, stop, &mut progress);
+    let checked = runtime()?.block_on(verifying);
     progress.clear();
     let checked = checked?;
     print_data(&lines(&checked))?;

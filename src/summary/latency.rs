@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// Latency of what was issued inside the window, including what finished in the drain.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Latency {
     /// Service time: from just before the call to its return.
@@ -40,7 +40,7 @@ pub struct StatementLatency {
 
 /// A distribution of times. Percentiles come from the histogram (3 significant digits);
 /// min, max, mean and deviation from exact sums. All null when nothing was counted.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Distribution {
     /// Values counted, those above the histogram's range included.

@@ -51,7 +51,7 @@ pub use write::{Store, file_name, to_json};
 pub(crate) const SCHEMA: &str = "loadgen.summary/1";
 
 /// Everything that one step measured, and what it was measured on.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Summary {
     /// Always [`SCHEMA`].
@@ -119,7 +119,7 @@ pub struct Summary {
 }
 
 /// The program that wrote a summary.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Program {
     /// Crate version.
@@ -131,11 +131,12 @@ pub struct Program {
 }
 
 /// How a step ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// The whole window was measured.
+    #[default]
     Completed,
     /// A signal ended it early; what was measured is here.
     Interrupted,
@@ -163,7 +164,7 @@ impl Outcome {
 }
 
 /// What was run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Workload {
     /// Its name, such as `point-select`, or the title that it has in a profile.
@@ -225,7 +226,7 @@ pub struct StatementText {
 }
 
 /// The configuration of a step.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Plan {
     /// Tables used.
@@ -276,7 +277,7 @@ pub struct Plan {
 }
 
 /// The server's fingerprint.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Server {
     /// Host as given, `localhost` for a socket.
@@ -374,7 +375,7 @@ pub struct HostFacts {
 }
 
 /// The client library.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Driver {
     /// `mysql_async`.
@@ -387,7 +388,7 @@ pub struct Driver {
 }
 
 /// The client host and the client's own cost over the window.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Client {
     /// Host name.
@@ -435,7 +436,7 @@ pub struct Thread {
 }
 
 /// Counts and rates over the measured window.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Totals {
     /// Ops that succeeded (one pass of a transaction).
@@ -510,7 +511,7 @@ pub struct TableOps {
 }
 
 /// Ops of the window by client: smallest, median, largest.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PerClient {
     /// The client with the fewest.

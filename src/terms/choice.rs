@@ -28,10 +28,11 @@ pub enum SpreadChoice {
 }
 
 /// How clients meet tables, decided.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Spread {
     /// Client i works on table i mod tables, as one sysbench process a table would.
+    #[default]
     Pinned,
     /// Each op draws its table.
     Random,
@@ -47,13 +48,14 @@ pub enum Order {
 }
 
 /// How statements reach the server (`--statements`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[cfg_attr(test, schemars(rename = "Mode", description = "How statements reach the server."))]
 #[serde(rename_all = "snake_case")]
 pub enum StatementMode {
     /// `COM_STMT_EXECUTE` of statements prepared before the window.
     #[value(help = "Server-side prepared statements")]
+    #[default]
     Prepared,
     /// `COM_QUERY` with the values as literals.
     #[value(help = "SQL text")]

@@ -9,18 +9,24 @@ mod generated;
 mod program;
 mod suites;
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use databases::{Db, SANDBOXES, everywhere, run, say_which};
 use loadgen::error::{Error, Result};
 use loadgen::load::{self, Job};
+use loadgen::plan::Step;
 use loadgen::plan::timed::{InsertMode, LoadSource, LoadSpec};
 use loadgen::progress::Progress;
-use loadgen::run::load_once::measure;
-use loadgen::run::timed::{Measured, Scene, Turn};
+use loadgen::run::steps::{Job as Measuring, Steps};
 use loadgen::stop::Stop;
-use loadgen::summary::Summary;
+use loadgen::summary::{Store, Summary};
+
+/// A summary, and what ended its run early.
+#[derive(Debug)]
+struct Measured {
+    summary: Summary,
+    error: Option<Error>,
+}
 
 /// Runs the test on every server that nobody else uses meanwhile: its counters and global
 /// variables are the test's own.
@@ -49,12 +55,24 @@ impl Db<'_> {
         comment.split_once(" id=").map_or(comment.clone(), |(before, _)| before.to_owned())
     }
 
+    /// Measures one load or suite; its files go to this directory.
+    fn measure(&self, job: Measuring, dir: &Path, stop: &Stop) -> Result<Measured> {
+        let store = Store::open(dir)?;
+        let mut quiet = Progress::new(true, None);
+        let mut steps = Steps::new(job, stop, &store, &mut quiet)?;
+        let (number, place, of, clients, rate, repeat) = (1, 1, 1, 1, None, 1);
+        let step = Step { number, place, of, clients, rate, repeat };
+        let (target, opts) = (self.target(), self.target().opts()?);
+        let ended = run(steps.run(&target, &opts, &[step]));
+        match steps.summaries.pop() {
+            Some(summary) => Ok(Measured { summary, error: ended.err() }),
+            None => Err(ended.expect_err("no summary without an error")),
+        }
+    }
+
     fn load_until(&self, spec: &LoadSpec, stop: &Stop) -> Result<Measured> {
-        run(async {
-            let scene = self.scene(stop).await?;
-            let turn = Turn { number: 1, repeat: 1, repeats: 1, title: None };
-            measure(&scene, spec, false, &turn, &mut Progress::new(true, None)).await
-        })
+        let dir = tempfile::tempdir().expect("a directory");
+        self.measure(Measuring::Load { spec, force: false }, dir.path(), stop)
     }
 
     /// Makes `sbtest1` to this.
@@ -64,10 +82,6 @@ impl Db<'_> {
         let opts = target.opts().expect("options");
         let mut quiet = Progress::new(true, None);
         run(load::prepare(&target, &opts, &job, &Stop::default(), &mut quiet)).expect("prepared");
-    }
-
-    async fn scene<'s>(&self, stop: &'s Stop) -> Result<Scene<'s>> {
-        Scene::look(&self.target(), Some("x"), BTreeMap::new(), Vec::new(), stop).await
     }
 
     /// A load that must complete.

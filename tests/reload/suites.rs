@@ -5,14 +5,11 @@ use std::path::Path;
 
 use loadgen::error::Kind;
 use loadgen::plan::timed::{SuiteSpec, SuiteTest};
-use loadgen::progress::Progress;
-use loadgen::run::suite;
-use loadgen::run::timed::{Measured, Turn};
 use loadgen::sandbox::Sandbox;
 use loadgen::stop::Stop;
 use loadgen::summary::Outcome;
 
-use super::{Db, SANDBOXES, common, run};
+use super::{Db, Measured, Measuring, SANDBOXES, common};
 
 fn test(name: &str, script: &str) -> SuiteTest {
     let run = ["sh", "-c", script].map(str::to_owned).to_vec();
@@ -26,12 +23,8 @@ fn measure(tests: Vec<SuiteTest>, dir: &Path, stop: &Stop) -> Measured {
 fn measure_on(sandbox: &Sandbox, tests: Vec<SuiteTest>, dir: &Path, stop: &Stop) -> Measured {
     let db = Db::new(sandbox);
     let spec = SuiteSpec { name: "of sh".to_owned(), tests };
-    let turn = Turn { number: 1, repeat: 1, repeats: 1, title: None };
-    let measured = run(async {
-        let scene = db.scene(stop).await?;
-        suite::measure(&scene, &spec, &turn, dir, &mut Progress::new(true, None)).await
-    });
-    measured.unwrap_or_else(|error| panic!("{}", error.render()))
+    db.measure(Measuring::Suite(&spec), dir, stop)
+        .unwrap_or_else(|error| panic!("{}", error.render()))
 }
 
 #[test]

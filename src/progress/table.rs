@@ -9,7 +9,7 @@ const GAP: usize = 2;
 
 /// The table as it stands.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Board {
+pub(crate) struct Table {
     /// What the rows show.
     pub heads: Vec<String>,
     /// Of each column a text for each row.
@@ -18,7 +18,7 @@ pub(crate) struct Board {
     pub current: usize,
 }
 
-impl Board {
+impl Table {
     /// Its lines, none wider than this: columns that do not fit are left out at the ends.
     pub(super) fn lines(&self, width: usize) -> Vec<String> {
         let heads = self.heads.iter().map(|head| line(head));
@@ -79,14 +79,14 @@ fn column(texts: &[String], side: console::Alignment) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn board(current: usize) -> Board {
+    fn table(current: usize) -> Table {
         let column = |(at, qps): (usize, &str)| {
             vec![
                 if at == current { format!("▸{}", 1 << at) } else { (1 << at).to_string() },
                 qps.to_owned(),
             ]
         };
-        Board {
+        Table {
             heads: vec!["clients".to_owned(), "QPS".to_owned()],
             columns: ["8123", "15001", "·", "·"].iter().copied().enumerate().map(column).collect(),
             current,
@@ -96,7 +96,7 @@ mod tests {
     #[test]
     fn columns_stand_below_each_other() {
         assert_eq!(
-            board(2).lines(80),
+            table(2).lines(80),
             ["clients     1      2  ▸4  8", "QPS      8123  15001   ·  ·"]
         );
     }
@@ -105,18 +105,18 @@ mod tests {
     fn the_current_column_is_in_sight_on_every_terminal() {
         for width in 20..40 {
             for current in 0..4 {
-                let lines = board(current).lines(width);
+                let lines = table(current).lines(width);
                 assert!(lines[0].contains('▸'), "{width}: {lines:?}");
                 let widest = lines.iter().map(|line| measure_text_width(line)).max();
                 assert!(widest <= Some(width), "{width}: {lines:?}");
             }
         }
-        assert_eq!(board(3).lines(24), ["clients …  4  ▸8", "QPS        ·   ·"]);
-        assert_eq!(board(0).lines(24), ["clients    ▸1      2 …", "QPS      8123  15001"]);
+        assert_eq!(table(3).lines(24), ["clients …  4  ▸8", "QPS        ·   ·"]);
+        assert_eq!(table(0).lines(24), ["clients    ▸1      2 …", "QPS      8123  15001"]);
     }
 
     #[test]
     fn nothing_makes_no_lines() {
-        assert!(Board::default().lines(80).is_empty());
+        assert!(Table::default().lines(80).is_empty());
     }
 }

@@ -27,18 +27,18 @@ struct Mark {
 
 /// A directory for data.
 #[derive(Debug)]
-pub(super) struct Stock {
+pub(super) struct KeptData {
     dir: PathBuf,
     mark: Mark,
 }
 
-impl Stock {
+impl KeptData {
     /// Takes a directory: a new or empty one, or one that loadgen has made.
     ///
     /// # Errors
     ///
     /// Usage: it is somebody else's, or cannot be made.
-    pub(super) fn open(dir: &Path) -> Result<Stock> {
+    pub(super) fn open(dir: &Path) -> Result<KeptData> {
         let failed = |e: std::io::Error| Error::usage(format!("{}: {e}", dir.display()));
         fs::create_dir_all(dir).map_err(failed)?;
         // The server is started elsewhere.
@@ -65,9 +65,9 @@ impl Stock {
             }
             Err(e) => return Err(failed(e)),
         };
-        let stock = Stock { dir, mark };
-        stock.write()?;
-        Ok(stock)
+        let kept = KeptData { dir, mark };
+        kept.write()?;
+        Ok(kept)
     }
 
     /// The data directory.
@@ -80,7 +80,7 @@ impl Stock {
         (!self.mark.version.is_empty()).then_some(self.mark.version.as_str())
     }
 
-    /// Makes room for a first start: what an interrupted one left is no data.
+    /// Clears the way for a first start: what an interrupted one left is no data.
     pub(super) fn clear(&self) -> Result<()> {
         match fs::remove_dir_all(self.data()) {
             Err(e) if e.kind() != ErrorKind::NotFound => {
@@ -131,7 +131,7 @@ impl Stock {
     /// Whole or not at all.
     fn write(&self) -> Result<()> {
         let failed = |e: std::io::Error| Error::failed(format!("{}: {e}", self.dir.display()));
-        let mut text = serde_json::to_string_pretty(&self.mark).unwrap_or_default();
+        let mut text = serde_json::to_string_pretty(&self.mark).expect("plain fields have JSON");
         text.push('\n');
         let file = tempfile::NamedTempFile::new_in(&self.dir).map_err(failed)?;
         fs::write(file.path(), text).map_err(failed)?;
@@ -147,12 +147,12 @@ mod tests {
     fn a_directory_remembers_what_is_in_it() {
         let dir = tempfile::tempdir().expect("a directory");
         let place = dir.path().join("a/b");
-        let mut stock = Stock::open(&place).expect("new");
-        assert_eq!(stock.version(), None);
-        stock.used_by("8.0.33").expect("written");
-        stock.add("sbtest 8 x 100").expect("written");
-        stock.writes("update-index").expect("written");
-        let mut again = Stock::open(&place).expect("loadgen's");
+        let mut kept = KeptData::open(&place).expect("new");
+        assert_eq!(kept.version(), None);
+        kept.used_by("8.0.33").expect("written");
+        kept.add("sbtest 8 x 100").expect("written");
+        kept.writes("update-index").expect("written");
+        let mut again = KeptData::open(&place).expect("loadgen's");
         assert_eq!(again.version(), Some("8.0.33"));
         assert!(again.holds("sbtest 8 x 100") && !again.holds("sbtest 8 x 200"));
         again.add("sbtest 8 x 200").expect("written");
@@ -160,16 +160,16 @@ mod tests {
         assert!(again.holds("sbtest 8 x 200") && !again.holds("sbtest 8 x 100"));
         assert_eq!(again.written_by(), ["update-index"]);
         again.renewed().expect("written");
-        assert!(Stock::open(&place).expect("loadgen's").written_by().is_empty());
+        assert!(KeptData::open(&place).expect("loadgen's").written_by().is_empty());
     }
 
     #[test]
     fn somebody_elses_directory_is_refused() {
         let dir = tempfile::tempdir().expect("a directory");
         fs::write(dir.path().join("ibdata1"), "").expect("written");
-        let error = Stock::open(dir.path()).expect_err("not ours");
+        let error = KeptData::open(dir.path()).expect_err("not ours");
         assert!(error.to_string().contains("did not make it"), "{error}");
         fs::write(dir.path().join(MARK), "{}").expect("written");
-        assert!(Stock::open(dir.path()).is_err_and(|e| e.to_string().contains("damaged")));
+        assert!(KeptData::open(dir.path()).is_err_and(|e| e.to_string().contains("damaged")));
     }
 }

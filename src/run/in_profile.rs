@@ -1,4 +1,4 @@
-//! What a profile adds to a sweep: what must hold, what runs beside, and what its summaries say
+//! What a profile adds to a job: what must hold, what runs beside, and what its summaries say
 //! of their place in the experiment.
 
 use std::collections::BTreeMap;
@@ -22,32 +22,32 @@ const NAMED_MAX: usize = 6;
 
 /// What one summary says of its place.
 #[derive(Debug, Clone)]
-pub(crate) struct Mark {
-    pub(crate) experiment: Experiment,
+pub(super) struct Entry {
+    pub(super) experiment: Experiment,
     /// What a reader of it must know.
-    pub(crate) warnings: Vec<Warning>,
+    pub(super) warnings: Vec<Warning>,
 }
 
-/// The part of one sweep.
-pub(crate) struct Role<'a> {
+/// A job's place in a profile.
+pub(crate) struct InProfile<'a> {
     /// What the summaries say, by the steps' numbers.
-    pub(crate) marks: BTreeMap<u32, Mark>,
+    pub(super) entries: BTreeMap<u32, Entry>,
     /// What must hold before the first step.
-    pub(crate) expect: &'a [Expect],
+    pub(super) expect: &'a [Expect],
     /// What runs beside the windows.
-    pub(crate) commands: &'a [Beside],
+    pub(super) commands: &'a [Beside],
     /// For their placeholders.
-    pub(crate) label: &'a str,
+    pub(super) label: &'a str,
     /// Likewise.
-    pub(crate) title: &'a str,
+    pub(super) title: &'a str,
     /// Likewise: the server's process, where it is known.
-    pub(crate) pid: Option<u32>,
+    pub(super) pid: Option<u32>,
     /// Whether the sizes are the profile's: scaled down far, pools end at what servers take.
-    pub(crate) full_size: bool,
+    pub(super) full_size: bool,
     /// For the names of the commands' files.
-    pub(crate) run_id: &'a str,
+    pub(super) run_id: String,
     /// What the label's earlier steps were measured on.
-    pub(crate) earlier: Option<Server>,
+    pub(super) earlier: Option<Server>,
 }
 
 /// Refuses a server that is not the one of the label's earlier steps: no cell takes both.
@@ -55,7 +55,7 @@ pub(crate) struct Role<'a> {
 /// # Errors
 ///
 /// Data: the differences.
-pub(super) fn check_same(label: &str, earlier: Option<&Server>, server: &Server) -> Result<()> {
+fn check_same(label: &str, earlier: Option<&Server>, server: &Server) -> Result<()> {
     let differences = earlier.map(|earlier| fingerprint_differences(earlier, server));
     let differences = differences.unwrap_or_default();
     if differences.is_empty() {
@@ -88,13 +88,14 @@ fn asked(command: &Beside) -> String {
     format!("{:04x}", whole >> 48)
 }
 
-impl Role<'_> {
-    /// Refuses a server that is not as the profile expects it.
-    /// Where the sizes are not the profile's, data of another size beside the buffer pool is
-    /// no more than a warning.
-    pub(crate) fn check(&mut self, server: &Server, dataset: &Dataset) -> Result<()> {
-        let rows = u64::from(dataset.tables).saturating_mul(dataset.rows);
-        let bytes = expect::data_bytes(dataset.data_bytes, rows);
+impl InProfile<'_> {
+    /// Refuses a server that is not as the profile expects it. Where the sizes are not the profile's,
+    /// data of another size beside the buffer pool is no more than a warning.
+    pub(super) fn check(&mut self, server: &Server, dataset: Option<&Dataset>) -> Result<()> {
+        let bytes = dataset.map(|dataset| {
+            let rows = u64::from(dataset.tables).saturating_mul(dataset.rows);
+            expect::data_bytes(dataset.data_bytes, rows)
+        });
         let mut words = self.commands.iter().flat_map(|command| &command.run);
         if self.pid.is_none() && words.any(|word| word.contains("{pid}")) {
             return Err(Error::usage(
@@ -103,19 +104,20 @@ impl Role<'_> {
             .hint("it is known of sandboxes"));
         }
         check_same(self.label, self.earlier.as_ref(), server)?;
-        expect::check(self.expect, &server.variables, self.full_size.then_some(bytes))?;
-        if let Some(what) = expect::database(self.expect, &server.variables, bytes) {
+        expect::check(self.expect, &server.variables, bytes.filter(|_| self.full_size))?;
+        let differs = bytes.and_then(|b| expect::database(self.expect, &server.variables, b));
+        if let Some(what) = differs {
             let message = format!("at this --scale {what}, as the profile has it at its own size");
-            for mark in self.marks.values_mut() {
+            for entry in self.entries.values_mut() {
                 let (code, message) = ("scaled_class".to_owned(), message.clone());
-                mark.warnings.push(Warning { code, message });
+                entry.warnings.push(Warning { code, message });
             }
         }
         Ok(())
     }
 
     /// Starts what runs beside a step; its clock starts with the window.
-    pub(crate) fn beside(
+    pub(super) fn beside(
         &self,
         store: &Store,
         step: &Step,
@@ -142,7 +144,7 @@ impl Role<'_> {
     }
 
     /// Writes the step's part in the experiment into its summary.
-    pub(crate) fn sign(&self, summary: &mut Summary, step: &Step, ran: Vec<CommandRun>) {
+    pub(super) fn sign(&self, summary: &mut Summary, step: &Step, ran: Vec<CommandRun>) {
         if !ran.is_empty() {
             let names: Vec<String> = ran.iter().map(told).collect();
             summary.warnings.push(Warning {
@@ -150,10 +152,9 @@ impl Role<'_> {
                 message: format!("{} ran beside it and took its time", names.join(", ")),
             });
         }
-        if let Some(Mark { experiment, warnings }) = self.marks.get(&step.number).cloned() {
-            summary.warnings.extend(warnings);
-            summary.experiment = Some(Experiment { commands: ran, ..experiment });
-        }
+        let Entry { experiment, warnings } = self.entries[&step.number].clone();
+        summary.warnings.extend(warnings);
+        summary.experiment = Some(Experiment { commands: ran, ..experiment });
     }
 }
 
