@@ -10,6 +10,11 @@ use tokio::sync::watch;
 
 use crate::error::{Error, Kind};
 
+/// A server that answers nothing for so long is given up.
+pub(crate) const SILENCE: Duration = Duration::from_mins(1);
+/// Goodbyes and status readings may take so long.
+pub(crate) const COURTESY: Duration = Duration::from_secs(5);
+
 /// Whether and why to stop; cloned into everything that takes time. Works across runtimes.
 #[derive(Debug, Clone)]
 pub struct Stop {

@@ -15,15 +15,15 @@ pub fn answers(tables: u32) -> Vec<Answer> {
                 .map(|(column, key)| [Some(name.as_str()), Some(column), Some(key)])
         })
         .collect();
-    let listed: Vec<[Option<&str>; 6]> = names
+    let listed: Vec<[Option<&str>; 9]> = names
         .iter()
         .map(|name| {
-            let bytes = Some("16384");
-            [Some(name.as_str()), Some("BASE TABLE"), Some("InnoDB"), Some(""), bytes, bytes]
+            let (kind, engine, bytes) = (Some("BASE TABLE"), Some("InnoDB"), Some("16384"));
+            [Some(name.as_str()), kind, engine, Some(""), bytes, bytes, None, None, None]
         })
         .collect();
     let columns: Vec<&[Option<&str>]> = columns.iter().map(<[_; 3]>::as_slice).collect();
-    let listed: Vec<&[Option<&str>]> = listed.iter().map(<[_; 6]>::as_slice).collect();
+    let listed: Vec<&[Option<&str>]> = listed.iter().map(<[_; 9]>::as_slice).collect();
     let pair = ["Variable_name", "Value"];
     vec![
         Answer::rows(
@@ -33,7 +33,17 @@ pub fn answers(tables: u32) -> Vec<Answer> {
         ),
         Answer::rows(
             "FROM information_schema.TABLES",
-            &["TABLE_NAME", "TABLE_TYPE", "ENGINE", "TABLE_COMMENT", "DATA_LENGTH", "INDEX_LENGTH"],
+            &[
+                "TABLE_NAME",
+                "TABLE_TYPE",
+                "ENGINE",
+                "TABLE_COMMENT",
+                "DATA_LENGTH",
+                "INDEX_LENGTH",
+                "ROW_FORMAT",
+                "TABLE_COLLATION",
+                "CREATE_OPTIONS",
+            ],
             &listed,
         ),
         Answer::value("SELECT VERSION()", "VERSION()", "8.0.0-canned"),

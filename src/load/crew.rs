@@ -74,7 +74,7 @@ pub(super) async fn fill(
         threads: jobs as usize,
         halt: &halt,
         stop,
-        pulse: &shared.pulse,
+        liveness: &shared.pulse,
         again: AGAIN,
     };
     let mut watch = Watch::new(&shared, count, progress);

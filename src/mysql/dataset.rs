@@ -1,13 +1,16 @@
-//! What tables there are in a database, and whether they can be used.
+//! The tables of a database: which there are, which a run uses, and whether their rows are there.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write;
 
-use super::ask::{Asked, explain, optional};
+use super::control::{Asked, explain, one, optional, rows};
+use super::errors::{Failure, Findings};
 use super::session::{Session, quoted_text};
 use crate::error::Result;
+use crate::summary::Warning;
 use crate::workload::Schema;
-use crate::workload::table::{self, Mark};
+use crate::workload::random::Stream;
+use crate::workload::table::{self, Mark, State};
 
 /// Everything named as the tables of a schema, such as `sbtestN`, in a database.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -90,81 +93,79 @@ pub struct Dataset {
     pub formats: Vec<String>,
 }
 
-/// Size of some tables with their indexes, bytes, and their formats, each once.
+/// Sums the size of some tables with their indexes, bytes, and names their formats, each once.
 pub(crate) async fn facts(session: &mut Session, which: &str) -> Asked<(u64, Vec<String>)> {
-    let sql = format!(
-        "SELECT TABLE_NAME, DATA_LENGTH + INDEX_LENGTH, \
-         ENGINE, ROW_FORMAT, TABLE_COLLATION, CREATE_OPTIONS \
-         FROM information_schema.TABLES WHERE TABLE_TYPE <> 'VIEW' AND {which}"
-    );
-    let indexes = indexes(session, which).await?;
-    let (mut bytes, mut formats) = (0_u64, BTreeSet::new());
-    for row in session.query(&sql).await? {
-        let mut fields = row.into_iter();
-        let name = fields.next().flatten().unwrap_or_default();
-        // Null of a table that the server cannot open.
-        let size = fields.next().flatten().and_then(|text| text.parse().ok());
-        bytes = bytes.saturating_add(size.unwrap_or(0));
-        formats.insert(format(fields, indexes.get(&name)));
-    }
+    let mut described = described(session, which).await?;
+    described.retain(|table| table.kind != "VIEW");
+    let bytes = described.iter().fold(0_u64, |sum, table| sum.saturating_add(table.bytes));
+    let formats: BTreeSet<String> = described.into_iter().map(|table| table.format).collect();
     Ok((bytes, formats.into_iter().collect()))
 }
 
-/// Storage engine, row format, collation, options and indexes in one text.
-fn format(
-    fields: impl Iterator<Item = Option<String>>,
-    indexes: Option<&BTreeMap<String, Index>>,
-) -> String {
-    let text = fields.flatten().filter(|field| !field.is_empty()).collect::<Vec<_>>().join(" ");
-    // Their names have the table's number in them.
-    let indexes = indexes.into_iter().flat_map(BTreeMap::values);
-    let mut indexes: Vec<String> =
-        indexes.map(|index| format!("{} ({})", index.kind, index.columns.join(", "))).collect();
-    indexes.sort_unstable();
-    std::iter::once(text).chain(indexes).collect::<Vec<_>>().join(", ")
-}
-
-/// One index of a table.
-struct Index {
+/// A row of information_schema.TABLES.
+struct Described {
+    name: String,
     kind: String,
-    columns: Vec<String>,
+    engine: Option<String>,
+    comment: String,
+    bytes: u64,
+    /// Storage engine, row format, collation, options and indexes.
+    format: String,
 }
 
-/// The indexes of some tables, by the names of both.
-async fn indexes(
-    session: &mut Session,
-    which: &str,
-) -> Asked<BTreeMap<String, BTreeMap<String, Index>>> {
+async fn described(session: &mut Session, which: &str) -> Asked<Vec<Described>> {
+    let mut indexes = indexes(session, which).await?;
+    let sql = format!(
+        "SELECT TABLE_NAME, TABLE_TYPE, ENGINE, TABLE_COMMENT, DATA_LENGTH, INDEX_LENGTH, \
+         ROW_FORMAT, TABLE_COLLATION, CREATE_OPTIONS \
+         FROM information_schema.TABLES WHERE {which}"
+    );
+    let described = |[name, kind, engine, comment, data, index, more @ ..]: [Option<String>; 9]| {
+        let name = name.unwrap_or_default();
+        let text = [engine.clone()].into_iter().chain(more).flatten();
+        let text: Vec<String> = text.filter(|it| !it.is_empty()).collect();
+        let indexes = indexes.remove(&name).into_iter().flatten();
+        // Null of a table that the server cannot open.
+        let bytes = |text: Option<String>| text.and_then(|text| text.parse().ok()).unwrap_or(0);
+        Described {
+            kind: kind.unwrap_or_default(),
+            engine,
+            comment: comment.unwrap_or_default(),
+            bytes: u64::saturating_add(bytes(data), bytes(index)),
+            format: std::iter::once(text.join(" ")).chain(indexes).collect::<Vec<_>>().join(", "),
+            name,
+        }
+    };
+    Ok(rows(session, &sql).await?.into_iter().map(described).collect())
+}
+
+/// Describes the indexes of some tables without their names, which hold the table's number.
+async fn indexes(session: &mut Session, which: &str) -> Asked<BTreeMap<String, Vec<String>>> {
     let sql = format!(
         "SELECT TABLE_NAME, INDEX_NAME, NON_UNIQUE, INDEX_TYPE, COLUMN_NAME, SUB_PART \
          FROM information_schema.STATISTICS WHERE {which} \
          ORDER BY TABLE_NAME, INDEX_NAME, SEQ_IN_INDEX"
     );
-    let mut tables: BTreeMap<String, BTreeMap<String, Index>> = BTreeMap::new();
-    for row in session.query(&sql).await? {
-        let mut fields = row.into_iter().map(Option::unwrap_or_default);
-        let mut field = || fields.next().unwrap_or_default();
-        let (table, name, non_unique, kind) = (field(), field(), field(), field());
-        let (column, part) = (field(), field());
+    let mut columns: BTreeMap<(String, String, String), Vec<String>> = BTreeMap::new();
+    for row in rows::<6>(session, &sql).await? {
+        let [table, name, non_unique, kind, column, part] = row.map(Option::unwrap_or_default);
         let unique = match name.as_str() {
             "PRIMARY" => "PRIMARY ",
             _ if non_unique == "0" => "UNIQUE ",
             _ => "",
         };
-        let index = tables
-            .entry(table)
-            .or_default()
-            .entry(name)
-            .or_insert_with(|| Index { kind: format!("{unique}{kind}"), columns: Vec::new() });
-        index.columns.push(if part.is_empty() { column } else { format!("{column}({part})") });
+        let column = if part.is_empty() { column } else { format!("{column}({part})") };
+        columns.entry((table, name, format!("{unique}{kind}"))).or_default().push(column);
     }
+    let mut tables: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for ((table, _, kind), columns) in columns {
+        tables.entry(table).or_default().push(format!("{kind} ({})", columns.join(", ")));
+    }
+    tables.values_mut().for_each(|indexes| indexes.sort_unstable());
     Ok(tables)
 }
 
 /// Lists the tables of a database; it need not exist.
-///
-/// # Errors
-/// Server, if the server does not answer or knows no `information_schema`.
 pub async fn discover(session: &mut Session, database: &str, schema: Schema) -> Result<Discovered> {
     list(session, database, schema)
         .await
@@ -178,35 +179,24 @@ pub(super) async fn list(
 ) -> Asked<Discovered> {
     // MySQL 8 keeps sizes for a day otherwise; servers without the variable keep none.
     optional(session.execute("SET SESSION information_schema_stats_expiry = 0").await)?;
-    let which = format!(
-        "TABLE_SCHEMA = {} AND TABLE_NAME LIKE '{}%'",
-        quoted_text(database),
-        schema.prefix()
-    );
+    let (database_text, prefix) = (quoted_text(database), schema.prefix());
+    let which = format!("TABLE_SCHEMA = {database_text} AND TABLE_NAME LIKE '{prefix}%'");
     let mut columns = columns(session, &which, schema).await?;
-    let indexes = indexes(session, &which).await?;
-    let sql = format!(
-        "SELECT TABLE_NAME, TABLE_TYPE, ENGINE, TABLE_COMMENT, DATA_LENGTH, INDEX_LENGTH, \
-         ROW_FORMAT, TABLE_COLLATION, CREATE_OPTIONS \
-         FROM information_schema.TABLES WHERE {which}"
-    );
     let mut tables = BTreeMap::new();
-    for row in session.query(&sql).await? {
-        let mut fields = row.into_iter();
-        let mut field = || fields.next().flatten();
-        let name = field().unwrap_or_default();
-        let Some(number) = schema.number(&name) else { continue };
-        let is_table = matches!(field().as_deref(), Some("BASE TABLE" | "SYSTEM VERSIONED"));
-        let engine = field();
-        let comment = field().unwrap_or_default();
-        let mut size = || field().and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
-        let bytes = size().saturating_add(size());
-        let format = format(std::iter::once(engine.clone()).chain(fields), indexes.get(&name));
+    for found in described(session, &which).await? {
+        let Some(number) = schema.number(&found.name) else { continue };
+        let is_table = matches!(found.kind.as_str(), "BASE TABLE" | "SYSTEM VERSIONED");
         let columns = columns.remove(&number).unwrap_or_default();
-        let unusable = unusable(schema, is_table, engine.is_some(), &comment, &columns);
-        let mark = is_table.then(|| Mark::parse(&comment)).flatten();
-        let indexed = schema.indexed().is_none_or(|column| columns.get(column) == Some(&true));
-        tables.insert(number, Table { is_table, engine, format, mark, bytes, unusable, indexed });
+        let table = Table {
+            is_table,
+            unusable: unusable(schema, is_table, found.engine.is_some(), &found.comment, &columns),
+            mark: is_table.then(|| Mark::parse(&found.comment)).flatten(),
+            indexed: schema.indexed().is_none_or(|column| columns.get(column) == Some(&true)),
+            engine: found.engine,
+            format: found.format,
+            bytes: found.bytes,
+        };
+        tables.insert(number, table);
     }
     Ok(Discovered { database: database.to_owned(), schema, tables })
 }
@@ -225,17 +215,16 @@ async fn columns(
         schema.columns().join("', '")
     );
     let mut tables: BTreeMap<u32, Columns> = BTreeMap::new();
-    for row in session.query(&sql).await? {
-        let mut fields = row.into_iter().map(Option::unwrap_or_default);
-        let mut field = || fields.next().unwrap_or_default();
-        if let Some(number) = schema.number(&field()) {
-            let column = field().to_ascii_lowercase();
-            tables.entry(number).or_default().insert(column, !field().is_empty());
+    for row in rows::<3>(session, &sql).await? {
+        let [table, column, key] = row.map(Option::unwrap_or_default);
+        if let Some(number) = schema.number(&table) {
+            tables.entry(number).or_default().insert(column.to_ascii_lowercase(), !key.is_empty());
         }
     }
     Ok(tables)
 }
 
+/// Tells why no workload can use a table, if so.
 fn unusable(
     schema: Schema,
     is_table: bool,
@@ -243,23 +232,22 @@ fn unusable(
     comment: &str,
     columns: &Columns,
 ) -> Option<String> {
-    if !is_table {
-        return Some("is no table but a view or the like".to_owned());
-    }
-    if !works {
-        // The server's own words on what is wrong with it.
-        return Some(format!("cannot be opened: {comment}"));
-    }
     let needed = schema.columns().iter().copied();
     let missing: Vec<&str> = needed.filter(|column| !columns.contains_key(*column)).collect();
-    if !missing.is_empty() {
-        return Some(format!("has no column {}", missing.join(", ")));
+    if !is_table {
+        Some("is no table but a view or the like".to_owned())
+    } else if !works {
+        // The server's own words on what is wrong with it.
+        Some(format!("cannot be opened: {comment}"))
+    } else if !missing.is_empty() {
+        Some(format!("has no column {}", missing.join(", ")))
+    } else {
+        // Each operation would scan the whole table.
+        (columns.get("id") != Some(&true)).then(|| "has no index on id".to_owned())
     }
-    // Each operation would scan the whole table.
-    (!columns.get("id").is_some_and(|indexed| *indexed)).then(|| "has no index on id".to_owned())
 }
 
-/// Table numbers as names: `sbtest1..sbtest4, sbtest7`; cut after a few ranges.
+/// Names tables by their numbers: `sbtest1..sbtest4, sbtest7`; cut after a few ranges.
 pub(crate) fn names(schema: Schema, numbers: impl IntoIterator<Item = u32>) -> String {
     const SHOWN: usize = 5;
     let prefix = schema.prefix();
@@ -270,24 +258,371 @@ pub(crate) fn names(schema: Schema, numbers: impl IntoIterator<Item = u32>) -> S
             _ => ranges.push((number, number)),
         }
     }
-    let mut text = String::new();
-    for (i, (first, last)) in ranges.iter().take(SHOWN).enumerate() {
-        let comma = if i == 0 { "" } else { ", " };
-        // Writing to a String cannot fail.
-        let _ = match last - first {
-            0 => write!(text, "{comma}{prefix}{first}"),
-            1 => write!(text, "{comma}{prefix}{first}, {prefix}{last}"),
-            _ => write!(text, "{comma}{prefix}{first}..{prefix}{last}"),
+    let name = |(first, last): &(u32, u32)| match last - first {
+        0 => format!("{prefix}{first}"),
+        1 => format!("{prefix}{first}, {prefix}{last}"),
+        _ => format!("{prefix}{first}..{prefix}{last}"),
+    };
+    let text = ranges.iter().take(SHOWN).map(name).collect::<Vec<_>>().join(", ");
+    if ranges.len() > SHOWN { format!("{text} and others") } else { text }
+}
+
+/// What the command line asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wanted {
+    /// `--tables`; None for those that are there, 0 where no statement names one.
+    pub tables: Option<u32>,
+    /// `--rows`; None for as many as there are.
+    pub rows: Option<u64>,
+    /// Decides which ids are probed.
+    pub seed: u64,
+}
+
+/// Settles which tables and ids a run uses.
+///
+/// Without `--tables` these are `sbtest1..N`; a gap is refused, because it is unclear what is
+/// meant. Without `--rows` the tables must agree on the rows: by the COMMENT for those that
+/// `prepare` made, by `MAX(id)` for foreign ones. A thousand random ids of each table must
+/// exist (every one of a table with fewer), the first and the last among them.
+///
+/// # Errors
+/// Server, with all that is wrong and a hint for each.
+pub async fn settle(
+    session: &mut Session,
+    found: &Discovered,
+    wanted: &Wanted,
+) -> Result<(Dataset, Vec<Warning>)> {
+    let mut findings = Findings::default();
+    let dataset = examine(session, found, wanted, &mut findings)
+        .await
+        .map_err(|failure| explain(&failure, "look into the tables"))?;
+    let warnings = findings.conclude()?;
+    Ok((dataset.expect("without a dataset there is a problem"), warnings))
+}
+
+/// None if there is a problem that leaves the tables or their rows open.
+pub(super) async fn examine(
+    session: &mut Session,
+    found: &Discovered,
+    wanted: &Wanted,
+    findings: &mut Findings,
+) -> Asked<Option<Dataset>> {
+    if wanted.tables == Some(0) {
+        return none_named(session, found, wanted).await.map(Some);
+    }
+    let Some(tables) = choose_tables(found, wanted, findings) else { return Ok(None) };
+    let used: Vec<(u32, &Table)> =
+        found.tables.range(1..=tables).map(|(number, table)| (*number, table)).collect();
+    if !are_usable(found, &used, findings) {
+        return Ok(None);
+    }
+    let mut held = Vec::with_capacity(used.len());
+    for (number, table) in &used {
+        match rows_of(session, &found.sql_name(*number), table).await {
+            Ok(rows) => held.push((*number, rows)),
+            Err(failure) => {
+                let what = format!("{} cannot be read", found.name(*number));
+                findings.refused(failure, &what, |code| read_hint(code, &found.database))?;
+                return Ok(None);
+            }
+        }
+    }
+    if !found.schema.filled() {
+        return Ok(Some(dataset(found.schema, &used, 0, findings)));
+    }
+    let Some(rows) = choose_rows(found.schema, &held, wanted.rows, findings) else {
+        return Ok(None);
+    };
+    let readable = probe_all(session, found, &used, rows, wanted.seed, findings).await?;
+    Ok(readable.then(|| dataset(found.schema, &used, rows, findings)))
+}
+
+/// Of a workload that names none of these tables: those that it names are of the same database, for
+/// all that is known.
+async fn none_named(session: &mut Session, found: &Discovered, wanted: &Wanted) -> Asked<Dataset> {
+    let which = format!("TABLE_SCHEMA = {}", quoted_text(&found.database));
+    let (data_bytes, formats) = facts(session, &which).await?;
+    Ok(Dataset {
+        tables: 0,
+        rows: wanted.rows.unwrap_or(0),
+        held: None,
+        data_seed: None,
+        own: false,
+        ids: Vec::new(),
+        data_bytes,
+        formats,
+    })
+}
+
+fn choose_tables(found: &Discovered, wanted: &Wanted, findings: &mut Findings) -> Option<u32> {
+    let there = found.contiguous();
+    let last = found.tables.keys().next_back().copied().unwrap_or(0);
+    let database = &found.database;
+    let prepare = |tables: u32| {
+        let schema = match found.schema {
+            Schema::Sbtest => String::new(),
+            schema => format!(" --schema {schema}"),
         };
+        let rows = match wanted.rows {
+            _ if !found.schema.filled() => String::new(),
+            None => " --rows N".to_owned(),
+            Some(rows) => format!(" --rows {rows}"),
+        };
+        format!("`loadgen prepare{schema} --tables {tables}{rows}` creates what is missing")
+    };
+    let missing =
+        |to: u32| names(found.schema, (1..=to).filter(|number| !found.tables.contains_key(number)));
+    match wanted.tables {
+        Some(tables) if found.tables.range(1..=tables).count() as u32 == tables => Some(tables),
+        Some(tables) => {
+            let missing = missing(tables);
+            findings.problem(
+                format!("--tables {tables}, but `{database}` lacks {missing}"),
+                prepare(tables),
+            );
+            None
+        }
+        None if there == 0 && last == 0 => {
+            findings.problem(
+                format!("there is no table {} in `{database}`", found.name(1)),
+                prepare(1),
+            );
+            None
+        }
+        None if there < last => {
+            let hint = match there {
+                0 => prepare(last),
+                _ => format!("--tables {there} uses those before the gap; {}", prepare(last)),
+            };
+            let missing = missing(last);
+            findings.problem(
+                format!("`{database}` has tables up to {}, but lacks {missing}", found.name(last)),
+                hint,
+            );
+            None
+        }
+        None => Some(there),
     }
-    if ranges.len() > SHOWN {
-        text.push_str(" and others");
+}
+
+fn are_usable(found: &Discovered, used: &[(u32, &Table)], findings: &mut Findings) -> bool {
+    let mut usable = true;
+    for (number, table) in used {
+        if let Some(why) = &table.unusable {
+            usable = false;
+            let hint = match number {
+                1 => format!(
+                    "loadgen uses {}, {} …: drop or rename it, or take another database with \
+                     --database",
+                    found.name(1),
+                    found.name(2)
+                ),
+                _ => format!("--tables {} uses those before it", number - 1),
+            };
+            findings.problem(format!("{} {why}", found.name(*number)), hint);
+        }
     }
-    text
+    let filling = used
+        .iter()
+        .filter(|(_, table)| table.mark.is_some_and(|mark| mark.state == State::Filling));
+    let filling = names(found.schema, filling.map(|(number, _)| *number));
+    if !filling.is_empty() {
+        usable = false;
+        findings.problem(
+            format!("the fill of {filling} was not finished"),
+            "run the same `loadgen prepare` again: it completes or redoes the fill",
+        );
+    }
+    usable
+}
+
+async fn rows_of(session: &mut Session, name: &str, table: &Table) -> Asked<u64> {
+    if let Some(mark) = table.mark {
+        return Ok(mark.rows);
+    }
+    let max = one(session, &format!("SELECT MAX(id) FROM {name}")).await?;
+    Ok(max.and_then(|text| text.parse().ok()).unwrap_or(0))
+}
+
+/// `held` is the rows of each table; never empty.
+fn choose_rows(
+    schema: Schema,
+    held: &[(u32, u64)],
+    wanted: Option<u64>,
+    findings: &mut Findings,
+) -> Option<u64> {
+    let (least_in, least) = held.iter().copied().min_by_key(|(_, rows)| *rows)?;
+    let (most_in, most) = held.iter().copied().min_by_key(|(_, rows)| Reverse(*rows))?;
+    if least == 0 {
+        let numbers = held.iter().filter(|(_, rows)| *rows == 0).map(|(number, _)| *number);
+        let empty = names(schema, numbers);
+        findings.problem(
+            format!("{empty}: no rows"),
+            "drop it, then `loadgen prepare` makes and fills it; or fill it as it was made",
+        );
+        return None;
+    }
+    match wanted {
+        Some(rows) if rows <= least => Some(rows),
+        Some(rows) => {
+            findings.problem(
+                format!("--rows {rows}, but {} has {least}", schema.name(least_in)),
+                format!("--rows {least} uses what every table has; prepare makes larger tables"),
+            );
+            None
+        }
+        None if least == most => Some(least),
+        None => {
+            findings.problem(
+                format!(
+                    "the tables differ in their rows: {} has {least}, {} has {most}",
+                    schema.name(least_in),
+                    schema.name(most_in)
+                ),
+                format!("--rows {least} uses what every table has"),
+            );
+            None
+        }
+    }
+}
+
+fn dataset(schema: Schema, used: &[(u32, &Table)], rows: u64, findings: &mut Findings) -> Dataset {
+    let marks: Vec<_> = used.iter().map(|(_, table)| table.mark).collect();
+    let own = marks.iter().all(Option::is_some);
+    let seed = marks.first().copied().flatten().map(|mark| mark.seed);
+    let one_seed = own && marks.iter().flatten().all(|mark| Some(mark.seed) == seed);
+    if own && !one_seed {
+        findings.warn(
+            "mixed_data_seeds",
+            "the tables were prepared with different --data-seed values: none is recorded",
+        );
+    }
+    let engine = |table: &Table| table.engine.clone().unwrap_or_default().to_ascii_lowercase();
+    let mut engines: Vec<String> = used.iter().map(|(_, table)| engine(table)).collect();
+    engines.sort_unstable();
+    engines.dedup();
+    if engines.len() > 1 {
+        findings.warn("mixed_engines", format!("storage engines differ: {}", engines.join(", ")));
+    }
+    let plain = names(schema, used.iter().filter(|(_, table)| !table.indexed).map(|(n, _)| *n));
+    if let (Some(column), false) = (schema.indexed(), plain.is_empty()) {
+        let so = match schema {
+            Schema::Sbtest => "updates of it are cheap and reads by it are scans",
+            _ => "reads by it are scans",
+        };
+        findings.warn(
+            &format!("{column}_not_indexed"),
+            format!("{plain}: no index on {column}, so {so}"),
+        );
+    }
+    let format = |table: &Table| match schema.indexed().filter(|_| !table.indexed) {
+        Some(column) => format!("{} without an index on {column}", table.format),
+        None => table.format.clone(),
+    };
+    let formats: BTreeSet<String> = used.iter().map(|(_, table)| format(table)).collect();
+    let first = marks.first().copied().flatten().map(|mark| mark.rows);
+    let alike = own && marks.iter().flatten().all(|mark| Some(mark.rows) == first);
+    Dataset {
+        tables: used.len() as u32,
+        rows,
+        held: if alike { first } else { None },
+        data_seed: if one_seed { seed } else { None },
+        own,
+        ids: marks.iter().map(|mark| mark.as_ref().and_then(|mark| mark.id)).collect(),
+        data_bytes: used.iter().fold(0, |sum, (_, table)| sum.saturating_add(table.bytes)),
+        formats: formats.into_iter().collect(),
+    }
+}
+
+/// Ids looked up in each table.
+const PROBES: u64 = 1000;
+/// Ids looked up in all tables together, at least ten a table.
+const PROBES_TOTAL: u64 = 1_000_000;
+/// Ids in one statement: MariaDB turns a list of a thousand into a join.
+const PROBES_A_STATEMENT: usize = 250;
+
+/// Looks up random ids of each table: a hole would make an operation cheaper than it is. False
+/// if a table cannot be read; the others are not tried then, each might wait for a lock.
+pub(super) async fn probe_all(
+    session: &mut Session,
+    found: &Discovered,
+    used: &[(u32, &Table)],
+    rows: u64,
+    seed: u64,
+    findings: &mut Findings,
+) -> Asked<bool> {
+    let mut stream = Stream::new(seed);
+    let probes = (PROBES_TOTAL / used.len().max(1) as u64).clamp(10, PROBES);
+    for (number, table) in used {
+        let ids = sample(&mut stream, rows, probes);
+        let missing = match count(session, &found.sql_name(*number), &ids).await {
+            Ok(counted) => (ids.len() as u64).saturating_sub(counted),
+            Err(failure) => {
+                let what = format!("{} cannot be read", found.name(*number));
+                findings.refused(failure, &what, |code| read_hint(code, &found.database))?;
+                return Ok(false);
+            }
+        };
+        if missing > 0 {
+            let what = if ids.len() as u64 == rows { "" } else { " random" };
+            findings.problem(
+                format!(
+                    "{} has holes: {missing} of {}{what} ids from 1 to {rows} are not there",
+                    found.name(*number),
+                    ids.len()
+                ),
+                match table.mark {
+                    Some(_) => "rows were deleted since: `loadgen prepare --force` makes it anew",
+                    None => {
+                        "an operation on an id that is not there measures something else: make \
+                         the tables anew, ids from 1 without gaps"
+                    }
+                },
+            );
+        }
+    }
+    Ok(true)
+}
+
+/// Distinct ids of `1..=rows` in order: all, or the first, the last and random ones.
+fn sample(stream: &mut Stream, rows: u64, probes: u64) -> Vec<u64> {
+    if rows <= probes {
+        return (1..=rows).collect();
+    }
+    let mut ids = vec![1, rows];
+    ids.extend((2..probes).map(|_| 1 + stream.below(rows)));
+    ids.sort_unstable();
+    ids.dedup();
+    ids
+}
+
+async fn count(session: &mut Session, table: &str, ids: &[u64]) -> Asked<u64> {
+    let mut counted: u64 = 0;
+    for chunk in ids.chunks(PROBES_A_STATEMENT) {
+        let list: Vec<String> = chunk.iter().map(u64::to_string).collect();
+        let sql = format!("SELECT COUNT(*) FROM {table} WHERE id IN ({})", list.join(","));
+        let answer = one(session, &sql).await?.and_then(|text| text.parse::<u64>().ok());
+        let Some(n) = answer else {
+            return Err(Failure::Lost("COUNT(*) that is no number".to_owned()));
+        };
+        counted = counted.saturating_add(n);
+    }
+    Ok(counted)
+}
+
+/// What to do about a table that cannot be read, by the error number.
+pub(super) fn read_hint(code: u16, database: &str) -> String {
+    match code {
+        1044 | 1142 | 1143 | 1227 => {
+            format!("GRANT SELECT, UPDATE ON {}.* TO the account", table::quoted(database))
+        }
+        1205 => "another session holds a lock on it: SHOW PROCESSLIST says which".to_owned(),
+        _ => "CHECK TABLE says whether it is damaged".to_owned(),
+    }
 }
 
 #[cfg(test)]
-mod tests {
+mod dataset_tests {
     use super::*;
 
     #[test]
@@ -340,5 +675,118 @@ mod tests {
         assert!(why(true, true, "", &some).contains("no column k, pad"));
         let keyless = columns(&[("id", false), ("k", true), ("c", false), ("pad", false)]);
         assert!(why(true, true, "", &keyless).contains("no index on id"));
+    }
+}
+
+#[cfg(test)]
+mod settle_tests {
+    use super::*;
+    use crate::error::Error;
+
+    fn table(mark: Option<(u32, u64)>) -> Table {
+        Table {
+            is_table: true,
+            engine: Some("InnoDB".to_owned()),
+            format: "InnoDB Dynamic".to_owned(),
+            mark: mark.map(|(seed, rows)| Mark::ready(seed, rows, None)),
+            bytes: 1000,
+            unusable: None,
+            indexed: true,
+        }
+    }
+
+    fn found(numbers: &[u32]) -> Discovered {
+        Discovered {
+            database: "sbtest".to_owned(),
+            schema: Schema::Sbtest,
+            tables: numbers.iter().map(|n| (*n, table(Some((1, 100))))).collect(),
+        }
+    }
+
+    fn chosen(numbers: &[u32], tables: Option<u32>) -> std::result::Result<u32, Error> {
+        let mut findings = Findings::default();
+        let wanted = Wanted { tables, rows: Some(100), seed: 1 };
+        let chosen = choose_tables(&found(numbers), &wanted, &mut findings);
+        findings.conclude()?;
+        Ok(chosen.expect("a choice without a problem"))
+    }
+
+    #[test]
+    fn tables_are_those_that_are_there() {
+        assert_eq!(chosen(&[1, 2, 3], None).expect("all"), 3);
+        assert_eq!(chosen(&[1, 2, 3], Some(2)).expect("a part"), 2);
+        assert_eq!(chosen(&[1, 2, 5], Some(2)).expect("the gap is not used"), 2);
+    }
+
+    #[test]
+    fn missing_tables_and_gaps_are_named() {
+        let error = |numbers, tables| chosen(numbers, tables).expect_err("refused");
+        let missing = error(&[1, 4], Some(6));
+        assert_eq!(
+            missing.to_string(),
+            "--tables 6, but `sbtest` lacks sbtest2, sbtest3, sbtest5, sbtest6"
+        );
+        assert!(missing.hints()[0].contains("prepare --tables 6 --rows 100"));
+        let gap = error(&[1, 2, 5], None);
+        assert!(gap.to_string().contains("up to sbtest5, but lacks sbtest3, sbtest4"), "{gap}");
+        assert!(gap.hints()[0].starts_with("--tables 2 "), "{:?}", gap.hints());
+        assert!(error(&[3], None).hints()[0].contains("prepare --tables 3"));
+        assert!(error(&[], None).to_string().contains("no table sbtest1"));
+    }
+
+    #[test]
+    fn rows_must_agree_or_be_chosen() {
+        let choose = |held: &[(u32, u64)], wanted| {
+            let mut findings = Findings::default();
+            let rows = choose_rows(Schema::Sbtest, held, wanted, &mut findings);
+            findings.conclude().map(|_| rows).map_err(|e| e.render())
+        };
+        let even = [(1, 100), (2, 100)];
+        let uneven = [(1, 100), (2, 90), (3, 110)];
+        assert_eq!(choose(&even, None), Ok(Some(100)));
+        assert_eq!(choose(&uneven, Some(90)), Ok(Some(90)));
+        let differ = choose(&uneven, None).expect_err("refused");
+        assert!(differ.contains("sbtest2 has 90, sbtest3 has 110"), "{differ}");
+        assert!(differ.contains("hint: --rows 90 "), "{differ}");
+        assert!(choose(&even, Some(101)).is_err_and(|e| e.contains("sbtest1 has 100")));
+        assert!(choose(&[(1, 5), (2, 0)], Some(5)).is_err_and(|e| e.contains("sbtest2: no rows")));
+    }
+
+    #[test]
+    fn one_seed_for_all_or_none() {
+        let of = |tables: &[Table]| {
+            let used: Vec<_> = (1..).zip(tables).collect();
+            let mut findings = Findings::default();
+            let dataset = dataset(Schema::Sbtest, &used, 100, &mut findings);
+            let codes = findings.conclude().expect("no problem").into_iter().map(|w| w.code);
+            (dataset, codes.collect::<Vec<_>>())
+        };
+        let (ours, warnings) = of(&[table(Some((7, 100))), table(Some((7, 100)))]);
+        assert_eq!((ours.own, ours.data_seed, ours.data_bytes), (true, Some(7), 2000));
+        assert_eq!(warnings, [""; 0]);
+        let (mixed, warnings) = of(&[table(Some((7, 100))), table(Some((8, 100)))]);
+        assert_eq!((mixed.own, mixed.data_seed), (true, None));
+        assert_eq!(warnings, ["mixed_data_seeds"]);
+        let myisam = Table { engine: Some("MyISAM".to_owned()), indexed: false, ..table(None) };
+        let (foreign, warnings) = of(&[table(Some((7, 100))), myisam]);
+        assert_eq!((foreign.own, foreign.data_seed), (false, None));
+        assert_eq!(warnings, ["mixed_engines", "k_not_indexed"]);
+    }
+}
+
+#[cfg(test)]
+mod probe_tests {
+    use super::*;
+
+    #[test]
+    fn samples_hold_both_ends_and_no_id_twice() {
+        let mut stream = Stream::new(7);
+        assert_eq!(sample(&mut stream, 3, 1000), [1, 2, 3]);
+        for rows in [1001, 1500, 16_000_000, table::ROWS_MAX] {
+            let ids = sample(&mut stream, rows, 1000);
+            assert_eq!((ids[0], ids[ids.len() - 1]), (1, rows));
+            assert!(ids.windows(2).all(|pair| pair[0] < pair[1]));
+            assert!(ids.len() > 600 && ids.len() <= 1000, "{}", ids.len());
+        }
     }
 }

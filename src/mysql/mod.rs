@@ -1,41 +1,49 @@
-//! The driver's side: target, session, server.
+//! The driver's side: how to reach a server, one session with it, and what is asked of it.
 //!
-//! `resolve` turns flags, URL, option files and environment into a [`target::Target`];
-//! `target` turns that into driver options, every one of them stated; `connect` opens one
-//! connection in bounded time; `class` says what a server's error means.
-//!
-//! What is asked of the server off the hot path: [`product`] (what it is), [`dataset`] (what
-//! tables it has) and [`settle`] (which of them are used), [`preflight`] (whether it can run the
-//! plan, all problems at once), [`exposure`] (who could get the password), [`fingerprint`],
-//! [`variables`], [`status`] and [`levels`] (what a summary says of it).
-//!
-//! `crew` runs threads with a connection each, and `pulse` tells work that takes long from a server
-//! that is silent.
+//! * [`options`]: flags, URL, option files and environment become one [`options::ConnectOptions`].
+//! * [`connect`] opens one connection in bounded time; [`session`] is that connection, and the only
+//!   file on the hot path that touches the driver; [`errors`] says what a server's error means.
+//! * Off the hot path: [`server`] (what it is), [`status`] (its counters), [`dataset`] (its tables),
+//!   [`preflight`] (everything that keeps the plan from running), by the questions of [`control`].
+//! * [`threads`] run side by side with a connection each; [`liveness`] tells work that takes long from
+//!   a server that is silent.
 
-pub(crate) mod ask;
-pub(crate) mod class;
 pub mod connect;
-pub(crate) mod crew;
+pub mod control;
 pub mod dataset;
-pub mod exposure;
-mod findings;
-pub mod fingerprint;
-mod innodb;
-pub(crate) mod levels;
+pub(crate) mod errors;
+pub(crate) mod liveness;
 pub mod options;
 pub mod preflight;
-mod probe;
-pub mod product;
-pub(crate) mod pulse;
-pub(crate) mod rtt;
-mod same_host;
+pub mod server;
 pub mod session;
-pub mod settle;
 pub mod status;
-pub mod variables;
+pub(crate) mod threads;
 
 // The old paths, as long as other rooms use them.
+pub(crate) use control as ask;
+pub use dataset as settle;
+pub(crate) use errors as class;
 pub use options::{env, resolve};
+pub(crate) mod crew {
+    pub(crate) use super::threads::Threads as Crew;
+}
+pub mod exposure {
+    pub use super::server::exposure as look;
+}
+pub mod fingerprint {
+    pub use super::server::{Fingerprint, fingerprint as server};
+    pub(crate) use super::server::{changes, renew};
+}
+pub(crate) mod levels {
+    pub(crate) use super::status::{levels as read, pool, searches};
+}
+pub mod product {
+    pub use super::server::Product;
+}
+pub(crate) mod pulse {
+    pub(crate) use super::liveness::Liveness as Pulse;
+}
 pub mod secret {
     pub use super::options::Secret;
 }
@@ -45,4 +53,7 @@ pub mod target {
 pub mod tls {
     pub use super::connect::settle_tls as settle;
     pub use super::options::{Ssl, SslMode};
+}
+pub mod variables {
+    pub use super::control::{changed, variables as read};
 }

@@ -10,24 +10,19 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::stream::BoxStream;
 use mysql_async::prelude::Queryable;
-use mysql_async::{Conn, IoError, Opts, Params, Row, Value};
+use mysql_async::{Conn, Opts, Params, Row, Value};
 
-use super::class;
 use super::connect;
+pub use super::errors::{Failure, LOST};
 use super::options::ConnectOptions;
-use crate::error::{Error, Result, clip, plain};
-use crate::plan::units;
+use crate::error::{Error, Result, plain};
 use crate::stop::within;
+use crate::terms::units;
 
 /// The chunks of a LOAD DATA LOCAL; each becomes one packet. An `Err` would end the stream
 /// as if it were whole, and the server would keep the rows so far: drop the session instead.
 pub(crate) type Infile = BoxStream<'static, std::io::Result<Bytes>>;
 
-/// Characters of a server's message that are kept; servers' own have some hundred.
-pub(super) const MESSAGE_MAX: usize = 2000;
-/// What to do about a connection that is lost.
-pub(crate) const LOST: &str =
-    "did the server end, restart, or close idle connections? its error log tells";
 /// Bytes of one answer off the hot path that are kept: InnoDB's monitor has a mebibyte.
 const ANSWER_MAX: usize = 64 << 20;
 
@@ -68,70 +63,6 @@ impl Answer {
             Value::Bytes(bytes) => std::str::from_utf8(bytes.trim_ascii_end()).ok()?.parse().ok(),
             _ => None,
         }
-    }
-}
-
-/// Why a statement has no answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Failure {
-    /// The server said no; the session goes on.
-    Server {
-        /// Its error number.
-        code: u16,
-        /// SQLSTATE.
-        sqlstate: String,
-        /// Its text on one line, without control characters.
-        message: String,
-    },
-    /// The connection is gone, or cannot be trusted any more: what the server did is unknown.
-    Lost(String),
-}
-
-impl Failure {
-    /// Whether another session may do better a little later.
-    pub(crate) fn may_pass(&self) -> bool {
-        match self {
-            Failure::Server { code, .. } => class::may_pass(*code),
-            Failure::Lost(_) => true,
-        }
-    }
-}
-
-impl std::fmt::Display for Failure {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Failure::Server { code, sqlstate, message } => {
-                write!(f, "error {code} ({sqlstate}): {message}")
-            }
-            Failure::Lost(what) => write!(f, "connection lost: {what}"),
-        }
-    }
-}
-
-impl From<mysql_async::Error> for Failure {
-    fn from(error: mysql_async::Error) -> Self {
-        match error {
-            mysql_async::Error::Server(e) => Failure::Server {
-                code: e.code,
-                sqlstate: clip(&e.state, 5),
-                message: clip(&e.message, MESSAGE_MAX),
-            },
-            // Without what the driver puts in front of it, twice.
-            mysql_async::Error::Io(IoError::Io(e)) => {
-                Failure::Lost(clip(&e.to_string(), MESSAGE_MAX))
-            }
-            other => Failure::Lost(clip(&other.to_string(), MESSAGE_MAX)),
-        }
-    }
-}
-
-impl From<Failure> for Error {
-    fn from(failure: Failure) -> Self {
-        let error = match failure {
-            Failure::Server { .. } => Error::failed(failure.to_string()),
-            Failure::Lost(_) => Error::server(failure.to_string()).hint(LOST),
-        };
-        error.passing(failure.may_pass())
     }
 }
 

@@ -1,13 +1,15 @@
-//! The server's own counters at both edges of the window.
+//! The server's own counters and levels: at both edges of the window, and at one instant.
+//!
+//! What InnoDB tells of its adaptive hash index and its history is in MariaDB's status; MySQL has a
+//! table of metrics from 5.6 on, and before that the text of `SHOW ENGINE INNODB STATUS`.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use super::ask::{Asked, pairs};
-use super::innodb::{self, Inside};
-use super::session::Session;
+use super::control::{Asked, one, optional, pairs};
+use super::session::{Session, quoted_text};
 use crate::observe::seconds_from;
-use crate::summary;
+use crate::summary::{self, Innodb, Levels};
 
 /// Levels and not counters: their difference says little, their last value does.
 const GAUGES: [&str; 13] = [
@@ -26,22 +28,23 @@ const GAUGES: [&str; 13] = [
     "Threads_running",
 ];
 
-/// What the server's `Uptime` may be off by: whole seconds, by a clock that is set now and then.
+/// The error of the server's `Uptime`: whole seconds, by a clock that is set now and then.
 const UPTIME_OFF: Duration = Duration::from_secs(2);
+
+/// Numbers by the server's own names, which differ between families and versions.
+type Numbers = BTreeMap<String, i64>;
 
 /// `SHOW GLOBAL STATUS` at one instant, and what InnoDB tells elsewhere.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reading {
-    /// The numeric values by the server's own names, which differ between families and versions.
-    pub values: BTreeMap<String, i64>,
+    pub values: Numbers,
     /// What these lack.
     pub innodb: Option<Inside>,
-    /// The values again, and their instant, where asking for that was counted itself: what is
+    /// The values again, and their instant, where asking for `innodb` was counted itself: what is
     /// counted from here on is none of loadgen's.
-    pub again: Option<(BTreeMap<String, i64>, Instant)>,
+    pub again: Option<(Numbers, Instant)>,
     /// The middle of the query: the counters are of some instant within half of `took` from it.
     pub at: Instant,
-    /// How long the query took.
     pub took: Duration,
 }
 
@@ -49,7 +52,7 @@ pub struct Reading {
 /// first of two it adds no more, and as the last nothing.
 pub async fn read(session: &mut Session) -> Asked<Reading> {
     let (values, at, took) = counters(session).await?;
-    let innodb = innodb::read(session, &values).await?;
+    let innodb = inside(session, &values).await?;
     let again = match innodb {
         Some(_) => Some(counters(session).await?).map(|(values, at, _)| (values, at)),
         None => None,
@@ -57,19 +60,20 @@ pub async fn read(session: &mut Session) -> Asked<Reading> {
     Ok(Reading { values, innodb, again, at, took })
 }
 
-/// The values, the middle of the query, and how long it took.
-async fn counters(session: &mut Session) -> Asked<(BTreeMap<String, i64>, Instant, Duration)> {
+/// Reads the values, the middle of the query, and how long it took.
+async fn counters(session: &mut Session) -> Asked<(Numbers, Instant, Duration)> {
     let start = Instant::now();
     let texts = pairs(session, "SHOW GLOBAL STATUS").await?;
     let took = start.elapsed();
     Ok((numeric(&texts), start + took / 2, took))
 }
 
-fn numeric(texts: &BTreeMap<String, String>) -> BTreeMap<String, i64> {
+/// Keeps the whole numbers; there are texts among them, too.
+fn numeric(texts: &BTreeMap<String, String>) -> Numbers {
     texts.iter().filter_map(|(name, text)| Some((name.clone(), text.parse().ok()?))).collect()
 }
 
-/// How long before the second of two readings the server was started, if that was after the first.
+/// Tells how long before the second of two readings the server was started, if after the first.
 fn restarted(first: &Reading, last: &Reading) -> Option<Duration> {
     let uptime = |reading: &Reading| {
         let s = reading.values.get("Uptime")?;
@@ -83,38 +87,249 @@ fn restarted(first: &Reading, last: &Reading) -> Option<Duration> {
     (young || fewer).then_some(after)
 }
 
-/// What changed between two readings: counters and gauges alike; after a restart, what the server
-/// has counted since. A negative difference stays: it tells of FLUSH STATUS or of a gauge. A name that only one reading has (a
-/// plugin came or went) is left out.
+/// Takes the difference of two readings: of counters and gauges alike, and after a restart what the
+/// server has counted since. A negative one stays: it tells of FLUSH STATUS or of a gauge. A name that
+/// only one reading has (a plugin came or went) is left out.
 pub fn delta(first: &Reading, last: &Reading, window_start: Instant) -> summary::Status {
     let (before, first_at) =
         first.again.as_ref().map_or((&first.values, first.at), |(values, at)| (values, *at));
     let restarted = restarted(first, last);
-    let deltas = last
-        .values
-        .iter()
-        .filter_map(|(name, after)| {
-            let before = before.get(name)?;
-            let since = if restarted.is_some() { &0 } else { before };
-            let difference = after.checked_sub(*since)?;
-            // That it did not change says when FLUSH STATUS was given.
-            (difference != 0 || name == summary::SINCE_FLUSH).then(|| (name.clone(), difference))
-        })
-        .collect();
+    let delta = |(name, after): (&String, &i64)| {
+        let before = before.get(name)?;
+        let since = if restarted.is_some() { &0 } else { before };
+        let difference = after.checked_sub(*since)?;
+        // That it did not change says when FLUSH STATUS was given.
+        (difference != 0 || name == summary::SINCE_FLUSH).then(|| (name.clone(), difference))
+    };
     let from_start = |at: Instant| seconds_from(window_start, at);
     let gauge = |name: &&str| Some(((*name).to_owned(), *last.values.get(*name)?));
     summary::Status {
         first_s: from_start(first_at),
         last_s: from_start(last.at),
         restarted_s: restarted.map(|ago| from_start(last.at) - ago.as_secs_f64()),
-        deltas,
+        deltas: last.values.iter().filter_map(delta).collect(),
         gauges: GAUGES.iter().filter_map(gauge).collect(),
         innodb: first.innodb.as_ref().zip(last.innodb.as_ref()).and_then(|(a, b)| b.since(a)),
     }
 }
 
+/// What InnoDB says outside of the status at one instant.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Inside {
+    source: &'static str,
+    counters: BTreeMap<&'static str, i64>,
+    levels: BTreeMap<&'static str, f64>,
+}
+
+/// A server that has this in its status needs none of the rest.
+const IN_STATUS: &str = "Innodb_adaptive_hash_hash_searches";
+/// The metrics, and what they are called here.
+const METRICS: [(&str, &str); 4] = [
+    ("adaptive_hash_searches", "hash_searches"),
+    ("adaptive_hash_searches_btree", "other_searches"),
+    ("trx_rseg_history_len", "history_list_length"),
+    ("log_lsn_checkpoint_age", "checkpoint_age_bytes"),
+];
+/// Lines of the monitor's text, from 5.1 to 5.5 alike and hardly changed since: `%` stands for a
+/// number, and the names are what the numbers are called here, empty for none.
+const LINES: [(&str, &[&str]); 6] = [
+    (
+        "% OS file reads, % OS file writes, % OS fsyncs",
+        &["os_file_reads", "os_file_writes", "os_fsyncs"],
+    ),
+    ("Pages read %, created %, written %", &["pages_read", "pages_created", "pages_written"]),
+    ("% log i/o's done, % log i/o's/second", &["log_ios", ""]),
+    ("% hash searches/s, % non-hash searches/s", &["hash_searches_per_s", "other_searches_per_s"]),
+    ("History list length %", &["history_list_length"]),
+    ("Per second averages calculated from the last % seconds", &["averaged_s"]),
+];
+/// Those that are levels; the others count since the server's start.
+const LEVELS: [&str; 5] = [
+    "averaged_s",
+    "checkpoint_age_bytes",
+    "hash_searches_per_s",
+    "history_list_length",
+    "other_searches_per_s",
+];
+
+/// Asks where the status does not tell; None where it does, or where the account may not ask.
+async fn inside(session: &mut Session, status: &Numbers) -> Asked<Option<Inside>> {
+    if status.contains_key(IN_STATUS) {
+        return Ok(None);
+    }
+    let names = METRICS.map(|(name, _)| quoted_text(name)).join(", ");
+    let sql = format!(
+        "SELECT `NAME`, `COUNT` FROM information_schema.INNODB_METRICS \
+         WHERE `STATUS` = 'enabled' AND `NAME` IN ({names})"
+    );
+    let found = optional(pairs(session, &sql).await)?;
+    match found.and_then(|found| Inside::of_metrics(&numeric(&found))) {
+        Some(metrics) => Ok(Some(metrics)),
+        None => monitor(session).await,
+    }
+}
+
+/// Reads the monitor's text; None where the account may not ask.
+async fn monitor(session: &mut Session) -> Asked<Option<Inside>> {
+    let rows = optional(session.query("SHOW ENGINE INNODB STATUS").await)?;
+    let row = rows.and_then(|rows| rows.into_iter().next());
+    Ok(row.and_then(|row| row.into_iter().flatten().last()).and_then(|text| Inside::of_text(&text)))
+}
+
+impl Inside {
+    fn of_metrics(found: &Numbers) -> Option<Inside> {
+        let mut inside = Inside { source: "metrics", ..Inside::default() };
+        for (theirs, ours) in METRICS {
+            match found.get(theirs) {
+                Some(level) if LEVELS.contains(&ours) => {
+                    _ = inside.levels.insert(ours, *level as f64)
+                }
+                Some(count) => _ = inside.counters.insert(ours, *count),
+                None => {}
+            }
+        }
+        (!inside.counters.is_empty()).then_some(inside)
+    }
+
+    fn of_text(text: &str) -> Option<Inside> {
+        let mut inside = Inside { source: "text", ..Inside::default() };
+        for line in text.lines() {
+            let of_line = |(form, names): &(&str, _)| Some((*names, matched(form, line)?));
+            let named = LINES.iter().find_map(of_line).into_iter();
+            for (name, number) in named.flat_map(|(names, numbers)| names.iter().zip(numbers)) {
+                match *name {
+                    "" => {}
+                    name if LEVELS.contains(&name) => _ = inside.levels.insert(name, number),
+                    name => _ = inside.counters.insert(name, number as i64),
+                }
+            }
+        }
+        let position = |name: &str| text.lines().find_map(|line| line.strip_prefix(name));
+        if let Some(written) = position("Log sequence number").and_then(log_position) {
+            inside.counters.insert("log_bytes", written);
+            if let Some(checkpoint) = position("Last checkpoint at").and_then(log_position) {
+                let age = written.saturating_sub(checkpoint);
+                inside.levels.insert("checkpoint_age_bytes", age as f64);
+            }
+        }
+        (!inside.counters.is_empty()).then_some(inside)
+    }
+
+    /// Takes what happened since an earlier reading; None if they come from different sources, or if
+    /// the server began to count anew.
+    fn since(&self, earlier: &Inside) -> Option<Innodb> {
+        if self.source != earlier.source {
+            return None;
+        }
+        let both = self.counters.iter().filter_map(|(name, after)| {
+            Some((*name, after.checked_sub(*earlier.counters.get(name)?)))
+        });
+        let delta = |(name, delta): (&str, Option<i64>)| {
+            Some((name.to_owned(), delta.filter(|delta| *delta >= 0)?))
+        };
+        Some(Innodb {
+            source: self.source.to_owned(),
+            deltas: both.map(delta).collect::<Option<_>>()?,
+            last: self.levels.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect(),
+        })
+    }
+}
+
+/// Takes the numbers out of a line that has a form; None if it has not.
+fn matched(form: &str, line: &str) -> Option<Vec<f64>> {
+    let mut parts = form.split('%');
+    let mut rest = line.trim().strip_prefix(parts.next()?)?;
+    let mut numbers = Vec::new();
+    for part in parts {
+        let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+        let (number, after) = rest.split_at(end);
+        numbers.push(number.parse().ok()?);
+        rest = after.strip_prefix(part)?;
+    }
+    Some(numbers)
+}
+
+/// Reads a position of the log: one number, or before 5.1's plugin two, the upper half first.
+fn log_position(text: &str) -> Option<i64> {
+    let numbers: Vec<i64> =
+        text.split_ascii_whitespace().map(str::parse).collect::<Result<_, _>>().ok()?;
+    match numbers.as_slice() {
+        [all] => Some(*all),
+        [upper, lower] => upper.checked_mul(1 << 32)?.checked_add(*lower),
+        _ => None,
+    }
+}
+
+/// Reads how full and how dirty the buffer pool is, and what is left to purge and to write. Not within
+/// a window: it asks for everything that there is. `table` is the first of the tables used.
+pub(crate) async fn levels(session: &mut Session, table: &str) -> Asked<Levels> {
+    let texts = pairs(session, "SHOW GLOBAL STATUS").await?;
+    let numbers = numeric(&texts);
+    let number = |name: &str| numbers.get(name).and_then(|n| u64::try_from(*n).ok());
+    let metrics = inside(session, &numbers).await?;
+    let known = |inside: &Inside| inside.levels.contains_key("checkpoint_age_bytes");
+    // Many servers have the history among their metrics, but the checkpoint in the text only.
+    let text =
+        match number("Innodb_checkpoint_age").is_some() || metrics.as_ref().is_some_and(known) {
+            true => None,
+            false => monitor(session).await?,
+        };
+    let level = |name: &str, inner: &str| {
+        let mut sources = [&metrics, &text].into_iter().flatten();
+        let inside = sources.find_map(|inside| inside.levels.get(inner));
+        number(name).or(inside.map(|level| level.max(0.0) as u64))
+    };
+    let pool_load =
+        texts.get("Innodb_buffer_pool_load_status").filter(|text| !text.is_empty()).cloned();
+    let loaded = pool_load.as_ref().is_some_and(|load| load.contains("ompleted"));
+    Ok(Levels {
+        uptime_s: number("Uptime"),
+        pool_pages: number("Innodb_buffer_pool_pages_total"),
+        pool_free_pages: number("Innodb_buffer_pool_pages_free"),
+        pool_dirty_pages: number("Innodb_buffer_pool_pages_dirty"),
+        history_list_length: level("Innodb_history_list_length", "history_list_length"),
+        checkpoint_age_bytes: level("Innodb_checkpoint_age", "checkpoint_age_bytes"),
+        checkpoint_age_max_bytes: number("Innodb_checkpoint_max_age"),
+        tables_age_s: if loaded { age(session, table).await? } else { None },
+        pool_load,
+    })
+}
+
+/// Reads the seconds since a table was made or altered, by the server's clock.
+async fn age(session: &mut Session, table: &str) -> Asked<Option<u64>> {
+    let sql = format!(
+        "SELECT TIMESTAMPDIFF(SECOND, CREATE_TIME, NOW()) FROM information_schema.TABLES \
+         WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = {}",
+        quoted_text(table)
+    );
+    let age = optional(one(session, &sql).await)?.flatten();
+    Ok(age.and_then(|text| text.parse().ok()))
+}
+
+/// Reads what is cheap enough to ask for within a window: pages that the buffer pool read from
+/// storage, and those that hold nothing.
+pub(crate) async fn pool(session: &mut Session) -> Asked<(Option<u64>, Option<u64>)> {
+    let found = pairs(session, "SHOW GLOBAL STATUS LIKE 'Innodb_buffer_pool\\_%'").await?;
+    let number = |name: &str| found.get(name).and_then(|text| text.parse().ok());
+    Ok((number("Innodb_buffer_pool_reads"), number("Innodb_buffer_pool_pages_free")))
+}
+
+/// Reads the searches that the adaptive hash index answered, and those that it did not, since the
+/// server's start; None where that is not counted.
+pub(crate) async fn searches(session: &mut Session) -> Asked<Option<(u64, u64)>> {
+    let found = pairs(session, "SHOW GLOBAL STATUS LIKE 'Innodb\\_adaptive\\_hash\\_%'").await?;
+    let numbers = numeric(&found);
+    let inside = inside(session, &numbers).await?;
+    let count = |name: &str, inner: &str| {
+        let inner = || inside.as_ref()?.counters.get(inner);
+        numbers.get(name).or_else(inner).and_then(|n| u64::try_from(*n).ok())
+    };
+    Ok(count("Innodb_adaptive_hash_hash_searches", "hash_searches")
+        .zip(count("Innodb_adaptive_hash_non_hash_searches", "other_searches")))
+}
+
 #[cfg(test)]
-mod tests {
+mod status_tests {
     use super::*;
 
     fn reading(at: Instant, values: &[(&str, &str)]) -> Reading {
@@ -191,5 +406,116 @@ mod tests {
         let gauges: Vec<_> = status.gauges.iter().map(|(k, v)| (k.as_str(), *v)).collect();
         assert_eq!(gauges, [("Innodb_buffer_pool_pages_free", 17)]);
         assert!((status.first_s + 0.5).abs() < 1e-9 && (status.last_s - 2.0).abs() < 1e-9);
+    }
+}
+
+#[cfg(test)]
+mod innodb_tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// From MySQL 5.5.34, shortened.
+    const TEXT: &str = "
+=====================================
+130402 10:11:12 INNODB MONITOR OUTPUT
+=====================================
+Per second averages calculated from the last 17 seconds
+------------
+TRANSACTIONS
+------------
+Trx id counter 1F03
+History list length 312
+FILE I/O
+--------
+1045 OS file reads, 219 OS file writes, 57 OS fsyncs
+12.35 reads/s, 16384 avg bytes/read, 0.00 writes/s, 0.00 fsyncs/s
+-------------------------------------
+INSERT BUFFER AND ADAPTIVE HASH INDEX
+-------------------------------------
+Hash table size 276671, node heap has 1 buffer(s)
+123.45 hash searches/s, 67.89 non-hash searches/s
+---
+LOG
+---
+Log sequence number 1600000
+Log flushed up to   1600000
+Last checkpoint at  1595675
+0 pending log writes, 0 pending chkp writes
+28 log i/o's done, 0.50 log i/o's/second
+----------------------
+Pages read 1024, created 3, written 150
+0.00 reads/s, 0.00 creates/s, 0.00 writes/s
+";
+
+    #[test]
+    fn the_monitors_text_is_read() {
+        let inside = Inside::of_text(TEXT).expect("InnoDB's");
+        let counters: Vec<_> = inside.counters.iter().map(|(k, v)| (*k, *v)).collect();
+        assert_eq!(
+            counters,
+            [
+                ("log_bytes", 1_600_000),
+                ("log_ios", 28),
+                ("os_file_reads", 1045),
+                ("os_file_writes", 219),
+                ("os_fsyncs", 57),
+                ("pages_created", 3),
+                ("pages_read", 1024),
+                ("pages_written", 150),
+            ]
+        );
+        let levels: Vec<_> = inside.levels.iter().map(|(k, v)| (*k, *v)).collect();
+        assert_eq!(
+            levels,
+            [
+                ("averaged_s", 17.0),
+                ("checkpoint_age_bytes", 4325.0),
+                ("hash_searches_per_s", 123.45),
+                ("history_list_length", 312.0),
+                ("other_searches_per_s", 67.89),
+            ]
+        );
+        assert_eq!(Inside::of_text("no monitor"), None);
+    }
+
+    #[test]
+    fn positions_of_built_in_5_1_have_two_halves() {
+        assert_eq!(log_position(" 1 4096"), Some((1 << 32) + 4096));
+        assert_eq!(log_position(" 77"), Some(77));
+        assert_eq!(log_position(" x"), None);
+    }
+
+    #[test]
+    fn differences_need_one_source_and_no_restart() {
+        let first = Inside::of_text(TEXT).expect("InnoDB's");
+        let last =
+            Inside::of_text(&TEXT.replace("1045 OS", "2045 OS").replace("length 312", "length 9"));
+        let last = last.expect("InnoDB's");
+        let innodb = last.since(&first).expect("one source");
+        assert_eq!((innodb.source.as_str(), innodb.deltas["os_file_reads"]), ("text", 1000));
+        assert!((innodb.last["history_list_length"] - 9.0).abs() < 1e-9);
+        assert_eq!(first.since(&last), None, "the server was restarted");
+        let found = METRICS.iter().map(|(name, _)| ((*name).to_owned(), 5));
+        let metrics = Inside::of_metrics(&found.collect()).expect("metrics");
+        assert_eq!(metrics.counters, BTreeMap::from([("hash_searches", 5), ("other_searches", 5)]));
+        assert_eq!(metrics.since(&first), None);
+        assert_eq!(Inside::of_metrics(&BTreeMap::new()), None);
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(
+            written in any::<i64>(), checkpoint in any::<i64>(), text in "\\PC{0,60}", line in 0..LINES.len(),
+            digits in "[0-9.]{0,30}",
+        ) {
+            let form = LINES[line].0.replace('%', &digits);
+            let whole = format!(
+                "{form}\n{text}\nLog sequence number {written}\nLast checkpoint at  {checkpoint}\n"
+            );
+            let inside = Inside::of_text(&whole).expect("a position");
+            prop_assert_eq!(inside.counters.get("log_bytes"), Some(&written));
+            let _ = inside.since(&Inside::of_text(&whole).expect("a position"));
+            let _ = (Inside::of_text(&text), log_position(&text));
+        }
     }
 }

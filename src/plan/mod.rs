@@ -45,20 +45,16 @@ pub mod defaults {
 pub(crate) mod limits {
     use std::time::Duration;
 
-    /// Opening one connection may take so long (`--connect-timeout`).
-    pub(crate) const CONNECT: Duration = Duration::from_secs(10);
+    pub(crate) use crate::stop::{COURTESY, SILENCE};
+
     /// Connections opened a second at most: a burst above the server's back_log is refused.
     pub(crate) const CONNECTS_PER_S: u32 = 2000;
     /// Logins under way at a time at most, for the same reason.
     pub(crate) const CONNECTS_AT_ONCE: usize = 32;
     /// What is in flight at the end of the window may take so long; then it is given up.
     pub(crate) const DRAIN: Duration = Duration::from_secs(10);
-    /// A step in which no client gets an answer for so long is ended.
-    pub(crate) const SILENCE: Duration = Duration::from_mins(1);
     /// The same where lost connections are opened again: a large server's recovery takes minutes.
     pub(crate) const OUTAGE: Duration = Duration::from_mins(10);
-    /// Goodbyes and status readings may take so long.
-    pub(crate) const COURTESY: Duration = Duration::from_secs(5);
     /// A phase that somebody asks for: a year.
     pub(crate) const PHASE_MAX: Duration = Duration::from_hours(24 * 366);
 }

@@ -115,7 +115,7 @@ async fn run(
         threads: jobs.min(usize::try_from(left).unwrap_or(jobs)),
         halt: &Stop::default(),
         stop,
-        pulse: &shared.pulse,
+        liveness: &shared.pulse,
         again: "give the same command again",
     };
     progress.restart();

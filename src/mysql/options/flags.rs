@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::ValueEnum;
 
 use super::{Secret, SslMode};
-use crate::plan::units;
+use crate::terms::units;
 
 /// How to reach the server. What is not given comes from `--url` or LOADGEN_URL, then from the
 /// groups `[client]` and `[loadgen]` of the option files, then from MYSQL_HOST, MYSQL_TCP_PORT,

@@ -14,7 +14,7 @@ use super::files::{Group, Setting};
 use super::flags::{ConnectionArgs, Protocol};
 use super::tls::SslMode;
 use crate::error::{Error, Result};
-use crate::plan::units;
+use crate::terms::units;
 
 /// Who said it, weakest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -18,12 +18,14 @@ use std::time::Duration;
 use mysql_async::{Opts, OptsBuilder};
 
 use crate::error::{Error, Result};
-use crate::plan::limits;
 pub use flags::ConnectionArgs;
 pub use tls::{Ssl, SslMode};
 
 /// The port of a MySQL server that nobody moved.
 pub(crate) const DEFAULT_PORT: u16 = 3306;
+
+/// The longest that opening one connection may take, where nobody says (`--connect-timeout`).
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What one packet may hold, in bytes: more than any statement that loadgen sends (multi-row
 /// inserts and LOAD DATA chunks stay far below), and a bound on what a server can make it
@@ -76,7 +78,7 @@ impl ConnectOptions {
             password: Secret::default(),
             database: "sbtest".to_owned(),
             ssl: Ssl::default(),
-            connect_timeout: limits::CONNECT,
+            connect_timeout: CONNECT_TIMEOUT,
         }
     }
 

@@ -16,9 +16,8 @@ use super::files::{self, Choice};
 use super::flags::{ConnectionArgs, Protocol};
 use super::inputs::{Given, Inputs, Password, Rank};
 use super::tls::{self, Ssl, SslMode};
-use super::{Address, ConnectOptions, DEFAULT_PORT, Secret};
+use super::{Address, CONNECT_TIMEOUT, ConnectOptions, DEFAULT_PORT, Secret};
 use crate::error::{Error, Kind, Result};
-use crate::plan::limits;
 
 #[cfg(test)]
 mod tests;
@@ -102,7 +101,7 @@ pub fn resolve(args: &ConnectionArgs, env: &Env) -> Result<Resolved> {
         Some(given) if given.value.is_zero() => {
             return Err(Error::usage(format!("{} is 0: no server is that fast", given.from)));
         }
-        given => given.as_ref().map_or(limits::CONNECT, |given| given.value),
+        given => given.as_ref().map_or(CONNECT_TIMEOUT, |given| given.value),
     };
     let user = match inputs.user {
         Some(given) => given.value,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::runtime::Builder;
 use tokio::sync::mpsc;
 
-use super::pulse::Pulse;
+use super::liveness::Liveness;
 use crate::error::{Error, Result};
 use crate::stop::Stop;
 
@@ -14,7 +14,7 @@ use crate::stop::Stop;
 const LOOK: Duration = Duration::from_millis(100);
 
 /// What the threads have in common.
-pub(crate) struct Crew<'a> {
+pub(crate) struct Threads<'a> {
     /// Their name, before a number.
     pub(crate) name: &'a str,
     /// How many.
@@ -25,12 +25,12 @@ pub(crate) struct Crew<'a> {
     /// The user's.
     pub(crate) stop: &'a Stop,
     /// Whether the server answers.
-    pub(crate) pulse: &'a Pulse,
+    pub(crate) liveness: &'a Liveness,
     /// The hint where a thread could not do its work at all.
     pub(crate) again: &'a str,
 }
 
-impl Crew<'_> {
+impl Threads<'_> {
     /// Runs `work` in each thread and `look` now and then in this one, until all have ended.
     ///
     /// # Errors
@@ -48,7 +48,7 @@ impl Crew<'_> {
         let start = |number| start(&format!("{}-{number}", self.name), &work, self.halt, &alive);
         let (threads, mut done) = self.start_all(start);
         drop(alive);
-        let mut silent = std::pin::pin!(self.pulse.ends());
+        let mut silent = std::pin::pin!(self.liveness.ends());
         loop {
             let halted = self.halt.asked().is_some();
             tokio::select! {
@@ -136,7 +136,7 @@ mod tests {
     use super::*;
     use crate::canned::{Action, At, Fault};
     use crate::error::Kind;
-    use crate::mysql::pulse::tests::pulse;
+    use crate::mysql::liveness::tests::liveness;
 
     /// Three threads, of which the first does this, and the others wait for ever.
     fn three<F>(
@@ -147,17 +147,18 @@ mod tests {
     where
         F: Future<Output = Result<()>>,
     {
-        let (_server, pulse) = pulse(faults);
+        let (_server, liveness) = liveness(faults);
         let halt = Stop::default();
         let again = "do it again";
-        let crew = Crew { name: "test", threads: 3, halt: &halt, stop, pulse: &pulse, again };
+        let threads =
+            Threads { name: "test", threads: 3, halt: &halt, stop, liveness: &liveness, again };
         let number = Arc::new(AtomicU32::new(0));
         let work = move || {
             let (first, number) = (first.clone(), number.fetch_add(1, Ordering::Relaxed));
             async move { if number == 0 { first().await } else { pending().await } }
         };
         let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
-        runtime.block_on(crew.run(work, || {}))
+        runtime.block_on(threads.run(work, || {}))
     }
 
     #[test]
@@ -176,22 +177,28 @@ mod tests {
 
     #[test]
     fn a_thread_that_cannot_be_started_ends_the_others() {
-        let (_server, pulse) = pulse(vec![]);
+        let (_server, liveness) = liveness(vec![]);
         let (halt, stop) = (Stop::default(), Stop::default());
         let again = "do it again";
-        let crew =
-            Crew { name: "test", threads: 3, halt: &halt, stop: &stop, pulse: &pulse, again };
+        let threads = Threads {
+            name: "test",
+            threads: 3,
+            halt: &halt,
+            stop: &stop,
+            liveness: &liveness,
+            again,
+        };
         let (alive, _ended) = mpsc::unbounded_channel::<()>();
         let none_after_the_first = |number| match number {
             0 => start("test-0", &pending::<Result<()>>, &halt, &alive),
             _ => Err(std::io::Error::from(std::io::ErrorKind::WouldBlock)),
         };
-        let (threads, done) = crew.start_all(none_after_the_first);
+        let (started, done) = threads.start_all(none_after_the_first);
         assert!(done.expect_err("no thread").to_string().contains("cannot start a thread"));
-        assert_eq!(threads.len(), 1, "and no third one");
+        assert_eq!(started.len(), 1, "and no third one");
         // It would wait for ever.
-        for thread in threads {
-            crew.join(thread).expect("halted");
+        for thread in started {
+            threads.join(thread).expect("halted");
         }
     }
 }

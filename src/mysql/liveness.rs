@@ -16,8 +16,8 @@ use tokio::time::sleep;
 use super::options::{Address, ConnectOptions};
 use super::session::{Failure, Session};
 use crate::error::{Error, Result};
-use crate::plan::{limits, units};
-use crate::stop::Stop;
+use crate::stop::{SILENCE, Stop};
+use crate::terms::units;
 
 /// How often the server is asked.
 const EVERY: Duration = Duration::from_secs(5);
@@ -26,7 +26,7 @@ const EVERY: Duration = Duration::from_secs(5);
 type List = Vec<Vec<Option<String>>>;
 
 /// See the module.
-pub(crate) struct Pulse {
+pub(crate) struct Liveness {
     target: ConnectOptions,
     opts: Opts,
     every: Duration,
@@ -43,24 +43,24 @@ struct Ids {
 
 /// A connection that waits for answers, until this is dropped.
 pub(crate) struct Waits<'a> {
-    pulse: &'a Pulse,
+    liveness: &'a Liveness,
     id: u32,
 }
 
 impl Drop for Waits<'_> {
     fn drop(&mut self) {
-        self.pulse.ids().waiting.remove(&self.id);
+        self.liveness.ids().waiting.remove(&self.id);
     }
 }
 
-impl Pulse {
+impl Liveness {
     /// Of the server behind `target`, whose [`ConnectOptions::opts`] are `opts`.
-    pub(crate) fn new(target: &ConnectOptions, opts: &Opts) -> Pulse {
-        Pulse {
+    pub(crate) fn new(target: &ConnectOptions, opts: &Opts) -> Liveness {
+        Liveness {
             target: target.clone(),
             opts: opts.clone(),
             every: EVERY,
-            silence: limits::SILENCE,
+            silence: SILENCE,
             ids: Mutex::default(),
         }
     }
@@ -75,7 +75,7 @@ impl Pulse {
         let mut ids = self.ids();
         ids.all.insert(id);
         ids.waiting.insert(id);
-        Waits { pulse: self, id }
+        Waits { liveness: self, id }
     }
 
     /// Does something, unless the user interrupts or the server stops answering.
@@ -147,7 +147,7 @@ impl Pulse {
         &self,
         session: &mut Session,
     ) -> std::result::Result<Vec<String>, Failure> {
-        let list = super::ask::optional(session.query("SHOW PROCESSLIST").await)?;
+        let list = super::control::optional(session.query("SHOW PROCESSLIST").await)?;
         let ids = self.ids();
         let other = |row: Vec<Option<String>>| {
             let entry = Entry::of(&row)?;
@@ -294,13 +294,13 @@ pub(super) mod tests {
     }
 
     /// Of a canned server, and in a hurry, though not more than a busy machine allows.
-    pub(in crate::mysql) fn pulse(faults: Vec<Fault>) -> (Canned, Pulse) {
+    pub(in crate::mysql) fn liveness(faults: Vec<Fault>) -> (Canned, Liveness) {
         let server = Canned::start(Script { faults, ..Script::default() }, Listen::Port(0));
         let server = server.expect("a free port");
         let target = ConnectOptions::canned(server.port());
         let opts = target.opts().expect("options");
         let (every, silence) = (Duration::from_millis(20), Duration::from_secs(2));
-        (server, Pulse { every, silence, ..Pulse::new(&target, &opts) })
+        (server, Liveness { every, silence, ..Liveness::new(&target, &opts) })
     }
 
     fn run<T>(future: impl Future<Output = T>) -> T {
@@ -312,9 +312,9 @@ pub(super) mod tests {
     fn a_silent_server_ends_what_would_never_end() {
         for at in [At::Connect(1), At::Statement(3)] {
             let hang = Fault::new(at, Action::StallAll(Duration::from_mins(10)));
-            let (_server, pulse) = pulse(vec![hang]);
+            let (_server, liveness) = liveness(vec![hang]);
             let never = std::future::pending::<Result<()>>();
-            let error = run(pulse.during(&Stop::default(), never)).expect_err("silence");
+            let error = run(liveness.during(&Stop::default(), never)).expect_err("silence");
             assert_eq!(error.kind(), Kind::Server);
             assert!(error.to_string().contains("has not answered for 2s"), "{error}");
             assert!(!error.hints().is_empty());
@@ -327,22 +327,22 @@ pub(super) mod tests {
         for faults in
             [vec![], vec![Fault::new(At::EachConnect(1), Action::error(1040, "08004", "full"))]]
         {
-            let (server, pulse) = pulse(faults);
+            let (server, liveness) = liveness(faults);
             let long = async {
-                sleep(2 * pulse.silence).await;
+                sleep(2 * liveness.silence).await;
                 Ok(5)
             };
-            assert_eq!(run(pulse.during(&Stop::default(), long)).expect("an answer"), 5);
+            assert_eq!(run(liveness.during(&Stop::default(), long)).expect("an answer"), 5);
             assert!(server.counts().connections > 0, "it was asked");
         }
     }
 
     #[test]
     fn an_interruption_comes_first() {
-        let (_server, pulse) = pulse(vec![]);
+        let (_server, liveness) = liveness(vec![]);
         let stop = Stop::default();
         stop.ask(Kind::Interrupted);
-        let error = run(pulse.during(&stop, async { Ok(()) })).expect_err("interrupted");
+        let error = run(liveness.during(&stop, async { Ok(()) })).expect_err("interrupted");
         assert_eq!(error.kind(), Kind::Interrupted);
     }
 }

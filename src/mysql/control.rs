@@ -1,11 +1,91 @@
-//! `SHOW GLOBAL VARIABLES`, without secrets, and what changed between two readings.
+//! Questions to the server off the hot path, and what to make of no answer.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
 
-use super::ask::{Asked, pairs};
+use super::errors::{Failure, LOST};
 use super::session::Session;
+use crate::error::Error;
+use crate::stop::SILENCE;
 use crate::summary::SettingChange;
 use crate::workload::random::{mix, name_part};
+
+/// A question that only the server can fail: the connection is fine, the answer is missing.
+pub(crate) type Asked<T> = std::result::Result<T, Failure>;
+
+/// Reads rows of so many columns.
+pub(crate) async fn rows<const N: usize>(
+    session: &mut Session,
+    sql: &str,
+) -> Asked<Vec<[Option<String>; N]>> {
+    let other = |_| Failure::Lost(format!("an answer of other than {N} columns"));
+    session.query(sql).await?.into_iter().map(|row| row.try_into().map_err(other)).collect()
+}
+
+/// Reads rows of names and values as a map; those without a value are left out.
+pub(crate) async fn pairs(session: &mut Session, sql: &str) -> Asked<BTreeMap<String, String>> {
+    let pairs = rows(session, sql).await?.into_iter();
+    Ok(pairs.filter_map(|[name, value]| name.zip(value)).collect())
+}
+
+/// Reads the first column of the first row.
+pub(crate) async fn one(session: &mut Session, sql: &str) -> Asked<Option<String>> {
+    let rows = session.query(sql).await?;
+    Ok(rows.into_iter().next().and_then(|row| row.into_iter().next()).flatten())
+}
+
+/// Reads the database that a session is in, as the server writes its name.
+pub(crate) async fn database(session: &mut Session) -> Asked<Option<String>> {
+    optional(one(session, "SELECT DATABASE()").await).map(Option::flatten)
+}
+
+/// Makes None of what this server has not; a lost connection stays an error.
+pub(crate) fn optional<T>(asked: Asked<T>) -> Asked<Option<T>> {
+    match asked {
+        Ok(answer) => Ok(Some(answer)),
+        Err(Failure::Server { .. }) => Ok(None),
+        Err(lost @ Failure::Lost(_)) => Err(lost),
+    }
+}
+
+/// Bounds the wait of a statement for others that are busy with its table: a year by default.
+pub(crate) async fn impatient(session: &mut Session) -> Asked<()> {
+    let sql = format!("SET SESSION lock_wait_timeout = {}", SILENCE.as_secs());
+    // Servers without it do not wait like that.
+    optional(session.execute(&sql).await).map(|_| ())
+}
+
+/// Makes the error to show: what could not be done, and what the server or the driver said.
+pub(crate) fn explain(failure: &Failure, doing: &str) -> Error {
+    let error = Error::server(format!("cannot {doing}: {failure}")).passing(failure.may_pass());
+    match failure {
+        Failure::Lost(_) => error.hint(LOST),
+        Failure::Server { .. } => error,
+    }
+}
+
+/// Round trips that count; as many again are made before them.
+const ROUNDS: usize = 51;
+/// Rounds of a far server: what they took by then must do.
+const LIMIT: Duration = Duration::from_secs(2);
+
+/// Measures the median round trip of `DO 1`, microseconds, over a session that is idle otherwise. None
+/// where the server does not take it.
+pub(crate) async fn median_us(session: &mut Session) -> Asked<Option<f64>> {
+    let began = Instant::now();
+    let mut rounds = Vec::with_capacity(2 * ROUNDS);
+    while rounds.len() < 2 * ROUNDS && (rounds.len() < 3 || began.elapsed() < LIMIT) {
+        let start = Instant::now();
+        if optional(session.run_text("DO 1").await)?.is_none() {
+            return Ok(None);
+        }
+        rounds.push(start.elapsed().as_secs_f64() * 1e6);
+    }
+    // The first half warms caches and the CPU's clock.
+    let counted = rounds.split_off(rounds.len() / 2);
+    // Nobody's clock is better than a nanosecond.
+    Ok(crate::stats::median(&counted).map(|us| (us * 1e3).round() / 1e3))
+}
 
 /// Global variables by name.
 pub(crate) type Variables = BTreeMap<String, String>;
@@ -67,7 +147,7 @@ const RESTLESS: [&str; 23] = [
 
 /// Reads the global variables: values cut after 4,096 characters, but never so that two look alike;
 /// secrets withheld.
-pub async fn read(session: &mut Session) -> Asked<Variables> {
+pub async fn variables(session: &mut Session) -> Asked<Variables> {
     let raw = pairs(session, "SHOW GLOBAL VARIABLES").await?;
     Ok(raw.into_iter().map(|(name, value)| kept(name, value)).collect())
 }
@@ -81,8 +161,7 @@ fn kept(name: String, value: String) -> (String, String) {
         None => (name, value),
         Some((end, _)) => {
             let (more, whole) = (value.chars().count() - VALUE_MAX, mix(name_part(&value)));
-            let kept = value.get(..end).unwrap_or_default();
-            (name, format!("{kept}… and {more} more characters, {whole:016x} in all"))
+            (name, format!("{}… and {more} more characters, {whole:016x} in all", &value[..end]))
         }
     }
 }
@@ -92,10 +171,10 @@ fn is_switch(value: &str) -> bool {
     matches!(value, "" | "ON" | "OFF" | "YES" | "NO")
 }
 
-/// The variables whose value is another one after than before, by name; those that change by
+/// Lists the variables whose value is another one after than before, by name; those that change by
 /// themselves (`gtid_executed`, `timestamp` …) are left out.
 pub fn changed(before: &Variables, after: &Variables) -> Vec<SettingChange> {
-    let names: std::collections::BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+    let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
     names
         .into_iter()
         .filter(|name| !RESTLESS.contains(&name.to_ascii_lowercase().as_str()))
@@ -109,7 +188,7 @@ pub fn changed(before: &Variables, after: &Variables) -> Vec<SettingChange> {
 }
 
 #[cfg(test)]
-mod tests {
+mod variables_tests {
     use super::*;
 
     fn map(pairs: &[(&str, &str)]) -> Variables {

@@ -1,0 +1,553 @@
+//! What the server is, where it runs, how it is set up, and who could get the password on the way.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::path::Path;
+
+use super::control::{self, Asked, Variables, database, explain, one, optional, pairs};
+use super::options::{Address, ConnectOptions, SslMode};
+use super::session::Session;
+use crate::error::{Result, clip};
+use crate::observe::host::{self, ROOT};
+use crate::observe::probe::{self, FarEnd, Whereabouts};
+use crate::summary::{Driver, HostFacts, Server, SettingChange, Warning, durability};
+
+/// Characters of a version or a comment; servers' own have some dozen.
+const TEXT_MAX: usize = 200;
+
+/// A server by what it says of itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Product {
+    /// `@@version`.
+    pub version: String,
+    /// `@@version_comment`; empty where there is none.
+    pub comment: String,
+    /// Whose it is.
+    pub family: Family,
+    /// The version's numbers; 0.0.0 where they cannot be read.
+    pub number: (u16, u16, u16),
+}
+
+/// Whose server it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Family {
+    /// MySQL, or what is built from its source.
+    MySql,
+    /// MariaDB.
+    MariaDb,
+    /// Something else that speaks the protocol.
+    Other(&'static str),
+}
+
+/// What gives away a server, or a proxy in front of one, that is neither MySQL nor MariaDB.
+const OTHERS: [(&str, &str); 13] = [
+    ("tidb", "TiDB"),
+    ("vitess", "Vitess"),
+    ("proxysql", "ProxySQL"),
+    ("maxscale", "MaxScale"),
+    ("oceanbase", "OceanBase"),
+    ("singlestore", "SingleStore"),
+    ("memsql", "SingleStore"),
+    ("starrocks", "StarRocks"),
+    ("doris", "Doris"),
+    ("dolt", "Dolt"),
+    ("clickhouse", "ClickHouse"),
+    ("matrixone", "MatrixOne"),
+    ("readyset", "ReadySet"),
+];
+
+impl Product {
+    /// Reads version and comment.
+    pub async fn ask(session: &mut Session) -> Asked<Product> {
+        let version = one(session, "SELECT VERSION()").await?.unwrap_or_default();
+        // In just this form: proxies answer it themselves, and so give themselves away.
+        let comment = optional(one(session, "select @@version_comment limit 1").await)?.flatten();
+        Ok(Product::of(&version, &comment.unwrap_or_default()))
+    }
+
+    /// The product that calls itself so.
+    pub fn of(version: &str, comment: &str) -> Product {
+        let said = format!("{version} {comment}").to_ascii_lowercase();
+        let family = match OTHERS.iter().find(|(needle, _)| said.contains(needle)) {
+            Some((_, name)) => Family::Other(name),
+            None if said.contains("mariadb") => Family::MariaDb,
+            None => Family::MySql,
+        };
+        let number = numbers(version, family);
+        let text = |said: &str| clip(said, TEXT_MAX);
+        Product { version: text(version), comment: text(comment), family, number }
+    }
+
+    /// The features of the protocol that change the client's cost, as the driver negotiates
+    /// them. It asks for both always and does not tell what it got, so this follows from the
+    /// versions that offer them; `tests/driver_traps.rs` holds it against the driver.
+    pub fn capabilities(&self) -> Vec<String> {
+        let (eof, cache) = match self.family {
+            Family::MySql => (self.number >= (5, 7, 5), false),
+            Family::MariaDb => (self.number >= (10, 2, 0), self.number >= (10, 6, 0)),
+            Family::Other(_) => (false, false),
+        };
+        [(eof, "deprecate_eof"), (cache, "mariadb_metadata_cache")]
+            .into_iter()
+            .filter(|(has, _)| *has)
+            .map(|(_, name)| name.to_owned())
+            .collect()
+    }
+}
+
+impl std::fmt::Display for Product {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.family {
+            Family::MySql => write!(f, "MySQL {}", self.version),
+            Family::MariaDb => write!(f, "MariaDB {}", self.version),
+            Family::Other(name) => write!(f, "{name} {}", self.version),
+        }
+    }
+}
+
+fn numbers(version: &str, family: Family) -> (u16, u16, u16) {
+    // MariaDB puts 5.5.5- in front of itself for old replicas; some proxies pass it on.
+    let version = match family {
+        Family::MariaDb => version.strip_prefix("5.5.5-").unwrap_or(version),
+        _ => version,
+    };
+    let mut parts = version.split(|c: char| !c.is_ascii_digit());
+    let mut part = || parts.next()?.parse::<u16>().ok();
+    match (part(), part(), part()) {
+        (Some(major), Some(minor), patch) => (major, minor, patch.unwrap_or(0)),
+        _ => (0, 0, 0),
+    }
+}
+
+/// The driver, as Cargo.lock pins it (a test compares).
+const DRIVER: (&str, &str) = ("mysql_async", "0.37.1");
+
+/// What was measured, as far as the server tells.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Fingerprint {
+    /// For the summary; `settings_changed` is empty and `status` is None yet.
+    pub server: Server,
+    /// The client library and what it negotiated with this server.
+    pub driver: Driver,
+    /// Whether the server runs on this host; no where that is unknown.
+    pub same_host: bool,
+    /// What tells its process from others.
+    pub whereabouts: Whereabouts,
+    /// Median round trip of an empty query, microseconds; None where it has none.
+    pub rtt_us: Option<f64>,
+}
+
+/// Reads the fingerprint over a session of the kind that is measured.
+///
+/// `host` is the host as given (any for a socket), `port` None for a socket, `data_bytes` the
+/// size of the tables used. What the server merely does not know is left empty.
+pub async fn fingerprint(
+    session: &mut Session,
+    host: &str,
+    port: Option<u16>,
+    data_bytes: Option<u64>,
+) -> Result<Fingerprint> {
+    ask(session, host, port, data_bytes)
+        .await
+        .map_err(|failure| explain(&failure, "read the server's version and variables"))
+}
+
+async fn ask(
+    session: &mut Session,
+    host: &str,
+    port: Option<u16>,
+    data_bytes: Option<u64>,
+) -> Asked<Fingerprint> {
+    let mut server = Server {
+        host: if port.is_some() { host.to_owned() } else { "localhost".to_owned() },
+        port,
+        transport: if port.is_some() { "tcp" } else { "socket" }.to_owned(),
+        database: database(session).await?,
+        tls_cipher: None,
+        version: String::new(),
+        version_comment: String::new(),
+        buffer_pool_bytes: None,
+        class: None,
+        durability: None,
+        probed: None,
+        variables: Variables::new(),
+        settings_changed: Vec::new(),
+        status: None,
+        data_bytes,
+        table_formats: None,
+        host_facts: None,
+    };
+    let product = renew(session, &mut server).await?;
+    let root = Path::new(ROOT);
+    let seen_from = seen_from(session).await?;
+    let seen_from = seen_from.as_deref().unwrap_or("");
+    let mut whereabouts = whereabouts(session, &server.variables, port).await?;
+    let direct = is_same_host(root, seen_from, port);
+    if !direct {
+        let own = server.variables.get("port").and_then(|port| port.parse().ok());
+        let ports: Vec<u16> = own.into_iter().chain(port).collect();
+        whereabouts.far_end = far_end(root, seen_from, &ports, whereabouts.uptime_s);
+    }
+    let same_host = direct || whereabouts.far_end != FarEnd::Unknown;
+    let driver = Driver {
+        name: DRIVER.0.to_owned(),
+        version: DRIVER.1.to_owned(),
+        capabilities: product.capabilities(),
+    };
+    server.host_facts = same_host.then(|| host_facts(root));
+    let rtt_us = control::median_us(session).await?;
+    Ok(Fingerprint { server, driver, same_host, whereabouts, rtt_us })
+}
+
+/// Reads anew which server answers and how it is set up.
+pub(crate) async fn renew(session: &mut Session, server: &mut Server) -> Asked<Product> {
+    let product = Product::ask(session).await?;
+    let variables = optional(control::variables(session).await)?.unwrap_or_default();
+    let cipher = pairs(session, "SHOW SESSION STATUS LIKE 'Ssl_cipher'").await;
+    let cipher = optional(cipher)?.and_then(|pairs| pairs.into_values().next());
+    server.tls_cipher = cipher.filter(|cipher| !cipher.is_empty());
+    server.version.clone_from(&product.version);
+    server.version_comment.clone_from(&product.comment);
+    server.buffer_pool_bytes =
+        variables.get("innodb_buffer_pool_size").and_then(|value| value.parse().ok());
+    server.durability = durability(&variables);
+    server.variables = variables;
+    Ok(product)
+}
+
+/// What of a server is another's, or another, in a later look at it.
+pub(crate) fn changes(before: &Server, after: &Server) -> Vec<SettingChange> {
+    let mut changed = control::changed(&before.variables, &after.variables);
+    // A proxy, or a server without such variables, may tell them in its own answers only.
+    for (name, before, after) in [
+        ("version", &before.version, &after.version),
+        ("version_comment", &before.version_comment, &after.version_comment),
+    ] {
+        // One that is not told is unknown.
+        let differ = before != after && !after.is_empty();
+        if differ && changed.iter().all(|change| change.name != name) {
+            let (before, after) = (Some(before.clone()), Some(after.clone()));
+            changed.push(SettingChange { name: name.to_owned(), before, after });
+        }
+    }
+    changed
+}
+
+/// The server's own account of where it is.
+async fn whereabouts(
+    session: &mut Session,
+    variables: &Variables,
+    port: Option<u16>,
+) -> Asked<Whereabouts> {
+    let uptime = optional(pairs(session, "SHOW GLOBAL STATUS LIKE 'Uptime'").await)?;
+    let get = |name: &str| variables.get(name).filter(|value| !value.is_empty()).cloned();
+    // Some versions show it as it was given: relative to the data directory.
+    let pid_file = get("pid_file").map(|file| match get("datadir") {
+        Some(datadir) => Path::new(&datadir).join(file).to_string_lossy().into_owned(),
+        None => file,
+    });
+    Ok(Whereabouts {
+        pid_file: pid_file.filter(|file| file.starts_with('/')),
+        port: port.or_else(|| get("port")?.parse().ok()),
+        socket: get("socket"),
+        uptime_s: uptime.and_then(|found| found.get("Uptime")?.parse().ok()),
+        far_end: FarEnd::Unknown,
+    })
+}
+
+/// Reads where the server sees this connection come from: `host:port`, or `localhost` for a socket.
+async fn seen_from(session: &mut Session) -> Asked<Option<String>> {
+    // SHOW is the one form that every version has.
+    let rows = optional(session.query("SHOW PROCESSLIST").await)?;
+    let id = session.id();
+    Ok(rows.into_iter().flatten().find_map(|row| match row.as_slice() {
+        // The greeting carries the low 32 bits.
+        [Some(found), _, from, ..] if found.parse::<u64>().is_ok_and(|n| n as u32 == id) => {
+            from.clone()
+        }
+        _ => None,
+    }))
+}
+
+fn host_facts(root: &Path) -> HostFacts {
+    let host = host::facts(root);
+    HostFacts {
+        kernel: host.kernel,
+        cpu: host.cpu,
+        cores: host.cores_online,
+        memory_bytes: host.memory_bytes,
+    }
+}
+
+/// `seen_from` is the Host column of this connection in SHOW PROCESSLIST, `port` the TCP port
+/// that it goes to (None for a Unix socket), `root` the root of the file systems.
+pub(super) fn is_same_host(root: &Path, seen_from: &str, port: Option<u16>) -> bool {
+    let seen_port = seen_from.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok());
+    match (port, seen_port) {
+        (None, None) => seen_from == "localhost",
+        (Some(server_port), Some(client_port)) => {
+            ["proc/self/net/tcp", "proc/self/net/tcp6"].iter().any(|table| {
+                let table = std::fs::read_to_string(root.join(table)).unwrap_or_default();
+                table.lines().filter_map(connection).any(|(local, remote)| {
+                    local.1 == client_port
+                        && remote.1 == server_port
+                        && (local.0 == remote.0 || remote.0.to_canonical().is_loopback())
+                })
+            })
+        }
+        _ => false,
+    }
+}
+
+/// Where the server's end of the connection is that it sees come from `seen_from`. It listens on
+/// one of `ports`: its own, or the one that the connection went to.
+pub(super) fn far_end(
+    root: &Path,
+    seen_from: &str,
+    ports: &[u16],
+    uptime_s: Option<u64>,
+) -> FarEnd {
+    let seen =
+        seen_from.rsplit_once(':').and_then(|(host, port)| Some((host, port.parse::<u16>().ok()?)));
+    let (Some((host, seen_port)), Some(uptime_s)) = (seen, uptime_s) else {
+        return FarEnd::Unknown;
+    };
+    // It may be a name.
+    let address = host.parse::<IpAddr>().ok();
+    probe::far_end(root, uptime_s, |line| {
+        connection(line).is_some_and(|(local, remote): (End, End)| {
+            ports.contains(&local.1)
+                && remote.1 == seen_port
+                && address.is_none_or(|address| address == remote.0.to_canonical())
+        })
+    })
+}
+
+type End = (IpAddr, u16);
+
+/// Both ends of an established connection, local first.
+fn connection(line: &str) -> Option<(End, End)> {
+    const ESTABLISHED: &str = "01";
+    let mut words = line.split_ascii_whitespace().skip(1);
+    let (local, remote) = (words.next()?, words.next()?);
+    (words.next()? == ESTABLISHED).then_some((end(local)?, end(remote)?))
+}
+
+/// `0100007F:0CEA`: the address in 32-bit words of the machine's own byte order.
+fn end(text: &str) -> Option<End> {
+    let (address, port) = text.split_once(':')?;
+    let word = |i: usize| {
+        let digits = address.get(i * 8..(i + 1) * 8)?;
+        u32::from_str_radix(digits, 16).ok().map(u32::to_ne_bytes)
+    };
+    let ip = match address.len() {
+        8 => IpAddr::V4(Ipv4Addr::from(word(0)?)),
+        32 => {
+            let mut bytes = [0; 16];
+            for (i, chunk) in bytes.chunks_exact_mut(4).enumerate() {
+                chunk.copy_from_slice(&word(i)?);
+            }
+            IpAddr::V6(Ipv6Addr::from(bytes))
+        }
+        _ => return None,
+    };
+    Some((ip, u16::from_str_radix(port, 16).ok()?))
+}
+
+/// The way of logging in that sends the password itself, under a key of the server's.
+const BY_KEY: &str = "caching_sha2_password";
+
+/// What to know of an account that logged in by `caching_sha2_password` over plain TCP: when the
+/// server's cache is cold, the password goes to it under a public key that came over the same
+/// wire, and nobody verified that it is the server's.
+///
+/// # Errors
+///
+/// Server: the connection is lost.
+pub async fn exposure(session: &mut Session, target: &ConnectOptions) -> Result<Option<Warning>> {
+    let plain =
+        matches!(target.address, Address::Tcp { .. }) && target.ssl.mode == SslMode::Disabled;
+    if !plain || target.password.is_empty() {
+        return Ok(None);
+    }
+    // An account may ask this about itself; servers before 5.7 and 10.2 do not know the question,
+    // and have no such accounts.
+    let asked = optional(session.query("SHOW CREATE USER CURRENT_USER()").await);
+    let rows = asked.map_err(|failure| explain(&failure, "ask how the account logs in"))?;
+    let by_key = rows.into_iter().flatten().flatten().flatten().any(|text| text.contains(BY_KEY));
+    Ok(by_key.then(|| Warning {
+        code: "password_exposed".to_owned(),
+        message: format!(
+            "the password goes to {} over plain TCP under a key that nobody verified: whoever \
+             sits between could get it; --ssl-mode VERIFY_IDENTITY or a socket keeps it",
+            target.address
+        ),
+    }))
+}
+
+#[cfg(test)]
+mod product_tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn servers_are_known_by_what_they_say() {
+        for (version, comment, family, number) in [
+            ("5.5.34", "MySQL Community Server (GPL)", Family::MySql, (5, 5, 34)),
+            ("9.7.4-2", "(Debian)", Family::MySql, (9, 7, 4)),
+            ("8.0.36-28", "Percona Server (GPL), Release 28", Family::MySql, (8, 0, 36)),
+            ("10.11.18-MariaDB-0+deb12u1", "Debian 12", Family::MariaDb, (10, 11, 18)),
+            ("5.5.5-10.1.23-MariaDB", "MariaDB Server", Family::MariaDb, (10, 1, 23)),
+            ("5.5.5-m3", "Source distribution", Family::MySql, (5, 5, 5)),
+            ("8.0.11-TiDB-v7.5.1", "TiDB Server", Family::Other("TiDB"), (8, 0, 11)),
+            ("8.0.30-Vitess", "Version: 19.0", Family::Other("Vitess"), (8, 0, 30)),
+            ("8.0.33", "(ProxySQL)", Family::Other("ProxySQL"), (8, 0, 33)),
+            ("unknown", "", Family::MySql, (0, 0, 0)),
+            ("70000.1.1", "", Family::MySql, (0, 0, 0)),
+        ] {
+            let product = Product::of(version, comment);
+            assert_eq!((product.family, product.number), (family, number), "{version} {comment}");
+        }
+        assert_eq!(Product::of("8.4.0", "MySQL").to_string(), "MySQL 8.4.0");
+    }
+
+    #[test]
+    fn capabilities_follow_the_version() {
+        let of = |version| Product::of(version, "").capabilities().join(" ");
+        assert_eq!(of("5.6.24"), "");
+        assert_eq!(of("5.7.5"), "deprecate_eof");
+        assert_eq!(of("10.1.23-MariaDB"), "");
+        assert_eq!(of("10.5.29-MariaDB"), "deprecate_eof");
+        assert_eq!(of("10.6.0-MariaDB"), "deprecate_eof mariadb_metadata_cache");
+        assert_eq!(of("8.0.11-TiDB-v7.5.1"), "");
+    }
+
+    proptest! {
+        #[test]
+        fn a_version_is_read_whatever_stands_around_it(
+            major in 0_u16..100, minor in 0_u16..100, patch in 0_u16..1000,
+            lead in prop::sample::select(vec!["", "5.5.5-"]), tail in "(-\\PC{0,20})?",
+        ) {
+            let version = format!("{lead}{major}.{minor}.{patch}-MariaDB{tail}");
+            let product = Product::of(&version, "");
+            if product.family == Family::MariaDb {
+                prop_assert_eq!(product.number, (major, minor, patch));
+            }
+        }
+
+        #[test]
+        fn no_text_panics_or_acts_upon_a_terminal(version in any::<String>(), comment in any::<String>()) {
+            let product = Product::of(&version, &comment);
+            prop_assert!(!product.to_string().contains(char::is_control));
+            prop_assert!(!product.comment.contains(char::is_control));
+        }
+    }
+}
+
+#[cfg(test)]
+mod fingerprint_tests {
+    use super::*;
+
+    #[test]
+    fn the_drivers_version_is_the_one_that_is_linked() {
+        let pinned = format!("name = \"{}\"\nversion = \"{}\"\n", DRIVER.0, DRIVER.1);
+        assert!(include_str!("../../Cargo.lock").contains(&pinned), "{pinned}");
+    }
+}
+
+#[cfg(test)]
+mod same_host_tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Recorded on a little-endian host.
+    const TCP: &str = "\
+  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
+   0: 0100007F:0CEA 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 1 1
+   1: 0100007F:9D86 0100007F:0CEA 01 00000000:00000000 00:00000000 00000000     0        0 1 1
+   2: 0500A8C0:9D87 0900A8C0:0CEA 01 00000000:00000000 00:00000000 00000000     0        0 1 1
+   3: 0500A8C0:9D88 0500A8C0:0CEA 01 00000000:00000000 00:00000000 00000000     0        0 1 1
+   4: 0100007F:9D89 0100007F:0CEA 06 00000000:00000000 00:00000000 00000000     0        0 1 1
+";
+    const TCP6: &str = "\
+  sl  local_address                         remote_address                        st
+   0: 00000000000000000000000001000000:9D90 00000000000000000000000001000000:0CEA 01 0
+   1: 0000000000000000FFFF00000100007F:9D91 0000000000000000FFFF00000100007F:0CEA 01 0
+";
+
+    #[cfg(target_endian = "little")]
+    #[test]
+    fn only_a_direct_connection_to_oneself_counts() {
+        let root = tempfile::tempdir().expect("a directory");
+        let net = root.path().join("proc/self/net");
+        std::fs::create_dir_all(&net).expect("directories");
+        std::fs::write(net.join("tcp"), TCP).expect("a file");
+        std::fs::write(net.join("tcp6"), TCP6).expect("a file");
+        let same = |seen: &str, port| is_same_host(root.path(), seen, port);
+        let server = Some(0x0CEA);
+        assert!(same("localhost:40326", server), "loopback");
+        assert!(same("192.168.0.5:40328", server), "an address of this host's own");
+        assert!(same("::1:40336", server), "IPv6");
+        assert!(same("localhost:40337", server), "IPv4 in IPv6");
+        assert!(!same("192.168.0.5:40327", server), "another host");
+        assert!(!same("172.17.0.1:40329", server), "a closed connection of that number");
+        assert!(!same("172.17.0.1:51000", server), "a forwarder's own connection");
+        assert!(!same("localhost:40326", Some(3307)), "a connection to another port");
+        assert!(!same("localhost", server), "a proxy that goes on over a socket");
+        assert!(same("localhost", None), "a socket");
+        assert!(!same("10.0.0.7:40326", None), "a socket whose other end goes on over TCP");
+        assert!(!same("", None), "an unknown connection");
+    }
+
+    #[cfg(target_endian = "little")]
+    #[test]
+    fn a_server_in_another_network_namespace_is_known_by_its_end_of_the_connection() {
+        let root = tempfile::tempdir().expect("a directory");
+        let process = |pid: u32, started_ticks: u32, table: &str| {
+            let net = root.path().join(format!("proc/{pid}/net"));
+            std::fs::create_dir_all(&net).expect("directories");
+            std::fs::write(net.join("tcp"), table).expect("a file");
+            let stat =
+                format!("{pid} (x) S 1 1 1 0 -1 0 0 0 0 0 1 1 0 0 20 0 3 0 {started_ticks} 0");
+            std::fs::write(net.with_file_name("stat"), stat).expect("a file");
+            std::fs::write(net.with_file_name("cmdline"), "mysqld\0").expect("a file");
+        };
+        // 172.17.0.2:3306 has a connection from 172.17.0.1:51000.
+        let table = "  sl\n   0: 020011AC:0CEA 010011AC:C738 01 0:0 00:0 0 999 0 4711 1 0\n";
+        std::fs::create_dir_all(root.path().join("proc")).expect("a directory");
+        std::fs::write(root.path().join("proc/uptime"), "1000.00 1\n").expect("a file");
+        // The forwarder: as old, but the client's end. Then a program as old as the server.
+        process(6, 90_000, "  sl\n   0: 010011AC:C738 020011AC:0CEA 01 0:0 00:0 0 0 0 4710 1 0\n");
+        process(7, 90_000, table);
+        let find = |seen: &str, uptime| far_end(root.path(), seen, &[3306], uptime);
+        let gateway = "172.17.0.1:51000";
+        assert_eq!(find(gateway, Some(100)), FarEnd::Here(None), "whose, is not known");
+        assert_eq!(find("gateway:51000", Some(100)), FarEnd::Here(None), "a name");
+        let fd = root.path().join("proc/7/fd");
+        std::fs::create_dir_all(&fd).expect("a directory");
+        std::os::unix::fs::symlink("socket:[4711]", fd.join("19")).expect("a link");
+        assert_eq!(find(gateway, Some(100)), FarEnd::Here(Some(7)));
+        assert_eq!(find(gateway, Some(700)), FarEnd::Unknown, "it is older than that process");
+        assert_eq!(find(gateway, None), FarEnd::Unknown, "its age is not known");
+        assert_eq!(find("172.17.0.1:51001", Some(100)), FarEnd::Unknown, "another connection");
+        assert_eq!(find("172.18.0.1:51000", Some(100)), FarEnd::Unknown, "another network");
+        assert_eq!(far_end(root.path(), gateway, &[3307], Some(100)), FarEnd::Unknown);
+        assert_eq!(find("localhost", Some(100)), FarEnd::Unknown, "a socket");
+    }
+
+    #[test]
+    fn damaged_tables_mean_no() {
+        assert!(!is_same_host(Path::new("/nonexistent"), "localhost:1", Some(2)));
+        for line in ["", "0: x y 01", "0: 0100007F:9D86 01", "0: 01:1 01:1 01", "0: é:1 é:1 01"] {
+            assert_eq!(connection(line), None, "{line}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn an_address_reads_back(ip in any::<std::net::Ipv4Addr>(), port in any::<u16>(), text in "[0-9A-Fa-f: ü]{0,80}") {
+            let word = u32::from_ne_bytes(ip.octets());
+            prop_assert_eq!(end(&format!("{word:08X}:{port:04X}")), Some((IpAddr::V4(ip), port)));
+            let _ = (end(&text), connection(&format!("0: {text} {text} 01")));
+        }
+    }
+}
