@@ -67,7 +67,7 @@ const STILL: &[(&str, &str)] = &[
     ("observe/times.rs", "summary"),
     ("report/layout/mod.rs", "clap"),
     ("report/mod.rs", "clap"),
-    ("report/svg/mod.rs", "clap"),
+    ("report/svg.rs", "clap"),
     ("terms/choice.rs", "clap"),
     ("workload/schema.rs", "clap"),
 ];

@@ -2,10 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use super::compare;
 use super::escape::clip;
 use super::metric::Metric;
-use super::pivot::Table;
+use super::table::Table;
 use crate::error::{Error, Result};
 
 /// Labels that an error lists.
@@ -20,45 +19,19 @@ pub(crate) const NO_RATIO: &str = "- among the ratios: it would be a division by
 pub(crate) fn relate(tables: &mut [Table], label: &str) -> Result<()> {
     known(tables, "--baseline", label)?;
     for table in tables {
-        let base: Vec<Option<f64>> = table
-            .lines
-            .iter()
-            .find(|line| line.label == label)
-            .map(|line| line.cells.iter().map(|cell| cell.as_ref().map(|c| c.spread.median)))
-            .into_iter()
-            .flatten()
-            .collect();
+        let base = table.line(label).map_or(&[][..], |line| &line.cells);
+        let base: Vec<Option<f64>> =
+            base.iter().map(|cell| Some(cell.as_ref()?.spread.median)).collect();
         for line in &mut table.lines {
             for (cell, base) in line.cells.iter_mut().zip(&base) {
                 if let (Some(cell), Some(base)) = (cell, base) {
-                    let value = cell.spread.median;
-                    cell.relative = speed(&table.metric, *base, value);
+                    cell.relative = speed(&table.metric, *base, cell.spread.median);
                 }
             }
         }
         table.baseline = Some(label.to_owned());
     }
     Ok(())
-}
-
-/// One of all tables with its ratios to a label, and their intervals, without the columns whose
-/// number was asked for; nothing where it has no such label.
-pub(crate) fn related<'a>(
-    table: &Table<'a>,
-    all: &[Table],
-    label: &str,
-) -> Result<Option<Table<'a>>> {
-    if !table.lines.iter().any(|line| line.label == label) {
-        return Ok(None);
-    }
-    let mut tables = [table.clone()];
-    relate(&mut tables, label)?;
-    let [mut table] = tables;
-    compare::intervals(&mut table, all)?;
-    let found: Vec<bool> =
-        table.columns.iter().map(|column| !compare::is_asked_for(&table, column)).collect();
-    table.keep(&found);
-    Ok(Some(table))
 }
 
 /// The ratio of a value to its base, turned so that higher is better.
@@ -74,7 +47,7 @@ pub(crate) fn ratio(over: f64, under: f64) -> Option<f64> {
 
 /// Refuses a label that is not there.
 pub(crate) fn known(tables: &[Table], flag: &str, label: &str) -> Result<()> {
-    if tables.iter().any(|table| table.lines.iter().any(|line| line.label == label)) {
+    if tables.iter().any(|table| table.line(label).is_some()) {
         return Ok(());
     }
     Err(unknown(tables, flag, label))
@@ -85,6 +58,9 @@ fn unknown(tables: &[Table], flag: &str, label: &str) -> Error {
         tables.iter().flat_map(|table| &table.lines).map(|line| line.label).collect();
     let shown = |label: &str| format!("'{}'", clip(label, LABEL_MAX));
     let mut error = Error::usage(format!("{flag}: no label {} in these summaries", shown(label)));
+    let distance = |one: &str, other: &str| {
+        strsim::levenshtein(&clip(one, LABEL_MAX), &clip(other, LABEL_MAX))
+    };
     let nearest = labels.iter().map(|known| (distance(label, known), known)).min();
     if let Some((distance, known)) = nearest
         && distance <= 1 + label.chars().count() / 3
@@ -96,34 +72,9 @@ fn unknown(tables: &[Table], flag: &str, label: &str) -> Error {
     error.hint(format!("there are {}{more}", named.join(", ")))
 }
 
-/// Levenshtein's distance of the first characters of two labels.
-fn distance(one: &str, other: &str) -> usize {
-    let other: Vec<char> = other.chars().take(LABEL_MAX).collect();
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (i, c) in one.chars().take(LABEL_MAX).enumerate() {
-        let mut left = i + 1;
-        let mut next = vec![left];
-        for (d, pair) in other.iter().zip(row.windows(2)) {
-            let [diagonal, above] = pair else { continue };
-            left = (diagonal + usize::from(c != *d)).min(above + 1).min(left + 1);
-            next.push(left);
-        }
-        row = next;
-    }
-    row.last().copied().unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn distances_are_levenshteins() {
-        assert_eq!(distance("kitten", "sitting"), 3);
-        assert_eq!(distance("", "abc"), 3);
-        assert_eq!(distance("abc", ""), 3);
-        assert_eq!(distance("orig5610", "orig5610"), 0);
-    }
 
     #[test]
     fn equal_values_are_equal_even_when_both_are_zero() {

@@ -4,8 +4,8 @@ use super::baseline::NO_RATIO;
 use super::escape;
 use super::escape::clip;
 use super::notes::{by_column, conditions};
-use super::pivot::{Line, Table};
 use super::settings::VALUE_MAX;
+use super::table::{Column, Line, Table};
 use crate::judge::{CONDITIONS, Of, Shown};
 use crate::summary::Summary;
 use crate::terms;
@@ -22,8 +22,8 @@ pub(crate) fn title(table: &Table) -> String {
             format!(" relative to {}, {how}: higher is better", escape::line(label))
         }
     };
-    let steps = || table.lines.iter().flat_map(|l| &l.cells).flatten().map(|c| c.spread.n);
-    let medians = match (steps().min(), steps().max()) {
+    let runs = || table.cells().map(|cell| cell.spread.n);
+    let medians = match (runs().min(), runs().max()) {
         (_, None | Some(0 | 1)) => String::new(),
         (Some(least), Some(most)) if least < most => {
             format!("; medians of {least} to {most} repeats")
@@ -55,21 +55,18 @@ pub(crate) fn below(table: &Table) -> Vec<String> {
         let said: Vec<String> = said.collect();
         below.push(said.join(", "));
     }
-    if let Some(paced) = table.columns.iter().find(|column| column.rate.is_some()) {
+    let closed = |column: &&Column| column.rate.is_none();
+    if let Some(paced) = table.columns.iter().find(|column| !closed(column)) {
         let (clients, rate) = (terms::clients(paced.clients), paced.per_s().unwrap_or_default());
         below.push(format!("{paced}: {clients}, {rate} ops a second asked of all together"));
+        // Which time the columns have where some are closed loops and some open ones.
+        let mixed = table.columns.iter().find(closed).and_then(|_| table.metric.of_closed_loops());
+        below.extend(mixed.map(str::to_owned));
     }
-    below.extend(which_time(table));
-    below.extend(unrelated(table));
-    below.extend(divides_by_zero(table).then(|| NO_RATIO.to_owned()));
+    if let Some(label) = &table.baseline {
+        below.extend(unrelated(table, label));
+    }
     below
-}
-
-/// Which time the columns have where some are closed loops and some open ones.
-fn which_time(table: &Table) -> Option<String> {
-    let rates = || table.columns.iter().map(|column| column.rate);
-    let mixed = rates().any(|rate| rate.is_some()) && rates().any(|rate| rate.is_none());
-    mixed.then(|| table.metric.of_closed_loops())?.map(str::to_owned)
 }
 
 /// Whether a condition means something to what a line measured.
@@ -82,34 +79,27 @@ fn measures(line: &Line, of: Of) -> bool {
     }
 }
 
-/// Whether a cell beside one of the baseline has no ratio to it.
-fn divides_by_zero(table: &Table) -> bool {
-    let Some(label) = &table.baseline else { return false };
-    let base = table.lines.iter().find(|line| line.label == label);
-    let Some(base) = base.map(|line| &line.cells) else { return false };
-    let mut lines = table.lines.iter().flat_map(|line| base.iter().zip(&line.cells));
-    lines.any(|(base, cell)| {
-        base.is_some() && cell.as_ref().is_some_and(|cell| cell.relative.is_none())
-    })
-}
-
-/// Names the columns that have cells, but none of the baseline.
-fn unrelated(table: &Table) -> Option<String> {
-    let label = table.baseline.as_ref()?;
-    let base = table.lines.iter().find(|line| line.label == label);
-    let lacks = |at: usize| base.is_none_or(|line| line.cells.get(at).is_none_or(Option::is_none));
-    let columns: Vec<String> = table
-        .columns
-        .iter()
-        .enumerate()
-        .filter(|(at, _)| {
-            let mut cells = table.lines.iter().filter_map(|line| line.cells.get(*at)?.as_ref());
-            lacks(*at) && cells.next().is_some()
-        })
-        .map(|(_, column)| column.to_string())
-        .collect();
-    (!columns.is_empty()).then(|| {
+/// Names the columns that have cells, but none of the baseline; and tells of a cell beside one of the
+/// baseline that has no ratio to it.
+fn unrelated(table: &Table, label: &str) -> Vec<String> {
+    let base = table.line(label);
+    let (mut lacking, mut by_zero) = (Vec::new(), false);
+    for (at, column) in table.columns.iter().enumerate() {
+        let mut cells = table.lines.iter().filter_map(|line| line.cells[at].as_ref());
+        if base.is_some_and(|line| line.cells[at].is_some()) {
+            by_zero |= cells.any(|cell| cell.relative.is_none());
+        } else if cells.next().is_some() {
+            lacking.push(column.to_string());
+        }
+    }
+    let mut said = Vec::new();
+    if !lacking.is_empty() {
         let label = escape::line(label);
-        format!("{label} has no cell at {}: nothing to relate to there", columns.join(", "))
-    })
+        said.push(format!(
+            "{label} has no cell at {}: nothing to relate to there",
+            lacking.join(", ")
+        ));
+    }
+    said.extend(by_zero.then(|| NO_RATIO.to_owned()));
+    said
 }

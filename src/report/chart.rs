@@ -10,7 +10,7 @@ pub(crate) use timeline::{Shown, timelines, vertices_each};
 use super::histogram::Curve;
 use super::layout::label;
 use super::number;
-use super::pivot::{Cell, Column, Table, among};
+use super::table::{Cell, Column, Table, among};
 use super::{Metric, escape};
 use crate::error::{Error, Result};
 use crate::stats;

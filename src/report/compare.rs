@@ -7,13 +7,12 @@ use std::collections::HashMap;
 use jiff::Timestamp;
 
 use self::verdict::{Verdict, is_too_few, repeats_needed, verdict};
-use super::baseline::known;
+use super::baseline::{known, relate};
 use super::gate::{Quantity, share};
 use super::layout::{at_clients, below, codes, label, marked, noted, place_and_metric};
 use super::number::number;
 use super::page::{Page, Sheet, Value, both, filed, shown};
-use super::pivot::{self, Cell, Column, Line, Table, among};
-use super::select::missing;
+use super::table::{Cell, Column, Line, Table, among, missing, tables};
 use super::{Doubt, Format, Metric, Options, caption, escape, notes, settings, write};
 use crate::error::{Error, Result};
 use crate::judge::{self, Weight};
@@ -106,7 +105,7 @@ pub fn compare(steps: &[&Summary], question: &Question) -> Result<Comparison> {
         latest: question.latest,
         ..Options::default()
     };
-    let all = pivot::tables(steps, &options)?;
+    let all = tables(steps, &options)?;
     known(&all, "--base", &question.base)?;
     known(&all, "--new", &question.new)?;
     let labels = [question.base.as_str(), question.new.as_str()];
@@ -314,7 +313,7 @@ fn no_ratio(table: &Table, cells: [&Cell; 2], place: &str) -> Result<String> {
 fn absent(table: &Table, labels: [&str; 2]) -> Vec<Row> {
     let of = |at: usize, column: &Column| {
         labels.map(|label| {
-            let line = table.lines.iter().find(|line| line.label == label);
+            let line = table.line(label);
             let cell = line.and_then(|line| line.cells[at].as_ref());
             (
                 cell.map(|cell| cell.spread),
@@ -458,9 +457,29 @@ fn judge(tables: &mut [Vec<Row>], floor: f64, looks: u32) {
     }
 }
 
+/// One of all tables with its ratios to a label, and their intervals, without the columns whose
+/// number was asked for; nothing where it has no such label.
+pub(crate) fn related<'a>(
+    table: &Table<'a>,
+    all: &[Table],
+    label: &str,
+) -> Result<Option<Table<'a>>> {
+    if !table.lines.iter().any(|line| line.label == label) {
+        return Ok(None);
+    }
+    let mut tables = [table.clone()];
+    relate(&mut tables, label)?;
+    let [mut table] = tables;
+    intervals(&mut table, all)?;
+    let found: Vec<bool> =
+        table.columns.iter().map(|column| !is_asked_for(&table, column)).collect();
+    table.keep(&found);
+    Ok(Some(table))
+}
+
 /// Fills in the 95 % intervals of the ratios of a table that relates to a baseline: each by itself,
 /// from the same runs or blocks of runs as a comparison of the label with it over all tables.
-pub(crate) fn intervals(table: &mut Table, all: &[Table]) -> Result<()> {
+fn intervals(table: &mut Table, all: &[Table]) -> Result<()> {
     let of_base = table.lines.iter().find(|line| Some(line.label) == table.baseline.as_deref());
     let Some(base) = of_base.cloned() else { return Ok(()) };
     for line in table.lines.iter_mut().filter(|line| line.label != base.label) {

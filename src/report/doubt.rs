@@ -4,7 +4,7 @@
 use super::Options;
 use super::layout::{at_clients, label as shown};
 use super::number::number;
-use super::pivot::{self, Column, Table};
+use super::table::{self, Column, Table};
 use crate::error::Result;
 use crate::summary::{Summary, VerdictKind};
 use crate::terms;
@@ -43,7 +43,7 @@ pub struct Doubt {
 /// Those of [`super::render`].
 pub fn doubtful(steps: &[&Summary], options: &Options, widest: f64) -> Result<Vec<Doubt>> {
     let mut doubts = Vec::new();
-    for table in pivot::tables(steps, options)? {
+    for table in table::tables(steps, options)? {
         for line in &table.lines {
             for (column, cell) in table.columns.iter().zip(&line.cells) {
                 let Some(cell) = cell else { continue };
@@ -66,7 +66,7 @@ fn doubt(table: &Table, label: &str, column: Column, why: &str) -> Doubt {
 
 /// More runs make the interval narrow, and never the range: it counts as long as there is no
 /// interval.
-fn wide(cell: &pivot::Cell, widest: f64) -> Option<String> {
+fn wide(cell: &table::Cell, widest: f64) -> Option<String> {
     let spread = cell.spread;
     let (what, (low, high)) = match cell.interval {
         Some(interval) => ("the 95 % interval of the median", interval),

@@ -13,8 +13,8 @@ use super::layout::{at_clients, below, label, marked, noted, place};
 use super::metric::Metric;
 use super::number::number;
 use super::page::{self, Page, Sheet, Value, both, filed, shown};
-use super::pivot::{self, Cell, Column, Table};
 use super::settings;
+use super::table::{self, Cell, Column, Table};
 use super::{Format, Options, write};
 use crate::error::{Error, Result};
 use crate::judge::{self, ABSENT, Difference};
@@ -93,7 +93,7 @@ struct Split {
 /// (without `force`), have nothing in common, or for what [`super::render`] refuses.
 pub fn explain(steps: &[&Summary], contrast: &Contrast) -> Result<String> {
     let options = Options { metric: Metric::Qps, latest: contrast.latest, ..Options::default() };
-    let all = pivot::tables(steps, &options)?;
+    let all = table::tables(steps, &options)?;
     known(&all, "the base", &contrast.base)?;
     known(&all, "the new label", &contrast.new)?;
     let labels = [contrast.base.as_str(), contrast.new.as_str()];

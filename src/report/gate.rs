@@ -8,8 +8,8 @@ use super::layout::{at_clients, below, label, marked, noted, place};
 use super::metric::{Metric, Percentile, errors};
 use super::number::number;
 use super::page::{self, Page, Sheet, Value, both, filed, shown};
-use super::pivot::{self, Cell, Column, Line, Table};
-use super::select::missing;
+use super::table::missing;
+use super::table::{self, Cell, Column, Line, Table};
 use super::{Options, escape, write};
 use crate::error::Result;
 use crate::stats;
@@ -128,7 +128,7 @@ impl<'t, 's> Runs<'t, 's> {
 pub fn gates(steps: &[&Summary], wanted: &[Gate], options: &Options) -> Result<Gates> {
     let mut gates = Gates::default();
     let mut pages = Vec::new();
-    for table in pivot::tables(steps, options)? {
+    for table in table::tables(steps, options)? {
         let table = noted(table);
         pages.push(page(&table, wanted, &mut gates)?);
     }

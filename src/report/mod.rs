@@ -1,9 +1,8 @@
 //! Summaries become tables: a pure function that connects nowhere.
 //!
 //! ```text
-//! steps ─▶ rows (select) ─▶ cells (pivot) ─▶ footnotes (notes) ─▶ text | markdown | csv | json
-//!                                      ├─▶ pages (layout) ─▶ text | markdown | csv | json
-//!                                      └─▶ charts (chart) ─▶ svg | html
+//! steps ─▶ cells (table) ─▶ footnotes (notes) ─▶ pages (layout, compare …) ─▶ text | markdown | csv | json | html
+//!                                           └─▶ charts (chart) ─▶ svg | html
 //! ```
 //!
 //! A table is one workload: the numbers of clients across, one label a line. A cell is the
@@ -30,12 +29,10 @@ mod notes;
 mod number;
 mod page;
 mod path;
-mod pivot;
 mod queues;
-mod select;
 mod settings;
-mod spark;
 mod svg;
+mod table;
 mod text;
 
 pub(crate) use calibration::calibration;
@@ -131,9 +128,9 @@ fn write(pages: &[page::Page], layout: &str, format: Format) -> Result<String> {
 }
 
 /// The tables of the steps that count, without footnotes and ratios.
-fn counted<'a>(steps: &[&'a Summary], options: &Options) -> Result<Vec<pivot::Table<'a>>> {
+fn counted<'a>(steps: &[&'a Summary], options: &Options) -> Result<Vec<table::Table<'a>>> {
     options.layout.check(options)?;
-    let tables = pivot::tables(steps, options)?;
+    let tables = table::tables(steps, options)?;
     let completed = tables.iter().flat_map(|table| &table.lines).any(|line| !line.steps.is_empty());
     if !completed && options.layout != Layout::Outages {
         return Err(Error::data(format!("none of {} steps completed", steps.len()))

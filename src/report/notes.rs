@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::alike::as_one;
 use super::escape::clip;
-use super::pivot::{Column, Line, Table, among};
 use super::settings::{BUILD, VALUE_MAX};
+use super::table::{Column, Line, Table, among};
 use super::{queues, settings};
 use crate::judge::{self, ABSENT, CONDITIONS, Condition, Difference, OVERHEADS, Shown, Weight};
 use crate::summary::{Outcome, Summary, VerdictKind, Warning};

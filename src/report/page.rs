@@ -156,47 +156,25 @@ impl Value {
     }
 }
 
-impl From<&str> for Value {
-    fn from(text: &str) -> Value {
-        Value::Text(text.to_owned())
-    }
+macro_rules! values {
+    ($($of:ty: $value:expr;)*) => {
+        $(impl From<$of> for Value {
+            fn from(value: $of) -> Value {
+                $value(value)
+            }
+        })*
+    };
 }
 
-impl From<String> for Value {
-    fn from(text: String) -> Value {
-        Value::Text(text)
-    }
-}
-
-/// For files: people need decimals.
-impl From<f64> for Value {
-    fn from(value: f64) -> Value {
-        Value::Number(value, 0)
-    }
-}
-
-impl From<(f64, usize)> for Value {
-    fn from((value, decimals): (f64, usize)) -> Value {
-        Value::Number(value, decimals)
-    }
-}
-
-impl From<u64> for Value {
-    fn from(count: u64) -> Value {
-        Value::Count(count)
-    }
-}
-
-impl From<u32> for Value {
-    fn from(count: u32) -> Value {
-        Value::Count(u64::from(count))
-    }
-}
-
-impl From<usize> for Value {
-    fn from(count: usize) -> Value {
-        Value::Count(count as u64)
-    }
+values! {
+    &str: |text: &str| Value::Text(text.to_owned());
+    String: Value::Text;
+    // For files: people need decimals.
+    f64: |value| Value::Number(value, 0);
+    (f64, usize): |(value, decimals)| Value::Number(value, decimals);
+    u64: Value::Count;
+    u32: |count| Value::Count(u64::from(count));
+    usize: |count| Value::Count(count as u64);
 }
 
 impl<V: Into<Value>> From<Option<V>> for Value {

@@ -86,15 +86,15 @@ pub fn path(first: &Summary, probes: &[Probe], found: &[Search], slo: &[Gate]) -
 }
 
 /// Footnotes of the probes by code, in the order in which these need them.
-struct Notes(Vec<(String, Vec<String>)>);
+struct Notes<'a>(Vec<(&'a str, Vec<&'a str>)>);
 
-impl Notes {
-    fn of(probes: &[Probe]) -> Notes {
-        let mut notes: Vec<(String, Vec<String>)> = Vec::new();
+impl Notes<'_> {
+    fn of(probes: &[Probe]) -> Notes<'_> {
+        let mut notes: Vec<(&str, Vec<&str>)> = Vec::new();
         for remark in probes.iter().flat_map(|probe| &probe.remarks) {
             match notes.iter_mut().find(|(code, _)| *code == remark.code) {
-                Some((_, messages)) => messages.push(remark.message.clone()),
-                None => notes.push((remark.code.clone(), vec![remark.message.clone()])),
+                Some((_, messages)) => messages.push(&remark.message),
+                None => notes.push((&remark.code, vec![&remark.message])),
             }
         }
         Notes(notes)
@@ -102,37 +102,31 @@ impl Notes {
 
     /// The signs of these probes, each after a blank.
     fn marks(&self, probes: &[&Probe]) -> String {
-        let has = |code: &str| {
-            probes.iter().any(|probe| probe.remarks.iter().any(|remark| remark.code == code))
-        };
-        let marked = self.0.iter().enumerate().filter(|(_, (code, _))| has(code));
+        let remarks = || probes.iter().flat_map(|probe| &probe.remarks);
+        let marked = self.0.iter().enumerate();
+        let marked = marked.filter(|(_, (code, _))| remarks().any(|remark| remark.code == *code));
         marked.flat_map(|(at, _)| [" ".to_owned(), mark(at)]).collect()
     }
 
     fn lines(&self) -> impl Iterator<Item = String> {
-        self.0.iter().enumerate().map(|(at, (_, messages))| {
-            let messages: Vec<&str> = messages.iter().map(String::as_str).collect();
-            format!("{} {}", mark(at), as_one(&messages))
-        })
+        let notes = self.0.iter().enumerate();
+        notes.map(|(at, (_, messages))| format!("{} {}", mark(at), as_one(messages)))
     }
 }
 
 /// A line for each number of clients, in the order of the searches, with the signs of the steps at
 /// the rates that were found.
 fn below(found: &[Search], probes: &[Probe], level: &str, notes: &Notes) -> Vec<String> {
-    let mut clients: Vec<u32> = Vec::new();
-    for search in found {
-        if !clients.contains(&search.clients) {
-            clients.push(search.clients);
+    let mut lines: Vec<(u32, String)> = Vec::new();
+    for Search { clients, .. } in found {
+        if lines.iter().any(|(known, _)| known == clients) {
+            continue;
         }
-    }
-    let mut lines = Vec::new();
-    for clients in clients {
-        let here: Vec<&Search> = found.iter().filter(|s| s.clients == clients).collect();
+        let here: Vec<&Search> = found.iter().filter(|s| s.clients == *clients).collect();
         let rates: Vec<f64> = here.iter().filter_map(|search| search.rate).collect();
         let of = match (stats::spread(&rates), here.len()) {
             (None, _) => format!("no rate held {level}"),
-            (Some(_), 1) => format!("{}/s", rates.first().copied().unwrap_or_default()),
+            (Some(one), 1) => format!("{}/s", one.median),
             (Some(spread), n) => format!(
                 "{}/s, the median of {n} searches ({} to {}{})",
                 number(spread.median, usize::from(spread.median < 100.0)),
@@ -141,21 +135,18 @@ fn below(found: &[Search], probes: &[Probe], level: &str, notes: &Notes) -> Vec<
                 if spread.n < n { format!("; {} found none", n - spread.n) } else { String::new() }
             ),
         };
-        let mut remarks: Vec<&str> =
-            here.iter().flat_map(|search| &search.remarks).map(String::as_str).collect();
+        let mut remarks: Vec<String> =
+            here.iter().flat_map(|search| &search.remarks).map(|r| format!("; {r}")).collect();
         remarks.dedup();
-        let remarks: Vec<String> = remarks.iter().map(|remark| format!("; {remark}")).collect();
-        let remarks = remarks.concat();
-        let behind: Vec<&Probe> = (1..)
-            .zip(&here)
-            .flat_map(|(search, here)| {
-                probes.iter().filter(move |probe| {
-                    (probe.clients, probe.search) == (clients, search)
-                        && here.rate.is_some_and(|rate| rate.total_cmp(&probe.rate).is_eq())
-                })
-            })
-            .collect();
-        lines.push(format!("{}: {of}{remarks}{}", terms::clients(clients), notes.marks(&behind)));
+        let behind = |probe: &&Probe| {
+            let search = here.get((probe.search as usize).wrapping_sub(1));
+            let rate = search.and_then(|search| search.rate);
+            probe.clients == *clients
+                && rate.is_some_and(|rate| rate.total_cmp(&probe.rate).is_eq())
+        };
+        let marks = notes.marks(&probes.iter().filter(behind).collect::<Vec<&Probe>>());
+        let line = format!("{}: {of}{}{marks}", terms::clients(*clients), remarks.concat());
+        lines.push((*clients, line));
     }
-    lines
+    lines.into_iter().map(|(_, line)| line).collect()
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::pivot::{Column, Line};
+use super::table::{Column, Line};
 use crate::summary::{Summary, in_queues};
 
 /// What a reader of a step's response time must know, where its arrivals came in several queues.

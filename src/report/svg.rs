@@ -9,7 +9,7 @@ use super::chart::{self, Axis, Chart, Scale, Series, Shown, Span, SpanKind};
 use super::compare::{ASKED_FOR, is_asked_for};
 use super::escape::{self, clip, markup};
 use super::layout::{label, noted};
-use super::pivot::{Line, Table};
+use super::table::Table;
 use super::{Options, counted};
 use crate::error::{Error, Result};
 use crate::summary::Summary;
@@ -213,12 +213,12 @@ fn of_table(
             let first = table.lines.first().map_or("", |line| line.label);
             let base = options.baseline.as_deref().unwrap_or(first);
             super::baseline::known(tables, "--baseline", base)?;
-            let related = super::baseline::related(table, tables, base)?;
+            let related = super::compare::related(table, tables, base)?;
             related.map_or_else(Vec::new, |related| chart::relative(&related, labels))
         }
         Picture::Latency => chart::percentiles(table, labels)?,
         Picture::Timeline => {
-            let each = chart::vertices_each(table.lines.iter().flat_map(Line::all).count());
+            let each = chart::vertices_each(table.all().count());
             chart::timelines(table, labels, Shown::Rate, each).concat()
         }
     })

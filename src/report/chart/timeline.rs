@@ -1,7 +1,7 @@
 //! What happened in the course of a step, interval by interval: its repeats over each other.
 
 use super::super::escape;
-use super::super::pivot::{Column, Line, Table, among};
+use super::super::table::{Column, Line, Table, among};
 use super::{Axis, Chart, MS, Point, Series, Span, SpanKind, at, position};
 use crate::stats::is_scarce;
 use crate::summary::{Interval, Phase, Summary};
@@ -59,7 +59,7 @@ pub(crate) fn timelines(
     vertices: usize,
 ) -> Vec<Vec<Chart>> {
     let scale = |column: &Column| {
-        let steps = table.lines.iter().flat_map(Line::all);
+        let steps = table.all();
         let steps = steps.filter(|step| step.cell() == *column);
         let points = steps.flat_map(|step| points(step, what)).flatten();
         Axis::from_zero(what.name(column.rate.is_some()), points.map(|point| point.y)).sparse()

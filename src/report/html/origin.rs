@@ -6,10 +6,10 @@ use maud::{Markup, html};
 
 use super::super::escape::{clip, markup};
 use super::super::layout::label;
-use super::super::pivot::{Line, Table};
-use super::super::{chart, notes, number, select};
+use super::super::table::{Table, in_time};
+use super::super::{chart, notes, number};
 use crate::summary::{Summary, VerdictKind, counter};
-use crate::terms::{OnError, Spread, StatementMode};
+use crate::terms::{OnError, Rate, Spread, StatementMode};
 
 /// Longest text of a file, and longest name of a host, characters.
 const TEXT_MAX: usize = 80;
@@ -21,15 +21,11 @@ const COVERED_MORE_MAX: f64 = 0.01;
 pub(super) fn headline(tables: &[Table]) -> String {
     let steps = all(tables);
     let labels = chart::labels(tables).len();
-    let mut starts: Vec<&str> = steps.iter().map(|step| step.started_at.as_str()).collect();
-    starts.sort_unstable();
-    let when = match (starts.first(), starts.last()) {
-        (Some(first), Some(last)) if first != last => {
-            format!(", {} to {}", instant(first), instant(last))
-        }
-        (Some(first), _) => format!(", {}", instant(first)),
-        _ => String::new(),
-    };
+    let starts: BTreeSet<&str> = steps.iter().map(|step| step.started_at.as_str()).collect();
+    let ends = [starts.first(), starts.last()];
+    let ends: BTreeSet<&str> = ends.into_iter().flatten().copied().collect();
+    let when: Vec<String> = ends.into_iter().map(instant).collect();
+    let when = if when.is_empty() { String::new() } else { format!(", {}", when.join(" to ")) };
     let many = |n: usize, noun: &str| format!("{n} {noun}{}", if n == 1 { "" } else { "s" });
     markup(&format!(
         "{}, {}, {}{when}",
@@ -41,7 +37,7 @@ pub(super) fn headline(tables: &[Table]) -> String {
 
 /// Those that did not complete, too: what they were asked is worth knowing.
 fn all<'a>(tables: &[Table<'a>]) -> Vec<&'a Summary> {
-    tables.iter().flat_map(|table| &table.lines).flat_map(Line::all).collect()
+    tables.iter().flat_map(Table::all).collect()
 }
 
 /// An instant to the second; as it stands where it is none.
@@ -62,11 +58,15 @@ fn invocations<'a>(tables: &[Table<'a>]) -> Vec<Invocation<'a>> {
     }
     let mut invocations: Vec<Invocation> = by.into_values().collect();
     for steps in &mut invocations {
-        steps.sort_by_key(|step| select::in_time(step));
+        steps.sort_by_key(|step| in_time(step));
     }
-    invocations.sort_by_key(|steps| steps.first().map(|step| select::in_time(step)));
+    invocations.sort_by_key(|steps| steps.first().map(|step| in_time(step)));
     invocations
 }
+
+const HEADS: [&str; 10] = [
+    "step", "label", "workload", "clients", "repeat", "started", "seconds", "ops", "errors", "QPS",
+];
 
 /// The section.
 pub(super) fn section(tables: &[Table]) -> Markup {
@@ -91,9 +91,8 @@ pub(super) fn section(tables: &[Table]) -> Markup {
                 summary { "Steps: " (all(tables).len()) }
                 div.scroll { table.steps {
                     thead { tr {
-                        th { "step" } th { "label" } th { "workload" } th { "clients" }
-                        th { "repeat" } th { "started" } th { "seconds" } th { "ops" }
-                        th { "errors" } th { "QPS" } th.text { "outcome" }
+                        @for head in HEADS { th { (head) } }
+                        th.text { "outcome" }
                     } }
                     tbody { @for steps in &invocations { @for step in steps { (row(step, &labels)) } } }
                 } }
@@ -123,12 +122,11 @@ fn row(step: &Summary, labels: &[&str]) -> Markup {
 
 /// What was run with what, on what.
 fn plan(steps: &[&Summary], labels: &[&str]) -> Markup {
-    let Some(first) = steps.first() else { return html! {} };
+    let first = steps[0];
     let (program, server, client) = (&first.loadgen, &first.server, &first.client);
-    let revision = program.revision.as_deref().map(|r| format!(" ({r})")).unwrap_or_default();
-    let port = server.port.map(|port| format!(":{port}")).unwrap_or_default();
+    let revision = program.revision.as_ref().map_or(String::new(), |r| format!(" ({r})"));
+    let port = server.port.map_or(String::new(), |port| format!(":{port}"));
     let seeds: BTreeSet<u64> = steps.iter().map(|step| step.plan.seed).collect();
-    let seeds: Vec<String> = seeds.iter().map(u64::to_string).collect();
     let facts = [
         ("command", command(steps)),
         (
@@ -149,7 +147,7 @@ fn plan(steps: &[&Summary], labels: &[&str]) -> Markup {
             "client",
             format!("{}, {}, {} cores, {}", client.host, client.cpu, client.cores, client.kernel),
         ),
-        ("seed", seeds.join(", ")),
+        ("seed", listed(&seeds).replace(',', ", ")),
         ("run", format!("{}, first step {}", first.run_id, first.started_at)),
     ];
     html! {
@@ -164,92 +162,62 @@ fn plan(steps: &[&Summary], labels: &[&str]) -> Markup {
 }
 
 /// The command that would ask for the same as the steps of one invocation, as far as their summaries
-/// know it; where to connect is left to the reader.
+/// know it: what differs from its default, and what the numbers depend on most. Where to connect is
+/// left to the reader.
 fn command(steps: &[&Summary]) -> String {
-    let Some(first) = steps.first() else { return String::new() };
-    if let Some(experiment) = &first.experiment {
-        return format!(
-            "loadgen run of the profile {} at scale {}",
-            experiment.profile, experiment.scale
-        );
+    let first = steps[0];
+    if let Some(of) = &first.experiment {
+        return format!("loadgen run of the profile {} at scale {}", of.profile, of.scale);
     }
-    let mut words = vec!["loadgen".to_owned(), first.workload.name.clone()];
-    for (name, value) in flags(steps).into_iter().chain(before(first)) {
-        words.extend([format!("--{name}"), value]);
-    }
-    words.extend(options(first));
-    words.extend(["--label".to_owned(), first.label.clone()]);
-    let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
-    words.join(" ")
-}
-
-type Flags = Vec<(&'static str, String)>;
-
-/// What differs from its default, and what the numbers depend on most.
-fn flags(steps: &[&Summary]) -> Flags {
-    let Some(first) = steps.first() else { return Flags::new() };
     let (plan, workload) = (&first.plan, &first.workload);
-    let mut clients: Vec<u32> = steps.iter().map(|step| step.plan.clients).collect();
-    clients.sort_unstable();
-    clients.dedup();
-    let mut rates: Vec<f64> = steps.iter().filter_map(|step| step.plan.rate).collect();
-    rates.sort_by(f64::total_cmp);
-    rates.dedup();
-    let listed = |numbers: Vec<String>| numbers.join(",");
+    let clients: BTreeSet<u32> = steps.iter().map(|step| step.plan.clients).collect();
+    let rates: BTreeSet<Rate> = steps.iter().filter_map(|step| step.cell().rate).collect();
     let seconds = |s: f64| format!("{s}s");
     // Without --spread, clients are pinned where the tables divide them all.
     let divided = clients.iter().all(|clients| clients % plan.tables.max(1) == 0);
     let spread = if divided { Spread::Pinned } else { Spread::Random };
     let usual = |step: &Summary| step.client.cores.clamp(1, step.plan.clients.max(1));
     let threads = steps.iter().find(|step| step.plan.engine_threads != usual(step));
-    let some = |name: &'static str, value: Option<String>| value.map(|value| (name, value));
-    [
-        Some(("tables", plan.tables.to_string())),
-        Some(("rows", plan.rows.to_string())),
-        Some(("clients", listed(clients.iter().map(u32::to_string).collect()))),
-        Some(("warmup", seconds(plan.warmup_s))),
-        some("time", plan.time_s.map(seconds)),
-        some("ops", plan.ops.map(|ops| ops.to_string())),
-        (!rates.is_empty()).then(|| ("rate", listed(rates.iter().map(f64::to_string).collect()))),
-        some("arrival", plan.arrival.map(|arrival| arrival.to_string())),
-        (plan.repeats > 1).then(|| ("repeat", plan.repeats.to_string())),
-        (workload.mode == StatementMode::Text).then(|| ("statements", "text".to_owned())),
-        Some(("distribution", workload.distribution.clone())),
-        (workload.spread != spread).then(|| ("spread", workload.spread.to_string())),
-        some("engine-threads", threads.map(|step| step.plan.engine_threads.to_string())),
-        some("charset", plan.charset.clone()),
-        (plan.on_error != OnError::Abort).then(|| ("on-error", plan.on_error.to_string())),
-        some("max-errors", plan.max_errors.clone()),
-        some("op-timeout", plan.op_timeout_s.map(seconds)),
-        Some(("seed", plan.seed.to_string())),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
-}
-
-/// What was done before each step, and what was expected of the data.
-fn before(step: &Summary) -> Flags {
-    let Some(conditions) = &step.conditions else { return Flags::new() };
-    let mut flags = Flags::new();
-    if let Some(before) = &conditions.before {
-        let usual = [("warm", &before.warm, "none"), ("ahi", &before.ahi, "as-is")];
-        let other = usual.into_iter().filter(|(_, value, usual)| value.as_str() != *usual);
-        flags.extend(other.map(|(name, value, _)| (name, value.clone())));
+    let conditions = first.conditions.as_ref();
+    let before = conditions.and_then(|conditions| conditions.before.as_ref());
+    let class = conditions.and_then(|conditions| conditions.expected_class);
+    let flags = [
+        ("tables", Some(plan.tables.to_string())),
+        ("rows", Some(plan.rows.to_string())),
+        ("clients", Some(listed(&clients))),
+        ("warmup", Some(seconds(plan.warmup_s))),
+        ("time", plan.time_s.map(seconds)),
+        ("ops", plan.ops.map(|ops| ops.to_string())),
+        ("rate", (!rates.is_empty()).then(|| listed(&rates))),
+        ("arrival", plan.arrival.map(|arrival| arrival.to_string())),
+        ("repeat", (plan.repeats > 1).then(|| plan.repeats.to_string())),
+        ("statements", (workload.mode == StatementMode::Text).then(|| "text".to_owned())),
+        ("distribution", Some(workload.distribution.clone())),
+        ("spread", (workload.spread != spread).then(|| workload.spread.to_string())),
+        ("engine-threads", threads.map(|step| step.plan.engine_threads.to_string())),
+        ("charset", plan.charset.clone()),
+        ("on-error", (plan.on_error != OnError::Abort).then(|| plan.on_error.to_string())),
+        ("max-errors", plan.max_errors.clone()),
+        ("op-timeout", plan.op_timeout_s.map(seconds)),
+        ("seed", Some(plan.seed.to_string())),
+        ("warm", before.map(|before| before.warm.clone()).filter(|warm| warm != "none")),
+        ("ahi", before.map(|before| before.ahi.clone()).filter(|ahi| ahi != "as-is")),
+        ("expect-class", class.map(|class| class.to_string())),
+    ];
+    let mut words = vec!["loadgen".to_owned(), workload.name.clone()];
+    for (name, value) in flags {
+        words.extend(value.into_iter().flat_map(|value| [format!("--{name}"), value]));
     }
-    flags.extend(conditions.expected_class.map(|class| ("expect-class", class.to_string())));
-    flags
+    let options = workload.options.iter();
+    words.extend(options.map(|(name, value)| format!("--{}={value}", name.replace('_', "-"))));
+    let settle = before.and_then(|before| before.settle.as_ref());
+    words.extend(settle.map(|settle| format!("--settle={}s", settle.limit_s)));
+    words.extend(["--label".to_owned(), first.label.clone()]);
+    words.iter().map(|word| quoted(word)).collect::<Vec<String>>().join(" ")
 }
 
-/// Those whose values must stand behind `=`.
-fn options(step: &Summary) -> Vec<String> {
-    let words = step
-        .workload
-        .options
-        .iter()
-        .map(|(name, value)| format!("--{}={value}", name.replace('_', "-")));
-    let settle = step.conditions.as_ref().and_then(|of| of.before.as_ref()?.settle.as_ref());
-    words.chain(settle.map(|settle| format!("--settle={}s", settle.limit_s))).collect()
+fn listed<T: ToString>(numbers: &BTreeSet<T>) -> String {
+    numbers.iter().map(T::to_string).collect::<Vec<String>>().join(",")
 }
 
 /// A word as a shell takes it.
@@ -279,18 +247,16 @@ pub(super) fn behind(table: &Table) -> String {
 /// The server's count of statements in percent of the client's, over what the readings cover.
 fn counted(steps: &[&Summary]) -> String {
     let told: Vec<Result<f64, String>> = steps.iter().map(|step| share(step)).collect();
-    let shares: Vec<f64> = told.iter().flatten().copied().collect();
-    if shares.is_empty() {
+    let Some(shares) = range(told.iter().flatten().copied(), 1) else {
         // Of different reasons one is told.
         let why = told.into_iter().find_map(Result::err).unwrap_or_default();
         return format!("the server's count of statements is not held against the client's: {why}");
-    }
-    let some = if shares.len() < steps.len() {
-        format!(" ({} of {} steps)", shares.len(), steps.len())
-    } else {
-        String::new()
     };
-    format!("the server counted {}% of the client's statements{some}", range(&shares, 1))
+    let some = match told.iter().flatten().count() {
+        some if some < steps.len() => format!(" ({some} of {} steps)", steps.len()),
+        _ => String::new(),
+    };
+    format!("the server counted {shares}% of the client's statements{some}")
 }
 
 /// The same of one step, or why not.
@@ -311,13 +277,12 @@ fn share(step: &Summary) -> Result<f64, String> {
     if share.is_finite() { Ok(share) } else { Err("the client had no answer".to_owned()) }
 }
 
-/// Smallest and largest, once where they look the same.
-fn range(values: &[f64], decimals: usize) -> String {
-    let (low, high) = values
-        .iter()
-        .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| (low.min(*v), high.max(*v)));
+/// Smallest and largest, once where they look the same; nothing of nothing.
+fn range(values: impl Iterator<Item = f64>, decimals: usize) -> Option<String> {
+    let ends = |(low, high): (f64, f64), value: f64| (low.min(value), high.max(value));
+    let (low, high) = values.map(|value| (value, value)).reduce(|a, b| ends(a, b.0))?;
     let (low, high) = (format!("{low:.decimals$}"), format!("{high:.decimals$}"));
-    if low == high { low } else { format!("{low} to {high}") }
+    Some(if low == high { low } else { format!("{low} to {high}") })
 }
 
 /// How many steps have which verdict.
@@ -340,13 +305,10 @@ fn busy(steps: &[&Summary]) -> Option<String> {
         };
         looked.into_iter().max_by(f64::total_cmp).map(|busy| busy * 100.0)
     };
-    let shares: Vec<f64> = steps.iter().filter_map(busiest).collect();
-    let costs: Vec<f64> = steps.iter().filter_map(|step| step.client.us_per_op).collect();
-    let cost = (!costs.is_empty()).then(|| format!(", {} µs CPU an op", range(&costs, 1)));
-    (!shares.is_empty()).then(|| {
-        let cost = cost.unwrap_or_default();
-        format!("the client's busiest thread was {}% busy{cost}", range(&shares, 0))
-    })
+    let busy = range(steps.iter().filter_map(busiest), 0)?;
+    let cost = range(steps.iter().filter_map(|step| step.client.us_per_op), 1);
+    let cost = cost.map_or(String::new(), |cost| format!(", {cost} µs CPU an op"));
+    Some(format!("the client's busiest thread was {busy}% busy{cost}"))
 }
 
 /// What part of what this host can generate was asked of it.
@@ -356,12 +318,10 @@ fn ceiling(steps: &[&Summary]) -> String {
         let part = 100.0 * step.totals.qps / ceiling.qps;
         part.is_finite().then_some(part)
     };
-    let parts: Vec<f64> = steps.iter().filter_map(part).collect();
-    if parts.is_empty() {
-        "the client's ceiling is not known (loadgen calibrate measures it)".to_owned()
-    } else {
-        format!("the client did {}% of what its calibration says it can", range(&parts, 0))
-    }
+    range(steps.iter().filter_map(part), 0).map_or_else(
+        || "the client's ceiling is not known (loadgen calibrate measures it)".to_owned(),
+        |parts| format!("the client did {parts}% of what its calibration says it can"),
+    )
 }
 
 /// Where client and server ran.
@@ -379,16 +339,15 @@ fn place(steps: &[&Summary]) -> Option<String> {
         })
         .collect();
     let away = steps.iter().filter(|step| !step.client.same_host);
-    let trips: Vec<f64> = away.filter_map(|step| step.client.rtt_us).collect();
-    let trip = (!trips.is_empty()).then(|| format!(", round trip {} µs", range(&trips, 0)));
-    let mut places = places.into_iter();
-    let first = places.next()?;
-    let more = match places.count() {
+    let trip = range(away.filter_map(|step| step.client.rtt_us), 0);
+    let trip = trip.map_or(String::new(), |trip| format!(", round trip {trip} µs"));
+    let first = places.first()?;
+    let more = match places.len() - 1 {
         0 => String::new(),
         1 => ", and one more place".to_owned(),
         more => format!(", and {more} more places"),
     };
-    Some(format!("{first}{more}{}", trip.unwrap_or_default()))
+    Some(format!("{first}{more}{trip}"))
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use super::super::escape::{clip, markup};
 use super::super::figure::named;
 use super::super::layout::{self, label, noted};
 use super::super::metric::Metric;
-use super::super::pivot::{self, Column, Line, Table};
+use super::super::table::{self, Column, Table};
 use super::super::{Layout, Options, caption, notes};
 use super::table::{Best, ratios, table};
 use super::{LEGEND_MAX, charts, of_page, origin, strips};
@@ -54,7 +54,7 @@ impl<'a> Sections<'a> {
         tables: &'a [Table<'a>],
         labels: &'a [&'a str],
     ) -> Sections<'a> {
-        let lines = tables.iter().flat_map(|table| &table.lines).flat_map(Line::all).count();
+        let lines = tables.iter().flat_map(Table::all).count();
         let timelines: &[Shown] =
             if lines > RATES_ONLY_FROM { &[Shown::Rate] } else { &[Shown::Rate, Shown::P99] };
         let vertices = chart::vertices_each(lines * timelines.len());
@@ -81,7 +81,7 @@ impl<'a> Sections<'a> {
                 @if let Some(related) = &related { (table(related, &best, labels)) }
                 @for remark in &remarks { p.faint { (markup(remark)) } }
                 (errors(&plain, labels))
-                @if plain.lines.iter().flat_map(Line::all).any(|step| !step.outages.is_empty()) {
+                @if plain.all().any(|step| !step.outages.is_empty()) {
                     @for page in self.pages(&plain, Layout::Outages)? { (of_page(&page, true)) }
                 }
                 (self.latency(&plain)?)
@@ -105,7 +105,7 @@ impl<'a> Sections<'a> {
     /// Another layout of one table.
     fn pages(&self, table: &Table, layout: Layout) -> Result<Vec<super::Page>> {
         // A baseline of another workload relates nothing here.
-        let there = |base: &String| table.lines.iter().any(|line| line.label == base);
+        let there = |base: &String| table.line(base).is_some();
         let baseline = self.options.baseline.clone().filter(there);
         let options = Options { layout, baseline, ..self.options.clone() };
         layout::pages(std::slice::from_ref(table), &options)
@@ -122,7 +122,7 @@ impl<'a> Sections<'a> {
         let mut charts = Vec::new();
         for metric in metrics {
             let options = Options { metric, ..self.options.clone() };
-            for table in pivot::tables(&steps, &options)? {
+            for table in table::tables(&steps, &options)? {
                 charts.extend(chart::over_clients(&table, self.labels));
             }
         }

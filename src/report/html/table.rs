@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use maud::{Markup, html};
 
-use super::super::compare::{ASKED_FOR, interval as ratio_interval, is_asked_for};
+use super::super::compare::{ASKED_FOR, interval as ratio_interval, is_asked_for, related};
 use super::super::escape::markup;
 use super::super::layout::{self, label};
 use super::super::notes::{self, mark};
-use super::super::pivot::{Cell, Column, Table};
-use super::super::{Options, baseline, caption, chart, number};
+use super::super::table::{Cell, Column, Table};
+use super::super::{Options, caption, chart, number};
 use crate::error::Result;
 use crate::summary::VerdictKind;
 
@@ -103,7 +103,7 @@ pub(super) fn ratios<'a>(
         return Ok((None, vec![]));
     }
     let shown = label(base);
-    let Some(mut table) = baseline::related(plain, all, base)? else {
+    let Some(mut table) = related(plain, all, base)? else {
         return Ok((None, vec![format!("No ratios: {shown} was not measured here.")]));
     };
     let asked_for = (table.columns.len() < plain.columns.len()).then(|| ASKED_FOR.to_owned());
@@ -204,7 +204,7 @@ fn interval(table: &Table, cell: &Cell) -> Option<(f64, f64)> {
 
 /// What the small numbers are, where there are any.
 fn small_legend(table: &Table) -> Option<String> {
-    let cells = || table.lines.iter().flat_map(|line| &line.cells).flatten();
+    let cells = || table.cells();
     let intervals = cells().any(|cell| interval(table, cell).is_some());
     if table.baseline.is_some() {
         return intervals.then(|| {

@@ -7,7 +7,7 @@ use super::super::baseline::{NO_RATIO, known, ratio, speed};
 use super::super::notes::mark;
 use super::super::number::number;
 use super::super::page::{Column, Page, Sheet, both, filed, shown};
-use super::super::pivot::{self, Table};
+use super::super::table::{self, Table};
 use super::super::{Options, caption, escape};
 use super::{at_clients, below, codes, label, marked, noted, place_and_metric};
 use crate::error::{Error, Result};
@@ -17,7 +17,7 @@ const WHOLE_FROM: f64 = 10.0;
 
 /// The two numbers of a column that both labels have.
 struct Pair {
-    column: pivot::Column,
+    column: table::Column,
     from: f64,
     to: f64,
     /// Percent; none where it would be a division by 0.

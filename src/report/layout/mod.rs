@@ -1,15 +1,12 @@
 //! The layouts beside the plain table: what each makes of the tables.
 
 mod change;
-mod legend;
 mod list;
 mod outages;
-mod per_op;
 mod relative;
-mod suite;
 mod versions;
 
-pub(crate) use per_op::LEGEND as COSTS;
+pub(crate) use relative::LEGEND as COSTS;
 pub(crate) use versions::{CLIENTS, decimals, json, number, spread};
 
 use clap::ValueEnum;
@@ -17,7 +14,7 @@ use clap::ValueEnum;
 use super::baseline::known;
 use super::notes::{self, Places, mark};
 use super::page::{Column, Page, Value, filed};
-use super::pivot::{self, Line, Table, metric_at};
+use super::table::{self, Line, Table, metric_at};
 use super::{Options, caption, escape};
 use crate::error::{Error, Result};
 use crate::terms;
@@ -91,13 +88,13 @@ pub(crate) fn pages(tables: &[Table], options: &Options) -> Result<Vec<Page>> {
         Layout::Versions => versions::pages(tables, options),
         Layout::List => Ok(list::list(&slices().collect::<Vec<Table>>())),
         Layout::Peak => Ok(list::peak(tables)),
-        Layout::Relative => slices().map(|table| relative::page(table, baseline)).collect(),
-        Layout::PerOp => slices().map(|table| per_op::page(&table, baseline)).collect(),
+        Layout::Relative => slices().map(|table| relative::relative(table, baseline)).collect(),
+        Layout::PerOp => slices().map(|table| relative::per_op(&table, baseline)).collect(),
         Layout::Delta => change::delta(tables, options),
         Layout::Overhead => change::overhead(tables, options),
         Layout::Outages => Ok(tables.iter().map(outages::page).collect()),
-        Layout::Suite => suite::pages(slices()),
-        Layout::Settings => Ok(vec![legend::page(tables)]),
+        Layout::Suite => relative::suites(slices()),
+        Layout::Settings => Ok(vec![list::settings(tables)]),
     }
 }
 
@@ -143,7 +140,7 @@ pub(super) fn marked_label(table: &Table, at: usize) -> Value {
 }
 
 /// `8 clients`, at a rate where there is one.
-pub(crate) fn at_clients(column: &pivot::Column) -> String {
+pub(crate) fn at_clients(column: &table::Column) -> String {
     let clients = terms::clients(column.clients);
     match column.rate {
         None => clients,
@@ -152,7 +149,7 @@ pub(crate) fn at_clients(column: &pivot::Column) -> String {
 }
 
 /// The codes of the footnotes that hold for a column, in any of these lines.
-pub(crate) fn codes(table: &Table, lines: &[usize], column: &pivot::Column) -> Value {
+pub(crate) fn codes(table: &Table, lines: &[usize], column: &table::Column) -> Value {
     let here = |places: &Places| {
         let mut of_lines = lines.iter().filter_map(|line| places.get(line));
         of_lines.any(|columns| columns.contains(column))
@@ -165,7 +162,7 @@ pub(crate) fn codes(table: &Table, lines: &[usize], column: &pivot::Column) -> V
 /// The columns that begin every record: the workload, and where in its table the row is.
 pub(crate) fn place<'a, T: 'a>(
     table: &'a Table,
-    of: impl Fn(&T) -> pivot::Column + Copy + 'a,
+    of: impl Fn(&T) -> table::Column + Copy + 'a,
 ) -> Vec<Column<'a, T>> {
     vec![
         filed("workload", |_| table.workload),
@@ -177,7 +174,7 @@ pub(crate) fn place<'a, T: 'a>(
 /// The same with the metric of the table.
 pub(crate) fn place_and_metric<'a, T: 'a>(
     table: &'a Table,
-    of: impl Fn(&T) -> pivot::Column + Copy + 'a,
+    of: impl Fn(&T) -> table::Column + Copy + 'a,
 ) -> Vec<Column<'a, T>> {
     let mut columns = place(table, of);
     columns.push(filed("metric", move |row| metric_at(&of(row), table).to_string()));

@@ -3,7 +3,7 @@
 use super::super::escape::{self, clip, line};
 use super::super::number::number;
 use super::super::page::{Column, Page, Sheet, Value, both, filed, shown};
-use super::super::pivot::Table;
+use super::super::table::Table;
 use super::{label, place};
 use crate::summary::{Outage, Summary};
 

@@ -1,5 +1,7 @@
 //! The plain table, one label a line, and how the runs of each of its cells spread.
 
+use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
 
 use serde::{Serialize, Serializer};
@@ -8,11 +10,11 @@ use super::super::files::{SCHEMA, pretty};
 use super::super::notes::{Note, conditions};
 use super::super::number::ratio_decimals;
 use super::super::page::{Column, Page, Sheet, Value, both, filed, shown};
-use super::super::pivot::{self, Cell, Line, Table, metric_at};
-use super::super::{Options, baseline, caption, escape, spark};
+use super::super::table::{self, Cell, Line, Table, metric_at};
+use super::super::{Options, baseline, caption, escape, text};
 use super::{footnotes, label, marked, noted, place_and_metric, rows};
 use crate::error::Result;
-use crate::judge;
+use crate::judge::{self, Weight};
 
 /// A column of the text is at least so wide, blanks included.
 const PITCH: usize = 8;
@@ -78,7 +80,7 @@ fn shapes(table: &Table) -> Vec<String> {
     let max = table.shown().filter(|value| value.is_finite()).fold(0.0, f64::max);
     let shape = |line: &Line| {
         let values = line.cells.iter().map(|cell| cell.as_ref().and_then(|c| table.number(c)));
-        if table.columns.len() > 1 { spark::line(values, max) } else { String::new() }
+        if table.columns.len() > 1 { text::shape(values, max) } else { String::new() }
     };
     table.lines.iter().map(shape).collect()
 }
@@ -87,15 +89,20 @@ fn shapes(table: &Table) -> Vec<String> {
 struct Measured<'t, 's> {
     at: usize,
     line: &'t Line<'s>,
-    column: pivot::Column,
+    column: table::Column,
     cell: &'t Cell<'s>,
+    conditions: OnceCell<Vec<Condition>>,
 }
+
+/// Name, value and weight.
+type Condition = (Cow<'static, str>, String, Weight);
 
 fn measured<'t, 's>(table: &'t Table<'s>) -> impl Iterator<Item = Measured<'t, 's>> {
     rows(table).flat_map(|(at, line)| {
         let cells = table.columns.iter().zip(&line.cells);
         cells.filter_map(move |(column, cell)| {
-            Some(Measured { at, line, column: *column, cell: cell.as_ref()? })
+            let (cell, conditions) = (cell.as_ref()?, OnceCell::new());
+            Some(Measured { at, line, column: *column, cell, conditions })
         })
     })
 }
@@ -105,8 +112,9 @@ fn records(table: &Table) -> Sheet {
     type Of<'a> = Measured<'a, 'a>;
     let condition = |name: &'static str| {
         filed(name, move |of: &Of| {
-            let conditions = judge::conditions(of.cell.steps[0]);
-            conditions.into_iter().find(|(known, ..)| *known == name).map(|(_, value, _)| value)
+            let conditions = of.conditions.get_or_init(|| judge::conditions(of.cell.steps[0]));
+            let found = conditions.iter().find(|(known, ..)| *known == name);
+            found.map(|(_, value, _)| value.clone())
         })
     };
     let mut columns = vec![
@@ -139,7 +147,7 @@ fn records(table: &Table) -> Sheet {
 
 /// How the runs of each cell spread, a page for each table.
 pub(crate) fn spread(table: &Table) -> Page {
-    let values = table.lines.iter().flat_map(|line| &line.cells).flatten();
+    let values = table.cells();
     let decimals = table.metric.decimals(values.map(|cell| cell.spread.median));
     type Of<'a> = Measured<'a, 'a>;
     let shown_as = move |value: f64| Value::Number(value, decimals).text();
@@ -223,7 +231,7 @@ fn metric(table: &Table) -> Node {
 }
 
 fn of_table(table: &Table) -> Node {
-    let column = |column: &pivot::Column| {
+    let column = |column: &table::Column| {
         Node::Fields(vec![
             ("clients", leaf(column.clients)),
             ("rate", leaf(column.per_s())),
@@ -265,7 +273,7 @@ fn of_cell(cell: &Cell) -> Node {
 
 /// A note, and where it holds: positions in `lines`, and of each in `columns`.
 fn of_note(table: &Table, note: &Note) -> Node {
-    let place = |(line, columns): (&usize, &BTreeSet<pivot::Column>)| {
+    let place = |(line, columns): (&usize, &BTreeSet<table::Column>)| {
         let held = (0..table.columns.len()).filter(|at| columns.contains(&table.columns[*at]));
         Node::Fields(vec![("line", leaf(*line)), ("columns", list(held, leaf))])
     };
