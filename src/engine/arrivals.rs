@@ -11,7 +11,6 @@ pub(crate) struct Arrivals {
     at: Ns,
     /// What is left of it below a nanosecond, so that nothing adds up.
     rest: f64,
-    /// The mean gap in nanoseconds.
     gap: f64,
     gaps: Gaps,
 }
@@ -23,8 +22,8 @@ enum Gaps {
 }
 
 impl Arrivals {
-    /// From `start` on, `per_s` a second. Evenly spaced ones begin `offset` gaps (0 to 1) after
-    /// it, so that several queues interleave.
+    /// Begins at `start`, with `per_s` a second. Evenly spaced ones begin `offset` gaps (0 to 1)
+    /// after it, so that several queues interleave.
     pub(crate) fn new(
         arrival: Arrival,
         per_s: f64,
@@ -46,7 +45,6 @@ impl Arrivals {
         }
     }
 
-    /// The next instant.
     pub(crate) fn next(&mut self) -> Ns {
         let gap = match &mut self.gaps {
             // The complement of a number in [0, 1) is never zero.
@@ -58,6 +56,25 @@ impl Arrivals {
         self.rest = exact - whole;
         self.at = self.at.saturating_add(whole as Ns);
         self.at
+    }
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct QueueSpec {
+    pub arrival: Arrival,
+    /// Its share of the rate, by connections.
+    pub per_s: f64,
+    /// Where evenly spaced arrivals begin, in gaps.
+    pub offset: f64,
+    pub ops: Option<u64>,
+    /// Of the warm-up, of the window.
+    pub seeds: [u64; 2],
+}
+
+impl QueueSpec {
+    pub(crate) fn arrivals(&self, start: Ns, measured: bool) -> Arrivals {
+        let stream = Stream::new(self.seeds[usize::from(measured)]);
+        Arrivals::new(self.arrival, self.per_s, start, self.offset, stream)
     }
 }
 

@@ -1,10 +1,13 @@
-//! Errors by code: counted, never dropped, never silently retried.
+//! Ops without a result: errors by code, what the policy makes of them, and what is in doubt. Counted,
+//! never dropped, never silently retried.
 
 use std::time::Duration;
 
+use super::outages::NewErrors;
 use crate::error::{Error, Kind, plain};
 use crate::mysql::class::{Class, class};
 use crate::mysql::session::{Failure, LOST};
+use crate::observe::recorder::Ns;
 use crate::plan::policy::OnError;
 use crate::plan::units;
 use crate::summary::ErrorCount;
@@ -12,14 +15,12 @@ use crate::summary::ErrorCount;
 /// Different errors kept apart at most; a server that makes up codes must not fill memory.
 const KINDS_MAX: usize = 1000;
 
-/// Why an op has no result.
+/// A reason why an op has no result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum OpError {
-    /// The server or the connection.
     Failure(Failure),
     /// An answer that is not what the workload says.
     Wrong(String),
-    /// The driver panicked.
     Driver(String),
     /// No answer for so long: given up, and the connection with it.
     Timeout(Duration),
@@ -27,19 +28,16 @@ pub(crate) enum OpError {
     LeftOpen(Box<OpError>),
 }
 
-/// What becomes of a client after an error.
+/// A client's way after an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Then {
-    /// It goes on with its session.
+pub(crate) enum AfterError {
     GoOn,
-    /// It needs another connection.
     Reopen,
-    /// The step ends.
     End,
 }
 
 impl OpError {
-    /// Whether the session is as good as before.
+    /// Says whether the session is as good as before.
     pub(crate) fn keeps_session(&self) -> bool {
         match self {
             OpError::Failure(Failure::Server { code, .. }) => class(*code).keeps_session(),
@@ -51,26 +49,25 @@ impl OpError {
         }
     }
 
-    /// The same after a ROLLBACK that failed, too. Of the two it is the one that leaves a doubt.
+    /// Adds a ROLLBACK that failed, too. Of the two it is the one that leaves a doubt.
     pub(crate) fn left_open(self, rollback: OpError) -> OpError {
         OpError::LeftOpen(Box::new(if self.leaves_doubt() { self } else { rollback }))
     }
 
-    /// What the policy makes of it.
-    pub(crate) fn then(&self, policy: OnError) -> Then {
+    pub(crate) fn then(&self, policy: OnError) -> AfterError {
         let usual = match self {
             OpError::Failure(Failure::Server { code, .. }) => class(*code) == Class::Session,
             _ => false,
         };
         match (policy, self.keeps_session()) {
-            _ if usual => Then::GoOn,
-            (OnError::Continue | OnError::Reconnect, true) => Then::GoOn,
-            (OnError::Reconnect, false) => Then::Reopen,
-            (OnError::Abort, _) | (OnError::Continue, false) => Then::End,
+            _ if usual => AfterError::GoOn,
+            (OnError::Continue | OnError::Reconnect, true) => AfterError::GoOn,
+            (OnError::Reconnect, false) => AfterError::Reopen,
+            (OnError::Abort, _) | (OnError::Continue, false) => AfterError::End,
         }
     }
 
-    /// Whether a write that ended so may have been done all the same.
+    /// Says whether a write that ended so may have been done all the same.
     pub(crate) fn leaves_doubt(&self) -> bool {
         match self {
             OpError::Failure(Failure::Server { code, .. }) => class(*code).leaves_doubt(),
@@ -130,7 +127,7 @@ impl Errors {
         self.add_count(error.count());
     }
 
-    /// A connection that could not be opened again: no op of anybody's.
+    /// Counts a connection that could not be opened again: no op of anybody's.
     pub(crate) fn refused(&mut self, failure: Failure) {
         let count = OpError::Failure(failure).count();
         self.add_count(ErrorCount { class: "connect".to_owned(), ..count });
@@ -143,9 +140,9 @@ impl Errors {
             old.count += new.count;
         } else if !full {
             self.0.push(new);
-        } else if let Some(last) = self.0.last_mut() {
+        } else {
             // More codes than there are: they count with the last.
-            last.count += new.count;
+            self.0[KINDS_MAX - 1].count += new.count;
         }
     }
 
@@ -153,15 +150,56 @@ impl Errors {
         other.0.into_iter().for_each(|e| self.add_count(e));
     }
 
-    /// The most frequent first.
+    /// Sorts them, the most frequent first.
     pub(crate) fn into_counts(mut self) -> Vec<ErrorCount> {
         self.0.sort_by_key(|e| (std::cmp::Reverse(e.count), e.code));
         self.0
     }
 }
 
-/// The error of a step that cannot go on after what happened to one client. `built_in` says that
-/// the workload is loadgen's own.
+/// What an engine thread counted of ops without a result.
+#[derive(Debug, Default)]
+pub(crate) struct Failures {
+    pub errors: Errors,
+    /// Errors since the last report to the watch over outages.
+    pub new: NewErrors,
+    pub reconnects: u64,
+    /// Ops with writes that may have been done or not.
+    pub in_doubt: u64,
+    pub abandoned: u64,
+    /// Of those in doubt and not given up, those of the window.
+    pub window_in_doubt: u64,
+    /// Of those given up, those of the window.
+    pub window_abandoned: u64,
+}
+
+impl Failures {
+    pub(crate) fn merge(&mut self, other: Failures) {
+        self.errors.merge(other.errors);
+        self.reconnects += other.reconnects;
+        self.in_doubt += other.in_doubt;
+        self.abandoned += other.abandoned;
+        self.window_in_doubt += other.window_in_doubt;
+        self.window_abandoned += other.window_abandoned;
+    }
+
+    pub(crate) fn give_up(&mut self, measured: bool) {
+        self.abandoned += 1;
+        self.window_abandoned += u64::from(measured);
+    }
+
+    pub(crate) fn refused(&mut self, now: Ns, failure: Failure) {
+        let code = match &failure {
+            Failure::Server { code, .. } => Some(*code),
+            Failure::Lost(_) => None,
+        };
+        self.new.add(now, code, &format!("cannot connect: {failure}"));
+        self.errors.refused(failure);
+    }
+}
+
+/// Makes the error of a step that cannot go on after what happened to one client. `built_in` says
+/// that the workload is loadgen's own.
 pub(super) fn abort_error(client: u32, error: &OpError, built_in: bool) -> Error {
     let text = format!("client {client}: {error}");
     match error {
@@ -214,10 +252,13 @@ mod tests {
         let lost = || OpError::Failure(Failure::Lost(String::new()));
         let policies = [OnError::Abort, OnError::Continue, OnError::Reconnect];
         let of = |error: OpError| policies.map(|policy| error.then(policy));
-        assert_eq!(of(server(1213)), [Then::GoOn; 3]);
-        assert_eq!(of(server(1290)), [Then::End, Then::GoOn, Then::GoOn]);
-        assert_eq!(of(OpError::Wrong(String::new())), [Then::End, Then::GoOn, Then::GoOn]);
-        let session_gone = [Then::End, Then::End, Then::Reopen];
+        assert_eq!(of(server(1213)), [AfterError::GoOn; 3]);
+        assert_eq!(of(server(1290)), [AfterError::End, AfterError::GoOn, AfterError::GoOn]);
+        assert_eq!(
+            of(OpError::Wrong(String::new())),
+            [AfterError::End, AfterError::GoOn, AfterError::GoOn]
+        );
+        let session_gone = [AfterError::End, AfterError::End, AfterError::Reopen];
         assert_eq!(of(server(1927)), session_gone);
         assert_eq!(of(lost()), session_gone);
         assert_eq!(of(OpError::Timeout(Duration::from_secs(1))), session_gone);
@@ -241,12 +282,12 @@ mod tests {
             assert_eq!((both.leaves_doubt(), both.code()), (true, Some(1180)));
             assert!(!both.keeps_session());
             assert_eq!(both.count(), server(1180).count());
-            assert_eq!(both.then(OnError::Reconnect), Then::Reopen);
-            assert_eq!(both.then(OnError::Continue), Then::End);
+            assert_eq!(both.then(OnError::Reconnect), AfterError::Reopen);
+            assert_eq!(both.then(OnError::Continue), AfterError::End);
         }
         let neither = server(1205).left_open(server(1290));
         assert_eq!((neither.leaves_doubt(), neither.code()), (false, Some(1290)));
-        assert_eq!(neither.then(OnError::Abort), Then::End);
+        assert_eq!(neither.then(OnError::Abort), AfterError::End);
     }
 
     #[test]

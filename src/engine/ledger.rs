@@ -1,4 +1,4 @@
-//! What acknowledged writes change, by table, in all phases.
+//! The ledger: what acknowledged writes change, by table, in all phases.
 //!
 //! A write is acknowledged when the answer says so that makes it last: its own with autocommit,
 //! that of COMMIT otherwise. One whose answer never came is in doubt, whatever the server did.
@@ -7,7 +7,7 @@ use super::job::Job;
 use crate::summary::{Doubt, LedgerEntry};
 use crate::workload::{Effect, Schema};
 
-/// What is in doubt if the answer to a call never comes.
+/// Writes that are in doubt if the answer to a call never comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pending {
     /// Nothing: no call, or one whose effects are rolled back with its connection.
@@ -19,13 +19,13 @@ pub(crate) enum Pending {
 }
 
 impl Pending {
-    /// The table, how many writes, and what they may have done; None if there is none.
+    /// Returns the table, how many writes, and what they may have done; None if there is none.
     pub(crate) fn doubt(self, job: &Job) -> Option<(u32, u32, Doubt)> {
         match self {
             Pending::Nothing => None,
             Pending::Known(table, writes, doubt) => (writes > 0).then_some((table, writes, doubt)),
             Pending::Statement(table, index) => {
-                let statement = &job.statements()[index];
+                let statement = &job.compiled.statements[index];
                 let doubt = in_doubt(statement.effect, statement.check.affected_max(0));
                 (statement.effect != Effect::None).then_some((table, 1, doubt))
             }
@@ -33,18 +33,16 @@ impl Pending {
     }
 }
 
-/// What one statement changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Change {
-    pub(crate) effect: Effect,
-    /// Rows affected.
-    pub(crate) affected: u64,
+    pub effect: Effect,
+    pub affected: u64,
     /// The sum of `k` of the rows that the statement sent, where the effect knows it.
-    pub(crate) k: i64,
+    pub k: i64,
 }
 
 impl Change {
-    /// What it did, if its COMMIT is in doubt.
+    /// Bounds what it did, if its COMMIT is in doubt.
     pub(crate) fn doubt(&self) -> Doubt {
         let mut doubt = in_doubt(self.effect, Some(self.affected));
         if matches!(self.effect, Effect::InsertK(_)) {
@@ -56,7 +54,7 @@ impl Change {
     }
 }
 
-/// What a statement may have done, which affects so many rows at most; None is without a bound.
+/// Bounds what a statement may have done that affects so many rows at most; None is without a bound.
 pub(crate) fn in_doubt(effect: Effect, affected: Option<u64>) -> Doubt {
     let mut doubt = Doubt::default();
     match (effect, affected) {
@@ -76,28 +74,26 @@ pub(crate) fn in_doubt(effect: Effect, affected: Option<u64>) -> Doubt {
     doubt
 }
 
-/// One table's account.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Account {
-    pub(crate) updates: u64,
-    pub(crate) inserts: u64,
-    pub(crate) deletes: u64,
-    pub(crate) in_doubt: u64,
-    pub(crate) k_added: i64,
+    pub updates: u64,
+    pub inserts: u64,
+    pub deletes: u64,
+    pub in_doubt: u64,
+    pub k_added: i64,
     /// What of it was taken off.
-    pub(crate) k_taken: u64,
+    pub k_taken: u64,
     /// Rows that came or went with a `k` that is not known.
-    pub(crate) k_unknown: u64,
+    pub k_unknown: u64,
     /// Updates that change no sum.
-    pub(crate) untraced: u64,
+    pub untraced: u64,
     /// What the writes in doubt may have done.
-    pub(crate) doubt: Doubt,
+    pub doubt: Doubt,
     /// Ops of the window, for `totals.per_table`.
-    pub(crate) ops: u64,
+    pub ops: u64,
 }
 
 impl Account {
-    /// An acknowledged write.
     pub(crate) fn apply(&mut self, change: Change) {
         let affected = change.affected;
         match change.effect {
@@ -132,7 +128,6 @@ impl Account {
         }
     }
 
-    /// Writes whose outcome is unknown.
     pub(crate) fn doubt(&mut self, writes: u32, doubt: &Doubt) {
         self.in_doubt += u64::from(writes);
         self.doubt.add(doubt);
@@ -151,7 +146,7 @@ impl Account {
         self.ops += other.ops;
     }
 
-    /// The summary's form; `table` counts from 0.
+    /// Makes the summary's form; `table` counts from 0.
     pub(crate) fn entry(&self, schema: Schema, table: u32) -> LedgerEntry {
         LedgerEntry {
             table: schema.name(table + 1),

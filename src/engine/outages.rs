@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use crate::observe::recorder::{Ns, Successes};
 use crate::observe::timeline::seconds;
-use crate::summary::{self, Phase};
+use crate::summary::{Interval, Outage, Phase};
 
 /// A shorter time without success is no outage, whatever failed in it.
 const GAP_MIN: Ns = 100_000_000;
@@ -23,12 +23,11 @@ const OUTAGES_MAX: usize = 1000;
 const PENDING_MAX: usize = 1 << 14;
 /// A server is as fast as before at this part of its earlier rate.
 const RECOVERED: f64 = 0.95;
-/// The earlier rate is the median of so many intervals.
 const EARLIER: usize = 10;
 
 /// An error. Those that follow each other with the same text share it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Seen {
+pub(crate) struct ErrorAt {
     at: Ns,
     code: Option<u16>,
     text: Arc<str>,
@@ -36,15 +35,15 @@ pub(crate) struct Seen {
 
 /// Errors of a thread since its last report, in their order.
 #[derive(Debug, Default)]
-pub(crate) struct Fresh(Vec<Seen>);
+pub(crate) struct NewErrors(Vec<ErrorAt>);
 
-impl Fresh {
+impl NewErrors {
     pub(crate) fn add(&mut self, at: Ns, code: Option<u16>, text: &str) {
         let text = match self.0.last() {
             Some(last) if *last.text == *text => Arc::clone(&last.text),
             _ => Arc::from(text),
         };
-        self.0.push(Seen { at, code, text });
+        self.0.push(ErrorAt { at, code, text });
     }
 }
 
@@ -52,11 +51,10 @@ impl Fresh {
 #[derive(Debug, Default)]
 pub(crate) struct Report {
     /// Up to here; `Ns::MAX` from one that has ended.
-    pub(crate) now: Ns,
-    /// Ops so far.
-    pub(crate) ops: u64,
-    pub(crate) successes: Option<Successes>,
-    pub(crate) errors: Fresh,
+    pub now: Ns,
+    pub ops: u64,
+    pub successes: Option<Successes>,
+    pub errors: NewErrors,
 }
 
 impl Report {
@@ -68,65 +66,43 @@ impl Report {
     }
 }
 
-/// One outage on the step's clock.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Outage {
-    count: u64,
-    first: Seen,
-    last: Seen,
-    /// To the first success after it; None if there was none.
-    until: Option<Ns>,
-    /// From the last success before it.
-    since: Ns,
-    /// Or to the end of the window.
-    gap: Ns,
-}
-
-/// Puts the reports of all threads together.
-#[derive(Debug)]
-pub(crate) struct Watch {
+#[derive(Debug, Default)]
+pub(crate) struct OutageWatch {
     /// By thread: how far it has reported, and its ops so far.
     reported: Vec<(Ns, u64)>,
-    /// What is not in order yet.
     successes: Vec<Successes>,
-    errors: Vec<Seen>,
-    /// How far it is.
+    errors: Vec<ErrorAt>,
     reached: Ns,
-    /// The last success so far.
     last_success: Ns,
     /// Errors since then: how many, the first and the last.
-    open: Option<(u64, Seen, Seen)>,
-    found: Vec<Outage>,
+    open: Option<(u64, ErrorAt, ErrorAt)>,
+    /// Each with the last success before it.
+    found: Vec<(Ns, Outage)>,
 }
 
-impl Watch {
-    pub(crate) fn new(threads: usize) -> Watch {
-        Watch {
-            reported: vec![(0, 0); threads],
-            successes: Vec::new(),
-            errors: Vec::new(),
-            reached: 0,
-            last_success: 0,
-            open: None,
-            found: Vec::new(),
-        }
+impl OutageWatch {
+    pub(crate) fn new(threads: usize) -> OutageWatch {
+        OutageWatch { reported: vec![(0, 0); threads], ..OutageWatch::default() }
     }
 
-    /// What a thread reports.
     pub(crate) fn report(&mut self, thread: usize, report: Report) {
-        let Some(known) = self.reported.get_mut(thread) else { return };
-        *known = (report.now, report.ops);
+        self.reported[thread] = (report.now, report.ops);
         self.successes.extend(report.successes);
         self.errors.extend(report.errors.0);
-        let all = self.reported.iter().map(|(now, _)| *now).min().unwrap_or(0);
+        let all = self.reported.iter().map(|(now, _)| *now).min().expect("a step has threads");
         self.proceed(if self.errors.len() > PENDING_MAX { report.now } else { all });
     }
 
-    /// At the end of the window.
-    pub(crate) fn finish(&mut self, end: Ns) -> Vec<Outage> {
+    /// Ends with the window; when a server was as fast as before comes from the timeline.
+    pub(crate) fn finish(&mut self, end: Ns, timeline: &[Interval]) -> Vec<Outage> {
         self.proceed(end);
         self.close(None, end);
-        std::mem::take(&mut self.found)
+        let found = std::mem::take(&mut self.found).into_iter().map(|(since, outage)| {
+            let until_s = outage.first_success_s;
+            let recovered_s = until_s.and_then(|until| recovered(timeline, seconds(since), until));
+            Outage { recovered_s, ..outage }
+        });
+        found.collect()
     }
 
     /// Takes what happened up to an instant.
@@ -154,7 +130,7 @@ impl Watch {
         errors.for_each(|error| self.error(error));
     }
 
-    fn error(&mut self, error: Seen) {
+    fn error(&mut self, error: ErrorAt) {
         // Else somebody was served after it, or at the same time.
         if error.at > self.last_success {
             match &mut self.open {
@@ -173,32 +149,25 @@ impl Watch {
         if gap >= GAP_MIN.max(distance.saturating_mul(DISTANCES_MIN))
             && self.found.len() < OUTAGES_MAX
         {
-            self.found.push(Outage { count, first, last, until, since, gap });
+            let outage = Outage {
+                first_error_s: seconds(first.at),
+                last_error_s: seconds(last.at),
+                gap_s: seconds(gap),
+                first_success_s: until.map(seconds),
+                recovered_s: None,
+                code: first.code,
+                errors: count,
+                first_error: first.text.to_string(),
+                last_error: last.text.to_string(),
+            };
+            self.found.push((since, outage));
         }
     }
 }
 
-/// The summary's form; when a server was as fast as before comes from the timeline.
-pub(super) fn told(outage: &Outage, timeline: &[summary::Interval]) -> summary::Outage {
-    let Outage { count, first, last, .. } = outage;
-    summary::Outage {
-        first_error_s: seconds(first.at),
-        last_error_s: seconds(last.at),
-        gap_s: seconds(outage.gap),
-        first_success_s: outage.until.map(seconds),
-        recovered_s: outage
-            .until
-            .and_then(|until| recovered(timeline, seconds(outage.since), seconds(until))),
-        code: first.code,
-        errors: *count,
-        first_error: first.text.to_string(),
-        last_error: last.text.to_string(),
-    }
-}
-
-/// The start of the first whole interval after an outage in which the rate was that of before.
-fn recovered(timeline: &[summary::Interval], since_s: f64, until_s: f64) -> Option<f64> {
-    let rate = |i: &summary::Interval| i.ops as f64 / i.length_s;
+/// Finds the start of the first whole interval after an outage in which the rate was that of before.
+fn recovered(timeline: &[Interval], since_s: f64, until_s: f64) -> Option<f64> {
+    let rate = |i: &Interval| i.ops as f64 / i.length_s;
     let usable = || timeline.iter().filter(|i| i.length_s > 0.0 && i.phase != Phase::Drain);
     let mut earlier: Vec<f64> =
         usable().filter(|i| i.start_s + i.length_s <= since_s).map(rate).collect();
@@ -221,16 +190,16 @@ mod tests {
     fn report(now: u64, ops: u64, successes: Option<(u64, u64)>, errors: &[u64]) -> Report {
         let successes =
             successes.map(|(first, last)| Successes { first: first * MS, last: last * MS });
-        let mut fresh = Fresh::default();
+        let mut new = NewErrors::default();
         for ms in errors {
-            fresh.add(ms * MS, Some(2013), &format!("at {ms}"));
+            new.add(ms * MS, Some(2013), &format!("at {ms}"));
         }
-        Report { now: now * MS, ops, successes, errors: fresh }
+        Report { now: now * MS, ops, successes, errors: new }
     }
 
     /// Two threads that do an op a millisecond, as their reports tell, until 1000 ms.
-    fn busy() -> Watch {
-        let mut watch = Watch::new(2);
+    fn busy() -> OutageWatch {
+        let mut watch = OutageWatch::new(2);
         for tick in 1..=50 {
             for thread in 0..2 {
                 let successes = Some((tick * 20 - 19, tick * 20));
@@ -240,11 +209,11 @@ mod tests {
         watch
     }
 
-    fn all(watch: &mut Watch, end: u64) -> Vec<summary::Outage> {
+    fn all(watch: &mut OutageWatch, end: u64) -> Vec<Outage> {
         for thread in 0..2 {
             watch.report(thread, Report { now: Ns::MAX, ops: 1000, ..Report::default() });
         }
-        watch.finish(end * MS).iter().map(|outage| told(outage, &[])).collect()
+        watch.finish(end * MS, &[])
     }
 
     #[test]
@@ -320,23 +289,23 @@ mod tests {
     #[test]
     fn slow_ops_fail_without_an_outage() {
         // One op a second; one of them fails.
-        let mut watch = Watch::new(1);
+        let mut watch = OutageWatch::new(1);
         (1..=10).for_each(|s| {
             watch.report(0, report(s * 1000, s, Some((s * 1000, s * 1000)), &[]));
         });
         watch.report(0, report(11_000, 10, None, &[11_000]));
         watch.report(0, report(12_000, 11, Some((12_000, 12_000)), &[]));
-        assert_eq!(watch.finish(13_000 * MS), []);
+        assert_eq!(watch.finish(13_000 * MS, &[]), []);
     }
 
     #[test]
     fn a_thread_that_does_not_report_does_not_fill_memory() {
-        let mut watch = Watch::new(2);
-        let mut errors = Fresh::default();
+        let mut watch = OutageWatch::new(2);
+        let mut errors = NewErrors::default();
         (0..=PENDING_MAX as u64).for_each(|ns| errors.add(1 + ns, None, "the same"));
         watch.report(0, Report { now: 2000 * MS, ops: 0, successes: None, errors });
         assert!(watch.errors.is_empty());
-        assert_eq!(watch.finish(2000 * MS)[0].count, PENDING_MAX as u64 + 1);
+        assert_eq!(watch.finish(2000 * MS, &[])[0].errors, PENDING_MAX as u64 + 1);
     }
 
     /// What a thread saw: when, in milliseconds, and whether it succeeded.
@@ -399,7 +368,7 @@ mod tests {
                 prop::collection::vec((1_u64..5000, prop::bool::weighted(0.3)), 0..40), 1..5),
             offsets in prop::collection::vec(1_u64..20, 5),
         ) {
-            let mut watch = Watch::new(threads.len());
+            let mut watch = OutageWatch::new(threads.len());
             let mut all: Vec<(Ns, usize, Report)> = Vec::new();
             for (thread, events) in threads.iter().enumerate() {
                 for report in reports(events, offsets[thread]) {
@@ -410,10 +379,11 @@ mod tests {
             for (_, thread, report) in all {
                 watch.report(thread, report);
             }
+            let ms = |s: f64| (s * 1e3).round() as u64;
             let found: Vec<_> = watch
-                .finish(5000 * MS)
+                .finish(5000 * MS, &[])
                 .iter()
-                .map(|o| (o.count, o.first.at / MS, o.last.at / MS, o.until.map(|ns| ns / MS)))
+                .map(|o| (o.errors, ms(o.first_error_s), ms(o.last_error_s), o.first_success_s.map(ms)))
                 .collect();
             prop_assert_eq!(found, as_it_was(&threads));
         }
@@ -421,7 +391,7 @@ mod tests {
 
     #[test]
     fn a_server_has_recovered_at_the_rate_of_before() {
-        let entry = |start: u32, ops| summary::Interval {
+        let entry = |start: u32, ops| Interval {
             phase: Phase::Measure,
             start_s: f64::from(start),
             length_s: 1.0,

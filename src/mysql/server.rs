@@ -1,6 +1,6 @@
 //! What the server is, where it runs, how it is set up, and who could get the password on the way.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 use std::path::Path;
 
 use super::control::{self, Asked, Variables, database, explain, one, optional, pairs};
@@ -9,6 +9,7 @@ use super::session::Session;
 use crate::error::{Result, clip};
 use crate::observe::host::{self, ROOT};
 use crate::observe::probe::{self, FarEnd, Whereabouts};
+use crate::observe::proc::connections;
 use crate::summary::{Driver, HostFacts, Server, SettingChange, Warning, durability};
 
 /// Characters of a version or a comment; servers' own have some dozen.
@@ -287,10 +288,11 @@ pub(super) fn is_same_host(root: &Path, seen_from: &str, port: Option<u16>) -> b
         (Some(server_port), Some(client_port)) => {
             ["proc/self/net/tcp", "proc/self/net/tcp6"].iter().any(|table| {
                 let table = std::fs::read_to_string(root.join(table)).unwrap_or_default();
-                table.lines().filter_map(connection).any(|(local, remote)| {
-                    local.1 == client_port
-                        && remote.1 == server_port
-                        && (local.0 == remote.0 || remote.0.to_canonical().is_loopback())
+                connections(&table).iter().any(|one| {
+                    let (local, remote) = (one.local.ip(), one.remote.ip());
+                    one.local.port() == client_port
+                        && one.remote.port() == server_port
+                        && (local == remote || remote.to_canonical().is_loopback())
                 })
             })
         }
@@ -313,44 +315,11 @@ pub(super) fn far_end(
     };
     // It may be a name.
     let address = host.parse::<IpAddr>().ok();
-    probe::far_end(root, uptime_s, |line| {
-        connection(line).is_some_and(|(local, remote): (End, End)| {
-            ports.contains(&local.1)
-                && remote.1 == seen_port
-                && address.is_none_or(|address| address == remote.0.to_canonical())
-        })
+    probe::far_end(root, uptime_s, |one| {
+        ports.contains(&one.local.port())
+            && one.remote.port() == seen_port
+            && address.is_none_or(|address| address == one.remote.ip().to_canonical())
     })
-}
-
-type End = (IpAddr, u16);
-
-/// Both ends of an established connection, local first.
-fn connection(line: &str) -> Option<(End, End)> {
-    const ESTABLISHED: &str = "01";
-    let mut words = line.split_ascii_whitespace().skip(1);
-    let (local, remote) = (words.next()?, words.next()?);
-    (words.next()? == ESTABLISHED).then_some((end(local)?, end(remote)?))
-}
-
-/// `0100007F:0CEA`: the address in 32-bit words of the machine's own byte order.
-fn end(text: &str) -> Option<End> {
-    let (address, port) = text.split_once(':')?;
-    let word = |i: usize| {
-        let digits = address.get(i * 8..(i + 1) * 8)?;
-        u32::from_str_radix(digits, 16).ok().map(u32::to_ne_bytes)
-    };
-    let ip = match address.len() {
-        8 => IpAddr::V4(Ipv4Addr::from(word(0)?)),
-        32 => {
-            let mut bytes = [0; 16];
-            for (i, chunk) in bytes.chunks_exact_mut(4).enumerate() {
-                chunk.copy_from_slice(&word(i)?);
-            }
-            IpAddr::V6(Ipv6Addr::from(bytes))
-        }
-        _ => return None,
-    };
-    Some((ip, u16::from_str_radix(port, 16).ok()?))
 }
 
 /// The way of logging in that sends the password itself, under a key of the server's.
@@ -470,8 +439,8 @@ mod same_host_tests {
 ";
     const TCP6: &str = "\
   sl  local_address                         remote_address                        st
-   0: 00000000000000000000000001000000:9D90 00000000000000000000000001000000:0CEA 01 0
-   1: 0000000000000000FFFF00000100007F:9D91 0000000000000000FFFF00000100007F:0CEA 01 0
+   0: 00000000000000000000000001000000:9D90 00000000000000000000000001000000:0CEA 01 0:0 00:0 0 0 0 1 1 0
+   1: 0000000000000000FFFF00000100007F:9D91 0000000000000000FFFF00000100007F:0CEA 01 0:0 00:0 0 0 0 1 1 0
 ";
 
     #[cfg(target_endian = "little")]
@@ -538,16 +507,14 @@ mod same_host_tests {
     fn damaged_tables_mean_no() {
         assert!(!is_same_host(Path::new("/nonexistent"), "localhost:1", Some(2)));
         for line in ["", "0: x y 01", "0: 0100007F:9D86 01", "0: 01:1 01:1 01", "0: é:1 é:1 01"] {
-            assert_eq!(connection(line), None, "{line}");
+            assert!(connections(&format!("sl\n{line}\n")).is_empty(), "{line}");
         }
     }
 
     proptest! {
         #[test]
-        fn an_address_reads_back(ip in any::<std::net::Ipv4Addr>(), port in any::<u16>(), text in "[0-9A-Fa-f: ü]{0,80}") {
-            let word = u32::from_ne_bytes(ip.octets());
-            prop_assert_eq!(end(&format!("{word:08X}:{port:04X}")), Some((IpAddr::V4(ip), port)));
-            let _ = (end(&text), connection(&format!("0: {text} {text} 01")));
+        fn no_table_panics(text in "[0-9A-Fa-f: ü]{0,80}") {
+            let _ = connections(&format!("sl\n0: {text} {text} 01 0:0 00:0 0 0 0 1\n{text}"));
         }
     }
 }

@@ -1,18 +1,18 @@
 //! Who uses this host's cores: this process, a server beside it, others, the hypervisor; and
 //! whether a control group holds this process back. What cannot be read is left out.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
-use super::probe::{HostClock, host_clock, process_cpu};
+use super::cgroup::throttled;
+use super::proc::{self, HostClock};
 use super::process::{Cost, process_usage};
 
-/// One reading.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Cores {
     host: Option<HostClock>,
     own: Cost,
-    /// Whether the server runs here.
+    /// The server runs here.
     beside: bool,
     /// Its process: CPU seconds, and its start.
     server: Option<(f64, u64)>,
@@ -22,18 +22,18 @@ pub(crate) struct Cores {
 /// What happened between two readings; shares are of 1, of all cores.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Used {
-    pub(crate) busy: Option<f64>,
-    pub(crate) others: Option<f64>,
-    pub(crate) steal: Option<f64>,
-    pub(crate) server_s: Option<f64>,
-    pub(crate) throttled_s: Option<f64>,
+    pub busy: Option<f64>,
+    pub others: Option<f64>,
+    pub steal: Option<f64>,
+    pub server_s: Option<f64>,
+    pub throttled_s: Option<f64>,
 }
 
 impl Cores {
     /// Reads below `root`; `beside` says that the server runs on this host, `server` is its process.
     pub(crate) fn read(root: &Path, beside: bool, server: Option<u32>) -> Cores {
         Cores {
-            host: host_clock(root),
+            host: read(root, "proc/stat").and_then(|text| proc::host(&text)),
             own: process_usage(),
             beside,
             server: server.and_then(|pid| process_cpu(root, pid)),
@@ -41,7 +41,6 @@ impl Cores {
         }
     }
 
-    /// Since an earlier reading.
     pub(crate) fn since(&self, earlier: &Cores) -> Used {
         let server = self.server.zip(earlier.server);
         // Another process has got the number.
@@ -74,38 +73,14 @@ impl Cores {
     }
 }
 
-/// How long the CPU bandwidth of this process's control groups has held its threads back so far,
-/// summed over cores: `throttled_usec` of version 2, `throttled_time` (nanoseconds) of version 1
-/// (the kernel's cgroup-v2.rst and sched-bwc.rst). Of nested groups the one that did most.
-fn throttled(root: &Path) -> Option<Duration> {
-    let groups = std::fs::read_to_string(root.join("proc/self/cgroup")).ok()?;
-    let stats = groups.lines().filter_map(directories).flatten();
-    let read = |dir: PathBuf| std::fs::read_to_string(root.join(dir).join("cpu.stat")).ok();
-    stats.filter_map(|dir| held_back(&read(dir)?)).max()
+/// Reads the CPU time of a process so far, seconds, and what tells it from another one of its number.
+fn process_cpu(root: &Path, pid: u32) -> Option<(f64, u64)> {
+    let stat = proc::stat(&read(root, &format!("proc/{pid}/stat"))?)?;
+    Some((proc::seconds(stat.user_ticks + stat.sys_ticks), stat.started_ticks))
 }
 
-/// Where the group of a line of `/proc/self/cgroup`, and those around it, may be.
-fn directories(line: &str) -> Option<Vec<PathBuf>> {
-    let mut parts = line.splitn(3, ':');
-    let (number, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
-    let mounts: Vec<String> = match (number, controllers) {
-        ("0", "") => vec!["sys/fs/cgroup".to_owned(), "sys/fs/cgroup/unified".to_owned()],
-        (_, names) if names.split(',').any(|name| name == "cpu") => {
-            vec![format!("sys/fs/cgroup/{names}"), "sys/fs/cgroup/cpu".to_owned()]
-        }
-        _ => return None,
-    };
-    let path = Path::new(path.trim_start_matches('/'));
-    let up = || path.ancestors();
-    Some(mounts.iter().flat_map(|mount| up().map(|dir| Path::new(mount).join(dir))).collect())
-}
-
-fn held_back(stat: &str) -> Option<Duration> {
-    let number = |key: &str| -> Option<u64> {
-        stat.lines().find_map(|line| line.strip_prefix(key)?.trim().parse().ok())
-    };
-    let new = number("throttled_usec ").map(Duration::from_micros);
-    new.or_else(|| number("throttled_time ").map(Duration::from_nanos))
+fn read(root: &Path, path: &str) -> Option<String> {
+    std::fs::read_to_string(root.join(path)).ok()
 }
 
 #[cfg(test)]
@@ -126,11 +101,11 @@ mod tests {
     fn what_is_nobody_else_s_is_others() {
         // Two cores for ten seconds: user nice system idle iowait irq softirq steal.
         let first = tree(&[
-            ("proc/stat", "cpu  0 0 0 0 0 0 0 0\n"),
+            ("proc/stat", "cpu  0 0 0 0 0 0 0 0\nctxt 1\nbtime 1\nprocesses 1\n"),
             ("proc/7/stat", "7 (mysqld) S 1 1 1 0 -1 0 0 0 0 0 100 100 0 0 20 0 3 0 55 0 0\n"),
         ]);
         let last = tree(&[
-            ("proc/stat", "cpu  500 100 400 700 100 50 50 100\n"),
+            ("proc/stat", "cpu  500 100 400 700 100 50 50 100\nctxt 1\nbtime 1\nprocesses 1\n"),
             ("proc/7/stat", "7 (mysqld) S 1 1 1 0 -1 0 0 0 0 0 400 200 0 0 20 0 3 0 55 0 0\n"),
         ]);
         let own = |s| Cost { user: Duration::from_secs(s), sys: Duration::ZERO };
@@ -157,7 +132,9 @@ mod tests {
         let stat = |ticks: u32, start: u32| {
             format!("7 (mysqld) S 1 1 1 0 -1 0 0 0 0 0 {ticks} 0 0 0 20 0 3 0 {start} 0 0\n")
         };
-        let cores = |ticks| ("proc/stat", format!("cpu  {ticks} 0 0 {ticks} 0 0 0 0\n"));
+        let cores = |ticks| {
+            ("proc/stat", format!("cpu  {ticks} 0 0 {ticks}\nctxt 1\nbtime 1\nprocesses 1\n"))
+        };
         let (before, (_, now)) = (cores(0), cores(1000));
         let first = tree(&[("proc/7/stat", &stat(900, 55)), (before.0, &before.1)]);
         let read = |root: &tempfile::TempDir| Cores::read(root.path(), true, Some(7));
@@ -168,24 +145,5 @@ mod tests {
             assert_eq!((used.server_s, used.busy), (None, Some(0.5)));
             assert_eq!(used.others, None, "the server's would be in it");
         }
-    }
-
-    #[test]
-    fn the_group_that_held_back_most_counts_in_both_versions() {
-        let groups = "3:cpu,cpuacct:/docker/a\n1:name=systemd:/x\n0::/user.slice/run\n";
-        let root = tree(&[
-            ("proc/self/cgroup", groups),
-            ("sys/fs/cgroup/user.slice/run/cpu.stat", "usage_usec 5\nthrottled_usec 1500000\n"),
-            ("sys/fs/cgroup/user.slice/cpu.stat", "nr_throttled 3\nthrottled_usec 2500000\n"),
-        ]);
-        assert_eq!(throttled(root.path()), Some(Duration::from_millis(2500)));
-        let root = tree(&[
-            ("proc/self/cgroup", groups),
-            ("sys/fs/cgroup/cpu/docker/a/cpu.stat", "nr_throttled 9\nthrottled_time 70000000\n"),
-        ]);
-        assert_eq!(throttled(root.path()), Some(Duration::from_millis(70)));
-        assert_eq!(throttled(Path::new("/nonexistent")), None);
-        let root = tree(&[("proc/self/cgroup", "nonsense\n9:memory:/a\n")]);
-        assert_eq!(throttled(root.path()), None);
     }
 }

@@ -5,7 +5,10 @@
 
 use std::path::{Path, PathBuf};
 
-/// The root directory of the running system.
+use serde::{Deserialize, Serialize};
+
+use super::proc::field;
+
 pub const ROOT: &str = "/";
 /// Names a directory that is read instead of it: for tests with recorded trees.
 pub(crate) const ROOT_VARIABLE: &str = "LOADGEN_HOST_ROOT";
@@ -31,6 +34,32 @@ pub struct Host {
     pub cores_online: u32,
     /// Memory, bytes.
     pub memory_bytes: u64,
+}
+
+/// A host, as far as a result depends on it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct HostFacts {
+    /// Kernel release.
+    pub kernel: String,
+    /// CPU model.
+    pub cpu: String,
+    /// Online cores.
+    pub cores: u32,
+    /// Memory in bytes.
+    pub memory_bytes: u64,
+}
+
+impl Host {
+    /// What summaries hold of another host.
+    pub(super) fn into_facts(self) -> HostFacts {
+        HostFacts {
+            kernel: self.kernel,
+            cpu: self.cpu,
+            cores: self.cores_online,
+            memory_bytes: self.memory_bytes,
+        }
+    }
 }
 
 /// Reads the facts of the host whose file systems hang below `root` ([`ROOT`]).
@@ -107,10 +136,7 @@ pub(crate) fn cores_in(list: &str) -> Option<u32> {
 }
 
 fn memory_bytes(meminfo: &str) -> u64 {
-    fields(meminfo, "MemTotal")
-        .find_map(|value| value.strip_suffix(" kB")?.trim().parse::<u64>().ok())
-        .unwrap_or(0)
-        .saturating_mul(1024)
+    field(meminfo, "MemTotal").unwrap_or(0).saturating_mul(1024)
 }
 
 #[cfg(test)]

@@ -20,9 +20,8 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 
 use crate::error::{Error, Result};
-use crate::observe::recorder::Interval;
+use crate::observe::recorder::{Phase, RecordedInterval};
 use crate::observe::times::Times;
-use crate::summary::Phase;
 
 /// A log that is being written: all steps of an invocation one after the other.
 #[derive(Debug)]
@@ -32,9 +31,7 @@ pub struct IntervalLog {
     base: Timestamp,
     /// What tags begin with; empty in a log of one step.
     prefix: String,
-    /// Whether the step is an open loop.
     paced: bool,
-    /// Start of the step, seconds from BaseTime.
     step_s: f64,
     /// The first thing that went wrong: it must not end a measurement.
     failed: Option<Error>,
@@ -81,14 +78,13 @@ impl IntervalLog {
         self.write(&format!("#[{about}]\n"));
     }
 
-    /// The origin of the step's clock.
     pub(crate) fn origin(&mut self, started_at: Timestamp) {
         self.step_s = seconds(started_at) - seconds(self.base);
     }
 
     /// One interval of the timeline. Those of the warm-up are left out, so that the log adds up to
     /// the summary's histograms.
-    pub(crate) fn interval(&mut self, interval: &Interval) {
+    pub(crate) fn interval(&mut self, interval: &RecordedInterval) {
         if interval.phase == Phase::Warmup {
             return;
         }
@@ -100,18 +96,15 @@ impl IntervalLog {
                 "" if name == main => String::new(),
                 prefix => format!("Tag={prefix}{name},"),
             };
-            match self.line(&tag, interval, times) {
-                Ok(line) => self.write(&line),
-                Err(error) => self.fail(error),
-            }
+            self.write(&self.line(&tag, interval, times));
         }
     }
 
-    fn line(&self, tag: &str, interval: &Interval, times: &Times) -> Result<String> {
+    fn line(&self, tag: &str, interval: &RecordedInterval, times: &Times) -> String {
         let start_s = self.step_s + interval.start as f64 / 1e9;
         let length_s = interval.end.saturating_sub(interval.start) as f64 / 1e9;
         let max_ms = times.max_us().unwrap_or(0.0) / 1e3;
-        Ok(format!("{tag}{start_s:.3},{length_s:.3},{max_ms:.3},{}\n", times.encoded()?))
+        format!("{tag}{start_s:.3},{length_s:.3},{max_ms:.3},{}\n", times.encoded())
     }
 
     fn write(&mut self, text: &str) {
@@ -163,7 +156,7 @@ mod tests {
 
     /// Two windows of 100 ms after a warm-up, an op each 10 ms that is answered 1 ms later, and
     /// which was due 2 ms before it.
-    fn intervals() -> Vec<Interval> {
+    fn intervals() -> Vec<RecordedInterval> {
         let ms = 1_000_000;
         let phases = Phases {
             window_start: 100 * ms,
@@ -173,8 +166,7 @@ mod tests {
         };
         let seen = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));
         let sink = std::rc::Rc::clone(&seen);
-        let mut recorder =
-            Recorder::new(phases, 0, Box::new(move |i| sink.borrow_mut().push(i))).expect("memory");
+        let mut recorder = Recorder::new(phases, 0, Box::new(move |i| sink.borrow_mut().push(i)));
         for i in 0..30 {
             let issued = i * 10 * ms + 5 * ms;
             let op = Op {
@@ -185,9 +177,9 @@ mod tests {
                 statements: 1,
                 rows: 1,
             };
-            recorder.succeeded(op).expect("memory");
+            recorder.succeeded(op);
         }
-        recorder.finish(310 * ms).expect("memory");
+        recorder.finish(310 * ms);
         seen.take()
     }
 

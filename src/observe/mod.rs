@@ -1,13 +1,15 @@
-//! Recorder, timeline, client cost, the server's process and host.
+//! Recorder, timeline, timers, client cost, the server's process and host.
+//!
+//! The room is above its figure (1,200 lines): what it measures has the form that summaries show.
 
 pub(crate) mod cgroup;
 pub(crate) mod cores;
 pub mod host;
 pub(crate) mod interval_log;
 pub mod probe;
+pub(crate) mod proc;
 pub(crate) mod process;
 pub mod recorder;
-pub(crate) mod scheduler;
 pub(crate) mod timeline;
 pub(crate) mod timer;
 pub mod times;

@@ -1,9 +1,14 @@
-//! What this process costs, and how many descriptors it may open.
+//! What this process and its threads cost, and how many descriptors it may open.
 
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
-use nix::sys::resource::{Resource, Usage, UsageWho, getrlimit, getrusage, setrlimit};
+use nix::sys::resource::{Resource, UsageWho, getrlimit, getrusage, setrlimit};
+use procfs_core::FromRead;
+use procfs_core::process::Schedstat;
 
+use super::proc::field;
 use crate::error::{Error, Result};
 
 /// Fewer descriptors than this are not worth a try.
@@ -12,14 +17,11 @@ const DESCRIPTORS_MIN: u64 = 32;
 /// CPU time since the start of a process or thread.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Cost {
-    /// Time in user mode.
     pub user: Duration,
-    /// Time in the kernel.
     pub sys: Duration,
 }
 
 impl Cost {
-    /// What was spent since an earlier reading.
     #[must_use]
     pub(crate) fn since(&self, earlier: &Cost) -> Cost {
         Cost {
@@ -28,7 +30,6 @@ impl Cost {
         }
     }
 
-    /// User and system time since an earlier reading.
     pub(crate) fn cpu_since(&self, earlier: &Cost) -> Duration {
         (self.user + self.sys).saturating_sub(earlier.user + earlier.sys)
     }
@@ -45,11 +46,7 @@ pub(crate) fn children_usage() -> Cost {
 }
 
 fn usage(who: UsageWho) -> Cost {
-    // It fails for a wrong `who` or address only, and there is none.
-    getrusage(who).map(|usage| cost(&usage)).unwrap_or_default()
-}
-
-fn cost(usage: &Usage) -> Cost {
+    let usage = getrusage(who).expect("a process that there is");
     let time = |t: nix::sys::time::TimeVal| {
         Duration::from_secs(t.tv_sec().max(0) as u64)
             + Duration::from_micros(t.tv_usec().max(0) as u64)
@@ -64,20 +61,12 @@ pub(crate) fn peak_resident_bytes() -> u64 {
     std::fs::read_to_string("/proc/self/status").map_or(0, |status| peak_of(&status))
 }
 
-/// `VmHWM` of the text of `/proc/PID/status` (proc_pid_status(5)), in bytes; 0 if it is not there.
+/// Reads `VmHWM` of the text of `/proc/PID/status` (proc_pid_status(5)), in bytes; 0 if it is not there.
 fn peak_of(status: &str) -> u64 {
-    status
-        .lines()
-        .find_map(|line| {
-            line.strip_prefix("VmHWM:")?.strip_suffix("kB")?.trim().parse::<u64>().ok()
-        })
-        .map_or(0, |kib| kib.saturating_mul(1024))
+    field(status, "VmHWM").map_or(0, |kib| kib.saturating_mul(1024))
 }
 
 /// Raises the soft limit of descriptors to the hard one and returns it.
-///
-/// # Errors
-/// Failed, if the kernel refuses.
 pub(crate) fn raise_descriptor_limit() -> Result<u64> {
     let failed = |e: nix::Error| Error::failed(format!("the limit of open files: {e}"));
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).map_err(failed)?;
@@ -95,9 +84,6 @@ pub(crate) fn address_space_max() -> Option<u64> {
 
 /// Refuses to begin with fewer descriptors than the runtimes, the signals and one connection take:
 /// some of these do not bear it.
-///
-/// # Errors
-/// Usage, with a hint.
 pub(crate) fn require_descriptors() -> Result<()> {
     let limit = raise_descriptor_limit()?;
     if limit < DESCRIPTORS_MIN {
@@ -110,6 +96,52 @@ pub(crate) fn require_descriptors() -> Result<()> {
 /// Descriptors that are open now; 0 where `/proc` is not mounted.
 pub(crate) fn descriptors_open() -> u64 {
     std::fs::read_dir("/proc/self/fd").map_or(0, |dir| dir.count() as u64)
+}
+
+/// The scheduler's account of one thread, `/proc/thread-self/schedstat` (the kernel's
+/// sched-stats.rst), open.
+#[derive(Debug)]
+pub(crate) struct ThreadClock(File);
+
+/// A thread's time so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Scheduled {
+    /// On a core.
+    pub ran: Duration,
+    /// Runnable, and another thread had the core.
+    pub waited: Duration,
+}
+
+impl Scheduled {
+    pub(crate) fn since(&self, earlier: &Scheduled) -> Scheduled {
+        Scheduled {
+            ran: self.ran.saturating_sub(earlier.ran),
+            waited: self.waited.saturating_sub(earlier.waited),
+        }
+    }
+}
+
+impl ThreadClock {
+    /// Opens that of the calling thread; None where the kernel does not tell.
+    pub(crate) fn own() -> Option<ThreadClock> {
+        let clock = ThreadClock(File::open("/proc/thread-self/schedstat").ok()?);
+        clock.read().map(|_| clock)
+    }
+
+    pub(crate) fn read(&self) -> Option<Scheduled> {
+        let mut text = [0; 96];
+        let read = self.0.read_at(&mut text, 0).ok()?;
+        scheduled(&text[..read])
+    }
+}
+
+/// Reads `schedstat`. A kernel that keeps no account says zeros.
+fn scheduled(text: &[u8]) -> Option<Scheduled> {
+    let stat = Schedstat::from_read(text).ok()?;
+    (stat.pcount > 0 || stat.sum_exec_runtime > 0).then(|| Scheduled {
+        ran: Duration::from_nanos(stat.sum_exec_runtime),
+        waited: Duration::from_nanos(stat.run_delay),
+    })
 }
 
 #[cfg(test)]
@@ -150,6 +182,27 @@ mod tests {
         let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).expect("read");
         assert_eq!((soft, limit), (hard, hard));
         assert!(descriptors_open() >= 3, "the standard streams at least");
+    }
+
+    #[test]
+    fn the_kernel_s_three_numbers() {
+        let known = scheduled(b"396500 250138 1\n").expect("counted");
+        assert_eq!(known.ran, Duration::from_nanos(396_500));
+        assert_eq!(known.waited, Duration::from_nanos(250_138));
+        for nothing in ["", "0 0 0\n", "1 2\n", "x 2 3\n"] {
+            assert_eq!(scheduled(nothing.as_bytes()), None, "{nothing}");
+        }
+    }
+
+    #[test]
+    fn a_thread_sees_itself_run() {
+        // What has no such file has nothing to see.
+        let Some(clock) = ThreadClock::own() else { return };
+        let before = clock.read().expect("readable");
+        let mut x = 1_u64;
+        while clock.read().expect("readable").ran < before.ran + Duration::from_millis(5) {
+            x = std::hint::black_box(x.wrapping_mul(3));
+        }
     }
 
     proptest! {

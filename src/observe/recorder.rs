@@ -5,14 +5,26 @@
 //! measured window; latency covers what was *issued* inside it, including what finishes in
 //! the drain.
 
-use crate::error::{Error, Result};
+use serde::{Deserialize, Serialize};
+
 use crate::observe::times::Times;
-use crate::summary::Phase;
 
 /// Nanoseconds since the step's origin, the start of the warm-up.
 pub type Ns = u64;
 
-/// The phases of a step on its clock.
+/// A phase of a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// Before the window; not counted.
+    Warmup,
+    /// The window.
+    Measure,
+    /// What was in flight at the window's end.
+    Drain,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Phases {
     /// End of the warm-up, start of the window; `Ns::MAX` while it is open.
@@ -21,12 +33,10 @@ pub struct Phases {
     pub window_end: Ns,
     /// With `--ops`: count what was issued in the window, so that exactly N are counted.
     pub by_issue: bool,
-    /// Length of a timeline's interval.
     pub interval: Ns,
 }
 
 impl Phases {
-    /// The phase of an instant.
     pub(crate) fn at(&self, now: Ns) -> Phase {
         if now < self.window_start {
             Phase::Warmup
@@ -50,26 +60,19 @@ impl Phases {
 
 /// What happened between two instants of one phase.
 #[derive(Debug, Clone)]
-pub struct Interval {
+pub struct RecordedInterval {
     /// Its phase.
     pub phase: Phase,
-    /// First instant.
     pub start: Ns,
-    /// First instant after it.
     pub end: Ns,
-    /// Ops that count.
     pub ops: u64,
-    /// Statements of these.
     pub statements: u64,
-    /// Rows that these returned or inserted.
     pub rows: u64,
     /// Ops that failed, and those of which nobody knows.
     pub errors: u64,
     /// Service time of ops issued in this phase (in the drain: in the window).
     pub service: Times,
-    /// Service time of failed ops.
     pub failed: Times,
-    /// Service time of each statement, for workloads with several.
     pub by_statement: Vec<Times>,
     /// What only an open loop has; none before the first op.
     pub paced: Option<Box<Paced>>,
@@ -85,12 +88,10 @@ pub struct Paced {
 }
 
 impl Paced {
-    /// Nothing counted yet. Fails only if memory is not to be had.
-    pub(crate) fn new() -> Result<Self> {
-        Ok(Paced { response: Times::new()?, wait: Times::new()? })
+    fn new() -> Paced {
+        Paced { response: Times::new(), wait: Times::new() }
     }
 
-    /// Adds what another one counted.
     pub(crate) fn merge(&mut self, other: &Paced) {
         self.response.merge(&other.response);
         self.wait.merge(&other.wait);
@@ -106,9 +107,9 @@ impl Paced {
     }
 }
 
-impl Interval {
-    fn new(phases: &Phases, start: Ns, statements: usize) -> Result<Self> {
-        Ok(Interval {
+impl RecordedInterval {
+    fn new(phases: &Phases, start: Ns, statements: usize) -> RecordedInterval {
+        RecordedInterval {
             phase: phases.at(start),
             start,
             end: phases.interval_end(start),
@@ -116,15 +117,14 @@ impl Interval {
             statements: 0,
             rows: 0,
             errors: 0,
-            service: Times::new()?,
-            failed: Times::new()?,
-            by_statement: (0..statements).map(|_| Times::new()).collect::<Result<_>>()?,
+            service: Times::new(),
+            failed: Times::new(),
+            by_statement: (0..statements).map(|_| Times::new()).collect(),
             paced: None,
-        })
+        }
     }
 
-    /// Adds what another thread saw in the same interval.
-    pub(crate) fn merge(&mut self, other: &Interval) {
+    pub(crate) fn merge(&mut self, other: &RecordedInterval) {
         self.end = self.end.max(other.end);
         self.ops += other.ops;
         self.statements += other.statements;
@@ -137,13 +137,6 @@ impl Interval {
         }
         Paced::merge_into(&mut self.paced, other.paced.as_deref());
     }
-
-    fn paced(&mut self) -> Result<&mut Paced> {
-        if self.paced.is_none() {
-            self.paced = Some(Box::new(Paced::new()?));
-        }
-        self.paced.as_deref_mut().ok_or_else(|| Error::failed("no histogram"))
-    }
 }
 
 /// One op as it ended well.
@@ -151,24 +144,18 @@ impl Interval {
 pub struct Op {
     /// When it was due; None in a closed loop.
     pub intended: Option<Ns>,
-    /// Just before the call.
     pub issued: Ns,
-    /// Whether it was issued in the window: decided once, by whoever issued it.
+    /// It was issued in the window: decided once, by whoever issued it.
     pub measured: bool,
-    /// Just after its return.
     pub completed: Ns,
-    /// Round trips.
     pub statements: u32,
-    /// Rows returned or inserted.
     pub rows: u64,
 }
 
 /// The first and the last op that succeeded in some time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Successes {
-    /// When the first one completed.
     pub first: Ns,
-    /// When the last one did.
     pub last: Ns,
 }
 
@@ -176,14 +163,13 @@ impl Successes {
     const NONE: Successes = Successes { first: Ns::MAX, last: 0 };
 }
 
-/// See the module.
 pub struct Recorder {
     phases: Phases,
-    current: Interval,
+    current: RecordedInterval,
     /// Ops of the intervals before the current one.
     before: u64,
     successes: Successes,
-    finished: Box<dyn FnMut(Interval)>,
+    finished: Box<dyn FnMut(RecordedInterval)>,
 }
 
 impl Recorder {
@@ -192,15 +178,15 @@ impl Recorder {
     pub fn new(
         phases: Phases,
         statements: usize,
-        finished: Box<dyn FnMut(Interval)>,
-    ) -> Result<Self> {
-        Ok(Recorder {
-            current: Interval::new(&phases, 0, statements)?,
+        finished: Box<dyn FnMut(RecordedInterval)>,
+    ) -> Recorder {
+        Recorder {
+            current: RecordedInterval::new(&phases, 0, statements),
             before: 0,
             successes: Successes::NONE,
             phases,
             finished,
-        })
+        }
     }
 
     /// Sets the window's start, where it was open: it lies ahead.
@@ -221,14 +207,13 @@ impl Recorder {
 
     /// Ends the intervals that lie before `now`. Idle threads call it too.
     #[inline]
-    pub(crate) fn roll(&mut self, now: Ns) -> Result<()> {
+    pub(crate) fn roll(&mut self, now: Ns) {
         while now >= self.current.end {
             let statements = self.current.by_statement.len();
-            let next = Interval::new(&self.phases, self.current.end, statements)?;
+            let next = RecordedInterval::new(&self.phases, self.current.end, statements);
             self.before += self.current.ops;
             (self.finished)(std::mem::replace(&mut self.current, next));
         }
-        Ok(())
     }
 
     /// Ops so far, of the warm-up and of the window.
@@ -242,10 +227,10 @@ impl Recorder {
         (seen != Successes::NONE).then_some(seen)
     }
 
-    /// Writes down an op that succeeded; whether it counts toward QPS.
+    /// Writes down an op that succeeded; returns whether it counts toward QPS.
     #[inline]
-    pub fn succeeded(&mut self, op: Op) -> Result<bool> {
-        self.roll(op.completed)?;
+    pub fn succeeded(&mut self, op: Op) -> bool {
+        self.roll(op.completed);
         self.successes.first = self.successes.first.min(op.completed);
         self.successes.last = op.completed;
         let counts = self.counts(op.measured);
@@ -258,85 +243,70 @@ impl Recorder {
         if self.in_latency(op.measured) {
             self.current.service.record(op.completed - op.issued);
             if let Some(intended) = op.intended {
-                self.paced(intended, op.issued, op.completed)?;
+                self.paced(intended, op.issued, op.completed);
             }
         }
-        Ok(counts)
+        counts
     }
 
-    fn paced(&mut self, intended: Ns, issued: Ns, completed: Ns) -> Result<()> {
-        let paced = self.current.paced()?;
+    fn paced(&mut self, intended: Ns, issued: Ns, completed: Ns) {
+        let paced = self.current.paced.get_or_insert_with(|| Box::new(Paced::new()));
         paced.response.record(completed.saturating_sub(intended));
         paced.wait.record(issued.saturating_sub(intended));
-        Ok(())
     }
 
-    /// Writes down the time of one statement of an op.
     #[inline]
     pub(crate) fn statement(&mut self, index: usize, measured: bool, ns: u64) {
-        if self.in_latency(measured)
-            && let Some(times) = self.current.by_statement.get_mut(index)
-        {
-            times.record(ns);
+        if self.in_latency(measured) {
+            self.current.by_statement[index].record(ns);
         }
     }
 
-    /// Writes down an op that failed.
-    pub(crate) fn failed(&mut self, issued: Ns, measured: bool, completed: Ns) -> Result<()> {
-        self.roll(completed)?;
+    pub(crate) fn failed(&mut self, issued: Ns, measured: bool, completed: Ns) {
+        self.roll(completed);
         self.current.errors += 1;
         if self.in_latency(measured) {
             self.current.failed.record(completed.saturating_sub(issued));
         }
-        Ok(())
     }
 
     /// Writes down an op of which nobody knows whether it was done: neither done nor failed, it is
     /// an error of the timeline alone.
-    pub(crate) fn unresolved(&mut self, now: Ns) -> Result<()> {
-        self.roll(now)?;
+    pub(crate) fn unresolved(&mut self, now: Ns) {
+        self.roll(now);
         self.current.errors += 1;
-        Ok(())
     }
 
     /// Writes down an op that was given up: its age is a lower bound of its time, and
     /// leaving it out would make a stalled server look fast.
-    pub(crate) fn abandoned(
-        &mut self,
-        intended: Option<Ns>,
-        issued: Ns,
-        measured: bool,
-        now: Ns,
-    ) -> Result<()> {
-        self.unresolved(now)?;
+    pub(crate) fn abandoned(&mut self, intended: Option<Ns>, issued: Ns, measured: bool, now: Ns) {
+        self.unresolved(now);
         if self.in_latency(measured) {
             self.current.service.record(now.saturating_sub(issued));
             if let Some(intended) = intended {
-                self.paced(intended, issued, now)?;
+                self.paced(intended, issued, now);
             }
         }
-        Ok(())
     }
 
     /// Writes down an arrival of the window that was never issued, likewise.
-    pub(crate) fn unissued(&mut self, intended: Ns, now: Ns) -> Result<()> {
-        self.roll(now)?;
-        self.paced(intended, now, now)
+    pub(crate) fn unissued(&mut self, intended: Ns, now: Ns) {
+        self.roll(now);
+        self.paced(intended, now, now);
     }
 
     /// Hands over the last interval, which ends now.
-    pub(crate) fn finish(mut self, now: Ns) -> Result<()> {
-        self.roll(now)?;
+    pub(crate) fn finish(mut self, now: Ns) {
+        self.roll(now);
         self.current.end = now.max(self.current.start);
         (self.finished)(self.current);
-        Ok(())
     }
 
     fn counts(&self, measured: bool) -> bool {
         self.current.phase == Phase::Measure && (!self.phases.by_issue || measured)
     }
 
-    /// Whether an op belongs to the times of the current interval: what the warm-up issued does
+    /// Says whether an op belongs to the times of the current interval: what the warm-up issued does
     /// not count in the window.
     fn in_latency(&self, measured: bool) -> bool {
         self.current.phase == Phase::Warmup || measured
@@ -349,11 +319,10 @@ mod tests {
     use std::cell::RefCell;
     use std::rc::Rc;
 
-    fn record(phases: Phases, ops: &[(Ns, Ns)], until: Ns) -> Vec<Interval> {
+    fn record(phases: Phases, ops: &[(Ns, Ns)], until: Ns) -> Vec<RecordedInterval> {
         let seen = Rc::new(RefCell::new(Vec::new()));
         let sink = Rc::clone(&seen);
-        let mut recorder =
-            Recorder::new(phases, 0, Box::new(move |i| sink.borrow_mut().push(i))).expect("memory");
+        let mut recorder = Recorder::new(phases, 0, Box::new(move |i| sink.borrow_mut().push(i)));
         for (issued, completed) in ops {
             let measured = *issued >= phases.window_start;
             let op = Op {
@@ -364,13 +333,13 @@ mod tests {
                 statements: 1,
                 rows: 1,
             };
-            recorder.succeeded(op).expect("memory");
+            recorder.succeeded(op);
         }
-        recorder.finish(until).expect("memory");
+        recorder.finish(until);
         seen.take()
     }
 
-    fn shape(intervals: &[Interval]) -> Vec<(Phase, Ns, Ns, u64, u64)> {
+    fn shape(intervals: &[RecordedInterval]) -> Vec<(Phase, Ns, Ns, u64, u64)> {
         intervals.iter().map(|i| (i.phase, i.start, i.end, i.ops, i.service.count())).collect()
     }
 
@@ -410,9 +379,8 @@ mod tests {
     fn an_early_end_cuts_the_window() {
         let seen = Rc::new(RefCell::new(Vec::new()));
         let sink = Rc::clone(&seen);
-        let mut recorder =
-            Recorder::new(PHASES, 0, Box::new(move |i| sink.borrow_mut().push(i))).expect("memory");
-        recorder.roll(260).expect("memory");
+        let mut recorder = Recorder::new(PHASES, 0, Box::new(move |i| sink.borrow_mut().push(i)));
+        recorder.roll(260);
         recorder.end_window(300);
         let late = Op {
             intended: None,
@@ -422,8 +390,8 @@ mod tests {
             statements: 1,
             rows: 1,
         };
-        assert!(!recorder.succeeded(late).expect("memory"));
-        recorder.finish(320).expect("memory");
+        assert!(!recorder.succeeded(late));
+        recorder.finish(320);
         let seen = seen.take();
         assert_eq!(
             shape(&seen)[2..],

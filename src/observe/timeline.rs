@@ -3,11 +3,42 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::error::Result;
+use serde::{Deserialize, Serialize};
+
 use crate::observe::interval_log::IntervalLog;
-use crate::observe::recorder::{Interval, Ns, Paced};
+use crate::observe::recorder::{Ns, Paced, Phase, RecordedInterval};
 use crate::observe::times::Times;
-use crate::summary::{self, Phase};
+
+/// One interval of the timeline.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Interval {
+    /// Its phase.
+    pub phase: Phase,
+    /// Start, seconds from the start of the warm-up.
+    pub start_s: f64,
+    /// Length, seconds.
+    pub length_s: f64,
+    /// Ops completed in it.
+    pub ops: u64,
+    /// Ops that failed in it, those in doubt or given up included.
+    pub errors: u64,
+    /// Median service time, microseconds; null without ops.
+    pub p50_us: Option<f64>,
+    /// 99th percentile of the service time, microseconds.
+    pub p99_us: Option<f64>,
+    /// Largest service time, microseconds.
+    pub max_us: Option<f64>,
+    /// Median response time, microseconds; null in a closed loop.
+    #[serde(default)]
+    pub response_p50_us: Option<f64>,
+    /// 99th percentile of the response time, microseconds.
+    #[serde(default)]
+    pub response_p99_us: Option<f64>,
+    /// Largest response time, microseconds.
+    #[serde(default)]
+    pub response_max_us: Option<f64>,
+}
 
 /// What all threads measured so far.
 #[derive(Debug)]
@@ -15,59 +46,53 @@ pub struct Timeline {
     /// By thread: everything before this instant is delivered.
     delivered: Vec<Ns>,
     /// Intervals that some thread may still add to, by their start.
-    open: BTreeMap<Ns, Interval>,
-    /// Length of an entry; threads report more often.
+    open: BTreeMap<Ns, RecordedInterval>,
     entry: Ns,
     /// The entry that grows.
-    growing: Option<Interval>,
+    growing: Option<RecordedInterval>,
     /// The timeline of the summary, once [`Timeline::thread_done`] was called for all.
-    pub entries: Vec<summary::Interval>,
-    /// The window's ops, statements, rows.
+    pub entries: Vec<Interval>,
     pub window: Counts,
-    /// Service time of what was issued in the window.
     pub service: Times,
-    /// Service time of failed ops.
     pub failed: Times,
-    /// Service time by statement.
     pub by_statement: Vec<Times>,
     /// Times from the intended instant, of an open loop.
     pub paced: Option<Box<Paced>>,
-    /// Takes the histograms of the entries.
     pub log: Option<Arc<Mutex<IntervalLog>>>,
 }
 
-/// Counts of the window.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Ops that count.
     pub ops: u64,
-    /// Their statements.
     pub statements: u64,
-    /// Rows that they returned or inserted.
     pub rows: u64,
 }
 
 impl Timeline {
     /// For so many threads, so many statements with times of their own, and entries of a length.
-    pub(crate) fn new(threads: usize, statements: usize, entry: Ns) -> Result<Self> {
-        Ok(Timeline {
+    pub(crate) fn new(threads: usize, statements: usize, entry: Ns) -> Timeline {
+        Timeline {
             delivered: vec![0; threads],
             open: BTreeMap::new(),
             entry,
             growing: None,
             entries: Vec::new(),
             window: Counts::default(),
-            service: Times::new()?,
-            failed: Times::new()?,
-            by_statement: (0..statements).map(|_| Times::new()).collect::<Result<_>>()?,
+            service: Times::new(),
+            failed: Times::new(),
+            by_statement: (0..statements).map(|_| Times::new()).collect(),
             paced: None,
             log: None,
-        })
+        }
     }
 
     /// Takes an interval of a thread (from 0); returns those that no thread can add to any
     /// more, oldest first.
-    pub(crate) fn add(&mut self, thread: usize, interval: Interval) -> Vec<Interval> {
+    pub(crate) fn add(
+        &mut self,
+        thread: usize,
+        interval: RecordedInterval,
+    ) -> Vec<RecordedInterval> {
         self.reach(thread, interval.end);
         match self.open.get_mut(&interval.start) {
             Some(merged) => merged.merge(&interval),
@@ -79,7 +104,7 @@ impl Timeline {
     }
 
     /// A thread delivers no more.
-    pub(crate) fn thread_done(&mut self, thread: usize) -> Vec<Interval> {
+    pub(crate) fn thread_done(&mut self, thread: usize) -> Vec<RecordedInterval> {
         self.reach(thread, Ns::MAX);
         let complete = self.take_complete();
         if self.open.is_empty() && self.delivered.iter().all(|to| *to == Ns::MAX) {
@@ -89,12 +114,10 @@ impl Timeline {
     }
 
     fn reach(&mut self, thread: usize, to: Ns) {
-        if let Some(delivered) = self.delivered.get_mut(thread) {
-            *delivered = to;
-        }
+        self.delivered[thread] = to;
     }
 
-    fn take_complete(&mut self) -> Vec<Interval> {
+    fn take_complete(&mut self) -> Vec<RecordedInterval> {
         let mut complete = Vec::new();
         while let Some(entry) = self.open.first_entry() {
             if self.delivered.iter().any(|to| to <= entry.key()) {
@@ -107,7 +130,7 @@ impl Timeline {
         complete
     }
 
-    fn count(&mut self, interval: &Interval) {
+    fn count(&mut self, interval: &RecordedInterval) {
         if interval.phase == Phase::Measure {
             self.window.ops += interval.ops;
             self.window.statements += interval.statements;
@@ -147,7 +170,7 @@ impl Timeline {
         }
         let response =
             |of: fn(&Times) -> Option<f64>| entry.paced.as_ref().and_then(|p| of(&p.response));
-        self.entries.push(summary::Interval {
+        self.entries.push(Interval {
             phase: entry.phase,
             start_s: seconds(entry.start),
             length_s: seconds(entry.end.saturating_sub(entry.start)),
@@ -163,7 +186,6 @@ impl Timeline {
     }
 }
 
-/// Nanoseconds as seconds.
 pub(crate) fn seconds(ns: Ns) -> f64 {
     ns as f64 / 1e9
 }
@@ -175,18 +197,17 @@ mod tests {
     use std::cell::RefCell;
     use std::rc::Rc;
 
-    fn thread(ops: &[(Ns, Ns)], until: Ns) -> Vec<Interval> {
+    fn thread(ops: &[(Ns, Ns)], until: Ns) -> Vec<RecordedInterval> {
         let phases = Phases { window_start: 100, window_end: 300, by_issue: false, interval: 100 };
         let seen = Rc::new(RefCell::new(Vec::new()));
         let sink = Rc::clone(&seen);
-        let mut recorder =
-            Recorder::new(phases, 0, Box::new(move |i| sink.borrow_mut().push(i))).expect("memory");
+        let mut recorder = Recorder::new(phases, 0, Box::new(move |i| sink.borrow_mut().push(i)));
         for (issued, completed) in ops {
             let (issued, completed, measured) = (*issued, *completed, *issued >= 100);
             let op = Op { intended: None, issued, measured, completed, statements: 2, rows: 3 };
-            recorder.succeeded(op).expect("memory");
+            recorder.succeeded(op);
         }
-        recorder.finish(until).expect("memory");
+        recorder.finish(until);
         seen.take()
     }
 
@@ -199,10 +220,11 @@ mod tests {
     fn threads_add_up_and_an_interval_waits_for_all_of_them() {
         let a = thread(&[(0, 50), (110, 120)], 310);
         let b = thread(&[(150, 160), (290, 305)], 350);
-        let mut timeline = Timeline::new(2, 0, 100).expect("memory");
+        let mut timeline = Timeline::new(2, 0, 100);
         let early: usize = a.into_iter().map(|i| timeline.add(0, i).len()).sum();
         assert_eq!(early, 0, "the other thread has delivered nothing");
-        let complete: Vec<Interval> = b.into_iter().flat_map(|i| timeline.add(1, i)).collect();
+        let complete: Vec<RecordedInterval> =
+            b.into_iter().flat_map(|i| timeline.add(1, i)).collect();
         assert_eq!(complete.len(), 4);
         assert_eq!(timeline.window, Counts { ops: 2, statements: 4, rows: 6 });
         // The warm-up's op is not in the latency, the drain's is.
@@ -224,7 +246,7 @@ mod tests {
     fn a_thread_that_ends_early_holds_nothing_up_and_splits_nothing() {
         // The first thread is done before the second delivers the same last interval.
         let (a, b) = (thread(&[(110, 120), (210, 220)], 250), thread(&[(215, 230)], 290));
-        let mut timeline = Timeline::new(2, 0, 100).expect("memory");
+        let mut timeline = Timeline::new(2, 0, 100);
         for interval in a {
             timeline.add(0, interval);
         }
@@ -242,7 +264,7 @@ mod tests {
 
     #[test]
     fn long_entries_are_made_of_short_reports() {
-        let mut timeline = Timeline::new(1, 0, 200).expect("memory");
+        let mut timeline = Timeline::new(1, 0, 200);
         for interval in thread(&[(110, 120), (210, 220), (250, 310)], 320) {
             timeline.add(0, interval);
         }

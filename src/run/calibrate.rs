@@ -7,7 +7,7 @@ use tokio::sync::watch;
 
 use super::null_server::NullServer;
 use super::{kept, print_data, random, runtime, warn_of_debug_build};
-use crate::engine::{self, Stage, Tables};
+use crate::engine::{self, StepContext, Tables};
 use crate::error::{Error, Result};
 use crate::mysql::target::Target;
 use crate::observe::host;
@@ -111,7 +111,7 @@ async fn measure(
     progress: &mut Progress,
 ) -> Result<CalibrationStep> {
     let target = Target::canned(port);
-    let stage = Stage {
+    let context = StepContext {
         plan,
         spread: Spread::Pinned,
         tables: Tables {
@@ -132,8 +132,8 @@ async fn measure(
         first_write: &|| Ok(()),
         window: watch::channel(None).0,
     };
-    let run = engine::run_step(&stage, step, &mut None, progress).await?;
-    let measured = engine::calibrated(&run, plan, step)?;
+    let run = engine::run_step(&context, step, &mut None, progress).await?;
+    let measured = engine::calibrated(&run, plan, step);
     match run.error {
         Some(error) => Err(error),
         None if measured.qps > 0.0 => Ok(measured),

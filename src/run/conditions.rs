@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::engine::{Tables, edge};
+use crate::engine::{Tables, readings};
 use crate::error::Result;
 use crate::mysql::session::Session;
 use crate::mysql::{ask, levels};
@@ -107,7 +107,7 @@ fn since(last: Option<State>, first: Option<State>) -> Option<HostState> {
 /// Off the thread that keeps time: it reads many files, or waits for a command.
 async fn state(probe: &Probe) -> Option<State> {
     let probe = probe.clone();
-    edge::aside(move || probe.state()).await.ok().flatten()
+    readings::aside(move || probe.state()).await.ok().flatten()
 }
 
 /// The window's length where it is known before, and long enough.

@@ -16,7 +16,7 @@ use super::reach::Patience;
 use super::record::Begin;
 use super::timed::{self, Timed};
 use super::{conclude, keep, random, told};
-use crate::engine::{self, Identity, Run, Stage, Tables, edge};
+use crate::engine::{self, Identity, Run, StepContext, Tables, readings};
 use crate::error::{Error, Result};
 use crate::mysql::ask::explain;
 use crate::mysql::dataset::Dataset;
@@ -306,7 +306,7 @@ impl<'a> Steps<'a> {
         let begin = Begin::new(self.store, plan, at.tables, ids, &identity, step);
         let first_write = || begin.first_write();
         let beside = self.in_profile.as_ref().map(|here| here.beside(self.store, step, &opened));
-        let stage = Stage {
+        let context = StepContext {
             first_write: &first_write,
             window,
             plan,
@@ -319,17 +319,17 @@ impl<'a> Steps<'a> {
             stop: self.stop,
             log: at.log.clone(),
         };
-        log_step(&stage, step);
-        let run = engine::run_step(&stage, step, control, self.progress).await;
+        log_step(&context, step);
+        let run = engine::run_step(&context, step, control, self.progress).await;
         // Ended also where there was no window.
-        stage.window.send_replace(None);
+        context.window.send_replace(None);
         let ran = match beside {
             Some(beside) => beside.end().await,
             None => Vec::new(),
         };
         let mut run = run?;
         let changed = changes(&mut run, &identity.server, at, control).await;
-        let mut summary = engine::summary(&run, &stage, step, &identity, changed)?;
+        let mut summary = engine::summary(&run, &context, step, &identity, changed);
         summary.warnings.extend(at.warnings.iter().cloned());
         summary.warnings.extend(changed_before);
         if let Some(here) = &self.in_profile {
@@ -496,14 +496,14 @@ impl<'a> Steps<'a> {
 }
 
 /// Tells the interval log that a step begins. Where there are several, their tags differ.
-fn log_step(stage: &Stage, step: &Step) {
-    let Some(log) = &stage.log else { return };
+fn log_step(context: &StepContext, step: &Step) {
+    let Some(log) = &context.log else { return };
     let rate = step.rate.map_or_else(String::new, |rate| format!(" at {rate}/s"));
     let about = format!(
         "step {} of {}: {} {}{rate}, repeat {}",
         step.place,
         step.of,
-        stage.plan.workload.name,
+        context.plan.workload.name,
         terms::clients(step.clients),
         step.repeat
     );
@@ -522,7 +522,7 @@ async fn changes(
     let changed = if run.changed.is_empty() {
         // Over a new connection, as the clients' are: an old one may lead to a server that no
         // longer has the address.
-        let (_, changed) = edge::changes(before, None, &at.target, &at.opts).await;
+        let changed = readings::changes(before, &mut None, &at.target, &at.opts).await;
         if changed.as_deref().is_some_and(is_another) {
             // The next step looks at its tables, too.
             *control = None;
@@ -586,7 +586,7 @@ pub(super) async fn probe(
     same_host: bool,
 ) -> Result<Option<Probe>> {
     // It reads many files, or waits for a command: not on the thread that keeps time.
-    let looking = edge::aside(move || match prefix.as_slice() {
+    let looking = readings::aside(move || match prefix.as_slice() {
         [] => Ok(same_host.then(|| Probe::local(&server))),
         prefix => {
             let probe = Probe::through(prefix, &server)?;

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use super::random;
 use super::steps::{Surveyed, answer};
-use crate::engine::edge::{self, Edge, Own};
+use crate::engine::readings::{self, ClientReading, ServerReading};
 use crate::engine::{host_facts, program};
 use crate::error::{Error, Kind, Result};
 use crate::load::reload::{FORCE, LoadedTable, Reload, Reloaded};
@@ -50,8 +50,8 @@ type Measured = (Summary, Option<Error>);
 /// Read before the window.
 struct Start {
     server: summary::Server,
-    edge: Edge,
-    own: Own,
+    reading: ServerReading,
+    own: ClientReading,
 }
 
 /// Read after it.
@@ -155,29 +155,31 @@ impl Timed<'_> {
         let mut server = identity.server.clone();
         let reading = async { Ok(fingerprint::renew(&mut session, &mut server).await?) };
         answer(self.stop, &target.address, reading).await?;
-        let (session, edge) = edge::read(Some(session), probe.clone()).await;
-        if let Some(session) = session {
+        let mut control = Some(session);
+        let reading = ServerReading::take(&mut control, probe.as_ref()).await;
+        if let Some(session) = control {
             session.close(limits::COURTESY).await;
         }
-        Ok(Start { server, edge, own: Own::now() })
+        Ok(Start { server, reading, own: ClientReading::now(probe.as_ref()) })
     }
 
     /// Reads the same after the window that began then. A server that does not answer in time costs
     /// the reading, not the measurement.
     async fn finish(&self, start: &Start, began: Instant) -> Finish {
-        let own = Own::now();
         let Surveyed { target, opts, probe, .. } = self.at;
+        let own = ClientReading::now(probe.as_ref());
         // Not the connection of before: a server drops one that was idle for hours.
         let session = within(limits::COURTESY, Session::open(target, opts, None)).await;
-        let (session, last) = edge::read(session.and_then(Result::ok), probe.clone()).await;
-        let (session, changed) = edge::changes(&start.server, session, target, opts).await;
-        if let Some(session) = session {
+        let mut control = session.and_then(Result::ok);
+        let last = ServerReading::take(&mut control, probe.as_ref()).await;
+        let changed = readings::changes(&start.server, &mut control, target, opts).await;
+        if let Some(session) = control {
             session.close(limits::COURTESY).await;
         }
         Finish {
-            status: edge::status(&start.edge, &last, began),
-            probed: edge::probed(probe.as_ref(), &start.edge, &last, began),
-            traffic: own.traffic_since(&start.own),
+            status: last.status_since(&start.reading, began),
+            probed: last.probed_since(&start.reading, probe.as_ref(), began),
+            traffic: own.since(&start.own).traffic,
             changed,
         }
     }
@@ -223,7 +225,7 @@ impl Timed<'_> {
         if finish.status.is_none() {
             warnings.push(warning("no_status", "the server's status counters could not be read"));
         }
-        let none = Times::new()?.distribution()?;
+        let none = Times::new().distribution();
         Ok(Summary {
             schema: summary::SCHEMA.to_owned(),
             loadgen: program(),
@@ -331,8 +333,8 @@ fn fill(summary: &mut Summary, spec: &LoadSpec, loaded: &Reloaded) -> Result<()>
     let ops =
         |table: &LoadedTable| summary::TableOps { table: table.name.clone(), ops: table.inserts };
     summary.totals.per_table = loaded.tables.iter().map(ops).collect();
-    summary.latency.service = loaded.timeline.service.distribution()?;
-    summary.latency.failed = loaded.timeline.failed.distribution()?;
+    summary.latency.service = loaded.timeline.service.distribution();
+    summary.latency.failed = loaded.timeline.failed.distribution();
     summary.timeline.clone_from(&loaded.timeline.entries);
     if loaded.warnings > 0 {
         let text = format!("the server gave {} warnings for the rows", loaded.warnings);

@@ -72,21 +72,7 @@ pub(crate) fn enough(percentile: f64) -> f64 {
     (BEYOND_MIN as f64 / beyond * (1.0 - 1e-9)).ceil()
 }
 
-/// The quantile to ask a histogram of `count` values for, so that it answers with the value of
-/// rank ceil(p% of count), the nearest-rank percentile, whatever rounding does to p / 100 (99.9 %
-/// of 5,000 is 4,995, not a hair more). It lies in the middle of the rank's step.
-pub(crate) fn nearest_rank(percentile: f64, count: u64) -> f64 {
-    (rank(percentile, count) as f64 - 0.5) / count.max(1) as f64
-}
-
-/// The nearest rank, from 1: ceil(p% of count).
-pub(crate) fn rank(percentile: f64, count: u64) -> u64 {
-    let n = count.max(1) as f64;
-    let exact = percentile * n / 100.0;
-    let whole = exact.round();
-    let rank = if (exact - whole).abs() <= whole * 1e-12 { whole } else { exact.ceil() };
-    rank.clamp(1.0, n) as u64
-}
+pub(crate) use crate::observe::times::{nearest_rank, rank};
 
 #[cfg(test)]
 mod tests {

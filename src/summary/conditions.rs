@@ -1,11 +1,9 @@
 //! What a step was measured under, beside plan and settings: the state that the server and the
 //! hosts were in, and where the keys fell. The warnings follow from it.
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
 
-use super::Class;
+use super::{Class, HostState};
 
 /// The conditions of a step. What could not be read is null.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -99,46 +97,6 @@ pub struct Sample {
     pub pool_free_pages: Option<u64>,
     /// Clock of the fastest core of the client's host, MHz.
     pub client_mhz: Option<f64>,
-}
-
-/// A host between two readings, one before the step and one after it.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default)]
-pub struct HostState {
-    /// Between the readings, seconds.
-    pub covered_s: f64,
-    /// Frequency governors and how many policies (cores, or groups of them) have each.
-    pub governors: BTreeMap<String, u32>,
-    /// Whether cores may run above their nominal clock.
-    pub turbo: Option<bool>,
-    /// How often cores were slowed down by heat.
-    pub throttled: Option<u64>,
-    /// NUMA nodes that have memory.
-    pub numa_nodes: Option<u32>,
-    /// Of these, the nodes that the server's process may use; null of other hosts.
-    pub server_numa_nodes: Option<u32>,
-    /// Cores that the server's process may use, those that are offline among them; null of other
-    /// hosts.
-    pub server_cores: Option<u32>,
-    /// Pages read from and written to swap space.
-    pub swapped_pages: Option<u64>,
-    /// Network interfaces that say how fast they are.
-    pub links: Vec<Link>,
-}
-
-/// A network interface over the step.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Link {
-    /// Its name.
-    pub name: String,
-    /// Its speed, megabits a second in each direction.
-    pub mbit_per_s: u64,
-    /// Received.
-    pub rx_bytes: u64,
-    /// Sent.
-    pub tx_bytes: u64,
 }
 
 /// How the keys of the window spread over the rows of a table, by the distribution's arithmetic.

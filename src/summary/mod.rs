@@ -27,16 +27,20 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::observe::host::HostFacts;
+pub use crate::observe::probe::{HostCost, HostState, Link, Probed, ProcessCost};
+pub use crate::observe::recorder::Phase;
+pub use crate::observe::timeline::Interval;
+pub use crate::observe::times::Distribution;
 pub use crate::terms::Class;
 use crate::terms::{Arrival, OnError, Spread, StatementMode};
-
 pub(crate) use calibration::{CALIBRATION, CalibratedHost, Calibration, CalibrationStep};
-pub use conditions::{Conditions, HostState, Keys, Levels, Link, Prepared, Sample, Settled};
-pub use cost::{HostCost, Innodb, Probed, ProcessCost};
+pub use conditions::{Conditions, Keys, Levels, Prepared, Sample, Settled};
+pub use cost::Innodb;
 pub(crate) use experiment::{CommandRun, Experiment};
 pub use facts::{MISSES_MIN, class_by_size, durability};
 pub(crate) use facts::{SINCE_FLUSH, counter, in_queues};
-pub use latency::{Distribution, Interval, Latency, Phase, StatementLatency};
+pub use latency::{Latency, StatementLatency};
 pub use ledger::{Doubt, LedgerEntry};
 pub use outage::Outage;
 pub use read::{Loaded, collect, from_json, load};
@@ -358,20 +362,6 @@ pub struct Status {
     /// What InnoDB tells elsewhere, where these counters lack it.
     #[serde(default)]
     pub innodb: Option<Innodb>,
-}
-
-/// A host, as far as a result depends on it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct HostFacts {
-    /// Kernel release.
-    pub kernel: String,
-    /// CPU model.
-    pub cpu: String,
-    /// Online cores.
-    pub cores: u32,
-    /// Memory in bytes.
-    pub memory_bytes: u64,
 }
 
 /// The client library.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use loadgen::engine::{self, Stage, Tables};
+use loadgen::engine::{self, StepContext, Tables};
 use loadgen::mysql::session::Session;
 use loadgen::mysql::target::{Address, Target};
 use loadgen::mysql::tls::Ssl;
@@ -86,7 +86,7 @@ fn run(plan: &Plan, port: u16) -> engine::Run {
     };
     let opts = target.opts().expect("options");
     let stop = Stop::default();
-    let stage = Stage {
+    let context = StepContext {
         plan,
         spread: Spread::Pinned,
         tables: Tables { schema: Schema::Sbtest, count: 4, rows: 100, held: None, own: false },
@@ -105,7 +105,7 @@ fn run(plan: &Plan, port: u16) -> engine::Run {
         let mut control = Some(Session::open(&target, &opts, None).await.expect("a session"));
         let step = Step { number: 1, place: 1, of: 1, clients: 4, rate: None, repeat: 1 };
         let mut progress = Progress::new(true, None);
-        engine::run_step(&stage, &step, &mut control, &mut progress).await.expect("a run")
+        engine::run_step(&context, &step, &mut control, &mut progress).await.expect("a run")
     })
 }
 

@@ -76,7 +76,7 @@ pub(super) async fn run(
 ) -> Result<(Reloaded, Loaded)> {
     let Reload { spec, force, mut control, session, source, packet, character_sets, pulse } =
         reload;
-    let timeline = Rc::new(RefCell::new(Timeline::new(1, 0, INTERVAL.as_nanos() as Ns)?));
+    let timeline = Rc::new(RefCell::new(Timeline::new(1, 0, INTERVAL.as_nanos() as Ns)));
     let sink = Rc::clone(&timeline);
     let phases = Phases {
         window_start: 0,
@@ -90,7 +90,7 @@ pub(super) async fn run(
         Box::new(move |interval| {
             sink.borrow_mut().add(0, interval);
         }),
-    )?;
+    );
     let (file, length) = match &source {
         Source::Generated(_) => (None, None),
         Source::Dump { name, length, .. } => (Some(name.clone()), *length),
@@ -136,7 +136,7 @@ pub(super) async fn run(
     let Work { session, tables, began, recorder, .. } = work;
     let (statements, bytes, warnings) = (work.statements, work.bytes, work.warnings);
     let (charset, errors) = (work.charset, work.errors);
-    recorder.finish(end)?;
+    recorder.finish(end);
     timeline.borrow_mut().thread_done(0);
     if let Some(session) = session.filter(|_| error.is_none()) {
         session.close(limits::COURTESY).await;
@@ -205,7 +205,7 @@ impl Work<'_> {
             Err(failure) => return Err(self.failed(&failure, issued, completed, item.line, raw)),
         };
         let rows = if kind == Kind::Insert { affected } else { 0 };
-        self.succeeded(issued, completed, sql.len() as u64, rows)?;
+        self.succeeded(issued, completed, sql.len() as u64, rows);
         match (kind, place) {
             (Kind::Insert, Some(place)) => self.inserted(place, rows),
             (Kind::Create, Some(place)) => self.created(place).await?,
@@ -279,7 +279,7 @@ impl Work<'_> {
             completed,
             sql.len() as u64 + sent.load(Ordering::Relaxed),
             affected,
-        )?;
+        );
         // The live line counted what was sent.
         self.counters.rows.fetch_sub(count, Ordering::Relaxed);
         if let Some(place) = self.tables.known(named.as_bytes()) {
@@ -288,13 +288,13 @@ impl Work<'_> {
         Ok(())
     }
 
-    fn succeeded(&mut self, issued: Ns, completed: Ns, bytes: u64, rows: u64) -> Result<()> {
+    fn succeeded(&mut self, issued: Ns, completed: Ns, bytes: u64, rows: u64) {
         self.statements += 1;
         self.bytes += bytes;
         self.counters.rows.fetch_add(rows, Ordering::Relaxed);
         let (intended, measured) = (None, true);
         let op = Op { intended, issued, measured, completed, statements: 1, rows };
-        self.recorder.succeeded(op).map(|_| ())
+        self.recorder.succeeded(op);
     }
 
     fn inserted(&mut self, place: usize, rows: u64) {
@@ -327,11 +327,8 @@ impl Work<'_> {
             (None, Some(table)) if !table.is_empty() => format!("loading {table}"),
             _ => "loading".to_owned(),
         };
-        let error = explain_with(failure, &at, AGAIN);
-        match self.recorder.failed(issued, true, completed) {
-            Ok(()) => error,
-            Err(no_memory) => no_memory,
-        }
+        self.recorder.failed(issued, true, completed);
+        explain_with(failure, &at, AGAIN)
     }
 }
 

@@ -5,9 +5,9 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use super::Files;
 use crate::error::plain;
 use crate::groups::Group;
+use crate::observe::proc::Files;
 
 /// Most that a reading prints: 4,000 threads of 60 lines.
 const OUTPUT_MAX: u64 = 64 << 20;
@@ -37,14 +37,13 @@ pub(super) fn list(prefix: &[String], dir: &str, limit: Duration) -> Result<Vec<
     Ok(names.filter(|name| name.bytes().all(|b| b.is_ascii_digit())).collect())
 }
 
-/// Whether a text is one word and no more to a shell, which `ssh` has read it on the other host: the
+/// Says whether a text is one word and no more to a shell, which `ssh` has read it on the other host: the
 /// path that a server gives of its own file must not become a command there.
 pub(super) fn is_one_word(text: &str) -> bool {
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"/._-+=@:,%".contains(&b) || !b.is_ascii();
     text.starts_with('/') && text.bytes().all(plain)
 }
 
-/// What a command printed.
 struct Printed {
     out: String,
     err: mpsc::Receiver<String>,
@@ -58,7 +57,6 @@ impl Printed {
     }
 }
 
-/// Runs a prefix with more words to its end.
 fn run<'a>(
     prefix: &[String],
     words: impl IntoIterator<Item = &'a String>,
@@ -93,7 +91,6 @@ fn drain(pipe: Option<impl Read + Send + 'static>) -> mpsc::Receiver<String> {
     receiver
 }
 
-/// Waits for the end, so long at most.
 fn ended(group: &mut Group, limit: Duration) -> bool {
     let deadline = Instant::now() + limit;
     loop {

@@ -6,13 +6,11 @@ use std::io::Read;
 use std::path::Path;
 use std::time::Duration;
 
-use super::parse::{self, Stat};
 use super::{FarEnd, Whereabouts};
+use crate::observe::proc::{self, ProcessStat, TcpSocket};
 
 /// The server counts its age from some moment of its start, in whole seconds.
 const AGE_SLACK_S: f64 = 5.0;
-/// State of a listening socket in `/proc/net/tcp`.
-const LISTEN: &str = "0A";
 /// Bytes that a file with a process id has at most.
 const PID_FILE_MAX: u64 = 64;
 
@@ -28,26 +26,24 @@ pub(super) fn here(root: &Path, server: &Whereabouts) -> Option<u32> {
 }
 
 fn is_as_old(root: &Path, pid: u32, uptime_s: Option<u64>) -> bool {
-    let up = parse::uptime_s(&read(root, "proc/uptime"));
-    let stat = parse::stat(&read(root, &format!("proc/{pid}/stat")));
+    let up = proc::uptime_s(&read(root, "proc/uptime"));
+    let stat = proc::stat(&read(root, &format!("proc/{pid}/stat")));
     stat.is_some_and(|stat| is_of_age(&stat, up, uptime_s, Duration::ZERO))
 }
 
 /// Looks for the server's end of a connection: among the connections of every process that is as
-/// old as the server, which see those of their network namespace. `is_it` knows its line of
-/// `/proc/net/tcp`.
-pub(super) fn far_end(root: &Path, uptime_s: u64, is_it: impl Fn(&str) -> bool) -> FarEnd {
+/// old as the server, which see those of their network namespace.
+pub(crate) fn far_end(root: &Path, uptime_s: u64, is_it: impl Fn(&TcpSocket) -> bool) -> FarEnd {
     let mut found = FarEnd::Unknown;
     // The kernel's own threads, many of one age, have no command line.
     let programs =
         processes(root).filter(|pid| !read(root, &format!("proc/{pid}/cmdline")).is_empty());
     for pid in programs.filter(|pid| is_as_old(root, *pid, Some(uptime_s))) {
         let tables = ["tcp", "tcp6"].map(|name| read(root, &format!("proc/{pid}/net/{name}")));
-        let line = tables.iter().flat_map(|table| table.lines()).find(|line| is_it(line));
-        let Some(line) = line else { continue };
+        let mut sockets = tables.iter().flat_map(|table| proc::connections(table));
+        let Some(socket) = sockets.find(&is_it) else { continue };
         // Others of the same namespace see it, too.
-        let inode = line.split_ascii_whitespace().nth(9).unwrap_or_default();
-        if holds(root, pid, &[format!("socket:[{inode}]")].into()) {
+        if holds(root, pid, &[format!("socket:[{}]", socket.inode)].into()) {
             return FarEnd::Here(Some(pid));
         }
         found = FarEnd::Here(None);
@@ -60,7 +56,7 @@ fn processes(root: &Path) -> impl Iterator<Item = u32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// Whether a process has one of these sockets open: known as the same user, or as root.
+/// Says whether a process has one of these sockets open: known as the same user, or as root.
 fn holds(root: &Path, pid: u32, sockets: &BTreeSet<String>) -> bool {
     let open = std::fs::read_dir(root.join(format!("proc/{pid}/fd")));
     open.into_iter().flatten().flatten().any(|fd| {
@@ -82,16 +78,16 @@ fn filed(root: &Path, file: &str) -> Option<u32> {
     text.trim().parse().ok()
 }
 
-/// Whether a process is as old as the server says; yes where that is unknown. The host was read so
+/// Says whether a process is as old as the server says; yes where that is unknown. The host was read so
 /// long after the server was asked.
 pub(super) fn is_of_age(
-    stat: &Stat,
+    stat: &ProcessStat,
     host_up_s: Option<f64>,
     server_up_s: Option<u64>,
     took: Duration,
 ) -> bool {
     let Some((host, server)) = host_up_s.zip(server_up_s) else { return true };
-    let age = host - parse::seconds(stat.started_ticks);
+    let age = host - proc::seconds(stat.started_ticks);
     (age - server as f64).abs() <= AGE_SLACK_S + took.as_secs_f64()
 }
 
@@ -99,7 +95,6 @@ fn read(root: &Path, path: &str) -> String {
     std::fs::read_to_string(root.join(path)).unwrap_or_default()
 }
 
-/// The process that holds the listening socket.
 fn listener(root: &Path, server: &Whereabouts) -> Option<u32> {
     let sockets: BTreeSet<String> =
         inodes(root, server).into_iter().map(|inode| format!("socket:[{inode}]")).collect();
@@ -113,25 +108,13 @@ fn listener(root: &Path, server: &Whereabouts) -> Option<u32> {
 fn inodes(root: &Path, server: &Whereabouts) -> Vec<u64> {
     let mut found = Vec::new();
     if let Some(port) = server.port {
-        let port = format!(":{port:04X}");
         for table in ["proc/net/tcp", "proc/net/tcp6"] {
-            found.extend(read(root, table).lines().filter_map(|line| {
-                let words: Vec<&str> = line.split_ascii_whitespace().collect();
-                let listens = words.get(3) == Some(&LISTEN);
-                (listens && words.get(1)?.ends_with(&port))
-                    .then(|| words.get(9)?.parse::<u64>().ok())?
-            }));
+            let sockets = proc::listeners(&read(root, table)).into_iter();
+            found.extend(sockets.filter(|one| one.local.port() == port).map(|one| one.inode));
         }
     }
-    if let Some(socket) = &server.socket {
-        found.extend(read(root, "proc/net/unix").lines().filter_map(|line| {
-            // Num RefCount Protocol Flags Type St Inode Path; connections have the path, too,
-            // and the flag of a listening one is __SO_ACCEPTCON.
-            let words: Vec<&str> = line.split_ascii_whitespace().collect();
-            let listens = words.get(3) == Some(&"00010000");
-            (listens && words.get(7) == Some(&socket.as_str()))
-                .then(|| words.get(6)?.parse::<u64>().ok())?
-        }));
+    if let Some(path) = &server.socket {
+        found.extend(proc::unix_listeners(&read(root, "proc/net/unix"), path));
     }
     found
 }

@@ -4,9 +4,11 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use super::{Files, Probe, READING, command, parse};
+use serde::{Deserialize, Serialize};
+
+use super::{Probe, READING, command};
 use crate::observe::host::cores_in;
-use crate::summary::{HostState, Link};
+use crate::observe::proc::{self, Files, after};
 
 /// Files of a reading, as a shell expands them.
 const FILES: [&str; 9] = [
@@ -21,7 +23,46 @@ const FILES: [&str; 9] = [
     "/sys/class/net/*/speed",
 ];
 
-/// One reading.
+/// A host between two readings, one before the step and one after it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct HostState {
+    /// Between the readings, seconds.
+    pub covered_s: f64,
+    /// Frequency governors and how many policies (cores, or groups of them) have each.
+    pub governors: BTreeMap<String, u32>,
+    /// Whether cores may run above their nominal clock.
+    pub turbo: Option<bool>,
+    /// How often cores were slowed down by heat.
+    pub throttled: Option<u64>,
+    /// NUMA nodes that have memory.
+    pub numa_nodes: Option<u32>,
+    /// Of these, the nodes that the server's process may use; null of other hosts.
+    pub server_numa_nodes: Option<u32>,
+    /// Cores that the server's process may use, those that are offline among them; null of other
+    /// hosts.
+    pub server_cores: Option<u32>,
+    /// Pages read from and written to swap space.
+    pub swapped_pages: Option<u64>,
+    /// Network interfaces that say how fast they are.
+    pub links: Vec<Link>,
+}
+
+/// A network interface over the step.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Link {
+    /// Its name.
+    pub name: String,
+    /// Its speed, megabits a second in each direction.
+    pub mbit_per_s: u64,
+    /// Received.
+    pub rx_bytes: u64,
+    /// Sent.
+    pub tx_bytes: u64,
+}
+
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct State {
     at: Instant,
@@ -52,9 +93,7 @@ impl Probe {
             State::of(&files, status.map_or("", String::as_str), at)
         })
     }
-}
 
-impl Probe {
     /// The clock of the fastest core of this host, MHz; None where it does not tell.
     pub(crate) fn fastest_mhz(&self) -> Option<f64> {
         let path = "/proc/cpuinfo".to_owned();
@@ -125,15 +164,14 @@ impl State {
 
 /// Pages in and out of swap space since the host's start, from `/proc/vmstat`.
 fn swapped(vmstat: &str) -> Option<u64> {
-    let count = |name: &str| {
-        vmstat.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok())
-    };
-    Some(count("pswpin ")?.saturating_add(count("pswpout ")?))
+    Some(after(vmstat, "pswpin ")?.saturating_add(after(vmstat, "pswpout ")?))
 }
 
 /// The interfaces that have a speed: virtual ones say -1, or nothing.
 fn links(files: &Files) -> BTreeMap<String, Link> {
-    let counts = files.get("/proc/net/dev").map(|text| parse::interfaces(text)).unwrap_or_default();
+    let Some(counts) = files.get("/proc/net/dev").and_then(|text| proc::interfaces(text)) else {
+        return BTreeMap::new();
+    };
     let speeds = files.iter().filter_map(|(path, text)| {
         let name = path.strip_prefix("/sys/class/net/")?.strip_suffix("/speed")?;
         let mbit_per_s = text.trim().parse::<u64>().ok().filter(|speed| *speed > 0)?;
@@ -168,8 +206,8 @@ mod tests {
             (
                 "proc/net/dev".to_owned(),
                 format!(
-                    "face |bytes\n  eth0: {} 1 0 0 0 0 0 0 {} 1\n  eth1: 5 1 0 0 0 0 0 0 5 1\n    \
-                     lo: 9 0 0 0 0 0 0 0 9 0\n",
+                    "Inter-|\n face |bytes\n  eth0: {} 1 0 0 0 0 0 0 {} 1 0 0 0 0 0 0\n  eth1: 5 1 0 0 0 0 0 0 5 1 0 0 \
+                     0 0 0 0\n    lo: 9 0 0 0 0 0 0 0 9 0 0 0 0 0 0 0\n",
                     1000 * tick,
                     500 * tick
                 ),

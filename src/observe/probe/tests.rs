@@ -30,13 +30,17 @@ fn tree(tick: u64) -> tempfile::TempDir {
         let text = "voluntary_ctxt_switches:\t999\nnonvoluntary_ctxt_switches:\t999\n";
         write("proc/7/task/9/status", text.to_owned());
     }
-    let cpu = format!("cpu  {} 1 20 4000 5 6 7 8 0 0\ncpu0 1 1\nctxt {}\n", 100 + tick, 77 * tick);
+    let cpu = format!(
+        "cpu  {} 1 20 4000 5 6 7 8 0 0\ncpu0 1 1 1 1\nctxt {}\nbtime 1\nprocesses 9\n",
+        100 + tick,
+        77 * tick
+    );
     write("proc/stat", cpu);
     let disk = |name: &str| format!("  8 0 {name} {tick} 0 {} 0 {tick} 0 2 0 0 0 0\n", 8 * tick);
     let names = ["sda", "sda1", "nvme0n1", "nvme0n1p2", "xvda1", "dm-0", "md127", "loop3"];
     write("proc/diskstats", names.map(disk).concat());
-    let net = "Inter-| Receive\n face |bytes\n    lo: 9 0 0 0 0 0 0 0 9 0\n  eth0: 100 1 0 0 0 0 0 0 50 1\n\
-               veth1: 100 1 0 0 0 0 0 0 50 1\n";
+    let net = "Inter-| Receive\n face |bytes\n    lo: 9 0 0 0 0 0 0 0 9 0 0 0 0 0 0 0\n  eth0:100 1 0 0 0 0 0 0 50 1 0 0 0 \
+               0 0 0\nveth1: 100 1 0 0 0 0 0 0 50 1 0 0 0 0 0 0\n";
     write("proc/net/dev", net.to_owned());
     write("proc/uptime", "1090.50 99.0\n".to_owned());
     write("run/mysqld.pid", "7\n".to_owned());
@@ -205,14 +209,14 @@ fn a_command_reads_the_same() {
 #[test]
 fn the_hosts_own_clock_says_when_it_was_read() {
     let origin = Instant::now();
-    let reading = |began: f64, ended: f64, up_s: Option<f64>| Reading {
+    let reading = |began: f64, ended: f64, up_s: Option<f64>| HostReading {
         began: origin + Duration::from_secs_f64(began),
         ended: origin + Duration::from_secs_f64(ended),
         up_s,
         process: None,
         host: None,
         disks: None,
-        nics: None,
+        traffic: None,
     };
     let near = |found: [f64; 2], expected: [f64; 2]| {
         for (found, expected) in found.into_iter().zip(expected) {
@@ -221,10 +225,10 @@ fn the_hosts_own_clock_says_when_it_was_read() {
     };
     // A log-in of two seconds, then a quick one: the second one knows, and the first follows.
     let (slow, quick) = (reading(1.0, 3.0, Some(502.8)), reading(12.0, 12.02, Some(512.01)));
-    near(instants(&slow, &quick, origin), [2.8, 12.01]);
+    near(cost::instants(&slow, &quick, origin), [2.8, 12.01]);
     // A clock that was set, or none.
-    near(instants(&slow, &reading(12.0, 12.02, Some(9.0)), origin), [2.0, 12.01]);
-    near(instants(&reading(1.0, 3.0, None), &quick, origin), [2.0, 12.01]);
+    near(cost::instants(&slow, &reading(12.0, 12.02, Some(9.0)), origin), [2.0, 12.01]);
+    near(cost::instants(&reading(1.0, 3.0, None), &quick, origin), [2.0, 12.01]);
 }
 
 proptest::proptest! {
@@ -235,13 +239,13 @@ proptest::proptest! {
     ) {
         let words: Vec<String> = numbers.iter().map(u64::to_string).collect();
         let words = words.join(" ");
-        let read = parse::stat(&format!("1 ({name}) S {words}")).expect("a process");
+        let read = proc::stat(&format!("1 ({name}) S {words}")).expect("a process");
         // Field 14 is the eleventh after the state.
         proptest::prop_assert_eq!((read.user_ticks, read.sys_ticks), (numbers[10], numbers[11]));
-        let _ = parse::host(&format!("cpu  {words}\nctxt {words}"));
-        let _ = parse::disks(&format!("8 0 sda {words}\n8 0 sdb {words}\n8 1 {name} {words}"));
-        let _ = parse::nics(&format!("eth0: {words}\neth1: {words}\n{name}: {words}"));
-        let _ = (parse::stat(&text), parse::host(&text), parse::disks(&text), parse::nics(&text));
-        let _ = parse::uptime_s(&text);
+        let _ = proc::host(&format!("cpu  {words}\nctxt {words}\nbtime 1\nprocesses 1"));
+        let _ = proc::disks(&format!("8 0 sda {words}\n8 0 sdb {words}\n8 1 {name} {words}"));
+        let _ = proc::traffic(&format!("eth0: {words}\neth1: {words}\n{name}: {words}"));
+        let _ = (proc::stat(&text), proc::host(&text), proc::disks(&text), proc::traffic(&text));
+        let _ = proc::uptime_s(&text);
     }
 }

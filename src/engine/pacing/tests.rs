@@ -13,13 +13,13 @@ const MS: Ns = 1_000_000;
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Served {
     client: usize,
-    arrival: Arrival,
+    arrival: DueOp,
     issued: Ns,
     completed: Ns,
 }
 
 struct Simulation {
-    state: State,
+    queues: Queues,
     clients: usize,
     served: Vec<Served>,
 }
@@ -32,9 +32,9 @@ fn job(clients: u32, tables: u32, spread: Spread, rate: f64, arrival: plan::Arri
 }
 
 fn simulation(job: &Job, clients: u32, window: Window, warmup: Ns) -> Simulation {
-    let seats: Vec<u32> = (0..clients).collect();
-    let state = State::new(job, &seats, 1, window, warmup);
-    Simulation { state, clients: clients as usize, served: Vec::new() }
+    let all: Vec<u32> = (0..clients).collect();
+    let queues = Queues::new(job, &all, 1, window, warmup);
+    Simulation { queues, clients: clients as usize, served: Vec::new() }
 }
 
 impl Simulation {
@@ -44,22 +44,22 @@ impl Simulation {
         &mut self,
         until: Ns,
         mut done: impl FnMut(Ns) -> Ns,
-        mut tick: impl FnMut(Ns, &mut State),
+        mut tick: impl FnMut(Ns, &mut Queues),
     ) -> Ns {
         let mut busy: Vec<Ns> = vec![0; self.clients];
         let mut over = vec![false; self.clients];
         let mut now = 0;
         while now < until {
-            tick(now, &mut self.state);
-            self.state.wake_due(now);
+            tick(now, &mut self.queues);
+            self.queues.wake_due(now);
             // Again and again, because one that takes an arrival may wake another one.
             let mut again = true;
             while std::mem::take(&mut again) {
                 for client in 0..self.clients {
-                    if over[client] || busy[client] > now || self.state.places[client].1 {
+                    if over[client] || busy[client] > now || self.queues.places[client].1 {
                         continue;
                     }
-                    match self.state.take(client, now, Waker::noop()) {
+                    match self.queues.take(client, now, Waker::noop()) {
                         Poll::Pending => {}
                         Poll::Ready(None) => over[client] = true,
                         Poll::Ready(Some(arrival)) => {
@@ -73,7 +73,7 @@ impl Simulation {
             }
             let returning = busy.iter().zip(&over).filter(|(at, over)| !**over && **at > now);
             let returning = returning.map(|(at, _)| *at).min();
-            let due = self.state.due.first().map(|(due, _)| *due);
+            let due = self.queues.due.first().map(|(due, _)| *due);
             match returning.into_iter().chain(due).min() {
                 // Time passes for ticks.
                 Some(next) => now = next.max(now + 1).min(now + 20 * MS),
@@ -111,8 +111,8 @@ fn arrivals_are_served_in_their_order_none_is_skipped_and_the_longest_idle_takes
     assert!(simulation.served.iter().all(|s| s.issued == s.arrival.intended));
     let clients: Vec<usize> = simulation.served.iter().take(8).map(|s| s.client).collect();
     assert_eq!(clients, [0, 1, 2, 3, 0, 1, 2, 3]);
-    let counts = simulation.state.counts;
-    assert_eq!(counts, Counts { intended: 1000, ..Counts::default() });
+    let counts = simulation.queues.counts;
+    assert_eq!(counts, PacingCounts { intended: 1000, ..PacingCounts::default() });
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn eight_clients_wait_as_a_queue_with_eight_servers_does() {
 fn pinned_clients_have_a_queue_a_table_and_share_the_rate() {
     let job = job(8, 4, Spread::Pinned, 800.0, plan::Arrival::Uniform);
     let mut simulation = simulation(&job, 8, open(S), 0);
-    assert_eq!(simulation.state.queues.len(), 4);
+    assert_eq!(simulation.queues.all.len(), 4);
     simulation.run(2 * S, |now| now + 100_000, |_, _| {});
     let intended: Vec<Ns> = simulation.served.iter().map(|s| s.arrival.intended).collect();
     // The queues interleave evenly.
@@ -185,14 +185,14 @@ fn what_waits_at_the_end_is_counted_and_served_unless_the_step_is_cut_short() {
     let mut simulation = simulation(&job, 1, open(S), 0);
     let slow = |now| now + 10 * MS;
     let ended = simulation.run(100 * S, slow, |_, _| {});
-    let counts = simulation.state.counts;
+    let counts = simulation.queues.counts;
     assert_eq!((counts.intended, counts.backlog, counts.unissued), (1000, 900, 0));
     assert_eq!((simulation.served.len(), ended), (1000, 10 * S));
 
     let mut cut = super::tests::simulation(&job, 1, open(S), 0);
     let early = Window { start: 0, end: 500 * MS, early: true };
-    cut.run(100 * S, slow, |_, state| {
-        state.set_window(early);
+    cut.run(100 * S, slow, |_, queues| {
+        queues.set_window(early);
     });
     assert_eq!(cut.served.len(), 50, "nothing is issued after an early end");
 }
@@ -203,10 +203,10 @@ fn warmed_up(rate: f64, serve: impl FnMut(Ns) -> Ns) -> (Simulation, Ns) {
     let unknown = Window { start: NEVER, end: NEVER, early: false };
     let mut simulation = simulation(&job, 1, unknown, S);
     let mut start = NEVER;
-    simulation.run(10 * S, serve, |now, state| {
-        if start == NEVER && now >= S - 400 * MS && (state.is_warm(now) || now >= 2 * S) {
+    simulation.run(10 * S, serve, |now, queues| {
+        if start == NEVER && now >= S - 400 * MS && (queues.is_warm(now) || now >= 2 * S) {
             start = (now + 400 * MS).max(S);
-            state.set_window(Window { start, end: start + S, early: false });
+            queues.set_window(Window { start, end: start + S, early: false });
         }
     });
     (simulation, start)
@@ -231,7 +231,7 @@ fn what_still_waits_when_the_window_begins_is_counted_with_its_age() {
     };
     let (simulation, start) = warmed_up(1000.0, serve);
     assert_eq!(start, S, "arrivals go on");
-    let counts = simulation.state.counts;
+    let counts = simulation.queues.counts;
     assert!((98..=100).contains(&counts.warmup_left), "{counts:?}");
     assert!((98 * MS..=100 * MS).contains(&counts.warmup_late), "{counts:?}");
     let first = simulation.served.iter().find(|s| s.arrival.measured).expect("a window");
@@ -246,7 +246,7 @@ fn the_backlog_of_a_warm_up_is_served_before_the_window_begins() {
     assert_eq!(warmup.len(), 1000, "all of its arrivals, and none after its planned end");
     assert!(warmup.iter().all(|s| s.completed <= start));
     assert!((1300 * MS..1500 * MS).contains(&start), "{start}");
-    assert_eq!(simulation.state.counts.warmup_left, 0);
+    assert_eq!(simulation.queues.counts.warmup_left, 0);
     let first = simulation.served.iter().find(|s| s.arrival.measured).expect("a window");
     assert_eq!((first.arrival.intended, first.issued), (start, start));
 }
@@ -256,9 +256,9 @@ fn a_warm_up_that_cannot_be_drained_leaves_its_backlog_to_the_window() {
     let (simulation, start) = warmed_up(1000.0, |now| now + 5 * MS);
     assert_eq!(start, 2 * S + 400 * MS);
     // 200/s: 480 were issued by then.
-    let left = simulation.state.counts.warmup_left;
+    let left = simulation.queues.counts.warmup_left;
     assert!((515..=520).contains(&left), "{left}");
-    assert_eq!(simulation.state.counts.intended, 1000);
+    assert_eq!(simulation.queues.counts.intended, 1000);
 }
 
 #[test]

@@ -15,14 +15,12 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
-use super::arrivals::Arrivals;
-use super::desk::Seat;
-use super::job::{Job, QueueOf};
+use super::arrivals::{Arrivals, QueueSpec};
+use super::job::Job;
 use crate::error::{Error, Result};
 use crate::observe::recorder::{Ns, Recorder};
 use crate::observe::timer::Timer;
 
-/// No instant.
 pub(crate) const NEVER: Ns = Ns::MAX;
 /// Nearer arrivals are waited for by yielding: to be woken by the kernel takes up to so long.
 const NEAR: Ns = 100_000;
@@ -32,34 +30,31 @@ const IDLE: Ns = 3;
 /// A warm-up has a backlog if it serves its arrivals this part of its length late, or later.
 pub(super) const LATE: Ns = 100;
 
-/// One arrival.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Arrival {
+pub(crate) struct DueOp {
     /// The instant that response time counts from.
-    pub(crate) intended: Ns,
-    /// Whether it lies in the window.
-    pub(crate) measured: bool,
+    pub intended: Ns,
+    pub measured: bool,
 }
 
-/// What became of the arrivals of the window.
+/// Counts of what became of the arrivals of the window.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(crate) struct Counts {
-    /// Arrivals of the window.
-    pub(crate) intended: u64,
+pub(crate) struct PacingCounts {
+    pub intended: u64,
     /// Of these, not issued at its end.
-    pub(crate) backlog: u64,
+    pub backlog: u64,
     /// Arrivals of any phase that were never issued.
-    pub(crate) unissued: u64,
+    pub unissued: u64,
     /// Arrivals of the warm-up not issued at the window's start.
-    pub(crate) warmup_left: u64,
+    pub warmup_left: u64,
     /// How late the first of these was by then.
-    pub(crate) warmup_late: Ns,
+    pub warmup_late: Ns,
     /// With `--ops`: about so many arrivals waited when the last one was due.
-    pub(crate) behind: f64,
+    pub behind: f64,
 }
 
-impl Counts {
-    pub(crate) fn merge(&mut self, other: &Counts) {
+impl PacingCounts {
+    pub(crate) fn merge(&mut self, other: &PacingCounts) {
         self.intended += other.intended;
         self.backlog += other.backlog;
         self.unissued += other.unissued;
@@ -69,20 +64,18 @@ impl Counts {
     }
 }
 
-/// The phases as they are known so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Window {
-    /// [`NEVER`] until the conductor has set it.
-    pub(crate) start: Ns,
+    /// [`NEVER`] until it is decided.
+    pub start: Ns,
     /// [`NEVER`] likewise, and with `--ops`.
-    pub(crate) end: Ns,
-    /// Whether the end cuts the step short: then nothing is issued after it.
-    pub(crate) early: bool,
+    pub end: Ns,
+    /// The end cuts the step short: then nothing is issued after it.
+    pub early: bool,
 }
 
-/// See the module.
-pub(crate) struct Pace {
-    state: RefCell<State>,
+pub(crate) struct Pacing {
+    queues: RefCell<Queues>,
     /// A client waits for an earlier arrival than the dispatcher does.
     earlier: Notify,
     timer: Timer,
@@ -95,7 +88,6 @@ pub(crate) struct Pace {
 struct Spin {
     /// The last one's start; [`NEVER`] after a park.
     since: Ns,
-    /// The last one's length.
     last: Ns,
     /// Two in a row were no longer than this: one that a clock made short must not make all
     /// others look like work. It holds for the whole step: a saturated thread has no idle turn,
@@ -109,7 +101,7 @@ impl Spin {
         Spin { since: NEVER, last: NEVER, shortest: NEVER }
     }
 
-    /// The length of a turn that ends now, if nothing was to do in it; else 0.
+    /// Ends a turn; returns its length if nothing was to do in it, else 0.
     fn idle(&mut self, now: Ns) -> Ns {
         let turn = now.saturating_sub(self.since);
         self.since = now;
@@ -124,25 +116,23 @@ impl Spin {
 }
 
 #[derive(Debug)]
-struct State {
-    queues: Vec<Queue>,
+struct Queues {
+    all: Vec<Queue>,
     /// By a client's place in the thread: its queue, and whether it waits there.
     places: Vec<(usize, bool)>,
     /// Queues with idle clients, by the instant that one of them must wake at.
     due: BTreeSet<(Ns, usize)>,
-    /// What the dispatcher waits for.
     armed: Ns,
     window: Window,
-    /// Planned end of the warm-up.
     warmup: Ns,
     /// The warm-up's backlog is drained: no arrivals from its planned end on to the window.
     draining: bool,
-    counts: Counts,
+    counts: PacingCounts,
 }
 
 #[derive(Debug)]
 struct Queue {
-    of: QueueOf,
+    of: QueueSpec,
     arrivals: Arrivals,
     /// The next arrival, or [`NEVER`].
     next: Ns,
@@ -151,33 +141,33 @@ struct Queue {
     left: Option<u64>,
     /// Idle clients by place, the first one first.
     idle: VecDeque<(usize, Waker)>,
-    /// Its key in [`State::due`].
+    /// Its key in [`Queues::due`].
     key: Option<Ns>,
 }
 
-impl Pace {
-    /// The queues of these clients; within a runtime only. `threads` are all engine threads.
+impl Pacing {
+    /// Makes the queues of these clients; within a runtime only. `threads` are all engine threads.
     pub(crate) fn new(
         job: &Job,
-        seats: &[u32],
+        clients: &[u32],
         threads: usize,
         window: Window,
         warmup: Ns,
-    ) -> Result<Pace> {
+    ) -> Result<Pacing> {
         let timer =
             Timer::new().map_err(|e| Error::failed(format!("cannot make a kernel timer: {e}")))?;
-        let state = State::new(job, seats, threads, window, warmup);
-        let (state, spun) = (RefCell::new(state), Cell::new(0));
-        Ok(Pace { state, earlier: Notify::new(), timer, spun })
+        let queues = RefCell::new(Queues::new(job, clients, threads, window, warmup));
+        Ok(Pacing { queues, earlier: Notify::new(), timer, spun: Cell::new(0) })
     }
 
-    /// The next arrival for a client; None when there will be none any more.
-    pub(crate) async fn next(&self, seat: &Seat, now: impl Fn() -> Ns) -> Option<Arrival> {
+    /// Waits for the next arrival for the client at a place of the thread; None when there will be
+    /// none any more.
+    pub(crate) async fn next(&self, place: usize, now: impl Fn() -> Ns) -> Option<DueOp> {
         poll_fn(|context| {
-            let mut state = self.state.borrow_mut();
-            let taken = state.take(seat.place, now(), context.waker());
-            if state.due.first().is_some_and(|(first, _)| *first < state.armed) {
-                state.armed = 0;
+            let mut queues = self.queues.borrow_mut();
+            let taken = queues.take(place, now(), context.waker());
+            if queues.due.first().is_some_and(|(first, _)| *first < queues.armed) {
+                queues.armed = 0;
                 self.earlier.notify_one();
             }
             taken
@@ -191,14 +181,14 @@ impl Pace {
         loop {
             let now = origin.elapsed().as_nanos() as Ns;
             self.spun.set(self.spun.get() + spin.idle(now));
-            let next = self.state.borrow_mut().wake_due(now);
+            let next = self.queues.borrow_mut().wake_due(now);
             if next != NEVER && next <= now.saturating_add(NEAR) {
                 // The runtime looks at the sockets in between.
                 tokio::task::yield_now().await;
                 continue;
             }
             spin.since = NEVER;
-            self.state.borrow_mut().armed = next;
+            self.queues.borrow_mut().armed = next;
             if next == NEVER {
                 self.earlier.notified().await;
             } else {
@@ -208,57 +198,54 @@ impl Pace {
                     () = self.earlier.notified() => {}
                 }
             }
-            self.state.borrow_mut().armed = 0;
+            self.queues.borrow_mut().armed = 0;
         }
     }
 
-    /// How long the thread has looked for work in vain so far, instead of waiting for it.
+    /// Returns how long the thread has looked for work in vain so far, instead of waiting for it.
     pub(crate) fn spun(&self) -> Ns {
         self.spun.get()
     }
 
-    /// Takes over what the conductor has set.
     pub(crate) fn set_window(&self, window: Window) {
-        if self.state.borrow_mut().set_window(window) {
+        if self.queues.borrow_mut().set_window(window) {
             self.earlier.notify_one();
         }
     }
 
-    /// Near the end of the warm-up: whether the window may begin. Where the queues are late,
+    /// Says near the end of the warm-up whether the window may begin. Where the queues are late,
     /// their arrivals end with the warm-up, and this holds once all of these are issued.
     pub(crate) fn is_warm(&self, now: Ns) -> bool {
-        self.state.borrow_mut().is_warm(now)
+        self.queues.borrow_mut().is_warm(now)
     }
 
     /// Gives up what is not issued: its age is a lower bound of its response time.
-    pub(crate) fn abandon(&self, now: Ns, recorder: &mut Recorder) -> Result<()> {
-        let mut state = self.state.borrow_mut();
-        let end = state.window.end.min(now);
-        for at in 0..state.queues.len() {
-            while let Some(arrival) = state.queues.get(at).map(Queue::arrival)
-                && arrival.intended < end
-            {
-                state.counts.unissued += 1;
+    pub(crate) fn abandon(&self, now: Ns, recorder: &mut Recorder) {
+        let mut queues = self.queues.borrow_mut();
+        let end = queues.window.end.min(now);
+        for at in 0..queues.all.len() {
+            while queues.all[at].next < end {
+                let arrival = queues.all[at].arrival();
+                queues.counts.unissued += 1;
                 if arrival.measured {
-                    state.counts.intended += 1;
-                    state.counts.backlog += 1;
-                    recorder.unissued(arrival.intended, now)?;
-                } else if state.window.start != NEVER {
-                    state.left_of_warmup(arrival);
+                    queues.counts.intended += 1;
+                    queues.counts.backlog += 1;
+                    recorder.unissued(arrival.intended, now);
+                } else if queues.window.start != NEVER {
+                    queues.left_of_warmup(arrival);
                 }
-                state.advance(at);
+                queues.advance(at);
             }
         }
-        Ok(())
     }
 
-    pub(crate) fn into_counts(self) -> Counts {
-        self.state.into_inner().counts
+    pub(crate) fn into_counts(self) -> PacingCounts {
+        self.queues.into_inner().counts
     }
 }
 
 impl Queue {
-    fn new(of: QueueOf, window: Window) -> Queue {
+    fn new(of: QueueSpec, window: Window) -> Queue {
         let measured = window.start == 0;
         let mut arrivals = of.arrivals(0, measured);
         let left = of.ops;
@@ -266,78 +253,76 @@ impl Queue {
         Queue { of, arrivals, next, measured, left, idle: VecDeque::new(), key: None }
     }
 
-    fn arrival(&self) -> Arrival {
-        Arrival { intended: self.next, measured: self.measured }
+    fn arrival(&self) -> DueOp {
+        DueOp { intended: self.next, measured: self.measured }
     }
 
-    /// Whether it has no arrivals any more.
     fn is_over(&self, now: Ns, window: &Window) -> bool {
         (self.measured && self.left == Some(0))
             || (now >= window.end && (window.early || self.next >= window.end))
     }
 }
 
-impl State {
-    fn new(job: &Job, seats: &[u32], threads: usize, window: Window, warmup: Ns) -> State {
+impl Queues {
+    fn new(job: &Job, clients: &[u32], threads: usize, window: Window, warmup: Ns) -> Queues {
         let mut by_table: BTreeMap<Option<u32>, Vec<usize>> = BTreeMap::new();
-        for (place, client) in seats.iter().enumerate() {
+        for (place, client) in clients.iter().enumerate() {
             by_table.entry(job.pinned_table(*client)).or_default().push(place);
         }
-        let mut places = vec![(0, false); seats.len()];
-        let mut queues = Vec::with_capacity(by_table.len());
+        let mut places = vec![(0, false); clients.len()];
+        let mut all = Vec::with_capacity(by_table.len());
         for members in by_table.into_values() {
             for place in &members {
-                places[*place].0 = queues.len();
+                places[*place].0 = all.len();
             }
-            let clients: Vec<u32> = members.iter().filter_map(|m| seats.get(*m).copied()).collect();
-            queues.push(Queue::new(job.queue(&clients, threads), window));
+            let members: Vec<u32> = members.iter().map(|place| clients[*place]).collect();
+            all.push(Queue::new(job.queue(&members, threads), window));
         }
-        State {
-            queues,
+        Queues {
+            all,
             places,
             due: BTreeSet::new(),
             armed: 0,
             window,
             warmup,
             draining: false,
-            counts: Counts::default(),
+            counts: PacingCounts::default(),
         }
     }
 
-    /// Whether that was news.
+    /// Takes over a window; returns whether it is another one.
     fn set_window(&mut self, window: Window) -> bool {
-        let news = self.window != window;
+        let changed = self.window != window;
         self.window = window;
-        for at in 0..self.queues.len() {
+        for at in 0..self.all.len() {
             self.enter(at);
             self.rekey(at);
         }
-        news
+        changed
     }
 
     fn is_warm(&mut self, now: Ns) -> bool {
         if !self.draining {
-            let late = self.queues.iter().map(|q| now.saturating_sub(q.next)).max().unwrap_or(0);
-            if late <= self.warmup / LATE {
+            let late = |queue: &Queue| now.saturating_sub(queue.next) > self.warmup / LATE;
+            if !self.all.iter().any(late) {
                 return true;
             }
             self.draining = true;
-            for at in 0..self.queues.len() {
+            for at in 0..self.all.len() {
                 self.hold(at);
                 self.rekey(at);
             }
         }
-        self.queues.iter().all(|queue| queue.next == NEVER)
+        self.all.iter().all(|queue| queue.next == NEVER)
     }
 
-    fn take(&mut self, place: usize, now: Ns, waker: &Waker) -> Poll<Option<Arrival>> {
-        let Some((at, waits)) = self.places.get_mut(place) else { return Poll::Ready(None) };
-        let Some(queue) = self.queues.get_mut(*at) else { return Poll::Ready(None) };
+    fn take(&mut self, place: usize, now: Ns, waker: &Waker) -> Poll<Option<DueOp>> {
+        let (at, waits) = &mut self.places[place];
+        let queue = &mut self.all[*at];
         if *waits {
             // Something else has woken it, such as its socket.
-            if let Some((_, known)) = queue.idle.iter_mut().find(|(idle, _)| *idle == place) {
-                known.clone_from(waker);
-            }
+            let known = queue.idle.iter_mut().find(|(idle, _)| *idle == place);
+            known.expect("who waits is idle").1.clone_from(waker);
             return Poll::Pending;
         }
         let at = *at;
@@ -364,25 +349,24 @@ impl State {
         Poll::Ready(Some(arrival))
     }
 
-    /// An arrival of the warm-up that was not issued when the window began.
-    fn left_of_warmup(&mut self, arrival: Arrival) {
+    /// Counts an arrival of the warm-up that was not issued when the window began.
+    fn left_of_warmup(&mut self, arrival: DueOp) {
         let late = self.window.start.saturating_sub(arrival.intended);
         self.counts.warmup_left += 1;
         self.counts.warmup_late = self.counts.warmup_late.max(late);
     }
 
-    /// With `--ops`, what the last arrival's wait says about those behind it.
-    fn last(&mut self, at: usize, arrival: Arrival, now: Ns) {
-        let Some(queue) = self.queues.get(at) else { return };
+    /// Takes, with `--ops`, what the last arrival's wait says about those behind it.
+    fn last(&mut self, at: usize, arrival: DueOp, now: Ns) {
+        let queue = &self.all[at];
         if arrival.measured && queue.left == Some(0) {
             let wait = now.saturating_sub(arrival.intended) as f64 / 1e9;
             self.counts.behind += wait * queue.of.per_s;
         }
     }
 
-    /// Draws the next arrival of a queue.
     fn advance(&mut self, at: usize) {
-        let Some(queue) = self.queues.get_mut(at) else { return };
+        let queue = &mut self.all[at];
         if queue.measured {
             queue.left = queue.left.map(|left| left.saturating_sub(1));
             queue.next = if queue.left == Some(0) { NEVER } else { queue.arrivals.next() };
@@ -393,17 +377,17 @@ impl State {
         self.enter(at);
     }
 
-    /// No arrivals from the warm-up's planned end on, while its backlog is drained.
+    /// Ends arrivals at the warm-up's planned end, while its backlog is drained.
     fn hold(&mut self, at: usize) {
-        let Some(queue) = self.queues.get_mut(at) else { return };
+        let queue = &mut self.all[at];
         if self.draining && !queue.measured && queue.next >= self.warmup {
             queue.next = NEVER;
         }
     }
 
-    /// The window's arrivals follow those of the warm-up.
+    /// Lets the window's arrivals follow those of the warm-up.
     fn enter(&mut self, at: usize) {
-        let Some(queue) = self.queues.get_mut(at) else { return };
+        let queue = &mut self.all[at];
         if !queue.measured && self.window.start != NEVER && queue.next >= self.window.start {
             queue.measured = true;
             queue.arrivals = queue.of.arrivals(self.window.start, true);
@@ -411,7 +395,7 @@ impl State {
         }
     }
 
-    /// Wakes an idle client of each queue that is due; the next instant to do so.
+    /// Wakes an idle client of each queue that is due; returns the next instant to do so.
     fn wake_due(&mut self, now: Ns) -> Ns {
         while let Some((due, at)) = self.due.first().copied() {
             if due > now {
@@ -424,28 +408,26 @@ impl State {
 
     fn rekey_or_wake(&mut self, at: usize, now: Ns) {
         self.rekey(at);
-        if self.queues.get(at).is_some_and(|queue| queue.key.is_some_and(|key| key <= now)) {
+        if self.all[at].key.is_some_and(|key| key <= now) {
             self.wake(at);
         }
     }
 
     /// Wakes the first idle client of a queue. Its key comes back when the client has looked.
     fn wake(&mut self, at: usize) {
-        let Some(queue) = self.queues.get_mut(at) else { return };
+        let queue = &mut self.all[at];
         if let Some(key) = queue.key.take() {
             self.due.remove(&(key, at));
         }
         if let Some((place, waker)) = queue.idle.pop_front() {
-            if let Some((_, waits)) = self.places.get_mut(place) {
-                *waits = false;
-            }
+            self.places[place].1 = false;
             waker.wake();
         }
     }
 
-    /// When an idle client of a queue must wake: for its next arrival, or to see that it is over.
+    /// Sets when an idle client of a queue must wake: for its next arrival, or to see that it is over.
     fn rekey(&mut self, at: usize) {
-        let Some(queue) = self.queues.get_mut(at) else { return };
+        let queue = &mut self.all[at];
         let over = queue.measured && queue.left == Some(0);
         let instant = if over { 0 } else { queue.next.min(self.window.end) };
         let key = Some(instant).filter(|key| !queue.idle.is_empty() && *key != NEVER);

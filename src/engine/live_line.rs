@@ -1,14 +1,12 @@
 //! The live line of a step.
 
-use crate::observe::recorder::{Interval, Ns, Paced};
-use crate::observe::times::Times;
+use crate::observe::recorder::{Ns, Phase, RecordedInterval};
 use crate::plan::{Plan, Step, StopAt};
 use crate::stats::is_scarce;
-use crate::summary::Phase;
 use crate::terms;
 
-/// Adds up intervals until a line is made of them.
-pub(crate) struct Display {
+/// The line in the making: adds up intervals until it is shown.
+pub(crate) struct LiveLine {
     head: String,
     clients: u32,
     rate: Option<f64>,
@@ -16,23 +14,12 @@ pub(crate) struct Display {
     /// End of the window, where it is known before.
     end: Option<Ns>,
     ops_wanted: Option<u64>,
-    seen: Option<Seen>,
+    seen: Option<RecordedInterval>,
     window_ops: u64,
 }
 
-struct Seen {
-    phase: Phase,
-    start: Ns,
-    end: Ns,
-    ops: u64,
-    statements: u64,
-    errors: u64,
-    service: Times,
-    paced: Option<Box<Paced>>,
-}
-
-impl Display {
-    pub(crate) fn new(plan: &Plan, step: &Step) -> Display {
+impl LiveLine {
+    pub(crate) fn new(plan: &Plan, step: &Step) -> LiveLine {
         let repeat = match plan.repeats {
             1 => String::new(),
             n => format!(", repeat {} of {n}", step.repeat),
@@ -51,50 +38,30 @@ impl Display {
             StopAt::Ops(ops) => (None, Some(ops)),
         };
         let (clients, rate) = (step.clients, step.rate);
-        Display { head, clients, rate, warmup, end, ops_wanted, seen: None, window_ops: 0 }
+        LiveLine { head, clients, rate, warmup, end, ops_wanted, seen: None, window_ops: 0 }
     }
 
-    /// The window of an open loop, once it is decided.
+    /// Takes over the window of an open loop, once it is decided.
     pub(crate) fn window(&mut self, start: Ns, end: Ns) {
         self.warmup = start;
         self.end = self.end.map(|_| end);
     }
 
-    /// While connections are opened.
     pub(crate) fn opening(&self, opened: u32) -> String {
         format!("{}: opened {opened} of {} connections", self.head, self.clients)
     }
 
-    pub(crate) fn add(&mut self, interval: &Interval) {
+    pub(crate) fn add(&mut self, interval: &RecordedInterval) {
         if interval.phase == Phase::Measure {
             self.window_ops += interval.ops;
         }
         match &mut self.seen {
             // A line never mixes phases.
-            Some(seen) if seen.phase == interval.phase => {
-                seen.end = interval.end;
-                seen.ops += interval.ops;
-                seen.statements += interval.statements;
-                seen.errors += interval.errors;
-                seen.service.merge(&interval.service);
-                Paced::merge_into(&mut seen.paced, interval.paced.as_deref());
-            }
-            _ => {
-                self.seen = Some(Seen {
-                    phase: interval.phase,
-                    start: interval.start,
-                    end: interval.end,
-                    ops: interval.ops,
-                    statements: interval.statements,
-                    errors: interval.errors,
-                    service: interval.service.clone(),
-                    paced: interval.paced.clone(),
-                });
-            }
+            Some(seen) if seen.phase == interval.phase => seen.merge(interval),
+            _ => self.seen = Some(interval.clone()),
         }
     }
 
-    /// The line for what was added since the last one.
     pub(crate) fn line(&mut self) -> String {
         let Some(seen) = self.seen.take() else { return format!("{}: starting", self.head) };
         let (phase, left) = match seen.phase {
@@ -138,7 +105,7 @@ impl Display {
     }
 }
 
-/// Microseconds as milliseconds with three digits that say something.
+/// Writes microseconds as milliseconds with three digits that say something.
 pub(crate) fn millis(us: f64) -> String {
     let ms = us / 1e3;
     match ms {
@@ -148,7 +115,7 @@ pub(crate) fn millis(us: f64) -> String {
     }
 }
 
-/// Minutes and seconds, rounded up, so that 0:00 means over.
+/// Writes minutes and seconds, rounded up, so that 0:00 means over.
 fn clock(ns: Ns) -> String {
     let s = ns.div_ceil(1_000_000_000);
     format!("{}:{:02}", s / 60, s % 60)
@@ -163,22 +130,21 @@ mod tests {
     use std::rc::Rc;
     use std::time::Duration;
 
-    fn intervals() -> Vec<Interval> {
+    fn intervals() -> Vec<RecordedInterval> {
         let second = 1_000_000_000;
         let phases =
             Phases { window_start: 0, window_end: 60 * second, by_issue: false, interval: second };
         let seen = Rc::new(RefCell::new(Vec::new()));
         let sink = Rc::clone(&seen);
-        let mut recorder =
-            Recorder::new(phases, 0, Box::new(move |i| sink.borrow_mut().push(i))).expect("memory");
+        let mut recorder = Recorder::new(phases, 0, Box::new(move |i| sink.borrow_mut().push(i)));
         for i in 0..1500 {
             let issued = i * 1_000_000;
             let completed = issued + 500_000;
             let measured = true;
             let op = Op { intended: None, issued, measured, completed, statements: 1, rows: 1 };
-            recorder.succeeded(op).expect("memory");
+            recorder.succeeded(op);
         }
-        recorder.finish(2 * second).expect("memory");
+        recorder.finish(2 * second);
         seen.take()
     }
 
@@ -186,11 +152,11 @@ mod tests {
     fn a_line_has_everything_of_its_intervals() {
         let plan = a_plan(0, 64, StopAt::Time(Duration::from_mins(1)));
         let step = Step { number: 12, place: 2, of: 6, clients: 64, rate: None, repeat: 1 };
-        let mut display = Display::new(&plan, &step);
-        assert_eq!(display.opening(3), "[2/6] point-select 64 clients: opened 3 of 64 connections");
-        intervals().iter().take(2).for_each(|i| display.add(i));
+        let mut line = LiveLine::new(&plan, &step);
+        assert_eq!(line.opening(3), "[2/6] point-select 64 clients: opened 3 of 64 connections");
+        intervals().iter().take(2).for_each(|i| line.add(i));
         assert_eq!(
-            display.line(),
+            line.line(),
             "[2/6] point-select 64 clients: measuring, 0:58 left, 750 QPS, service time p50 \
              0.500 ms, p99 0.500 ms, 0 errors"
         );
@@ -200,18 +166,18 @@ mod tests {
     fn a_percentile_of_few_ops_is_no_number() {
         let plan = a_plan(0, 64, StopAt::Time(Duration::from_mins(1)));
         let step = Step { number: 1, place: 1, of: 1, clients: 64, rate: None, repeat: 1 };
-        let mut display = Display::new(&plan, &step);
+        let mut line = LiveLine::new(&plan, &step);
         // The second second has 500 ops.
-        intervals().iter().skip(1).take(1).for_each(|i| display.add(i));
-        assert!(display.line().contains("p50 0.500 ms, p99 -,"), "too few beyond p99");
+        intervals().iter().skip(1).take(1).for_each(|i| line.add(i));
+        assert!(line.line().contains("p50 0.500 ms, p99 -,"), "too few beyond p99");
     }
 
     #[test]
     fn ops_show_how_many_are_done() {
         let plan = a_plan(0, 64, StopAt::Ops(9000));
         let step = Step { number: 1, place: 1, of: 1, clients: 64, rate: None, repeat: 1 };
-        let mut display = Display::new(&plan, &step);
-        intervals().iter().take(1).for_each(|i| display.add(i));
-        assert!(display.line().contains("1000 of 9000 ops"));
+        let mut line = LiveLine::new(&plan, &step);
+        intervals().iter().take(1).for_each(|i| line.add(i));
+        assert!(line.line().contains("1000 of 9000 ops"));
     }
 }

@@ -3,38 +3,33 @@
 //!
 //! The last by probes: a kernel timer becomes ready at a known instant, as a socket would, and the
 //! thread finds it among its sockets. A timer needs no other thread, which would itself be late
-//! when cores are full, and not run at all when the process is held back. Instants that pass while
-//! the thread does not look count as well, each with its own delay.
+//! when cores are full. Instants that pass while the thread does not look count as well.
 
+use std::cell::RefCell;
 use std::convert::Infallible;
 use std::io;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::runtime::Handle;
 
-use super::desk::Desk;
-use crate::error::Result;
+use crate::observe::process::{Scheduled, ThreadClock};
 use crate::observe::recorder::Ns;
-use crate::observe::scheduler::{Scheduled, ThreadClock};
 use crate::observe::timer::Timer;
 use crate::observe::times::Times;
 
-/// Between two probes: some 97 a second, at most 30 us of an idle thread each. No part of a round number,
-/// so that they meet nothing that ticks.
+/// Between two probes: some 97 a second, at most 30 us of an idle thread each. No part of a round
+/// number, so that they meet nothing that ticks.
 const EVERY: Ns = 10_300_000;
 
-/// See the module.
-pub(crate) struct Mirror {
+pub(crate) struct SelfWatch {
     clock: Option<ThreadClock>,
     first: Option<Look>,
     last: Option<Look>,
-    turns: Turns,
-    /// The thread at the last probe.
+    delays: TurnDelays,
     probed: Scheduled,
 }
 
-/// The thread at one instant.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 struct Look {
     at: Ns,
     /// Not parked, since its start.
@@ -44,42 +39,40 @@ struct Look {
     spun: Ns,
 }
 
-/// How late it came.
 #[derive(Debug)]
-pub(crate) struct Turns {
-    pub(crate) delay: Times,
+pub(crate) struct TurnDelays {
+    pub delay: Times,
     /// Without the time that it waited for a core.
-    pub(crate) own: Times,
+    pub own: Times,
 }
 
-/// What a thread saw of itself in the window.
 #[derive(Debug)]
-pub(crate) struct Seen {
-    pub(crate) busy: f64,
-    pub(crate) wall: Duration,
-    pub(crate) ran: Option<Duration>,
-    pub(crate) spun: Duration,
-    pub(crate) waited: Option<Duration>,
-    pub(crate) turns: Turns,
+pub(crate) struct ThreadUsage {
+    pub busy: f64,
+    pub wall: Duration,
+    pub ran: Option<Duration>,
+    pub spun: Duration,
+    pub waited: Option<Duration>,
+    pub delays: TurnDelays,
 }
 
-impl Turns {
-    pub(crate) fn new() -> Result<Turns> {
-        Ok(Turns { delay: Times::new()?, own: Times::new()? })
+impl TurnDelays {
+    pub(crate) fn new() -> TurnDelays {
+        TurnDelays { delay: Times::new(), own: Times::new() }
     }
 
-    pub(crate) fn merge(&mut self, other: &Turns) {
+    pub(crate) fn merge(&mut self, other: &TurnDelays) {
         self.delay.merge(&other.delay);
         self.own.merge(&other.own);
     }
 }
 
-impl Mirror {
-    /// Of the calling thread.
-    pub(crate) fn new() -> Result<Mirror> {
+impl SelfWatch {
+    pub(crate) fn new() -> SelfWatch {
         let clock = ThreadClock::own();
+        // A kernel that keeps no account leaves all delays to the thread.
         let probed = clock.as_ref().and_then(ThreadClock::read).unwrap_or_default();
-        Ok(Mirror { clock, first: None, last: None, turns: Turns::new()?, probed })
+        SelfWatch { clock, first: None, last: None, delays: TurnDelays::new(), probed }
     }
 
     /// Looks, from the window's start to its end; within the thread's runtime.
@@ -87,15 +80,9 @@ impl Mirror {
         if now < window.0 {
             return;
         }
-        let look = Look {
-            at: now,
-            busy: Handle::current().metrics().worker_total_busy_duration(0),
-            scheduled: self.scheduled(),
-            spun,
-        };
-        if self.first.is_none() {
-            self.first = Some(look);
-        }
+        let busy = Handle::current().metrics().worker_total_busy_duration(0);
+        let look = Look { at: now, busy, scheduled: self.scheduled(), spun };
+        self.first.get_or_insert(look);
         // The last one is the first after the end: a thread that did not look for long at the end
         // was busy or waited.
         if self.last.is_none_or(|last| last.at <= window.1) {
@@ -107,7 +94,7 @@ impl Mirror {
         self.clock.as_ref()?.read()
     }
 
-    /// Counts the instants from `due` on that have passed; the next one.
+    /// Counts the instants from `due` on that have passed; returns the next one.
     /// `parked` says that the thread had nothing to do at some time since the probe before.
     fn turn(&mut self, mut due: Ns, now: Ns, window: (Ns, Ns), parked: bool) -> Ns {
         let probed = self.scheduled().unwrap_or(self.probed);
@@ -115,18 +102,18 @@ impl Mirror {
         self.probed = probed;
         while due <= now {
             if due >= window.0 && due < window.1 {
-                self.turns.delay.record(now - due);
-                self.turns.own.record(own(now - due, since, parked));
+                self.delays.delay.record(now - due);
+                self.delays.own.record(own_delay(now - due, since, parked));
             }
             due = due.saturating_add(EVERY);
         }
         due
     }
 
-    /// What was seen; `paced` in an open loop.
-    pub(crate) fn into_seen(self, paced: bool) -> Seen {
-        let nothing = Look { at: 0, busy: Duration::ZERO, scheduled: None, spun: 0 };
-        let (first, last) = (self.first.unwrap_or(nothing), self.last.unwrap_or(nothing));
+    /// Sums up; `paced` in an open loop.
+    pub(crate) fn into_usage(self, paced: bool) -> ThreadUsage {
+        // Without a window there was nothing to see.
+        let (first, last) = (self.first.unwrap_or_default(), self.last.unwrap_or_default());
         let wall = Duration::from_nanos(last.at.saturating_sub(first.at));
         let scheduled = first.scheduled.zip(last.scheduled).map(|(first, last)| last.since(&first));
         let (ran, waited) = (scheduled.map(|s| s.ran), scheduled.map(|s| s.waited));
@@ -135,18 +122,18 @@ impl Mirror {
             Some((ran, waited)) if paced => (ran.saturating_sub(spun), wall.saturating_sub(waited)),
             // The runtime's account lacks the system calls that ask for ready sockets, also those
             // that find some at once; the scheduler's lacks the time that the thread was stopped.
-            _ => (last.busy.saturating_sub(first.busy).max(ran.unwrap_or_default()), wall),
+            _ => (last.busy.saturating_sub(first.busy).max(ran.unwrap_or(Duration::ZERO)), wall),
         };
         let busy = if of.is_zero() { 0.0 } else { work.as_secs_f64() / of.as_secs_f64() };
-        Seen { busy: busy.min(1.0), wall, ran, spun, waited, turns: self.turns }
+        ThreadUsage { busy: busy.min(1.0), wall, ran, spun, waited, delays: self.delays }
     }
 }
 
-/// The part of a delay that was not waiting for a core, by what the thread did since the probe
-/// before. Not all that it waited lies in the delay: of a thread that always had something to do
-/// a delay holds as much waiting as the rest of the time; one that had nothing to do ran before the
-/// instant was due.
-fn own(delay: Ns, since: Scheduled, parked: bool) -> Ns {
+/// Takes waiting for a core off a delay, by what the thread did since the probe before.
+///
+/// Not all that it waited lies in the delay. A thread that always had something to do waited as much
+/// in it as in the rest of the time; one that had nothing to do ran before the instant was due.
+fn own_delay(delay: Ns, since: Scheduled, parked: bool) -> Ns {
     let (ran, waited) = (since.ran.as_nanos() as Ns, since.waited.as_nanos() as Ns);
     if parked {
         return delay.saturating_sub(waited);
@@ -156,20 +143,24 @@ fn own(delay: Ns, since: Scheduled, parked: bool) -> Ns {
     shared.max(delay.saturating_sub(waited))
 }
 
-/// Probes for ever.
-pub(crate) async fn probe(desk: &Desk) -> io::Result<Infallible> {
+/// Probes for ever. `window` is its start and its end, as far as they are decided.
+pub(crate) async fn probe(
+    watch: &RefCell<SelfWatch>,
+    origin: Instant,
+    window: impl Fn() -> (Ns, Ns),
+) -> io::Result<Infallible> {
     let timer = Timer::new()?;
-    let mut due = desk.now().saturating_add(EVERY);
+    let now = || origin.elapsed().as_nanos() as Ns;
+    let mut due = now().saturating_add(EVERY);
     let mut parks = Handle::current().metrics().worker_park_count(0);
     loop {
-        timer.set(desk.origin + Duration::from_nanos(due));
+        timer.set(origin + Duration::from_nanos(due));
         timer.expired().await?;
-        let window = (desk.window_start.get(), desk.window_end.get());
         let parks_now = Handle::current().metrics().worker_park_count(0);
         // Once is for this timer.
         let parked = parks_now > parks + 1;
         parks = parks_now;
-        due = desk.mirror.borrow_mut().turn(due, desk.now(), window, parked);
+        due = watch.borrow_mut().turn(due, now(), window(), parked);
     }
 }
 
@@ -177,44 +168,52 @@ pub(crate) async fn probe(desk: &Desk) -> io::Result<Infallible> {
 mod tests {
     use super::*;
 
-    fn mirror() -> Mirror {
-        Mirror { clock: None, ..Mirror::new().expect("memory") }
+    fn watch() -> SelfWatch {
+        SelfWatch { clock: None, ..SelfWatch::new() }
     }
 
     #[test]
     fn every_instant_of_a_stall_counts_with_its_own_delay() {
-        let mut mirror = mirror();
-        let due = mirror.turn(EVERY, 3 * EVERY, (0, Ns::MAX), false);
+        let mut watch = watch();
+        let due = watch.turn(EVERY, 3 * EVERY, (0, Ns::MAX), false);
         assert_eq!(due, 4 * EVERY);
-        let delay = mirror.turns.delay.distribution().expect("encodes");
+        let delay = watch.delays.delay.distribution();
         assert_eq!((delay.count, delay.max_us), (3, Some(20_600.0)));
         assert_eq!(delay.mean_us, Some(10_300.0));
-        assert_eq!(mirror.turn(due, due - 1, (0, Ns::MAX), false), due, "woken early");
-        assert_eq!(mirror.turns.delay.count(), 3);
+        assert_eq!(watch.turn(due, due - 1, (0, Ns::MAX), false), due, "woken early");
+        assert_eq!(watch.delays.delay.count(), 3);
     }
 
     #[test]
     fn only_instants_inside_the_window_count() {
-        let mut mirror = mirror();
-        mirror.turn(EVERY, 10 * EVERY, (3 * EVERY, 5 * EVERY), false);
-        assert_eq!(mirror.turns.delay.count(), 2);
+        let mut watch = watch();
+        watch.turn(EVERY, 10 * EVERY, (3 * EVERY, 5 * EVERY), false);
+        assert_eq!(watch.delays.delay.count(), 2);
     }
 
     #[test]
-    fn waiting_for_a_core_is_no_delay_of_its_own() {
+    fn waiting_for_a_core_is_no_delay_of_its_own_delay() {
         let since = |ran, waited| {
             let us = Duration::from_micros;
             Scheduled { ran: us(ran), waited: us(waited) }
         };
-        assert_eq!(own(6_000_000, since(20, 0), false), 6_000_000, "stopped, or its core was");
         assert_eq!(
-            own(6_000_000, since(0, 6_000), false),
+            own_delay(6_000_000, since(20, 0), false),
+            6_000_000,
+            "stopped, or its core was"
+        );
+        assert_eq!(
+            own_delay(6_000_000, since(0, 6_000), false),
             0,
             "idle, woken, and another one had the core"
         );
-        assert_eq!(own(500_000, since(5_000, 5_000), false), 250_000, "busy on half a core");
-        assert_eq!(own(90_000_000, since(300, 1_000), false), 89_000_000, "stopped, then waiting");
-        assert_eq!(own(5_200_000, since(400, 5_200), true), 0, "ran before it was due");
+        assert_eq!(own_delay(500_000, since(5_000, 5_000), false), 250_000, "busy on half a core");
+        assert_eq!(
+            own_delay(90_000_000, since(300, 1_000), false),
+            89_000_000,
+            "stopped, then waiting"
+        );
+        assert_eq!(own_delay(5_200_000, since(400, 5_200), true), 0, "ran before it was due");
     }
 
     fn look(at_ms: Ns, busy: u64, ran: u64, waited: u64, spun: Ns) -> Look {
@@ -228,26 +227,26 @@ mod tests {
     }
 
     /// A thread between half a second, 10 ms on a core until then, and a last look.
-    fn seen(last: Look, paced: bool) -> Seen {
+    fn usage(last: Look, paced: bool) -> ThreadUsage {
         let first = look(500, 0, 10, 0, 0);
-        Mirror { first: Some(first), last: Some(last), ..mirror() }.into_seen(paced)
+        SelfWatch { first: Some(first), last: Some(last), ..watch() }.into_usage(paced)
     }
 
     #[test]
     fn looking_for_work_is_no_work() {
-        let open = seen(look(1500, 600, 910, 100, 720), true);
+        let open = usage(look(1500, 600, 910, 100, 720), true);
         // 180 ms of work in the 900 ms in which it could run.
         assert!((open.busy - 0.2).abs() < 1e-9, "{}", open.busy);
         assert_eq!(
             (open.ran, open.waited),
             (Some(Duration::from_millis(900)), Some(Duration::from_millis(100)))
         );
-        assert!(mirror().into_seen(true).busy.abs() < 1e-12, "there was no window");
+        assert!(watch().into_usage(true).busy.abs() < 1e-12, "there was no window");
     }
 
     #[test]
     fn a_closed_loop_is_busy_by_the_larger_of_both_accounts() {
-        let busy = |last| seen(last, false).busy;
+        let busy = |last| usage(last, false).busy;
         assert!((busy(look(1500, 600, 910, 50, 0)) - 0.9).abs() < 1e-9, "asking for ready sockets");
         assert!((busy(look(1500, 600, 210, 50, 0)) - 0.6).abs() < 1e-9, "stopped under way");
         let untold = Look { scheduled: None, ..look(1500, 600, 0, 0, 0) };

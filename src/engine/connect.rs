@@ -1,0 +1,241 @@
+//! Connections of a step: opened before it, and again where the policy has lost ones reopened.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use mysql_async::Opts;
+use tokio::sync::{Notify, Semaphore, SemaphorePermit};
+use tokio::task::JoinSet;
+
+use super::job::Job;
+use super::values::Serial;
+use crate::error::{Error, Result, clip};
+use crate::mysql::session::{Failure, Session};
+use crate::mysql::target::Target;
+use crate::plan::{limits, units};
+use crate::stop::within;
+use crate::workload::random::{Stream, seed_of};
+
+/// The first pause between two attempts is at most so long.
+const PAUSE_FIRST: Duration = Duration::from_millis(20);
+/// And no pause is longer: the time to the first success is measured with it.
+const PAUSE_MAX: Duration = Duration::from_secs(1);
+const ID_MAX: usize = 40;
+
+#[derive(Clone)]
+pub(crate) struct Connector {
+    pub target: Arc<Target>,
+    pub opts: Opts,
+    /// Bounds the logins under way over all threads.
+    logins: Arc<Semaphore>,
+    /// Told that a lost connection is open again.
+    pub reopened: Arc<Notify>,
+}
+
+/// A connection with everything prepared.
+pub(crate) struct Connection {
+    pub session: Session,
+    /// Handle of a statement: by table of this client, then by prepared statement.
+    pub handles: Vec<usize>,
+    /// By table of this client; empty where no statement numbers rows.
+    pub serials: Vec<Serial>,
+}
+
+impl Connector {
+    pub(crate) fn new(target: &Target, opts: &Opts) -> Connector {
+        Connector {
+            target: Arc::new(target.clone()),
+            opts: opts.clone(),
+            logins: Arc::new(Semaphore::new(limits::CONNECTS_AT_ONCE)),
+            reopened: Arc::new(Notify::new()),
+        }
+    }
+
+    async fn permit(&self) -> SemaphorePermit<'_> {
+        self.logins.acquire().await.expect("nobody closes it")
+    }
+
+    /// Opens a client's connection. Where lost ones are opened again, a server that is just gone is
+    /// waited for; one that is there and says no for good is not.
+    pub(crate) async fn open(
+        &self,
+        job: &Job,
+        client: u32,
+        waiting: impl Fn(Error),
+    ) -> Result<Connection> {
+        let began = Instant::now();
+        let mut pauses = Pauses::new(client, 0);
+        loop {
+            let permit = self.permit().await;
+            let opened = self.open_once(job, client).await;
+            drop(permit);
+            match opened {
+                Err(error)
+                    if error.may_pass()
+                        && job.policy.reconnects()
+                        && began.elapsed() < limits::OUTAGE =>
+                {
+                    waiting(error);
+                }
+                opened => return opened,
+            }
+            tokio::time::sleep(pauses.next()).await;
+        }
+    }
+
+    /// Connects and prepares: before the window, never inside it.
+    async fn open_once(&self, job: &Job, client: u32) -> Result<Connection> {
+        let mut session = Session::open(&self.target, &self.opts, job.charset.as_deref()).await?;
+        let preparing = async {
+            let handles = prepare(job, client, &mut session).await.map_err(of_statement)?;
+            let mut serials = Vec::new();
+            if job.compiled.serial {
+                for table in job.tables_of(client) {
+                    let (next, step) = job.serials(client, id_max(job, &mut session, table).await?);
+                    serials.push(Serial { next, step });
+                }
+            }
+            Ok(Connection { session, handles, serials })
+        };
+        let limit = self.target.connect_timeout;
+        within(limit, preparing).await.unwrap_or_else(|| {
+            let error = Error::server(too_slow(limit)).hint("--connect-timeout waits longer");
+            Err(error.passing(true))
+        })
+    }
+
+    /// Opens a client's lost connection again, with its statements prepared, however long it takes.
+    /// `opened` is how many were before, for pauses that differ.
+    pub(crate) async fn reopen(
+        &self,
+        job: &Job,
+        client: u32,
+        opened: u64,
+        refused: impl Fn(Failure),
+    ) -> (Session, Vec<usize>) {
+        let mut pauses = Pauses::new(client, opened);
+        loop {
+            tokio::time::sleep(pauses.next()).await;
+            let permit = self.permit().await;
+            let opened = self.reopen_once(job, client).await;
+            drop(permit);
+            match opened {
+                Ok(opened) => {
+                    self.reopened.notify_one();
+                    return opened;
+                }
+                Err(failure) => refused(failure),
+            }
+        }
+    }
+
+    async fn reopen_once(
+        &self,
+        job: &Job,
+        client: u32,
+    ) -> std::result::Result<(Session, Vec<usize>), Failure> {
+        let charset = job.charset.as_deref();
+        let mut session = Session::open_again(&self.target, &self.opts, charset).await?;
+        let limit = self.target.connect_timeout;
+        let prepared = within(limit, prepare(job, client, &mut session)).await;
+        match prepared {
+            Some(Ok(handles)) => Ok((session, handles)),
+            Some(Err((_, failure))) => Err(failure),
+            None => Err(Failure::Lost(too_slow(limit))),
+        }
+    }
+}
+
+fn too_slow(limit: Duration) -> String {
+    format!("no answer within {} while preparing statements", units::duration(limit))
+}
+
+fn of_statement((sql, failure): (String, Failure)) -> Error {
+    Error::server(format!("{sql}: {failure}")).passing(failure.may_pass())
+}
+
+async fn prepare(
+    job: &Job,
+    client: u32,
+    session: &mut Session,
+) -> std::result::Result<Vec<usize>, (String, Failure)> {
+    let mut handles = Vec::new();
+    for table in job.tables_of(client) {
+        for sql in job.prepared(table) {
+            match session.prepare(&sql).await {
+                Ok(handle) => handles.push(handle),
+                Err(failure) => return Err((sql, failure)),
+            }
+        }
+    }
+    Ok(handles)
+}
+
+/// Reads the largest id of a table: new rows come after it. Nobody writes before all are ready.
+async fn id_max(job: &Job, session: &mut Session, table: u32) -> Result<u64> {
+    if job.tables.count == 0 {
+        return Ok(0);
+    }
+    let sql = job.with_table("SELECT MAX(id) FROM {table}", table);
+    let rows = session.query(&sql).await.map_err(|failure| of_statement((sql.clone(), failure)))?;
+    match rows.into_iter().flatten().next().flatten() {
+        // An empty table has none.
+        None => Ok(0),
+        Some(text) => {
+            let none = |_| Error::server(format!("{sql}: '{}' is no number", clip(&text, ID_MAX)));
+            text.parse().map_err(none)
+        }
+    }
+}
+
+/// Says goodbye to all at once, for a bounded time.
+pub(crate) async fn close_all(sessions: Vec<Session>) {
+    let mut goodbyes = JoinSet::new();
+    for session in sessions {
+        goodbyes.spawn_local(session.close(limits::COURTESY));
+    }
+    while goodbyes.join_next().await.is_some() {}
+}
+
+/// The pauses of one client in one outage: growing, and jittered, so that those who lost a server
+/// together do not come back together.
+#[derive(Debug)]
+struct Pauses {
+    most: Duration,
+    jitter: Stream,
+}
+
+impl Pauses {
+    fn new(client: u32, reconnects: u64) -> Pauses {
+        let jitter = Stream::new(seed_of(&[u64::from(client), reconnects]));
+        Pauses { most: PAUSE_FIRST, jitter }
+    }
+
+    /// Draws between a half and the whole of twice the one before.
+    fn next(&mut self) -> Duration {
+        let half = self.most / 2;
+        self.most = (self.most * 2).min(PAUSE_MAX);
+        half + Duration::from_nanos(self.jitter.below(half.as_nanos() as u64 + 1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_to_a_limit_and_differ_between_clients() {
+        let of = |client| {
+            let mut pauses = Pauses::new(client, 0);
+            (0..12).map(|_| pauses.next()).collect::<Vec<_>>()
+        };
+        let (one, other) = (of(0), of(1));
+        assert_ne!(one, other);
+        let mut most = PAUSE_FIRST;
+        for pause in one {
+            assert!(pause >= most / 2 && pause <= most, "{pause:?} of {most:?}");
+            most = (most * 2).min(PAUSE_MAX);
+        }
+        assert_eq!(most, PAUSE_MAX);
+    }
+}

@@ -1,0 +1,189 @@
+//! What is read at both edges of the window: the client's own cost at the edge itself, and the
+//! server's counters, process and host outside of the window, each with its instant.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use mysql_async::Opts;
+use tokio::sync::oneshot;
+
+use super::connect::Connector;
+use crate::mysql::fingerprint;
+use crate::mysql::session::Session;
+use crate::mysql::status::{self, Reading};
+use crate::mysql::target::Target;
+use crate::observe::cores::{Cores, Used};
+use crate::observe::host;
+use crate::observe::probe::{HostReading, Probe, own_traffic};
+use crate::observe::process::{Cost, process_usage};
+use crate::plan::limits;
+use crate::stop::within;
+use crate::summary::{self, SettingChange, identity::no_result};
+
+/// A reading of a busy server's counters takes so long: then it is over when the window opens.
+const LEAD: Duration = Duration::from_millis(300);
+
+/// How long before the window the first reading of the server begins.
+pub(crate) fn lead(probe: Option<&Probe>) -> Duration {
+    LEAD + probe.map_or(Duration::ZERO, Probe::lead)
+}
+
+#[derive(Debug)]
+pub(crate) struct ServerReading {
+    status: Option<Reading>,
+    /// The connection was found broken, as one is whose server was restarted.
+    lost: bool,
+    probed: Option<HostReading>,
+}
+
+impl ServerReading {
+    /// Reads the server's counters, process and host. A server that does not answer in time costs
+    /// the reading and its connection, not the step.
+    pub(crate) async fn take(control: &mut Option<Session>, probe: Option<&Probe>) -> Self {
+        // Of its own thread: a reading through a command takes a while.
+        let probing = probe.cloned().map(|probe| aside(move || probe.read()));
+        let (status, lost) = counters(control).await;
+        let probed = match probing {
+            Some(probing) => probing.await.ok().flatten(),
+            None => None,
+        };
+        ServerReading { status, lost, probed }
+    }
+
+    /// Reads the counters over a connection of its own where the old one is gone: the server may
+    /// be there again, and tells then since when.
+    pub(crate) async fn take_again(&mut self, target: &Target, opts: &Opts) {
+        if !self.lost {
+            return;
+        }
+        let read = within(limits::COURTESY, async {
+            let mut session = Session::open_again(target, opts, None).await.ok()?;
+            let reading = status::read(&mut session).await.ok();
+            session.close(limits::COURTESY).await;
+            reading
+        });
+        self.status = read.await.flatten();
+    }
+
+    pub(crate) fn status_since(
+        &self,
+        first: &ServerReading,
+        window_start: Instant,
+    ) -> Option<summary::Status> {
+        let (first, last) = first.status.as_ref().zip(self.status.as_ref())?;
+        Some(status::delta(first, last, window_start))
+    }
+
+    pub(crate) fn probed_since(
+        &self,
+        first: &ServerReading,
+        probe: Option<&Probe>,
+        window_start: Instant,
+    ) -> Option<summary::Probed> {
+        let (first, last) = first.probed.as_ref().zip(self.probed.as_ref())?;
+        Some(probe?.cost(first, last, window_start))
+    }
+}
+
+/// Reads the counters; says also whether the connection was found broken.
+async fn counters(control: &mut Option<Session>) -> (Option<Reading>, bool) {
+    let Some(mut session) = control.take() else { return (None, false) };
+    let read = within(limits::COURTESY, async move {
+        let reading = status::read(&mut session).await;
+        (session, reading)
+    });
+    // A session that is late went with the future.
+    let Some((session, reading)) = read.await else { return (None, false) };
+    *control = Some(session).filter(Session::is_usable);
+    (reading.ok(), control.is_none())
+}
+
+/// Works on a thread of its own. tokio's pool panics where there is none to be had; here the result
+/// then never comes, and the receiver says so.
+pub(crate) fn aside<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> oneshot::Receiver<T> {
+    let (done, result) = oneshot::channel();
+    let _ = std::thread::Builder::new().spawn(move || {
+        let _ = done.send(work());
+    });
+    result
+}
+
+/// Looks what of the server is another's, or another, than in an earlier look, over a connection of
+/// its own where none is given. Without an answer in time no connection is left, and nothing known.
+pub(crate) async fn changes(
+    before: &summary::Server,
+    control: &mut Option<Session>,
+    target: &Target,
+    opts: &Opts,
+) -> Option<Vec<SettingChange>> {
+    let given = control.take();
+    let looking = within(limits::COURTESY, async {
+        let mut session = match given {
+            Some(session) => session,
+            None => Session::open_again(target, opts, None).await.ok()?,
+        };
+        let mut after = before.clone();
+        let looked = fingerprint::renew(&mut session, &mut after).await;
+        // One that told its variables before and does not now has not lost them.
+        let told = before.variables.is_empty() || !after.variables.is_empty();
+        let looked = looked.ok().filter(|_| told);
+        Some((session, looked.map(|_| fingerprint::changes(before, &after))))
+    });
+    let (session, changed) = looking.await.flatten()?;
+    *control = Some(session).filter(Session::is_usable);
+    changed
+}
+
+/// Looks at the server whenever lost connections are open again, until a step on it is no result.
+pub(super) async fn guard(connector: Connector, before: summary::Server) -> Vec<SettingChange> {
+    loop {
+        connector.reopened.notified().await;
+        let changed = changes(&before, &mut None, &connector.target, &connector.opts).await;
+        if let Some(changed) = changed.filter(|changed| no_result(changed).is_some()) {
+            return changed;
+        }
+        // All clients come back at once.
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+}
+
+/// What this process and this host did so far.
+pub(crate) struct ClientReading {
+    cost: Cost,
+    traffic: Option<(u64, u64)>,
+    cores: Cores,
+}
+
+#[derive(Debug)]
+pub(crate) struct ClientUse {
+    pub cost: Cost,
+    /// Bytes that the host received and sent.
+    pub traffic: Option<(u64, u64)>,
+    pub cores: Used,
+}
+
+impl ClientReading {
+    /// Reads now; `probe` knows whether a server runs here, and its process.
+    pub(crate) fn now(probe: Option<&Probe>) -> ClientReading {
+        let (beside, server) = (probe.is_some_and(Probe::is_here), probe.and_then(Probe::pid_here));
+        let recorded = host::recorded();
+        let root = recorded.as_deref().unwrap_or(Path::new(host::ROOT));
+        ClientReading {
+            cost: process_usage(),
+            traffic: own_traffic(),
+            cores: Cores::read(root, beside, server),
+        }
+    }
+
+    pub(crate) fn since(&self, earlier: &ClientReading) -> ClientUse {
+        let traffic = self.traffic.zip(earlier.traffic);
+        ClientUse {
+            cost: self.cost.since(&earlier.cost),
+            traffic: traffic
+                .map(|(now, then)| (now.0.saturating_sub(then.0), now.1.saturating_sub(then.1))),
+            cores: self.cores.since(&earlier.cores),
+        }
+    }
+}

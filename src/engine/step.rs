@@ -1,0 +1,577 @@
+//! A step from the outside: opens, says go, reads the server's counters at both edges of the
+//! window, ends early when it must, and puts together what the threads counted.
+
+use std::future::pending;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use mysql_async::Opts;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+
+use super::Run;
+use super::connect::Connector;
+use super::errors::abort_error;
+use super::job::{Job, Tables, queues};
+use super::live_line::LiveLine;
+use super::outages::OutageWatch;
+use super::pacing::NEVER;
+use super::readings::{self, ClientReading, ClientUse, ServerReading};
+use super::thread::{self, Go, NOTICE, SharedWindow, TICK, ThreadCounts, ThreadEvent, ThreadSetup};
+use crate::error::{Error, Result};
+use crate::mysql::session::Session;
+use crate::mysql::target::Target;
+use crate::observe::interval_log::IntervalLog;
+use crate::observe::probe::Probe;
+use crate::observe::recorder::{Ns, Phases};
+use crate::observe::timeline::{Timeline, seconds};
+use crate::plan::policy::Policy;
+use crate::plan::{Plan, Spread, Step, StopAt, limits};
+use crate::progress::Progress;
+use crate::stop::Stop;
+use crate::summary::identity::no_result;
+use crate::summary::{Outcome, Probed, Server, SettingChange, Status, in_queues};
+
+/// How often threads report at least, whatever the timeline's interval: the live line and the
+/// watch over a silent server follow it.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Where steps run: the same for all steps of a sweep.
+pub struct StepContext<'a> {
+    pub plan: &'a Plan,
+    pub spread: Spread,
+    pub tables: Tables,
+    /// [`Target::opts`] of it.
+    pub opts: Opts,
+    pub target: &'a Target,
+    /// It before the step, where it is looked at again.
+    pub server: Option<&'a Server>,
+    pub probe: Option<Probe>,
+    pub stop: &'a Stop,
+    pub log: Option<Arc<Mutex<IntervalLog>>>,
+    /// Is called when all clients are connected, before the first statement of any.
+    pub first_write: &'a dyn Fn() -> Result<()>,
+    /// Is told the instant of the window's start as soon as it is known.
+    pub window: watch::Sender<Option<Instant>>,
+}
+
+/// Runs one step. `control` reads the server's counters; it is dropped when it hangs.
+///
+/// # Errors
+/// Nothing was measured: connections could not be opened, or this host lacks something. What
+/// ends a step later is in [`Run::error`], beside what was measured.
+pub async fn run_step(
+    context: &StepContext<'_>,
+    step: &Step,
+    control: &mut Option<Session>,
+    progress: &mut Progress,
+) -> Result<Run> {
+    let (go, go_in) = watch::channel(Go::Wait);
+    let (tick, ticks) = watch::channel(());
+    let ticker = tokio::spawn(async move {
+        loop {
+            tokio::time::sleep(TICK).await;
+            tick.send_replace(());
+        }
+    });
+    let (setup, events) = thread_setup(context, step, go_in, ticks);
+    let running = Running::new(context, step, &setup, events, progress);
+    let handles = spawn(&setup, step.clients)?;
+    // The threads' own ends of the channel are what keeps it open from here on.
+    drop(setup);
+    let run = running.run(control, &go).await;
+    // Those that still open connections or wait for the start go, too.
+    go.send_replace(Go::Cancel);
+    join(handles).await;
+    ticker.abort();
+    run
+}
+
+pub(crate) fn engine_threads(plan: &Plan, clients: u32) -> usize {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let wanted = plan.engine_threads.map_or(cores, |n| n as usize);
+    wanted.clamp(1, clients.max(1) as usize)
+}
+
+/// Says in how many queues the arrivals of an open loop come, where they are several: its response
+/// times are those of that many queues, each with its part of the clients.
+pub(crate) fn queues_told(plan: &Plan, spread: Spread, tables: u32) -> Option<String> {
+    if plan.rates.is_empty() {
+        return None;
+    }
+    let of = |clients: &u32| queues(engine_threads(plan, *clients), spread, tables, *clients);
+    let all: Vec<u32> = plan.clients.iter().map(of).collect();
+    let (least, most) = all.iter().min().zip(all.iter().max()).filter(|(_, most)| **most > 1)?;
+    let range = if least < most { format!("{least} to ") } else { String::new() };
+    Some(format!("open loop: arrivals in {range}{}", in_queues(*most, spread)))
+}
+
+/// Decides the phases as far as they are known before the step.
+fn phases(plan: &Plan, step: &Step) -> Phases {
+    let warmup = plan.warmup.as_nanos() as Ns;
+    // An open loop's window begins when the backlog of its warm-up is gone.
+    let window_start = if step.rate.is_some() && warmup > 0 { NEVER } else { warmup };
+    Phases {
+        window_start,
+        window_end: window_end(plan, window_start),
+        by_issue: matches!(plan.stop, StopAt::Ops(_)),
+        interval: report_every(plan.interval),
+    }
+}
+
+/// The timeline's interval, or an even part of it where that is longer than [`LOOK`].
+fn report_every(interval: Duration) -> Ns {
+    let (interval, look) = (interval.as_nanos() as Ns, LOOK.as_nanos() as Ns);
+    interval / interval.div_ceil(look).max(1)
+}
+
+fn window_end(plan: &Plan, start: Ns) -> Ns {
+    match plan.stop {
+        StopAt::Time(time) => start.saturating_add(time.as_nanos() as Ns),
+        StopAt::Ops(_) => NEVER,
+    }
+}
+
+/// How long nobody may get an answer, after which the server hangs. An open loop may have nothing to
+/// do: a gap of 30 means is one of 10 billions.
+fn silence(plan: &Plan, step: &Step) -> Duration {
+    let idle = step.rate.map_or(0.0, |rate| 30.0 / rate);
+    // A rate may be so low that there is no such time.
+    let idle = Duration::try_from_secs_f64(idle).unwrap_or(limits::PHASE_MAX);
+    plan.policy.patience() + idle
+}
+
+/// How long before its start the window of an open loop is decided: the threads must hear of
+/// it, and the server's counters are read before it.
+fn ahead(context: &StepContext<'_>) -> Ns {
+    (NOTICE + TICK + readings::lead(context.probe.as_ref())).as_nanos() as Ns
+}
+
+fn thread_setup(
+    context: &StepContext<'_>,
+    step: &Step,
+    go: watch::Receiver<Go>,
+    ticks: watch::Receiver<()>,
+) -> (ThreadSetup, mpsc::UnboundedReceiver<ThreadEvent>) {
+    let plan = context.plan;
+    let (phases, threads) = (phases(plan, step), engine_threads(plan, step.clients));
+    let warmup = plan.warmup.as_nanos() as Ns;
+    let (events, received) = mpsc::unbounded_channel();
+    let setup = ThreadSetup {
+        job: Arc::new(Job::new(plan, context.spread, context.tables, step)),
+        connector: Connector::new(context.target, &context.opts),
+        phases,
+        outages: Arc::new(Mutex::new(OutageWatch::new(threads))),
+        opening: Instant::now(),
+        go,
+        ticks,
+        window: Arc::new(SharedWindow::new(phases.window_start, phases.window_end)),
+        threads,
+        warmup,
+        judged: warmup.saturating_sub(ahead(context).min(warmup / 2)),
+        events,
+    };
+    (setup, received)
+}
+
+fn spawn(setup: &ThreadSetup, clients: u32) -> Result<Vec<JoinHandle<()>>> {
+    let threads = setup.threads;
+    let start = |index: usize| {
+        let setup = setup.clone();
+        let share: Vec<u32> = (index as u32..clients).step_by(threads).collect();
+        std::thread::Builder::new().name(format!("engine-{index}")).spawn(move || {
+            let run = AssertUnwindSafe(|| thread::run(&setup, index, &share));
+            if catch_unwind(run).is_err() {
+                // Else the step would wait for its end.
+                let _ = setup.events.send(ThreadEvent::Broken(broken()));
+            }
+        })
+    };
+    let started = (0..threads).map(|index| {
+        start(index).map_err(|e| {
+            Error::failed(format!("cannot start engine thread {index}: {e}"))
+                .hint("raise the limit on processes (ulimit -u), or use --engine-threads 1")
+        })
+    });
+    started.collect()
+}
+
+fn broken() -> Error {
+    Error::failed("an engine thread ended without a word; please report this")
+}
+
+async fn join(handles: Vec<JoinHandle<()>>) {
+    let deadline = Instant::now() + limits::COURTESY;
+    for handle in handles {
+        while !handle.is_finished() && Instant::now() < deadline {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        if handle.is_finished() {
+            let _ = handle.join();
+        }
+    }
+}
+
+/// Ops and errors of all phases so far, held against `--max-errors`.
+#[derive(Debug, Clone, Copy, Default)]
+struct OpCounts {
+    ops: u64,
+    errors: u64,
+}
+
+impl OpCounts {
+    /// Makes the error of a step with more errors than it may have; `last` where no more follow.
+    fn judge(self, policy: Policy, last: bool) -> Option<Error> {
+        let OpCounts { ops, errors } = self;
+        let max = policy.errors_max.filter(|max| max.exceeded(errors, ops, last))?;
+        let all = ops + errors;
+        let text = format!("{errors} of {all} ops failed, and --max-errors is {max}");
+        Some(Error::failed(text).hint("the summary's totals.errors has them by code"))
+    }
+}
+
+struct Running<'a> {
+    context: &'a StepContext<'a>,
+    /// Ends with what it found; aborted with the step.
+    guard: JoinSet<Vec<SettingChange>>,
+    changed: Vec<SettingChange>,
+    phases: Phases,
+    threads: usize,
+    events: mpsc::UnboundedReceiver<ThreadEvent>,
+    progress: &'a mut Progress,
+    /// The start of the step's clock, once it is known.
+    origin: Instant,
+    window: Arc<SharedWindow>,
+    /// A server that has not answered anybody for so long hangs.
+    silence: Duration,
+    so_far: OpCounts,
+    outages: Arc<Mutex<OutageWatch>>,
+    /// Threads whose open loop may begin its window.
+    warm: usize,
+    warming: bool,
+    timeline: Timeline,
+    line: LiveLine,
+    done: Vec<ThreadCounts>,
+    early: Option<(Outcome, Error)>,
+    /// The window is over, and what it needs of the server is read.
+    drained: bool,
+}
+
+impl<'a> Running<'a> {
+    fn new(
+        context: &'a StepContext<'a>,
+        step: &Step,
+        setup: &ThreadSetup,
+        events: mpsc::UnboundedReceiver<ThreadEvent>,
+        progress: &'a mut Progress,
+    ) -> Running<'a> {
+        let plan = context.plan;
+        let entry = plan.interval.as_nanos() as Ns;
+        let mut timeline = Timeline::new(setup.threads, setup.job.timed_statements(), entry);
+        timeline.log.clone_from(&context.log);
+        let mut guard = JoinSet::new();
+        if let Some(server) = context.server {
+            guard.spawn(readings::guard(setup.connector.clone(), server.clone()));
+        }
+        Running {
+            context,
+            guard,
+            changed: Vec::new(),
+            phases: setup.phases,
+            threads: setup.threads,
+            events,
+            progress,
+            origin: setup.opening,
+            window: Arc::clone(&setup.window),
+            silence: silence(plan, step),
+            so_far: OpCounts::default(),
+            outages: Arc::clone(&setup.outages),
+            warm: 0,
+            warming: false,
+            timeline,
+            line: LiveLine::new(plan, step),
+            done: Vec::new(),
+            early: None,
+            drained: false,
+        }
+    }
+
+    async fn run(mut self, control: &mut Option<Session>, go: &watch::Sender<Go>) -> Result<Run> {
+        self.open().await?;
+        (self.context.first_write)()?;
+        let context = self.context;
+        let probe = context.probe.as_ref();
+        // Without a warm-up the window opens with the first op: the counters are read before it,
+        // so that they count every one. With one, they are read in its last moments: no reading
+        // disturbs the window.
+        let before = match self.phases.window_start {
+            0 => Some(ServerReading::take(control, probe).await),
+            _ => None,
+        };
+        // Ahead of now, so that every thread is there when the clock starts.
+        self.origin = Instant::now() + Duration::from_millis(5);
+        let started_at = jiff::Timestamp::now();
+        if let Some(log) = &self.context.log {
+            log.lock().unwrap_or_else(PoisonError::into_inner).origin(started_at);
+        }
+        go.send_replace(Go::Start(self.origin));
+        self.warm_up().await?;
+        let warmup = Duration::from_nanos(self.phases.window_start);
+        let window_start = self.origin + warmup;
+        self.context.window.send_replace(Some(window_start));
+        let lead = readings::lead(probe).min(warmup / 2);
+        self.follow(Some(self.origin + warmup.saturating_sub(lead))).await?;
+        let reading = async {
+            match before {
+                Some(before) => before,
+                None => ServerReading::take(control, probe).await,
+            }
+        };
+        let (first, own_first) = tokio::join!(reading, self.window_starts(window_start));
+        let own_first = own_first?;
+        self.window_ends().await?;
+        let own = ClientReading::now(probe).since(&own_first);
+        let mut last = ServerReading::take(control, probe).await;
+        last.take_again(self.context.target, &self.context.opts).await;
+        // A signal now ends the sweep, not this step: its window is whole.
+        self.drained = true;
+        while !self.all_done() {
+            self.follow(None).await?;
+        }
+        if self.early.is_none() {
+            let many = self.so_far.judge(self.context.plan.policy, true);
+            self.early = many.map(|error| (Outcome::Aborted, error));
+        }
+        self.progress.clear();
+        let status = last.status_since(&first, window_start);
+        let probed = last.probed_since(&first, probe, window_start);
+        Ok(self.into_run(started_at, own, status, probed))
+    }
+
+    /// Waits until all clients are connected and prepared.
+    async fn open(&mut self) -> Result<()> {
+        let (mut opened, mut ready, mut waiting) = (0_u32, 0, false);
+        while ready < self.threads {
+            let event = tokio::select! {
+                event = self.events.recv() => event.ok_or_else(broken)?,
+                kind = self.context.stop.wait() => {
+                    return Err(Error::new(kind, "interrupted while opening connections"));
+                }
+            };
+            match event {
+                ThreadEvent::Opened => {
+                    opened += 1;
+                    self.progress.update(|| self.line.opening(opened));
+                }
+                ThreadEvent::Ready => ready += 1,
+                ThreadEvent::Waiting(error) => {
+                    if !std::mem::replace(&mut waiting, true) {
+                        self.progress.note(&format!("waiting for the server: {error}"));
+                    }
+                }
+                ThreadEvent::NotOpened(error) => {
+                    return Err(error.context(format!("after {opened} connections")));
+                }
+                ThreadEvent::Broken(error) => return Err(error),
+                ThreadEvent::Warm
+                | ThreadEvent::Interval(..)
+                | ThreadEvent::Abort { .. }
+                | ThreadEvent::Done(..) => unreachable!("nothing runs before the start"),
+            }
+        }
+        self.progress.restart();
+        Ok(())
+    }
+
+    /// Decides when the window of an open loop begins: its backlog is drained for as long as the
+    /// warm-up took at most.
+    async fn warm_up(&mut self) -> Result<()> {
+        if self.phases.window_start != NEVER {
+            return Ok(());
+        }
+        let warmup = self.context.plan.warmup;
+        let ahead = Duration::from_nanos(ahead(self.context));
+        self.warming = true;
+        self.follow(Some(self.origin + (warmup * 2).saturating_sub(ahead))).await?;
+        self.warming = false;
+        self.phases.window_start = if self.early.is_some() {
+            self.window.end()
+        } else {
+            let start = (self.origin.elapsed() + ahead).max(warmup).as_nanos() as Ns;
+            self.phases.window_end = window_end(self.context.plan, start);
+            self.window.set(start, self.phases.window_end);
+            start
+        };
+        self.line.window(self.phases.window_start, self.phases.window_end);
+        Ok(())
+    }
+
+    /// Waits for the window's start; returns what this process did until then.
+    async fn window_starts(&mut self, start: Instant) -> Result<ClientReading> {
+        if self.early.is_none() {
+            self.follow(Some(start)).await?;
+        }
+        Ok(ClientReading::now(self.context.probe.as_ref()))
+    }
+
+    async fn window_ends(&mut self) -> Result<()> {
+        loop {
+            let end = self.window.end();
+            let edge = (end != NEVER).then(|| self.origin + Duration::from_nanos(end));
+            self.follow(edge).await?;
+            // An early end moves the edge: then it is waited for once more. Without an edge
+            // (--ops) the window ends with the last thread.
+            let moved = end != self.window.end();
+            if self.all_done() || (edge.is_some() && !moved) {
+                return Ok(());
+            }
+        }
+    }
+
+    fn all_done(&self) -> bool {
+        self.done.len() >= self.threads
+    }
+
+    /// Takes events until an instant (or, without one, until the next thread is done).
+    async fn follow(&mut self, until: Option<Instant>) -> Result<()> {
+        let done = self.done.len();
+        let mut silence = Instant::now() + self.silence;
+        while !self.all_done() && (until.is_some() || self.done.len() == done) {
+            let interruptible = self.early.is_none() && !self.drained;
+            let edge = async {
+                match until {
+                    Some(at) => tokio::time::sleep_until(at.into()).await,
+                    None => pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                () = edge => break,
+                event = self.events.recv() => {
+                    if self.take(event.ok_or_else(broken)?)? {
+                        silence = Instant::now() + self.silence;
+                    }
+                    // An early end may lie before the edge that is waited for.
+                    if (interruptible && self.early.is_some())
+                        || (self.warming && self.warm >= self.threads)
+                    {
+                        break;
+                    }
+                }
+                kind = self.context.stop.wait(), if interruptible => {
+                    let error = Error::new(kind, "interrupted");
+                    self.end_early(Outcome::Interrupted, error);
+                    break;
+                }
+                Some(changed) = self.guard.join_next(), if interruptible => {
+                    self.changed = changed.map_err(|_| broken())?;
+                    if let Some(error) = no_result(&self.changed) {
+                        self.end_early(Outcome::ServerChanged, error);
+                    }
+                    break;
+                }
+                () = tokio::time::sleep_until(silence.into()), if interruptible => {
+                    let error = Error::failed(format!(
+                        "{} has not answered any client for {:?}",
+                        self.context.target.address, self.silence
+                    ))
+                    .hint("it is stopped or out of reach; --op-timeout gives ops up earlier");
+                    self.end_early(Outcome::Aborted, error);
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes one event; says whether it shows that the server answers.
+    fn take(&mut self, event: ThreadEvent) -> Result<bool> {
+        match event {
+            ThreadEvent::Interval(thread, interval) => {
+                let alive = interval.ops + interval.errors > 0;
+                self.so_far.ops += interval.ops;
+                self.so_far.errors += interval.errors;
+                let complete = self.timeline.add(thread, *interval);
+                for interval in &complete {
+                    self.line.add(interval);
+                }
+                self.progress.update(|| self.line.line());
+                if let Some(error) = self.so_far.judge(self.context.plan.policy, false) {
+                    self.end_early(Outcome::Aborted, error);
+                }
+                return Ok(alive);
+            }
+            ThreadEvent::Abort { client, error } => {
+                let error = abort_error(client, &error, self.context.plan.workload.built_in);
+                self.end_early(Outcome::Aborted, error);
+            }
+            ThreadEvent::Done(thread, counts) => {
+                self.done.push(*counts);
+                let complete = self.timeline.thread_done(thread);
+                for interval in &complete {
+                    self.line.add(interval);
+                }
+            }
+            ThreadEvent::Warm => self.warm += 1,
+            ThreadEvent::Broken(error) => return Err(error),
+            ThreadEvent::Opened
+            | ThreadEvent::Waiting(_)
+            | ThreadEvent::NotOpened(_)
+            | ThreadEvent::Ready => unreachable!("all connections are open"),
+        }
+        Ok(false)
+    }
+
+    /// Moves the window's end to just ahead of now; the first reason stays.
+    fn end_early(&mut self, outcome: Outcome, error: Error) {
+        if self.early.is_none() {
+            let now = self.origin.elapsed() + NOTICE;
+            self.window.cut((now.as_nanos() as Ns).min(self.window.end()));
+            self.early = Some((outcome, error));
+        }
+    }
+
+    fn into_run(
+        mut self,
+        started_at: jiff::Timestamp,
+        client: ClientUse,
+        status: Option<Status>,
+        probed: Option<Probed>,
+    ) -> Run {
+        let mut done = std::mem::take(&mut self.done).into_iter();
+        let mut counts = done.next().expect("a step has threads");
+        done.for_each(|other| counts.merge(other));
+        let window_end = match self.window.end() {
+            // With --ops the window ends with the last answer.
+            NEVER => counts.ended,
+            end => end,
+        };
+        let mut watch = self.outages.lock().expect("nobody panics with it");
+        let outages = watch.finish(window_end, &self.timeline.entries);
+        drop(watch);
+        let (outcome, error) = match self.early.take() {
+            Some((outcome, error)) => (outcome, Some(error)),
+            None => (Outcome::Completed, None),
+        };
+        let tables = self.context.tables;
+        counts.accounts.truncate(tables.count as usize);
+        let ledger = (0..).zip(&counts.accounts).map(|(t, a)| a.entry(tables.schema, t)).collect();
+        Run {
+            outcome,
+            error,
+            started_at,
+            measured_s: seconds(window_end.saturating_sub(self.phases.window_start)),
+            outages,
+            timeline: self.timeline,
+            ledger,
+            errors: std::mem::take(&mut counts.failures.errors).into_counts(),
+            counts,
+            client,
+            status,
+            changed: self.changed,
+            probed,
+        }
+    }
+}
