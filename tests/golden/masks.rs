@@ -5,14 +5,14 @@
 //! | all | the temporary directory, `{port}` | they are the case's own |
 //! | all | the warning of a host that was not idle | it comes and goes |
 //! | all | the warning of a debug build | tests may be optimised |
-//! | completions | all but bash's lists of words | clap makes them of what `help` holds |
+//! | completions | all but bash's lists of words, and their order | clap makes them of what `help` holds |
 //! | JSON | indentation | it says nothing, and is half of the bytes |
 //! | JSON | texts of `PROSE` | people read them; their codes are held |
 //! | pages | what stands in `<style>` and `<script>` | other tests run it |
 //! | JSON of a run | warnings: their texts, and those of `HOSTS` | their codes are held |
 //! | JSON of a run | values of `MEASURED` and `FOUND`, whole | times, rates, ids, the host |
 //! | CSV of a run | the columns `COLUMNS` | the same |
-//! | text of a run | numbers with a fraction or three digits, footnotes, verdicts, lines about noise | the same |
+//! | text of a run | numbers with a fraction or three digits, footnotes, verdicts, outages, noise | the same |
 
 /// Names whose text is prose.
 const PROSE: [&str; 7] = ["message", "reason", "reasons", "text", "title", "about", "notes"];
@@ -149,6 +149,7 @@ impl Masks<'_> {
             for verdict in ["client-bound", "shared-host", "noisy"] {
                 line = line.replace(&format!(", {verdict}"), "");
             }
+            line = line.replace(", 1 outages", "");
             while line.contains("  ") {
                 line = line.replace("  ", " ");
             }
@@ -208,10 +209,14 @@ impl Masks<'_> {
         masked.lines().fold(String::new(), |lines, line| lines + line.trim_start() + "\n")
     }
 
-    /// Masks completions but for the words of bash's.
+    /// Masks completions but for the words of bash's, sorted: their order is the help's.
     pub(crate) fn completions(text: &str) -> String {
-        let words = text.lines().filter(|line| line.trim_start().starts_with("opts="));
-        words.fold(String::new(), |lines, line| lines + line.trim_start() + "\n")
+        let words = text.lines().filter_map(|line| line.trim_start().strip_prefix("opts="));
+        words.fold(String::new(), |lines, line| {
+            let mut words: Vec<&str> = line.trim_matches('"').split(' ').collect();
+            words.sort_unstable();
+            lines + &words.join(" ") + "\n"
+        })
     }
 
     /// Masks a page: style and script, which other tests look at.
