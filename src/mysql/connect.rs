@@ -17,11 +17,6 @@ use crate::stop::{COURTESY, within};
 use crate::terms::units;
 
 /// Opens a connection with options that [`ConnectOptions::opts`] made of this target.
-///
-/// # Errors
-///
-/// Server, with a hint: nobody listens, no answer within `connect_timeout`, log-in or encryption
-/// refused, an answer that the driver does not bear.
 pub async fn connect(target: &ConnectOptions, opts: &Opts) -> Result<Conn> {
     match try_connect(target, opts).await {
         Ok(conn) => Ok(conn),
@@ -234,10 +229,6 @@ fn tls_error(e: &dyn std::fmt::Display, target: &ConnectOptions) -> Error {
 ///
 /// Only a server that offers no TLS makes it fall back. A handshake that fails is an error: to
 /// go on in plain text would hide it.
-///
-/// # Errors
-///
-/// Those of [`connect`] and [`ConnectOptions::opts`].
 pub async fn settle_tls(target: &ConnectOptions) -> Result<ConnectOptions> {
     let with = |mode| ConnectOptions { ssl: Ssl { mode, ..target.ssl.clone() }, ..target.clone() };
     if target.ssl.mode != SslMode::Preferred {

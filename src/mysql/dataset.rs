@@ -284,9 +284,6 @@ pub struct Wanted {
 /// meant. Without `--rows` the tables must agree on the rows: by the COMMENT for those that
 /// `prepare` made, by `MAX(id)` for foreign ones. A thousand random ids of each table must
 /// exist (every one of a table with fewer), the first and the last among them.
-///
-/// # Errors
-/// Server, with all that is wrong and a hint for each.
 pub async fn settle(
     session: &mut Session,
     found: &Discovered,

@@ -79,10 +79,6 @@ impl Liveness {
     }
 
     /// Does something, unless the user interrupts or the server stops answering.
-    ///
-    /// # Errors
-    ///
-    /// Its own. Interrupted. Server: silence.
     pub(crate) async fn during<T>(
         &self,
         stop: &Stop,

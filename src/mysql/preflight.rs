@@ -59,9 +59,6 @@ pub struct Ready {
 ///
 /// Nothing here is bounded in time but waits for locks: a caller that must not hang drops the
 /// future and the session with it.
-///
-/// # Errors
-/// Server (exit status 3), with every problem and a hint for each.
 pub async fn check(session: &mut Session, needs: &Needs<'_>) -> Result<Ready> {
     let mut findings = Findings::default();
     let (product, dataset) = examine(session, needs, &mut findings)

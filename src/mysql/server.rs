@@ -328,10 +328,6 @@ const BY_KEY: &str = "caching_sha2_password";
 /// What to know of an account that logged in by `caching_sha2_password` over plain TCP: when the
 /// server's cache is cold, the password goes to it under a public key that came over the same
 /// wire, and nobody verified that it is the server's.
-///
-/// # Errors
-///
-/// Server: the connection is lost.
 pub async fn exposure(session: &mut Session, target: &ConnectOptions) -> Result<Option<Warning>> {
     let plain =
         matches!(target.address, Address::Tcp { .. }) && target.ssl.mode == SslMode::Disabled;

@@ -69,10 +69,6 @@ impl Answer {
 impl Session {
     /// Connects and authenticates within the target's limit, then sets the character set if one
     /// is given. `opts` are [`ConnectOptions::opts`] of it.
-    ///
-    /// # Errors
-    ///
-    /// Server, with a hint: see [`connect::connect`].
     pub async fn open(
         target: &ConnectOptions,
         opts: &Opts,

@@ -32,10 +32,6 @@ pub(crate) struct Threads<'a> {
 
 impl Threads<'_> {
     /// Runs `work` in each thread and `look` now and then in this one, until all have ended.
-    ///
-    /// # Errors
-    ///
-    /// Server: silence. Else the first error of a thread. An interruption is none.
     pub(crate) async fn run<F>(
         &self,
         work: impl Fn() -> F + Clone + Send + 'static,

@@ -68,11 +68,6 @@ pub(crate) struct Read {
 
 /// Reads the files in MySQL's order: `/etc/my.cnf`, `/etc/mysql/my.cnf`,
 /// `--defaults-extra-file`, `~/.my.cnf`.
-///
-/// # Errors
-///
-/// Usage, with file and line: what breaks the grammar, a file given by a flag or a directory
-/// given by `!includedir` that cannot be read. Usual files that are not there are no error.
 pub(crate) fn read(choice: &Choice, env: &Env) -> Result<Read> {
     let mut reader = Reader { env, out: Read::default(), open: Vec::new(), bytes: 0 };
     if choice.none {

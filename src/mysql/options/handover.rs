@@ -82,95 +82,68 @@ struct Line {
     url: Option<(usize, Secret)>,
 }
 
-/// The next word, seen from the one before it.
-#[derive(Clone, Copy)]
-enum Next {
-    Free,
-    Value,
-    Url,
-    NoPassword,
-}
-
 impl Line {
-    /// Reads the words; `command` knows which flags take the next one as their value.
+    /// Reads the words. `command` knows which short flags have the rest of their word for a value;
+    /// what begins with a dash is never the value of the word before.
     fn read(args: Vec<OsString>, command: &Command) -> Result<Line> {
-        let (mut longs, mut shorts) = (HashSet::new(), HashSet::new());
-        valued(command, &mut longs, &mut shorts);
+        let mut valued = HashSet::new();
+        valued_shorts(command, &mut valued);
         let mut args = args.into_iter().peekable();
         let mut line = Line { args: args.next().into_iter().collect(), ..Line::default() };
+        let text = |bytes: &[u8]| OsString::from_vec(bytes.to_vec());
         while let Some(arg) = args.next() {
             let word_follows = args.peek().is_some_and(|next| !next.as_bytes().starts_with(b"-"));
-            let next = match arg.as_bytes() {
+            match arg.as_bytes() {
                 b"--" => {
                     line.args.push(arg);
                     line.args.extend(args);
                     break;
                 }
                 b"-h" if !word_follows => return Err(bare_h()),
-                [b'-', b'-', long @ ..] => line.long(long, &arg, &longs)?,
-                [b'-', flags @ ..] => line.short(flags, &arg, &shorts),
+                b"-p" | b"--password" if word_follows => return Err(loose()),
+                b"--password" => line.password(None),
+                b"--url" if word_follows => line.url(&args.next().expect("peeked at")),
+                [b'-', b'-', long @ ..] => {
+                    if let Some(value) = long.strip_prefix(b"password=") {
+                        line.password(Some(text(value)));
+                    } else if let Some(url) = long.strip_prefix(b"url=") {
+                        line.url(&text(url));
+                    } else if long.starts_with(b"password") && !is_fd(long) {
+                        return Err(glued());
+                    } else {
+                        line.args.push(arg);
+                    }
+                }
+                [b'-', flags @ ..] => {
+                    let at = flags.iter().position(|flag| *flag == b'p' || valued.contains(flag));
+                    match at.map(|at| flags.split_at(at)) {
+                        Some((_, b"p")) if word_follows => return Err(loose()),
+                        Some((before, [b'p', secret @ ..])) => {
+                            if !before.is_empty() {
+                                line.args.push(text(&[b"-", before].concat()));
+                            }
+                            line.password((!secret.is_empty()).then(|| text(secret)));
+                        }
+                        _ => line.args.push(arg),
+                    }
+                }
                 // Who knows no such word would quote its password.
                 word if word.get(..8).is_some_and(|it| it.eq_ignore_ascii_case(b"mysql://")) => {
-                    line.url(&arg)
+                    line.url(&arg);
                 }
-                _ => line.keep(arg, Next::Free),
-            };
-            match (next, args.next_if(|_| matches!(next, Next::Value | Next::Url))) {
-                (Next::NoPassword, _) if word_follows => return Err(loose()),
-                (Next::Url, Some(url)) => _ = line.url(&url),
-                (Next::Url, None) => line.args.push("--url".into()),
-                (_, value) => line.args.extend(value),
+                _ => line.args.push(arg),
             }
         }
         Ok(line)
     }
 
-    fn long(&mut self, long: &[u8], arg: &OsStr, valued: &HashSet<Vec<u8>>) -> Result<Next> {
-        let mut parts = long.splitn(2, |byte| *byte == b'=');
-        let name = parts.next().unwrap_or_default();
-        let value = parts.next().map(|value| OsString::from_vec(value.to_vec()));
-        Ok(match (name, value) {
-            (b"password", value) => self.password(value),
-            (b"url", Some(url)) => self.url(&url),
-            (b"url", None) => Next::Url,
-            (name, None) if valued.contains(name) => self.keep(arg.to_owned(), Next::Value),
-            (name, _) if name.starts_with(b"password") && name != b"password-fd" => {
-                return Err(glued());
-            }
-            _ => self.keep(arg.to_owned(), Next::Free),
-        })
-    }
-
-    /// Takes the flags of `-abc`, of which the first with a value has the rest for it.
-    fn short(&mut self, flags: &[u8], arg: &OsStr, valued: &HashSet<u8>) -> Next {
-        let at = flags.iter().position(|flag| *flag == b'p' || valued.contains(flag));
-        let Some((before, [flag, rest @ ..])) = at.map(|at| flags.split_at(at)) else {
-            return self.keep(arg.to_owned(), Next::Free);
-        };
-        if *flag != b'p' {
-            let next = if rest.is_empty() { Next::Value } else { Next::Free };
-            return self.keep(arg.to_owned(), next);
-        }
-        if !before.is_empty() {
-            self.args.push(OsString::from_vec([b"-", before].concat()));
-        }
-        self.password((!rest.is_empty()).then(|| OsString::from_vec(rest.to_vec())))
-    }
-
-    fn keep(&mut self, arg: OsString, next: Next) -> Next {
-        self.args.push(arg);
-        next
-    }
-
     /// Of several password flags the last one counts.
-    fn password(&mut self, value: Option<OsString>) -> Next {
-        let next = if value.is_some() { Next::Free } else { Next::NoPassword };
+    fn password(&mut self, value: Option<OsString>) {
         self.found |= has_text(value.as_ref());
         self.password = Some((self.args.len(), value));
-        next
     }
 
-    fn url(&mut self, url: &OsStr) -> Next {
+    fn url(&mut self, url: &OsStr) {
         let parts = url.to_str().and_then(|text| inputs::without_password(&Secret::new(text)));
         let (secret, rest) = match parts {
             Some((secret, rest)) if !secret.is_empty() => (Some(secret), rest.into()),
@@ -179,7 +152,6 @@ impl Line {
         self.args.push([OsStr::new("--url="), &*rest].into_iter().collect());
         self.found |= secret.is_some();
         self.url = secret.map(|secret| (self.args.len(), secret)).or(self.url.take());
-        Next::Free
     }
 
     /// The password that counts: any flag's before the URL's.
@@ -217,15 +189,15 @@ fn has_text(value: Option<&OsString>) -> bool {
     value.is_some_and(|text| !text.is_empty())
 }
 
-/// Collects the flags whose value may be the next argument.
-fn valued(command: &Command, longs: &mut HashSet<Vec<u8>>, shorts: &mut HashSet<u8>) {
+fn is_fd(long: &[u8]) -> bool {
+    long == b"password-fd" || long.starts_with(b"password-fd=")
+}
+
+fn valued_shorts(command: &Command, shorts: &mut HashSet<u8>) {
     let takes = |arg: &&clap::Arg| arg.get_action().takes_values() && !arg.is_require_equals_set();
-    for arg in command.get_arguments().filter(takes) {
-        let aliases = arg.get_all_aliases().into_iter().flatten();
-        longs.extend(aliases.chain(arg.get_long()).map(|name| name.as_bytes().to_vec()));
-        shorts.extend(arg.get_short().and_then(|c| u8::try_from(c).ok()));
-    }
-    command.get_subcommands().for_each(|sub| valued(sub, longs, shorts));
+    let short = |arg: &clap::Arg| arg.get_short().and_then(|c| u8::try_from(c).ok());
+    shorts.extend(command.get_arguments().filter(takes).filter_map(short));
+    command.get_subcommands().for_each(|sub| valued_shorts(sub, shorts));
 }
 
 /// Makes a pipe that holds the secret and a line end; the new program inherits its reading end.
@@ -356,7 +328,7 @@ mod tests {
             ("x go -qpse", "x go -q --password-fd=7", Some("se")),
             ("x go -p=se", "x go --password-fd=7", Some("=se")),
             ("x go --url mysql://h/ -pp", "x go --url=mysql://h/ --password-fd=7", Some("p")),
-            ("x go --label -pno -pbar", "x go --label -pno --password-fd=7", Some("bar")),
+            ("x go --label -pno -pbar", "x go --label --password-fd=7", Some("bar")),
             ("x go --label=a -pbar", "x go --label=a --password-fd=7", Some("bar")),
             ("x go -uroot -pfoo", "x go -uroot --password-fd=7", Some("foo")),
             ("x go -quroot -pa", "x go -quroot --password-fd=7", Some("a")),
@@ -379,13 +351,10 @@ mod tests {
             ("x --url mysql://u@h/d", "x --url=mysql://u@h/d"),
             ("x --url nonsense", "x --url=nonsense"),
             ("x go --url", "x go --url"),
-            ("x --database -psecret", "x --database -psecret"),
             ("x go -- -psecret", "x go -- -psecret"),
-            ("x go -u -pfoo", "x go -u -pfoo"),
             ("x go -Dpp", "x go -Dpp"),
             ("x go --password-fd 3", "x go --password-fd 3"),
             ("x go --password-fd=3", "x go --password-fd=3"),
-            ("x go --host --passwordx", "x go --host --passwordx"),
             ("-pname go - -- ", "-pname go - -- "),
         ] {
             let returned = hand_over(words(line), &command(), |_| panic!("{line}")).unwrap();

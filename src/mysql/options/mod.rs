@@ -100,11 +100,6 @@ impl ConnectOptions {
     ///   is what a workload expects (`k = k + 1` reports 1 either way); with changed rows, a
     ///   repeat with the same `--seed` that writes the same `c` again would look like an error.
     /// * no compression, no commands of its own after connecting, no old or clear-text password.
-    ///
-    /// # Errors
-    ///
-    /// Usage: a certificate file that cannot be read, a socket path that is no UTF-8, or TLS over
-    /// a socket.
     pub fn opts(&self) -> Result<Opts> {
         let builder = OptsBuilder::default()
             .user(Some(self.user.as_str()))

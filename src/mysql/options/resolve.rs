@@ -44,10 +44,6 @@ pub struct Resolved {
 }
 
 /// Resolves with this process's environment, and asks for the password if need be.
-///
-/// # Errors
-///
-/// Those of [`resolve`] and [`prompt`].
 pub fn find(args: &ConnectionArgs) -> Result<(ConnectOptions, Vec<String>)> {
     let Resolved { mut target, warnings, wants_prompt } = resolve(args, &Env::real())?;
     if wants_prompt {
@@ -57,10 +53,6 @@ pub fn find(args: &ConnectionArgs) -> Result<(ConnectOptions, Vec<String>)> {
 }
 
 /// Asks for the password on the terminal, without echo.
-///
-/// # Errors
-///
-/// Usage: there is no terminal. Interrupted, by Ctrl-C.
 pub(crate) fn prompt(target: &ConnectOptions) -> Result<Secret> {
     let question =
         crate::error::line(&format!("Password for {}@{}: ", target.user, target.address));
@@ -73,10 +65,6 @@ pub(crate) fn prompt(target: &ConnectOptions) -> Result<Secret> {
 }
 
 /// Resolves the flags in a given world. Opens no connection and asks nothing.
-///
-/// # Errors
-///
-/// Usage, naming the input, or both of two that contradict each other.
 pub fn resolve(args: &ConnectionArgs, env: &Env) -> Result<Resolved> {
     let choice = Choice {
         none: args.no_defaults,

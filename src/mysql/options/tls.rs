@@ -106,10 +106,6 @@ const PEM_MAX: u64 = 16 << 20;
 impl Ssl {
     /// The driver's TLS options; `None` for plain text. PREFERRED that was not decided asks for
     /// encryption and does not fall back.
-    ///
-    /// # Errors
-    ///
-    /// Usage: a file that is missing, unreadable or no PEM; a verifying mode without `ca`.
     pub(crate) fn options(&self) -> Result<Option<SslOpts>> {
         if self.mode == SslMode::Disabled {
             return Ok(None);
