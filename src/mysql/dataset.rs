@@ -437,8 +437,12 @@ async fn rows_of(session: &mut Session, name: &str, table: &Table) -> Asked<u64>
     if let Some(mark) = table.mark {
         return Ok(mark.rows);
     }
-    let max = one(session, &format!("SELECT MAX(id) FROM {name}")).await?;
-    Ok(max.and_then(|text| text.parse().ok()).unwrap_or(0))
+    let Some(max) = one(session, &format!("SELECT MAX(id) FROM {name}")).await? else {
+        return Ok(0);
+    };
+    // Below 1 there are none that a workload could ask for.
+    let ids = max.parse::<i128>().map(|id| u64::try_from(id).unwrap_or(0));
+    ids.map_err(|_| Failure::Lost("MAX(id) that is no number".to_owned()))
 }
 
 /// `held` is the rows of each table; never empty.

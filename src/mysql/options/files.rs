@@ -9,6 +9,7 @@
 use std::path::{Path, PathBuf};
 
 use super::env::{Env, Text};
+use super::flags::ConnectionArgs;
 use crate::error::{Error, Result};
 
 #[cfg(test)]
@@ -19,17 +20,6 @@ const MAX_DEPTH: usize = 10;
 
 /// Bytes of all files together, more than anybody has: includes that multiply end here.
 const MAX_BYTES: usize = 1 << 20;
-
-/// The flags that choose the files.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Choice {
-    /// `--no-defaults`: none at all.
-    pub none: bool,
-    /// `--defaults-file`: this one alone.
-    pub only: Option<PathBuf>,
-    /// `--defaults-extra-file`: this one too, before the user's own.
-    pub extra: Option<PathBuf>,
-}
 
 /// The groups that loadgen reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,18 +58,18 @@ pub(crate) struct Read {
 
 /// Reads the files in MySQL's order: `/etc/my.cnf`, `/etc/mysql/my.cnf`,
 /// `--defaults-extra-file`, `~/.my.cnf`.
-pub(crate) fn read(choice: &Choice, env: &Env) -> Result<Read> {
+pub(crate) fn read(flags: &ConnectionArgs, env: &Env) -> Result<Read> {
     let mut reader = Reader { env, out: Read::default(), open: Vec::new(), bytes: 0 };
-    if choice.none {
+    if flags.no_defaults {
         return Ok(reader.out);
     }
-    if let Some(only) = &choice.only {
+    if let Some(only) = &flags.defaults_file {
         reader.required("--defaults-file", only)?;
         return Ok(reader.out);
     }
     reader.usual(Path::new("/etc/my.cnf"))?;
     reader.usual(Path::new("/etc/mysql/my.cnf"))?;
-    if let Some(extra) = &choice.extra {
+    if let Some(extra) = &flags.defaults_extra_file {
         reader.required("--defaults-extra-file", extra)?;
     }
     if let Some(home) = env.text("HOME")? {

@@ -12,7 +12,7 @@ use std::net::Ipv6Addr;
 use std::path::PathBuf;
 
 use super::env::Env;
-use super::files::{self, Choice};
+use super::files;
 use super::flags::{ConnectionArgs, Protocol};
 use super::inputs::{Given, Inputs, Password, Rank};
 use super::tls::{self, Ssl, SslMode};
@@ -66,12 +66,7 @@ pub(crate) fn prompt(target: &ConnectOptions) -> Result<Secret> {
 
 /// Resolves the flags in a given world. Opens no connection and asks nothing.
 pub fn resolve(args: &ConnectionArgs, env: &Env) -> Result<Resolved> {
-    let choice = Choice {
-        none: args.no_defaults,
-        only: args.defaults_file.clone(),
-        extra: args.defaults_extra_file.clone(),
-    };
-    let files = files::read(&choice, env)?;
+    let files = files::read(args, env)?;
     let mut warnings = files.warnings;
     let mut inputs = Inputs::default();
     inputs.environment(env)?;

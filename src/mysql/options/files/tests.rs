@@ -14,7 +14,7 @@ fn value(line: &str) -> String {
 }
 
 /// `group.key=value` of what is read, and the warnings.
-fn read_with(choice: &Choice, files: Files) -> Result<(Vec<String>, Vec<String>)> {
+fn read_with(choice: &ConnectionArgs, files: Files) -> Result<(Vec<String>, Vec<String>)> {
     let read = read(choice, &fake::env(&[("HOME", "/home/me")], files, &[]))?;
     let shown = read.settings.into_iter().map(|s| {
         let loose = if s.loose { "loose " } else { "" };
@@ -25,10 +25,10 @@ fn read_with(choice: &Choice, files: Files) -> Result<(Vec<String>, Vec<String>)
 }
 
 fn settings(files: Files) -> Vec<String> {
-    read_with(&Choice::default(), files).unwrap().0
+    read_with(&ConnectionArgs::default(), files).unwrap().0
 }
 
-fn error(choice: &Choice, files: Files) -> String {
+fn error(choice: &ConnectionArgs, files: Files) -> String {
     read_with(choice, files).unwrap_err().to_string()
 }
 
@@ -105,12 +105,12 @@ const USUAL: Files = &[
 fn files_come_in_mysqls_order() {
     assert_eq!(settings(USUAL), ["client.port=1", "client.port=2", "client.port=4"]);
     let x = || Some(PathBuf::from("/x.cnf"));
-    let extra = Choice { extra: x(), ..Choice::default() };
+    let extra = ConnectionArgs { defaults_extra_file: x(), ..ConnectionArgs::default() };
     let (read, _) = read_with(&extra, USUAL).unwrap();
     assert_eq!(read, ["client.port=1", "client.port=2", "loadgen.port=3", "client.port=4"]);
-    let only = Choice { only: x(), ..Choice::default() };
+    let only = ConnectionArgs { defaults_file: x(), ..ConnectionArgs::default() };
     assert_eq!(read_with(&only, USUAL).unwrap().0, ["loadgen.port=3"]);
-    let none = Choice { none: true, ..Choice::default() };
+    let none = ConnectionArgs { no_defaults: true, ..ConnectionArgs::default() };
     assert!(read_with(&none, USUAL).unwrap().0.is_empty());
     assert!(settings(&[]).is_empty());
 }
@@ -120,15 +120,16 @@ fn files_that_were_asked_for_must_be_there() {
     let x = || Some(PathBuf::from("/none.cnf"));
     let error_of = |choice| error(&choice, USUAL);
     assert!(
-        error_of(Choice { only: x(), ..Choice::default() }).contains("--defaults-file /none.cnf")
+        error_of(ConnectionArgs { defaults_file: x(), ..ConnectionArgs::default() })
+            .contains("--defaults-file /none.cnf")
     );
-    let extra = error_of(Choice { extra: x(), ..Choice::default() });
+    let extra = error_of(ConnectionArgs { defaults_extra_file: x(), ..ConnectionArgs::default() });
     assert!(extra.contains("--defaults-extra-file /none.cnf"), "{extra}");
 }
 
 #[test]
 fn errors_name_file_and_line() {
-    let choice = Choice::default();
+    let choice = ConnectionArgs::default();
     let of = |files| error(&choice, files);
     assert_eq!(
         of(&[("/etc/my.cnf", 0o644, "\nport=1")]),
@@ -155,7 +156,7 @@ fn includes_are_read_in_place() {
         ("/d/c.cnf.bak", 0o644, "[client]\nport=4"),
         ("/one.cnf", 0o644, "[loadgen]\nport=5"),
     ];
-    let (settings, warnings) = read_with(&Choice::default(), files).unwrap();
+    let (settings, warnings) = read_with(&ConnectionArgs::default(), files).unwrap();
     // The group of the including file goes on after the include.
     let wanted =
         ["client.port=1", "client.port=2", "loadgen.port=3", "loadgen.port=5", "client.port=9"];
@@ -170,7 +171,7 @@ fn circles_and_depths_end() {
         ("/etc/my.cnf", 0o644, "!include /a.cnf\n[client]\nport=1"),
         ("/a.cnf", 0o644, "!include /etc/my.cnf\n[client]\nport=2"),
     ];
-    let (settings, warnings) = read_with(&Choice::default(), circle).unwrap();
+    let (settings, warnings) = read_with(&ConnectionArgs::default(), circle).unwrap();
     assert_eq!(settings, ["client.port=2", "client.port=1"]);
     assert!(warnings[0].starts_with("/a.cnf:1:"), "{warnings:?}");
 
@@ -183,10 +184,10 @@ fn circles_and_depths_end() {
         });
         env
     };
-    let warnings = read(&Choice::default(), &env("!include SELFx")).unwrap().warnings;
+    let warnings = read(&ConnectionArgs::default(), &env("!include SELFx")).unwrap().warnings;
     assert!(warnings.iter().all(|w| w.contains("10 files deep")), "{warnings:?}");
     let many = "!include SELFa\n!include SELFb\n!include SELFc";
-    let error = read(&Choice::default(), &env(many)).err().unwrap();
+    let error = read(&ConnectionArgs::default(), &env(many)).err().unwrap();
     assert!(error.to_string().contains("1 MiB of option files"), "{error}");
 
     // A large one, several times.
@@ -196,7 +197,7 @@ fn circles_and_depths_end() {
         let text = if path.ends_with("my.cnf") { "!include /x\n!include /y".into() } else { large };
         Ok(Text { bytes: text.into_bytes(), mode: 0o600, regular: true })
     });
-    let error = read(&Choice::default(), &env).err().unwrap();
+    let error = read(&ConnectionArgs::default(), &env).err().unwrap();
     assert!(error.to_string().contains("/y: more than 1 MiB"), "{error}");
 }
 
@@ -207,7 +208,7 @@ fn permissions_count() {
         ("/etc/mysql/my.cnf", 0o644, "[client]\npassword=marker\n[mysqld]\npassword=y"),
         ("/home/me/.my.cnf", 0, ""),
     ];
-    let (settings, warnings) = read_with(&Choice::default(), files).unwrap();
+    let (settings, warnings) = read_with(&ConnectionArgs::default(), files).unwrap();
     assert_eq!(settings, ["client.password=marker"]);
     assert_eq!(warnings.len(), 3, "{warnings:?}");
     assert!(warnings[0].contains("/etc/my.cnf is ignored: anybody may write it"));
@@ -215,7 +216,7 @@ fn permissions_count() {
     assert!(warnings[2].contains("/home/me/.my.cnf is ignored"));
     assert!(!warnings.concat().contains("marker"));
     let closed: Files = &[("/etc/my.cnf", 0o640, "[client]\npassword=x\npassword=")];
-    assert!(read_with(&Choice::default(), closed).unwrap().1.is_empty());
+    assert!(read_with(&ConnectionArgs::default(), closed).unwrap().1.is_empty());
 }
 
 fn quoted(value: &str) -> String {
@@ -253,6 +254,6 @@ proptest! {
     fn no_file_panics(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
         let mut env = fake::env(&[], &[], &[]);
         env.read = Box::new(move |_| Ok(Text { bytes: bytes.clone(), mode: 0o600, regular: true }));
-        let _ = read(&Choice::default(), &env);
+        let _ = read(&ConnectionArgs::default(), &env);
     }
 }
