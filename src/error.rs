@@ -128,7 +128,8 @@ impl Error {
 
     /// Makes the text for standard error: `error: …`, then a blank line and the hints.
     pub fn render(&self) -> String {
-        let hints: String = self.hints.iter().map(|hint| format!("hint: {hint}\n")).collect();
+        let hint = |hint: &String| format!("hint: {hint}\n");
+        let hints = self.hints.iter().map(hint).collect::<Vec<_>>().concat();
         let blank = if hints.is_empty() { "" } else { "\n" };
         format!("error: {}\n{blank}{hints}", self.message)
     }

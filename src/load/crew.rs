@@ -71,7 +71,7 @@ pub(super) async fn fill(
     let halt = Stop::default();
     let crew = Crew {
         name: "fill",
-        threads: jobs as usize,
+        count: jobs as usize,
         halt: &halt,
         stop,
         liveness: &shared.pulse,

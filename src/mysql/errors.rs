@@ -210,7 +210,7 @@ impl Findings {
             several => {
                 let number =
                     |(i, (problem, _)): (usize, &(String, _))| format!("\n  {}. {problem}", i + 1);
-                let list: String = several.iter().enumerate().map(number).collect();
+                let list = several.iter().enumerate().map(number).collect::<Vec<_>>().concat();
                 format!("{} things keep this from running:{list}", several.len())
             }
         };

@@ -2,10 +2,10 @@
 //!
 //! * [`options`]: flags, URL, option files and environment become one [`options::ConnectOptions`].
 //! * [`connect`] opens one connection in bounded time; [`session`] is that connection, and the only
-//!   file on the hot path that touches the driver; [`errors`] says what a server's error means.
+//!   file on the hot path that touches the driver; `errors` says what a server's error means.
 //! * Off the hot path: [`server`] (what it is), [`status`] (its counters), [`dataset`] (its tables),
 //!   [`preflight`] (everything that keeps the plan from running), by the questions of [`control`].
-//! * [`threads`] run side by side with a connection each; [`liveness`] tells work that takes long from
+//! * `threads` run side by side with a connection each; `liveness` tells work that takes long from
 //!   a server that is silent.
 
 pub mod connect;

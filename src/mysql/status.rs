@@ -269,11 +269,8 @@ pub(crate) async fn levels(session: &mut Session, table: &str) -> Asked<Levels> 
     let metrics = inside(session, &numbers).await?;
     let known = |inside: &Inside| inside.levels.contains_key("checkpoint_age_bytes");
     // Many servers have the history among their metrics, but the checkpoint in the text only.
-    let text =
-        match number("Innodb_checkpoint_age").is_some() || metrics.as_ref().is_some_and(known) {
-            true => None,
-            false => monitor(session).await?,
-        };
+    let told = number("Innodb_checkpoint_age").is_some() || metrics.as_ref().is_some_and(known);
+    let text = if told { None } else { monitor(session).await? };
     let level = |name: &str, inner: &str| {
         let mut sources = [&metrics, &text].into_iter().flatten();
         let inside = sources.find_map(|inside| inside.levels.get(inner));

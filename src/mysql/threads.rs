@@ -18,7 +18,7 @@ pub(crate) struct Threads<'a> {
     /// Their name, before a number.
     pub(crate) name: &'a str,
     /// How many.
-    pub(crate) threads: usize,
+    pub(crate) count: usize,
     /// Asked when one of them fails, the server is silent, or the user interrupts: all of them
     /// then drop what they do.
     pub(crate) halt: &'a Stop,
@@ -66,8 +66,8 @@ impl Threads<'_> {
     /// One thread after the other, up to the first that cannot be started: the work is then not
     /// done at all, instead of by the others, before anybody is told.
     fn start_all(&self, start: impl Fn(usize) -> Thread) -> (Vec<Running>, Result<()>) {
-        let mut threads = Vec::with_capacity(self.threads);
-        for number in 0..self.threads {
+        let mut threads = Vec::with_capacity(self.count);
+        for number in 0..self.count {
             match start(number) {
                 Ok(thread) => threads.push(thread),
                 Err(error) => {
@@ -147,7 +147,7 @@ mod tests {
         let halt = Stop::default();
         let again = "do it again";
         let threads =
-            Threads { name: "test", threads: 3, halt: &halt, stop, liveness: &liveness, again };
+            Threads { name: "test", count: 3, halt: &halt, stop, liveness: &liveness, again };
         let number = Arc::new(AtomicU32::new(0));
         let work = move || {
             let (first, number) = (first.clone(), number.fetch_add(1, Ordering::Relaxed));
@@ -178,7 +178,7 @@ mod tests {
         let again = "do it again";
         let threads = Threads {
             name: "test",
-            threads: 3,
+            count: 3,
             halt: &halt,
             stop: &stop,
             liveness: &liveness,

@@ -112,7 +112,7 @@ async fn run(
     let left = locked(&shared.tasks).left();
     let crew = Crew {
         name: "verify",
-        threads: jobs.min(usize::try_from(left).unwrap_or(jobs)),
+        count: jobs.min(usize::try_from(left).unwrap_or(jobs)),
         halt: &Stop::default(),
         stop,
         liveness: &shared.pulse,
