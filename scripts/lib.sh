@@ -83,3 +83,19 @@ built_for_killing() {
     export LOADGEN=${LOADGEN:-$(target_dir)/debug/loadgen}
     export SANDBOX=${SANDBOX:-$(target_dir)/debug/examples/sandbox}
 }
+
+# Sets LOADGEN_TEST_SERVERS to servers of these names, from ../shared/servers where that is there.
+# One that cannot be had has no program, and counts as skipped.
+get_servers() {
+    local name program servers=$project/../shared/servers
+    LOADGEN_TEST_SERVERS=
+    for name; do
+        program=
+        if [ -x "$servers" ]; then
+            echo "getting $name"
+            program=$(timeout 600 "$servers" binary "$name" </dev/null) || program=
+        fi
+        LOADGEN_TEST_SERVERS+=" $name=$program"
+    done
+    export LOADGEN_TEST_SERVERS
+}

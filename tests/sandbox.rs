@@ -14,7 +14,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::{Server, local, query, sandbox, servers, spec};
+use common::{Server, fresh as sandbox, local, query, servers, spec};
 use loadgen::error::{Error, Kind};
 use loadgen::sandbox::Sandbox;
 use nix::sys::signal::{Signal, kill};

@@ -1,11 +1,15 @@
 //! What several integration tests share: real servers, each in a sandbox of its own.
 #![allow(dead_code, reason = "every test program uses its own part of this")]
 
+use std::collections::HashMap;
 use std::env;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{LazyLock, Mutex, PoisonError};
 
-use loadgen::sandbox::{Sandbox, Spec};
+use loadgen::sandbox::{DataDir, Sandbox, Spec};
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Opts, OptsBuilder, Row, Value};
 
@@ -29,6 +33,16 @@ pub(crate) fn servers() -> Vec<Server> {
         Server { name: name.into(), program: program.into() }
     });
     std::iter::once(local()).chain(named).collect()
+}
+
+/// Runs a test on every server, on all of them at once: one that waits most of its time.
+pub(crate) fn at_once(test: impl Fn(&Server) + Sync) {
+    let servers = servers();
+    std::thread::scope(|scope| {
+        for server in &servers {
+            scope.spawn(|| test(server));
+        }
+    });
 }
 
 /// Told past the capture of libtest: what did not run must be seen.
@@ -60,10 +74,52 @@ pub(crate) fn spec(program: &Path, options: &[(&str, &str)]) -> Spec {
     }
 }
 
-/// Starts a server with these options; panics with the sandbox's own words if it fails.
+/// Starts a server with these options, on a copy of an initialised data directory unless they
+/// would shape it; panics with the sandbox's own words if it fails.
 pub(crate) fn sandbox(server: &Server, options: &[(&str, &str)]) -> Sandbox {
-    Sandbox::start(&spec(&server.program, options), &mut |_| {}, &|| false)
+    let shaping = ["character", "collation", "lower", "innodb-page", "innodb-log", "innodb-undo"];
+    let shapes = |(name, _): &(&str, &str)| {
+        let name = name.replace('_', "-");
+        shaping.iter().any(|start| name.starts_with(start))
+    };
+    let data = match options.iter().any(shapes) {
+        true => DataDir::Own,
+        false => DataDir::CopyOf(initialised(server)),
+    };
+    start(server, &Spec { data, ..spec(&server.program, options) })
+}
+
+/// Starts a server on a data directory that it initialises.
+pub(crate) fn fresh(server: &Server, options: &[(&str, &str)]) -> Sandbox {
+    start(server, &spec(&server.program, options))
+}
+
+fn start(server: &Server, spec: &Spec) -> Sandbox {
+    Sandbox::start(spec, &mut |_| {}, &|| false)
         .unwrap_or_else(|error| panic!("{}: {}", server.name, error.render()))
+}
+
+/// A data directory of this server's version, which later test runs find again.
+fn initialised(server: &Server) -> PathBuf {
+    static MADE: LazyLock<Mutex<HashMap<PathBuf, PathBuf>>> = LazyLock::new(Mutex::default);
+    let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(dir) = made.get(&server.program) {
+        return dir.clone();
+    }
+    let version = Command::new(&server.program).arg("--version").output().expect("it runs").stdout;
+    let mut hasher = DefaultHasher::new();
+    (&server.program, version).hash(&mut hasher);
+    let place = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let dir = place.join(format!("data-{:016x}", hasher.finish()));
+    if !dir.exists() {
+        let new = tempfile::tempdir_in(place).expect("a directory");
+        let data = DataDir::New(new.path().join("data"));
+        start(server, &Spec { data, ..spec(&server.program, &[]) }).stop().expect("it ends well");
+        // Another process may have been first.
+        let _ = std::fs::rename(new.path().join("data"), &dir);
+    }
+    made.insert(server.program.clone(), dir.clone());
+    dir
 }
 
 /// How to reach a sandbox, every option that decides whom the driver talks to explicit.

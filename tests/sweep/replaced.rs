@@ -11,7 +11,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tempfile::TempDir;
 
-use super::common::{Server, local, query, servers, skipped};
+use super::common::{Server, at_once, local, query, servers, skipped};
 use super::program::{Ended, Results, command, wait};
 use super::restarting::until;
 use super::servers::prepared;
@@ -178,9 +178,7 @@ fn a_step_tells_of_the_tables_of_the_server_that_took_over_in_the_one_before() {
 
 #[test]
 fn a_step_tells_of_the_server_that_it_was_measured_on_when_that_came_between_steps() {
-    for server in servers() {
-        comes_between_steps(&server);
-    }
+    at_once(comes_between_steps);
 }
 
 fn comes_between_steps(other: &Server) {

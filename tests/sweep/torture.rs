@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use loadgen::summary::{ErrorCount, Outcome, Summary};
 use nix::sys::signal::Signal;
 
-use super::common::{local, query, servers, try_query};
+use super::common::{at_once, local, query, try_query};
 use super::program::{Ended, Results, command, wait};
 use super::restarting::{Restarting, until};
 use super::servers::{prepared, sum_of_k};
@@ -81,9 +81,7 @@ fn plain_account(server: &Restarting) {
 
 #[test]
 fn a_sweep_outlives_two_restarts_and_tells_the_outages() {
-    for server in servers() {
-        outlives_two_restarts(Restarting::new(prepared(&server, &[])));
-    }
+    at_once(|server| outlives_two_restarts(Restarting::new(prepared(server, &[]))));
 }
 
 fn outlives_two_restarts(mut server: Restarting) {
