@@ -34,7 +34,7 @@ pub(crate) fn relate(tables: &mut [Table], label: &str) -> Result<()> {
     Ok(())
 }
 
-/// The ratio of a value to its base, turned so that higher is better.
+/// Returns the ratio of a value to its base, turned so that higher is better.
 pub(crate) fn speed(metric: &Metric, base: f64, value: f64) -> Option<f64> {
     if metric.higher_is_better() { ratio(value, base) } else { ratio(base, value) }
 }

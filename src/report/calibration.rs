@@ -35,7 +35,7 @@ pub(crate) fn calibration(calibration: &Calibration, format: Format) -> Result<S
     write(&[page], "calibration", format)
 }
 
-/// The footnote of the steps that are no ceiling.
+/// Returns the footnote of the steps that are no ceiling.
 fn noisy(calibration: &Calibration) -> Option<String> {
     let why: Vec<String> =
         calibration.steps.iter().filter_map(CalibrationStep::disturbed).collect();

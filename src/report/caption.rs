@@ -69,7 +69,7 @@ pub(crate) fn below(table: &Table) -> Vec<String> {
     below
 }
 
-/// Whether a condition means something to what a line measured.
+/// Tells whether a condition means something to what a line measured.
 fn measures(line: &Line, of: Of) -> bool {
     let is = |there: fn(&Summary) -> bool| line.steps.iter().all(|step| there(step));
     match of {

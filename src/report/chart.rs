@@ -20,7 +20,6 @@ use crate::summary::Summary;
 const EACH_NINE: i32 = 5;
 /// Nines that a histogram of 64-bit counts could tell.
 const NINES_MAX: i32 = 9;
-/// Microseconds in a millisecond.
 const MS: f64 = 1e3;
 
 /// A chart, and everything that is to be read on it.
@@ -28,7 +27,6 @@ const MS: f64 = 1e3;
 pub(crate) struct Chart {
     /// A workload, or a label of it; one line.
     pub of: String,
-    /// One line.
     pub title: String,
     pub x: Axis,
     pub y: Axis,
@@ -36,20 +34,17 @@ pub(crate) struct Chart {
     pub spans: Vec<Span>,
     /// A value that everything is to be seen against, such as a ratio of 1.
     pub rule: Option<f64>,
-    /// How the values across are said; none where pixels tell them well enough.
+    /// Says a value across; none where pixels tell it well enough.
     pub across: Option<fn(f64) -> String>,
 }
 
-/// One line of a chart.
 #[derive(Debug, Clone)]
 pub(crate) struct Series {
     /// A position in [`labels`].
     pub label: usize,
-    /// From left to right.
     pub points: Vec<Point>,
 }
 
-/// One point of a line.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Point {
     pub x: f64,
@@ -58,13 +53,12 @@ pub(crate) struct Point {
     pub range: Option<(f64, f64)>,
     /// The 95 % interval, where there are enough repeats for one.
     pub interval: Option<(f64, f64)>,
-    /// Whether the label's marker stands here.
+    /// The label's marker stands here.
     pub marked: bool,
     /// The value in full; empty where the drawing tells it well enough.
     pub said: String,
 }
 
-/// A part of the time in which something held.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Span {
     pub kind: SpanKind,
@@ -72,7 +66,6 @@ pub(crate) struct Span {
     pub to: f64,
 }
 
-/// Why a span is shaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SpanKind {
     /// Before the window, or after it.
@@ -82,7 +75,7 @@ pub(crate) enum SpanKind {
 }
 
 impl SpanKind {
-    /// The class of its shade, and its name in a legend.
+    /// Returns the class of its shade, and its name in a legend.
     pub(crate) fn names(self) -> (&'static str, &'static str) {
         match self {
             SpanKind::Uncounted => ("uncounted", "warm-up and drain, not counted"),
@@ -102,7 +95,6 @@ impl Chart {
         self.series.iter().flat_map(|series| &series.points)
     }
 
-    /// All values across that have a point, in their order.
     pub(crate) fn places(&self) -> Vec<f64> {
         let mut places: Vec<f64> = self.points().map(|point| point.x).collect();
         places.sort_by(f64::total_cmp);
@@ -110,7 +102,6 @@ impl Chart {
         places
     }
 
-    /// The labels that have a line, in their order.
     pub(crate) fn drawn(&self) -> Vec<usize> {
         let mut drawn: Vec<usize> = self.series.iter().map(|series| series.label).collect();
         drawn.sort_unstable();
@@ -139,7 +130,7 @@ pub(crate) fn labels<'a>(tables: &[Table<'a>]) -> Vec<&'a str> {
     lines.map(|line| line.label).filter(|label| known.insert(*label)).collect()
 }
 
-/// A label's position; they come from the same tables.
+/// Returns a label's position; they come from the same tables.
 pub(crate) fn position(labels: &[&str], label: &str) -> usize {
     labels.iter().position(|known| *known == label).expect("a label of these tables")
 }
@@ -206,7 +197,6 @@ fn over(
     charts.filter(|chart| !chart.series.is_empty()).collect()
 }
 
-/// An interval behind its number.
 fn bracket(interval: Option<(f64, f64)>, one: &dyn Fn(f64) -> String) -> String {
     let text = |(low, high): (f64, f64)| format!(" [{}, {}]", one(low), one(high));
     interval.map_or_else(String::new, text)
@@ -235,7 +225,6 @@ pub(crate) fn over_clients(table: &Table, labels: &[&str]) -> Vec<Chart> {
     })
 }
 
-/// The name with the unit in which it is drawn.
 fn with_unit(metric: &Metric) -> String {
     match metric.unit() {
         "us" => format!("{}, ms", metric.name()),
@@ -310,7 +299,7 @@ fn percentile(share: f64) -> String {
     format!("p{}", text.trim_end_matches('.'))
 }
 
-/// The medians over the repeats.
+/// Returns the medians over the repeats.
 fn curve(steps: &[&Summary]) -> Result<Vec<Point>> {
     let mut curves = Vec::new();
     for step in steps.iter().filter(|step| step.latency.own().count > 0) {

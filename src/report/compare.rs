@@ -22,14 +22,11 @@ use crate::summary::Summary;
 /// Labels whose failed ops differ by more are not the same, whatever the times of the others are.
 const FAILED_MAX: f64 = 0.01;
 
-/// What to compare and how.
+/// A question for two labels.
 #[derive(Debug, Clone)]
 pub struct Question {
-    /// The label that is compared against.
     pub base: String,
-    /// The label that is compared.
     pub new: String,
-    /// The number that is compared.
     pub metric: Metric,
     /// A difference below this share does not matter, 0.02 being 2 %.
     pub floor: f64,
@@ -40,7 +37,6 @@ pub struct Question {
     pub force: bool,
     /// Of each label and workload only the newest invocation.
     pub latest: bool,
-    /// The output format.
     pub format: Format,
 }
 
@@ -53,18 +49,18 @@ pub(super) struct Row {
     pub runs: (usize, usize),
     /// None where runs have no logarithm.
     pub ratio: Option<Ratio>,
-    /// Whether it is what an open loop was told: then it is corrected among its like only.
+    /// An open loop was told this number: it is corrected among its like only.
     asked_for: bool,
     verdict: Verdict,
-    /// What is the matter, in a line: runs did not complete, or there is no ratio.
+    /// A line that says why: runs did not complete, or there is no ratio.
     what: Option<String>,
 }
 
-/// How far the runs of both labels lie apart.
+/// The distance of the runs of both labels.
 pub(super) struct Ratio {
-    /// Of the logarithms, turned so that more is better.
+    /// The shift of the logarithms, turned so that more is better.
     pub shift: Shift,
-    /// Whether runs were compared with those beside them.
+    /// Runs were compared with those beside them.
     blocks: bool,
     /// Corrected within the workload, over all of them, and for the looks.
     pub p: f64,
@@ -72,23 +68,20 @@ pub(super) struct Ratio {
     times: f64,
 }
 
-/// The comparison, written out, and what a gate asks of it.
 #[derive(Debug, Clone)]
 pub struct Comparison {
     /// Ends with a line end.
     pub text: String,
-    /// What became worse, a line each.
     pub worse: Vec<String>,
-    /// What too few runs were made of, a line each.
     pub too_few: Vec<String>,
     /// So many of each label would be enough for them.
     pub repeats_needed: usize,
-    /// What cannot be known whatever the number of runs, a line each: cells that one label has not
-    /// measured, of which runs did not complete, or that have no ratio.
+    /// Cells that no number of runs decides: one label has not measured them, runs did not complete,
+    /// or there is no ratio.
     pub unknown: Vec<String>,
-    /// What may be better or worse by more than the floor, a line each.
+    /// Cells that may be better or worse by more than the floor.
     pub inconclusive: Vec<String>,
-    /// What more runs could tell.
+    /// Cells that more runs could decide.
     pub open: Vec<Doubt>,
 }
 
@@ -132,12 +125,11 @@ pub fn compare(steps: &[&Summary], question: &Question) -> Result<Comparison> {
     Found { tables: &tables, judged: &judged, labels }.comparison(question)
 }
 
-/// Whether a label of both began something that did not complete.
+/// Tells whether a label of both began something that did not complete.
 fn crashed(table: &Table) -> bool {
     table.lines.len() == 2 && table.lines.iter().any(|line| !line.left_out.is_empty())
 }
 
-/// What was found in the tables of two labels.
 struct Found<'a> {
     tables: &'a [Table<'a>],
     judged: &'a Judged,
@@ -150,7 +142,7 @@ impl<'a> Found<'a> {
         all.flat_map(|(table, rows)| rows.iter().map(move |row| (table, row)))
     }
 
-    /// What rows without a ratio, or with one, have to say.
+    /// Tells what rows without a ratio, or with one, have to say.
     fn said(&self, pick: impl Fn(&Row) -> bool) -> Vec<String> {
         self.rows().filter(|(_, row)| pick(row)).filter_map(|(_, row)| row.what.clone()).collect()
     }
@@ -191,7 +183,7 @@ impl<'a> Found<'a> {
         })
     }
 
-    /// A table for each workload that has ratios, or a label that did not complete.
+    /// Returns a table for each workload that has ratios, or a label that did not complete.
     fn pages(&self, question: &Question) -> Vec<Page> {
         let all = self.tables.iter().zip(&self.judged.rows);
         let (found, bare): (Vec<_>, Vec<_>) = all.partition(|(table, rows)| {
@@ -253,7 +245,7 @@ pub(super) fn comparable(table: &Table) -> Result<()> {
     Ok(())
 }
 
-/// The cells that both labels have: the base's, and the new label's.
+/// Returns the cells that both labels have: the base's, and the new label's.
 fn common<'t, 's>(table: &'t Table<'s>) -> Vec<(Column, &'t Cell<'s>, &'t Cell<'s>)> {
     let [base, new] = table.lines.as_slice() else { return Vec::new() };
     let cells = base.cells.iter().zip(&new.cells);
@@ -358,7 +350,7 @@ fn place(table: &Table, column: &Column) -> String {
     format!("{} at {}", escape::line(table.workload), at_clients(column))
 }
 
-/// A number that an open loop is told, not one that it finds.
+/// Returns a number that an open loop is told, not one that it finds.
 pub(crate) fn is_asked_for(table: &Table, column: &Column) -> bool {
     column.rate.is_some() && matches!(table.metric, Metric::Natural | Metric::Qps | Metric::Tps)
 }
@@ -369,13 +361,11 @@ pub(crate) const ASKED_FOR: &str =
 
 /// The cells of some tables of two labels, with their verdicts.
 pub(super) struct Judged {
-    /// Of each table.
     pub rows: Vec<Vec<Row>>,
     /// Looks that chance has, those that are planned among them.
     looks: u32,
 }
 
-/// Compares every cell that both labels have.
 pub(super) fn judged(tables: &[Table], floor: f64, repeats_max: u32) -> Result<Judged> {
     let looks = tables.iter().map(|table| looks(table, repeats_max)).max().unwrap_or(1);
     let mut judged = Judged { rows: Vec::new(), looks };
@@ -513,7 +503,6 @@ pub(crate) fn interval(
     Ok(interval.map(|(low, high)| (low.exp(), high.exp())))
 }
 
-/// The logarithms of a cell's runs, turned so that more is better; empty where one has none.
 fn logs(cell: &Cell, metric: &Metric) -> Result<Vec<f64>> {
     let mut logs = Vec::new();
     for step in &cell.steps {
@@ -526,7 +515,7 @@ fn logs(cell: &Cell, metric: &Metric) -> Result<Vec<f64>> {
     Ok(logs)
 }
 
-/// How far the new runs lie above those of the base. Interleaved ones are compared in blocks,
+/// Tells how far the new runs lie above those of the base. Interleaved ones are compared in blocks,
 /// where there are enough of them for p times so much to decide: a difference between two runs
 /// beside each other does not hold what drifts over an hour.
 pub(crate) fn shift(
@@ -566,7 +555,6 @@ fn blocks(one: (&Cell, &[f64]), other: (&Cell, &[f64])) -> Option<Vec<f64>> {
     Some(one.1.iter().zip(other.1).map(|(a, b)| b - a).collect())
 }
 
-/// Ratio, interval and p in words.
 fn found(ratio: &Ratio) -> String {
     let interval = Value::from(interval_text(&ratio.shift)).text();
     format!("{} ({interval}), p {}", number(ratio.shift.estimate.exp(), 3), p_text(ratio.p))
@@ -599,7 +587,7 @@ pub(super) fn chance(what: &str, row: &Row) -> Option<String> {
     })
 }
 
-/// A row with a ratio in one line, for a gate.
+/// Returns a row with a ratio in one line, for a gate.
 fn line(table: &Table, row: &Row) -> String {
     let why = match (&row.ratio, row.verdict) {
         (Some(ratio), verdict) if verdict != Verdict::TooFew => found(ratio),
@@ -608,7 +596,7 @@ fn line(table: &Table, row: &Row) -> String {
     format!("{}: {} {why}", place(table, &row.column), table.metric.name())
 }
 
-/// A cell that is not decided, or not measured by one of both.
+/// Returns a cell that is not decided, or not measured by one of both.
 fn doubt(table: &Table, row: &Row, of: [&str; 2]) -> Option<Doubt> {
     let shown = || of.map(label).into_iter().rev().collect::<Vec<String>>().join(" against ");
     let at = || format!("{} at {}", shown(), at_clients(&row.column));
@@ -689,7 +677,7 @@ fn sheet(table: &Table, rows: &[Row], how: &str) -> Sheet {
     Sheet::of(columns, rows)
 }
 
-/// What stands behind the numbers of all tables.
+/// Tells what stands behind the numbers of all tables.
 fn method<'p>(ratios: impl Iterator<Item = &'p Ratio>, floor: f64, looks: u32) -> String {
     let (in_blocks, alone): (Vec<&Ratio>, Vec<&Ratio>) = ratios.partition(|ratio| ratio.blocks);
     let blocks = match (in_blocks.is_empty(), alone.is_empty()) {

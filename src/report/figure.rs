@@ -8,13 +8,9 @@ use crate::summary::{HostCost, ProcessCost, Summary, counter};
 pub struct Figure {
     /// As `--metric` takes it.
     pub(crate) name: &'static str,
-    /// Other spellings.
     pub(crate) aliases: &'static [&'static str],
-    /// For files.
     pub(crate) unit: &'static str,
-    /// For headings.
     pub(crate) heading: &'static str,
-    /// The unit, for headings.
     pub(crate) unit_in_words: &'static str,
     pub(crate) higher_is_better: bool,
     pub(crate) value: fn(&Summary) -> Option<f64>,
@@ -161,7 +157,7 @@ pub(super) fn own_read_us(step: &Summary) -> Option<f64> {
     Some(read_us(step)? * part)
 }
 
-/// The figure of a name, lower case.
+/// Returns the figure of a name, lower case.
 pub(crate) fn named(name: &str) -> Option<&'static Figure> {
     FIGURES.iter().find(|figure| figure.name == name || figure.aliases.contains(&name))
 }

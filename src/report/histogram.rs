@@ -21,7 +21,7 @@ const COOKIE: [u8; 4] = [0x1c, 0x84, 0x93, 0x14];
 /// Nanoseconds in a microsecond.
 const NS_PER_US: f64 = 1e3;
 
-/// A percentile (0 to 100) in microseconds; nothing of an empty histogram. The error says
+/// Returns a percentile (0 to 100) in microseconds; nothing of an empty histogram. The error says
 /// what is wrong with the text.
 pub(crate) fn percentile_us(text: &str, percentile: f64) -> Result<Option<f64>, String> {
     Ok(Curve::read(text)?.map(|curve| curve.percentile_us(percentile)))
@@ -37,12 +37,11 @@ impl Curve {
         Ok((!histogram.is_empty()).then_some(Curve(histogram)))
     }
 
-    /// Values in it.
     pub(crate) fn count(&self) -> u64 {
         self.0.len()
     }
 
-    /// A percentile (0 to 100) in microseconds.
+    /// Returns a percentile (0 to 100) in microseconds.
     pub(crate) fn percentile_us(&self, percentile: f64) -> f64 {
         self.0.value_at_quantile(nearest_rank(percentile, self.0.len())) as f64 / NS_PER_US
     }
@@ -120,7 +119,7 @@ mod tests {
         STANDARD.encode(bytes)
     }
 
-    /// An envelope around bytes of one's own.
+    /// Returns an envelope around bytes of one's own.
     fn wrapped(plain: &[u8]) -> String {
         let mut encoder = ZlibEncoder::new(Vec::new(), Compression::fast());
         encoder.write_all(plain).expect("memory");
@@ -131,7 +130,7 @@ mod tests {
         STANDARD.encode(bytes)
     }
 
-    /// An inflated histogram of chosen header fields and payload.
+    /// Returns an inflated histogram of chosen header fields and payload.
     fn plain(length: u32, digits: u32, low: u64, high: u64, payload: &[u8]) -> Vec<u8> {
         let mut bytes = vec![0x1c, 0x84, 0x93, 0x13];
         bytes.extend(length.to_be_bytes());

@@ -8,6 +8,9 @@
 //! A table is one workload: the numbers of clients across, one label a line. A cell is the
 //! median over the repeats of one invocation; the run is the unit, and nothing averages
 //! percentiles. Steps of several invocations share a cell only when plan and settings agree.
+//!
+//! The room is above its figure: metrics, gates, footnotes and doubts belong to `terms` and `judge`,
+//! and the HTML page with its charts alone takes 2,100 lines.
 
 mod alike;
 mod baseline;
@@ -50,7 +53,6 @@ pub use svg::{Picture, picture};
 use crate::error::{Error, Result};
 use crate::summary::Summary;
 
-/// How a report is written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
     /// Aligned columns for a terminal or a mail.
@@ -64,14 +66,10 @@ pub enum Format {
     Json,
 }
 
-/// What to show and how.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// The number in the cells.
     pub metric: Metric,
-    /// How it is laid out.
     pub layout: Layout,
-    /// The output format.
     pub format: Format,
     /// Relate all labels to this one.
     pub baseline: Option<String>,
@@ -91,7 +89,7 @@ pub struct Options {
     pub spread: bool,
 }
 
-/// The tables of some steps, as text that ends with a line end.
+/// Returns the tables of some steps, as text that ends with a line end.
 ///
 /// # Errors
 ///
@@ -117,7 +115,6 @@ pub fn render(steps: &[&Summary], options: &Options) -> Result<String> {
     }
 }
 
-/// Writes pages in a format.
 fn write(pages: &[page::Page], layout: &str, format: Format) -> Result<String> {
     Ok(match format {
         Format::Text => text::text(pages, None),
@@ -127,7 +124,7 @@ fn write(pages: &[page::Page], layout: &str, format: Format) -> Result<String> {
     })
 }
 
-/// The tables of the steps that count, without footnotes and ratios.
+/// Returns the tables of the steps that count, without footnotes and ratios.
 fn counted<'a>(steps: &[&'a Summary], options: &Options) -> Result<Vec<table::Table<'a>>> {
     options.layout.check(options)?;
     let tables = table::tables(steps, options)?;

@@ -3,7 +3,7 @@
 /// From here on digits say nothing and make a table unreadable.
 const PLAIN_MAX: f64 = 1e15;
 
-/// A number with so many digits after the point.
+/// Returns a number with so many digits after the point.
 pub(crate) fn number(value: f64, decimals: usize) -> String {
     if value.is_infinite() {
         return if value > 0.0 { "inf" } else { "-inf" }.to_owned();

@@ -7,7 +7,7 @@ use super::number::number;
 pub(crate) struct Page {
     /// One line or several.
     pub title: Vec<String>,
-    /// Whether the title follows the table in text.
+    /// The title follows the table in text.
     pub title_below: bool,
     pub sheets: Vec<Sheet>,
     pub notes: Vec<String>,
@@ -15,7 +15,6 @@ pub(crate) struct Page {
     pub below: Vec<String>,
 }
 
-/// A table.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Sheet {
     pub heads: Vec<Head>,
@@ -31,7 +30,6 @@ pub(crate) struct Sheet {
     pub drawn: Vec<String>,
 }
 
-/// What a column is called.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Head {
     pub shown: Option<String>,
@@ -79,7 +77,6 @@ pub(crate) fn filed<'a, T, V: Into<Value>>(
     Column { head, get: Box::new(move |row| get(row).into()) }
 }
 
-/// Makes a column for both.
 pub(crate) fn both<'a, T, V: Into<Value>>(
     head: impl Into<String>,
     name: &'static str,
@@ -105,17 +102,15 @@ impl Sheet {
         Sheet { heads, rows, ..Sheet::default() }
     }
 
-    /// Whether people see it.
     pub(crate) fn is_shown(&self) -> bool {
         self.heads.iter().any(|head| head.shown.is_some())
     }
 
-    /// The heads that people see.
     pub(crate) fn shown(&self) -> impl Iterator<Item = &Head> {
         self.heads.iter().filter(|head| head.shown.is_some())
     }
 
-    /// The texts that people see, row by row.
+    /// Returns the texts that people see, row by row.
     pub(crate) fn texts(&self) -> impl Iterator<Item = Vec<String>> {
         self.rows.iter().map(|row| {
             let cells = self.heads.iter().zip(row).filter(|(head, _)| head.shown.is_some());
@@ -123,7 +118,7 @@ impl Sheet {
         })
     }
 
-    /// The names and values of files, row by row.
+    /// Returns the names and values of files, row by row.
     pub(crate) fn records(&self) -> impl Iterator<Item = Vec<(&'static str, &Value)>> {
         self.rows.iter().map(|row| {
             let cells = self.heads.iter().zip(row);
@@ -133,14 +128,12 @@ impl Sheet {
 }
 
 impl Page {
-    /// One table.
     pub(crate) fn of(title: String, sheet: Sheet, below: Vec<String>) -> Page {
         Page { title: vec![title], sheets: vec![sheet], below, ..Page::default() }
     }
 }
 
 impl Value {
-    /// How people see it.
     pub(crate) fn text(&self) -> String {
         match self {
             Value::Unknown => "-".to_owned(),

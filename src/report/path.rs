@@ -11,37 +11,29 @@ use crate::stats;
 use crate::summary::{Summary, VerdictKind, Warning};
 use crate::terms;
 
-/// One step of a search.
 #[derive(Debug, Clone)]
 pub struct Probe {
-    /// Concurrent clients.
     pub clients: u32,
     /// Which of the searches, from 1.
     pub search: u32,
-    /// Ops a second asked for.
     pub rate: f64,
     /// Ops a second that were answered well.
     pub achieved: f64,
     /// The numbers of the conditions, in their order.
     pub numbers: Vec<Option<f64>>,
-    /// Whether all of them hold, and the rate was kept; nothing where that is not known.
+    /// All of them hold, and the rate was kept; none where that is not known.
     pub held: Option<bool>,
     /// Why it did not, besides the numbers.
     pub why: Option<String>,
-    /// What a reader of its numbers must know.
     pub remarks: Vec<Warning>,
-    /// Whether they are the server's.
     pub verdict: Option<VerdictKind>,
 }
 
-/// What one search found.
 #[derive(Debug, Clone)]
 pub struct Search {
-    /// Concurrent clients.
     pub clients: u32,
     /// The highest rate that holds; nothing where none does.
     pub rate: Option<f64>,
-    /// What must be said of it.
     pub remarks: Vec<String>,
 }
 
@@ -100,7 +92,7 @@ impl Notes<'_> {
         Notes(notes)
     }
 
-    /// The signs of these probes, each after a blank.
+    /// Returns the signs of these probes, each after a blank.
     fn marks(&self, probes: &[&Probe]) -> String {
         let remarks = || probes.iter().flat_map(|probe| &probe.remarks);
         let marked = self.0.iter().enumerate();

@@ -11,7 +11,7 @@ pub(crate) fn told(step: &Summary) -> Option<String> {
     Some(format!("arrivals in {}", in_queues(queues, step.workload.spread)))
 }
 
-/// The numbers of queues in which a line differs from another one at the same columns.
+/// Returns the numbers of queues in which a line differs from another one at the same columns.
 pub(crate) fn differ(line: &Line, reference: &Line) -> Option<String> {
     let of = |line: &Line, column: Column| -> BTreeSet<u32> {
         let steps = line.steps.iter().filter(|step| step.cell() == column);

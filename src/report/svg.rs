@@ -14,7 +14,6 @@ use super::{Options, counted};
 use crate::error::{Error, Result};
 use crate::summary::Summary;
 
-/// One chart of a file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Picture {
     /// The numbers over the clients, with the spread of the repeats
@@ -28,18 +27,14 @@ pub enum Picture {
     Timeline,
 }
 
-/// Width and height of a chart.
 pub(crate) type Size = (f64, f64);
 
 /// Charts beside each other in a file.
 const ABREAST: usize = 2;
 /// Below this, one chart takes all of the width.
 const WIDE: Size = (720.0, 420.0);
-/// Each of several.
 const SMALL: Size = (460.0, 300.0);
-/// Around everything.
 const MARGIN: f64 = 12.0;
-/// A chart's own title.
 const TITLE: f64 = 26.0;
 /// A line of what stands below everything.
 const NOTE: f64 = 18.0;
@@ -56,7 +51,6 @@ const BARS_MAX: f64 = 14.0;
 const INSET: f64 = 10.0;
 /// Narrowest span that is seen.
 const SPAN_MIN: f64 = 1.5;
-/// A line of the legend, and the sample before a label with the blank behind it.
 const LINE: f64 = 20.0;
 const SAMPLE: f64 = 36.0;
 /// Longest label that the legend shows, characters.
@@ -92,7 +86,7 @@ const MARKERS: [Marker; 8] = [
     &[(-3.2, -3.2, "h6.4l-6.4,6.4h6.4z")],
 ];
 
-/// How the lines of one label look.
+/// The look of the lines of one label.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Style {
     /// A position in [`COLOURS`].
@@ -112,7 +106,6 @@ impl Style {
         }
     }
 
-    /// The path of the marker around a point.
     fn marker(self, x: f64, y: f64) -> String {
         let path =
             |(dx, dy, path): &(f64, f64, &str)| format!("M{},{}{path}", px(x + dx), px(y + dy));
@@ -133,7 +126,7 @@ const PAINT: [(&str, &str, &str); 6] = [
     ("error", "#c62828", "#ff6b6b"),
 ];
 
-/// The rules of a page, which follow the reader's scheme.
+/// Returns the rules of a page, which follow the reader's scheme.
 pub(crate) fn of_page() -> String {
     let scheme = |pick: fn(&'static str, &'static str) -> &'static str| {
         let named =
@@ -150,7 +143,7 @@ pub(crate) fn of_page() -> String {
     )
 }
 
-/// The rules of a file: its colours are written out, because not every reader of SVG knows
+/// Returns the rules of a file: its colours are written out, because not every reader of SVG knows
 /// variables.
 fn of_file() -> String {
     let plain = |rules: String, (name, light, _): &(&str, &str, &str)| {
@@ -266,7 +259,7 @@ fn file(charts: &[Chart], labels: &[&str], notes: impl Iterator<Item = String>) 
     format!("{}\n", drawing.into_string())
 }
 
-/// A text in lines of so many characters at most, but for longer words.
+/// Returns a text in lines of so many characters at most, but for longer words.
 fn wrapped(text: &str, chars_max: usize) -> Vec<String> {
     let mut lines: Vec<String> = vec![String::new()];
     for word in text.split(' ') {
@@ -282,7 +275,7 @@ fn wrapped(text: &str, chars_max: usize) -> Vec<String> {
     lines
 }
 
-/// A piece of a label's line with its marker, 28 by 12.
+/// Returns a piece of a label's line with its marker, 28 by 12.
 pub(crate) fn sample(label: usize) -> Markup {
     let style = Style::of(label);
     html! {
@@ -326,7 +319,6 @@ fn legend(charts: &[Chart], labels: &[&str], width: f64) -> (Markup, f64) {
     (drawing, if entries.is_empty() { 0.0 } else { rows as f64 * LINE })
 }
 
-/// The rectangle that the axes enclose.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Plot {
     pub(crate) left: f64,
@@ -355,7 +347,7 @@ impl Plot {
     }
 }
 
-/// A coordinate with a tenth of a pixel.
+/// Returns a coordinate with a tenth of a pixel.
 pub(crate) fn px(value: f64) -> String {
     let text = format!("{value:.1}");
     match text.strip_suffix(".0") {
@@ -364,7 +356,6 @@ pub(crate) fn px(value: f64) -> String {
     }
 }
 
-/// Everything within a chart's size.
 pub(crate) fn draw(chart: &Chart, size: Size) -> Markup {
     let plot = Plot::of(chart, size);
     let middle = f64::midpoint(plot.left, plot.right);
@@ -382,7 +373,6 @@ pub(crate) fn draw(chart: &Chart, size: Size) -> Markup {
     }
 }
 
-/// Grid, axes and the values that they name.
 fn grid(chart: &Chart, plot: Plot) -> Markup {
     let mut lines = String::new();
     for tick in &chart.y.ticks {
@@ -410,7 +400,7 @@ fn grid(chart: &Chart, plot: Plot) -> Markup {
     }
 }
 
-/// The ticks across that do not touch each other; the last one is always there.
+/// Returns the ticks across that do not touch each other; the last one is always there.
 fn spaced(chart: &Chart, plot: Plot) -> Vec<(f64, &str)> {
     let half = |text: &str| text.chars().count() as f64 * CHAR / 2.0;
     let mut kept: Vec<(f64, &str)> = Vec::new();
@@ -440,7 +430,7 @@ fn aside(at: usize, of: usize) -> f64 {
     ((at as f64 + 0.5) / of as f64 - 0.5) * (of as f64 * BARS_APART).min(BARS_MAX)
 }
 
-/// A label's line: the spread and the intervals of its points, the line, the markers.
+/// Returns a label's line: the spread and the intervals of its points, the line, the markers.
 fn line(chart: &Chart, plot: Plot, series: &Series, aside: f64) -> Markup {
     let style = Style::of(series.label);
     let (mut path, mut markers) = (String::new(), String::new());

@@ -11,12 +11,11 @@ use crate::stats::{self, Spread};
 use crate::summary::{Outcome, Summary};
 pub(crate) use crate::terms::Cell as Column;
 
-/// What its cells hold.
 pub(crate) fn metric_at(column: &Column, table: &Table) -> Metric {
     table.metric.in_loop(column.is_open())
 }
 
-/// The steps of a column, whether or not they have the number that a cell would show.
+/// Returns the steps of a column, whether or not they have the number that a cell would show.
 pub(crate) fn among<'a>(column: &Column, steps: &[&'a Summary]) -> Vec<&'a Summary> {
     steps.iter().filter(|step| step.cell() == *column).copied().collect()
 }
@@ -30,13 +29,12 @@ pub(crate) struct Cell<'a> {
     pub interval: Option<(f64, f64)>,
     /// The ratio to the baseline, higher being better; none without one.
     pub relative: Option<f64>,
-    /// The same for the ratio; filled in by [`super::compare::intervals`].
+    /// The same for the ratio; filled in by [`super::compare::related`].
     pub relative_interval: Option<(f64, f64)>,
     /// The steps of the cell, by time; never empty.
     pub steps: Vec<&'a Summary>,
 }
 
-/// One label of a table.
 #[derive(Debug, Clone)]
 pub(crate) struct Line<'a> {
     pub label: &'a str,
@@ -49,12 +47,10 @@ pub(crate) struct Line<'a> {
 }
 
 impl<'a> Line<'a> {
-    /// The first cell: of a table of one column, the only one.
     pub(crate) fn cell(&self) -> Option<&Cell<'a>> {
         self.cells.first()?.as_ref()
     }
 
-    /// Its steps, and those that did not complete.
     pub(crate) fn all(&self) -> impl Iterator<Item = &'a Summary> {
         self.steps.iter().chain(&self.left_out).copied()
     }
@@ -68,9 +64,8 @@ pub(crate) struct Table<'a> {
     pub metric: Metric,
     pub columns: Vec<Column>,
     pub lines: Vec<Line<'a>>,
-    /// What holds for some lines.
     pub notes: Vec<Note>,
-    /// Whether cells show the ratio to this label.
+    /// Cells show the ratio to this label.
     pub baseline: Option<String>,
 }
 
@@ -98,22 +93,20 @@ impl<'a> Table<'a> {
         tables.filter(|table| !table.lines.is_empty()).collect()
     }
 
-    /// The line of a label.
     pub(crate) fn line(&self, label: &str) -> Option<&Line<'a>> {
         self.lines.iter().find(|line| line.label == label)
     }
 
-    /// All measured cells, line by line.
     pub(crate) fn cells(&self) -> impl Iterator<Item = &Cell<'a>> {
         self.lines.iter().flat_map(|line| &line.cells).flatten()
     }
 
-    /// All steps, also those that did not complete.
+    /// Returns all steps, also those that did not complete.
     pub(crate) fn all(&self) -> impl Iterator<Item = &'a Summary> {
         self.lines.iter().flat_map(Line::all)
     }
 
-    /// The table of some labels only, in this order.
+    /// Returns the table of some labels only, in this order.
     pub(crate) fn of_labels(&self, labels: &[&str]) -> Table<'a> {
         let lines = labels.iter().filter_map(|label| self.line(label).cloned()).collect();
         Table { lines, notes: Vec::new(), ..self.clone() }
@@ -131,12 +124,11 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// The numbers as they are shown: values, or ratios to the baseline.
+    /// Returns the numbers as they are shown: values, or ratios to the baseline.
     pub(crate) fn shown(&self) -> impl Iterator<Item = f64> {
         self.cells().filter_map(|cell| self.number(cell))
     }
 
-    /// The number that a cell shows.
     pub(crate) fn number(&self, cell: &Cell) -> Option<f64> {
         if self.baseline.is_some() { cell.relative } else { Some(cell.spread.median) }
     }
@@ -195,7 +187,7 @@ fn table<'a>(workload: &'a str, mut lines: Vec<Line<'a>>, metric: &Metric) -> Re
     Ok(Table { workload, metric, columns, lines, notes: Vec::new(), baseline: None })
 }
 
-/// The cell of some steps; none when no step has a value.
+/// Returns the cell of some steps; none when no step has a value.
 fn cell<'a>(steps: Vec<&'a Summary>, metric: &Metric) -> Result<Option<Cell<'a>>> {
     settings::agree(&steps)?;
     let values: Result<Vec<Option<f64>>> = steps.iter().map(|step| metric.value(step)).collect();
@@ -237,7 +229,6 @@ pub(crate) fn missing(counted: &[&Summary], left_out: &[&Summary]) -> (usize, us
     (missing, done + missing)
 }
 
-/// The repeats of a cell in one run.
 #[derive(Default)]
 struct Repeats {
     planned: BTreeSet<u32>,
@@ -245,7 +236,7 @@ struct Repeats {
     done: BTreeSet<u32>,
 }
 
-/// The order of steps. Those of one instant have one too: that of the files says nothing.
+/// Returns the order of steps. Those of one instant have one too: that of the files says nothing.
 pub(crate) fn in_time(step: &Summary) -> (Timestamp, &str) {
     (started(step), &step.step_id)
 }

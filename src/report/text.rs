@@ -23,7 +23,7 @@ pub(crate) fn text(pages: &[Page], terminal: Option<usize>) -> String {
     pages.iter().map(one).collect::<Vec<String>>().join("\n")
 }
 
-/// The tables of a page. Those that follow each other have the same columns.
+/// Returns the tables of a page. Those that follow each other have the same columns.
 fn body(page: &Page, terminal: Option<usize>) -> Vec<String> {
     let shown = || page.sheets.iter().filter(|sheet| sheet.is_shown());
     let rows: Vec<Vec<String>> = shown().flat_map(Sheet::texts).collect();
@@ -114,7 +114,7 @@ pub(crate) fn shape(values: impl IntoIterator<Item = Option<f64>>, max: f64) -> 
     values.into_iter().map(column).collect::<String>().trim_end().to_owned()
 }
 
-/// A bar as long as a value's share of the largest.
+/// Returns a bar as long as a value's share of the largest.
 pub(crate) fn bar(value: f64, max: f64) -> String {
     let eighths = (value / max * BAR * EIGHTHS).round().clamp(0.0, BAR * EIGHTHS) as usize;
     let rest = (eighths % LEVELS.len()).checked_sub(1).and_then(|at| PARTS.get(at));

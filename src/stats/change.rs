@@ -15,25 +15,21 @@ const MEMORY_MAX: f64 = 0.9;
 /// By how much the memory of what a fit leaves is too small, as the constant and the factor over
 /// the number of values: by simulation, see the tests.
 const BIAS: (f64, f64) = (3.0, 4.0);
-/// Shuffles of the permutation test.
 const SHUFFLES: u32 = 999;
-/// Batches for the error of a mean.
 const BATCHES: usize = 10;
 /// Student's t for 95 % on both sides, by degrees of freedom from 2 to 9.
 const T95: [f64; 8] = [4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262];
 
-/// A change of a series' level.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Change {
-    /// Where it is, as a part of the series, 0 to 1.
+    /// Its place, as a part of the series, 0 to 1.
     pub at: f64,
     /// The level before it (a median).
     pub before: f64,
-    /// The level after it.
     pub after: f64,
-    /// Whether a line from the beginning to the end describes it better than two levels do.
+    /// A line from the beginning to the end describes it better than two levels do.
     pub drift: bool,
-    /// How often chance makes one that is as clear, at most.
+    /// Chance makes one that is as clear so often at most.
     pub p: f64,
 }
 
@@ -106,7 +102,7 @@ fn inflation(left: &[f64]) -> f64 {
     ((1.0 + memory) / (1.0 - memory)).sqrt()
 }
 
-/// How many of so many values make one of `most` averages.
+/// Tells how many of so many values make one of `most` averages.
 fn block(values: usize, most: usize) -> usize {
     values.div_ceil(most).max(1)
 }
@@ -156,7 +152,7 @@ fn split(ranks: &[f64]) -> Option<(usize, f64)> {
     Some((at, clear))
 }
 
-/// The line of the median slope through the medians (Theil and Sen).
+/// Returns the line of the median slope through the medians (Theil and Sen).
 fn line(values: &[f64]) -> Option<impl Fn(usize) -> f64> {
     let mut slopes = Vec::new();
     for (i, one) in values.iter().enumerate() {

@@ -5,7 +5,7 @@ const REPEATS_LEAST: u32 = 6;
 /// Fewer than these cannot find anything: three against three have p 0.1 at least.
 const FINDING_LEAST: u32 = 4;
 
-/// The repeats of the next look: twice as many, so that the looks stay few.
+/// Returns the repeats of the next look: twice as many, so that the looks stay few.
 pub(crate) fn next_look(repeats: u32) -> u32 {
     repeats.saturating_mul(2).max(REPEATS_LEAST)
 }

@@ -60,7 +60,7 @@ pub(crate) fn two_samples(first: &[f64], second: &[f64]) -> Option<Shift> {
     })
 }
 
-/// How far pairs differ from nothing: the Wilcoxon signed-rank test, and the median of the
+/// Tells how far pairs differ from nothing: the Wilcoxon signed-rank test, and the median of the
 /// averages of all two differences (Walsh) with its interval (Hollander and Wolfe, section 3.3).
 /// Differences of exactly nothing say nothing about the sign and are left out of the test.
 pub(crate) fn pairs(differences: &[f64]) -> Option<Shift> {
@@ -92,7 +92,7 @@ pub(crate) fn pairs(differences: &[f64]) -> Option<Shift> {
     Some(Shift { estimate, interval: between(averages, outside), p, p_least })
 }
 
-/// An interval that covers the median of what the values are drawn from with at least 95 %,
+/// Returns an interval that covers the median of what the values are drawn from with at least 95 %,
 /// whatever their distribution: order statistics, by the sign test (Hollander and Wolfe, section
 /// 3.6). Fewer than six values have none.
 pub(crate) fn median_interval(values: &[f64]) -> Option<(f64, f64)> {
@@ -121,7 +121,7 @@ fn doubled_ranks(values: &[f64]) -> Vec<usize> {
         .collect()
 }
 
-/// How probable each sum of `size` of the ranks is, when every choice of them is alike.
+/// Tells how probable each sum of `size` of the ranks is, when every choice of them is alike.
 fn sums(ranks: &[usize], size: usize) -> Vec<f64> {
     let total: usize = ranks.iter().sum();
     let mut ways = vec![vec![0.0_f64; total + 1]; size + 1];
@@ -143,7 +143,7 @@ fn sums(ranks: &[usize], size: usize) -> Vec<f64> {
     ways
 }
 
-/// How probable each sum of ranks with a positive sign is, when both signs are alike.
+/// Tells how probable each sum of ranks with a positive sign is, when both signs are alike.
 fn signed_sums(ranks: &[usize]) -> Vec<f64> {
     let total: usize = ranks.iter().sum();
     let mut ways = vec![0.0_f64; total + 1];
@@ -164,7 +164,7 @@ fn two_sided(probabilities: &[f64], sum: usize) -> f64 {
     (2.0 * low.min(high)).min(1.0)
 }
 
-/// The sums that can be, ascending, with the probability of each or a smaller one.
+/// Returns the sums that can be, ascending, with the probability of each or a smaller one.
 fn tail(probabilities: &[f64]) -> Vec<(usize, f64)> {
     let mut below = 0.0;
     let mut tail = Vec::new();
@@ -175,14 +175,14 @@ fn tail(probabilities: &[f64]) -> Vec<(usize, f64)> {
     tail
 }
 
-/// How many of the sorted values lie outside of the 95 % interval on either side; of so many
+/// Tells how many of the sorted values lie outside of the 95 % interval on either side; of so many
 /// steps of the statistic each tail has 2.5 % at most. 0: there is no such interval.
 fn outside(tail: impl Iterator<Item = (usize, f64)>) -> usize {
     // The least value of the statistic leaves one value outside.
     tail.take_while(|(_, p)| *p <= 0.025 + 1e-12).last().map_or(0, |(value, _)| value + 1)
 }
 
-/// The interval that leaves so many values outside on either side, less one for its ends.
+/// Returns the interval that leaves so many values outside on either side, less one for its ends.
 fn between(mut values: Vec<f64>, outside: usize) -> Option<(f64, f64)> {
     values.sort_unstable_by(f64::total_cmp);
     let low = outside.checked_sub(1)?;

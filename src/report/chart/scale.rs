@@ -5,7 +5,7 @@ use super::super::number::number;
 /// Ticks that an axis from zero aims at.
 const TICKS: f64 = 5.0;
 
-/// How values lie along an axis. Bounds are finite, and the first is below the second.
+/// The way in which values lie along an axis. Bounds are finite, and the first is below the second.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Scale {
     /// Equal differences are equal lengths.
@@ -17,7 +17,7 @@ pub(crate) enum Scale {
 }
 
 impl Scale {
-    /// Where a value lies, 0 at the axis's start and 1 at its end.
+    /// Tells where a value lies, 0 at the axis's start and 1 at its end.
     pub(crate) fn at(self, value: f64) -> f64 {
         let tail = |share: f64| -(1.0 - share.clamp(0.0, 1.0)).max(f64::MIN_POSITIVE).log10();
         let at = match self {
@@ -31,17 +31,15 @@ impl Scale {
     }
 }
 
-/// A value that an axis names.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Tick {
     pub(crate) at: f64,
     pub(crate) text: String,
 }
 
-/// One axis of a chart.
 #[derive(Debug, Clone)]
 pub(crate) struct Axis {
-    /// What it shows, with the unit.
+    /// With the unit.
     pub(crate) name: String,
     pub(crate) scale: Scale,
     pub(crate) ticks: Vec<Tick>,
@@ -158,7 +156,7 @@ impl Axis {
     }
 }
 
-/// The next of 1, 2, 5, 10 … times a power of ten.
+/// Returns the next of 1, 2, 5, 10 … times a power of ten.
 fn nice(step: f64) -> f64 {
     let power = 10_f64.powf(step.log10().floor());
     let power = if power.is_finite() && power > 0.0 { power } else { 1.0 };
@@ -166,7 +164,7 @@ fn nice(step: f64) -> f64 {
     [1.0, 2.0, 5.0].map(of).into_iter().find(|nice| *nice >= step * 0.999).unwrap_or(of(10.0))
 }
 
-/// A number with `k`, `M` or `G` where that leaves it short.
+/// Returns a number with `k`, `M` or `G` where that leaves it short.
 pub(crate) fn short(value: f64, decimals: usize) -> String {
     for (unit, suffix) in [(1e9, "G"), (1e6, "M"), (1e3, "k")] {
         let scaled = value / unit;

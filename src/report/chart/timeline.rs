@@ -16,7 +16,7 @@ const EACH_MIN: usize = 16;
 /// is of a handful of ops.
 const WHOLE: f64 = 0.2;
 
-/// What a timeline shows.
+/// A number that a timeline shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shown {
     /// Ops a second.
@@ -92,7 +92,7 @@ fn end_s(interval: &Interval) -> f64 {
     interval.start_s + interval.length_s
 }
 
-/// One point an interval, at its middle, where it has a value.
+/// Returns one point an interval, at its middle, where it has a value.
 fn points(step: &Summary, what: Shown) -> Vec<Option<Point>> {
     let longest = step.timeline.iter().map(|interval| interval.length_s).fold(0.0, f64::max);
     let whole = |interval: &&Interval| {
@@ -114,7 +114,7 @@ fn runs(points: &[Option<Point>], vertices: usize) -> Vec<Vec<Point>> {
     parts.split(Vec::is_empty).map(<[Vec<Point>]>::concat).filter(|run| !run.is_empty()).collect()
 }
 
-/// The smallest and the largest, in their order.
+/// Returns the smallest and the largest, in their order.
 fn extremes(points: &[Option<Point>]) -> Vec<Point> {
     let there = || points.iter().flatten().enumerate();
     let least = there().min_by(|a, b| a.1.y.total_cmp(&b.1.y));
@@ -144,7 +144,6 @@ fn spans(steps: &[&Summary], end: f64) -> Vec<Span> {
     spans
 }
 
-/// Intervals in which ops failed; neighbours are one span.
 fn errors(step: &Summary) -> Vec<Span> {
     let mut spans: Vec<Span> = Vec::new();
     for interval in step.timeline.iter().filter(|interval| interval.errors > 0) {

@@ -7,16 +7,14 @@ use crate::stats::Shift;
 /// A finding may be false with this probability, after correction.
 pub(super) const ALPHA: f64 = 0.05;
 
-/// What the runs of one cell show.
+/// An answer of the runs of one cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// Not by chance, and by the floor or more.
     Better,
-    /// Likewise.
     Worse,
     /// Not by chance, but perhaps by less than the floor: the interval reaches beyond it.
     SlightlyBetter,
-    /// Likewise.
     SlightlyWorse,
     /// The interval lies within the floor: whatever differs does not matter.
     Same,
@@ -77,12 +75,12 @@ pub(super) fn verdict(shift: &Shift, p: f64, times: f64, floor: f64) -> Verdict 
     }
 }
 
-/// Whether not even the clearest difference could be a finding by itself.
+/// Tells whether not even the clearest difference could be a finding by itself.
 pub(super) fn is_too_few(shift: &Shift, times: f64) -> bool {
     shift.p_least * times > ALPHA
 }
 
-/// The least repeats of each label by which a cell could be a finding by itself.
+/// Returns the least repeats of each label by which a cell could be a finding by itself.
 pub(super) fn repeats_needed(times: f64) -> usize {
     // Of n against n runs the least p is 2 / C(2n, n).
     let (mut repeats, mut ways) = (1, 2.0);

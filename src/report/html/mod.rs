@@ -29,7 +29,7 @@ const USUAL: Size = (420.0, 280.0);
 /// Timelines are many.
 const LOW: Size = (420.0, 170.0);
 
-/// The page of some steps.
+/// Returns the page of some steps.
 ///
 /// # Errors
 ///
@@ -100,7 +100,7 @@ fn title(tables: &[Table]) -> String {
     format!("{} - loadgen report", workloads.join(", "))
 }
 
-/// A switch for each label. Without it nothing of the label is shown, wherever it is.
+/// Returns a switch for each label. Without it nothing of the label is shown, wherever it is.
 fn switches(labels: &[&str]) -> Markup {
     let many = labels.len() > LEGEND_MAX;
     html! {
@@ -118,7 +118,7 @@ fn switches(labels: &[&str]) -> Markup {
     }
 }
 
-/// The rules by which a switch works, one a label.
+/// Returns the rules by which a switch works, one a label.
 fn switched(labels: &[&str]) -> String {
     let rules = (0..labels.len()).map(|at| {
         // Asked of the switches alone: of the whole page it would be walked through for each rule.
@@ -130,7 +130,7 @@ fn switched(labels: &[&str]) -> String {
     rules.collect()
 }
 
-/// What tells the labels from each other.
+/// Tells what tells the labels from each other.
 fn settings(tables: &[Table], options: &Options) -> Result<Markup> {
     let options = Options { layout: Layout::Settings, baseline: None, ..options.clone() };
     let pages = layout::pages(tables, &options)?;
@@ -187,7 +187,7 @@ fn figure(chart: &Chart, labels: &[&str], size: Size, legend: bool) -> Markup {
     }
 }
 
-/// A label with a sample of its line; it switches the label.
+/// Returns a label with a sample of its line; it switches the label.
 fn key(at: usize, label: &str) -> Markup {
     let colour = Style::of(at).colour;
     html! {
@@ -200,7 +200,7 @@ fn key(at: usize, label: &str) -> Markup {
     }
 }
 
-/// A list or a table with its title; what belongs below it, where that is wanted.
+/// Returns a list or a table with its title; what belongs below it, where that is wanted.
 fn of_page(page: &Page, below: bool) -> Markup {
     let sheets: Vec<&Sheet> = page.sheets.iter().filter(|sheet| sheet.is_shown()).collect();
     html! {

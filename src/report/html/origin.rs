@@ -17,7 +17,6 @@ const NAME_MAX: usize = 60;
 /// How much more or less than the window the server's counters may cover to be held against it.
 const COVERED_MORE_MAX: f64 = 0.01;
 
-/// Labels, steps, and when.
 pub(super) fn headline(tables: &[Table]) -> String {
     let steps = all(tables);
     let labels = chart::labels(tables).len();
@@ -35,12 +34,12 @@ pub(super) fn headline(tables: &[Table]) -> String {
     ))
 }
 
-/// Those that did not complete, too: what they were asked is worth knowing.
+/// Returns those that did not complete, too: what they were asked is worth knowing.
 fn all<'a>(tables: &[Table<'a>]) -> Vec<&'a Summary> {
     tables.iter().flat_map(Table::all).collect()
 }
 
-/// An instant to the second; as it stands where it is none.
+/// Returns an instant to the second; as it stands where it is none.
 fn instant(text: &str) -> String {
     match text.parse::<jiff::Timestamp>() {
         Ok(instant) => instant.strftime("%Y-%m-%d %H:%M:%S UTC").to_string(),
@@ -68,7 +67,6 @@ const HEADS: [&str; 10] = [
     "step", "label", "workload", "clients", "repeat", "started", "seconds", "ops", "errors", "QPS",
 ];
 
-/// The section.
 pub(super) fn section(tables: &[Table]) -> Markup {
     let labels = chart::labels(tables);
     let invocations = invocations(tables);
@@ -120,7 +118,6 @@ fn row(step: &Summary, labels: &[&str]) -> Markup {
     }
 }
 
-/// What was run with what, on what.
 fn plan(steps: &[&Summary], labels: &[&str]) -> Markup {
     let first = steps[0];
     let (program, server, client) = (&first.loadgen, &first.server, &first.client);
@@ -220,7 +217,7 @@ fn listed<T: ToString>(numbers: &BTreeSet<T>) -> String {
     numbers.iter().map(T::to_string).collect::<Vec<String>>().join(",")
 }
 
-/// A word as a shell takes it.
+/// Returns a word as a shell takes it.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
@@ -259,7 +256,6 @@ fn counted(steps: &[&Summary]) -> String {
     format!("the server counted {shares}% of the client's statements{some}")
 }
 
-/// The same of one step, or why not.
 fn share(step: &Summary) -> Result<f64, String> {
     let Some(status) = &step.server.status else {
         return Err("its counters could not be read".to_owned());
@@ -285,7 +281,6 @@ fn range(values: impl Iterator<Item = f64>, decimals: usize) -> Option<String> {
     Some(if low == high { low } else { format!("{low} to {high}") })
 }
 
-/// How many steps have which verdict.
 fn verdicts(steps: &[&Summary]) -> Option<String> {
     let mut kinds: BTreeMap<VerdictKind, usize> = BTreeMap::new();
     for verdict in steps.iter().filter_map(|step| step.verdict.as_ref()) {
@@ -296,7 +291,7 @@ fn verdicts(steps: &[&Summary]) -> Option<String> {
     (!named.is_empty()).then(|| format!("verdicts on the steps: {}", named.join(", ")))
 }
 
-/// The busiest of a step's engine threads, and the CPU of an op.
+/// Returns the busiest of a step's engine threads, and the CPU of an op.
 fn busy(steps: &[&Summary]) -> Option<String> {
     let busiest = |step: &&Summary| {
         let looked: Vec<f64> = match &step.client.share {
@@ -311,7 +306,7 @@ fn busy(steps: &[&Summary]) -> Option<String> {
     Some(format!("the client's busiest thread was {busy}% busy{cost}"))
 }
 
-/// What part of what this host can generate was asked of it.
+/// Tells what part of what this host can generate was asked of it.
 fn ceiling(steps: &[&Summary]) -> String {
     let part = |step: &&Summary| {
         let ceiling = step.client.share.as_ref()?.ceiling.as_ref()?;
@@ -324,7 +319,6 @@ fn ceiling(steps: &[&Summary]) -> String {
     )
 }
 
-/// Where client and server ran.
 fn place(steps: &[&Summary]) -> Option<String> {
     let places: BTreeSet<String> = steps
         .iter()

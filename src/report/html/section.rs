@@ -35,14 +35,11 @@ const TIMES: &str = "Service times run from the call to its return; response tim
                      instant, which only columns with @, at an asked rate, have. Where no time is \
                      named, these show the response time, all others the service time.";
 
-/// What all sections share.
 pub(super) struct Sections<'a> {
     steps: &'a [&'a Summary],
     options: &'a Options,
-    /// Of all workloads.
     tables: &'a [Table<'a>],
     labels: &'a [&'a str],
-    /// Vertices of each timeline.
     vertices: usize,
     timelines: &'static [Shown],
 }
@@ -160,7 +157,7 @@ impl<'a> Sections<'a> {
         })
     }
 
-    /// The course of every step, a fold for each label.
+    /// Returns the course of every step, a fold for each label.
     fn timelines(&self, table: &Table) -> Markup {
         let fold = table.lines.len() > OPEN_MAX;
         let of = |shown: &Shown| chart::timelines(table, self.labels, *shown, self.vertices);
@@ -198,11 +195,11 @@ struct Row {
     count: u64,
     /// The first message, or how the steps ended.
     text: String,
-    /// How many steps of each column.
+    /// Steps of each column.
     steps: BTreeMap<Column, usize>,
 }
 
-/// The table, where there is anything to tell.
+/// Returns the table, where there is anything to tell.
 fn errors(table: &Table, labels: &[&str]) -> Markup {
     let lines = table.lines.iter().map(|line| {
         let steps: Vec<&Summary> = line.all().collect();

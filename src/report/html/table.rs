@@ -17,77 +17,60 @@ use crate::summary::VerdictKind;
 /// Digits after the point of a ratio's interval: two would often hide it.
 const RATIO_DECIMALS: usize = 3;
 
-/// What is marked as the best of each column.
-pub(super) struct Best {
-    /// Positions of lines; none where there is no choice, or where the number is what was asked for.
-    lines: BTreeMap<Column, BTreeSet<usize>>,
-    /// Columns in which the runs are too few to tell the best from all others.
-    untold: Vec<Column>,
-}
+/// The best of each column: the positions of its lines, and whether the runs are enough to tell it from
+/// all others. None where there is no choice, or where the number is what was asked for.
+pub(super) struct Best(BTreeMap<Column, (BTreeSet<usize>, bool)>);
 
 impl Best {
-    /// Of a table of plain numbers.
     pub(super) fn of(table: &Table) -> Result<Best> {
-        let mut best = Best { lines: BTreeMap::new(), untold: Vec::new() };
+        let mut best = BTreeMap::new();
         let found = table.columns.iter().enumerate().filter(|(_, c)| !is_asked_for(table, c));
         for (at, column) in found {
-            let cells = table.lines.iter().enumerate().filter_map(|(line, of)| {
-                let cell = of.cells.get(at)?.as_ref()?;
-                cell.spread.median.is_finite().then_some((line, cell))
-            });
-            let cells: Vec<(usize, &Cell)> = cells.collect();
+            let cells = table.lines.iter().enumerate();
+            let cells = cells.filter_map(|(line, of)| Some((line, of.cells[at].as_ref()?)));
+            let cells: Vec<(usize, &Cell)> =
+                cells.filter(|(_, cell)| cell.spread.median.is_finite()).collect();
             let top = cells.iter().max_by(|(_, a), (_, b)| {
                 let (a, b) = (a.spread.median, b.spread.median);
                 if table.metric.higher_is_better() { a.total_cmp(&b) } else { b.total_cmp(&a) }
             });
-            if let (Some((_, top)), true) = (top, cells.len() > 1) {
-                let (lines, told) = level(table, top, &cells)?;
-                best.lines.insert(*column, lines);
-                best.untold.extend((!told).then_some(*column));
+            let Some((_, top)) = top.filter(|_| cells.len() > 1) else { continue };
+            let (mut lines, mut told) = (BTreeSet::new(), true);
+            for (line, cell) in &cells {
+                let interval = ratio_interval(top, cell, &table.metric, 1.0)?;
+                told &= interval.is_some();
+                let equal = cell.spread.median.total_cmp(&top.spread.median).is_eq();
+                if equal || interval.is_some_and(|(low, high)| low <= 1.0 && 1.0 <= high) {
+                    lines.insert(*line);
+                }
             }
+            best.insert(*column, (lines, told));
         }
-        Ok(best)
+        Ok(Best(best))
     }
 
-    pub(super) fn holds(&self, column: &Column, line: usize) -> bool {
-        self.lines.get(column).is_some_and(|lines| lines.contains(&line))
+    fn holds(&self, column: &Column, line: usize) -> bool {
+        self.0.get(column).is_some_and(|(lines, _)| lines.contains(&line))
     }
 
-    /// What the mark means in a table.
-    pub(super) fn legend(&self, columns: &[Column]) -> Option<String> {
-        let marked = columns.iter().filter(|column| self.lines.contains_key(column)).count();
-        let untold: Vec<String> =
-            columns.iter().filter(|c| self.untold.contains(c)).map(ToString::to_string).collect();
-        let all =
+    /// Tells what the mark means in a table.
+    fn legend(&self, columns: &[Column]) -> Option<String> {
+        const ALL: &str =
             "and all that its runs do not tell from it (the 95 % interval of their ratio holds 1)";
-        Some(match (marked, untold.len()) {
+        let marked: Vec<(&Column, bool)> =
+            columns.iter().filter_map(|column| Some((column, self.0.get(column)?.1))).collect();
+        let untold = marked.iter().filter(|(_, told)| !told);
+        let untold: Vec<String> = untold.map(|(column, _)| column.to_string()).collect();
+        let best = "Bold on grey: the best median of a column";
+        Some(match (marked.len(), untold.len()) {
             (0, _) => return None,
-            (_, 0) => format!("Bold on grey: the best median of a column, {all}."),
+            (_, 0) => format!("{best}, {ALL}."),
             (marked, untold) if marked == untold => {
-                "Bold on grey: the best median of a column; the \
-                runs are too few to tell whether it is more than chance."
-                    .to_owned()
+                format!("{best}; the runs are too few to tell whether it is more than chance.")
             }
-            _ => format!(
-                "Bold on grey: the best median of a column, {all}; at {} the runs are too few to tell.",
-                untold.join(", ")
-            ),
+            _ => format!("{best}, {ALL}; at {} the runs are too few to tell.", untold.join(", ")),
         })
     }
-}
-
-/// The lines that are not told from the best, and whether there were runs enough to tell.
-fn level(table: &Table, top: &Cell, cells: &[(usize, &Cell)]) -> Result<(BTreeSet<usize>, bool)> {
-    let (mut lines, mut told) = (BTreeSet::new(), true);
-    for (line, cell) in cells {
-        let interval = ratio_interval(top, cell, &table.metric, 1.0)?;
-        told &= interval.is_some();
-        let equal = cell.spread.median.total_cmp(&top.spread.median).is_eq();
-        if equal || interval.is_some_and(|(low, high)| low <= 1.0 && 1.0 <= high) {
-            lines.insert(*line);
-        }
-    }
-    Ok((lines, told))
 }
 
 /// The numbers of a workload relative to the label that was asked for, else to the first one that was
@@ -132,7 +115,7 @@ pub(super) fn ratios<'a>(
     Ok((Some(table), remarks))
 }
 
-/// The table with its title, what its marks and small numbers mean, and its footnotes.
+/// Returns the table with its title, what its marks and small numbers mean, and its footnotes.
 pub(super) fn table(table: &Table, best: &Best, labels: &[&str]) -> Markup {
     let shown_decimals = layout::decimals(table);
     let legend: Vec<String> =
@@ -154,14 +137,14 @@ pub(super) fn table(table: &Table, best: &Best, labels: &[&str]) -> Markup {
                 @let at = chart::position(labels, of.label);
                 @let base = table.baseline.as_deref() == Some(of.label);
                 tr class={ "s" (at) @if base { " base" } } {
-                    th.text scope="row" { (label(of.label)) (whole_line(table, line)) }
+                    th.text scope="row" { (label(of.label)) (signs(table, line, None)) }
                     @for (column, cell) in table.columns.iter().zip(&of.cells) {
                         @let shown = layout::number(table, cell.as_ref(), shown_decimals).text();
                         @let leads = cell.is_some() && best.holds(column, line);
                         @let doubt = cell.as_ref().is_some_and(doubtful);
                         td class=[leads.then_some("best")] {
                             @if doubt { u { (shown) } } @else { (shown) }
-                            (marks(table, line, column))
+                            (signs(table, line, Some(column)))
                             @if let Some(cell) = cell { (small(table, cell, decimals)) }
                         }
                     }
@@ -175,7 +158,7 @@ pub(super) fn table(table: &Table, best: &Best, labels: &[&str]) -> Markup {
     }
 }
 
-/// Whether a verdict says that the number is not simply the server's.
+/// Tells whether a verdict says that the number is not simply the server's.
 fn doubtful(cell: &Cell) -> bool {
     let verdicts = cell.steps.iter().filter_map(|step| step.verdict.as_ref());
     verdicts.into_iter().any(|verdict| verdict.kind != VerdictKind::Ok)
@@ -197,56 +180,42 @@ fn small(table: &Table, cell: &Cell, decimals: usize) -> Markup {
     }
 }
 
-/// The 95 % interval of what a cell shows.
+/// Returns the 95 % interval of what a cell shows.
 fn interval(table: &Table, cell: &Cell) -> Option<(f64, f64)> {
     if table.baseline.is_some() { cell.relative_interval } else { cell.interval }
 }
 
-/// What the small numbers are, where there are any.
+/// Tells what the small numbers are, where there are any.
 fn small_legend(table: &Table) -> Option<String> {
-    let cells = || table.cells();
-    let intervals = cells().any(|cell| interval(table, cell).is_some());
+    let intervals = table.cells().any(|cell| interval(table, cell).is_some());
     if table.baseline.is_some() {
-        return intervals.then(|| {
-            "Small: 95 % interval of the ratio from the runs of both labels, each by itself, not \
-             corrected for the number of cells; loadgen compare decides."
-                .to_owned()
-        });
+        let said = "Small: 95 % interval of the ratio from the runs of both labels, each by itself, not \
+                    corrected for the number of cells; loadgen compare decides.";
+        return intervals.then(|| said.to_owned());
     }
-    let ranges = cells().any(|cell| cell.spread.n > 1 && cell.interval.is_none());
-    let said: Vec<&str> = [
-        intervals.then_some("[ ] the 95 % interval of the median"),
-        ranges.then_some("a..b the smallest and the largest run, too few for an interval"),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
+    let ranges = table.cells().any(|cell| cell.spread.n > 1 && cell.interval.is_none());
+    let intervals = intervals.then_some("[ ] the 95 % interval of the median");
+    let ranges = ranges.then_some("a..b the smallest and the largest run, too few for an interval");
+    let said: Vec<&str> = intervals.into_iter().chain(ranges).collect();
     (!said.is_empty()).then(|| format!("Small: {}.", said.join("; ")))
 }
 
-/// Whether a note holds for everything that a line shows.
-fn holds_throughout(table: &Table, note: &notes::Note, line: usize) -> bool {
-    let (Some(columns), Some(of)) = (note.places.get(&line), table.lines.get(line)) else {
-        return false;
-    };
-    let shown = table.columns.iter().zip(&of.cells).filter(|(_, cell)| cell.is_some());
-    shown.map(|(column, _)| column).all(|column| columns.contains(column))
-}
-
-fn whole_line(table: &Table, line: usize) -> Markup {
-    let notes = table.notes.iter().enumerate();
-    let signs =
-        notes.filter(|(_, note)| holds_throughout(table, note, line)).map(|(at, _)| mark(at));
-    let signs: Vec<String> = signs.collect();
-    html! { @if !signs.is_empty() { " " sup { (signs.join(" ")) } } }
-}
-
-fn marks(table: &Table, line: usize, column: &Column) -> Markup {
+/// Returns the signs of the notes that hold for everything that a line shows, or of those that hold for
+/// one column alone.
+fn signs(table: &Table, line: usize, column: Option<&Column>) -> Markup {
+    let of = &table.lines[line];
     let here = |note: &notes::Note| {
-        note.places.get(&line).is_some_and(|columns| columns.contains(column))
-            && !holds_throughout(table, note, line)
+        let Some(columns) = note.places.get(&line) else { return false };
+        let mut shown = table.columns.iter().zip(&of.cells).filter(|(_, cell)| cell.is_some());
+        let throughout = shown.all(|(column, _)| columns.contains(column));
+        column.map_or(throughout, |column| !throughout && columns.contains(column))
     };
     let notes = table.notes.iter().enumerate().filter(|(_, note)| here(note));
     let signs: Vec<String> = notes.map(|(at, _)| mark(at)).collect();
-    html! { @if !signs.is_empty() { sup.marked { (signs.join(" ")) } } }
+    html! {
+        @if !signs.is_empty() {
+            @if column.is_none() { " " }
+            sup class=[column.map(|_| "marked")] { (signs.join(" ")) }
+        }
+    }
 }

@@ -24,7 +24,7 @@ struct Pair {
     change: Option<f64>,
 }
 
-/// The tables of the two labels only, and what changes there; without those that lack one.
+/// Returns the tables of the two labels only, and what changes there; without those that lack one.
 fn pairs<'a>(
     tables: &[Table<'a>],
     options: &Options,
@@ -58,12 +58,12 @@ fn pairs<'a>(
     Ok(found)
 }
 
-/// The two labels, which [`super::Layout::check`] asked for.
+/// Returns the two labels, which [`super::Layout::check`] asked for.
 fn labels(options: &Options) -> [&str; 2] {
     [&options.from, &options.to].map(|label| label.as_deref().expect("--from and --to are there"))
 }
 
-/// The range of the change over the numbers of clients, for each workload.
+/// Returns the range of the change over the numbers of clients, for each workload.
 pub(super) fn delta(tables: &[Table], options: &Options) -> Result<Vec<Page>> {
     let found = pairs(tables, options, |table, from, to| {
         Some((speed(&table.metric, from, to)? - 1.0) * 100.0)
@@ -105,7 +105,7 @@ pub(super) fn delta(tables: &[Table], options: &Options) -> Result<Vec<Page>> {
     Ok(vec![Page { title, sheets, below, ..Page::default() }])
 }
 
-/// What stands below one grid of several workloads: what is the same for many is said once.
+/// Lines below one grid of several workloads: the same of many is said once.
 #[derive(Default)]
 struct Remarks {
     notes: Vec<String>,
@@ -148,7 +148,7 @@ impl Remarks {
     }
 }
 
-/// The cost at each number of clients, a table for each workload.
+/// Returns the cost at each number of clients, a table for each workload.
 pub(super) fn overhead(tables: &[Table], options: &Options) -> Result<Vec<Page>> {
     let found = pairs(tables, options, |table, from, to| {
         // What is lost of a rate, and what is added to a time.
@@ -192,7 +192,6 @@ fn costs(table: &Table, pairs: &[Pair]) -> Page {
     Page::of(title, Sheet::of(columns, pairs), lines)
 }
 
-/// The beginning of the records of a pair.
 fn records<'a>(table: &'a Table) -> Vec<Column<'a, &'a Pair>> {
     let mut columns = place_and_metric(table, |pair: &&Pair| pair.column);
     columns.extend([
@@ -204,10 +203,8 @@ fn records<'a>(table: &'a Table) -> Vec<Column<'a, &'a Pair>> {
     columns
 }
 
-/// Where a change is, and how large.
 type Extreme<'a> = (&'a Pair, f64);
 
-/// The least and the largest change.
 fn extremes(pairs: &[Pair]) -> Option<(Extreme<'_>, Extreme<'_>)> {
     let changes = || pairs.iter().filter_map(|pair| Some((pair, pair.change?)));
     let by = |a: &(&Pair, f64), b: &(&Pair, f64)| a.1.total_cmp(&b.1);

@@ -13,7 +13,6 @@ use super::{at_clients, below, codes, marked, marked_label, noted, place_and_met
 use crate::judge::{self, Difference};
 use crate::summary::Summary;
 
-/// A list for each workload and number of clients, best first.
 pub(super) fn list(tables: &[Table]) -> Vec<Page> {
     let alone = tables.len() == 1;
     tables.iter().map(|table| Page { title_below: alone, ..one(table) }).collect()
@@ -65,12 +64,11 @@ fn bars(items: &[Item]) -> Vec<String> {
     items.iter().map(bar).collect()
 }
 
-/// The better one first.
+/// Returns the better one first.
 fn better(table: &Table, one: f64, other: f64) -> Ordering {
     if table.metric.higher_is_better() { other.total_cmp(&one) } else { one.total_cmp(&other) }
 }
 
-/// The best cell of each label of each workload.
 pub(super) fn peak(tables: &[Table]) -> Vec<Page> {
     tables.iter().map(|table| peaks(&noted(table.clone()))).collect()
 }
@@ -114,15 +112,14 @@ const NAMED_MAX: usize = 12;
 /// Longest value that a line shows, characters.
 const VALUE_MAX: usize = 60;
 
-/// A label and one step of it.
 struct Label<'a> {
     name: &'a str,
     step: &'a Summary,
-    /// Whether others of its steps were measured on other settings.
+    /// Others of its steps were measured on other settings.
     is_mixed: bool,
 }
 
-/// The one page: a line a label, in the order of the tables.
+/// Returns the one page: a line a label, in the order of the tables.
 pub(super) fn settings(tables: &[Table]) -> Page {
     let mut labels: Vec<Label> = Vec::new();
     for line in tables.iter().flat_map(|table| &table.lines) {
@@ -205,7 +202,7 @@ fn build<'a>(label: &Label<'a>) -> (&'a str, &'a str) {
     (&label.step.server.version, &label.step.server.version_comment)
 }
 
-/// The values of a label for what differs anywhere among the labels of its build.
+/// Returns the values of a label for what differs anywhere among the labels of its build.
 fn told_apart(label: &Label, labels: &[Label]) -> Pairs {
     let mut names: BTreeSet<String> = BTreeSet::new();
     for other in labels.iter().filter(|other| build(other) == build(label)) {

@@ -111,7 +111,7 @@ pub(crate) fn noted(mut table: Table) -> Table {
     table
 }
 
-/// The footnotes of a table, a line each.
+/// Returns the footnotes of a table, a line each.
 pub(super) fn footnotes(table: &Table) -> Vec<String> {
     let notes = table.notes.iter().enumerate();
     notes.map(|(at, note)| format!("{} {}", mark(at), note.text)).collect()
@@ -123,18 +123,18 @@ pub(crate) fn below(table: &Table) -> Vec<String> {
     footnotes(table).into_iter().chain(conditions).collect()
 }
 
-/// A label that can be seen.
+/// Returns a label that can be seen.
 pub(crate) fn label(label: &str) -> String {
     if label.trim().is_empty() { "(no label)".to_owned() } else { escape::line(label) }
 }
 
-/// A label with the signs of its footnotes.
+/// Returns a label with the signs of its footnotes.
 pub(crate) fn marked(table: &Table, at: usize) -> String {
     let shown = table.lines.get(at).map_or_else(String::new, |line| label(line.label));
     shown + &notes::marks(table, at)
 }
 
-/// The label of a line, for people with the signs of its footnotes.
+/// Returns the label of a line, for people with the signs of its footnotes.
 pub(super) fn marked_label(table: &Table, at: usize) -> Value {
     Value::Label(table.lines[at].label.to_owned(), marked(table, at))
 }
@@ -148,7 +148,7 @@ pub(crate) fn at_clients(column: &table::Column) -> String {
     }
 }
 
-/// The codes of the footnotes that hold for a column, in any of these lines.
+/// Returns the codes of the footnotes that hold for a column, in any of these lines.
 pub(crate) fn codes(table: &Table, lines: &[usize], column: &table::Column) -> Value {
     let here = |places: &Places| {
         let mut of_lines = lines.iter().filter_map(|line| places.get(line));
@@ -159,7 +159,7 @@ pub(crate) fn codes(table: &Table, lines: &[usize], column: &table::Column) -> V
     codes.join(" ").into()
 }
 
-/// The columns that begin every record: the workload, and where in its table the row is.
+/// Returns the columns that begin every record: the workload, and where in its table the row is.
 pub(crate) fn place<'a, T: 'a>(
     table: &'a Table,
     of: impl Fn(&T) -> table::Column + Copy + 'a,
@@ -171,7 +171,7 @@ pub(crate) fn place<'a, T: 'a>(
     ]
 }
 
-/// The same with the metric of the table.
+/// Returns the same with the metric of the table.
 pub(crate) fn place_and_metric<'a, T: 'a>(
     table: &'a Table,
     of: impl Fn(&T) -> table::Column + Copy + 'a,

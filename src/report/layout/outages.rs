@@ -18,7 +18,7 @@ const BELOW: [&str; 2] = [
 
 type Row<'a> = (&'a Summary, &'a Outage);
 
-/// The table of a workload; steps that did not complete are in it, too.
+/// Returns the table of a workload; steps that did not complete are in it, too.
 pub(super) fn page(table: &Table) -> Page {
     let mut steps: Vec<&Summary> = Vec::new();
     for of_label in &table.lines {

@@ -16,7 +16,7 @@ use crate::summary::SuiteTest;
 /// The note of a step that explains its label: `--note note=TEXT`.
 const REMARK: &str = "note";
 
-/// The page of one workload and number of clients.
+/// Returns the page of one workload and number of clients.
 pub(super) fn relative(table: Table, baseline: Option<&str>) -> Result<Page> {
     let has_number = |line: &&Line| line.cell().is_some();
     let first = table.lines.iter().find(has_number).or(table.lines.first());
@@ -76,13 +76,12 @@ fn relative_sheet(table: &Table, base: &str) -> Sheet {
     Sheet::of(columns, rows(table))
 }
 
-/// What the note of a label's steps says, where it has one.
+/// Tells what the note of a label's steps says, where it has one.
 fn remark(line: &Line) -> String {
     let note = line.steps.iter().find_map(|step| step.notes.get(REMARK));
     note.map_or_else(String::new, |note| format!("-> {}", escape::line(note)))
 }
 
-/// One column.
 struct Cost {
     head: &'static str,
     /// In files, absolute and relative.
@@ -113,7 +112,6 @@ const COLUMNS: [Cost; 8] = costs![
     "o/s" "ops" "_per_s" = "tps" .0,
 ];
 
-/// What the columns are.
 pub(crate) const LEGEND: [&str; 3] = [
     "cpu/o: CPU of the server's process alone, microseconds an op (not of the whole host); \
      ccpu/o: the client's; cs/o: context switches of the server's process",
@@ -132,7 +130,7 @@ struct Costs {
     relative: Vec<Option<f64>>,
 }
 
-/// The page of one workload and number of clients.
+/// Returns the page of one workload and number of clients.
 pub(super) fn per_op(table: &Table, baseline: Option<&str>) -> Result<Page> {
     let costs = table.lines.iter().map(costs).collect::<Result<Vec<Vec<Option<f64>>>>>()?;
     let base = match baseline {
@@ -194,7 +192,7 @@ fn relative_costs(table: &Table, rows: Vec<&Costs>) -> Sheet {
     Sheet::of(columns, rows)
 }
 
-/// The medians of a line's steps, column by column.
+/// Returns the medians of a line's steps, column by column.
 fn costs(line: &Line) -> Result<Vec<Option<f64>>> {
     let median = |metric: &Metric| -> Result<Option<f64>> {
         let values: Result<Vec<Option<f64>>> =
@@ -208,10 +206,8 @@ fn of_column(name: &str) -> Metric {
     named(name).map_or(Metric::Tps, Metric::Figure)
 }
 
-/// The row of the sums.
 const TOTAL: &str = "total";
 
-/// Of one test, or of all, seconds.
 #[derive(Debug, Clone, Copy)]
 struct Times {
     wall: f64,
@@ -222,7 +218,6 @@ struct Times {
 /// The tests of one label, in their order.
 type Tests = Vec<(String, Times)>;
 
-/// A table for each suite.
 pub(super) fn suites<'s>(tables: impl Iterator<Item = Table<'s>>) -> Result<Vec<Page>> {
     let with_suite = tables.filter(|table| {
         let mut steps = table.lines.iter().flat_map(|line| &line.steps);

@@ -20,7 +20,6 @@ use crate::judge::{self, Weight};
 const PITCH: usize = 8;
 /// What the header says about its numbers.
 pub(crate) const CLIENTS: &str = "concurrent clients";
-/// What the numbers of a spread are.
 const RUNS: &str = "a run is one value; the interval covers the median of such runs with 95 %, \
                     whatever their distribution (order statistics), and needs six of them";
 
@@ -32,7 +31,7 @@ pub(super) fn pages(tables: &[Table], options: &Options) -> Result<Vec<Page>> {
     Ok(tables.iter().map(|table| Page { title_below: below, ..page(table) }).collect())
 }
 
-/// The tables with their ratios to the baseline and their footnotes.
+/// Returns the tables with their ratios to the baseline and their footnotes.
 fn related<'a>(tables: &[Table<'a>], options: &Options) -> Result<Vec<Table<'a>>> {
     let mut tables = tables.to_vec();
     if let Some(label) = &options.baseline {
@@ -70,12 +69,12 @@ pub(crate) fn decimals(table: &Table) -> usize {
     }
 }
 
-/// What a cell shows.
+/// Tells what a cell shows.
 pub(crate) fn number(table: &Table, cell: Option<&Cell>, decimals: usize) -> Value {
     cell.and_then(|cell| table.number(cell)).map(|value| (value, decimals)).into()
 }
 
-/// The shape of each line, from zero to the largest number of the table.
+/// Returns the shape of each line, from zero to the largest number of the table.
 fn shapes(table: &Table) -> Vec<String> {
     let max = table.shown().filter(|value| value.is_finite()).fold(0.0, f64::max);
     let shape = |line: &Line| {
@@ -107,7 +106,7 @@ fn measured<'t, 's>(table: &'t Table<'s>) -> impl Iterator<Item = Measured<'t, '
     })
 }
 
-/// One row a cell with everything that identifies it. New columns are added at the end.
+/// Returns one row a cell with everything that identifies it. New columns are added at the end.
 fn records(table: &Table) -> Sheet {
     type Of<'a> = Measured<'a, 'a>;
     let condition = |name: &'static str| {
@@ -145,7 +144,7 @@ fn records(table: &Table) -> Sheet {
     Sheet::of(columns, measured(table))
 }
 
-/// How the runs of each cell spread, a page for each table.
+/// Tells how the runs of each cell spread, a page for each table.
 pub(crate) fn spread(table: &Table) -> Page {
     let values = table.cells();
     let decimals = table.metric.decimals(values.map(|cell| cell.spread.median));
@@ -177,7 +176,7 @@ pub(crate) fn spread(table: &Table) -> Page {
     Page::of(title, Sheet::of(columns, measured(table)), vec![RUNS.to_owned()])
 }
 
-/// How far the extremes of a cell lie apart, as a share of its median.
+/// Tells how far the extremes of a cell lie apart, as a share of its median.
 fn range(cell: &Cell) -> Option<f64> {
     let spread = cell.spread;
     (spread.n > 1 && spread.median > 0.0).then(|| (spread.max - spread.min) / spread.median)
@@ -271,7 +270,7 @@ fn of_cell(cell: &Cell) -> Node {
     ])
 }
 
-/// A note, and where it holds: positions in `lines`, and of each in `columns`.
+/// Returns a note, and where it holds: positions in `lines`, and of each in `columns`.
 fn of_note(table: &Table, note: &Note) -> Node {
     let place = |(line, columns): (&usize, &BTreeSet<table::Column>)| {
         let held = (0..table.columns.len()).filter(|at| columns.contains(&table.columns[*at]));
@@ -284,7 +283,7 @@ fn of_note(table: &Table, note: &Note) -> Node {
     ])
 }
 
-/// All options of a workload in one text: the others are those that are not as usual.
+/// Returns all options of a workload in one text: the others are those that are not as usual.
 fn options(line: &Line) -> Option<Vec<String>> {
     let mut texts: Vec<String> = Vec::new();
     for step in &line.steps {
