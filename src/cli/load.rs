@@ -6,8 +6,7 @@ use super::DisplayArgs;
 use super::workload::SandboxArgs;
 use crate::error::{Error, Result};
 use crate::mysql::options::ConnectionArgs;
-use crate::plan::timed::{LoadSource, LoadSpec, insert_mode};
-use crate::plan::units::parse_count;
+use crate::plan::timed::{LoadKnobs, LoadSpec};
 use crate::plan::{defaults, value};
 use crate::run::measure::{self, Asked};
 use crate::run::steps::Job;
@@ -26,37 +25,8 @@ Examples:
   loadgen load --rows 16M --mode single --charset latin1
   mysqldump --opt db t1 | loadgen load --from-dump -")]
 pub(crate) struct LoadArgs {
-    /// Tables sbtest1 to sbtestN, one after the other
-    #[arg(long, value_name = "N", default_value_t = defaults::TABLES, value_parser = value::tables)]
-    pub tables: u32,
-
-    /// Rows of each table, up to 10G
-    #[arg(long, value_name = "N", default_value = defaults::ROWS, value_parser = value::rows)]
-    pub rows: u64,
-
-    /// Seed of the rows' content
-    #[arg(long, value_name = "N", default_value_t = defaults::DATA_SEED)]
-    pub data_seed: u32,
-
-    /// Load this file of mysqldump's instead, statement by statement as it is; - is standard input
-    #[arg(
-        long, value_name = "FILE",
-        conflicts_with_all = ["tables", "rows", "data_seed", "mode", "insert_bytes"]
-    )]
-    pub from_dump: Option<PathBuf>,
-
-    /// extended (many rows a statement), single (one row) or load-data (LOAD DATA LOCAL)
-    /// [default: extended]
-    #[arg(long, value_name = "MODE", value_parser = ["extended", "single", "load-data"], hide_possible_values = true)]
-    pub mode: Option<String>,
-
-    /// Bytes that an extended INSERT stays below [default: 1046528, as mysqldump]
-    #[arg(long, value_name = "N", value_parser = parse_count)]
-    pub insert_bytes: Option<u64>,
-
-    /// Character set of the statements (SET NAMES), such as latin1, utf8 or utf8mb4
-    #[arg(long, value_name = "NAME", value_parser = value::charset)]
-    pub charset: Option<String>,
+    #[command(flatten)]
+    pub knobs: LoadKnobs,
 
     /// Load so many times; the table shows the median
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
@@ -124,19 +94,18 @@ pub(super) fn run(args: LoadArgs, stop: &Stop) -> Result<()> {
 
 /// Flags → what is loaded.
 fn spec(args: &LoadArgs) -> Result<LoadSpec> {
-    let wrong = |what: String| Error::usage(what.replace("insert_bytes", "--insert-bytes"));
-    let source = match &args.from_dump {
-        Some(path) if path.as_os_str() == "-" && args.repeat > 1 => {
+    let knobs = match &args.knobs {
+        LoadKnobs { dump: Some(path), .. } if path.as_os_str() == "-" && args.repeat > 1 => {
             return Err(Error::usage(
                 "--from-dump -: standard input comes once, not --repeat times",
             )
             .hint("give it a file"));
         }
-        Some(path) => LoadSource::Dump { path: path.clone() },
-        None => LoadSource::Generated { rows: args.rows, data_seed: args.data_seed },
+        // The others are defaults: none may be given with it.
+        LoadKnobs { dump: Some(path), charset, .. } => {
+            LoadKnobs { dump: Some(path.clone()), charset: charset.clone(), ..LoadKnobs::default() }
+        }
+        knobs => knobs.clone(),
     };
-    let insert = insert_mode(args.mode.as_deref(), args.insert_bytes).map_err(wrong)?;
-    let spec = LoadSpec { tables: args.tables, source, insert, charset: args.charset.clone() };
-    spec.check().map_err(wrong)?;
-    Ok(spec)
+    knobs.resolve().map_err(Error::usage)
 }

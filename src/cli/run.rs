@@ -52,6 +52,10 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "DIR", default_value = defaults::OUT)]
     pub out: PathBuf,
 
+    /// Measure again what an earlier version of loadgen measured into --out
+    #[arg(long)]
+    pub force: bool,
+
     /// What this host can generate, as loadgen calibrate keeps it [default: where it keeps it]
     #[arg(long, value_name = "FILE")]
     pub calibration: Option<PathBuf>,
@@ -76,6 +80,7 @@ pub(super) fn run(args: RunArgs, stop: &Stop) -> Result<()> {
         only: args.only,
         seed: 0,
         out: out.clone(),
+        force: args.force,
     };
     let invocation = Invocation { progress, stop, out, calibration };
     profile::run(&args.file, overrides, args.seed, args.list, invocation)

@@ -8,21 +8,30 @@ use super::units;
 pub use crate::terms::Warm;
 
 /// What is done, and what is expected to be found.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Before {
-    /// Before the first step of a sweep.
     pub warm: Warm,
-    /// Before each step.
     pub ahi: Ahi,
     /// Before each step: wait for so long at most until what was written before is flushed and
     /// purged.
     pub settle: Option<Duration>,
-    /// Whether the data are to fit into the buffer pool.
+    /// The data are to fit into the buffer pool, or not to.
     pub expect: Option<Database>,
 }
 
 /// `--ahi`
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    Default,
+    PartialEq,
+    Eq,
+    clap::ValueEnum,
+    serde::Serialize,
+    serde::Deserialize,
+)]
+#[serde(rename_all = "kebab-case")]
 pub enum Ahi {
     /// Left alone
     #[default]

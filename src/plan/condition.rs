@@ -7,16 +7,14 @@ use std::str::FromStr;
 
 use super::units::{parse_count, parse_percent, parse_thousandths, parse_time};
 
-/// Nanoseconds in a microsecond.
 const NS_PER_US: f64 = 1e3;
 /// Most digits after the point of a percentile, as of a report's.
 const PERCENTILE_DECIMALS_MAX: usize = 6;
-/// What an error of a metric names.
+/// Metrics, as an error names them.
 const METRICS: &str = "p50, p99, p99.9 and other percentiles, mean, max, min, qps, tps or errors";
 /// The signs, the longer ones first.
 const SIGNS: [&str; 5] = ["<=", ">=", "==", "<", ">"];
 
-/// One condition.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Condition {
     text: String,
@@ -24,7 +22,7 @@ pub struct Condition {
     range: (Bound<f64>, Bound<f64>),
 }
 
-/// What a condition is about.
+/// The subject of a condition.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Metric {
     /// Statements a second.
@@ -46,7 +44,7 @@ pub(crate) enum Metric {
 }
 
 impl Metric {
-    /// Whether it is a time, of which an open loop has two.
+    /// Tells whether it is a time, of which an open loop has two.
     pub(crate) fn is_latency(self) -> bool {
         matches!(self, Metric::Percentile(_) | Metric::Mean | Metric::Max | Metric::Min)
     }
@@ -67,7 +65,6 @@ impl fmt::Display for Metric {
 }
 
 impl Condition {
-    /// What it is about.
     pub(crate) fn metric(&self) -> Metric {
         self.metric
     }
@@ -86,7 +83,7 @@ impl fmt::Display for Condition {
 }
 
 impl FromStr for Condition {
-    /// Where in the text, what is wrong with it, and what would be right.
+    /// The place in the text, the mistake, and the remedy.
     type Err = String;
 
     fn from_str(text: &str) -> Result<Condition, String> {

@@ -9,7 +9,7 @@ use super::policy::{ErrorsMax, OnError, Policy};
 use super::profile::Database;
 use super::units::parse_percent;
 use super::value::{
-    CharsetName, Clients, Length, OpCount, Phase, Rates, RowCount, TableCount, Whole, key_value,
+    CharsetName, Clients, Length, OpCount, Phase, Rates, RowsOrAuto, TableCount, Whole, key_value,
     label,
 };
 use super::{Arrival, Order, Plan, SpreadChoice, StatementMode, StopAt};
@@ -21,7 +21,8 @@ use crate::workload::distribution::Distribution;
 const SLO_START: f64 = 1000.0;
 
 /// What is said; what is not has the default that the help names.
-#[derive(clap::Args, Debug, Clone, Default)]
+#[derive(clap::Args, serde::Deserialize, Debug, Clone, Default)]
+#[serde(default, deny_unknown_fields)]
 pub struct Knobs {
     /// Tables: sbtest1 … sbtestN, for one [default: those that are there]
     #[arg(long, value_name = "N")]
@@ -29,7 +30,7 @@ pub struct Knobs {
 
     /// Rows of each table to use; auto takes what the tables say
     #[arg(long, value_name = "N|auto", default_value = "auto")]
-    pub rows: Option<RowCount>,
+    pub rows: Option<RowsOrAuto>,
 
     /// Concurrent clients, a step each: 64 or 1,2,4 or 8..256 (doubling) or 8..64+8
     #[arg(long, value_name = "LIST", default_value = "1")]
@@ -69,6 +70,7 @@ pub struct Knobs {
 
     /// Seed of the keys, below 2^53 [default: random, recorded]
     #[arg(long, value_name = "N")]
+    #[serde(skip)]
     pub seed: Option<Whole<0, { (1 << 53) - 1 }>>,
 
     /// Operating system threads of the client [default: the smaller of cores and clients]
@@ -81,23 +83,28 @@ pub struct Knobs {
 
     /// The row of the table [default: the server's version]
     #[arg(long, value_name = "NAME", value_parser = label)]
+    #[serde(skip)]
     pub label: Option<String>,
 
     /// Something to keep in the summaries; may be given several times
     #[arg(long = "note", value_name = "KEY=VALUE", value_parser = key_value)]
+    #[serde(skip)]
     pub notes: Vec<(String, String)>,
 
     /// Directory of the summaries
     #[arg(long, value_name = "DIR", default_value = super::defaults::OUT)]
+    #[serde(skip)]
     pub out: Option<PathBuf>,
 
     /// Length of an interval of the timeline, 100ms or more
     #[arg(long, value_name = "DURATION", default_value = "1s")]
+    #[serde(skip)]
     pub interval: Option<Length<100>>,
 
     /// Write the histogram of each interval to this new file, as an HdrHistogram interval log; in one
     /// of several steps the lines have tags: step2.service, step2.response
     #[arg(long, value_name = "FILE")]
+    #[serde(skip)]
     pub interval_log: Option<PathBuf>,
 
     /// Open loop: ops a second over all clients, a step each: 10k or 1k,2k or 1k..16k (doubling)
@@ -111,10 +118,12 @@ pub struct Knobs {
     /// Find the highest rate at which this holds, such as p99<2ms (response time): an open loop,
     /// doubling from --rate [default: 1k], then bisecting; may be given several times
     #[arg(long, value_name = "CONDITION", value_parser = parse_level, conflicts_with_all = ["gates", "ops"])]
+    #[serde(skip)]
     pub slo: Vec<Condition>,
 
     /// How near a rate that holds and one that fails must be
     #[arg(long, value_name = "PERCENT", default_value = "5%", value_parser = resolution, requires = "slo")]
+    #[serde(skip)]
     pub slo_resolution: Option<f64>,
 
     /// What must hold at the end, else the exit status is 99 (98 where it is not known), such as
@@ -153,6 +162,7 @@ pub struct Knobs {
 
     /// Warn where the data turn out not to be cached, or not to be io-bound
     #[arg(long, value_name = "CLASS", value_parser = parse_class, help_heading = BEFORE)]
+    #[serde(skip)]
     pub expect_class: Option<Database>,
 }
 
@@ -167,12 +177,18 @@ fn resolution(text: &str) -> std::result::Result<f64, String> {
 }
 
 impl Knobs {
+    /// Concurrent clients, a step each.
+    pub(crate) fn clients(&self) -> Vec<u32> {
+        self.clients.as_ref().map_or_else(|| vec![1], |clients| clients.0.clone())
+    }
+
     /// Decides what is not said; `seed` is for keys without a seed of their own.
     ///
     /// # Errors
     ///
     /// Usage: knobs that contradict each other, or the workload.
     pub(crate) fn resolve(self, workload: Workload, seed: u64) -> Result<Plan> {
+        let clients = self.clients();
         let stop = match (self.ops, self.time) {
             (Some(ops), None) => StopAt::Ops(ops.0),
             (None, time) => StopAt::Time(time.map_or(Duration::from_mins(1), |time| time.0)),
@@ -188,7 +204,7 @@ impl Knobs {
             None => vec![SLO_START],
         };
         if self.arrival.is_some() && rates.is_empty() {
-            return Err(Error::usage("--arrival is for an open loop").hint("--rate, or --slo"));
+            return Err(Error::usage("an arrival is for an open loop").hint("--rate, or --slo"));
         }
         let plan = Plan {
             workload,
@@ -196,7 +212,7 @@ impl Knobs {
             notes: self.notes,
             tables: self.tables.map(|tables| tables.0),
             rows: self.rows.and_then(|rows| rows.0),
-            clients: self.clients.map_or_else(|| vec![1], |clients| clients.0),
+            clients,
             spread: self.spread.unwrap_or(SpreadChoice::Auto),
             warmup: self.warmup.map_or(usual, |warmup| warmup.0),
             stop,

@@ -14,6 +14,9 @@ pub mod value;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use serde::{Serialize, Serializer};
+
+use self::experiment::scale::Scale;
 use crate::error::{self, Error, Result};
 use crate::terms::{self, Cell};
 pub use crate::terms::{Arrival, Order, Spread, SpreadChoice, StatementMode, units};
@@ -23,25 +26,16 @@ use crate::workload::random::{Stream, seed_of};
 
 /// Defaults of the flags, in the spelling of the command line.
 pub mod defaults {
-    /// `--warmup`; 0 with `--ops`.
-    pub(crate) const WARMUP: &str = "10s";
-    /// `--time`
-    pub(crate) const TIME: &str = "60s";
-    /// `--out`
     pub const OUT: &str = "results";
     /// `--tables` where the database has none.
     pub(crate) const TABLES: u32 = 1;
-    /// `--rows` of prepare.
     pub(crate) const ROWS: &str = "10k";
-    /// `--clients` of calibrate.
     pub(crate) const CALIBRATE_CLIENTS: &str = "1,8,64,256";
-    /// `--time` of calibrate.
     pub(crate) const CALIBRATE_TIME: &str = "2s";
-    /// `--data-seed`
     pub(crate) const DATA_SEED: u32 = 1;
 }
 
-/// How long things may take that have no end of their own.
+/// Limits of things that have no end of their own.
 pub(crate) mod limits {
     use std::time::Duration;
 
@@ -51,70 +45,62 @@ pub(crate) mod limits {
     pub(crate) const CONNECTS_PER_S: u32 = 2000;
     /// Logins under way at a time at most, for the same reason.
     pub(crate) const CONNECTS_AT_ONCE: usize = 32;
-    /// What is in flight at the end of the window may take so long; then it is given up.
+    /// Ops in flight at the end of the window may take so long; then they are given up.
     pub(crate) const DRAIN: Duration = Duration::from_secs(10);
     /// The same where lost connections are opened again: a large server's recovery takes minutes.
     pub(crate) const OUTAGE: Duration = Duration::from_mins(10);
-    /// A phase that somebody asks for: a year.
-    pub(crate) const PHASE_MAX: Duration = Duration::from_hours(24 * 366);
 }
 
-/// One sweep.
-#[derive(Debug, Clone, PartialEq)]
+/// One sweep; what is not serialised makes no other measurement of the same step.
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Plan {
-    /// What is run.
     pub workload: Workload,
     /// The row of the table; None: the server's version.
+    #[serde(skip)]
     pub label: Option<String>,
-    /// `--note K=V`.
+    #[serde(skip)]
     pub notes: Vec<(String, String)>,
     /// Tables; None: those that are there.
     pub tables: Option<u32>,
     /// Rows a table; None: what the tables say.
     pub rows: Option<u64>,
     /// Concurrent clients, a step each, ascending.
+    #[serde(skip)]
     pub clients: Vec<u32>,
-    /// How clients meet tables.
     pub spread: SpreadChoice,
     /// Before the window, not counted.
     pub warmup: Duration,
-    /// When a step ends.
     pub stop: StopAt,
     /// Ops a second over all clients, a step each, ascending; none is a closed loop: each client
     /// issues its next op when the last one is answered.
+    #[serde(skip)]
     pub rates: Vec<f64>,
-    /// How arrivals are spaced, with rates.
     pub arrival: Arrival,
-    /// Runs of each cell.
+    #[serde(skip)]
     pub repeats: u32,
     /// Order of the clients within a repeat.
+    #[serde(skip)]
     pub order: Order,
-    /// Which rows are touched.
+    #[serde(serialize_with = "shown")]
     pub distribution: Distribution,
-    /// Prepared or text.
     pub statements: StatementMode,
-    /// Seed of the key streams.
+    #[serde(skip)]
     pub seed: u64,
     /// Operating system threads; None: min(cores, clients).
     pub engine_threads: Option<u32>,
     /// Character set of the sessions; None: the driver's handshake.
     pub charset: Option<String>,
-    /// Where summaries go.
+    #[serde(skip)]
     pub out: PathBuf,
-    /// Length of a timeline's interval.
     pub interval: Duration,
-    /// A file that takes the histograms of the timeline.
+    #[serde(skip)]
     pub interval_log: Option<PathBuf>,
-    /// The state that steps start from.
     pub before: before::Before,
-    /// What errors do.
     pub policy: policy::Policy,
 }
 
-/// When a step ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum StopAt {
-    /// After so long.
     Time(Duration),
     /// After so many ops over all clients, errors included, split evenly.
     Ops(u64),
@@ -123,13 +109,12 @@ pub enum StopAt {
 /// One cell of the table.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Step {
-    /// What its name ends with: goes on where a run is continued.
+    /// The end of its name; it goes on where a run is continued.
     pub number: u32,
     /// From 1, in the order of execution.
     pub place: u32,
     /// Steps to be done.
     pub of: u32,
-    /// Concurrent clients.
     pub clients: u32,
     /// Ops a second over all of them; None is a closed loop.
     pub rate: Option<f64>,
@@ -144,7 +129,7 @@ impl Step {
 }
 
 impl Plan {
-    /// The steps in the order of execution. Repeats are the outermost loop, so that drift
+    /// Lists the steps in the order of execution. Repeats are the outermost loop, so that drift
     /// does not hide inside a cell.
     pub(crate) fn steps(&self) -> Vec<Step> {
         let rates: Vec<Option<f64>> = match self.rates.as_slice() {
@@ -179,12 +164,20 @@ impl Plan {
         cells.saturating_mul(u64::from(self.repeats))
     }
 
-    /// The largest step.
+    /// Shrinks it; its rows are the tables'.
+    pub(crate) fn scaled(self, scale: Scale) -> Plan {
+        let stop = match self.stop {
+            StopAt::Time(time) => StopAt::Time(scale.time(time)),
+            StopAt::Ops(ops) => StopAt::Ops(scale.ops(ops)),
+        };
+        Plan { warmup: scale.warmup(self.warmup), stop, ..self }
+    }
+
     pub(crate) fn clients_max(&self) -> u32 {
         self.clients.iter().copied().max().unwrap_or(0)
     }
 
-    /// How clients meet so many tables. An explicit `pinned` is refused where it would touch
+    /// Decides how clients meet so many tables; an explicit `pinned` is refused where it would touch
     /// a part of the data only.
     pub(crate) fn spread_over(&self, tables: u32) -> Result<Spread> {
         if self.workload.table_a_client {
@@ -202,7 +195,7 @@ impl Plan {
         }
     }
 
-    /// Each client on a table of its own.
+    /// Gives each client a table of its own.
     fn own_tables(&self, tables: u32) -> Result<Spread> {
         let (name, schema, clients) =
             (&self.workload.name, self.workload.schema, self.clients_max());
@@ -221,20 +214,20 @@ impl Plan {
         Ok(Spread::Pinned)
     }
 
-    /// Tables that are made where there are none and no number is given.
+    /// Counts the tables that are made where there are none and no number is given.
     pub(crate) fn tables_or_default(&self) -> u32 {
         let default =
             if self.workload.table_a_client { self.clients_max() } else { defaults::TABLES };
         self.tables.unwrap_or(default)
     }
 
-    /// Statements that one client keeps prepared.
+    /// Counts the statements that one client keeps prepared.
     pub(crate) fn prepared_per_client(&self, spread: Spread, tables: u32) -> u64 {
         let (statements, tables) = self.prepared_by_table(spread, tables);
         u64::from(statements) * u64::from(tables)
     }
 
-    /// Statements that one client keeps prepared for a table, and for how many tables.
+    /// Counts the statements that one client keeps prepared for a table, and for how many tables.
     pub(crate) fn prepared_by_table(&self, spread: Spread, tables: u32) -> (u32, u32) {
         // A workload that names none of them has its statements once.
         let tables = if spread == Spread::Pinned { 1 } else { tables.max(1) };
@@ -244,8 +237,7 @@ impl Plan {
         }
     }
 
-    /// The whole plan as text, for `--list`: what is run and how long it takes, where each step may
-    /// become so many. A random seed is another one in the run, so it is not shown.
+    /// Shows the whole plan, for `--list`, where each step may become so many. A random seed is another one in the run, so it is not shown.
     pub(crate) fn list(&self, seed_is_random: bool, each: u32) -> String {
         use std::fmt::Write as _;
         let mut text = String::new();
@@ -336,7 +328,14 @@ impl Plan {
     }
 }
 
-/// So many seconds; nothing where that is no length of time.
+fn shown<T: std::fmt::Display, S: Serializer>(
+    value: &T,
+    to: S,
+) -> std::result::Result<S::Ok, S::Error> {
+    to.collect_str(value)
+}
+
+/// Makes a length of so many seconds; nothing where that is no length of time.
 pub(crate) fn seconds_of(seconds: f64) -> Duration {
     Duration::try_from_secs_f64(seconds).unwrap_or_default()
 }
@@ -351,7 +350,6 @@ pub(crate) fn check_steps(steps: u64) -> Result<()> {
         .hint("fewer numbers of clients, rates or repeats"))
 }
 
-/// Fisher and Yates.
 fn shuffle<T>(items: &mut [T], seed: u64) {
     let mut stream = Stream::new(seed);
     for i in (1..items.len()).rev() {

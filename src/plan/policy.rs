@@ -8,9 +8,8 @@ use super::units;
 pub use crate::terms::OnError;
 
 /// Decided before the first connection, for all steps of a plan.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, serde::Serialize)]
 pub struct Policy {
-    /// What an error does to its client and to the step.
     pub on_error: OnError,
     /// More errors end the step; None: no number of them does.
     pub errors_max: Option<ErrorsMax>,
@@ -19,19 +18,19 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// Whether lost connections are opened again.
+    /// Tells whether lost connections are opened again.
     pub(crate) fn reconnects(&self) -> bool {
         self.on_error == OnError::Reconnect
     }
 
-    /// How long nobody may get an answer, and a server may be gone between two steps.
+    /// Limits how long nobody may get an answer, and a server may be gone between two steps.
     pub(crate) fn patience(&self) -> Duration {
         if self.reconnects() { super::limits::OUTAGE } else { super::limits::SILENCE }
     }
 }
 
 /// `--max-errors`
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
 pub enum ErrorsMax {
     /// So many, in all phases of a step.
     Count(u64),
@@ -43,7 +42,7 @@ impl ErrorsMax {
     /// A share is judged from so many ops on, or at the end: of the first two one may fail.
     const JUDGED_FROM: u64 = 1000;
 
-    /// Whether so many errors beside so many good ops are too many; `last` where no more follow.
+    /// Judges so many errors beside so many good ops; `last` where no more follow.
     pub fn exceeded(self, errors: u64, ops: u64, last: bool) -> bool {
         match self {
             ErrorsMax::Count(max) => errors > max,

@@ -15,18 +15,16 @@ const RATE_MIN: f64 = 0.01;
 /// Significant digits of a rate.
 const DIGITS: i32 = 4;
 
-/// What a rate came to.
+/// The outcome of a rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// The level held.
     Held,
-    /// It did not.
     Failed,
     /// Too few answers to tell: higher rates are looked at.
     Unknown,
 }
 
-/// What is known of a rate.
+/// The outcome of all tries of a rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Held,
@@ -35,7 +33,6 @@ enum State {
     Split,
 }
 
-/// One search.
 #[derive(Debug, Clone)]
 pub(crate) struct Search {
     start: f64,
@@ -44,18 +41,18 @@ pub(crate) struct Search {
     tries: Vec<(f64, Answer)>,
 }
 
-/// What a search found.
+/// The result of a search.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Found {
     /// The highest rate that was seen to hold.
     pub rate: Option<f64>,
     /// The lowest rate that failed.
     pub failed: Option<f64>,
-    /// Whether the search came to its end: both edges measured again.
+    /// The search came to its end: both edges measured again.
     pub confirmed: bool,
     /// A higher rate, below the one that failed, of which it is not known.
     pub unknown: Option<f64>,
-    /// Whether answers contradicted each other: one rate with both, or a rate that held above one
+    /// Answers contradicted each other: one rate with both, or a rate that held above one
     /// that failed.
     pub noisy: bool,
 }
@@ -66,12 +63,12 @@ impl Search {
         Search { start: rounded(start), resolution, tries: Vec::new() }
     }
 
-    /// What the last rate came to.
+    /// Takes the outcome of the last rate.
     pub(crate) fn tell(&mut self, rate: f64, answer: Answer) {
         self.tries.push((rate, answer));
     }
 
-    /// The rate to measure next; nothing at the end.
+    /// Names the rate to measure next; none at the end.
     pub(crate) fn next(&self) -> Option<f64> {
         if self.tries.len() >= STEPS_MAX { None } else { self.wanted() }
     }
@@ -97,7 +94,6 @@ impl Search {
         }
     }
 
-    /// What was found so far.
     pub(crate) fn found(&self) -> Found {
         let (low, high) = self.edges();
         let count = |rate, wanted| self.of(rate).filter(|answer| *answer == wanted).count();

@@ -14,56 +14,40 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::defaults;
-use super::profile::value::Count;
-use super::units;
-use super::value::charset;
-use crate::workload::table::{ROWS_MAX, TABLES_MAX};
+use super::value::{CharsetName, InsertBytes, RowCount, TableCount};
 
 /// Bytes of an extended INSERT by default: mysqldump's `net_buffer_length` is 1024 * 1024 - 1024
 /// (`client/mysqldump.c`: "opt_net_buffer_length", default 1024*1024L-1025 … 1046528 as its
 /// manual prints it).
 pub const INSERT_BYTES: u64 = 1_046_528;
-/// The largest statement that `--insert-bytes` may ask for: max_allowed_packet ends there too.
-pub(crate) const INSERT_BYTES_MAX: u64 = 1 << 30;
-/// The smallest: no row of sysbench's table is longer, head of the statement included.
-pub(crate) const INSERT_BYTES_MIN: u64 = 1024;
 
 /// A table (or several, one after the other) that is dropped, created and loaded again.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "FlatLoad")]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "LoadKnobs")]
 pub struct LoadSpec {
     /// Tables `sbtest1` … `sbtestN` of generated rows; 1 for a dump, which names its own.
     pub tables: u32,
-    /// Where the rows come from.
     pub source: LoadSource,
-    /// How generated rows are put into statements; a dump is replayed as it is.
+    /// For generated rows; a dump is replayed as it is.
     pub insert: InsertMode,
     /// Character set on the wire (`SET NAMES`); None: what the server's connection starts with.
     pub charset: Option<String>,
 }
 
-/// Where the rows of a load come from.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The origin of a load's rows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub enum LoadSource {
     /// sysbench's rows, made on the fly.
-    Generated {
-        /// Rows a table.
-        rows: u64,
-        /// Seed of the rows' content.
-        data_seed: u32,
-    },
+    Generated { rows: u64, data_seed: u32 },
     /// A file that mysqldump wrote; `-` is standard input.
-    Dump {
-        /// The file.
-        path: PathBuf,
-    },
+    Dump { path: PathBuf },
 }
 
-/// How generated rows are put into statements.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The form of the statements that carry generated rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum InsertMode {
     /// INSERTs of many rows, as `mysqldump --opt` writes them.
     Extended {
@@ -72,7 +56,6 @@ pub enum InsertMode {
     },
     /// One row a statement, as `mysqldump --opt --skip-extended-insert` writes them.
     Single,
-    /// LOAD DATA LOCAL INFILE.
     LoadData,
 }
 
@@ -94,20 +77,17 @@ impl fmt::Display for InsertMode {
 }
 
 /// External commands that are run in order and timed, as sql-bench's tests.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SuiteSpec {
     /// Its name; the workload of its summary is `suite-NAME`.
     pub name: String,
-    /// The commands, in order.
     pub tests: Vec<SuiteTest>,
 }
 
-/// One external command.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SuiteTest {
-    /// Its name in the table.
     pub name: String,
     /// Program and arguments; no shell reads them.
     pub run: Vec<String>,
@@ -116,46 +96,94 @@ pub struct SuiteTest {
     pub dir: Option<PathBuf>,
 }
 
-/// A load as a profile spells it: one flat table.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct FlatLoad {
-    tables: Option<Count>,
-    rows: Option<Count>,
-    data_seed: Option<u32>,
-    dump: Option<PathBuf>,
-    mode: Option<String>,
-    insert_bytes: Option<Count>,
-    charset: Option<String>,
+/// What a person says of a load: the flags of its verb, and a profile's `load`.
+#[derive(clap::Args, Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct LoadKnobs {
+    /// Tables sbtest1 to sbtestN, one after the other
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub tables: Option<TableCount>,
+
+    /// Rows of each table, up to 10G
+    #[arg(long, value_name = "N", default_value = defaults::ROWS)]
+    pub rows: Option<RowCount>,
+
+    /// Seed of the rows' content
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub data_seed: Option<u32>,
+
+    /// Load this file of mysqldump's instead, statement by statement as it is; - is standard input
+    #[arg(
+        long = "from-dump", value_name = "FILE",
+        conflicts_with_all = ["tables", "rows", "data_seed", "mode", "insert_bytes"]
+    )]
+    pub dump: Option<PathBuf>,
+
+    /// extended (many rows a statement), single (one row) or load-data (LOAD DATA LOCAL)
+    /// [default: extended]
+    #[arg(long, value_name = "MODE", value_enum, hide_possible_values = true)]
+    pub mode: Option<InsertWord>,
+
+    /// Bytes that an extended INSERT stays below [default: 1046528, as mysqldump]
+    #[arg(long, value_name = "N")]
+    pub insert_bytes: Option<InsertBytes>,
+
+    /// Character set of the statements (SET NAMES), such as latin1, utf8 or utf8mb4
+    #[arg(long, value_name = "NAME")]
+    pub charset: Option<CharsetName>,
 }
 
-impl TryFrom<FlatLoad> for LoadSpec {
-    type Error = String;
+/// The name of an [`InsertMode`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum InsertWord {
+    Extended,
+    Single,
+    LoadData,
+}
 
-    fn try_from(flat: FlatLoad) -> Result<LoadSpec, String> {
-        let tables = u32::try_from(flat.tables.map_or(1, |n| n.0)).unwrap_or(u32::MAX);
-        let insert = insert_mode(flat.mode.as_deref(), flat.insert_bytes.map(|n| n.0))?;
-        let source = match (flat.dump, flat.rows) {
-            (Some(_), Some(_)) => return Err("a load has rows or a dump, not both".to_owned()),
-            (Some(path), None) => {
-                if flat.mode.is_some() || flat.insert_bytes.is_some() || flat.tables.is_some() {
-                    return Err("a dump is replayed as it is: its statements are its own, and \
-                                tables, mode and insert_bytes say nothing"
-                        .to_owned());
-                }
-                LoadSource::Dump { path }
+impl LoadKnobs {
+    /// Decides what is not said.
+    pub(crate) fn resolve(self) -> Result<LoadSpec, String> {
+        let charset = self.charset.map(|name| name.0);
+        let insert = match (self.mode, self.insert_bytes) {
+            (None | Some(InsertWord::Extended), bytes) => {
+                InsertMode::Extended { bytes: bytes.map_or(INSERT_BYTES, |bytes| bytes.0) }
             }
+            (Some(InsertWord::Single), None) => InsertMode::Single,
+            (Some(InsertWord::LoadData), None) => InsertMode::LoadData,
+            (Some(_), Some(_)) => {
+                return Err("only the mode extended has a number of bytes".to_owned());
+            }
+        };
+        let tables = self.tables.map_or(1, |tables| tables.0);
+        let source = match (self.dump, self.rows) {
+            (Some(_), Some(_)) => return Err("a load has rows or a dump, not both".to_owned()),
+            (Some(_), None)
+                if self.mode.is_some() || self.insert_bytes.is_some() || self.tables.is_some() =>
+            {
+                return Err("a dump is replayed as it is: its statements are its own, and \
+                            tables, mode and insert_bytes say nothing"
+                    .to_owned());
+            }
+            (Some(path), None) => LoadSource::Dump { path },
             (None, Some(rows)) => LoadSource::Generated {
                 rows: rows.0,
-                data_seed: flat.data_seed.unwrap_or(defaults::DATA_SEED),
+                data_seed: self.data_seed.unwrap_or(defaults::DATA_SEED),
             },
             (None, None) => {
                 return Err("a load needs rows = \"16M\", or dump = \"FILE\"".to_owned());
             }
         };
-        let charset = flat.charset.as_deref().map(charset).transpose()?;
-        let spec = LoadSpec { tables, source, insert, charset };
-        spec.check().map(|()| spec)
+        Ok(LoadSpec { tables, source, insert, charset })
+    }
+}
+
+impl TryFrom<LoadKnobs> for LoadSpec {
+    type Error = String;
+
+    fn try_from(knobs: LoadKnobs) -> Result<LoadSpec, String> {
+        knobs.resolve()
     }
 }
 
@@ -172,50 +200,6 @@ impl LoadSpec {
                 format!("load-dump-{}", stem.chars().take(100).collect::<String>())
             }
         }
-    }
-
-    /// Whether its numbers are within what tables and statements can be.
-    ///
-    /// # Errors
-    ///
-    /// The text names the field.
-    pub(crate) fn check(&self) -> Result<(), String> {
-        let range = |what: &str, n: u64, min: u64, max: u64| {
-            if (min..=max).contains(&n) {
-                return Ok(());
-            }
-            Err(format!("{what} {n} is not within {min} to {}", units::count(max)))
-        };
-        range("tables", u64::from(self.tables), 1, u64::from(TABLES_MAX))?;
-        if let LoadSource::Generated { rows, .. } = self.source {
-            range("rows", rows, 1, ROWS_MAX)?;
-        }
-        if let InsertMode::Extended { bytes } = self.insert {
-            range("insert_bytes", bytes, INSERT_BYTES_MIN, INSERT_BYTES_MAX)?;
-        }
-        Ok(())
-    }
-}
-
-/// The mode of that name, with the bytes that only `extended` has.
-///
-/// # Errors
-///
-/// Another name; bytes with a mode that has none.
-pub(crate) fn insert_mode(name: Option<&str>, bytes: Option<u64>) -> Result<InsertMode, String> {
-    let mode = match name {
-        None | Some("extended") => {
-            return Ok(InsertMode::Extended { bytes: bytes.unwrap_or(INSERT_BYTES) });
-        }
-        Some("single") => InsertMode::Single,
-        Some("load-data") => InsertMode::LoadData,
-        Some(other) => {
-            return Err(format!("'{other}' is no mode: extended, single or load-data"));
-        }
-    };
-    match bytes {
-        None => Ok(mode),
-        Some(_) => Err(format!("the mode {mode} has no insert bytes: extended has")),
     }
 }
 
@@ -252,11 +236,11 @@ mod tests {
             ("", "needs rows"),
             ("rows = 1\ndump = \"x\"", "not both"),
             ("dump = \"x\"\nmode = \"single\"", "as it is"),
-            ("rows = 0", "rows 0"),
+            ("rows = 0", "0 rows"),
             ("rows = \"1x\"", "'1x'"),
-            ("rows = 1\nmode = \"fast\"", "'fast'"),
-            ("rows = 1\nmode = \"single\"\ninsert_bytes = 2000", "single"),
-            ("rows = 1\ninsert_bytes = 10", "insert_bytes 10"),
+            ("rows = 1\nmode = \"fast\"", "`fast`"),
+            ("rows = 1\nmode = \"single\"\ninsert_bytes = 2000", "extended"),
+            ("rows = 1\ninsert_bytes = 10", "'10'"),
             ("rows = 1\ntables = 4294967297", "tables"),
             ("rows = 1\nrow = 2", "row"),
         ] {

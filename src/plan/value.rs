@@ -1,13 +1,16 @@
 //! Values of the knobs: one parser each, which the flags and the profiles share.
 
 use std::fmt;
-use std::marker::PhantomData;
 use std::str::FromStr;
 use std::time::Duration;
 
-use serde::de::{self, Deserialize, Deserializer, SeqAccess, Visitor};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 
+use super::condition::Condition;
+use super::policy::ErrorsMax;
 use super::units::{self, parse_count, parse_duration, parse_thousandths};
+use crate::workload::distribution::Distribution;
 use crate::workload::table::{ROWS_MAX, TABLES_MAX};
 
 /// Clients at most: a limit on nonsense, far above what a server takes.
@@ -25,7 +28,7 @@ const LABEL_MAX: usize = 200;
 /// Characters of a character set's name at most.
 const CHARSET_MAX: usize = 32;
 
-/// Reads the values of a profile with the parsers of the flags.
+/// Reads a value of a profile with the parser of its flag.
 macro_rules! as_flags {
     ($($value:ty),+) => {$(
         impl<'de> Deserialize<'de> for $value {
@@ -36,11 +39,94 @@ macro_rules! as_flags {
     )+};
 }
 
-as_flags!(Clients, Rates, TableCount, RowCount, OpCount, CharsetName);
+/// Declares values with their parsers.
+macro_rules! values {
+    ($($(#[$about:meta])* $name:ident($inner:ty) = $parse:expr;)+) => {$(
+        $(#[$about])*
+        #[derive(Debug, Clone, PartialEq)]
+        pub struct $name(pub $inner);
+
+        impl FromStr for $name {
+            type Err = String;
+
+            fn from_str(text: &str) -> Result<Self, String> {
+                $parse(text).map($name)
+            }
+        }
+
+        as_flags!($name);
+    )+};
+}
+
+values! {
+    /// Numbers of clients, a step each: `64`, `1,2,4`, `8..256` (doubling; the end is always a step)
+    /// or `8..64+8`; lists mix them, duplicates are dropped, the result ascends.
+    Clients(Vec<u32>) = clients;
+    /// Ops a second, a step each, down to one in a thousand seconds; the lists are those of
+    /// [`Clients`].
+    Rates(Vec<f64>) = rates;
+    #[derive(Copy)]
+    TableCount(u32) = tables;
+    #[derive(Copy)]
+    RowCount(u64) = rows;
+    /// None for `auto`, what the tables say.
+    #[derive(Copy)]
+    RowsOrAuto(Option<u64>) = rows_or_auto;
+    #[derive(Copy)]
+    OpCount(u64) = ops;
+    /// Bytes of an extended INSERT.
+    #[derive(Copy)]
+    InsertBytes(u64) = insert_bytes;
+    /// A workload's option: a number, or a switch as 1 and 0.
+    #[derive(Copy)]
+    OptionValue(u64) = option_value;
+    /// A character set's name, which reaches SQL.
+    CharsetName(String) = charset;
+}
+
+as_flags!(Condition, ErrorsMax, Distribution);
+
+/// A plain number within bounds, both included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Whole<const MIN: u64, const MAX: u64>(pub u64);
+
+impl<const MIN: u64, const MAX: u64> FromStr for Whole<MIN, MAX> {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.parse::<u64>() {
+            Ok(n) if (MIN..=MAX).contains(&n) => Ok(Whole(n)),
+            _ => Err(format!("'{text}' is no whole number from {MIN} to {MAX}")),
+        }
+    }
+}
 
 impl<'de, const MIN: u64, const MAX: u64> Deserialize<'de> for Whole<MIN, MAX> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         as_flag(from)
+    }
+}
+
+/// A length of time of so many milliseconds at least: a limit on nonsense, which also keeps sums
+/// of them in range.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Length<const MS: u64>(pub Duration);
+
+/// A phase: a warm-up, for one.
+pub(crate) type Phase = Length<0>;
+
+impl<const MS: u64> FromStr for Length<MS> {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (length, min) = (parse_duration(text)?, Duration::from_millis(MS));
+        if length < min {
+            return Err(format!("'{text}' is too short: at least {}", units::duration(min)));
+        }
+        if length > PHASE_MAX {
+            return Err(format!("'{text}' is longer than a year"));
+        }
+        Ok(Length(length))
     }
 }
 
@@ -50,100 +136,62 @@ impl<'de, const MS: u64> Deserialize<'de> for Length<MS> {
     }
 }
 
-/// Reads a number, a text or a list of them as the text that a flag would have.
-pub(crate) fn as_flag<'de, D: Deserializer<'de>, T>(from: D) -> Result<T, D::Error>
+fn as_flag<'de, D: Deserializer<'de>, T>(from: D) -> Result<T, D::Error>
 where
     T: FromStr<Err: fmt::Display>,
 {
-    from.deserialize_any(AsFlag(PhantomData))
+    let value = AnyValue::deserialize(from)?;
+    value.to_string().parse().map_err(D::Error::custom)
 }
 
-struct AsFlag<T>(PhantomData<T>);
+/// A value of a profile; shown as the text that a flag would have.
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "a number or a text, as the flag has it")]
+pub(super) enum AnyValue {
+    Switch(bool),
+    Whole(i64),
+    Number(f64),
+    Text(String),
+    List(Vec<AnyValue>),
+}
 
-impl<'de, T: FromStr<Err: fmt::Display>> Visitor<'de> for AsFlag<T> {
-    type Value = T;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a number or a text, as the flag has it")
-    }
-
-    fn visit_bool<E: de::Error>(self, on: bool) -> Result<T, E> {
-        self.visit_str(&on.to_string())
-    }
-
-    fn visit_i64<E: de::Error>(self, n: i64) -> Result<T, E> {
-        self.visit_str(&n.to_string())
-    }
-
-    fn visit_f64<E: de::Error>(self, n: f64) -> Result<T, E> {
-        self.visit_str(&n.to_string())
-    }
-
-    fn visit_str<E: de::Error>(self, text: &str) -> Result<T, E> {
-        text.parse().map_err(E::custom)
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<T, A::Error> {
-        let mut list: Vec<String> = Vec::new();
-        while let Some(Text(item)) = seq.next_element()? {
-            list.push(item);
+impl fmt::Display for AnyValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            AnyValue::Switch(on) => on.fmt(f),
+            AnyValue::Whole(n) => n.fmt(f),
+            AnyValue::Number(n) => n.fmt(f),
+            AnyValue::Text(text) => f.write_str(text),
+            AnyValue::List(values) => {
+                let values: Vec<String> = values.iter().map(AnyValue::to_string).collect();
+                f.write_str(&values.join(","))
+            }
         }
-        self.visit_str(&list.join(","))
     }
 }
 
-/// The text of one item of a list.
-struct Text(String);
-
-impl FromStr for Text {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        Ok(Text(text.to_owned()))
-    }
+fn clients(text: &str) -> Result<Vec<u32>, String> {
+    let one = |text: &str| match (text, parse_count(text)) {
+        ("", _) => Err("a number of clients is missing; 64, 1,2,4, 8..256 or 8..64+8".to_owned()),
+        (_, Ok(0)) => Err("0 clients do nothing".to_owned()),
+        (_, Ok(n)) if n > CLIENTS_MAX.into() => {
+            Err(format!("{n} clients are more than {CLIENTS_MAX}"))
+        }
+        (_, n) => n,
+    };
+    Ok(list(text, one)?.into_iter().map(|n| n as u32).collect())
 }
 
-as_flags!(Text);
-
-/// Numbers of clients, a step each: `64`, `1,2,4`, `8..256` (doubling; the end is always a step) or
-/// `8..64+8`; lists mix them, duplicates are dropped, the result ascends.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Clients(pub Vec<u32>);
-
-impl FromStr for Clients {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let one = |text: &str| match (text, parse_count(text)) {
-            ("", _) => Err("a number of clients is missing; 64, 1,2,4, 8..256 or 8..64+8".into()),
-            (_, Ok(0)) => Err("0 clients do nothing".to_owned()),
-            (_, Ok(n)) if n > CLIENTS_MAX.into() => {
-                Err(format!("{n} clients are more than {CLIENTS_MAX}"))
-            }
-            (_, n) => n,
-        };
-        Ok(Clients(list(text, one)?.into_iter().map(|n| n as u32).collect()))
-    }
-}
-
-/// Ops a second, a step each, down to one in a thousand seconds; the lists are those of [`Clients`].
-#[derive(Debug, Clone, PartialEq)]
-pub struct Rates(pub Vec<f64>);
-
-impl FromStr for Rates {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let one = |text: &str| match (text, parse_thousandths(text)) {
-            ("", _) => Err("a rate is missing; 10k, 1k,2k, 1k..16k or 1k..4k+500".to_owned()),
-            (_, Ok(0)) => Err("0 ops a second do nothing".to_owned()),
-            (_, Ok(n)) if n > RATE_MAX * FINE => {
-                Err(format!("'{text}' is more than {RATE_MAX} ops a second"))
-            }
-            (_, n) => n,
-        };
-        Ok(Rates(list(text, one)?.into_iter().map(|n| n as f64 / FINE as f64).collect()))
-    }
+fn rates(text: &str) -> Result<Vec<f64>, String> {
+    let one = |text: &str| match (text, parse_thousandths(text)) {
+        ("", _) => Err("a rate is missing; 10k, 1k,2k, 1k..16k or 1k..4k+500".to_owned()),
+        (_, Ok(0)) => Err("0 ops a second do nothing".to_owned()),
+        (_, Ok(n)) if n > RATE_MAX * FINE => {
+            Err(format!("'{text}' is more than {RATE_MAX} ops a second"))
+        }
+        (_, n) => n,
+    };
+    Ok(list(text, one)?.into_iter().map(|n| n as f64 / FINE as f64).collect())
 }
 
 /// Reads a list of numbers above 0, of which `one` reads each.
@@ -192,39 +240,12 @@ fn range(
     Ok(())
 }
 
-/// A number of tables.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TableCount(pub u32);
-
-impl FromStr for TableCount {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        tables(text).map(TableCount)
-    }
-}
-
 /// Reads a number of tables.
 pub(crate) fn tables(text: &str) -> Result<u32, String> {
     match parse_count(text)? {
         0 => Err("0 tables hold nothing".to_owned()),
         n if n > TABLES_MAX.into() => Err(format!("{n} tables are more than {TABLES_MAX}")),
         n => Ok(n as u32),
-    }
-}
-
-/// Rows of a table; none for `auto`, what the tables say.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RowCount(pub Option<u64>);
-
-impl FromStr for RowCount {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "auto" => Ok(RowCount(None)),
-            _ => rows(text).map(|n| RowCount(Some(n))),
-        }
     }
 }
 
@@ -237,56 +258,30 @@ pub(crate) fn rows(text: &str) -> Result<u64, String> {
     }
 }
 
-/// Ops of a step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct OpCount(pub u64);
+fn rows_or_auto(text: &str) -> Result<Option<u64>, String> {
+    if text == "auto" { Ok(None) } else { rows(text).map(Some) }
+}
 
-impl FromStr for OpCount {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match parse_count(text)? {
-            0 => Err("0 ops measure nothing".to_owned()),
-            n => Ok(OpCount(n)),
-        }
+fn ops(text: &str) -> Result<u64, String> {
+    match parse_count(text)? {
+        0 => Err("0 ops measure nothing".to_owned()),
+        n => Ok(n),
     }
 }
 
-/// A plain number within bounds, both included.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Whole<const MIN: u64, const MAX: u64>(pub u64);
-
-impl<const MIN: u64, const MAX: u64> FromStr for Whole<MIN, MAX> {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text.parse::<u64>() {
-            Ok(n) if (MIN..=MAX).contains(&n) => Ok(Whole(n)),
-            _ => Err(format!("'{text}' is no whole number from {MIN} to {MAX}")),
-        }
+/// No row of sysbench's table is longer than the least, and max_allowed_packet ends at the most.
+fn insert_bytes(text: &str) -> Result<u64, String> {
+    match parse_count(text)? {
+        n if (1024..=1 << 30).contains(&n) => Ok(n),
+        _ => Err(format!("'{text}' is not within 1024 to 1Gi bytes")),
     }
 }
 
-/// A length of time of so many milliseconds at least: a limit on nonsense, which also keeps sums
-/// of them in range.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Length<const MS: u64>(pub Duration);
-
-/// A phase: a warm-up, for one.
-pub(crate) type Phase = Length<0>;
-
-impl<const MS: u64> FromStr for Length<MS> {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (length, min) = (parse_duration(text)?, Duration::from_millis(MS));
-        if length < min {
-            return Err(format!("'{text}' is too short: at least {}", units::duration(min)));
-        }
-        if length > PHASE_MAX {
-            return Err(format!("'{text}' is longer than a year"));
-        }
-        Ok(Length(length))
+fn option_value(text: &str) -> Result<u64, String> {
+    match text {
+        "true" => Ok(1),
+        "false" => Ok(0),
+        _ => parse_count(text),
     }
 }
 
@@ -299,18 +294,6 @@ pub(crate) fn label(text: &str) -> Result<String, String> {
             Err("a label is one line: it has no control characters".to_owned())
         }
         _ => Ok(text.to_owned()),
-    }
-}
-
-/// A character set's name, which reaches SQL.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CharsetName(pub String);
-
-impl FromStr for CharsetName {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        charset(text).map(CharsetName)
     }
 }
 
@@ -415,7 +398,7 @@ mod tests {
             ("x = -1", "-1"),
             ("x = true", "'true'"),
             ("x = 0", "0 ops"),
-            ("x = {}", "expected a number"),
+            ("x = {}", "a number or a text"),
         ] {
             assert!(read::<OpCount>(text).is_err_and(|e| e.contains(says)), "{text}");
         }

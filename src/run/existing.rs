@@ -6,8 +6,6 @@ use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use toml::Spanned;
-
 use super::runtime;
 use super::steps::answer;
 use crate::error::{Error, Result};
@@ -20,8 +18,7 @@ use crate::mysql::secret::Secret;
 use crate::mysql::session::Session;
 use crate::mysql::target::Target;
 use crate::plan::experiment::Existing;
-use crate::plan::profile::Profile;
-use crate::plan::profile::value::Hidden;
+use crate::plan::profile::{Hidden, Profile};
 use crate::plan::{limits, units};
 use crate::progress::Progress;
 use crate::stop::Stop;
@@ -52,13 +49,17 @@ enum Seen {
 ///
 /// Usage, with line and column.
 pub(super) fn check(profile: &Profile) -> Result<()> {
-    for server in profile.servers.iter().map(Spanned::as_ref) {
-        let (url, file) = (server.url.as_ref(), server.defaults_file.as_ref());
-        let place = url.map(Spanned::span).or_else(|| file.map(Spanned::span));
-        let args = args(url.map(Spanned::as_ref), file.map(Spanned::as_ref));
-        if let (Some(place), Err(error)) = (place, resolve::resolve(&args, &world())) {
+    for (n, server) in profile.servers.iter().enumerate() {
+        let key = match (&server.url, &server.defaults_file) {
+            (Some(_), _) => "url",
+            (None, Some(_)) => "defaults_file",
+            (None, None) => continue,
+        };
+        let args = args(server.url.as_ref(), server.defaults_file.as_ref());
+        if let Err(error) = resolve::resolve(&args, &world()) {
             // What has a scheme in it is not shown: it may be a URL with a password.
-            return Err(profile.refuse(place, error.to_string().replace("://", ":")));
+            let what = error.to_string().replace("://", ":");
+            return Err(profile.refuse(&format!("server/{n}/{key}"), what));
         }
     }
     Ok(())

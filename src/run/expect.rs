@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::error::{Error, Result};
 use crate::plan::experiment::scale::bytes;
-use crate::plan::profile::value::Setting;
-use crate::plan::profile::{Database, Expect, Values};
+use crate::plan::profile::{Database, Expect, Setting, Values};
 
 /// The least that a row of any of the tables takes, bytes.
 const ROW_BYTES_MIN: u64 = 150;
@@ -32,7 +31,7 @@ pub(super) fn check(
     for (name, values) in expect.iter().flat_map(|expect| &expect.variables) {
         let name = name.replace('-', "_");
         let found = variables.get(&name).map(String::as_str);
-        let wanted: Vec<&str> = match values.as_ref() {
+        let wanted: Vec<&str> = match values {
             Values::One(value) => vec![text(value)],
             Values::Any(values) => values.iter().map(text).collect(),
         };

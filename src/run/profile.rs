@@ -39,7 +39,7 @@ pub(crate) fn run(
     // Not there yet before the first step.
     let earlier = if overrides.out.is_dir() {
         let paths = std::slice::from_ref(&overrides.out);
-        resume::find(paths, &experiment, &mut invocation.progress)?
+        resume::find(paths, &experiment, overrides.force, &mut invocation.progress)?
     } else {
         resume::Earlier::default()
     };

@@ -1,13 +1,11 @@
 //! The tables at the end of a run, as `loadgen report` makes them.
 
 use clap::ValueEnum as _;
-use toml::Spanned;
 
 use super::{print_data, terminal};
 use crate::error::{Error, Result, line};
 use crate::plan::experiment::Experiment;
-use crate::plan::profile::Profile;
-use crate::plan::profile::value::Names;
+use crate::plan::profile::{Names, Profile};
 use crate::progress::say;
 use crate::report::{self, Layout, Metric, Options};
 use crate::summary::Summary;
@@ -19,15 +17,15 @@ use crate::summary::Summary;
 /// Usage, with line and column.
 pub(super) fn check(profile: &Profile) -> Result<()> {
     let report = &profile.report;
-    for name in report.metric.iter().flat_map(|names| &names.0) {
-        let metric = name.as_ref().parse::<Metric>();
-        metric.map_err(|what| profile.refuse(name.span(), what.to_string()))?;
+    for (n, name) in report.metric.iter().flat_map(|names| &names.0).enumerate() {
+        let wrong = |what: String| profile.refuse(&format!("report/metric/{n}"), what);
+        name.parse::<Metric>().map_err(|what| wrong(what.to_string()))?;
     }
-    for name in report.layout.iter().flat_map(|names| &names.0) {
-        let layout = layout(name.as_ref()).map_err(|what| profile.refuse(name.span(), what))?;
-        if compares(layout) && (report.from.is_none() || report.to.is_none()) {
-            let what = format!("{} compares two labels: from and to", name.as_ref());
-            return Err(profile.refuse(name.span(), what));
+    for (n, name) in report.layout.iter().flat_map(|names| &names.0).enumerate() {
+        let wrong = |what: String| profile.refuse(&format!("report/layout/{n}"), what);
+        if compares(layout(name).map_err(wrong)?) && (report.from.is_none() || report.to.is_none())
+        {
+            return Err(wrong(format!("{name} compares two labels: from and to")));
         }
     }
     Ok(())
@@ -119,10 +117,6 @@ fn changes<'a>(
     changes.filter(there).map(Some).collect()
 }
 
-fn named(label: Option<&Spanned<String>>) -> Option<&str> {
-    label.map(|label| label.as_ref().as_str())
-}
-
 /// With `--only`, or after an interruption, not every label is.
 fn is_there(steps: &[&Summary], label: &str) -> bool {
     steps.iter().any(|step| step.label == label)
@@ -141,7 +135,9 @@ fn options(
     Options {
         metric: metric.clone(),
         layout,
-        baseline: named(report.baseline.as_ref())
+        baseline: report
+            .baseline
+            .as_deref()
             .filter(|label| related && there(label))
             .map(str::to_owned),
         from: change.map(|(from, _)| from.clone()),

@@ -53,7 +53,7 @@ pub(crate) fn run(args: &Recheck, mut invocation: Invocation<'_>) -> Result<()> 
     };
     let mut experiment = Experiment::new(&profile, &overrides)?;
     experiment.extend(args.max_repeats, overrides.seed);
-    let earlier = resume::find(&args.paths, &experiment, &mut invocation.progress)?;
+    let earlier = resume::find(&args.paths, &experiment, false, &mut invocation.progress)?;
     let Some(run) = &earlier.run else {
         let of = args.profile.display();
         return Err(Error::data(format!("no summary here is of a cell of {of}"))
@@ -85,7 +85,7 @@ pub(crate) fn run(args: &Recheck, mut invocation: Invocation<'_>) -> Result<()> 
 /// The scale at which the profile was run.
 fn scale(args: &Recheck, profile: &Profile) -> Result<Scale> {
     let loaded = crate::summary::load(&args.paths, true)?;
-    let name = profile.name.as_ref();
+    let name = &profile.name;
     let of_profile = loaded.summaries.iter().filter_map(|(_, summary)| {
         summary.experiment.as_ref().filter(|experiment| experiment.profile == *name)
     });
@@ -219,7 +219,7 @@ impl Again<'_> {
             Err(Error::usage(format!("{flag}: the profile has no label '{label}'"))
                 .hint(format!("there are {}", labels.join(", "))))
         };
-        let baseline = self.experiment.report.baseline.as_ref().map(|b| b.as_ref().as_str());
+        let baseline = self.experiment.report.baseline.as_deref();
         let base = match (&self.args.base, baseline.or(labels.first().copied())) {
             (Some(label), _) => known("--base", label)?,
             (None, Some(label)) => label.to_owned(),

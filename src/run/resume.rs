@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 
-use crate::error::{Kind, Result};
-use crate::plan::experiment::Experiment;
+use crate::error::{Error, Kind, Result};
+use crate::plan::experiment::{Experiment, is_current};
 use crate::progress::Progress;
 use crate::summary::{self, Outcome, Summary};
 
@@ -40,10 +40,11 @@ impl Earlier {
 ///
 /// # Errors
 ///
-/// One of them cannot be read.
+/// One of them cannot be read. Data, without `force`: an earlier version made other keys.
 pub(super) fn find(
     paths: &[PathBuf],
     experiment: &Experiment,
+    force: bool,
     progress: &mut Progress,
 ) -> Result<Earlier> {
     let loaded = match summary::load(paths, true) {
@@ -61,6 +62,19 @@ pub(super) fn find(
         wanted.contains(key.as_str()).then(|| key.clone())
     };
     let all: Vec<Summary> = loaded.summaries.into_iter().map(|(_, summary)| summary).collect();
+    let older = |summary: &&Summary| {
+        let of = summary.experiment.as_ref();
+        of.is_some_and(|of| of.profile == experiment.name && !is_current(&of.key))
+    };
+    let older = all.iter().filter(older).count();
+    if older > 0 && !force {
+        let name = &experiment.name;
+        return Err(Error::data(format!(
+            "{older} steps of '{name}' here were measured by an earlier version of loadgen, which \
+             gave their cells other keys"
+        ))
+        .hint("another directory (--out), or loadgen run --force to measure them again"));
+    }
     let newest = all.iter().filter(|s| key(s).is_some()).max_by_key(|s| &s.started_at);
     let number = |summary: &Summary| summary.step_id.rsplit('-').next()?.parse::<u32>().ok();
     let run = newest.map(|newest| {

@@ -17,7 +17,8 @@ pub enum Arrival {
 }
 
 /// How clients meet tables (`--spread`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum SpreadChoice {
     /// Pinned where every client count is a multiple of the tables, else random
     Auto,
@@ -39,7 +40,8 @@ pub enum Spread {
 }
 
 /// The order of a sweep's clients (`--order`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Order {
     /// Fewest clients first
     Ascending,

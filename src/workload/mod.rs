@@ -55,7 +55,7 @@ pub use schema::Schema;
 
 /// What is run: statements, parameters, and the outcome that each must have. Whoever reads one
 /// otherwise than by [`Workload::parse`] checks it, so that an error can say where it stands.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Workload {
     /// The verb, or a title.
@@ -64,9 +64,10 @@ pub struct Workload {
     #[serde(skip)]
     pub built_in: bool,
     /// Other names for it, sysbench's for one.
-    #[serde(default)]
+    #[serde(default, skip_serializing)]
     pub aliases: Vec<String>,
     /// One line for `--help`.
+    #[serde(skip_serializing)]
     pub about: String,
     /// The tables that it runs on.
     #[serde(default)]

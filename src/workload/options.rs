@@ -11,7 +11,7 @@ pub(crate) type Options = BTreeMap<String, Setting>;
 pub(crate) const OPTION_MAX: u64 = 1_000_000_000;
 
 /// An option: `name = 10`, `name = false`, or `name = { default = 10, about = "…" }`.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Form")]
 pub struct Setting {
     /// Its value; a switch is 0 or 1.
@@ -21,6 +21,7 @@ pub struct Setting {
     /// Whether it is a switch.
     pub switch: bool,
     /// For `--help`; may be empty.
+    #[serde(skip_serializing)]
     pub about: String,
 }
 

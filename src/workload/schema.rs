@@ -1,12 +1,22 @@
 //! The tables that workloads run on: names, columns, DDL.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::table::{self, Mark, int, named_charset, quoted};
 
 /// A kind of tables.
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Deserialize, clap::ValueEnum,
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Default,
+    Serialize,
+    Deserialize,
+    clap::ValueEnum,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Schema {

@@ -34,110 +34,100 @@ const TEST: Duration = Duration::from_mins(1);
 
 /// A guess at time and disk.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Estimate {
+struct Estimate {
     /// Making tables, copying them, starting servers.
-    pub preparing: Duration,
+    preparing: Duration,
     /// Warm-ups and windows.
-    pub measuring: Duration,
+    measuring: Duration,
     /// The most that lies on disk at a time, bytes.
-    pub disk_bytes: u64,
+    disk_bytes: u64,
 }
 
-impl Experiment {
-    /// Guesses for the cells that are wanted.
-    pub(crate) fn estimate(&self, wanted: impl Fn(&Cell) -> bool) -> Estimate {
-        let mut estimate = Estimate::default();
-        let mut kept: BTreeMap<String, u64> = BTreeMap::new();
-        let mut passing = 0;
-        for leg in self.legs(wanted) {
-            let (Some(subject), Some(part)) =
-                (self.subjects.get(leg.subject), self.parts.get(leg.part))
-            else {
-                continue;
-            };
-            count_data(&leg, subject, part, &mut estimate, &mut kept, &mut passing);
-            let each = match &part.what {
-                What::Sweep(plan, _) => step_time(plan) + AROUND_STEP,
-                What::Load(load) => load_time(load),
-                What::Suite(suite) => TEST * suite.tests.len() as u32,
-            };
-            estimate.measuring += each * leg.cells.len() as u32;
-        }
-        estimate.disk_bytes = kept.values().copied().fold(passing, u64::saturating_add);
-        estimate
-    }
-
-    /// The whole plan as text, for `--list`.
-    pub fn list(&self, wanted: impl Fn(&Cell) -> bool + Copy) -> String {
-        let mut text = String::new();
-        let _ = writeln!(text, "{:<10} {}", "profile", line(&self.name));
-        for about in self.about.trim().lines() {
-            let _ = writeln!(text, "{:<10} {}", "", line(about.trim_end()));
-        }
-        if !self.scale.is_full() {
-            let _ = writeln!(text, "{:<10} {}", "scale", self.scale.factor());
-        }
-        let order = match self.order {
-            Turns::InTurn => "each label with its repeats in turn",
-            Turns::Interleaved => "labels interleaved, every second repeat backwards",
-            Turns::Shuffled => "labels shuffled by the seed in each repeat",
+/// Guesses for the cells that are wanted.
+fn estimate(experiment: &Experiment, wanted: impl Fn(&Cell) -> bool) -> Estimate {
+    let mut estimate = Estimate::default();
+    let mut kept: BTreeMap<String, u64> = BTreeMap::new();
+    let mut passing = 0;
+    for leg in experiment.legs(wanted) {
+        let (subject, part) = (&experiment.subjects[leg.subject], &experiment.parts[leg.part]);
+        count_data(&leg, subject, part, &mut estimate, &mut kept, &mut passing);
+        let each = match &part.what {
+            What::Sweep(plan, _) => step_time(plan) + AROUND_STEP,
+            What::Load(load) => load_time(load),
+            What::Suite(suite) => TEST * suite.tests.len() as u32,
         };
-        let restart = if self.restart { "" } else { "; no restart between repeats" };
-        let _ = writeln!(text, "{:<10} {order}{restart}", "order");
-        for subject in &self.subjects {
-            let _ = writeln!(
-                text,
-                "{:<10} {}  ({})",
-                "label",
-                line(&subject.label),
-                line(&source(subject))
-            );
-        }
-        for part in &self.parts {
-            let _ = writeln!(text, "{:<10} {}", "run", line(&describe(part)));
-            for gate in &part.gates {
-                let _ = writeln!(text, "{:<10} {}: {gate}", "gate", line(&part.title));
-            }
-        }
-        for (at, cell) in self.cells.iter().enumerate() {
-            let (Some(subject), Some(part)) =
-                (self.subjects.get(cell.subject), self.parts.get(cell.part))
-            else {
-                continue;
-            };
-            let done = if wanted(cell) { "" } else { "  (measured already)" };
-            let _ = writeln!(
-                text,
-                "step {:>4} of {}  {}  {}  {}{}  repeat {} of {}{done}",
-                at + 1,
-                self.cells.len(),
-                line(&subject.label),
-                line(&part.title),
-                terms::clients(cell.clients),
-                cell.rate.map_or_else(String::new, |rate| format!(" at {rate}/s")),
-                cell.repeat,
-                part.repeats,
-            );
-        }
-        let estimate = self.estimate(wanted);
-        let _ = writeln!(
-            text,
-            "estimate   {} to prepare and start, {} to measure; {} on disk",
-            about(estimate.preparing),
-            about(estimate.measuring),
-            gigabytes(estimate.disk_bytes),
-        );
-        let _ = writeln!(
-            text,
-            "assumed    {} ({}) bytes a row of sbtest (phptest), {} ({}) rows/s filled, {} MB/s copied",
-            SBTEST.0,
-            PHPTEST.0,
-            units::count(SBTEST.1 as u64),
-            units::count(PHPTEST.1 as u64),
-            COPY_BYTES_A_SECOND / 1e6,
-        );
-        text
+        estimate.measuring += each * leg.cells.len() as u32;
     }
+    estimate.disk_bytes = kept.values().copied().fold(passing, u64::saturating_add);
+    estimate
+}
+
+/// The whole plan as text, for `--list`.
+pub(super) fn list(experiment: &Experiment, wanted: impl Fn(&Cell) -> bool + Copy) -> String {
+    let mut text = String::new();
+    let _ = writeln!(text, "{:<10} {}", "profile", line(&experiment.name));
+    for about in experiment.about.trim().lines() {
+        let _ = writeln!(text, "{:<10} {}", "", line(about.trim_end()));
+    }
+    if !experiment.scale.is_full() {
+        let _ = writeln!(text, "{:<10} {}", "scale", experiment.scale.factor());
+    }
+    let order = match experiment.order {
+        Turns::InTurn => "each label with its repeats in turn",
+        Turns::Interleaved => "labels interleaved, every second repeat backwards",
+        Turns::Shuffled => "labels shuffled by the seed in each repeat",
+    };
+    let restart = if experiment.restart { "" } else { "; no restart between repeats" };
+    let _ = writeln!(text, "{:<10} {order}{restart}", "order");
+    for subject in &experiment.subjects {
+        let _ = writeln!(
+            text,
+            "{:<10} {}  ({})",
+            "label",
+            line(&subject.label),
+            line(&source(subject))
+        );
+    }
+    for part in &experiment.parts {
+        let _ = writeln!(text, "{:<10} {}", "run", line(&describe(part)));
+        for gate in &part.gates {
+            let _ = writeln!(text, "{:<10} {}: {gate}", "gate", line(&part.title));
+        }
+    }
+    for (at, cell) in experiment.cells.iter().enumerate() {
+        let (subject, part) = (&experiment.subjects[cell.subject], &experiment.parts[cell.part]);
+        let done = if wanted(cell) { "" } else { "  (measured already)" };
+        let _ = writeln!(
+            text,
+            "step {:>4} of {}  {}  {}  {}{}  repeat {} of {}{done}",
+            at + 1,
+            experiment.cells.len(),
+            line(&subject.label),
+            line(&part.title),
+            terms::clients(cell.clients),
+            cell.rate.map_or_else(String::new, |rate| format!(" at {rate}/s")),
+            cell.repeat,
+            part.repeats,
+        );
+    }
+    let estimate = estimate(experiment, wanted);
+    let _ = writeln!(
+        text,
+        "estimate   {} to prepare and start, {} to measure; {} on disk",
+        about(estimate.preparing),
+        about(estimate.measuring),
+        gigabytes(estimate.disk_bytes),
+    );
+    let _ = writeln!(
+        text,
+        "assumed    {} ({}) bytes a row of sbtest (phptest), {} ({}) rows/s filled, {} MB/s copied",
+        SBTEST.0,
+        PHPTEST.0,
+        units::count(SBTEST.1 as u64),
+        units::count(PHPTEST.1 as u64),
+        COPY_BYTES_A_SECOND / 1e6,
+    );
+    text
 }
 
 /// Adds what the data of a leg takes.

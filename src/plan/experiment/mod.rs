@@ -6,8 +6,9 @@
 //! ```
 
 mod build;
+mod cells;
 mod estimate;
-mod legs;
+mod key;
 mod only;
 pub mod scale;
 mod subject;
@@ -17,49 +18,44 @@ mod tests;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use serde::Serialize;
+
 use super::condition::Condition;
-use super::profile::value::Hidden;
-use super::profile::{Data, Expect, Report, Turns};
+use super::profile::{Data, Expect, Hidden, Profile, Report, Turns};
 use super::timed::{LoadSpec, SuiteSpec};
 use super::{Plan, Step, StopAt, seconds_of};
+use crate::error::Result;
 use crate::workload::Schema;
-use crate::workload::random::{mix, name_part};
 use scale::Scale;
 
-pub(crate) use legs::Leg;
+pub(crate) use key::is_current;
 pub use only::Only;
 
-/// What the command line adds to a profile.
+/// Flags beside a profile.
 #[derive(Debug, Clone, Default)]
 pub struct Overrides {
     /// `--program NAME=PATH`: the programs of sandboxes that name none.
     pub programs: Vec<(String, PathBuf)>,
-    /// `--scale`
     pub scale: Scale,
-    /// `--only`
     pub only: Vec<Only>,
-    /// `--seed`
     pub seed: u64,
-    /// `--out`
     pub out: PathBuf,
+    /// `--force`: what an earlier version measured is measured again.
+    pub force: bool,
 }
 
 /// An experiment, decided.
 #[derive(Debug, Clone)]
 pub struct Experiment {
-    /// The profile's name.
     pub name: String,
-    /// What it repeats.
     pub about: String,
     /// How much smaller than the profile.
     pub scale: Scale,
-    /// In which order labels and repeats are taken.
     pub order: Turns,
-    /// Whether tables that were prepared may be dropped.
+    /// Tables that were prepared may be dropped.
     pub refill: bool,
-    /// Whether a server is taken anew also where it is measured again in its next repeat.
+    /// A server is taken anew also where it is measured again in its next repeat.
     pub restart: bool,
-    /// The labels.
     pub subjects: Vec<Subject>,
     /// The runs, a workload each.
     pub parts: Vec<Part>,
@@ -67,7 +63,7 @@ pub struct Experiment {
     pub cells: Vec<Cell>,
     /// All cells, wanted or not.
     pub all: Vec<Cell>,
-    /// What is printed at the end; its baseline and order are the subjects' labels.
+    /// Tables that are printed at the end; its baseline and order are the subjects' labels.
     pub report: Report,
     /// The labels that the report's `from` and `to` stand for: a pair for each program.
     pub changes: Vec<(String, String)>,
@@ -76,108 +72,87 @@ pub struct Experiment {
 /// One label.
 #[derive(Debug, Clone)]
 pub struct Subject {
-    /// The row of the table.
     pub label: String,
     /// The label in the file, without a program's name.
     pub name: String,
     /// The label that it is a variant of.
     pub base: Option<String>,
-    /// For the summaries.
     pub note: Option<String>,
-    /// Where the server comes from.
     pub source: Source,
-    /// How to read the files of its host, if not as this one's.
+    /// The command that reads the files of its host, if not as this one's.
     pub probe: Vec<String>,
-    /// What must hold: all of these.
     pub expect: Vec<Expect>,
 }
 
-/// Where a server comes from.
+/// The origin of a server.
 #[derive(Debug, Clone)]
 pub enum Source {
-    /// It is there.
     Existing(Existing),
-    /// loadgen starts it.
     Sandbox(Private),
 }
 
 /// A server that is there, and the commands that start it again.
 #[derive(Debug, Clone, Default)]
 pub struct Existing {
-    /// `mysql://…`
     pub url: Option<Hidden>,
-    /// An option file.
     pub defaults_file: Option<PathBuf>,
     /// Program and arguments; empty for none.
     pub start: Vec<String>,
-    /// Likewise.
     pub stop: Vec<String>,
-    /// Likewise.
     pub reset: Vec<String>,
-    /// How long each, and the start, may take.
+    /// Each command, and the start, may take so long.
     pub within: Duration,
 }
 
-/// A private server.
 #[derive(Debug, Clone)]
 pub struct Private {
     /// Its program; None: mariadbd or mysqld from PATH.
     pub program: Option<PathBuf>,
     /// Its options, sizes scaled.
     pub options: Vec<(String, Option<String>)>,
-    /// Where its data is.
     pub data: Data,
 }
 
 /// A run of the profile with one workload.
 #[derive(Debug, Clone)]
 pub struct Part {
-    /// The title of its table.
     pub title: String,
-    /// What is done.
     pub what: What,
-    /// Runs of each cell.
     pub repeats: u32,
     /// Positions of the subjects that it is for.
     pub subjects: Vec<usize>,
-    /// Commands beside its windows.
     pub commands: Vec<Beside>,
-    /// What must hold at the end.
     pub gates: Vec<Condition>,
 }
 
-/// What a part does.
+/// The work of a part.
 #[derive(Debug, Clone)]
 pub enum What {
     /// A workload at some numbers of clients, on these tables.
     Sweep(Box<Plan>, Dataset),
-    /// A timed load.
     Load(LoadSpec),
-    /// Timed commands.
     Suite(SuiteSpec),
 }
 
 /// Tables that must be there.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Dataset {
-    /// Their kind.
     pub schema: Schema,
     /// How many; 0 where no statement names one.
     pub tables: u32,
     /// Rows of each, and so the ids that keys are drawn from; 0 where the schema's tables stay empty.
     pub rows: u64,
-    /// Seed of their content.
     pub data_seed: u32,
     /// Character set; None: the server's.
     pub charset: Option<String>,
     /// Connections that fill; None: as many as fit.
     pub jobs: Option<u32>,
-    /// Whether they may be dropped and filled again to bring them back.
+    /// They may be dropped and filled again to bring them back.
     pub refill: bool,
 }
 
 /// A command beside a window.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Beside {
     /// From the start of the window.
     pub at: Duration,
@@ -190,22 +165,33 @@ pub struct Beside {
 /// One cell of a table, once.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cell {
-    /// Position of its subject.
     pub subject: usize,
-    /// Position of its part.
     pub part: usize,
     /// Clients; 1 for what is timed.
     pub clients: u32,
     /// Ops a second over all of them; None is a closed loop.
     pub rate: Option<f64>,
-    /// From 1.
     pub repeat: u32,
     /// The same for the same measurement of the same experiment, in every invocation.
     pub key: String,
 }
 
+/// Cells of one part on one subject in one repeat: one sweep.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Leg {
+    pub subject: usize,
+    pub part: usize,
+    pub repeat: u32,
+    pub cells: Vec<usize>,
+    /// The server is taken anew: another label, another repeat (unless the experiment
+    /// leaves it running), or data that was written to and can be brought back.
+    pub fresh: bool,
+    /// Parts that wrote to the data since the server was taken anew, by title.
+    pub written_by: Vec<String>,
+}
+
 impl Part {
-    /// Whether it changes the data.
+    /// Tells whether it changes the data.
     pub(crate) fn writes(&self) -> bool {
         match &self.what {
             What::Sweep(plan, _) => plan.workload.writes(),
@@ -224,7 +210,7 @@ impl Part {
 }
 
 impl Subject {
-    /// Whether its data can be brought back to what it was.
+    /// Tells whether its data can be brought back to what it was.
     pub(crate) fn renews(&self) -> bool {
         match &self.source {
             Source::Existing(existing) => !existing.reset.is_empty(),
@@ -234,7 +220,41 @@ impl Subject {
 }
 
 impl Experiment {
-    /// Clients of the largest step of a subject, and the prepared statements that they hold.
+    /// Decides everything.
+    ///
+    /// # Errors
+    ///
+    /// Usage: `--program` without a sandbox to take it, `--only` of what is not there, a spread
+    /// that the tables forbid.
+    pub fn new(profile: &Profile, overrides: &Overrides) -> Result<Experiment> {
+        build::experiment(profile, overrides)
+    }
+
+    /// Adds repeats of every cell, for what is measured again; labels are interleaved, whatever the
+    /// profile wants: what is compared should stand side by side.
+    pub(crate) fn extend(&mut self, repeats: u32, seed: u64) {
+        self.order = Turns::Interleaved;
+        for part in &mut self.parts {
+            part.repeats = part.repeats.max(repeats);
+            if let What::Sweep(plan, _) = &mut part.what {
+                plan.repeats = part.repeats;
+            }
+        }
+        self.cells = cells::cells(self, seed);
+        self.all.clone_from(&self.cells);
+    }
+
+    /// Groups the cells that are wanted into legs, in the order of execution.
+    pub(crate) fn legs(&self, wanted: impl Fn(&Cell) -> bool) -> Vec<Leg> {
+        cells::legs(self, wanted)
+    }
+
+    /// Shows the whole plan, for `--list`.
+    pub fn list(&self, wanted: impl Fn(&Cell) -> bool + Copy) -> String {
+        estimate::list(self, wanted)
+    }
+
+    /// Counts the clients of the largest step of a subject, and the prepared statements that they hold.
     pub(crate) fn most(&self, subject: usize) -> (u32, u64) {
         let plans =
             self.parts.iter().filter(|part| part.subjects.contains(&subject)).filter_map(|part| {
@@ -244,27 +264,25 @@ impl Experiment {
                 }
             });
         plans.fold((1, 0), |(clients, statements), (plan, tables)| {
-            let spread = plan.spread_over(tables).unwrap_or(super::Spread::Random);
+            let spread = plan.spread_over(tables).expect("the profile was checked");
             let here = plan.prepared_per_client(spread, tables) * u64::from(plan.clients_max());
             (clients.max(plan.clients_max()), statements.max(here))
         })
     }
 
-    /// The clients of the steps that come before a cell in the same run of the same label and
+    /// Lists the clients of the steps that come before a cell in the same run of the same label and
     /// repeat, but for those of these positions, in their order.
     pub(crate) fn before(&self, at: usize, here: &[usize]) -> Vec<u32> {
-        let Some(cell) = self.cells.get(at) else { return Vec::new() };
+        let cell = &self.cells[at];
         let of_run = |other: &&Cell| {
             (other.subject, other.part, other.repeat) == (cell.subject, cell.part, cell.repeat)
         };
-        let there = |other: &&Cell| {
-            here.iter().any(|at| self.cells.get(*at).is_some_and(|cell| cell.key == other.key))
-        };
+        let there = |other: &&Cell| here.iter().any(|at| self.cells[*at].key == other.key);
         let before = self.all.iter().filter(of_run).take_while(|other| other.key != cell.key);
         before.filter(|other| !there(other)).map(|other| other.clients).collect()
     }
 
-    /// A cell as a step of its sweep.
+    /// Makes a cell a step of its sweep.
     pub(crate) fn step(&self, at: usize) -> Step {
         let cell = &self.cells[at];
         let (number, of) = (at as u32 + 1, self.cells.len() as u32);
@@ -273,13 +291,7 @@ impl Experiment {
     }
 }
 
-/// A key of texts: 16 hexadecimal digits.
-fn key(texts: &[&str]) -> String {
-    let hash = texts.iter().fold(0, |hash, text| mix(hash ^ name_part(text)));
-    format!("{hash:016x}")
-}
-
-/// How long a step of a plan lasts, connecting not counted; ops are guessed at.
+/// Guesses how long a step of a plan lasts, connecting not counted.
 fn step_time(plan: &Plan) -> Duration {
     /// Ops a second that a small server does.
     const OPS_A_SECOND: f64 = 5000.0;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Cell, Experiment};
+use super::{Cell, Experiment, Subject};
 use crate::error::{Error, Result};
 use crate::plan::value::Clients;
 
@@ -13,9 +13,7 @@ pub enum Only {
     Label(Vec<String>),
     /// These runs, by the title of their table.
     Workload(Vec<String>),
-    /// These numbers of clients.
     Clients(Vec<u32>),
-    /// These repeats.
     Repeat(Vec<u32>),
 }
 
@@ -39,64 +37,62 @@ impl std::str::FromStr for Only {
     }
 }
 
-impl Experiment {
-    /// Keeps the cells that all conditions let through.
-    ///
-    /// # Errors
-    ///
-    /// Usage: a value that is in no cell.
-    pub(super) fn keep_only(&mut self, conditions: &[Only]) -> Result<()> {
-        for only in conditions {
-            self.check_values(only)?;
-        }
-        let cells = std::mem::take(&mut self.cells);
-        let kept = |cell: &Cell| conditions.iter().all(|only| self.holds(only, cell));
-        self.cells = cells.into_iter().filter(kept).collect();
-        if self.cells.is_empty() {
-            return Err(Error::usage("--only leaves nothing to measure"));
-        }
-        Ok(())
+/// Keeps the cells that all conditions let through.
+///
+/// # Errors
+///
+/// Usage: a value that is in no cell.
+pub(super) fn keep(experiment: &mut Experiment, conditions: &[Only]) -> Result<()> {
+    for only in conditions {
+        check_values(experiment, only)?;
     }
-
-    fn holds(&self, only: &Only, cell: &Cell) -> bool {
-        match only {
-            Only::Label(labels) => self.subjects.get(cell.subject).is_some_and(|subject| {
-                labels.iter().any(|label| *label == subject.label || *label == subject.name)
-            }),
-            Only::Workload(titles) => {
-                self.parts.get(cell.part).is_some_and(|part| titles.contains(&part.title))
-            }
-            Only::Clients(clients) => clients.contains(&cell.clients),
-            Only::Repeat(repeats) => repeats.contains(&cell.repeat),
-        }
+    let cells = std::mem::take(&mut experiment.cells);
+    let kept = |cell: &Cell| conditions.iter().all(|only| holds(experiment, only, cell));
+    experiment.cells = cells.into_iter().filter(kept).collect();
+    if experiment.cells.is_empty() {
+        return Err(Error::usage("--only leaves nothing to measure"));
     }
+    Ok(())
+}
 
-    fn check_values(&self, only: &Only) -> Result<()> {
-        let (key, wanted, known): (&str, Vec<String>, BTreeSet<String>) = match only {
-            Only::Label(labels) => {
-                let both = |s: &super::Subject| [s.label.clone(), s.name.clone()];
-                ("label", labels.clone(), self.subjects.iter().flat_map(both).collect())
-            }
-            Only::Workload(titles) => {
-                let known = self.parts.iter().map(|part| part.title.clone());
-                ("workload", titles.clone(), known.collect())
-            }
-            Only::Clients(clients) => {
-                let known = self.cells.iter().map(|cell| cell.clients.to_string());
-                ("clients", clients.iter().map(u32::to_string).collect(), known.collect())
-            }
-            Only::Repeat(repeats) => {
-                let known = self.cells.iter().map(|cell| cell.repeat.to_string());
-                ("repeat", repeats.iter().map(u32::to_string).collect(), known.collect())
-            }
-        };
-        match wanted.iter().find(|value| !known.contains(*value)) {
-            Some(value) => {
-                let known: Vec<String> = known.into_iter().filter(|k| !k.is_empty()).collect();
-                let message = format!("--only {key}={value}: the profile has no such {key}");
-                Err(Error::usage(message).hint(format!("it has {}", known.join(", "))))
-            }
-            None => Ok(()),
+fn holds(experiment: &Experiment, only: &Only, cell: &Cell) -> bool {
+    match only {
+        Only::Label(labels) => {
+            let subject = &experiment.subjects[cell.subject];
+            labels.iter().any(|label| *label == subject.label || *label == subject.name)
         }
+        Only::Workload(titles) => titles.contains(&experiment.parts[cell.part].title),
+        Only::Clients(clients) => clients.contains(&cell.clients),
+        Only::Repeat(repeats) => repeats.contains(&cell.repeat),
+    }
+}
+
+fn check_values(experiment: &Experiment, only: &Only) -> Result<()> {
+    let numbers = |list: &[u32]| list.iter().map(u32::to_string).collect::<Vec<String>>();
+    let (key, wanted, known): (&str, Vec<String>, BTreeSet<String>) = match only {
+        Only::Label(labels) => {
+            let both = |s: &Subject| [s.label.clone(), s.name.clone()];
+            ("label", labels.clone(), experiment.subjects.iter().flat_map(both).collect())
+        }
+        Only::Workload(titles) => {
+            let known = experiment.parts.iter().map(|part| part.title.clone());
+            ("workload", titles.clone(), known.collect())
+        }
+        Only::Clients(clients) => {
+            let known = experiment.cells.iter().map(|cell| cell.clients.to_string());
+            ("clients", numbers(clients), known.collect())
+        }
+        Only::Repeat(repeats) => {
+            let known = experiment.cells.iter().map(|cell| cell.repeat.to_string());
+            ("repeat", numbers(repeats), known.collect())
+        }
+    };
+    match wanted.iter().find(|value| !known.contains(*value)) {
+        Some(value) => {
+            let known: Vec<String> = known.into_iter().filter(|k| !k.is_empty()).collect();
+            let message = format!("--only {key}={value}: the profile has no such {key}");
+            Err(Error::usage(message).hint(format!("it has {}", known.join(", "))))
+        }
+        None => Ok(()),
     }
 }

@@ -47,12 +47,11 @@ impl std::str::FromStr for Scale {
 }
 
 impl Scale {
-    /// The factor.
     pub(crate) fn factor(self) -> f64 {
         self.0
     }
 
-    /// Whether nothing changes.
+    /// Tells whether nothing changes.
     pub(crate) fn is_full(self) -> bool {
         (self.0 - 1.0).abs() < f64::EPSILON
     }
@@ -64,17 +63,14 @@ impl Scale {
         ((n as f64 * self.0).round() as u64).max(min.min(n))
     }
 
-    /// Rows of a table.
     pub fn rows(self, rows: u64) -> u64 {
         self.count(rows, ROWS_MIN)
     }
 
-    /// Ops of a step.
     pub(crate) fn ops(self, ops: u64) -> u64 {
         self.count(ops, OPS_MIN)
     }
 
-    /// The length of a window.
     pub fn time(self, time: Duration) -> Duration {
         self.duration(time, TIME_MIN)
     }

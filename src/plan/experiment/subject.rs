@@ -4,8 +4,6 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use toml::Spanned;
-
 use super::scale::{self, Scale};
 use super::{Existing, Overrides, Private, Source, Subject};
 use crate::error::{Error, Result};
@@ -17,11 +15,12 @@ const WITHIN: Duration = Duration::from_mins(10);
 pub(super) fn subjects(profile: &Profile, overrides: &Overrides) -> Result<Vec<Subject>> {
     let mut whole: Vec<Server> = Vec::new();
     for server in &profile.servers {
-        let own = server.as_ref().clone();
-        let name = own.base.as_ref().map(|base| base.as_ref().clone());
-        let base = name.and_then(|name| whole.iter().find(|s| s.name() == name).cloned());
-        whole.push(match base {
-            Some(base) => merged(base, own),
+        let own = server.clone();
+        whole.push(match &own.base {
+            Some(name) => {
+                let base = whole.iter().find(|server| server.name() == name);
+                merged(base.expect("the profile was checked").clone(), own)
+            }
             None => own,
         });
     }
@@ -109,29 +108,27 @@ fn subject(
     scale: Scale,
 ) -> Subject {
     let with_program = |name: &str| match (program, name) {
-        (None, "") => profile.name.as_ref().clone(),
+        (None, "") => profile.name.clone(),
         (None, name) => name.to_owned(),
         (Some((program, _)), "") => program.clone(),
         (Some((program, _)), name) => format!("{program}+{name}"),
     };
-    let words = |list: &Option<Spanned<Vec<String>>>| {
-        list.as_ref().map(|list| list.as_ref().clone()).unwrap_or_default()
-    };
+    let words = |list: &Option<Vec<String>>| list.clone().unwrap_or_default();
     let source = match &server.sandbox {
         Some(sandbox) => Source::Sandbox(private(sandbox, program, scale)),
         None => Source::Existing(Existing {
-            url: server.url.as_ref().map(|url| url.as_ref().clone()),
-            defaults_file: server.defaults_file.as_ref().map(|file| file.as_ref().clone()),
+            url: server.url.clone(),
+            defaults_file: server.defaults_file.clone(),
             start: words(&server.start),
             stop: words(&server.stop),
             reset: words(&server.reset),
-            within: server.within.as_ref().map_or(WITHIN, |within| within.as_ref().0),
+            within: server.within.map_or(WITHIN, |within| within.0),
         }),
     };
     Subject {
         label: with_program(server.name()),
         name: server.name().to_owned(),
-        base: server.base.as_ref().map(|base| with_program(base.as_ref())),
+        base: server.base.as_ref().map(|base| with_program(base)),
         note: server.note.clone(),
         source,
         probe: words(&server.probe),
@@ -145,8 +142,7 @@ fn private(sandbox: &Sandbox, program: Option<&(String, PathBuf)>, scale: Scale)
         options.insert(name.clone(), value.0.clone());
     }
     for (name, value) in &sandbox.scaled_options {
-        // The file was checked.
-        let size = scale::bytes(value.as_ref()).unwrap_or(0);
+        let size = scale::bytes(value).expect("the profile was checked");
         options.insert(name.clone(), Some(scale.size(name, size).to_string()));
     }
     // Directories of one program are of no use to another, and a trial at a small scale must not
@@ -161,8 +157,7 @@ fn private(sandbox: &Sandbox, program: Option<&(String, PathBuf)>, scale: Scale)
             _ => dir.join("server"),
         }
     };
-    let data = sandbox.data.as_ref().map(|data| data.as_ref().clone());
-    let data = match data.unwrap_or_default() {
+    let data = match sandbox.data.clone().unwrap_or_default() {
         Data::Keep(dir) => Data::Keep(own(&dir)),
         Data::CopyOf(dir) => Data::CopyOf(own(&dir)),
         data => data,

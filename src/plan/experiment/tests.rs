@@ -1,6 +1,6 @@
 use super::*;
-use crate::plan::profile::Profile;
-use crate::plan::profile::value::Names;
+use crate::plan::StopAt;
+use crate::plan::profile::{Names, Profile};
 
 const TEXT: &str = r#"
 name = "x"
@@ -79,7 +79,7 @@ fn a_base_is_inherited_and_programs_multiply_what_names_none() {
     };
     assert_eq!(kept(&two.subjects[4]), "kept/8.0");
     let report = &two.report;
-    assert_eq!(report.baseline.as_ref().map(|b| b.as_ref().as_str()), Some("5.6+b"));
+    assert_eq!(report.baseline.as_deref(), Some("5.6+b"));
     let order: Vec<&str> = report.order.iter().flat_map(Names::texts).collect();
     assert_eq!(order, ["5.6+b", "8.0+b", "5.6+a", "8.0+a"]);
 }
@@ -245,6 +245,7 @@ fn a_cell_keeps_its_key_while_it_is_the_same_measurement() {
     let more = TEXT.replace("clients = [4, 8]\nrepeat = 2", "clients = [2, 4, 8]\nrepeat = 3");
     let more = keys(&more, &Overrides { seed: 7, out: "elsewhere".into(), ..overrides() });
     assert!(all.iter().all(|key| more.contains(key)), "more of the same changes nothing");
+    assert!(all.iter().all(|key| is_current(key)) && !is_current("0123456789abcdef"));
     let mut unique = all.clone();
     unique.sort();
     unique.dedup();
@@ -298,7 +299,7 @@ fn the_profiles_that_are_shipped_are_sound() {
         seen += 1;
         let text = std::fs::read_to_string(&path).expect("readable");
         let profile = Profile::parse(&text, &path.display().to_string()).expect("sound");
-        assert_eq!(path.file_stem().and_then(|s| s.to_str()), Some(profile.name.as_ref().as_str()));
+        assert_eq!(path.file_stem().and_then(|s| s.to_str()), Some(profile.name.as_str()));
         assert!(text.starts_with("# ") && text.contains("\n# Needs: "), "{}", path.display());
         let experiment = Experiment::new(&profile, &overrides()).expect("an experiment");
         assert!(experiment.list(|_| true).contains("\nestimate "));

@@ -1,27 +1,13 @@
 //! Where in the file something is wrong.
 
 use std::fmt;
-use std::ops::Range;
+
+use toml::de::{DeTable, DeValue};
 
 use crate::error::Error;
 
 /// Characters of a line that a message shows.
 const SHOWN_MAX: usize = 100;
-
-/// Something wrong at a place of the file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Fault {
-    /// Bytes of the text.
-    pub(crate) span: Range<usize>,
-    /// What is wrong.
-    pub(crate) what: String,
-}
-
-impl Fault {
-    pub(crate) fn new(span: Range<usize>, what: impl Into<String>) -> Self {
-        Fault { span, what: what.into() }
-    }
-}
 
 /// The file, for errors about it.
 #[derive(Clone, Default)]
@@ -38,22 +24,50 @@ impl fmt::Debug for File {
 }
 
 impl File {
-    /// The error of a fault: `FILE:LINE:COLUMN: what`, then the line.
-    pub(crate) fn error(&self, fault: &Fault) -> Error {
-        let (line, column, shown) = place(&self.text, fault.span.start);
+    /// The error at a byte of the text: `FILE:LINE:COLUMN: what`, then the line.
+    pub(crate) fn error(&self, at: usize, what: &str) -> Error {
+        let (line, column, shown) = place(&self.text, at);
         let excerpt = if may_hold_password(shown) {
             String::new()
         } else {
             let shown: String = shown.chars().take(SHOWN_MAX).collect();
             format!("\n  {line} | {}", shown.trim_end())
         };
-        let what = if quotes_password(&fault.what) {
+        let what = if quotes_password(what) {
             "a text that may hold a password does not belong here"
         } else {
-            &fault.what
+            what
         };
         Error::usage(format!("{}:{line}:{column}: {what}{excerpt}", self.origin))
             .hint("docs/profiles.md lists every key")
+    }
+
+    /// The error of what is no TOML, or has another form; `also` names keys that it does not know.
+    pub(crate) fn wrong(&self, error: &toml::de::Error, also: &str) -> Error {
+        let at = error.span().map_or(self.text.len(), |span| span.start);
+        match error.message() {
+            what if what.starts_with("unknown field") => self.error(at, &format!("{what}{also}")),
+            what => self.error(at, what),
+        }
+    }
+
+    /// Finds the value of a path, such as `run/0/spread`: where it begins, or what would hold it.
+    pub(crate) fn place(&self, path: &str) -> usize {
+        let doc = DeTable::parse(&self.text).expect("what was read is TOML");
+        let mut found = doc.span().start;
+        let doc = DeValue::Table(doc.into_inner());
+        let mut value = &doc;
+        for key in path.split('/') {
+            let next = match value {
+                DeValue::Table(table) => table.get(key),
+                DeValue::Array(list) => key.parse().ok().and_then(|n: usize| list.get(n)),
+                _ => None,
+            };
+            let Some(next) = next else { break };
+            found = next.span().start;
+            value = next.get_ref();
+        }
+        found
     }
 }
 
@@ -92,20 +106,38 @@ mod tests {
     }
 
     #[test]
+    fn paths_lead_to_values_or_to_what_would_hold_them() {
+        let text = "name = \"x\"\n[[run]]\na = 1\n[[run]]\nlist = [\"b\", \"c\"]\n";
+        let file = File { origin: "p.toml".to_owned(), text: text.to_owned() };
+        for (path, at) in [
+            ("name", "\"x\""),
+            ("run/0/a", "1"),
+            ("run/1/list/1", "\"c\""),
+            ("run/1/a", "[[run]]\nlist"),
+            ("name/0", "\"x\""),
+        ] {
+            assert_eq!(
+                text.get(file.place(path)..).map(|t| t.starts_with(at)),
+                Some(true),
+                "{path}"
+            );
+        }
+    }
+
+    #[test]
     fn a_line_that_may_hold_a_password_is_not_shown() {
         let text = "url = \"mysql://u:marker@h\" x";
-        let fault = Fault::new(27..28, "no such thing");
-        let error = |text: &str, fault: &Fault| {
-            File { origin: "p.toml".to_owned(), text: text.to_owned() }.error(fault)
+        let error = |text: &str, at: usize, what: &str| {
+            File { origin: "p.toml".to_owned(), text: text.to_owned() }.error(at, what)
         };
-        let shown = error(text, &fault).render();
+        let shown = error(text, 27, "no such thing").render();
         assert!(shown.contains("p.toml:1:28: no such thing") && !shown.contains("marker"));
         for what in ["invalid type: string \"x -pmarker\", expected", "'mysql://u:marker@h' is no"]
         {
-            let shown = error(text, &Fault::new(0..1, what)).render();
+            let shown = error(text, 0, what).render();
             assert!(!shown.contains("marker") && shown.contains("does not belong"), "{shown}");
         }
-        let shown = error("\nrows = x", &Fault::new(8..9, "what")).render();
+        let shown = error("\nrows = x", 8, "what").render();
         assert!(shown.contains("p.toml:2:8: what\n  2 | rows = x"), "{shown}");
     }
 }

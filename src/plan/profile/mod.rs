@@ -1,41 +1,39 @@
 //! A profile: an experiment as a file. The types are the form of the TOML; what is wrong in a
 //! file is told with its line and column. `docs/profiles.md` describes every key.
 
-mod bounds;
 mod check;
 mod locate;
 #[cfg(test)]
 mod tests;
-pub(crate) mod value;
 
 use std::collections::BTreeMap;
-use std::ops::Range;
+use std::fmt;
 use std::path::PathBuf;
 
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use toml::Spanned;
+use toml::de::{DeTable, DeValue, ValueDeserializer};
 
-use self::locate::{Fault, File};
-use self::value::{Amount, Clients, Count, Hidden, Names, Parsed, Rates, Setting, Span, Word};
-use super::before::{Ahi, Warm};
+use self::locate::File;
 use super::condition::Condition;
-use super::policy::{ErrorsMax, OnError};
+use super::knobs::Knobs;
 use super::timed::{LoadSpec, SuiteSpec};
-use super::{Arrival, Order, SpreadChoice, StatementMode};
-use crate::error::{Error, Result};
-use crate::workload::Workload;
-use crate::workload::distribution::Distribution;
+use super::value::{
+    AnyValue, CharsetName, Clients, Length, OptionValue, Phase, RowCount, TableCount, Whole,
+};
+use crate::error::Error;
+use crate::workload::{Workload, builtin};
 
 /// A profile's file.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Profile {
     /// Its name, in summaries.
-    pub name: Spanned<String>,
+    pub name: String,
     /// What it repeats, and what it needs.
     #[serde(default)]
     pub about: String,
-    /// In which order labels and repeats are taken.
     #[serde(default)]
     pub order: Turns,
     /// Whether a server that is measured again in its next repeat is taken anew for it.
@@ -43,25 +41,26 @@ pub struct Profile {
     pub restart: bool,
     /// What must hold at the end, in every run of a workload.
     #[serde(default)]
-    pub gates: Vec<Parsed<Condition>>,
+    pub gates: Vec<Condition>,
     /// The labels, in the order in which they are taken.
     #[serde(default, rename = "server")]
-    pub servers: Vec<Spanned<Server>>,
-    /// The tables of all runs.
+    pub servers: Vec<Server>,
     #[serde(default)]
     pub tables: Tables,
     /// The user's own workloads.
     #[serde(default, rename = "workload")]
-    pub workloads: Vec<Spanned<Workload>>,
+    pub workloads: Vec<Workload>,
     /// What is measured on each server, in this order.
+    #[serde(skip)]
+    pub runs: Vec<Run>,
+    /// The runs as they are written: each kind is read by itself.
     #[serde(default, rename = "run")]
-    pub runs: Vec<Spanned<Run>>,
+    _runs: IgnoredAny,
     /// What must hold on every server.
     #[serde(default)]
     pub expect: Expect,
-    /// Commands beside the measuring.
     #[serde(default, rename = "command")]
-    pub commands: Vec<Spanned<Command>>,
+    pub commands: Vec<Command>,
     /// What is printed at the end.
     #[serde(default)]
     pub report: Report,
@@ -89,49 +88,44 @@ pub enum Turns {
 
 /// One label: a server and how it is set up.
 #[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub struct Server {
     /// The row of the table; the name of a `--program` comes before it.
-    pub label: Option<Spanned<String>>,
+    pub label: Option<String>,
     /// A server above, of which this one is the same but for what is said here.
-    pub base: Option<Spanned<String>>,
+    pub base: Option<String>,
     /// Kept in the summaries.
     pub note: Option<String>,
     /// A server that is there: `mysql://…`.
-    pub url: Option<Spanned<Hidden>>,
+    pub url: Option<Hidden>,
     /// A server that is there: an option file of the MySQL clients.
-    pub defaults_file: Option<Spanned<PathBuf>>,
+    pub defaults_file: Option<PathBuf>,
     /// A server that loadgen starts.
     pub sandbox: Option<Sandbox>,
     /// Starts the server: program and arguments.
-    pub start: Option<Spanned<Vec<String>>>,
+    pub start: Option<Vec<String>>,
     /// Stops it.
-    pub stop: Option<Spanned<Vec<String>>>,
+    pub stop: Option<Vec<String>>,
     /// Brings its data back to what it was, while it is stopped.
-    pub reset: Option<Spanned<Vec<String>>>,
+    pub reset: Option<Vec<String>>,
     /// How long these and the start may take.
-    pub within: Option<Spanned<Span>>,
+    pub within: Option<Length<1>>,
     /// Reads the files of the server's host: program and arguments before `grep`.
-    pub probe: Option<Spanned<Vec<String>>>,
+    pub probe: Option<Vec<String>>,
     /// What must hold on this server besides.
-    #[serde(default)]
     pub expect: Expect,
 }
 
 /// A private server.
 #[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub struct Sandbox {
     /// Its program; without one those of `--program`, else mariadbd or mysqld from PATH.
     pub program: Option<PathBuf>,
-    /// Options of the server.
-    #[serde(default)]
     pub options: BTreeMap<String, Setting>,
     /// Sizes that `--scale` makes smaller, such as `innodb_buffer_pool_size = "4G"`.
-    #[serde(default)]
-    pub scaled_options: BTreeMap<String, Spanned<String>>,
-    /// Where its data is, and what becomes of it.
-    pub data: Option<Spanned<Data>>,
+    pub scaled_options: BTreeMap<String, String>,
+    pub data: Option<Data>,
 }
 
 /// Where the data of a sandbox is.
@@ -151,99 +145,83 @@ pub enum Data {
 
 /// The tables of the runs.
 #[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub struct Tables {
-    /// How many.
-    pub count: Option<Spanned<Count>>,
-    /// Rows of each.
-    pub rows: Option<Spanned<Count>>,
+    pub count: Option<TableCount>,
+    pub rows: Option<RowCount>,
     /// Seed of their content.
     pub data_seed: Option<u32>,
-    /// Character set; None for the server's.
-    pub charset: Option<Spanned<String>>,
+    /// None for the server's.
+    pub charset: Option<CharsetName>,
     /// Connections that fill.
-    pub jobs: Option<Spanned<u32>>,
+    pub jobs: Option<Whole<1, 1024>>,
     /// Whether tables that were written to are dropped and filled again before the next run, on
     /// servers whose data cannot be brought back otherwise.
-    #[serde(default)]
     pub refill: bool,
 }
 
-/// A workload (or several) at some numbers of clients; or a load; or a suite.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
+/// One `[[run]]`.
+#[derive(Debug, Clone)]
 pub struct Run {
     /// The title of its table, instead of the workload's name.
-    pub name: Option<Spanned<String>>,
-    /// Names of workloads, built in or of this file.
-    pub workload: Option<Names>,
-    /// A timed load instead.
-    pub load: Option<Spanned<LoadSpec>>,
-    /// Timed commands instead.
-    pub suite: Option<Spanned<SuiteSpec>>,
+    pub name: Option<String>,
+    /// Labels of the servers that it is for; none means all.
+    pub servers: Option<Names>,
+    pub what: Measured,
+}
+
+/// What all kinds of runs have.
+#[derive(Deserialize)]
+struct Head {
+    name: Option<String>,
+    servers: Option<Names>,
+}
+
+/// What a run measures; each kind has keys of its own.
+#[derive(Debug, Clone)]
+pub enum Measured {
+    Sweep(Box<Sweep>),
+    Load(Load),
+    Suite(Suite),
+}
+
+/// A workload (or several) at some numbers of clients.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Sweep {
+    /// Built in or of this file.
+    pub workload: Names,
     /// Options of the workload.
     #[serde(default)]
-    pub options: BTreeMap<String, Spanned<Amount>>,
-    /// Labels of the servers that it is for; none means all.
-    pub servers: Option<Spanned<Names>>,
-    /// Tables used; those of `[tables]` without.
-    pub tables: Option<Spanned<Count>>,
-    /// Rows of each.
-    pub rows: Option<Spanned<Count>>,
-    /// Numbers of clients.
-    pub clients: Option<Spanned<Clients>>,
-    /// Ops a second over all clients, for an open loop.
-    pub rate: Option<Rates>,
-    /// How its arrivals are spaced.
-    pub arrival: Option<Word<Arrival>>,
-    /// How clients meet tables.
-    pub spread: Option<Spanned<Word<SpreadChoice>>>,
-    /// Before each window.
-    pub warmup: Option<Spanned<Span>>,
-    /// Length of each window.
-    pub time: Option<Spanned<Span>>,
-    /// Ops of each step instead.
-    pub ops: Option<Spanned<Count>>,
-    /// Runs of each cell.
-    pub repeat: Option<Spanned<u32>>,
-    /// Order of the numbers of clients.
-    pub order: Option<Word<Order>>,
-    /// Which rows are touched.
-    pub distribution: Option<Parsed<Distribution>>,
-    /// Prepared or text.
-    pub statements: Option<Word<StatementMode>>,
-    /// What an error does to its client and the step.
-    pub on_error: Option<Word<OnError>>,
-    /// More errors end a step: a count, or a share such as `"1%"`.
-    pub max_errors: Option<Parsed<ErrorsMax>>,
-    /// An op without an answer for so long is given up.
-    pub op_timeout: Option<Span>,
-    /// Threads of the client.
-    pub engine_threads: Option<Spanned<u32>>,
-    /// Character set of the sessions.
-    pub charset: Option<Spanned<String>>,
-    /// Whether all rows are read once before the first step, so that they are cached: what
-    /// `warm = "pool"` says, too.
+    pub options: BTreeMap<String, OptionValue>,
+    /// `warm = "pool"` in its older form.
     #[serde(default)]
     pub scan: bool,
-    /// What must hold at the end, besides what must hold in all runs.
-    #[serde(default)]
-    pub gates: Vec<Parsed<Condition>>,
-    /// What is read before the first step.
-    pub warm: Option<Word<Warm>>,
-    /// The adaptive hash index before each step.
-    pub ahi: Option<Word<Ahi>>,
-    /// How long to wait before each step until dirty pages and history have fallen.
-    pub settle: Option<Span>,
+    #[serde(skip)]
+    pub knobs: Knobs,
+}
+
+/// A timed load.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Load {
+    pub load: LoadSpec,
+    pub repeat: Option<Whole<1, 1000>>,
+}
+
+/// Timed commands.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Suite {
+    pub suite: SuiteSpec,
+    pub repeat: Option<Whole<1, 1000>>,
 }
 
 /// What must hold before a run, else it is refused.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub struct Expect {
     /// Global variables and their value, or several; `absent` is a variable that is not there.
-    #[serde(default)]
-    pub variables: BTreeMap<String, Spanned<Values>>,
+    pub variables: BTreeMap<String, Values>,
     /// The data and InnoDB's buffer pool.
     pub database: Option<Database>,
 }
@@ -252,19 +230,15 @@ pub struct Expect {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(untagged, expecting = "a value, or a list of values of which one must hold")]
 pub enum Values {
-    /// One.
     One(Setting),
-    /// Any of these.
     Any(Vec<Setting>),
 }
 
 /// The size of the tables against the buffer pool.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Database {
-    /// More than fits.
     LargerThanBufferPool,
-    /// All of it fits.
     InsideBufferPool,
 }
 
@@ -273,32 +247,95 @@ pub enum Database {
 #[serde(deny_unknown_fields)]
 pub struct Command {
     /// When it starts, from the start of the window.
-    pub at: Spanned<Span>,
+    pub at: Phase,
     /// Program and arguments; `{pid}` is the server's process, `{label}`, `{workload}` and
     /// `{clients}` are those of the step.
-    pub run: Spanned<Vec<String>>,
+    pub run: Vec<String>,
     /// Only beside these runs or workloads.
     pub workload: Option<Names>,
     /// Only beside these numbers of clients.
-    pub clients: Option<Spanned<Clients>>,
+    pub clients: Option<Clients>,
 }
 
 /// What is printed at the end.
 #[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub struct Report {
-    /// Layouts, as `loadgen report --layout` knows them, one after the other.
+    /// As `loadgen report --layout` knows them, one after the other.
     pub layout: Option<Names>,
-    /// Metrics, as `loadgen report --metric` knows them: each layout once for each.
+    /// As `loadgen report --metric` knows them: each layout once for each.
     pub metric: Option<Names>,
     /// The label that the others are related to; `first` is the first one.
-    pub baseline: Option<Spanned<String>>,
+    pub baseline: Option<String>,
     /// The label without something, for the layouts `delta` and `overhead`.
-    pub from: Option<Spanned<String>>,
+    pub from: Option<String>,
     /// The label with it.
-    pub to: Option<Spanned<String>>,
+    pub to: Option<String>,
     /// Order of the labels; others follow.
     pub order: Option<Names>,
+}
+
+/// One name or a list of names.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(from = "OneOrMany")]
+pub struct Names(pub Vec<String>);
+
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "a name or a list of names")]
+enum OneOrMany {
+    One(String),
+    Many(Vec<String>),
+}
+
+impl From<OneOrMany> for Names {
+    fn from(names: OneOrMany) -> Names {
+        match names {
+            OneOrMany::One(name) => Names(vec![name]),
+            OneOrMany::Many(names) => Names(names),
+        }
+    }
+}
+
+impl Names {
+    /// The names alone.
+    pub(crate) fn texts(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(String::as_str)
+    }
+}
+
+/// The value of a server's option as text; none for an option that stands alone (`true`).
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "AnyValue")]
+pub struct Setting(pub Option<String>);
+
+impl TryFrom<AnyValue> for Setting {
+    type Error = &'static str;
+
+    fn try_from(value: AnyValue) -> Result<Setting, &'static str> {
+        Ok(Setting(match value {
+            AnyValue::Switch(true) => None,
+            AnyValue::Switch(false) => Some("OFF".to_owned()),
+            AnyValue::List(_) => return Err("a text, a number, true or false is wanted"),
+            value => Some(value.to_string()),
+        }))
+    }
+}
+
+/// A text that may hold a password: `Debug` does not show it.
+#[derive(Clone, PartialEq, Eq, Deserialize)]
+#[serde(transparent)]
+pub struct Hidden(String);
+
+impl Hidden {
+    pub(crate) fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Hidden {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("(hidden)")
+    }
 }
 
 impl Profile {
@@ -307,33 +344,87 @@ impl Profile {
     /// # Errors
     ///
     /// Usage, with line and column.
-    pub fn parse(text: &str, origin: &str) -> Result<Profile> {
+    pub fn parse(text: &str, origin: &str) -> Result<Profile, Error> {
         let file = File { origin: origin.to_owned(), text: text.to_owned() };
-        let mut profile: Profile = toml::from_str(text).map_err(|e| {
-            let span = e.span().unwrap_or(text.len()..text.len());
-            file.error(&Fault::new(span, e.message()))
-        })?;
-        profile.check().map_err(|fault| file.error(&fault))?;
-        profile.file = file;
+        let doc = DeTable::parse(text).map_err(|e| file.wrong(&e, ""))?;
+        let runs = doc.get_ref().get("run").cloned();
+        let table = Spanned::new(doc.span(), DeValue::Table(doc.into_inner()));
+        let profile: Profile = read(table).map_err(|e| file.wrong(&e, ""))?;
+        let mut profile = Profile { file, ..profile };
+        if let Some(DeValue::Array(runs)) = runs.map(Spanned::into_inner) {
+            let runs = runs.iter().enumerate().map(|(n, run)| profile.read_run(n, run));
+            profile.runs = runs.collect::<Result<Vec<Run>, Error>>()?;
+        }
+        check::check(&profile)?;
         Ok(profile)
     }
 
-    /// The error of a value that only somebody else can judge, such as a layout's name.
-    pub(crate) fn refuse(&self, place: Range<usize>, what: impl Into<String>) -> Error {
-        self.file.error(&Fault::new(place, what))
+    /// Reads one run, as what it is.
+    fn read_run(&self, n: usize, run: &Spanned<DeValue<'_>>) -> Result<Run, Error> {
+        let here = |what: &str| self.refuse(&format!("run/{n}"), what);
+        let DeValue::Table(table) = run.get_ref() else {
+            return Err(here("a run is a table: [[run]]"));
+        };
+        let wrong = |e: toml::de::Error| self.file.wrong(&e, "");
+        let timed = |e| self.file.wrong(&e, ", `name`, `servers`: it lasts as long as it takes");
+        let part = |table| Spanned::new(run.span(), DeValue::Table(table));
+        let (head, rest) = split(table.clone(), &["name", "servers"]);
+        let Head { name, servers } = read(part(head)).map_err(wrong)?;
+        let what = match ["workload", "load", "suite"].map(|kind| rest.contains_key(kind)) {
+            [true, false, false] => {
+                let (own, knobs) = split(rest, &["workload", "options", "scan"]);
+                let keys = ", `name`, `servers`, `workload`, `options`, `scan`";
+                let knobs: Knobs = read(part(knobs)).map_err(|e| self.file.wrong(&e, keys))?;
+                let sweep: Sweep = read(part(own)).map_err(wrong)?;
+                Measured::Sweep(Box::new(Sweep { knobs, ..sweep }))
+            }
+            [false, true, false] => Measured::Load(read(part(rest)).map_err(timed)?),
+            [false, false, true] => Measured::Suite(read(part(rest)).map_err(timed)?),
+            _ => return Err(here("a run has one of workload, load and suite")),
+        };
+        Ok(Run { name, servers, what })
+    }
+
+    /// The workload of a name, of this file or built in.
+    pub(crate) fn workload(&self, name: &str) -> Option<Workload> {
+        let own = self.workloads.iter().find(|workload| workload.name == name).cloned();
+        let named = |w: &Workload| w.name == name || w.aliases.iter().any(|alias| alias == name);
+        own.or_else(|| builtin().into_iter().find(named))
+    }
+
+    /// The titles of a run's tables: one for each of its workloads.
+    pub(crate) fn titles(&self, run: &Run) -> Vec<String> {
+        if let Some(name) = &run.name {
+            return vec![name.clone()];
+        }
+        match &run.what {
+            Measured::Sweep(sweep) => {
+                let title = |name: &String| self.workload(name).map_or(name.clone(), |w| w.name);
+                sweep.workload.0.iter().map(title).collect()
+            }
+            Measured::Load(load) => vec![load.load.name()],
+            Measured::Suite(suite) => vec![format!("suite-{}", suite.suite.name)],
+        }
+    }
+
+    /// The error of a value; `path` leads to it, such as `run/0/spread`.
+    pub(crate) fn refuse(&self, path: &str, what: impl AsRef<str>) -> Error {
+        self.file.error(self.file.place(path), what.as_ref())
     }
 }
 
 impl Server {
     /// Its label as the file has it; empty without one.
     pub(crate) fn name(&self) -> &str {
-        self.label.as_ref().map_or("", |label| label.as_ref())
+        self.label.as_deref().unwrap_or_default()
     }
 }
 
-impl Names {
-    /// The names alone.
-    pub(crate) fn texts(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().map(|name| name.as_ref().as_str())
-    }
+/// Takes these keys out of a table.
+fn split<'de>(table: DeTable<'de>, keys: &[&str]) -> (DeTable<'de>, DeTable<'de>) {
+    table.into_iter().partition(|(key, _)| keys.contains(&key.get_ref().as_ref()))
+}
+
+fn read<'de, T: Deserialize<'de>>(value: Spanned<DeValue<'de>>) -> Result<T, toml::de::Error> {
+    T::deserialize(ValueDeserializer::from(value))
 }

@@ -61,11 +61,10 @@ fn place(of: &str, in_text: &str) -> String {
 fn a_profile_is_read() {
     let profile = Profile::parse(SMALL, "p.toml").expect("sound");
     assert_eq!(profile.servers.len(), 2);
-    let b = profile.servers[1].as_ref().sandbox.as_ref().expect("a sandbox");
-    let data = b.data.as_ref().map(Spanned::as_ref);
-    assert_eq!(data, Some(&Data::CopyOf("dir".into())));
-    let run = profile.runs[0].as_ref();
-    assert_eq!(run.clients.as_ref().expect("clients").as_ref().0, [8, 16, 32, 64, 128, 256]);
+    let b = profile.servers[1].sandbox.as_ref().expect("a sandbox");
+    assert_eq!(b.data, Some(Data::CopyOf("dir".into())));
+    let Measured::Sweep(sweep) = &profile.runs[0].what else { panic!("a sweep") };
+    assert_eq!(sweep.knobs.clients(), [8, 16, 32, 64, 128, 256]);
     assert_eq!(profile.expect.database, Some(Database::LargerThanBufferPool));
     assert!(profile.workload("mine").is_some() && profile.workload("update").is_some());
 }
@@ -99,7 +98,7 @@ fn what_contradicts_itself_points_there_too() {
         ("\"point-select\", \"mine\"", "\"point-selct\"", "\"point-selct\"", "update-index"),
         ("at = \"10s\"", "at = \"2m\"", "\"2m\"", "no window any more"),
         ("time = \"60s\"", "time = \"60s\"\nops = 5", "5\n[[command]]", "not both"),
-        ("time = \"60s\"", "time = 0", "0\n[[command]]", "measures nothing"),
+        ("time = \"60s\"", "time = 0", "0\n[[command]]", "too short"),
         ("rows = \"16M\"", "rows = 0", "0\n[[workload]]", "0 rows"),
         ("\"4G\"", "\"4 gigs\"", "\"4 gigs\"", "no size"),
         ("[\"perf\", \"record\", \"-p\", \"{pid}\"]", "[]", "[]", "program"),
@@ -144,7 +143,7 @@ fn every_value_is_held_against_what_it_may_be() {
     for (from, to, at, says) in [
         ("label = \"a\"", "label = \"a\\tb\"", "\"a\\tb\"", "one line"),
         ("label = \"a\"", "label = \"\"", "\"\"", "at least one"),
-        ("label = \"a\"", "label = \"a\"\nwithin = 0", "0\n[server.s", "no command"),
+        ("label = \"a\"", "label = \"a\"\nwithin = 0", "0\n[server.s", "too short"),
         ("label = \"a\"", "label = \"a\"\nwithin = \"9000h\"", "\"9000h\"", "a year"),
         ("{ copy_of = \"dir\" }", "{ copy_of = \"\" }", "{ copy_of", "has a name"),
         (
@@ -154,10 +153,10 @@ fn every_value_is_held_against_what_it_may_be() {
             "among options",
         ),
         ("[\"OFF\", \"absent\"]", "[]", "[]", "never holds"),
-        ("count = 8", "count = 8\njobs = 0", "0\nrows", "jobs"),
+        ("count = 8", "count = 8\njobs = 0", "0\nrows", "from 1 to 1024"),
         ("count = 8", "count = 8\ncharset = \"x y\"", "\"x y\"", "character set"),
         (run, "charset = \"x'\"", "\"x'\"", "character set"),
-        (run, "engine_threads = 0", "0\n[[command", "engine_threads"),
+        (run, "engine_threads = 0", "0\n[[command", "from 1 to 1024"),
         (run, "warmup = \"9000h\"", "\"9000h\"", "a year"),
         (run, "servers = []", "[]", "measures nothing"),
         (run, "options = { range_size = 1 }", "1 }", "the workload has none"),
@@ -184,7 +183,7 @@ fn every_value_is_held_against_what_it_may_be() {
         assert!(error.starts_with("p.toml:5:9: ") && error.contains(says), "{suite}: {error}");
     }
     let error = error(&format!("{head}load = {{ rows = 1, charset = \"x'\" }}"));
-    assert!(error.starts_with("p.toml:5:8: ") && error.contains("character set"), "{error}");
+    assert!(error.starts_with("p.toml:5:30: ") && error.contains("character set"), "{error}");
 }
 
 proptest::proptest! {
