@@ -49,6 +49,8 @@ pub(crate) mod limits {
     pub(crate) const DRAIN: Duration = Duration::from_secs(10);
     /// The same where lost connections are opened again: a large server's recovery takes minutes.
     pub(crate) const OUTAGE: Duration = Duration::from_mins(10);
+    /// A phase that somebody asks for: a year.
+    pub(crate) const PHASE_MAX: Duration = Duration::from_hours(24 * 366);
 }
 
 /// One sweep; what is not serialised makes no other measurement of the same step.

@@ -8,6 +8,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
 use super::condition::Condition;
+use super::limits::PHASE_MAX;
 use super::policy::ErrorsMax;
 use super::units::{self, parse_count, parse_duration, parse_thousandths};
 use crate::workload::distribution::Distribution;
@@ -21,8 +22,6 @@ pub(crate) const RATE_MAX: u64 = 10_000_000;
 const FINE: u64 = 1_000;
 /// Steps of one list at most.
 const STEPS_MAX: usize = 10_000;
-/// A phase that somebody asks for at most: a year.
-const PHASE_MAX: Duration = Duration::from_hours(24 * 366);
 /// Characters of a label at most: it is one cell of a table.
 const LABEL_MAX: usize = 200;
 /// Characters of a character set's name at most.

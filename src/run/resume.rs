@@ -70,8 +70,8 @@ pub(super) fn find(
     if older > 0 && !force {
         let name = &experiment.name;
         return Err(Error::data(format!(
-            "{older} steps of '{name}' here were measured by an earlier version of loadgen, which \
-             gave their cells other keys"
+            "'{name}' was measured here by an earlier version of loadgen, which gave cells other \
+             keys (summaries: {older})"
         ))
         .hint("another directory (--out), or loadgen run --force to measure them again"));
     }
