@@ -37,9 +37,8 @@
 //! | [`observe`] | recorder, timeline, timers, client cost; the server's process and host |
 //! | [`sandbox`] | a private throw-away server from a mysqld program |
 //! | [`canned`] | a canned-answer server with faults: for tests, benches and calibration |
-//! | [`summary`] | the JSON contract: write, read; the verdict on a step |
-//! | [`warnings`] | what a reader of a step's numbers must know, told from its summary |
-//! | [`judge`] | what two numbers must share to be of the same thing |
+//! | [`summary`] | the JSON contract: write, read |
+//! | [`judge`] | what two numbers must share, what a reader must know of one, and whether it is the server's |
 //! | [`stats`] | pure statistics over repeats, and over the intervals of a window |
 //! | [`report`] | pivot, layouts, charts as data, then one file or room an output format |
 //! | [`error`] | one error type that knows its hint and its exit status |
@@ -73,5 +72,4 @@ pub mod suite;
 pub mod summary;
 pub mod terms;
 pub mod verify;
-pub mod warnings;
 pub mod workload;

@@ -52,9 +52,6 @@ const WITHOUT: [(&str, &[&str]); 3] = [
 const STILL: &[(&str, &str)] = &[
     ("load/method.rs", "clap"),
     ("mysql/control.rs", "summary"),
-    ("mysql/dataset.rs", "summary"),
-    ("mysql/errors.rs", "summary"),
-    ("mysql/preflight.rs", "summary"),
     ("mysql/server.rs", "summary"),
     ("mysql/status.rs", "summary"),
     ("observe/probe/command.rs", "groups"),

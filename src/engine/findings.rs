@@ -6,10 +6,12 @@ use super::live_line::millis;
 use super::pacing::{LATE, PacingCounts};
 use super::step::StepContext;
 use crate::error::plain;
+use crate::judge::changed_after;
 use crate::observe::host;
 use crate::plan::{Arrival, Step, units};
-use crate::summary::identity::after;
-use crate::summary::{Interval, Phase, SettingChange, Warning};
+use crate::summary::{Interval, Phase, SettingChange};
+use crate::terms::Value::{Grouped, Number};
+use crate::terms::{Code, Finding, finding};
 
 /// A rate is not sustained where more than this part of the window's arrivals waits at its end.
 const BACKLOG_MAX: f64 = 0.01;
@@ -25,9 +27,9 @@ pub(super) fn of_step(
     context: &StepContext<'_>,
     step: &Step,
     changed: Option<&[SettingChange]>,
-) -> Vec<Warning> {
+) -> Vec<Finding> {
     let mut found = of_any(run, context);
-    found.extend(after(changed));
+    found.extend(changed_after(changed));
     if let (Some(rate), Some(counts)) = (step.rate, &run.counts.paced) {
         let most = rate * context.plan.warmup.as_secs_f64() / LATE as f64;
         let response = run.timeline.paced.as_ref().map(|paced| &paced.response);
@@ -38,62 +40,47 @@ pub(super) fn of_step(
     // What an op cost on the server's host is of the time from its first reading on.
     let first_s = run.probed.as_ref().map(|probed| probed.first_s);
     if let Some(first_s) = first_s.filter(|s| *s > LATE_READING * run.measured_s) {
-        let text = format!(
-            "the server's host was first read {first_s:.1} s after the window's start: what an op \
-             cost there is of the rest of it"
-        );
-        found.push(warning("late_reading", text));
+        found.push(finding!(LateReading, Number(first_s, 1)));
     }
     found
 }
 
-fn warning(code: &str, message: String) -> Warning {
-    Warning { code: code.to_owned(), message }
-}
-
-fn of_any(run: &Run, context: &StepContext<'_>) -> Vec<Warning> {
+fn of_any(run: &Run, context: &StepContext<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
-    let mut warn = |code: &str, message: String| found.push(warning(code, message));
     if cfg!(debug_assertions) {
-        warn("debug_build", "measured with a debug build of loadgen".to_owned());
+        found.push(finding!(DebugBuild));
     }
     if let Some(root) = host::recorded() {
         let root = plain(&root.display().to_string());
-        warn(
-            "recorded_host",
-            format!("{} is set: the client's host was read below {root}", host::ROOT_VARIABLE),
-        );
+        found.push(finding!(RecordedHost, host::ROOT_VARIABLE, root));
     }
     let of_ops = run.errors.iter().filter(|e| e.class != "connect");
     let errors: u64 = of_ops.map(|e| e.count).sum();
     if errors > 0 {
-        warn("errors", format!("{errors} ops failed; they are not in the rates"));
+        found.push(finding!(Errors, errors));
     }
     let abandoned = run.abandoned();
     if abandoned > 0 {
-        let when = match context.plan.policy.op_timeout {
-            Some(limit) => format!("within {} or ", units::duration(limit)),
-            None => String::new(),
-        };
-        let text = format!("{abandoned} ops got no answer {when}by the end of the drain");
-        warn("abandoned", text);
+        found.push(match context.plan.policy.op_timeout {
+            Some(limit) => finding!(GivenUp, abandoned, units::duration(limit)),
+            None => finding!(Abandoned, abandoned),
+        });
     }
     let reconnects = run.counts.failures.reconnects;
     if reconnects > 0 {
-        warn("reconnects", format!("{reconnects} connections were lost and opened again"));
+        found.push(finding!(Reconnects, reconnects));
     }
     if !run.outages.is_empty() {
         let longest = run.outages.iter().map(|o| o.gap_s).fold(0.0, f64::max);
         let (n, noun) = (run.outages.len(), if run.outages.len() == 1 { "time" } else { "times" });
-        let text = format!("nobody was served {n} {noun}, for up to {longest:.1} s");
-        warn("outages", text);
+        found.push(finding!(Outages, format!("{n} {noun}"), Number(longest, 1)));
     }
     if run.status.is_none() {
-        warn("no_status", "the server's status counters could not be read".to_owned());
+        found.push(finding!(NoStatus));
     }
     let untouched = run.counts.accounts.iter().any(|account| account.ops == 0);
     if context.tables.count > 1 && untouched && run.timeline.window.ops > 0 {
-        warn("unused_tables", "some tables were not touched in the window".to_owned());
+        found.push(finding!(UnusedTables));
     }
     found
 }
@@ -104,40 +91,30 @@ fn not_sustained(
     step: &Step,
     rate: f64,
     counts: &PacingCounts,
-) -> Option<Warning> {
+) -> Option<Finding> {
     let waiting = waiting(counts);
     let grew = grew(&run.timeline.entries);
     let even = context.plan.arrival == Arrival::Uniform;
     let there = run.measured_s > 0.0 && backlog(waiting, counts.intended, step.clients, even, grew);
     there.then(|| {
-        let how = if grew { ", more and more of them" } else { "" };
-        let text = format!(
-            "target not sustained: {} of {}/s; {} arrivals waited at the end{how}",
-            grouped(run.timeline.window.ops as f64 / run.measured_s),
-            grouped(rate),
-            grouped(waiting)
-        );
-        warning("target_not_sustained", text)
+        let code = if grew { Code::Growing } else { Code::NotSustained };
+        let tps = run.timeline.window.ops as f64 / run.measured_s;
+        Finding { code, values: [tps, rate, waiting].map(Grouped).to_vec() }
     })
 }
 
 /// Tells what the window took over from its warm-up, if that is worth a word: some arrivals always wait
 /// by chance, so it takes more than `most` of them, or a wait that is longer than is usual later.
-fn of_warmup(counts: &PacingCounts, most: f64, usual_us: Option<f64>) -> Option<Warning> {
+fn of_warmup(counts: &PacingCounts, most: f64, usual_us: Option<f64>) -> Option<Finding> {
     let left = counts.warmup_left as f64;
     let late_us = counts.warmup_late as f64 / 1e3;
-    let waited =
-        format!("{} arrivals of the warm-up still waited when the window began", grouped(left));
-    let (code, message) = if left > most {
-        ("warmup_backlog", waited)
+    if left > most {
+        Some(finding!(WarmupBacklog, Grouped(left)))
     } else if usual_us.is_some_and(|usual_us| late_us > usual_us) {
-        let late = millis(late_us);
-        let so = "its first response times have this in them";
-        ("warmup_late", format!("{waited}, for up to {late}: {so}"))
+        Some(finding!(WarmupLate, Grouped(left), millis(late_us)))
     } else {
-        return None;
-    };
-    Some(warning(code, message))
+        None
+    }
 }
 
 /// Says whether so many arrivals wait for another reason than chance. Random ones come in bursts of the
@@ -167,35 +144,9 @@ fn grew(timeline: &[Interval]) -> bool {
     last.copied().fold(f64::INFINITY, f64::min) > largest
 }
 
-/// Writes a number with its thousands apart; below 100 with a decimal.
-fn grouped(number: f64) -> String {
-    if number < 100.0 {
-        let text = format!("{number:.1}");
-        return text.strip_suffix(".0").unwrap_or(&text).to_owned();
-    }
-    let digits = format!("{number:.0}");
-    let mut text = String::new();
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn numbers_are_grouped() {
-        for (number, text) in
-            [(0.5, "0.5"), (9.0, "9"), (100.0, "100"), (9120.4, "9,120"), (1e7, "10,000,000")]
-        {
-            assert_eq!(grouped(number), text);
-        }
-    }
 
     #[test]
     fn what_a_warm_up_leaves_is_told_where_it_is_much_or_late() {
@@ -207,9 +158,10 @@ mod tests {
         assert_eq!(of(0, 0), None);
         assert_eq!(of(5, 1), None, "as others do");
         let late = of(5, 80).expect("later than they");
-        assert_eq!(late.code, "warmup_late");
-        assert!(late.message.starts_with("5 arrivals") && late.message.contains("80.00 ms"));
-        assert_eq!(of(65, 80).expect("too many").code, "warmup_backlog");
+        assert_eq!(late.code, Code::WarmupLate);
+        let text = late.to_string();
+        assert!(text.starts_with("5 arrivals") && text.contains("80.00 ms"));
+        assert_eq!(of(65, 80).expect("too many").code, Code::WarmupBacklog);
     }
 
     fn entry(response_p50_us: f64) -> Interval {

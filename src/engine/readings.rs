@@ -8,6 +8,7 @@ use mysql_async::Opts;
 use tokio::sync::oneshot;
 
 use super::connect::Connector;
+use crate::judge::no_result;
 use crate::mysql::fingerprint;
 use crate::mysql::session::Session;
 use crate::mysql::status::{self, Reading};
@@ -18,7 +19,7 @@ use crate::observe::probe::{HostReading, Probe, own_traffic};
 use crate::observe::process::{Cost, process_usage};
 use crate::plan::limits;
 use crate::stop::within;
-use crate::summary::{self, SettingChange, identity::no_result};
+use crate::summary::{self, SettingChange};
 
 /// A reading of a busy server's counters takes so long: then it is over when the window opens.
 const LEAD: Duration = Duration::from_millis(300);

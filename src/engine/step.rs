@@ -21,6 +21,7 @@ use super::pacing::NEVER;
 use super::readings::{self, ClientReading, ClientUse, ServerReading};
 use super::thread::{self, Go, NOTICE, SharedWindow, TICK, ThreadCounts, ThreadEvent, ThreadSetup};
 use crate::error::{Error, Result};
+use crate::judge::no_result;
 use crate::mysql::session::Session;
 use crate::mysql::target::Target;
 use crate::observe::interval_log::IntervalLog;
@@ -31,7 +32,6 @@ use crate::plan::policy::Policy;
 use crate::plan::{Plan, Spread, Step, StopAt, limits};
 use crate::progress::Progress;
 use crate::stop::Stop;
-use crate::summary::identity::no_result;
 use crate::summary::{Outcome, Probed, Server, SettingChange, Status, in_queues};
 
 /// How often threads report at least, whatever the timeline's interval: the live line and the

@@ -7,6 +7,7 @@ use super::job::queues;
 use super::step::{StepContext, engine_threads};
 use super::turn_delay::{ThreadUsage, TurnDelays};
 use super::{Run, findings};
+use crate::judge::{self, CalibrationStep};
 use crate::observe::host::Host;
 use crate::observe::probe::Probe;
 use crate::observe::process::peak_resident_bytes;
@@ -14,7 +15,7 @@ use crate::observe::recorder::Paced;
 use crate::observe::times::Times;
 use crate::plan::{Plan, Step, StopAt};
 use crate::stats;
-use crate::summary::{self, CalibrationStep, Share, Summary, ThreadShare, TurnDelay};
+use crate::summary::{self, Share, Summary, ThreadShare, TurnDelay};
 
 /// What a summary says besides the step: the same for all steps of a sweep, but for the server.
 #[derive(Debug, Clone)]
@@ -67,7 +68,10 @@ pub(crate) fn summary(
         reason: run.error.as_ref().map(ToString::to_string),
         workload: workload(context),
         plan: plan(context, step, identity.data_seed),
-        warnings: findings::of_step(run, context, step, changed.as_deref()),
+        warnings: findings::of_step(run, context, step, changed.as_deref())
+            .into_iter()
+            .map(Into::into)
+            .collect(),
         server: summary::Server {
             settings_changed: changed.unwrap_or_default(),
             status: run.status.clone(),
@@ -91,7 +95,7 @@ pub(crate) fn summary(
         experiment: None,
         conditions: None,
     };
-    summary.classify();
+    summary.server.class = judge::class(&summary);
     summary
 }
 

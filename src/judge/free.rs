@@ -1,7 +1,9 @@
 //! The fields of a summary in which two measurements of the same thing may differ.
 
+use crate::terms::is_identity;
+
 /// Paths of a summary's fields, and why each is no condition. A path stands for all below it.
-/// Variables of the server that are free have a list of their own (`IDENTITY` in src/summary/identity.rs).
+/// Variables of the server that are free have a list of their own (src/terms/variables.rs).
 pub const FREE: &[(&str, &str)] = &[
     ("schema", "the form of the file"),
     ("run_id", "names the invocation"),
@@ -91,7 +93,5 @@ pub fn is_free(path: &str) -> bool {
         path.strip_prefix(free).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
     };
     FREE.iter().any(|(free, _)| below(free))
-        || path
-            .strip_prefix("server.variables.")
-            .is_some_and(|name| crate::summary::identity::IDENTITY.contains(&name))
+        || path.strip_prefix("server.variables.").is_some_and(|name| is_identity(name))
 }

@@ -1,10 +1,99 @@
-//! What two numbers must share to be of the same thing.
+//! What numbers are worth: what two of them must share to be of the same thing, what a reader of a
+//! step must know, and whether its number is the server's. All thresholds are in one file.
+//!
+//! The room is above its figure: the table of conditions and of free fields takes half of it, and the
+//! calibration of a host, which judges too, came to it from `summary`.
 
+mod calibration;
 pub(crate) mod conditions;
 mod free;
+mod identity;
+pub(crate) mod thresholds;
+mod verdict;
+mod warnings;
 
+pub(crate) use calibration::{
+    CALIBRATION, CalibratedHost, Calibration, CalibrationStep, calibrate,
+};
 pub(crate) use conditions::{
     ABSENT, CONDITIONS, Condition, Difference, OVERHEADS, Of, Shown, Weight, by_knowledge,
     conditions, differences, fingerprint_differences, unknown,
 };
 pub use free::{FREE, is_free};
+pub(crate) use identity::{changed_after, changed_when, is_another, no_result};
+pub(crate) use verdict::verdict;
+pub(crate) use warnings::{left, levels_in_words, warnings};
+
+use crate::summary::Summary;
+use crate::terms::Class;
+
+/// Tells whether a step was cached or IO-bound: by the pages that were read, else by the sizes; None
+/// where neither is known.
+pub(crate) fn class(step: &Summary) -> Option<Class> {
+    let statements = step.totals.qps / step.totals.tps;
+    match step.counter_per_op(&["Innodb_buffer_pool_reads"]) {
+        Some(misses) if statements.is_finite() && statements > 0.0 => {
+            let io = misses / statements >= thresholds::MISSES_MIN;
+            Some(if io { Class::IoBound } else { Class::Cached })
+        }
+        _ => class_by_size(step.data_bytes(), step.server.buffer_pool_bytes),
+    }
+}
+
+/// Gives the class that sizes alone suggest, which is all that is known before a run: data that do
+/// not fit into the buffer pool have to be read.
+pub(crate) fn class_by_size(
+    data_bytes: Option<u64>,
+    buffer_pool_bytes: Option<u64>,
+) -> Option<Class> {
+    let (data, pool) = data_bytes.zip(buffer_pool_bytes)?;
+    Some(if data > pool { Class::IoBound } else { Class::Cached })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::terms::Code;
+
+    /// `LOADGEN_BLESS=1 cargo test --lib judge::` writes it anew after a change.
+    #[test]
+    fn every_code_is_in_the_reference() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/warnings.md");
+        let text = std::fs::read_to_string(path).expect("docs/warnings.md");
+        let (before, rest) = text.split_once("<!-- codes -->\n").expect("the list's begin");
+        let (listed, after) = rest.split_once("<!-- end of codes -->").expect("the list's end");
+        let mut wanted = "| code | sentence |\n|---|---|\n".to_owned();
+        for code in Code::ALL {
+            let sentence = code.sentence().replace("{}", "…");
+            wanted.push_str(&format!("| `{}` | {sentence} |\n", code.name()));
+        }
+        if std::env::var_os("LOADGEN_BLESS").is_some() {
+            let text = format!("{before}<!-- codes -->\n{wanted}<!-- end of codes -->{after}");
+            std::fs::write(path, text).expect("docs/ can be written");
+        } else {
+            assert!(listed == wanted, "LOADGEN_BLESS=1 cargo test --lib judge::");
+        }
+    }
+
+    #[test]
+    fn sizes_suggest_a_class() {
+        assert_eq!(class_by_size(Some(29), Some(4)), Some(Class::IoBound));
+        assert_eq!(class_by_size(Some(29), Some(64)), Some(Class::Cached));
+        assert_eq!(class_by_size(None, Some(64)), None);
+    }
+
+    #[test]
+    fn misses_outweigh_sizes() {
+        let text = include_str!("../../tests/fixtures/summary.json");
+        let mut summary: Summary = serde_json::from_str(text).expect("a summary");
+        assert_eq!(class(&summary), Some(Class::IoBound), "no counter of InnoDB's: by size");
+        let status = summary.server.status.as_mut().expect("there");
+        status.deltas.insert("Innodb_buffer_pool_read_requests".to_owned(), 3_000_000);
+        assert_eq!(class(&summary), Some(Class::Cached), "the counter did not move");
+        let status = summary.server.status.as_mut().expect("there");
+        status.deltas.insert("Innodb_buffer_pool_reads".to_owned(), 540_000);
+        assert_eq!(class(&summary), Some(Class::IoBound));
+        let misses = summary.counter_per_op(&["Innodb_buffer_pool_reads"]).expect("known");
+        assert!((misses - 0.9).abs() < 1e-4, "{misses}");
+    }
+}

@@ -107,7 +107,7 @@ async fn clean(
     let mut session = control(target, opts, progress).await?;
     let _waits = pulse.waits(&session);
     if let Some(warning) = exposure::look(&mut session, target).await? {
-        progress.warn(&warning.message);
+        progress.warn(&warning.to_string());
     }
     let (dropped, left) = look(&mut session, target, Survey::ours).await?;
     let all: Vec<String> = dropped

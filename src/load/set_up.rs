@@ -53,7 +53,7 @@ pub(super) async fn set_up(
     let mut control = control(target, opts, progress).await?;
     let waits = pulse.waits(&control);
     if let Some(warning) = exposure::look(&mut control, target).await? {
-        progress.warn(&warning.message);
+        progress.warn(&warning.to_string());
     }
     let job = &Job { charset: charset(&mut control, job).await?, ..job.clone() };
     let survey = Survey::take(&mut control, &target.database, job.schema).await?;

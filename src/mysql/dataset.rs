@@ -7,7 +7,7 @@ use super::control::{Asked, explain, one, optional, rows};
 use super::errors::{Failure, Findings};
 use super::session::{Session, quoted_text};
 use crate::error::Result;
-use crate::summary::Warning;
+use crate::terms::{Finding, finding};
 use crate::workload::Schema;
 use crate::workload::random::Stream;
 use crate::workload::table::{self, Mark, State};
@@ -288,7 +288,7 @@ pub async fn settle(
     session: &mut Session,
     found: &Discovered,
     wanted: &Wanted,
-) -> Result<(Dataset, Vec<Warning>)> {
+) -> Result<(Dataset, Vec<Finding>)> {
     let mut findings = Findings::default();
     let dataset = examine(session, found, wanted, &mut findings)
         .await
@@ -493,28 +493,21 @@ fn dataset(schema: Schema, used: &[(u32, &Table)], rows: u64, findings: &mut Fin
     let seed = marks.first().copied().flatten().map(|mark| mark.seed);
     let one_seed = own && marks.iter().flatten().all(|mark| Some(mark.seed) == seed);
     if own && !one_seed {
-        findings.warn(
-            "mixed_data_seeds",
-            "the tables were prepared with different --data-seed values: none is recorded",
-        );
+        findings.warn(finding!(MixedDataSeeds));
     }
     let engine = |table: &Table| table.engine.clone().unwrap_or_default().to_ascii_lowercase();
     let mut engines: Vec<String> = used.iter().map(|(_, table)| engine(table)).collect();
     engines.sort_unstable();
     engines.dedup();
     if engines.len() > 1 {
-        findings.warn("mixed_engines", format!("storage engines differ: {}", engines.join(", ")));
+        findings.warn(finding!(MixedEngines, engines.join(", ")));
     }
     let plain = names(schema, used.iter().filter(|(_, table)| !table.indexed).map(|(n, _)| *n));
-    if let (Some(column), false) = (schema.indexed(), plain.is_empty()) {
-        let so = match schema {
-            Schema::Sbtest => "updates of it are cheap and reads by it are scans",
-            _ => "reads by it are scans",
-        };
-        findings.warn(
-            &format!("{column}_not_indexed"),
-            format!("{plain}: no index on {column}, so {so}"),
-        );
+    if !plain.is_empty() {
+        findings.warn(match schema {
+            Schema::Sbtest => finding!(KNotIndexed, plain),
+            _ => finding!(CountryNotIndexed, plain),
+        });
     }
     let format = |table: &Table| match schema.indexed().filter(|_| !table.indexed) {
         Some(column) => format!("{} without an index on {column}", table.format),
@@ -759,7 +752,7 @@ mod settle_tests {
             let used: Vec<_> = (1..).zip(tables).collect();
             let mut findings = Findings::default();
             let dataset = dataset(Schema::Sbtest, &used, 100, &mut findings);
-            let codes = findings.conclude().expect("no problem").into_iter().map(|w| w.code);
+            let codes = findings.conclude().expect("no problem").into_iter().map(|w| w.code.name());
             (dataset, codes.collect::<Vec<_>>())
         };
         let (ours, warnings) = of(&[table(Some((7, 100))), table(Some((7, 100)))]);

@@ -6,7 +6,7 @@ use std::fmt;
 use mysql_async::IoError;
 
 use crate::error::{Error, Result, clip};
-use crate::summary::Warning;
+use crate::terms::Finding;
 
 /// Characters of a server's message that are kept; servers' own have some hundred.
 pub(super) const MESSAGE_MAX: usize = 2000;
@@ -176,7 +176,7 @@ impl From<Failure> for Error {
 #[derive(Debug, Default)]
 pub(super) struct Findings {
     problems: Vec<(String, String)>,
-    warnings: Vec<Warning>,
+    warnings: Vec<Finding>,
 }
 
 impl Findings {
@@ -186,8 +186,8 @@ impl Findings {
     }
 
     /// Something that a reader of the numbers must know.
-    pub(super) fn warn(&mut self, code: &str, message: impl Into<String>) {
-        self.warnings.push(Warning { code: code.to_owned(), message: message.into() });
+    pub(super) fn warn(&mut self, found: Finding) {
+        self.warnings.push(found);
     }
 
     /// Takes note of a question that the server refused, and passes a lost connection on.
@@ -203,7 +203,7 @@ impl Findings {
     }
 
     /// The warnings, or one error with all the problems and their hints.
-    pub(super) fn conclude(self) -> Result<Vec<Warning>> {
+    pub(super) fn conclude(self) -> Result<Vec<Finding>> {
         let message = match self.problems.as_slice() {
             [] => return Ok(self.warnings),
             [(only, _)] => only.clone(),
@@ -279,7 +279,7 @@ mod findings_tests {
     #[test]
     fn one_problem_is_the_message() {
         let mut findings = Findings::default();
-        findings.warn("w", "lost with the error");
+        findings.warn(crate::terms::finding!(MixedDataSeeds));
         findings.problem("too few", "more");
         let error = findings.conclude().expect_err("a problem");
         assert_eq!(error.kind(), Kind::Server);

@@ -11,8 +11,7 @@ use super::session::Session;
 use crate::error::Result;
 use crate::observe::cgroup::{self, Limit};
 use crate::observe::{host, process};
-use crate::summary::Warning;
-use crate::terms;
+use crate::terms::{self, Finding, finding};
 use crate::workload::Schema;
 
 /// What the plan needs of the server.
@@ -47,7 +46,7 @@ pub struct Ready {
     /// The tables and rows used.
     pub dataset: Dataset,
     /// What a reader of the numbers must know.
-    pub warnings: Vec<Warning>,
+    pub warnings: Vec<Finding>,
 }
 
 /// Checks everything that can be checked before the first step.
@@ -118,7 +117,7 @@ async fn examine(
             };
             judge_own(&own, &load, findings);
         }
-        Err(error) => findings.warn("unchecked", error.to_string()),
+        Err(error) => findings.warn(finding!(Unchecked, error.to_string())),
     }
     Ok((product, dataset))
 }
@@ -126,24 +125,20 @@ async fn examine(
 fn check_product(product: &Product, findings: &mut Findings) {
     let oldest = "loadgen is tested from MySQL 5.5 and MariaDB 10.1 on";
     match (product.family, product.number) {
-        (Family::Other(name), _) => findings.warn(
-            "unknown_server",
-            format!("the server is {name} ({}): {oldest}, nothing else", product.version),
-        ),
-        (_, (0, 0, 0)) => findings.warn(
-            "unknown_server",
-            format!("the server's version '{}' says nothing: {oldest}", product.version),
-        ),
+        (Family::Other(name), _) => {
+            findings.warn(finding!(UnknownServer, name.to_string(), product.version.as_str()))
+        }
+        (_, (0, 0, 0)) => findings.warn(finding!(UnknownVersion, product.version.as_str())),
         (_, number) if number < (5, 1, 0) => {
             findings.problem(format!("{product} is too old"), format!("{oldest}; 5.1 may work"));
         }
         (_, number) if number < (5, 5, 0) => {
-            findings.warn("old_server", format!("{product}: {oldest}"));
+            findings.warn(finding!(OldServer, product.to_string()));
         }
         _ => {}
     }
     if product.version.contains("-debug") {
-        findings.warn("server_debug_build", format!("{product} is a debug build"));
+        findings.warn(finding!(ServerDebugBuild, product.to_string()));
     }
 }
 
@@ -291,35 +286,18 @@ fn judge(seen: &Seen, load: &Load, findings: &mut Findings) {
     if let Some(timeout) = seen.wait_timeout_s {
         let quiet = load.quiet_max.as_secs();
         if timeout < quiet.saturating_add(SPARE_SECONDS) {
-            findings.warn(
-                "short_wait_timeout",
-                format!(
-                    "wait_timeout is {timeout} s, and a connection may be silent for {quiet} s: \
-                     the server may close it"
-                ),
-            );
+            findings.warn(finding!(ShortWaitTimeout, timeout, quiet));
         }
     }
     // A statement holds one table open; the cache must at least hold those in flight.
     let tables_open = clients + load.tables;
     if let Some(cache) = seen.table_open_cache.filter(|cache| *cache < tables_open) {
-        findings.warn(
-            "small_table_cache",
-            format!(
-                "table_open_cache is {cache}, below {} + {} tables: statements \
-                 will wait for tables to be opened",
-                terms::clients(clients),
-                load.tables
-            ),
-        );
+        findings.warn(finding!(SmallTableCache, cache, terms::clients(clients), load.tables));
     }
     // 0 is said by servers that do not know.
     let files = seen.open_files_limit.filter(|limit| *limit != 0 && *limit < tables_open);
     if let Some(limit) = files {
-        findings.warn(
-            "few_server_files",
-            format!("open_files_limit is {limit}, fewer than the {clients} connections need"),
-        );
+        findings.warn(finding!(FewServerFiles, limit, clients));
     }
 }
 
@@ -343,7 +321,7 @@ fn connections(seen: &Seen, load: &Load, findings: &mut Findings) {
                 );
             }
         }
-        _ => findings.warn("unchecked", "the server does not say what max_connections is"),
+        _ => findings.warn(finding!(UnknownLimit, "max_connections")),
     }
     // 0 is no limit; MariaDB says -1 for "nobody", which is no u64.
     if let Some(max) = seen.max_user_connections.filter(|max| *max != 0) {
@@ -368,7 +346,7 @@ fn statements(seen: &Seen, load: &Load, findings: &mut Findings) {
         return;
     }
     let Some(max) = seen.max_prepared else {
-        findings.warn("unchecked", "the server does not say what max_prepared_stmt_count is");
+        findings.warn(finding!(UnknownLimit, "max_prepared_stmt_count"));
         return;
     };
     let now = seen.prepared.unwrap_or(0);
@@ -450,7 +428,7 @@ mod tests {
         check_product(&Product::of(version, comment), &mut findings);
         findings
             .conclude()
-            .map(|warnings| warnings.into_iter().map(|w| w.code).collect())
+            .map(|warnings| warnings.into_iter().map(|w| w.code.name().to_owned()).collect())
             .map_err(|error| error.to_string())
     }
 
@@ -494,7 +472,7 @@ mod limits_tests {
         judge(&seen, &LOAD, &mut findings);
         findings
             .conclude()
-            .map(|warnings| warnings.into_iter().map(|w| w.code).collect())
+            .map(|warnings| warnings.into_iter().map(|w| w.code.name().to_owned()).collect())
             .map_err(|error| error.render())
     }
 

@@ -10,7 +10,8 @@ use crate::error::{Result, clip};
 use crate::observe::host::{self, ROOT};
 use crate::observe::probe::{self, FarEnd, Whereabouts};
 use crate::observe::proc::connections;
-use crate::summary::{Driver, HostFacts, Server, SettingChange, Warning, durability};
+use crate::summary::{Driver, HostFacts, Server, SettingChange, durability};
+use crate::terms::{Finding, finding};
 
 /// Characters of a version or a comment; servers' own have some dozen.
 const TEXT_MAX: usize = 200;
@@ -328,7 +329,7 @@ const BY_KEY: &str = "caching_sha2_password";
 /// What to know of an account that logged in by `caching_sha2_password` over plain TCP: when the
 /// server's cache is cold, the password goes to it under a public key that came over the same
 /// wire, and nobody verified that it is the server's.
-pub async fn exposure(session: &mut Session, target: &ConnectOptions) -> Result<Option<Warning>> {
+pub async fn exposure(session: &mut Session, target: &ConnectOptions) -> Result<Option<Finding>> {
     let plain =
         matches!(target.address, Address::Tcp { .. }) && target.ssl.mode == SslMode::Disabled;
     if !plain || target.password.is_empty() {
@@ -339,14 +340,7 @@ pub async fn exposure(session: &mut Session, target: &ConnectOptions) -> Result<
     let asked = optional(session.query("SHOW CREATE USER CURRENT_USER()").await);
     let rows = asked.map_err(|failure| explain(&failure, "ask how the account logs in"))?;
     let by_key = rows.into_iter().flatten().flatten().flatten().any(|text| text.contains(BY_KEY));
-    Ok(by_key.then(|| Warning {
-        code: "password_exposed".to_owned(),
-        message: format!(
-            "the password goes to {} over plain TCP under a key that nobody verified: whoever \
-             sits between could get it; --ssl-mode VERIFY_IDENTITY or a socket keeps it",
-            target.address
-        ),
-    }))
+    Ok(by_key.then(|| finding!(PasswordExposed, target.address.to_string())))
 }
 
 #[cfg(test)]

@@ -5,7 +5,8 @@ use super::notes::mark;
 use super::page::{Column, Page, Sheet, Value, both, filed, shown};
 use super::{Format, escape, write};
 use crate::error::Result;
-use crate::summary::{Calibration, CalibrationStep, VerdictKind};
+use crate::judge::{Calibration, CalibrationStep};
+use crate::summary::VerdictKind;
 
 /// Writes the table of a calibration.
 pub(crate) fn calibration(calibration: &Calibration, format: Format) -> Result<String> {
@@ -80,7 +81,8 @@ fn percent(part: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::summary::{CALIBRATION, CalibratedHost, Program};
+    use crate::judge::{CALIBRATION, CalibratedHost};
+    use crate::summary::Program;
 
     fn step(clients: u32, other_load: f64) -> CalibrationStep {
         CalibrationStep {

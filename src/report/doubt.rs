@@ -7,20 +7,20 @@ use super::number::number;
 use super::table::{self, Column, Table};
 use crate::error::Result;
 use crate::summary::{Summary, VerdictKind};
-use crate::terms;
+use crate::terms::{self, Code};
 
 /// Warnings of steps that another run may be free of: something disturbed it.
-const DISTURBED: &[&str] = &[
-    "abandoned",
-    "cpu_frequency",
-    "cpu_throttled",
-    "drift",
-    "errors",
-    "level_change",
-    "outages",
-    "perturbed",
-    "settings_changed",
-    "swapping",
+const DISTURBED: [Code; 10] = [
+    Code::Abandoned,
+    Code::CpuFrequency,
+    Code::CpuThrottled,
+    Code::Drift,
+    Code::Errors,
+    Code::LevelChange,
+    Code::Outages,
+    Code::Perturbed,
+    Code::SettingsChanged,
+    Code::Swapping,
 ];
 
 /// A cell in doubt.
@@ -91,6 +91,6 @@ fn disturbed(steps: &[&Summary]) -> Option<String> {
 fn disturbance(step: &Summary) -> Option<&str> {
     let verdict = step.verdict.as_ref().filter(|verdict| verdict.kind == VerdictKind::Noisy);
     let noisy = verdict.map(|verdict| verdict.kind.name());
-    let mut codes = step.warnings.iter().map(|warning| warning.code.as_str());
-    noisy.or_else(|| codes.find(|code| DISTURBED.contains(code)))
+    let disturbed = step.warnings.iter().find(|w| DISTURBED.iter().any(|code| w.is(*code)));
+    noisy.or_else(|| disturbed.map(|warning| warning.code.as_str()))
 }

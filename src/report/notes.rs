@@ -10,7 +10,7 @@ use super::table::{Column, Line, Table, among};
 use super::{queues, settings};
 use crate::judge::{self, ABSENT, CONDITIONS, Condition, Difference, OVERHEADS, Shown, Weight};
 use crate::summary::{Outcome, Summary, VerdictKind, Warning};
-use crate::terms;
+use crate::terms::{self, Code, Value, finding};
 
 /// Longest foreign text in a note, characters.
 const TEXT_MAX: usize = 300;
@@ -31,7 +31,7 @@ pub(crate) struct Note {
 pub(crate) type Places = BTreeMap<usize, BTreeSet<Column>>;
 
 /// Something about one step of a line.
-struct Finding {
+struct Said {
     code: String,
     message: String,
     line: usize,
@@ -41,7 +41,7 @@ struct Finding {
 /// The footnotes of a table, in the order in which its lines need them.
 pub(crate) fn notes(table: &Table) -> Vec<Note> {
     let mut notes = of_lines(table);
-    let mut by_code: BTreeMap<String, Vec<Finding>> = BTreeMap::new();
+    let mut by_code: BTreeMap<String, Vec<Said>> = BTreeMap::new();
     for (at, line) in table.lines.iter().enumerate() {
         for finding in findings(at, line).into_iter().chain(scarce(table, at, line)) {
             by_code.entry(finding.code.clone()).or_default().push(finding);
@@ -89,64 +89,56 @@ pub(crate) fn marks(table: &Table, line: usize) -> String {
 }
 
 /// What the steps of a line say about themselves.
-fn findings(at: usize, line: &Line) -> Vec<Finding> {
-    let find = |step: &Summary, code: &str, message: String| Finding {
-        code: clip(code, VALUE_MAX),
-        message,
+fn findings(at: usize, line: &Line) -> Vec<Said> {
+    let note = |step: &Summary, said: Warning| Said {
+        code: clip(&said.code, VALUE_MAX),
+        message: said.message,
         line: at,
         column: step.cell(),
     };
     let mut found = Vec::new();
     for step in &line.steps {
-        found.extend(remarks(step).into_iter().map(|r| find(step, &r.code, r.message)));
+        found.extend(remarks(step).into_iter().map(|said| note(step, said)));
     }
     for step in &line.left_out {
-        let message = format!("left out, because it did not complete: {}", ending(step));
-        found.push(find(step, "left_out", message));
+        found.push(note(step, finding!(LeftOut, ending(step)).into()));
     }
     found
 }
 
 /// What a reader of any number of a step must know.
 pub fn remarks(step: &Summary) -> Vec<Warning> {
-    let mut said = Vec::new();
-    let mut say =
-        |code: &str, message: String| said.push(Warning { code: code.to_owned(), message });
+    let mut said: Vec<Warning> = Vec::new();
     if step.outcome != Outcome::Completed {
-        say("partial", format!("did not complete: {}", ending(step)));
+        said.push(finding!(Partial, ending(step)).into());
     }
-    let warned = |code: &str| step.warnings.iter().any(|warning| warning.code == code);
     let verdict = step.verdict.as_ref().filter(|verdict| verdict.kind != VerdictKind::Ok);
     if let Some(verdict) = verdict {
-        say(&verdict.kind.name().replace('-', "_"), clip(&verdict.sentence(), TEXT_MAX));
+        let code = verdict.kind.name().replace('-', "_");
+        said.push(Warning { code, message: clip(&verdict.sentence(), TEXT_MAX) });
     }
     let shared = verdict.is_some_and(|verdict| verdict.kind == VerdictKind::SharedHost);
-    if step.client.same_host && !shared && !warned("same_host") {
-        let message = "the client ran on the server's host and took a part of its CPUs";
-        say("same_host", message.to_owned());
+    if step.client.same_host && !shared && !step.is_warned(Code::SameHost) {
+        said.push(finding!(SameHost).into());
     }
-    if let Some(message) = queues::told(step) {
-        say("queues", message);
+    said.extend(queues::told(step).map(|queues| finding!(Queues, queues).into()));
+    if step.loadgen.profile != "release" && !step.is_warned(Code::DebugBuild) {
+        said.push(finding!(DebugBuildNoted).into());
     }
-    if step.loadgen.profile != "release" && !warned("debug_build") {
-        let message = "measured by a debug build of loadgen, whose own cost is higher";
-        say("debug_build", message.to_owned());
-    }
-    for warning in &step.warnings {
-        say(&warning.code, clip(&warning.message, TEXT_MAX));
-    }
+    said.extend(step.warnings.iter().map(|warning| Warning {
+        code: warning.code.clone(),
+        message: clip(&warning.message, TEXT_MAX),
+    }));
     said
 }
 
 /// Percentiles that are not shown, because too few values lie beyond them.
-fn scarce(table: &Table, at: usize, line: &Line) -> Vec<Finding> {
+fn scarce(table: &Table, at: usize, line: &Line) -> Vec<Said> {
     let few = line.steps.iter().filter_map(|step| {
         let (percentile, count) = table.metric.scarce(step)?;
-        let message = format!(
-            "{percentile} is not shown: it takes {} values, for ten beyond it, and there were {count}",
-            percentile.needs()
-        );
-        Some(Finding { code: "scarce".to_owned(), message, line: at, column: step.cell() })
+        let (name, needs) = (percentile.to_string(), Value::Number(percentile.needs(), 0));
+        let said = Warning::from(finding!(Scarce, name, needs, count));
+        Some(Said { code: said.code, message: said.message, line: at, column: step.cell() })
     });
     few.collect()
 }
@@ -161,7 +153,7 @@ pub(crate) fn ending(step: &Summary) -> String {
 }
 
 /// One note of all findings of a code.
-fn merged(table: &Table, code: String, findings: &[Finding]) -> Note {
+fn merged(table: &Table, code: String, findings: &[Said]) -> Note {
     let messages: Vec<&str> = findings.iter().map(|f| f.message.as_str()).collect();
     let mut text = as_one(&messages);
     let mut places = Places::new();

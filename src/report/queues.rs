@@ -8,7 +8,7 @@ use crate::summary::{Summary, in_queues};
 /// What a reader of a step's response time must know, where its arrivals came in several queues.
 pub(crate) fn told(step: &Summary) -> Option<String> {
     let queues = step.plan.queues.filter(|queues| *queues > 1)?;
-    Some(format!("arrivals in {}", in_queues(queues, step.workload.spread)))
+    Some(in_queues(queues, step.workload.spread))
 }
 
 /// Returns the numbers of queues in which a line differs from another one at the same columns.

@@ -9,6 +9,7 @@ use super::null_server::NullServer;
 use super::{kept, print_data, random, runtime, warn_of_debug_build};
 use crate::engine::{self, StepContext, Tables};
 use crate::error::{Error, Result};
+use crate::judge::{CALIBRATION, Calibration, CalibrationStep};
 use crate::mysql::target::Target;
 use crate::observe::host;
 use crate::observe::probe::{Probe, Whereabouts};
@@ -17,7 +18,6 @@ use crate::plan::{Plan, Spread, Step};
 use crate::progress::Progress;
 use crate::report::{self, Format};
 use crate::stop::Stop;
-use crate::summary::{CALIBRATION, Calibration, CalibrationStep};
 use crate::terms;
 use crate::workload::Schema;
 

@@ -14,7 +14,8 @@ use crate::mysql::dataset::Dataset;
 use crate::plan::Step;
 use crate::plan::experiment::Beside;
 use crate::plan::profile::Expect;
-use crate::summary::{CommandRun, Experiment, Server, Store, Summary, Warning};
+use crate::summary::{CommandRun, Experiment, Server, Store, Summary};
+use crate::terms::{Finding, finding};
 use crate::workload::random::{mix, name_part};
 
 /// Differences that an error names.
@@ -25,7 +26,7 @@ const NAMED_MAX: usize = 6;
 pub(super) struct Entry {
     pub(super) experiment: Experiment,
     /// What a reader of it must know.
-    pub(super) warnings: Vec<Warning>,
+    pub(super) warnings: Vec<Finding>,
 }
 
 /// A job's place in a profile.
@@ -107,10 +108,8 @@ impl InProfile<'_> {
         expect::check(self.expect, &server.variables, bytes.filter(|_| self.full_size))?;
         let differs = bytes.and_then(|b| expect::database(self.expect, &server.variables, b));
         if let Some(what) = differs {
-            let message = format!("at this --scale {what}, as the profile has it at its own size");
             for entry in self.entries.values_mut() {
-                let (code, message) = ("scaled_class".to_owned(), message.clone());
-                entry.warnings.push(Warning { code, message });
+                entry.warnings.push(finding!(ScaledClass, what.clone()));
             }
         }
         Ok(())
@@ -147,13 +146,10 @@ impl InProfile<'_> {
     pub(super) fn sign(&self, summary: &mut Summary, step: &Step, ran: Vec<CommandRun>) {
         if !ran.is_empty() {
             let names: Vec<String> = ran.iter().map(told).collect();
-            summary.warnings.push(Warning {
-                code: "perturbed".to_owned(),
-                message: format!("{} ran beside it and took its time", names.join(", ")),
-            });
+            summary.warn([finding!(Perturbed, names.join(", "))]);
         }
         let Entry { experiment, warnings } = self.entries[&step.number].clone();
-        summary.warnings.extend(warnings);
+        summary.warn(warnings);
         summary.experiment = Some(Experiment { commands: ran, ..experiment });
     }
 }

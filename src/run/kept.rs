@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use crate::engine;
 use crate::error::{Error, Result};
+use crate::judge::{CalibratedHost, Calibration};
 use crate::observe::host;
 use crate::progress::Progress;
-use crate::summary::{CalibratedHost, Calibration};
 use crate::workload::random::{mix, name_part};
 
 /// Names the file.
@@ -151,7 +151,7 @@ mod tests {
         let path = dir.path().join("a.json");
         assert_eq!(read(&path), Ok(None));
         let calibration = Calibration {
-            schema: crate::summary::CALIBRATION.to_owned(),
+            schema: crate::judge::CALIBRATION.to_owned(),
             loadgen: engine::program(),
             host: this_host(dir.path()),
             started_at: String::new(),

@@ -8,12 +8,14 @@ use super::servers::{Servers, Taken};
 use super::steps::{Job, Steps};
 use super::{Invocation, kept, random, runtime, warn_of_debug_build};
 use crate::error::{Error, Kind, Result};
+use crate::judge::Calibration;
 use crate::observe::process::raise_descriptor_limit;
 use crate::plan::Step;
 use crate::plan::experiment::{Experiment, Leg, Part, Subject, What};
 use crate::progress::Progress;
 use crate::stop::Stop;
-use crate::summary::{self, Calibration, Server, Store, Summary, Warning};
+use crate::summary::{self, Server, Store, Summary};
+use crate::terms::{Finding, finding};
 
 /// What all legs share.
 pub(super) struct Legs<'a> {
@@ -205,7 +207,7 @@ impl<'a> Legs<'a> {
                 written_by: written_by.map(<[String]>::to_vec),
                 commands: Vec::new(),
             };
-            let mut warnings = data_not_equal(here, written_by);
+            let mut warnings: Vec<Finding> = data_not_equal(here, written_by).into_iter().collect();
             if here.part.writes() {
                 warnings.extend(carried_on(nth));
                 warnings.extend(self.without(here, *at));
@@ -217,48 +219,28 @@ impl<'a> Legs<'a> {
 
     /// A step of a writing run before which others should have written: they are measured
     /// already, or not wanted.
-    fn without(&self, here: &Here, at: usize) -> Option<Warning> {
+    fn without(&self, here: &Here, at: usize) -> Option<Finding> {
         let missing = self.experiment.before(at, &here.leg.cells);
         if missing.is_empty() {
             return None;
         }
         let clients: Vec<String> = missing.iter().map(u32::to_string).collect();
-        Some(Warning {
-            code: "data_not_equal".to_owned(),
-            message: format!(
-                "continued or measured in part: the steps of this run at clients {}, which come \
-                 before it on the same data, did not write to it here",
-                clients.join(", ")
-            ),
-        })
+        Some(finding!(DataNotEqual, clients.join(", ")))
     }
 }
 
 /// Steps of a sweep share their data: the first one that writes is the only one that finds it as it
 /// was prepared.
-fn carried_on(nth: usize) -> Option<Warning> {
-    (nth > 0).then(|| Warning {
-        code: "carried_on".to_owned(),
-        message: "started from what the steps of this run before it had left".to_owned(),
-    })
+fn carried_on(nth: usize) -> Option<Finding> {
+    (nth > 0).then(|| finding!(CarriedOn))
 }
 
 /// A run that writes, or comes after one that wrote, must start from the data that the other
 /// labels and repeats start from, or say that it did not.
-fn data_not_equal(here: &Here, written_by: Option<&[String]>) -> Vec<Warning> {
-    let warn = |message: String| vec![Warning { code: "data_not_equal".to_owned(), message }];
+fn data_not_equal(here: &Here, written_by: Option<&[String]>) -> Option<Finding> {
     match written_by {
-        Some([]) => Vec::new(),
-        Some(titles) => warn(format!(
-            "the tables were written to before, by {}: other labels and repeats may have \
-             started from other data",
-            titles.join(", ")
-        )),
-        None if here.part.writes() => warn(
-            "whether the tables were written to before is not known: other labels and repeats \
-             may have started from other data"
-                .to_owned(),
-        ),
-        None => Vec::new(),
+        Some([]) => None,
+        Some(titles) => Some(finding!(DataWritten, titles.join(", "))),
+        None => here.part.writes().then(|| finding!(DataUnknown)),
     }
 }

@@ -7,13 +7,13 @@ use super::conditions;
 use super::reach::Patience;
 use super::steps::answer;
 use crate::error::{Error, Result};
+use crate::judge::{left, levels_in_words};
 use crate::mysql::ask::{one, optional};
 use crate::mysql::session::Session;
 use crate::plan::{limits, units};
 use crate::progress::Progress;
 use crate::stop::{or_stop, within};
 use crate::summary::{Levels, Settled};
-use crate::warnings::{left, levels_in_words};
 
 /// Between two looks at a server that settles.
 const LOOK: Duration = Duration::from_millis(500);

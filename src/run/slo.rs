@@ -9,13 +9,11 @@ use crate::plan::search::{Answer, STEPS_MAX, Search};
 use crate::plan::{Plan, Step};
 use crate::report::{self, Gate, Probe, Quantity};
 use crate::summary::{Outcome, Summary, VerdictKind};
-use crate::terms::{self, Cell};
+use crate::terms::{self, Cell, Code};
 
 /// A level does not hold where a larger part of the ops fails, whatever it is about: what is refused
 /// at once is fast.
 const FAILED_MAX: f64 = 0.01;
-/// The warning that says that a rate was not kept.
-const NOT_SUSTAINED: &str = "target_not_sustained";
 
 /// The searches of a sweep, one for each number of clients and repeat.
 pub(super) struct Slo {
@@ -227,7 +225,7 @@ fn lost(step: &Summary) -> Option<String> {
     if step.outcome != Outcome::Completed {
         return Some("it did not complete".to_owned());
     }
-    if step.warnings.iter().any(|warning| warning.code == NOT_SUSTAINED) {
+    if step.is_warned(Code::NotSustained) {
         return Some("not sustained".to_owned());
     }
     let failed_share = report::failed_share(step)?;

@@ -18,6 +18,7 @@ use super::timed::{self, Timed};
 use super::{conclude, keep, random, told};
 use crate::engine::{self, Identity, Run, StepContext, Tables, readings};
 use crate::error::{Error, Result};
+use crate::judge::{self, Calibration, is_another, no_result};
 use crate::mysql::ask::explain;
 use crate::mysql::dataset::Dataset;
 use crate::mysql::preflight::{self, Needs};
@@ -33,16 +34,12 @@ use crate::plan::timed::{LoadSpec, SuiteSpec};
 use crate::plan::{Plan, Spread, Step, limits, units};
 use crate::progress::Progress;
 use crate::stop::{Stop, or_stop, within};
-use crate::summary::identity::{self, is_another, no_result};
-use crate::summary::{
-    Calibration, Outcome, Server, SettingChange, Store, Summary, Verdict, Warning,
-};
-use crate::terms;
-use crate::warnings;
+use crate::summary::{self, Outcome, Server, SettingChange, Store, Summary};
+use crate::terms::{self, Code, Finding};
 use crate::workload::Schema;
 
 /// Codes of warnings that a reader of the step's own line must know.
-const SAID_AT_ONCE: [&str; 3] = ["target_not_sustained", "warmup_backlog", "nothing_completed"];
+const SAID_AT_ONCE: [Code; 3] = [Code::NotSustained, Code::WarmupBacklog, Code::NothingCompleted];
 
 /// Those of a job that names none.
 const NO_TABLES: Tables =
@@ -87,7 +84,7 @@ pub(super) struct Surveyed {
     pub(super) identity: Identity,
     /// How its process and host are read, where they can be.
     pub(super) probe: Option<Probe>,
-    warnings: Vec<Warning>,
+    warnings: Vec<Finding>,
     spread: Spread,
     /// None of a timed job.
     tables: Tables,
@@ -234,7 +231,7 @@ impl<'a> Steps<'a> {
             in_profile.check(&seen.server, dataset.as_ref())?;
         }
         for warning in &warnings {
-            self.progress.warn(&warning.message);
+            self.progress.warn(&warning.to_string());
         }
         let server = &seen.server;
         let (version, comment) = (&server.version, &server.version_comment);
@@ -330,16 +327,16 @@ impl<'a> Steps<'a> {
         let mut run = run?;
         let changed = changes(&mut run, &identity.server, at, control).await;
         let mut summary = engine::summary(&run, &context, step, &identity, changed);
-        summary.warnings.extend(at.warnings.iter().cloned());
-        summary.warnings.extend(changed_before);
+        summary.warn(at.warnings.iter().cloned().chain(changed_before));
         if let Some(here) = &self.in_profile {
             here.sign(&mut summary, step, ran);
         }
         let expected = self.in_profile.as_ref().map_or(&[][..], |here| here.expect);
         summary.conditions = Some(watch.end(plan, expected, &summary).await);
-        summary.warnings.extend(warnings::of(&summary));
-        summary.calibrate(self.calibration);
-        summary.verdict = Verdict::of(&summary);
+        let found = judge::warnings(&summary);
+        summary.warn(found);
+        judge::calibrate(&mut summary, self.calibration);
+        summary.verdict = judge::verdict(&summary);
         begin.sign(&mut summary);
         let kept = self.keep(summary);
         if kept.is_ok() {
@@ -393,14 +390,14 @@ impl<'a> Steps<'a> {
         at: &mut Surveyed,
         control: &mut Option<Session>,
         opened: &watch::Receiver<Option<Instant>>,
-    ) -> Result<(Vec<Warning>, Watch)> {
+    ) -> Result<(Vec<Finding>, Watch)> {
         let mut patience = Patience::new(plan.policy, self.stop);
         let last = at.identity.server.clone();
         loop {
             let error = match self.attempt(plan, at, control, opened).await {
                 Ok(watch) => {
                     let changed = fingerprint::changes(&last, &at.identity.server);
-                    return Ok((identity::warnings(&changed, "before this step"), watch));
+                    return Ok((judge::changed_when(&changed, "before this step"), watch));
                 }
                 Err(error) => error,
             };
@@ -487,7 +484,8 @@ impl<'a> Steps<'a> {
     fn keep(&mut self, summary: Summary) -> Result<()> {
         let kept = keep(self.store, &summary, self.progress);
         self.progress.note(&told::line(&summary));
-        for warning in summary.warnings.iter().filter(|w| SAID_AT_ONCE.contains(&w.code.as_str())) {
+        let said = |w: &&summary::Warning| SAID_AT_ONCE.iter().any(|code| w.is(*code));
+        for warning in summary.warnings.iter().filter(said) {
             self.progress.warn(&warning.message);
         }
         self.summaries.push(summary);
@@ -544,7 +542,7 @@ async fn dataset(
     plan: &Plan,
     target: &Target,
     control: &mut Session,
-) -> Result<(Dataset, Vec<Warning>)> {
+) -> Result<(Dataset, Vec<Finding>)> {
     let spread = |tables| plan.spread_over(tables).unwrap_or(Spread::Random);
     let statements = |tables| plan.prepared_by_table(spread(tables), tables);
     let needs = Needs {

@@ -9,6 +9,7 @@ use super::steps::{Surveyed, answer};
 use crate::engine::readings::{self, ClientReading, ServerReading};
 use crate::engine::{host_facts, program};
 use crate::error::{Error, Kind, Result};
+use crate::judge::{changed_after, no_result};
 use crate::load::reload::{FORCE, LoadedTable, Reload, Reloaded};
 use crate::mysql::session::{Session, quoted_text};
 use crate::mysql::{ask, dataset, fingerprint};
@@ -20,9 +21,8 @@ use crate::plan::timed::{InsertMode, LoadSource, LoadSpec, SuiteSpec};
 use crate::progress::Progress;
 use crate::stop::{Stop, or_stop, within};
 use crate::suite;
-use crate::summary::identity::{after, no_result};
-use crate::summary::{self, Outcome, Summary, Warning};
-use crate::terms::{OnError, Spread, StatementMode};
+use crate::summary::{self, Outcome, Summary};
+use crate::terms::{OnError, Spread, StatementMode, finding};
 use crate::workload::Schema;
 
 /// [`FORCE`], as a profile says it.
@@ -100,7 +100,7 @@ pub(super) async fn load(
     (summary.server.data_bytes, summary.server.table_formats) =
         timed.table_facts(&names).await.unzip();
     let (data, pool) = (summary.server.data_bytes, summary.server.buffer_pool_bytes);
-    summary.server.class = summary::class_by_size(data, pool);
+    summary.server.class = crate::judge::class_by_size(data, pool);
     fill(&mut summary, spec, &loaded)?;
     summary.load = Some(loaded_as(spec, &loaded, verified));
     Ok((summary, error))
@@ -218,12 +218,12 @@ impl Timed<'_> {
         {
             (outcome, *error) = (Outcome::ServerChanged, Some(changed));
         }
-        let mut warnings = after(finish.changed.as_deref());
+        let mut found = changed_after(finish.changed.as_deref());
         if cfg!(debug_assertions) {
-            warnings.push(warning("debug_build", "measured with a debug build of loadgen"));
+            found.push(finding!(DebugBuild));
         }
         if finish.status.is_none() {
-            warnings.push(warning("no_status", "the server's status counters could not be read"));
+            found.push(finding!(NoStatus));
         }
         let none = Times::new().distribution();
         Ok(Summary {
@@ -278,14 +278,10 @@ impl Timed<'_> {
                 abandoned: Some(0),
                 ..summary::Latency::default()
             },
-            warnings,
+            warnings: found.into_iter().map(Into::into).collect(),
             ..Summary::default()
         })
     }
-}
-
-fn warning(code: &str, message: impl Into<String>) -> Warning {
-    Warning { code: code.to_owned(), message: message.into() }
 }
 
 fn outcome(error: Option<&Error>) -> Outcome {
@@ -337,18 +333,13 @@ fn fill(summary: &mut Summary, spec: &LoadSpec, loaded: &Reloaded) -> Result<()>
     summary.latency.failed = loaded.timeline.failed.distribution();
     summary.timeline.clone_from(&loaded.timeline.entries);
     if loaded.warnings > 0 {
-        let text = format!("the server gave {} warnings for the rows", loaded.warnings);
-        summary.warnings.push(warning("server_warnings", text));
+        summary.warn([finding!(ServerWarnings, loaded.warnings)]);
     }
     if let (LoadSource::Dump { path }, Some(asked)) = (&spec.source, &spec.charset)
         && !asked.eq_ignore_ascii_case(&loaded.charset)
     {
-        let text = format!(
-            "{} says SET NAMES {} itself: --charset {asked} was not what its rows were sent in",
-            path.display(),
-            loaded.charset
-        );
-        summary.warnings.push(warning("charset", text));
+        let (file, set) = (path.display().to_string(), loaded.charset.as_str());
+        summary.warn([finding!(Charset, file, set, asked.as_str())]);
     }
     Ok(())
 }

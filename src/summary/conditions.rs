@@ -1,9 +1,12 @@
-//! What a step was measured under, beside plan and settings: the state that the server and the
-//! hosts were in, and where the keys fell. The warnings follow from it.
+//! What a step was measured under: the state of the server and the hosts, where the keys fell, its
+//! part in a profile, and what loads and suites say besides.
+
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Class, HostState};
+use super::HostState;
+use crate::terms::Class;
 
 /// The conditions of a step. What could not be read is null.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -115,4 +118,113 @@ pub struct Keys {
     pub distinct: f64,
     /// All rows.
     pub rows: f64,
+}
+
+/// A step's part in a profile.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Experiment {
+    /// The profile's name.
+    pub profile: String,
+    /// The same for the same cell of the same experiment in every invocation: what is measured
+    /// already is found by it.
+    pub key: String,
+    /// `--scale`: 1 is the profile's own size.
+    pub scale: f64,
+    /// The label that this one is a variant of.
+    pub base_label: Option<String>,
+    /// Runs that wrote to the data since it was prepared or brought back, by the titles of their
+    /// tables, this one's own earlier steps left out; null where that is not known.
+    pub written_by: Option<Vec<String>>,
+    /// Commands that ran beside the window.
+    pub commands: Vec<CommandRun>,
+}
+
+/// A command that ran beside a window.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct CommandRun {
+    /// Its program; arguments may be nobody else's business.
+    pub program: String,
+    /// Four hexadecimal digits of its instant and its arguments as the profile has them: too few to
+    /// guess an argument by, enough to tell other ones; null from old versions.
+    #[serde(default)]
+    pub asked: Option<String>,
+    /// When it was started, seconds from the window's start.
+    pub at_s: f64,
+    /// Exit status; null where it was ended by a signal, or not started.
+    pub exit: Option<i32>,
+    /// The file beside the summary that holds what it wrote.
+    pub output: String,
+}
+
+/// A timed load. `measured_s` is the time from its first statement to the last answer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Load {
+    /// `generated` or `dump`.
+    pub source: String,
+    /// The dump as it was given, `-` for standard input; null for generated rows.
+    pub file: Option<String>,
+    /// `extended`, `single` or `load-data`; null for a dump, whose statements are its own.
+    pub mode: Option<String>,
+    /// Bytes that an extended INSERT stays below; null otherwise.
+    pub insert_bytes: Option<u64>,
+    /// Rows that the server says it took.
+    pub rows: u64,
+    /// These a second.
+    pub rows_per_s: f64,
+    /// Statements that were answered well.
+    pub statements: u64,
+    /// Bytes of these, and of the lines of LOAD DATA.
+    pub bytes: u64,
+    /// Character set of the statements: the dump's own SET NAMES, else `--charset`, else the
+    /// session's.
+    pub charset: String,
+    /// The loading session's `character_set_…` and `collation_…` variables at its start; the
+    /// global ones are in `server.variables`.
+    pub character_sets: BTreeMap<String, String>,
+    /// The tables in the order in which they were loaded.
+    pub tables: Vec<TableRows>,
+    /// Whether the rows were counted afterwards, and a sample of generated ones was looked at.
+    pub verified: bool,
+}
+
+/// Rows of one table.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct TableRows {
+    /// Table name.
+    pub table: String,
+    /// Rows that the server says it took.
+    pub rows: u64,
+}
+
+/// External commands that were run one after the other and timed. `measured_s` is the sum of
+/// their times, `client.user_s` and `client.sys_s` are the sums of theirs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Suite {
+    /// The commands that ran, in order.
+    pub tests: Vec<SuiteTest>,
+    /// File with what they printed, in the directory of the summary; null where there is none.
+    pub output: Option<String>,
+}
+
+/// One external command.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct SuiteTest {
+    /// Its name.
+    pub name: String,
+    /// Program and arguments.
+    pub run: Vec<String>,
+    /// From its start to its end, seconds.
+    pub wall_s: f64,
+    /// User CPU of it and of the processes that it waited for, seconds.
+    pub user_s: f64,
+    /// System CPU, likewise.
+    pub sys_s: f64,
+    /// `ok`, `exit N`, `signal NAME`, `not started: …` or `interrupted`.
+    pub status: String,
 }

@@ -1,41 +1,17 @@
-//! What follows from what a summary holds: durability in one cell, cached or IO-bound, and the
-//! server's counters by operation. The one place that knows how.
+//! What follows from what a summary holds: durability in one cell, and the server's counters by
+//! operation.
 
 use std::collections::BTreeMap;
 
 use super::{Status, Summary};
-use crate::terms::{Cell, Class, Spread};
-
-/// Pages read from storage a statement from which on a step is IO-bound: below, what it measures
-/// is the buffer pool.
-pub const MISSES_MIN: f64 = 0.01;
+use crate::terms::{Cell, Spread};
 
 /// No row of any workload's tables takes less: InnoDB's header and two numbers.
 const ROW_MIN_BYTES: u64 = 16;
 
-/// The class that sizes alone suggest, which is all that is known before a run: data that do
-/// not fit into the buffer pool have to be read.
-pub fn class_by_size(data_bytes: Option<u64>, buffer_pool_bytes: Option<u64>) -> Option<Class> {
-    let (data, pool) = data_bytes.zip(buffer_pool_bytes)?;
-    Some(if data > pool { Class::IoBound } else { Class::Cached })
-}
-
 impl Summary {
     pub(crate) fn cell(&self) -> Cell {
         Cell::new(self.plan.clients, self.plan.rate)
-    }
-
-    /// Cached or IO-bound: by the pages that were read, else by the sizes; None where neither
-    /// is known.
-    pub(crate) fn class(&self) -> Option<Class> {
-        let statements = self.totals.qps / self.totals.tps;
-        match self.counter_per_op(&["Innodb_buffer_pool_reads"]) {
-            Some(misses) if statements.is_finite() && statements > 0.0 => {
-                let io = misses / statements >= MISSES_MIN;
-                Some(if io { Class::IoBound } else { Class::Cached })
-            }
-            _ => class_by_size(self.data_bytes(), self.server.buffer_pool_bytes),
-        }
     }
 
     /// The size of the data. A server whose statistics are of a time when the tables were empty
@@ -43,11 +19,6 @@ impl Summary {
     pub(crate) fn data_bytes(&self) -> Option<u64> {
         let least = u64::from(self.plan.tables).saturating_mul(self.plan.rows);
         self.server.data_bytes.filter(|bytes| *bytes >= least.saturating_mul(ROW_MIN_BYTES))
-    }
-
-    /// Fills the server's class.
-    pub(crate) fn classify(&mut self) {
-        self.server.class = self.class();
     }
 
     /// What two readings cover, seconds, the first being so many after the window's start: from
@@ -196,29 +167,8 @@ mod tests {
         assert_eq!(of(&[("port", "3306")]), None);
     }
 
-    #[test]
-    fn sizes_suggest_a_class() {
-        assert_eq!(class_by_size(Some(29), Some(4)), Some(Class::IoBound));
-        assert_eq!(class_by_size(Some(29), Some(64)), Some(Class::Cached));
-        assert_eq!(class_by_size(None, Some(64)), None);
-    }
-
     fn fixture() -> Summary {
         serde_json::from_str(include_str!("../../tests/fixtures/summary.json")).expect("a summary")
-    }
-
-    #[test]
-    fn misses_outweigh_sizes() {
-        let mut summary = fixture();
-        assert_eq!(summary.class(), Some(Class::IoBound), "no counter of InnoDB's: by size");
-        let status = summary.server.status.as_mut().expect("there");
-        status.deltas.insert("Innodb_buffer_pool_read_requests".to_owned(), 3_000_000);
-        assert_eq!(summary.class(), Some(Class::Cached), "the counter did not move");
-        let status = summary.server.status.as_mut().expect("there");
-        status.deltas.insert("Innodb_buffer_pool_reads".to_owned(), 540_000);
-        assert_eq!(summary.class(), Some(Class::IoBound));
-        let misses = summary.counter_per_op(&["Innodb_buffer_pool_reads"]).expect("known");
-        assert!((misses - 0.9).abs() < 1e-4, "{misses}");
     }
 
     #[test]

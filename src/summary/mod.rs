@@ -5,22 +5,11 @@
 //! old ones for ever. Readers tolerate unknown fields and refuse unknown `schema` values.
 //! `docs/summary.schema.json` is generated from these types and tested.
 
-mod calibration;
 mod conditions;
-mod cost;
-mod experiment;
 mod facts;
-pub(crate) mod identity;
-mod latency;
-mod ledger;
-mod outage;
+mod measured;
 mod read;
 mod record;
-#[cfg(test)]
-mod schema;
-mod share;
-mod timed;
-pub(crate) mod verdict;
 mod write;
 
 use std::collections::BTreeMap;
@@ -33,21 +22,18 @@ pub use crate::observe::recorder::Phase;
 pub use crate::observe::timeline::Interval;
 pub use crate::observe::times::Distribution;
 pub use crate::terms::Class;
-use crate::terms::{Arrival, OnError, Spread, StatementMode};
-pub(crate) use calibration::{CALIBRATION, CalibratedHost, Calibration, CalibrationStep};
+use crate::terms::{Arrival, Code, Finding, OnError, Spread, StatementMode};
+
+pub(crate) use conditions::{CommandRun, Experiment, Load, Suite, SuiteTest, TableRows};
 pub use conditions::{Conditions, Keys, Levels, Prepared, Sample, Settled};
-pub use cost::Innodb;
-pub(crate) use experiment::{CommandRun, Experiment};
-pub use facts::{MISSES_MIN, class_by_size, durability};
+pub use facts::durability;
 pub(crate) use facts::{SINCE_FLUSH, counter, in_queues};
-pub use latency::{Latency, StatementLatency};
-pub use ledger::{Doubt, LedgerEntry};
-pub use outage::Outage;
+pub(crate) use measured::{Ceiling, Share, ThreadShare, TurnDelay};
+pub use measured::{
+    Doubt, Innodb, Latency, LedgerEntry, Outage, Reason, StatementLatency, Verdict, VerdictKind,
+};
 pub use read::{Loaded, collect, from_json, load};
 pub use record::{Place, Record, Recorded, records};
-pub(crate) use share::{Ceiling, Share, ThreadShare, TurnDelay};
-pub(crate) use timed::{Load, Suite, SuiteTest, TableRows};
-pub use verdict::{Reason, Verdict, VerdictKind};
 pub(crate) use write::escape_hostile;
 pub use write::{Store, file_name, to_json};
 
@@ -520,4 +506,51 @@ pub struct Warning {
     pub code: String,
     /// A sentence.
     pub message: String,
+}
+
+impl From<Finding> for Warning {
+    fn from(found: Finding) -> Warning {
+        Warning { code: found.code.name().to_owned(), message: found.to_string() }
+    }
+}
+
+impl Warning {
+    /// Tells whether it has a code, which may be another version's.
+    pub(crate) fn is(&self, code: Code) -> bool {
+        self.code == code.name()
+    }
+}
+
+impl Summary {
+    /// Adds findings, as sentences.
+    pub(crate) fn warn(&mut self, found: impl IntoIterator<Item = Finding>) {
+        self.warnings.extend(found.into_iter().map(Warning::from));
+    }
+
+    pub(crate) fn is_warned(&self, code: Code) -> bool {
+        self.warnings.iter().any(|warning| warning.is(code))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Summary;
+
+    const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/summary.schema.json");
+
+    /// `LOADGEN_BLESS=1 cargo test --lib summary::` writes it anew after a change.
+    #[test]
+    fn the_committed_schema_is_that_of_the_types() {
+        let schema = schemars::schema_for!(Summary);
+        let mut text = serde_json::to_string_pretty(&schema).expect("a schema is JSON");
+        text.push('\n');
+        if std::env::var_os("LOADGEN_BLESS").is_some() {
+            std::fs::write(PATH, &text).expect("docs/ can be written");
+        }
+        let committed = std::fs::read_to_string(PATH).expect("docs/summary.schema.json");
+        assert!(
+            committed == text,
+            "docs/summary.schema.json is stale; LOADGEN_BLESS=1 cargo test --lib summary::"
+        );
+    }
 }

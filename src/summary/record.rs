@@ -133,7 +133,7 @@ impl Recorded {
 }
 
 fn name_of(path: &Path) -> String {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let name = path.file_name().expect("a file of a directory").to_string_lossy();
     name.strip_suffix(SUFFIX).unwrap_or(&name).to_owned()
 }
 
@@ -144,8 +144,7 @@ impl Store {
     ///
     /// The file cannot be written, or its directory not be synced: then the step must not begin.
     pub(crate) fn begin(&self, record: &Record) -> Result<Recorded> {
-        // Nothing in it fails by itself.
-        let mut json = serde_json::to_string_pretty(record).unwrap_or_default();
+        let mut json = serde_json::to_string_pretty(record).expect("its maps have string keys");
         json.push('\n');
         let name = |hex: u32| format!("{}-{hex:08x}{SUFFIX}", record.step_id);
         let made = self.put(&json, name).and_then(|path| match sync(self.dir()) {

@@ -231,8 +231,7 @@ fn part(text: &str, bytes_max: usize) -> String {
 /// Control characters and bidirectional overrides of foreign texts are escaped, so that it can
 /// go to a terminal; a reader of the JSON gets them back.
 pub fn to_json(summary: &Summary) -> String {
-    // Maps have string keys and nothing here fails by itself: there is no error to report.
-    let mut json = serde_json::to_string_pretty(summary).unwrap_or_default();
+    let mut json = serde_json::to_string_pretty(summary).expect("its maps have string keys");
     json.push('\n');
     escape_hostile(json)
 }

@@ -2,10 +2,15 @@
 
 mod cell;
 mod choice;
+mod finding;
 pub mod units;
+mod variables;
 
 pub use cell::{Cell, Rate};
 pub use choice::{Arrival, Class, OnError, Order, Spread, SpreadChoice, StatementMode, Warm};
+pub(crate) use finding::finding;
+pub use finding::{Code, Finding, Value};
+pub(crate) use variables::{is_identity, is_restless};
 
 /// `8 clients`, `1 client`.
 pub(crate) fn clients(count: impl Into<u64>) -> String {

@@ -159,7 +159,7 @@ async fn look(
     let mut session = Session::open(target, opts, None).await?;
     let _waits = pulse.waits(&session);
     if let Some(warning) = exposure::look(&mut session, target).await? {
-        progress.warn(&warning.message);
+        progress.warn(&warning.to_string());
     }
     let variables = variables::read(&mut session).await;
     let variables = variables.map_err(|f| ask::explain(&f, "read the server's variables"))?;

@@ -1,5 +1,7 @@
-//! The numbers that decide what is worth a warning. `docs/warnings.md` tells them, too.
+//! The numbers that decide a warning or a verdict. docs/warnings.md and docs/verdicts.md tell them.
 
+/// Pages read from storage a statement from which on a step is IO-bound.
+pub(crate) const MISSES_MIN: f64 = 0.01;
 /// Part of the pool that may hold nothing while pages are read: above, it is still filling.
 pub(crate) const FREE_PAGES_MAX: f64 = 0.01;
 /// Difference of the misses an op between the first and the last third of the window.
@@ -15,7 +17,6 @@ pub(crate) const DIRTY_MAX: f64 = 0.10;
 pub(crate) const CHECKPOINT_AGE_MAX: f64 = 0.5;
 /// Transactions that may wait for the purge before a step.
 pub(crate) const HISTORY_MAX: u64 = 10_000;
-
 /// Part of the pool's pages that may still be dirty when `--settle` is content.
 pub(crate) const SETTLED_DIRTY: f64 = 0.01;
 /// Transactions that may still wait for the purge then.
@@ -29,6 +30,8 @@ pub(crate) const CHANGE_P_MAX: f64 = 0.01;
 pub(crate) const ERROR_MAX: f64 = 0.05;
 /// Whole intervals of a timeline that tell the noise of a window.
 pub(crate) const INTERVALS_MIN: usize = 3;
+/// An interval is whole with this part of the longest one's length: the ends may be cut.
+pub(crate) const WHOLE_INTERVAL: f64 = 0.9;
 
 /// The hottest row's share of its table's keys.
 pub(crate) const HOTTEST_MAX: f64 = 0.01;
@@ -41,3 +44,32 @@ pub(crate) const CLOCK_LOSS_MAX: f64 = 0.03;
 pub(crate) const SWAPPED_MAX: u64 = 256;
 /// Use of a network link in one direction.
 pub(crate) const LINK_MAX: f64 = 0.80;
+
+/// Turn delay that the latest hundredth of the time exceeds (or the smallest part that is known),
+/// of the median service time.
+pub(crate) const TURN_DELAY: f64 = 0.05;
+/// Fewer probes than this have no percentile from 80 on that is known.
+pub(crate) const PROBES_MIN: u64 = 50;
+/// Busy part of the busiest engine thread up to which late turns are not its own doing.
+pub(crate) const THREAD_IDLE: f64 = 0.20;
+/// Median turn delay, microseconds, up to which that is the kernel's waking an idle thread; one that
+/// is later has been stopped.
+pub(crate) const WAKING_US: f64 = 1000.0;
+/// Of the host's cores, used by others, from which on late turns are theirs.
+pub(crate) const OTHERS_MOST: f64 = 0.50;
+/// Busy part of an engine thread.
+pub(crate) const THREAD_BUSY: f64 = 0.80;
+/// Of what the calibration says that this host can generate.
+pub(crate) const OF_CEILING: f64 = 0.60;
+/// Of the window, held back by a control group.
+pub(crate) const THROTTLED: f64 = 0.01;
+/// Used part of the cores that client and server share.
+pub(crate) const CORES_FULL: f64 = 0.80;
+/// Of the host's cores, used by neither client nor server.
+pub(crate) const OTHER_LOAD: f64 = 0.10;
+/// Of the host's cores, given to others by the hypervisor.
+pub(crate) const STEAL: f64 = 0.02;
+/// Of the window, an engine thread waiting for a core.
+pub(crate) const DESCHEDULED: f64 = 0.05;
+/// A calibration is used for so many days: kernels, firmware and neighbours change.
+pub(crate) const CALIBRATION_DAYS: i64 = 30;

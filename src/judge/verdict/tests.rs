@@ -1,7 +1,7 @@
 //! Verdicts on recorded shares.
 
 use super::*;
-use crate::summary::{Ceiling, Probed, ThreadShare, TurnDelay, Warning};
+use crate::summary::{Ceiling, Probed, TurnDelay, Warning};
 
 /// A sound step: 60 s, 8 clients on two threads of eight cores, a median service time of 790 us,
 /// 10,000 QPS; a client that is not in the way.
@@ -53,7 +53,7 @@ fn judged(change: impl FnOnce(&mut Summary, &mut Share)) -> Verdict {
     let mut share = step.client.share.take().expect("there is one");
     change(&mut step, &mut share);
     step.client.share = Some(share);
-    Verdict::of(&step).expect("it looked at itself")
+    super::verdict(&step).expect("it looked at itself")
 }
 
 fn codes(verdict: &Verdict) -> Vec<&str> {
@@ -87,7 +87,7 @@ fn a_client_that_is_not_in_the_way_is_ok() {
 fn a_step_whose_client_did_not_look_has_none() {
     let mut step = quiet();
     step.client.share = None;
-    assert_eq!(Verdict::of(&step), None);
+    assert_eq!(super::verdict(&step), None);
 }
 
 #[test]
@@ -142,8 +142,8 @@ fn few_probes_are_judged_by_a_percentile_that_they_have() {
             (share.turns.probes, share.turns.tail_percentile) = (probes, Some(percentile));
         })
     };
-    assert_eq!(of(thresholds::PROBES_MIN - 1, 79).kind, VerdictKind::Ok);
-    let few = of(thresholds::PROBES_MIN, 80);
+    assert_eq!(of(PROBES_MIN - 1, 79).kind, VerdictKind::Ok);
+    let few = of(PROBES_MIN, 80);
     assert_eq!(few.kind, VerdictKind::ClientBound);
     let told = "for 20 % of the time a socket that was ready waited 5.00 ms or longer";
     assert!(few.sentence().contains(told), "{}", few.sentence());

@@ -2,13 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::thresholds::CALIBRATION_DAYS;
 use super::verdict::taken;
-use super::{Ceiling, Program, Summary};
+use crate::summary::{Ceiling, Program, Summary};
 
 /// The `schema` value of a kept calibration.
 pub(crate) const CALIBRATION: &str = "loadgen.calibration/1";
-/// A calibration is used for so many days: kernels, firmware and neighbours change.
-pub(crate) const CALIBRATION_DAYS: i64 = 30;
 
 /// What a host can generate at most: the same engine against canned answers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -73,7 +72,7 @@ pub(crate) struct CalibrationStep {
 impl CalibrationStep {
     /// Who else had the cores, so that it is no ceiling of this host; None where it is one.
     pub(crate) fn disturbed(&self) -> Option<String> {
-        taken(self.other_load, self.steal).map(|(_, message)| message).next()
+        taken(self.other_load, self.steal, "this host").first().map(ToString::to_string)
     }
 }
 
@@ -148,13 +147,11 @@ fn told(program: &Program) -> String {
     format!("{} {revision} ({})", program.version, program.profile)
 }
 
-impl Summary {
-    /// Fills in what a calibration says about this step.
-    pub(crate) fn calibrate(&mut self, calibration: Option<&Calibration>) {
-        let (clients, threads) = (self.plan.clients, self.plan.engine_threads);
-        if let Some(share) = &mut self.client.share {
-            share.ceiling = calibration.and_then(|c| c.ceiling(clients, threads));
-        }
+/// Fills in what a calibration says about a step.
+pub(crate) fn calibrate(step: &mut Summary, calibration: Option<&Calibration>) {
+    let (clients, threads) = (step.plan.clients, step.plan.engine_threads);
+    if let Some(share) = &mut step.client.share {
+        share.ceiling = calibration.and_then(|c| c.ceiling(clients, threads));
     }
 }
 

@@ -1,0 +1,326 @@
+//! What was measured: latency, outages, the ledger, what it cost the server and the client, and the
+//! verdict.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::Distribution;
+
+/// Reasons that a verdict's sentence tells.
+const TOLD_MAX: usize = 2;
+
+/// Latency of what was issued inside the window, including what finished in the drain.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Latency {
+    /// Service time: from just before the call to its return.
+    pub service: Distribution,
+    /// Response time: from the intended instant; null unless paced.
+    pub response: Option<Distribution>,
+    /// The part of the response time before the call, from the intended instant on: waiting for
+    /// an idle client, and for the client's thread; null unless paced.
+    #[serde(default)]
+    pub wait: Option<Distribution>,
+    /// Service time of the ops that failed.
+    pub failed: Distribution,
+    /// Ops in doubt, which are in none of these times (`totals.in_doubt` counts all phases, and
+    /// those given up, too); null from old versions.
+    #[serde(default)]
+    pub in_doubt: Option<u64>,
+    /// Ops that were issued and given up: in the times at their age (`totals.abandoned` counts all
+    /// phases, and arrivals that were not issued, too); null from old versions.
+    #[serde(default)]
+    pub abandoned: Option<u64>,
+    /// Service time of each statement, for workloads with several.
+    pub by_statement: Vec<StatementLatency>,
+}
+
+/// Latency of one statement of a transaction.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct StatementLatency {
+    /// Its position in `workload.statements`, from 0.
+    pub statement: u32,
+    /// Service time.
+    pub service: Distribution,
+}
+
+impl Latency {
+    /// Of an open loop the response times, else the service times.
+    pub(crate) fn own(&self) -> &Distribution {
+        self.response.as_ref().unwrap_or(&self.service)
+    }
+
+    /// Arrivals of the window that were never issued: among the response times at their age.
+    pub(crate) fn unissued(&self) -> u64 {
+        self.own().count.saturating_sub(self.service.count)
+    }
+}
+
+/// A time in which no op succeeded on any client while errors occurred. Instants are seconds from
+/// the start of the step's warm-up, as in the timeline.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Outage {
+    /// The first error.
+    pub first_error_s: f64,
+    /// The last one.
+    pub last_error_s: f64,
+    /// From the last success before to the first one after it, or to the end of the window.
+    pub gap_s: f64,
+    /// The first success after it; null if there was none in the window.
+    pub first_success_s: Option<f64>,
+    /// Start of the first whole interval of the timeline after it with 95 % of the earlier rate
+    /// (the median of up to ten intervals before it); null if there was none.
+    pub recovered_s: Option<f64>,
+    /// The server's number of the first error; null for lost connections and the like.
+    pub code: Option<u16>,
+    /// Errors of all clients in it, ops given up and attempts to open a connection again included.
+    pub errors: u64,
+    /// Text of the first error.
+    pub first_error: String,
+    /// Text of the last one.
+    pub last_error: String,
+}
+
+/// What the acknowledged writes of a step add to one table, all phases.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct LedgerEntry {
+    /// Table name.
+    pub table: String,
+    /// Identity of the table's content, from the mark that `prepare` leaves in its COMMENT: 1 to
+    /// 8 hexadecimal digits; null for tables that loadgen did not make, and from old versions.
+    #[serde(default)]
+    pub table_id: Option<String>,
+    /// Acknowledged updates.
+    pub updates: u64,
+    /// Acknowledged inserts.
+    pub inserts: u64,
+    /// Acknowledged deletes.
+    pub deletes: u64,
+    /// Writes whose outcome is unknown.
+    pub in_doubt: u64,
+    /// What acknowledged writes added to the sum of `k`, as far as they know it.
+    pub k_added: i64,
+    /// Rows that were deleted or inserted with a `k` that nobody read: the sum of `k` can be told
+    /// from `k_added` where this is 0.
+    #[serde(default)]
+    pub k_unknown: u64,
+    /// What of `k_added` acknowledged writes took off. Losses of such and of others cancel out.
+    #[serde(default)]
+    pub k_taken: u64,
+    /// Acknowledged updates that change neither the rows nor the sum of `k`.
+    #[serde(default)]
+    pub untraced: u64,
+    /// What the writes in doubt may have changed; null where there are none.
+    #[serde(default)]
+    pub doubt: Option<Doubt>,
+}
+
+/// Bounds of what writes in doubt changed: each of them did all of its part or nothing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Doubt {
+    /// Rows added at most.
+    pub rows_added: u64,
+    /// Rows removed at most.
+    pub rows_removed: u64,
+    /// The most that the sum of `k` grew.
+    pub k_added: u64,
+    /// The most that it shrank.
+    pub k_removed: u64,
+    /// Writes of these that add or remove any number of rows.
+    pub rows_unknown: u64,
+    /// Writes of these that change the sum of `k` by nobody knows how much.
+    pub k_unknown: u64,
+}
+
+impl Doubt {
+    /// Both.
+    pub(crate) fn add(&mut self, other: &Doubt) {
+        let Doubt { rows_added, rows_removed, k_added, k_removed, rows_unknown, k_unknown } = self;
+        for (sum, more) in [
+            (rows_added, other.rows_added),
+            (rows_removed, other.rows_removed),
+            (k_added, other.k_added),
+            (k_removed, other.k_removed),
+            (rows_unknown, other.rows_unknown),
+            (k_unknown, other.k_unknown),
+        ] {
+            *sum = sum.saturating_add(more);
+        }
+    }
+}
+
+/// InnoDB's own account of what `SHOW GLOBAL STATUS` of this server has no name for.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Innodb {
+    /// `metrics` (`information_schema.INNODB_METRICS`) or `text` (`SHOW ENGINE INNODB STATUS`).
+    pub source: String,
+    /// Counters, last minus first. Of metrics: `hash_searches` (answered by the adaptive hash
+    /// index) and `other_searches`. Of the text: `os_file_reads`, `os_file_writes`,
+    /// `os_fsyncs`, `pages_read`, `pages_created`, `pages_written`, `log_ios`, `log_bytes`.
+    pub deltas: BTreeMap<String, i64>,
+    /// Levels at the second reading: `history_list_length`, `checkpoint_age_bytes`; of the text,
+    /// as InnoDB averaged them over the last `averaged_s` seconds, also `hash_searches_per_s` and
+    /// `other_searches_per_s`.
+    pub last: BTreeMap<String, f64>,
+}
+
+/// What the client and this host did in the window. Shares are of 1.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Share {
+    /// Engine threads.
+    pub threads: Vec<ThreadShare>,
+    /// How late they came to a socket that was ready, all together.
+    #[serde(flatten)]
+    pub turns: TurnDelay,
+    /// Cores of this host.
+    pub host_cores: Option<u32>,
+    /// CPU time of this host that was used by anybody, interrupts included.
+    pub host_busy: Option<f64>,
+    /// CPU time of this host that others used than this process and a server on this host;
+    /// without interrupts, which are nobody's.
+    pub other_load: Option<f64>,
+    /// CPU time of this host that the hypervisor gave to others.
+    pub steal: Option<f64>,
+    /// CPU of the server's process, seconds; null where it is not on this host or not known.
+    pub server_cpu_s: Option<f64>,
+    /// Time that this process's control groups (`cpu.max`) held its threads back, seconds, summed
+    /// over cores; null where none could be read.
+    pub throttled_s: Option<f64>,
+    /// What this host can generate at most, by a calibration; null without one that applies.
+    pub ceiling: Option<Ceiling>,
+}
+
+/// One engine thread between the first and the last look of the window.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ThreadShare {
+    /// Part of the time in which it had something to do. In a closed loop, all that it did not
+    /// wait for sockets, descheduled time included; in an open loop, where it looks at its
+    /// sockets again and again instead of waiting, its CPU time without that (`spun_s`), of the
+    /// time that it was not descheduled.
+    pub busy: f64,
+    /// Length of that time, seconds.
+    pub wall_s: f64,
+    /// CPU of the thread, seconds; null where the kernel does not tell.
+    pub cpu_s: Option<f64>,
+    /// Of these, looking for something to do; 0 in a closed loop.
+    pub spun_s: f64,
+    /// Time that it could have run and another thread had the core, seconds (`schedstat`).
+    pub descheduled_s: Option<f64>,
+    /// How late it came to a socket that was ready.
+    #[serde(flatten)]
+    pub turns: TurnDelay,
+}
+
+/// Turn delay: from a known instant at which a kernel timer was ready to the thread's taking note
+/// of it. A socket that had become ready then would have waited as long.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct TurnDelay {
+    /// Such instants.
+    pub probes: u64,
+    /// Median, microseconds.
+    pub turn_delay_p50_us: Option<f64>,
+    /// 99th percentile; with fewer than 1,000 probes not ten of them lie beyond it.
+    pub turn_delay_p99_us: Option<f64>,
+    /// The largest.
+    pub turn_delay_max_us: Option<f64>,
+    /// 99th percentile of what is left without the time that the thread waited for a core.
+    pub own_delay_p99_us: Option<f64>,
+    /// The highest whole percentile that ten probes lie beyond, 99 at most: the verdict judges by
+    /// it. Null with fewer than 20 probes.
+    #[serde(default)]
+    pub tail_percentile: Option<u32>,
+    /// The delay at that percentile.
+    #[serde(default)]
+    pub turn_delay_tail_us: Option<f64>,
+    /// What is left there without the time that the thread waited for a core.
+    #[serde(default)]
+    pub own_delay_tail_us: Option<f64>,
+}
+
+/// What a calibration of this host says about a step.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Ceiling {
+    /// Statements a second: engine threads, or cores where these are fewer, by the client's CPU
+    /// an op.
+    pub qps: f64,
+    /// That CPU, microseconds.
+    pub us_per_op: f64,
+    /// Clients of the calibration's step that comes nearest.
+    pub clients: u32,
+    /// Its engine threads.
+    pub engine_threads: u32,
+    /// When it was measured, RFC 3339.
+    pub calibrated_at: String,
+}
+
+/// What a number is worth. Later ones outweigh earlier ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum VerdictKind {
+    /// Nothing speaks against its being the server's.
+    Ok,
+    /// Something else on the client's host, or an unsteady level, is in it.
+    Noisy,
+    /// The client is in it.
+    ClientBound,
+    /// Client and server shared cores that were full.
+    SharedHost,
+}
+
+impl VerdictKind {
+    /// As in the summary.
+    pub fn name(self) -> &'static str {
+        match self {
+            VerdictKind::Ok => "ok",
+            VerdictKind::Noisy => "noisy",
+            VerdictKind::ClientBound => "client-bound",
+            VerdictKind::SharedHost => "shared-host",
+        }
+    }
+}
+
+/// What a step's number is worth, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Verdict {
+    /// The weightiest of what the reasons say.
+    pub kind: VerdictKind,
+    /// All of them, the weightiest first; none where it is ok.
+    pub reasons: Vec<Reason>,
+}
+
+/// Why a number is not simply the server's.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Reason {
+    /// A stable short name, such as `turn_delay`.
+    pub code: String,
+    /// A clause with the figure and its limit.
+    pub message: String,
+}
+
+impl Verdict {
+    /// The kind and its reasons in a line: the weightiest ones, and the codes of the others.
+    pub(crate) fn sentence(&self) -> String {
+        let (told, others) = self.reasons.split_at(self.reasons.len().min(TOLD_MAX));
+        let mut told: Vec<&str> = told.iter().map(|reason| reason.message.as_str()).collect();
+        let codes: Vec<&str> = others.iter().map(|reason| reason.code.as_str()).collect();
+        let more = format!("also {}", codes.join(", "));
+        told.extend((!codes.is_empty()).then_some(more.as_str()));
+        match told.as_slice() {
+            [] => self.kind.name().to_owned(),
+            told => format!("{}: {}", self.kind.name(), told.join("; ")),
+        }
+    }
+}
