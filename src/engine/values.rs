@@ -219,7 +219,7 @@ mod tests {
                  { same_as = 4 }, 'k']",
                 seed,
             );
-            let n: Vec<u64> = values.iter().map(|v| number(v)).collect();
+            let n: Vec<u64> = values.iter().map(number).collect();
             prop_assert!((1..=900).contains(&n[0]));
             prop_assert_eq!(n[1], n[0] + 100);
             prop_assert!((3..=9).contains(&n[2]));

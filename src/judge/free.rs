@@ -93,5 +93,5 @@ pub fn is_free(path: &str) -> bool {
         path.strip_prefix(free).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
     };
     FREE.iter().any(|(free, _)| below(free))
-        || path.strip_prefix("server.variables.").is_some_and(|name| is_identity(name))
+        || path.strip_prefix("server.variables.").is_some_and(is_identity)
 }

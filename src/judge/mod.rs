@@ -65,7 +65,7 @@ mod tests {
         let mut wanted = "| code | sentence |\n|---|---|\n".to_owned();
         for code in Code::ALL {
             let sentence = code.sentence().replace("{}", "…");
-            wanted.push_str(&format!("| `{}` | {sentence} |\n", code.name()));
+            wanted += &format!("| `{}` | {sentence} |\n", code.name());
         }
         if std::env::var_os("LOADGEN_BLESS").is_some() {
             let text = format!("{before}<!-- codes -->\n{wanted}<!-- end of codes -->{after}");

@@ -38,7 +38,7 @@ pub struct Table {
     pub bytes: u64,
     /// Why no workload can use it, if so.
     pub unusable: Option<String>,
-    /// Whether an index begins with the column that [`Schema::indexed`] names.
+    /// Whether an index begins with the column that `Schema::indexed` names.
     pub indexed: bool,
 }
 
@@ -161,7 +161,9 @@ async fn indexes(session: &mut Session, which: &str) -> Asked<BTreeMap<String, V
     for ((table, _, kind), columns) in columns {
         tables.entry(table).or_default().push(format!("{kind} ({})", columns.join(", ")));
     }
-    tables.values_mut().for_each(|indexes| indexes.sort_unstable());
+    for indexes in tables.values_mut() {
+        indexes.sort_unstable();
+    }
     Ok(tables)
 }
 

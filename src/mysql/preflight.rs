@@ -126,7 +126,7 @@ fn check_product(product: &Product, findings: &mut Findings) {
     let oldest = "loadgen is tested from MySQL 5.5 and MariaDB 10.1 on";
     match (product.family, product.number) {
         (Family::Other(name), _) => {
-            findings.warn(finding!(UnknownServer, name.to_string(), product.version.as_str()))
+            findings.warn(finding!(UnknownServer, name.to_string(), product.version.as_str()));
         }
         (_, (0, 0, 0)) => findings.warn(finding!(UnknownVersion, product.version.as_str())),
         (_, number) if number < (5, 1, 0) => {

@@ -182,7 +182,7 @@ impl Inside {
         for (theirs, ours) in METRICS {
             match found.get(theirs) {
                 Some(level) if LEVELS.contains(&ours) => {
-                    _ = inside.levels.insert(ours, *level as f64)
+                    _ = inside.levels.insert(ours, *level as f64);
                 }
                 Some(count) => _ = inside.counters.insert(ours, *count),
                 None => {}

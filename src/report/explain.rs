@@ -371,7 +371,7 @@ fn named_settings(differing: &[Difference]) -> String {
     let mut said = terms::named(shown.collect(), NAMED_MAX, "; ");
     if alone > 0 {
         let joint = if said.is_empty() { "" } else { "; " };
-        said.push_str(&format!("{joint}{alone} that only one of them has"));
+        said += &format!("{joint}{alone} that only one of them has");
     }
     format!("settings that differ: {said}")
 }

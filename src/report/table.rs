@@ -176,8 +176,7 @@ fn line<'a>(label: &'a str, steps: Vec<&'a Summary>, options: &Options) -> Line<
 
 fn table<'a>(workload: &'a str, mut lines: Vec<Line<'a>>, metric: &Metric) -> Result<Table<'a>> {
     // A column that a run has begun is shown even where nothing in it completed.
-    let columns: BTreeSet<Column> =
-        lines.iter().flat_map(|line| line.all()).map(Summary::cell).collect();
+    let columns: BTreeSet<Column> = lines.iter().flat_map(Line::all).map(Summary::cell).collect();
     let columns: Vec<Column> = columns.into_iter().collect();
     let metric = metric.of(lines.iter().flat_map(|line| line.steps.iter().copied()));
     for line in &mut lines {

@@ -135,7 +135,7 @@ pub(crate) fn run(asked: &Asked<'_>, place: Place, invocation: Invocation<'_>) -
             Job::Load { spec, force: true } if sandbox.is_none() && !asked.yes => {
                 let prepared = load::marked(&target, &opts, false, stop);
                 let named = async { Ok(to_drop(spec, &prepared.await?)) };
-                tables::agree_to_drop(named, &target, stop).await?;
+                Box::pin(tables::agree_to_drop(named, &target, stop)).await?;
             }
             Job::Sweep(_) | Job::Load { .. } | Job::Suite(_) => {}
         }

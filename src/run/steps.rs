@@ -294,7 +294,9 @@ impl<'a> Steps<'a> {
         step: &Step,
         control: &mut Option<Session>,
     ) -> Result<()> {
-        let Job::Sweep(plan) = self.job else { return self.timed(at, step, control).await };
+        let Job::Sweep(plan) = self.job else {
+            return Box::pin(self.timed(at, step, control)).await;
+        };
         self.progress.table(|| told::table(plan, step, &self.summaries));
         let (window, opened) = watch::channel(None);
         let (changed_before, watch) = self.make_ready(plan, at, control, &opened).await?;
@@ -363,7 +365,9 @@ impl<'a> Steps<'a> {
         let title = self.in_profile.as_ref().map(|here| here.title.to_owned());
         let timed = Timed { at, stop: self.stop, step, repeats: self.repeats, title };
         let measured = match self.job {
-            Job::Load { spec, force } => timed::load(&timed, spec, force, self.progress).await,
+            Job::Load { spec, force } => {
+                Box::pin(timed::load(&timed, spec, force, self.progress)).await
+            }
             Job::Suite(spec) => timed::suite(&timed, spec, self.store.dir(), self.progress).await,
             Job::Sweep(_) => unreachable!("a sweep has a window"),
         };

@@ -30,7 +30,7 @@ pub(crate) fn prepare(
         if job.force && !yes {
             let marked = load::marked(&target, &opts, true, stop);
             let named = async { Ok(first(&marked.await?, job.schema, job.tables)) };
-            agree_to_drop(named, &target, stop).await?;
+            Box::pin(agree_to_drop(named, &target, stop)).await?;
         }
         load::prepare(&target, &opts, job, stop, &mut progress).await
     });
@@ -49,7 +49,8 @@ pub(crate) fn cleanup(
     let done = runtime()?.block_on(async {
         if !yes {
             let marked = load::marked(&target, &opts, true, stop);
-            agree_to_drop(async { Ok(load::named(&marked.await?)) }, &target, stop).await?;
+            let named = async { Ok(load::named(&marked.await?)) };
+            Box::pin(agree_to_drop(named, &target, stop)).await?;
         }
         load::cleanup(&target, &opts, stop, &mut progress).await
     });

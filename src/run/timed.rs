@@ -95,13 +95,13 @@ pub(super) async fn load(
         );
     }
     verified &= error.is_none();
-    let mut summary = timed.summary(spec.name(), start, finish, &mut error)?;
+    let mut summary = timed.summary(spec.name(), start, finish, &mut error);
     let names: Vec<String> = loaded.tables.iter().map(|table| table.name.clone()).collect();
     (summary.server.data_bytes, summary.server.table_formats) =
         timed.table_facts(&names).await.unzip();
     let (data, pool) = (summary.server.data_bytes, summary.server.buffer_pool_bytes);
     summary.server.class = crate::judge::class_by_size(data, pool);
-    fill(&mut summary, spec, &loaded)?;
+    fill(&mut summary, spec, &loaded);
     summary.load = Some(loaded_as(spec, &loaded, verified));
     Ok((summary, error))
 }
@@ -124,7 +124,7 @@ pub(super) async fn suite(
     let mut ran = suite::run(spec, &timed.at.target, &output, timed.stop, progress)?;
     let finish = timed.finish(&start, began).await;
     let usual = format!("suite-{}", spec.name);
-    let mut summary = timed.summary(usual, start, finish, &mut ran.error)?;
+    let mut summary = timed.summary(usual, start, finish, &mut ran.error);
     let sum = |of: fn(&summary::SuiteTest) -> f64| ran.tests.iter().map(of).sum::<f64>();
     summary.started_at = started_at.to_string();
     summary.measured_s = sum(|test| test.wall_s);
@@ -210,7 +210,7 @@ impl Timed<'_> {
         start: Start,
         finish: Finish,
         error: &mut Option<Error>,
-    ) -> Result<Summary> {
+    ) -> Summary {
         let identity = &self.at.identity;
         let mut outcome = outcome(error.as_ref());
         if error.is_none()
@@ -226,7 +226,7 @@ impl Timed<'_> {
             found.push(finding!(NoStatus));
         }
         let none = Times::new().distribution();
-        Ok(Summary {
+        Summary {
             schema: summary::SCHEMA.to_owned(),
             loadgen: program(),
             run_id: identity.run_id.clone(),
@@ -280,7 +280,7 @@ impl Timed<'_> {
             },
             warnings: found.into_iter().map(Into::into).collect(),
             ..Summary::default()
-        })
+        }
     }
 }
 
@@ -305,7 +305,7 @@ fn count(summary: &mut Summary, ops: u64, rows: u64, user_s: f64, sys_s: f64) {
 }
 
 /// Writes what a load was into its summary.
-fn fill(summary: &mut Summary, spec: &LoadSpec, loaded: &Reloaded) -> Result<()> {
+fn fill(summary: &mut Summary, spec: &LoadSpec, loaded: &Reloaded) {
     summary.started_at = loaded.started_at.to_string();
     summary.measured_s = loaded.measured_s;
     let cost = loaded.cost;
@@ -341,7 +341,6 @@ fn fill(summary: &mut Summary, spec: &LoadSpec, loaded: &Reloaded) -> Result<()>
         let (file, set) = (path.display().to_string(), loaded.charset.as_str());
         summary.warn([finding!(Charset, file, set, asked.as_str())]);
     }
-    Ok(())
 }
 
 fn loaded_as(spec: &LoadSpec, loaded: &Reloaded, verified: bool) -> summary::Load {

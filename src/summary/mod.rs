@@ -44,7 +44,7 @@ pub(crate) const SCHEMA: &str = "loadgen.summary/1";
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Summary {
-    /// Always [`SCHEMA`].
+    /// Always `SCHEMA`.
     pub schema: String,
     /// The program that wrote this.
     pub loadgen: Program,

@@ -105,7 +105,7 @@ impl Record {
         Record { schema, step_id, begun_at, what, label: None, built_in, place, tables }
     }
 
-    /// Reads what [`Store::begin`] wrote, or says why it is none.
+    /// Reads what `Store::begin` wrote, or says why it is none.
     ///
     /// # Errors
     ///

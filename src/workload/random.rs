@@ -35,7 +35,7 @@ pub(crate) fn scale(bits: u64, n: u64) -> u64 {
 pub struct Stream(Xoshiro256PlusPlus);
 
 impl Stream {
-    /// The stream of a seed made by [`seed_of`].
+    /// The stream of a seed made by `seed_of`.
     pub fn new(seed: u64) -> Self {
         Stream(Xoshiro256PlusPlus::seed_from_u64(seed))
     }

@@ -82,9 +82,10 @@ pub(crate) fn sandbox(server: &Server, options: &[(&str, &str)]) -> Sandbox {
         let name = name.replace('_', "-");
         shaping.iter().any(|start| name.starts_with(start))
     };
-    let data = match options.iter().any(shapes) {
-        true => DataDir::Own,
-        false => DataDir::CopyOf(initialised(server)),
+    let data = if options.iter().any(shapes) {
+        DataDir::Own
+    } else {
+        DataDir::CopyOf(initialised(server))
     };
     start(server, &Spec { data, ..spec(&server.program, options) })
 }

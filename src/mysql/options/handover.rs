@@ -284,7 +284,7 @@ mod tests {
         line.split(' ').map(OsString::from).collect()
     }
 
-    fn text(args: Vec<OsString>) -> String {
+    fn text(args: &[OsString]) -> String {
         args.join(OsStr::new(" ")).into_string().unwrap()
     }
 
@@ -293,7 +293,7 @@ mod tests {
         let line = Line::read(words(line), &command()).unwrap();
         let secret = line.secret().unwrap().map(|secret| secret.expose().to_owned());
         let flag = secret.as_ref().map(|_| "--password-fd=7".into());
-        (text(line.with(flag)), secret)
+        (text(&line.with(flag)), secret)
     }
 
     fn refused(line: &str) -> Error {
@@ -358,7 +358,7 @@ mod tests {
             ("-pname go - -- ", "-pname go - -- "),
         ] {
             let returned = hand_over(words(line), &command(), |_| panic!("{line}")).unwrap();
-            assert_eq!(text(returned), args);
+            assert_eq!(text(&returned), args);
         }
     }
 
@@ -371,7 +371,7 @@ mod tests {
             ("x --url=mysql://u:ab@h/d go", Some("x --url=mysql://u@h/d go")),
             ("x go -p --password=", None),
         ] {
-            let shown = masked(words(line), &command()).unwrap().map(text);
+            let shown = masked(words(line), &command()).unwrap().map(|args| text(&args));
             assert_eq!(shown.as_deref(), args, "{line}");
         }
     }

@@ -39,7 +39,7 @@ pub struct Resolved {
     pub target: ConnectOptions,
     /// What the reader should know: ignored files, encryption that an option file switched on.
     pub warnings: Vec<String>,
-    /// Whether the password is to be asked for ([`prompt`]).
+    /// Whether the password is to be asked for (`prompt`).
     pub wants_prompt: bool,
 }
 

@@ -65,12 +65,13 @@ fn labels(options: &Options) -> [&str; 2] {
 
 /// Returns the range of the change over the numbers of clients, for each workload.
 pub(super) fn delta(tables: &[Table], options: &Options) -> Result<Vec<Page>> {
+    type Row<'a> = (&'a Table<'a>, &'a [Pair], &'a String);
+
     let found = pairs(tables, options, |table, from, to| {
         Some((speed(&table.metric, from, to)? - 1.0) * 100.0)
     })?;
     let mut remarks = Remarks::default();
     let signs: Vec<String> = found.iter().map(|(table, _)| remarks.of(table)).collect();
-    type Row<'a> = (&'a Table<'a>, &'a [Pair], &'a String);
     let columns = vec![
         shown("workload", |(table, ..): &Row| escape::line(table.workload)).left(),
         shown("change", |(_, pairs, _): &Row| {

@@ -168,7 +168,7 @@ fn entry<'l, 's>(labels: &'l [Label<'s>], at: usize) -> Entry<'l, 's> {
     let texts = found.map_or_else(whole, |found| of(found, differing));
     let server = &label.step.server;
     let mut said = super::label(label.name);
-    said.push_str(&match &nearest {
+    said += &match &nearest {
         Some((of, _)) if settings.is_empty() => format!(" - same as {}", line(of)),
         Some((of, _)) => format!(" - same as {} except {}", line(of), shown_pairs(&texts)),
         None => {
@@ -181,7 +181,7 @@ fn entry<'l, 's>(labels: &'l [Label<'s>], at: usize) -> Entry<'l, 's> {
                 format!(" - {version}{comment} with {}", shown_pairs(&texts))
             }
         }
-    });
+    };
     if label.is_mixed {
         said.push_str("; its runs differ, this is the first");
     }

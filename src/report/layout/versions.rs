@@ -146,9 +146,10 @@ fn records(table: &Table) -> Sheet {
 
 /// Tells how the runs of each cell spread, a page for each table.
 pub(crate) fn spread(table: &Table) -> Page {
+    type Of<'a> = Measured<'a, 'a>;
+
     let values = table.cells();
     let decimals = table.metric.decimals(values.map(|cell| cell.spread.median));
-    type Of<'a> = Measured<'a, 'a>;
     let shown_as = move |value: f64| Value::Number(value, decimals).text();
     let mut columns = vec![shown("clients", |of: &Of| of.column.to_string())];
     columns.extend(place_and_metric(table, |of: &Of| of.column));
