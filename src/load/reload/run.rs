@@ -21,7 +21,6 @@ use crate::mysql::session::{Failure, Session};
 use crate::observe::process::process_usage;
 use crate::observe::recorder::{Ns, Op, Phases, Recorder};
 use crate::observe::timeline::Timeline;
-use crate::plan::limits;
 use crate::plan::timed::{LoadSource, LoadSpec};
 use crate::progress::Progress;
 use crate::stop::Stop;
@@ -138,9 +137,7 @@ pub(super) async fn run(
     let (charset, errors) = (work.charset, work.errors);
     recorder.finish(end);
     timeline.borrow_mut().thread_done(0);
-    if let Some(session) = session.filter(|_| error.is_none()) {
-        session.close(limits::COURTESY).await;
-    }
+    let session = session.filter(|_| error.is_none());
     let timeline = Rc::try_unwrap(timeline).map_err(|_| Error::failed("the timeline is in use"))?;
     let reloaded = Reloaded {
         error,
@@ -158,7 +155,7 @@ pub(super) async fn run(
         timeline: timeline.into_inner(),
         cost: after.since(&before),
     };
-    Ok((reloaded, Loaded { spec, control, pulse }))
+    Ok((reloaded, Loaded { spec, control, session, pulse }))
 }
 
 impl Work<'_> {
