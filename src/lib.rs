@@ -29,7 +29,7 @@
 //! | [`run`] | the one pipeline of everything that measures |
 //! | [`plan`] | client ranges, sizes, durations → Plan; profiles → experiments |
 //! | [`workload`] | workloads as data; key distributions; tables and their deterministic rows |
-//! | [`mysql`] | target (every driver option set explicitly, option files), session (the only file on the hot path that touches the driver), server (fingerprint, status, preflight) |
+//! | [`mysql`] | options (flags, files, environment → one ConnectOptions), session (the only file on the hot path that touches the driver), server (fingerprint, status, preflight) |
 //! | [`load`] | create, fill, index, drop; timed reloads |
 //! | [`verify`] | whether the tables hold what prepare and the runs since left there |
 //! | [`suite`] | external commands, timed |
