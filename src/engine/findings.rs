@@ -32,7 +32,7 @@ pub(super) fn of_step(
     found.extend(changed_after(changed));
     if let (Some(rate), Some(counts)) = (step.rate, &run.counts.paced) {
         let most = rate * context.plan.warmup.as_secs_f64() / LATE as f64;
-        let response = run.timeline.paced.as_ref().map(|paced| &paced.response);
+        let response = run.timeline.window.paced.as_ref().map(|paced| &paced.response);
         let usual_us = response.and_then(|response| response.percentile_us(99.0));
         found.extend(of_warmup(counts, most.max(f64::from(step.clients)), usual_us));
         found.extend(not_sustained(run, context, step, rate, counts));

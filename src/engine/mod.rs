@@ -54,7 +54,7 @@ pub struct Run {
     pub(crate) counts: thread::ThreadCounts,
     pub outages: Vec<Outage>,
     /// What this process and its host did in the window.
-    pub(crate) client: readings::ClientUse,
+    pub(crate) client: crate::observe::process::ClientUse,
     pub status: Option<Status>,
     /// What of the server is another's, or another, after lost connections were opened again.
     pub changed: Vec<SettingChange>,

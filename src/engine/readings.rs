@@ -1,7 +1,6 @@
 //! What is read at both edges of the window: the client's own cost at the edge itself, and the
 //! server's counters, process and host outside of the window, each with its instant.
 
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use mysql_async::Opts;
@@ -13,10 +12,7 @@ use crate::mysql::fingerprint;
 use crate::mysql::session::Session;
 use crate::mysql::status::{self, Reading};
 use crate::mysql::target::Target;
-use crate::observe::cores::{Cores, Used};
-use crate::observe::host;
-use crate::observe::probe::{HostReading, Probe, own_traffic};
-use crate::observe::process::{Cost, process_usage};
+use crate::observe::probe::{HostReading, Probe};
 use crate::plan::limits;
 use crate::stop::within;
 use crate::summary::{self, SettingChange};
@@ -147,44 +143,5 @@ pub(super) async fn guard(connector: Connector, before: summary::Server) -> Vec<
         }
         // All clients come back at once.
         tokio::time::sleep(Duration::from_secs(1)).await;
-    }
-}
-
-/// What this process and this host did so far.
-pub(crate) struct ClientReading {
-    cost: Cost,
-    traffic: Option<(u64, u64)>,
-    cores: Cores,
-}
-
-#[derive(Debug)]
-pub(crate) struct ClientUse {
-    pub cost: Cost,
-    /// Bytes that the host received and sent.
-    pub traffic: Option<(u64, u64)>,
-    pub cores: Used,
-}
-
-impl ClientReading {
-    /// Reads now; `probe` knows whether a server runs here, and its process.
-    pub(crate) fn now(probe: Option<&Probe>) -> ClientReading {
-        let (beside, server) = (probe.is_some_and(Probe::is_here), probe.and_then(Probe::pid_here));
-        let recorded = host::recorded();
-        let root = recorded.as_deref().unwrap_or(Path::new(host::ROOT));
-        ClientReading {
-            cost: process_usage(),
-            traffic: own_traffic(),
-            cores: Cores::read(root, beside, server),
-        }
-    }
-
-    pub(crate) fn since(&self, earlier: &ClientReading) -> ClientUse {
-        let traffic = self.traffic.zip(earlier.traffic);
-        ClientUse {
-            cost: self.cost.since(&earlier.cost),
-            traffic: traffic
-                .map(|(now, then)| (now.0.saturating_sub(then.0), now.1.saturating_sub(then.1))),
-            cores: self.cores.since(&earlier.cores),
-        }
     }
 }

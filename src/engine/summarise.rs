@@ -161,7 +161,7 @@ fn plan(context: &StepContext<'_>, step: &Step, data_seed: Option<u32>) -> summa
 }
 
 fn totals(run: &Run, context: &StepContext<'_>) -> summary::Totals {
-    let (window, paced) = (run.timeline.window, run.counts.paced);
+    let (window, paced) = (&run.timeline.window, run.counts.paced);
     let mut by_client = run.counts.ops_by_client.clone();
     by_client.sort_unstable();
     let schema = context.tables.schema;
@@ -202,20 +202,20 @@ fn latency(run: &Run) -> summary::Latency {
         service: times.distribution(),
     };
     summary::Latency {
-        service: run.timeline.service.distribution(),
+        service: run.timeline.window.service.distribution(),
         response: from_intended(run, |paced| &paced.response),
         wait: from_intended(run, |paced| &paced.wait),
-        failed: run.timeline.failed.distribution(),
+        failed: run.timeline.window.failed.distribution(),
         in_doubt: Some(run.counts.failures.window_in_doubt),
         abandoned: Some(run.counts.failures.window_abandoned),
-        by_statement: (0..).zip(&run.timeline.by_statement).map(of_statement).collect(),
+        by_statement: (0..).zip(&run.timeline.window.by_statement).map(of_statement).collect(),
     }
 }
 
 /// A time that only an open loop has.
 fn from_intended(run: &Run, times: fn(&Paced) -> &Times) -> Option<summary::Distribution> {
     run.counts.paced?;
-    let known = run.timeline.paced.as_ref().map(|paced| times(paced).distribution());
+    let known = run.timeline.window.paced.as_ref().map(|paced| times(paced).distribution());
     Some(known.unwrap_or_else(|| Times::new().distribution()))
 }
 
@@ -236,24 +236,24 @@ fn client(run: &Run, identity: &Identity) -> summary::Client {
         threads: run.counts.usage.iter().map(|t| summary::Thread { busy: t.busy }).collect(),
         max_rss_bytes: peak_resident_bytes(),
         rtt_us: identity.rtt_us,
-        net_rx_bytes: run.client.traffic.map(|(received, _)| received),
-        net_tx_bytes: run.client.traffic.map(|(_, sent)| sent),
+        net_rx_bytes: run.client.traffic.map(|[received, _]| received),
+        net_tx_bytes: run.client.traffic.map(|[_, sent]| sent),
         share: Some(share(run, host)),
     }
 }
 
 /// Tells the client's share of a step: what its threads saw of themselves, and who used the host.
 fn share(run: &Run, host: &Host) -> Share {
-    let cores = &run.client.cores;
+    let used = &run.client;
     Share {
         threads: run.counts.usage.iter().map(thread).collect(),
         turns: all_turns(run),
         host_cores: Some(host.cores_online).filter(|cores| *cores > 0),
-        host_busy: cores.busy,
-        other_load: cores.others,
-        steal: cores.steal,
-        server_cpu_s: cores.server_s,
-        throttled_s: cores.throttled_s,
+        host_busy: used.busy,
+        other_load: used.others,
+        steal: used.steal,
+        server_cpu_s: used.server_s,
+        throttled_s: used.throttled_s,
         ceiling: None,
     }
 }
@@ -295,7 +295,7 @@ fn turn_delay(turns: &TurnDelays) -> TurnDelay {
 
 /// Tells what a step against canned answers says about this host.
 pub(crate) fn calibrated(run: &Run, plan: &Plan, step: &Step) -> CalibrationStep {
-    let window = run.timeline.window;
+    let window = &run.timeline.window;
     let cpu_us = (run.client.cost.user + run.client.cost.sys).as_secs_f64() * 1e6;
     let us_per_op = if window.ops > 0 { cpu_us / window.ops as f64 } else { 0.0 };
     let threads = engine_threads(plan, step.clients);
@@ -311,8 +311,8 @@ pub(crate) fn calibrated(run: &Run, plan: &Plan, step: &Step) -> CalibrationStep
         busy: run.counts.usage.iter().map(|t| t.busy).fold(0.0, f64::max),
         tail_percentile: turns.tail_percentile,
         turn_delay_tail_us: turns.turn_delay_tail_us,
-        other_load: run.client.cores.others,
-        steal: run.client.cores.steal,
+        other_load: run.client.others,
+        steal: run.client.steal,
         ceiling_qps: if us_per_op > 0.0 { at_most / us_per_op } else { 0.0 },
     }
 }

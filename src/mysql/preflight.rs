@@ -9,7 +9,7 @@ use super::errors::Findings;
 use super::server::{Family, Product};
 use super::session::Session;
 use crate::error::Result;
-use crate::observe::cgroup::{self, Limit};
+use crate::observe::process::Limit;
 use crate::observe::{host, process};
 use crate::terms::{self, Finding, finding};
 use crate::workload::Schema;
@@ -113,7 +113,7 @@ async fn examine(
                 descriptors_max: limit,
                 descriptors_open: process::descriptors_open(),
                 address_space_max: process::address_space_max(),
-                group_max: cgroup::memory_max(&host::recorded().unwrap_or(host::ROOT.into())),
+                group_max: process::memory_max(&host::recorded().unwrap_or(host::ROOT.into())),
             };
             judge_own(&own, &load, findings);
         }

@@ -10,7 +10,7 @@ use crate::error::{Result, clip};
 use crate::observe::host::{self, ROOT};
 use crate::observe::probe::{self, FarEnd, Whereabouts};
 use crate::observe::proc::connections;
-use crate::summary::{Driver, HostFacts, Server, SettingChange, durability};
+use crate::summary::{Driver, Server, SettingChange, durability};
 use crate::terms::{Finding, finding};
 
 /// Characters of a version or a comment; servers' own have some dozen.
@@ -195,7 +195,7 @@ async fn ask(
         version: DRIVER.1.to_owned(),
         capabilities: product.capabilities(),
     };
-    server.host_facts = same_host.then(|| host_facts(root));
+    server.host_facts = same_host.then(|| host::facts(root).into_facts());
     let rtt_us = control::median_us(session).await?;
     Ok(Fingerprint { server, driver, same_host, whereabouts, rtt_us })
 }
@@ -270,16 +270,6 @@ async fn seen_from(session: &mut Session) -> Asked<Option<String>> {
     }))
 }
 
-fn host_facts(root: &Path) -> HostFacts {
-    let host = host::facts(root);
-    HostFacts {
-        kernel: host.kernel,
-        cpu: host.cpu,
-        cores: host.cores_online,
-        memory_bytes: host.memory_bytes,
-    }
-}
-
 /// `seen_from` is the Host column of this connection in SHOW PROCESSLIST, `port` the TCP port
 /// that it goes to (None for a Unix socket), `root` the root of the file systems.
 pub(super) fn is_same_host(root: &Path, seen_from: &str, port: Option<u16>) -> bool {
@@ -290,9 +280,9 @@ pub(super) fn is_same_host(root: &Path, seen_from: &str, port: Option<u16>) -> b
             ["proc/self/net/tcp", "proc/self/net/tcp6"].iter().any(|table| {
                 let table = std::fs::read_to_string(root.join(table)).unwrap_or_default();
                 connections(&table).iter().any(|one| {
-                    let (local, remote) = (one.local.ip(), one.remote.ip());
-                    one.local.port() == client_port
-                        && one.remote.port() == server_port
+                    let (local, remote) = (one.local_address.ip(), one.remote_address.ip());
+                    one.local_address.port() == client_port
+                        && one.remote_address.port() == server_port
                         && (local == remote || remote.to_canonical().is_loopback())
                 })
             })
@@ -317,9 +307,9 @@ pub(super) fn far_end(
     // It may be a name.
     let address = host.parse::<IpAddr>().ok();
     probe::far_end(root, uptime_s, |one| {
-        ports.contains(&one.local.port())
-            && one.remote.port() == seen_port
-            && address.is_none_or(|address| address == one.remote.ip().to_canonical())
+        ports.contains(&one.local_address.port())
+            && one.remote_address.port() == seen_port
+            && address.is_none_or(|address| address == one.remote_address.ip().to_canonical())
     })
 }
 

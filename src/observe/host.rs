@@ -1,13 +1,12 @@
-//! Facts of this host that a result depends on, read from `/proc` and `/sys`.
-//!
-//! Everything is read below a root directory, so that tests can use recorded trees. What cannot
-//! be read is "unknown" or 0: a fact that is missing must not end a measurement.
+//! Facts of this host that a result depends on, read below a root directory, so that tests can use
+//! recorded trees. What cannot be read is "unknown" or 0: it must not end a measurement.
 
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use super::proc::field;
+use crate::error::plain;
 
 pub const ROOT: &str = "/";
 /// Names a directory that is read instead of it: for tests with recorded trees.
@@ -21,18 +20,12 @@ pub(crate) fn recorded() -> Option<PathBuf> {
 /// This host, as far as a result depends on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Host {
-    /// Its name.
     pub name: String,
-    /// Kernel release.
     pub kernel: String,
-    /// CPU model.
     pub cpu: String,
-    /// Cores that this process may run on, by its affinity; a control group's quota may leave
-    /// it less time than that.
+    /// By this process's affinity; a control group's quota may leave it less time than that.
     pub cores_usable: u32,
-    /// Cores that are online.
     pub cores_online: u32,
-    /// Memory, bytes.
     pub memory_bytes: u64,
 }
 
@@ -51,8 +44,8 @@ pub struct HostFacts {
 }
 
 impl Host {
-    /// What summaries hold of another host.
-    pub(super) fn into_facts(self) -> HostFacts {
+    /// Makes what summaries hold of a server's host.
+    pub(crate) fn into_facts(self) -> HostFacts {
         HostFacts {
             kernel: self.kernel,
             cpu: self.cpu,
@@ -76,7 +69,7 @@ pub(crate) const FILES: [&str; 5] = [
     "sys/devices/system/cpu/online",
 ];
 
-/// The facts of a host whose files are read so; the text of what is not there is empty.
+/// Finds the facts of a host whose files are read so; the text of what is not there is empty.
 pub(crate) fn facts_of(read: impl Fn(&str) -> String) -> Host {
     let line = |path: &str| known(read(path).trim());
     let cpuinfo = read("proc/cpuinfo");
@@ -90,53 +83,42 @@ pub(crate) fn facts_of(read: impl Fn(&str) -> String) -> Host {
         cpu: cpu_model(&cpuinfo, &read("sys/firmware/devicetree/base/model")),
         cores_usable: usable,
         cores_online: online,
-        memory_bytes: memory_bytes(&read("proc/meminfo")),
+        memory_bytes: field(&read("proc/meminfo"), "MemTotal:").unwrap_or(0).saturating_mul(1024),
     }
 }
 
 fn known(text: &str) -> String {
-    if text.is_empty() { "unknown".to_owned() } else { crate::error::plain(text) }
+    if text.is_empty() { "unknown".to_owned() } else { plain(text) }
 }
 
-/// The values of `name : value` lines.
+/// Finds the values of `name : value` lines.
 fn fields<'a>(text: &'a str, name: &'a str) -> impl Iterator<Item = &'a str> {
-    text.lines()
-        .filter_map(|line| line.split_once(':'))
-        .filter(move |(key, _)| key.trim() == name)
-        .map(|(_, value)| value.trim())
+    let lines = text.lines().filter_map(|line| line.split_once(':'));
+    lines.filter(move |(key, _)| key.trim() == name).map(|(_, value)| value.trim())
 }
 
-/// x86 says its model; ARM says numbers, and the board's name elsewhere.
+/// Names the CPU: x86 says its model; ARM says numbers, and the board's name elsewhere.
 fn cpu_model(cpuinfo: &str, board: &str) -> String {
-    let board = board.trim_matches(|c: char| c == '\0' || c.is_whitespace());
-    let named = ["model name", "cpu model", "cpu"]
-        .into_iter()
-        .find_map(|key| fields(cpuinfo, key).find(|value| !value.is_empty()));
-    if let Some(model) = named {
+    let first = |key| fields(cpuinfo, key).find(|value| !value.is_empty());
+    if let Some(model) = ["model name", "cpu model", "cpu"].into_iter().find_map(first) {
         return known(&model.split_whitespace().collect::<Vec<_>>().join(" "));
     }
-    let numbers = fields(cpuinfo, "CPU implementer")
-        .next()
-        .zip(fields(cpuinfo, "CPU part").next())
-        .map(|(implementer, part)| format!("CPU implementer {implementer}, part {part}"));
-    match (numbers, board) {
-        (Some(numbers), "") => known(&numbers),
-        (Some(numbers), board) => known(&format!("{board} ({numbers})")),
-        (None, board) => known(board),
+    let board = board.trim_matches(|c: char| c == '\0' || c.is_whitespace());
+    let numbers = first("CPU implementer").zip(first("CPU part"));
+    match numbers.map(|(by, part)| format!("CPU implementer {by}, part {part}")) {
+        Some(numbers) if board.is_empty() => known(&numbers),
+        Some(numbers) => known(&format!("{board} ({numbers})")),
+        None => known(board),
     }
 }
 
-/// How many cores a list such as `0-3,8` names.
+/// Counts the cores that a list names, such as `0-3,8`.
 pub(crate) fn cores_in(list: &str) -> Option<u32> {
     list.trim().split(',').try_fold(0, |cores: u32, range| {
         let (from, to) = range.split_once('-').unwrap_or((range, range));
         let (from, to): (u32, u32) = (from.parse().ok()?, to.parse().ok()?);
         cores.checked_add(to.checked_sub(from)?.checked_add(1)?)
     })
-}
-
-fn memory_bytes(meminfo: &str) -> u64 {
-    field(meminfo, "MemTotal").unwrap_or(0).saturating_mul(1024)
 }
 
 #[cfg(test)]
@@ -210,8 +192,7 @@ mod tests {
         #[test]
         fn cores_are_counted_and_nothing_panics(from in 0_u32..1000, more in 0_u32..1000, text in "[0-9,-]{0,30}", any in "\\PC{0,60}") {
             prop_assert_eq!(cores_in(&format!("{from}-{}", from + more)), Some(more + 1));
-            let _ = (cores_in(&text), memory_bytes(&format!("MemTotal: {text} kB")), memory_bytes(&any));
-            let _ = facts_of(|_| any.clone());
+            let _ = (cores_in(&text), facts_of(|_| format!("MemTotal: {text} kB")), facts_of(|_| any.clone()));
         }
     }
 }

@@ -1,11 +1,6 @@
 //! Recorder, timeline, timers, client cost, the server's process and host.
-//!
-//! The room is above its figure (1,200 lines): what it measures has the form that summaries show.
 
-pub(crate) mod cgroup;
-pub(crate) mod cores;
 pub mod host;
-pub(crate) mod interval_log;
 pub mod probe;
 pub(crate) mod proc;
 pub(crate) mod process;
@@ -16,7 +11,7 @@ pub mod times;
 
 use std::time::Instant;
 
-/// An instant as seconds from another one, negative before it.
+/// Tells an instant as seconds from another one, negative before it.
 pub(crate) fn seconds_from(origin: Instant, at: Instant) -> f64 {
     match at.checked_duration_since(origin) {
         Some(after) => after.as_secs_f64(),

@@ -1,14 +1,21 @@
-//! What this process and its threads cost, and how many descriptors it may open.
+//! What this process and its threads cost, what they may use, and who else uses the cores of its host.
+//!
+//! What a control group allows holds for all that is below it, too (cgroups(7)). In a container the
+//! groups above are not to be seen, nor, with version 1 and no namespace for groups, the path to the
+//! own one: then the root of what is mounted is the own group.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
+use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
-use nix::sys::resource::{Resource, UsageWho, getrlimit, getrusage, setrlimit};
-use procfs_core::FromRead;
+use nix::sys::resource::{RLIM_INFINITY, Resource, UsageWho, getrlimit, getrusage, setrlimit};
 use procfs_core::process::Schedstat;
+use procfs_core::{FromRead, ProcessCGroups};
 
-use super::proc::field;
+use super::host;
+use super::probe::Probe;
+use super::proc::{self, field, seconds};
 use crate::error::{Error, Result};
 
 /// Fewer descriptors than this are not worth a try.
@@ -30,17 +37,17 @@ impl Cost {
         }
     }
 
-    pub(crate) fn cpu_since(&self, earlier: &Cost) -> Duration {
-        (self.user + self.sys).saturating_sub(earlier.user + earlier.sys)
+    pub(crate) fn cpu(&self) -> Duration {
+        self.user + self.sys
     }
 }
 
-/// The cost of this process, all its threads, ended ones included.
+/// Reads the cost of this process, all its threads, ended ones included.
 pub(crate) fn process_usage() -> Cost {
     usage(UsageWho::RUSAGE_SELF)
 }
 
-/// The cost of the processes that this one waited for, and that these waited for.
+/// Reads the cost of the processes that this one waited for, and that these waited for.
 pub(crate) fn children_usage() -> Cost {
     usage(UsageWho::RUSAGE_CHILDREN)
 }
@@ -54,16 +61,13 @@ fn usage(who: UsageWho) -> Cost {
     Cost { user: time(usage.user_time()), sys: time(usage.system_time()) }
 }
 
-/// Peak resident size of this process so far, bytes; 0 where `/proc` is not mounted.
+/// Reads the peak resident size of this process so far, bytes; 0 where `/proc` is not mounted.
 ///
 /// Not from `getrusage`: its `ru_maxrss` outlives an exec, and would be that of whoever started us.
 pub(crate) fn peak_resident_bytes() -> u64 {
-    std::fs::read_to_string("/proc/self/status").map_or(0, |status| peak_of(&status))
-}
-
-/// Reads `VmHWM` of the text of `/proc/PID/status` (proc_pid_status(5)), in bytes; 0 if it is not there.
-fn peak_of(status: &str) -> u64 {
-    field(status, "VmHWM").map_or(0, |kib| kib.saturating_mul(1024))
+    let status = fs::read_to_string("/proc/self/status");
+    let peak = status.ok().and_then(|status| field(&status, "VmHWM:"));
+    peak.map_or(0, |kib| kib.saturating_mul(1024))
 }
 
 /// Raises the soft limit of descriptors to the hard one and returns it.
@@ -74,12 +78,6 @@ pub(crate) fn raise_descriptor_limit() -> Result<u64> {
         setrlimit(Resource::RLIMIT_NOFILE, hard, hard).map_err(failed)?;
     }
     Ok(hard)
-}
-
-/// The limit of this process's address space (`ulimit -v`), bytes; None without one.
-pub(crate) fn address_space_max() -> Option<u64> {
-    let (limit, _) = getrlimit(Resource::RLIMIT_AS).ok()?;
-    (limit != nix::sys::resource::RLIM_INFINITY).then_some(limit)
 }
 
 /// Refuses to begin with fewer descriptors than the runtimes, the signals and one connection take:
@@ -93,9 +91,163 @@ pub(crate) fn require_descriptors() -> Result<()> {
     Ok(())
 }
 
-/// Descriptors that are open now; 0 where `/proc` is not mounted.
+/// Counts the descriptors that are open now; 0 where `/proc` is not mounted.
 pub(crate) fn descriptors_open() -> u64 {
-    std::fs::read_dir("/proc/self/fd").map_or(0, |dir| dir.count() as u64)
+    fs::read_dir("/proc/self/fd").map_or(0, |dir| dir.count() as u64)
+}
+
+/// Reads the limit of this process's address space (`ulimit -v`), bytes; None without one.
+pub(crate) fn address_space_max() -> Option<u64> {
+    let (limit, _) = getrlimit(Resource::RLIMIT_AS).ok()?;
+    (limit != RLIM_INFINITY).then_some(limit)
+}
+
+/// A limit of memory. What is above that ends in SIGKILL.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Limit {
+    pub bytes: u64,
+    /// The file that says so.
+    pub file: PathBuf,
+}
+
+/// Finds the smallest limit of memory of this process's groups; None without one.
+pub(crate) fn memory_max(root: &Path) -> Option<Limit> {
+    let files = group_files(root, "memory", "memory.max", "memory.limit_in_bytes");
+    let limits = files.into_iter().filter_map(|file| {
+        // "max" is none, as is a number near 2^63 in version 1.
+        let bytes = fs::read_to_string(root.join(&file)).ok()?.trim().parse().ok()?;
+        Some(Limit { bytes, file: Path::new("/").join(file) })
+    });
+    limits.min_by_key(|limit| limit.bytes)
+}
+
+/// Finds how long the CPU bandwidth of this process's groups has held its threads back so far, summed
+/// over cores, by version 2 or 1 of groups (the kernel's cgroup-v2.rst and sched-bwc.rst). Of nested
+/// groups the one that did most.
+fn throttled(root: &Path) -> Option<Duration> {
+    let stats = group_files(root, "cpu", "cpu.stat", "cpu.stat");
+    let stats = stats.iter().filter_map(|file| fs::read_to_string(root.join(file)).ok());
+    let held_back = |stat: String| {
+        let new = field(&stat, "throttled_usec ").map(Duration::from_micros);
+        new.or_else(|| field(&stat, "throttled_time ").map(Duration::from_nanos))
+    };
+    stats.filter_map(held_back).max()
+}
+
+/// Names a file of the own group of a controller and of those around it, wherever they are mounted.
+fn group_files(root: &Path, controller: &str, name: &str, name_v1: &str) -> Vec<PathBuf> {
+    let groups = ProcessCGroups::from_file(root.join("proc/self/cgroup"));
+    let mut found = Vec::new();
+    // Nothing is known where they are not told.
+    for group in groups.into_iter().flatten() {
+        let (mounts, name) = if group.controllers.is_empty() {
+            (["sys/fs/cgroup".to_owned(), "sys/fs/cgroup/unified".to_owned()], name)
+        } else if group.controllers.iter().any(|one| one == controller) {
+            let all = group.controllers.join(",");
+            ([format!("sys/fs/cgroup/{all}"), format!("sys/fs/cgroup/{controller}")], name_v1)
+        } else {
+            continue;
+        };
+        // Outside of the own namespace it begins with "..".
+        let named = |part: &Component| matches!(part, Component::Normal(_));
+        let path: PathBuf = Path::new(&group.pathname).components().filter(named).collect();
+        for mount in mounts {
+            found.extend(path.ancestors().map(|dir| Path::new(&mount).join(dir).join(name)));
+        }
+    }
+    found
+}
+
+/// What this process and its host did so far, and the server's process where it runs here.
+#[derive(Debug, Clone)]
+pub(crate) struct ClientReading {
+    cost: Cost,
+    traffic: Option<[u64; 2]>,
+    /// Text of `/proc/stat`.
+    stat: String,
+    /// The server runs here.
+    beside: bool,
+    /// Its process: ticks on cores, and its start.
+    server: Option<(u64, u64)>,
+    throttled: Option<Duration>,
+}
+
+/// What happened between two readings; shares are of 1, of all cores of the host.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct ClientUse {
+    pub cost: Cost,
+    /// Bytes that the host received and sent.
+    pub traffic: Option<[u64; 2]>,
+    pub busy: Option<f64>,
+    /// Neither this process nor the server.
+    pub others: Option<f64>,
+    pub steal: Option<f64>,
+    pub server_s: Option<f64>,
+    pub throttled_s: Option<f64>,
+}
+
+impl ClientReading {
+    /// Reads now; `probe` knows whether a server runs here, and its process.
+    pub(crate) fn now(probe: Option<&Probe>) -> ClientReading {
+        let root = host::recorded().unwrap_or(host::ROOT.into());
+        let traffic = fs::read_to_string("/proc/net/dev").ok();
+        ClientReading {
+            traffic: traffic.and_then(|text| proc::traffic(&text)),
+            ..ClientReading::below(
+                &root,
+                probe.is_some_and(Probe::is_here),
+                probe.and_then(Probe::pid_here),
+            )
+        }
+    }
+
+    fn below(root: &Path, beside: bool, server: Option<u32>) -> ClientReading {
+        let read = |path: String| fs::read_to_string(root.join(path)).ok();
+        let stat = |pid: u32| read(format!("proc/{pid}/stat"));
+        ClientReading {
+            cost: process_usage(),
+            traffic: None,
+            stat: read("proc/stat".to_owned()).unwrap_or_default(),
+            beside,
+            server: server.and_then(stat).and_then(|stat| {
+                let ticks = proc::sum([proc::stat(&stat, 14)?, proc::stat(&stat, 15)?]);
+                Some((ticks, proc::stat(&stat, 22)?))
+            }),
+            throttled: throttled(root),
+        }
+    }
+
+    pub(crate) fn since(&self, earlier: &ClientReading) -> ClientUse {
+        let cost = self.cost.since(&earlier.cost);
+        let traffic = self.traffic.zip(earlier.traffic);
+        // Another process has got the number.
+        let server = self.server.zip(earlier.server).filter(|(now, then)| now.1 == then.1);
+        let server_s = server.map(|(now, then)| seconds([now.0.saturating_sub(then.0)]));
+        let throttled = self.throttled.zip(earlier.throttled);
+        let known = ClientUse {
+            cost,
+            traffic: traffic.map(|(now, then)| [0, 1].map(|at| now[at].saturating_sub(then[at]))),
+            busy: None,
+            others: None,
+            steal: None,
+            server_s,
+            throttled_s: throttled.map(|(now, then)| now.saturating_sub(then).as_secs_f64()),
+        };
+        let ticks = proc::ticks(&earlier.stat, &self.stat).filter(|ticks| proc::sum(*ticks) > 0);
+        let Some(all) = ticks else { return known };
+        let [user, nice, sys, _, _, irq, softirq, steal] = all;
+        let part = |s: f64| (s / seconds(all)).clamp(0.0, 1.0);
+        let programs = seconds([user, nice, sys]) - cost.cpu().as_secs_f64();
+        ClientUse {
+            busy: Some(part(seconds([user, nice, sys, irq, softirq]))),
+            // What a server used whose process is gone, or another one now, or may not be looked at,
+            // is not known.
+            others: (!self.beside || server_s.is_some())
+                .then(|| part(programs - server_s.unwrap_or(0.0))),
+            steal: Some(part(seconds([steal]))),
+            ..known
+        }
+    }
 }
 
 /// The scheduler's account of one thread, `/proc/thread-self/schedstat` (the kernel's
@@ -147,12 +299,9 @@ fn scheduled(text: &[u8]) -> Option<Scheduled> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
 
     #[test]
     fn the_peak_is_this_process_s_own() {
-        assert_eq!(peak_of("Name:\tx\nVmHWM:\t   17408 kB\nVmRSS:\t 1 kB\n"), 17_408 << 10);
-        assert_eq!(peak_of("VmHWM:\t x kB\n"), 0);
         let before = peak_resident_bytes();
         let block = std::hint::black_box(vec![1_u8; 64 << 20]);
         assert!(peak_resident_bytes() >= before.max(64 << 20));
@@ -164,16 +313,16 @@ mod tests {
         let burn = || {
             let before = usage(UsageWho::RUSAGE_THREAD);
             let mut x = 1_u64;
-            while usage(UsageWho::RUSAGE_THREAD).cpu_since(&before) < Duration::from_millis(20) {
+            while usage(UsageWho::RUSAGE_THREAD).since(&before).cpu() < Duration::from_millis(20) {
                 x = std::hint::black_box(x.wrapping_mul(3));
             }
-            usage(UsageWho::RUSAGE_THREAD).cpu_since(&before)
+            usage(UsageWho::RUSAGE_THREAD).since(&before).cpu()
         };
         let before = process_usage();
         let elsewhere = std::thread::spawn(burn).join().expect("the thread ends");
         let after = process_usage();
         assert!(elsewhere >= Duration::from_millis(20));
-        assert!(after.cpu_since(&before) >= elsewhere);
+        assert!(after.since(&before).cpu() >= elsewhere);
     }
 
     #[test]
@@ -205,11 +354,121 @@ mod tests {
         }
     }
 
-    proptest! {
-        #[test]
-        fn the_peak_reads_back(kib in any::<u64>(), text in "\\PC{0,40}") {
-            prop_assert_eq!(peak_of(&format!("Name: {text}\nVmHWM:\t{kib} kB\n")), kib.saturating_mul(1024));
-            let _ = peak_of(&text);
+    /// The limit on a host with these files.
+    fn limit(files: &[(&str, &str)]) -> Option<(u64, String)> {
+        memory_max(tree(files).path()).map(|limit| (limit.bytes, limit.file.display().to_string()))
+    }
+
+    #[test]
+    fn the_smallest_limit_of_the_own_group_and_those_above_counts() {
+        let own = ("proc/self/cgroup", "0::/user.slice/job.scope\n");
+        let at = |group: &str| format!("sys/fs/cgroup/{group}memory.max");
+        let (job, slice) = (at("user.slice/job.scope/"), at("user.slice/"));
+        let of = |job_max, slice_max| limit(&[own, (&job, job_max), (&slice, slice_max)]);
+        assert_eq!(of("max\n", "max\n"), None);
+        assert_eq!(of("1048576\n", "max\n"), Some((1 << 20, format!("/{job}"))));
+        assert_eq!(of("max\n", "4096\n"), Some((4096, format!("/{slice}"))));
+        assert_eq!(of("8192\n", "4096\n"), Some((4096, format!("/{slice}"))));
+        assert_eq!(limit(&[own]), None, "groups without a memory controller");
+        assert_eq!(limit(&[]), None, "no groups");
+    }
+
+    #[test]
+    fn a_container_sees_its_own_group_as_the_root() {
+        let mounted = ("sys/fs/cgroup/memory.max", "123\n");
+        for path in ["0::/\n", "0::/../other\n", "0::/system.slice/docker-1.scope\n"] {
+            let found = limit(&[("proc/self/cgroup", path), mounted]);
+            assert_eq!(found, Some((123, "/sys/fs/cgroup/memory.max".to_owned())), "{path}");
+        }
+    }
+
+    #[test]
+    fn version_1_has_its_own_files() {
+        let groups = "12:cpu,cpuacct:/docker/1\n7:memory:/docker/1\n0::/docker/1\n";
+        let at = |group: &str| format!("sys/fs/cgroup/memory/{group}memory.limit_in_bytes");
+        let (own, root) = (at("docker/1/"), at(""));
+        let of = |path: &str, text| limit(&[("proc/self/cgroup", groups), (path, text)]);
+        assert_eq!(of(&own, "536870912\n"), Some((512 << 20, format!("/{own}"))));
+        assert_eq!(of(&root, "536870912\n"), Some((512 << 20, format!("/{root}"))));
+        assert_eq!(of(&at("docker/2/"), "1\n"), None, "another group");
+    }
+
+    fn tree(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let root = tempfile::tempdir().expect("a directory");
+        for (path, text) in files {
+            let path = root.path().join(path);
+            std::fs::create_dir_all(path.parent().expect("a parent")).expect("directories");
+            std::fs::write(path, text).expect("a file");
+        }
+        root
+    }
+
+    #[test]
+    fn the_group_that_held_back_most_counts_in_both_versions() {
+        let groups = "3:cpu,cpuacct:/docker/a\n1:name=systemd:/x\n0::/user.slice/run\n";
+        let root = tree(&[
+            ("proc/self/cgroup", groups),
+            ("sys/fs/cgroup/user.slice/run/cpu.stat", "usage_usec 5\nthrottled_usec 1500000\n"),
+            ("sys/fs/cgroup/user.slice/cpu.stat", "nr_throttled 3\nthrottled_usec 2500000\n"),
+        ]);
+        assert_eq!(throttled(root.path()), Some(Duration::from_millis(2500)));
+        let root = tree(&[
+            ("proc/self/cgroup", groups),
+            ("sys/fs/cgroup/cpu/docker/a/cpu.stat", "nr_throttled 9\nthrottled_time 70000000\n"),
+        ]);
+        assert_eq!(throttled(root.path()), Some(Duration::from_millis(70)));
+        assert_eq!(throttled(Path::new("/nonexistent")), None);
+        let root = tree(&[("proc/self/cgroup", "nonsense\n9:memory:/a\n")]);
+        assert_eq!(throttled(root.path()), None);
+    }
+
+    #[test]
+    fn what_is_nobody_else_s_is_others() {
+        // Two cores for ten seconds: user nice system idle iowait irq softirq steal.
+        let first = tree(&[
+            ("proc/stat", "cpu  0 0 0 0 0 0 0 0\nctxt 1\nbtime 1\nprocesses 1\n"),
+            ("proc/7/stat", "7 (mysqld) S 1 1 1 0 -1 0 0 0 0 0 100 100 0 0 20 0 3 0 55 0 0\n"),
+        ]);
+        let last = tree(&[
+            ("proc/stat", "cpu  500 100 400 700 100 50 50 100\nctxt 1\nbtime 1\nprocesses 1\n"),
+            ("proc/7/stat", "7 (mysqld) S 1 1 1 0 -1 0 0 0 0 0 400 200 0 0 20 0 3 0 55 0 0\n"),
+        ]);
+        let own = |s| Cost { user: Duration::from_secs(s), sys: Duration::ZERO };
+        let read = |root: &tempfile::TempDir, s, beside, pid| ClientReading {
+            cost: own(s),
+            ..ClientReading::below(root.path(), beside, pid)
+        };
+        let used = read(&last, 3, true, Some(7)).since(&read(&first, 1, true, Some(7)));
+        assert_eq!(used.server_s, Some(4.0));
+        assert_eq!(used.steal, Some(0.05));
+        assert_eq!(used.busy, Some(0.55), "neither idle nor stolen");
+        // 10 s of programs, 2 of them the client's, 4 the server's.
+        assert!((used.others.expect("known") - 0.2).abs() < 1e-9);
+        let alone = read(&last, 3, false, None).since(&read(&first, 1, false, None));
+        assert!((alone.others.expect("known") - 0.4).abs() < 1e-9);
+        let hidden = read(&last, 3, true, None).since(&read(&first, 1, true, None));
+        assert_eq!(hidden.others, None, "the server's would be in it");
+        let nothing = read(&last, 3, false, None).since(&read(&last, 3, false, None));
+        assert_eq!((nothing.busy, nothing.throttled_s), (None, None));
+    }
+
+    #[test]
+    fn a_server_that_was_restarted_is_not_subtracted() {
+        let stat = |ticks: u32, start: u32| {
+            format!("7 (mysqld) S 1 1 1 0 -1 0 0 0 0 0 {ticks} 0 0 0 20 0 3 0 {start} 0 0\n")
+        };
+        let cores = |ticks| {
+            ("proc/stat", format!("cpu  {ticks} 0 0 {ticks}\nctxt 1\nbtime 1\nprocesses 1\n"))
+        };
+        let (before, (_, now)) = (cores(0), cores(1000));
+        let first = tree(&[("proc/7/stat", &stat(900, 55)), (before.0, &before.1)]);
+        let read = |root: &tempfile::TempDir| ClientReading::below(root.path(), true, Some(7));
+        let gone = tree(&[("proc/stat", &now)]);
+        let another = tree(&[("proc/7/stat", &stat(1000, 66)), ("proc/stat", &now)]);
+        for last in [gone, another] {
+            let used = read(&last).since(&read(&first));
+            assert_eq!((used.server_s, used.busy), (None, Some(0.5)));
+            assert_eq!(used.others, None, "the server's would be in it");
         }
     }
 }

@@ -47,14 +47,16 @@ impl Phases {
         }
     }
 
-    /// Where the interval that starts at `start` ends: phases never share one.
-    fn interval_end(&self, start: Ns) -> Ns {
-        let edge = match self.at(start) {
+    /// Begins the interval that starts at `start`: phases never share one.
+    fn interval(&self, start: Ns, statements: usize) -> RecordedInterval {
+        let phase = self.at(start);
+        let edge = match phase {
             Phase::Warmup => self.window_start,
             Phase::Measure => self.window_end,
             Phase::Drain => Ns::MAX,
         };
-        start.saturating_add(self.interval.max(1)).min(edge)
+        let end = start.saturating_add(self.interval.max(1)).min(edge);
+        RecordedInterval::new(phase, start, end, statements)
     }
 }
 
@@ -88,31 +90,22 @@ pub struct Paced {
 }
 
 impl Paced {
-    fn new() -> Paced {
-        Paced { response: Times::new(), wait: Times::new() }
+    fn new() -> Box<Paced> {
+        Box::new(Paced { response: Times::new(), wait: Times::new() })
     }
 
-    pub(crate) fn merge(&mut self, other: &Paced) {
+    fn merge(&mut self, other: &Paced) {
         self.response.merge(&other.response);
         self.wait.merge(&other.wait);
-    }
-
-    /// Adds what another one counted, where there may be none of either.
-    pub(crate) fn merge_into(sum: &mut Option<Box<Paced>>, other: Option<&Paced>) {
-        match (sum, other) {
-            (_, None) => {}
-            (Some(sum), Some(other)) => sum.merge(other),
-            (sum @ None, Some(other)) => *sum = Some(Box::new(other.clone())),
-        }
     }
 }
 
 impl RecordedInterval {
-    fn new(phases: &Phases, start: Ns, statements: usize) -> RecordedInterval {
+    pub(super) fn new(phase: Phase, start: Ns, end: Ns, statements: usize) -> RecordedInterval {
         RecordedInterval {
-            phase: phases.at(start),
+            phase,
             start,
-            end: phases.interval_end(start),
+            end,
             ops: 0,
             statements: 0,
             rows: 0,
@@ -135,7 +128,9 @@ impl RecordedInterval {
         for (mine, theirs) in self.by_statement.iter_mut().zip(&other.by_statement) {
             mine.merge(theirs);
         }
-        Paced::merge_into(&mut self.paced, other.paced.as_deref());
+        if let Some(paced) = &other.paced {
+            self.paced.get_or_insert_with(Paced::new).merge(paced);
+        }
     }
 }
 
@@ -181,7 +176,7 @@ impl Recorder {
         finished: Box<dyn FnMut(RecordedInterval)>,
     ) -> Recorder {
         Recorder {
-            current: RecordedInterval::new(&phases, 0, statements),
+            current: phases.interval(0, statements),
             before: 0,
             successes: Successes::NONE,
             phases,
@@ -210,7 +205,7 @@ impl Recorder {
     pub(crate) fn roll(&mut self, now: Ns) {
         while now >= self.current.end {
             let statements = self.current.by_statement.len();
-            let next = RecordedInterval::new(&self.phases, self.current.end, statements);
+            let next = self.phases.interval(self.current.end, statements);
             self.before += self.current.ops;
             (self.finished)(std::mem::replace(&mut self.current, next));
         }
@@ -250,7 +245,7 @@ impl Recorder {
     }
 
     fn paced(&mut self, intended: Ns, issued: Ns, completed: Ns) {
-        let paced = self.current.paced.get_or_insert_with(|| Box::new(Paced::new()));
+        let paced = self.current.paced.get_or_insert_with(Paced::new);
         paced.response.record(completed.saturating_sub(intended));
         paced.wait.record(issued.saturating_sub(intended));
     }

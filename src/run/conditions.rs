@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::mysql::session::Session;
 use crate::mysql::{ask, levels};
 use crate::observe::host;
-use crate::observe::probe::{Probe, State, Whereabouts};
+use crate::observe::probe::{HostReading, Probe, Whereabouts};
 use crate::plan::profile::{Database, Expect};
 use crate::plan::{Plan, StopAt, limits};
 use crate::stop::within;
@@ -35,8 +35,8 @@ pub(super) struct Watch {
     before: Option<Prepared>,
     at_start: Option<Levels>,
     hosts: Hosts,
-    client: Option<State>,
-    server: Option<State>,
+    client: Option<HostReading>,
+    server: Option<HostReading>,
     window: Option<JoinHandle<Vec<Sample>>>,
 }
 
@@ -100,12 +100,12 @@ impl Watch {
     }
 }
 
-fn since(last: Option<State>, first: Option<State>) -> Option<HostState> {
-    Some(last?.since(&first?))
+fn since(last: Option<HostReading>, first: Option<HostReading>) -> Option<HostState> {
+    Some(last?.state_since(&first?))
 }
 
 /// Off the thread that keeps time: it reads many files, or waits for a command.
-async fn state(probe: &Probe) -> Option<State> {
+async fn state(probe: &Probe) -> Option<HostReading> {
     let probe = probe.clone();
     readings::aside(move || probe.state()).await.ok().flatten()
 }

@@ -6,14 +6,14 @@ use std::time::Instant;
 
 use super::random;
 use super::steps::{Surveyed, answer};
-use crate::engine::readings::{self, ClientReading, ServerReading};
+use crate::engine::readings::{self, ServerReading};
 use crate::engine::{host_facts, program};
 use crate::error::{Error, Kind, Result};
 use crate::judge::{changed_after, no_result};
 use crate::load::reload::{FORCE, LoadedTable, Reload, Reloaded};
 use crate::mysql::session::{Session, quoted_text};
 use crate::mysql::{ask, dataset, fingerprint};
-use crate::observe::process::peak_resident_bytes;
+use crate::observe::process::{ClientReading, peak_resident_bytes};
 use crate::observe::times::Times;
 use crate::plan::Step;
 use crate::plan::limits;
@@ -58,7 +58,7 @@ struct Start {
 struct Finish {
     status: Option<summary::Status>,
     probed: Option<summary::Probed>,
-    traffic: Option<(u64, u64)>,
+    traffic: Option<[u64; 2]>,
     /// None where the server did not tell.
     changed: Option<Vec<summary::SettingChange>>,
 }
@@ -267,8 +267,8 @@ impl Timed<'_> {
                 same_host: identity.same_host,
                 max_rss_bytes: peak_resident_bytes(),
                 rtt_us: identity.rtt_us,
-                net_rx_bytes: finish.traffic.map(|(received, _)| received),
-                net_tx_bytes: finish.traffic.map(|(_, sent)| sent),
+                net_rx_bytes: finish.traffic.map(|[received, _]| received),
+                net_tx_bytes: finish.traffic.map(|[_, sent]| sent),
                 ..summary::Client::default()
             },
             latency: summary::Latency {
@@ -329,8 +329,8 @@ fn fill(summary: &mut Summary, spec: &LoadSpec, loaded: &Reloaded) {
     let ops =
         |table: &LoadedTable| summary::TableOps { table: table.name.clone(), ops: table.inserts };
     summary.totals.per_table = loaded.tables.iter().map(ops).collect();
-    summary.latency.service = loaded.timeline.service.distribution();
-    summary.latency.failed = loaded.timeline.failed.distribution();
+    summary.latency.service = loaded.timeline.window.service.distribution();
+    summary.latency.failed = loaded.timeline.window.failed.distribution();
     summary.timeline.clone_from(&loaded.timeline.entries);
     if loaded.warnings > 0 {
         summary.warn([finding!(ServerWarnings, loaded.warnings)]);

@@ -114,14 +114,14 @@ fn transactions_count_as_one_op_and_their_statements_each() {
     let server = canned(Vec::new());
     let run = run(&plan(4000), server.port());
     assert_eq!(run.outcome, Outcome::Completed, "{:?}", run.error);
-    let window = run.timeline.window;
+    let window = &run.timeline.window;
     assert_eq!(window.ops, 4000);
     let pairs = run.ledger.iter().map(|l| l.updates).sum::<u64>();
     // Three of four ops are the transaction: BEGIN, two statements, COMMIT.
     assert!((pairs as f64 / 4000.0 - 0.75).abs() < 0.05, "{pairs}");
     assert_eq!(window.statements, 4 * pairs + (4000 - pairs));
     assert_eq!(run.ledger.iter().map(|l| l.k_added).sum::<i64>(), 2 * pairs.cast_signed());
-    let timed: Vec<u64> = run.timeline.by_statement.iter().map(Times::count).collect();
+    let timed: Vec<u64> = run.timeline.window.by_statement.iter().map(Times::count).collect();
     assert_eq!(timed, [pairs, pairs, 4000 - pairs]);
 }
 

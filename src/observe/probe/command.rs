@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use crate::error::plain;
+use crate::error::clip;
 use crate::groups::Group;
 use crate::observe::proc::Files;
 
@@ -13,28 +13,39 @@ use crate::observe::proc::Files;
 const OUTPUT_MAX: u64 = 64 << 20;
 /// Longest part of what a failing command says, characters.
 const SAID_MAX: usize = 200;
-/// How often the end of the command is looked for.
-const LOOK: Duration = Duration::from_millis(5);
-/// How long a failed command's own words are waited for: a process that it left behind may keep
-/// their pipe open.
+/// A failed command's own words, and its end, are waited for so long: a process that it left behind may
+/// keep their pipe open.
 const WORDS: Duration = Duration::from_secs(1);
 
-/// The non-empty lines of some files. `.` and not `''`: ssh would lose an empty argument.
+/// Reads the non-empty lines of some files. `.` and not `''`: ssh would lose an empty argument.
 ///
 /// The error says in words what went wrong, without the command's arguments.
 pub(super) fn grep(prefix: &[String], files: &[String], limit: Duration) -> Result<Files, String> {
     let words = ["grep", "-s", "-H", "."].map(str::to_owned);
-    let printed = run(prefix, words.iter().chain(files), limit)?;
-    let files = lines(&printed.out);
+    let (out, said) = run(prefix, words.iter().chain(files), limit)?;
+    let mut read = Files::new();
+    // A login may greet: what is no absolute path is none of grep's.
+    let lines = out.lines().filter(|line| line.starts_with('/'));
+    for (path, line) in lines.filter_map(|line| line.split_once(':')) {
+        let text = read.entry(path.to_owned()).or_default();
+        text.push_str(line);
+        text.push('\n');
+    }
     // grep's exit status tells of files that are not there, too: it says nothing.
-    if files.is_empty() { Err(printed.complaint()) } else { Ok(files) }
+    if !read.is_empty() {
+        return Ok(read);
+    }
+    let said = said.recv_timeout(WORDS).unwrap_or_default();
+    let said = clip(said.trim(), SAID_MAX);
+    Err(if said.is_empty() { "it printed nothing".to_owned() } else { said })
 }
 
-/// The numbers among the names in a directory.
-pub(super) fn list(prefix: &[String], dir: &str, limit: Duration) -> Result<Vec<String>, String> {
-    let printed = run(prefix, &["ls".to_owned(), dir.to_owned()], limit)?;
-    let names = printed.out.split_ascii_whitespace().map(str::to_owned);
-    Ok(names.filter(|name| name.bytes().all(|b| b.is_ascii_digit())).collect())
+/// Lists the numbers among the names in a directory; none where that fails.
+pub(super) fn list(prefix: &[String], dir: &str, limit: Duration) -> Vec<String> {
+    let printed = run(prefix, &["ls".to_owned(), dir.to_owned()], limit);
+    let names = printed.map_or_else(|_| String::new(), |(out, _)| out);
+    let numbers = names.split_ascii_whitespace().filter(|n| n.bytes().all(|b| b.is_ascii_digit()));
+    numbers.map(str::to_owned).collect()
 }
 
 /// Says whether a text is one word and no more to a shell, which `ssh` has read it on the other host: the
@@ -44,24 +55,12 @@ pub(super) fn is_one_word(text: &str) -> bool {
     text.starts_with('/') && text.bytes().all(plain)
 }
 
-struct Printed {
-    out: String,
-    err: mpsc::Receiver<String>,
-}
-
-impl Printed {
-    fn complaint(&self) -> String {
-        let said = self.err.recv_timeout(WORDS).unwrap_or_default();
-        let said: String = said.trim().chars().take(SAID_MAX).collect();
-        if said.is_empty() { "it printed nothing".to_owned() } else { plain(&said) }
-    }
-}
-
+/// Returns what a command printed, and what it says on standard error.
 fn run<'a>(
     prefix: &[String],
     words: impl IntoIterator<Item = &'a String>,
     limit: Duration,
-) -> Result<Printed, String> {
+) -> Result<(String, mpsc::Receiver<String>), String> {
     let (program, arguments) = prefix.split_first().ok_or("it is empty")?;
     let mut command = Command::new(program);
     command.args(arguments).args(words).stdin(Stdio::null());
@@ -69,50 +68,27 @@ fn run<'a>(
     let mut group = Group::spawn(&mut command).map_err(|e| format!("it cannot be started: {e}"))?;
     let (out, err) = group.pipes();
     let (out, err) = (drain(out), drain(err));
-    if !ended(&mut group, limit) {
-        return Err(format!("no answer within {} s", limit.as_secs()));
+    let late = |_| format!("no answer within {} s", limit.as_secs());
+    let out = out.recv_timeout(limit).map_err(late)?;
+    // It ends with its output; what does not is killed when it is dropped.
+    let end = Instant::now() + WORDS;
+    while matches!(group.try_wait(), Ok(None)) && Instant::now() < end {
+        std::thread::sleep(Duration::from_millis(5));
     }
-    // A process that it left behind may keep the pipe open: what is there must do.
-    Ok(Printed { out: out.recv_timeout(limit).unwrap_or_default(), err })
+    Ok((out, err))
 }
 
 /// Reads a pipe in a thread of its own: a child that fills one while the other is read stops.
 fn drain(pipe: Option<impl Read + Send + 'static>) -> mpsc::Receiver<String> {
     let (sender, receiver) = mpsc::channel();
+    let pipe = pipe.expect("it was asked for");
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
-        if let Some(pipe) = pipe {
-            // What was read before an error is as good.
-            let _ = pipe.take(OUTPUT_MAX).read_to_end(&mut bytes);
-        }
-        // Nobody waits any more: then nobody wants it.
+        // What was read before an error is as good, and nobody may wait any more.
+        let _ = pipe.take(OUTPUT_MAX).read_to_end(&mut bytes);
         let _ = sender.send(String::from_utf8_lossy(&bytes).into_owned());
     });
     receiver
-}
-
-fn ended(group: &mut Group, limit: Duration) -> bool {
-    let deadline = Instant::now() + limit;
-    loop {
-        match group.try_wait() {
-            Ok(Some(_)) => return true,
-            Ok(None) if Instant::now() < deadline => std::thread::sleep(LOOK),
-            _ => return false,
-        }
-    }
-}
-
-/// `path:line` as texts by path.
-fn lines(output: &str) -> Files {
-    let mut files = Files::new();
-    // A login may greet: what is no absolute path is none of grep's.
-    let found = output.lines().filter(|line| line.starts_with('/'));
-    for (path, line) in found.filter_map(|line| line.split_once(':')) {
-        let text = files.entry(path.to_owned()).or_default();
-        text.push_str(line);
-        text.push('\n');
-    }
-    files
 }
 
 #[cfg(test)]

@@ -6,15 +6,17 @@ use std::io::Read;
 use std::path::Path;
 use std::time::Duration;
 
+use procfs_core::net::{TcpNetEntry, TcpState};
+
 use super::{FarEnd, Whereabouts};
-use crate::observe::proc::{self, ProcessStat, TcpSocket};
+use crate::observe::proc;
 
 /// The server counts its age from some moment of its start, in whole seconds.
 const AGE_SLACK_S: f64 = 5.0;
 /// Bytes that a file with a process id has at most.
 const PID_FILE_MAX: u64 = 64;
 
-/// The process at the far end of the connection, else the one whose id its file holds, else the one
+/// Finds the process at the far end of the connection, else the one whose id its file holds, else the one
 /// that holds the listening socket. In another network namespace only the first is its own.
 pub(super) fn here(root: &Path, server: &Whereabouts) -> Option<u32> {
     let is_server = |pid: &u32| is_as_old(root, *pid, server.uptime_s);
@@ -26,14 +28,22 @@ pub(super) fn here(root: &Path, server: &Whereabouts) -> Option<u32> {
 }
 
 fn is_as_old(root: &Path, pid: u32, uptime_s: Option<u64>) -> bool {
-    let up = proc::uptime_s(&read(root, "proc/uptime"));
-    let stat = proc::stat(&read(root, &format!("proc/{pid}/stat")));
-    stat.is_some_and(|stat| is_of_age(&stat, up, uptime_s, Duration::ZERO))
+    let stat = read(root, &format!("proc/{pid}/stat"));
+    is_of_age(&stat, &read(root, "proc/uptime"), uptime_s, Duration::ZERO)
+}
+
+/// Says whether there is such a process, as old as the server says; yes where that is unknown. The host
+/// was read so long after the server was asked.
+pub(super) fn is_of_age(stat: &str, uptime: &str, age: Option<u64>, took: Duration) -> bool {
+    let Some(started) = proc::stat(stat, 22) else { return false };
+    let Some((host, server)) = proc::uptime_s(uptime).zip(age) else { return true };
+    let off = host - proc::seconds([started]) - server as f64;
+    off.abs() <= AGE_SLACK_S + took.as_secs_f64()
 }
 
 /// Looks for the server's end of a connection: among the connections of every process that is as
 /// old as the server, which see those of their network namespace.
-pub(crate) fn far_end(root: &Path, uptime_s: u64, is_it: impl Fn(&TcpSocket) -> bool) -> FarEnd {
+pub(crate) fn far_end(root: &Path, uptime_s: u64, is_it: impl Fn(&TcpNetEntry) -> bool) -> FarEnd {
     let mut found = FarEnd::Unknown;
     // The kernel's own threads, many of one age, have no command line.
     let programs =
@@ -59,16 +69,14 @@ fn processes(root: &Path) -> impl Iterator<Item = u32> {
 /// Says whether a process has one of these sockets open: known as the same user, or as root.
 fn holds(root: &Path, pid: u32, sockets: &BTreeSet<String>) -> bool {
     let open = std::fs::read_dir(root.join(format!("proc/{pid}/fd")));
-    open.into_iter().flatten().flatten().any(|fd| {
-        let target = std::fs::read_link(fd.path()).unwrap_or_default();
-        target.to_str().is_some_and(|target| sockets.contains(target))
-    })
+    let mut targets = open.into_iter().flatten().flatten().map(|fd| std::fs::read_link(fd.path()));
+    targets.any(|target| target.is_ok_and(|t| t.to_str().is_some_and(|t| sockets.contains(t))))
 }
 
-/// The number in a file that the server names, which may be anything: a pipe would be waited for, a
+/// Reads the number in a file that the server names, which may be anything: a pipe would be waited for, a
 /// device or a file of the kernel's have no end.
 fn filed(root: &Path, file: &str) -> Option<u32> {
-    let path = root.join(file.trim_start_matches('/'));
+    let path = proc::below(root, file);
     let known = std::fs::metadata(&path).ok()?;
     if !known.is_file() || !(1..=PID_FILE_MAX).contains(&known.len()) {
         return None;
@@ -78,43 +86,25 @@ fn filed(root: &Path, file: &str) -> Option<u32> {
     text.trim().parse().ok()
 }
 
-/// Says whether a process is as old as the server says; yes where that is unknown. The host was read so
-/// long after the server was asked.
-pub(super) fn is_of_age(
-    stat: &ProcessStat,
-    host_up_s: Option<f64>,
-    server_up_s: Option<u64>,
-    took: Duration,
-) -> bool {
-    let Some((host, server)) = host_up_s.zip(server_up_s) else { return true };
-    let age = host - proc::seconds(stat.started_ticks);
-    (age - server as f64).abs() <= AGE_SLACK_S + took.as_secs_f64()
-}
-
+/// Reads a file; the text of what is not there, or no longer, is empty.
 fn read(root: &Path, path: &str) -> String {
     std::fs::read_to_string(root.join(path)).unwrap_or_default()
 }
 
+/// Finds the process that listens where the server does.
 fn listener(root: &Path, server: &Whereabouts) -> Option<u32> {
-    let sockets: BTreeSet<String> =
-        inodes(root, server).into_iter().map(|inode| format!("socket:[{inode}]")).collect();
-    if sockets.is_empty() {
-        return None;
-    }
-    processes(root).find(|pid| holds(root, *pid, &sockets))
-}
-
-/// Inodes of the sockets that listen where the server does.
-fn inodes(root: &Path, server: &Whereabouts) -> Vec<u64> {
-    let mut found = Vec::new();
+    let mut inodes = Vec::new();
     if let Some(port) = server.port {
         for table in ["proc/net/tcp", "proc/net/tcp6"] {
-            let sockets = proc::listeners(&read(root, table)).into_iter();
-            found.extend(sockets.filter(|one| one.local.port() == port).map(|one| one.inode));
+            let sockets = proc::tcp(&read(root, table), &TcpState::Listen).into_iter();
+            let there = sockets.filter(|one| one.local_address.port() == port);
+            inodes.extend(there.map(|one| one.inode));
         }
     }
     if let Some(path) = &server.socket {
-        found.extend(proc::unix_listeners(&read(root, "proc/net/unix"), path));
+        inodes.extend(proc::unix_listeners(&read(root, "proc/net/unix"), path));
     }
-    found
+    let sockets: BTreeSet<_> = inodes.iter().map(|inode| format!("socket:[{inode}]")).collect();
+    let mut looked_at = processes(root).filter(|_| !sockets.is_empty());
+    looked_at.find(|pid| holds(root, *pid, &sockets))
 }

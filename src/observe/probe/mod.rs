@@ -1,38 +1,50 @@
-//! What the server's process and its host cost, from `/proc` of that host: read here where the
-//! server runs on this host, else through a command such as `ssh db1`, one round a reading:
-//! `ssh db1 grep -s -H . FILE…`.
+//! What the server's process and its host cost, and the state of a host that a result depends on, from
+//! `/proc` and `/sys` of that host: read here where the server runs on this host, else through a
+//! command such as `ssh db1`, one round a reading: `ssh db1 grep -s -H . FILE…`.
 //!
 //! What cannot be read is left out: a cost that is missing must not end a measurement. Context
 //! switches are in a file a thread: a remote shell expands `*`, and where there is none (`docker
 //! exec db`, `sudo`), the threads are listed first, by `PREFIX ls /proc/PID/task`.
-//!
-//! A reading through a command is worth what is known of its instant. The log-in may take longer
-//! than the reading itself, so the other host's own clock, `/proc/uptime`, says when it was read:
-//! see `instants`.
 
 mod command;
-mod cost;
 mod find;
-mod state;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::host::{self, HostFacts};
-use super::proc::{self, DiskUse, Files, HostClock, ProcessStat, Traffic};
-use crate::error::{Error, Result};
+use procfs_core::DiskStat;
+use serde::{Deserialize, Serialize};
 
-pub use self::cost::{HostCost, Probed, ProcessCost};
+use super::host::{self, HostFacts, cores_in};
+use super::proc::{self, Files, field, seconds};
+use super::seconds_from;
+use crate::error::{Error, Result, plain};
+
 pub(crate) use self::find::far_end;
-pub(crate) use self::state::State;
-pub use self::state::{HostState, Link};
 
 /// Seconds of a reading through a command, at most.
 const READING: Duration = Duration::from_secs(5);
 /// The first one may have to log in somewhere.
 const FIRST: Duration = Duration::from_secs(20);
-/// Files of a host that a reading needs.
-const HOST: [&str; 4] = ["/proc/uptime", "/proc/stat", "/proc/diskstats", "/proc/net/dev"];
+/// What `/proc/uptime` may be off by, seconds.
+const CLOCK_S: f64 = 0.05;
+/// What `/proc/diskstats` calls a sector, whatever the disk does.
+const SECTOR_BYTES: u64 = 512;
+/// Files of a host that tell its cost.
+const COST: [&str; 4] = ["/proc/uptime", "/proc/stat", "/proc/diskstats", "/proc/net/dev"];
+/// Files of a host that tell its state.
+const STATE: [&str; 9] = [
+    "/proc/vmstat",
+    "/proc/net/dev",
+    "/sys/devices/system/cpu/cpufreq/policy*/scaling_governor",
+    "/sys/devices/system/cpu/cpufreq/boost",
+    "/sys/devices/system/cpu/intel_pstate/no_turbo",
+    "/sys/devices/system/cpu/cpu*/thermal_throttle/core_throttle_count",
+    "/sys/devices/system/cpu/cpu*/thermal_throttle/package_throttle_count",
+    "/sys/devices/system/node/has_memory",
+    "/sys/class/net/*/speed",
+];
 
 /// How to read `/proc` of the server's host, and which process is the server there.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,20 +87,132 @@ pub enum FarEnd {
     Here(Option<u32>),
 }
 
+/// Two readings of `/proc` of the server's host, one at each edge of the window.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Probed {
+    /// `local`, or `command` for a host that was read through `--probe`.
+    pub via: String,
+    /// First reading, seconds from the window's start (its middle).
+    pub first_s: f64,
+    /// Second reading, seconds from the window's start.
+    pub last_s: f64,
+    /// The server's process; null where it was not found.
+    pub process: Option<ProcessCost>,
+    /// Its host, other processes included.
+    pub host: Option<HostCost>,
+}
+
+/// The server's process between the readings.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ProcessCost {
+    /// Its process id on its host.
+    pub pid: u32,
+    /// User CPU, seconds.
+    pub user_s: f64,
+    /// System CPU, seconds.
+    pub sys_s: f64,
+    /// Voluntary context switches (waits) of the threads that live at both readings.
+    pub voluntary_switches: Option<u64>,
+    /// Involuntary ones (preemptions) of the same threads.
+    pub involuntary_switches: Option<u64>,
+    /// Bytes that it caused to be read from storage; null without the right to know.
+    pub read_bytes: Option<u64>,
+    /// Bytes that it caused to be written to storage.
+    pub write_bytes: Option<u64>,
+    /// Resident size at the second reading, bytes.
+    pub rss_bytes: Option<u64>,
+    /// Threads at the second reading.
+    pub threads: Option<u32>,
+}
+
+/// The server's host between the readings. CPU seconds are summed over its cores.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct HostCost {
+    /// User CPU, nice included.
+    pub user_s: f64,
+    /// System CPU, interrupts included.
+    pub sys_s: f64,
+    /// Of these, interrupts, which are nobody's.
+    #[serde(default)]
+    pub irq_s: Option<f64>,
+    /// Idle while waiting for storage.
+    pub iowait_s: f64,
+    /// Idle.
+    pub idle_s: f64,
+    /// Taken by the hypervisor.
+    pub steal_s: f64,
+    /// Context switches.
+    pub context_switches: Option<u64>,
+    /// Reads completed by the physical disks: no partitions, no device-mapper, no RAID on top.
+    pub disk_reads: Option<u64>,
+    /// Writes completed by them.
+    pub disk_writes: Option<u64>,
+    /// Seconds that the reads took, added up.
+    #[serde(default)]
+    pub disk_read_s: Option<f64>,
+    /// Bytes read from them.
+    pub disk_read_bytes: Option<u64>,
+    /// Bytes written to them.
+    pub disk_write_bytes: Option<u64>,
+    /// Bytes received by network interfaces, without loopback and bridges.
+    pub net_rx_bytes: Option<u64>,
+    /// Bytes sent by them.
+    pub net_tx_bytes: Option<u64>,
+}
+
+/// A host between two readings, one before the step and one after it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct HostState {
+    /// Between the readings, seconds.
+    pub covered_s: f64,
+    /// Frequency governors and how many policies (cores, or groups of them) have each.
+    pub governors: BTreeMap<String, u32>,
+    /// Whether cores may run above their nominal clock.
+    pub turbo: Option<bool>,
+    /// How often cores were slowed down by heat.
+    pub throttled: Option<u64>,
+    /// NUMA nodes that have memory.
+    pub numa_nodes: Option<u32>,
+    /// Of these, the nodes that the server's process may use; null of other hosts.
+    pub server_numa_nodes: Option<u32>,
+    /// Cores that the server's process may use, those that are offline among them; null of other
+    /// hosts.
+    pub server_cores: Option<u32>,
+    /// Pages read from and written to swap space.
+    pub swapped_pages: Option<u64>,
+    /// Network interfaces that say how fast they are.
+    pub links: Vec<Link>,
+}
+
+/// A network interface over the step.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Link {
+    /// Its name.
+    pub name: String,
+    /// Its speed, megabits a second in each direction.
+    pub mbit_per_s: u64,
+    /// Received.
+    pub rx_bytes: u64,
+    /// Sent.
+    pub tx_bytes: u64,
+}
+
+/// The files of a host as they were somewhere between two instants.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct HostReading {
     began: Instant,
     ended: Instant,
-    /// The host's own clock meanwhile, seconds since its start.
-    up_s: Option<f64>,
-    process: Option<ProcessStat>,
-    host: Option<HostClock>,
-    disks: Option<DiskUse>,
-    traffic: Option<Traffic>,
+    files: Files,
 }
 
 impl Probe {
-    /// This host. The process is looked for by the file of its id, then by who listens.
+    /// Looks for the process on this host by the file of its id, then by who listens.
     pub(crate) fn local(server: &Whereabouts) -> Probe {
         Probe::below(Path::new(host::ROOT), server)
     }
@@ -107,7 +231,7 @@ impl Probe {
         }
     }
 
-    /// Another host, through a command. The process is looked for by the file of its id.
+    /// Reads another host through a command. The process is looked for by the file of its id.
     ///
     /// # Errors
     /// Server, if the command does not print that host's `/proc/stat`.
@@ -121,26 +245,24 @@ impl Probe {
         if !read.contains_key("/proc/stat") {
             return Err(refused(prefix, "it printed no /proc/stat"));
         }
-        let text = |path: &str| read.get(&format!("/{path}")).cloned().unwrap_or_default();
-        let facts = host::facts_of(text);
+        let text = |path: &str| read.get(path).map_or("", String::as_str);
         let mut probe = Probe {
-            root: PathBuf::from("/"),
+            root: PathBuf::from(host::ROOT),
             prefix: prefix.to_vec(),
             pid: None,
             is_here: false,
             pid_here: None,
             lists: false,
-            facts: Some(facts.into_facts()),
+            facts: Some(host::facts_of(|path| text(&format!("/{path}")).to_owned()).into_facts()),
             took: began.elapsed(),
         };
-        let text = pid_file.and_then(|file| read.get(file));
-        if let Some(pid) = text.and_then(|text| text.trim().parse::<u32>().ok()) {
+        if let Some(pid) = pid_file.and_then(|file| text(file).trim().parse::<u32>().ok()) {
             let files = [format!("/proc/{pid}/stat"), of_threads(pid, "*")];
             let again = command::grep(prefix, &files, READING).unwrap_or_default();
-            let stat = again.get(&files[0]).and_then(|text| proc::stat(text));
-            let up = read.get("/proc/uptime").and_then(|text| proc::uptime_s(text));
-            let fits = |stat: &ProcessStat| find::is_of_age(stat, up, server.uptime_s, probe.took);
-            probe.pid = stat.filter(fits).map(|_| pid);
+            let is_server = again.get(&files[0]).is_some_and(|stat| {
+                find::is_of_age(stat, text("/proc/uptime"), server.uptime_s, probe.took)
+            });
+            probe.pid = is_server.then_some(pid);
             probe.lists = again.len() < files.len();
         }
         Ok(probe)
@@ -175,79 +297,216 @@ impl Probe {
         self.took * 2
     }
 
-    /// Reads; this blocks. None where nothing could be read in time.
+    /// Reads what tells the cost; this blocks. None where nothing could be read in time.
     pub(crate) fn read(&self) -> Option<HostReading> {
-        let names = self.files();
-        let began = Instant::now();
-        let files = if self.prefix.is_empty() {
-            self.read_here(&names)
-        } else {
-            command::grep(&self.prefix, &names, READING).ok()?
-        };
-        let up_s = files.get("/proc/uptime").and_then(|text| proc::uptime_s(text));
-        let reading = HostReading {
-            began,
-            ended: Instant::now(),
-            up_s,
-            process: self.pid.and_then(|pid| proc::process(&files, pid)),
-            host: files.get("/proc/stat").and_then(|text| proc::host(text)),
-            disks: files.get("/proc/diskstats").map(|text| proc::disks(text)),
-            traffic: files.get("/proc/net/dev").and_then(|text| proc::traffic(text)),
-        };
-        (reading.process.is_some() || reading.host.is_some()).then_some(reading)
+        let mut names: Vec<String> = COST.map(str::to_owned).to_vec();
+        if let Some(pid) = self.pid {
+            names.extend(["stat", "status", "io"].map(|name| format!("/proc/{pid}/{name}")));
+            let threads = match self.lists {
+                // Without them their switches are unknown.
+                true => command::list(&self.prefix, &format!("/proc/{pid}/task"), READING),
+                false => vec!["*".to_owned()],
+            };
+            names.extend(threads.iter().map(|thread| of_threads(pid, thread)));
+        }
+        self.reading(&names)
     }
 
-    /// The files of a reading, as a shell expands them.
-    fn files(&self) -> Vec<String> {
-        let threads = |pid: u32| {
-            if !self.lists {
-                return vec![of_threads(pid, "*")];
-            }
-            let names = command::list(&self.prefix, &format!("/proc/{pid}/task"), READING);
-            // Without them their switches are unknown.
-            names.unwrap_or_default().iter().map(|name| of_threads(pid, name)).collect()
+    /// Reads the host's state, likewise.
+    pub(crate) fn state(&self) -> Option<HostReading> {
+        let mut names: Vec<String> = STATE.map(str::to_owned).to_vec();
+        names.extend(self.pid.map(|pid| format!("/proc/{pid}/status")));
+        self.reading(&names)
+    }
+
+    fn reading(&self, names: &[String]) -> Option<HostReading> {
+        let began = Instant::now();
+        let files = match self.is_local() {
+            true => proc::files(&self.root, names),
+            false => command::grep(&self.prefix, names, READING).ok()?,
         };
-        let mut files: Vec<String> = HOST.map(str::to_owned).to_vec();
-        if let Some(pid) = self.pid {
-            files.extend(["stat", "status", "io"].map(|name| format!("/proc/{pid}/{name}")));
-            files.extend(threads(pid));
-        }
-        files
+        (!files.is_empty()).then(|| HostReading { began, ended: Instant::now(), files })
+    }
+
+    /// Reads the clock of the fastest core of this host, MHz; None where it does not tell.
+    pub(crate) fn fastest_mhz(&self) -> Option<f64> {
+        fastest_mhz(&std::fs::read_to_string(self.root.join("proc/cpuinfo")).ok()?)
     }
 
     /// Tells what happened between two readings; their seconds count from `origin`.
     pub(crate) fn cost(&self, first: &HostReading, last: &HostReading, origin: Instant) -> Probed {
-        cost::between(self, first, last, origin)
-    }
-
-    /// Files of this host; `*` stands for any part of one name.
-    fn read_here(&self, names: &[String]) -> Files {
-        let mut files = Files::new();
-        let mut read = |path: String| {
-            if let Ok(text) = std::fs::read_to_string(self.root.join(path.trim_start_matches('/')))
-            {
-                files.insert(path, text);
-            }
-        };
-        for path in names {
-            let Some((before, after)) = path.split_once('*') else {
-                read(path.clone());
-                continue;
-            };
-            let (dir, start) = before.rsplit_once('/').unwrap_or(("", before));
-            let entries = std::fs::read_dir(self.root.join(dir.trim_start_matches('/')));
-            for entry in entries.into_iter().flatten().flatten() {
-                let name = entry.file_name().to_string_lossy().into_owned();
-                if name.starts_with(start) {
-                    read(format!("{dir}/{name}{after}"));
-                }
-            }
+        let [first_s, last_s] = instants(first, last, origin);
+        Probed {
+            via: if self.is_local() { "local" } else { "command" }.to_owned(),
+            first_s,
+            last_s,
+            process: self.pid.and_then(|pid| process_cost(pid, &first.files, &last.files)),
+            host: host_cost(&first.files, &last.files),
         }
-        files
     }
 }
 
-/// Where a thread counts its context switches.
+impl HostReading {
+    /// Tells the host's state between an earlier reading and this one.
+    pub(crate) fn state_since(&self, earlier: &HostReading) -> HostState {
+        let text = |path: &str| self.files.get(path).map(|text| text.trim());
+        let mut governors = BTreeMap::new();
+        for (_, name) in like(&self.files, "/sys/devices/system/cpu/cpufreq/policy*_governor") {
+            *governors.entry(plain(name)).or_default() += 1;
+        }
+        let turbo = match text("/sys/devices/system/cpu/intel_pstate/no_turbo") {
+            Some(off) => Some(off == "0"),
+            None => text("/sys/devices/system/cpu/cpufreq/boost").map(|on| on == "1"),
+        };
+        let server = like(&self.files, "/proc/*/status").next().map_or("", |(_, text)| text);
+        let allowed =
+            |name: &str| server.lines().find_map(|line| line.strip_prefix(name)).and_then(cores_in);
+        let numa_nodes = text("/sys/devices/system/node/has_memory").and_then(cores_in);
+        let grown = |of: fn(&Files) -> Option<u64>| grown(&earlier.files, &self.files, of);
+        HostState {
+            covered_s: self.began.saturating_duration_since(earlier.began).as_secs_f64(),
+            governors,
+            turbo,
+            throttled: grown(|files| {
+                let counts = like(files, "/sys/devices/system/cpu/cpu*_throttle_count");
+                let counts: Vec<u64> = counts.filter_map(|(_, n)| n.parse().ok()).collect();
+                (!counts.is_empty()).then(|| proc::sum(counts))
+            }),
+            numa_nodes,
+            // The list of a process may name nodes that are not there.
+            server_numa_nodes: allowed("Mems_allowed_list:")
+                .map(|nodes| nodes.min(numa_nodes.unwrap_or(u32::MAX))),
+            server_cores: allowed("Cpus_allowed_list:"),
+            swapped_pages: grown(|files| {
+                let pages = |way: &str| field(files.get("/proc/vmstat")?, way);
+                Some(pages("pswpin ")?.saturating_add(pages("pswpout ")?))
+            }),
+            links: links(&earlier.files, &self.files).unwrap_or_default(),
+        }
+    }
+}
+
+/// Finds the files whose paths fit, `*` for any part, with their texts.
+fn like<'a>(files: &'a Files, path: &str) -> impl Iterator<Item = (&'a str, &'a str)> {
+    let (start, end) = path.split_once('*').expect("our own patterns have one");
+    let (start, end) = (start.to_owned(), end.to_owned());
+    files.iter().filter_map(move |(path, text)| {
+        Some((path.strip_prefix(&start)?.strip_suffix(&end)?, text.trim()))
+    })
+}
+
+fn grown(first: &Files, last: &Files, of: impl Fn(&Files) -> Option<u64>) -> Option<u64> {
+    Some(of(last)?.saturating_sub(of(first)?))
+}
+
+/// Finds the interfaces that have a speed: virtual ones say -1, or nothing.
+fn links(first: &Files, last: &Files) -> Option<Vec<Link>> {
+    let read = |files: &Files| proc::interfaces(files.get("/proc/net/dev")?);
+    let (first, now) = (read(first)?, read(last)?);
+    let links = like(last, "/sys/class/net/*/speed").filter_map(|(name, speed)| {
+        let mbit_per_s = speed.parse::<u64>().ok().filter(|speed| *speed > 0)?;
+        let (then, now) = (first.get(name)?, now.get(name)?);
+        Some(Link {
+            name: plain(name),
+            mbit_per_s,
+            rx_bytes: now.recv_bytes.saturating_sub(then.recv_bytes),
+            tx_bytes: now.sent_bytes.saturating_sub(then.sent_bytes),
+        })
+    });
+    Some(links.collect())
+}
+
+/// Finds when two readings were taken, seconds from `origin`: each somewhere between its beginning and
+/// its end, and as far from each other as the host's own clock says. So a slow log-in makes them
+/// no less certain than the quicker of the two.
+fn instants(first: &HostReading, last: &HostReading, origin: Instant) -> [f64; 2] {
+    let s = |at: Instant| seconds_from(origin, at);
+    let bounds = [first, last].map(|reading| [s(reading.began), s(reading.ended)]);
+    let middles = bounds.map(|[began, ended]| f64::midpoint(began, ended));
+    let up = |reading: &HostReading| proc::uptime_s(reading.files.get("/proc/uptime")?);
+    let Some((one, other)) = up(first).zip(up(last)) else { return middles };
+    // Where the host's start can lie, by both.
+    let starts = [(one, bounds[0]), (other, bounds[1])].map(|(up, b)| b.map(|at| at - up));
+    let (lowest, highest) = (starts[0][0].max(starts[1][0]), starts[0][1].min(starts[1][1]));
+    // Clocks drift, and this one ticks in hundredths: then there is no such place.
+    if lowest > highest + CLOCK_S {
+        return middles;
+    }
+    let start = f64::midpoint(lowest, highest);
+    [start + one, start + other]
+}
+
+fn process_cost(pid: u32, first: &Files, last: &Files) -> Option<ProcessCost> {
+    let of = |files: &Files, name: &str| files.get(&format!("/proc/{pid}/{name}")).cloned();
+    let (one, other) = (of(first, "stat")?, of(last, "stat")?);
+    // Another process has got the number: the server was restarted.
+    if proc::stat(&one, 22)? != proc::stat(&other, 22)? {
+        return None;
+    }
+    let cpu_s = |at| Some(seconds([proc::stat(&other, at)?.saturating_sub(proc::stat(&one, at)?)]));
+    let moved = |key: &str| grown(first, last, |files| field(&of(files, "io")?, key));
+    let switches = |key: &str| {
+        let threads = format!("/proc/{pid}/task/*/status");
+        let before: BTreeMap<_, _> = like(first, &threads).collect();
+        let both = like(last, &threads).filter_map(|(thread, text)| {
+            Some(field(text, key)?.saturating_sub(field(before.get(thread)?, key)?))
+        });
+        (!before.is_empty()).then(|| proc::sum(both))
+    };
+    Some(ProcessCost {
+        pid,
+        user_s: cpu_s(14)?,
+        sys_s: cpu_s(15)?,
+        voluntary_switches: switches("voluntary_ctxt_switches:"),
+        involuntary_switches: switches("nonvoluntary_ctxt_switches:"),
+        read_bytes: moved("read_bytes:"),
+        write_bytes: moved("write_bytes:"),
+        rss_bytes: of(last, "status")
+            .and_then(|status| field(&status, "VmRSS:"))
+            .map(|kib| kib.saturating_mul(1024)),
+        threads: proc::stat(&other, 20).and_then(|threads| u32::try_from(threads).ok()),
+    })
+}
+
+fn host_cost(first: &Files, last: &Files) -> Option<HostCost> {
+    let (one, other) = (first.get("/proc/stat")?, last.get("/proc/stat")?);
+    let [user, nice, sys, idle, iowait, irq, softirq, steal] = proc::ticks(one, other)?;
+    let disk = |of: fn(&DiskStat) -> u64| {
+        let all = |files: &Files| files.get("/proc/diskstats").map(|text| proc::disks(text));
+        grown(first, last, |files| Some(proc::sum(all(files)?.iter().map(of))))
+    };
+    let bytes = |sectors: u64| sectors.saturating_mul(SECTOR_BYTES);
+    let net = |way: usize| {
+        grown(first, last, |files| Some(proc::traffic(files.get("/proc/net/dev")?)?[way]))
+    };
+    Some(HostCost {
+        user_s: seconds([user, nice]),
+        sys_s: seconds([sys, irq, softirq]),
+        irq_s: Some(seconds([irq, softirq])),
+        iowait_s: seconds([iowait]),
+        idle_s: seconds([idle]),
+        steal_s: seconds([steal]),
+        context_switches: grown(first, last, |files| field(files.get("/proc/stat")?, "ctxt ")),
+        disk_reads: disk(|d| d.reads),
+        disk_writes: disk(|d| d.writes),
+        disk_read_s: disk(|d| d.time_reading).map(|ms| ms as f64 / 1e3),
+        disk_read_bytes: disk(|d| d.sectors_read).map(bytes),
+        disk_write_bytes: disk(|d| d.sectors_written).map(bytes),
+        net_rx_bytes: net(0),
+        net_tx_bytes: net(1),
+    })
+}
+
+/// Finds the fastest core in the text of `/proc/cpuinfo`; that of ARM does not tell.
+fn fastest_mhz(cpuinfo: &str) -> Option<f64> {
+    let clocks = cpuinfo
+        .lines()
+        .filter(|line| line.starts_with("cpu MHz"))
+        .filter_map(|line| line.split_once(':')?.1.trim().parse::<f64>().ok());
+    clocks.filter(|mhz| *mhz > 0.0).reduce(f64::max)
+}
+
+/// Names the file in which a thread counts its context switches.
 fn of_threads(pid: u32, thread: &str) -> String {
     format!("/proc/{pid}/task/{thread}/status")
 }
@@ -261,12 +520,351 @@ fn refused(prefix: &[String], why: &str) -> Error {
     )
 }
 
-/// Bytes received and sent by this host's network interfaces so far; None where `/proc` is not
-/// mounted.
-pub(crate) fn own_traffic() -> Option<(u64, u64)> {
-    let all = proc::traffic(&std::fs::read_to_string("/proc/net/dev").ok()?)?;
-    Some((all.rx_bytes, all.tx_bytes))
-}
-
 #[cfg(test)]
-mod tests;
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// A recorded `/proc`: process 7 is the server, started 90 s after its host.
+    fn tree(tick: u64) -> tempfile::TempDir {
+        let root = tempfile::tempdir().expect("a directory");
+        let write = |path: &str, text: String| {
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().expect("a parent")).expect("directories");
+            fs::write(path, text).expect("a file");
+        };
+        let stat = format!(
+            "7 (my)sql d) S 1 7 7 0 -1 4194560 1 0 2 0 {} {} 0 0 20 0 31 0 9000 1 2 3\n",
+            1000 + 200 * tick,
+            500 + 100 * tick
+        );
+        write("proc/7/stat", stat);
+        write("proc/7/status", "Name:\tx\nVmRSS:\t   2048 kB\nThreads:\t31\n".to_owned());
+        write("proc/7/io", format!("rchar: 9\nread_bytes: {}\nwrite_bytes: 5\n", 4096 * tick));
+        for thread in [7, 8] {
+            let text = format!(
+                "Name:\tx\nvoluntary_ctxt_switches:\t{}\nnonvoluntary_ctxt_switches:\t{tick}\n",
+                10 * tick
+            );
+            write(&format!("proc/7/task/{thread}/status"), text);
+        }
+        if tick > 0 {
+            // A thread that was not there before.
+            let text = "voluntary_ctxt_switches:\t999\nnonvoluntary_ctxt_switches:\t999\n";
+            write("proc/7/task/9/status", text.to_owned());
+        }
+        let cpu = format!(
+            "cpu  {} 1 20 4000 5 6 7 8 0 0\ncpu0 1 1 1 1\nctxt {}\nbtime 1\nprocesses 9\n",
+            100 + tick,
+            77 * tick
+        );
+        write("proc/stat", cpu);
+        let disk =
+            |name: &str| format!("  8 0 {name} {tick} 0 {} 0 {tick} 0 2 0 0 0 0\n", 8 * tick);
+        let names = ["sda", "sda1", "nvme0n1", "nvme0n1p2", "xvda1", "dm-0", "md127", "loop3"];
+        write("proc/diskstats", names.map(disk).concat());
+        let net = "Inter-| Receive\n face |bytes\n    lo: 9 0 0 0 0 0 0 0 9 0 0 0 0 0 0 0\n  eth0:100 1 0 0 0 0 0 0 50 1 0 0 0 \
+                   0 0 0\nveth1: 100 1 0 0 0 0 0 0 50 1 0 0 0 0 0 0\n";
+        write("proc/net/dev", net.to_owned());
+        write("proc/uptime", "1090.50 99.0\n".to_owned());
+        write("run/mysqld.pid", "7\n".to_owned());
+        root
+    }
+
+    fn server() -> Whereabouts {
+        Whereabouts {
+            pid_file: Some("/run/mysqld.pid".to_owned()),
+            uptime_s: Some(1000),
+            ..Whereabouts::default()
+        }
+    }
+
+    #[test]
+    fn two_readings_of_a_recorded_host() {
+        let (before, after) = (tree(0), tree(3));
+        let probe = Probe::below(before.path(), &server());
+        assert_eq!(probe.pid, Some(7));
+        let first = probe.read().expect("a reading");
+        let later = Probe { root: after.path().to_owned(), ..probe.clone() };
+        let last = later.read().expect("a reading");
+        let probed = probe.cost(&first, &last, Instant::now());
+        assert_eq!(probed.via, "local");
+        assert!(probed.first_s <= probed.last_s && probed.last_s <= 0.0);
+        let process = probed.process.expect("found");
+        let expected = ProcessCost {
+            pid: 7,
+            user_s: 6.0,
+            sys_s: 3.0,
+            voluntary_switches: Some(60),
+            involuntary_switches: Some(6),
+            read_bytes: Some(3 * 4096),
+            write_bytes: Some(0),
+            rss_bytes: Some(2 << 20),
+            threads: Some(31),
+        };
+        assert_eq!(process, expected);
+        let host = probed.host.expect("read");
+        assert!((host.user_s - 0.03).abs() < 1e-9 && host.sys_s == 0.0, "{host:?}");
+        assert_eq!(host.context_switches, Some(231));
+        // sda, nvme0n1, and xvda1 that has no disk.
+        assert_eq!((host.disk_reads, host.disk_writes), (Some(9), Some(9)));
+        assert_eq!((host.disk_read_bytes, host.disk_write_bytes), (Some(9 * 8 * 512), Some(0)));
+        assert_eq!((host.net_rx_bytes, host.net_tx_bytes), (Some(0), Some(0)));
+    }
+
+    #[test]
+    fn another_process_of_that_number_is_not_the_server() {
+        let root = tree(0);
+        let old = Whereabouts { uptime_s: Some(20), ..server() };
+        assert_eq!(Probe::below(root.path(), &old).pid, None, "its file is of before");
+        let unknown = Whereabouts { uptime_s: None, ..server() };
+        assert_eq!(Probe::below(root.path(), &unknown).pid, Some(7));
+        assert_eq!(Probe::below(root.path(), &Whereabouts::default()).pid, None);
+        // A restart in between: the number is the same, the process is not.
+        let probe = Probe::below(root.path(), &server());
+        let first = probe.read().expect("a reading");
+        let stat = fs::read_to_string(root.path().join("proc/7/stat")).expect("there");
+        fs::write(root.path().join("proc/7/stat"), stat.replace(" 9000 ", " 9500 "))
+            .expect("written");
+        let last = probe.read().expect("a reading");
+        let probed = probe.cost(&first, &last, Instant::now());
+        assert!(probed.process.is_none() && probed.host.is_some());
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_left_out() {
+        let root = tree(0);
+        for path in ["proc/7/io", "proc/7/status", "proc/diskstats", "proc/net/dev"] {
+            fs::remove_file(root.path().join(path)).expect("there");
+        }
+        fs::remove_dir_all(root.path().join("proc/7/task")).expect("there");
+        let probe = Probe::below(root.path(), &server());
+        let reading = probe.read().expect("a reading");
+        let probed = probe.cost(&reading, &reading, Instant::now());
+        let process = probed.process.expect("its stat is there");
+        assert_eq!(
+            (process.read_bytes, process.voluntary_switches, process.rss_bytes),
+            (None, None, None)
+        );
+        let host = probed.host.expect("its stat is there");
+        assert_eq!((host.disk_reads, host.net_rx_bytes), (None, None));
+        let nothing = tempfile::tempdir().expect("a directory");
+        assert_eq!(Probe::below(nothing.path(), &server()).read(), None);
+    }
+
+    #[test]
+    fn a_listener_is_found_by_its_socket() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("x.sock");
+        let _unix = std::os::unix::net::UnixListener::bind(&path).expect("bound");
+        let tcp = std::net::TcpListener::bind("127.0.0.1:0").expect("bound");
+        let own = Some(std::process::id());
+        let socket = path.to_str().map(str::to_owned);
+        let by_path = Whereabouts { socket, ..Whereabouts::default() };
+        assert_eq!(Probe::local(&by_path).pid, own);
+        let port = tcp.local_addr().ok().map(|address| address.port());
+        let by_port = Whereabouts { port, ..Whereabouts::default() };
+        assert_eq!(Probe::local(&by_port).pid, own);
+        let nobody = Whereabouts { socket: Some("/no/such.sock".to_owned()), ..by_path };
+        assert_eq!(Probe::local(&nobody).pid, None);
+        // Looked at through a command, it is still a process of this host.
+        let through = || Probe::through(&["env".to_owned()], &by_port).expect("this host");
+        assert_eq!((through().pid, through().pid_here()), (None, None), "it may be another host");
+        assert_eq!(through().beside(&by_port).pid_here(), own);
+    }
+
+    /// A server says where its file is, and it may say anything.
+    #[test]
+    fn a_pid_file_that_is_none_is_neither_waited_for_nor_run() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let mode = nix::sys::stat::Mode::S_IRWXU;
+        nix::unistd::mkfifo(&dir.path().join("pipe"), mode).expect("made");
+        std::os::unix::fs::symlink("/dev/zero", dir.path().join("endless")).expect("made");
+        std::os::unix::fs::symlink("/proc/self/stat", dir.path().join("kernels")).expect("made");
+        std::fs::write(dir.path().join("long"), "1".repeat(1 << 16)).expect("written");
+        for name in ["pipe", "endless", "kernels", "long"] {
+            let (root, pid_file) = (dir.path().to_owned(), Some(format!("/{name}")));
+            let (sender, found) = std::sync::mpsc::channel();
+            std::thread::spawn(move || {
+                let server = Whereabouts { pid_file, ..Whereabouts::default() };
+                let _ = sender.send(Probe::below(&root, &server).pid);
+            });
+            assert_eq!(found.recv_timeout(Duration::from_secs(20)), Ok(None), "{name}");
+        }
+        // As ssh does it: a shell reads the words.
+        let shell = ["sh", "-c", "eval \"$*\"", "sh"].map(str::to_owned);
+        let made = dir.path().join("made");
+        for path in ["/x; touch {}", "/x\ntouch {}", "/x|touch {}", "/$(touch {})", "/x`touch {}`"]
+        {
+            let pid_file = Some(path.replace("{}", made.to_str().expect("plain")));
+            let server = Whereabouts { pid_file, ..Whereabouts::default() };
+            let probe = Probe::through(&shell, &server).expect("this host");
+            assert!(probe.pid.is_none() && !made.exists(), "{path} was run");
+        }
+        assert!(command::is_one_word("/var/lib/mysql-8.0/größe@1.pid"));
+    }
+
+    #[test]
+    fn a_command_reads_the_same() {
+        let probe = Probe::local(&Whereabouts::default());
+        let own = Probe { pid: Some(std::process::id()), ..probe };
+        let shell = ["sh", "-c", "eval \"$*\"", "sh"].map(str::to_owned);
+        let through = Probe { prefix: shell.to_vec(), ..own.clone() };
+        let (first, last) = (own.read().expect("here"), through.read().expect("there"));
+        let probed = through.cost(&first, &last, Instant::now());
+        assert_eq!(probed.via, "command");
+        let process = probed.process.expect("this process");
+        assert!(process.voluntary_switches.is_some() && process.rss_bytes > Some(1 << 20));
+        assert!(probed.host.expect("read").idle_s >= 0.0);
+        // Nobody expands `*` behind this one.
+        let listing = Probe { prefix: vec!["env".to_owned()], lists: true, ..own };
+        let listed = listing.read().expect("here");
+        assert!(like(&listed.files, "/proc/*/status").count() > 1, "its threads");
+
+        let error =
+            Probe::through(&["false".to_owned()], &server()).expect_err("it prints nothing");
+        assert_eq!(error.kind().exit_code(), 3);
+        assert!(error.render().contains("hint:"), "{}", error.render());
+        let found =
+            Probe::through(&["env".to_owned()], &Whereabouts::default()).expect("this host");
+        assert_eq!(found.pid, None);
+        let here = host::facts(Path::new("/"));
+        let facts = found.facts().expect("of a host");
+        assert_eq!((&facts.kernel, &facts.cpu), (&here.kernel, &here.cpu));
+        assert_eq!((facts.cores, facts.memory_bytes), (here.cores_online, here.memory_bytes));
+    }
+
+    #[test]
+    fn the_hosts_own_clock_says_when_it_was_read() {
+        let origin = Instant::now();
+        let reading = |began: f64, ended: f64, up_s: Option<f64>| HostReading {
+            began: origin + Duration::from_secs_f64(began),
+            ended: origin + Duration::from_secs_f64(ended),
+            files: up_s
+                .map(|up| ("/proc/uptime".to_owned(), format!("{up} 9.0\n")))
+                .into_iter()
+                .collect(),
+        };
+        let near = |found: [f64; 2], expected: [f64; 2]| {
+            for (found, expected) in found.into_iter().zip(expected) {
+                assert!((found - expected).abs() < 0.02, "{found} instead of {expected}");
+            }
+        };
+        // A log-in of two seconds, then a quick one: the second one knows, and the first follows.
+        let (slow, quick) = (reading(1.0, 3.0, Some(502.8)), reading(12.0, 12.02, Some(512.01)));
+        near(instants(&slow, &quick, origin), [2.8, 12.01]);
+        // A clock that was set, or none.
+        near(instants(&slow, &reading(12.0, 12.02, Some(9.0)), origin), [2.0, 12.01]);
+        near(instants(&reading(1.0, 3.0, None), &quick, origin), [2.0, 12.01]);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_text_of_proc_panics(
+            name in "\\PC{0,20}", numbers in proptest::collection::vec(proptest::prelude::any::<u64>(), 22..30),
+            text in "\\PC{0,80}",
+        ) {
+            let words: Vec<String> = numbers.iter().map(u64::to_string).collect();
+            let words = words.join(" ");
+            let stat = format!("1 ({name}) S {words}");
+            // Field 14 is the eleventh after the state.
+            let read = (proc::stat(&stat, 14), proc::stat(&stat, 15));
+            proptest::prop_assert_eq!(read, (Some(numbers[10]), Some(numbers[11])));
+            let hosts = [
+                format!("cpu  {words}\nctxt {words}"),
+                format!("8 0 sda {words}\n8 0 sdb {words}\n8 1 {name} {words}"),
+                format!("eth0: {words}\neth1: {words}\n{name}: {words}"),
+                text,
+            ];
+            for text in &hosts {
+                let _ = (proc::stat(text, 22), proc::uptime_s(text), field(text, "ctxt "));
+                let _ = (proc::ticks(text, text), proc::traffic(text), proc::disks(text));
+                let all = COST.iter().chain(&STATE).map(|path| (path.replace('*', "1"), text.clone()));
+                let own = ["stat", "io", "status"].map(|name| (format!("/proc/1/{name}"), text.clone()));
+                let now = Instant::now();
+                let reading = HostReading { began: now, ended: now, files: all.chain(own).collect() };
+                let _ = (reading.state_since(&reading), process_cost(1, &reading.files, &reading.files));
+                let _ = (host_cost(&reading.files, &reading.files), instants(&reading, &reading, now));
+            }
+        }
+    }
+
+    fn host_tree(root: &Path, tick: u64) {
+        let cpu = "sys/devices/system/cpu";
+        let files = [
+            ("proc/vmstat".to_owned(), format!("nr_free 1\npswpin {tick}\npswpout {}\n", 2 * tick)),
+            (
+                "proc/net/dev".to_owned(),
+                format!(
+                    "Inter-|\n face |bytes\n  eth0: {} 1 0 0 0 0 0 0 {} 1 0 0 0 0 0 0\n  eth1: 5 1 0 0 0 0 0 0 5 1 0 0 \
+                     0 0 0 0\n    lo: 9 0 0 0 0 0 0 0 9 0 0 0 0 0 0 0\n",
+                    1000 * tick,
+                    500 * tick
+                ),
+            ),
+            ("sys/class/net/eth0/speed".to_owned(), "1000\n".to_owned()),
+            ("sys/class/net/eth1/speed".to_owned(), "-1\n".to_owned()),
+            (format!("{cpu}/cpufreq/policy0/scaling_governor"), "powersave\n".to_owned()),
+            (format!("{cpu}/cpufreq/policy1/scaling_governor"), "performance\n".to_owned()),
+            (format!("{cpu}/cpufreq/policy2/scaling_governor"), "powersave\n".to_owned()),
+            (format!("{cpu}/intel_pstate/no_turbo"), "1\n".to_owned()),
+            (format!("{cpu}/cpu0/thermal_throttle/core_throttle_count"), format!("{tick}\n")),
+            (format!("{cpu}/cpu1/thermal_throttle/core_throttle_count"), "7\n".to_owned()),
+            (format!("{cpu}/cpu1/thermal_throttle/package_throttle_count"), format!("{tick}\n")),
+            ("sys/devices/system/node/has_memory".to_owned(), "0-1\n".to_owned()),
+            (
+                "proc/7/stat".to_owned(),
+                "7 (mysqld) S 1 7 7 0 -1 0 1 0 2 0 1 1 0 0 20 0 31 0 9000 1 2 3\n".to_owned(),
+            ),
+            (
+                "proc/7/status".to_owned(),
+                "Name:\tx\nCpus_allowed_list:\t0-2\nMems_allowed_list:\t0-3\n".to_owned(),
+            ),
+            ("proc/uptime".to_owned(), "190.50 99.0\n".to_owned()),
+            ("run/mysqld.pid".to_owned(), "7\n".to_owned()),
+        ];
+        for (path, text) in files {
+            let path = root.join(path);
+            std::fs::create_dir_all(path.parent().expect("a parent")).expect("directories");
+            std::fs::write(path, text).expect("a file");
+        }
+    }
+
+    #[test]
+    fn a_recorded_host_over_a_step() {
+        let root = tempfile::tempdir().expect("a directory");
+        host_tree(root.path(), 10);
+        let server = Whereabouts {
+            pid_file: Some("/run/mysqld.pid".to_owned()),
+            uptime_s: Some(100),
+            ..Whereabouts::default()
+        };
+        let probe = Probe::below(root.path(), &server);
+        let first = probe.state().expect("a reading");
+        host_tree(root.path(), 13);
+        let state = probe.state().expect("a reading").state_since(&first);
+        let governors: Vec<_> = state.governors.iter().map(|(k, v)| (k.as_str(), *v)).collect();
+        assert_eq!(governors, [("performance", 1), ("powersave", 2)]);
+        assert_eq!((state.turbo, state.throttled), (Some(false), Some(6)));
+        assert_eq!((state.numa_nodes, state.server_numa_nodes), (Some(2), Some(2)));
+        assert_eq!((state.server_cores, state.swapped_pages), (Some(3), Some(9)));
+        let link = Link { name: "eth0".into(), mbit_per_s: 1000, rx_bytes: 3000, tx_bytes: 1500 };
+        assert_eq!(state.links, [link]);
+    }
+
+    #[test]
+    fn nothing_is_known_of_an_empty_tree() {
+        let root = tempfile::tempdir().expect("a directory");
+        assert_eq!(Probe::below(root.path(), &Whereabouts::default()).state(), None);
+        let here = Probe::local(&Whereabouts::default()).state().expect("this host");
+        assert_eq!(here.state_since(&here).swapped_pages, Some(0));
+    }
+
+    #[test]
+    fn the_fastest_core_counts() {
+        let text = "processor\t: 0\ncpu MHz\t\t: 1996.249\nprocessor\t: 1\ncpu MHz\t\t: 3100.5\n";
+        assert_eq!(fastest_mhz(text), Some(3100.5));
+        assert_eq!(fastest_mhz("CPU part\t: 0xd0c\n"), None);
+    }
+}
