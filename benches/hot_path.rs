@@ -10,10 +10,8 @@ use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use loadgen::canned::{Canned, Listen, Script, tables};
-use loadgen::mysql::secret::Secret;
+use loadgen::mysql::options::{Address, ConnectOptions, Secret, Ssl};
 use loadgen::mysql::session::Session;
-use loadgen::mysql::target::{Address, Target};
-use loadgen::mysql::tls::Ssl;
 use loadgen::observe::recorder::{Ns, Op, Phases, Recorder};
 use loadgen::observe::times::Times;
 use loadgen::workload::distribution::{Distribution, Sampler};
@@ -126,7 +124,7 @@ fn content_check(criterion: &mut Criterion) {
 fn stage() -> (Canned, Runtime, Session) {
     let script = Script { answers: tables::answers(1), ..Script::default() };
     let server = Canned::start(script, Listen::Port(0)).expect("a canned server");
-    let target = Target {
+    let target = ConnectOptions {
         address: Address::Tcp { host: "127.0.0.1".to_owned(), port: server.port() },
         user: "root".to_owned(),
         password: Secret::default(),

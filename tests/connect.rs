@@ -14,14 +14,12 @@ use clap::{Args, FromArgMatches};
 use common::{Server, local, query, sandbox, servers};
 use loadgen::cli::help_without_h;
 use loadgen::error::{Error, Kind, Result};
-use loadgen::mysql::connect::connect;
-use loadgen::mysql::exposure;
-use loadgen::mysql::options::ConnectionArgs;
-use loadgen::mysql::options::resolve;
-use loadgen::mysql::secret::Secret;
+use loadgen::mysql::connect::{connect, settle_tls};
+use loadgen::mysql::options::{
+    Address, ConnectOptions, ConnectionArgs, Secret, Ssl, SslMode, resolve,
+};
+use loadgen::mysql::server;
 use loadgen::mysql::session::Session;
-use loadgen::mysql::target::{Address, Target};
-use loadgen::mysql::tls::{Ssl, SslMode, settle};
 use loadgen::sandbox::Sandbox;
 use mysql_async::Row;
 use mysql_async::prelude::Queryable;
@@ -35,8 +33,8 @@ fn run<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
 }
 
-fn tcp(sandbox: &Sandbox, user: &str, password: &str) -> Target {
-    Target {
+fn tcp(sandbox: &Sandbox, user: &str, password: &str) -> ConnectOptions {
+    ConnectOptions {
         address: Address::Tcp { host: "127.0.0.1".into(), port: sandbox.port() },
         user: user.into(),
         password: Secret::new(password),
@@ -46,18 +44,18 @@ fn tcp(sandbox: &Sandbox, user: &str, password: &str) -> Target {
     }
 }
 
-fn socket(sandbox: &Sandbox, user: &str, password: &str) -> Target {
+fn socket(sandbox: &Sandbox, user: &str, password: &str) -> ConnectOptions {
     let address = Address::Socket(sandbox.socket().to_owned());
-    Target { address, ..tcp(sandbox, user, password) }
+    ConnectOptions { address, ..tcp(sandbox, user, password) }
 }
 
-fn with_ssl(target: &Target, mode: SslMode, ca: Option<&Path>) -> Target {
+fn with_ssl(target: &ConnectOptions, mode: SslMode, ca: Option<&Path>) -> ConnectOptions {
     let ssl = Ssl { mode, ca: ca.map(Path::to_owned), ..Ssl::default() };
-    Target { ssl, ..target.clone() }
+    ConnectOptions { ssl, ..target.clone() }
 }
 
 /// The first row of a query, as text.
-async fn ask_async(target: &Target, sql: &str) -> Result<Vec<String>> {
+async fn ask_async(target: &ConnectOptions, sql: &str) -> Result<Vec<String>> {
     let mut conn = connect(target, &target.opts()?).await?;
     let row: Option<Row> = conn.query_first(sql).await.unwrap();
     conn.disconnect().await.unwrap();
@@ -65,12 +63,12 @@ async fn ask_async(target: &Target, sql: &str) -> Result<Vec<String>> {
     Ok(texts.map(mysql_async::from_value::<String>).collect())
 }
 
-fn ask(target: &Target, sql: &str) -> Result<Vec<String>> {
+fn ask(target: &ConnectOptions, sql: &str) -> Result<Vec<String>> {
     run(ask_async(target, sql))
 }
 
 /// Empty without encryption.
-fn cipher(target: &Target) -> Result<String> {
+fn cipher(target: &ConnectOptions) -> Result<String> {
     ask(target, "SHOW SESSION STATUS LIKE 'Ssl_cipher'").map(|mut row| row.remove(1))
 }
 
@@ -142,12 +140,13 @@ fn accounts_log_in_over_every_transport() {
                 for _ in 0..2 {
                     logs_in(&server, &target);
                 }
-                let wrong = Target { password: Secret::new("wrong-marker"), ..target.clone() };
+                let wrong =
+                    ConnectOptions { password: Secret::new("wrong-marker"), ..target.clone() };
                 let error = ask(&wrong, "SELECT 1").unwrap_err();
                 refused_without_the_secret(&error, "wrong-marker");
-                let without = Target { password: Secret::default(), ..target.clone() };
+                let without = ConnectOptions { password: Secret::default(), ..target.clone() };
                 assert!(ask(&without, "SELECT 1").unwrap_err().hints()[0].contains("-p"));
-                let empty = Target { user: format!("empty_{name}"), ..without };
+                let empty = ConnectOptions { user: format!("empty_{name}"), ..without };
                 logs_in(&server, &empty);
             }
         }
@@ -155,9 +154,9 @@ fn accounts_log_in_over_every_transport() {
 }
 
 /// Whether the user is told that the password could be got.
-async fn warned(target: &Target) -> bool {
+async fn warned(target: &ConnectOptions) -> bool {
     let mut session = Session::open(target, &target.opts().unwrap(), None).await.unwrap();
-    exposure::look(&mut session, target).await.unwrap().is_some()
+    server::exposure(&mut session, target).await.unwrap().is_some()
 }
 
 fn query_all(sandbox: &Sandbox, statements: &[String]) {
@@ -168,7 +167,7 @@ fn query_all(sandbox: &Sandbox, statements: &[String]) {
 
 /// It is this account, over the transport and with the encryption that the target names, and
 /// the driver asked the server nothing by itself.
-fn logs_in(server: &Server, target: &Target) {
+fn logs_in(server: &Server, target: &ConnectOptions) {
     let fail = |e: Error| -> Vec<String> { panic!("{} {target}: {}", server.name, e.render()) };
     let user = ask(target, "SELECT CURRENT_USER()").unwrap_or_else(fail);
     assert_eq!(user, [format!("{}@%", target.user)], "{} {target:?}", server.name);
@@ -223,11 +222,11 @@ fn each_ssl_mode_does_what_it_says() {
         let (ca, other) = (certificates.path("ca.pem"), certificates.path("other-ca.pem"));
         let by_ip = tcp(&sandbox, "root", "");
         let address = Address::Tcp { host: "localhost".into(), port: sandbox.port() };
-        let by_name = Target { address, ..by_ip.clone() };
-        let encrypts = |target: &Target, mode, ca: Option<&Path>| {
+        let by_name = ConnectOptions { address, ..by_ip.clone() };
+        let encrypts = |target: &ConnectOptions, mode, ca: Option<&Path>| {
             cipher(&with_ssl(target, mode, ca)).map(|cipher| !cipher.is_empty())
         };
-        let refused = |target: &Target, mode, ca: &Path| {
+        let refused = |target: &ConnectOptions, mode, ca: &Path| {
             encrypts(target, mode, Some(ca)).expect_err(&server.name).to_string()
         };
         for (certificate, by_authority, by_identity) in MATRIX {
@@ -244,7 +243,7 @@ fn each_ssl_mode_does_what_it_says() {
             assert!(!encrypts(&by_name, SslMode::Disabled, None).unwrap(), "{name}");
             assert!(encrypts(&by_name, SslMode::Required, None).unwrap(), "{name}");
             let preferred = with_ssl(&by_name, SslMode::Preferred, None);
-            assert_eq!(run(settle(&preferred)).unwrap().ssl.mode, SslMode::Required, "{name}");
+            assert_eq!(run(settle_tls(&preferred)).unwrap().ssl.mode, SslMode::Required, "{name}");
             for (mode, refusal) in
                 [(SslMode::VerifyCa, by_authority), (SslMode::VerifyIdentity, by_identity)]
             {
@@ -320,15 +319,16 @@ fn without_tls_only_preferred_falls_back() {
     let server = local();
     let sandbox = sandbox(&server, &[("skip-ssl", "1")]);
     let target = tcp(&sandbox, "root", "");
-    let settled = run(settle(&with_ssl(&target, SslMode::Preferred, None))).unwrap();
+    let settled = run(settle_tls(&with_ssl(&target, SslMode::Preferred, None))).unwrap();
     assert_eq!(settled.ssl.mode, SslMode::Disabled);
     assert_eq!(cipher(&settled).unwrap(), "");
     let error = cipher(&with_ssl(&target, SslMode::Required, None)).unwrap_err();
     assert_eq!(error.kind(), Kind::Server);
     assert!(error.hints()[0].contains("DISABLED"), "{error:?}");
     // Other failures are no reason to fall back.
-    let wrong = Target { user: "nobody".into(), ..with_ssl(&target, SslMode::Preferred, None) };
-    let settled = run(settle(&wrong)).unwrap();
+    let wrong =
+        ConnectOptions { user: "nobody".into(), ..with_ssl(&target, SslMode::Preferred, None) };
+    let settled = run(settle_tls(&wrong)).unwrap();
     assert!(ask(&settled, "SELECT 1").is_err());
 }
 
@@ -390,7 +390,7 @@ fn errors_of_a_server_that_is_there_say_what_to_do() {
     let stopped = {
         let address = Address::Socket(sandbox.socket().to_owned());
         drop(sandbox);
-        Target { address, password: Secret::new("marker"), ..target }
+        ConnectOptions { address, password: Secret::new("marker"), ..target }
     };
     let error = ask(&stopped, "SELECT 1").unwrap_err();
     assert_eq!(error.kind(), Kind::Server);

@@ -14,10 +14,9 @@ use common::{local, sandbox, servers};
 use futures_util::stream::{self, StreamExt};
 use loadgen::canned::{Action, Answer, At, Canned, Fault, Listen, Script};
 use loadgen::error::Kind;
-use loadgen::mysql::product::Product;
-use loadgen::mysql::secret::Secret;
+use loadgen::mysql::options::{ConnectOptions, Secret};
+use loadgen::mysql::server::Product;
 use loadgen::mysql::session::{Failure, Session};
-use loadgen::mysql::target::Target;
 use loadgen::workload::table::State;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Error, Opts, OptsBuilder, Value};
@@ -31,7 +30,7 @@ fn with_fault(at: At, action: Action) -> Canned {
     canned(Script { faults: vec![Fault::new(at, action)], ..Script::default() })
 }
 
-fn to(server: &Canned) -> Target {
+fn to(server: &Canned) -> ConnectOptions {
     target(tcp(server.port()), "root", "sbtest")
 }
 
@@ -273,7 +272,8 @@ fn a_hostile_login_is_an_error_and_the_process_lives() {
             target.password = Secret::new("marker-pw");
             open(&target).await.close(Duration::from_secs(1)).await;
             // What hangs is waited for; the others have their time on a busy machine, too.
-            let hurried = Target { connect_timeout: Duration::from_millis(500), ..target.clone() };
+            let hurried =
+                ConnectOptions { connect_timeout: Duration::from_millis(500), ..target.clone() };
             let opts = hurried.opts().unwrap();
             let error = Session::open(&hurried, &opts, None).await.err().expect("hostile");
             assert_eq!(error.kind(), Kind::Server, "{action:?}");

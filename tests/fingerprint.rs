@@ -14,13 +14,12 @@ use std::thread;
 use std::time::Instant;
 
 use common::{sandbox, servers};
-use loadgen::mysql::dataset::discover;
-use loadgen::mysql::fingerprint;
+use loadgen::mysql::control;
+use loadgen::mysql::dataset::{Wanted, discover, settle};
+use loadgen::mysql::options::{Address, SslMode};
+use loadgen::mysql::server;
 use loadgen::mysql::session::Session;
-use loadgen::mysql::settle::{Wanted, settle};
-use loadgen::mysql::target::Address;
-use loadgen::mysql::tls::SslMode;
-use loadgen::mysql::{status, variables};
+use loadgen::mysql::status;
 use loadgen::observe::host;
 use loadgen::observe::probe::FarEnd;
 use loadgen::workload::Schema;
@@ -142,7 +141,7 @@ fn a_server_is_who_it_is() {
         run(async {
             let mut session = root(sandbox.socket(), "sbtest").await;
             let over_socket =
-                fingerprint::server(&mut session, "ignored", None, Some(7)).await.unwrap();
+                server::fingerprint(&mut session, "ignored", None, Some(7)).await.unwrap();
             let facts = &over_socket.server;
             assert_eq!((facts.host.as_str(), facts.port), ("localhost", None));
             assert_eq!((facts.transport.as_str(), facts.tls_cipher.as_deref()), ("socket", None));
@@ -160,7 +159,7 @@ fn a_server_is_who_it_is() {
 
             let mut direct = open(&target(tcp(sandbox.port()), "root", "sbtest")).await;
             let port = Some(sandbox.port());
-            let over_tcp = fingerprint::server(&mut direct, "127.0.0.1", port, None).await.unwrap();
+            let over_tcp = server::fingerprint(&mut direct, "127.0.0.1", port, None).await.unwrap();
             assert!(over_tcp.same_host, "a direct connection to this host");
             assert_eq!((over_tcp.server.transport.as_str(), over_tcp.server.port), ("tcp", port));
             assert_eq!(over_tcp.driver, over_socket.driver);
@@ -170,14 +169,14 @@ fn a_server_is_who_it_is() {
                 let mut wanted = target(tcp(sandbox.port()), "root", "sbtest");
                 wanted.ssl.mode = SslMode::Required;
                 let mut encrypted = open(&wanted).await;
-                let seen = fingerprint::server(&mut encrypted, "127.0.0.1", port, None).await;
+                let seen = server::fingerprint(&mut encrypted, "127.0.0.1", port, None).await;
                 assert!(seen.unwrap().server.tls_cipher.is_some_and(|name| name.len() > 5));
             }
 
             let forwarder = forward(format!("127.0.0.1:{}", sandbox.port()));
             let mut far = open(&target(tcp(forwarder), "root", "sbtest")).await;
             let seen =
-                fingerprint::server(&mut far, "127.0.0.1", Some(forwarder), None).await.unwrap();
+                server::fingerprint(&mut far, "127.0.0.1", Some(forwarder), None).await.unwrap();
             assert!(seen.same_host, "the server's end of the forwarder's connection is here");
             assert!(seen.server.host_facts.is_some());
         });
@@ -241,7 +240,7 @@ fn a_server_in_a_container_of_this_host_shares_it() {
         let there = Address::Tcp { host: (*host).to_owned(), port };
         run(async {
             let mut session = open(&target(there, "guest", "")).await;
-            fingerprint::server(&mut session, host, Some(port), None).await
+            server::fingerprint(&mut session, host, Some(port), None).await
         })
     });
     let seen: Vec<_> = seen.collect();
@@ -290,7 +289,7 @@ fn settings_and_counters_are_the_servers_own() {
             let select = client.prepare("SELECT c FROM sbtest1 WHERE id = ?").await.unwrap();
             let update = client.prepare("UPDATE sbtest1 SET k=k+1 WHERE id = ?").await.unwrap();
 
-            let before = variables::read(&mut control).await.unwrap();
+            let before = control::variables(&mut control).await.unwrap();
             let start = Instant::now();
             let first = status::read(&mut control).await.unwrap();
             for id in 1..=100 {
@@ -317,11 +316,11 @@ fn settings_and_counters_are_the_servers_own() {
             assert!(delta.deltas["Bytes_received"] > 0 && delta.deltas["Handler_read_key"] > 0);
             assert!(0.0 < delta.first_s && delta.first_s < delta.last_s, "{delta:?}");
 
-            let after = variables::read(&mut control).await.unwrap();
-            assert_eq!(variables::changed(&before, &after), [], "nobody set anything");
+            let after = control::variables(&mut control).await.unwrap();
+            assert_eq!(control::changed(&before, &after), [], "nobody set anything");
             execute(&mut control, &["SET GLOBAL innodb_flush_log_at_trx_commit = 2"]).await;
-            let set = variables::read(&mut control).await.unwrap();
-            let changes = variables::changed(&before, &set);
+            let set = control::variables(&mut control).await.unwrap();
+            let changes = control::changed(&before, &set);
             assert_eq!(changes.len(), 1, "{changes:?}");
             assert_eq!(changes[0].name, "innodb_flush_log_at_trx_commit");
             assert_eq!(

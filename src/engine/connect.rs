@@ -10,8 +10,8 @@ use tokio::task::JoinSet;
 use super::job::Job;
 use super::values::Serial;
 use crate::error::{Error, Result, clip};
+use crate::mysql::options::ConnectOptions;
 use crate::mysql::session::{Failure, Session};
-use crate::mysql::target::Target;
 use crate::plan::{limits, units};
 use crate::stop::within;
 use crate::workload::random::{Stream, seed_of};
@@ -24,7 +24,7 @@ const ID_MAX: usize = 40;
 
 #[derive(Clone)]
 pub(crate) struct Connector {
-    pub target: Arc<Target>,
+    pub target: Arc<ConnectOptions>,
     pub opts: Opts,
     /// Bounds the logins under way over all threads.
     logins: Arc<Semaphore>,
@@ -42,7 +42,7 @@ pub(crate) struct Connection {
 }
 
 impl Connector {
-    pub(crate) fn new(target: &Target, opts: &Opts) -> Connector {
+    pub(crate) fn new(target: &ConnectOptions, opts: &Opts) -> Connector {
         Connector {
             target: Arc::new(target.clone()),
             opts: opts.clone(),

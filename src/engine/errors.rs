@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::outages::NewErrors;
 use crate::error::{Error, Kind, plain};
-use crate::mysql::class::{Class, class};
+use crate::mysql::errors::{Class, class};
 use crate::mysql::session::{Failure, LOST};
 use crate::observe::recorder::Ns;
 use crate::plan::policy::OnError;

@@ -8,10 +8,10 @@ use tokio::sync::oneshot;
 
 use super::connect::Connector;
 use crate::judge::no_result;
-use crate::mysql::fingerprint;
+use crate::mysql::options::ConnectOptions;
+use crate::mysql::server;
 use crate::mysql::session::Session;
 use crate::mysql::status::{self, Reading};
-use crate::mysql::target::Target;
 use crate::observe::probe::{HostReading, Probe};
 use crate::plan::limits;
 use crate::stop::within;
@@ -49,7 +49,7 @@ impl ServerReading {
 
     /// Reads the counters over a connection of its own where the old one is gone: the server may
     /// be there again, and tells then since when.
-    pub(crate) async fn take_again(&mut self, target: &Target, opts: &Opts) {
+    pub(crate) async fn take_again(&mut self, target: &ConnectOptions, opts: &Opts) {
         if !self.lost {
             return;
         }
@@ -112,7 +112,7 @@ pub(crate) fn aside<T: Send + 'static>(
 pub(crate) async fn changes(
     before: &summary::Server,
     control: &mut Option<Session>,
-    target: &Target,
+    target: &ConnectOptions,
     opts: &Opts,
 ) -> Option<Vec<SettingChange>> {
     let given = control.take();
@@ -122,11 +122,11 @@ pub(crate) async fn changes(
             None => Session::open_again(target, opts, None).await.ok()?,
         };
         let mut after = before.clone();
-        let looked = fingerprint::renew(&mut session, &mut after).await;
+        let looked = server::renew(&mut session, &mut after).await;
         // One that told its variables before and does not now has not lost them.
         let told = before.variables.is_empty() || !after.variables.is_empty();
         let looked = looked.ok().filter(|_| told);
-        Some((session, looked.map(|_| fingerprint::changes(before, &after))))
+        Some((session, looked.map(|_| server::changes(before, &after))))
     });
     let (session, changed) = looking.await.flatten()?;
     *control = Some(session).filter(Session::is_usable);

@@ -22,8 +22,8 @@ use super::readings::{self, ServerReading};
 use super::thread::{self, Go, NOTICE, SharedWindow, TICK, ThreadCounts, ThreadEvent, ThreadSetup};
 use crate::error::{Error, Result};
 use crate::judge::no_result;
+use crate::mysql::options::ConnectOptions;
 use crate::mysql::session::Session;
-use crate::mysql::target::Target;
 use crate::observe::probe::Probe;
 use crate::observe::process::{ClientReading, ClientUse};
 use crate::observe::recorder::{Ns, Phases};
@@ -43,9 +43,9 @@ pub struct StepContext<'a> {
     pub plan: &'a Plan,
     pub spread: Spread,
     pub tables: Tables,
-    /// [`Target::opts`] of it.
+    /// [`ConnectOptions::opts`] of it.
     pub opts: Opts,
-    pub target: &'a Target,
+    pub target: &'a ConnectOptions,
     /// It before the step, where it is looked at again.
     pub server: Option<&'a Server>,
     pub probe: Option<Probe>,

@@ -8,10 +8,10 @@ use super::set_up::{control, drop_table};
 use super::survey::Survey;
 use crate::error::Result;
 use crate::mysql::dataset::names;
-use crate::mysql::exposure;
-use crate::mysql::pulse::Pulse;
+use crate::mysql::liveness::Liveness;
+use crate::mysql::options::ConnectOptions;
+use crate::mysql::server;
 use crate::mysql::session::Session;
-use crate::mysql::target::Target;
 use crate::plan::limits;
 use crate::progress::Progress;
 use crate::stop::Stop;
@@ -41,23 +41,28 @@ pub fn named(tables: &Numbers) -> String {
 /// # Errors
 ///
 /// Usage: no database. Server: none, or silence. Interrupted.
-pub async fn marked(target: &Target, opts: &Opts, loaded: bool, stop: &Stop) -> Result<Numbers> {
-    let pulse = Pulse::new(target, opts);
+pub async fn marked(
+    target: &ConnectOptions,
+    opts: &Opts,
+    loaded: bool,
+    stop: &Stop,
+) -> Result<Numbers> {
+    let liveness = Liveness::new(target, opts);
     let looking = async {
         let mut session = Session::open(target, opts, None).await?;
-        let _waits = pulse.waits(&session);
+        let _waits = liveness.waits(&session);
         let mine = if loaded { Survey::ours } else { Survey::prepared };
         let (ours, _) = look(&mut session, target, mine).await?;
         session.close(limits::COURTESY).await;
         Ok(ours)
     };
-    pulse.during(stop, looking).await
+    liveness.during(stop, looking).await
 }
 
 /// Ours and those without a mark, of every kind.
 async fn look(
     session: &mut Session,
-    target: &Target,
+    target: &ConnectOptions,
     ours_of: fn(&Survey) -> Vec<u32>,
 ) -> Result<(Numbers, Numbers)> {
     let (mut ours, mut others) = (Numbers::new(), Numbers::new());
@@ -72,7 +77,7 @@ async fn look(
     Ok((ours, others))
 }
 
-/// Drops the tables that carry prepare's mark, and nothing else. `opts` are [`Target::opts`] of
+/// Drops the tables that carry prepare's mark, and nothing else. `opts` are [`ConnectOptions::opts`] of
 /// `target`.
 ///
 /// # Errors
@@ -80,13 +85,13 @@ async fn look(
 /// Usage: no database. Server: none, or silence. Failed: a table cannot be dropped. Interrupted: the tables
 /// dropped so far are gone.
 pub async fn cleanup(
-    target: &Target,
+    target: &ConnectOptions,
     opts: &Opts,
     stop: &Stop,
     progress: &mut Progress,
 ) -> Result<Cleaned> {
-    let pulse = Pulse::new(target, opts);
-    let cleaned = pulse.during(stop, clean(target, opts, &pulse, progress)).await?;
+    let liveness = Liveness::new(target, opts);
+    let cleaned = liveness.during(stop, clean(target, opts, &liveness, progress)).await?;
     progress.clear();
     progress.note(&match cleaned.dropped.len() {
         0 => format!("no table of prepare's in {}", target.database),
@@ -99,14 +104,14 @@ pub async fn cleanup(
 }
 
 async fn clean(
-    target: &Target,
+    target: &ConnectOptions,
     opts: &Opts,
-    pulse: &Pulse,
+    liveness: &Liveness,
     progress: &mut Progress,
 ) -> Result<Cleaned> {
     let mut session = control(target, opts, progress).await?;
-    let _waits = pulse.waits(&session);
-    if let Some(warning) = exposure::look(&mut session, target).await? {
+    let _waits = liveness.waits(&session);
+    if let Some(warning) = server::exposure(&mut session, target).await? {
         progress.warn(&warning.to_string());
     }
     let (dropped, left) = look(&mut session, target, Survey::ours).await?;

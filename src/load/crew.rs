@@ -13,10 +13,10 @@ use super::pace::{Pace, short};
 use super::set_up::Ready;
 use super::worker::{Shared, locked, work};
 use crate::error::{Error, Result};
-use crate::mysql::crew::Crew;
-use crate::mysql::pulse::Pulse;
+use crate::mysql::liveness::Liveness;
+use crate::mysql::options::ConnectOptions;
 use crate::mysql::session::Session;
-use crate::mysql::target::Target;
+use crate::mysql::threads::Threads;
 use crate::plan::limits;
 use crate::progress::Progress;
 use crate::stop::Stop;
@@ -32,11 +32,11 @@ pub(super) struct Filled {
 
 /// Fills, indexes and marks the tables.
 pub(super) async fn fill(
-    target: &Target,
+    target: &ConnectOptions,
     opts: &Opts,
     job: &Job,
     ready: Ready,
-    pulse: Pulse,
+    liveness: Liveness,
     stop: &Stop,
     progress: &mut Progress,
 ) -> Result<Filled> {
@@ -47,7 +47,7 @@ pub(super) async fn fill(
     let shared = Arc::new(Shared {
         target: target.clone(),
         opts: opts.clone(),
-        pulse,
+        liveness,
         schema: job.schema,
         tables,
         rows: job.rows,
@@ -69,12 +69,12 @@ pub(super) async fn fill(
         if jobs == 1 { "" } else { "s" }
     ));
     let halt = Stop::default();
-    let crew = Crew {
+    let crew = Threads {
         name: "fill",
         count: jobs as usize,
         halt: &halt,
         stop,
-        liveness: &shared.pulse,
+        liveness: &shared.liveness,
         again: AGAIN,
     };
     let mut watch = Watch::new(&shared, count, progress);

@@ -10,7 +10,7 @@ use super::method::Method;
 use super::text;
 use super::worker::Shared;
 use crate::error::{Error, Result};
-use crate::mysql::ask::one;
+use crate::mysql::control::one;
 use crate::mysql::session::{Failure, Session};
 use crate::workload::filler::Filler;
 use crate::workload::table::quoted;
@@ -78,7 +78,7 @@ impl Shared {
         let (mut begun, mut attempt) = (table.begun, 1);
         loop {
             let sent = Sent { all: Arc::clone(&self.sent), chunk: Arc::default() };
-            let waits = self.pulse.waits(&session);
+            let waits = self.liveness.waits(&session);
             match self.try_fill(session, table.number, chunk, begun, &sent).await {
                 Ok(session) => return Ok(session),
                 Err(trouble) if trouble.is_conflict() && attempt < ATTEMPTS => sent.take_back(),

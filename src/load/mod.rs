@@ -30,8 +30,8 @@ use self::crew::{Filled, fill};
 use self::pace::{rate, short};
 use self::set_up::set_up;
 use crate::error::{Error, Result};
-use crate::mysql::pulse::Pulse;
-use crate::mysql::target::Target;
+use crate::mysql::liveness::Liveness;
+use crate::mysql::options::ConnectOptions;
 use crate::plan::{defaults, limits, units};
 use crate::progress::Progress;
 use crate::stop::Stop;
@@ -108,7 +108,7 @@ pub struct Prepared {
 
 /// Makes the tables and fills them, or completes what an interrupted fill left. Runs on a
 /// `current_thread` runtime; every connection of the fill gets a thread of its own. `opts` are
-/// [`Target::opts`] of `target`.
+/// [`ConnectOptions::opts`] of `target`.
 ///
 /// # Errors
 ///
@@ -117,7 +117,7 @@ pub struct Prepared {
 /// is in stays in, and the same call again completes it, unless the data is passing. Interrupted,
 /// with the same promise.
 pub async fn prepare(
-    target: &Target,
+    target: &ConnectOptions,
     opts: &Opts,
     job: &Job,
     stop: &Stop,
@@ -128,19 +128,19 @@ pub async fn prepare(
 }
 
 async fn prepare_lasting(
-    target: &Target,
+    target: &ConnectOptions,
     opts: &Opts,
     job: &Job,
     stop: &Stop,
     progress: &mut Progress,
 ) -> Result<Prepared> {
     check(job)?;
-    let pulse = Pulse::new(target, opts);
+    let liveness = Liveness::new(target, opts);
     let ready = tokio::select! {
         biased;
         kind = stop.wait() => Err(Error::new(kind, "interrupted").hint(fault::AGAIN)),
-        ready = set_up(target, opts, job, &pulse, progress) => ready,
-        silent = pulse.ends() => Err(silent),
+        ready = set_up(target, opts, job, &liveness, progress) => ready,
+        silent = liveness.ends() => Err(silent),
     }?;
     let filled = ready.tables.len() as u32;
     let mut prepared = Prepared {
@@ -163,7 +163,7 @@ async fn prepare_lasting(
     prepared.method = Some(ready.choice.method);
     let began = Instant::now();
     let Filled { rows_after, found } =
-        fill(target, opts, job, ready, pulse, stop, progress).await?;
+        fill(target, opts, job, ready, liveness, stop, progress).await?;
     prepared.elapsed = began.elapsed();
     prepared.found = found;
     prepared.rows = job.rows.saturating_mul(u64::from(filled)).saturating_sub(found);

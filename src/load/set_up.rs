@@ -11,11 +11,11 @@ use super::survey::{Step, Steps, Survey, same_charset};
 use super::worker::{Unfinished, open};
 use super::{JOBS_MAX, Job, ready_mark, text};
 use crate::error::{Error, Result};
-use crate::mysql::ask::{one, optional, pairs};
-use crate::mysql::exposure;
-use crate::mysql::pulse::Pulse;
+use crate::mysql::control::{one, optional, pairs};
+use crate::mysql::liveness::Liveness;
+use crate::mysql::options::ConnectOptions;
+use crate::mysql::server;
 use crate::mysql::session::{Failure, Session, quoted_text};
-use crate::mysql::target::Target;
 use crate::plan::{limits, units};
 use crate::progress::Progress;
 use crate::workload::random::name_part;
@@ -44,15 +44,15 @@ struct Facts {
 
 /// See the module.
 pub(super) async fn set_up(
-    target: &Target,
+    target: &ConnectOptions,
     opts: &Opts,
     job: &Job,
-    pulse: &Pulse,
+    liveness: &Liveness,
     progress: &mut Progress,
 ) -> Result<Ready> {
     let mut control = control(target, opts, progress).await?;
-    let waits = pulse.waits(&control);
-    if let Some(warning) = exposure::look(&mut control, target).await? {
+    let waits = liveness.waits(&control);
+    if let Some(warning) = server::exposure(&mut control, target).await? {
         progress.warn(&warning.to_string());
     }
     let job = &Job { charset: charset(&mut control, job).await?, ..job.clone() };
@@ -73,7 +73,7 @@ pub(super) async fn set_up(
     drop(waits);
     let refusal = match tables.first() {
         Some(first) if job.fill != Fill::Insert => {
-            refusal(&facts, target, opts, job, first.number, pulse).await?
+            refusal(&facts, target, opts, job, first.number, liveness).await?
         }
         _ => None,
     };
@@ -167,7 +167,7 @@ async fn end_the_dead(
 /// The session that lasts to the end. It holds a lock of the server's, so that two of us never
 /// fill or drop the same tables; the lock goes with the connection.
 pub(super) async fn control(
-    target: &Target,
+    target: &ConnectOptions,
     opts: &Opts,
     progress: &mut Progress,
 ) -> Result<Session> {
@@ -259,11 +259,11 @@ pub(super) async fn drop_table(session: &mut Session, named: &str) -> Result<()>
 /// without a row.
 async fn refusal(
     facts: &Facts,
-    target: &Target,
+    target: &ConnectOptions,
     opts: &Opts,
     job: &Job,
     table: u32,
-    pulse: &Pulse,
+    liveness: &Liveness,
 ) -> Result<Option<String>> {
     if !facts.local_infile {
         return Ok(Some("local_infile is OFF".to_owned()));
@@ -271,7 +271,7 @@ async fn refusal(
     // A session of its own: the driver keeps the stream for a later statement if the server
     // does not ask for it now.
     let session = open(target, opts).await?;
-    let _waits = pulse.waits(&session);
+    let _waits = liveness.waits(&session);
     let nothing = Box::pin(futures_util::stream::empty());
     match session.load_data(&text::load_data(job.schema, table), nothing).await {
         Ok((session, _)) => {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::Job;
 use crate::error::{Error, Result};
-use crate::mysql::ask::{explain, one};
+use crate::mysql::control::{explain, one};
 use crate::mysql::dataset::{self, Discovered, names};
 use crate::mysql::session::Session;
 use crate::plan::units;

@@ -12,10 +12,10 @@ use super::method::Method;
 use super::ready_mark;
 use super::set_up::claim;
 use crate::error::{Error, Result};
-use crate::mysql::ask::{impatient, one, optional};
-use crate::mysql::pulse::Pulse;
+use crate::mysql::control::{impatient, one, optional};
+use crate::mysql::liveness::Liveness;
+use crate::mysql::options::ConnectOptions;
 use crate::mysql::session::{Failure, Session};
-use crate::mysql::target::Target;
 use crate::plan::limits;
 use crate::workload::Schema;
 use crate::workload::table::quoted;
@@ -31,9 +31,9 @@ pub(super) struct Unfinished {
 
 /// What all connections of a fill share.
 pub(super) struct Shared {
-    pub(super) target: Target,
+    pub(super) target: ConnectOptions,
     pub(super) opts: Opts,
-    pub(super) pulse: Pulse,
+    pub(super) liveness: Liveness,
     pub(super) schema: Schema,
     /// The board's slots are places in here.
     pub(super) tables: Vec<Unfinished>,
@@ -62,7 +62,7 @@ pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Opens a session that is set up for DDL and filling, whatever the server's defaults are.
-pub(super) async fn open(target: &Target, opts: &Opts) -> Result<Session> {
+pub(super) async fn open(target: &ConnectOptions, opts: &Opts) -> Result<Session> {
     let mut session = Session::open(target, opts, None).await?;
     // Strict: bad data is an error. Without NO_ENGINE_SUBSTITUTION an old server without InnoDB
     // would quietly make MyISAM tables.
@@ -111,7 +111,7 @@ impl Shared {
 
     /// The index, a count, and the mark that says so.
     async fn finish(&self, mut session: Session, slot: usize) -> Result<Session> {
-        let _waits = self.pulse.waits(&session);
+        let _waits = self.liveness.waits(&session);
         let table = self.table(slot)?;
         let named = self.schema.name(table.number);
         let at = format!("building the index of {named}");

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use super::errors::{Failure, LOST};
+use super::facts::SettingChange;
 use super::session::Session;
 use crate::error::Error;
 use crate::stop::SILENCE;
-use crate::summary::SettingChange;
 use crate::terms::is_restless;
 use crate::workload::random::{mix, name_part};
 

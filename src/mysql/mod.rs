@@ -12,6 +12,7 @@ pub mod connect;
 pub mod control;
 pub mod dataset;
 pub(crate) mod errors;
+pub mod facts;
 pub(crate) mod liveness;
 pub mod options;
 pub mod preflight;
@@ -19,41 +20,3 @@ pub mod server;
 pub mod session;
 pub mod status;
 pub(crate) mod threads;
-
-// The old paths, as long as other rooms use them.
-pub(crate) use control as ask;
-pub use dataset as settle;
-pub(crate) use errors as class;
-pub use options::{env, resolve};
-pub(crate) mod crew {
-    pub(crate) use super::threads::Threads as Crew;
-}
-pub mod exposure {
-    pub use super::server::exposure as look;
-}
-pub mod fingerprint {
-    pub use super::server::{Fingerprint, fingerprint as server};
-    pub(crate) use super::server::{changes, renew};
-}
-pub(crate) mod levels {
-    pub(crate) use super::status::{levels as read, pool, searches};
-}
-pub mod product {
-    pub use super::server::Product;
-}
-pub(crate) mod pulse {
-    pub(crate) use super::liveness::Liveness as Pulse;
-}
-pub mod secret {
-    pub use super::options::Secret;
-}
-pub mod target {
-    pub use super::options::{Address, ConnectOptions as Target};
-}
-pub mod tls {
-    pub use super::connect::settle_tls as settle;
-    pub use super::options::{Ssl, SslMode};
-}
-pub mod variables {
-    pub use super::control::{changed, variables as read};
-}

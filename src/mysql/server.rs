@@ -4,13 +4,13 @@ use std::net::IpAddr;
 use std::path::Path;
 
 use super::control::{self, Asked, Variables, database, explain, one, optional, pairs};
+use super::facts::{Driver, Server, SettingChange, durability};
 use super::options::{Address, ConnectOptions, SslMode};
 use super::session::Session;
 use crate::error::{Result, clip};
 use crate::observe::host::{self, ROOT};
 use crate::observe::probe::{self, FarEnd, Whereabouts};
 use crate::observe::proc::connections;
-use crate::summary::{Driver, Server, SettingChange, durability};
 use crate::terms::{Finding, finding};
 
 /// Characters of a version or a comment; servers' own have some dozen.

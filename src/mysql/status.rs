@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use super::control::{Asked, one, optional, pairs};
+use super::facts::{Innodb, Levels, SINCE_FLUSH, Status};
 use super::session::{Session, quoted_text};
 use crate::observe::seconds_from;
-use crate::summary::{self, Innodb, Levels};
 
 /// Levels and not counters: their difference says little, their last value does.
 const GAUGES: [&str; 13] = [
@@ -90,7 +90,7 @@ fn restarted(first: &Reading, last: &Reading) -> Option<Duration> {
 /// Takes the difference of two readings: of counters and gauges alike, and after a restart what the
 /// server has counted since. A negative one stays: it tells of FLUSH STATUS or of a gauge. A name that
 /// only one reading has (a plugin came or went) is left out.
-pub fn delta(first: &Reading, last: &Reading, window_start: Instant) -> summary::Status {
+pub fn delta(first: &Reading, last: &Reading, window_start: Instant) -> Status {
     let (before, first_at) =
         first.again.as_ref().map_or((&first.values, first.at), |(values, at)| (values, *at));
     let restarted = restarted(first, last);
@@ -99,11 +99,11 @@ pub fn delta(first: &Reading, last: &Reading, window_start: Instant) -> summary:
         let since = if restarted.is_some() { &0 } else { before };
         let difference = after.checked_sub(*since)?;
         // That it did not change says when FLUSH STATUS was given.
-        (difference != 0 || name == summary::SINCE_FLUSH).then(|| (name.clone(), difference))
+        (difference != 0 || name == SINCE_FLUSH).then(|| (name.clone(), difference))
     };
     let from_start = |at: Instant| seconds_from(window_start, at);
     let gauge = |name: &&str| Some(((*name).to_owned(), *last.values.get(*name)?));
-    summary::Status {
+    Status {
         first_s: from_start(first_at),
         last_s: from_start(last.at),
         restarted_s: restarted.map(|ago| from_start(last.at) - ago.as_secs_f64()),

@@ -7,11 +7,11 @@ use mysql_async::Opts;
 use super::steps::answer;
 use crate::engine::Tables;
 use crate::error::{Error, Result};
-use crate::mysql::ask::one;
-use crate::mysql::levels;
-use crate::mysql::pulse::Pulse;
+use crate::mysql::control::one;
+use crate::mysql::liveness::Liveness;
+use crate::mysql::options::ConnectOptions;
 use crate::mysql::session::{Failure, Session};
-use crate::mysql::target::Target;
+use crate::mysql::status;
 use crate::plan::before::{Ahi, Warm};
 use crate::plan::{Plan, units};
 use crate::progress::Progress;
@@ -37,8 +37,8 @@ const AHI_MOST: Duration = Duration::from_mins(2);
 /// Where a step is to run.
 pub(super) struct Preparation<'a> {
     pub(super) plan: &'a Plan,
-    pub(super) target: &'a Target,
-    /// [`Target::opts`] of it.
+    pub(super) target: &'a ConnectOptions,
+    /// [`ConnectOptions::opts`] of it.
     pub(super) opts: &'a Opts,
     pub(super) tables: Tables,
     pub(super) stop: &'a Stop,
@@ -59,9 +59,9 @@ pub(super) async fn warm(
     progress: &mut Progress,
 ) -> Result<()> {
     // A statement takes as long as its pages do: whether the server is there, is asked beside it.
-    let pulse = Pulse::new(preparation.target, preparation.opts);
-    let _waits = pulse.waits(control);
-    pulse.during(preparation.stop, read_all(preparation.tables, control, progress)).await
+    let liveness = Liveness::new(preparation.target, preparation.opts);
+    let _waits = liveness.waits(control);
+    liveness.during(preparation.stop, read_all(preparation.tables, control, progress)).await
 }
 
 async fn read_all(tables: Tables, control: &mut Session, progress: &mut Progress) -> Result<()> {
@@ -214,10 +214,10 @@ async fn fill_ahi(
     Ok(share)
 }
 
-/// See [`levels::searches`].
+/// See [`status::searches`].
 async fn searches(
     preparation: &Preparation<'_>,
     control: &mut Session,
 ) -> Result<Option<(u64, u64)>> {
-    preparation.ask(async { Ok(levels::searches(control).await?) }).await
+    preparation.ask(async { Ok(status::searches(control).await?) }).await
 }

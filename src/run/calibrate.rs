@@ -10,7 +10,7 @@ use super::{kept, print_data, random, runtime, warn_of_debug_build};
 use crate::engine::{self, StepContext, Tables};
 use crate::error::{Error, Result};
 use crate::judge::{CALIBRATION, Calibration, CalibrationStep};
-use crate::mysql::target::Target;
+use crate::mysql::options::ConnectOptions;
 use crate::observe::host;
 use crate::observe::probe::{Probe, Whereabouts};
 use crate::observe::process::raise_descriptor_limit;
@@ -110,7 +110,7 @@ async fn measure(
     stop: &Stop,
     progress: &mut Progress,
 ) -> Result<CalibrationStep> {
-    let target = Target::canned(port);
+    let target = ConnectOptions::canned(port);
     let context = StepContext {
         plan,
         spread: Spread::Pinned,

@@ -7,8 +7,9 @@ use tokio::task::JoinHandle;
 
 use crate::engine::{Tables, readings};
 use crate::error::Result;
+use crate::mysql::control;
 use crate::mysql::session::Session;
-use crate::mysql::{ask, levels};
+use crate::mysql::status;
 use crate::observe::host;
 use crate::observe::probe::{HostReading, Probe, Whereabouts};
 use crate::plan::profile::{Database, Expect};
@@ -137,7 +138,7 @@ async fn sample(
         }
         let (mut pool_reads, mut pool_free_pages) = (None, None);
         if let Some(mut asking) = session.take()
-            && let Some(Ok(levels)) = within(limits::COURTESY, levels::pool(&mut asking)).await
+            && let Some(Ok(levels)) = within(limits::COURTESY, status::pool(&mut asking)).await
         {
             // A server that does not answer in time is not asked again.
             session = Some(asking);
@@ -186,6 +187,6 @@ fn expected(plan: &Plan, wanted: &[Expect]) -> Option<Class> {
 
 /// The server's levels; None where it does not tell.
 pub(super) async fn levels(session: &mut Session, tables: Tables) -> Result<Option<Levels>> {
-    let read = ask::optional(levels::read(session, &tables.schema.name(1)).await);
-    read.map_err(|failure| ask::explain(&failure, "read the server's levels"))
+    let read = control::optional(status::levels(session, &tables.schema.name(1)).await);
+    read.map_err(|failure| control::explain(&failure, "read the server's levels"))
 }

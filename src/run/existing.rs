@@ -9,14 +9,11 @@ use std::time::{Duration, Instant};
 use super::runtime;
 use super::steps::answer;
 use crate::error::{Error, Result};
-use crate::mysql::ask::pairs;
 use crate::mysql::connect::nobody;
-use crate::mysql::env::Env;
-use crate::mysql::options::ConnectionArgs;
-use crate::mysql::resolve;
-use crate::mysql::secret::Secret;
+use crate::mysql::control::pairs;
+use crate::mysql::options::env::Env;
+use crate::mysql::options::{ConnectOptions, ConnectionArgs, Secret, resolve};
 use crate::mysql::session::Session;
-use crate::mysql::target::Target;
 use crate::plan::experiment::Existing;
 use crate::plan::profile::{Hidden, Profile};
 use crate::plan::{limits, units};
@@ -70,7 +67,7 @@ pub(super) fn check(profile: &Profile) -> Result<()> {
 /// # Errors
 ///
 /// Those of [`resolve::resolve`] and [`resolve::prompt`].
-pub(super) fn target(existing: &Existing, progress: &mut Progress) -> Result<Target> {
+pub(super) fn target(existing: &Existing, progress: &mut Progress) -> Result<ConnectOptions> {
     let args = args(existing.url.as_ref(), existing.defaults_file.as_ref());
     let resolve::Resolved { mut target, warnings, wants_prompt } =
         resolve::resolve(&args, &world())?;
@@ -106,7 +103,7 @@ fn world() -> Env {
 /// Server: a command fails, or no new server answers in time. Interrupted.
 pub(super) fn renew(
     existing: &Existing,
-    target: &Target,
+    target: &ConnectOptions,
     stop: &Stop,
     progress: &mut Progress,
 ) -> Result<()> {
@@ -142,7 +139,7 @@ pub(super) fn renew(
 /// Server: the command fails, or somebody still answers. Interrupted.
 pub(super) fn end(
     existing: &Existing,
-    target: &Target,
+    target: &ConnectOptions,
     stop: &Stop,
     progress: &mut Progress,
 ) -> Result<()> {
@@ -163,7 +160,7 @@ pub(super) fn end(
 /// Waits for a server that is not the one of before.
 fn wait(
     within: Duration,
-    target: &Target,
+    target: &ConnectOptions,
     before: &Seen,
     stop: &Stop,
     progress: &mut Progress,
@@ -214,7 +211,7 @@ fn has_fallen(old: &BTreeMap<String, u64>, now: &BTreeMap<String, u64>) -> bool 
     now.iter().any(|(name, now)| old.get(name).is_some_and(|old| now < old))
 }
 
-fn look(target: &Target, stop: &Stop) -> Result<Seen> {
+fn look(target: &ConnectOptions, stop: &Stop) -> Result<Seen> {
     let opts = target.opts()?;
     let looking = async {
         let mut session = match Session::open(target, &opts, None).await {

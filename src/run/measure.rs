@@ -12,8 +12,8 @@ use super::{
 };
 use crate::error::{Error, Result, line};
 use crate::load;
-use crate::mysql::target::Target;
-use crate::mysql::tls;
+use crate::mysql::connect;
+use crate::mysql::options::ConnectOptions;
 use crate::observe::process::raise_descriptor_limit;
 use crate::plan::condition::Condition;
 use crate::plan::search::STEPS_MAX;
@@ -102,7 +102,7 @@ pub(crate) fn run(asked: &Asked<'_>, place: Place, invocation: Invocation<'_>) -
         None => None,
     };
     let target = match &sandbox {
-        Some(sandbox) => Target::private(sandbox.socket()),
+        Some(sandbox) => ConnectOptions::private(sandbox.socket()),
         None => tables::find(&place.connection, &mut progress)?,
     };
     let prefix = probe_prefix(place.probe.as_deref())?;
@@ -126,7 +126,7 @@ pub(crate) fn run(asked: &Asked<'_>, place: Place, invocation: Invocation<'_>) -
         ..Steps::new(job, stop, &store, &mut progress)?
     };
     let outcome = runtime()?.block_on(async {
-        let target = or_stop(stop, tls::settle(&target)).await?;
+        let target = or_stop(stop, connect::settle_tls(&target)).await?;
         let opts = target.opts()?;
         match job {
             Job::Sweep(plan) if sandbox.is_some() => {

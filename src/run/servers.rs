@@ -11,8 +11,8 @@ use super::measure::HEADROOM;
 use super::{runtime, start};
 use crate::error::{Error, Result};
 use crate::load;
-use crate::mysql::target::Target;
-use crate::mysql::tls;
+use crate::mysql::connect;
+use crate::mysql::options::ConnectOptions;
 use crate::plan::experiment::{Dataset, Existing, Experiment, Private, Source, Subject, What};
 use crate::plan::profile::Data;
 use crate::plan::timed::{LoadSource, LoadSpec};
@@ -28,13 +28,13 @@ pub(super) struct Servers<'a> {
     /// Prepared data that goes away with loadgen, by the subject.
     passing: HashMap<usize, TempDir>,
     /// The servers that are there, by the subject.
-    targets: HashMap<usize, Target>,
+    targets: HashMap<usize, ConnectOptions>,
 }
 
 /// A server that was taken.
 pub(super) struct Taken {
     pub(super) subject: usize,
-    pub(super) target: Target,
+    pub(super) target: ConnectOptions,
     sandbox: Option<Sandbox>,
     /// The commands of a server that they started.
     commands: Option<Existing>,
@@ -110,7 +110,7 @@ impl<'a> Servers<'a> {
     ) -> Result<Taken> {
         let target = &self.targets[&subject];
         existing::renew(existing, target, self.stop, progress)?;
-        let target = runtime()?.block_on(or_stop(self.stop, tls::settle(target)))?;
+        let target = runtime()?.block_on(or_stop(self.stop, connect::settle_tls(target)))?;
         let pristine = (!existing.reset.is_empty()).then_some(true);
         let stops = !existing.start.is_empty() && !existing.stop.is_empty();
         let commands = stops.then(|| existing.clone());
@@ -193,7 +193,7 @@ impl<'a> Servers<'a> {
             return Ok(kept);
         };
         let (sandbox, mut kept) = self.start_in(spec.clone(), kept, progress)?;
-        let target = Target::private(sandbox.socket());
+        let target = ConnectOptions::private(sandbox.socket());
         let job = load::Job { passing, ..job(tables) };
         let prepared = fill(&target, &job, self.stop, progress);
         // Ended well in any case: what was filled so far is not lost.
@@ -240,7 +240,7 @@ fn sandboxed(
     kept: Option<KeptData>,
     pristine: Option<bool>,
 ) -> Taken {
-    let target = Target::private(sandbox.socket());
+    let target = ConnectOptions::private(sandbox.socket());
     Taken {
         subject,
         target,
@@ -336,7 +336,12 @@ impl Taken {
 }
 
 /// Fills what is missing; how many tables that were.
-fn fill(target: &Target, job: &load::Job, stop: &Stop, progress: &mut Progress) -> Result<u32> {
+fn fill(
+    target: &ConnectOptions,
+    job: &load::Job,
+    stop: &Stop,
+    progress: &mut Progress,
+) -> Result<u32> {
     let opts = target.opts()?;
     let prepared = runtime()?.block_on(load::prepare(target, &opts, job, stop, progress))?;
     Ok(prepared.filled)

@@ -8,7 +8,7 @@ use super::reach::Patience;
 use super::steps::answer;
 use crate::error::{Error, Result};
 use crate::judge::{left, levels_in_words};
-use crate::mysql::ask::{one, optional};
+use crate::mysql::control::{one, optional};
 use crate::mysql::session::Session;
 use crate::plan::{limits, units};
 use crate::progress::Progress;

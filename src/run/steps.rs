@@ -19,13 +19,13 @@ use super::{conclude, keep, random, told};
 use crate::engine::{self, Identity, Run, StepContext, Tables, readings};
 use crate::error::{Error, Result};
 use crate::judge::{self, Calibration, is_another, no_result};
-use crate::mysql::ask::explain;
+use crate::mysql::control::explain;
 use crate::mysql::dataset::Dataset;
+use crate::mysql::liveness::Liveness;
+use crate::mysql::options::{Address, ConnectOptions};
 use crate::mysql::preflight::{self, Needs};
-use crate::mysql::pulse::Pulse;
+use crate::mysql::server;
 use crate::mysql::session::Session;
-use crate::mysql::target::{Address, Target};
-use crate::mysql::{exposure, fingerprint};
 use crate::observe::host;
 use crate::observe::probe::{Probe, Whereabouts};
 use crate::observe::timeline::IntervalLog;
@@ -79,7 +79,7 @@ pub struct Steps<'a> {
 
 /// What all steps share once the server is known.
 pub(super) struct Surveyed {
-    pub(super) target: Target,
+    pub(super) target: ConnectOptions,
     pub(super) opts: Opts,
     pub(super) identity: Identity,
     /// How its process and host are read, where they can be.
@@ -128,12 +128,17 @@ impl<'a> Steps<'a> {
     }
 
     /// Measures steps on a target whose encryption is settled and whose tables are there; `opts` are
-    /// [`Target::opts`] of it.
+    /// [`ConnectOptions::opts`] of it.
     ///
     /// # Errors
     ///
     /// The preflight's, or a step's; what was measured before is in `summaries`.
-    pub async fn run(&mut self, target: &Target, opts: &Opts, steps: &[Step]) -> Result<()> {
+    pub async fn run(
+        &mut self,
+        target: &ConnectOptions,
+        opts: &Opts,
+        steps: &[Step],
+    ) -> Result<()> {
         let mut steps = steps.iter().copied();
         self.run_by(target, opts, &mut |_| Ok(steps.next())).await
     }
@@ -145,7 +150,7 @@ impl<'a> Steps<'a> {
     /// As those of [`Steps::run`], and what `next` says.
     pub(crate) async fn run_by(
         &mut self,
-        target: &Target,
+        target: &ConnectOptions,
         opts: &Opts,
         next: &mut dyn FnMut(&[Summary]) -> Result<Option<Step>>,
     ) -> Result<()> {
@@ -172,7 +177,7 @@ impl<'a> Steps<'a> {
         Ok(())
     }
 
-    async fn control(&self, target: &Target, opts: &Opts) -> Result<Session> {
+    async fn control(&self, target: &ConnectOptions, opts: &Opts) -> Result<Session> {
         let charset = match self.job {
             Job::Sweep(plan) => plan.charset.as_deref(),
             Job::Load { .. } | Job::Suite(_) => None,
@@ -190,20 +195,20 @@ impl<'a> Steps<'a> {
     /// Preflight and fingerprint, for as long as the server answers.
     async fn survey(
         &mut self,
-        target: &Target,
+        target: &ConnectOptions,
         opts: &Opts,
         control: &mut Session,
     ) -> Result<Surveyed> {
         // Random rows of many tables that nothing has cached take minutes.
-        let pulse = Pulse::new(target, opts);
-        let _waits = pulse.waits(control);
+        let liveness = Liveness::new(target, opts);
+        let _waits = liveness.waits(control);
         let stop = self.stop;
-        pulse.during(stop, self.look(target.clone(), opts.clone(), control)).await
+        liveness.during(stop, self.look(target.clone(), opts.clone(), control)).await
     }
 
     async fn look(
         &mut self,
-        target: Target,
+        target: ConnectOptions,
         opts: Opts,
         control: &mut Session,
     ) -> Result<Surveyed> {
@@ -214,7 +219,7 @@ impl<'a> Steps<'a> {
             }
             Job::Load { .. } | Job::Suite(_) => (None, Vec::new()),
         };
-        warnings.extend(exposure::look(control, &target).await?);
+        warnings.extend(server::exposure(control, &target).await?);
         let (spread, tables) = match &data {
             Some((plan, dataset)) => tables(plan, dataset)?,
             None => (Spread::Pinned, NO_TABLES),
@@ -225,7 +230,7 @@ impl<'a> Steps<'a> {
         };
         let dataset = data.map(|(_, dataset)| dataset);
         let bytes = dataset.as_ref().map(|dataset| dataset.data_bytes);
-        let mut seen = fingerprint::server(control, host, port, bytes).await?;
+        let mut seen = server::fingerprint(control, host, port, bytes).await?;
         seen.server.table_formats = dataset.as_ref().map(|dataset| dataset.formats.clone());
         if let Some(in_profile) = &mut self.in_profile {
             in_profile.check(&seen.server, dataset.as_ref())?;
@@ -400,7 +405,7 @@ impl<'a> Steps<'a> {
         loop {
             let error = match self.attempt(plan, at, control, opened).await {
                 Ok(watch) => {
-                    let changed = fingerprint::changes(&last, &at.identity.server);
+                    let changed = server::changes(&last, &at.identity.server);
                     return Ok((judge::changed_when(&changed, "before this step"), watch));
                 }
                 Err(error) => error,
@@ -452,7 +457,7 @@ impl<'a> Steps<'a> {
     async fn server(&self, at: &Surveyed, session: &mut Session) -> Result<Server> {
         let mut server = at.identity.server.clone();
         let reading = async {
-            let read = fingerprint::renew(session, &mut server).await;
+            let read = server::renew(session, &mut server).await;
             read.map_err(|failure| explain(&failure, "read the server's version and variables"))
         };
         answer(self.stop, &at.target.address, reading).await?;
@@ -468,7 +473,7 @@ impl<'a> Steps<'a> {
         session: &mut Session,
     ) -> Result<()> {
         let server = self.server(at, session).await?;
-        if is_another(&fingerprint::changes(&at.identity.server, &server)) {
+        if is_another(&server::changes(&at.identity.server, &server)) {
             let (target, opts) = (at.target.clone(), at.opts.clone());
             // A survey that fails is tried again: the log stays until then.
             let surveyed = self.survey(&target, &opts, session).await?;
@@ -544,7 +549,7 @@ async fn changes(
 /// Refuses a server or tables that a sweep cannot run on; says what there is.
 async fn dataset(
     plan: &Plan,
-    target: &Target,
+    target: &ConnectOptions,
     control: &mut Session,
 ) -> Result<(Dataset, Vec<Finding>)> {
     let spread = |tables| plan.spread_over(tables).unwrap_or(Spread::Random);

@@ -9,10 +9,8 @@ use mysql_async::Opts;
 use super::runtime;
 use crate::error::{Error, Kind, Result, line};
 use crate::load::{self, Job, Numbers};
-use crate::mysql::options::ConnectionArgs;
-use crate::mysql::resolve;
-use crate::mysql::target::Target;
-use crate::mysql::tls;
+use crate::mysql::connect;
+use crate::mysql::options::{ConnectOptions, ConnectionArgs, resolve};
 use crate::progress::Progress;
 use crate::stop::{Stop, or_stop};
 use crate::workload::Schema;
@@ -66,7 +64,7 @@ pub(super) fn first(made: &Numbers, schema: Schema, tables: u32) -> String {
 }
 
 /// Finds the server that the flags name.
-pub(super) fn find(connection: &ConnectionArgs, progress: &mut Progress) -> Result<Target> {
+pub(super) fn find(connection: &ConnectionArgs, progress: &mut Progress) -> Result<ConnectOptions> {
     let (target, warnings) = resolve::find(connection)?;
     for warning in &warnings {
         progress.warn(warning);
@@ -79,9 +77,9 @@ pub(super) fn reach(
     connection: &ConnectionArgs,
     progress: &mut Progress,
     stop: &Stop,
-) -> Result<(Target, Opts)> {
+) -> Result<(ConnectOptions, Opts)> {
     let target = find(connection, progress)?;
-    let target = runtime()?.block_on(or_stop(stop, tls::settle(&target)))?;
+    let target = runtime()?.block_on(or_stop(stop, connect::settle_tls(&target)))?;
     let opts = target.opts()?;
     Ok((target, opts))
 }
@@ -90,7 +88,7 @@ pub(super) fn reach(
 /// done. Elsewhere nothing is looked for.
 pub(super) async fn agree_to_drop(
     tables: impl Future<Output = Result<String>>,
-    target: &Target,
+    target: &ConnectOptions,
     stop: &Stop,
 ) -> Result<()> {
     if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {

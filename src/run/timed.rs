@@ -11,8 +11,10 @@ use crate::engine::{host_facts, program};
 use crate::error::{Error, Kind, Result};
 use crate::judge::{changed_after, no_result};
 use crate::load::reload::{FORCE, LoadedTable, Reload, Reloaded};
+use crate::mysql::control;
+use crate::mysql::dataset;
+use crate::mysql::server;
 use crate::mysql::session::{Session, quoted_text};
-use crate::mysql::{ask, dataset, fingerprint};
 use crate::observe::process::{ClientReading, peak_resident_bytes};
 use crate::observe::times::Times;
 use crate::plan::Step;
@@ -153,7 +155,7 @@ impl Timed<'_> {
         let Surveyed { target, opts, identity, probe, .. } = self.at;
         let mut session = or_stop(self.stop, Session::open(target, opts, None)).await?;
         let mut server = identity.server.clone();
-        let reading = async { Ok(fingerprint::renew(&mut session, &mut server).await?) };
+        let reading = async { Ok(server::renew(&mut session, &mut server).await?) };
         answer(self.stop, &target.address, reading).await?;
         let mut control = Some(session);
         let reading = ServerReading::take(&mut control, probe.as_ref()).await;
@@ -196,7 +198,7 @@ impl Timed<'_> {
             let mut session = Session::open(&self.at.target, &self.at.opts, None).await?;
             // MySQL 8 keeps sizes for a day otherwise; servers without the variable keep none.
             let fresh = "SET SESSION information_schema_stats_expiry = 0";
-            ask::optional(session.execute(fresh).await)?;
+            control::optional(session.execute(fresh).await)?;
             Ok::<_, Error>(dataset::facts(&mut session, &which).await?)
         };
         within(limits::COURTESY, asking).await?.ok()

@@ -16,7 +16,7 @@ use std::time::Duration;
 use self::child::{Ended, Timed};
 use self::option_file::OptionFile;
 use crate::error::{Error, Result};
-use crate::mysql::target::{Address, Target};
+use crate::mysql::options::{Address, ConnectOptions};
 use crate::plan::timed::{SuiteSpec, SuiteTest};
 use crate::progress::Progress;
 use crate::stop::Stop;
@@ -40,7 +40,7 @@ pub(crate) struct Ran {
 /// written.
 pub(crate) fn run(
     spec: &SuiteSpec,
-    target: &Target,
+    target: &ConnectOptions,
     output: &File,
     stop: &Stop,
     progress: &mut Progress,
@@ -109,7 +109,7 @@ fn check(spec: &SuiteSpec) -> Result<()> {
 /// Runs one test; a fault before its start is its failure.
 fn one(
     test: &SuiteTest,
-    target: &Target,
+    target: &ConnectOptions,
     options: &OptionFile,
     output: &File,
     stop: &Stop,

@@ -9,8 +9,7 @@ use std::path::PathBuf;
 use nix::sys::memfd::{MFdFlags, memfd_create};
 
 use crate::error::{Error, Result};
-use crate::mysql::target::{Address, Target};
-use crate::mysql::tls::SslMode;
+use crate::mysql::options::{Address, ConnectOptions, SslMode};
 
 /// A file that is in memory and in no directory: however this process ends, no password is left
 /// anywhere. Only this user can read it.
@@ -24,7 +23,7 @@ impl OptionFile {
 }
 
 /// Writes the file.
-pub(super) fn write(target: &Target) -> Result<OptionFile> {
+pub(super) fn write(target: &ConnectOptions) -> Result<OptionFile> {
     let text = text(target)?;
     let write = || -> io::Result<File> {
         let mut file = File::from(memfd_create("loadgen.cnf", MFdFlags::MFD_CLOEXEC)?);
@@ -37,7 +36,7 @@ pub(super) fn write(target: &Target) -> Result<OptionFile> {
     made.map_err(|e| Error::failed(format!("the option file of the suite: {e}")))
 }
 
-fn text(target: &Target) -> Result<String> {
+fn text(target: &ConnectOptions) -> Result<String> {
     let mut text = "[client]\n".to_owned();
     let mut line = |key: &str, value: &str| -> Result<()> {
         let quoted = quoted(value).ok_or_else(|| {
@@ -100,11 +99,10 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::mysql::secret::Secret;
-    use crate::mysql::tls::Ssl;
+    use crate::mysql::options::{Secret, Ssl};
 
-    fn target(password: &str) -> Target {
-        Target {
+    fn target(password: &str) -> ConnectOptions {
+        ConnectOptions {
             address: Address::Tcp { host: "db1".to_owned(), port: 3307 },
             user: "me".to_owned(),
             password: Secret::new(password),
@@ -144,7 +142,7 @@ mod tests {
     fn encryption_that_is_wanted_is_wanted_of_the_commands_too() {
         let with = |mode, ca: Option<&str>| {
             let ssl = Ssl { mode, ca: ca.map(Into::into), ..Ssl::default() };
-            text(&Target { ssl, ..target("x") }).expect("fine")
+            text(&ConnectOptions { ssl, ..target("x") }).expect("fine")
         };
         assert!(!with(SslMode::Disabled, None).contains("ssl"));
         let required = with(SslMode::Required, None);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::HostState;
+use super::{HostState, Levels};
 use crate::terms::Class;
 
 /// The conditions of a step. What could not be read is null.
@@ -61,31 +61,6 @@ pub struct Settled {
     pub first: Levels,
     /// The levels after it.
     pub last: Levels,
-}
-
-/// Levels of a server at one instant.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default)]
-pub struct Levels {
-    /// `Uptime`, seconds.
-    pub uptime_s: Option<u64>,
-    /// Pages of InnoDB's buffer pool.
-    pub pool_pages: Option<u64>,
-    /// Those that hold nothing.
-    pub pool_free_pages: Option<u64>,
-    /// Those that have to be written.
-    pub pool_dirty_pages: Option<u64>,
-    /// Transactions whose old versions are not purged yet.
-    pub history_list_length: Option<u64>,
-    /// Log since the last checkpoint.
-    pub checkpoint_age_bytes: Option<u64>,
-    /// The most that it may be.
-    pub checkpoint_age_max_bytes: Option<u64>,
-    /// Since the first of the tables was made or altered; asked only where a pool was restored.
-    pub tables_age_s: Option<u64>,
-    /// `Innodb_buffer_pool_load_status`: what became of the load at the server's start.
-    pub pool_load: Option<String>,
 }
 
 /// One reading within the window.

@@ -1,9 +1,7 @@
-//! What follows from what a summary holds: durability in one cell, and the server's counters by
-//! operation.
-
-use std::collections::BTreeMap;
+//! What follows from what a summary holds: the server's counters by operation.
 
 use super::{Status, Summary};
+use crate::mysql::facts::SINCE_FLUSH;
 use crate::terms::{Cell, Spread};
 
 /// No row of any workload's tables takes less: InnoDB's header and two numbers.
@@ -55,9 +53,6 @@ impl Summary {
     }
 }
 
-/// The seconds since FLUSH STATUS, in `SHOW GLOBAL STATUS`; since the start where there was none.
-pub(crate) const SINCE_FLUSH: &str = "Uptime_since_flush_status";
-
 /// Whether FLUSH STATUS came between the readings: a counter that it reset may have grown beyond
 /// what it was before.
 fn flushed(status: &Status) -> bool {
@@ -89,83 +84,9 @@ pub(crate) fn in_queues(queues: u32, spread: Spread) -> String {
     format!("{queues} queues, one an engine thread{of}; one queue: --engine-threads 1{one}")
 }
 
-/// What a commit waits for, in one cell: the binary log (`bl0`, or `bl1` with `sync_binlog` as
-/// `bl1s0`), the doublewrite buffer (`dw0`, `dw1`, or the name of another mode), InnoDB's log at
-/// commit (`trx2`) and how files are flushed, joined by slashes. What a server has no variable
-/// for is `?`; None if it has none of them.
-pub fn durability(variables: &BTreeMap<String, String>) -> Option<String> {
-    let get = |name: &str| variables.get(name).map(String::as_str);
-    let known = ["log_bin", "innodb_doublewrite", "innodb_flush_log_at_trx_commit"];
-    if known.iter().all(|name| get(name).is_none()) {
-        return None;
-    }
-    let binlog = match get("log_bin") {
-        None => "bl?".to_owned(),
-        Some("OFF" | "0") => "bl0".to_owned(),
-        Some(_) => format!("bl1s{}", get("sync_binlog").unwrap_or("?")),
-    };
-    let doublewrite = match get("innodb_doublewrite") {
-        None => "?".to_owned(),
-        Some("OFF" | "0") => "0".to_owned(),
-        Some("ON" | "1" | "DETECT_AND_RECOVER") => "1".to_owned(),
-        // DETECT_ONLY of MySQL 8.0.30, fast of MariaDB 11: half of it.
-        Some(mode) => format!("-{}", mode.to_ascii_lowercase()),
-    };
-    let commit = get("innodb_flush_log_at_trx_commit").unwrap_or("?");
-    Some(format!("{binlog}/dw{doublewrite}/trx{commit}/{}", flush_method(&get)))
-}
-
-fn flush_method<'a>(get: &impl Fn(&str) -> Option<&'a str>) -> &'a str {
-    match get("innodb_flush_method") {
-        // Before 5.6.7 the default has no name; it is fsync.
-        Some("") => "fsync",
-        Some(method) => method,
-        // MariaDB 11 has switches in its place.
-        None => match get("innodb_data_file_buffering") {
-            Some("OFF") => "O_DIRECT",
-            Some(_) => "fsync",
-            None => "?",
-        },
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn of(pairs: &[(&str, &str)]) -> Option<String> {
-        durability(&pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect())
-    }
-
-    #[test]
-    fn durability_of_every_generation() {
-        let five_five = [
-            ("log_bin", "OFF"),
-            ("sync_binlog", "0"),
-            ("innodb_doublewrite", "OFF"),
-            ("innodb_flush_log_at_trx_commit", "2"),
-            ("innodb_flush_method", ""),
-        ];
-        assert_eq!(of(&five_five).as_deref(), Some("bl0/dw0/trx2/fsync"));
-        let nine = [
-            ("log_bin", "ON"),
-            ("sync_binlog", "1"),
-            ("innodb_doublewrite", "DETECT_AND_RECOVER"),
-            ("innodb_flush_log_at_trx_commit", "1"),
-            ("innodb_flush_method", "O_DIRECT"),
-        ];
-        assert_eq!(of(&nine).as_deref(), Some("bl1s1/dw1/trx1/O_DIRECT"));
-        let half = [("innodb_doublewrite", "DETECT_ONLY"), ("log_bin", "1")];
-        assert_eq!(of(&half).as_deref(), Some("bl1s?/dw-detect_only/trx?/?"));
-        let maria = [
-            ("log_bin", "OFF"),
-            ("innodb_doublewrite", "fast"),
-            ("innodb_flush_log_at_trx_commit", "3"),
-            ("innodb_data_file_buffering", "OFF"),
-        ];
-        assert_eq!(of(&maria).as_deref(), Some("bl0/dw-fast/trx3/O_DIRECT"));
-        assert_eq!(of(&[("port", "3306")]), None);
-    }
 
     fn fixture() -> Summary {
         serde_json::from_str(include_str!("../../tests/fixtures/summary.json")).expect("a summary")

@@ -16,6 +16,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::mysql::facts::{Driver, Innodb, Levels, Server, SettingChange, Status, durability};
 pub use crate::observe::host::HostFacts;
 pub use crate::observe::probe::{HostCost, HostState, Link, Probed, ProcessCost};
 pub use crate::observe::recorder::Phase;
@@ -25,12 +26,11 @@ pub use crate::terms::Class;
 use crate::terms::{Arrival, Code, Finding, OnError, Spread, StatementMode};
 
 pub(crate) use conditions::{CommandRun, Experiment, Load, Suite, SuiteTest, TableRows};
-pub use conditions::{Conditions, Keys, Levels, Prepared, Sample, Settled};
-pub use facts::durability;
-pub(crate) use facts::{SINCE_FLUSH, counter, in_queues};
+pub use conditions::{Conditions, Keys, Prepared, Sample, Settled};
+pub(crate) use facts::{counter, in_queues};
 pub(crate) use measured::{Ceiling, Share, ThreadShare, TurnDelay};
 pub use measured::{
-    Doubt, Innodb, Latency, LedgerEntry, Outage, Reason, StatementLatency, Verdict, VerdictKind,
+    Doubt, Latency, LedgerEntry, Outage, Reason, StatementLatency, Verdict, VerdictKind,
 };
 pub use read::{Loaded, collect, from_json, load};
 pub use record::{Place, Record, Recorded, records};
@@ -264,103 +264,6 @@ pub struct Plan {
     pub repeat_index: u32,
     /// Repeats of the invocation.
     pub repeats: u32,
-}
-
-/// The server's fingerprint.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Server {
-    /// Host as given, `localhost` for a socket.
-    pub host: String,
-    /// TCP port; null for a socket.
-    pub port: Option<u16>,
-    /// `tcp` or `socket`.
-    pub transport: String,
-    /// The database; null from old versions.
-    #[serde(default)]
-    pub database: Option<String>,
-    /// Cipher of the session, null without TLS.
-    pub tls_cipher: Option<String>,
-    /// `@@version` before the step.
-    pub version: String,
-    /// `@@version_comment`.
-    pub version_comment: String,
-    /// Global variables before the step.
-    pub variables: BTreeMap<String, String>,
-    /// Global variables whose value differed after the step, also those that show another server,
-    /// such as `server_uuid`.
-    pub settings_changed: Vec<SettingChange>,
-    /// Status counters over the window; null where they could not be read.
-    pub status: Option<Status>,
-    /// Data and index size of the tables used, from `information_schema`.
-    pub data_bytes: Option<u64>,
-    /// Storage engine, row format, collation, options and indexes of the tables used, each
-    /// combination once; null from old versions, and where they are not known.
-    #[serde(default)]
-    pub table_formats: Option<Vec<String>>,
-    /// `innodb_buffer_pool_size`.
-    pub buffer_pool_bytes: Option<u64>,
-    /// Whether the pages came from the buffer pool: by misses, else by size; null where
-    /// neither is known.
-    #[serde(default)]
-    pub class: Option<Class>,
-    /// What a commit waits for, such as `bl0/dw0/trx2/O_DIRECT`: see [`durability`].
-    #[serde(default)]
-    pub durability: Option<String>,
-    /// What the server's process and its host did over the window; null where they cannot be
-    /// looked at.
-    #[serde(default)]
-    pub probed: Option<Probed>,
-    /// Facts of the server's host, where it is this one or can be looked at.
-    pub host_facts: Option<HostFacts>,
-}
-
-/// A global variable that changed during a step.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct SettingChange {
-    /// The variable.
-    pub name: String,
-    /// Its value before, null when it appeared.
-    pub before: Option<String>,
-    /// Its value after, null when it went away.
-    pub after: Option<String>,
-}
-
-/// `SHOW GLOBAL STATUS` at both edges of the window, as differences.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Status {
-    /// First reading, seconds from the window's start (the middle of the query).
-    pub first_s: f64,
-    /// Second reading, seconds from the window's start.
-    pub last_s: f64,
-    /// When the server was started anew between the readings, seconds from the window's start, by
-    /// its uptime; null where it was not.
-    #[serde(default)]
-    pub restarted_s: Option<f64>,
-    /// Counters whose value changed: last minus first; after a restart, since that.
-    pub deltas: BTreeMap<String, i64>,
-    /// What is a level and no counter, at the second reading: pages of the buffer pool by
-    /// state, the history's length, connections.
-    #[serde(default)]
-    pub gauges: BTreeMap<String, i64>,
-    /// What InnoDB tells elsewhere, where these counters lack it.
-    #[serde(default)]
-    pub innodb: Option<Innodb>,
-}
-
-/// The client library.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Driver {
-    /// `mysql_async`.
-    pub name: String,
-    /// Its version.
-    pub version: String,
-    /// Protocol features of the session that change the client's cost, such as
-    /// `deprecate_eof` or `mariadb_metadata_cache`.
-    pub capabilities: Vec<String>,
 }
 
 /// The client host and the client's own cost over the window.

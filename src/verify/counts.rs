@@ -1,6 +1,6 @@
 //! What the server counts and sums by each index of a table, and whether they agree.
 
-use crate::mysql::ask::{Asked, one, optional};
+use crate::mysql::control::{Asked, one, optional};
 use crate::mysql::session::{Failure, Session};
 use crate::workload::table::quoted;
 

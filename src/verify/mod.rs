@@ -28,12 +28,12 @@ use self::read::{Seen, read};
 use self::settle::{confirm, wait_for_rollbacks};
 use self::table::Table;
 use crate::error::{Error, Result};
+use crate::mysql::control;
 use crate::mysql::dataset::{discover, names};
-use crate::mysql::exposure;
-use crate::mysql::pulse::Pulse;
+use crate::mysql::liveness::Liveness;
+use crate::mysql::options::ConnectOptions;
+use crate::mysql::server;
 use crate::mysql::session::Session;
-use crate::mysql::target::Target;
-use crate::mysql::{ask, variables};
 use crate::plan::limits;
 use crate::progress::Progress;
 use crate::stop::Stop;
@@ -80,27 +80,27 @@ struct Own {
 }
 
 /// Reads the tables that prepare made, all of them, and holds them against the evidence. `opts`
-/// are [`Target::opts`] of `target`.
+/// are [`ConnectOptions::opts`] of `target`.
 ///
 /// # Errors
 ///
 /// Data: there is no table of prepare's. Server: none, or silence. Failed: a table cannot be
 /// read. Interrupted.
 pub(crate) async fn verify(
-    target: &Target,
+    target: &ConnectOptions,
     opts: &Opts,
     evidence: &Evidence<'_>,
     stop: &Stop,
     progress: &mut Progress,
 ) -> Result<Vec<Checked>> {
-    let pulse = Pulse::new(target, opts);
-    let looking = look(target, opts, evidence, &pulse, progress);
-    let (own, missing) = pulse.during(stop, looking).await?;
+    let liveness = Liveness::new(target, opts);
+    let looking = look(target, opts, evidence, &liveness, progress);
+    let (own, missing) = liveness.during(stop, looking).await?;
     let ready = |own: &&Own| own.mark.state == State::Ready;
     let tables: Vec<Table> = own.iter().filter(ready).map(|own| own.table.clone()).collect();
-    let (seen, pulse) = read(target, opts, &tables, pulse, stop, progress).await?;
-    let asking = settle_all(target, opts, &tables, seen, &pulse, progress);
-    let mut found = pulse.during(stop, asking).await?.into_iter();
+    let (seen, liveness) = read(target, opts, &tables, liveness, stop, progress).await?;
+    let asking = settle_all(target, opts, &tables, seen, &liveness, progress);
+    let mut found = liveness.during(stop, asking).await?.into_iter();
     progress.clear();
     let checked = own.iter().map(|own| {
         let found = if ready(&own) { found.next() } else { None };
@@ -150,21 +150,21 @@ impl<'a> Evidence<'a> {
 /// The tables that carry prepare's mark, with their histories, when nothing is rolled back any
 /// more; and those that are missing, with a step that wrote to each.
 async fn look(
-    target: &Target,
+    target: &ConnectOptions,
     opts: &Opts,
     evidence: &Evidence<'_>,
-    pulse: &Pulse,
+    liveness: &Liveness,
     progress: &mut Progress,
 ) -> Result<(Vec<Own>, BTreeMap<String, String>)> {
     let mut session = Session::open(target, opts, None).await?;
-    let _waits = pulse.waits(&session);
-    if let Some(warning) = exposure::look(&mut session, target).await? {
+    let _waits = liveness.waits(&session);
+    if let Some(warning) = server::exposure(&mut session, target).await? {
         progress.warn(&warning.to_string());
     }
-    let variables = variables::read(&mut session).await;
-    let variables = variables.map_err(|f| ask::explain(&f, "read the server's variables"))?;
-    let database = ask::database(&mut session).await;
-    let database = database.map_err(|f| ask::explain(&f, "ask which database it is"))?;
+    let variables = control::variables(&mut session).await;
+    let variables = variables.map_err(|f| control::explain(&f, "read the server's variables"))?;
+    let database = control::database(&mut session).await;
+    let database = database.map_err(|f| control::explain(&f, "ask which database it is"))?;
     let here = Place::of(&variables, database.as_deref());
     let archive = evidence.archive(&here);
     let (mut own, mut foreign) = (Vec::new(), Vec::new());
@@ -218,11 +218,11 @@ async fn look(
 /// What was found in the tables, those asked after once more in which an index or what was read
 /// disagrees with the server's own counts.
 async fn settle_all(
-    target: &Target,
+    target: &ConnectOptions,
     opts: &Opts,
     tables: &[Table],
     seen: Vec<Seen>,
-    pulse: &Pulse,
+    liveness: &Liveness,
     progress: &mut Progress,
 ) -> Result<Vec<Found>> {
     let mut session = None;
@@ -239,8 +239,8 @@ async fn settle_all(
                     Some(session) => session,
                     None => read::open(target, opts).await?,
                 };
-                let _waits = pulse.waits(&open);
-                let confirmed = confirm(&mut open, table, &mut seen, pulse).await;
+                let _waits = liveness.waits(&open);
+                let confirmed = confirm(&mut open, table, &mut seen, liveness).await;
                 session = Some(open);
                 confirmed.map_err(|f| read::explain(&f, &format!("checking {}", table.name)))?
             }

@@ -14,11 +14,11 @@ use super::judge::Found;
 use super::table::Table;
 use super::tasks::{Task, Tasks};
 use crate::error::{Error, Result};
-use crate::mysql::ask::impatient;
-use crate::mysql::crew::Crew;
-use crate::mysql::pulse::Pulse;
+use crate::mysql::control::impatient;
+use crate::mysql::liveness::Liveness;
+use crate::mysql::options::ConnectOptions;
 use crate::mysql::session::{Failure, LOST, Session};
-use crate::mysql::target::Target;
+use crate::mysql::threads::Threads;
 use crate::plan::{limits, units};
 use crate::progress::Progress;
 use crate::stop::Stop;
@@ -46,34 +46,34 @@ impl Seen {
 }
 
 struct Shared {
-    target: Target,
+    target: ConnectOptions,
     opts: Opts,
-    pulse: Pulse,
+    liveness: Liveness,
     tables: Vec<Table>,
     tasks: Mutex<Tasks>,
     seen: Mutex<Vec<Seen>>,
     read: AtomicU64,
 }
 
-/// What is seen of each of the tables, in order. Takes the pulse over, and gives it back.
+/// What is seen of each of the tables, in order. Takes the liveness over, and gives it back.
 ///
 /// # Errors
 ///
 /// Server: no answer. Failed: a statement, a thread. Interrupted.
 pub(super) async fn read(
-    target: &Target,
+    target: &ConnectOptions,
     opts: &Opts,
     tables: &[Table],
-    pulse: Pulse,
+    liveness: Liveness,
     stop: &Stop,
     progress: &mut Progress,
-) -> Result<(Vec<Seen>, Pulse)> {
+) -> Result<(Vec<Seen>, Liveness)> {
     let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
     let jobs = (2 * cores).min(JOBS_MAX);
     let shared = Arc::new(Shared {
         target: target.clone(),
         opts: opts.clone(),
-        pulse,
+        liveness,
         tables: tables.to_vec(),
         tasks: Mutex::default(),
         seen: Mutex::new(vec![Seen::default(); tables.len()]),
@@ -94,7 +94,7 @@ pub(super) async fn read(
     run(&shared, jobs, "the server counts and sums again", stop, progress).await?;
     let shared = Arc::into_inner(shared)
         .ok_or_else(|| Error::failed("a thread outlived its work; please report this"))?;
-    Ok((shared.seen.into_inner().unwrap_or_else(PoisonError::into_inner), shared.pulse))
+    Ok((shared.seen.into_inner().unwrap_or_else(PoisonError::into_inner), shared.liveness))
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -110,12 +110,12 @@ async fn run(
     progress: &mut Progress,
 ) -> Result<()> {
     let left = locked(&shared.tasks).left();
-    let crew = Crew {
+    let crew = Threads {
         name: "verify",
         count: jobs.min(usize::try_from(left).unwrap_or(jobs)),
         halt: &Stop::default(),
         stop,
-        liveness: &shared.pulse,
+        liveness: &shared.liveness,
         again: "give the same command again",
     };
     progress.restart();
@@ -136,7 +136,7 @@ async fn run(
 
 async fn work(shared: Arc<Shared>) -> Result<()> {
     let mut session = open(&shared.target, &shared.opts).await?;
-    let waits = shared.pulse.waits(&session);
+    let waits = shared.liveness.waits(&session);
     loop {
         let Some(task) = locked(&shared.tasks).next() else { break };
         let slot = task.slot();
@@ -150,7 +150,7 @@ async fn work(shared: Arc<Shared>) -> Result<()> {
 }
 
 /// A session that sees what is committed, and nothing of what others do while a statement runs.
-pub(super) async fn open(target: &Target, opts: &Opts) -> Result<Session> {
+pub(super) async fn open(target: &ConnectOptions, opts: &Opts) -> Result<Session> {
     let mut session = Session::open(target, opts, None).await?;
     let failed = |f: Failure| explain(&f, "setting up a connection");
     let isolation = "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ";
@@ -224,6 +224,6 @@ impl Shared {
         if index.count(session, &table.name).await? == *before {
             return Ok(None);
         }
-        self.pulse.others(session).await.map(Some)
+        self.liveness.others(session).await.map(Some)
     }
 }

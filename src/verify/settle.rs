@@ -9,8 +9,8 @@ use super::moving;
 use super::read::Seen;
 use super::table::Table;
 use crate::error::Result;
-use crate::mysql::ask::{Asked, explain};
-use crate::mysql::pulse::Pulse;
+use crate::mysql::control::{Asked, explain};
+use crate::mysql::liveness::Liveness;
 use crate::mysql::session::Session;
 use crate::plan::limits;
 use crate::progress::Progress;
@@ -56,7 +56,7 @@ pub(super) async fn confirm(
     session: &mut Session,
     table: &Table,
     seen: &mut Seen,
-    pulse: &Pulse,
+    liveness: &Liveness,
 ) -> Asked<Option<Finding>> {
     snapshot(session).await?;
     let counts = Counts::take(session, &table.name, &table.indexes).await?;
@@ -67,7 +67,7 @@ pub(super) async fn confirm(
     }
     session.execute("COMMIT").await?;
     if counts.rows() != seen.counts.rows() {
-        return Ok(Some(moving(&pulse.others(session).await?)));
+        return Ok(Some(moving(&liveness.others(session).await?)));
     }
     let Some((by, what)) = counts.torn().or_else(|| counts.against(&seen.read())) else {
         return Ok(None);

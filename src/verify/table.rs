@@ -9,7 +9,7 @@ use super::counts::Index;
 use super::history::History;
 use super::judge::Found;
 use crate::error::Result;
-use crate::mysql::ask::{explain, one};
+use crate::mysql::control::{explain, one};
 use crate::mysql::session::{Failure, Session};
 use crate::workload::Schema;
 use crate::workload::filler::Filler;

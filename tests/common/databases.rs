@@ -4,9 +4,7 @@ use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use loadgen::mysql::secret::Secret;
-use loadgen::mysql::target::{Address, Target};
-use loadgen::mysql::tls::Ssl;
+use loadgen::mysql::options::{Address, ConnectOptions, Secret, Ssl};
 use loadgen::sandbox::Sandbox;
 
 use super::common::{self, Server};
@@ -49,8 +47,8 @@ impl<'a> Db<'a> {
         Db { sandbox, name }
     }
 
-    pub(crate) fn target(&self) -> Target {
-        Target {
+    pub(crate) fn target(&self) -> ConnectOptions {
+        ConnectOptions {
             address: Address::Socket(self.sandbox.socket().to_owned()),
             user: "root".into(),
             password: Secret::default(),

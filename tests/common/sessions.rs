@@ -4,10 +4,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use loadgen::mysql::secret::Secret;
+use loadgen::mysql::options::{Address, ConnectOptions, Secret, Ssl};
 use loadgen::mysql::session::Session;
-use loadgen::mysql::target::{Address, Target};
-use loadgen::mysql::tls::Ssl;
 use loadgen::workload::table::{self, Mark, State};
 
 /// Says which server is next: a failure shows the last one.
@@ -30,8 +28,8 @@ pub(crate) fn socket(path: &Path) -> Address {
 }
 
 /// An account without a password, in a database (none if empty).
-pub(crate) fn target(address: Address, user: &str, database: &str) -> Target {
-    Target {
+pub(crate) fn target(address: Address, user: &str, database: &str) -> ConnectOptions {
+    ConnectOptions {
         address,
         user: user.into(),
         password: Secret::default(),
@@ -41,7 +39,7 @@ pub(crate) fn target(address: Address, user: &str, database: &str) -> Target {
     }
 }
 
-pub(crate) async fn open(target: &Target) -> Session {
+pub(crate) async fn open(target: &ConnectOptions) -> Session {
     let opts = target.opts().unwrap();
     Session::open(target, &opts, None).await.unwrap_or_else(|error| panic!("{}", error.render()))
 }

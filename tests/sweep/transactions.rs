@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use loadgen::engine::{self, StepContext, Tables};
+use loadgen::mysql::options::{Address, ConnectOptions, Ssl};
 use loadgen::mysql::session::Session;
-use loadgen::mysql::target::{Address, Target};
-use loadgen::mysql::tls::Ssl;
 use loadgen::observe::times::Times;
 use loadgen::plan::policy::{OnError, Policy};
 use loadgen::plan::{
@@ -76,10 +75,10 @@ fn plan(ops: u64) -> Plan {
 }
 
 fn run(plan: &Plan, port: u16) -> engine::Run {
-    let target = Target {
+    let target = ConnectOptions {
         address: Address::Tcp { host: "127.0.0.1".to_owned(), port },
         user: "x".to_owned(),
-        password: loadgen::mysql::secret::Secret::default(),
+        password: loadgen::mysql::options::Secret::default(),
         database: "sbtest".to_owned(),
         ssl: Ssl::default(),
         connect_timeout: Duration::from_secs(5),

@@ -22,10 +22,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::{FutureExt, StreamExt, stream};
 use loadgen::error::plain;
-use loadgen::mysql::secret::Secret;
+use loadgen::mysql::options::{Address, ConnectOptions, Secret, Ssl, SslMode};
 use loadgen::mysql::session::{Answer, Failure, Session};
-use loadgen::mysql::target::{Address, Target};
-use loadgen::mysql::tls::{Ssl, SslMode};
 use mysql_async::Value;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, UnixListener};
@@ -137,7 +135,7 @@ pub(crate) fn session(bytes: &[u8]) -> Rc<Seen> {
     local.block_on(&runtime.expect("a runtime"), async move {
         let tls = flags & 1 != 0;
         let address = listen(tls, script, Rc::clone(&counted)).await;
-        let target = Target {
+        let target = ConnectOptions {
             address,
             user: "root".to_owned(),
             password: Secret::new(if flags & 2 != 0 { PASSWORD } else { "" }),
@@ -192,7 +190,12 @@ async fn listen(tcp: bool, script: Rc<Script>, seen: Rc<Seen>) -> Address {
 }
 
 /// What loadgen does with a server; all texts that came of it.
-async fn client(target: &Target, charset: Option<&str>, calls: u8, seen: &Seen) -> Vec<String> {
+async fn client(
+    target: &ConnectOptions,
+    charset: Option<&str>,
+    calls: u8,
+    seen: &Seen,
+) -> Vec<String> {
     let mut shown = Vec::new();
     let opts = target.opts().expect("sound options");
     let mut session = match Session::open(target, &opts, charset).await {

@@ -3,12 +3,10 @@
 
 use std::time::Duration;
 
-use loadgen::mysql::env::Env;
-use loadgen::mysql::options::ConnectionArgs;
-use loadgen::mysql::product::Product;
-use loadgen::mysql::resolve::resolve;
-use loadgen::mysql::secret::Secret;
-use loadgen::mysql::tls::SslMode;
+use loadgen::mysql::options::env::Env;
+use loadgen::mysql::options::resolve::resolve;
+use loadgen::mysql::options::{ConnectionArgs, Secret, SslMode};
+use loadgen::mysql::server::Product;
 use loadgen::plan::before::parse_class;
 use loadgen::plan::condition::Condition;
 use loadgen::plan::experiment::Only;

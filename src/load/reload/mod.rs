@@ -27,10 +27,10 @@ use super::dump::Splitter;
 use super::fault::explain;
 use super::set_up;
 use crate::error::{Error, Kind, Result};
-use crate::mysql::ask::{impatient, one, pairs};
-use crate::mysql::pulse::Pulse;
+use crate::mysql::control::{impatient, one, pairs};
+use crate::mysql::liveness::Liveness;
+use crate::mysql::options::ConnectOptions;
 use crate::mysql::session::Session;
-use crate::mysql::target::Target;
 use crate::observe::process::Cost;
 use crate::observe::timeline::Timeline;
 use crate::plan::timed::{InsertMode, LoadSource, LoadSpec};
@@ -58,7 +58,7 @@ pub(crate) struct Reload {
     /// The largest packet that both ends take, bytes.
     packet: usize,
     character_sets: BTreeMap<String, String>,
-    pulse: Pulse,
+    liveness: Liveness,
 }
 
 /// Where the statements come from.
@@ -106,7 +106,7 @@ pub(crate) struct Reloaded {
 }
 
 impl Reload {
-    /// Opens the dump and two connections. `opts` are [`Target::opts`] of `target`; with `force`
+    /// Opens the dump and two connections. `opts` are [`ConnectOptions::opts`] of `target`; with `force`
     /// tables that prepare made are dropped, too.
     ///
     /// # Errors
@@ -115,7 +115,7 @@ impl Reload {
     /// or one that does not take such statements. Data: tables in the way, all named; those of a
     /// dump are known when it comes to them.
     pub(crate) async fn open(
-        target: &Target,
+        target: &ConnectOptions,
         opts: &Opts,
         spec: &LoadSpec,
         force: bool,
@@ -123,10 +123,10 @@ impl Reload {
         progress: &mut Progress,
     ) -> Result<Reload> {
         let source = source(spec)?;
-        let pulse = Pulse::new(target, opts);
-        let connecting = Self::connect(target, opts, spec, force, &pulse, progress);
+        let liveness = Liveness::new(target, opts);
+        let connecting = Self::connect(target, opts, spec, force, &liveness, progress);
         let Connected { control, session, packet, character_sets } =
-            pulse.during(stop, connecting).await?;
+            liveness.during(stop, connecting).await?;
         Ok(Reload {
             spec: spec.clone(),
             force,
@@ -135,20 +135,20 @@ impl Reload {
             source,
             packet,
             character_sets,
-            pulse,
+            liveness,
         })
     }
 
     async fn connect(
-        target: &Target,
+        target: &ConnectOptions,
         opts: &Opts,
         spec: &LoadSpec,
         force: bool,
-        pulse: &Pulse,
+        liveness: &Liveness,
         progress: &mut Progress,
     ) -> Result<Connected> {
         let mut control = set_up::control(target, opts, progress).await?;
-        let _control_waits = pulse.waits(&control);
+        let _control_waits = liveness.waits(&control);
         let failed = |f| explain(&f, "reading variables");
         let packet = one(&mut control, "SELECT @@max_allowed_packet").await.map_err(failed)?;
         // Without an answer the smallest default that any of the servers has.
@@ -177,7 +177,7 @@ impl Reload {
         let opts = OptsBuilder::from_opts(opts.clone()).max_allowed_packet(Some(packet));
         let opts: Opts = opts.into();
         let mut session = Session::open(target, &opts, spec.charset.as_deref()).await?;
-        let _session_waits = pulse.waits(&session);
+        let _session_waits = liveness.waits(&session);
         impatient(&mut session).await.map_err(failed)?;
         set_up::claim(&mut session, &target.database, 0).await.map_err(failed)?;
         // LIKE's underscore is any character: right for both families of names.
@@ -205,7 +205,7 @@ pub(crate) struct Loaded {
     control: Session,
     /// MySQL 5.6 counts a session twice while it ends: it stays until the counters are read.
     session: Option<Session>,
-    pulse: Pulse,
+    liveness: Liveness,
 }
 
 /// The connections of a load, and what the server says of itself.
@@ -224,12 +224,12 @@ impl Loaded {
     ///
     /// Data: a table does not hold what was sent. Server: silence.
     pub(crate) async fn verify(self, loaded: &Reloaded, stop: &Stop) -> Result<()> {
-        let Loaded { spec, mut control, session, pulse } = self;
+        let Loaded { spec, mut control, session, liveness } = self;
         if let Some(session) = session {
             session.close(limits::COURTESY).await;
         }
-        let _waits = pulse.waits(&control);
-        pulse.during(stop, tables::verify(&mut control, &loaded.tables, &spec)).await?;
+        let _waits = liveness.waits(&control);
+        liveness.during(stop, tables::verify(&mut control, &loaded.tables, &spec)).await?;
         control.close(limits::COURTESY).await;
         Ok(())
     }

@@ -16,7 +16,7 @@ use crate::load::dump::{Kind, refuse_charset, unquoted};
 use crate::load::fault::explain_with;
 use crate::load::pace::{Pace, short};
 use crate::load::text;
-use crate::mysql::pulse::Pulse;
+use crate::mysql::liveness::Liveness;
 use crate::mysql::session::{Failure, Session};
 use crate::observe::process::process_usage;
 use crate::observe::recorder::{Ns, Op, Phases, Recorder};
@@ -50,7 +50,7 @@ struct Work<'a> {
     /// Gone when its connection is.
     session: Option<Session>,
     /// Between two statements nothing is waited for: the dump may come slowly.
-    pulse: &'a Pulse,
+    liveness: &'a Liveness,
     packet: usize,
     /// The dump's name.
     file: Option<String>,
@@ -73,7 +73,7 @@ pub(super) async fn run(
     stop: &Stop,
     progress: &mut Progress,
 ) -> Result<(Reloaded, Loaded)> {
-    let Reload { spec, force, mut control, session, source, packet, character_sets, pulse } =
+    let Reload { spec, force, mut control, session, source, packet, character_sets, liveness } =
         reload;
     let timeline = Rc::new(RefCell::new(Timeline::new(1, 0, INTERVAL.as_nanos() as Ns)));
     let sink = Rc::clone(&timeline);
@@ -107,7 +107,7 @@ pub(super) async fn run(
         force,
         control: &mut control,
         session: Some(session),
-        pulse: &pulse,
+        liveness: &liveness,
         packet,
         file,
         tables: Tables::default(),
@@ -127,7 +127,7 @@ pub(super) async fn run(
         biased;
         kind = stop.wait() => Some(Error::new(kind, "interrupted")),
         done = work.all(parts) => done.err(),
-        silent = pulse.ends() => Some(silent),
+        silent = liveness.ends() => Some(silent),
         () = live.show(progress) => None,
     };
     let (end, after) = (work.now(), process_usage());
@@ -155,7 +155,7 @@ pub(super) async fn run(
         timeline: timeline.into_inner(),
         cost: after.since(&before),
     };
-    Ok((reloaded, Loaded { spec, control, session, pulse }))
+    Ok((reloaded, Loaded { spec, control, session, liveness }))
 }
 
 impl Work<'_> {
@@ -191,7 +191,7 @@ impl Work<'_> {
         let issued = self.now();
         let answer = match self.session.as_mut() {
             Some(session) => {
-                let _waits = self.pulse.waits(session);
+                let _waits = self.liveness.waits(session);
                 session.run_bytes(sql).await
             }
             None => Err(Failure::Lost("the connection is gone".to_owned())),
@@ -218,7 +218,7 @@ impl Work<'_> {
             return Ok(place);
         }
         let paused = Instant::now();
-        let waits = self.pulse.waits(self.control);
+        let waits = self.liveness.waits(self.control);
         let met = self.tables.meet(self.control, raw, item.seen.kind, self.force).await;
         drop(waits);
         self.own += paused.elapsed();
@@ -231,7 +231,7 @@ impl Work<'_> {
 
     async fn created(&mut self, place: usize) -> Result<()> {
         let paused = Instant::now();
-        let waits = self.pulse.waits(self.control);
+        let waits = self.liveness.waits(self.control);
         let created = self.tables.created(self.control, place).await;
         drop(waits);
         self.own += paused.elapsed();
@@ -259,7 +259,7 @@ impl Work<'_> {
         let sql = text::load_data_in(Schema::Sbtest, table, charset);
         let session = self.session.take().expect("a load ends with its connection");
         let issued = self.now();
-        let waits = self.pulse.waits(&session);
+        let waits = self.liveness.waits(&session);
         let loaded = session.load_data(&sql, Box::pin(lines)).await;
         drop(waits);
         let completed = self.now();

@@ -7,7 +7,7 @@ use crate::load::dump::{Kind, unquoted};
 use crate::load::fault::explain;
 use crate::load::ready_mark;
 use crate::load::set_up::drop_table;
-use crate::mysql::ask::one;
+use crate::mysql::control::one;
 use crate::mysql::session::{Session, quoted_text};
 use crate::plan::timed::{LoadSource, LoadSpec};
 use crate::plan::units;
