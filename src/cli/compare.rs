@@ -70,7 +70,7 @@ pub(super) fn run(args: &CompareArgs) -> Result<()> {
     let question = Question {
         base: args.base.clone(),
         new: args.new.clone(),
-        metric: args.metric.clone(),
+        metric: args.metric,
         floor: args.floor,
         repeats_max: 0,
         force: args.force,

@@ -5,11 +5,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
-use crate::plan::condition::Condition;
 use crate::report::{Format, Layout, Metric, Options, Picture, gates, page, picture, render};
 use crate::run::record::{decided, unfinished};
 use crate::run::{gate, print_data, terminal, warn};
 use crate::summary;
+use crate::terms::Gate;
 
 /// What is made of the summaries.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -87,7 +87,7 @@ pub(crate) struct ReportArgs {
     /// Print whether this holds instead, such as p99<5ms, qps>=10k, errors==0 or errors<0.1%, and
     /// exit with 99 where it does not, 98 where it is not known; may be given several times
     #[arg(long = "gate", value_name = "CONDITION", conflicts_with_all = ["metric", "layout", "baseline", "from", "to", "spread"])]
-    pub gates: Vec<Condition>,
+    pub gates: Vec<Gate>,
     /// A second table: each cell's runs, their median, extremes and its 95 % interval
     #[arg(long)]
     pub spread: bool,
@@ -115,7 +115,7 @@ pub(super) fn run(args: &ReportArgs) -> Result<()> {
     };
     let unfinished = unfinished(&args.paths, &steps, args.latest);
     if !args.gates.is_empty() {
-        let gates = gates(&steps, &gate::gates(&args.gates)?, &options)?;
+        let gates = gates(&steps, &args.gates, &options)?;
         put(&gates.text)?;
         return gate::verdict(&gates).and_then(|()| decided(&unfinished));
     }
@@ -167,7 +167,7 @@ impl ReportArgs {
     /// The part that [`render`] takes.
     pub(crate) fn options(&self) -> Options {
         Options {
-            metric: self.metric.clone(),
+            metric: self.metric,
             layout: self.layout,
             format: self.format.tables().unwrap_or_default(),
             baseline: self.baseline.clone(),

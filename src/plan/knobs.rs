@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::before::{Ahi, Before, Warm, parse_class};
-use super::condition::{Condition, parse_level};
 use super::policy::{ErrorsMax, OnError, Policy};
 use super::profile::Database;
 use super::units::parse_percent;
@@ -14,6 +13,7 @@ use super::value::{
 };
 use super::{Arrival, Order, Plan, SpreadChoice, StatementMode, StopAt};
 use crate::error::{Error, Result};
+use crate::terms::{Gate, parse_level};
 use crate::workload::Workload;
 use crate::workload::distribution::Distribution;
 
@@ -119,7 +119,7 @@ pub struct Knobs {
     /// doubling from --rate [default: 1k], then bisecting; may be given several times
     #[arg(long, value_name = "CONDITION", value_parser = parse_level, conflicts_with_all = ["gates", "ops"])]
     #[serde(skip)]
-    pub slo: Vec<Condition>,
+    pub slo: Vec<Gate>,
 
     /// How near a rate that holds and one that fails must be
     #[arg(long, value_name = "PERCENT", default_value = "5%", value_parser = resolution, requires = "slo")]
@@ -129,7 +129,7 @@ pub struct Knobs {
     /// What must hold at the end, else the exit status is 99 (98 where it is not known), such as
     /// p99<5ms, qps>=10k, errors==0, errors<0.1%, mean<1ms; may be given several times
     #[arg(long = "gate", value_name = "CONDITION")]
-    pub gates: Vec<Condition>,
+    pub gates: Vec<Gate>,
 
     /// What an error does to its client and to the step; lost connections and the codes of
     /// each class are in docs/faults.md

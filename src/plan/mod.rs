@@ -2,7 +2,6 @@
 //! clock. Defaults live here and nowhere else.
 
 pub mod before;
-pub mod condition;
 pub mod experiment;
 pub mod knobs;
 pub mod policy;

@@ -7,10 +7,10 @@ use std::time::Duration;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
-use super::condition::Condition;
 use super::limits::PHASE_MAX;
 use super::policy::ErrorsMax;
 use super::units::{self, parse_count, parse_duration, parse_thousandths};
+use crate::terms::Gate;
 use crate::workload::distribution::Distribution;
 use crate::workload::table::{ROWS_MAX, TABLES_MAX};
 
@@ -83,7 +83,7 @@ values! {
     CharsetName(String) = charset;
 }
 
-as_flags!(Condition, ErrorsMax, Distribution);
+as_flags!(Gate, ErrorsMax, Distribution);
 
 /// A plain number within bounds, both included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

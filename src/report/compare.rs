@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use self::verdict::{Verdict, is_too_few, repeats_needed, verdict};
 use super::baseline::{known, relate};
-use super::gate::{Quantity, share};
+use super::gate::{quantity_shown, share};
 use super::layout::{at_clients, below, codes, label, marked, noted, place_and_metric};
 use super::number::number;
 use super::page::{Page, Sheet, Value, both, filed, shown};
@@ -18,6 +18,7 @@ use crate::error::{Error, Result};
 use crate::judge::{self, Weight};
 use crate::stats::{self, Shift, benjamini_hochberg, holm};
 use crate::summary::Summary;
+use crate::terms::Quantity;
 
 /// Labels whose failed ops differ by more are not the same, whatever the times of the others are.
 const FAILED_MAX: f64 = 0.01;
@@ -93,7 +94,7 @@ pub struct Comparison {
 /// (without `force`), have nothing in common, or for what [`super::render`] refuses.
 pub fn compare(steps: &[&Summary], question: &Question) -> Result<Comparison> {
     let options = Options {
-        metric: question.metric.clone(),
+        metric: question.metric,
         format: question.format,
         latest: question.latest,
         ..Options::default()
@@ -273,7 +274,7 @@ fn incomplete(table: &Table, row: &Row, floor: f64) -> Option<String> {
         && (failed(base) - failed(new)).abs() > floor.max(FAILED_MAX)
     {
         labels.extend([base, new].map(|line| {
-            let share = Quantity::ErrorShare.shown(failed(line));
+            let share = quantity_shown(Quantity::ErrorShare, failed(line));
             format!("{share} of the ops of {} failed", escape::line(line.label))
         }));
     }

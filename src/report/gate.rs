@@ -2,44 +2,18 @@
 //! cannot be known is neither held nor failed.
 
 use std::fmt;
-use std::ops::{Bound, RangeBounds};
+use std::ops::RangeBounds;
 
 use super::layout::{at_clients, below, label, marked, noted, place};
-use super::metric::{Metric, Percentile, errors};
+use super::metric::{Metric, Time, errors, with_longer};
 use super::number::number;
 use super::page::{self, Page, Sheet, Value, both, filed, shown};
 use super::table::{self, Cell, Column, Line, Table, missing};
 use super::{Options, escape, write};
 use crate::error::Result;
-use crate::stats;
+use crate::stats::{self, enough};
 use crate::summary::Summary;
-
-/// A condition on a number of a cell.
-#[derive(Debug, Clone)]
-pub struct Gate {
-    /// As it was written.
-    pub condition: String,
-    /// The number.
-    pub quantity: Quantity,
-    /// Where it must lie, in its unit.
-    pub range: (Bound<f64>, Bound<f64>),
-}
-
-/// What a gate is about.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Quantity {
-    /// A rate; of several repeats the median.
-    Rate(Metric),
-    /// A property of the response time in an open loop, else of the service time; of several
-    /// repeats the median.
-    Latency(Metric),
-    /// Errors and ops without an answer, all phases; of several repeats the sum, those that did not
-    /// complete among them.
-    Errors,
-    /// Ops of the window that failed, are in doubt or were given up, as a share of them; of several
-    /// repeats over all of them, likewise.
-    ErrorShare,
-}
+use crate::terms::{Gate, Percentile, Property, Quantity};
 
 /// A number, or why it is not known.
 pub(crate) type Known = std::result::Result<f64, String>;
@@ -101,9 +75,9 @@ impl<'t, 's> Runs<'t, 's> {
     }
 
     /// Those that count for a quantity.
-    fn counted(&self, quantity: &Quantity) -> Vec<&'s Summary> {
+    fn counted(&self, quantity: Quantity) -> Vec<&'s Summary> {
         let mut steps = self.completed().to_vec();
-        if quantity.is_of_errors() {
+        if is_of_errors(quantity) {
             steps.extend(&self.left_out);
         }
         steps
@@ -150,8 +124,8 @@ fn page(table: &Table, wanted: &[Gate], gates: &mut Gates) -> Result<Page> {
         for (at, column) in table.columns.iter().enumerate() {
             let Some(of_cell) = Runs::of(line, at, column) else { continue };
             for gate in wanted {
-                let verdict = gate.judge(&of_cell)?;
-                let counted = of_cell.counted(&gate.quantity);
+                let verdict = judge(gate, &of_cell)?;
+                let counted = of_cell.counted(gate.quantity);
                 let runs = counted.len();
                 let row = Row { at: line_at, column: *column, gate, runs, verdict };
                 gates.count(table, &row, &counted);
@@ -170,15 +144,15 @@ fn columns<'a>(table: &'a Table) -> Vec<page::Column<'a, Row<'a>>> {
     columns.extend(place(table, |row: &Row| row.column));
     columns.extend([
         filed("label", |row: &Row| table.lines[row.at].label),
-        both("gate", "gate", |row: &Row| row.gate.condition.as_str()).left(),
-        shown("it is", |row: &Row| row.gate.shown(&row.verdict)),
+        both("gate", "gate", |row: &Row| row.gate.text.as_str()).left(),
+        shown("it is", |row: &Row| verdict_shown(row.gate, &row.verdict)),
         filed("value", |row: &Row| match row.verdict {
             Verdict::Holds(value) | Verdict::Fails(value) | Verdict::FailsAbove(value) => {
                 Some(value)
             }
             Verdict::Undecided(_) => None,
         }),
-        filed("unit", |row: &Row| row.gate.quantity.unit()),
+        filed("unit", |row: &Row| unit(row.gate.quantity)),
         both("runs", "runs", |row: &Row| row.runs),
         both("verdict", "verdict", |row: &Row| {
             let word = match row.verdict {
@@ -205,21 +179,25 @@ impl Gates {
         let found = if let Verdict::Undecided(_) = verdict {
             format!("is {verdict}")
         } else {
-            let what = gate.quantity.in_words(counted);
-            format!("{verdict}, {what} is {}{}", gate.shown(verdict), gate.over(row.runs))
+            let what = in_words(gate.quantity, counted);
+            format!(
+                "{verdict}, {what} is {}{}",
+                verdict_shown(gate, verdict),
+                repeats(gate.quantity, row.runs)
+            )
         };
         let told = format!(
             "{} at {}, {}: {} {found}",
             escape::line(table.workload),
             at_clients(&row.column),
             label(table.lines[row.at].label),
-            gate.condition,
+            gate.text,
         );
         match verdict {
             Verdict::Holds(_) => self.held += 1,
             Verdict::Fails(_) | Verdict::FailsAbove(_) => self.failed.push(told),
             Verdict::Undecided(_) => {
-                self.scarce |= counted.iter().any(|step| gate.quantity.scarce(step).is_some());
+                self.scarce |= counted.iter().any(|step| scarce(gate.quantity, step).is_some());
                 self.undecided.push(told);
             }
         }
@@ -240,196 +218,196 @@ fn what(table: &Table) -> String {
     )
 }
 
-impl Gate {
-    fn judge(&self, runs: &Runs) -> Result<Verdict> {
-        let steps = runs.counted(&self.quantity);
-        let verdict = match self.quantity.over(&steps)? {
-            Err(why) => match self.broken_below(&steps)? {
-                Some(value) => Verdict::FailsAbove(value),
-                None => Verdict::Undecided(why),
-            },
-            Ok(value) if self.range.contains(&value) => Verdict::Holds(value),
-            Ok(value) => Verdict::Fails(value),
-        };
-        // Errors that are too many already become no fewer by what is missing.
-        let certain = match verdict {
-            Verdict::Undecided(_) => true,
-            Verdict::Fails(_) => self.quantity.is_of_errors(),
-            Verdict::Holds(_) | Verdict::FailsAbove(_) => false,
-        };
-        Ok(match runs.missing() {
-            Some(why) if !certain => Verdict::Undecided(why),
-            _ => verdict,
-        })
-    }
+fn judge(gate: &Gate, runs: &Runs) -> Result<Verdict> {
+    let steps = runs.counted(gate.quantity);
+    let verdict = match number_over(gate.quantity, &steps)? {
+        Err(why) => match broken_below(gate, &steps)? {
+            Some(value) => Verdict::FailsAbove(value),
+            None => Verdict::Undecided(why),
+        },
+        Ok(value) if gate.range.contains(&value) => Verdict::Holds(value),
+        Ok(value) => Verdict::Fails(value),
+    };
+    // Errors that are too many already become no fewer by what is missing.
+    let certain = match verdict {
+        Verdict::Undecided(_) => true,
+        Verdict::Fails(_) => is_of_errors(gate.quantity),
+        Verdict::Holds(_) | Verdict::FailsAbove(_) => false,
+    };
+    Ok(match runs.missing() {
+        Some(why) if !certain => Verdict::Undecided(why),
+        _ => verdict,
+    })
+}
 
-    /// Whether one step holds it as a service level, and its number; nothing where that is not
-    /// known. A failed op is slower than any level.
-    ///
-    /// # Errors
-    ///
-    /// A damaged histogram.
-    pub fn holds(&self, step: &Summary) -> Result<(Option<bool>, Option<f64>)> {
-        let value = match self.with_failed(step)? {
-            None => self.quantity.of(step)?.ok(),
-            value => value,
-        };
-        if value.is_none()
-            && let Some(value) = self.broken_below(&[step])?
-        {
-            return Ok((Some(false), Some(value)));
-        }
-        Ok((value.map(|value| self.range.contains(&value)), value))
+/// Whether one step holds it as a service level, and its number; nothing where that is not
+/// known. A failed op is slower than any level.
+///
+/// # Errors
+///
+/// A damaged histogram.
+pub fn holds(gate: &Gate, step: &Summary) -> Result<(Option<bool>, Option<f64>)> {
+    let value = match with_failed(gate, step)? {
+        None => number_of(gate.quantity, step)?.ok(),
+        value => value,
+    };
+    if value.is_none()
+        && let Some(value) = broken_below(gate, &[step])?
+    {
+        return Ok((Some(false), Some(value)));
     }
+    Ok((value.map(|value| gate.range.contains(&value)), value))
+}
 
-    /// Whether some answer of a step is within it: else more of them would not make it hold.
-    pub(crate) fn may_hold(&self, step: &Summary) -> bool {
-        let within = |us: f64| self.range.contains(&us);
-        match self.quantity {
-            Quantity::Latency(_) => step.latency.own().min_us.is_some_and(within),
-            _ => true,
-        }
-    }
-
-    /// The latency of a level from above over all ops, those that were not done being the slowest:
-    /// infinite where it is one of them; nothing where there are none, or the latency is no
-    /// percentile.
-    fn with_failed(&self, step: &Summary) -> Result<Option<f64>> {
-        let Quantity::Latency(metric) = &self.quantity else { return Ok(None) };
-        let (apart, given_up) = (failed(step), given_up(step));
-        let none = apart == 0 && given_up == 0;
-        if none || step.measured_s <= 0.0 || !self.range.contains(&0.0) {
-            return Ok(None);
-        }
-        match metric {
-            Metric::Percentile(percentile) => percentile.with_longer(apart, given_up, step),
-            Metric::Max => Ok(Some(f64::INFINITY)),
-            _ => Ok(None),
-        }
-    }
-
-    /// Where a percentile has too few values beyond it, the highest that has enough: if that is
-    /// too high already, so is this one.
-    fn broken_below(&self, steps: &[&Summary]) -> Result<Option<f64>> {
-        let Quantity::Latency(Metric::Percentile(percentile)) = &self.quantity else {
-            return Ok(None);
-        };
-        if !self.range.contains(&0.0) {
-            return Ok(None);
-        }
-        for lower in percentile.lower() {
-            let quantity = Quantity::Latency(Metric::Percentile(lower));
-            if let Ok(value) = quantity.over(steps)? {
-                return Ok((!self.range.contains(&value)).then_some(value));
-            }
-        }
-        Ok(None)
-    }
-
-    /// The number with its unit.
-    fn shown(&self, verdict: &Verdict) -> String {
-        match verdict {
-            Verdict::Holds(value) | Verdict::Fails(value) => self.quantity.shown(*value),
-            Verdict::FailsAbove(value) => format!("above {}", self.quantity.shown(*value)),
-            Verdict::Undecided(_) => "-".to_owned(),
-        }
-    }
-
-    /// What a number of several runs is of them.
-    fn over(&self, runs: usize) -> String {
-        match (&self.quantity, runs) {
-            (_, 0 | 1) => String::new(),
-            (Quantity::Rate(_) | Quantity::Latency(_), _) => format!(" (median of {runs} runs)"),
-            _ => format!(" (of {runs} runs together)"),
-        }
+/// Whether some answer of a step is within it: else more of them would not make it hold.
+pub(crate) fn may_hold(gate: &Gate, step: &Summary) -> bool {
+    let within = |us: f64| gate.range.contains(&us);
+    match gate.quantity {
+        Quantity::Latency(_) => step.latency.own().min_us.is_some_and(within),
+        _ => true,
     }
 }
 
-impl Quantity {
-    fn is_of_errors(&self) -> bool {
-        matches!(self, Quantity::Errors | Quantity::ErrorShare)
+/// The latency of a level from above over all ops, those that were not done being the slowest:
+/// infinite where it is one of them; nothing where there are none, or the latency is no
+/// percentile.
+fn with_failed(gate: &Gate, step: &Summary) -> Result<Option<f64>> {
+    let Quantity::Latency(property) = gate.quantity else { return Ok(None) };
+    let (apart, given_up) = (failed(step), given_up(step));
+    let none = apart == 0 && given_up == 0;
+    if none || step.measured_s <= 0.0 || !gate.range.contains(&0.0) {
+        return Ok(None);
     }
-
-    /// The percentile that a step has too few answers for, and how many it has.
-    fn scarce(&self, step: &Summary) -> Option<(Percentile, u64)> {
-        let Quantity::Latency(metric) = self else { return None };
-        metric.scarce(step)
+    match property {
+        Property::Percentile(percentile) => with_longer(percentile, apart, given_up, step),
+        Property::Max => Ok(Some(f64::INFINITY)),
+        _ => Ok(None),
     }
+}
 
-    /// The number of one step.
-    pub(crate) fn of(&self, step: &Summary) -> Result<Known> {
-        if step.measured_s <= 0.0 {
-            return Ok(Err("nothing was measured".to_owned()));
+/// Where a percentile has too few values beyond it, the highest that has enough: if that is
+/// too high already, so is this one.
+fn broken_below(gate: &Gate, steps: &[&Summary]) -> Result<Option<f64>> {
+    let Quantity::Latency(Property::Percentile(percentile)) = gate.quantity else {
+        return Ok(None);
+    };
+    if !gate.range.contains(&0.0) {
+        return Ok(None);
+    }
+    for lower in percentile.lower() {
+        let quantity = Quantity::Latency(Property::Percentile(lower));
+        if let Ok(value) = number_over(quantity, steps)? {
+            return Ok((!gate.range.contains(&value)).then_some(value));
         }
-        if let Some((percentile, count)) = self.scarce(step) {
-            let needs = percentile.needs();
-            return Ok(Err(format!("{percentile} needs {needs} answers, and there are {count}")));
-        }
-        let value = match self {
-            Quantity::Rate(metric) | Quantity::Latency(metric) => metric.value(step)?,
-            Quantity::Errors => known_errors(&[step]),
-            Quantity::ErrorShare => share(&[step]),
-        };
-        Ok(value.ok_or_else(|| "no op was answered".to_owned()))
     }
+    Ok(None)
+}
 
-    /// The number of a cell's steps.
-    fn over(&self, steps: &[&Summary]) -> Result<Known> {
-        let value = match self {
-            Quantity::Rate(_) | Quantity::Latency(_) => {
-                let mut values = Vec::new();
-                for step in steps {
-                    match self.of(step)? {
-                        Ok(value) => values.push(value),
-                        Err(why) => return Ok(Err(why)),
-                    }
+/// The number with its unit.
+fn verdict_shown(gate: &Gate, verdict: &Verdict) -> String {
+    match verdict {
+        Verdict::Holds(value) | Verdict::Fails(value) => quantity_shown(gate.quantity, *value),
+        Verdict::FailsAbove(value) => format!("above {}", quantity_shown(gate.quantity, *value)),
+        Verdict::Undecided(_) => "-".to_owned(),
+    }
+}
+
+/// What a number of several runs is of them.
+fn repeats(quantity: Quantity, runs: usize) -> String {
+    match (quantity, runs) {
+        (_, 0 | 1) => String::new(),
+        (Quantity::Qps | Quantity::Tps | Quantity::Latency(_), _) => {
+            format!(" (median of {runs} runs)")
+        }
+        _ => format!(" (of {runs} runs together)"),
+    }
+}
+
+fn is_of_errors(quantity: Quantity) -> bool {
+    matches!(quantity, Quantity::Errors | Quantity::ErrorShare)
+}
+
+/// The percentile that a step has too few answers for, and how many it has.
+fn scarce(quantity: Quantity, step: &Summary) -> Option<(Percentile, u64)> {
+    let Quantity::Latency(property) = quantity else { return None };
+    Metric::Time(Time::Own, property).scarce(step)
+}
+
+/// The number of one step.
+fn number_of(quantity: Quantity, step: &Summary) -> Result<Known> {
+    if step.measured_s <= 0.0 {
+        return Ok(Err("nothing was measured".to_owned()));
+    }
+    if let Some((percentile, count)) = scarce(quantity, step) {
+        let needs = enough(percentile.0);
+        return Ok(Err(format!("{percentile} needs {needs} answers, and there are {count}")));
+    }
+    let value = match quantity {
+        Quantity::Qps => Metric::Qps.value(step)?,
+        Quantity::Tps => Metric::Tps.value(step)?,
+        Quantity::Latency(property) => Metric::Time(Time::Own, property).value(step)?,
+        Quantity::Errors => known_errors(&[step]),
+        Quantity::ErrorShare => share(&[step]),
+    };
+    Ok(value.ok_or_else(|| "no op was answered".to_owned()))
+}
+
+/// The number of a cell's steps.
+fn number_over(quantity: Quantity, steps: &[&Summary]) -> Result<Known> {
+    let value = match quantity {
+        Quantity::Qps | Quantity::Tps | Quantity::Latency(_) => {
+            let mut values = Vec::new();
+            for step in steps {
+                match number_of(quantity, step)? {
+                    Ok(value) => values.push(value),
+                    Err(why) => return Ok(Err(why)),
                 }
-                stats::median(&values).ok_or_else(|| "no step completed".to_owned())
             }
-            Quantity::Errors => known_errors(steps).ok_or_else(|| "no op was answered".to_owned()),
-            Quantity::ErrorShare => share(steps).ok_or_else(|| "no op was answered".to_owned()),
-        };
-        Ok(value)
-    }
-
-    /// What the number of some steps is: of a latency, which time; of errors, which phases.
-    fn in_words(&self, steps: &[&Summary]) -> &'static str {
-        let any = |of: fn(&Summary) -> bool| steps.iter().any(|step| of(step));
-        match self {
-            Quantity::Rate(_) => "it",
-            Quantity::Latency(_) if any(|step| step.latency.response.is_some()) => {
-                "the response time"
-            }
-            Quantity::Latency(_) => "the service time",
-            Quantity::Errors => "the number of all phases",
-            Quantity::ErrorShare
-                if any(|s| {
-                    s.latency.abandoned.is_none() && s.totals.in_doubt.max(s.totals.abandoned) > 0
-                }) =>
-            {
-                "the failed share of the window's ops, with what was in doubt or given up in any \
-                 phase (an older version wrote the summaries),"
-            }
-            Quantity::ErrorShare => "the failed share of the window's ops",
+            stats::median(&values).ok_or_else(|| "no step completed".to_owned())
         }
-    }
+        Quantity::Errors => known_errors(steps).ok_or_else(|| "no op was answered".to_owned()),
+        Quantity::ErrorShare => share(steps).ok_or_else(|| "no op was answered".to_owned()),
+    };
+    Ok(value)
+}
 
-    /// A number with its unit, for people.
-    pub(crate) fn shown(&self, value: f64) -> String {
-        match self {
-            Quantity::Rate(_) => format!("{}/s", number(value, usize::from(value < 100.0))),
-            Quantity::Latency(_) => format!("{} ms", number(value / 1e3, 3)),
-            Quantity::Errors => number(value, 0),
-            Quantity::ErrorShare => format!("{} %", number(value * 100.0, 3)),
+/// What the number of some steps is: of a latency, which time; of errors, which phases.
+fn in_words(quantity: Quantity, steps: &[&Summary]) -> &'static str {
+    let any = |of: fn(&Summary) -> bool| steps.iter().any(|step| of(step));
+    match quantity {
+        Quantity::Qps | Quantity::Tps => "it",
+        Quantity::Latency(_) if any(|step| step.latency.response.is_some()) => "the response time",
+        Quantity::Latency(_) => "the service time",
+        Quantity::Errors => "the number of all phases",
+        Quantity::ErrorShare
+            if any(|s| {
+                s.latency.abandoned.is_none() && s.totals.in_doubt.max(s.totals.abandoned) > 0
+            }) =>
+        {
+            "the failed share of the window's ops, with what was in doubt or given up in any \
+             phase (an older version wrote the summaries),"
         }
+        Quantity::ErrorShare => "the failed share of the window's ops",
     }
+}
 
-    fn unit(&self) -> &'static str {
-        match self {
-            Quantity::Rate(metric) | Quantity::Latency(metric) => metric.unit(),
-            Quantity::Errors => Metric::Errors.unit(),
-            Quantity::ErrorShare => "share",
-        }
+/// A number with its unit, for people.
+pub(crate) fn quantity_shown(quantity: Quantity, value: f64) -> String {
+    match quantity {
+        Quantity::Qps | Quantity::Tps => format!("{}/s", number(value, usize::from(value < 100.0))),
+        Quantity::Latency(_) => format!("{} ms", number(value / 1e3, 3)),
+        Quantity::Errors => number(value, 0),
+        Quantity::ErrorShare => format!("{} %", number(value * 100.0, 3)),
+    }
+}
+
+fn unit(quantity: Quantity) -> &'static str {
+    match quantity {
+        Quantity::Qps => Metric::Qps.unit(),
+        Quantity::Tps => Metric::Tps.unit(),
+        Quantity::Latency(_) => "us",
+        Quantity::Errors => Metric::Errors.unit(),
+        Quantity::ErrorShare => "share",
     }
 }
 

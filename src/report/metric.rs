@@ -6,16 +6,12 @@ use std::str::FromStr;
 use super::figure::{FIGURES, Figure, named};
 use super::{histogram, number};
 use crate::error::{Error, Result};
-use crate::stats::{enough, is_scarce, rank};
+use crate::stats::{is_scarce, rank};
 use crate::summary::{Distribution, Latency, Summary};
-use crate::terms;
+use crate::terms::{self, Percentile, Property};
 
-/// Most digits after the point of a percentile: `p99.9999` needs ten million ops already.
-const PERCENTILE_DECIMALS_MAX: usize = 6;
-
-/// The number that fills the cells. Times are response times in an open loop and service times in
-/// a closed one, unless the name says otherwise.
-#[derive(Debug, Clone, Default, PartialEq)]
+/// The number that fills the cells.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub enum Metric {
     /// What the workload is measured in: statements a second, or seconds for what ran to its
     /// end, such as a load.
@@ -25,18 +21,8 @@ pub enum Metric {
     Qps,
     /// Ops a second.
     Tps,
-    /// A percentile, microseconds.
-    Percentile(Percentile),
-    /// Mean, microseconds.
-    Mean,
-    /// Largest, microseconds.
-    Max,
-    /// Smallest, microseconds.
-    Min,
-    /// Standard deviation, microseconds.
-    Stddev,
-    /// This percentile, mean … of a time that is named.
-    Time(Time, Box<Metric>),
+    /// A property of a time, microseconds.
+    Time(Time, Property),
     /// Errors, all phases.
     Errors,
     /// A cost of the server or the client, and the like.
@@ -46,6 +32,8 @@ pub enum Metric {
 /// A time of an op.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Time {
+    /// The service time of closed loops, as nobody asked for another.
+    Unnamed,
     /// From the call to its return.
     Service,
     /// From the intended instant to the return of the call; only an open loop has it.
@@ -57,33 +45,32 @@ pub enum Time {
 }
 
 impl Time {
-    /// What stands before a metric's name.
+    /// Gives what stands before a metric's name.
     fn prefix(self) -> &'static str {
         match self {
             Time::Service => "service-",
             Time::Response => "response-",
             Time::Wait => "wait-",
-            Time::Own => "",
+            Time::Unnamed | Time::Own => "",
         }
     }
 
     fn heading(self) -> &'static str {
         match self {
-            Time::Service => "service time",
+            Time::Unnamed | Time::Service => "service time",
             Time::Response => "response time",
             Time::Wait => "waiting time",
             Time::Own => "latency",
         }
     }
-}
 
-/// A percentile between 0 and 100, without both.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Percentile(f64);
-
-impl fmt::Display for Percentile {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "p{}", self.0)
+    fn times(self, latency: &Latency) -> Option<&Distribution> {
+        match self {
+            Time::Service => Some(&latency.service),
+            Time::Response => latency.response.as_ref(),
+            Time::Wait => latency.wait.as_ref(),
+            Time::Unnamed | Time::Own => Some(latency.own()),
+        }
     }
 }
 
@@ -93,12 +80,7 @@ impl fmt::Display for Metric {
             Metric::Natural => "natural",
             Metric::Qps => "qps",
             Metric::Tps => "tps",
-            Metric::Percentile(percentile) => return percentile.fmt(f),
-            Metric::Mean => "mean",
-            Metric::Max => "max",
-            Metric::Min => "min",
-            Metric::Stddev => "stddev",
-            Metric::Time(of, metric) => return write!(f, "{}{metric}", of.prefix()),
+            Metric::Time(of, property) => return write!(f, "{}{property}", of.prefix()),
             Metric::Errors => "errors",
             Metric::Figure(figure) => figure.name,
         })
@@ -112,8 +94,8 @@ impl FromStr for Metric {
         let name = text.to_ascii_lowercase();
         for of in [Time::Service, Time::Response, Time::Wait] {
             if let Some(name) = name.strip_prefix(of.prefix()) {
-                let metric = time(name).ok_or_else(|| unknown(text))?;
-                return Ok(Metric::Time(of, Box::new(metric)));
+                let property = Property::parse(name).ok_or_else(|| unknown(text))?;
+                return Ok(Metric::Time(of, property));
             }
         }
         Ok(match name.as_str() {
@@ -123,34 +105,13 @@ impl FromStr for Metric {
             "errors" => Metric::Errors,
             other => match named(other) {
                 Some(figure) => Metric::Figure(figure),
-                None => time(other).ok_or_else(|| unknown(text))?,
+                None => {
+                    let property = Property::parse(other).ok_or_else(|| unknown(text))?;
+                    Metric::Time(Time::Unnamed, property)
+                }
             },
         })
     }
-}
-
-/// A property of a distribution of times.
-fn time(name: &str) -> Option<Metric> {
-    Some(match name {
-        "mean" | "avg" => Metric::Mean,
-        "median" => Metric::Percentile(Percentile(50.0)),
-        "max" => Metric::Max,
-        "min" => Metric::Min,
-        "stddev" => Metric::Stddev,
-        other => Metric::Percentile(percentile(other)?),
-    })
-}
-
-/// `p99.9` as a number; plain digits only, so that neither `pNaN` nor `p1e1` passes.
-fn percentile(text: &str) -> Option<Percentile> {
-    let digits = text.strip_prefix('p')?;
-    let (whole, decimals) = digits.split_once('.').unwrap_or((digits, "0"));
-    let plain = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
-    if !plain(whole) || !plain(decimals) || decimals.len() > PERCENTILE_DECIMALS_MAX {
-        return None;
-    }
-    let value: f64 = digits.parse().ok()?;
-    (value > 0.0 && value < 100.0).then_some(Percentile(value))
 }
 
 fn unknown(text: &str) -> Error {
@@ -166,16 +127,16 @@ fn unknown(text: &str) -> Error {
 
 impl Metric {
     /// Itself, or what the steps of one workload are measured in: of a time, which one.
-    pub(crate) fn of<'a>(&self, mut steps: impl Iterator<Item = &'a Summary> + Clone) -> Metric {
-        if self.is_time() {
+    pub(crate) fn of<'a>(self, mut steps: impl Iterator<Item = &'a Summary> + Clone) -> Metric {
+        if let Metric::Time(Time::Unnamed, property) = self {
             let open = |step: &Summary| step.latency.response.is_some();
             return match (steps.clone().any(open), steps.all(open)) {
-                (true, false) => Metric::Time(Time::Own, Box::new(self.clone())),
+                (true, false) => Metric::Time(Time::Own, property),
                 (any, _) => self.in_loop(any),
             };
         }
-        if *self != Metric::Natural {
-            return self.clone();
+        if self != Metric::Natural {
+            return self;
         }
         let to_its_end = |step: &Summary| step.plan.time_s.is_none() && step.plan.ops.is_none();
         match (steps.next().is_some_and(to_its_end), named("seconds")) {
@@ -184,18 +145,14 @@ impl Metric {
         }
     }
 
-    /// A time that has no other name.
-    fn is_time(&self) -> bool {
-        use Metric::{Max, Mean, Min, Percentile, Stddev};
-        matches!(self, Percentile(_) | Mean | Max | Min | Stddev)
-    }
-
-    /// What a column of open or of closed loops holds.
-    pub(crate) fn in_loop(&self, open: bool) -> Metric {
+    /// Gives what a column of open or of closed loops holds.
+    pub(crate) fn in_loop(self, open: bool) -> Metric {
         match self {
-            Metric::Time(Time::Own, metric) => metric.in_loop(open),
-            time if open && time.is_time() => Metric::Time(Time::Response, Box::new(time.clone())),
-            other => other.clone(),
+            Metric::Time(Time::Unnamed | Time::Own, property) => {
+                let of = if open { Time::Response } else { Time::Unnamed };
+                Metric::Time(of, property)
+            }
+            other => other,
         }
     }
 
@@ -212,6 +169,7 @@ impl Metric {
     pub(crate) fn of_closed_loops(&self) -> Option<&'static str> {
         let Metric::Time(of, _) = self else { return None };
         Some(match of {
+            Time::Unnamed => return None,
             Time::Own => "response times of the open loops (with @), service times of the others",
             Time::Service => "service times, also of the open loops (with @)",
             Time::Response | Time::Wait => {
@@ -236,7 +194,7 @@ impl Metric {
             Metric::Tps => "ops/s",
             Metric::Errors => "errors",
             Metric::Figure(figure) => figure.unit,
-            _ => "us",
+            Metric::Time(..) => "us",
         }
     }
 
@@ -245,20 +203,17 @@ impl Metric {
         match self {
             Metric::Natural | Metric::Qps => "QPS".to_owned(),
             Metric::Tps => "TPS".to_owned(),
-            Metric::Time(of, metric) => metric.heading(of.heading()),
+            Metric::Time(of, property) => {
+                let of = of.heading();
+                match property {
+                    Property::Max => format!("largest {of}"),
+                    Property::Min => format!("smallest {of}"),
+                    Property::Stddev => format!("standard deviation of the {of}"),
+                    other => format!("{other} {of}"),
+                }
+            }
             Metric::Errors => "errors".to_owned(),
             Metric::Figure(figure) => figure.heading.to_owned(),
-            time => time.heading(Time::Service.heading()),
-        }
-    }
-
-    /// The name of a property of these times.
-    fn heading(&self, of: &str) -> String {
-        match self {
-            Metric::Max => format!("largest {of}"),
-            Metric::Min => format!("smallest {of}"),
-            Metric::Stddev => format!("standard deviation of the {of}"),
-            other => format!("{other} {of}"),
         }
     }
 
@@ -280,7 +235,7 @@ impl Metric {
             Metric::Tps => "ops a second",
             Metric::Errors => "a step, all phases",
             Metric::Figure(figure) => figure.unit_in_words,
-            _ => "microseconds",
+            Metric::Time(..) => "microseconds",
         }
     }
 
@@ -299,118 +254,89 @@ impl Metric {
             Metric::Tps => Some(summary.totals.tps),
             Metric::Errors => Some(errors(summary) as f64),
             Metric::Figure(figure) => (figure.value)(summary),
-            time => {
-                let (times, metric) = time.times(&summary.latency);
-                return times.map_or(Ok(None), |times| metric.property(times, summary));
-            }
+            Metric::Time(of, property) => match of.times(&summary.latency) {
+                Some(times) => property_of(*property, times, summary)?,
+                None => None,
+            },
         })
     }
 
-    /// The times that it is a property of, and the property.
-    fn times<'a>(&'a self, latency: &'a Latency) -> (Option<&'a Distribution>, &'a Metric) {
-        let Metric::Time(of, metric) = self else { return (Some(latency.own()), self) };
-        let times = match of {
-            Time::Service => Some(&latency.service),
-            Time::Response => latency.response.as_ref(),
-            Time::Wait => latency.wait.as_ref(),
-            Time::Own => Some(latency.own()),
-        };
-        (times, metric)
-    }
-
-    /// The percentile that a step has too few values for, and how many it has.
+    /// Gives the percentile that a step has too few values for, and how many it has.
     pub(crate) fn scarce(&self, summary: &Summary) -> Option<(Percentile, u64)> {
-        let (Some(times), Metric::Percentile(percentile)) = self.times(&summary.latency) else {
-            return None;
-        };
-        let few = times.count > 0 && is_scarce(percentile.0, times.count);
-        few.then_some((*percentile, times.count))
-    }
-
-    /// A property of a distribution of times.
-    fn property(&self, times: &Distribution, summary: &Summary) -> Result<Option<f64>> {
-        Ok(match self {
-            Metric::Percentile(percentile) => return percentile.value(times, summary),
-            Metric::Mean => times.mean_us,
-            Metric::Max => times.max_us,
-            Metric::Min => times.min_us,
-            Metric::Stddev => times.stddev_us,
-            _ => None,
-        })
+        let Metric::Time(of, Property::Percentile(percentile)) = self else { return None };
+        let count = of.times(&summary.latency)?.count;
+        (count > 0 && is_scarce(percentile.0, count)).then_some((*percentile, count))
     }
 }
 
-impl Percentile {
-    /// Those below it that are usual, the highest first.
-    pub(crate) fn lower(self) -> impl Iterator<Item = Percentile> {
-        let usual = [99.9, 99.0, 95.0, 90.0, 75.0, 50.0];
-        usual.into_iter().filter(move |lower| *lower < self.0).map(Percentile)
-    }
+fn property_of(property: Property, times: &Distribution, step: &Summary) -> Result<Option<f64>> {
+    Ok(match property {
+        Property::Percentile(percentile) => return percentile_of(percentile, times, step),
+        Property::Mean => times.mean_us,
+        Property::Max => times.max_us,
+        Property::Min => times.min_us,
+        Property::Stddev => times.stddev_us,
+    })
+}
 
-    /// The values that it needs: with fewer it is not shown.
-    pub(crate) fn needs(self) -> f64 {
-        enough(self.0)
+/// Reads a percentile from the field where there is one, else from the histogram.
+fn percentile_of(p: Percentile, of: &Distribution, step: &Summary) -> Result<Option<f64>> {
+    if is_scarce(p.0, of.count) {
+        return Ok(None);
     }
+    Ok(match p.to_string().as_str() {
+        "p50" => of.p50_us,
+        "p75" => of.p75_us,
+        "p90" => of.p90_us,
+        "p95" => of.p95_us,
+        "p99" => of.p99_us,
+        "p99.9" => of.p99_9_us,
+        "p99.99" => of.p99_99_us,
+        _ => return of_histogram(p, p.0, of, step),
+    })
+}
 
-    /// From the field where there is one, else from the histogram.
-    fn value(self, of: &Distribution, summary: &Summary) -> Result<Option<f64>> {
-        if is_scarce(self.0, of.count) {
-            return Ok(None);
-        }
-        Ok(match self.to_string().as_str() {
-            "p50" => of.p50_us,
-            "p75" => of.p75_us,
-            "p90" => of.p90_us,
-            "p95" => of.p95_us,
-            "p99" => of.p99_us,
-            "p99.9" => of.p99_9_us,
-            "p99.99" => of.p99_99_us,
-            _ => return self.of_histogram(self.0, of, summary),
-        })
+/// Gives a percentile of a step's own times and so many more that are longer than any of these, as
+/// are those that were given up, which are among them: infinite, where it is one of both.
+pub(crate) fn with_longer(
+    percentile: Percentile,
+    longer: u64,
+    given_up: u64,
+    step: &Summary,
+) -> Result<Option<f64>> {
+    let of = step.latency.own();
+    let all = of.count.saturating_add(longer);
+    if is_scarce(percentile.0, all) {
+        return Ok(None);
     }
+    let rank = rank(percentile.0, all);
+    if rank > of.count.saturating_sub(given_up) {
+        return Ok(Some(f64::INFINITY));
+    }
+    let at = |rank: u64| of_histogram(percentile, rank as f64 * 100.0 / of.count as f64, of, step);
+    let value = at(rank)?;
+    // Their age is this limit at least: above it, they may be among the shorter ones.
+    let limit_us = step.plan.op_timeout_s.map_or(f64::INFINITY, |limit| limit * 1e6);
+    if value.is_some_and(|value| value >= limit_us) { at(rank + given_up) } else { Ok(value) }
+}
 
-    /// Of a step's own times and so many more that are longer than any of these, as are those that
-    /// were given up, which are among them: infinite, where it is one of both.
-    pub(crate) fn with_longer(
-        self,
-        longer: u64,
-        given_up: u64,
-        summary: &Summary,
-    ) -> Result<Option<f64>> {
-        let of = summary.latency.own();
-        let all = of.count.saturating_add(longer);
-        if is_scarce(self.0, all) {
-            return Ok(None);
-        }
-        let rank = rank(self.0, all);
-        if rank > of.count.saturating_sub(given_up) {
-            return Ok(Some(f64::INFINITY));
-        }
-        let at = |rank: u64| self.of_histogram(rank as f64 * 100.0 / of.count as f64, of, summary);
-        let value = at(rank)?;
-        // Their age is this limit at least: above it, they may be among the shorter ones.
-        let limit_us = summary.plan.op_timeout_s.map_or(f64::INFINITY, |limit| limit * 1e6);
-        if value.is_some_and(|value| value >= limit_us) { at(rank + given_up) } else { Ok(value) }
-    }
-
-    fn of_histogram(
-        self,
-        percentile: f64,
-        of: &Distribution,
-        summary: &Summary,
-    ) -> Result<Option<f64>> {
-        let value = histogram::percentile_us(&of.histogram, percentile).map_err(|why| {
-            Error::data(format!(
-                "{self} of '{}' at {}: the histogram of step {} is damaged: {why}",
-                summary.label,
-                terms::clients(summary.plan.clients),
-                summary.step_id
-            ))
-            .hint("p50, p75, p90, p95, p99, p99.9 and p99.99 do without the histogram")
-        })?;
-        // A bucket's upper edge may lie above the largest time there was.
-        Ok(value.map(|value| of.max_us.map_or(value, |max| value.min(max))))
-    }
+fn of_histogram(
+    asked: Percentile,
+    percentile: f64,
+    of: &Distribution,
+    step: &Summary,
+) -> Result<Option<f64>> {
+    let value = histogram::percentile_us(&of.histogram, percentile).map_err(|why| {
+        Error::data(format!(
+            "{asked} of '{}' at {}: the histogram of step {} is damaged: {why}",
+            step.label,
+            terms::clients(step.plan.clients),
+            step.step_id
+        ))
+        .hint("p50, p75, p90, p95, p99, p99.9 and p99.99 do without the histogram")
+    })?;
+    // A bucket's upper edge may lie above the largest time there was.
+    Ok(value.map(|value| of.max_us.map_or(value, |max| value.min(max))))
 }
 
 /// Errors and ops without an answer, all phases.

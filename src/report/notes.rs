@@ -9,6 +9,7 @@ use super::settings::{BUILD, VALUE_MAX};
 use super::table::{Column, Line, Table, among};
 use super::{queues, settings};
 use crate::judge::{self, ABSENT, CONDITIONS, Condition, Difference, OVERHEADS, Shown, Weight};
+use crate::stats::enough;
 use crate::summary::{Outcome, Summary, VerdictKind, Warning};
 use crate::terms::{self, Code, Value, finding};
 
@@ -136,7 +137,7 @@ pub fn remarks(step: &Summary) -> Vec<Warning> {
 fn scarce(table: &Table, at: usize, line: &Line) -> Vec<Said> {
     let few = line.steps.iter().filter_map(|step| {
         let (percentile, count) = table.metric.scarce(step)?;
-        let (name, needs) = (percentile.to_string(), Value::Number(percentile.needs(), 0));
+        let (name, needs) = (percentile.to_string(), Value::Number(enough(percentile.0), 0));
         let said = Warning::from(finding!(Scarce, name, needs, count));
         Some(Said { code: said.code, message: said.message, line: at, column: step.cell() })
     });

@@ -1,15 +1,16 @@
 //! The path that a search for the highest rate took, and what it found.
 
 use super::alike::as_one;
+use super::escape;
+use super::gate::quantity_shown;
 use super::layout::label;
 use super::notes::mark;
 use super::number::number;
 use super::page::{Page, Sheet, shown};
 use super::text::text;
-use super::{Gate, escape};
 use crate::stats;
 use crate::summary::{Summary, VerdictKind, Warning};
-use crate::terms;
+use crate::terms::{self, Gate};
 
 #[derive(Debug, Clone)]
 pub struct Probe {
@@ -48,10 +49,10 @@ pub fn path(first: &Summary, probes: &[Probe], found: &[Search], slo: &[Gate]) -
         shown("achieved", |p: &&Probe| (p.achieved, usize::from(p.achieved < 100.0))),
     ];
     columns.extend(slo.iter().enumerate().map(|(at, gate)| {
-        shown(gate.condition.clone(), move |probe: &&Probe| {
+        shown(gate.text.clone(), move |probe: &&Probe| {
             probe.numbers[at].map(|value| match value {
                 value if value.is_infinite() => "failed".to_owned(),
-                value => gate.quantity.shown(value),
+                value => quantity_shown(gate.quantity, value),
             })
         })
     }));
@@ -65,7 +66,7 @@ pub fn path(first: &Summary, probes: &[Probe], found: &[Search], slo: &[Gate]) -
         format!("{held}{why}{}", notes.marks(&[probe]))
     };
     columns.push(shown("held", held).left());
-    let level: Vec<&str> = slo.iter().map(|gate| gate.condition.as_str()).collect();
+    let level: Vec<&str> = slo.iter().map(|gate| gate.text.as_str()).collect();
     let level = level.join(" and ");
     let mut below = below(found, probes, &level, &notes);
     below.extend(notes.lines());

@@ -1,31 +1,10 @@
 //! Conditions of the command line and of profiles, held against what was measured.
 
 use crate::error::{Error, Kind, Result};
-use crate::plan::condition::{self, Condition};
 use crate::progress::Progress;
-use crate::report::{self, Gate, Gates, Metric, Options, Quantity};
+use crate::report::{self, Gates, Options};
 use crate::summary::Summary;
-
-/// Conditions as a report takes them.
-///
-/// # Errors
-///
-/// None that a parsed condition could have.
-pub(crate) fn gates(conditions: &[Condition]) -> Result<Vec<Gate>> {
-    conditions.iter().map(gate).collect()
-}
-
-fn gate(condition: &Condition) -> Result<Gate> {
-    let metric = condition.metric();
-    let named = || metric.to_string().parse::<Metric>();
-    let quantity = match metric {
-        condition::Metric::Errors => Quantity::Errors,
-        condition::Metric::ErrorShare => Quantity::ErrorShare,
-        metric if metric.is_latency() => Quantity::Latency(named()?),
-        _ => Quantity::Rate(named()?),
-    };
-    Ok(Gate { condition: condition.to_string(), quantity, range: condition.range() })
-}
+use crate::terms::Gate;
 
 /// Judges what a sweep or the runs of a profile measured, each by its own conditions.
 ///
@@ -33,12 +12,12 @@ fn gate(condition: &Condition) -> Result<Gate> {
 ///
 /// Gate (99): one failed. Undecided (98): one is not known. Each is named with its number.
 pub(crate) fn check<'a>(
-    measured: impl Iterator<Item = (Vec<&'a Summary>, &'a [Condition])>,
+    measured: impl Iterator<Item = (Vec<&'a Summary>, &'a [Gate])>,
     progress: &mut Progress,
 ) -> Result<()> {
     let mut all = Gates::default();
-    for (summaries, conditions) in measured.filter(|(_, conditions)| !conditions.is_empty()) {
-        let judged = report::gates(&summaries, &gates(conditions)?, &Options::default())?;
+    for (summaries, gates) in measured.filter(|(_, gates)| !gates.is_empty()) {
+        let judged = report::gates(&summaries, gates, &Options::default())?;
         all.held += judged.held;
         all.failed.extend(judged.failed);
         all.undecided.extend(judged.undecided);

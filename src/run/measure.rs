@@ -15,7 +15,6 @@ use crate::load;
 use crate::mysql::connect;
 use crate::mysql::options::ConnectOptions;
 use crate::observe::process::raise_descriptor_limit;
-use crate::plan::condition::Condition;
 use crate::plan::search::STEPS_MAX;
 use crate::plan::timed::{InsertMode, LoadSource, LoadSpec};
 use crate::plan::{Plan, Step, units};
@@ -23,6 +22,7 @@ use crate::report;
 use crate::sandbox::{Sandbox, Spec};
 use crate::stop::or_stop;
 use crate::summary::{Outcome, Store, Summary};
+use crate::terms::Gate;
 use crate::workload::Schema;
 
 /// Connections besides the clients': control and preparing.
@@ -35,9 +35,9 @@ pub(crate) struct Asked<'a> {
     pub(crate) notes: Vec<(String, String)>,
     pub(crate) repeats: u32,
     /// What must hold at the end.
-    pub(crate) gates: Vec<Condition>,
+    pub(crate) gates: Vec<Gate>,
     /// What the highest rate is searched for.
-    pub(crate) slo: Vec<Condition>,
+    pub(crate) slo: Vec<Gate>,
     pub(crate) slo_resolution: f64,
     /// Whether a load drops tables without a question.
     pub(crate) yes: bool,

@@ -133,7 +133,7 @@ fn options(
     let there = |label: &&str| is_there(steps, label);
     let related = matches!(layout, Layout::Versions | Layout::Relative | Layout::PerOp);
     Options {
-        metric: metric.clone(),
+        metric: *metric,
         layout,
         baseline: report
             .baseline

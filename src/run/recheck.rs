@@ -169,13 +169,13 @@ impl Again<'_> {
         if steps.is_empty() {
             return Ok(Vec::new());
         }
-        let options = Options { metric: self.args.metric.clone(), ..Options::default() };
+        let options = Options { metric: self.args.metric, ..Options::default() };
         let mut doubts = self.lost();
         for (base, new) in self.pairs(&steps)? {
             let question = Question {
                 base,
                 new,
-                metric: self.args.metric.clone(),
+                metric: self.args.metric,
                 floor: self.args.floor,
                 repeats_max: self.args.max_repeats,
                 force: false,

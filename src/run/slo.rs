@@ -4,12 +4,11 @@ use std::collections::HashMap;
 
 use super::print_data;
 use crate::error::{Error, Kind, Result};
-use crate::plan::condition::Condition;
 use crate::plan::search::{Answer, STEPS_MAX, Search};
 use crate::plan::{Plan, Step};
-use crate::report::{self, Gate, Probe, Quantity};
+use crate::report::{self, Probe, quantity_shown};
 use crate::summary::{Outcome, Summary, VerdictKind};
-use crate::terms::{self, Cell, Code};
+use crate::terms::{self, Cell, Code, Gate, Quantity};
 
 /// A level does not hold where a larger part of the ops fails, whatever it is about: what is refused
 /// at once is fast.
@@ -40,15 +39,10 @@ pub(super) struct Slo {
 
 impl Slo {
     /// One search for each step of a closed loop of the plan.
-    pub(super) fn new(
-        plan: &Plan,
-        level: &[Condition],
-        start: f64,
-        resolution: f64,
-    ) -> Result<Slo> {
+    pub(super) fn new(plan: &Plan, level: &[Gate], start: f64, resolution: f64) -> Result<Slo> {
         let closed = Plan { rates: Vec::new(), ..plan.clone() };
         Ok(Slo {
-            gates: super::gate::gates(level)?,
+            gates: level.to_vec(),
             start,
             resolution,
             searches: closed.steps().iter().map(|step| (step.clients, step.repeat)).collect(),
@@ -104,7 +98,7 @@ impl Slo {
         let mut held = Some(true);
         let mut numbers = Vec::new();
         for gate in &self.gates {
-            let (holds, number) = gate.holds(step)?;
+            let (holds, number) = report::holds(gate, step)?;
             held = match (held, holds) {
                 (Some(false), _) | (_, Some(false)) => Some(false),
                 (None, _) | (_, None) => None,
@@ -118,7 +112,7 @@ impl Slo {
         } else if numbers.iter().flatten().any(|number| number.is_infinite()) {
             why = report::failed_share(step).map(failed);
         }
-        self.scarce |= held.is_none() && self.gates.iter().all(|gate| gate.may_hold(step));
+        self.scarce |= held.is_none() && self.gates.iter().all(|gate| report::may_hold(gate, step));
         self.search.tell(
             rate,
             match held {
@@ -194,7 +188,7 @@ impl Slo {
             }
         }
         print_data(&report::path(first, &self.probes, &self.done, &self.gates))?;
-        let level: Vec<&str> = self.gates.iter().map(|gate| gate.condition.as_str()).collect();
+        let level: Vec<&str> = self.gates.iter().map(|gate| gate.text.as_str()).collect();
         let level = level.join(" and ");
         if !self.none.is_empty() {
             let text = format!("no rate holds {level} at {}", self.none.join(", "));
@@ -233,7 +227,7 @@ fn lost(step: &Summary) -> Option<String> {
 }
 
 fn failed(share: f64) -> String {
-    format!("{} failed", Quantity::ErrorShare.shown(share))
+    format!("{} failed", quantity_shown(Quantity::ErrorShare, share))
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 mod cell;
 mod choice;
 mod finding;
+mod gate;
 pub mod units;
 mod variables;
 
@@ -10,6 +11,8 @@ pub use cell::{Cell, Rate};
 pub use choice::{Arrival, Class, OnError, Order, Spread, SpreadChoice, StatementMode, Warm};
 pub(crate) use finding::finding;
 pub use finding::{Code, Finding, Value};
+pub(crate) use gate::parse_level;
+pub use gate::{Gate, Percentile, Property, Quantity};
 pub(crate) use variables::{is_identity, is_restless};
 
 /// `8 clients`, `1 client`.

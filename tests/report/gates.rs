@@ -1,35 +1,26 @@
 //! Gates: what holds, what fails, and what nobody can know.
 
-use std::ops::Bound;
-
-use loadgen::report::{Gate, Gates, Probe, Quantity, Search, gates, path, remarks};
+use loadgen::report::{self, Gates, Probe, Search, gates, holds, path, remarks};
 use loadgen::summary::{ErrorCount, Outcome, Reason, Verdict, VerdictKind};
+use loadgen::terms::Gate;
 
 use super::summaries::histogram;
 use super::*;
 
+fn gate(text: &str) -> Gate {
+    text.parse().expect(text)
+}
+
 fn below(metric: &str, limit: f64) -> Gate {
-    Gate {
-        condition: format!("{metric}<{limit}us"),
-        quantity: Quantity::Latency(metric.parse().expect(metric)),
-        range: (Bound::Unbounded, Bound::Excluded(limit)),
-    }
+    gate(&format!("{metric}<{limit}us"))
 }
 
 fn at_least(limit: f64) -> Gate {
-    Gate {
-        condition: format!("qps>={limit}"),
-        quantity: Quantity::Rate(Metric::Qps),
-        range: (Bound::Included(limit), Bound::Unbounded),
-    }
+    gate(&format!("qps>={limit}"))
 }
 
 fn no_errors() -> Gate {
-    Gate {
-        condition: "errors==0".to_owned(),
-        quantity: Quantity::Errors,
-        range: (Bound::Included(0.0), Bound::Included(0.0)),
-    }
+    gate("errors==0")
 }
 
 fn judged(steps: &[Summary], wanted: &[Gate], options: &Options) -> Gates {
@@ -128,11 +119,7 @@ fn a_run_that_did_not_complete_hides_neither_its_errors_nor_itself() {
     let failed = "point-select at 8 clients, a: errors==0 FAILS, the number of all phases is 7 (of 3 runs together)";
     assert_eq!(told.failed, [failed]);
     assert_eq!(judged(&steps[2..], &wanted, &Options::default()).failed.len(), 1, "none completed");
-    let share = Gate {
-        condition: "errors<1%".to_owned(),
-        quantity: Quantity::ErrorShare,
-        range: (Bound::Unbounded, Bound::Excluded(0.01)),
-    };
+    let share = gate("errors<1%");
     steps[2].latency.failed.count = 1_000_000;
     assert_eq!(judged(&steps, &[share], &Options::default()).failed.len(), 1);
     // What was measured again is not missed; its errors stay.
@@ -155,11 +142,11 @@ fn a_run_that_did_not_complete_holds_no_gate_when_partial_steps_count() {
 fn a_gate_of_errors_is_undecided_when_no_op_was_issued() {
     let mut idle = step(0, "a", 8, 0.0);
     (idle.totals.ops, idle.latency.service.count) = (0, 0);
-    assert_eq!(no_errors().holds(&idle).expect("sound").0, None);
+    assert_eq!(holds(&no_errors(), &idle).expect("sound").0, None);
     let told = judged(&[idle.clone()], &[no_errors()], &Options::default());
     assert_eq!((told.held, told.undecided.len()), (0, 1), "{told:?}");
     idle.totals.errors = vec![error(3)];
-    assert_eq!(no_errors().holds(&idle).expect("sound").0, Some(false));
+    assert_eq!(holds(&no_errors(), &idle).expect("sound").0, Some(false));
 }
 
 #[test]
@@ -167,26 +154,15 @@ fn a_share_of_errors_is_one_of_the_window() {
     let mut failing = step(0, "a", 8, 1000.0);
     failing.latency.service.count = 990;
     failing.latency.failed.count = 10;
-    let share = |limit: f64| Gate {
-        condition: format!("errors<{limit}"),
-        quantity: Quantity::ErrorShare,
-        range: (Bound::Unbounded, Bound::Excluded(limit)),
-    };
-    let told = judged(&[failing], &[share(0.011), share(0.01)], &Options::default());
+    let share = |limit: &str| gate(&format!("errors<{limit}"));
+    let told = judged(&[failing], &[share("1.1%"), share("1%")], &Options::default());
     assert_eq!((told.held, told.failed.len()), (1, 1));
     assert!(told.failed[0].ends_with("the window's ops is 1.000 %"), "{:?}", told.failed);
 }
 
 #[test]
 fn an_op_in_doubt_counts_as_failed_when_it_was_issued_in_the_window() {
-    let share = |step: Summary| {
-        let gate = Gate {
-            condition: "errors<1%".to_owned(),
-            quantity: Quantity::ErrorShare,
-            range: (Bound::Unbounded, Bound::Excluded(0.01)),
-        };
-        judged(&[step], &[gate], &Options::default()).failed
-    };
+    let share = |step: Summary| judged(&[step], &[gate("errors<1%")], &Options::default()).failed;
     let mut doubtful = step(0, "a", 8, 1000.0);
     doubtful.latency.service.count = 790;
     doubtful.latency.in_doubt = Some(210);
@@ -215,7 +191,7 @@ fn an_arrival_counts_as_failed_when_it_was_never_issued() {
     (response.count, response.max_us) = (1000, Some(1000.0));
     paced.latency.response = Some(response);
     (paced.latency.in_doubt, paced.latency.abandoned) = (Some(0), Some(0));
-    let held = |metric: &str| below(metric, 1e9).holds(&paced).expect("a sound histogram");
+    let held = |metric: &str| holds(&below(metric, 1e9), &paced).expect("a sound histogram");
     assert_eq!(held("p95"), (Some(false), Some(f64::INFINITY)));
     assert_eq!(held("p90").0, Some(true));
     let share = loadgen::report::failed_share(&paced).expect("ops");
@@ -249,11 +225,7 @@ fn ops_without_an_answer_fail_a_gate_of_errors() {
     let mut silent = step(0, "a", 8, 1000.0);
     silent.latency.service.count = 1000;
     silent.totals.abandoned = 1000;
-    let share = Gate {
-        condition: "errors<1%".to_owned(),
-        quantity: Quantity::ErrorShare,
-        range: (Bound::Unbounded, Bound::Excluded(0.01)),
-    };
+    let share = gate("errors<1%");
     let told = judged(&[silent], &[no_errors(), share], &Options::default());
     assert_eq!((told.held, told.failed.len()), (0, 2));
     assert!(told.failed[0].ends_with("all phases is 1000"), "{:?}", told.failed);
@@ -286,7 +258,7 @@ fn a_failed_op_is_slower_than_any_service_level() {
         service.histogram = histogram(&(1..=1000).map(|us| us * 1000).collect::<Vec<_>>());
         (service.count, service.max_us, service.p99_us) = (1000, Some(1000.0), Some(990.0));
         step.latency.failed.count = failed;
-        gate.holds(&step).expect("a sound histogram")
+        report::holds(&gate, &step).expect("a sound histogram")
     };
     assert_eq!(holds(0, below("p99", 992.0)).0, Some(true));
     // Of 1,008 the 998th.
@@ -304,7 +276,7 @@ fn a_failed_op_is_slower_than_any_service_level() {
         service.histogram = histogram(&(1..=1000).map(|us| us * 1000).collect::<Vec<_>>());
         (service.count, service.max_us, service.p99_us) = (1000, Some(1000.0), Some(990.0));
         (step.latency.in_doubt, step.latency.abandoned) = (Some(in_doubt), Some(abandoned));
-        gate.holds(&step).expect("a sound histogram")
+        report::holds(&gate, &step).expect("a sound histogram")
     };
     assert_eq!(lost(11, 0, below("p99", 1e9)), (Some(false), Some(f64::INFINITY)));
     assert_eq!(lost(0, 11, below("p99", 1e9)), (Some(false), Some(f64::INFINITY)));

@@ -2,7 +2,6 @@
 //! files, dumps.
 
 use std::io::{self, Read, Write};
-use std::ops::Bound;
 use std::path::PathBuf;
 
 use base64::Engine;
@@ -18,8 +17,8 @@ use loadgen::mysql::options::{ConnectionArgs, Secret};
 use loadgen::plan::experiment::{Experiment, Overrides};
 use loadgen::plan::profile::Profile;
 use loadgen::report::{
-    Contrast, Format, Gate, Layout, Options, Picture, Quantity, Question, compare, doubtful,
-    explain, gates, page, picture, render,
+    Contrast, Format, Layout, Options, Picture, Question, compare, doubtful, explain, gates, page,
+    picture, render,
 };
 use loadgen::summary::{Summary, from_json, to_json};
 
@@ -101,15 +100,8 @@ fn reports(summary: &Summary) {
     let partial = Options { partial: true, ..Options::default() };
     drawn(&steps, &partial);
     drawn(&steps, &Options { baseline: Some(base.clone()), ..partial.clone() });
-    let gate = |quantity, below: f64| Gate {
-        condition: "it".to_owned(),
-        quantity,
-        range: (Bound::Unbounded, Bound::Excluded(below)),
-    };
-    let rate = gate(Quantity::Rate("qps".parse().unwrap_or_default()), 1e4);
-    let time = gate(Quantity::Latency("p99".parse().unwrap_or_default()), 1e3);
-    let share = gate(Quantity::ErrorShare, 0.5);
-    shown(gates(&steps, &[rate, time, share], &partial).map(|gates| {
+    let wanted = ["qps<10k", "p99<1ms", "errors<50%"].map(|gate| gate.parse().expect("a gate"));
+    shown(gates(&steps, &wanted, &partial).map(|gates| {
         gates.failed.iter().chain(&gates.undecided).for_each(|text| harmless(&plain(text)));
         gates.text
     }));

@@ -8,13 +8,13 @@ use loadgen::mysql::options::resolve::resolve;
 use loadgen::mysql::options::{ConnectionArgs, Secret, SslMode};
 use loadgen::mysql::server::Product;
 use loadgen::plan::before::parse_class;
-use loadgen::plan::condition::Condition;
 use loadgen::plan::experiment::Only;
 use loadgen::plan::experiment::scale::Scale;
 use loadgen::plan::policy::ErrorsMax;
 use loadgen::plan::units;
 use loadgen::plan::value::{CLIENTS_MAX, Clients, Rates};
 use loadgen::report::Metric;
+use loadgen::terms::Gate;
 use loadgen::workload::distribution::Distribution;
 use loadgen::workload::table::Mark;
 
@@ -54,8 +54,8 @@ pub(crate) fn values(bytes: &[u8]) {
         assert_eq!(max.to_string().parse(), Ok(max));
         let _ = max.exceeded(u64::MAX, 1, false) || max.exceeded(0, 0, true);
     }
-    if let Ok(condition) = text.parse::<Condition>() {
-        assert_eq!(condition.to_string().parse(), Ok(condition));
+    if let Ok(gate) = text.parse::<Gate>() {
+        assert_eq!(gate.to_string().parse(), Ok(gate));
     }
     if let Ok(scale) = text.parse::<Scale>() {
         let _ = (scale.rows(u64::MAX), scale.time(Duration::MAX), scale.size(text, u64::MAX));

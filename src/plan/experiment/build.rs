@@ -6,12 +6,12 @@ use super::subject::subjects;
 use super::{Beside, Dataset, Experiment, Overrides, Part, Subject, What, cells, only};
 use crate::error::{Error, Result};
 use crate::plan::before::{Ahi, Warm};
-use crate::plan::condition::Condition;
 use crate::plan::knobs::Knobs;
 use crate::plan::profile::{Load, Measured, Names, Profile, Suite, Sweep};
 use crate::plan::timed::{LoadSource, LoadSpec};
 use crate::plan::value::Whole;
 use crate::plan::{Plan, check_steps, defaults};
+use crate::terms::Gate;
 use crate::workload::Workload;
 
 /// Rows of a table.
@@ -112,15 +112,14 @@ fn parts(
     };
     let for_subjects: Vec<usize> =
         subjects.iter().enumerate().filter(|(_, s)| is_for(s)).map(|(at, _)| at).collect();
-    let part =
-        |title: String, what: What, repeat: Option<Whole<1, 1000>>, gates: &[Condition]| Part {
-            commands: commands(profile, &title, overrides),
-            repeats: repeat.map_or(1, |repeat| repeat.0 as u32),
-            subjects: for_subjects.clone(),
-            gates: gates.to_vec(),
-            what,
-            title,
-        };
+    let part = |title: String, what: What, repeat: Option<Whole<1, 1000>>, gates: &[Gate]| Part {
+        commands: commands(profile, &title, overrides),
+        repeats: repeat.map_or(1, |repeat| repeat.0 as u32),
+        subjects: for_subjects.clone(),
+        gates: gates.to_vec(),
+        what,
+        title,
+    };
     let titles = profile.titles(run).into_iter();
     match &run.what {
         Measured::Load(Load { load, repeat }) => {

@@ -20,11 +20,11 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::condition::Condition;
 use super::profile::{Data, Expect, Hidden, Profile, Report, Turns};
 use super::timed::{LoadSpec, SuiteSpec};
 use super::{Plan, Step, StopAt, seconds_of};
 use crate::error::Result;
+use crate::terms::Gate;
 use crate::workload::Schema;
 use scale::Scale;
 
@@ -122,7 +122,7 @@ pub struct Part {
     /// Positions of the subjects that it is for.
     pub subjects: Vec<usize>,
     pub commands: Vec<Beside>,
-    pub gates: Vec<Condition>,
+    pub gates: Vec<Gate>,
 }
 
 /// The work of a part.

@@ -16,13 +16,13 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 
 use self::locate::File;
-use super::condition::Condition;
 use super::knobs::Knobs;
 use super::timed::{LoadSpec, SuiteSpec};
 use super::value::{
     AnyValue, CharsetName, Clients, Length, OptionValue, Phase, RowCount, TableCount, Whole,
 };
 use crate::error::Error;
+use crate::terms::Gate;
 use crate::workload::{Workload, builtin};
 
 /// A profile's file.
@@ -41,7 +41,7 @@ pub struct Profile {
     pub restart: bool,
     /// What must hold at the end, in every run of a workload.
     #[serde(default)]
-    pub gates: Vec<Condition>,
+    pub gates: Vec<Gate>,
     /// The labels, in the order in which they are taken.
     #[serde(default, rename = "server")]
     pub servers: Vec<Server>,

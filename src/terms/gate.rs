@@ -1,0 +1,278 @@
+//! What a number must be: `p99<2ms`, `qps>=10k`, `errors==0`. A gate and a service level are
+//! such conditions.
+
+use std::fmt;
+use std::ops::{Bound, RangeBounds};
+use std::str::FromStr;
+
+use super::units::{parse_count, parse_percent, parse_thousandths, parse_time};
+
+/// Most digits after the point of a percentile: `p99.9999` needs ten million ops already.
+const PERCENTILE_DECIMALS_MAX: usize = 6;
+const METRICS: &str = "p50, p99, p99.9 and other percentiles, mean, max, min, qps, tps or errors";
+
+/// A condition on a number of a cell.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Gate {
+    /// As it was written.
+    pub text: String,
+    pub quantity: Quantity,
+    /// The values for which it holds, in the quantity's unit: microseconds, a second, a count, or a
+    /// share of one.
+    pub range: (Bound<f64>, Bound<f64>),
+}
+
+/// A number that a gate is about; of several repeats the median, of errors the sum.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Quantity {
+    /// Statements a second.
+    Qps,
+    /// Ops a second.
+    Tps,
+    /// A property of the response time in an open loop, else of the service time.
+    Latency(Property),
+    /// Errors and ops without an answer, all phases.
+    Errors,
+    /// Ops of the window that failed, are in doubt or were given up, as a share of them.
+    ErrorShare,
+}
+
+/// A property of a distribution of times, microseconds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Property {
+    Percentile(Percentile),
+    Mean,
+    Max,
+    Min,
+    Stddev,
+}
+
+/// A percentile between 0 and 100, without both.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Percentile(pub(crate) f64);
+
+impl Percentile {
+    /// Gives those below it that are usual, the highest first.
+    pub(crate) fn lower(self) -> impl Iterator<Item = Percentile> {
+        let usual = [99.9, 99.0, 95.0, 90.0, 75.0, 50.0];
+        usual.into_iter().filter(move |lower| *lower < self.0).map(Percentile)
+    }
+
+    /// Reads `p99.9`; plain digits only, so that neither `pNaN` nor `p1e1` passes.
+    fn parse(text: &str) -> Option<Percentile> {
+        let digits = text.strip_prefix('p')?;
+        let (whole, decimals) = digits.split_once('.').unwrap_or((digits, "0"));
+        let plain = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+        if !plain(whole) || !plain(decimals) || decimals.len() > PERCENTILE_DECIMALS_MAX {
+            return None;
+        }
+        let value: f64 = digits.parse().ok()?;
+        (value > 0.0 && value < 100.0).then_some(Percentile(value))
+    }
+}
+
+impl fmt::Display for Percentile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "p{}", self.0)
+    }
+}
+
+impl Property {
+    /// Reads a name, lower case.
+    pub(crate) fn parse(name: &str) -> Option<Property> {
+        Some(match name {
+            "mean" | "avg" => Property::Mean,
+            "median" => Property::Percentile(Percentile(50.0)),
+            "max" => Property::Max,
+            "min" => Property::Min,
+            "stddev" => Property::Stddev,
+            other => Property::Percentile(Percentile::parse(other)?),
+        })
+    }
+}
+
+impl fmt::Display for Property {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Property::Percentile(percentile) => return percentile.fmt(f),
+            Property::Mean => "mean",
+            Property::Max => "max",
+            Property::Min => "min",
+            Property::Stddev => "stddev",
+        })
+    }
+}
+
+impl fmt::Display for Gate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl FromStr for Gate {
+    /// The place in the text, the mistake, and the remedy.
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Gate, String> {
+        // A mistake stands before this rest of the text.
+        let at = |rest: &str, what: &str| {
+            let column = text[..text.len() - rest.len()].chars().count() + 1;
+            format!("'{text}', column {column}: {what}")
+        };
+        let Some(from) = text.find(['<', '>', '=', '!']) else {
+            return Err(at("", "a comparison is missing: < <= > >= or ==, such as p99<2ms"));
+        };
+        let (name, comparison) = text.split_at(from);
+        // The longer signs first.
+        let sign = ["<=", ">=", "==", "<", ">"].into_iter().find(|s| comparison.starts_with(s));
+        let Some(sign) = sign else {
+            let what = "neither != nor a single = is a comparison here: < <= > >= or ==";
+            return Err(at(comparison, what));
+        };
+        let (name, value) = (name.trim(), comparison[sign.len()..].trim_start());
+        let quantity = quantity(name).map_err(|what| at(text.trim_start(), &what))?;
+        let (quantity, limit) =
+            threshold(quantity, value.trim_end()).map_err(|what| at(value, &what))?;
+        let range = match sign {
+            "<" => (Bound::Unbounded, Bound::Excluded(limit)),
+            "<=" => (Bound::Unbounded, Bound::Included(limit)),
+            ">" => (Bound::Excluded(limit), Bound::Unbounded),
+            ">=" => (Bound::Included(limit), Bound::Unbounded),
+            _ => (Bound::Included(limit), Bound::Included(limit)),
+        };
+        Ok(Gate { text: format!("{name}{sign}{}", value.trim_end()), quantity, range })
+    }
+}
+
+/// Reads a service level, which a search for the highest rate can hold: it bounds a latency or
+/// errors from above.
+pub(crate) fn parse_level(text: &str) -> Result<Gate, String> {
+    let gate: Gate = text.parse()?;
+    let rate = matches!(gate.quantity, Quantity::Qps | Quantity::Tps);
+    if rate || gate.range.1 == Bound::Unbounded || !gate.range.contains(&0.0) {
+        return Err(format!(
+            "'{gate}' is no service level: these bound a latency or errors from above, such as \
+             p99<2ms, errors<0.1% or errors==0"
+        ));
+    }
+    Ok(gate)
+}
+
+fn quantity(name: &str) -> Result<Quantity, String> {
+    let property = || Property::parse(name).filter(|_| !["stddev", "avg"].contains(&name));
+    match name {
+        "" => Err(format!("a metric is missing: {METRICS}")),
+        "qps" => Ok(Quantity::Qps),
+        "tps" => Ok(Quantity::Tps),
+        "errors" => Ok(Quantity::Errors),
+        _ => property()
+            .map(Quantity::Latency)
+            .ok_or_else(|| format!("'{name}' is no metric of a condition: {METRICS}")),
+    }
+}
+
+/// The value that is compared with, in the metric's unit; a share makes errors one.
+fn threshold(quantity: Quantity, text: &str) -> Result<(Quantity, f64), String> {
+    let limit = match quantity {
+        _ if text.is_empty() => return Err("a value is missing, such as 2ms, 10k or 0".to_owned()),
+        Quantity::Latency(_) if text.bytes().all(|b| b.is_ascii_digit() || b == b'.') => {
+            return Err(format!("a time needs its unit: {text}ms or {text}us?"));
+        }
+        Quantity::Latency(_) => parse_time(text)? as f64 / 1e3,
+        Quantity::Errors if text.ends_with('%') => {
+            return Ok((Quantity::ErrorShare, parse_percent(text)?));
+        }
+        Quantity::Errors | Quantity::ErrorShare => parse_count(text)? as f64,
+        Quantity::Qps | Quantity::Tps => parse_thousandths(text)? as f64 / 1e3,
+    };
+    Ok((quantity, limit))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn gate(text: &str) -> Gate {
+        text.parse().unwrap_or_else(|what| panic!("{what}"))
+    }
+
+    #[test]
+    fn conditions_hold_on_their_side_of_the_value() {
+        for (text, shown, quantity, holds, fails) in [
+            (
+                "p99<2ms",
+                "p99<2ms",
+                Quantity::Latency(Property::Percentile(Percentile(99.0))),
+                1999.9,
+                2000.0,
+            ),
+            (
+                "p99.9 <= 500us",
+                "p99.9<=500us",
+                Quantity::Latency(Property::Percentile(Percentile(99.9))),
+                500.0,
+                500.1,
+            ),
+            (
+                "median<500µs",
+                "median<500µs",
+                Quantity::Latency(Property::Percentile(Percentile(50.0))),
+                1.0,
+                501.0,
+            ),
+            ("qps>=10k", "qps>=10k", Quantity::Qps, 10_000.0, 9_999.9),
+            ("tps>0.5", "tps>0.5", Quantity::Tps, 0.6, 0.5),
+            ("errors==0", "errors==0", Quantity::Errors, 0.0, 1.0),
+            ("errors<0.1%", "errors<0.1%", Quantity::ErrorShare, 0.0009, 0.001),
+            (" mean < 1ms ", "mean<1ms", Quantity::Latency(Property::Mean), 0.0, 1000.0),
+            ("max<1s", "max<1s", Quantity::Latency(Property::Max), 999_999.0, 1e6),
+            ("min>100ns", "min>100ns", Quantity::Latency(Property::Min), 0.2, 0.1),
+        ] {
+            let gate = gate(text);
+            assert_eq!(gate.to_string(), shown);
+            assert_eq!(gate.quantity, quantity, "{text}");
+            let range = gate.range;
+            assert!(range.contains(&holds) && !range.contains(&fails), "{text}");
+            assert!(!range.contains(&f64::NAN), "{text}: what is no number holds nothing");
+        }
+    }
+
+    #[test]
+    fn errors_say_where_and_what_would_be_right() {
+        for (text, column, says) in [
+            ("p99", 4, "comparison is missing"),
+            ("p99=2ms", 4, "single = "),
+            ("p99!=2ms", 4, "!="),
+            ("<2ms", 1, "metric is missing"),
+            ("p100<2ms", 1, "'p100'"),
+            ("pNaN<2ms", 1, "'pNaN'"),
+            ("p1.2.3<2ms", 1, "'p1.2.3'"),
+            (" speed>1", 2, "'speed'"),
+            ("p99<", 5, "value is missing"),
+            ("p99< 2", 6, "2ms or 2us?"),
+            ("p99<2h", 5, "unit 'h'"),
+            ("µs<2ms", 1, "'µs'"),
+            ("qps>=fast", 6, "'fast'"),
+            ("qps>=10%", 6, "'10%'"),
+            ("errors<x%", 8, "'x%'"),
+            ("errors<1.5", 8, "'1.5'"),
+        ] {
+            let error = text.parse::<Gate>().expect_err(text);
+            assert!(error.contains(&format!("column {column}:")), "{error}");
+            assert!(error.contains(says), "{error}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(text in "\\PC{0,30}", like in "(p99|errors|qps)? ?[<>=!]{0,2} ?[0-9.%a-zµ]{0,6}") {
+            for text in [text, like] {
+                if let Ok(gate) = text.parse::<Gate>() {
+                    prop_assert_eq!(gate.to_string().parse::<Gate>(), Ok(gate));
+                }
+            }
+        }
+    }
+}
