@@ -2,11 +2,21 @@
 
 use super::ServerArgs;
 use crate::error::{Error, Result};
-use crate::load::{Fill, Job};
+use crate::load::{Job, Method};
 use crate::plan::{defaults, value};
 use crate::run::tables;
 use crate::stop::Stop;
 use crate::workload::Schema;
+
+/// How rows get into the tables (`--fill`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub(crate) enum Fill {
+    /// LOAD DATA LOCAL where the server allows it and INSERT is not faster
+    #[default]
+    Auto,
+    LoadData,
+    Insert,
+}
 
 /// Create the tables and fill them.
 #[derive(clap::Args, Debug, Clone)]
@@ -71,7 +81,11 @@ pub(super) fn run(args: PrepareArgs, stop: &Stop) -> Result<()> {
         tables: args.tables,
         rows,
         data_seed: args.data_seed,
-        fill: args.fill,
+        fill: match args.fill {
+            Fill::Auto => None,
+            Fill::LoadData => Some(Method::LoadData),
+            Fill::Insert => Some(Method::Insert),
+        },
         jobs: args.jobs,
         charset: args.charset,
         force: args.force,

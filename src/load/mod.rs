@@ -8,43 +8,38 @@
 //! there what was meant, counts what is in, and fills the rest. `docs/prepare.md` has the
 //! measurements behind the choices.
 
-mod chunk;
-mod clean;
-mod crew;
+mod chunks;
+mod connect;
 pub mod dump;
-mod fault;
 mod fill;
-mod method;
-mod pace;
 pub(crate) mod reload;
 mod set_up;
-mod survey;
+mod tables;
 mod text;
-mod worker;
+mod throughput;
 
 use std::time::{Duration, Instant};
 
 use mysql_async::Opts;
 
-use self::crew::{Filled, fill};
-use self::pace::{rate, short};
+use self::connect::{AGAIN, ANEW, JOBS_MAX};
+use self::fill::{Filled, fill};
 use self::set_up::set_up;
-use crate::error::{Error, Result};
+use self::throughput::{rate, short};
+use crate::error::{Error, Kind, Result};
 use crate::mysql::liveness::Liveness;
 use crate::mysql::options::ConnectOptions;
-use crate::plan::{defaults, limits, units};
+use crate::plan::defaults;
 use crate::progress::Progress;
-use crate::stop::Stop;
+use crate::stop::{COURTESY, Stop};
+use crate::terms::units;
 use crate::workload::Schema;
 use crate::workload::table::{Mark, ROWS_MAX, TABLES_MAX};
 
-pub use self::clean::{Cleaned, Numbers, cleanup, marked, named};
-pub use self::method::{Fill, Method};
+pub use self::set_up::Method;
+pub use self::tables::{Cleaned, Numbers, cleanup, marked, named};
 
-/// Connections at most, as a limit on nonsense: each has a thread.
-const JOBS_MAX: u32 = 256;
-
-/// The mark of a table that is finished now. Without a source of random bits it has no identity,
+/// Makes the mark of a table that is finished now. Without a source of random bits it has no identity,
 /// and verify says that it cannot judge it.
 fn ready_mark(seed: u32, rows: u64) -> Mark {
     Mark::ready(seed, rows, getrandom::u32().ok())
@@ -61,8 +56,8 @@ pub struct Job {
     pub rows: u64,
     /// Seed of their content.
     pub data_seed: u32,
-    /// How to fill.
-    pub fill: Fill,
+    /// How to fill; None for LOAD DATA LOCAL where the server allows it and INSERT is not faster.
+    pub fill: Option<Method>,
     /// Connections; None for a sensible number.
     pub jobs: Option<u32>,
     /// Character set of the tables; None for the database's.
@@ -80,7 +75,7 @@ impl Default for Job {
             tables: defaults::TABLES,
             rows: 10_000,
             data_seed: defaults::DATA_SEED,
-            fill: Fill::Auto,
+            fill: None,
             jobs: None,
             charset: None,
             force: false,
@@ -90,7 +85,7 @@ impl Default for Job {
 }
 
 /// What prepare did.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Prepared {
     /// Tables that are there now.
     pub tables: u32,
@@ -124,7 +119,7 @@ pub async fn prepare(
     progress: &mut Progress,
 ) -> Result<Prepared> {
     let prepared = prepare_lasting(target, opts, job, stop, progress).await;
-    prepared.map_err(|e| if job.passing { e.instead(fault::AGAIN, fault::ANEW) } else { e })
+    prepared.map_err(|e| if job.passing { e.instead(AGAIN, ANEW) } else { e })
 }
 
 async fn prepare_lasting(
@@ -136,40 +131,39 @@ async fn prepare_lasting(
 ) -> Result<Prepared> {
     check(job)?;
     let liveness = Liveness::new(target, opts);
-    let ready = tokio::select! {
-        biased;
-        kind = stop.wait() => Err(Error::new(kind, "interrupted").hint(fault::AGAIN)),
-        ready = set_up(target, opts, job, &liveness, progress) => ready,
-        silent = liveness.ends() => Err(silent),
-    }?;
+    let ready = liveness.during(stop, set_up(target, opts, job, &liveness, progress)).await;
+    let ready = ready.map_err(|e| match e.kind() {
+        Kind::Interrupted | Kind::Terminated => e.hint(AGAIN),
+        _ => e,
+    })?;
     let filled = ready.tables.len() as u32;
-    let mut prepared = Prepared {
-        tables: job.tables,
-        filled,
-        rows: 0,
-        found: 0,
-        elapsed: Duration::ZERO,
-        method: None,
-    };
     if filled == 0 {
         progress.note(&if job.schema.filled() {
             "nothing to do (--force fills the tables again)".to_owned()
         } else {
             format!("{} tables, empty: the workload fills them", job.tables)
         });
-        ready.control.close(limits::COURTESY).await;
-        return Ok(prepared);
+        ready.control.close(COURTESY).await;
+        return Ok(Prepared { tables: job.tables, ..Prepared::default() });
     }
-    prepared.method = Some(ready.choice.method);
-    let began = Instant::now();
+    let (began, method) = (Instant::now(), ready.choice.method);
     let Filled { rows_after, found } =
         fill(target, opts, job, ready, liveness, stop, progress).await?;
-    prepared.elapsed = began.elapsed();
-    prepared.found = found;
-    prepared.rows = job.rows.saturating_mul(u64::from(filled)).saturating_sub(found);
+    let elapsed = began.elapsed();
+    let rows = job.rows * u64::from(filled) - found;
     progress.clear();
-    progress.note(&closing(job, &prepared, rows_after));
-    Ok(prepared)
+    let s = if filled == 1 { "" } else { "s" };
+    let (each, seconds) = (units::count(job.rows), elapsed.as_secs_f64());
+    let mut closing = format!("{filled} table{s} of {each} rows in {seconds:.1} s");
+    if rows > 0 {
+        let (all, of_rows) = (short(rate(rows, elapsed)), short(rate(rows, rows_after)));
+        closing += &format!(" by {method}: {of_rows} rows/s, {all} rows/s with the indexes");
+    }
+    if found > 0 {
+        closing += &format!("; {} rows were there before", short(found as f64));
+    }
+    progress.note(&closing);
+    Ok(Prepared { tables: job.tables, filled, rows, found, elapsed, method: Some(method) })
 }
 
 fn check(job: &Job) -> Result<()> {
@@ -189,24 +183,4 @@ fn check(job: &Job) -> Result<()> {
         (true, rows) => range("--rows", rows, ROWS_MAX)?,
     }
     range("--jobs", u64::from(job.jobs.unwrap_or(1)), u64::from(JOBS_MAX))
-}
-
-/// The line at the end; the rows took `rows_after`, the last indexes the rest of the time.
-fn closing(job: &Job, done: &Prepared, rows_after: Duration) -> String {
-    let tables = if done.filled == 1 { "table" } else { "tables" };
-    let rows = units::count(job.rows);
-    let seconds = done.elapsed.as_secs_f64();
-    let pace = match done.method {
-        Some(method) if done.rows > 0 => format!(
-            " by {method}: {} rows/s, {} rows/s with the indexes",
-            short(rate(done.rows, rows_after)),
-            short(rate(done.rows, done.elapsed))
-        ),
-        _ => String::new(),
-    };
-    let found = match done.found {
-        0 => String::new(),
-        found => format!("; {} rows were there before", short(found as f64)),
-    };
-    format!("{} {tables} of {rows} rows in {seconds:.1} s{pace}{found}", done.filled)
 }

@@ -78,15 +78,15 @@ pub(super) async fn load(
     progress: &mut Progress,
 ) -> Result<Measured> {
     let Surveyed { target, opts, .. } = timed.at;
-    let reload = Reload::open(target, opts, spec, force, timed.stop, progress).await?;
+    let mut reload = Reload::open(target, opts, spec, force, timed.stop, progress).await?;
     let start = timed.start().await?;
-    let (mut loaded, rest) = reload.run(timed.stop, progress).await?;
+    let mut loaded = reload.run(timed.stop, progress).await?;
     let finish = timed.finish(&start, loaded.began).await;
     let mut error = loaded.error.take();
     let mut verified = error.is_none();
     if verified {
         progress.update(|| "counting the rows".to_owned());
-        error = rest.verify(&loaded, timed.stop).await.err();
+        error = reload.verify(&loaded, timed.stop).await.err();
         progress.clear();
     }
     if error.is_none() && loaded.tables.is_empty() {

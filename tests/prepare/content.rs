@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::process::Command;
 
-use loadgen::load::{Fill, Job, Method};
+use loadgen::load::{Job, Method};
 use loadgen::workload::rows::Rows;
 
 use crate::{Db, by, everywhere, job};
@@ -26,11 +26,11 @@ fn assert_rows(db: &Db, table: u32, rows: u64, data_seed: u32) {
 fn both_ways_make_the_same_tables_of_the_rows_that_the_seed_says() {
     everywhere(|db| {
         let seeded = Job { data_seed: 7, ..job(2, ROWS) };
-        let done = db.prepare(&by(Fill::LoadData, seeded.clone())).unwrap();
+        let done = db.prepare(&by(Method::LoadData, seeded.clone())).unwrap();
         assert_eq!((done.tables, done.filled, done.rows), (2, 2, 2 * ROWS));
         assert_eq!(done.method, Some(Method::LoadData));
         let other = Db::new(db.sandbox);
-        let done = other.prepare(&by(Fill::Insert, seeded)).unwrap();
+        let done = other.prepare(&by(Method::Insert, seeded)).unwrap();
         assert_eq!(done.method, Some(Method::Insert));
         for table in [1, 2] {
             assert_rows(db, table, ROWS, 7);
@@ -97,7 +97,7 @@ fn the_schema_is_sysbenchs() {
 fn the_next_id_of_a_table_is_free() {
     // A workload may insert without an id.
     everywhere(|db| {
-        for fill in [Fill::LoadData, Fill::Insert] {
+        for fill in [Method::LoadData, Method::Insert] {
             let made = Db::new(db.sandbox);
             made.prepare(&by(fill, job(1, 10))).unwrap();
             made.query("INSERT INTO {}sbtest1 (k, c, pad) VALUES (1, '', '')");
@@ -151,7 +151,7 @@ fn the_character_set_is_the_one_asked_for() {
             assert_eq!(again.filled, 0, "{name} is what it has");
         }
         // Two bytes a character: the rows are converted, not copied.
-        for fill in [Fill::LoadData, Fill::Insert] {
+        for fill in [Method::LoadData, Method::Insert] {
             let made = Db::new(db.sandbox);
             made.prepare(&by(fill, Job { charset: charset("ucs2"), ..job(1, 10) })).unwrap();
             assert_rows(&made, 1, 10, 1);

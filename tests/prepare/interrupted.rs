@@ -3,7 +3,7 @@
 use std::process::Stdio;
 
 use loadgen::error::Kind;
-use loadgen::load::{Fill, Job};
+use loadgen::load::{Job, Method};
 use loadgen::stop::Stop;
 use loadgen::workload::Schema;
 
@@ -41,7 +41,7 @@ fn interrupt(db: &Db, job: &Job) {
 fn an_interrupted_fill_is_completed() {
     everywhere(|db| {
         db.prepare(&job(1, ROWS)).unwrap();
-        for fill in [Fill::LoadData, Fill::Insert] {
+        for fill in [Method::LoadData, Method::Insert] {
             let broken = Db::new(db.sandbox);
             interrupt(&broken, &Job { jobs: Some(1), ..by(fill, job(1, ROWS)) });
             assert!(broken.comment(1).ends_with("state=filling"));
@@ -74,7 +74,7 @@ fn an_interrupted_fill_with_other_parameters_begins_again() {
 fn the_suite_of_2007_is_completed_too() {
     let suite = |fill| Job { schema: Schema::Phptest, ..by(fill, job(1, 12_345)) };
     everywhere(|db| {
-        db.prepare(&suite(Fill::LoadData)).unwrap();
+        db.prepare(&suite(Method::LoadData)).unwrap();
         let checksum = |db: &Db| db.query("CHECKSUM TABLE {}phptest1").remove(0).remove(1);
         let whole = checksum(db);
         let mark = "COMMENT = 'loadgen:1 seed=1 rows=12345 state=filling'";
@@ -85,7 +85,7 @@ fn the_suite_of_2007_is_completed_too() {
         ] {
             db.query(damage);
             db.query(&format!("ALTER TABLE {{}}phptest1 {mark}"));
-            db.prepare(&suite(Fill::Insert)).unwrap();
+            db.prepare(&suite(Method::Insert)).unwrap();
             assert_eq!(checksum(db), whole, "{damage}");
             let keys = db.query("SHOW KEYS FROM {}phptest1").len();
             assert_eq!(keys, 5, "id, email, and three columns");
@@ -212,7 +212,7 @@ fn rows_that_the_server_leaves_out_are_an_error() {
         // k repeats. LOAD DATA LOCAL then skips rows with no more than a warning.
         db.query("DELETE FROM {}sbtest1");
         db.query(&format!("ALTER TABLE {{}}sbtest1 ADD UNIQUE (k), COMMENT = '{mark}'"));
-        for fill in [Fill::LoadData, Fill::Insert] {
+        for fill in [Method::LoadData, Method::Insert] {
             let error = db.prepare(&by(fill, job(1, 6000))).unwrap_err();
             assert_eq!(error.kind(), Kind::Failed);
             let text = error.to_string();

@@ -11,7 +11,7 @@ mod refusing;
 
 use databases::{Db, SANDBOXES, everywhere, run};
 use loadgen::error::Result;
-use loadgen::load::{self, Fill, Job, Prepared};
+use loadgen::load::{self, Job, Method, Prepared};
 use loadgen::progress::Progress;
 use loadgen::stop::Stop;
 
@@ -86,6 +86,6 @@ fn job(tables: u32, rows: u64) -> Job {
     Job { tables, rows, jobs: Some(3), ..Job::default() }
 }
 
-fn by(fill: Fill, job: Job) -> Job {
-    Job { fill, ..job }
+fn by(fill: Method, job: Job) -> Job {
+    Job { fill: Some(fill), ..job }
 }

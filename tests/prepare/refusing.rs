@@ -4,7 +4,7 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use loadgen::error::Kind;
-use loadgen::load::{Fill, Job, Method};
+use loadgen::load::{Job, Method};
 
 use crate::{Db, by, common, job};
 
@@ -37,7 +37,7 @@ pub(crate) fn texts(output: &Output) -> (String, String) {
 fn without_local_infile_it_inserts_and_says_how_to_be_faster() {
     let sandbox = common::sandbox(&common::local(), &ODD);
     let db = Db::new(&sandbox);
-    let error = db.prepare(&by(Fill::LoadData, job(1, 12_000))).unwrap_err();
+    let error = db.prepare(&by(Method::LoadData, job(1, 12_000))).unwrap_err();
     assert_eq!(error.kind(), Kind::Server);
     assert!(error.render().contains("SET GLOBAL local_infile = 1"), "{}", error.render());
 

@@ -1,6 +1,6 @@
 //! Which rows are filled by whom and when. Pure: numbers in, numbers out.
 //!
-//! A table is filled in chunks of ids, each in one transaction. Chunks are handed out one at
+//! A table is filled in chunks of ids, each in one transaction. Chunks are dealt out one at
 //! a time, so memory does not grow with the rows, and a chunk is what an interruption costs.
 
 use std::collections::VecDeque;
@@ -15,42 +15,38 @@ const CHUNKS_A_JOB: u64 = 8;
 
 /// Ids `first..=last` of one table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Chunk {
-    /// Index of the table in the list that the [`Board`] was made from.
-    pub(crate) slot: usize,
-    /// First id.
-    pub(crate) first: u64,
-    /// Last id.
-    pub(crate) last: u64,
+pub(super) struct Chunk {
+    /// Its table's place in the list that the [`Chunks`] were made for.
+    pub(super) slot: usize,
+    pub(super) first: u64,
+    pub(super) last: u64,
 }
 
 impl Chunk {
-    /// Rows in it.
-    pub(crate) fn rows(&self) -> u64 {
+    pub(super) fn rows(&self) -> u64 {
         self.last - self.first + 1
     }
 }
 
 /// What a connection does next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Task {
+pub(super) enum Task {
     /// Fill these rows.
     Fill(Chunk),
     /// All rows of this table are in: build its index, check it, mark it.
     Finish(usize),
 }
 
-/// Rows a chunk for so many tables of so many rows, filled by so many connections.
-pub(crate) fn chunk_rows(tables: u64, rows: u64, jobs: u64) -> u64 {
-    let share = tables.saturating_mul(rows) / jobs.saturating_mul(CHUNKS_A_JOB).max(1);
-    share.clamp(ROWS_MIN, ROWS_MAX)
+/// Decides the rows of a chunk for so many tables of so many rows, filled by so many connections.
+pub(super) fn chunk_rows(tables: u64, rows: u64, jobs: u64) -> u64 {
+    (tables * rows / (jobs * CHUNKS_A_JOB)).clamp(ROWS_MIN, ROWS_MAX)
 }
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Slot {
-    /// Chunks handed out so far.
+    /// Chunks dealt out so far.
     given: u64,
-    /// Chunks handed out and not done: as many connections are at work on the table.
+    /// Chunks dealt out and not done: as many connections are at work on the table.
     open: u32,
 }
 
@@ -58,7 +54,7 @@ struct Slot {
 /// the key, and the index is built while the pages are still cached), then takes a fresh
 /// table, then helps with another.
 #[derive(Debug)]
-pub(crate) struct Board {
+pub(super) struct Chunks {
     rows: u64,
     chunk_rows: u64,
     /// Connections at most on one table.
@@ -71,38 +67,49 @@ pub(crate) struct Board {
     full: VecDeque<usize>,
 }
 
-impl Board {
+impl Chunks {
     /// `tables` tables of `rows` rows, at most `crowd` connections on one.
-    pub(crate) fn new(tables: usize, rows: u64, chunk_rows: u64, crowd: u32) -> Board {
-        Board {
-            rows,
-            chunk_rows: chunk_rows.max(1),
-            crowd: crowd.max(1),
-            slots: vec![Slot::default(); tables],
-            fresh: 0,
-            begun: Vec::new(),
-            full: VecDeque::new(),
-        }
+    pub(super) fn new(tables: usize, rows: u64, chunk_rows: u64, crowd: u32) -> Chunks {
+        let slots = vec![Slot::default(); tables];
+        let (begun, full) = (Vec::new(), VecDeque::new());
+        Chunks { rows, chunk_rows, crowd, slots, fresh: 0, begun, full }
     }
 
-    /// Work for a connection whose last chunk was of slot `mine`; None when nothing is left
+    /// Deals out work to a connection whose last chunk was of slot `mine`; None when nothing is left
     /// that it could do.
-    pub(crate) fn next(&mut self, mine: Option<usize>) -> Option<Task> {
+    pub(super) fn next(&mut self, mine: Option<usize>) -> Option<Task> {
         if let Some(slot) = self.full.pop_front() {
             return Some(Task::Finish(slot));
         }
-        let slot = mine
-            .filter(|slot| self.begun.contains(slot) && self.open(*slot) < self.crowd)
-            .or_else(|| self.begin())
-            .or_else(|| self.least_crowded())?;
-        self.chunk(slot).map(Task::Fill)
+        let room = |slot: &usize| self.slots[*slot].open < self.crowd;
+        let least_crowded =
+            || self.begun.iter().copied().filter(room).min_by_key(|slot| self.slots[*slot].open);
+        let index = match mine.filter(|slot| self.begun.contains(slot) && room(slot)) {
+            Some(slot) => slot,
+            None if self.fresh < self.slots.len() => {
+                self.begun.push(self.fresh);
+                self.fresh += 1;
+                self.fresh - 1
+            }
+            None => least_crowded()?,
+        };
+        let chunks = self.chunks();
+        let slot = &mut self.slots[index];
+        let first = slot.given * self.chunk_rows + 1;
+        slot.given += 1;
+        slot.open += 1;
+        if slot.given == chunks {
+            self.begun.retain(|begun| *begun != index);
+        }
+        let last = (first + self.chunk_rows - 1).min(self.rows);
+        Some(Task::Fill(Chunk { slot: index, first, last }))
     }
 
-    /// The chunk is in the table.
-    pub(crate) fn done(&mut self, chunk: Chunk) {
+    /// Notes that a chunk is in the table.
+    pub(super) fn done(&mut self, chunk: Chunk) {
         let chunks = self.chunks();
-        let Some(slot) = self.slots.get_mut(chunk.slot) else { return };
-        slot.open = slot.open.saturating_sub(1);
+        let slot = &mut self.slots[chunk.slot];
+        slot.open -= 1;
         if slot.open == 0 && slot.given == chunks {
             self.full.push_back(chunk.slot);
         }
@@ -111,40 +118,6 @@ impl Board {
     fn chunks(&self) -> u64 {
         self.rows.div_ceil(self.chunk_rows)
     }
-
-    fn open(&self, slot: usize) -> u32 {
-        self.slots.get(slot).map_or(0, |s| s.open)
-    }
-
-    fn begin(&mut self) -> Option<usize> {
-        let slot = self.fresh;
-        (slot < self.slots.len()).then(|| {
-            self.fresh += 1;
-            self.begun.push(slot);
-            slot
-        })
-    }
-
-    fn least_crowded(&self) -> Option<usize> {
-        self.begun
-            .iter()
-            .copied()
-            .filter(|slot| self.open(*slot) < self.crowd)
-            .min_by_key(|slot| self.open(*slot))
-    }
-
-    fn chunk(&mut self, index: usize) -> Option<Chunk> {
-        let chunks = self.chunks();
-        let slot = self.slots.get_mut(index)?;
-        let first = slot.given * self.chunk_rows + 1;
-        slot.given += 1;
-        slot.open += 1;
-        if slot.given == chunks {
-            self.begun.retain(|s| *s != index);
-        }
-        let last = (first + self.chunk_rows - 1).min(self.rows);
-        Some(Chunk { slot: index, first, last })
-    }
 }
 
 #[cfg(test)]
@@ -152,8 +125,8 @@ mod tests {
     use super::*;
     use crate::workload::table::{ROWS_MAX as TABLE_ROWS_MAX, TABLES_MAX};
 
-    /// Runs a board with connections that each finish their task in turn.
-    fn play(board: &mut Board, jobs: usize) -> Vec<Task> {
+    /// Deals chunks out to connections that each finish their task in turn.
+    fn play(chunks: &mut Chunks, jobs: usize) -> Vec<Task> {
         let mut at: Vec<Option<Task>> = vec![None; jobs];
         let mut mine = vec![None; jobs];
         let mut log = Vec::new();
@@ -162,9 +135,9 @@ mod tests {
             for job in 0..jobs {
                 if let Some(Task::Fill(chunk)) = at[job].take() {
                     mine[job] = Some(chunk.slot);
-                    board.done(chunk);
+                    chunks.done(chunk);
                 }
-                at[job] = board.next(mine[job]);
+                at[job] = chunks.next(mine[job]);
                 log.extend(at[job]);
                 idle &= at[job].is_none();
             }
@@ -196,13 +169,13 @@ mod tests {
     }
 
     #[test]
-    fn every_row_once_and_every_table_finished_once() {
+    fn every_row_is_filled_once_and_every_table_finished_once() {
         for tables in [1, 2, 3, 8] {
             for jobs in [1, 2, 3, 5, 16] {
                 for rows in [1, 9, 10, 11, 100, 101] {
                     for crowd in [1, 2, u32::MAX] {
-                        let mut board = Board::new(tables, rows, 10, crowd);
-                        check_complete(&play(&mut board, jobs), tables, rows);
+                        let mut chunks = Chunks::new(tables, rows, 10, crowd);
+                        check_complete(&play(&mut chunks, jobs), tables, rows);
                     }
                 }
             }
@@ -211,53 +184,53 @@ mod tests {
 
     #[test]
     fn connections_spread_over_tables_and_keep_to_theirs() {
-        let mut board = Board::new(4, 100, 10, u32::MAX);
-        let tasks: Vec<_> = (0..6).filter_map(|_| board.next(None)).collect();
+        let mut chunks = Chunks::new(4, 100, 10, u32::MAX);
+        let tasks: Vec<_> = (0..6).filter_map(|_| chunks.next(None)).collect();
         let slots: Vec<usize> =
             tasks.iter().map(|t| if let Task::Fill(c) = t { c.slot } else { 99 }).collect();
         assert_eq!(slots[..4], [0, 1, 2, 3]);
         assert_ne!(slots[4], slots[5], "helpers spread too");
-        let Some(Task::Fill(chunk)) = board.next(Some(2)) else { panic!("there is work") };
+        let Some(Task::Fill(chunk)) = chunks.next(Some(2)) else { panic!("there is work") };
         assert_eq!(chunk.slot, 2);
     }
 
     #[test]
-    fn a_crowd_is_bounded() {
-        let mut board = Board::new(2, 1000, 10, 2);
-        let given = (0..9).filter_map(|_| board.next(None)).count();
+    fn no_more_connections_than_allowed_meet_in_a_table() {
+        let mut chunks = Chunks::new(2, 1000, 10, 2);
+        let given = (0..9).filter_map(|_| chunks.next(None)).count();
         assert_eq!(given, 4);
     }
 
     #[test]
     fn the_index_comes_before_other_tables_and_after_the_last_open_chunk() {
-        let mut board = Board::new(2, 20, 10, u32::MAX);
-        let (Some(Task::Fill(a)), Some(Task::Fill(other))) = (board.next(None), board.next(None))
+        let mut chunks = Chunks::new(2, 20, 10, u32::MAX);
+        let (Some(Task::Fill(a)), Some(Task::Fill(other))) = (chunks.next(None), chunks.next(None))
         else {
             panic!("two tables")
         };
-        let Some(Task::Fill(b)) = board.next(Some(a.slot)) else { panic!("a second chunk") };
+        let Some(Task::Fill(b)) = chunks.next(Some(a.slot)) else { panic!("a second chunk") };
         assert_eq!(b.slot, a.slot);
-        board.done(b);
-        assert!(!matches!(board.next(Some(other.slot)), Some(Task::Finish(_))), "a is open");
-        board.done(a);
-        assert_eq!(board.next(Some(a.slot)), Some(Task::Finish(a.slot)));
+        chunks.done(b);
+        assert!(!matches!(chunks.next(Some(other.slot)), Some(Task::Finish(_))), "a is open");
+        chunks.done(a);
+        assert_eq!(chunks.next(Some(a.slot)), Some(Task::Finish(a.slot)));
     }
 
     #[test]
-    fn ten_billion_rows_in_every_table_are_only_numbers() {
+    fn ten_billion_rows_in_every_table_take_no_memory() {
         let tables = u64::from(TABLES_MAX);
         let chunk = chunk_rows(tables, TABLE_ROWS_MAX, 16);
         assert_eq!(chunk, ROWS_MAX);
-        let mut board = Board::new(TABLES_MAX as usize, TABLE_ROWS_MAX, chunk, 1);
+        let mut chunks = Chunks::new(TABLES_MAX as usize, TABLE_ROWS_MAX, chunk, 1);
         let mut last = 0;
         for _ in 0..TABLE_ROWS_MAX.div_ceil(chunk) {
-            let Some(Task::Fill(c)) = board.next(Some(0)) else { panic!("more chunks") };
+            let Some(Task::Fill(c)) = chunks.next(Some(0)) else { panic!("more chunks") };
             last = c.last;
-            board.done(c);
+            chunks.done(c);
         }
         assert_eq!(last, TABLE_ROWS_MAX);
-        assert_eq!(board.next(Some(0)), Some(Task::Finish(0)));
-        assert!(matches!(board.next(Some(0)), Some(Task::Fill(c)) if c.slot == 1));
+        assert_eq!(chunks.next(Some(0)), Some(Task::Finish(0)));
+        assert!(matches!(chunks.next(Some(0)), Some(Task::Fill(c)) if c.slot == 1));
     }
 
     #[test]
@@ -266,6 +239,5 @@ mod tests {
         assert_eq!(chunk_rows(1, 200_000, 4), 6_250);
         assert_eq!(chunk_rows(1, 10_000, 4), 5_000);
         assert_eq!(chunk_rows(1, 1, 1), ROWS_MIN);
-        assert_eq!(chunk_rows(u64::MAX, u64::MAX, 0), ROWS_MAX);
     }
 }

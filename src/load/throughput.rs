@@ -1,4 +1,4 @@
-//! How fast the fill goes, and how long it still takes.
+//! How fast a fill or a load goes, and how long it still takes.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -6,72 +6,55 @@ use std::time::{Duration, Instant};
 /// The rate is that of the last so many seconds.
 const RECENT: Duration = Duration::from_secs(10);
 
-/// Rows over time.
+/// Rows, or bytes, over time.
 #[derive(Debug)]
-pub(super) struct Pace {
+pub(super) struct Throughput {
     total: u64,
     /// When so many rows were in, oldest first.
     seen: VecDeque<(Instant, u64)>,
 }
 
-impl Pace {
-    /// A fill of `total` rows that begins now.
-    pub(super) fn new(total: u64, now: Instant) -> Pace {
-        Pace { total, seen: VecDeque::from([(now, 0)]) }
+impl Throughput {
+    /// Begins now, with `total` rows to come.
+    pub(super) fn new(total: u64, now: Instant) -> Throughput {
+        Throughput { total, seen: VecDeque::from([(now, 0)]) }
     }
 
-    /// So many rows are in now.
+    /// Notes that so many rows are in now.
     pub(super) fn at(&mut self, now: Instant, rows: u64) {
         self.seen.push_back((now, rows));
-        while self.seen.len() > 2
-            && self.seen.get(1).is_some_and(|(then, _)| now.duration_since(*then) >= RECENT)
-        {
+        while self.seen.len() > 2 && now.duration_since(self.seen[1].0) >= RECENT {
             self.seen.pop_front();
         }
     }
 
-    fn rows(&self) -> u64 {
-        self.seen.back().map_or(0, |(_, rows)| *rows)
-    }
-
-    /// Rows a second, of late.
-    fn rate(&self) -> f64 {
-        let (Some((begin, from)), Some((end, to))) = (self.seen.front(), self.seen.back()) else {
-            return 0.0;
-        };
-        rate(to - from, end.duration_since(*begin))
-    }
-
-    /// Such as `1.23M of 1.60M rows (76 %), 212k rows/s, 2 s left`.
-    pub(super) fn text(&self) -> String {
-        self.text_of("rows")
-    }
-
-    /// The same for something else than rows.
-    pub(super) fn text_of(&self, what: &str) -> String {
-        let (rows, rate) = (self.rows(), self.rate());
-        let percent = (rows as f64 / self.total.max(1) as f64 * 100.0).floor();
-        let left = match self.total.saturating_sub(rows) {
+    /// Says such as `1.23M of 1.60M rows (76 %), 212k rows/s, 2 s left`.
+    pub(super) fn text(&self, what: &str) -> String {
+        let ends = self.seen.front().zip(self.seen.back());
+        let ((begin, from), (end, rows)) = ends.expect("it begins with one");
+        let rate = rate(rows.saturating_sub(*from), end.duration_since(*begin));
+        let percent = (*rows as f64 / self.total.max(1) as f64 * 100.0).floor();
+        let left = match self.total.saturating_sub(*rows) {
             0 => String::new(),
             missing if rate > 0.0 => format!(", {} left", span(missing as f64 / rate)),
             _ => ", standing still".to_owned(),
         };
         format!(
             "{} of {} {what} ({percent} %), {} {what}/s{left}",
-            short(rows as f64),
+            short(*rows as f64),
             short(self.total as f64),
             short(rate)
         )
     }
 }
 
-/// Rows a second.
+/// Divides by the time, seconds.
 pub(super) fn rate(rows: u64, time: Duration) -> f64 {
     let seconds = time.as_secs_f64();
     if seconds > 0.0 { rows as f64 / seconds } else { 0.0 }
 }
 
-/// Three digits: `999`, `1.23M`, `45.6k`.
+/// Writes three digits: `999`, `1.23M`, `45.6k`.
 pub(super) fn short(n: f64) -> String {
     for (unit, size) in [("G", 1e9), ("M", 1e6), ("k", 1e3)] {
         // What would round to 1000 belongs to the next unit.
@@ -84,8 +67,8 @@ pub(super) fn short(n: f64) -> String {
     format!("{n:.0}")
 }
 
-/// A time to wait, in the unit that fits.
-pub(super) fn span(seconds: f64) -> String {
+/// Writes a time to wait in the unit that fits.
+fn span(seconds: f64) -> String {
     if seconds < 99.5 {
         format!("{seconds:.0} s")
     } else if seconds < 99.5 * 60.0 {
@@ -124,22 +107,26 @@ mod tests {
     #[test]
     fn the_rate_is_that_of_the_last_seconds() {
         let start = Instant::now();
-        let mut pace = Pace::new(100_000, start);
+        let mut throughput = Throughput::new(100_000, start);
         for second in 1..=20 {
             // 100 rows a second at first, 1000 from the tenth on.
             let rows = if second <= 10 { second * 100 } else { 1000 + (second - 10) * 1000 };
-            pace.at(start + Duration::from_secs(second), rows);
+            throughput.at(start + Duration::from_secs(second), rows);
         }
-        assert_eq!(pace.text(), "11.0k of 100k rows (11 %), 1.00k rows/s, 89 s left");
-        assert!(pace.seen.len() <= 12);
-        pace.at(start + Duration::from_secs(21), 100_000);
-        assert!(pace.text().starts_with("100k of 100k rows (100 %)"), "{}", pace.text());
-        assert!(!pace.text().contains("left"));
+        assert_eq!(throughput.text("rows"), "11.0k of 100k rows (11 %), 1.00k rows/s, 89 s left");
+        assert!(throughput.seen.len() <= 12);
+        throughput.at(start + Duration::from_secs(21), 100_000);
+        assert!(
+            throughput.text("rows").starts_with("100k of 100k rows (100 %)"),
+            "{}",
+            throughput.text("rows")
+        );
+        assert!(!throughput.text("rows").contains("left"));
     }
 
     #[test]
-    fn nothing_yet_is_no_division_by_zero() {
-        let pace = Pace::new(10, Instant::now());
-        assert_eq!(pace.text(), "0 of 10 rows (0 %), 0 rows/s, standing still");
+    fn a_rate_of_nothing_yet_is_no_division_by_zero() {
+        let throughput = Throughput::new(10, Instant::now());
+        assert_eq!(throughput.text("rows"), "0 of 10 rows (0 %), 0 rows/s, standing still");
     }
 }

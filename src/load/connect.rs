@@ -1,0 +1,209 @@
+//! The sessions that make, fill and drop tables: set up alike, locked against a second loadgen, their
+//! failures explained.
+
+use std::time::{Duration, Instant};
+
+use mysql_async::Opts;
+
+use crate::error::{Error, Result};
+use crate::mysql::control::{Asked, impatient, one, optional};
+use crate::mysql::options::ConnectOptions;
+use crate::mysql::session::{Failure, Session, quoted_text};
+use crate::progress::Progress;
+use crate::stop::SILENCE;
+use crate::terms::units;
+use crate::workload::random::name_part;
+use crate::workload::table::quoted;
+
+/// Nothing is lost by an interruption.
+pub(super) const AGAIN: &str = "the same command again completes the fill";
+/// But for data that does not outlive its server.
+pub(super) const ANEW: &str =
+    "this data goes away with its server: the same command again begins the fill anew";
+
+/// Connections of a fill at most, as a limit on nonsense: each has a thread, and a lock.
+pub(super) const JOBS_MAX: u32 = 256;
+
+/// A connection that was closed just now has gone after so long.
+const CLOSING: Duration = Duration::from_millis(500);
+
+/// An answer that may be missing while something is done.
+pub(super) trait Doing<T> {
+    /// Makes the error to show of what failed while doing this.
+    fn doing(self, what: &str) -> Result<T>;
+}
+
+impl<T> Doing<T> for Asked<T> {
+    fn doing(self, what: &str) -> Result<T> {
+        self.map_err(|failure| explain(&failure).context(what))
+    }
+}
+
+/// Makes an error of what the server said, with what to do about it.
+pub(super) fn explain(failure: &Failure) -> Error {
+    let code = match failure {
+        Failure::Lost(_) => return Error::server(failure.to_string()).hint(AGAIN),
+        Failure::Server { code, .. } => *code,
+    };
+    let error = Error::failed(failure.to_string());
+    match code {
+        // A full tablespace, a full disk; errors of the storage engine are mostly that too.
+        1114 | 1021 | 3 | 1026 | 1030 | 1041 | 1135 => error
+            .hint("is the server's disk full (data, redo log, tmpdir)? A row takes about 250 bytes")
+            .hint(AGAIN),
+        1290 | 1836 | 1792 => {
+            error.hint("the server is read-only: is it a replica? Name a writable one with --host")
+        }
+        1044 | 1142 | 1227 | 1370 => error.hint(
+            "loadgen needs CREATE, DROP, ALTER, INDEX, SELECT, INSERT and DELETE on the database",
+        ),
+        1050 => error.hint("something else made this table meanwhile"),
+        1205 | 1213 => error.hint("something else holds locks in these tables").hint(AGAIN),
+        1286 => error.hint("the tables need InnoDB"),
+        1317 | 1053 | 1927 | 1969 => error.hint(AGAIN),
+        _ => error,
+    }
+}
+
+/// Reads one number; a server that returns something else cannot be trusted.
+pub(super) async fn number(session: &mut Session, sql: &str) -> Asked<u64> {
+    let number = one(session, sql).await?.and_then(|text| text.parse().ok());
+    number.ok_or_else(|| Failure::Lost("an answer that is no number".to_owned()))
+}
+
+/// Opens a session that is set up for DDL and filling, whatever the server's defaults are.
+pub(super) async fn open(target: &ConnectOptions, opts: &Opts) -> Result<Session> {
+    let mut session = Session::open(target, opts, None).await?;
+    // Strict: bad data is an error. Without NO_ENGINE_SUBSTITUTION an old server without InnoDB
+    // would quietly make MyISAM tables.
+    let sql = "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', autocommit = 1, \
+               wait_timeout = 28800";
+    session.execute(sql).await.doing("setting up a connection")?;
+    impatient(&mut session).await.doing("setting up a connection")?;
+    Ok(session)
+}
+
+/// Names a lock of the server's, quoted: that of the control session, or of a connection that fills.
+fn lock(database: &str, job: Option<u32>) -> String {
+    let of_job = job.map_or_else(String::new, |job| format!(".{job}"));
+    quoted_text(&format!("loadgen.{:016x}{of_job}", name_part(database)))
+}
+
+/// Takes a lock, as far as the server has such (strict Galera has not). Returns what it said: `0` where
+/// somebody else keeps it for some seconds, as a server notices late that a connection is gone.
+async fn take(session: &mut Session, lock: &str) -> Result<Option<String>> {
+    let got = one(session, &format!("SELECT GET_LOCK({lock}, 5)")).await;
+    Ok(optional(got).doing("locking")?.flatten())
+}
+
+/// Takes the lock of a connection that fills: whoever comes after a client that was killed sees by it
+/// that the server is still at its statement.
+pub(super) async fn claim(session: &mut Session, database: &str, job: u32) -> Result<()> {
+    take(session, &lock(database, Some(job))).await.map(drop)
+}
+
+/// Opens the session that lasts to the end. It holds a lock, so that two of us never fill or drop the
+/// same tables; the lock goes with the connection.
+pub(super) async fn control(
+    target: &ConnectOptions,
+    opts: &Opts,
+    progress: &mut Progress,
+) -> Result<Session> {
+    let database = &target.database;
+    if database.is_empty() {
+        return Err(Error::usage("no database is named").hint("--database sbtest"));
+    }
+    let mut session = open(target, opts).await?;
+    let own = lock(database, None);
+    if take(&mut session, &own).await?.as_deref() == Some("0") {
+        let holder = one(&mut session, &format!("SELECT IS_USED_LOCK({own})")).await;
+        let holder = holder.ok().flatten().unwrap_or_else(|| "?".to_owned());
+        return Err(Error::server(format!(
+            "another loadgen fills or drops the tables of {} (connection {holder} of the server)",
+            quoted(database)
+        ))
+        .hint(format!("wait for it; if its machine is gone: KILL {holder}")));
+    }
+    end_the_dead(&mut session, database, progress).await?;
+    Ok(session)
+}
+
+/// Ends the connections of a client that is gone: a server notices only after the statement. Nobody
+/// else has their locks as long as the control session has its own.
+async fn end_the_dead(
+    control: &mut Session,
+    database: &str,
+    progress: &mut Progress,
+) -> Result<()> {
+    let all = std::iter::once(None).chain((0..JOBS_MAX).map(Some));
+    let holders: Vec<String> =
+        all.map(|job| format!("IS_USED_LOCK({})", lock(database, job))).collect();
+    // Each column of an answer would leave a buffer with the driver, which later grows to the size
+    // of a statement.
+    let sql = format!("SELECT CONCAT_WS(',', {})", holders.join(", "));
+    let (began, mut told) = (Instant::now(), false);
+    loop {
+        let held = optional(one(control, &sql).await).doing("locking")?.flatten();
+        // The first lock is our own: else the numbers are nobody's, or those behind a proxy.
+        let own = format!("{},", control.id());
+        let Some(others) = held.as_deref().and_then(|held| held.strip_prefix(&own)) else {
+            return Ok(());
+        };
+        let shown = others.replace(',', ", ");
+        if began.elapsed() > SILENCE {
+            return Err(Error::server(format!(
+                "the server is still at work for an earlier loadgen (connection {shown}), {} after \
+                 KILL",
+                units::duration(SILENCE)
+            ))
+            .hint("SHOW PROCESSLIST tells when it is done; then the same command again"));
+        }
+        if began.elapsed() > CLOSING {
+            if !std::mem::replace(&mut told, true) {
+                progress.note(&format!(
+                    "ending what an earlier loadgen left at work: connection {shown}"
+                ));
+                progress.restart();
+            }
+            for id in others.split(',') {
+                // It may have ended just now.
+                let ended = control.execute(&format!("KILL {id}")).await;
+                optional(ended).doing("ending a connection")?;
+            }
+        }
+        progress.update(|| format!("waiting for its end, {} s", began.elapsed().as_secs()));
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// Drops a table.
+pub(super) async fn drop_table(session: &mut Session, name: &str) -> Result<()> {
+    let sql = format!("DROP TABLE {}", quoted(name));
+    session.execute(&sql).await.doing(&format!("dropping {name}")).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Kind;
+
+    fn server(code: u16) -> Asked<()> {
+        Err(Failure::Server { code, sqlstate: "HY000".to_owned(), message: "no".to_owned() })
+    }
+
+    #[test]
+    fn a_failure_says_what_to_do() {
+        for (code, hint) in [(1114, "disk"), (1290, "read-only"), (1142, "CREATE"), (1213, "again")]
+        {
+            let error = server(code).doing("filling sbtest3").expect_err("failed");
+            assert_eq!(error.kind(), Kind::Failed);
+            assert!(error.to_string().starts_with("filling sbtest3: error"), "{error}");
+            assert!(error.render().contains(hint), "{}", error.render());
+        }
+        let lost = explain(&Failure::Lost("broken pipe".to_owned()));
+        assert_eq!(lost.kind(), Kind::Server);
+        assert!(lost.render().contains(AGAIN));
+        let passing = lost.hint("look at the server").instead(AGAIN, ANEW);
+        assert_eq!(passing.hints(), [ANEW, "look at the server"]);
+    }
+}
