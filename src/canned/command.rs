@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use super::fault::Action;
+use super::fault::{Action, Event, looked_at};
+use super::replies::{AnswerKind, Dialect};
 use super::shared::Shared;
-use super::sql::{self, AnswerKind};
-use super::wire::SqlError;
+use super::wire::{self, SqlError};
 
 const QUIT: u8 = 0x01;
 const INIT_DB: u8 = 0x02;
@@ -24,15 +24,15 @@ const RESET_CONNECTION: u8 = 0x1F;
 /// Statements that one connection may hold: a server's default for all of them together.
 const STATEMENTS_MAX: usize = 16_382;
 
-/// The prepared statements of a connection. Numbers are never used again, so that a client
+/// What a connection knows of its statements. Numbers are never used again, so that a client
 /// that uses a closed statement gets an error.
-#[derive(Debug, Default)]
-pub(crate) struct Statements {
+pub(crate) struct Commands {
+    pub(crate) shared: Rc<Shared>,
+    pub(crate) deprecate_eof: bool,
     last: u32,
     known: HashMap<u32, Prepared>,
 }
 
-#[derive(Debug)]
 struct Prepared {
     plan: AnswerKind,
     /// The beginning of its text; kept only if a fault may ask for it.
@@ -40,131 +40,162 @@ struct Prepared {
 }
 
 /// What is to be done.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) enum Response {
-    /// No answer.
     Nothing,
-    /// The client says goodbye.
     Quit,
-    /// OK.
-    Ok,
-    /// The packet that ends a result set.
-    Eof,
-    /// An error.
-    Refuse(SqlError),
-    /// A statement's answer.
-    Answer { plan: AnswerKind, binary: bool, action: Option<Action> },
-    /// The description of a new statement.
-    Describe { plan: AnswerKind, id: u32, parameters: u16, action: Option<Action> },
+    /// One packet with this payload.
+    Packet(Vec<u8>),
+    Answer {
+        plan: AnswerKind,
+        dialect: Dialect,
+        action: Option<Action>,
+    },
+    Described {
+        reply: Vec<u8>,
+        action: Option<Action>,
+    },
 }
 
-/// Decides what a command gets.
-pub(crate) fn decide(shared: &Shared, statements: &mut Statements, payload: &[u8]) -> Response {
-    let Some((&command, body)) = payload.split_first() else {
-        return refuse(shared, 1835, "HY000", "Malformed communication packet");
-    };
-    let counts = &shared.counters;
-    match command {
-        STMT_EXECUTE => execute(shared, statements, body),
-        QUERY => {
-            counts.queries.add(1);
-            let plan = shared.replies.plan(body);
-            answer(shared, plan, false, shared.faults.statement(body))
-        }
-        STMT_PREPARE => prepare(shared, statements, body),
-        STMT_CLOSE => {
-            counts.closes.add(1);
-            if let Some(id) = statement_id(body) {
-                statements.known.remove(&id);
+impl Commands {
+    pub(crate) fn new(shared: Rc<Shared>) -> Commands {
+        Commands { shared, deprecate_eof: false, last: 0, known: HashMap::new() }
+    }
+
+    /// Decides what a command gets.
+    pub(crate) fn decide(&mut self, payload: &[u8]) -> Response {
+        let Some((&command, body)) = payload.split_first() else {
+            return self.refuse(1835, "HY000", "Malformed communication packet");
+        };
+        let id = || body.first_chunk().map(|bytes| u32::from_le_bytes(*bytes));
+        let shared = &self.shared;
+        match command {
+            STMT_EXECUTE => match id().and_then(|id| self.known.get(&id)) {
+                Some(Prepared { plan, sql }) => self.answer(*plan, true, sql),
+                None => self.unknown(id(), "mysqld_stmt_execute"),
+            },
+            QUERY => self.answer(shared.replies.plan(body), false, body),
+            STMT_PREPARE => self.prepare(body),
+            STMT_CLOSE => {
+                shared.count(|counts| counts.closes += 1);
+                id().map(|id| self.known.remove(&id));
+                Response::Nothing
             }
-            Response::Nothing
+            STMT_SEND_LONG_DATA => Response::Nothing,
+            STMT_RESET if id().is_some_and(|id| self.known.contains_key(&id)) => done(),
+            STMT_RESET => self.unknown(id(), "mysql_stmt_reset"),
+            PING => {
+                shared.count(|counts| counts.pings += 1);
+                done()
+            }
+            INIT_DB => done(),
+            SET_OPTION => Response::Packet(wire::eof(self.deprecate_eof)),
+            RESET_CONNECTION | CHANGE_USER => {
+                shared.count(|counts| counts.resets += 1);
+                self.known.clear();
+                done()
+            }
+            QUIT => {
+                shared.count(|counts| counts.quits += 1);
+                Response::Quit
+            }
+            _ => self.refuse(1047, "08S01", "Unknown command"),
         }
-        STMT_SEND_LONG_DATA => Response::Nothing,
-        STMT_RESET => match statement_id(body) {
-            Some(id) if statements.known.contains_key(&id) => Response::Ok,
-            id => unknown_statement(shared, id, "mysql_stmt_reset"),
-        },
-        PING => {
-            counts.pings.add(1);
-            Response::Ok
+    }
+
+    fn answer(&self, plan: AnswerKind, binary: bool, sql: &[u8]) -> Response {
+        self.shared.count(|counts| {
+            counts.executes += u64::from(binary);
+            counts.queries += u64::from(!binary);
+            counts.selects += u64::from(plan == AnswerKind::Canned);
+            counts.changes += u64::from(plan == AnswerKind::Changed);
+        });
+        let dialect = Dialect { binary, deprecate_eof: self.deprecate_eof };
+        Response::Answer { plan, dialect, action: self.shared.fault(Event::Statement(sql)) }
+    }
+
+    fn prepare(&mut self, sql: &[u8]) -> Response {
+        let shared = &self.shared;
+        shared.count(|counts| counts.prepares += 1);
+        let action = shared.fault(Event::Prepare(sql));
+        let plan = shared.replies.plan(sql);
+        if shared.replies.is_error(plan) {
+            let dialect = Dialect { binary: false, deprecate_eof: self.deprecate_eof };
+            return Response::Answer { plan, dialect, action };
         }
-        INIT_DB => Response::Ok,
-        SET_OPTION => Response::Eof,
-        RESET_CONNECTION | CHANGE_USER => {
-            counts.resets.add(1);
-            statements.known.clear();
-            Response::Ok
+        if shared.replies.is_local(plan) {
+            let message = "This command is not supported in the prepared statement protocol yet";
+            return self.refuse(1295, "HY000", message);
         }
-        QUIT => {
-            counts.quits.add(1);
-            Response::Quit
+        let Some(parameters) = parameters(sql) else {
+            let message = "Prepared statement contains too many placeholders";
+            return self.refuse(1390, "HY000", message);
+        };
+        if self.known.len() >= STATEMENTS_MAX {
+            let message = "Can't create more than max_prepared_stmt_count statements (current \
+                           value: 16382)";
+            return self.refuse(1461, "42000", message);
         }
-        _ => refuse(shared, 1047, "08S01", "Unknown command"),
+        let kept = if shared.faults.is_empty() { &[] } else { looked_at(sql) };
+        self.last = self.last.wrapping_add(1);
+        self.known.insert(self.last, Prepared { plan, sql: Rc::from(kept) });
+        let reply = shared.replies.prepared(plan, self.last, parameters, self.deprecate_eof);
+        Response::Described { reply, action }
+    }
+
+    fn unknown(&self, id: Option<u32>, place: &str) -> Response {
+        let id = id.unwrap_or(0);
+        let message = format!("Unknown prepared statement handler ({id}) given to {place}");
+        self.refuse(1243, "HY000", &message)
+    }
+
+    fn refuse(&self, code: u16, sqlstate: &str, message: &str) -> Response {
+        self.shared.count(|counts| counts.refused += 1);
+        Response::Packet(SqlError::new(code, sqlstate, message).payload(false))
     }
 }
 
-fn execute(shared: &Shared, statements: &Statements, body: &[u8]) -> Response {
-    let id = statement_id(body);
-    let Some(statement) = id.and_then(|id| statements.known.get(&id)) else {
-        return unknown_statement(shared, id, "mysqld_stmt_execute");
-    };
-    shared.counters.executes.add(1);
-    answer(shared, statement.plan, true, shared.faults.statement(&statement.sql))
+fn done() -> Response {
+    Response::Packet(wire::ok(0))
 }
 
-fn answer(shared: &Shared, plan: AnswerKind, binary: bool, action: Option<Action>) -> Response {
-    match plan {
-        AnswerKind::Canned => shared.counters.selects.add(1),
-        AnswerKind::Changed => shared.counters.changes.add(1),
-        _ => {}
+/// Counts the `?` outside quotes; `None` above the protocol's 65,535.
+fn parameters(sql: &[u8]) -> Option<u16> {
+    let mut count = 0_u32;
+    let mut quote = None;
+    let mut bytes = sql.iter();
+    while let Some(&byte) = bytes.next() {
+        match (quote, byte) {
+            (Some(b'"' | b'\''), b'\\') => _ = bytes.next(),
+            (Some(open), _) if byte == open => quote = None,
+            (None, b'"' | b'\'' | b'`') => quote = Some(byte),
+            (None, b'?') => count += 1,
+            _ => {}
+        }
     }
-    Response::Answer { plan, binary, action }
+    u16::try_from(count).ok()
 }
 
-fn prepare(shared: &Shared, statements: &mut Statements, sql: &[u8]) -> Response {
-    shared.counters.prepares.add(1);
-    let action = shared.faults.prepare(sql);
-    let plan = shared.replies.plan(sql);
-    if shared.replies.is_error(plan) {
-        return Response::Answer { plan, binary: false, action };
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn parameters_are_counted_outside_quotes() {
+        assert_eq!(parameters(b"a=? AND b='?' AND c=\"\\\"?\" AND `?`=? "), Some(2));
+        assert_eq!(parameters(b"'it''s ?' ?"), Some(1));
+        assert_eq!(parameters(b"'open ?"), Some(0));
+        assert_eq!(parameters(&vec![b'?'; 65_535]), Some(65_535));
+        assert_eq!(parameters(&vec![b'?'; 65_536]), None);
     }
-    if shared.replies.is_local(plan) {
-        return refuse(
-            shared,
-            1295,
-            "HY000",
-            "This command is not supported in the prepared statement protocol yet",
-        );
+
+    proptest! {
+        #[test]
+        fn no_statement_panics(sql in prop::collection::vec(any::<u8>(), 0..200), marks in 0_usize..50) {
+            let _ = parameters(&sql);
+            let text = format!("SELECT '?' + \"?\" {}", "?,".repeat(marks));
+            prop_assert_eq!(parameters(text.as_bytes()), u16::try_from(marks).ok());
+        }
     }
-    let Some(parameters) = sql::parameters(sql) else {
-        return refuse(shared, 1390, "HY000", "Prepared statement contains too many placeholders");
-    };
-    if statements.known.len() >= STATEMENTS_MAX {
-        return refuse(
-            shared,
-            1461,
-            "42000",
-            "Can't create more than max_prepared_stmt_count statements (current value: 16382)",
-        );
-    }
-    let kept = if shared.faults.is_empty() { &[] } else { sql::looked_at(sql) };
-    statements.last = statements.last.wrapping_add(1);
-    let id = statements.last;
-    statements.known.insert(id, Prepared { plan, sql: Rc::from(kept) });
-    Response::Describe { plan, id, parameters, action }
-}
-
-fn statement_id(body: &[u8]) -> Option<u32> {
-    body.first_chunk().map(|bytes| u32::from_le_bytes(*bytes))
-}
-
-fn unknown_statement(shared: &Shared, id: Option<u32>, place: &str) -> Response {
-    let id = id.unwrap_or(0);
-    let message = format!("Unknown prepared statement handler ({id}) given to {place}");
-    refuse(shared, 1243, "HY000", &message)
-}
-
-fn refuse(shared: &Shared, code: u16, sqlstate: &str, message: &str) -> Response {
-    shared.counters.refused.add(1);
-    Response::Refuse(SqlError::new(code, sqlstate, message))
 }

@@ -1,9 +1,24 @@
-//! Answers as bytes, built once.
+//! Answers as bytes, built once, and which of them a statement gets, from its text alone.
 
-use super::fault::Action;
-use super::script::{Reply, Row, Script};
-use super::sql::{self, AnswerKind};
+use super::fault::{Action, contains, looked_at};
+use super::script::{Answer, Reply, Script};
 use super::wire::{self, Packets, SqlError};
+
+/// Which of the prebuilt answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AnswerKind {
+    Canned,
+    /// One value, for a SELECT of no table.
+    Value,
+    Empty,
+    /// OK, one row affected.
+    Changed,
+    Done,
+    /// LOAD DATA is not allowed.
+    NoLocal,
+    /// The n-th answer of the script.
+    Answer(usize),
+}
 
 /// How a client wants its result sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,7 +29,6 @@ pub(crate) struct Dialect {
     pub(crate) deprecate_eof: bool,
 }
 
-/// Columns and rows of a result set.
 #[derive(Debug, Clone)]
 struct Table {
     columns: Vec<Vec<u8>>,
@@ -22,18 +36,8 @@ struct Table {
 }
 
 impl Table {
-    fn new(columns: &[&str], rows: Vec<Vec<Option<Vec<u8>>>>) -> Self {
+    fn new(columns: &[String], rows: Vec<Vec<Option<Vec<u8>>>>) -> Self {
         Table { columns: columns.iter().map(|name| wire::column(name)).collect(), rows }
-    }
-
-    fn canned(row: &Row) -> Self {
-        Table::new(&[&row.column], vec![vec![Some(row.content.clone())]; row.count])
-    }
-
-    /// The same columns with other rows, each of one value.
-    fn filled(&self, content: &[u8], count: usize) -> Self {
-        let row = vec![Some(content.to_vec()); self.columns.len()];
-        Table { columns: self.columns.clone(), rows: vec![row; count] }
     }
 
     fn packets(&self, dialect: Dialect) -> Vec<u8> {
@@ -48,15 +52,10 @@ impl Table {
             packets.push(&wire::eof(false));
         }
         for row in &self.rows {
-            let values = row.iter().map(Option::as_deref);
-            packets.push(&if dialect.binary {
-                wire::binary_row(values)
-            } else {
-                wire::text_row(values)
-            });
+            packets.push(&wire::row(row, dialect.binary));
         }
         packets.push(&wire::eof(dialect.deprecate_eof));
-        packets.into_bytes()
+        packets.bytes
     }
 }
 
@@ -79,16 +78,7 @@ struct Packed {
 
 impl Packed {
     fn plain(kind: Kind, payload: &[u8]) -> Self {
-        let bytes = wire::packet(1, payload);
-        Packed { kind, bytes: [bytes.clone(), bytes.clone(), bytes.clone(), bytes] }
-    }
-
-    fn ok(affected: u64) -> Self {
-        Packed::plain(Kind::Ok, &wire::ok(affected))
-    }
-
-    fn error(error: &SqlError) -> Self {
-        Packed::plain(Kind::Error, &wire::error(error))
+        Packed { kind, bytes: [(); 4].map(|()| wire::packet(1, payload)) }
     }
 
     fn table(table: Table) -> Self {
@@ -99,112 +89,92 @@ impl Packed {
 
     fn of(reply: &Reply) -> Self {
         match reply {
-            Reply::Ok { affected } => Packed::ok(*affected),
-            Reply::Error(error) => Packed::error(error),
+            Reply::Ok { affected } => Packed::plain(Kind::Ok, &wire::ok(*affected)),
+            Reply::Error(error) => Packed::plain(Kind::Error, &error.payload(false)),
             Reply::LocalInfile { file } => {
-                let mut payload = vec![0xFB];
-                payload.extend_from_slice(file.as_bytes());
-                Packed::plain(Kind::Local, &payload)
+                Packed::plain(Kind::Local, &[b"\xFB", file.as_bytes()].concat())
             }
             Reply::Rows { columns, rows } => {
-                let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
                 let bytes = |value: &Option<String>| value.clone().map(String::into_bytes);
                 let rows = rows.iter().map(|row| row.iter().map(bytes).collect()).collect();
-                Packed::table(Table::new(&columns, rows))
+                Packed::table(Table::new(columns, rows))
             }
         }
     }
-
-    fn bytes(&self, dialect: Dialect) -> &[u8] {
-        let [text, text_less, binary, binary_less] = &self.bytes;
-        match (dialect.binary, dialect.deprecate_eof) {
-            (false, false) => text,
-            (false, true) => text_less,
-            (true, false) => binary,
-            (true, true) => binary_less,
-        }
-    }
 }
 
-/// All answers that a script can give.
 #[derive(Debug)]
 pub(crate) struct Replies {
+    /// The texts of the script's answers, in lower case.
     texts: Vec<Vec<u8>>,
-    answers: Vec<Packed>,
-    canned: Packed,
-    value: Packed,
-    empty: Packed,
-    changed: Packed,
-    done: Packed,
-    no_local: Packed,
+    /// The canned row, the others in the order of [`AnswerKind`], then the script's.
+    packed: Vec<Packed>,
 }
+
+/// The place of the script's answers among all.
+const OWN: usize = 6;
 
 impl Replies {
     pub(crate) fn new(script: &Script) -> Self {
+        let row = &script.row;
+        let rows = vec![vec![Some(row.content.clone())]; row.count];
+        let canned = Packed::table(Table::new(std::slice::from_ref(&row.column), rows));
         let local = SqlError::new(
             3948,
             "42000",
             "Loading local data is disabled; this must be enabled on both the client and server sides",
         );
+        let fixed: [Reply; OWN - 1] = [
+            Answer::value("", "value", "1").reply,
+            Answer::rows("", &["Variable_name", "Value"], &[]).reply,
+            Reply::Ok { affected: 1 },
+            Reply::Ok { affected: 0 },
+            Reply::Error(local),
+        ];
+        let own = script.answers.iter().map(|answer| &answer.reply);
+        let text = |answer: &Answer| answer.matches.to_ascii_lowercase().into_bytes();
         Replies {
-            texts: script
-                .answers
-                .iter()
-                .map(|answer| answer.matches.to_ascii_lowercase().into_bytes())
-                .collect(),
-            answers: script.answers.iter().map(|answer| Packed::of(&answer.reply)).collect(),
-            canned: Packed::table(Table::canned(&script.row)),
-            value: Packed::table(Table::new(&["value"], vec![vec![Some(b"1".to_vec())]])),
-            empty: Packed::table(Table::new(&["Variable_name", "Value"], Vec::new())),
-            changed: Packed::ok(1),
-            done: Packed::ok(0),
-            no_local: Packed::error(&local),
+            texts: script.answers.iter().map(text).collect(),
+            packed: [canned].into_iter().chain(fixed.iter().chain(own).map(Packed::of)).collect(),
         }
-    }
-
-    /// Which answer a statement gets.
-    pub(crate) fn plan(&self, sql: &[u8]) -> AnswerKind {
-        sql::plan(sql, &self.texts)
     }
 
     fn packed(&self, plan: AnswerKind) -> &Packed {
-        match plan {
-            AnswerKind::Canned => &self.canned,
-            AnswerKind::Value => &self.value,
-            AnswerKind::Empty => &self.empty,
-            AnswerKind::Changed => &self.changed,
-            AnswerKind::Done => &self.done,
-            AnswerKind::NoLocal => &self.no_local,
-            AnswerKind::Answer(i) => self.answers.get(i).unwrap_or(&self.done),
-        }
+        &self.packed[match plan {
+            AnswerKind::Canned => 0,
+            AnswerKind::Value => 1,
+            AnswerKind::Empty => 2,
+            AnswerKind::Changed => 3,
+            AnswerKind::Done => 4,
+            AnswerKind::NoLocal => 5,
+            AnswerKind::Answer(i) => OWN + i,
+        }]
     }
 
-    /// The bytes of an answer.
     pub(crate) fn bytes(&self, plan: AnswerKind, dialect: Dialect) -> &[u8] {
-        self.packed(plan).bytes(dialect)
+        let at = 2 * usize::from(dialect.binary) + usize::from(dialect.deprecate_eof);
+        &self.packed(plan).bytes[at]
     }
 
-    /// Whether the answer asks the client for a file.
     pub(crate) fn is_local(&self, plan: AnswerKind) -> bool {
         matches!(self.packed(plan).kind, Kind::Local)
     }
 
-    /// Whether the answer is an error.
     pub(crate) fn is_error(&self, plan: AnswerKind) -> bool {
         matches!(self.packed(plan).kind, Kind::Error)
     }
 
-    /// The answer to a `COM_STMT_PREPARE`: the statement, its parameters, its columns.
+    /// Makes the answer to a `COM_STMT_PREPARE`: the statement, its parameters, its columns.
     pub(crate) fn prepared(
         &self,
         plan: AnswerKind,
         id: u32,
         parameters: u16,
-        lean: bool,
+        deprecate_eof: bool,
     ) -> Vec<u8> {
         let columns = match &self.packed(plan).kind {
             Kind::Table(table) => table.columns.as_slice(),
-            Kind::Ok | Kind::Error | Kind::Local => &[],
+            _ => &[],
         };
         let mut payload = vec![0x00];
         payload.extend_from_slice(&id.to_le_bytes());
@@ -213,56 +183,100 @@ impl Replies {
         payload.extend_from_slice(&[0, 0, 0]); // filler, warnings
         let mut packets = Packets::starting_at(1);
         packets.push(&payload);
-        let parameter = wire::column("?");
-        for _ in 0..parameters {
-            packets.push(&parameter);
+        for definitions in [&vec![wire::column("?"); parameters.into()], columns] {
+            for definition in definitions {
+                packets.push(definition);
+            }
+            if !definitions.is_empty() && !deprecate_eof {
+                packets.push(&wire::eof(false));
+            }
         }
-        if parameters > 0 && !lean {
-            packets.push(&wire::eof(false));
-        }
-        for column in columns {
-            packets.push(column);
-        }
-        if !columns.is_empty() && !lean {
-            packets.push(&wire::eof(false));
-        }
-        packets.into_bytes()
+        packets.bytes
     }
 
-    /// The answer as a fault wants it instead; `None` for faults that leave its content alone.
+    /// Makes the answer as a fault wants it instead; `None` for faults that leave its content alone.
     pub(crate) fn twisted(
         &self,
         action: &Action,
         plan: AnswerKind,
         dialect: Dialect,
     ) -> Option<Vec<u8>> {
-        let Kind::Table(canned) = &self.canned.kind else { return None };
+        let Kind::Table(canned) = &self.packed(AnswerKind::Canned).kind else { unreachable!() };
         let table = match &self.packed(plan).kind {
             Kind::Table(table) => table,
-            Kind::Ok | Kind::Error | Kind::Local => canned,
+            _ => canned,
         };
-        let rows = |content: &[u8], count| table.filled(content, count).packets(dialect);
-        match action {
+        // The same columns with other rows, each of one value.
+        let rows = |content: &[u8], count| {
+            let row = vec![Some(content.to_vec()); table.columns.len()];
+            Table { columns: table.columns.clone(), rows: vec![row; count] }.packets(dialect)
+        };
+        Some(match action {
             Action::RowsInstead(count) => {
-                let first = canned.rows.first().and_then(|row| row.first()).cloned().flatten();
-                Some(rows(&first.unwrap_or_default(), *count))
+                let first = canned.rows.first().and_then(|row| row[0].as_deref());
+                rows(first.unwrap_or(b""), *count)
             }
-            Action::RowContent(content) => Some(rows(content, 1)),
-            Action::OversizedRow(size) => Some(rows(&vec![b'x'; *size], 1)),
-            Action::AffectedInstead(n) => Some(wire::packet(1, &wire::ok(*n))),
+            Action::RowContent(content) => rows(content, 1),
+            Action::OversizedRow(size) => rows(&vec![b'x'; *size], 1),
+            Action::AffectedInstead(n) => wire::packet(1, &wire::ok(*n)),
             Action::HugeColumnCount(n) => {
                 let mut payload = Vec::new();
                 wire::put_int(&mut payload, *n);
-                Some(wire::packet(1, &payload))
+                wire::packet(1, &payload)
             }
-            _ => None,
+            _ => return None,
+        })
+    }
+
+    /// Decides which answer a statement gets.
+    pub(crate) fn plan(&self, sql: &[u8]) -> AnswerKind {
+        let text = looked_at(sql);
+        if let Some(i) = self.texts.iter().position(|answer| contains(text, answer)) {
+            return AnswerKind::Answer(i);
         }
+        let text = without_lead(text);
+        let end = text.iter().position(|b| !b.is_ascii_alphabetic()).unwrap_or(text.len());
+        let (word, rest) = text.split_at(end);
+        match word.to_ascii_lowercase().as_slice() {
+            b"select" | b"with" => select(rest),
+            b"update" | b"insert" | b"delete" | b"replace" => AnswerKind::Changed,
+            b"show" | b"describe" | b"desc" | b"explain" => AnswerKind::Empty,
+            b"load" => AnswerKind::NoLocal,
+            _ => AnswerKind::Done,
+        }
+    }
+}
+
+fn select(text: &[u8]) -> AnswerKind {
+    const SYSTEM: [&[u8]; 4] = [b"information_schema", b"performance_schema", b"mysql.", b"sys."];
+    let from = text.split(u8::is_ascii_whitespace).any(|w| w.eq_ignore_ascii_case(b"from"));
+    if !from {
+        AnswerKind::Value
+    } else if SYSTEM.iter().any(|schema| contains(text, schema)) {
+        AnswerKind::Empty
+    } else {
+        AnswerKind::Canned
+    }
+}
+
+/// Takes a statement from its first word on: white space, brackets and comments may come before.
+fn without_lead(mut text: &[u8]) -> &[u8] {
+    loop {
+        let start = text.iter().position(|&b| !b.is_ascii_whitespace() && b != b'(');
+        text = &text[start.unwrap_or(text.len())..];
+        if !text.starts_with(b"/*") {
+            return text;
+        }
+        let end = text.windows(2).position(|pair| pair == b"*/").map_or(text.len(), |i| i + 2);
+        text = &text[end..];
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::script::Row;
     use super::*;
+    use proptest::prelude::*;
 
     /// The payloads' first bytes and the sequence numbers.
     fn outline(mut bytes: &[u8]) -> Vec<(u8, u8)> {
@@ -302,5 +316,40 @@ mod tests {
         let bytes = replies.twisted(&Action::RowsInstead(2), AnswerKind::Changed, dialect);
         assert_eq!(outline(&bytes.unwrap()).len(), 5);
         assert_eq!(replies.twisted(&Action::Close, AnswerKind::Changed, dialect), None);
+    }
+
+    fn planned(sql: &str) -> AnswerKind {
+        let answers = ["@@version", "c=?"].map(|text| Answer::ok(text, 0)).to_vec();
+        Replies::new(&Script { answers, ..Script::default() }).plan(sql.as_bytes())
+    }
+
+    #[test]
+    fn the_first_word_decides_unless_an_answer_matches() {
+        assert_eq!(planned("SELECT c FROM sbtest1 WHERE id=?"), AnswerKind::Canned);
+        assert_eq!(planned(" /* x */ (select c\nfrom t)"), AnswerKind::Canned);
+        assert_eq!(planned("SELECT 1"), AnswerKind::Value);
+        assert_eq!(planned("SELECT 'fromage'"), AnswerKind::Value);
+        assert_eq!(planned("SELECT x FROM information_schema.tables"), AnswerKind::Empty);
+        assert_eq!(planned("show status"), AnswerKind::Empty);
+        assert_eq!(planned("UPDATE t SET k=k+1 WHERE id=?"), AnswerKind::Changed);
+        assert_eq!(planned("LOAD DATA LOCAL INFILE 'x' INTO TABLE t"), AnswerKind::NoLocal);
+        assert_eq!(planned("BEGIN"), AnswerKind::Done);
+        assert_eq!(planned(""), AnswerKind::Done);
+        assert_eq!(planned("/*"), AnswerKind::Done);
+        assert_eq!(planned("select @@VERSION"), AnswerKind::Answer(0));
+        assert_eq!(planned("UPDATE t SET C=? WHERE id=?"), AnswerKind::Answer(1));
+    }
+
+    #[test]
+    fn only_the_beginning_is_matched() {
+        let far = format!("INSERT {} @@version", "x".repeat(4096));
+        assert_eq!(planned(&far), AnswerKind::Changed);
+    }
+
+    proptest! {
+        #[test]
+        fn no_statement_panics(sql in prop::collection::vec(any::<u8>(), 0..200)) {
+            let _ = Replies::new(&Script::default()).plan(&sql);
+        }
     }
 }

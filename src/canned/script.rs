@@ -13,17 +13,13 @@ const SYSBENCH_C: &[u8] = b"68487932199-96439406143-93774651418-41631865787-9640
 /// Everything that a canned server says and does.
 #[derive(Debug, Clone)]
 pub struct Script {
-    /// The version in the greeting.
     pub version: String,
     /// What a `SELECT … FROM t` returns.
     pub row: Row,
     /// Answers to particular statements; the first match wins.
     pub answers: Vec<Answer>,
-    /// How long a statement takes.
     pub service: Service,
-    /// What goes wrong, and when; of several that fire at once the first one counts.
     pub faults: Vec<Fault>,
-    /// How a client is let in.
     pub auth: Auth,
     /// Offers `CLIENT_DEPRECATE_EOF`; each client that wants it gets it.
     pub deprecate_eof: bool,
@@ -54,24 +50,16 @@ impl Script {
         if self.version.contains('\0') {
             return Err(Error::usage("canned server: the version holds a NUL"));
         }
-        for answer in &self.answers {
-            answer.check()?;
-        }
-        for fault in &self.faults {
-            fault.check()?;
-        }
-        Ok(())
+        self.answers.iter().try_for_each(Answer::check)?;
+        self.faults.iter().try_for_each(Fault::check)
     }
 }
 
 /// The canned rows: one CHAR column, every row the same.
 #[derive(Debug, Clone)]
 pub struct Row {
-    /// The column's name.
     pub column: String,
-    /// The value of each row.
     pub content: Vec<u8>,
-    /// Rows a SELECT.
     pub count: usize,
 }
 
@@ -86,22 +74,18 @@ impl Default for Row {
 pub struct Answer {
     /// The text, matched without regard to ASCII case; the empty text matches everything.
     pub matches: String,
-    /// The answer.
     pub reply: Reply,
 }
 
 impl Answer {
-    /// Any reply.
     pub(crate) fn new(matches: impl Into<String>, reply: Reply) -> Self {
         Answer { matches: matches.into(), reply }
     }
 
-    /// One row with one column.
     pub fn value(matches: impl Into<String>, column: &str, value: &str) -> Self {
         Self::rows(matches, &[column], &[&[Some(value)]])
     }
 
-    /// Rows of text.
     pub fn rows(matches: impl Into<String>, columns: &[&str], rows: &[&[Option<&str>]]) -> Self {
         let columns = columns.iter().map(|&c| c.to_owned()).collect();
         let rows = rows
@@ -111,35 +95,27 @@ impl Answer {
         Self::new(matches, Reply::Rows { columns, rows })
     }
 
-    /// OK with this many affected rows.
     pub fn ok(matches: impl Into<String>, affected: u64) -> Self {
         Self::new(matches, Reply::Ok { affected })
     }
 
-    /// An error.
     pub fn error(matches: impl Into<String>, code: u16, sqlstate: &str, message: &str) -> Self {
         Self::new(matches, Reply::Error(SqlError::new(code, sqlstate, message)))
     }
 
-    /// A request for a local file.
     pub fn local_infile(matches: impl Into<String>, file: &str) -> Self {
         Self::new(matches, Reply::LocalInfile { file: file.to_owned() })
     }
 
     fn check(&self) -> Result<()> {
-        let name = &self.matches;
         match &self.reply {
             Reply::Rows { columns, rows } => {
-                if columns.is_empty() {
-                    return Err(Error::usage(format!("canned answer '{name}' has no column")));
+                let wide = columns.len();
+                if wide > 0 && rows.iter().all(|row| row.len() == wide) {
+                    return Ok(());
                 }
-                if rows.iter().any(|row| row.len() != columns.len()) {
-                    return Err(Error::usage(format!(
-                        "canned answer '{name}' has a row without {} values",
-                        columns.len()
-                    )));
-                }
-                Ok(())
+                let rows = format!("canned answer '{}': {wide} columns", self.matches);
+                Err(Error::usage(format!("{rows}, and rows with as many values, are needed")))
             }
             Reply::Error(error) => error.check(),
             Reply::Ok { .. } | Reply::LocalInfile { .. } => Ok(()),
@@ -147,19 +123,14 @@ impl Answer {
     }
 }
 
-/// The answer to a statement.
 #[derive(Debug, Clone)]
 pub enum Reply {
     /// A result set of text columns, `None` is NULL.
     Rows {
-        /// Names of the columns.
         columns: Vec<String>,
-        /// One value a column in each row.
         rows: Vec<Vec<Option<String>>>,
     },
-    /// OK.
     Ok {
-        /// Affected rows.
         affected: u64,
     },
     /// An error; preparing such a statement fails with it.
@@ -167,7 +138,6 @@ pub enum Reply {
     /// A LOCAL INFILE request, as LOAD DATA LOCAL gets it: the stream is counted and thrown
     /// away, and answered with its number of lines as affected rows. Error 1295 when prepared.
     LocalInfile {
-        /// The file that the client is asked for.
         file: String,
     },
 }
@@ -177,15 +147,11 @@ pub enum Reply {
 /// the like take no time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Service {
-    /// As fast as the machine allows.
     Instant,
-    /// The same time for each.
     Constant(Duration),
     /// Exponentially distributed; each connection draws from a stream of its own.
     Exponential {
-        /// The mean.
         mean: Duration,
-        /// Makes the streams repeatable.
         seed: u64,
     },
 }
@@ -197,6 +163,5 @@ pub enum Auth {
     Native,
     /// Asks the client to switch to this plugin; any answer is right.
     Switch(String),
-    /// Refused with error 1045.
     Deny,
 }

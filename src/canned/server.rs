@@ -3,23 +3,22 @@
 use std::future::Future;
 use std::io;
 use std::net::Ipv4Addr;
-use std::path::{Path, PathBuf};
-use std::pin::pin;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use nix::sys::resource::{Resource, getrlimit, setrlimit};
-use tokio::net::{TcpListener, TcpSocket, UnixListener, UnixSocket};
+use tokio::net::{TcpListener, TcpSocket, TcpStream, UnixListener, UnixSocket};
 use tokio::runtime::{Builder, LocalOptions};
 
-use super::counts::{Counters, Counts};
-use super::greet;
-use super::input::Socket;
+use super::Counts;
+use super::greet::greet;
 use super::script::{Script, Service};
-use super::session::{Flow, Session};
+use super::session::Session;
 use super::shared::Shared;
 use crate::error::{Error, Result};
+use crate::observe::process::raise_descriptor_limit;
 
 /// Thousands of clients may come at once.
 const BACKLOG: u32 = 4096;
@@ -37,88 +36,89 @@ pub enum Listen {
 
 /// Runs a server in this thread until `stop` is done, and says what it did. `ready` is called
 /// with the port (0 for a socket) once clients can connect.
-///
 /// `stop` is polled within the server's runtime, so that it may wait for tokio's signals.
-///
-/// # Errors
-/// A script that contradicts itself, an address that is taken, too few descriptors.
 pub fn serve(
     script: Script,
     listen: &Listen,
     stop: impl Future<Output = ()>,
     ready: impl FnOnce(u16),
 ) -> Result<Counts> {
-    let counters = Arc::new(Counters::default());
-    run(script, listen, Arc::clone(&counters), stop, ready)?;
-    Ok(counters.read())
+    let counts = Arc::default();
+    run(script, listen, Arc::clone(&counts), stop, ready)?;
+    let counts = *counts.lock().expect("no count panics");
+    Ok(counts)
 }
 
-/// The same, with counters that another thread may read meanwhile.
+/// Does the same, with counts that another thread may read meanwhile.
 pub(crate) fn run(
     script: Script,
     listen: &Listen,
-    counters: Arc<Counters>,
+    counts: Arc<Mutex<Counts>>,
     stop: impl Future<Output = ()>,
     ready: impl FnOnce(u16),
 ) -> Result<()> {
     script.check()?;
-    raise_descriptors(script.connections_max)?;
+    let (connections, allowed) = (script.connections_max, raise_descriptor_limit()?);
+    let wanted = u64::from(connections) + OTHER_DESCRIPTORS;
+    if allowed < wanted {
+        let message = format!(
+            "canned server: {connections} connections need {wanted} descriptors, and at most \
+             {allowed} are allowed"
+        );
+        let hint = "raise the hard limit (ulimit -Hn), or lower connections_max";
+        return Err(Error::failed(message).hint(hint));
+    }
     let failed = |e: io::Error| Error::failed(format!("canned server: {e}"));
-    let runtime = Builder::new_current_thread()
-        .enable_all()
-        .build_local(LocalOptions::default())
-        .map_err(failed)?;
+    let mut builder = Builder::new_current_thread();
+    let runtime = builder.enable_all().build_local(LocalOptions::default()).map_err(failed)?;
+    // The runtime's end drops every session and with it every connection.
     runtime.block_on(async {
         let listener = Listener::bind(listen)?;
-        let shared = Rc::new(Shared::new(script, counters).map_err(failed)?);
+        let shared = Rc::new(Shared::new(script, counts).map_err(failed)?);
         if shared.script.service != Service::Instant {
             let shared = Rc::clone(&shared);
             tokio::task::spawn_local(async move { shared.clock.run().await });
         }
-        ready(listener.port);
-        let mut stop = pin!(stop);
+        ready(listener.port());
         tokio::select! {
             biased;
-            () = &mut stop => {}
+            () = stop => {}
             () = accept(&listener, &shared) => {}
         }
         Ok(())
     })
-    // The runtime's end drops every session and with it every connection.
 }
 
-enum Kind {
+enum Listener {
     Tcp(TcpListener),
-    Unix(UnixListener),
+    Unix(UnixListener, PathBuf),
 }
 
-struct Listener {
-    kind: Kind,
-    port: u16,
-    /// Held for its drop.
-    _file: Option<Remove>,
-}
-
-/// Removes the socket's file.
-struct Remove(PathBuf);
-
-impl Drop for Remove {
+impl Drop for Listener {
     fn drop(&mut self) {
-        // Somebody else may have removed it before.
-        let _ = std::fs::remove_file(&self.0);
+        if let Listener::Unix(_, path) = self {
+            // Somebody else may have removed it before.
+            let _ = std::fs::remove_file(path);
+        }
     }
 }
 
 impl Listener {
     fn bind(listen: &Listen) -> Result<Self> {
+        let cannot = |e, place: &dyn std::fmt::Display| {
+            Error::failed(format!("canned server: cannot listen on {place}: {e}"))
+        };
         match listen {
             Listen::Port(port) => Self::tcp(*port).map_err(|e| {
-                Error::failed(format!("canned server: cannot listen on 127.0.0.1:{port}: {e}"))
-                    .hint("port 0 takes a free one")
+                cannot(e, &format!("127.0.0.1:{port}")).hint("port 0 takes a free one")
             }),
-            Listen::Socket(path) => Self::unix(path).map_err(|e| {
-                Error::failed(format!("canned server: cannot listen on {}: {e}", path.display()))
-            }),
+            Listen::Socket(path) => {
+                let bound = UnixSocket::new_stream().and_then(|socket| {
+                    socket.bind(path)?;
+                    Ok(Listener::Unix(socket.listen(BACKLOG)?, path.clone()))
+                });
+                bound.map_err(|e| cannot(e, &path.display()))
+            }
         }
     }
 
@@ -126,26 +126,28 @@ impl Listener {
         let socket = TcpSocket::new_v4()?;
         socket.set_reuseaddr(true)?;
         socket.bind((Ipv4Addr::LOCALHOST, port).into())?;
-        let listener = socket.listen(BACKLOG)?;
-        let port = listener.local_addr()?.port();
-        Ok(Listener { kind: Kind::Tcp(listener), port, _file: None })
+        Ok(Listener::Tcp(socket.listen(BACKLOG)?))
     }
 
-    fn unix(path: &Path) -> io::Result<Self> {
-        let socket = UnixSocket::new_stream()?;
-        socket.bind(path)?;
-        let file = Some(Remove(path.to_owned()));
-        Ok(Listener { kind: Kind::Unix(socket.listen(BACKLOG)?), port: 0, _file: file })
+    fn port(&self) -> u16 {
+        match self {
+            Listener::Tcp(listener) => listener.local_addr().expect("it is bound").port(),
+            Listener::Unix(..) => 0,
+        }
     }
 
-    async fn accept(&self) -> io::Result<Socket> {
-        match &self.kind {
-            Kind::Tcp(listener) => {
+    async fn accept(&self) -> io::Result<TcpStream> {
+        match self {
+            Listener::Tcp(listener) => {
                 let (stream, _) = listener.accept().await?;
                 stream.set_nodelay(true)?;
-                Ok(Socket::Tcp(stream))
+                Ok(stream)
             }
-            Kind::Unix(listener) => Ok(Socket::Unix(listener.accept().await?.0)),
+            // What a session does with its stream, the kernel does with either kind.
+            Listener::Unix(listener, _) => {
+                let stream = listener.accept().await?.0.into_std()?;
+                TcpStream::from_std(OwnedFd::from(stream).into())
+            }
         }
     }
 }
@@ -163,30 +165,8 @@ async fn accept(listener: &Listener, shared: &Rc<Shared>) {
 }
 
 /// Serves a connection to its end. Every failure is the client's going away: it needs no report.
-async fn talk(mut session: Session) {
-    if let Ok(Flow::Continue) = greet::greet(&mut session).await {
-        session.shared.counters.sessions.add(1);
-        let _ = session.serve().await;
-    }
-}
-
-/// Raises the soft limit as far as it goes, and refuses if that is not far enough.
-fn raise_descriptors(connections_max: u32) -> Result<()> {
-    let failed =
-        |e| Error::failed(format!("canned server: the limit of descriptors is unknown: {e}"));
-    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).map_err(failed)?;
-    let wanted = u64::from(connections_max) + OTHER_DESCRIPTORS;
-    if hard < wanted {
-        return Err(Error::failed(format!(
-            "canned server: {connections_max} connections need {wanted} descriptors, and at most \
-             {hard} are allowed"
-        ))
-        .hint("raise the hard limit (ulimit -Hn), or lower connections_max"));
-    }
-    // Clients in the same process need theirs, too.
-    if soft < hard {
-        setrlimit(Resource::RLIMIT_NOFILE, hard, hard)
-            .map_err(|e| Error::failed(format!("canned server: cannot raise descriptors: {e}")))?;
-    }
-    Ok(())
+async fn talk(mut session: Session) -> io::Result<()> {
+    greet(&mut session).await?;
+    session.shared.count(|counts| counts.sessions += 1);
+    session.serve().await
 }

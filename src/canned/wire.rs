@@ -1,4 +1,11 @@
-//! Packets: how they are framed, and the few kinds that the server builds.
+//! Packets: how they are framed, the few kinds that the server builds, and the commands that come
+//! out of what a client sends, in bounded memory.
+
+use std::io;
+use std::ops::Range;
+
+use tokio::io::AsyncReadExt;
+use tokio::net::TcpStream;
 
 use crate::error::{Error, Result};
 
@@ -12,15 +19,19 @@ pub(crate) const AUTOCOMMIT: u16 = 2;
 /// `utf8mb4_general_ci`.
 pub(crate) const CHARSET: u8 = 45;
 
-/// Packets with their headers, numbered upwards.
+/// Of a longer command the rest is read and thrown away.
+pub(crate) const KEPT: usize = 256 << 10;
+/// The first size of a read buffer: 10,000 connections must fit in memory.
+const SMALL: usize = 1 << 10;
+
+/// Packets with their headers, numbered upwards from `sequence`.
 #[derive(Debug)]
 pub(crate) struct Packets {
-    bytes: Vec<u8>,
+    pub(crate) bytes: Vec<u8>,
     sequence: u8,
 }
 
 impl Packets {
-    /// No packet yet; the first one gets this number.
     pub(crate) fn starting_at(sequence: u8) -> Self {
         Packets { bytes: Vec::new(), sequence }
     }
@@ -40,29 +51,21 @@ impl Packets {
             rest = after;
         }
     }
-
-    /// The bytes for the wire.
-    pub(crate) fn into_bytes(self) -> Vec<u8> {
-        self.bytes
-    }
 }
 
-/// One payload as packets.
 pub(crate) fn packet(sequence: u8, payload: &[u8]) -> Vec<u8> {
     let mut packets = Packets::starting_at(sequence);
     packets.push(payload);
-    packets.into_bytes()
+    packets.bytes
 }
 
-/// The payload length and the sequence number of a packet's header.
+/// Reads the payload length and the sequence number of a packet's header.
 pub(crate) fn header(bytes: &[u8]) -> Option<(usize, u8)> {
     let &[a, b, c, sequence] = bytes.first_chunk::<HEADER>()?;
     Some((u32::from_le_bytes([a, b, c, 0]) as usize, sequence))
 }
 
-/// A length-encoded integer.
 pub(crate) fn put_int(out: &mut Vec<u8>, n: u64) {
-    let bytes = n.to_le_bytes();
     let (mark, width) = match n {
         0..=250 => return out.push(n as u8),
         251..=0xFFFF => (0xFC, 2),
@@ -70,11 +73,10 @@ pub(crate) fn put_int(out: &mut Vec<u8>, n: u64) {
         _ => (0xFE, 8),
     };
     out.push(mark);
-    out.extend(bytes.iter().take(width));
+    out.extend_from_slice(&n.to_le_bytes()[..width]);
 }
 
-/// A length-encoded string.
-pub(crate) fn put_string(out: &mut Vec<u8>, bytes: &[u8]) {
+fn put_string(out: &mut Vec<u8>, bytes: &[u8]) {
     put_int(out, bytes.len() as u64);
     out.extend_from_slice(bytes);
 }
@@ -82,16 +84,13 @@ pub(crate) fn put_string(out: &mut Vec<u8>, bytes: &[u8]) {
 /// An error as a server sends it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SqlError {
-    /// The number, such as 1213.
     pub code: u16,
     /// The SQLSTATE, five bytes.
     pub sqlstate: String,
-    /// The message, sent as it is.
     pub message: String,
 }
 
 impl SqlError {
-    /// An error of these parts.
     pub(crate) fn new(code: u16, sqlstate: &str, message: &str) -> Self {
         SqlError { code, sqlstate: sqlstate.to_owned(), message: message.to_owned() }
     }
@@ -100,10 +99,20 @@ impl SqlError {
         if self.sqlstate.len() == 5 {
             return Ok(());
         }
-        Err(Error::usage(format!(
-            "canned error {}: SQLSTATE '{}' has not five bytes",
-            self.code, self.sqlstate
-        )))
+        let (code, sqlstate) = (self.code, &self.sqlstate);
+        Err(Error::usage(format!("canned error {code}: SQLSTATE '{sqlstate}' has not five bytes")))
+    }
+
+    /// Makes the payload; an `early` one, before the client has said what it understands, has no SQLSTATE.
+    pub(crate) fn payload(&self, early: bool) -> Vec<u8> {
+        let [low, high] = self.code.to_le_bytes();
+        let mut out = vec![0xFF, low, high];
+        if !early {
+            out.push(b'#');
+            out.extend_from_slice(self.sqlstate.as_bytes());
+        }
+        out.extend_from_slice(self.message.as_bytes());
+        out
     }
 }
 
@@ -116,46 +125,26 @@ fn ok_like(mark: u8, affected: u64) -> Vec<u8> {
     out
 }
 
-/// OK.
 pub(crate) fn ok(affected: u64) -> Vec<u8> {
     ok_like(0x00, affected)
 }
 
-/// The end of columns (never after `CLIENT_DEPRECATE_EOF`) or of rows.
+/// Makes the end of columns (never after `CLIENT_DEPRECATE_EOF`) or of rows.
 pub(crate) fn eof(deprecate_eof: bool) -> Vec<u8> {
     if deprecate_eof {
         return ok_like(0xFE, 0);
     }
-    let mut out = vec![0xFE, 0, 0]; // warnings
-    out.extend_from_slice(&AUTOCOMMIT.to_le_bytes());
-    out
+    let [low, high] = AUTOCOMMIT.to_le_bytes();
+    vec![0xFE, 0, 0, low, high] // 0, 0: warnings
 }
 
-/// An error of the 4.1 protocol.
-pub(crate) fn error(error: &SqlError) -> Vec<u8> {
-    let mut out = vec![0xFF];
-    out.extend_from_slice(&error.code.to_le_bytes());
-    out.push(b'#');
-    out.extend_from_slice(error.sqlstate.as_bytes());
-    out.extend_from_slice(error.message.as_bytes());
-    out
-}
-
-/// An error before the client has said what it understands: without SQLSTATE.
-pub(crate) fn early_error(error: &SqlError) -> Vec<u8> {
-    let mut out = vec![0xFF];
-    out.extend_from_slice(&error.code.to_le_bytes());
-    out.extend_from_slice(error.message.as_bytes());
-    out
-}
-
-/// The definition of a CHAR(120) column.
+/// Makes the definition of a CHAR(120) column.
 pub(crate) fn column(name: &str) -> Vec<u8> {
     const STRING: u8 = 0xFE;
     let mut out = Vec::new();
-    put_string(&mut out, b"def");
-    for part in ["", "", "", name, name] {
-        put_string(&mut out, part.as_bytes()); // schema, table twice, name twice
+    // Catalog, schema, table twice, name twice.
+    for part in ["def", "", "", "", name, name] {
+        put_string(&mut out, part.as_bytes());
     }
     out.push(0x0C);
     out.extend_from_slice(&u16::from(CHARSET).to_le_bytes());
@@ -164,33 +153,139 @@ pub(crate) fn column(name: &str) -> Vec<u8> {
     out
 }
 
-/// A row of the text protocol; `None` is NULL.
-pub(crate) fn text_row<'a>(values: impl Iterator<Item = Option<&'a [u8]>>) -> Vec<u8> {
+/// Makes a row of the text or of the binary protocol; `None` is NULL.
+pub(crate) fn row(values: &[Option<Vec<u8>>], binary: bool) -> Vec<u8> {
     let mut out = Vec::new();
-    for value in values {
+    if binary {
+        // A zero, and a bitmap of the NULLs that starts at bit 2.
+        out.resize(1 + (values.len() + 2).div_ceil(8), 0);
+    }
+    for (i, value) in values.iter().enumerate() {
         match value {
             Some(bytes) => put_string(&mut out, bytes),
+            None if binary => out[1 + (i + 2) / 8] |= 1 << ((i + 2) % 8),
             None => out.push(0xFB),
         }
     }
     out
 }
 
-/// A row of the binary protocol.
-pub(crate) fn binary_row<'a>(values: impl Iterator<Item = Option<&'a [u8]>> + Clone) -> Vec<u8> {
-    let mut out = vec![0x00];
-    // The bitmap of a result's row starts at bit 2.
-    let mut nulls = vec![0_u8; (values.clone().count() + 2).div_ceil(8)];
-    for (i, value) in values.clone().enumerate() {
-        if let (None, Some(byte)) = (value, nulls.get_mut((i + 2) / 8)) {
-            *byte |= 1 << ((i + 2) % 8);
+/// The read buffer of a connection: bytes in, whole commands out.
+#[derive(Debug)]
+pub(crate) struct Input {
+    buffer: Vec<u8>,
+    start: usize,
+    end: usize,
+    /// The last read filled the buffer, so more is likely waiting than fits.
+    crowded: bool,
+    long: Option<Long>,
+    kept: Vec<u8>,
+}
+
+/// A command that does not fit into the buffer.
+#[derive(Debug)]
+struct Long {
+    left: usize,
+    /// Another packet continues this one.
+    more: bool,
+    sequence: u8,
+}
+
+/// A whole command, to be looked at with [`Input::payload`] before the next read.
+#[derive(Debug)]
+pub(crate) struct Frame {
+    /// Its place in the buffer; None of a long one.
+    place: Option<Range<usize>>,
+    /// The number of its last packet.
+    pub(crate) sequence: u8,
+}
+
+impl Input {
+    pub(crate) fn new() -> Self {
+        let buffer = vec![0; SMALL];
+        Input { buffer, start: 0, end: 0, crowded: false, long: None, kept: Vec::new() }
+    }
+
+    /// Reads once; an error at the client's end.
+    pub(crate) async fn fill(&mut self, socket: &mut TcpStream) -> io::Result<()> {
+        let n = socket.read(self.room()).await?;
+        self.filled(n);
+        if n == 0 { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(()) }
+    }
+
+    /// Makes room for the next read: never none.
+    fn room(&mut self) -> &mut [u8] {
+        if self.start == self.end {
+            (self.start, self.end) = (0, 0);
+        }
+        if self.end == self.buffer.len() && self.start > 0 {
+            self.buffer.copy_within(self.start..self.end, 0);
+            (self.start, self.end) = (0, self.end - self.start);
+        }
+        // Grows with what arrives, never with what a header announces.
+        if self.end == self.buffer.len() || self.crowded {
+            let size = (self.buffer.len() * 2).min(KEPT + HEADER);
+            self.buffer.resize(size, 0);
+        }
+        &mut self.buffer[self.end..]
+    }
+
+    fn filled(&mut self, n: usize) {
+        self.end += n;
+        self.crowded = self.end == self.buffer.len();
+    }
+
+    pub(crate) fn available(&self) -> &[u8] {
+        &self.buffer[self.start..self.end]
+    }
+
+    pub(crate) fn consume(&mut self, n: usize) {
+        self.start += n;
+    }
+
+    /// Takes the next whole command, if it is here.
+    pub(crate) fn next_frame(&mut self) -> Option<Frame> {
+        if self.long.is_none() {
+            let (length, sequence) = header(self.available())?;
+            let start = self.start + HEADER;
+            if length <= KEPT {
+                let place = start..start + length;
+                if place.end > self.end {
+                    return None;
+                }
+                self.start = place.end;
+                return Some(Frame { place: Some(place), sequence });
+            }
+            self.start = start;
+            self.kept.clear();
+            self.long = Some(Long { left: length, more: length == PAYLOAD_MAX, sequence });
+        }
+        loop {
+            let long = self.long.as_mut()?;
+            let here = &self.buffer[self.start..self.end];
+            let taken = &here[..here.len().min(long.left)];
+            let wanted = taken.len().min(KEPT - self.kept.len());
+            self.kept.extend_from_slice(&taken[..wanted]);
+            long.left -= taken.len();
+            self.start += taken.len();
+            if long.left > 0 {
+                return None;
+            }
+            if !long.more {
+                let sequence = long.sequence;
+                self.long = None;
+                return Some(Frame { place: None, sequence });
+            }
+            let (left, sequence) = header(self.available())?;
+            self.start += HEADER;
+            self.long = Some(Long { left, more: left == PAYLOAD_MAX, sequence });
         }
     }
-    out.extend(nulls);
-    for bytes in values.flatten() {
-        put_string(&mut out, bytes);
+
+    /// Tells the bytes of a frame, at most [`KEPT`] of them.
+    pub(crate) fn payload(&self, frame: &Frame) -> &[u8] {
+        frame.place.clone().map_or(&self.kept, |place| &self.buffer[place])
     }
-    out
 }
 
 #[cfg(test)]
@@ -219,8 +314,49 @@ mod tests {
 
     #[test]
     fn nulls_are_marked_in_both_protocols() {
-        let values = || [None, Some(&b"ab"[..])].into_iter();
-        assert_eq!(text_row(values()), [0xFB, 2, b'a', b'b']);
-        assert_eq!(binary_row(values()), [0, 0b100, 2, b'a', b'b']);
+        let values = [None, Some(b"ab".to_vec())];
+        assert_eq!(row(&values, false), [0xFB, 2, b'a', b'b']);
+        assert_eq!(row(&values, true), [0, 0b100, 2, b'a', b'b']);
+    }
+
+    /// Feeds bytes in pieces, as reads of that size would, and collects the commands.
+    fn commands(bytes: &[u8], piece: usize) -> Vec<(usize, u8, u8)> {
+        let mut input = Input::new();
+        let mut seen = Vec::new();
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let room = input.room();
+            let n = piece.min(room.len()).min(rest.len());
+            room[..n].copy_from_slice(&rest[..n]);
+            input.filled(n);
+            rest = &rest[n..];
+            while let Some(frame) = input.next_frame() {
+                let payload = input.payload(&frame);
+                seen.push((payload.len(), payload.first().copied().unwrap_or(0), frame.sequence));
+            }
+            assert!(input.buffer.len() <= KEPT + HEADER);
+        }
+        seen
+    }
+
+    #[test]
+    fn commands_come_out_whole_however_they_arrive() {
+        let mut bytes = Vec::new();
+        for (byte, size) in [(1, 1), (2, 0), (3, 5_000), (4, KEPT), (5, KEPT + 1), (6, 3)] {
+            bytes.extend(packet(byte, &vec![byte; size]));
+        }
+        let expected = [(1, 1, 1), (0, 0, 2), (5_000, 3, 3), (KEPT, 4, 4), (KEPT, 5, 5), (3, 6, 6)];
+        for piece in [1, 7, 1_000, usize::MAX] {
+            assert_eq!(commands(&bytes, piece), expected, "pieces of {piece}");
+        }
+    }
+
+    #[test]
+    fn a_command_of_several_packets_is_one() {
+        let mut bytes = packet(0, &vec![9; PAYLOAD_MAX + 10]);
+        bytes.extend(packet(0, &vec![8; PAYLOAD_MAX]));
+        bytes.extend(packet(0, b"x"));
+        let expected = [(KEPT, 9, 1), (KEPT, 8, 1), (1, b'x', 0)];
+        assert_eq!(commands(&bytes, 100_000), expected);
     }
 }
