@@ -1,7 +1,8 @@
 //! What the server counts and sums by each index of a table, and whether they agree.
 
-use crate::mysql::control::{Asked, one, optional};
-use crate::mysql::session::{Failure, Session};
+use crate::mysql::control::{Asked, one, optional, rows};
+use crate::mysql::errors::Failure;
+use crate::mysql::session::Session;
 use crate::workload::table::quoted;
 
 /// The server's number for "there is no such index", or none that may be used.
@@ -27,12 +28,13 @@ pub(super) struct Index {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Counts(pub(super) Vec<(Index, Count)>);
 
-impl Index {
-    /// Of the rows themselves.
-    pub(super) fn primary(k: bool) -> Index {
-        Index { name: "PRIMARY".to_owned(), k }
-    }
+/// Reads a whole number that the server answers; none where it has no rows to tell it of.
+pub(super) fn number(text: Option<&str>) -> Asked<i128> {
+    let number = text.map_or(Some(0), |text| text.parse().ok());
+    number.ok_or_else(|| Failure::Lost("an answer that is no number".to_owned()))
+}
 
+impl Index {
     pub(super) async fn count(&self, session: &mut Session, table: &str) -> Asked<Count> {
         let by = match self.name.as_str() {
             "" => String::new(),
@@ -41,12 +43,9 @@ impl Index {
         // A COUNT(*) alone may be answered without the index.
         let sum = if self.k { "SUM(k)" } else { "SUM(1)" };
         let sql = format!("SELECT COUNT(*), {sum} FROM {}{by}", quoted(table));
-        let answer = session.query(&sql).await?;
-        let mut fields = answer.into_iter().flatten();
-        let mut number = || fields.next().flatten().and_then(|text| text.parse::<i128>().ok());
-        let rows = number().and_then(|n| u64::try_from(n).ok()).unwrap_or(0);
-        // No rows have no sum.
-        Ok(Count { rows, k: self.k.then(|| number().unwrap_or(0)) })
+        let [count, sum] = rows::<2>(session, &sql).await?.pop().unwrap_or_default();
+        let rows = number(count.as_deref())?.max(0) as u64;
+        Ok(Count { rows, k: if self.k { Some(number(sum.as_deref())?) } else { None } })
     }
 }
 
@@ -86,35 +85,33 @@ impl Counts {
                 Err(failure) => return Err(failure),
             }
         }
-        if let ([], Some(first)) = (counts.as_slice(), indexes.first()) {
-            let any = Index { name: String::new(), k: first.k };
+        if counts.is_empty() {
+            let any = Index { name: String::new(), k: indexes[0].k };
             let count = any.count(session, table).await?;
             counts.push((any, count));
         }
         Ok(Counts(counts))
     }
 
-    /// By the index that tells most and is the cheapest to read again: the last ones are narrow.
-    pub(super) fn narrow(&self) -> Option<&(Index, Count)> {
-        self.0.iter().rfind(|(index, _)| index.k).or(self.0.last())
+    /// Finds the index that tells most and is the cheapest to read again: the last ones are narrow.
+    pub(super) fn narrow(&self) -> &(Index, Count) {
+        let narrow = self.0.iter().rfind(|(index, _)| index.k).or(self.0.last());
+        narrow.expect("counted by one index at least")
     }
 
-    /// The rows themselves.
+    /// The count of the rows themselves.
     pub(super) fn rows(&self) -> Count {
-        self.0.first().map(|(_, count)| *count).unwrap_or_default()
+        self.0[0].1
     }
 
-    /// The first index that disagrees with the rows: by how many of them, and in words.
-    pub(super) fn torn(&self) -> Option<(u64, String)> {
+    /// Finds the first index that disagrees with the rows, or that what was read is not what the server
+    /// counts: by how many rows, and in words.
+    pub(super) fn torn(&self, read: &Count) -> Option<(u64, String)> {
         let rows = self.rows();
-        let (index, count) = self.0.iter().find(|(_, count)| !count.agrees(&rows))?;
-        let what = format!("index {} has {count}, the table has {rows}", index.name);
-        Some((count.differs_by(&rows), what))
-    }
-
-    /// The same of rows that were read and are not those that the server counts.
-    pub(super) fn against(&self, read: &Count) -> Option<(u64, String)> {
-        let rows = self.rows();
+        if let Some((index, count)) = self.0.iter().find(|(_, count)| !count.agrees(&rows)) {
+            let what = format!("index {} has {count}, the table has {rows}", index.name);
+            return Some((count.differs_by(&rows), what));
+        }
         let what = || format!("the server counts {rows}, and returns {read}");
         (!rows.agrees(read)).then(|| (rows.differs_by(read), what()))
     }
@@ -122,28 +119,26 @@ impl Counts {
 
 /// What is read until COMMIT is as it was at this instant.
 pub(super) async fn snapshot(session: &mut Session) -> Asked<()> {
-    session.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT").await.map(|_| ())
+    session.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT").await.map(drop)
 }
 
-/// What CHECK TABLE says, on one line.
+/// Asks CHECK TABLE; what it says, on one line.
 pub(super) async fn check_table(session: &mut Session, table: &str) -> Asked<String> {
-    let said = match session.query(&format!("CHECK TABLE {}", quoted(table))).await {
-        Ok(lines) => lines,
-        Err(refused @ Failure::Server { .. }) => return Ok(format!("CHECK TABLE: {refused}")),
+    // Table, operation, kind of message, message.
+    let said = match rows::<4>(session, &format!("CHECK TABLE {}", quoted(table))).await {
+        Ok(lines) => lines.into_iter().filter_map(|[.., text]| text).collect::<Vec<_>>().join("; "),
+        Err(refused @ Failure::Server { .. }) => refused.to_string(),
         Err(lost) => return Err(lost),
     };
-    // Table, operation, kind of message, message.
-    let text = |line: Vec<Option<String>>| line.into_iter().nth(3).flatten();
-    let lines: Vec<String> = said.into_iter().filter_map(text).collect();
-    Ok(format!("CHECK TABLE: {}", lines.join("; ")))
+    Ok(format!("CHECK TABLE: {said}"))
 }
 
-/// Transactions that were open when the server started: it rolls them back beside its work, but
-/// for those that XA prepared. None where it does not say.
-pub(super) async fn recovered(session: &mut Session) -> Asked<Option<u64>> {
+/// Counts transactions that were open when the server started: it rolls them back beside its work, but
+/// for those that XA prepared. 0 where it does not say.
+pub(super) async fn recovered(session: &mut Session) -> Asked<u64> {
     let sql = "SELECT COUNT(*) FROM information_schema.INNODB_TRX WHERE trx_mysql_thread_id = 0";
-    let answer = optional(one(session, sql).await)?;
-    Ok(answer.flatten().and_then(|n| n.parse().ok()))
+    let answer = optional(one(session, sql).await)?.flatten();
+    Ok(number(answer.as_deref())?.max(0) as u64)
 }
 
 #[cfg(test)]
@@ -160,19 +155,20 @@ mod tests {
     #[test]
     fn an_index_that_disagrees_is_named() {
         let whole = counts(&[("PRIMARY", 9, Some(50)), ("k_1", 9, Some(50)), ("c", 9, None)]);
-        assert_eq!(whole.torn(), None);
+        let torn = |counts: &Counts| counts.torn(&counts.rows());
+        assert_eq!(torn(&whole), None);
         let more = counts(&[("PRIMARY", 9, Some(50)), ("k_1", 12, Some(70))]);
-        let (by, what) = more.torn().expect("found");
+        let (by, what) = torn(&more).expect("found");
         assert_eq!(by, 3);
         assert_eq!(
             what,
             "index k_1 has 12 rows with a sum of k of 70, the table has 9 rows with a sum of k of 50"
         );
-        assert_eq!(whole.narrow().map(|(index, _)| index.name.as_str()), Some("k_1"));
+        assert_eq!(whole.narrow().0.name, "k_1");
         let moved = counts(&[("PRIMARY", 9, Some(50)), ("k_1", 9, Some(51))]);
-        assert_eq!(moved.torn().map(|(by, _)| by), Some(1));
+        assert_eq!(torn(&moved).map(|(by, _)| by), Some(1));
         assert_eq!(
-            counts(&[("PRIMARY", 9, None), ("email", 8, None)]).torn().map(|t| t.0),
+            torn(&counts(&[("PRIMARY", 9, None), ("email", 8, None)])).map(|t| t.0),
             Some(1)
         );
     }
@@ -180,8 +176,8 @@ mod tests {
     #[test]
     fn rows_that_are_not_returned_are_counted() {
         let counts = counts(&[("PRIMARY", 9, Some(50))]);
-        assert_eq!(counts.against(&Count { rows: 9, k: Some(50) }), None);
-        let (by, what) = counts.against(&Count { rows: 7, k: Some(40) }).expect("found");
+        assert_eq!(counts.torn(&Count { rows: 9, k: Some(50) }), None);
+        let (by, what) = counts.torn(&Count { rows: 7, k: Some(40) }).expect("found");
         assert!(by == 2 && what.contains("returns 7 rows"), "{what}");
     }
 }

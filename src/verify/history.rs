@@ -3,20 +3,21 @@
 use std::collections::BTreeMap;
 
 use crate::summary::{Doubt, LedgerEntry, Place, Record, Summary};
+use crate::workload::table::Mark;
 
-/// Everything that was found of runs: nothing here connects anywhere.
+/// What is known of the runs: nothing here connects anywhere.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Archive<'a> {
-    pub(super) summaries: &'a [&'a Summary],
-    /// Names and records of steps that began to write.
-    pub(super) records: &'a [(String, Record)],
-    /// The server's own place.
-    pub(super) here: &'a Place,
-    /// Whether what was written at another place counts too.
-    pub(super) elsewhere: bool,
+pub struct Evidence<'a> {
+    /// Their summaries.
+    pub summaries: &'a [&'a Summary],
+    /// What steps without a summary left: names and records.
+    pub records: &'a [(String, Record)],
+    /// Whether what was written on another server counts too: this one is its replica, or has
+    /// its data.
+    pub elsewhere: bool,
 }
 
-/// Of one table, since it became ready.
+/// What was written to one table since it became ready.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct History {
     /// Steps that wrote to it, or may have.
@@ -36,54 +37,46 @@ pub(super) struct History {
     pub(super) unknown: Vec<String>,
 }
 
-impl<'a> Archive<'a> {
-    /// The history of the table of this name and identity.
-    pub(super) fn of(&self, table: &str, id: &str) -> History {
+/// A table's name, and the identity of its content.
+pub(super) type Known = (String, String);
+
+impl Evidence<'_> {
+    /// Tells the history of a table at this place since it got its mark.
+    pub(super) fn of(&self, here: &Place, table: &str, mark: &Mark) -> History {
         let mut history = History::default();
+        let Some(id) = mark.id.map(|id| format!("{id:x}")) else {
+            let why = "an older loadgen prepared it, whose ledgers do not say whose they are";
+            history.unknown.push(why.to_owned());
+            return history;
+        };
         for summary in self.summaries {
             let unfollowed = summary.workload.unfollowed.as_deref();
             let its = |entry: &&LedgerEntry| {
-                let its = entry.table == table && entry.table_id.as_deref() == Some(id);
+                let its = entry.table == table && entry.table_id.as_ref() == Some(&id);
                 its && (changes(entry) || unfollowed.is_some())
             };
             for entry in summary.ledger.iter().filter(its) {
+                let (step, place) = (&summary.step_id, place(summary));
                 if let Some(why) = unfollowed {
-                    let (step, name) = (&summary.step_id, &summary.workload.name);
-                    history.cannot(format!(
+                    let name = &summary.workload.name;
+                    history.unknown.push(format!(
                         "step {step} ({name}) wrote what its ledger does not tell: {why}"
                     ));
                 }
-                let place = place(summary);
-                if self.is_another(&place) {
-                    history.cannot(format!(
-                        "step {} wrote to a copy of it at {place}, this one is at {}",
-                        summary.step_id, self.here
+                if self.is_another(&place, here) {
+                    history.unknown.push(format!(
+                        "step {step} wrote to a copy of it at {place}, this one is at {here}"
                     ));
                 }
-                history.steps += 1;
                 history.custom |= !summary.workload.built_in;
-                // A file may say anything.
-                for (sum, more) in [
-                    (&mut history.updates, entry.updates),
-                    (&mut history.inserts, entry.inserts),
-                    (&mut history.deletes, entry.deletes),
-                    (&mut history.in_doubt, entry.in_doubt),
-                    (&mut history.k_taken, entry.k_taken),
-                    (&mut history.k_unknown, entry.k_unknown),
-                    (&mut history.untraced, entry.untraced),
-                ] {
-                    *sum = sum.saturating_add(more);
-                }
-                history.k_added += i128::from(entry.k_added);
-                history.doubt.add(&entry.doubt.unwrap_or_default());
+                history.add(entry);
             }
         }
         for (name, record) in self.records {
-            let its = record.tables.get(table).is_some_and(|its| its == id);
             let told = |summary: &&Summary| summary.record.as_ref() == Some(name);
-            if its && !self.summaries.iter().any(told) {
+            if record.tables.get(table) == Some(&id) && !self.summaries.iter().any(told) {
                 history.custom |= !record.built_in;
-                history.cannot(format!(
+                history.unknown.push(format!(
                     "step {} ({}) of {} left no summary",
                     record.step_id, record.what, record.begun_at
                 ));
@@ -92,43 +85,39 @@ impl<'a> Archive<'a> {
         history
     }
 
-    /// Steps that wrote to other tables than these names and identities.
-    pub(super) fn strangers(&self, tables: &[(String, String)]) -> usize {
-        let ours = |name: &str, id: &str| tables.iter().any(|(n, i)| n == name && i == id);
-        let wrote = |summary: &&&Summary| {
-            let mut entries = summary.ledger.iter();
-            entries.any(|entry| {
-                let id = entry.table_id.as_deref().unwrap_or_default();
-                changes(entry) && !ours(&entry.table, id)
-            })
+    /// Counts the steps that wrote to other tables than these.
+    pub(super) fn strangers(&self, tables: &[Known]) -> usize {
+        let ours = |entry: &LedgerEntry| {
+            tables.iter().any(|(n, id)| *n == entry.table && Some(id) == entry.table_id.as_ref())
         };
-        self.summaries.iter().filter(wrote).count()
+        let other = |entry: &LedgerEntry| changes(entry) && !ours(entry);
+        self.summaries.iter().filter(|summary| summary.ledger.iter().any(other)).count()
     }
 
-    fn is_another(&self, place: &Place) -> bool {
-        place.differs(self.here) && !self.elsewhere
+    fn is_another(&self, place: &Place, here: &Place) -> bool {
+        place.differs(here) && !self.elsewhere
     }
 
-    /// Tables that steps here wrote to beside one of these, and that are none of these: each with one
-    /// such step.
-    pub(super) fn missing(&self, tables: &[(String, String)]) -> BTreeMap<String, String> {
-        let here = |name: &str| tables.iter().any(|(n, _)| n == name);
-        let ours = |(name, id): &(&str, &str)| tables.iter().any(|(n, i)| n == name && i == id);
-        let mut missing = BTreeMap::new();
-        let mut beside = |step: &str, wrote: &[(&str, &str)]| {
-            if wrote.iter().any(ours) {
-                let gone = wrote.iter().filter(|(name, _)| !here(name));
-                missing.extend(gone.map(|(name, _)| ((*name).to_owned(), step.to_owned())));
-            }
-        };
-        for summary in self.summaries.iter().filter(|s| !self.is_another(&place(s))) {
+    /// Finds tables that steps here wrote to beside one of these, and that are none of these: each with
+    /// one such step.
+    pub(super) fn missing(&self, here: &Place, tables: &[Known]) -> BTreeMap<String, String> {
+        let summaries = self.summaries.iter().filter(|s| !self.is_another(&place(s), here));
+        let of_summary = |summary: &&Summary| {
             let wrote = summary.ledger.iter().filter(|entry| changes(entry));
-            let named = |entry: &'a LedgerEntry| Some((&*entry.table, entry.table_id.as_deref()?));
-            beside(&summary.step_id, &wrote.filter_map(named).collect::<Vec<_>>());
-        }
-        for (_, record) in self.records.iter().filter(|(_, r)| !self.is_another(&r.place)) {
-            let may = record.tables.iter().map(|(name, id)| (&**name, &**id));
-            beside(&record.step_id, &may.collect::<Vec<_>>());
+            let named = wrote.filter_map(|e| Some((e.table.clone(), e.table_id.clone()?)));
+            (summary.step_id.clone(), named.collect::<Vec<Known>>())
+        };
+        let records = self.records.iter().filter(|(_, r)| !self.is_another(&r.place, here));
+        let of_record = |(_, record): &(String, Record)| {
+            (record.step_id.clone(), record.tables.clone().into_iter().collect())
+        };
+        let mut missing = BTreeMap::new();
+        for (step, wrote) in summaries.map(of_summary).chain(records.map(of_record)) {
+            if wrote.iter().any(|known| tables.contains(known)) {
+                let gone =
+                    wrote.into_iter().filter(|(name, _)| !tables.iter().any(|(n, _)| n == name));
+                missing.extend(gone.map(|(name, _)| (name, step.clone())));
+            }
         }
         missing
     }
@@ -143,9 +132,22 @@ fn changes(entry: &LedgerEntry) -> bool {
 }
 
 impl History {
-    /// For this reason nobody can say what the table must hold.
-    pub(super) fn cannot(&mut self, why: String) {
-        self.unknown.push(why);
+    /// Adds what a step wrote. A file may say anything.
+    fn add(&mut self, entry: &LedgerEntry) {
+        for (sum, more) in [
+            (&mut self.steps, 1),
+            (&mut self.updates, entry.updates),
+            (&mut self.inserts, entry.inserts),
+            (&mut self.deletes, entry.deletes),
+            (&mut self.in_doubt, entry.in_doubt),
+            (&mut self.k_taken, entry.k_taken),
+            (&mut self.k_unknown, entry.k_unknown),
+            (&mut self.untraced, entry.untraced),
+        ] {
+            *sum = sum.saturating_add(more);
+        }
+        self.k_added += i128::from(entry.k_added);
+        self.doubt.add(&entry.doubt.unwrap_or_default());
     }
 
     /// Whether ids may have been changed, or what is beyond `k` in rows, by a workload of
@@ -178,12 +180,12 @@ mod tests {
         summary
     }
 
-    fn archive<'a>(
-        summaries: &'a [&'a Summary],
-        records: &'a [(String, Record)],
-        here: &'a Place,
-    ) -> Archive<'a> {
-        Archive { summaries, records, here, elsewhere: false }
+    fn evidence<'a>(summaries: &'a [&'a Summary], records: &'a [(String, Record)]) -> Evidence<'a> {
+        Evidence { summaries, records, elsewhere: false }
+    }
+
+    fn mark(id: u32) -> Mark {
+        Mark { id: Some(id), ..Mark::filling(1, 1) }
     }
 
     fn here() -> Place {
@@ -196,20 +198,20 @@ mod tests {
         steps[1].workload.built_in = false;
         let summaries: Vec<&Summary> = steps.iter().collect();
         let here = here();
-        let archive = archive(&summaries, &[], &here);
-        let history = archive.of("sbtest1", "5f");
+        let all = evidence(&summaries, &[]);
+        let history = all.of(&here, "sbtest1", &mark(0x5f));
         assert_eq!((history.steps, history.k_added, history.updates), (2, 10, 10));
         assert!(history.custom);
-        let own = Archive { summaries: &summaries[..1], ..archive };
-        assert!(!own.of("sbtest1", "5f").custom, "whatever its title");
+        let own = Evidence { summaries: &summaries[..1], ..all };
+        assert!(!own.of(&here, "sbtest1", &mark(0x5f)).custom, "whatever its title");
         assert!(history.unknown.is_empty());
-        assert_eq!(archive.of("sbtest1", "60"), History::default(), "filled again");
-        assert_eq!(archive.of("sbtest2", "5f"), History::default());
+        assert_eq!(all.of(&here, "sbtest1", &mark(0x60)), History::default(), "filled again");
+        assert_eq!(all.of(&here, "sbtest2", &mark(0x5f)), History::default());
         let names = |list: &[(&str, &str)]| -> Vec<(String, String)> {
             list.iter().map(|(n, i)| ((*n).to_owned(), (*i).to_owned())).collect()
         };
-        assert_eq!(archive.strangers(&names(&[("sbtest1", "5f"), ("sbtest2", "60")])), 0);
-        assert_eq!(archive.strangers(&names(&[("sbtest1", "5f"), ("sbtest2", "61")])), 2);
+        assert_eq!(all.strangers(&names(&[("sbtest1", "5f"), ("sbtest2", "60")])), 0);
+        assert_eq!(all.strangers(&names(&[("sbtest1", "5f"), ("sbtest2", "61")])), 2);
     }
 
     #[test]
@@ -221,11 +223,11 @@ mod tests {
             (entry.updates, entry.k_added) = (0, 0);
         }
         let here = here();
-        let history = archive(&[&told], &[], &here).of("sbtest1", "5f");
+        let history = evidence(&[&told], &[]).of(&here, "sbtest1", &mark(0x5f));
         let says = "step aa-1 (point-select) wrote what its ledger does not tell: 'UPDATE' gives";
         assert!(history.unknown[0].starts_with(says), "{:?}", history.unknown);
         told.workload.unfollowed = None;
-        assert_eq!(archive(&[&told], &[], &here).of("sbtest1", "5f"), History::default());
+        assert_eq!(evidence(&[&told], &[]).of(&here, "sbtest1", &mark(0x5f)), History::default());
     }
 
     #[test]
@@ -233,23 +235,22 @@ mod tests {
         let step = step(1, "db1");
         let here = here();
         let steps = [&step];
-        let archive = archive(&steps, &[], &here);
+        let all = evidence(&steps, &[]);
         let names = |list: &[(&str, &str)]| -> Vec<(String, String)> {
             list.iter().map(|(n, i)| ((*n).to_owned(), (*i).to_owned())).collect()
         };
-        let missing = archive.missing(&names(&[("sbtest1", "5f")]));
+        let missing = all.missing(&here, &names(&[("sbtest1", "5f")]));
         assert_eq!(missing.into_iter().collect::<Vec<_>>(), names(&[("sbtest2", "aa-1")]));
-        for all in [&[("sbtest1", "5f"), ("sbtest2", "61")][..], &[("sbtest1", "77")]] {
-            assert!(archive.missing(&names(all)).is_empty(), "prepared again: {all:?}");
+        for known in [&[("sbtest1", "5f"), ("sbtest2", "61")][..], &[("sbtest1", "77")]] {
+            assert!(all.missing(&here, &names(known)).is_empty(), "prepared again: {known:?}");
         }
         let copy = Place { hostname: Some("db2".to_owned()), ..Place::default() };
-        let elsewhere = Archive { here: &copy, ..archive };
-        assert!(elsewhere.missing(&names(&[("sbtest1", "5f")])).is_empty(), "of a part alone");
+        assert!(all.missing(&copy, &names(&[("sbtest1", "5f")])).is_empty(), "of a part alone");
         let tables = names(&[("sbtest1", "5f"), ("sbtest3", "62")]).into_iter().collect();
         let record = Record::new("aa-2".into(), "update-index".into(), true, here.clone(), tables);
         let records = [("aa-2-00000000".to_owned(), record)];
-        let killed = Archive { records: &records, ..archive };
-        assert!(killed.missing(&names(&[("sbtest1", "5f")])).contains_key("sbtest3"));
+        let killed = Evidence { records: &records, ..all };
+        assert!(killed.missing(&here, &names(&[("sbtest1", "5f")])).contains_key("sbtest3"));
     }
 
     #[test]
@@ -257,10 +258,12 @@ mod tests {
         let steps = [step(1, "db1"), step(2, "db2")];
         let summaries: Vec<&Summary> = steps.iter().collect();
         let here = here();
-        let archive = archive(&summaries, &[], &here);
-        assert!(archive.of("sbtest1", "5f").unknown[0].contains("step aa-2 wrote to a copy"));
-        let moved = Archive { elsewhere: true, ..archive };
-        assert!(moved.of("sbtest1", "5f").unknown.is_empty());
+        let all = evidence(&summaries, &[]);
+        assert!(
+            all.of(&here, "sbtest1", &mark(0x5f)).unknown[0].contains("step aa-2 wrote to a copy")
+        );
+        let moved = Evidence { elsewhere: true, ..all };
+        assert!(moved.of(&here, "sbtest1", &mark(0x5f)).unknown.is_empty());
     }
 
     #[test]
@@ -272,12 +275,18 @@ mod tests {
         let records = ["aa-1-00000000", "aa-1-11111111"].map(|n| (n.to_owned(), record.clone()));
         let nowhere = Place::default();
         let summaries: Vec<&Summary> = steps.iter().collect();
-        let known = archive(&summaries, &records[..1], &nowhere);
-        assert!(known.of("sbtest1", "5f").unknown.is_empty());
-        let killed = archive(&summaries, &records, &nowhere);
-        let history = killed.of("sbtest1", "5f");
+        let known = evidence(&summaries, &records[..1]);
+        assert!(known.of(&nowhere, "sbtest1", &mark(0x5f)).unknown.is_empty());
+        let killed = evidence(&summaries, &records);
+        let history = killed.of(&nowhere, "sbtest1", &mark(0x5f));
         assert_eq!((history.unknown.len(), history.custom), (1, true));
-        assert!(killed.of("sbtest2", "60").unknown.is_empty(), "it did not write to that");
-        assert!(killed.of("sbtest1", "77").unknown.is_empty(), "nor since it was filled again");
+        assert!(
+            killed.of(&nowhere, "sbtest2", &mark(0x60)).unknown.is_empty(),
+            "it did not write to that"
+        );
+        assert!(
+            killed.of(&nowhere, "sbtest1", &mark(0x77)).unknown.is_empty(),
+            "nor since it was filled again"
+        );
     }
 }

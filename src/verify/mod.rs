@@ -1,4 +1,4 @@
-//! Whether the tables hold what prepare and the runs since left there.
+//! Checks that the tables hold what prepare and the runs since left there.
 //!
 //! ```text
 //! marks in the tables ─┐
@@ -12,48 +12,40 @@
 
 mod counts;
 mod history;
-mod judge;
 mod read;
-mod settle;
 mod table;
-mod tasks;
+mod verdict;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::{Duration, Instant};
 
 use mysql_async::Opts;
 
-use self::history::{Archive, History};
-use self::judge::judge;
+use self::counts::{Counts, check_table, recovered, snapshot};
+use self::history::Known;
 use self::read::{Seen, read};
-use self::settle::{confirm, wait_for_rollbacks};
 use self::table::Table;
+use self::verdict::judge;
 use crate::error::{Error, Result};
-use crate::mysql::control;
+use crate::mysql::control::{self, Asked};
 use crate::mysql::dataset::{discover, names};
 use crate::mysql::liveness::Liveness;
 use crate::mysql::options::ConnectOptions;
-use crate::mysql::server;
+use crate::mysql::server::exposure;
 use crate::mysql::session::Session;
-use crate::plan::limits;
 use crate::progress::Progress;
-use crate::stop::Stop;
-use crate::summary::{Place, Record, Summary};
+use crate::stop::{COURTESY, SILENCE, Stop};
+use crate::summary::Place;
 use crate::workload::Schema;
-use crate::workload::table::{Mark, State};
+use crate::workload::table::Mark;
 
-pub use self::judge::{Finding, Found, Verdict};
+pub use self::history::Evidence;
+pub use self::verdict::{Finding, Found, Verdict};
 
-/// What is known of the runs.
-#[derive(Debug, Clone, Copy)]
-pub struct Evidence<'a> {
-    /// Their summaries.
-    pub summaries: &'a [&'a Summary],
-    /// What steps without a summary left: names and records.
-    pub records: &'a [(String, Record)],
-    /// Whether what was written on another server counts too: this one is its replica, or has
-    /// its data.
-    pub elsewhere: bool,
-}
+/// How often the server is asked what it still rolls back.
+const EVERY: Duration = Duration::from_millis(500);
 
 /// What was found of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,13 +64,6 @@ pub(crate) struct Checked {
     pub in_doubt: u64,
 }
 
-/// A table that prepare made, and what is known of it.
-struct Own {
-    table: Table,
-    mark: Mark,
-    history: History,
-}
-
 /// Reads the tables that prepare made, all of them, and holds them against the evidence. `opts`
 /// are [`ConnectOptions::opts`] of `target`.
 ///
@@ -93,43 +78,37 @@ pub(crate) async fn verify(
     stop: &Stop,
     progress: &mut Progress,
 ) -> Result<Vec<Checked>> {
-    let liveness = Liveness::new(target, opts);
+    let liveness = Arc::new(Liveness::new(target, opts));
     let looking = look(target, opts, evidence, &liveness, progress);
-    let (own, missing) = liveness.during(stop, looking).await?;
-    let ready = |own: &&Own| own.mark.state == State::Ready;
-    let tables: Vec<Table> = own.iter().filter(ready).map(|own| own.table.clone()).collect();
-    let (seen, liveness) = read(target, opts, &tables, liveness, stop, progress).await?;
-    let asking = settle_all(target, opts, &tables, seen, &liveness, progress);
-    let mut found = liveness.during(stop, asking).await?.into_iter();
+    let (tables, missing) = liveness.during(stop, looking).await?;
+    let tables = Arc::new(tables);
+    let seen = read(target, opts, &tables, &liveness, stop, progress).await?;
+    let asking = settle(target, opts, &tables, seen, &liveness, progress);
+    let found = liveness.during(stop, asking).await?;
     progress.clear();
-    let checked = own.iter().map(|own| {
-        let found = if ready(&own) { found.next() } else { None };
-        Checked {
-            table: own.table.name.clone(),
-            rows: found.as_ref().map(|found| found.rows),
-            k: found.as_ref().and_then(|found| found.k),
-            steps: own.history.steps,
-            in_doubt: own.history.in_doubt,
-            verdict: match found {
-                Some(found) => judge(own.mark.rows, &own.history, &found),
-                None => Verdict::Undecided("its fill was not finished".to_owned()),
-            },
-        }
+    let checked = tables.iter().zip(found).map(|(table, found)| Checked {
+        table: table.name.clone(),
+        rows: table.is_ready().then_some(found.rows),
+        k: found.k,
+        steps: table.history.steps,
+        in_doubt: table.history.in_doubt,
+        verdict: if table.is_ready() {
+            judge(table.mark.rows, &table.history, &found)
+        } else {
+            Verdict::Undecided("its fill was not finished".to_owned())
+        },
     });
-    Ok(checked.chain(missing.into_iter().map(gone)).collect())
+    let gone = missing.into_iter().map(|(table, step)| {
+        let verdict = Verdict::Undecided(format!(
+            "it is not here, or not as prepare made it, and step {step} wrote to it: dropped, \
+             renamed or lost"
+        ));
+        Checked { table, verdict, rows: None, k: None, steps: 0, in_doubt: 0 }
+    });
+    Ok(checked.chain(gone).collect())
 }
 
-/// A table that a step wrote to.
-fn gone((table, step): (String, String)) -> Checked {
-    let why = format!(
-        "it is not here, or not as prepare made it, and step {step} wrote to it: dropped, renamed \
-         or lost"
-    );
-    let (rows, k) = (None, None);
-    Checked { table, verdict: Verdict::Undecided(why), rows, k, steps: 0, in_doubt: 0 }
-}
-
-/// What verify says of a table of this mark in which this was found. Connects nowhere.
+/// Tells what verify says of a table of this mark in which this was found. Connects nowhere.
 pub fn decide(
     evidence: &Evidence<'_>,
     here: &Place,
@@ -137,17 +116,10 @@ pub fn decide(
     mark: &Mark,
     found: &Found,
 ) -> Verdict {
-    judge(mark.rows, &history(table, mark, &evidence.archive(here)), found)
+    judge(mark.rows, &evidence.of(here, table, mark), found)
 }
 
-impl<'a> Evidence<'a> {
-    fn archive(&self, here: &'a Place) -> Archive<'a> {
-        let Evidence { summaries, records, elsewhere } = *self;
-        Archive { summaries, records, here, elsewhere }
-    }
-}
-
-/// The tables that carry prepare's mark, with their histories, when nothing is rolled back any
+/// Finds the tables that carry loadgen's mark, with their histories, when nothing is rolled back any
 /// more; and those that are missing, with a step that wrote to each.
 async fn look(
     target: &ConnectOptions,
@@ -155,10 +127,10 @@ async fn look(
     evidence: &Evidence<'_>,
     liveness: &Liveness,
     progress: &mut Progress,
-) -> Result<(Vec<Own>, BTreeMap<String, String>)> {
+) -> Result<(Vec<Table>, BTreeMap<String, String>)> {
     let mut session = Session::open(target, opts, None).await?;
     let _waits = liveness.waits(&session);
-    if let Some(warning) = server::exposure(&mut session, target).await? {
+    if let Some(warning) = exposure(&mut session, target).await? {
         progress.warn(&warning.to_string());
     }
     let variables = control::variables(&mut session).await;
@@ -166,44 +138,40 @@ async fn look(
     let database = control::database(&mut session).await;
     let database = database.map_err(|f| control::explain(&f, "ask which database it is"))?;
     let here = Place::of(&variables, database.as_deref());
-    let archive = evidence.archive(&here);
-    let (mut own, mut foreign) = (Vec::new(), Vec::new());
+    let (mut tables, mut foreign) = (Vec::new(), Vec::new());
     for schema in Schema::ALL {
-        let found = discover(&mut session, &target.database, schema).await?;
         let mut indexes = table::indexes(&mut session, schema).await?;
         let mut others = Vec::new();
-        for (number, seen) in found.tables {
+        for (number, seen) in discover(&mut session, &target.database, schema).await?.tables {
             let Some(mark) = seen.mark else {
                 others.push(number);
                 continue;
             };
-            let mut history = history(&schema.name(number), &mark, &archive);
+            let mut history = evidence.of(&here, &schema.name(number), &mark);
             if let (Some(engine), true) = (seen.keeps_what_failed(), history.steps > 0) {
-                history.cannot(format!(
+                history.unknown.push(format!(
                     "its engine is {engine}, which takes nothing back: of a write that failed a \
                      part may be there"
                 ));
             }
+            // It may have none but that of its rows.
             let indexes = indexes.remove(&number).unwrap_or_default();
-            own.push(Own {
-                table: Table::new(schema, number, &mark, indexes, &history),
-                mark,
-                history,
-            });
+            tables.push(Table::new(schema, number, mark, indexes, history));
         }
         if !others.is_empty() {
             foreign.push(names(schema, others));
         }
     }
     let foreign = foreign.join(", ");
-    if own.is_empty() {
+    if tables.is_empty() {
         return Err(nothing(&target.database, &foreign));
     }
     if !foreign.is_empty() {
         progress.note(&format!("left out, not made by prepare: {foreign}"));
     }
-    let known: Vec<(String, String)> = own.iter().filter_map(Own::identity).collect();
-    match archive.strangers(&known) {
+    let known = |table: &Table| Some((table.name.clone(), format!("{:x}", table.mark.id?)));
+    let known: Vec<Known> = tables.iter().filter_map(known).collect();
+    match evidence.strangers(&known) {
         0 => {}
         n => progress.note(&format!(
             "{n} of the steps wrote to other tables: of another database or server, dropped, or \
@@ -211,73 +179,8 @@ async fn look(
         )),
     }
     wait_for_rollbacks(&mut session, progress).await?;
-    session.close(limits::COURTESY).await;
-    Ok((own, archive.missing(&known)))
-}
-
-/// What was found in the tables, those asked after once more in which an index or what was read
-/// disagrees with the server's own counts.
-async fn settle_all(
-    target: &ConnectOptions,
-    opts: &Opts,
-    tables: &[Table],
-    seen: Vec<Seen>,
-    liveness: &Liveness,
-    progress: &mut Progress,
-) -> Result<Vec<Found>> {
-    let mut session = None;
-    let mut found = Vec::with_capacity(seen.len());
-    for (table, mut seen) in tables.iter().zip(seen) {
-        seen.found.finding = match &seen.changed {
-            Some(others) => Some(moving(others)),
-            None if seen.counts.torn().or_else(|| seen.counts.against(&seen.read())).is_none() => {
-                None
-            }
-            None => {
-                progress.update(|| format!("{}: counting once more, CHECK TABLE", table.name));
-                let mut open = match session.take() {
-                    Some(session) => session,
-                    None => read::open(target, opts).await?,
-                };
-                let _waits = liveness.waits(&open);
-                let confirmed = confirm(&mut open, table, &mut seen, liveness).await;
-                session = Some(open);
-                confirmed.map_err(|f| read::explain(&f, &format!("checking {}", table.name)))?
-            }
-        };
-        found.push(seen.found);
-    }
-    if let Some(session) = session {
-        session.close(limits::COURTESY).await;
-    }
-    Ok(found)
-}
-
-fn moving(others: &[String]) -> Finding {
-    let active = match others {
-        [] => String::new(),
-        others => format!("; active in this database: {}", others.join(", ")),
-    };
-    Finding::Unsettled(format!("it changed while it was read: something else writes to it{active}"))
-}
-
-/// Its history since it was filled.
-fn history(table: &str, mark: &Mark, archive: &Archive<'_>) -> History {
-    match mark.id {
-        Some(id) => archive.of(table, &format!("{id:x}")),
-        None => History {
-            unknown: vec![
-                "an older loadgen prepared it, whose ledgers do not say whose they are".to_owned(),
-            ],
-            ..History::default()
-        },
-    }
-}
-
-impl Own {
-    fn identity(&self) -> Option<(String, String)> {
-        Some((self.table.name.clone(), format!("{:x}", self.mark.id?)))
-    }
+    session.close(COURTESY).await;
+    Ok((tables, evidence.missing(&here, &known)))
 }
 
 fn nothing(database: &str, foreign: &str) -> Error {
@@ -288,4 +191,102 @@ fn nothing(database: &str, foreign: &str) -> Error {
     Error::data(format!("{foreign} of `{database}` were not made by loadgen prepare")).hint(
         "what such tables held at the start is not known: verify needs those that prepare makes",
     )
+}
+
+/// Waits while a server that was killed rolls back what had not committed: it does so in the background,
+/// also after it lets clients in. A transaction that XA prepared stays for ever, so the wait has an end.
+async fn wait_for_rollbacks(session: &mut Session, progress: &mut Progress) -> Result<()> {
+    let began = Instant::now();
+    let mut told = false;
+    loop {
+        let left = recovered(session).await;
+        let left = left.map_err(|f| control::explain(&f, "ask what the server rolls back"))?;
+        if left == 0 {
+            return Ok(());
+        }
+        if began.elapsed() > SILENCE {
+            progress.note(&format!("going on: {}", open(left)));
+            return Ok(());
+        }
+        if !std::mem::replace(&mut told, true) {
+            progress.note(&format!("waiting: {}", open(left)));
+        }
+        tokio::time::sleep(EVERY).await;
+    }
+}
+
+fn open(n: u64) -> String {
+    let s = if n == 1 { "" } else { "s" };
+    format!("{n} transaction{s} of before the server's start still open")
+}
+
+/// Concludes what was found in the tables; asks once more after those in which an index or what was
+/// read disagrees with the server's own counts.
+async fn settle(
+    target: &ConnectOptions,
+    opts: &Opts,
+    tables: &[Table],
+    seen: Vec<Seen>,
+    liveness: &Liveness,
+    progress: &mut Progress,
+) -> Result<Vec<Found>> {
+    let mut session = None;
+    let mut found = Vec::with_capacity(seen.len());
+    for (table, mut seen) in tables.iter().zip(seen) {
+        if let Some(others) = &seen.changed {
+            seen.found.finding = Some(moving(others));
+        } else if table.is_ready() && seen.counts.torn(&seen.read()).is_some() {
+            progress.update(|| format!("{}: counting once more, CHECK TABLE", table.name));
+            let session = match &mut session {
+                Some(session) => session,
+                none => none.insert(read::open(target, opts).await?),
+            };
+            let _waits = liveness.waits(session);
+            let confirmed = confirm(session, table, &mut seen, liveness).await;
+            let at = || format!("checking {}", table.name);
+            seen.found.finding = confirmed.map_err(|f| read::explain(&f, &at()))?;
+        }
+        found.push(seen.found);
+    }
+    if let Some(session) = session {
+        session.close(COURTESY).await;
+    }
+    Ok(found)
+}
+
+/// Looks once more at a table of which an index, or what was read, disagrees with the server's
+/// own count of its rows. What was read in pieces is read again in one: between two of them a row
+/// may have lost what another one gained.
+async fn confirm(
+    session: &mut Session,
+    table: &Table,
+    seen: &mut Seen,
+    liveness: &Liveness,
+) -> Asked<Option<Finding>> {
+    snapshot(session).await?;
+    let counts = Counts::take(session, &table.name, &table.indexes).await?;
+    if !counts.rows().agrees(&seen.read()) {
+        let mut found = Found { k_start: seen.found.k_start, ..Found::default() };
+        table.read(session, "1 = 1", &AtomicU64::new(0), &mut found).await?;
+        seen.found = found;
+    }
+    session.execute("COMMIT").await?;
+    if counts.rows() != seen.counts.rows() {
+        return Ok(Some(moving(&liveness.others(session).await?)));
+    }
+    let Some((by, what)) = counts.torn(&seen.read()) else { return Ok(None) };
+    let left = recovered(session).await?;
+    if left > 0 {
+        return Ok(Some(Finding::Unsettled(format!("{what}, but {}", open(left)))));
+    }
+    let said = check_table(session, &table.name).await?;
+    Ok(Some(Finding::Index(by, format!("{what}; {said}"))))
+}
+
+fn moving(others: &[String]) -> Finding {
+    let active = match others {
+        [] => String::new(),
+        others => format!("; active in this database: {}", others.join(", ")),
+    };
+    Finding::Unsettled(format!("it changed while it was read: something else writes to it{active}"))
 }

@@ -4,27 +4,31 @@
 //! No snapshot would span connections: instead the server counts and sums before and after, and
 //! a table that changed meanwhile is not judged; it is not even read if it changes before that.
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use mysql_async::Opts;
 
 use super::counts::{Count, Counts, snapshot};
-use super::judge::Found;
 use super::table::Table;
-use super::tasks::{Task, Tasks};
+use super::verdict::Found;
 use crate::error::{Error, Result};
-use crate::mysql::control::impatient;
+use crate::mysql::control::{Asked, impatient};
+use crate::mysql::errors::{Failure, LOST};
 use crate::mysql::liveness::Liveness;
 use crate::mysql::options::ConnectOptions;
-use crate::mysql::session::{Failure, LOST, Session};
+use crate::mysql::session::Session;
 use crate::mysql::threads::Threads;
-use crate::plan::{limits, units};
 use crate::progress::Progress;
-use crate::stop::Stop;
+use crate::stop::{COURTESY, Stop};
+use crate::terms::units;
 
 /// Connections at most.
 const JOBS_MAX: usize = 16;
+
+/// Ids of a chunk.
+const CHUNK: std::ops::RangeInclusive<u64> = 10_000..=1_000_000;
 
 /// What is known of a table, as far as it was read.
 #[derive(Debug, Clone, Default)]
@@ -45,17 +49,49 @@ impl Seen {
     }
 }
 
-struct Shared {
+/// A piece of the work on the table at this place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Task {
+    slot: usize,
+    what: What,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum What {
+    /// The server counts and sums by each index.
+    Count,
+    /// Rows of these ids are read.
+    Rows(u64, u64),
+    /// Rows of the ids that prepare filled none with are read.
+    Others,
+    /// It counts once more.
+    Again,
+}
+
+/// Cuts all rows of tables, given with their greatest ids, into chunks for so many connections.
+fn chunks(tables: &[(usize, u64)], jobs: usize) -> Vec<Task> {
+    let all: u64 = tables.iter().map(|(_, last)| last).sum();
+    let chunk = (all / (jobs as u64 * 8)).clamp(*CHUNK.start(), *CHUNK.end());
+    let rows = |&(slot, last): &(usize, u64)| {
+        let firsts = (0..last.div_ceil(chunk)).map(move |number| number * chunk + 1);
+        let ids = firsts.map(move |first| What::Rows(first, last.min(first + chunk - 1)));
+        ids.chain([What::Others]).map(move |what| Task { slot, what })
+    };
+    tables.iter().flat_map(rows).collect()
+}
+
+struct Reading {
     target: ConnectOptions,
     opts: Opts,
-    liveness: Liveness,
-    tables: Vec<Table>,
-    tasks: Mutex<Tasks>,
+    liveness: Arc<Liveness>,
+    tables: Arc<Vec<Table>>,
+    tasks: Mutex<VecDeque<Task>>,
     seen: Mutex<Vec<Seen>>,
+    /// Rows so far.
     read: AtomicU64,
 }
 
-/// What is seen of each of the tables, in order. Takes the liveness over, and gives it back.
+/// Reads the tables at these places; returns what is seen of each table, in order.
 ///
 /// # Errors
 ///
@@ -63,93 +99,93 @@ struct Shared {
 pub(super) async fn read(
     target: &ConnectOptions,
     opts: &Opts,
-    tables: &[Table],
-    liveness: Liveness,
+    tables: &Arc<Vec<Table>>,
+    liveness: &Arc<Liveness>,
     stop: &Stop,
     progress: &mut Progress,
-) -> Result<(Vec<Seen>, Liveness)> {
+) -> Result<Vec<Seen>> {
     let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
     let jobs = (2 * cores).min(JOBS_MAX);
-    let shared = Arc::new(Shared {
+    let reading = Arc::new(Reading {
         target: target.clone(),
         opts: opts.clone(),
-        liveness,
-        tables: tables.to_vec(),
+        liveness: Arc::clone(liveness),
+        tables: Arc::clone(tables),
         tasks: Mutex::default(),
         seen: Mutex::new(vec![Seen::default(); tables.len()]),
         read: AtomicU64::new(0),
     });
-    let slots = 0..tables.len();
-    *locked(&shared.tasks) = Tasks::whole(slots.clone().map(Task::Count));
-    run(&shared, jobs, "the server counts and sums", stop, progress).await?;
-    let seen = locked(&shared.seen).clone();
-    let still = |slot: usize| {
-        let seen = seen.get(slot).filter(|seen| seen.changed.is_none())?;
-        Some((slot, seen.last))
-    };
-    let lasts: Vec<(usize, u64)> = slots.filter_map(still).collect();
-    *locked(&shared.tasks) = Tasks::chunks(&lasts, jobs as u64);
-    run(&shared, jobs, "reading", stop, progress).await?;
-    *locked(&shared.tasks) = Tasks::whole(lasts.iter().map(|(slot, _)| Task::Again(*slot)));
-    run(&shared, jobs, "the server counts and sums again", stop, progress).await?;
-    let shared = Arc::into_inner(shared)
-        .ok_or_else(|| Error::failed("a thread outlived its work; please report this"))?;
-    Ok((shared.seen.into_inner().unwrap_or_else(PoisonError::into_inner), shared.liveness))
+    let whole =
+        |slots: Vec<usize>, what| slots.into_iter().map(|slot| Task { slot, what }).collect();
+    let ready = (0..tables.len()).filter(|slot| tables[*slot].is_ready()).collect();
+    let counting = ("the server counts and sums", "tables");
+    run(&reading, whole(ready, What::Count), jobs, counting, stop, progress).await?;
+    let still: Vec<(usize, u64)> = locked(&reading.seen)
+        .iter()
+        .enumerate()
+        .filter(|(slot, seen)| tables[*slot].is_ready() && seen.changed.is_none())
+        .map(|(slot, seen)| (slot, seen.last))
+        .collect();
+    run(&reading, chunks(&still, jobs), jobs, ("reading", "chunks"), stop, progress).await?;
+    let again = whole(still.iter().map(|(slot, _)| *slot).collect(), What::Again);
+    let counting = ("the server counts and sums again", "tables");
+    run(&reading, again, jobs, counting, stop, progress).await?;
+    Ok(std::mem::take(&mut *locked(&reading.seen)))
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Does all tasks.
+/// Does all of these, which it calls so while they wait.
 async fn run(
-    shared: &Arc<Shared>,
+    reading: &Arc<Reading>,
+    tasks: Vec<Task>,
     jobs: usize,
-    doing: &str,
+    (doing, pieces): (&str, &str),
     stop: &Stop,
     progress: &mut Progress,
 ) -> Result<()> {
-    let left = locked(&shared.tasks).left();
-    let crew = Threads {
+    let threads = Threads {
         name: "verify",
-        count: jobs.min(usize::try_from(left).unwrap_or(jobs)),
+        count: jobs.min(tasks.len()),
         halt: &Stop::default(),
         stop,
-        liveness: &shared.liveness,
+        liveness: &reading.liveness,
         again: "give the same command again",
     };
+    *locked(&reading.tasks) = tasks.into();
     progress.restart();
-    let theirs = Arc::clone(shared);
     let look = || {
         progress.update(|| {
-            let wait = locked(&shared.tasks).waiting();
-            match shared.read.load(Ordering::Relaxed) {
-                0 => format!("{doing}: {wait}"),
-                rows => format!("{doing}: {} rows, {wait}", units::count(rows)),
-            }
+            let rows = match reading.read.load(Ordering::Relaxed) {
+                0 => String::new(),
+                rows => format!("{} rows, ", units::count(rows)),
+            };
+            format!("{doing}: {rows}{} {pieces} wait", locked(&reading.tasks).len())
         });
     };
-    let done = crew.run(move || work(Arc::clone(&theirs)), look).await;
+    let theirs = Arc::clone(reading);
+    let done = threads.run(move || work(Arc::clone(&theirs)), look).await;
     stop.check()?;
     done
 }
 
-async fn work(shared: Arc<Shared>) -> Result<()> {
-    let mut session = open(&shared.target, &shared.opts).await?;
-    let waits = shared.liveness.waits(&session);
+async fn work(reading: Arc<Reading>) -> Result<()> {
+    let mut session = open(&reading.target, &reading.opts).await?;
+    let waits = reading.liveness.waits(&session);
     loop {
-        let Some(task) = locked(&shared.tasks).next() else { break };
-        let slot = task.slot();
-        let Some(table) = shared.tables.get(slot) else { continue };
-        let done = shared.one(&mut session, task, slot, table).await;
-        done.map_err(|f| explain(&f, &format!("reading {}", table.name)))?;
+        let Some(task) = locked(&reading.tasks).pop_front() else { break };
+        let done = reading.one(&mut session, task).await;
+        let name = &reading.tables[task.slot].name;
+        done.map_err(|f| explain(&f, &format!("reading {name}")))?;
     }
     drop(waits);
-    session.close(limits::COURTESY).await;
+    session.close(COURTESY).await;
     Ok(())
 }
 
-/// A session that sees what is committed, and nothing of what others do while a statement runs.
+/// Opens a session that sees what is committed, and nothing of what others do while a statement runs.
 pub(super) async fn open(target: &ConnectOptions, opts: &Opts) -> Result<Session> {
     let mut session = Session::open(target, opts, None).await?;
     let failed = |f: Failure| explain(&f, "setting up a connection");
@@ -167,63 +203,74 @@ pub(super) fn explain(failure: &Failure, doing: &str) -> Error {
     }
 }
 
-impl Shared {
-    async fn one(
-        &self,
-        session: &mut Session,
-        task: Task,
-        slot: usize,
-        table: &Table,
-    ) -> std::result::Result<(), Failure> {
-        let mut found = Found::default();
-        match task {
-            Task::Count(_) => {
+impl Reading {
+    async fn one(&self, session: &mut Session, Task { slot, what }: Task) -> Asked<()> {
+        let table = &self.tables[slot];
+        let range = match what {
+            What::Count => {
                 snapshot(session).await?;
                 let counts = Counts::take(session, &table.name, &table.indexes).await?;
                 session.execute("COMMIT").await?;
                 let last = table.last(session).await?;
                 let changed = self.changed(session, &counts, table).await?;
-                self.note(slot, |seen| {
-                    (seen.counts, seen.last, seen.changed) = (counts, last, changed);
-                });
+                let seen = &mut locked(&self.seen)[slot];
+                (seen.counts, seen.last, seen.changed) = (counts, last, changed);
+                return Ok(());
             }
-            Task::Again(_) => {
-                let counts = locked(&self.seen).get(slot).map(|seen| seen.counts.clone());
-                let changed = self.changed(session, &counts.unwrap_or_default(), table).await?;
-                self.note(slot, |seen| seen.changed = changed);
+            What::Again => {
+                let counts = locked(&self.seen)[slot].counts.clone();
+                let changed = self.changed(session, &counts, table).await?;
+                locked(&self.seen)[slot].changed = changed;
+                return Ok(());
             }
-            Task::Rows(_, first, last) => {
-                found.k_start = table.k_start(first, last);
-                let range = format!("id BETWEEN {first} AND {last}");
-                table.read(session, &range, &self.read, &mut found).await?;
-                self.note(slot, |seen| seen.found.add(&found));
-            }
-            Task::Others(_) => {
-                let range = format!("id < 1 OR id > {}", table.rows);
-                table.read(session, &range, &self.read, &mut found).await?;
-                self.note(slot, |seen| seen.found.add(&found));
-            }
+            What::Rows(first, last) => format!("id BETWEEN {first} AND {last}"),
+            What::Others => format!("id < 1 OR id > {}", table.mark.rows),
+        };
+        let mut found = Found::default();
+        if let What::Rows(first, last) = what {
+            found.k_start = table.k_start(first, last);
         }
+        table.read(session, &range, &self.read, &mut found).await?;
+        locked(&self.seen)[slot].found.add(&found);
         Ok(())
     }
 
-    fn note(&self, slot: usize, note: impl FnOnce(&mut Seen)) {
-        if let Some(seen) = locked(&self.seen).get_mut(slot) {
-            note(seen);
-        }
-    }
-
-    /// Who is active in the database, if the table is not what it was.
+    /// Tells who is active in the database, if the table is not what it was.
     async fn changed(
         &self,
         session: &mut Session,
         counts: &Counts,
         table: &Table,
-    ) -> std::result::Result<Option<Vec<String>>, Failure> {
-        let Some((index, before)) = counts.narrow() else { return Ok(None) };
+    ) -> Asked<Option<Vec<String>>> {
+        let (index, before) = counts.narrow();
         if index.count(session, &table.name).await? == *before {
             return Ok(None);
         }
         self.liveness.others(session).await.map(Some)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chunks_cover_all_ids_once() {
+        let of = |slot, what: &[What]| -> Vec<Task> {
+            what.iter().map(|what| Task { slot, what: *what }).collect()
+        };
+        let mut expected = of(
+            0,
+            &[
+                What::Rows(1, 10_000),
+                What::Rows(10_001, 20_000),
+                What::Rows(20_001, 25_000),
+                What::Others,
+            ],
+        );
+        expected.extend(of(2, &[What::Others]));
+        expected.extend(of(5, &[What::Rows(1, 10_000), What::Rows(10_001, 20_000), What::Others]));
+        assert_eq!(chunks(&[(0, 25_000), (2, 0), (5, 20_000)], 4), expected);
+        assert_eq!(chunks(&[(0, 16_000_000_000)], 16).len(), 16_001, "as bounded");
     }
 }

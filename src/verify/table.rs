@@ -5,37 +5,30 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use mysql_async::{Row, Value};
 
-use super::counts::Index;
+use super::counts::{self, Index};
 use super::history::History;
-use super::judge::Found;
+use super::verdict::Found;
 use crate::error::Result;
-use crate::mysql::control::{explain, one};
-use crate::mysql::session::{Failure, Session};
+use crate::mysql::control::{Asked, explain, one, rows};
+use crate::mysql::session::Session;
 use crate::workload::Schema;
 use crate::workload::filler::Filler;
 use crate::workload::rows::{PAD_LEN, Rows, is_digits, proves};
-use crate::workload::table::{Mark, quoted};
+use crate::workload::table::{Mark, State, quoted};
 
 /// The column of phptest that its updates set, and to how many digits.
 const PASSWORD: (&str, usize) = ("password", 32);
 
-/// A table to read.
+/// A table that prepare made, and what is known of it.
 #[derive(Debug, Clone)]
 pub(super) struct Table {
     pub(super) schema: Schema,
     pub(super) number: u32,
     pub(super) name: String,
-    pub(super) seed: u32,
-    /// Rows that prepare filled: ids from 1.
-    pub(super) rows: u64,
+    pub(super) mark: Mark,
+    pub(super) history: History,
     /// The rows' own first.
     pub(super) indexes: Vec<Index>,
-    /// Whether all that wrote to it since is known, and built in.
-    pub(super) known: bool,
-    /// Whether writes of several rows may be in doubt.
-    pub(super) doubtful: bool,
-    /// Whether rows were inserted since, or may have been.
-    pub(super) inserted: bool,
 }
 
 /// The indexes of the tables of a kind, each table's own rows first.
@@ -53,15 +46,14 @@ pub(super) async fn indexes(
          AND SEQ_IN_INDEX = 1 AND INDEX_NAME <> 'PRIMARY'",
         schema.prefix()
     );
-    let rows = session.query(&sql).await.map_err(|f| explain(&f, "list the indexes"))?;
+    let rows = rows::<3>(session, &sql).await.map_err(|f| explain(&f, "list the indexes"))?;
     let mut indexes: BTreeMap<u32, Vec<Index>> = BTreeMap::new();
-    for row in rows {
-        let mut fields = row.into_iter();
-        let mut field = || fields.next().flatten();
-        let number = field().and_then(|table| schema.number(&table));
-        let (Some(number), Some(name)) = (number, field()) else { continue };
-        let k = field().is_some_and(|column| column.eq_ignore_ascii_case("k"));
-        indexes.entry(number).or_default().push(Index { name, k });
+    for [table, name, column] in rows {
+        // An index on an expression has no column.
+        let k = column.is_some_and(|column| column.eq_ignore_ascii_case("k"));
+        if let (Some(number), Some(name)) = (table.and_then(|t| schema.number(&t)), name) {
+            indexes.entry(number).or_default().push(Index { name, k });
+        }
     }
     Ok(indexes)
 }
@@ -80,40 +72,34 @@ impl Table {
     pub(super) fn new(
         schema: Schema,
         number: u32,
-        mark: &Mark,
+        mark: Mark,
         indexes: Vec<Index>,
-        history: &History,
+        history: History,
     ) -> Table {
-        let primary = Index::primary(has_k(schema));
-        let doubt = &history.doubt;
-        let inserts = [history.inserts, doubt.rows_added, doubt.rows_unknown];
-        Table {
-            schema,
-            number,
-            name: schema.name(number),
-            seed: mark.seed,
-            rows: mark.rows,
-            indexes: std::iter::once(primary).chain(indexes).collect(),
-            known: history.unknown.is_empty() && !history.custom,
-            doubtful: history.in_doubt > 0,
-            inserted: inserts.iter().any(|n| *n > 0),
-        }
+        let primary = Index { name: "PRIMARY".to_owned(), k: has_k(schema) };
+        let indexes = std::iter::once(primary).chain(indexes).collect();
+        Table { schema, number, name: schema.name(number), mark, history, indexes }
     }
 
+    /// Whether its fill was finished.
+    pub(super) fn is_ready(&self) -> bool {
+        self.mark.state == State::Ready
+    }
+
+    /// Sums the `k` that the rows of these ids were filled with.
     pub(super) fn k_start(&self, first: u64, last: u64) -> i128 {
         if self.schema != Schema::Sbtest {
             return 0;
         }
-        let rows = Rows::new(self.seed, self.number, self.rows);
+        let rows = Rows::new(self.mark.seed, self.number, self.mark.rows);
         (first..=last).map(|id| i128::from(rows.k(id))).sum()
     }
 
-    /// The greatest id that there is of those that prepare filled; 0 without any. Whatever the mark
-    /// says, there is nothing to read beyond it.
-    pub(super) async fn last(&self, session: &mut Session) -> std::result::Result<u64, Failure> {
+    /// Asks for the greatest id that there is of those that prepare filled; 0 without any. Whatever the
+    /// mark says, there is nothing to read beyond it.
+    pub(super) async fn last(&self, session: &mut Session) -> Asked<u64> {
         let greatest = one(session, &format!("SELECT MAX(id) FROM {}", quoted(&self.name))).await?;
-        let greatest = greatest.and_then(|id| id.parse::<i128>().ok()).unwrap_or(0);
-        Ok(u64::try_from(greatest.max(0)).unwrap_or(u64::MAX).min(self.rows))
+        Ok(counts::number(greatest.as_deref())?.clamp(0, i128::from(self.mark.rows)) as u64)
     }
 
     /// Reads the rows of a range of ids.
@@ -123,7 +109,7 @@ impl Table {
         range: &str,
         read: &AtomicU64,
         found: &mut Found,
-    ) -> std::result::Result<(), Failure> {
+    ) -> Asked<()> {
         let columns = self.schema.columns().join(", ");
         let sql = format!("SELECT {columns} FROM {} WHERE {range}", quoted(&self.name));
         let mut judge = Contents::new(self);
@@ -144,6 +130,10 @@ fn has_k(schema: Schema) -> bool {
 /// Holds the rows of a table against what they must be.
 struct Contents<'a> {
     table: &'a Table,
+    /// Whether all that wrote to it since is known, and built in.
+    known: bool,
+    /// Whether rows were inserted since, or may have been.
+    inserted: bool,
     rows: Rows,
     filler: Option<Filler>,
     line: Vec<u8>,
@@ -151,9 +141,12 @@ struct Contents<'a> {
 
 impl Contents<'_> {
     fn new(table: &Table) -> Contents<'_> {
-        let Table { schema, number, seed, rows, .. } = *table;
+        let Table { schema, number, mark: Mark { seed, rows, .. }, ref history, .. } = *table;
+        let inserts = [history.inserts, history.doubt.rows_added, history.doubt.rows_unknown];
         Contents {
             table,
+            known: history.unknown.is_empty() && !history.custom,
+            inserted: inserts.iter().any(|n| *n > 0),
             rows: Rows::new(seed, number, rows),
             filler: Filler::new(schema, seed, number, rows),
             line: Vec::new(),
@@ -166,8 +159,8 @@ impl Contents<'_> {
         if let Some(k) = &mut found.k {
             *k += i128::from(number(row, 1).unwrap_or(0));
         }
-        let Some(id) = id.filter(|id| (1..=self.table.rows).contains(id)) else {
-            found.strange += u64::from(self.table.known && !self.is_inserted(id, row));
+        let Some(id) = id.filter(|id| (1..=self.table.mark.rows).contains(id)) else {
+            found.strange += u64::from(self.known && !self.is_inserted(id, row));
             return;
         };
         found.filled += 1;
@@ -183,7 +176,7 @@ impl Contents<'_> {
         };
         match content {
             Content::Filled => {}
-            Content::Rewritten => found.rewritten += u64::from(self.table.known),
+            Content::Rewritten => found.rewritten += u64::from(self.known),
             Content::Wrong => found.is_wrong(id),
         }
     }
@@ -195,8 +188,8 @@ impl Contents<'_> {
             return Content::Filled;
         }
         let (c, pad) = own;
-        let pad_is_right = pad == filled.1 || !self.table.known || is_pad(pad);
-        if self.proves(id, c, self.table.inserted) && pad_is_right {
+        let pad_is_right = pad == filled.1 || !self.known || is_pad(pad);
+        if self.proves(id, c, self.inserted) && pad_is_right {
             Content::Rewritten
         } else {
             Content::Wrong
@@ -212,7 +205,7 @@ impl Contents<'_> {
 
     /// Nothing proves itself: as it was filled, but for what the two updates set.
     fn of_phptest(&mut self, id: u64, row: &Row) -> Content {
-        let Some(filler) = self.filler.filter(|_| self.table.known) else {
+        let Some(filler) = self.filler.filter(|_| self.known) else {
             return Content::Filled;
         };
         self.line.clear();
@@ -231,7 +224,7 @@ impl Contents<'_> {
             content = Content::Rewritten;
         }
         // One write in doubt may have set it in any number of rows.
-        if self.table.doubtful { Content::Filled } else { content }
+        if self.table.history.in_doubt > 0 { Content::Filled } else { content }
     }
 
     /// Whether a workload inserts such a row, with an id that none was filled with.
@@ -302,7 +295,8 @@ mod tests {
     #[test]
     fn an_inserted_row_may_have_the_id_of_a_filled_one() {
         let mark = Mark::ready(7, 100, None);
-        let of = |history: &History| Table::new(Schema::Sbtest, 1, &mark, Vec::new(), history);
+        let of =
+            |history: &History| Table::new(Schema::Sbtest, 1, mark, Vec::new(), history.clone());
         let inserted = History { inserts: 1, ..History::default() };
         let filled = Rows::new(7, 1, 100).row(100);
         let filled = (&filled.c[..], &filled.pad[..]);

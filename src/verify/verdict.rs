@@ -1,4 +1,4 @@
-//! Whether a table holds what it must. Pure: a history and what was read, to a verdict.
+//! Judges whether a table holds what it must. Pure: a history and what was read, to a verdict.
 
 use super::history::History;
 
@@ -51,16 +51,16 @@ pub enum Verdict {
     Undecided(String),
 }
 
-/// Rows that prepare filled: `start`.
+const OTHER: &str = "something else wrote to it, or a summary is not here";
+
+/// Judges a table into which prepare filled so many rows.
 pub(super) fn judge(start: u64, history: &History, found: &Found) -> Verdict {
     let (by, torn) = match &found.finding {
         Some(Finding::Unsettled(why)) => return Verdict::Undecided(why.clone()),
-        Some(Finding::Index(by, torn)) => (*by, Some(torn)),
-        None => (0, None),
+        Some(Finding::Index(by, torn)) => (*by, torn),
+        None => return of_rows(start, history, found),
     };
-    let verdict = of_rows(start, history, found);
-    let Some(torn) = torn else { return verdict };
-    match verdict {
+    match of_rows(start, history, found) {
         Verdict::Lost(n, what) => Verdict::Lost(n, format!("{what}; {torn}")),
         Verdict::Damaged(n, what) => Verdict::Damaged(n, format!("{what}; {torn}")),
         _ => Verdict::Index(by, torn.clone()),
@@ -68,8 +68,13 @@ pub(super) fn judge(start: u64, history: &History, found: &Found) -> Verdict {
 }
 
 fn of_rows(start: u64, history: &History, found: &Found) -> Verdict {
-    if let Some(verdict) = damaged(history, found) {
-        return verdict;
+    let wrong = found.first_wrong.map(|id| match found.wrong {
+        1 => format!("the content of id {id} is not its own"),
+        n => format!("the contents of {n} rows are not their own, the first is id {id}"),
+    });
+    // What no history explains, but for a workload of somebody's own, which writes what it likes.
+    if let Some(what) = wrong.clone().filter(|_| !history.custom) {
+        return Verdict::Damaged(found.wrong, what);
     }
     if let Some(why) = history.unknown.first() {
         let more = match history.unknown.len() {
@@ -78,36 +83,18 @@ fn of_rows(start: u64, history: &History, found: &Found) -> Verdict {
         };
         return Verdict::Undecided(format!("{why}{more}"));
     }
+    let own = || {
+        let or = "a workload of your own wrote to it, or they are damaged";
+        wrong.map(|what| Verdict::Undecided(format!("{what}: {or}")))
+    };
     rows(start, history, found)
         .or_else(|| strange(history, found))
         .or_else(|| k(history, found))
         .or_else(|| rewritten(history, found))
-        .or_else(|| own(found))
+        .or_else(own)
         .or_else(|| balanced(history))
         .or_else(|| untraced(history))
         .unwrap_or(Verdict::Ok)
-}
-
-/// What no history explains, but for a workload of somebody's own, which writes what it likes.
-fn damaged(history: &History, found: &Found) -> Option<Verdict> {
-    let what = wrong(found).filter(|_| !history.custom)?;
-    Some(Verdict::Damaged(found.wrong, what))
-}
-
-fn own(found: &Found) -> Option<Verdict> {
-    let what = wrong(found)?;
-    Some(Verdict::Undecided(format!(
-        "{what}: a workload of your own wrote to it, or they are damaged"
-    )))
-}
-
-/// What is wrong with contents, if something is.
-fn wrong(found: &Found) -> Option<String> {
-    let id = found.first_wrong?;
-    Some(match found.wrong {
-        1 => format!("the content of id {id} is not its own"),
-        n => format!("the contents of {n} rows are not their own, the first is id {id}"),
-    })
 }
 
 /// Rows that were inserted with a content that proves itself, and have another one. Rows that
@@ -125,64 +112,53 @@ fn strange(history: &History, found: &Found) -> Option<Verdict> {
 /// More rows with other contents than they were filled with than there were such writes.
 fn rewritten(history: &History, found: &Found) -> Option<Verdict> {
     let writes = history.untraced.saturating_add(history.inserts).saturating_add(history.in_doubt);
-    let many = found.rewritten.saturating_sub(writes);
-    (many > 0).then(|| {
-        Verdict::Undecided(format!(
-            "the contents of {many} rows more were changed than is accounted for: {OTHER}"
-        ))
+    undecided(found.rewritten.saturating_sub(writes), |many| {
+        format!("the contents of {many} rows more were changed than is accounted for: {OTHER}")
     })
 }
 
 /// Too few rows, or too many.
 fn rows(start: u64, history: &History, found: &Found) -> Option<Verdict> {
     let doubt = &history.doubt;
-    let wide = |n: u64| i128::from(n);
+    let any = |n| format!("{n} writes in doubt may have added or removed any number of rows");
     if doubt.rows_unknown > 0 {
-        return Some(Verdict::Undecided(format!(
-            "{} writes in doubt may have added or removed any number of rows",
-            doubt.rows_unknown
-        )));
+        return undecided(doubt.rows_unknown, any);
     }
+    let [start, deletes, inserts] = [start, history.deletes, history.inserts].map(i128::from);
+    let [removed, added] = [doubt.rows_removed, doubt.rows_added].map(i128::from);
     // Of the filled ids alone: a row that somebody else inserts hides no row that is missing.
-    let filled = wide(found.filled) - (wide(start) - wide(history.deletes));
-    let missing = -filled - wide(doubt.rows_removed);
-    let expected = wide(start) + wide(history.inserts) - wide(history.deletes);
-    let few = expected - wide(doubt.rows_removed) - wide(found.rows);
-    let lost = if history.rewrites() { few } else { few.max(missing) };
+    let filled = i128::from(found.filled) - (start - deletes);
+    let many = i128::from(found.rows) - (start + inserts - deletes);
+    let few = -many - removed;
+    let lost = if history.rewrites() { few } else { few.max(-filled - removed) };
     if lost > 0 {
         return Some(Verdict::Lost(clamp(lost), format!("{lost} rows are missing")));
     }
-    if filled > 0 && history.inserts == 0 && doubt.rows_added == 0 {
+    if filled > 0 && inserts == 0 && added == 0 {
         return Some(Verdict::Lost(clamp(filled), format!("{filled} deleted rows are there")));
     }
-    let many = wide(found.rows) - expected - wide(doubt.rows_added);
-    (many > 0)
-        .then(|| Verdict::Undecided(format!("{many} rows more than are accounted for: {OTHER}")))
+    undecided(many - added, |many| format!("{many} rows more than are accounted for: {OTHER}"))
 }
-
-const OTHER: &str = "something else wrote to it, or a summary is not here";
 
 /// A sum of `k` that is too small, or too large.
 fn k(history: &History, found: &Found) -> Option<Verdict> {
     let (sum, doubt) = (found.k?, &history.doubt);
     let unknown = history.k_unknown.saturating_add(doubt.k_unknown);
-    let base = match (unknown, history.inserts.saturating_add(doubt.rows_added)) {
-        (0, _) => found.k_start,
-        // Rows that are gone took a k with them that is known if it never changed. A sum of 0 is
-        // no sign of that: what was added to one row may have been taken from another.
-        (_, 0)
-            if history.updates == history.untraced
-                && !history.rewrites()
-                && doubt.k_added == 0
-                && doubt.k_removed == 0 =>
-        {
-            found.k_filled
-        }
+    // Rows that are gone took a k with them that is known if it never changed. A sum of 0 is
+    // no sign of that: what was added to one row may have been taken from another.
+    let unchanged = history.updates == history.untraced
+        && !history.rewrites()
+        && [history.inserts, doubt.rows_added, doubt.k_added, doubt.k_removed] == [0; 4];
+    let base = match unknown {
+        0 => found.k_start,
+        _ if unchanged => found.k_filled,
         _ => {
-            return Some(Verdict::Undecided(format!(
-                "the sum of k cannot be told: {unknown} rows came or went with a k that nobody \
-                 read; rows and contents are right"
-            )));
+            return undecided(unknown, |unknown| {
+                format!(
+                    "the sum of k cannot be told: {unknown} rows came or went with a k that \
+                     nobody read; rows and contents are right"
+                )
+            });
         }
     };
     // A server may answer anything.
@@ -194,9 +170,8 @@ fn k(history: &History, found: &Found) -> Option<Verdict> {
         let what = format!("the sum of k is {lost} below what was acknowledged");
         return Some(Verdict::Lost(clamp(lost), what));
     }
-    (sum > high).then(|| {
-        let many = sum.saturating_sub(high);
-        Verdict::Undecided(format!("the sum of k is {many} above what is accounted for: {OTHER}"))
+    undecided(sum.saturating_sub(high), |many| {
+        format!("the sum of k is {many} above what is accounted for: {OTHER}")
     })
 }
 
@@ -204,21 +179,23 @@ fn k(history: &History, found: &Found) -> Option<Verdict> {
 fn balanced(history: &History) -> Option<Verdict> {
     let taken = history.k_taken;
     let given = history.k_added.saturating_add(i128::from(taken));
-    (taken > 0 && given > 0).then(|| {
-        Verdict::Undecided(format!(
+    undecided(given.min(i128::from(taken)), |_| {
+        format!(
             "k was raised by {given} and lowered by {taken}, of which losses cancel out; rows, k \
              and contents are right"
-        ))
+        )
     })
 }
 
 fn untraced(history: &History) -> Option<Verdict> {
-    (history.untraced > 0).then(|| {
-        Verdict::Undecided(format!(
-            "{} updates leave nothing that could be counted; rows, k and contents are right",
-            history.untraced
-        ))
+    undecided(history.untraced, |n| {
+        format!("{n} updates leave nothing that could be counted; rows, k and contents are right")
     })
+}
+
+/// Nobody can know, and why, if there are some.
+fn undecided<N: Copy + Default + PartialOrd>(n: N, why: impl Fn(N) -> String) -> Option<Verdict> {
+    (n > N::default()).then(|| Verdict::Undecided(why(n)))
 }
 
 fn clamp(n: i128) -> u64 {
@@ -255,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_acknowledged_must_be_there() {
+    fn a_table_lacks_nothing_that_was_acknowledged() {
         let none = History::default();
         assert_eq!(judge(100, &none, &whole()), Verdict::Ok);
         assert_eq!(lost(&none, &found(99, 99, 4950)), 1);
@@ -303,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_can_know_is_said() {
+    fn a_table_is_undecided_where_nobody_can_know() {
         let c = History { updates: 5, untraced: 5, ..History::default() };
         assert!(undecided(&c, &whole()).contains("5 updates"));
         assert_eq!(lost(&c, &found(99, 99, 4950)), 1, "but what can be known is");
@@ -314,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn contents_that_writes_explain_are_right() {
+    fn contents_are_right_when_writes_explain_them() {
         let none = History::default();
         let changed = |n| Found { rewritten: n, ..whole() };
         assert!(undecided(&none, &changed(1)).contains("contents of 1 rows more"));
@@ -363,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cancels_out_is_not_right_for_its_sum() {
+    fn losses_that_cancel_out_are_not_right_for_their_sum() {
         let moved = History { updates: 6, k_taken: 3, ..History::default() };
         assert!(undecided(&moved, &whole()).contains("raised by 3 and lowered by 3"));
         assert_eq!(lost(&moved, &found(100, 100, 4999)), 1);
