@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::error::Result;
-use crate::report::{Contrast, Format, explain};
+use crate::report::{Format, Question, explain};
 use crate::run::{print_data, warn};
 use crate::summary;
 
@@ -46,12 +46,13 @@ pub(super) fn run(args: ExplainArgs) -> Result<()> {
     for (path, reason) in &loaded.skipped {
         warn(&format!("skipped {}: {reason}", path.display()));
     }
-    let contrast = Contrast {
+    let question = Question {
         base: args.base,
         new: args.new,
         force: args.force,
         latest: args.latest,
         format: args.format,
+        ..Question::default()
     };
-    print_data(&explain(&loaded.steps(), &contrast)?)
+    print_data(&explain(&loaded.steps(), &question)?)
 }

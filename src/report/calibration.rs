@@ -1,77 +1,65 @@
 //! What a host can generate, as a table.
 
-use super::alike::as_one;
-use super::notes::mark;
-use super::page::{Column, Page, Sheet, Value, both, filed, shown};
+use super::notes::{as_one, mark};
+use super::page::{Page, Rows, Value};
 use super::{Format, escape, write};
-use crate::error::Result;
 use crate::judge::{Calibration, CalibrationStep};
 use crate::summary::VerdictKind;
 
+const BELOW: [&str; 2] = [
+    "ceiling: the threads, or the cores where these are fewer, by the client's CPU an op: what \
+     these could do with the server elsewhere; verdicts use it",
+    "busy: the busiest engine thread; turn: how late a thread came to a ready socket, at the \
+     highest percentile with ten probes beyond it; others, stolen: what other programs and \
+     the hypervisor used of the host",
+];
+
 /// Writes the table of a calibration.
-pub(crate) fn calibration(calibration: &Calibration, format: Format) -> Result<String> {
-    let host = &calibration.host;
-    let cores = host.cores;
-    let mut below = vec![
-        format!(
-            "QPS: prepared point selects over loopback TCP from a server of canned answers, one \
-             thread in another process on the same {cores} cores: what was left of them"
-        ),
-        "ceiling: the threads, or the cores where these are fewer, by the client's CPU an op: what \
-         these could do with the server elsewhere; verdicts use it"
-            .to_owned(),
-        "busy: the busiest engine thread; turn: how late a thread came to a ready socket, at the \
-         highest percentile with ten probes beyond it; others, stolen: what other programs and \
-         the hypervisor used of the host"
-            .to_owned(),
-    ];
-    below.splice(0..0, noisy(calibration));
+pub(crate) fn calibration(calibration: &Calibration, format: Format) -> String {
+    let (host, noisy) = (&calibration.host, VerdictKind::Noisy.name());
+    let why: Vec<String> =
+        calibration.steps.iter().filter_map(CalibrationStep::disturbed).collect();
+    let mut below = Vec::new();
+    if !why.is_empty() {
+        let why = as_one(&why);
+        below.push(format!("{} {noisy}: {why}; no ceiling for later runs", mark(0)));
+    }
+    below.push(format!(
+        "QPS: prepared point selects over loopback TCP from a server of canned answers, one \
+         thread in another process on the same {} cores: what was left of them",
+        host.cores
+    ));
+    below.extend(BELOW.map(str::to_owned));
     let title = format!(
-        "what {} can generate: {cores} × {}, Linux {}",
+        "what {} can generate: {} × {}, Linux {}",
         escape::line(&host.name),
+        host.cores,
         escape::line(&host.cpu),
         escape::line(&host.kernel)
     );
-    let page = Page::of(title, Sheet::of(columns(), &calibration.steps), below);
-    write(&[page], "calibration", format)
-}
-
-/// Returns the footnote of the steps that are no ceiling.
-fn noisy(calibration: &Calibration) -> Option<String> {
-    let why: Vec<String> =
-        calibration.steps.iter().filter_map(CalibrationStep::disturbed).collect();
-    let why: Vec<&str> = why.iter().map(String::as_str).collect();
-    (!why.is_empty()).then(|| {
-        let name = VerdictKind::Noisy.name();
-        format!("{} {name}: {}; no ceiling for later runs", mark(0), as_one(&why))
-    })
-}
-
-type Row<'a> = &'a CalibrationStep;
-
-fn columns<'a>() -> Vec<Column<'a, Row<'a>>> {
-    vec![
-        both("clients", "clients", |step: &Row| step.clients),
-        both("threads", "engine_threads", |step: &Row| step.engine_threads),
-        filed("measured_s", |step: &Row| step.measured_s),
-        both("QPS", "qps", |step: &Row| (step.qps, 0)),
-        both("CPU us/op", "us_per_op", |step: &Row| (step.us_per_op, 1)),
-        shown("busy", |step: &Row| percent(step.busy)),
-        filed("busy", |step: &Row| step.busy),
-        both("turn us", "turn_delay_us", |step: &Row| step.turn_delay_tail_us.map(|us| (us, 0))),
-        shown("at", |step: &Row| step.tail_percentile.map(|percentile| format!("p{percentile}"))),
-        filed("turn_delay_percentile", |step: &Row| step.tail_percentile.map(f64::from)),
-        both("ceiling QPS", "ceiling_qps", |step: &Row| (step.ceiling_qps, 0)),
-        shown("others", |step: &Row| step.other_load.map(percent)),
-        filed("other_load", |step: &Row| step.other_load),
-        shown("stolen", |step: &Row| step.steal.map(percent)),
-        filed("steal", |step: &Row| step.steal),
-        both("verdict", "noisy", |step: &Row| match step.disturbed() {
-            Some(why) => Value::Label(why, format!("{} {}", VerdictKind::Noisy.name(), mark(0))),
+    let sheet = Rows::new(&calibration.steps)
+        .both("clients", "clients", |step| step.clients)
+        .both("threads", "engine_threads", |step| step.engine_threads)
+        .filed("measured_s", |step| step.measured_s)
+        .both("QPS", "qps", |step| (step.qps, 0))
+        .both("CPU us/op", "us_per_op", |step| (step.us_per_op, 1))
+        .shown("busy", |step| percent(step.busy))
+        .filed("busy", |step| step.busy)
+        .both("turn us", "turn_delay_us", |step| step.turn_delay_tail_us.map(|us| (us, 0)))
+        .shown("at", |step| step.tail_percentile.map(|percentile| format!("p{percentile}")))
+        .filed("turn_delay_percentile", |step| step.tail_percentile.map(f64::from))
+        .both("ceiling QPS", "ceiling_qps", |step| (step.ceiling_qps, 0))
+        .shown("others", |step| step.other_load.map(percent))
+        .filed("other_load", |step| step.other_load)
+        .shown("stolen", |step| step.steal.map(percent))
+        .filed("steal", |step| step.steal)
+        .both("verdict", "noisy", |step| match step.disturbed() {
+            Some(why) => Value::Label(why, format!("{noisy} {}", mark(0))),
             None => Value::Label(String::new(), VerdictKind::Ok.name().to_owned()),
         })
-        .left(),
-    ]
+        .left()
+        .sheet();
+    write(&[Page::of(title, sheet, below)], "calibration", format, None)
 }
 
 fn percent(part: f64) -> String {
@@ -117,7 +105,7 @@ mod tests {
             ended_at: String::new(),
             steps,
         };
-        calibration(&kept, format).expect("a table")
+        calibration(&kept, format)
     }
 
     #[test]

@@ -8,8 +8,8 @@ pub(crate) use scale::{Axis, Scale};
 pub(crate) use timeline::{Shown, timelines, vertices_each};
 
 use super::histogram::Curve;
-use super::layout::label;
-use super::number;
+use super::page;
+use super::settings::label;
 use super::table::{Cell, Column, Table, among};
 use super::{Metric, escape};
 use crate::error::{Error, Result};
@@ -206,7 +206,7 @@ fn bracket(interval: Option<(f64, f64)>, one: &dyn Fn(f64) -> String) -> String 
 pub(crate) fn over_clients(table: &Table, labels: &[&str]) -> Vec<Chart> {
     let scale = if table.metric.unit() == "us" { MS } else { 1.0 };
     let decimals = table.metric.decimals(table.shown().map(|value| value / scale));
-    let one = |value: f64| number::number(value / scale, decimals);
+    let one = |value: f64| page::number(value / scale, decimals);
     let scaled = |(low, high): (f64, f64)| (low / scale, high / scale);
     let point = |cell: &Cell| {
         let spread = &cell.spread;
@@ -238,7 +238,7 @@ fn with_unit(metric: &Metric) -> String {
 /// Where there is nothing but the baseline itself there is no chart.
 pub(crate) fn relative(table: &Table, labels: &[&str]) -> Vec<Chart> {
     let Some(base) = table.baseline.as_deref() else { return Vec::new() };
-    let one = |ratio: f64| number::number(ratio, 3);
+    let one = |ratio: f64| page::number(ratio, 3);
     let point = |cell: &Cell| {
         let (y, interval) = (cell.relative?, cell.relative_interval);
         Some(Point { y, interval, said: one(y) + &bracket(interval, &one), ..Point::default() })
@@ -315,7 +315,7 @@ fn curve(steps: &[&Summary]) -> Result<Vec<Point>> {
     let points = shares.filter_map(|(i, x)| {
         let values = curves.iter().map(|curve| curve.percentile_us(x * 100.0) / MS);
         let y = stats::median(&values.collect::<Vec<f64>>())?;
-        let said = number::number(y, number::decimals([y]));
+        let said = page::number(y, page::decimals([y]));
         // Markers at whole nines, so that lines are told apart without colour.
         Some(Point { x, y, marked: i > 0 && i % EACH_NINE == 0, said, ..Point::default() })
     });

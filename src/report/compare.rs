@@ -7,13 +7,13 @@ use std::collections::HashMap;
 use jiff::Timestamp;
 
 use self::verdict::{Verdict, is_too_few, repeats_needed, verdict};
-use super::baseline::{known, relate};
 use super::gate::{quantity_shown, share};
-use super::layout::{at_clients, below, codes, label, marked, noted, place_and_metric};
-use super::number::number;
-use super::page::{Page, Sheet, Value, both, filed, shown};
-use super::table::{Cell, Column, Line, Table, among, missing, tables};
-use super::{Doubt, Format, Metric, Options, caption, escape, notes, settings, write};
+use super::layout::{below, codes, marked};
+use super::notes::{both_values, noted, push_new, some};
+use super::page::{Page, Rows, Sheet, number};
+use super::settings::{self, at_clients, label};
+use super::table::{Cell, Column, Line, Table, among, known, missing, tables};
+use super::{Doubt, Format, Metric, Options, escape, write};
 use crate::error::{Error, Result};
 use crate::judge::{self, Weight};
 use crate::stats::{self, Shift, benjamini_hochberg, holm};
@@ -23,8 +23,12 @@ use crate::terms::Quantity;
 /// Labels whose failed ops differ by more are not the same, whatever the times of the others are.
 const FAILED_MAX: f64 = 0.01;
 
+/// Said where there is nothing but such numbers.
+pub(crate) const ASKED_FOR: &str =
+    "at a given rate QPS is what was asked for, not what was found: --metric p99";
+
 /// A question for two labels.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Question {
     pub base: String,
     pub new: String,
@@ -41,13 +45,30 @@ pub struct Question {
     pub format: Format,
 }
 
+#[derive(Debug, Clone)]
+pub struct Comparison {
+    /// Ends with a line end.
+    pub text: String,
+    pub worse: Vec<String>,
+    pub too_few: Vec<String>,
+    /// So many of each label would be enough for them.
+    pub repeats_needed: usize,
+    /// Cells that no number of runs decides: one label has not measured them, runs did not complete,
+    /// or there is no ratio.
+    pub unknown: Vec<String>,
+    /// Cells that may be better or worse by more than the floor.
+    pub inconclusive: Vec<String>,
+    /// Cells that more runs could decide.
+    pub open: Vec<Doubt>,
+}
+
 /// A cell of both labels, or of one of them.
-pub(super) struct Row {
+pub(super) struct Row<'t, 's> {
+    pub table: &'t Table<'s>,
     pub column: Column,
-    /// The medians; none where a label has not measured.
-    base: Option<f64>,
-    new: Option<f64>,
-    pub runs: (usize, usize),
+    /// None where a label has not measured.
+    pub cells: [Option<&'t Cell<'s>>; 2],
+    pub runs: [usize; 2],
     /// None where runs have no logarithm.
     pub ratio: Option<Ratio>,
     /// An open loop was told this number: it is corrected among its like only.
@@ -69,21 +90,32 @@ pub(super) struct Ratio {
     times: f64,
 }
 
-#[derive(Debug, Clone)]
-pub struct Comparison {
-    /// Ends with a line end.
-    pub text: String,
-    pub worse: Vec<String>,
-    pub too_few: Vec<String>,
-    /// So many of each label would be enough for them.
-    pub repeats_needed: usize,
-    /// Cells that no number of runs decides: one label has not measured them, runs did not complete,
-    /// or there is no ratio.
-    pub unknown: Vec<String>,
-    /// Cells that may be better or worse by more than the floor.
-    pub inconclusive: Vec<String>,
-    /// Cells that more runs could decide.
-    pub open: Vec<Doubt>,
+/// Returns the tables of two labels only, which the flags named, with their footnotes.
+pub(super) fn of_two<'a>(
+    all: &[Table<'a>],
+    flags: [&str; 2],
+    labels: [&str; 2],
+) -> Result<Vec<Table<'a>>> {
+    flags.iter().zip(labels).try_for_each(|(flag, label)| known(all, flag, label))?;
+    Ok(all.iter().map(|table| noted(table.of_labels(&labels))).collect())
+}
+
+pub(super) fn nothing_in_common(labels: [&str; 2], but: &str) -> Error {
+    let labels = labels.map(escape::line).join(" and ");
+    let text = format!("{labels} have no workload and number of clients in common{but}");
+    Error::data(text).hint("loadgen report shows what each of them has")
+}
+
+/// Returns the cells that the two labels of a table have in common.
+pub(super) fn common<'t, 's>(table: &'t Table<'s>) -> Vec<(Column, [&'t Cell<'s>; 2])> {
+    let [base, new] = table.lines.as_slice() else { return Vec::new() };
+    let cells = base.cells.iter().zip(&new.cells);
+    let both = table
+        .columns
+        .iter()
+        .zip(cells)
+        .filter_map(|(column, (one, other))| Some((*column, [one.as_ref()?, other.as_ref()?])));
+    both.collect()
 }
 
 /// Compares the new label with the base, for every workload and number of clients that both have.
@@ -93,37 +125,53 @@ pub struct Comparison {
 /// Usage for a label that is not there; data where the two were measured under other conditions
 /// (without `force`), have nothing in common, or for what [`super::render`] refuses.
 pub fn compare(steps: &[&Summary], question: &Question) -> Result<Comparison> {
-    let options = Options {
-        metric: question.metric,
-        format: question.format,
-        latest: question.latest,
-        ..Options::default()
-    };
-    let all = tables(steps, &options)?;
-    known(&all, "--base", &question.base)?;
-    known(&all, "--new", &question.new)?;
+    let (metric, latest) = (question.metric, question.latest);
+    let all = tables(steps, &Options { metric, latest, ..Options::default() })?;
     let labels = [question.base.as_str(), question.new.as_str()];
-    let tables: Vec<Table> = all.iter().map(|table| noted(table.of_labels(&labels))).collect();
+    let tables = of_two(&all, ["--base", "--new"], labels)?;
     if !question.force {
         tables.iter().try_for_each(comparable)?;
     }
     if tables.iter().all(|table| common(table).is_empty() && !crashed(table)) {
-        let labels = labels.map(escape::line).join(" and ");
-        let text = format!("{labels} have no workload and number of clients in common");
-        return Err(Error::data(text).hint("loadgen report shows what each of them has"));
+        return Err(nothing_in_common(labels, ""));
     }
-    let mut judged = judged(&tables, question.floor, question.repeats_max)?;
-    for (table, rows) in tables.iter().zip(&mut judged.rows) {
-        rows.extend(absent(table, labels));
-        rows.sort_by_key(|row| row.column);
-        for row in rows.iter_mut().filter(|row| row.ratio.is_some()) {
-            row.what = incomplete(table, row, question.floor);
-            if row.what.is_some() && row.verdict != Verdict::Worse {
-                row.verdict = Verdict::Incomplete;
-            }
+    let (mut rows, looks) = rows(&tables, labels, question.floor, question.repeats_max)?;
+    for row in rows.iter_mut().filter(|row| row.ratio.is_some()) {
+        row.what = row.incomplete(question.floor);
+        if row.what.is_some() && row.verdict != Verdict::Worse {
+            row.verdict = Verdict::Incomplete;
         }
     }
-    Found { tables: &tables, judged: &judged, labels }.comparison(question)
+    let said = |pick: &dyn Fn(&Row) -> bool| -> Vec<String> {
+        rows.iter().filter(|row| pick(row)).filter_map(|row| row.what.clone()).collect()
+    };
+    let stopped = said(&|row| row.verdict == Verdict::Stopped);
+    let mut unknown = said(&|row| row.ratio.is_none() && row.verdict != Verdict::Stopped);
+    let pages = pages(&rows, question.floor, looks);
+    if pages.is_empty() {
+        let why = stopped.first().or(unknown.first()).expect("a row without a ratio says why");
+        return Err(Error::data(why).hint("another --metric"));
+    }
+    unknown.extend(said(&|row| row.ratio.is_some()));
+    // What was asked for is no finding, and none is missed there, unless it is all there is.
+    let pairs = || rows.iter().filter(|row| row.ratio.is_some());
+    let all_asked_for = pairs().all(|row| row.asked_for);
+    unknown.extend((all_asked_for && pairs().next().is_some()).then(|| ASKED_FOR.to_owned()));
+    let found_out = || pairs().filter(|row| all_asked_for || !row.asked_for);
+    let lines = |verdict| found_out().filter(move |row| row.verdict == verdict).map(Row::line);
+    let too_few = found_out().filter(|row| row.verdict == Verdict::TooFew);
+    let times = too_few.filter_map(|row| Some(row.ratio.as_ref()?.times)).fold(1.0, f64::max);
+    let worse = pairs().filter(|row| row.verdict == Verdict::Worse).map(Row::line);
+    let absent = rows.iter().filter(|row| row.verdict == Verdict::NotMeasured);
+    Ok(Comparison {
+        worse: worse.chain(stopped).collect(),
+        unknown,
+        inconclusive: lines(Verdict::Inconclusive).collect(),
+        too_few: lines(Verdict::TooFew).collect(),
+        repeats_needed: repeats_needed(times),
+        open: found_out().chain(absent).filter_map(|row| row.doubt(labels)).collect(),
+        text: write(&pages, "compare", question.format, None),
+    })
 }
 
 /// Tells whether a label of both began something that did not complete.
@@ -131,104 +179,15 @@ fn crashed(table: &Table) -> bool {
     table.lines.len() == 2 && table.lines.iter().any(|line| !line.left_out.is_empty())
 }
 
-struct Found<'a> {
-    tables: &'a [Table<'a>],
-    judged: &'a Judged,
-    labels: [&'a str; 2],
-}
-
-impl<'a> Found<'a> {
-    fn rows(&self) -> impl Iterator<Item = (&'a Table<'a>, &'a Row)> {
-        let all = self.tables.iter().zip(&self.judged.rows);
-        all.flat_map(|(table, rows)| rows.iter().map(move |row| (table, row)))
-    }
-
-    /// Tells what rows without a ratio, or with one, have to say.
-    fn said(&self, pick: impl Fn(&Row) -> bool) -> Vec<String> {
-        self.rows().filter(|(_, row)| pick(row)).filter_map(|(_, row)| row.what.clone()).collect()
-    }
-
-    fn comparison(&self, question: &Question) -> Result<Comparison> {
-        let pairs = || self.rows().filter(|(_, row)| row.ratio.is_some());
-        let stopped = self.said(|row| row.verdict == Verdict::Stopped);
-        let without = |row: &Row| row.ratio.is_none() && row.verdict != Verdict::Stopped;
-        let mut unknown = self.said(without);
-        let pages = self.pages(question);
-        if let (true, Some(first)) = (pages.is_empty(), stopped.first().or(unknown.first())) {
-            return Err(Error::data(first.clone()).hint("another --metric"));
-        }
-        unknown.extend(self.said(|row| row.ratio.is_some()));
-        // What was asked for is no finding, and none is missed there, unless it is all there is.
-        let all_asked_for = pairs().all(|(_, row)| row.asked_for);
-        if all_asked_for && pairs().next().is_some() {
-            unknown.push(ASKED_FOR.to_owned());
-        }
-        let found_out = || pairs().filter(|(_, row)| all_asked_for || !row.asked_for);
-        let too_few = || found_out().filter(|(_, row)| row.verdict == Verdict::TooFew);
-        let inconclusive = found_out().filter(|(_, row)| row.verdict == Verdict::Inconclusive);
-        let worse = pairs().filter(|(_, row)| row.verdict == Verdict::Worse);
-        let line = |(table, row): (&Table, &Row)| line(table, row);
-        let times = too_few().filter_map(|(_, row)| Some(row.ratio.as_ref()?.times));
-        let absent = self.rows().filter(|(_, row)| row.verdict == Verdict::NotMeasured);
-        Ok(Comparison {
-            worse: worse.map(line).chain(stopped).collect(),
-            unknown,
-            inconclusive: inconclusive.map(line).collect(),
-            too_few: too_few().map(line).collect(),
-            repeats_needed: repeats_needed(times.fold(1.0, f64::max)),
-            open: found_out()
-                .chain(absent)
-                .filter_map(|(t, row)| doubt(t, row, self.labels))
-                .collect(),
-            text: write(&pages, "compare", question.format)?,
-        })
-    }
-
-    /// Returns a table for each workload that has ratios, or a label that did not complete.
-    fn pages(&self, question: &Question) -> Vec<Page> {
-        let all = self.tables.iter().zip(&self.judged.rows);
-        let (found, bare): (Vec<_>, Vec<_>) = all.partition(|(table, rows)| {
-            rows.iter().any(|row| row.ratio.is_some()) || crashed(table)
-        });
-        let mut pages: Vec<Page> = found.iter().map(|(table, rows)| page(table, rows)).collect();
-        say_once(&mut pages, found.last().map(|(table, _)| *table));
-        if let Some(last) = pages.last_mut() {
-            // Workloads without a table of their own.
-            let bare = bare.iter().flat_map(|(_, rows)| *rows);
-            last.below.extend(bare.filter_map(|row| row.what.clone()));
-            let ratios =
-                found.iter().flat_map(|(_, rows)| *rows).filter_map(|row| row.ratio.as_ref());
-            last.below.push(method(ratios, question.floor, self.judged.looks));
-        }
-        pages
-    }
-}
-
-/// Leaves conditions that are those of all tables to the last.
-fn say_once(pages: &mut [Page], last: Option<&Table>) {
-    let (Some(table), Some((_, others))) = (last, pages.split_last_mut()) else { return };
-    let mut shared = caption::below(table);
-    shared.retain(|line| others.iter().all(|page| page.below.contains(line)));
-    for page in others {
-        page.below.retain(|line| !shared.contains(line));
-    }
-}
-
 /// Refuses labels that were measured on other data or by other statements.
 pub(super) fn comparable(table: &Table) -> Result<()> {
-    let [base, new] = table.lines.as_slice() else { return Ok(()) };
-    for (column, one, other) in common(table) {
-        let (one, other) = (judge::by_knowledge(&one.steps), judge::by_knowledge(&other.steps));
-        let pairs =
-            one.iter().flat_map(|(one, _)| other.iter().map(move |(other, _)| (one, other)));
-        let differences = pairs.flat_map(|(one, other)| judge::differences(one, other));
+    for (column, cells) in common(table) {
+        let [one, other] = cells.map(|cell| judge::by_knowledge(&cell.steps));
         let mut differing: Vec<String> = Vec::new();
-        for d in differences.filter(|d| d.weight == Weight::Operation) {
-            let (a, b) = settings::told_apart(&d.first, &d.second);
-            let text = format!("{} {a} and {b}", d.name);
-            if !differing.contains(&text) {
-                differing.push(text);
-            }
+        for (one, other) in one.iter().flat_map(|(a, _)| other.iter().map(move |(b, _)| (a, b))) {
+            let found = judge::differences(one, other).into_iter();
+            let found = found.filter(|d| d.weight == Weight::Operation);
+            found.for_each(|d| push_new(&mut differing, both_values(&d)));
         }
         if differing.is_empty() {
             continue;
@@ -237,172 +196,79 @@ pub(super) fn comparable(table: &Table) -> Result<()> {
             "{} at {}: {} and {} were not measured on the same: {}",
             escape::line(table.workload),
             at_clients(&column),
-            escape::line(base.label),
-            escape::line(new.label),
-            escape::line(&notes::some(differing, "; "))
+            escape::line(table.lines[0].label),
+            escape::line(table.lines[1].label),
+            some(differing, "; ")
         ))
         .hint("--force compares them all the same, and says so"));
     }
     Ok(())
 }
 
-/// Returns the cells that both labels have: the base's, and the new label's.
-fn common<'t, 's>(table: &'t Table<'s>) -> Vec<(Column, &'t Cell<'s>, &'t Cell<'s>)> {
-    let [base, new] = table.lines.as_slice() else { return Vec::new() };
-    let cells = base.cells.iter().zip(&new.cells);
-    let both = table
-        .columns
-        .iter()
-        .zip(cells)
-        .filter_map(|(column, (one, other))| Some((*column, one.as_ref()?, other.as_ref()?)));
-    both.collect()
-}
-
-/// Tells how many runs of a cell did not complete, of each label that has such; or the ops that failed,
-/// where those of one label did and the number does not show it.
-fn incomplete(table: &Table, row: &Row, floor: f64) -> Option<String> {
-    let column = &row.column;
-    let of_label = |line: &Line| {
-        let (missing, all) = missing(&among(column, &line.steps), &among(column, &line.left_out));
-        let label = escape::line(line.label);
-        (missing > 0).then(|| format!("{missing} of {all} runs of {label} did not complete"))
-    };
-    let mut labels: Vec<String> = table.lines.iter().filter_map(of_label).collect();
-    let rate = matches!(table.metric, Metric::Natural | Metric::Qps | Metric::Tps | Metric::Errors);
-    let failed = |line: &Line| share(&among(column, &line.steps)).unwrap_or(0.0);
-    if let ([base, new], false) = (table.lines.as_slice(), rate)
-        && (failed(base) - failed(new)).abs() > floor.max(FAILED_MAX)
-    {
-        labels.extend([base, new].map(|line| {
-            let share = quantity_shown(Quantity::ErrorShare, failed(line));
-            format!("{share} of the ops of {} failed", escape::line(line.label))
-        }));
-    }
-    (!labels.is_empty()).then(|| format!("{}: {}", place(table, column), labels.join(", ")))
-}
-
-/// Tells of which runs of a cell that both labels have there is no logarithm.
-fn no_ratio(table: &Table, cells: [&Cell; 2], place: &str) -> Result<String> {
-    let mut why = Vec::new();
-    for (line, cell) in table.lines.iter().zip(cells) {
-        let values = cell.steps.iter().map(|step| table.metric.value(step));
-        let values: Vec<f64> = values.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect();
-        let none = values.iter().filter(|value| **value <= 0.0 || !value.is_finite()).count();
-        if none > 0 {
-            let name = table.metric.name();
-            let had = match table.metric {
-                Metric::Natural | Metric::Qps | Metric::Tps => format!("did 0 {name}"),
-                _ => format!("had no {name} above 0"),
-            };
-            let label = escape::line(line.label);
-            why.push(format!("{none} of {} runs of {label} {had}", values.len()));
-        }
-    }
-    Ok(format!("{place}: {}", why.join(", ")))
-}
-
-/// Rows of what one of both labels has measured, or begun, and the other has not: no table may seem to
-/// be all there is.
-fn absent(table: &Table, labels: [&str; 2]) -> Vec<Row> {
-    let of = |at: usize, column: &Column| {
-        labels.map(|label| {
-            let line = table.line(label);
-            let cell = line.and_then(|line| line.cells[at].as_ref());
-            (
-                cell.map(|cell| cell.spread),
-                line.map_or(0, |line| among(column, &line.left_out).len()),
-            )
-        })
-    };
-    let mut absent = Vec::new();
-    for (at, column) in table.columns.iter().enumerate() {
-        let found = of(at, column);
-        // Columns that only other labels have are not asked for.
-        let both = found.iter().all(|(spread, _)| spread.is_some());
-        if both || found.iter().all(|(spread, lost)| spread.is_none() && *lost == 0) {
-            continue;
-        }
-        let why = labels.iter().zip(&found).filter_map(|(label, (spread, lost))| {
-            let label = escape::line(label);
-            match (spread, lost) {
-                (Some(_), _) => None,
-                (None, 0) => Some(format!("not measured by {label}")),
-                (None, lost) => Some(format!("none of {lost} runs of {label} completed")),
-            }
-        });
-        let why: Vec<String> = why.collect();
-        let [base, new] = found.map(|(spread, _)| spread);
-        let runs = |spread: Option<stats::Spread>| spread.map_or(0, |spread| spread.n);
-        absent.push(Row {
-            column: *column,
-            base: base.map(|spread| spread.median),
-            new: new.map(|spread| spread.median),
-            runs: (runs(base), runs(new)),
-            ratio: None,
-            asked_for: false,
-            verdict: Verdict::NotMeasured,
-            what: Some(format!("{}: {}", place(table, column), why.join(", "))),
-        });
-    }
-    absent
-}
-
-fn place(table: &Table, column: &Column) -> String {
-    format!("{} at {}", escape::line(table.workload), at_clients(column))
-}
-
-/// Returns a number that an open loop is told, not one that it finds.
+/// Tells whether a number is one that an open loop is told, not one that it finds.
 pub(crate) fn is_asked_for(table: &Table, column: &Column) -> bool {
-    column.rate.is_some() && matches!(table.metric, Metric::Natural | Metric::Qps | Metric::Tps)
+    column.is_open() && table.metric.is_rate()
 }
 
-/// Said where there is nothing but such numbers.
-pub(crate) const ASKED_FOR: &str =
-    "at a given rate QPS is what was asked for, not what was found: --metric p99";
-
-/// The cells of some tables of two labels, with their verdicts.
-pub(super) struct Judged {
-    pub rows: Vec<Vec<Row>>,
-    /// Looks that chance has, those that are planned among them.
-    looks: u32,
-}
-
-pub(super) fn judged(tables: &[Table], floor: f64, repeats_max: u32) -> Result<Judged> {
+/// Returns the cells of two labels with their verdicts, and the looks that chance has, those that are
+/// planned among them. What one of both has measured, or begun, and the other has not, has a row, too:
+/// no table may seem to be all there is.
+pub(super) fn rows<'t, 's>(
+    tables: &'t [Table<'s>],
+    labels: [&str; 2],
+    floor: f64,
+    repeats_max: u32,
+) -> Result<(Vec<Row<'t, 's>>, u32)> {
     let looks = tables.iter().map(|table| looks(table, repeats_max)).max().unwrap_or(1);
-    let mut judged = Judged { rows: Vec::new(), looks };
+    let mut rows = Vec::new();
     for table in tables {
-        let mut rows = Vec::new();
-        for (column, one, other) in common(table) {
-            let asked_for = is_asked_for(table, &column);
-            let alike = |table: &&Table| {
-                let cells = common(table).into_iter();
-                cells.filter(|(column, ..)| is_asked_for(table, column) == asked_for).count()
+        for (at, column) in table.columns.iter().enumerate() {
+            let lines = labels.map(|label| table.line(label));
+            let cells = lines.map(|line| line.and_then(|line| line.cells[at].as_ref()));
+            let asked_for = is_asked_for(table, column);
+            let mut row = Row {
+                table,
+                column: *column,
+                cells,
+                runs: cells.map(|cell| cell.map_or(0, |cell| cell.spread.n)),
+                ratio: None,
+                asked_for,
+                verdict: Verdict::NotMeasured,
+                what: None,
             };
-            let with_such = tables.iter().filter(|table| alike(table) > 0).count();
-            let times = (alike(&table) * with_such) as f64 * f64::from(looks);
-            let (a, b) = (logs(one, &table.metric)?, logs(other, &table.metric)?);
-            let ratio = shift((one, &a), (other, &b), times);
-            let ratio = ratio.map(|(shift, blocks)| Ratio { p: shift.p, shift, blocks, times });
-            let (mut verdict, mut what) = (Verdict::NotShown, None);
-            let mut runs = (a.len(), b.len());
-            if ratio.is_none() {
-                // The new label did nothing where the base did something.
-                let fell = table.metric.higher_is_better() && !a.is_empty();
-                verdict = if fell { Verdict::Stopped } else { Verdict::NoRatio };
-                what = Some(no_ratio(table, [one, other], &place(table, &column))?);
-                runs = (one.spread.n, other.spread.n);
+            if let [Some(one), Some(other)] = cells {
+                let alike = |table: &Table| {
+                    let cells = common(table).into_iter();
+                    cells.filter(|(column, _)| is_asked_for(table, column) == asked_for).count()
+                };
+                let with_such = tables.iter().filter(|table| alike(table) > 0).count();
+                let times = (alike(table) * with_such) as f64 * f64::from(looks);
+                row.relate([one, other], times)?;
+            } else {
+                let lost =
+                    lines.map(|line| line.map_or(0, |line| among(column, &line.left_out).len()));
+                // Columns that only other labels have are not asked for.
+                if cells.iter().all(Option::is_none) && lost == [0, 0] {
+                    continue;
+                }
+                let why = (0..2).filter(|of| cells[*of].is_none()).map(|of| {
+                    let label = escape::line(labels[of]);
+                    match lost[of] {
+                        0 => format!("not measured by {label}"),
+                        lost => format!("none of {lost} runs of {label} completed"),
+                    }
+                });
+                row.what = Some(row.at(&why.collect::<Vec<String>>()));
             }
-            let (base, new) = (Some(one.spread.median), Some(other.spread.median));
-            rows.push(Row { column, base, new, runs, ratio, asked_for, verdict, what });
+            rows.push(row);
         }
-        judged.rows.push(rows);
     }
-    judge(&mut judged.rows, floor, looks);
-    Ok(judged)
+    judge(&mut rows, floor, looks);
+    Ok((rows, looks))
 }
 
-/// Looks at the cells of a table: where one run (or what continues it) has steps that were planned
-/// with fewer repeats and steps that were planned with more, somebody looked and went on.
+/// Counts the looks at the cells of a table: where one run (or what continues it) has steps that were
+/// planned with fewer repeats and steps that were planned with more, somebody looked and went on.
 fn looks(table: &Table, repeats_max: u32) -> u32 {
     let of_cell = |cell: &Cell| {
         let mut planned: HashMap<&str, (u32, u32)> = HashMap::new();
@@ -415,18 +281,17 @@ fn looks(table: &Table, repeats_max: u32) -> u32 {
             planned.values().map(|(least, most)| stats::looks(*least, repeats_max.max(*most)));
         looks.max().unwrap_or(1)
     };
-    let cells = common(table);
-    cells.iter().flat_map(|(_, one, other)| [*one, *other]).map(of_cell).max().unwrap_or(1)
+    common(table).iter().flat_map(|(_, cells)| cells.map(of_cell)).max().unwrap_or(1)
 }
 
 /// Corrects: by Holm within the row of a workload, by Benjamini and Hochberg over the workloads,
 /// each with its clearest cell, by Bonferroni over the looks. A cell's corrected p is the larger of
 /// the first two, times the looks. What was asked for does not make it harder to find the others.
-fn judge(tables: &mut [Vec<Row>], floor: f64, looks: u32) {
+fn judge(rows: &mut [Row], floor: f64, looks: u32) {
     let looks = f64::from(looks);
     for asked_for in [false, true] {
         let mut alike: Vec<Vec<(&mut Ratio, &mut Verdict)>> = Vec::new();
-        for rows in tables.iter_mut() {
+        for rows in rows.chunk_by_mut(|one, other| std::ptr::eq(one.table, other.table)) {
             let rows = rows.iter_mut().filter(|row| row.asked_for == asked_for);
             let rows = rows.filter_map(|row| Some((row.ratio.as_mut()?, &mut row.verdict)));
             alike.extend(Some(rows.collect::<Vec<_>>()).filter(|rows| !rows.is_empty()));
@@ -448,33 +313,150 @@ fn judge(tables: &mut [Vec<Row>], floor: f64, looks: u32) {
     }
 }
 
-/// One of all tables with its ratios to a label, and their intervals, without the columns whose
-/// number was asked for; nothing where it has no such label.
+impl Row<'_, '_> {
+    pub(super) fn median(&self, of: usize) -> Option<f64> {
+        self.cells[of].map(|cell| cell.spread.median)
+    }
+
+    /// Says something of the cell, with its place.
+    fn at(&self, said: &[String]) -> String {
+        let workload = escape::line(self.table.workload);
+        format!("{workload} at {}: {}", at_clients(&self.column), said.join(", "))
+    }
+
+    /// Fills in the ratio, where there is one, else why not.
+    fn relate(&mut self, cells: [&Cell; 2], times: f64) -> Result<()> {
+        let metric = &self.table.metric;
+        let logs = [logs(cells[0], metric)?, logs(cells[1], metric)?];
+        if let Some((shift, blocks)) = shift(cells, [&logs[0], &logs[1]], times) {
+            self.runs = [logs[0].len(), logs[1].len()];
+            self.ratio = Some(Ratio { p: shift.p, shift, blocks, times });
+            return Ok(());
+        }
+        // The new label did nothing where the base did something.
+        let fell = metric.higher_is_better() && !logs[0].is_empty();
+        self.verdict = if fell { Verdict::Stopped } else { Verdict::NoRatio };
+        let name = metric.name();
+        let had = match metric.is_rate() {
+            true => format!("did 0 {name}"),
+            false => format!("had no {name} above 0"),
+        };
+        let mut why = Vec::new();
+        for (line, cell) in self.table.lines.iter().zip(cells) {
+            let values = metric.values(&cell.steps)?;
+            let none = values.iter().filter(|value| **value <= 0.0 || !value.is_finite()).count();
+            let (label, of) = (escape::line(line.label), values.len());
+            why.extend((none > 0).then(|| format!("{none} of {of} runs of {label} {had}")));
+        }
+        self.what = Some(self.at(&why));
+        Ok(())
+    }
+
+    /// Tells how many runs of a cell did not complete, of each label that has such; or the ops that
+    /// failed, where those of one label did and the number does not show it.
+    fn incomplete(&self, floor: f64) -> Option<String> {
+        let of_label = |line: &Line| {
+            let left_out = among(&self.column, &line.left_out);
+            let (missing, all) = missing(&among(&self.column, &line.steps), &left_out);
+            let label = escape::line(line.label);
+            (missing > 0).then(|| format!("{missing} of {all} runs of {label} did not complete"))
+        };
+        let lines = &self.table.lines;
+        let mut said: Vec<String> = lines.iter().filter_map(of_label).collect();
+        let failed = |line: &Line| share(&among(&self.column, &line.steps)).unwrap_or(0.0);
+        let failed: Vec<f64> = lines.iter().map(failed).collect();
+        let told = self.table.metric.is_rate() || self.table.metric == Metric::ERRORS;
+        if !told && (failed[0] - failed[1]).abs() > floor.max(FAILED_MAX) {
+            said.extend(lines.iter().zip(failed).map(|(line, failed)| {
+                let share = quantity_shown(Quantity::ErrorShare, failed);
+                format!("{share} of the ops of {} failed", escape::line(line.label))
+            }));
+        }
+        (!said.is_empty()).then(|| self.at(&said))
+    }
+
+    /// Says a row with a ratio in one line, for a gate.
+    fn line(&self) -> String {
+        let why = match (&self.ratio, self.verdict) {
+            (Some(ratio), verdict) if verdict != Verdict::TooFew => ratio.found(),
+            _ => format!("{} and {} repeats", self.runs[0], self.runs[1]),
+        };
+        self.at(&[format!("{} {why}", self.table.metric.name())])
+    }
+
+    /// Tells whether a change is more than chance, as far as that is known.
+    pub(super) fn chance(&self, what: &str) -> Option<String> {
+        let ratio = self.ratio.as_ref()?;
+        Some(match (self.verdict, self.runs) {
+            (Verdict::TooFew, [0 | 1, 0 | 1]) => {
+                format!("one run each: whether {what} changed by more than chance is not known")
+            }
+            (Verdict::TooFew, [one, other]) => format!(
+                "{one} and {other} runs: too few to know whether {what} changed by more than chance"
+            ),
+            _ => format!("{what} new/base as `loadgen compare` has it: {}", ratio.found()),
+        })
+    }
+
+    /// Returns a cell that is not decided, or not measured by one of both.
+    fn doubt(&self, of: [&str; 2]) -> Option<Doubt> {
+        let why = match self.verdict {
+            Verdict::TooFew => format!("{}, {} and {}", self.verdict, self.runs[0], self.runs[1]),
+            // More runs tell whether it matters, too.
+            Verdict::NotShown
+            | Verdict::Inconclusive
+            | Verdict::SlightlyBetter
+            | Verdict::SlightlyWorse => {
+                format!("{}, {}", self.verdict, self.ratio.as_ref()?.found())
+            }
+            Verdict::Incomplete | Verdict::NotMeasured => self.what.clone()?,
+            _ => return None,
+        };
+        let [base, new] = of.map(label);
+        let why = match self.verdict {
+            Verdict::NotMeasured => why,
+            _ => format!("{new} against {base} at {}: {why}", at_clients(&self.column)),
+        };
+        let labels = of.map(str::to_owned).into();
+        Some(Doubt { workload: self.table.workload.to_owned(), labels, cell: self.column, why })
+    }
+}
+
+impl Ratio {
+    fn found(&self) -> String {
+        let interval = self.interval().unwrap_or_else(|| "-".to_owned());
+        let estimate = number(self.shift.estimate.exp(), 3);
+        format!("{estimate} ({interval}), p {}", p_text(self.p))
+    }
+
+    fn interval(&self) -> Option<String> {
+        let [low, high] = self.bounds()?.map(|bound| number(bound, 3));
+        Some(format!("{low} to {high}"))
+    }
+
+    /// Returns the interval of the ratio.
+    pub(super) fn bounds(&self) -> Option<[f64; 2]> {
+        self.shift.interval.map(|(low, high)| [low.exp(), high.exp()])
+    }
+}
+
+fn p_text(p: f64) -> String {
+    if p < 0.001 { "<0.001".to_owned() } else { number(p, 3) }
+}
+
+/// Returns one of all tables with its ratios to a label, and their intervals, without the columns
+/// whose number was asked for; nothing where it has no such label.
 pub(crate) fn related<'a>(
     table: &Table<'a>,
     all: &[Table],
     label: &str,
 ) -> Result<Option<Table<'a>>> {
-    if !table.lines.iter().any(|line| line.label == label) {
-        return Ok(None);
-    }
-    let mut tables = [table.clone()];
-    relate(&mut tables, label)?;
-    let [mut table] = tables;
-    intervals(&mut table, all)?;
-    let found: Vec<bool> =
-        table.columns.iter().map(|column| !is_asked_for(&table, column)).collect();
-    table.keep(&found);
-    Ok(Some(table))
-}
-
-/// Fills in the 95 % intervals of the ratios of a table that relates to a baseline: each by itself,
-/// from the same runs or blocks of runs as a comparison of the label with it over all tables.
-fn intervals(table: &mut Table, all: &[Table]) -> Result<()> {
-    let of_base = table.lines.iter().find(|line| Some(line.label) == table.baseline.as_deref());
-    let Some(base) = of_base.cloned() else { return Ok(()) };
-    for line in table.lines.iter_mut().filter(|line| line.label != base.label) {
-        let labels = [base.label, line.label];
+    let Some(base) = table.line(label) else { return Ok(None) };
+    let mut related = table.clone();
+    related.relate(label);
+    // Each by itself, from the same runs or blocks of runs as a comparison over all tables.
+    for line in related.lines.iter_mut().filter(|line| line.label != label) {
+        let labels = [label, line.label];
         let compared: Vec<Table> = all.iter().map(|table| table.of_labels(&labels)).collect();
         let rows = compared.iter().filter(|table| !common(table).is_empty()).count();
         let looks = compared.iter().map(|table| looks(table, 0)).max().unwrap_or(1);
@@ -487,141 +469,78 @@ fn intervals(table: &mut Table, all: &[Table]) -> Result<()> {
             }
         }
     }
-    Ok(())
+    related.keep(&|at| !is_asked_for(table, &table.columns[at]));
+    Ok(Some(related))
 }
 
-/// The 95 % interval of the ratio of a cell to a base, higher being better, where p is multiplied
-/// by so much; none where the runs are too few, or have no ratio.
+/// Returns the 95 % interval of the ratio of a cell to a base, higher being better, where p is
+/// multiplied by so much; none where the runs are too few, or have no ratio.
 pub(crate) fn interval(
     base: &Cell,
     cell: &Cell,
     metric: &Metric,
     times: f64,
 ) -> Result<Option<(f64, f64)>> {
-    let (a, b) = (logs(base, metric)?, logs(cell, metric)?);
-    let shift = shift((base, &a), (cell, &b), times);
+    let logs = [logs(base, metric)?, logs(cell, metric)?];
+    let shift = shift([base, cell], [&logs[0], &logs[1]], times);
     let interval = shift.and_then(|(shift, _)| shift.interval);
     Ok(interval.map(|(low, high)| (low.exp(), high.exp())))
 }
 
+/// Returns the logarithms of a cell's runs, more being better; none where one has none.
 fn logs(cell: &Cell, metric: &Metric) -> Result<Vec<f64>> {
-    let mut logs = Vec::new();
-    for step in &cell.steps {
-        let Some(value) = metric.value(step)? else { continue };
-        if value <= 0.0 || !value.is_finite() {
-            return Ok(Vec::new());
-        }
-        logs.push(if metric.higher_is_better() { value.ln() } else { -value.ln() });
+    let values = metric.values(&cell.steps)?;
+    if values.iter().any(|value| *value <= 0.0 || !value.is_finite()) {
+        return Ok(Vec::new());
     }
-    Ok(logs)
+    let turn = if metric.higher_is_better() { 1.0 } else { -1.0 };
+    Ok(values.into_iter().map(|value| value.ln() * turn).collect())
 }
 
 /// Tells how far the new runs lie above those of the base. Interleaved ones are compared in blocks,
 /// where there are enough of them for p times so much to decide: a difference between two runs
 /// beside each other does not hold what drifts over an hour.
-pub(crate) fn shift(
-    one: (&Cell, &[f64]),
-    other: (&Cell, &[f64]),
-    times: f64,
-) -> Option<(Shift, bool)> {
-    if let Some(differences) = blocks(one, other)
-        && let Some(shift) = stats::pairs(&differences)
-        && !is_too_few(&shift, times)
-    {
-        return Some((shift, true));
+pub(crate) fn shift(cells: [&Cell; 2], runs: [&[f64]; 2], times: f64) -> Option<(Shift, bool)> {
+    let [one, other] = runs;
+    let whole = cells.iter().zip(runs).all(|(cell, runs)| cell.steps.len() == runs.len());
+    if whole && one.len() == other.len() && are_blocks(cells) {
+        let differences: Vec<f64> = one.iter().zip(other).map(|(a, b)| b - a).collect();
+        if let Some(shift) = stats::pairs(&differences).filter(|shift| !is_too_few(shift, times)) {
+            return Some((shift, true));
+        }
     }
-    Some((stats::two_samples(one.1, other.1)?, false))
+    Some((stats::two_samples(one, other)?, false))
 }
 
-/// The differences of runs beside each other, where each repeat has one of both and ends before
-/// the next begins.
-fn blocks(one: (&Cell, &[f64]), other: (&Cell, &[f64])) -> Option<Vec<f64>> {
-    let (a, b) = (&one.0.steps, &other.0.steps);
-    if a.len() != b.len() || one.1.len() != a.len() || other.1.len() != b.len() {
-        return None;
-    }
+/// Tells whether each repeat has one run of both and ends before the next begins.
+fn are_blocks([one, other]: [&Cell; 2]) -> bool {
     let at = |step: &Summary| step.started_at.parse::<Timestamp>().ok();
     let mut last: Option<Timestamp> = None;
     // The steps of a cell are sorted by time.
-    for (a, b) in a.iter().zip(b) {
-        if a.plan.repeat_index != b.plan.repeat_index {
-            return None;
-        }
-        let (a, b) = (at(a)?, at(b)?);
-        if last.is_some_and(|last| a.min(b) <= last) {
-            return None;
-        }
-        last = Some(a.max(b));
-    }
-    Some(one.1.iter().zip(other.1).map(|(a, b)| b - a).collect())
-}
-
-fn found(ratio: &Ratio) -> String {
-    let interval = Value::from(interval_text(&ratio.shift)).text();
-    format!("{} ({interval}), p {}", number(ratio.shift.estimate.exp(), 3), p_text(ratio.p))
-}
-
-fn interval_text(shift: &Shift) -> Option<String> {
-    let text =
-        |(low, high): (f64, f64)| format!("{} to {}", number(low.exp(), 3), number(high.exp(), 3));
-    shift.interval.map(text)
-}
-
-fn p_text(p: f64) -> String {
-    if p < 0.001 { "<0.001".to_owned() } else { number(p, 3) }
-}
-
-/// Tells whether a change is more than chance, as far as that is known.
-pub(super) fn chance(what: &str, row: &Row) -> Option<String> {
-    let ratio = row.ratio.as_ref()?;
-    let (one, other) = row.runs;
-    Some(match row.verdict {
-        Verdict::TooFew if one.max(other) == 1 => {
-            format!("one run each: whether {what} changed by more than chance is not known")
-        }
-        Verdict::TooFew => {
-            format!(
-                "{one} and {other} runs: too few to know whether {what} changed by more than chance"
-            )
-        }
-        _ => format!("{what} new/base as `loadgen compare` has it: {}", found(ratio)),
+    one.steps.iter().zip(&other.steps).all(|(a, b)| {
+        let (Some(first), Some(second)) = (at(a), at(b)) else { return false };
+        let after = last.is_none_or(|last| first.min(second) > last);
+        last = Some(first.max(second));
+        after && a.plan.repeat_index == b.plan.repeat_index
     })
 }
 
-/// Returns a row with a ratio in one line, for a gate.
-fn line(table: &Table, row: &Row) -> String {
-    let why = match (&row.ratio, row.verdict) {
-        (Some(ratio), verdict) if verdict != Verdict::TooFew => found(ratio),
-        _ => format!("{} and {} repeats", row.runs.0, row.runs.1),
-    };
-    format!("{}: {} {why}", place(table, &row.column), table.metric.name())
-}
-
-/// Returns a cell that is not decided, or not measured by one of both.
-fn doubt(table: &Table, row: &Row, of: [&str; 2]) -> Option<Doubt> {
-    let shown = || of.map(label).into_iter().rev().collect::<Vec<String>>().join(" against ");
-    let at = || format!("{} at {}", shown(), at_clients(&row.column));
-    let why = match row.verdict {
-        Verdict::TooFew => format!("{}: {}, {} and {}", at(), row.verdict, row.runs.0, row.runs.1),
-        // More runs tell whether it matters, too.
-        Verdict::NotShown
-        | Verdict::Inconclusive
-        | Verdict::SlightlyBetter
-        | Verdict::SlightlyWorse => {
-            format!("{}: {}, {}", at(), row.verdict, found(row.ratio.as_ref()?))
-        }
-        Verdict::Incomplete => format!("{}: {}", at(), row.what.clone()?),
-        Verdict::NotMeasured => row.what.clone()?,
-        Verdict::Better | Verdict::Worse | Verdict::Same | Verdict::NoRatio | Verdict::Stopped => {
-            return None;
-        }
-    };
-    Some(Doubt {
-        workload: table.workload.to_owned(),
-        labels: of.map(str::to_owned).into(),
-        cell: row.column,
-        why,
-    })
+/// Returns a table for each workload that has ratios, or a label that did not complete.
+fn pages(rows: &[Row], floor: f64, looks: u32) -> Vec<Page> {
+    let all = rows.chunk_by(|one, other| std::ptr::eq(one.table, other.table));
+    let (found, bare): (Vec<&[Row]>, Vec<&[Row]>) =
+        all.partition(|rows| rows.iter().any(|row| row.ratio.is_some()) || crashed(rows[0].table));
+    let mut pages: Vec<Page> = found.iter().map(|rows| page(rows[0].table, rows)).collect();
+    let Some((last, others)) = pages.split_last_mut() else { return pages };
+    // Conditions that are those of all tables are left to the last.
+    let mut shared = settings::below(found[found.len() - 1][0].table);
+    shared.retain(|line| others.iter().all(|page| page.below.contains(line)));
+    others.iter_mut().for_each(|page| page.below.retain(|line| !shared.contains(line)));
+    // Workloads without a table of their own.
+    last.below.extend(bare.iter().copied().flatten().filter_map(|row| row.what.clone()));
+    let ratios = found.iter().copied().flatten().filter_map(|row| row.ratio.as_ref());
+    last.below.push(method(ratios, floor, looks));
+    pages
 }
 
 fn page(table: &Table, rows: &[Row]) -> Page {
@@ -644,38 +563,35 @@ fn page(table: &Table, rows: &[Row]) -> Page {
 }
 
 fn sheet(table: &Table, rows: &[Row], how: &str) -> Sheet {
-    type Of<'a> = &'a Row;
-    let values = rows.iter().flat_map(|row| [row.base, row.new]).flatten();
+    let values = rows.iter().flat_map(|row| [row.median(0), row.median(1)]).flatten();
     let decimals = table.metric.decimals(values);
-    let log = |of: fn(&Shift) -> Option<f64>| {
-        move |row: &Of| row.ratio.as_ref().and_then(|r| of(&r.shift)).map(|log| (log.exp(), 3))
-    };
-    let p = |of: fn(&Ratio) -> f64| move |row: &Of| row.ratio.as_ref().map(of);
-    let mut columns = vec![shown("clients", |row: &Of| row.column.to_string())];
-    columns.extend(place_and_metric(table, |row: &Of| row.column));
-    columns.extend([
-        filed("base", |_: &Of| table.lines[0].label),
-        filed("new", |_: &Of| table.lines[1].label),
-        both(marked(table, 0), "base_value", move |row: &Of| row.base.map(|v| (v, decimals))),
-        both(marked(table, 1), "new_value", move |row: &Of| row.new.map(|v| (v, decimals))),
-        shown("runs", |row: &Of| match row.runs {
-            (one, other) if one == other => one.to_string(),
-            (one, other) => format!("{one}:{other}"),
-        }),
-        filed("base_runs", |row: &Of| row.runs.0),
-        filed("new_runs", |row: &Of| row.runs.1),
-        both(how, "ratio", log(|shift| Some(shift.estimate))),
-        shown("95 % interval", |row: &Of| interval_text(&row.ratio.as_ref()?.shift)).left(),
-        filed("ratio_low", log(|shift| shift.interval.map(|i| i.0))),
-        filed("ratio_high", log(|shift| shift.interval.map(|i| i.1))),
-        filed("p", p(|ratio| ratio.shift.p)),
-        shown("p", |row: &Of| row.ratio.as_ref().map(|ratio| p_text(ratio.p))),
-        filed("p_corrected", p(|ratio| ratio.p)),
-        filed("in_blocks", |row: &Of| Value::Bool(row.ratio.as_ref().is_some_and(|r| r.blocks))),
-        both("verdict", "verdict", |row: &Of| row.verdict.to_string()).left(),
-        filed("notes", |row: &Of| codes(table, &[0, 1], &row.column)),
-    ]);
-    Sheet::of(columns, rows)
+    let bound = |row: &Row, at: usize| Some((row.ratio.as_ref()?.bounds()?[at], 3));
+    Rows::new(rows)
+        .shown("clients", |row| row.column.to_string())
+        .place_and_metric(table, |row| row.column)
+        .filed("base", |_| table.lines[0].label)
+        .filed("new", |_| table.lines[1].label)
+        .both(marked(table, 0), "base_value", |row| row.median(0).map(|v| (v, decimals)))
+        .both(marked(table, 1), "new_value", |row| row.median(1).map(|v| (v, decimals)))
+        .shown("runs", |row| match row.runs {
+            [one, other] if one == other => one.to_string(),
+            [one, other] => format!("{one}:{other}"),
+        })
+        .filed("base_runs", |row| row.runs[0])
+        .filed("new_runs", |row| row.runs[1])
+        .both(how, "ratio", |row| row.ratio.as_ref().map(|r| (r.shift.estimate.exp(), 3)))
+        .shown("95 % interval", |row| row.ratio.as_ref()?.interval())
+        .left()
+        .filed("ratio_low", |row| bound(row, 0))
+        .filed("ratio_high", |row| bound(row, 1))
+        .filed("p", |row| row.ratio.as_ref().map(|ratio| ratio.shift.p))
+        .shown("p", |row| row.ratio.as_ref().map(|ratio| p_text(ratio.p)))
+        .filed("p_corrected", |row| row.ratio.as_ref().map(|ratio| ratio.p))
+        .filed("in_blocks", |row| row.ratio.as_ref().is_some_and(|ratio| ratio.blocks))
+        .both("verdict", "verdict", |row| row.verdict.to_string())
+        .left()
+        .filed("notes", |row| codes(table, &[0, 1], &row.column))
+        .sheet()
 }
 
 /// Tells what stands behind the numbers of all tables.

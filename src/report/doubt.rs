@@ -2,9 +2,10 @@
 //! comparison leaves open.
 
 use super::Options;
-use super::layout::{at_clients, label as shown};
-use super::number::number;
-use super::table::{self, Column, Table};
+use super::layout::items;
+use super::page::number;
+use super::settings::{at_clients, label};
+use super::table::{Cell, tables};
 use crate::error::Result;
 use crate::summary::{Summary, VerdictKind};
 use crate::terms::{self, Code};
@@ -35,38 +36,31 @@ pub struct Doubt {
     pub why: String,
 }
 
-/// Cells whose median is not known to `widest`, a share of it, or whose runs were disturbed more
-/// often than not.
+/// Returns the cells whose median is not known to `widest`, a share of it, or whose runs were
+/// disturbed more often than not.
 ///
 /// # Errors
 ///
 /// Those of [`super::render`].
 pub fn doubtful(steps: &[&Summary], options: &Options, widest: f64) -> Result<Vec<Doubt>> {
-    let mut doubts = Vec::new();
-    for table in table::tables(steps, options)? {
-        for line in &table.lines {
-            for (column, cell) in table.columns.iter().zip(&line.cells) {
-                let Some(cell) = cell else { continue };
-                let why = wide(cell, widest).or_else(|| disturbed(&cell.steps));
-                doubts.extend(why.map(|why| doubt(&table, line.label, *column, &why)));
-            }
-        }
-    }
-    Ok(doubts)
-}
-
-fn doubt(table: &Table, label: &str, column: Column, why: &str) -> Doubt {
-    Doubt {
-        workload: table.workload.to_owned(),
-        labels: vec![label.to_owned()],
-        cell: column,
-        why: format!("{} at {}: {why}", shown(label), at_clients(&column)),
-    }
+    let tables = tables(steps, options)?;
+    let doubts = tables.iter().flat_map(|table| {
+        items(table).filter_map(|item| {
+            let why = wide(item.cell, widest).or_else(|| disturbed(&item.cell.steps))?;
+            Some(Doubt {
+                workload: table.workload.to_owned(),
+                labels: vec![item.line.label.to_owned()],
+                cell: item.column,
+                why: format!("{} at {}: {why}", label(item.line.label), at_clients(&item.column)),
+            })
+        })
+    });
+    Ok(doubts.collect())
 }
 
 /// More runs make the interval narrow, and never the range: it counts as long as there is no
 /// interval.
-fn wide(cell: &table::Cell, widest: f64) -> Option<String> {
+fn wide(cell: &Cell, widest: f64) -> Option<String> {
     let spread = cell.spread;
     let (what, (low, high)) = match cell.interval {
         Some(interval) => ("the 95 % interval of the median", interval),
@@ -81,16 +75,13 @@ fn wide(cell: &table::Cell, widest: f64) -> Option<String> {
 
 /// A median tolerates some disturbed runs, and not half of them.
 fn disturbed(steps: &[&Summary]) -> Option<String> {
-    let found: Vec<&str> = steps.iter().filter_map(|step| disturbance(step)).collect();
+    let found = steps.iter().filter_map(|step| {
+        let noisy = step.verdict.iter().find(|verdict| verdict.kind == VerdictKind::Noisy);
+        let warned = step.warnings.iter().find(|w| DISTURBED.iter().any(|code| w.is(*code)));
+        noisy.map(|verdict| verdict.kind.name()).or(warned.map(|warning| warning.code.as_str()))
+    });
+    let found: Vec<&str> = found.collect();
     let first = found.first()?;
     (found.len() * 2 >= steps.len())
         .then(|| format!("{} of {} runs were disturbed ({first})", found.len(), steps.len()))
-}
-
-/// What disturbed a run, that another one may be free of.
-fn disturbance(step: &Summary) -> Option<&str> {
-    let verdict = step.verdict.as_ref().filter(|verdict| verdict.kind == VerdictKind::Noisy);
-    let noisy = verdict.map(|verdict| verdict.kind.name());
-    let disturbed = step.warnings.iter().find(|w| DISTURBED.iter().any(|code| w.is(*code)));
-    noisy.or_else(|| disturbed.map(|warning| warning.code.as_str()))
 }

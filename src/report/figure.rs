@@ -43,6 +43,9 @@ macro_rules! figures {
 
 /// All of them, in the order in which errors and the help name them.
 pub(crate) const FIGURES: &[Figure] = figures! {
+    "qps" [], "statements/s", "QPS", "statements a second", true, |s| Some(s.totals.qps);
+    "tps" [], "ops/s", "TPS", "ops a second", true, |s| Some(s.totals.tps);
+    "errors" [], "errors", "errors", "a step, all phases", false, |s| Some(errors(s) as f64);
     "seconds" [], "s", "seconds", "from the start to the end", false, |s| Some(s.measured_s);
     "rows" ["rows/s"], "rows/s", "rows", "rows a second", true,
         |s| Some(s.totals.rows as f64 / s.measured_s);
@@ -97,22 +100,25 @@ fn handlers(step: &Summary) -> Option<f64> {
 /// From the status, the metrics or the text, whichever the server has.
 fn ahi(step: &Summary) -> Option<f64> {
     let status = step.status()?;
-    let delta = |name: &str| status.deltas.get(name).map(|delta| *delta as f64);
-    let own = (
-        delta("Innodb_adaptive_hash_hash_searches"),
-        delta("Innodb_adaptive_hash_non_hash_searches"),
-    );
     let inside = status.innodb.as_ref();
+    let own = |name: &str| status.deltas.get(name).map(|delta| *delta as f64);
     let counted = |name: &str| inside?.deltas.get(name).map(|delta| *delta as f64);
     let averaged = |name: &str| inside?.last.get(name).copied();
     let pairs = [
-        own,
-        (counted("hash_searches"), counted("other_searches")),
-        (averaged("hash_searches_per_s"), averaged("other_searches_per_s")),
+        ["Innodb_adaptive_hash_hash_searches", "Innodb_adaptive_hash_non_hash_searches"].map(own),
+        ["hash_searches", "other_searches"].map(counted),
+        ["hash_searches_per_s", "other_searches_per_s"].map(averaged),
     ];
-    let (hash, other) = pairs.into_iter().find(|(a, b)| a.is_some() || b.is_some())?;
-    let (hash, other) = (hash.unwrap_or(0.0), other.unwrap_or(0.0));
+    let found = pairs.into_iter().find(|pair| pair.iter().any(Option::is_some))?;
+    let [hash, other] = found.map(|searches| searches.unwrap_or(0.0));
     (hash >= 0.0 && other >= 0.0 && hash + other > 0.0).then(|| 100.0 * hash / (hash + other))
+}
+
+/// Errors and ops without an answer, all phases.
+pub(super) fn errors(step: &Summary) -> u64 {
+    let errors: u64 = step.totals.errors.iter().map(|e| e.count).sum();
+    // What is given up has no error of its own.
+    errors + step.totals.abandoned
 }
 
 fn process(step: &Summary) -> Option<(&ProcessCost, f64)> {

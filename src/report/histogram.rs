@@ -21,12 +21,6 @@ const COOKIE: [u8; 4] = [0x1c, 0x84, 0x93, 0x14];
 /// Nanoseconds in a microsecond.
 const NS_PER_US: f64 = 1e3;
 
-/// Returns a percentile (0 to 100) in microseconds; nothing of an empty histogram. The error says
-/// what is wrong with the text.
-pub(crate) fn percentile_us(text: &str, percentile: f64) -> Result<Option<f64>, String> {
-    Ok(Curve::read(text)?.map(|curve| curve.percentile_us(percentile)))
-}
-
 /// All percentiles of a histogram that holds something.
 pub(crate) struct Curve(Histogram<u64>);
 
@@ -107,6 +101,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    fn percentile_us(text: &str, percentile: f64) -> Result<Option<f64>, String> {
+        Ok(Curve::read(text)?.map(|curve| curve.percentile_us(percentile)))
+    }
 
     fn encoded(values_ns: &[u64]) -> String {
         let mut histogram = Histogram::<u64>::new_with_bounds(1, 3_600_000_000_000, 3)

@@ -4,7 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::figure::{FIGURES, Figure, named};
-use super::{histogram, number};
+use super::histogram::Curve;
+use super::page;
 use crate::error::{Error, Result};
 use crate::stats::{is_scarce, rank};
 use crate::summary::{Distribution, Latency, Summary};
@@ -17,15 +18,9 @@ pub enum Metric {
     /// end, such as a load.
     #[default]
     Natural,
-    /// Statements a second.
-    Qps,
-    /// Ops a second.
-    Tps,
     /// A property of a time, microseconds.
     Time(Time, Property),
-    /// Errors, all phases.
-    Errors,
-    /// A cost of the server or the client, and the like.
+    /// A rate, errors, a cost of the server or the client, and the like.
     Figure(&'static Figure),
 }
 
@@ -45,22 +40,14 @@ pub enum Time {
 }
 
 impl Time {
-    /// Gives what stands before a metric's name.
-    fn prefix(self) -> &'static str {
+    /// Returns what stands before a metric's name, and its name in headings.
+    fn names(self) -> (&'static str, &'static str) {
         match self {
-            Time::Service => "service-",
-            Time::Response => "response-",
-            Time::Wait => "wait-",
-            Time::Unnamed | Time::Own => "",
-        }
-    }
-
-    fn heading(self) -> &'static str {
-        match self {
-            Time::Unnamed | Time::Service => "service time",
-            Time::Response => "response time",
-            Time::Wait => "waiting time",
-            Time::Own => "latency",
+            Time::Unnamed => ("", "service time"),
+            Time::Service => ("service-", "service time"),
+            Time::Response => ("response-", "response time"),
+            Time::Wait => ("wait-", "waiting time"),
+            Time::Own => ("", "latency"),
         }
     }
 
@@ -76,14 +63,11 @@ impl Time {
 
 impl fmt::Display for Metric {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Metric::Natural => "natural",
-            Metric::Qps => "qps",
-            Metric::Tps => "tps",
-            Metric::Time(of, property) => return write!(f, "{}{property}", of.prefix()),
-            Metric::Errors => "errors",
-            Metric::Figure(figure) => figure.name,
-        })
+        match self {
+            Metric::Natural => f.write_str("natural"),
+            Metric::Time(of, property) => write!(f, "{}{property}", of.names().0),
+            Metric::Figure(figure) => f.write_str(figure.name),
+        }
     }
 }
 
@@ -92,60 +76,56 @@ impl FromStr for Metric {
 
     fn from_str(text: &str) -> Result<Metric> {
         let name = text.to_ascii_lowercase();
-        for of in [Time::Service, Time::Response, Time::Wait] {
-            if let Some(name) = name.strip_prefix(of.prefix()) {
-                let property = Property::parse(name).ok_or_else(|| unknown(text))?;
-                return Ok(Metric::Time(of, property));
-            }
+        if name == "natural" {
+            return Ok(Metric::Natural);
         }
-        Ok(match name.as_str() {
-            "natural" => Metric::Natural,
-            "qps" => Metric::Qps,
-            "tps" => Metric::Tps,
-            "errors" => Metric::Errors,
-            other => match named(other) {
-                Some(figure) => Metric::Figure(figure),
-                None => {
-                    let property = Property::parse(other).ok_or_else(|| unknown(text))?;
-                    Metric::Time(Time::Unnamed, property)
-                }
-            },
+        if let Some(figure) = named(&name) {
+            return Ok(Metric::Figure(figure));
+        }
+        let times = [Time::Service, Time::Response, Time::Wait, Time::Unnamed];
+        let property =
+            |of: Time| Some(Metric::Time(of, Property::parse(name.strip_prefix(of.names().0)?)?));
+        let names = || FIGURES.iter().map(|figure| figure.name).collect::<Vec<_>>().join(", ");
+        // In the message, because a parser of command lines shows no hints of its values' errors.
+        times.into_iter().find_map(property).ok_or_else(|| {
+            Error::usage(format!(
+                "no metric is called '{text}'; there are percentiles above p0 and below p100 such as \
+                 p50 or p99.9, mean, min, max, stddev, also service-p99 and, of an open loop, \
+                 response-p99, wait-mean and so on, {}",
+                names()
+            ))
         })
     }
 }
 
-fn unknown(text: &str) -> Error {
-    let figures: Vec<&str> = FIGURES.iter().map(|figure| figure.name).collect();
-    // In the message, because a parser of command lines shows no hints of its values' errors.
-    Error::usage(format!(
-        "no metric is called '{text}'; there are qps, tps, percentiles above p0 and below p100 such \
-         as p50 or p99.9, mean, min, max, stddev, also service-p99 and, of an open loop, \
-         response-p99, wait-mean and so on, errors, {}",
-        figures.join(", ")
-    ))
-}
-
 impl Metric {
-    /// Itself, or what the steps of one workload are measured in: of a time, which one.
+    /// Statements a second.
+    pub const QPS: Metric = Metric::Figure(&FIGURES[0]);
+    /// Ops a second.
+    pub const TPS: Metric = Metric::Figure(&FIGURES[1]);
+    /// Errors, all phases.
+    pub const ERRORS: Metric = Metric::Figure(&FIGURES[2]);
+
+    /// Returns itself, or what the steps of one workload are measured in: of a time, which one.
     pub(crate) fn of<'a>(self, mut steps: impl Iterator<Item = &'a Summary> + Clone) -> Metric {
-        if let Metric::Time(Time::Unnamed, property) = self {
-            let open = |step: &Summary| step.latency.response.is_some();
-            return match (steps.clone().any(open), steps.all(open)) {
-                (true, false) => Metric::Time(Time::Own, property),
-                (any, _) => self.in_loop(any),
-            };
-        }
-        if self != Metric::Natural {
-            return self;
-        }
         let to_its_end = |step: &Summary| step.plan.time_s.is_none() && step.plan.ops.is_none();
-        match (steps.next().is_some_and(to_its_end), named("seconds")) {
-            (true, Some(seconds)) => Metric::Figure(seconds),
-            _ => Metric::Qps,
+        match self {
+            Metric::Natural if steps.next().is_some_and(to_its_end) => {
+                Metric::Figure(named("seconds").expect("a figure"))
+            }
+            Metric::Natural => Metric::QPS,
+            Metric::Time(Time::Unnamed, property) => {
+                let open = |step: &Summary| step.latency.response.is_some();
+                match (steps.clone().any(open), steps.all(open)) {
+                    (true, false) => Metric::Time(Time::Own, property),
+                    (any, _) => self.in_loop(any),
+                }
+            }
+            other => other,
         }
     }
 
-    /// Gives what a column of open or of closed loops holds.
+    /// Returns what a column of open or of closed loops holds.
     pub(crate) fn in_loop(self, open: bool) -> Metric {
         match self {
             Metric::Time(Time::Unnamed | Time::Own, property) => {
@@ -156,17 +136,27 @@ impl Metric {
         }
     }
 
-    /// Whether more of it is better.
-    pub(crate) fn higher_is_better(&self) -> bool {
+    /// Returns the figure that it is; none for a time.
+    fn figure(self) -> Option<&'static Figure> {
         match self {
-            Metric::Natural | Metric::Qps | Metric::Tps => true,
-            Metric::Figure(figure) => figure.higher_is_better,
-            _ => false,
+            Metric::Natural => Some(&FIGURES[0]),
+            Metric::Time(..) => None,
+            Metric::Figure(figure) => Some(figure),
         }
     }
 
-    /// What a reader must know of a time where closed loops stand beside open ones.
-    pub(crate) fn of_closed_loops(&self) -> Option<&'static str> {
+    /// Tells whether it is a number that an open loop is asked for.
+    pub(crate) fn is_rate(self) -> bool {
+        [Metric::Natural, Metric::QPS, Metric::TPS].contains(&self)
+    }
+
+    /// Tells whether more of it is better.
+    pub(crate) fn higher_is_better(self) -> bool {
+        self.figure().is_some_and(|figure| figure.higher_is_better)
+    }
+
+    /// Says what a reader must know of a time where closed loops stand beside open ones.
+    pub(crate) fn of_closed_loops(self) -> Option<&'static str> {
         let Metric::Time(of, _) = self else { return None };
         Some(match of {
             Time::Unnamed => return None,
@@ -178,105 +168,82 @@ impl Metric {
         })
     }
 
-    /// Digits after the point with which such values are shown.
-    pub(crate) fn decimals(&self, values: impl IntoIterator<Item = f64>) -> usize {
-        match self {
-            Metric::Natural | Metric::Qps | Metric::Tps => 0,
-            Metric::Errors => number::count_decimals(values),
-            _ => number::decimals(values),
+    /// Returns the digits after the point with which such values are shown.
+    pub(crate) fn decimals(self, values: impl IntoIterator<Item = f64>) -> usize {
+        if self == Metric::ERRORS {
+            // A median of two may lie between counts.
+            return usize::from(values.into_iter().any(|value| value.fract() != 0.0));
+        }
+        if self.is_rate() { 0 } else { page::decimals(values) }
+    }
+
+    /// Returns the unit, for files.
+    pub(crate) fn unit(self) -> &'static str {
+        self.figure().map_or("us", |figure| figure.unit)
+    }
+
+    /// Returns the unit, for headings.
+    pub(crate) fn unit_in_words(self) -> &'static str {
+        self.figure().map_or("microseconds", |figure| figure.unit_in_words)
+    }
+
+    /// Returns the name, for headings.
+    pub(crate) fn name(self) -> String {
+        let Metric::Time(of, property) = self else {
+            return self.figure().expect("no time").heading.to_owned();
+        };
+        let (_, of) = of.names();
+        match property {
+            Property::Max => format!("largest {of}"),
+            Property::Min => format!("smallest {of}"),
+            Property::Stddev => format!("standard deviation of the {of}"),
+            other => format!("{other} {of}"),
         }
     }
 
-    /// The unit, for files.
-    pub(crate) fn unit(&self) -> &'static str {
-        match self {
-            Metric::Natural | Metric::Qps => "statements/s",
-            Metric::Tps => "ops/s",
-            Metric::Errors => "errors",
-            Metric::Figure(figure) => figure.unit,
-            Metric::Time(..) => "us",
+    /// Returns the name above a column of numbers, and behind a number in a list.
+    pub(crate) fn short(self) -> (String, &'static str) {
+        match self.figure() {
+            Some(figure) if self.is_rate() => (figure.heading.to_owned(), figure.heading),
+            Some(figure) if figure.name == "seconds" => ("Seconds".to_owned(), "s"),
+            _ => (self.to_string(), self.unit()),
         }
     }
 
-    /// The name, for headings.
-    pub(crate) fn name(&self) -> String {
-        match self {
-            Metric::Natural | Metric::Qps => "QPS".to_owned(),
-            Metric::Tps => "TPS".to_owned(),
-            Metric::Time(of, property) => {
-                let of = of.heading();
-                match property {
-                    Property::Max => format!("largest {of}"),
-                    Property::Min => format!("smallest {of}"),
-                    Property::Stddev => format!("standard deviation of the {of}"),
-                    other => format!("{other} {of}"),
-                }
-            }
-            Metric::Errors => "errors".to_owned(),
-            Metric::Figure(figure) => figure.heading.to_owned(),
-        }
-    }
-
-    /// The name above a column of numbers, and behind a number in a list.
-    pub(crate) fn short(&self) -> (String, &'static str) {
-        match self {
-            Metric::Figure(figure) if figure.name == "seconds" => ("Seconds".to_owned(), "s"),
-            Metric::Figure(figure) => (figure.name.to_owned(), figure.unit),
-            Metric::Natural | Metric::Qps => ("QPS".to_owned(), "QPS"),
-            Metric::Tps => ("TPS".to_owned(), "TPS"),
-            other => (other.to_string(), other.unit()),
-        }
-    }
-
-    /// The unit, for headings.
-    pub(crate) fn unit_in_words(&self) -> &'static str {
-        match self {
-            Metric::Natural | Metric::Qps => "statements a second",
-            Metric::Tps => "ops a second",
-            Metric::Errors => "a step, all phases",
-            Metric::Figure(figure) => figure.unit_in_words,
-            Metric::Time(..) => "microseconds",
-        }
-    }
-
-    /// The number of one step; nothing where it has none, such as a time without ops.
+    /// Returns the number of one step; nothing where it has none, such as a time without ops.
     ///
     /// # Errors
     ///
     /// A percentile that the summary has no field for, from a damaged histogram.
-    pub(crate) fn value(&self, summary: &Summary) -> Result<Option<f64>> {
+    pub(crate) fn value(self, summary: &Summary) -> Result<Option<f64>> {
         // Without a window there is no rate, and a latency of nothing.
         if summary.measured_s <= 0.0 {
             return Ok(None);
         }
-        Ok(match self {
-            Metric::Natural | Metric::Qps => Some(summary.totals.qps),
-            Metric::Tps => Some(summary.totals.tps),
-            Metric::Errors => Some(errors(summary) as f64),
-            Metric::Figure(figure) => (figure.value)(summary),
-            Metric::Time(of, property) => match of.times(&summary.latency) {
-                Some(times) => property_of(*property, times, summary)?,
-                None => None,
-            },
+        let Metric::Time(of, property) = self else {
+            return Ok((self.figure().expect("no time").value)(summary));
+        };
+        let Some(times) = of.times(&summary.latency) else { return Ok(None) };
+        Ok(match property {
+            Property::Percentile(percentile) => return percentile_of(percentile, times, summary),
+            Property::Mean => times.mean_us,
+            Property::Max => times.max_us,
+            Property::Min => times.min_us,
+            Property::Stddev => times.stddev_us,
         })
     }
 
-    /// Gives the percentile that a step has too few values for, and how many it has.
-    pub(crate) fn scarce(&self, summary: &Summary) -> Option<(Percentile, u64)> {
+    /// Returns the numbers of the steps that have one.
+    pub(crate) fn values(self, steps: &[&Summary]) -> Result<Vec<f64>> {
+        steps.iter().filter_map(|step| self.value(step).transpose()).collect()
+    }
+
+    /// Returns the percentile that a step has too few values for, and how many it has.
+    pub(crate) fn scarce(self, summary: &Summary) -> Option<(Percentile, u64)> {
         let Metric::Time(of, Property::Percentile(percentile)) = self else { return None };
         let count = of.times(&summary.latency)?.count;
-        (count > 0 && is_scarce(percentile.0, count)).then_some((*percentile, count))
+        (count > 0 && is_scarce(percentile.0, count)).then_some((percentile, count))
     }
-}
-
-fn property_of(property: Property, times: &Distribution, step: &Summary) -> Result<Option<f64>> {
-    Ok(match property {
-        Property::Percentile(percentile) => return percentile_of(percentile, times, step),
-        Property::Mean => times.mean_us,
-        Property::Max => times.max_us,
-        Property::Min => times.min_us,
-        Property::Stddev => times.stddev_us,
-    })
 }
 
 /// Reads a percentile from the field where there is one, else from the histogram.
@@ -326,7 +293,7 @@ fn of_histogram(
     of: &Distribution,
     step: &Summary,
 ) -> Result<Option<f64>> {
-    let value = histogram::percentile_us(&of.histogram, percentile).map_err(|why| {
+    let curve = Curve::read(&of.histogram).map_err(|why| {
         Error::data(format!(
             "{asked} of '{}' at {}: the histogram of step {} is damaged: {why}",
             step.label,
@@ -335,15 +302,9 @@ fn of_histogram(
         ))
         .hint("p50, p75, p90, p95, p99, p99.9 and p99.99 do without the histogram")
     })?;
+    let value = curve.map(|curve| curve.percentile_us(percentile));
     // A bucket's upper edge may lie above the largest time there was.
     Ok(value.map(|value| of.max_us.map_or(value, |max| value.min(max))))
-}
-
-/// Errors and ops without an answer, all phases.
-pub(crate) fn errors(step: &Summary) -> u64 {
-    let errors: u64 = step.totals.errors.iter().map(|e| e.count).sum();
-    // What is given up has no error of its own.
-    errors + step.totals.abandoned
 }
 
 #[cfg(test)]
@@ -355,13 +316,10 @@ mod tests {
         let figures = FIGURES.iter().map(|figure| figure.name);
         let others = [
             "natural",
-            "qps",
-            "tps",
             "mean",
             "max",
             "min",
             "stddev",
-            "errors",
             "p50",
             "p99.9",
             "service-p99",

@@ -8,64 +8,43 @@
 //! A table is one workload: the numbers of clients across, one label a line. A cell is the
 //! median over the repeats of one invocation; the run is the unit, and nothing averages
 //! percentiles. Steps of several invocations share a cell only when plan and settings agree.
-//!
-//! The room is above its figure: metrics, gates, footnotes and doubts belong to `terms` and `judge`,
-//! and the HTML page with its charts alone takes 2,100 lines.
 
-mod alike;
-mod baseline;
 mod calibration;
-mod caption;
 mod chart;
 mod compare;
 mod doubt;
 mod escape;
 mod explain;
 mod figure;
-mod files;
 mod gate;
 mod histogram;
 mod html;
 mod layout;
 mod metric;
 mod notes;
-mod number;
 mod page;
 mod path;
-mod queues;
 mod settings;
 mod svg;
 mod table;
-mod text;
+mod write;
 
 pub(crate) use calibration::calibration;
 pub use compare::{Comparison, Question, compare};
 pub use doubt::{Doubt, doubtful};
-pub use explain::{Contrast, explain};
+pub use explain::explain;
 pub use gate::{Gates, failed_share, gates, holds};
 pub(crate) use gate::{may_hold, quantity_shown};
 pub use html::page;
-pub use layout::Layout;
 pub use metric::Metric;
 pub use notes::remarks;
 pub use path::{Probe, Search, path};
-pub use svg::{Picture, picture};
+pub use svg::picture;
 
 use crate::error::{Error, Result};
 use crate::summary::Summary;
-
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum Format {
-    /// Aligned columns for a terminal or a mail.
-    #[default]
-    Text,
-    /// Tables of GitHub's Markdown.
-    Markdown,
-    /// One row a cell, for spreadsheets and scripts.
-    Csv,
-    /// One object, `loadgen.report/1`.
-    Json,
-}
+pub use crate::terms::{Format, Layout, Picture};
+use write::write;
 
 #[derive(Debug, Clone, Default)]
 pub struct Options {
@@ -98,36 +77,24 @@ pub struct Options {
 /// cell whose settings differ, or a damaged histogram where the metric needs one.
 pub fn render(steps: &[&Summary], options: &Options) -> Result<String> {
     let tables = counted(steps, options)?;
-    let files = matches!(options.format, Format::Csv | Format::Json);
+    let spread = options.spread && matches!(options.format, Format::Csv | Format::Json);
+    let name = if spread { "spread".to_owned() } else { options.layout.to_string() };
     let mut pages = Vec::new();
-    if !(options.spread && files) {
-        if options.layout == Layout::Versions && options.format == Format::Json {
-            return layout::json(&tables, options);
-        }
+    if !spread {
         pages = layout::pages(&tables, options)?;
+        if options.layout == Layout::Versions && options.format == Format::Json {
+            return Ok(layout::json(&tables, options));
+        }
     }
     if options.spread {
         pages.extend(tables.iter().map(layout::spread));
     }
-    match (options.format, options.terminal) {
-        (Format::Text, columns) => Ok(text::text(&pages, columns)),
-        (format, _) if options.spread && files => write(&pages, "spread", format),
-        (format, _) => write(&pages, &options.layout.name(), format),
-    }
-}
-
-fn write(pages: &[page::Page], layout: &str, format: Format) -> Result<String> {
-    Ok(match format {
-        Format::Text => text::text(pages, None),
-        Format::Markdown => text::markdown(pages),
-        Format::Csv => files::csv(pages, layout == "versions")?,
-        Format::Json => files::json(pages, layout),
-    })
+    Ok(write(&pages, &name, options.format, options.terminal))
 }
 
 /// Returns the tables of the steps that count, without footnotes and ratios.
 fn counted<'a>(steps: &[&'a Summary], options: &Options) -> Result<Vec<table::Table<'a>>> {
-    options.layout.check(options)?;
+    layout::check(options)?;
     let tables = table::tables(steps, options)?;
     let completed = tables.iter().flat_map(|table| &table.lines).any(|line| !line.steps.is_empty());
     if !completed && options.layout != Layout::Outages {

@@ -3,20 +3,20 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::alike::as_one;
-use super::escape::clip;
-use super::settings::{BUILD, VALUE_MAX};
+use super::settings::BUILD;
 use super::table::{Column, Line, Table, among};
-use super::{queues, settings};
+use crate::error::{VALUE_MAX, clip, told_apart};
 use crate::judge::{self, ABSENT, CONDITIONS, Condition, Difference, OVERHEADS, Shown, Weight};
 use crate::stats::enough;
-use crate::summary::{Outcome, Summary, VerdictKind, Warning};
+use crate::summary::{Outcome, Summary, VerdictKind, Warning, in_queues};
 use crate::terms::{self, Code, Value, finding};
 
 /// Longest foreign text in a note, characters.
 const TEXT_MAX: usize = 300;
 /// Lines, and settings, that one note names.
 const NAMED_MAX: usize = 6;
+/// What follows a number that can be compared: others are codes, ports, rates that were asked.
+const UNITS: [&str; 5] = ["%", "s", "ms", "us", "µs"];
 
 /// A footnote and the lines that it marks.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,104 +25,98 @@ pub(crate) struct Note {
     pub(crate) code: String,
     pub(crate) text: String,
     /// Positions of the marked lines, and the columns in which it holds there.
-    pub(crate) places: Places,
+    pub(crate) places: BTreeMap<usize, BTreeSet<Column>>,
 }
 
-/// Columns by the position of their line.
-pub(crate) type Places = BTreeMap<usize, BTreeSet<Column>>;
-
-/// Something about one step of a line.
-struct Said {
-    code: String,
-    message: String,
-    line: usize,
-    column: Column,
-}
-
-/// The footnotes of a table, in the order in which its lines need them.
-pub(crate) fn notes(table: &Table) -> Vec<Note> {
-    let mut notes = of_lines(table);
-    let mut by_code: BTreeMap<String, Vec<Said>> = BTreeMap::new();
-    for (at, line) in table.lines.iter().enumerate() {
-        for finding in findings(at, line).into_iter().chain(scarce(table, at, line)) {
-            by_code.entry(finding.code.clone()).or_default().push(finding);
-        }
-    }
-    notes.extend(by_code.into_iter().map(|(code, findings)| merged(table, code, &findings)));
-    // Stable: of the notes of one line, those about all of it come first.
-    notes.sort_by_key(|note| note.places.keys().next().copied());
-    notes
-}
-
-/// Notes about whole lines; lines of which the same is true share one.
-fn of_lines(table: &Table) -> Vec<Note> {
+/// Fills in the footnotes of a table, in the order in which its lines need them.
+pub(crate) fn noted(mut table: Table) -> Table {
     let reference = table.lines.iter().find(|line| !line.steps.is_empty());
     let all: BTreeSet<Column> = table.columns.iter().copied().collect();
-    let mut notes: BTreeMap<(&str, String), Places> = BTreeMap::new();
+    // Lines of which the same is true share a note, and so do findings of one code.
+    let mut of_lines: BTreeMap<(&str, String), BTreeMap<_, _>> = BTreeMap::new();
+    let mut by_code: BTreeMap<String, (Vec<String>, BTreeMap<_, BTreeSet<_>>)> = BTreeMap::new();
     for (at, line) in table.lines.iter().enumerate() {
-        let mut found: Vec<(&str, String)> = Vec::new();
-        if let Some(reference) = reference {
-            found.extend(other_than(line, reference));
-            found.extend(queues::differ(line, reference).map(|text| ("other_queues", text)));
-            found.extend(unknown(line, reference).map(|text| ("unknown_conditions", text)));
+        for (code, text) in reference.iter().flat_map(|reference| of_line(line, reference)) {
+            of_lines.entry((code, text)).or_default().insert(at, all.clone());
         }
-        let captioned = reference.is_some_and(|reference| std::ptr::eq(reference, line));
-        found.extend(mixed(line, captioned).map(|text| ("invocations", text)));
-        for (code, text) in found {
-            notes.entry((code, text)).or_default().insert(at, all.clone());
+        for (column, said) in findings(&table, line) {
+            let (messages, places) = by_code.entry(clip(&said.code, VALUE_MAX)).or_default();
+            messages.push(said.message);
+            places.entry(at).or_default().insert(column);
         }
     }
-    let note =
-        |((code, text), places): ((&str, _), _)| Note { code: code.to_owned(), text, places };
-    notes.into_iter().map(note).collect()
+    let of_lines = of_lines.into_iter();
+    let of_lines =
+        of_lines.map(|((code, text), places)| Note { code: code.to_owned(), text, places });
+    let found = by_code.into_iter().map(|(code, (messages, places))| {
+        let text = as_one(&messages) + &place(&table, &places);
+        Note { code, text, places }
+    });
+    let mut notes: Vec<Note> = of_lines.chain(found).collect();
+    // Stable: of the notes of one line, those about all of it come first.
+    notes.sort_by_key(|note| note.places.keys().next().copied());
+    table.notes = notes;
+    table
 }
 
-/// The sign of a note by its position: † ‡ § ¶ †† ‡‡ …
-pub(crate) fn mark(at: usize) -> String {
-    const SIGNS: [&str; 4] = ["†", "‡", "§", "¶"];
-    SIGNS[at % SIGNS.len()].repeat(at / SIGNS.len() + 1)
-}
-
-/// The signs of a line, each after a blank.
-pub(crate) fn marks(table: &Table, line: usize) -> String {
-    let marked = table.notes.iter().enumerate().filter(|(_, note)| note.places.contains_key(&line));
-    marked.flat_map(|(at, _)| [" ".to_owned(), mark(at)]).collect()
-}
-
-/// What the steps of a line say about themselves.
-fn findings(at: usize, line: &Line) -> Vec<Said> {
-    let note = |step: &Summary, said: Warning| Said {
-        code: clip(&said.code, VALUE_MAX),
-        message: said.message,
-        line: at,
-        column: step.cell(),
-    };
-    let mut found = Vec::new();
-    for step in &line.steps {
-        found.extend(remarks(step).into_iter().map(|said| note(step, said)));
-    }
-    for step in &line.left_out {
-        found.push(note(step, finding!(LeftOut, ending(step)).into()));
-    }
+/// Returns codes and texts about a whole line.
+fn of_line(line: &Line, reference: &Line) -> Vec<(&'static str, String)> {
+    let mut found = other_than(line, reference);
+    found.extend(queues(line, reference).map(|text| ("other_queues", text)));
+    found.extend(unknown(line, reference).map(|text| ("unknown_conditions", text)));
+    found.extend(mixed(line, std::ptr::eq(line, reference)).map(|text| ("invocations", text)));
     found
 }
 
-/// What a reader of any number of a step must know.
+/// Returns the sign of a note by its position: † ‡ § ¶ †† ‡‡ …
+pub(crate) fn mark(at: usize) -> String {
+    ["†", "‡", "§", "¶"][at % 4].repeat(at / 4 + 1)
+}
+
+/// Returns the signs of notes by their positions, each after a blank.
+pub(crate) fn signs(positions: impl IntoIterator<Item = usize>) -> String {
+    positions.into_iter().flat_map(|at| [" ".to_owned(), mark(at)]).collect()
+}
+
+/// Returns the signs of a line.
+pub(crate) fn marks(table: &Table, line: usize) -> String {
+    let marked = table.notes.iter().enumerate().filter(|(_, note)| note.places.contains_key(&line));
+    signs(marked.map(|(at, _)| at))
+}
+
+/// Returns what the steps of a line say about themselves, and percentiles of too few values.
+fn findings(table: &Table, line: &Line) -> Vec<(Column, Warning)> {
+    let of_step = |step: &Summary| {
+        let few = table.metric.scarce(step).map(|(percentile, count)| {
+            let needs = Value::Number(enough(percentile.0), 0);
+            finding!(Scarce, percentile.to_string(), needs, count).into()
+        });
+        let said = remarks(step).into_iter().chain(few);
+        said.map(|said| (step.cell(), said)).collect::<Vec<_>>()
+    };
+    let left_out = |step: &&Summary| (step.cell(), finding!(LeftOut, ending(step)).into());
+    let steps = line.steps.iter().flat_map(|step| of_step(step));
+    steps.chain(line.left_out.iter().map(left_out)).collect()
+}
+
+/// Returns what a reader of any number of a step must know.
 pub fn remarks(step: &Summary) -> Vec<Warning> {
     let mut said: Vec<Warning> = Vec::new();
     if step.outcome != Outcome::Completed {
         said.push(finding!(Partial, ending(step)).into());
     }
     let verdict = step.verdict.as_ref().filter(|verdict| verdict.kind != VerdictKind::Ok);
-    if let Some(verdict) = verdict {
-        let code = verdict.kind.name().replace('-', "_");
-        said.push(Warning { code, message: clip(&verdict.sentence(), TEXT_MAX) });
-    }
+    said.extend(verdict.map(|verdict| Warning {
+        code: verdict.kind.name().replace('-', "_"),
+        message: clip(&verdict.sentence(), TEXT_MAX),
+    }));
     let shared = verdict.is_some_and(|verdict| verdict.kind == VerdictKind::SharedHost);
     if step.client.same_host && !shared && !step.is_warned(Code::SameHost) {
         said.push(finding!(SameHost).into());
     }
-    said.extend(queues::told(step).map(|queues| finding!(Queues, queues).into()));
+    let queues = step.plan.queues.filter(|queues| *queues > 1);
+    let queues = queues.map(|queues| in_queues(queues, step.workload.spread));
+    said.extend(queues.map(|queues| finding!(Queues, queues).into()));
     if step.loadgen.profile != "release" && !step.is_warned(Code::DebugBuild) {
         said.push(finding!(DebugBuildNoted).into());
     }
@@ -133,149 +127,143 @@ pub fn remarks(step: &Summary) -> Vec<Warning> {
     said
 }
 
-/// Percentiles that are not shown, because too few values lie beyond them.
-fn scarce(table: &Table, at: usize, line: &Line) -> Vec<Said> {
-    let few = line.steps.iter().filter_map(|step| {
-        let (percentile, count) = table.metric.scarce(step)?;
-        let (name, needs) = (percentile.to_string(), Value::Number(enough(percentile.0), 0));
-        let said = Warning::from(finding!(Scarce, name, needs, count));
-        Some(Said { code: said.code, message: said.message, line: at, column: step.cell() })
-    });
-    few.collect()
-}
-
-/// How a step ended that did not complete.
+/// Tells how a step ended that did not complete.
 pub(crate) fn ending(step: &Summary) -> String {
-    let outcome = step.outcome.name();
-    match &step.reason {
-        Some(reason) => format!("{outcome}, {}", clip(reason, TEXT_MAX)),
-        None => outcome.to_owned(),
-    }
+    let reason = step.reason.iter().map(|reason| format!(", {}", clip(reason, TEXT_MAX)));
+    step.outcome.name().to_owned() + &reason.collect::<String>()
 }
 
-/// One note of all findings of a code.
-fn merged(table: &Table, code: String, findings: &[Said]) -> Note {
-    let messages: Vec<&str> = findings.iter().map(|f| f.message.as_str()).collect();
-    let mut text = as_one(&messages);
-    let mut places = Places::new();
-    for finding in findings {
-        places.entry(finding.line).or_default().insert(finding.column);
+/// Returns one sentence with ranges where messages differ in shares and times alone: the first of
+/// them would read as a bound of all. Else the first, and how many others there are.
+pub(crate) fn as_one(messages: &[String]) -> String {
+    let all: BTreeSet<&String> = messages.iter().collect();
+    if all.len() == 1 {
+        return messages[0].clone();
     }
-    text.push_str(&place(table, &places));
-    Note { code, text, places }
-}
-
-/// Where a note holds, unless it holds for all that its lines show.
-fn place(table: &Table, places: &Places) -> String {
-    let mut whole = true;
-    let mut named = Vec::new();
-    for (at, columns) in places {
-        let Some(line) = table.lines.get(*at) else { continue };
-        let label = clip(line.label, VALUE_MAX);
-        let shown = table.columns.iter().zip(&line.cells).filter(|(_, cell)| cell.is_some());
-        if shown.map(|(column, _)| column).all(|column| columns.contains(column)) {
-            named.push(label);
-        } else {
-            whole = false;
-            let columns: Vec<String> = columns.iter().map(ToString::to_string).collect();
-            named.push(format!("{label} at {}", columns.join(", ")));
+    let all: Vec<Vec<&str>> = all.iter().map(|message| message.split(' ').collect()).collect();
+    let word = |at: usize| -> Option<String> {
+        let words: BTreeSet<&str> = all.iter().map(|words| words[at]).collect();
+        let mut words: Vec<&str> = words.into_iter().collect();
+        let unit = all[0].get(at + 1).map(|unit| unit.trim_end_matches([',', ';', ':', '.', ')']));
+        if words.len() > 1 {
+            let sign = words[0].trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+            let number = |word: &&str| word.strip_prefix(sign)?.parse::<f64>().ok();
+            let numbers = words.iter().all(|word| number(word).is_some());
+            let other = sign.contains(|c: char| c.is_alphanumeric() || c == '-');
+            if !numbers || other || !unit.is_some_and(|unit| UNITS.contains(&unit)) {
+                return None;
+            }
+            words.sort_by(|a, b| number(a).partial_cmp(&number(b)).expect("digits"));
+            return Some(format!("{}..{}", words[0], &words[words.len() - 1][sign.len()..]));
         }
-    }
-    if whole {
-        return String::new();
-    }
-    format!(" ({})", some(named, "; "))
+        Some(words[0].to_owned())
+    };
+    let alike = all.iter().all(|words| words.len() == all[0].len());
+    let words = if alike { (0..all[0].len()).map(word).collect() } else { None };
+    let words: Option<Vec<String>> = words;
+    words.map_or_else(
+        || format!("{} (for one, and {} more like it)", messages[0], all.len() - 1),
+        |words| words.join(" "),
+    )
 }
 
-/// Names of conditions, and of each the values that it has.
-type Conditions = Vec<(Cow<'static, str>, Vec<String>)>;
-
-/// The conditions of a line: of each name the values that its steps have, in their order.
-pub(crate) fn conditions(line: &Line) -> Conditions {
-    of_steps(line.steps.iter().copied())
+/// Tells where a note holds, unless it holds for all that its lines show.
+fn place(table: &Table, places: &BTreeMap<usize, BTreeSet<Column>>) -> String {
+    let mut whole = true;
+    let named = places.iter().map(|(at, columns)| {
+        let line = &table.lines[*at];
+        let mut shown = table.columns.iter().zip(&line.cells).filter(|(_, cell)| cell.is_some());
+        let label = clip(line.label, VALUE_MAX);
+        if shown.all(|(column, _)| columns.contains(column)) {
+            return label;
+        }
+        whole = false;
+        let columns: Vec<String> = columns.iter().map(ToString::to_string).collect();
+        format!("{label} at {}", columns.join(", "))
+    });
+    let named = some(named.collect(), "; ");
+    if whole { String::new() } else { format!(" ({named})") }
 }
 
-fn of_steps<'a>(steps: impl Iterator<Item = &'a Summary>) -> Conditions {
-    let mut all: Conditions = Vec::new();
-    for (name, value, _) in steps.flat_map(judge::conditions) {
+/// Returns the conditions of steps: of each name the values that they have, in their order.
+pub(crate) fn conditions(steps: &[&Summary]) -> Vec<(Cow<'static, str>, Vec<String>)> {
+    let mut all: Vec<(Cow<'static, str>, Vec<String>)> = Vec::new();
+    for (name, value, _) in steps.iter().copied().flat_map(judge::conditions) {
         match all.iter_mut().find(|(known, _)| *known == name) {
-            Some((_, values)) if values.contains(&value) => {}
-            Some((_, values)) => values.push(value),
+            Some((_, values)) => push_new(values, value),
             None => all.push((name, vec![value])),
         }
     }
     all
 }
 
-/// The first of some texts; the others are counted.
+pub(crate) fn push_new<T: PartialEq>(all: &mut Vec<T>, new: T) {
+    if !all.contains(&new) {
+        all.push(new);
+    }
+}
+
+/// Joins the first of some texts, and counts the others.
 pub(crate) fn some(texts: Vec<String>, joined: &str) -> String {
     terms::named(texts, NAMED_MAX, joined)
 }
 
-/// The values of one condition in words.
-fn in_words(values: &[String]) -> String {
-    some(values.iter().map(|value| clip(value, VALUE_MAX)).collect(), " and ")
-}
-
-/// The same with the columns in which each value holds, where there are several of both.
+/// Joins the values of one condition of a line, with the columns in which each value holds, where
+/// there are several of both.
 pub(crate) fn by_column(line: &Line, name: &str, values: &[String]) -> String {
     let columns: BTreeSet<Column> = line.steps.iter().map(|step| step.cell()).collect();
-    if values.len() < 2 || columns.len() < 2 {
-        return in_words(values);
-    }
-    let of_column = |column: &Column| {
-        let here = line.steps.iter().filter(|step| step.cell() == *column);
-        (column.to_string(), of_steps(here.copied()))
-    };
-    let of_columns: Vec<(String, Conditions)> = columns.iter().map(of_column).collect();
+    let alone = values.len() < 2 || columns.len() < 2;
+    let of_columns: Vec<_> = columns
+        .iter()
+        .filter(|_| !alone)
+        .map(|column| (column, conditions(&among(column, &line.steps))))
+        .collect();
     let held = values.iter().map(|value| {
-        let has = |all: &Conditions| {
+        let has = |all: &Vec<(Cow<str>, Vec<String>)>| {
             all.iter().any(|(known, values)| *known == *name && values.contains(value))
         };
         let here = of_columns.iter().filter(|(_, all)| has(all));
-        let columns: Vec<&str> = here.map(|(column, _)| column.as_str()).collect();
-        format!("{} ({})", clip(value, VALUE_MAX), columns.join(", "))
+        let columns: Vec<String> = here.map(|(column, _)| column.to_string()).collect();
+        let value = clip(value, VALUE_MAX);
+        if alone { value } else { format!("{value} ({})", columns.join(", ")) }
     });
     some(held.collect(), " and ")
 }
 
-/// What a line does not share with the one that the caption describes, a note each.
+/// Returns what a line does not share with the one that the caption describes, a note each.
 fn other_than(line: &Line, reference: &Line) -> Vec<(&'static str, String)> {
     let (mut conditions, mut overheads, mut settings) = (Vec::new(), Vec::new(), Vec::new());
-    for difference in against(line, reference) {
-        let (one, other) = settings::told_apart(&difference.first, &difference.second);
+    for Difference { name, first, second, weight } in against(line, reference) {
+        let (one, other) = told_apart(&first, &second);
         let text = |name: &str| format!("{} {other} instead of {one}", clip(name, VALUE_MAX));
-        let name = difference.name.as_str();
         let overhead = OVERHEADS.iter().find(|(variable, _)| *variable == name);
-        let one_sided = [&difference.first, &difference.second].iter().any(|v| *v == ABSENT);
-        if let Some((_, words)) = overhead.filter(|_| !one_sided) {
-            overheads.push(text(words));
-        } else if difference.weight == Weight::Server {
-            let follows = name.starts_with("performance_schema_") || BUILD.contains(&name);
-            settings.push((one_sided || follows, text(name)));
-        } else if name == "SQL" {
-            conditions.push("other SQL".to_owned());
-        } else {
-            conditions.push(text(name));
+        let one_sided = first == ABSENT || second == ABSENT;
+        match overhead.filter(|_| !one_sided) {
+            Some((_, words)) => overheads.push(text(words)),
+            None if weight == Weight::Server => {
+                let follows = name.starts_with("performance_schema_");
+                settings.push((one_sided || follows || BUILD.contains(&&*name), text(&name)));
+            }
+            None if name == "SQL" => conditions.push("other SQL".to_owned()),
+            None => conditions.push(text(&name)),
         }
     }
     // What both have, and what follows from nothing else, comes first.
     settings.sort_by_key(|(last, _)| *last);
-    let settings: Vec<String> = settings.into_iter().map(|(_, text)| text).collect();
-    let note = |code, what: &str, found: Vec<String>| {
-        (!found.is_empty()).then(|| (code, format!("{what}: {}", some(found, ", "))))
-    };
-    [
-        note("conditions", "other conditions", conditions),
-        note("overheads", "other overheads", overheads),
-        note("settings", "other settings", settings),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+    let settings = settings.into_iter().map(|(_, text)| text).collect();
+    [("conditions", conditions), ("overheads", overheads), ("settings", settings)]
+        .into_iter()
+        .filter(|(_, found)| !found.is_empty())
+        .map(|(code, found)| (code, format!("other {code}: {}", some(found, ", "))))
+        .collect()
 }
 
-/// The differences of a line from another one, each once. Steps are held against those of the
+/// Returns the condition of the table that a difference is of.
+fn condition(difference: &Difference) -> Option<&'static Condition> {
+    CONDITIONS.iter().find(|condition| condition.name == difference.name)
+}
+
+/// Returns the differences of a line from another one, each once. Steps are held against those of the
 /// same column, else against the first one of the other line that is of the same kind of loop.
 fn against(line: &Line, reference: &Line) -> Vec<Difference> {
     let mut found: Vec<Difference> = Vec::new();
@@ -284,18 +272,15 @@ fn against(line: &Line, reference: &Line) -> Vec<Difference> {
         let column = step.cell();
         let (there, others) = columns.entry(column).or_insert_with(|| {
             let there = among(&column, &reference.steps);
-            let same = |other: &&Summary| other.plan.rate.is_some() == column.rate.is_some();
-            let others = match there.as_slice() {
-                [] => {
-                    let alike = reference.steps.iter().copied().find(same);
-                    alike.or(reference.steps.first().copied()).into_iter().collect()
-                }
-                some => judge::by_knowledge(some).into_iter().map(|(first, _)| first).collect(),
-            };
+            let same = |other: &&&Summary| other.cell().is_open() == column.is_open();
+            let alike = reference.steps.iter().find(same).or(reference.steps.first());
+            let alike = alike.filter(|_| there.is_empty()).copied();
+            let firsts = judge::by_knowledge(&there).into_iter().map(|(first, _)| first);
+            let others = firsts.chain(alike).collect();
             (there, others)
         });
         for difference in others.iter().flat_map(|other| judge::differences(other, step)) {
-            let condition = CONDITIONS.iter().find(|c| c.name == difference.name);
+            let condition = condition(&difference);
             let named = match condition.map(|c| c.shown) {
                 Some(Shown::Apart) => false,
                 Some(Shown::ByClients) => !there.is_empty(),
@@ -306,74 +291,121 @@ fn against(line: &Line, reference: &Line) -> Vec<Difference> {
             let elsewhere = condition.filter(|c| c.weight == Weight::Noted).is_some_and(|c| {
                 there.iter().any(|other| (c.value)(other).as_ref() == Some(&difference.second))
             });
-            if named && !elsewhere && !found.contains(&difference) {
-                found.push(difference);
+            if named && !elsewhere {
+                push_new(&mut found, difference);
             }
         }
     }
     found
 }
 
-/// Conditions in which the steps of one line differ, but for those that the caption tells.
+/// Tells in what the steps of one line differ, but for what the caption tells.
 fn mixed(line: &Line, captioned: bool) -> Option<String> {
-    let firsts: Vec<&Summary> =
-        judge::by_knowledge(&line.steps).into_iter().map(|(first, _)| first).collect();
     let mut found: Vec<Difference> = Vec::new();
-    for (first, step) in firsts.iter().flat_map(|f| line.steps.iter().map(move |step| (*f, step))) {
-        let same_column = step.cell() == first.cell();
-        for difference in judge::differences(first, step) {
-            let condition = CONDITIONS.iter().find(|c| c.name == difference.name);
-            let told = match condition.map_or(Shown::Differing, |c| c.shown) {
-                Shown::Always | Shown::Unless(_) | Shown::Apart => true,
-                Shown::ByClients => !same_column,
-                Shown::Differing => false,
-            };
-            if !told && !found.contains(&difference) {
-                found.push(difference);
+    for (first, _) in judge::by_knowledge(&line.steps) {
+        for step in &line.steps {
+            for difference in judge::differences(first, step) {
+                let told = match condition(&difference).map_or(Shown::Differing, |c| c.shown) {
+                    Shown::Always | Shown::Unless(_) | Shown::Apart => true,
+                    Shown::ByClients => step.cell() != first.cell(),
+                    Shown::Differing => false,
+                };
+                if !told {
+                    push_new(&mut found, difference);
+                }
             }
         }
     }
     // Of other lines the caption does not tell what one cell has of both.
     let mut columns: BTreeMap<Column, &Summary> = BTreeMap::new();
-    let noted = |c: &&Condition| c.weight == Weight::Noted && !captioned;
-    for step in &line.steps {
+    for step in line.steps.iter().filter(|_| !captioned) {
         let first = *columns.entry(step.cell()).or_insert(step);
-        for condition in CONDITIONS.iter().filter(noted) {
+        for condition in CONDITIONS.iter().filter(|c| c.weight == Weight::Noted) {
             let values = (condition.value)(first).zip((condition.value)(step));
-            let Some((one, other)) = values.filter(|(one, other)| one != other) else { continue };
-            if !found.iter().any(|known| known.name == condition.name) {
-                found.push(Difference {
-                    name: condition.name.to_owned(),
-                    first: one,
-                    second: other,
-                    weight: condition.weight,
-                });
-            }
+            let known = found.iter().any(|known| known.name == condition.name);
+            found.extend(values.filter(|(one, other)| one != other && !known).map(
+                |(first, second)| {
+                    let (name, weight) = (condition.name.to_owned(), condition.weight);
+                    Difference { name, first, second, weight }
+                },
+            ));
         }
     }
-    let named = found.iter().map(|difference| {
-        let (one, other) = settings::told_apart(&difference.first, &difference.second);
-        format!("{} {one} and {other}", clip(&difference.name, VALUE_MAX))
-    });
+    let named = found.iter().map(both_values);
     let text = format!("its runs differ in: {}", some(named.collect(), ", "));
     (!found.is_empty()).then_some(text)
 }
 
-/// Conditions that some of the steps know, and others of the same table do not.
-fn unknown<'a>(line: &'a Line<'a>, reference: &'a Line<'a>) -> Option<String> {
+/// Returns the name of a difference with both values.
+pub(crate) fn both_values(difference: &Difference) -> String {
+    let (one, other) = told_apart(&difference.first, &difference.second);
+    format!("{} {one} and {other}", clip(&difference.name, VALUE_MAX))
+}
+
+/// Names the conditions that some of the steps know, and others of the same table do not.
+fn unknown(line: &Line, reference: &Line) -> Option<String> {
     // What was cut short may lack more.
-    let completed = |line: &'a Line<'a>| {
-        line.steps.iter().copied().filter(|step| step.outcome == Outcome::Completed)
-    };
-    let same_loop =
-        |one: &Summary, other: &Summary| one.plan.rate.is_some() == other.plan.rate.is_some();
+    let completed = |step: &&Summary| step.outcome == Outcome::Completed;
     let mut names: BTreeSet<&str> = BTreeSet::new();
-    for step in completed(line) {
-        let here = completed(reference).find(|other| other.cell() == step.cell());
-        let first = here.or_else(|| completed(reference).find(|other| same_loop(other, step)));
+    for step in line.steps.iter().copied().filter(completed) {
+        let others = || reference.steps.iter().copied().filter(completed);
+        let same_loop = |other: &&Summary| other.cell().is_open() == step.cell().is_open();
+        let here = others().find(|other| other.cell() == step.cell());
+        let first = here.or_else(|| others().find(same_loop));
         names.extend(first.into_iter().flat_map(|first| judge::unknown(first, step)));
     }
-    let names: Vec<String> = names.into_iter().map(str::to_owned).collect();
-    let text = format!("unknown whether these are the same: {}", some(names.clone(), ", "));
-    (!names.is_empty()).then_some(text)
+    let named = some(names.iter().map(|name| (*name).to_owned()).collect(), ", ");
+    (!names.is_empty()).then(|| format!("unknown whether these are the same: {named}"))
+}
+
+/// Tells the numbers of arrival queues in which a line differs from another one at the same columns:
+/// what one of them does not know is no difference.
+fn queues(line: &Line, reference: &Line) -> Option<String> {
+    let of = |line: &Line, column: Column| -> BTreeSet<u32> {
+        among(&column, &line.steps).iter().filter_map(|step| step.plan.queues).collect()
+    };
+    let words = |queues: BTreeSet<u32>| {
+        queues.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ")
+    };
+    let columns: BTreeSet<Column> = line.steps.iter().map(|step| step.cell()).collect();
+    columns.into_iter().find_map(|column| {
+        let (here, usual) = (of(line, column), of(reference, column));
+        (!here.is_empty() && !usual.is_empty() && here != usual).then(|| {
+            let (here, usual) = (words(here), words(usual));
+            format!(
+                "arrivals in {here} instead of {usual} queues at {column}: its response times are \
+                 of another kind of waiting"
+            )
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::as_one;
+
+    fn one_of(messages: &[&str]) -> String {
+        as_one(&messages.iter().map(|message| (*message).to_owned()).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn shares_and_times_become_ranges() {
+        let only = ["known to ±11 % only", "known to ±9 % only", "known to ±21 % only"];
+        assert_eq!(one_of(&only), "known to ±9..21 % only");
+        assert_eq!(one_of(&["2.5 s, 3 %", "2.5 s, 4 %", "0.5 s, 4 %"]), "0.5..2.5 s, 3..4 %");
+        assert_eq!(one_of(&["busy 93 %", "busy 93 %"]), "busy 93 %");
+    }
+
+    #[test]
+    fn the_first_message_stands_for_all_when_they_cannot_be_compared() {
+        for (one, other) in [
+            ("error 1213", "error 1205"),
+            ("by 3 %", "by -3 %"),
+            ("rose by 3 %", "fell by 3 %"),
+            ("3 %", "3 % or so"),
+            ("v3 %", "v4 %"),
+        ] {
+            assert_eq!(one_of(&[one, other]), format!("{one} (for one, and 1 more like it)"));
+        }
+    }
 }

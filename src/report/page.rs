@@ -1,6 +1,7 @@
 //! Pages: columns and rows of values, which every layout makes and every writer takes.
 
-use super::number::number;
+use super::table::Table;
+use crate::terms::Cell;
 
 /// One or more tables under a title. People see the columns with a head, files those with a name.
 #[derive(Debug, Clone, Default)]
@@ -17,9 +18,8 @@ pub(crate) struct Page {
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Sheet {
-    pub heads: Vec<Head>,
-    /// A value a column.
-    pub rows: Vec<Vec<Value>>,
+    pub columns: Vec<Column>,
+    pub rows: usize,
     /// Shows its only column as a list.
     pub list: bool,
     /// A column of the text is at least so wide, blanks included.
@@ -30,18 +30,14 @@ pub(crate) struct Sheet {
     pub drawn: Vec<String>,
 }
 
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Head {
-    pub shown: Option<String>,
+#[derive(Debug, Clone)]
+pub(crate) struct Column {
+    pub head: Option<String>,
     pub name: Option<&'static str>,
     /// Texts stand to the left, numbers to the right.
     pub left: bool,
-}
-
-/// A column, and how a row of it gets its value.
-pub(crate) struct Column<'a, T> {
-    head: Head,
-    get: Box<dyn Fn(&T) -> Value + 'a>,
+    /// One a row.
+    pub values: Vec<Value>,
 }
 
 /// A value of one cell. Files have it in full.
@@ -59,77 +55,108 @@ pub(crate) enum Value {
     Pairs(Vec<(String, String)>),
 }
 
-/// Makes a column for people.
-pub(crate) fn shown<'a, T, V: Into<Value>>(
-    head: impl Into<String>,
-    get: impl Fn(&T) -> V + 'a,
-) -> Column<'a, T> {
-    let head = Head { shown: Some(head.into()), ..Head::default() };
-    Column { head, get: Box::new(move |row| get(row).into()) }
+/// Rows that become a sheet, column by column: each says how a row gets its value.
+pub(crate) struct Rows<T> {
+    rows: Vec<T>,
+    columns: Vec<Column>,
 }
 
-/// Makes a column for files.
-pub(crate) fn filed<'a, T, V: Into<Value>>(
-    name: &'static str,
-    get: impl Fn(&T) -> V + 'a,
-) -> Column<'a, T> {
-    let head = Head { name: Some(name), ..Head::default() };
-    Column { head, get: Box::new(move |row| get(row).into()) }
-}
+impl<T> Rows<T> {
+    pub(crate) fn new(rows: impl IntoIterator<Item = T>) -> Rows<T> {
+        Rows { rows: rows.into_iter().collect(), columns: Vec::new() }
+    }
 
-pub(crate) fn both<'a, T, V: Into<Value>>(
-    head: impl Into<String>,
-    name: &'static str,
-    get: impl Fn(&T) -> V + 'a,
-) -> Column<'a, T> {
-    let mut column = shown(head, get);
-    column.head.name = Some(name);
-    column
-}
-
-impl<T> Column<'_, T> {
-    pub(crate) fn left(mut self) -> Self {
-        self.head.left = true;
+    fn column<V: Into<Value>>(
+        mut self,
+        head: Option<String>,
+        name: Option<&'static str>,
+        get: impl Fn(&T) -> V,
+    ) -> Self {
+        let values = self.rows.iter().map(|row| get(row).into()).collect();
+        self.columns.push(Column { head, name, left: false, values });
         self
+    }
+
+    /// Adds a column for people.
+    pub(crate) fn shown<V: Into<Value>>(
+        self,
+        head: impl Into<String>,
+        get: impl Fn(&T) -> V,
+    ) -> Self {
+        self.column(Some(head.into()), None, get)
+    }
+
+    /// Adds a column for files.
+    pub(crate) fn filed<V: Into<Value>>(self, name: &'static str, get: impl Fn(&T) -> V) -> Self {
+        self.column(None, Some(name), get)
+    }
+
+    pub(crate) fn both<V: Into<Value>>(
+        self,
+        head: impl Into<String>,
+        name: &'static str,
+        get: impl Fn(&T) -> V,
+    ) -> Self {
+        self.column(Some(head.into()), Some(name), get)
+    }
+
+    /// Moves the last column's values to the left.
+    pub(crate) fn left(mut self) -> Self {
+        self.columns.last_mut().expect("a column").left = true;
+        self
+    }
+
+    /// Adds what begins every record: the workload, and where in its table the row is.
+    pub(crate) fn place(self, table: &Table, of: impl Fn(&T) -> Cell) -> Self {
+        self.filed("workload", |_| table.workload)
+            .filed("clients", |row| of(row).clients)
+            .filed("rate", |row| of(row).per_s())
+    }
+
+    /// Adds the same with the metric of the table.
+    pub(crate) fn place_and_metric(self, table: &Table, of: impl Fn(&T) -> Cell) -> Self {
+        self.place(table, &of)
+            .filed("metric", |row| table.metric_at(&of(row)).to_string())
+            .filed("unit", |_| table.metric.unit())
+    }
+
+    pub(crate) fn sheet(self) -> Sheet {
+        Sheet { rows: self.rows.len(), columns: self.columns, ..Sheet::default() }
     }
 }
 
 impl Sheet {
-    pub(crate) fn of<T>(columns: Vec<Column<T>>, rows: impl IntoIterator<Item = T>) -> Sheet {
-        let row = |row: T| columns.iter().map(|column| (column.get)(&row)).collect();
-        let rows = rows.into_iter().map(row).collect();
-        let heads = columns.into_iter().map(|column| column.head).collect();
-        Sheet { heads, rows, ..Sheet::default() }
+    pub(crate) fn shown(&self) -> impl Iterator<Item = &Column> {
+        self.columns.iter().filter(|column| column.head.is_some())
     }
 
-    pub(crate) fn is_shown(&self) -> bool {
-        self.heads.iter().any(|head| head.shown.is_some())
+    pub(crate) fn heads(&self) -> Vec<String> {
+        self.columns.iter().filter_map(|column| column.head.clone()).collect()
     }
 
-    pub(crate) fn shown(&self) -> impl Iterator<Item = &Head> {
-        self.heads.iter().filter(|head| head.shown.is_some())
+    pub(crate) fn filed(&self) -> impl Iterator<Item = (&'static str, &Column)> {
+        self.columns.iter().filter_map(|column| Some((column.name?, column)))
     }
 
     /// Returns the texts that people see, row by row.
     pub(crate) fn texts(&self) -> impl Iterator<Item = Vec<String>> {
-        self.rows.iter().map(|row| {
-            let cells = self.heads.iter().zip(row).filter(|(head, _)| head.shown.is_some());
-            cells.map(|(_, value)| value.text()).collect()
-        })
-    }
-
-    /// Returns the names and values of files, row by row.
-    pub(crate) fn records(&self) -> impl Iterator<Item = Vec<(&'static str, &Value)>> {
-        self.rows.iter().map(|row| {
-            let cells = self.heads.iter().zip(row);
-            cells.filter_map(|(head, value)| Some((head.name?, value))).collect()
-        })
+        (0..self.rows).map(|row| self.shown().map(|column| column.values[row].text()).collect())
     }
 }
 
 impl Page {
     pub(crate) fn of(title: String, sheet: Sheet, below: Vec<String>) -> Page {
         Page { title: vec![title], sheets: vec![sheet], below, ..Page::default() }
+    }
+
+    /// Returns the sheets that people see.
+    pub(crate) fn shown(&self) -> impl Iterator<Item = &Sheet> {
+        self.sheets.iter().filter(|sheet| sheet.shown().next().is_some())
+    }
+
+    /// Returns what stands around the tables but for the title.
+    pub(crate) fn remarks(&self) -> impl Iterator<Item = &String> {
+        self.notes.iter().chain(&self.below)
     }
 }
 
@@ -168,10 +195,86 @@ values! {
     u64: Value::Count;
     u32: |count| Value::Count(u64::from(count));
     usize: |count| Value::Count(count as u64);
+    bool: Value::Bool;
 }
 
 impl<V: Into<Value>> From<Option<V>> for Value {
     fn from(value: Option<V>) -> Value {
         value.map_or(Value::Unknown, Into::into)
+    }
+}
+
+/// From here on digits say nothing and make a table unreadable.
+const PLAIN_MAX: f64 = 1e15;
+
+/// Returns a number with so many digits after the point.
+pub(crate) fn number(value: f64, decimals: usize) -> String {
+    if value.is_infinite() {
+        return if value > 0.0 { "inf" } else { "-inf" }.to_owned();
+    }
+    if value.abs() >= PLAIN_MAX {
+        return format!("{value:.2e}");
+    }
+    let text = format!("{value:.decimals$}");
+    // Minus nothing reads like a fault.
+    match text.strip_prefix('-') {
+        Some(rest) if rest.bytes().all(|b| b == b'0' || b == b'.') => rest.to_owned(),
+        _ => text,
+    }
+}
+
+fn smallest(values: impl IntoIterator<Item = f64>) -> f64 {
+    let values = values.into_iter().map(f64::abs);
+    values.filter(|value| *value > 0.0).fold(f64::INFINITY, f64::min)
+}
+
+/// Digits after the point that give the smallest of the values three significant digits: one
+/// number for a whole table, so that its points stand below each other.
+pub(crate) fn decimals(values: impl IntoIterator<Item = f64>) -> usize {
+    match smallest(values) {
+        x if x >= 100.0 => 0,
+        x if x >= 10.0 => 1,
+        x if x >= 1.0 => 2,
+        _ => 3,
+    }
+}
+
+/// Digits after the point for ratios: two, as `0.87`, and more where two would hide one.
+pub(crate) fn ratio_decimals(values: impl IntoIterator<Item = f64>) -> usize {
+    match smallest(values) {
+        x if x >= 0.1 => 2,
+        x if x >= 0.01 => 3,
+        _ => 4,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decimals_give_the_smallest_three_digits() {
+        assert_eq!(decimals([1234.5, 100.0]), 0);
+        assert_eq!(decimals([1234.5, 42.0, 0.0]), 1);
+        assert_eq!(decimals([7.25]), 2);
+        assert_eq!(decimals([0.02]), 3);
+        assert_eq!(decimals([]), 0);
+    }
+
+    #[test]
+    fn ratios_keep_digits_when_they_are_small() {
+        assert_eq!(ratio_decimals([1.0, 0.87]), 2);
+        assert_eq!(ratio_decimals([1.0, 0.087]), 3);
+        assert_eq!(ratio_decimals([0.001]), 4);
+    }
+
+    #[test]
+    fn numbers_stay_short_when_they_are_absurd() {
+        assert_eq!(number(26747.4, 0), "26747");
+        assert_eq!(number(-0.2, 0), "0");
+        assert_eq!(number(-0.0, 2), "0.00");
+        assert_eq!(number(-3.0, 0), "-3");
+        assert_eq!(number(f64::MAX, 0), "1.80e308");
+        assert_eq!(number(f64::INFINITY, 2), "inf");
     }
 }

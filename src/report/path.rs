@@ -1,13 +1,10 @@
 //! The path that a search for the highest rate took, and what it found.
 
-use super::alike::as_one;
-use super::escape;
 use super::gate::quantity_shown;
-use super::layout::label;
-use super::notes::mark;
-use super::number::number;
-use super::page::{Page, Sheet, shown};
-use super::text::text;
+use super::notes::{as_one, mark, signs};
+use super::page::{Page, Rows, number};
+use super::settings::label;
+use super::{Format, escape, write};
 use crate::stats;
 use crate::summary::{Summary, VerdictKind, Warning};
 use crate::terms::{self, Gate};
@@ -38,108 +35,100 @@ pub struct Search {
     pub remarks: Vec<String>,
 }
 
-/// The table of the probes, with a line below for each number of clients. `first` is the first
+/// Makes the table of the probes, with a line below for each number of clients. `first` is the first
 /// step's summary.
 pub fn path(first: &Summary, probes: &[Probe], found: &[Search], slo: &[Gate]) -> String {
-    let notes = Notes::of(probes);
-    let mut columns = vec![
-        shown("clients", |probe: &&Probe| probe.clients),
-        shown("search", |probe: &&Probe| probe.search),
-        shown("rate", |probe: &&Probe| probe.rate.to_string()),
-        shown("achieved", |p: &&Probe| (p.achieved, usize::from(p.achieved < 100.0))),
-    ];
-    columns.extend(slo.iter().enumerate().map(|(at, gate)| {
-        shown(gate.text.clone(), move |probe: &&Probe| {
+    let notes = notes(probes);
+    let mut rows = Rows::new(probes)
+        .shown("clients", |probe| probe.clients)
+        .shown("search", |probe| probe.search)
+        .shown("rate", |probe| probe.rate.to_string())
+        .shown("achieved", |probe| (probe.achieved, usize::from(probe.achieved < 100.0)));
+    for (at, gate) in slo.iter().enumerate() {
+        rows = rows.shown(gate.text.clone(), |probe| {
             probe.numbers[at].map(|value| match value {
                 value if value.is_infinite() => "failed".to_owned(),
                 value => quantity_shown(gate.quantity, value),
             })
+        });
+    }
+    let sheet = rows
+        .shown("held", |probe| {
+            let held = match probe.held {
+                Some(true) => "yes",
+                Some(false) => "no",
+                None => "?",
+            };
+            let why = probe.why.as_ref().map_or_else(String::new, |why| format!(": {why}"));
+            format!("{held}{why}{}", marks(&notes, &[probe]))
         })
-    }));
-    let held = |probe: &&Probe| {
-        let held = match probe.held {
-            Some(true) => "yes",
-            Some(false) => "no",
-            None => "?",
-        };
-        let why = probe.why.as_ref().map_or_else(String::new, |why| format!(": {why}"));
-        format!("{held}{why}{}", notes.marks(&[probe]))
-    };
-    columns.push(shown("held", held).left());
-    let level: Vec<&str> = slo.iter().map(|gate| gate.text.as_str()).collect();
-    let level = level.join(" and ");
+        .left()
+        .sheet();
+    let level = slo.iter().map(|gate| gate.text.as_str()).collect::<Vec<&str>>().join(" and ");
     let mut below = below(found, probes, &level, &notes);
-    below.extend(notes.lines());
+    let lines = notes.iter().enumerate();
+    below.extend(lines.map(|(at, (_, said))| format!("{} {}", mark(at), as_one(said))));
     let title = format!(
         "{}: the highest rate that holds {level}; {}",
         escape::line(&first.workload.name),
         label(&first.label)
     );
-    text(&[Page::of(title, Sheet::of(columns, probes), below)], None)
+    write(&[Page::of(title, sheet, below)], "path", Format::Text, None)
 }
 
-/// Footnotes of the probes by code, in the order in which these need them.
-struct Notes<'a>(Vec<(&'a str, Vec<&'a str>)>);
+/// Footnotes: codes with what they say, in the order in which probes need them.
+type Notes<'a> = Vec<(&'a str, Vec<String>)>;
 
-impl Notes<'_> {
-    fn of(probes: &[Probe]) -> Notes<'_> {
-        let mut notes: Vec<(&str, Vec<&str>)> = Vec::new();
-        for remark in probes.iter().flat_map(|probe| &probe.remarks) {
-            match notes.iter_mut().find(|(code, _)| *code == remark.code) {
-                Some((_, messages)) => messages.push(&remark.message),
-                None => notes.push((&remark.code, vec![&remark.message])),
-            }
+fn notes(probes: &[Probe]) -> Notes<'_> {
+    let mut notes: Notes = Vec::new();
+    for remark in probes.iter().flat_map(|probe| &probe.remarks) {
+        match notes.iter_mut().find(|(code, _)| *code == remark.code) {
+            Some((_, messages)) => messages.push(remark.message.clone()),
+            None => notes.push((&remark.code, vec![remark.message.clone()])),
         }
-        Notes(notes)
     }
-
-    /// Returns the signs of these probes, each after a blank.
-    fn marks(&self, probes: &[&Probe]) -> String {
-        let remarks = || probes.iter().flat_map(|probe| &probe.remarks);
-        let marked = self.0.iter().enumerate();
-        let marked = marked.filter(|(_, (code, _))| remarks().any(|remark| remark.code == *code));
-        marked.flat_map(|(at, _)| [" ".to_owned(), mark(at)]).collect()
-    }
-
-    fn lines(&self) -> impl Iterator<Item = String> {
-        let notes = self.0.iter().enumerate();
-        notes.map(|(at, (_, messages))| format!("{} {}", mark(at), as_one(messages)))
-    }
+    notes
 }
 
-/// A line for each number of clients, in the order of the searches, with the signs of the steps at
-/// the rates that were found.
+fn marks(notes: &Notes, probes: &[&Probe]) -> String {
+    let has = |code: &str| {
+        probes.iter().flat_map(|probe| &probe.remarks).any(|remark| remark.code == code)
+    };
+    signs((0..notes.len()).filter(|at| has(notes[*at].0)))
+}
+
+/// Returns a line for each number of clients, in the order of the searches, with the signs of the
+/// steps at the rates that were found.
 fn below(found: &[Search], probes: &[Probe], level: &str, notes: &Notes) -> Vec<String> {
-    let mut lines: Vec<(u32, String)> = Vec::new();
-    for Search { clients, .. } in found {
-        if lines.iter().any(|(known, _)| known == clients) {
-            continue;
-        }
-        let here: Vec<&Search> = found.iter().filter(|s| s.clients == *clients).collect();
+    let mut clients: Vec<u32> = Vec::new();
+    found.iter().for_each(|search| super::notes::push_new(&mut clients, search.clients));
+    let line = |clients: u32| {
+        let here: Vec<&Search> = found.iter().filter(|s| s.clients == clients).collect();
         let rates: Vec<f64> = here.iter().filter_map(|search| search.rate).collect();
         let of = match (stats::spread(&rates), here.len()) {
             (None, _) => format!("no rate held {level}"),
             (Some(one), 1) => format!("{}/s", one.median),
-            (Some(spread), n) => format!(
-                "{}/s, the median of {n} searches ({} to {}{})",
-                number(spread.median, usize::from(spread.median < 100.0)),
-                spread.min,
-                spread.max,
-                if spread.n < n { format!("; {} found none", n - spread.n) } else { String::new() }
-            ),
+            (Some(spread), n) => {
+                let none = n - spread.n;
+                format!(
+                    "{}/s, the median of {n} searches ({} to {}{})",
+                    number(spread.median, usize::from(spread.median < 100.0)),
+                    spread.min,
+                    spread.max,
+                    if none > 0 { format!("; {none} found none") } else { String::new() }
+                )
+            }
         };
-        let mut remarks: Vec<String> =
-            here.iter().flat_map(|search| &search.remarks).map(|r| format!("; {r}")).collect();
+        let mut remarks: Vec<&String> = here.iter().flat_map(|search| &search.remarks).collect();
         remarks.dedup();
+        let remarks: String = remarks.iter().map(|remark| format!("; {remark}")).collect();
         let behind = |probe: &&Probe| {
-            let search = here.get((probe.search as usize).wrapping_sub(1));
+            let search = here.get(probe.search as usize - 1).filter(|_| probe.clients == clients);
             let rate = search.and_then(|search| search.rate);
-            probe.clients == *clients
-                && rate.is_some_and(|rate| rate.total_cmp(&probe.rate).is_eq())
+            rate.is_some_and(|rate| rate.total_cmp(&probe.rate).is_eq())
         };
-        let marks = notes.marks(&probes.iter().filter(behind).collect::<Vec<&Probe>>());
-        let line = format!("{}: {of}{}{marks}", terms::clients(*clients), remarks.concat());
-        lines.push((*clients, line));
-    }
-    lines.into_iter().map(|(_, line)| line).collect()
+        let marks = marks(notes, &probes.iter().filter(behind).collect::<Vec<&Probe>>());
+        format!("{}: {of}{remarks}{marks}", terms::clients(clients))
+    };
+    clients.into_iter().map(line).collect()
 }

@@ -8,24 +8,12 @@ use maud::{Markup, PreEscaped, html};
 use super::chart::{self, Axis, Chart, Scale, Series, Shown, Span, SpanKind};
 use super::compare::{ASKED_FOR, is_asked_for};
 use super::escape::{self, clip, markup};
-use super::layout::{label, noted};
-use super::table::Table;
-use super::{Options, counted};
+use super::notes::noted;
+use super::settings::label;
+use super::table::{Table, known};
+use super::{Options, Picture, counted};
 use crate::error::{Error, Result};
 use crate::summary::Summary;
-
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum Picture {
-    /// The numbers over the clients, with the spread of the repeats
-    #[default]
-    Qps,
-    /// The same relative to one label (--baseline, else the first)
-    Relative,
-    /// Latency by percentile
-    Latency,
-    /// Ops a second in the course of each step
-    Timeline,
-}
 
 pub(crate) type Size = (f64, f64);
 
@@ -205,7 +193,7 @@ fn of_table(
         Picture::Relative => {
             let first = table.lines.first().map_or("", |line| line.label);
             let base = options.baseline.as_deref().unwrap_or(first);
-            super::baseline::known(tables, "--baseline", base)?;
+            known(tables, "--baseline", base)?;
             let related = super::compare::related(table, tables, base)?;
             related.map_or_else(Vec::new, |related| chart::relative(&related, labels))
         }

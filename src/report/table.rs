@@ -1,24 +1,24 @@
-//! Steps into cells, a table for each workload: clients across, one label a line.
+//! Steps into cells, a table for each workload: clients across, one label a line; and the ratios to
+//! one label, turned so that higher is always better.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
+use super::escape::clip;
 use super::notes::Note;
 use super::{Metric, Options, settings};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::stats::{self, Spread};
 use crate::summary::{Outcome, Summary};
 pub(crate) use crate::terms::Cell as Column;
+use crate::terms::named;
 
-pub(crate) fn metric_at(column: &Column, table: &Table) -> Metric {
-    table.metric.in_loop(column.is_open())
-}
-
-/// Returns the steps of a column, whether or not they have the number that a cell would show.
-pub(crate) fn among<'a>(column: &Column, steps: &[&'a Summary]) -> Vec<&'a Summary> {
-    steps.iter().filter(|step| step.cell() == *column).copied().collect()
-}
+/// Said below a table in which a number has no ratio.
+pub(crate) const NO_RATIO: &str = "- among the ratios: it would be a division by 0";
+/// Labels that an error lists, and the longest of them, characters.
+const NAMED_MAX: usize = 20;
+const LABEL_MAX: usize = 60;
 
 /// One number of a table, and what it is of.
 #[derive(Debug, Clone)]
@@ -47,8 +47,9 @@ pub(crate) struct Line<'a> {
 }
 
 impl<'a> Line<'a> {
+    /// Returns the cell of the only column.
     pub(crate) fn cell(&self) -> Option<&Cell<'a>> {
-        self.cells.first()?.as_ref()
+        self.cells[0].as_ref()
     }
 
     pub(crate) fn all(&self) -> impl Iterator<Item = &'a Summary> {
@@ -70,27 +71,41 @@ pub(crate) struct Table<'a> {
 }
 
 impl<'a> Table<'a> {
-    /// A table of each column, without the lines that were not measured there. One that was may
-    /// have no number all the same, such as a percentile of too few ops.
+    /// Returns a table of each column, without the lines that were not measured there. One that was
+    /// may have no number all the same, such as a percentile of too few ops.
     pub(crate) fn by_column(&self) -> Vec<Table<'a>> {
         let one = |(at, column): (usize, &Column)| {
-            let lines = self.lines.iter().map(|line| Line {
-                label: line.label,
-                cells: vec![line.cells.get(at).cloned().flatten()],
-                steps: among(column, &line.steps),
-                left_out: among(column, &line.left_out),
-            });
-            Table {
-                workload: self.workload,
-                metric: metric_at(column, self),
-                columns: vec![*column],
-                lines: lines.filter(|line| !line.steps.is_empty()).collect(),
-                notes: Vec::new(),
-                baseline: self.baseline.clone(),
+            let mut table = Table { metric: self.metric_at(column), ..self.clone() };
+            table.keep(&|other| other == at);
+            for line in &mut table.lines {
+                line.steps = among(column, &line.steps);
+                line.left_out = among(column, &line.left_out);
             }
+            table.lines.retain(|line| !line.steps.is_empty());
+            table
         };
         let tables = self.columns.iter().enumerate().map(one);
         tables.filter(|table| !table.lines.is_empty()).collect()
+    }
+
+    /// Keeps the columns at the positions for which this is true.
+    pub(crate) fn keep(&mut self, kept: &dyn Fn(usize) -> bool) {
+        fn of<T>(all: &mut Vec<T>, kept: &dyn Fn(usize) -> bool) {
+            let mut at = 0..;
+            all.retain(|_| at.next().is_some_and(kept));
+        }
+        of(&mut self.columns, kept);
+        self.lines.iter_mut().for_each(|line| of(&mut line.cells, kept));
+    }
+
+    /// Returns the table of some labels only, in this order.
+    pub(crate) fn of_labels(&self, labels: &[&str]) -> Table<'a> {
+        let lines = labels.iter().filter_map(|label| self.line(label).cloned()).collect();
+        Table { lines, notes: Vec::new(), ..self.clone() }
+    }
+
+    pub(crate) fn metric_at(&self, column: &Column) -> Metric {
+        self.metric.in_loop(column.is_open())
     }
 
     pub(crate) fn line(&self, label: &str) -> Option<&Line<'a>> {
@@ -106,24 +121,6 @@ impl<'a> Table<'a> {
         self.lines.iter().flat_map(Line::all)
     }
 
-    /// Returns the table of some labels only, in this order.
-    pub(crate) fn of_labels(&self, labels: &[&str]) -> Table<'a> {
-        let lines = labels.iter().filter_map(|label| self.line(label).cloned()).collect();
-        Table { lines, notes: Vec::new(), ..self.clone() }
-    }
-
-    /// Keeps the columns for which this is true, by their positions.
-    pub(crate) fn keep(&mut self, kept: &[bool]) {
-        fn of<T>(all: &mut Vec<T>, kept: &[bool]) {
-            let mut kept = kept.iter();
-            all.retain(|_| kept.next().is_some_and(|kept| *kept));
-        }
-        of(&mut self.columns, kept);
-        for line in &mut self.lines {
-            of(&mut line.cells, kept);
-        }
-    }
-
     /// Returns the numbers as they are shown: values, or ratios to the baseline.
     pub(crate) fn shown(&self) -> impl Iterator<Item = f64> {
         self.cells().filter_map(|cell| self.number(cell))
@@ -132,45 +129,72 @@ impl<'a> Table<'a> {
     pub(crate) fn number(&self, cell: &Cell) -> Option<f64> {
         if self.baseline.is_some() { cell.relative } else { Some(cell.spread.median) }
     }
+
+    /// Fills the cells' ratios: value/base for rates, base/value for times and costs. Cells of
+    /// columns that the baseline lacks get none, nor do those that would be divided by 0.
+    pub(crate) fn relate(&mut self, label: &str) {
+        let median = |cell: &Option<Cell>| Some(cell.as_ref()?.spread.median);
+        let base: Vec<Option<f64>> =
+            self.line(label).map_or(Vec::new(), |line| line.cells.iter().map(median).collect());
+        for line in &mut self.lines {
+            for (cell, base) in line.cells.iter_mut().zip(&base) {
+                if let (Some(cell), Some(base)) = (cell, base) {
+                    cell.relative = speed(&self.metric, *base, cell.spread.median);
+                }
+            }
+        }
+        self.baseline = Some(label.to_owned());
+    }
+}
+
+/// Returns the steps of a column, whether or not they have the number that a cell would show.
+pub(crate) fn among<'a>(column: &Column, steps: &[&'a Summary]) -> Vec<&'a Summary> {
+    steps.iter().filter(|step| step.cell() == *column).copied().collect()
 }
 
 /// Makes the tables of all workloads, cells filled, without footnotes: workloads and labels by the
-/// time of their first step.
+/// time of their first step, and what starts at the same instant by name.
 pub(crate) fn tables<'a>(steps: &[&'a Summary], options: &Options) -> Result<Vec<Table<'a>>> {
-    // The maps sort the names: what starts at the same instant stays in their order.
-    let mut by_workload: BTreeMap<&str, BTreeMap<&str, Vec<&Summary>>> = BTreeMap::new();
+    let mut steps = steps.to_vec();
+    steps.sort_by_cached_key(|step| in_time(step));
+    let mut found: Vec<(&str, Vec<(&str, Vec<&Summary>)>)> = Vec::new();
     for step in steps {
-        let labels = by_workload.entry(step.workload.name.as_str()).or_default();
-        labels.entry(step.label.as_str()).or_default().push(step);
+        let labels = group(&mut found, &step.workload.name);
+        group(labels, &step.label).push(step);
     }
     // As it was asked for, the others behind.
     let place = |label: &str| options.order.iter().position(|wanted| wanted == label);
-    let first = |line: &Line| line.all().map(started).min();
-    let mut found: Vec<(&str, Vec<Line>)> = Vec::new();
-    for (workload, labels) in by_workload {
+    let first = |line: &Line| line.all().map(|step| in_time(step).0).min();
+    let lines = |labels: Vec<(_, Vec<_>)>| {
         let lines = labels.into_iter().map(|(label, steps)| line(label, steps, options));
         let mut lines: Vec<Line> = lines.collect();
-        lines.sort_by_key(|line| (place(line.label).unwrap_or(usize::MAX), first(line)));
-        found.push((workload, lines));
-    }
-    found.sort_by_key(|(_, lines)| lines.iter().map(first).min());
-    found.into_iter().map(|(name, lines)| table(name, lines, &options.metric)).collect()
+        lines
+            .sort_by_key(|line| (place(line.label).unwrap_or(usize::MAX), first(line), line.label));
+        lines
+    };
+    let mut found: Vec<(&str, Vec<Line>)> =
+        found.into_iter().map(|(workload, labels)| (workload, lines(labels))).collect();
+    found.sort_by_key(|(workload, lines)| (lines.iter().map(first).min(), *workload));
+    found.into_iter().map(|(workload, lines)| table(workload, lines, &options.metric)).collect()
+}
+
+fn group<'g, 'a, T: Default>(groups: &'g mut Vec<(&'a str, T)>, name: &'a str) -> &'g mut T {
+    let at = groups.iter().position(|(known, _)| *known == name).unwrap_or_else(|| {
+        groups.push((name, T::default()));
+        groups.len() - 1
+    });
+    &mut groups[at].1
 }
 
 /// Sorts the steps of a label into those that count and the others.
-fn line<'a>(label: &'a str, steps: Vec<&'a Summary>, options: &Options) -> Line<'a> {
-    let counts = |step: &&Summary| options.partial || step.outcome == Outcome::Completed;
-    let (mut steps, mut left_out): (Vec<&Summary>, Vec<&Summary>) =
-        steps.into_iter().partition(counts);
-    steps.sort_by_key(|step| in_time(step));
-    left_out.sort_by_key(|step| in_time(step));
+fn line<'a>(label: &'a str, mut steps: Vec<&'a Summary>, options: &Options) -> Line<'a> {
     if options.latest {
         // Also where nothing of it completed: then that is the result.
-        let last = steps.last().into_iter().chain(left_out.last());
-        let newest = last.max_by_key(|step| in_time(step)).map(|step| step.run_id.as_str());
-        steps.retain(|step| Some(step.run_id.as_str()) == newest);
-        left_out.retain(|step| Some(step.run_id.as_str()) == newest);
+        let newest = steps.iter().max_by_key(|step| in_time(step)).map(|step| &step.run_id);
+        steps.retain(|step| Some(&step.run_id) == newest);
     }
+    let counts = |step: &&Summary| options.partial || step.outcome == Outcome::Completed;
+    let (steps, left_out) = steps.into_iter().partition(counts);
     Line { label, cells: Vec::new(), steps, left_out }
 }
 
@@ -189,58 +213,89 @@ fn table<'a>(workload: &'a str, mut lines: Vec<Line<'a>>, metric: &Metric) -> Re
 /// Returns the cell of some steps; none when no step has a value.
 fn cell<'a>(steps: Vec<&'a Summary>, metric: &Metric) -> Result<Option<Cell<'a>>> {
     settings::agree(&steps)?;
-    let values: Result<Vec<Option<f64>>> = steps.iter().map(|step| metric.value(step)).collect();
-    let values: Vec<f64> = values?.into_iter().flatten().collect();
+    let values = metric.values(&steps)?;
     let interval = stats::median_interval(&values);
+    let (relative, relative_interval) = (None, None);
     Ok(stats::spread(&values).map(|spread| Cell {
         spread,
         interval,
-        relative: None,
-        relative_interval: None,
+        relative,
+        relative_interval,
         steps,
     }))
 }
 
-/// Runs of a cell that did not complete, and how many there are in all. One that was measured again
-/// is not missed; one that was planned and never begun is. `counted` are those of the cell, which
-/// also `--partial` makes no completed ones.
+/// Counts the runs of a cell that did not complete, and how many there are in all. One that was
+/// measured again is not missed; one that was planned and never begun is. `counted` are those of
+/// the cell, which also `--partial` makes no completed ones.
 pub(crate) fn missing(counted: &[&Summary], left_out: &[&Summary]) -> (usize, usize) {
-    let mut runs: BTreeMap<&str, Repeats> = BTreeMap::new();
+    // What is planned at first, begun and done; more repeats are given where they are needed only.
+    let mut runs: BTreeMap<&str, (u32, BTreeSet<u32>, BTreeSet<u32>)> = BTreeMap::new();
     let mut done = 0;
     for step in counted.iter().chain(left_out) {
         // The repeats of a profile may be given by several invocations.
         let of = step.experiment.as_ref().map_or(&step.run_id, |experiment| &experiment.profile);
-        let run = runs.entry(of).or_default();
-        run.planned.insert(step.plan.repeats);
-        run.begun.insert(step.plan.repeat_index);
+        let run = runs.entry(of).or_insert((u32::MAX, BTreeSet::new(), BTreeSet::new()));
+        run.0 = run.0.min(step.plan.repeats);
+        run.1.insert(step.plan.repeat_index);
         if step.outcome == Outcome::Completed {
-            run.done.insert(step.plan.repeat_index);
+            run.2.insert(step.plan.repeat_index);
             done += 1;
         }
     }
-    let missed = |run: &Repeats| {
-        // More repeats than at first are planned to be given where they are needed only.
-        let planned = run.planned.first().copied().unwrap_or_default();
-        let within = run.begun.iter().filter(|repeat| **repeat <= planned).count();
-        (planned as usize).saturating_sub(within) + run.begun.difference(&run.done).count()
+    let missed = |(planned, begun, ended): &(u32, BTreeSet<u32>, BTreeSet<u32>)| {
+        let within = begun.iter().filter(|repeat| *repeat <= planned).count();
+        (*planned as usize).saturating_sub(within) + begun.difference(ended).count()
     };
     let missing = runs.values().map(missed).sum();
     (missing, done + missing)
 }
 
-#[derive(Default)]
-struct Repeats {
-    planned: BTreeSet<u32>,
-    begun: BTreeSet<u32>,
-    done: BTreeSet<u32>,
-}
-
-/// Returns the order of steps. Those of one instant have one too: that of the files says nothing.
+/// Returns the order of steps: by their beginning, what is no instant last.
 pub(crate) fn in_time(step: &Summary) -> (Timestamp, &str) {
-    (started(step), &step.step_id)
+    (step.started_at.parse().unwrap_or(Timestamp::MAX), &step.step_id)
 }
 
-/// When a step began; what is no instant comes last.
-fn started(step: &Summary) -> Timestamp {
-    step.started_at.parse().unwrap_or(Timestamp::MAX)
+/// Returns the ratio of a value to its base, turned so that higher is better.
+pub(crate) fn speed(metric: &Metric, base: f64, value: f64) -> Option<f64> {
+    if metric.higher_is_better() { ratio(value, base) } else { ratio(base, value) }
+}
+
+/// Returns a ratio; two zeros (no errors here, none there) are equal. There is none of a division
+/// by 0.
+pub(crate) fn ratio(over: f64, under: f64) -> Option<f64> {
+    let ratio = if over == 0.0 && under == 0.0 { 1.0 } else { over / under };
+    ratio.is_finite().then_some(ratio)
+}
+
+/// Refuses a label that is not there.
+pub(crate) fn known(tables: &[Table], flag: &str, label: &str) -> Result<()> {
+    let labels: BTreeSet<&str> =
+        tables.iter().flat_map(|table| &table.lines).map(|line| line.label).collect();
+    if labels.contains(label) {
+        return Ok(());
+    }
+    let shown = |label: &str| format!("'{}'", clip(label, LABEL_MAX));
+    let mut error = Error::usage(format!("{flag}: no label {} in these summaries", shown(label)));
+    let distance = |other: &str| strsim::levenshtein(&shown(label), &shown(other));
+    let nearest = labels.iter().map(|known| (distance(known), known)).min();
+    if let Some((distance, known)) = nearest
+        && distance <= 1 + label.chars().count() / 3
+    {
+        error = error.hint(format!("did you mean {}?", shown(known)));
+    }
+    let labels = labels.iter().map(|label| shown(label)).collect();
+    Err(error.hint(format!("there are {}", named(labels, NAMED_MAX, ", "))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ratio_is_1_when_both_values_are_zero() {
+        let ratios = [ratio(0.0, 0.0), ratio(3.0, 2.0), ratio(3.0, 0.0), ratio(f64::NAN, 1.0)];
+        let shown = |ratio: Option<f64>| ratio.map_or_else(|| "none".to_owned(), |r| r.to_string());
+        assert_eq!(ratios.map(shown), ["1", "1.5", "none", "none"]);
+    }
 }

@@ -81,7 +81,7 @@ pub(crate) fn run(
         ended_at: jiff::Timestamp::now().to_string(),
         steps: measured,
     };
-    print_data(&report::calibration(&calibration, format)?)?;
+    print_data(&report::calibration(&calibration, format))?;
     kept::keep(&path, &calibration)?;
     progress.note(&format!("kept in {}", path.display()));
     Ok(())

@@ -23,7 +23,7 @@ pub(super) fn check(profile: &Profile) -> Result<()> {
     }
     for (n, name) in report.layout.iter().flat_map(|names| &names.0).enumerate() {
         let wrong = |what: String| profile.refuse(&format!("report/layout/{n}"), what);
-        if compares(layout(name).map_err(wrong)?) && (report.from.is_none() || report.to.is_none())
+        if layout(name).map_err(wrong)?.compares() && (report.from.is_none() || report.to.is_none())
         {
             return Err(wrong(format!("{name} compares two labels: from and to")));
         }
@@ -34,7 +34,7 @@ pub(super) fn check(profile: &Profile) -> Result<()> {
 fn layout(name: &str) -> std::result::Result<Layout, String> {
     Layout::from_str(name, false).map_err(|_| {
         let known: Vec<String> =
-            Layout::value_variants().iter().map(|layout| layout.name()).collect();
+            Layout::value_variants().iter().map(|layout| layout.to_string()).collect();
         format!("there is no layout '{name}', but {}", known.join(", "))
     })
 }
@@ -99,16 +99,13 @@ fn changes<'a>(
     layout: Layout,
     steps: &[&Summary],
 ) -> Vec<Option<&'a (String, String)>> {
-    if !compares(layout) {
+    if !layout.compares() {
         return vec![None];
     }
     let there = |(from, to): &&(String, String)| {
         let absent = [from, to].into_iter().find(|label| !is_there(steps, label));
         if let Some(absent) = absent {
-            say(&line(&format!(
-                "layout {} is left out: '{absent}' was not measured",
-                layout.name()
-            )));
+            say(&line(&format!("layout {} is left out: '{absent}' was not measured", layout)));
         }
         absent.is_none()
     };
@@ -131,7 +128,7 @@ fn options(
 ) -> Options {
     let report = &experiment.report;
     let there = |label: &&str| is_there(steps, label);
-    let related = matches!(layout, Layout::Versions | Layout::Relative | Layout::PerOp);
+    let related = layout.relates();
     Options {
         metric: *metric,
         layout,
@@ -152,9 +149,4 @@ fn options(
         terminal: terminal(),
         ..Options::default()
     }
-}
-
-/// Layouts of two labels.
-fn compares(layout: Layout) -> bool {
-    matches!(layout, Layout::Delta | Layout::Overhead)
 }

@@ -99,6 +99,72 @@ pub enum Class {
     IoBound,
 }
 
+/// The form of a table (`--format`).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// Aligned columns for a terminal or a mail
+    #[default]
+    Text,
+    /// Tables of GitHub's Markdown
+    Markdown,
+    /// One row a cell, for spreadsheets and scripts
+    Csv,
+    /// One object, loadgen.report/1
+    Json,
+}
+
+/// The arrangement of a report's numbers (`--layout`).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum Layout {
+    /// Clients across, one label a line
+    #[default]
+    Versions,
+    /// A list for each number of clients, best first
+    List,
+    /// Absolute and relative to one label (--baseline, else the first)
+    Relative,
+    /// Range of the change between two labels (--from, --to) in each workload, percent
+    Delta,
+    /// Cost of what --to has and --from has not, for each number of clients, percent
+    Overhead,
+    /// What an op costs the server and the client, absolute and relative
+    PerOp,
+    /// The best number of each label, and the clients it was reached at
+    Peak,
+    /// Times without service: gaps, first success, back to 95 % of the earlier rate
+    Outages,
+    /// Suites of commands, test by test: wall, user and system seconds
+    Suite,
+    /// What tells the labels from each other, by the server's variables
+    Settings,
+}
+
+impl Layout {
+    /// Tells whether it holds two labels against each other.
+    pub(crate) fn compares(self) -> bool {
+        matches!(self, Layout::Delta | Layout::Overhead)
+    }
+
+    /// Tells whether it relates all labels to one.
+    pub(crate) fn relates(self) -> bool {
+        matches!(self, Layout::Versions | Layout::Relative | Layout::PerOp)
+    }
+}
+
+/// The subject of a picture (`--chart`).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum Picture {
+    /// The numbers over the clients, with the spread of the repeats
+    #[default]
+    Qps,
+    /// The same relative to one label (--baseline, else the first)
+    Relative,
+    /// Latency by percentile
+    Latency,
+    /// Ops a second in the course of each step
+    Timeline,
+}
+
 macro_rules! shown_as_flags {
     ($($name:ty),*) => {$(
         impl fmt::Display for $name {
@@ -109,7 +175,7 @@ macro_rules! shown_as_flags {
         }
     )*};
 }
-shown_as_flags!(Arrival, Spread, StatementMode, OnError, Warm, Class);
+shown_as_flags!(Arrival, Spread, StatementMode, OnError, Warm, Class, Layout);
 
 #[cfg(test)]
 mod tests {

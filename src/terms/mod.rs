@@ -8,7 +8,10 @@ pub mod units;
 mod variables;
 
 pub use cell::{Cell, Rate};
-pub use choice::{Arrival, Class, OnError, Order, Spread, SpreadChoice, StatementMode, Warm};
+pub use choice::{
+    Arrival, Class, Format, Layout, OnError, Order, Picture, Spread, SpreadChoice, StatementMode,
+    Warm,
+};
 pub(crate) use finding::finding;
 pub use finding::{Code, Finding, Value};
 pub(crate) use gate::parse_level;

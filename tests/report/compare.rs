@@ -9,7 +9,7 @@ fn question(base: &str, new: &str) -> Question {
     Question {
         base: base.to_owned(),
         new: new.to_owned(),
-        metric: Metric::Qps,
+        metric: Metric::QPS,
         floor: 0.02,
         repeats_max: 0,
         force: false,

@@ -1,15 +1,15 @@
 //! The difference of two labels in parts.
 
-use loadgen::report::{Contrast, explain};
+use loadgen::report::{Question, explain};
 use loadgen::summary::{HostCost, Probed, ProcessCost};
 
 use super::*;
 
-fn contrast(format: Format) -> Contrast {
-    Contrast { base: "old".to_owned(), new: "new".to_owned(), force: false, latest: false, format }
+fn contrast(format: Format) -> Question {
+    Question { base: "old".to_owned(), new: "new".to_owned(), format, ..Question::default() }
 }
 
-fn explained(steps: &[Summary], contrast: &Contrast) -> Result<String, Error> {
+fn explained(steps: &[Summary], contrast: &Question) -> Result<String, Error> {
     explain(&steps.iter().collect::<Vec<_>>(), contrast)
 }
 
@@ -218,9 +218,9 @@ fn settings_that_differ_are_named_and_other_data_refused() {
     steps[1].plan.rows += 1;
     let refused = explained(&steps, &contrast(Format::Text)).expect_err("other rows");
     assert_eq!(refused.kind().exit_code(), 4);
-    let forced = Contrast { force: true, ..contrast(Format::Text) };
+    let forced = Question { force: true, ..contrast(Format::Text) };
     explained(&steps, &forced).expect("forced");
-    let unknown = Contrast { base: "odl".to_owned(), ..forced };
+    let unknown = Question { base: "odl".to_owned(), ..forced };
     assert_eq!(explained(&steps, &unknown).expect_err("no label").kind().exit_code(), 2);
 }
 

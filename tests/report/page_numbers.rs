@@ -15,7 +15,7 @@ fn small_ratio(steps: &[Summary]) -> String {
     let question = Question {
         base: "a".to_owned(),
         new: "b".to_owned(),
-        metric: Metric::Qps,
+        metric: Metric::QPS,
         floor: 0.02,
         force: false,
         latest: false,

@@ -6,7 +6,7 @@ use crate::summaries::{histogram, sound, step};
 use crate::{again, json, plain, try_report};
 use loadgen::error::Kind;
 use loadgen::judge::is_free;
-use loadgen::report::{Contrast, Format, Layout, Options, Question, compare, explain};
+use loadgen::report::{Format, Layout, Options, Question, compare, explain};
 use loadgen::summary::{Class, Summary};
 use loadgen::terms::Arrival;
 use serde_json::{Map, Value, json as value};
@@ -329,13 +329,8 @@ fn labels_with_other_operations_are_neither_compared_nor_explained() {
             latest: false,
             format: Format::Text,
         };
-        let contrast = Contrast {
-            base: "a".to_owned(),
-            new: "b".to_owned(),
-            force: false,
-            latest: false,
-            format: Format::Text,
-        };
+        let contrast =
+            Question { base: "a".to_owned(), new: "b".to_owned(), ..Question::default() };
         let compared = compare(&steps, &question).map(|_| ()).expect_err(name);
         let explained = explain(&steps, &contrast).expect_err(name);
         for error in [compared, explained] {
@@ -439,13 +434,7 @@ fn what_an_older_repeat_does_not_know_hides_no_other_operation() {
     let steps: Vec<Summary> =
         (0..).zip(keys).map(|(at, (label, key))| of(at, label, key)).collect();
     let steps: Vec<&Summary> = steps.iter().collect();
-    let contrast = Contrast {
-        base: "a".to_owned(),
-        new: "b".to_owned(),
-        force: false,
-        latest: false,
-        format: Format::Text,
-    };
+    let contrast = Question { base: "a".to_owned(), new: "b".to_owned(), ..Question::default() };
     let error = explain(&steps, &contrast).expect_err("refused");
     assert!(error.to_string().contains("params"), "{error}");
 }

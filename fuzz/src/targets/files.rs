@@ -17,8 +17,8 @@ use loadgen::mysql::options::{ConnectionArgs, Secret};
 use loadgen::plan::experiment::{Experiment, Overrides};
 use loadgen::plan::profile::Profile;
 use loadgen::report::{
-    Contrast, Format, Layout, Options, Picture, Question, compare, doubtful, explain, gates, page,
-    picture, render,
+    Format, Layout, Options, Picture, Question, compare, doubtful, explain, gates, page, picture,
+    render,
 };
 use loadgen::summary::{Summary, from_json, to_json};
 
@@ -94,7 +94,7 @@ fn reports(summary: &Summary) {
     let (base, new) = (summary.label.clone(), other.label.clone());
     for format in Format::value_variants() {
         let (base, new) = (base.clone(), new.clone());
-        let contrast = Contrast { base, new, force: true, latest: false, format: *format };
+        let contrast = Question { base, new, force: true, format: *format, ..Question::default() };
         shown(explain(&steps, &contrast));
     }
     let partial = Options { partial: true, ..Options::default() };

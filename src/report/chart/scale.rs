@@ -1,6 +1,6 @@
 //! Values onto an axis, and the values that an axis names.
 
-use super::super::number::number;
+use super::super::page::number;
 
 /// Ticks that an axis from zero aims at.
 const TICKS: f64 = 5.0;

@@ -13,10 +13,11 @@ use sha2::{Digest, Sha256};
 use super::chart::{self, Chart, Scale};
 use super::escape::markup;
 use super::layout;
-use super::page::{Head, Page, Sheet};
+use super::page::{Column, Page, Sheet};
+use super::settings;
 use super::svg::{self, Plot, Size, Style, px};
-use super::table::Table;
-use super::{Layout, Options, baseline, counted};
+use super::table::{Table, known};
+use super::{Layout, Options, counted};
 use crate::error::Result;
 use crate::summary::Summary;
 
@@ -37,12 +38,12 @@ const LOW: Size = (420.0, 170.0);
 pub fn page(steps: &[&Summary], options: &Options) -> Result<String> {
     let tables = counted(steps, options)?;
     if let Some(label) = &options.baseline {
-        baseline::known(&tables, "--baseline", label)?;
+        known(&tables, "--baseline", label)?;
     }
     let labels = chart::labels(&tables);
     let all = section::Sections::new(steps, options, &tables, &labels);
     let sections = tables.iter().map(|table| all.workload(table)).collect::<Result<Vec<_>>>()?;
-    let settings = settings(&tables, options)?;
+    let legend = legend(&tables, options)?;
     let style = format!("{}\n{STYLE}\n{}", svg::of_page(), switched(&labels));
     let body = html! {
         header {
@@ -52,7 +53,7 @@ pub fn page(steps: &[&Summary], options: &Options) -> Result<String> {
         (switches(&labels))
         main {
             @for section in sections { (section) }
-            section #settings { (settings) }
+            section #settings { (legend) }
             (origin::section(&tables))
         }
         footer { p.faint {
@@ -131,7 +132,7 @@ fn switched(labels: &[&str]) -> String {
 }
 
 /// Tells what tells the labels from each other.
-fn settings(tables: &[Table], options: &Options) -> Result<Markup> {
+fn legend(tables: &[Table], options: &Options) -> Result<Markup> {
     let options = Options { layout: Layout::Settings, baseline: None, ..options.clone() };
     let pages = layout::pages(tables, &options)?;
     Ok(html! {
@@ -195,42 +196,41 @@ fn key(at: usize, label: &str) -> Markup {
             svg class={ "sample c" (colour) } viewBox="0 0 28 12" aria-hidden="true" {
                 (svg::sample(at))
             }
-            " " (layout::label(label))
+            " " (settings::label(label))
         }
     }
 }
 
 /// Returns a list or a table with its title; what belongs below it, where that is wanted.
 fn of_page(page: &Page, below: bool) -> Markup {
-    let sheets: Vec<&Sheet> = page.sheets.iter().filter(|sheet| sheet.is_shown()).collect();
     html! {
         p.title { @for line in &page.title { (markup(line)) " " } }
-        @if let Some(first) = sheets.first() {
+        @if let Some(first) = page.shown().next() {
             @if first.list {
                 ul { @for cells in first.texts() { li { (markup(&cells.concat())) } } }
             } @else {
-                (of_sheets(first, &sheets))
+                (of_sheets(page, first))
             }
         }
-        @if below { @for line in page.notes.iter().chain(&page.below) { p.faint { (markup(line)) } } }
+        @if below { @for line in page.remarks() { p.faint { (markup(line)) } } }
     }
 }
 
 /// Numbers to the right, texts to the left.
-fn of_sheets(first: &Sheet, sheets: &[&Sheet]) -> Markup {
-    let text = |head: &Head| head.left.then_some("text");
+fn of_sheets(page: &Page, first: &Sheet) -> Markup {
+    let text = |column: &Column| column.left.then_some("text");
     html! {
         div.scroll { table {
-            thead { tr { @for head in first.shown() {
-                th class=[text(head)] scope="col" { (markup(head.shown.as_deref().unwrap_or(""))) }
+            thead { tr { @for column in first.shown() {
+                th class=[text(column)] scope="col" { (markup(column.head.as_deref().unwrap_or(""))) }
             } } }
-            @for sheet in sheets { tbody {
+            @for sheet in page.shown() { tbody {
                 @if let Some(rule) = &sheet.rule {
                     tr { th.text.rule colspan=(first.shown().count()) { (markup(rule.trim_start_matches("--- "))) } }
                 }
                 @for cells in sheet.texts() {
-                    tr { @for (head, cell) in first.shown().zip(cells) {
-                        td class=[text(head)] { (markup(&cell)) }
+                    tr { @for (column, cell) in first.shown().zip(cells) {
+                        td class=[text(column)] { (markup(&cell)) }
                     } }
                 }
             } }

@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use maud::{Markup, html};
 
 use super::super::escape::{clip, markup};
-use super::super::layout::label;
+use super::super::page::number;
+use super::super::settings::label;
 use super::super::table::{Table, in_time};
-use super::super::{chart, notes, number};
+use super::super::{chart, notes};
 use crate::summary::{Summary, VerdictKind, counter};
 use crate::terms::{OnError, Rate, Spread, StatementMode};
 
@@ -109,10 +110,10 @@ fn row(step: &Summary, labels: &[&str]) -> Markup {
             td { (step.plan.clients) @if let Some(rate) = step.plan.rate { "@" (rate) } }
             td { (step.plan.repeat_index) }
             td { (markup(&instant(&step.started_at))) }
-            td { (number::number(step.measured_s, 1)) }
+            td { (number(step.measured_s, 1)) }
             td { (step.totals.ops) }
             td { (errors) }
-            td { (number::number(step.totals.qps, 0)) }
+            td { (number(step.totals.qps, 0)) }
             td.text.long { (markup(&clip(&notes::ending(step), TEXT_MAX))) }
         }
     }
@@ -263,7 +264,7 @@ fn share(step: &Summary) -> Result<f64, String> {
     let covered = step.covered_s(status.first_s).ok_or("nothing was measured")?;
     // Where the readings cover much more, the rate outside the window is not known.
     if (covered - step.measured_s).abs() > step.measured_s * COVERED_MORE_MAX {
-        let off = number::number(status.first_s.abs(), 2);
+        let off = number(status.first_s.abs(), 2);
         let how = if status.first_s < 0.0 { "before" } else { "after" };
         return Err(format!("its counters were read {off} s {how} the window's start"));
     }

@@ -7,10 +7,11 @@ use maud::{Markup, html};
 use super::super::chart::{self, Chart, Shown};
 use super::super::escape::{clip, markup};
 use super::super::figure::named;
-use super::super::layout::{self, label, noted};
-use super::super::metric::Metric;
+use super::super::layout;
+use super::super::notes::noted;
+use super::super::settings::label;
 use super::super::table::{self, Column, Table};
-use super::super::{Layout, Options, caption, notes};
+use super::super::{Layout, Metric, Options, notes, settings};
 use super::table::{Best, ratios, table};
 use super::{LEGEND_MAX, charts, of_page, origin, strips};
 use crate::error::Result;
@@ -74,7 +75,7 @@ impl<'a> Sections<'a> {
                 (charts(&numbers, labels))
                 (table(&plain, &best, labels))
                 p.behind { "Behind it: " (markup(&origin::behind(&plain))) "." }
-                @for line in caption::below(&plain) { p.faint { (markup(&line)) } }
+                @for line in settings::below(&plain) { p.faint { (markup(&line)) } }
                 @if let Some(related) = &related { (table(related, &best, labels)) }
                 @for remark in &remarks { p.faint { (markup(remark)) } }
                 (errors(&plain, labels))

@@ -7,10 +7,12 @@ use maud::{Markup, html};
 
 use super::super::compare::{ASKED_FOR, interval as ratio_interval, is_asked_for, related};
 use super::super::escape::markup;
-use super::super::layout::{self, label};
+use super::super::layout;
 use super::super::notes::{self, mark};
+use super::super::page::number;
+use super::super::settings::{self, label};
 use super::super::table::{Cell, Column, Table};
-use super::super::{Options, caption, chart, number};
+use super::super::{Options, chart};
 use crate::error::Result;
 use crate::summary::VerdictKind;
 
@@ -93,9 +95,7 @@ pub(super) fn ratios<'a>(
     if table.columns.is_empty() {
         return Ok((None, asked_for.into_iter().collect()));
     }
-    // Below ratios stands besides what stands below the plain numbers already.
-    let known = caption::below(plain).len();
-    let mut remarks: Vec<String> = caption::below(&table).into_iter().skip(known).collect();
+    let mut remarks = settings::unrelated(&table);
     remarks.extend(asked_for);
     let has = |at: usize, of_base: bool| {
         let mut lines = table.lines.iter().filter(|line| (line.label == base) == of_base);
@@ -104,7 +104,7 @@ pub(super) fn ratios<'a>(
     let kept: Vec<bool> = (0..table.columns.len()).map(|at| has(at, false)).collect();
     let alone = (0..kept.len()).filter(|at| !kept[*at] && has(*at, true));
     let alone: Vec<String> = alone.map(|at| table.columns[at].to_string()).collect();
-    table.keep(&kept);
+    table.keep(&|at| kept[at]);
     if table.columns.is_empty() {
         remarks.push(format!("No ratios: no other label has a number where {shown} has one."));
         return Ok((None, remarks));
@@ -123,7 +123,7 @@ pub(super) fn table(table: &Table, best: &Best, labels: &[&str]) -> Markup {
     let related = table.baseline.is_some();
     let decimals = if related { RATIO_DECIMALS } else { table.metric.decimals(table.shown()) };
     html! {
-        @let title = markup(&caption::title(table));
+        @let title = markup(&settings::title(table));
         p.title { (title) }
         div.scroll { table.main aria-label=(title) {
             thead {
@@ -168,7 +168,7 @@ fn doubtful(cell: &Cell) -> bool {
 /// too few for one.
 fn small(table: &Table, cell: &Cell, decimals: usize) -> Markup {
     let spread = &cell.spread;
-    let shown = |value| number::number(value, decimals);
+    let shown = |value| number(value, decimals);
     let range = || format!("{}..{}", shown(spread.min), shown(spread.max));
     match (interval(table, cell), &table.baseline) {
         (Some((low, high)), None) => html! {

@@ -1,27 +1,30 @@
 //! What changes from one label to another: the range of it in each workload, and the cost of a
 //! setting at each number of clients.
 
-use std::collections::BTreeSet;
-
-use super::super::baseline::{NO_RATIO, known, ratio, speed};
-use super::super::notes::mark;
-use super::super::number::number;
-use super::super::page::{Column, Page, Sheet, both, filed, shown};
-use super::super::table::{self, Table};
-use super::super::{Options, caption, escape};
-use super::{at_clients, below, codes, label, marked, noted, place_and_metric};
-use crate::error::{Error, Result};
+use super::super::compare::{common, nothing_in_common, of_two};
+use super::super::notes::{mark, signs};
+use super::super::page::{Page, Rows, number};
+use super::super::settings::{self, at_clients, label};
+use super::super::table::{Column, NO_RATIO, Table, ratio, speed};
+use super::super::{Options, escape};
+use super::{below, codes, marked};
+use crate::error::Result;
 
 /// From here on the decimals of a percentage say nothing.
 const WHOLE_FROM: f64 = 10.0;
 
 /// The two numbers of a column that both labels have.
 struct Pair {
-    column: table::Column,
+    column: Column,
     from: f64,
     to: f64,
     /// Percent; none where it would be a division by 0.
     change: Option<f64>,
+}
+
+/// Returns the two labels, which the layout asked for.
+fn labels(options: &Options) -> [&str; 2] {
+    [&options.from, &options.to].map(|label| label.as_deref().expect("--from and --to are there"))
 }
 
 /// Returns the tables of the two labels only, and what changes there; without those that lack one.
@@ -30,149 +33,104 @@ fn pairs<'a>(
     options: &Options,
     change: fn(&Table, f64, f64) -> Option<f64>,
 ) -> Result<Vec<(Table<'a>, Vec<Pair>)>> {
-    let [from, to] = labels(options);
-    known(tables, "--from", from)?;
-    known(tables, "--to", to)?;
-    let mut found = Vec::new();
-    for table in tables {
-        let table = noted(table.of_labels(&[from, to]));
-        let [one, other] = table.lines.as_slice() else { continue };
-        let cells = table.columns.iter().zip(one.cells.iter().zip(&other.cells));
-        let pairs: Vec<Pair> = cells
-            .filter_map(|(column, (from, to))| {
-                let (from, to) = (from.as_ref()?.spread.median, to.as_ref()?.spread.median);
-                Some(Pair { column: *column, from, to, change: change(&table, from, to) })
-            })
-            .collect();
-        if !pairs.is_empty() {
-            found.push((table, pairs));
-        }
-    }
-    if found.is_empty() {
-        return Err(Error::data(format!(
-            "{} and {} have no workload and number of clients in common",
-            escape::line(from),
-            escape::line(to)
-        )));
-    }
-    Ok(found)
-}
-
-/// Returns the two labels, which [`super::Layout::check`] asked for.
-fn labels(options: &Options) -> [&str; 2] {
-    [&options.from, &options.to].map(|label| label.as_deref().expect("--from and --to are there"))
+    let labels = labels(options);
+    let tables = of_two(tables, ["--from", "--to"], labels)?.into_iter().map(|table| {
+        let pair = |(column, [from, to]): (Column, [&super::Cell; 2])| {
+            let (from, to) = (from.spread.median, to.spread.median);
+            Pair { column, from, to, change: change(&table, from, to) }
+        };
+        let pairs: Vec<Pair> = common(&table).into_iter().map(pair).collect();
+        (table, pairs)
+    });
+    let found: Vec<_> = tables.filter(|(_, pairs)| !pairs.is_empty()).collect();
+    if found.is_empty() { Err(nothing_in_common(labels, "")) } else { Ok(found) }
 }
 
 /// Returns the range of the change over the numbers of clients, for each workload.
 pub(super) fn delta(tables: &[Table], options: &Options) -> Result<Vec<Page>> {
-    type Row<'a> = (&'a Table<'a>, &'a [Pair], &'a String);
-
     let found = pairs(tables, options, |table, from, to| {
         Some((speed(&table.metric, from, to)? - 1.0) * 100.0)
     })?;
-    let mut remarks = Remarks::default();
-    let signs: Vec<String> = found.iter().map(|(table, _)| remarks.of(table)).collect();
-    let columns = vec![
-        shown("workload", |(table, ..): &Row| escape::line(table.workload)).left(),
-        shown("change", |(_, pairs, _): &Row| {
-            extremes(pairs).map(|((_, low), (_, high))| range(low, high))
-        }),
-        shown("least at", |(_, pairs, _): &Row| {
-            extremes(pairs).map(|((pair, _), _)| pair.column.to_string())
-        }),
-        shown("most at", |(_, pairs, _): &Row| {
-            extremes(pairs).map(|(_, (pair, _))| pair.column.to_string())
-        }),
-        shown("of", |(table, pairs, signs): &Row| {
-            let columns: Vec<String> = pairs.iter().map(|pair| pair.column.to_string()).collect();
-            format!("{} at {}{signs}", table.metric.short().0, columns.join(", "))
-        })
-        .left(),
-    ];
-    let rows = found.iter().zip(&signs).map(|((table, pairs), signs)| (table, &pairs[..], signs));
-    let mut sheets = vec![Sheet::of(columns, rows)];
-    sheets.extend(found.iter().map(|(table, pairs)| {
-        let mut columns = records(table);
-        columns.push(filed("change_percent", |pair: &&Pair| pair.change));
-        columns.push(filed("notes", |pair: &&Pair| codes(table, &[0, 1], &pair.column)));
-        Sheet::of(columns, pairs)
-    }));
-    let [from, to] = labels(options).map(escape::line);
-    let title = vec![format!("from {from} to {to}: change in percent, more being better")];
-    let mut below = remarks.lines();
+    let (marks, mut below) = remarks(&found);
     if found.iter().any(|(_, pairs)| divides_by_zero(pairs)) {
         below.push(NO_RATIO.to_owned());
     }
+    let rows = found.iter().zip(&marks).map(|((table, pairs), marks)| (table, pairs, marks));
+    let shown = Rows::new(rows)
+        .shown("workload", |(table, ..)| escape::line(table.workload))
+        .left()
+        .shown("change", |(_, pairs, _)| {
+            extremes(pairs).map(|((_, low), (_, high))| range(low, high))
+        })
+        .shown("least at", |(_, pairs, _)| extremes(pairs).map(|((pair, _), _)| at(pair)))
+        .shown("most at", |(_, pairs, _)| extremes(pairs).map(|(_, (pair, _))| at(pair)))
+        .shown("of", |(table, pairs, marks)| {
+            let columns: Vec<String> = pairs.iter().map(at).collect();
+            format!("{} at {}{marks}", table.metric.short().0, columns.join(", "))
+        })
+        .left();
+    let records = found.iter().map(|(table, pairs)| {
+        let rows = records(table, pairs).filed("change_percent", |pair| pair.change);
+        rows.filed("notes", |pair| codes(table, &[0, 1], &pair.column)).sheet()
+    });
+    let sheets = std::iter::once(shown.sheet()).chain(records).collect();
+    let [from, to] = labels(options).map(escape::line);
+    let title = vec![format!("from {from} to {to}: change in percent, more being better")];
     Ok(vec![Page { title, sheets, below, ..Page::default() }])
 }
 
-/// Lines below one grid of several workloads: the same of many is said once.
-#[derive(Default)]
-struct Remarks {
-    notes: Vec<String>,
-    /// Each with the workloads that it is about.
-    conditions: Vec<(String, Vec<String>)>,
+fn at(pair: &Pair) -> String {
+    pair.column.to_string()
 }
 
-impl Remarks {
-    /// Takes those of a workload; the signs of its line.
-    fn of(&mut self, table: &Table) -> String {
+/// Returns the signs of each workload, and the lines below all: the same of many is said once.
+fn remarks(found: &[(Table, Vec<Pair>)]) -> (Vec<String>, Vec<String>) {
+    let mut notes: Vec<&str> = Vec::new();
+    // Each with the workloads that it is about.
+    let mut conditions: Vec<(String, Vec<String>)> = Vec::new();
+    let mut marks = Vec::new();
+    for (table, _) in found {
         let workload = escape::line(table.workload);
-        for line in caption::below(table).into_iter().filter(|line| !line.is_empty()) {
-            match self.conditions.iter_mut().find(|(known, _)| *known == line) {
+        for line in settings::below(table) {
+            match conditions.iter_mut().find(|(known, _)| *known == line) {
                 Some((_, workloads)) => workloads.push(workload.clone()),
-                None => self.conditions.push((line, vec![workload.clone()])),
+                None => conditions.push((line, vec![workload.clone()])),
             }
         }
-        let notes = table.notes.iter().map(|note| {
-            let known = self.notes.iter().position(|text| *text == note.text);
-            known.unwrap_or_else(|| {
-                self.notes.push(note.text.clone());
-                self.notes.len() - 1
-            })
-        });
-        let notes: BTreeSet<usize> = notes.collect();
-        notes.into_iter().flat_map(|at| [" ".to_owned(), mark(at)]).collect()
+        let here: Vec<&str> = table.notes.iter().map(|note| note.text.as_str()).collect();
+        let new: Vec<&str> = here.iter().filter(|text| !notes.contains(text)).copied().collect();
+        notes.extend(new);
+        marks.push(signs((0..notes.len()).filter(|at| here.contains(&notes[*at]))));
     }
-
-    fn lines(&self) -> Vec<String> {
-        let notes = self.notes.iter().enumerate().map(|(at, text)| format!("{} {text}", mark(at)));
-        let alone = self.conditions.len() == 1;
-        let conditions = self.conditions.iter().map(|(line, workloads)| match workloads.first() {
-            Some(first) if !alone => {
-                let more = if workloads.len() > 1 { " and others" } else { "" };
-                format!("{first}{more}: {line}")
-            }
-            _ => line.clone(),
-        });
-        notes.chain(conditions).collect()
-    }
+    let alone = conditions.len() == 1;
+    let conditions = conditions.into_iter().map(|(line, workloads)| match workloads.len() {
+        _ if alone => line,
+        1 => format!("{}: {line}", workloads[0]),
+        _ => format!("{} and others: {line}", workloads[0]),
+    });
+    let notes = notes.iter().enumerate().map(|(at, text)| format!("{} {text}", mark(at)));
+    (marks, notes.chain(conditions).collect())
 }
 
 /// Returns the cost at each number of clients, a table for each workload.
 pub(super) fn overhead(tables: &[Table], options: &Options) -> Result<Vec<Page>> {
     let found = pairs(tables, options, |table, from, to| {
         // What is lost of a rate, and what is added to a time.
-        let lost = if table.metric.higher_is_better() {
-            1.0 - ratio(to, from)?
-        } else {
-            ratio(to, from)? - 1.0
-        };
-        Some(lost * 100.0)
+        let more = (ratio(to, from)? - 1.0) * 100.0;
+        Some(if table.metric.higher_is_better() { -more } else { more })
     })?;
     Ok(found.iter().map(|(table, pairs)| costs(table, pairs)).collect())
 }
 
 fn costs(table: &Table, pairs: &[Pair]) -> Page {
     let decimals = table.metric.decimals(pairs.iter().flat_map(|pair| [pair.from, pair.to]));
-    let mut columns = vec![shown("clients", |pair: &&Pair| pair.column.to_string())];
-    columns.extend(records(table));
-    columns.extend([
-        shown(marked(table, 0), move |pair: &&Pair| (pair.from, decimals)),
-        shown(marked(table, 1), move |pair: &&Pair| (pair.to, decimals)),
-        both("cost %", "cost_percent", |pair: &&Pair| pair.change.map(|change| (change, 1))),
-        filed("notes", |pair: &&Pair| codes(table, &[0, 1], &pair.column)),
-    ]);
+    let sheet = records(table, pairs)
+        .shown("clients", |pair| at(pair))
+        .shown(marked(table, 0), |pair| (pair.from, decimals))
+        .shown(marked(table, 1), |pair| (pair.to, decimals))
+        .both("cost %", "cost_percent", |pair| pair.change.map(|change| (change, 1)))
+        .filed("notes", |pair| codes(table, &[0, 1], &pair.column))
+        .sheet();
     let (short, _) = table.metric.short();
     let mut lines = Vec::new();
     if let Some(((_, low), (most, high))) = extremes(pairs) {
@@ -185,31 +143,28 @@ fn costs(table: &Table, pairs: &[Pair]) -> Page {
             at_clients(&most.column)
         ));
     }
-    if divides_by_zero(pairs) {
-        lines.push(NO_RATIO.to_owned());
-    }
+    lines.extend(divides_by_zero(pairs).then(|| NO_RATIO.to_owned()));
     lines.extend(below(table));
     let title = format!("{}: cost in percent of {short}", escape::line(table.workload));
-    Page::of(title, Sheet::of(columns, pairs), lines)
+    Page::of(title, sheet, lines)
 }
 
-fn records<'a>(table: &'a Table) -> Vec<Column<'a, &'a Pair>> {
-    let mut columns = place_and_metric(table, |pair: &&Pair| pair.column);
-    columns.extend([
-        filed("from", |_: &&Pair| table.lines[0].label),
-        filed("to", |_: &&Pair| table.lines[1].label),
-        filed("from_value", |pair: &&Pair| pair.from),
-        filed("to_value", |pair: &&Pair| pair.to),
-    ]);
-    columns
+fn records<'p>(table: &Table, pairs: &'p [Pair]) -> Rows<&'p Pair> {
+    Rows::new(pairs)
+        .place_and_metric(table, |pair| pair.column)
+        .filed("from", |_| table.lines[0].label)
+        .filed("to", |_| table.lines[1].label)
+        .filed("from_value", |pair| pair.from)
+        .filed("to_value", |pair| pair.to)
 }
 
-type Extreme<'a> = (&'a Pair, f64);
+/// A pair and its change.
+type Change<'a> = (&'a Pair, f64);
 
-fn extremes(pairs: &[Pair]) -> Option<(Extreme<'_>, Extreme<'_>)> {
+/// Returns the least and the largest change, of equal ones at the fewest clients.
+fn extremes(pairs: &[Pair]) -> Option<(Change<'_>, Change<'_>)> {
     let changes = || pairs.iter().filter_map(|pair| Some((pair, pair.change?)));
-    let by = |a: &(&Pair, f64), b: &(&Pair, f64)| a.1.total_cmp(&b.1);
-    // Of equal ones the fewest clients.
+    let by = |a: &Change, b: &Change| a.1.total_cmp(&b.1);
     Some((changes().min_by(by)?, changes().rev().max_by(by)?))
 }
 
@@ -217,7 +172,7 @@ fn divides_by_zero(pairs: &[Pair]) -> bool {
     pairs.iter().any(|pair| pair.change.is_none())
 }
 
-/// `5-16%`; whole percents, as published, where they are large enough.
+/// Returns `5-16%`; whole percents, as published, where they are large enough.
 fn range(least: f64, most: f64) -> String {
     let whole = least.abs().max(most.abs()) >= WHOLE_FROM;
     range_with(least, most, usize::from(!whole))
@@ -225,14 +180,9 @@ fn range(least: f64, most: f64) -> String {
 
 fn range_with(least: f64, most: f64, decimals: usize) -> String {
     let (low, high) = (number(least, decimals), number(most, decimals));
-    if low == high {
-        format!("{low}%")
-    } else if low.starts_with('-') {
-        // A hyphen between signs would be a third one.
-        format!("{low} to {high}%")
-    } else {
-        format!("{low}-{high}%")
-    }
+    // A hyphen between signs would be a third one.
+    let to = if low.starts_with('-') { " to " } else { "-" };
+    if low == high { format!("{low}%") } else { format!("{low}{to}{high}%") }
 }
 
 #[cfg(test)]

@@ -1,116 +1,153 @@
-//! Lists as the second published text has them: the labels of each column, best first, their peaks, and
-//! what tells them from each other by the variables of their servers.
+//! Lists as the second published text has them: the labels of each column, best first, their peaks,
+//! what tells them from each other by the variables of their servers; and times without service.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::super::baseline::speed;
-use super::super::escape::{clip, line};
-use super::super::page::{Page, Sheet, Value, filed, shown};
-use super::super::table::{Cell, Column, Line, Table};
-use super::super::{caption, settings, text};
-use super::{at_clients, below, codes, marked, marked_label, noted, place_and_metric, rows};
-use crate::judge::{self, Difference};
-use crate::summary::Summary;
+use super::super::escape::{clip, line as shown};
+use super::super::page::{Page, Rows, Sheet, Value, number};
+use super::super::settings::{at_clients, label, legend, title};
+use super::super::table::{Table, speed};
+use super::super::write::bar;
+use super::{Item, below, codes, items, marked};
+use crate::error::{VALUE_MAX, told_apart};
+use crate::judge;
+use crate::summary::{Outage, Summary};
+use crate::terms::named;
 
-pub(super) fn list(tables: &[Table]) -> Vec<Page> {
-    let alone = tables.len() == 1;
-    tables.iter().map(|table| Page { title_below: alone, ..one(table) }).collect()
-}
-
-struct Item<'t, 's> {
-    at: usize,
-    line: &'t Line<'s>,
-    value: Option<f64>,
-    rank: Option<usize>,
-}
-
-fn one(table: &Table) -> Page {
-    let column = table.columns[0];
-    let value = |line: &Line| line.cell().map(|cell| cell.spread.median);
-    let mut items: Vec<Item> =
-        rows(table).map(|(at, line)| Item { at, line, value: value(line), rank: None }).collect();
-    // Equal ones stay in the order of their labels; what has no number comes last.
-    items.sort_by(|one, other| match (one.value, other.value) {
-        (Some(one), Some(other)) => better(table, one, other),
-        (one, other) => one.is_none().cmp(&other.is_none()),
-    });
-    for (rank, item) in items.iter_mut().enumerate() {
-        item.rank = item.value.map(|_| rank + 1);
-    }
-    let decimals = table.metric.decimals(items.iter().filter_map(|item| item.value));
-    let (_, unit) = table.metric.short();
-    let drawn = bars(&items);
-    let mut columns = place_and_metric(table, |_: &Item| column);
-    columns.extend([
-        shown("", |item: &Item| {
-            let value = Value::from(item.value.map(|value| (value, decimals))).text();
-            format!("{value} {unit} - {}", marked(table, item.at))
-        }),
-        filed("rank", |item: &Item| item.rank),
-        filed("label", |item: &Item| item.line.label),
-        filed("value", |item: &Item| item.value),
-        filed("notes", |item: &Item| codes(table, &[item.at], &column)),
-    ]);
-    let title = format!("{}; {}", caption::title(table), at_clients(&column));
-    let sheet = Sheet { list: true, drawn, ..Sheet::of(columns, items) };
-    Page::of(title, sheet, below(table))
-}
-
-fn bars(items: &[Item]) -> Vec<String> {
-    let value = |item: &Item| item.value.filter(|value| value.is_finite()).unwrap_or(0.0);
-    let max = items.iter().map(value).fold(0.0, f64::max);
-    let bar = |item| if max > 0.0 { text::bar(value(item), max) } else { String::new() };
-    items.iter().map(bar).collect()
-}
+/// Settings that one line names.
+const SETTINGS_MAX: usize = 12;
+/// Longest text of an error that a line shows, characters.
+const TEXT_MAX: usize = 80;
+const OUTAGES: [&str; 2] = [
+    "at: the first error, from the start of the step's warm-up; gap: from the last success \
+     to the next one, > where there was none",
+    "to success, to 95 %: from the first error to the first success, and to the first \
+     interval with 95 % of the earlier rate",
+];
 
 /// Returns the better one first.
 fn better(table: &Table, one: f64, other: f64) -> Ordering {
     if table.metric.higher_is_better() { other.total_cmp(&one) } else { one.total_cmp(&other) }
 }
 
-pub(super) fn peak(tables: &[Table]) -> Vec<Page> {
-    tables.iter().map(|table| peaks(&noted(table.clone()))).collect()
+pub(super) fn list(tables: &[Table]) -> Vec<Page> {
+    let alone = tables.len() == 1;
+    tables.iter().map(|table| Page { title_below: alone, ..ranked(table) }).collect()
 }
 
-type Peak = (f64, Column);
-
-fn peaks(table: &Table) -> Page {
-    let best = |cells: &[Option<Cell>]| -> Option<Peak> {
-        let cells = cells.iter().zip(&table.columns);
-        let cells = cells.filter_map(|(c, column)| Some((c.as_ref()?.spread.median, *column)));
-        // The first of equal ones: fewer clients reach it.
-        cells.reduce(|best, next| if better(table, next.0, best.0).is_lt() { next } else { best })
+/// Returns the list of the only column.
+fn ranked(table: &Table) -> Page {
+    let column = table.columns[0];
+    // Equal ones stay in the order of their labels; what has no number comes last.
+    let mut found: Vec<Item> = items(table).collect();
+    found.sort_by(|a, b| better(table, a.cell.spread.median, b.cell.spread.median));
+    let value = |item: &Item| item.cell.spread.median;
+    let ranks =
+        found.iter().zip(1_usize..).map(|(item, rank)| (item.at, Some((value(item), rank))));
+    let without = (0..table.lines.len()).filter(|at| table.lines[*at].cell().is_none());
+    let rows: Vec<(usize, Option<(f64, usize)>)> =
+        ranks.chain(without.map(|at| (at, None))).collect();
+    let decimals = table.metric.decimals(found.iter().map(value));
+    let (_, unit) = table.metric.short();
+    let drawn = {
+        let value = |(_, found): &(usize, Option<(f64, usize)>)| {
+            found.map(|(value, _)| value).filter(|value| value.is_finite()).unwrap_or(0.0)
+        };
+        let max = rows.iter().map(value).fold(0.0, f64::max);
+        let bar = |row| if max > 0.0 { bar(value(row), max) } else { String::new() };
+        rows.iter().map(bar).collect()
     };
-    let peaks: Vec<(usize, Option<Peak>)> =
-        rows(table).map(|(at, line)| (at, best(&line.cells))).collect();
-    let found = || peaks.iter().filter_map(|(at, peak)| Some((*at, (*peak)?)));
-    let values = || found().map(|(_, (value, _))| value);
-    let decimals = table.metric.decimals(values());
-    let top = values().reduce(|a, b| if better(table, b, a).is_lt() { b } else { a });
-    let seen = vec![
-        shown("peak", |(_, peak): &(usize, Option<Peak>)| peak.map(|(value, _)| (value, decimals))),
-        shown("clients", |(_, peak): &(usize, Option<Peak>)| {
-            peak.map(|(_, column)| column.to_string())
-        }),
-        shown("label", |(at, _): &(usize, Option<Peak>)| marked(table, *at)).left(),
-    ];
-    let mut records = place_and_metric(table, |(_, (_, column)): &(usize, Peak)| *column);
-    records.extend([
-        filed("label", |(at, _): &(usize, Peak)| marked_label(table, *at)),
-        filed("value", |(_, (value, _)): &(usize, Peak)| *value),
-        filed("relative", |(_, (value, _)): &(usize, Peak)| speed(&table.metric, top?, *value)),
-        filed("notes", |(at, (_, column)): &(usize, Peak)| codes(table, &[*at], column)),
-    ]);
-    let sheets = vec![Sheet::of(seen, peaks.iter().copied()), Sheet::of(records, found())];
-    let title = vec![format!("{}; the best of each label", caption::title(table))];
+    let sheet = Rows::new(rows)
+        .place_and_metric(table, |_| column)
+        .shown("", |(at, found)| {
+            let value = Value::from(found.map(|(value, _)| (value, decimals))).text();
+            format!("{value} {unit} - {}", marked(table, *at))
+        })
+        .filed("rank", |(_, found)| found.map(|(_, rank)| rank))
+        .filed("label", |(at, _)| table.lines[*at].label)
+        .filed("value", |(_, found)| found.map(|(value, _)| value))
+        .filed("notes", |(at, _)| codes(table, &[*at], &column))
+        .sheet();
+    let title = format!("{}; {}", title(table), at_clients(&column));
+    Page::of(title, Sheet { list: true, drawn, ..sheet }, below(table))
+}
+
+pub(super) fn peak(table: &Table) -> Page {
+    let value = |item: &Item| item.cell.spread.median;
+    // The first of equal ones: fewer clients reach it.
+    let best = |a, b| if better(table, value(&b), value(&a)).is_lt() { b } else { a };
+    let peaks = (0..table.lines.len())
+        .map(|at| (at, items(table).filter(|item| item.at == at).reduce(best)));
+    let peaks: Vec<(usize, Option<Item>)> = peaks.collect();
+    let found = || peaks.iter().filter_map(|(_, item)| *item);
+    let decimals = table.metric.decimals(found().map(|item| value(&item)));
+    let top = found().reduce(best).map(|item| value(&item));
+    let seen = Rows::new(peaks.iter().copied())
+        .shown("peak", |(_, peak)| peak.map(|item| (value(&item), decimals)))
+        .shown("clients", |(_, peak)| peak.map(|item| item.column.to_string()))
+        .shown("label", |(at, _)| marked(table, *at))
+        .left();
+    let records = Rows::new(found())
+        .place_and_metric(table, |item| item.column)
+        .filed("label", |item| item.line.label)
+        .filed("value", value)
+        .filed("relative", |item| speed(&table.metric, top?, value(item)))
+        .filed("notes", |item| codes(table, &[item.at], &item.column));
+    let sheets = vec![seen.sheet(), records.sheet()];
+    let title = vec![format!("{}; the best of each label", title(table))];
     Page { title, sheets, below: below(table), ..Page::default() }
 }
 
-/// Settings that one line names.
-const NAMED_MAX: usize = 12;
-/// Longest value that a line shows, characters.
-const VALUE_MAX: usize = 60;
+/// Returns the outages of a workload's steps; those that did not complete are in it, too.
+pub(super) fn outages(table: &Table) -> Page {
+    let mut steps: Vec<&Summary> = Vec::new();
+    for line in &table.lines {
+        let mut of_label: Vec<&Summary> = line.all().collect();
+        of_label.sort_by(|one, other| one.started_at.cmp(&other.started_at));
+        steps.extend(of_label);
+    }
+    let rows: Vec<(&Summary, &Outage)> =
+        steps.iter().flat_map(|step| step.outages.iter().map(|outage| (*step, outage))).collect();
+    let many = if rows.is_empty() { "none".to_owned() } else { rows.len().to_string() };
+    let title = format!(
+        "{}: outages, {many} in {} step{}",
+        shown(table.workload),
+        steps.len(),
+        if steps.len() == 1 { "" } else { "s" }
+    );
+    if rows.is_empty() {
+        return Page::of(title, Sheet::default(), Vec::new());
+    }
+    let until = |outage: &Outage, instant_s: Option<f64>| {
+        instant_s.map(|s| ((s - outage.first_error_s).max(0.0), 2))
+    };
+    let sheet = Rows::new(rows)
+        .shown("clients", |(step, _)| step.cell().to_string())
+        .place(table, |(step, _)| step.cell())
+        .filed("label", |(step, _)| step.label.as_str())
+        .filed("step_id", |(step, _)| step.step_id.as_str())
+        .both("at s", "first_error_s", |(_, outage)| (outage.first_error_s, 2))
+        .filed("last_error_s", |(_, outage)| outage.last_error_s)
+        .shown("gap s", |(_, outage)| {
+            let more = if outage.first_success_s.is_none() { "> " } else { "" };
+            format!("{more}{}", number(outage.gap_s, 2))
+        })
+        .filed("gap_s", |(_, outage)| outage.gap_s)
+        .both("to success s", "to_success_s", |(_, outage)| until(outage, outage.first_success_s))
+        .both("to 95 % s", "to_95_percent_s", |(_, outage)| until(outage, outage.recovered_s))
+        .filed("code", |(_, outage)| outage.code.map(u64::from))
+        .both("errors", "errors", |(_, outage)| outage.errors)
+        .shown("label", |(step, _)| label(&step.label))
+        .left()
+        .both("first error", "first_error", |(_, outage)| {
+            Value::Label(outage.first_error.clone(), clip(&shown(&outage.first_error), TEXT_MAX))
+        })
+        .left()
+        .filed("last_error", |(_, outage)| outage.last_error.as_str())
+        .sheet();
+    Page::of(title, sheet, OUTAGES.map(str::to_owned).into())
+}
 
 struct Label<'a> {
     name: &'a str,
@@ -119,112 +156,92 @@ struct Label<'a> {
     is_mixed: bool,
 }
 
+impl Label<'_> {
+    fn build(&self) -> (&str, &str) {
+        (&self.step.server.version, &self.step.server.version_comment)
+    }
+}
+
 /// Returns the one page: a line a label, in the order of the tables.
 pub(super) fn settings(tables: &[Table]) -> Page {
     let mut labels: Vec<Label> = Vec::new();
-    for line in tables.iter().flat_map(|table| &table.lines) {
-        let Some(first) = line.steps.first() else { continue };
-        let at = labels.iter().position(|label| label.name == line.label).unwrap_or(labels.len());
-        if at == labels.len() {
-            labels.push(Label { name: line.label, step: first, is_mixed: false });
-        }
-        if let Some(label) = labels.get_mut(at) {
-            let other = |step: &&Summary| !settings::legend(label.step, step).is_empty();
-            label.is_mixed = label.is_mixed || line.steps.iter().any(other);
-        }
+    for line in tables.iter().flat_map(|table| &table.lines).filter(|line| !line.steps.is_empty()) {
+        let at = labels.iter().position(|label| label.name == line.label).unwrap_or_else(|| {
+            labels.push(Label { name: line.label, step: line.steps[0], is_mixed: false });
+            labels.len() - 1
+        });
+        let label = &mut labels[at];
+        label.is_mixed |= line.steps.iter().any(|step| !legend(label.step, step).is_empty());
     }
-    let rows: Vec<Entry> = (0..labels.len()).map(|at| entry(&labels, at)).collect();
-    let columns = vec![
-        shown("", |row: &Entry| row.said.clone()),
-        filed("label", |row: &Entry| row.label.name),
-        filed("version", |row: &Entry| row.label.step.server.version.as_str()),
-        filed("version_comment", |row: &Entry| row.label.step.server.version_comment.as_str()),
-        filed("same_as", |row: &Entry| row.same_as),
-        filed("settings", |row: &Entry| Value::Pairs(row.settings.clone())),
-    ];
+    let sheet = Rows::new((0..labels.len()).map(|at| entry(&labels, at)))
+        .shown("", |row| row.said.clone())
+        .filed("label", |row| row.label.name)
+        .filed("version", |row| row.label.step.server.version.as_str())
+        .filed("version_comment", |row| row.label.step.server.version_comment.as_str())
+        .filed("same_as", |row| row.same_as)
+        .filed("settings", |row| Value::Pairs(row.settings.clone()))
+        .sheet();
     let title = "labels, by the settings of their servers".to_owned();
-    let sheet = Sheet { list: true, ..Sheet::of(columns, rows) };
-    Page { title_below: true, ..Page::of(title, sheet, Vec::new()) }
+    Page { title_below: true, ..Page::of(title, Sheet { list: true, ..sheet }, Vec::new()) }
 }
 
 struct Entry<'l, 's> {
     label: &'l Label<'s>,
     said: String,
     same_as: &'s str,
-    settings: Pairs,
+    settings: Vec<(String, String)>,
 }
 
 fn entry<'l, 's>(labels: &'l [Label<'s>], at: usize) -> Entry<'l, 's> {
     let label = &labels[at];
-    let nearest = nearest(label, &labels[..at]);
-    let of = |differences: &[Difference], text: fn(&Difference) -> String| -> Pairs {
-        differences.iter().map(|d| (d.name.clone(), text(d))).collect()
-    };
-    let whole = || told_apart(label, labels);
-    let found = nearest.as_ref().map(|(_, found)| found.as_slice());
-    let settings = found.map_or_else(whole, |found| of(found, |d| d.second.clone()));
+    let of_build = |labels: &'l [Label<'s>]| labels.iter().filter(|l| l.build() == label.build());
+    // The earlier label with the fewest other settings, the first of equals.
+    let nearest = of_build(&labels[..at])
+        .map(|other| (other.name, legend(other.step, label.step)))
+        .reduce(|best, next| if next.1.len() < best.1.len() { next } else { best });
+    let earlier = nearest.is_some();
     // Of a long value what differs, else it looks like the other one.
-    let differing = |d: &Difference| settings::told_apart(&d.first, &d.second).1;
-    let texts = found.map_or_else(whole, |found| of(found, differing));
-    let server = &label.step.server;
-    let mut said = super::label(label.name);
-    said += &match &nearest {
-        Some((of, _)) if settings.is_empty() => format!(" - same as {}", line(of)),
-        Some((of, _)) => format!(" - same as {} except {}", line(of), shown_pairs(&texts)),
+    let (same_as, settings, texts): (_, Vec<_>, Vec<_>) = match nearest {
+        Some((name, found)) => (
+            name,
+            found.iter().map(|d| (d.name.clone(), d.second.clone())).collect(),
+            found.iter().map(|d| (d.name.clone(), told_apart(&d.first, &d.second).1)).collect(),
+        ),
         None => {
-            let comment = clip(&server.version_comment, VALUE_MAX);
-            let comment = if comment.is_empty() { comment } else { format!(" {comment}") };
-            let version = line(&server.version);
-            if settings.is_empty() {
-                format!(" - {version}{comment}")
-            } else {
-                format!(" - {version}{comment} with {}", shown_pairs(&texts))
-            }
+            let whole = values(label, of_build(labels));
+            ("", whole.clone(), whole)
         }
     };
-    if label.is_mixed {
-        said.push_str("; its runs differ, this is the first");
-    }
-    Entry { label, said, same_as: nearest.map_or("", |(of, _)| of), settings }
-}
-
-type Pairs = Vec<(String, String)>;
-
-/// The earlier label of the same build with the fewest other settings, the first of equals, and
-/// these settings.
-fn nearest<'a>(label: &Label, earlier: &[Label<'a>]) -> Option<(&'a str, Vec<Difference>)> {
-    let builds = earlier.iter().filter(|other| build(other) == build(label));
-    let found = builds.map(|other| (other.name, settings::legend(other.step, label.step)));
-    found.reduce(|best, next| if next.1.len() < best.1.len() { next } else { best })
-}
-
-fn build<'a>(label: &Label<'a>) -> (&'a str, &'a str) {
-    (&label.step.server.version, &label.step.server.version_comment)
+    let pair = |(name, value): &(String, String)| {
+        format!("{}={}", clip(name, VALUE_MAX), clip(value, VALUE_MAX))
+    };
+    let pairs = named(texts.iter().map(pair).collect(), SETTINGS_MAX, ", ");
+    let (version, comment) = label.build();
+    let said = match (earlier, settings.is_empty()) {
+        (true, true) => format!("same as {}", shown(same_as)),
+        (true, false) => format!("same as {} except {pairs}", shown(same_as)),
+        (false, empty) => {
+            let comment = format!(" {}", clip(comment, VALUE_MAX));
+            let with = if empty { String::new() } else { format!(" with {pairs}") };
+            format!("{}{}{with}", shown(version), comment.trim_end())
+        }
+    };
+    let mixed = if label.is_mixed { "; its runs differ, this is the first" } else { "" };
+    let said = format!("{} - {said}{mixed}", super::label(label.name));
+    Entry { label, said, same_as, settings }
 }
 
 /// Returns the values of a label for what differs anywhere among the labels of its build.
-fn told_apart(label: &Label, labels: &[Label]) -> Pairs {
-    let mut names: BTreeSet<String> = BTreeSet::new();
-    for other in labels.iter().filter(|other| build(other) == build(label)) {
-        names.extend(settings::legend(label.step, other.step).into_iter().map(|d| d.name));
-    }
+fn values<'l, 's: 'l>(
+    label: &Label,
+    of_build: impl Iterator<Item = &'l Label<'s>>,
+) -> Vec<(String, String)> {
+    let differences = of_build.flat_map(|other| legend(label.step, other.step));
+    let names: BTreeSet<String> = differences.map(|difference| difference.name).collect();
     let values: BTreeMap<String, String> = judge::conditions(label.step)
         .into_iter()
         .map(|(name, value, _)| (name.into_owned(), value))
         .chain(label.step.server.variables.clone())
         .collect();
     names.into_iter().filter_map(|name| Some((name.clone(), values.get(&name)?.clone()))).collect()
-}
-
-fn shown_pairs(pairs: &Pairs) -> String {
-    let more = pairs.len().saturating_sub(NAMED_MAX);
-    let mut named: Vec<String> = pairs
-        .iter()
-        .take(NAMED_MAX)
-        .map(|(name, value)| format!("{}={}", clip(name, VALUE_MAX), clip(value, VALUE_MAX)))
-        .collect();
-    if more > 0 {
-        named.push(format!("and {more} more"));
-    }
-    named.join(", ")
 }

@@ -2,13 +2,13 @@
 //! costs, in the form in which Mark Callaghan publishes it; and suites of external commands, test by
 //! test, as sql-bench's runs are published.
 
-use super::super::baseline::{NO_RATIO, ratio, relate};
 use super::super::figure::named;
-use super::super::number::ratio_decimals;
-use super::super::page::{Page, Sheet, Value, both, filed, shown};
-use super::super::table::{Line, Table};
-use super::super::{Metric, caption, escape, notes};
-use super::{Row, at_clients, below, codes, label, marked, place, place_and_metric, rows};
+use super::super::notes::marks;
+use super::super::page::{Page, Rows, Sheet, Value, ratio_decimals};
+use super::super::settings::{at_clients, label, title};
+use super::super::table::{Line, NO_RATIO, Table, ratio};
+use super::super::{Metric, escape};
+use super::{below, codes, marked};
 use crate::error::{Error, Result};
 use crate::stats;
 use crate::summary::SuiteTest;
@@ -17,17 +17,15 @@ use crate::summary::SuiteTest;
 const REMARK: &str = "note";
 
 /// Returns the page of one workload and number of clients.
-pub(super) fn relative(table: Table, baseline: Option<&str>) -> Result<Page> {
+pub(super) fn relative(mut table: Table, baseline: Option<&str>) -> Page {
     let has_number = |line: &&Line| line.cell().is_some();
-    let first = table.lines.iter().find(has_number).or(table.lines.first());
-    let base = baseline.or(first.map(|line| line.label)).unwrap_or("").to_owned();
+    let first = table.lines.iter().find(has_number).unwrap_or(&table.lines[0]);
+    let base = baseline.unwrap_or(first.label).to_owned();
     // Here the baseline may be missing though other pages have it: then nothing relates.
     let there = table.lines.iter().filter(has_number).any(|line| line.label == base);
-    let mut tables = [table];
     if there {
-        relate(&mut tables, &base)?;
+        table.relate(&base);
     }
-    let [mut table] = tables;
     // The title tells the metric itself, and not its ratio.
     table.baseline = None;
     let (short, _) = table.metric.short();
@@ -40,76 +38,52 @@ pub(super) fn relative(table: Table, baseline: Option<&str>) -> Result<Page> {
     let mut below = below(&table);
     if !there {
         below.push(format!("{shown_base} has no number here: nothing to relate to"));
-    } else if table.lines.iter().filter_map(Line::cell).any(|cell| cell.relative.is_none()) {
+    } else if table.cells().any(|cell| cell.relative.is_none()) {
         below.push(NO_RATIO.to_owned());
     }
-    let title = format!("{}; {}", caption::title(&table), at_clients(&table.columns[0]));
+    let title = format!("{}; {}", title(&table), at_clients(&table.columns[0]));
     let title = vec![title, format!("Relative-perf is {how}")];
-    Ok(Page { title, sheets: vec![relative_sheet(&table, &base)], below, ..Page::default() })
+    Page { title, sheets: vec![relative_sheet(&table, &base)], below, ..Page::default() }
 }
 
 fn relative_sheet(table: &Table, base: &str) -> Sheet {
     let column = table.columns[0];
-    let cells = || table.lines.iter().filter_map(Line::cell);
-    let decimals = table.metric.decimals(cells().map(|cell| cell.spread.median));
-    let ratios = ratio_decimals(cells().filter_map(|cell| cell.relative));
-    let mut columns = place_and_metric(table, |_: &Row| column);
-    columns.extend([
-        both("", "label", |(_, line): &Row| Value::Label(line.label.to_owned(), label(line.label)))
-            .left(),
-        both(table.metric.short().0, "value", |(_, line): &Row| {
+    let decimals = table.metric.decimals(table.shown());
+    let ratios = ratio_decimals(table.cells().filter_map(|cell| cell.relative));
+    Rows::new(table.lines.iter().enumerate())
+        .place_and_metric(table, |_| column)
+        .both("", "label", |(_, line)| Value::Label(line.label.to_owned(), label(line.label)))
+        .left()
+        .both(table.metric.short().0, "value", |(_, line)| {
             line.cell().map(|cell| (cell.spread.median, decimals))
-        }),
-        filed("baseline", |_: &Row| base),
-        both("Relative-perf", "relative", |(_, line): &Row| {
+        })
+        .filed("baseline", |_| base)
+        .both("Relative-perf", "relative", |(_, line)| {
             // As published: the baseline is 1, and what merely equals it 1.00.
             let decimals = if line.label == base { 0 } else { ratios };
             line.cell().and_then(|cell| cell.relative).map(|relative| (relative, decimals))
-        }),
-        // The signs of footnotes end the line: numbers follow the label alone.
-        shown("", |(at, line): &Row| {
-            format!("{} {}", notes::marks(table, *at).trim(), remark(line)).trim().to_owned()
         })
-        .left(),
-        filed("notes", |(at, _): &Row| codes(table, &[*at], &column)),
-    ]);
-    Sheet::of(columns, rows(table))
+        // The signs of footnotes end the line: numbers follow the label alone.
+        .shown("", |(at, line)| {
+            let remark = line.steps.iter().find_map(|step| step.notes.get(REMARK));
+            let remark = remark.map_or_else(String::new, |n| format!(" -> {}", escape::line(n)));
+            (marks(table, *at) + &remark).trim().to_owned()
+        })
+        .left()
+        .filed("notes", |(at, _)| codes(table, &[*at], &column))
+        .sheet()
 }
 
-/// Tells what the note of a label's steps says, where it has one.
-fn remark(line: &Line) -> String {
-    let note = line.steps.iter().find_map(|step| step.notes.get(REMARK));
-    note.map_or_else(String::new, |note| format!("-> {}", escape::line(note)))
-}
-
-struct Cost {
-    head: &'static str,
-    /// In files, absolute and relative.
-    names: [&'static str; 2],
-    metric: &'static str,
-    decimals: usize,
-}
-
-macro_rules! costs {
-    ($($head:literal $name:literal $unit:literal = $metric:literal .$decimals:literal),* $(,)?) => {
-        [$(Cost {
-            head: $head,
-            names: [concat!($name, $unit), concat!($name, "_relative")],
-            metric: $metric,
-            decimals: $decimals,
-        }),*]
-    };
-}
-
-const COLUMNS: [Cost; 8] = costs![
-    "cpu/o" "server_cpu" "_us" = "server-cpu" .1,
-    "ccpu/o" "client_cpu" "_us" = "cpu" .1,
-    "cs/o" "context_switches" "" = "cs" .3,
-    "r/o" "innodb_reads" "" = "innodb-reads" .3,
-    "rKB/o" "read" "_kb" = "rkb" .2,
-    "wKB/o" "written" "_kb" = "wkb" .2,
-    "miss/o" "misses" "" = "miss" .3,
-    "o/s" "ops" "_per_s" = "tps" .0,
+/// Head, names in files (absolute and relative), metric and decimals of what an op costs.
+const COSTS: [(&str, [&str; 2], &str, usize); 8] = [
+    ("cpu/o", ["server_cpu_us", "server_cpu_relative"], "server-cpu", 1),
+    ("ccpu/o", ["client_cpu_us", "client_cpu_relative"], "cpu", 1),
+    ("cs/o", ["context_switches", "context_switches_relative"], "cs", 3),
+    ("r/o", ["innodb_reads", "innodb_reads_relative"], "innodb-reads", 3),
+    ("rKB/o", ["read_kb", "read_relative"], "rkb", 2),
+    ("wKB/o", ["written_kb", "written_relative"], "wkb", 2),
+    ("miss/o", ["misses", "misses_relative"], "miss", 3),
+    ("o/s", ["ops_per_s", "ops_relative"], "tps", 0),
 ];
 
 pub(crate) const LEGEND: [&str; 3] = [
@@ -144,24 +118,22 @@ pub(super) fn per_op(table: &Table, baseline: Option<&str>) -> Result<Page> {
         Costs { at, relative: absolute.iter().enumerate().map(relative).collect(), absolute }
     };
     let rows: Vec<Costs> = costs.into_iter().enumerate().map(row).collect();
-    let mut below: Vec<String> = LEGEND.map(str::to_owned).to_vec();
+    let mut lines: Vec<String> = LEGEND.map(str::to_owned).to_vec();
     let mut pairs = rows.iter().flat_map(|row| row.absolute.iter().zip(&row.relative));
     if first.is_some() && pairs.any(|(value, ratio)| value.is_some() && ratio.is_none()) {
-        below.push(OF_ZERO.to_owned());
+        lines.push(OF_ZERO.to_owned());
     }
-    below.extend(super::below(table));
-    let rule = match baseline {
-        None => "--- relative to first result".to_owned(),
-        Some(label) => format!("--- relative to {}", escape::line(label)),
-    };
+    lines.extend(below(table));
+    let to = baseline.map_or_else(|| "first result".to_owned(), escape::line);
+    let rule = Some(format!("--- relative to {to}"));
     let others: Vec<&Costs> = rows.iter().filter(|row| Some(row.at) != base).collect();
     let mut sheets = vec![absolute_costs(table, &rows)];
     if !others.is_empty() {
-        sheets.push(Sheet { rule: Some(rule), ..relative_costs(table, others) });
+        sheets.push(Sheet { rule, ..relative_costs(table, others) });
     }
     let clients = at_clients(&table.columns[0]);
     let title = vec![format!("{}: cost of an op; {clients}", escape::line(table.workload))];
-    Ok(Page { title, sheets, below, ..Page::default() })
+    Ok(Page { title, sheets, below: lines, ..Page::default() })
 }
 
 /// With so many decimals; a 0 has none.
@@ -171,52 +143,39 @@ fn cost(value: Option<f64>, decimals: usize) -> Option<(f64, usize)> {
 
 fn absolute_costs(table: &Table, rows: &[Costs]) -> Sheet {
     let column = table.columns[0];
-    let costs = || COLUMNS.iter().enumerate();
-    let mut columns = place(table, |_: &&Costs| column);
-    columns.push(filed("label", |row: &&Costs| table.lines[row.at].label));
-    columns.extend(costs().map(|(at, of)| {
-        both(of.head, of.names[0], move |row: &&Costs| cost(row.absolute[at], of.decimals))
-    }));
-    columns.push(shown("dbms", |row: &&Costs| marked(table, row.at)).left());
-    columns
-        .extend(costs().map(|(at, of)| filed(of.names[1], move |row: &&Costs| row.relative[at])));
-    columns.push(filed("notes", |row: &&Costs| codes(table, &[row.at], &column)));
-    Sheet::of(columns, rows)
+    let mut rows =
+        Rows::new(rows).place(table, |_| column).filed("label", |row| table.lines[row.at].label);
+    for (at, (head, names, _, decimals)) in COSTS.iter().enumerate() {
+        rows = rows.both(*head, names[0], |row| cost(row.absolute[at], *decimals));
+    }
+    rows = rows.shown("dbms", |row| marked(table, row.at)).left();
+    for (at, (_, names, ..)) in COSTS.iter().enumerate() {
+        rows = rows.filed(names[1], |row| row.relative[at]);
+    }
+    rows.filed("notes", |row| codes(table, &[row.at], &column)).sheet()
 }
 
 fn relative_costs(table: &Table, rows: Vec<&Costs>) -> Sheet {
-    let column =
-        |(at, of): (usize, &Cost)| shown(of.head, move |row: &&Costs| cost(row.relative[at], 2));
-    let mut columns: Vec<_> = COLUMNS.iter().enumerate().map(column).collect();
-    columns.push(shown("dbms", |row: &&Costs| marked(table, row.at)).left());
-    Sheet::of(columns, rows)
+    let mut rows = Rows::new(rows);
+    for (at, (head, ..)) in COSTS.iter().enumerate() {
+        rows = rows.shown(*head, |row| cost(row.relative[at], 2));
+    }
+    rows.shown("dbms", |row| marked(table, row.at)).left().sheet()
 }
 
 /// Returns the medians of a line's steps, column by column.
 fn costs(line: &Line) -> Result<Vec<Option<f64>>> {
-    let median = |metric: &Metric| -> Result<Option<f64>> {
-        let values: Result<Vec<Option<f64>>> =
-            line.steps.iter().map(|step| metric.value(step)).collect();
-        Ok(stats::median(&values?.into_iter().flatten().collect::<Vec<f64>>()))
+    let median = |name: &str| {
+        let metric = Metric::Figure(named(name).expect("a cost is a figure"));
+        Ok(stats::median(&metric.values(&line.steps)?))
     };
-    COLUMNS.iter().map(|cost| median(&of_column(cost.metric))).collect()
-}
-
-fn of_column(name: &str) -> Metric {
-    named(name).map_or(Metric::Tps, Metric::Figure)
+    COSTS.iter().map(|(_, _, name, _)| median(name)).collect()
 }
 
 const TOTAL: &str = "total";
 
-#[derive(Debug, Clone, Copy)]
-struct Times {
-    wall: f64,
-    user: f64,
-    sys: f64,
-}
-
-/// The tests of one label, in their order.
-type Tests = Vec<(String, Times)>;
+/// The sums of wall, user and system seconds; of several runs their medians.
+type Times = [f64; 3];
 
 pub(super) fn suites<'s>(tables: impl Iterator<Item = Table<'s>>) -> Result<Vec<Page>> {
     let with_suite = tables.filter(|table| {
@@ -234,84 +193,81 @@ pub(super) fn suites<'s>(tables: impl Iterator<Item = Table<'s>>) -> Result<Vec<
 struct Test<'a> {
     name: &'a str,
     at: usize,
-    label: &'a str,
     times: Times,
     relative: Option<f64>,
 }
 
 fn suite(table: &Table) -> Page {
-    let of_labels: Vec<Tests> = table.lines.iter().map(tests).collect();
+    let of_labels: Vec<Vec<(&str, Times)>> = table.lines.iter().map(tests).collect();
     // In the order of the first label that has them; the sums come last.
     let mut names: Vec<&str> = Vec::new();
     for (name, _) in of_labels.iter().flatten() {
-        if !names.contains(&name.as_str()) && name != TOTAL {
+        if !names.contains(name) && *name != TOTAL {
             names.push(name);
         }
     }
     names.push(TOTAL);
     let found = |name: &str, at: usize| -> Option<Times> {
-        of_labels[at].iter().find(|(known, _)| known == name).map(|(_, times)| *times)
+        of_labels[at].iter().find(|(known, _)| *known == name).map(|(_, times)| *times)
     };
     let mut by_zero = false;
     let mut rows = Vec::new();
     for name in names {
         let first = found(name, 0);
-        for (at, line) in table.lines.iter().enumerate() {
+        for at in 0..table.lines.len() {
             let Some(times) = found(name, at) else { continue };
-            let relative = first.and_then(|first| ratio(first.wall, times.wall));
+            let relative = first.and_then(|first| ratio(first[0], times[0]));
             by_zero |= first.is_some() && relative.is_none();
-            rows.push(Test { name, at, label: line.label, times, relative });
+            rows.push(Test { name, at, times, relative });
         }
     }
-    let decimals = table.metric.decimals(of_labels.iter().flatten().map(|(_, times)| times.wall));
-    let seconds = |head, name, of: fn(&Times) -> f64| {
-        both(head, name, move |row: &Test| (of(&row.times), decimals))
-    };
-    let columns = vec![
-        filed("workload", |_: &Test| table.workload),
-        both("test", "test", |row: &Test| {
-            Value::Label(row.name.to_owned(), escape::line(row.name))
-        })
-        .left(),
-        both("label", "label", |row: &Test| Value::Label(row.label.to_owned(), label(row.label)))
-            .left(),
-        seconds("wall s", "wall_s", |times| times.wall),
-        seconds("user s", "user_s", |times| times.user),
-        seconds("sys s", "sys_s", |times| times.sys),
-        both("Relative-perf", "relative", |row: &Test| {
+    let decimals = table.metric.decimals(rows.iter().map(|row| row.times[0]));
+    let of = |row: &Test| table.lines[row.at].label;
+    let sheet = Rows::new(rows)
+        .filed("workload", |_| table.workload)
+        .both("test", "test", |row| Value::Label(row.name.to_owned(), escape::line(row.name)))
+        .left()
+        .both("label", "label", |row| Value::Label(of(row).to_owned(), label(of(row))))
+        .left()
+        .both("wall s", "wall_s", |row| (row.times[0], decimals))
+        .both("user s", "user_s", |row| (row.times[1], decimals))
+        .both("sys s", "sys_s", |row| (row.times[2], decimals))
+        .both("Relative-perf", "relative", |row| {
             let decimals = |ratio| if row.at == 0 { 0 } else { ratio_decimals([ratio]) };
             row.relative.map(|ratio| (ratio, decimals(ratio)))
-        }),
-        shown("", |row: &Test| notes::marks(table, row.at).trim().to_owned()).left(),
-    ];
-    let first = table.lines.first().map_or_else(String::new, |line| label(line.label));
-    let title =
-        vec![caption::title(table), format!("Relative-perf is Seconds-for-{first} / Seconds")];
+        })
+        .shown("", |row| marks(table, row.at).trim().to_owned())
+        .left()
+        .sheet();
+    let first = label(table.lines[0].label);
+    let how = format!("Relative-perf is Seconds-for-{first} / Seconds");
     let mut below = below(table);
     below.extend(by_zero.then(|| NO_RATIO.to_owned()));
-    Page { title, sheets: vec![Sheet::of(columns, rows)], below, ..Page::default() }
+    Page { title: vec![title(table), how], sheets: vec![sheet], below, ..Page::default() }
 }
 
 /// Of each test of a label, and of their sum, the medians over its runs.
-fn tests(line: &Line) -> Tests {
+fn tests<'a>(line: &Line<'a>) -> Vec<(&'a str, Times)> {
     let runs: Vec<&[SuiteTest]> =
         line.steps.iter().filter_map(|step| Some(step.suite.as_ref()?.tests.as_slice())).collect();
-    let times = |pick: &dyn Fn(&SuiteTest) -> bool| {
-        let sum = |value: fn(&SuiteTest) -> f64| {
-            let picked = |run: &&[SuiteTest]| run.iter().filter(|test| pick(test)).count() > 0;
-            let sums = runs.iter().filter(|run| picked(run));
-            let sums = sums.map(|run| run.iter().filter(|test| pick(test)).map(value).sum());
-            stats::median(&sums.collect::<Vec<f64>>()).unwrap_or(0.0)
-        };
-        Times { wall: sum(|t| t.wall_s), user: sum(|t| t.user_s), sys: sum(|t| t.sys_s) }
+    let seconds: [fn(&SuiteTest) -> f64; 3] =
+        [|test| test.wall_s, |test| test.user_s, |test| test.sys_s];
+    let times = |name: Option<&str>| {
+        seconds.map(|value| {
+            let sum = |run: &&[SuiteTest]| {
+                let picked = || run.iter().filter(|test| name.is_none_or(|name| test.name == name));
+                picked().next().map(|_| picked().map(value).sum())
+            };
+            stats::median(&runs.iter().filter_map(sum).collect::<Vec<f64>>()).unwrap_or(0.0)
+        })
     };
-    let mut found: Tests = Vec::new();
+    let mut found: Vec<(&str, Times)> = Vec::new();
     for test in runs.iter().copied().flatten() {
         if !found.iter().any(|(name, _)| *name == test.name) {
-            found.push((test.name.clone(), times(&|other: &SuiteTest| other.name == test.name)));
+            found.push((&test.name, times(Some(&test.name))));
         }
     }
-    found.push((TOTAL.to_owned(), times(&|_| true)));
+    found.push((TOTAL, times(None)));
     found
 }
 
@@ -320,9 +276,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_column_has_a_metric() {
-        for cost in COLUMNS {
-            assert_eq!(of_column(cost.metric).to_string(), cost.metric, "{}", cost.head);
+    fn every_cost_has_a_figure() {
+        for (head, _, name, _) in COSTS {
+            assert_eq!(named(name).map(|figure| figure.name), Some(name), "{head}");
         }
     }
 }
