@@ -37,17 +37,17 @@ pub(crate) async fn run(
             }
             WorkEnd::Panicked(text) => thread.failed_outside(&state, OpError::Driver(text)),
         };
-        if error.then(thread.job.policy.on_error) != AfterError::Reopen {
+        if error.then(thread.job().policy.on_error) != AfterError::Reopen {
             return Err(error);
         }
         // First the old connection goes: the server may have none to spare.
-        let Client { session, handles: _, generator, quota, sql, count, unsettled: _ } = client;
         match error {
-            OpError::Timeout(_) | OpError::Driver(_) => session.abandon(),
-            OpError::Failure(_) | OpError::Wrong(_) | OpError::LeftOpen(_) => drop(session),
+            OpError::Timeout(_) | OpError::Driver(_) => client.session.abandon(),
+            OpError::Failure(_) | OpError::Wrong(_) | OpError::LeftOpen(_) => drop(client.session),
         }
         let Some((session, handles)) = reopen(&thread, &state).await else { return Ok(None) };
-        client = Client { session, handles, generator, quota, sql, count, unsettled: Vec::new() };
+        (client.session, client.handles) = (session, handles);
+        client.unsettled.clear();
     }
 }
 
@@ -57,7 +57,7 @@ async fn reopen(thread: &ThreadState, state: &ClientState) -> Option<(Session, V
     let reopened = loop {
         let before = thread.failures.borrow().reconnects;
         let refused = |failure| thread.refused(failure);
-        let opening = thread.connector.reopen(&thread.job, state.client, before, refused);
+        let opening = thread.setup.connector.reopen(thread.job(), state.client, before, refused);
         match state.watch(opening).await {
             WorkEnd::Done(reopened) => break reopened,
             WorkEnd::GivenUp => return None,
@@ -79,17 +79,28 @@ struct Client {
     sql: String,
     count: u64,
     unsettled: Vec<Change>,
+    done: OpProgress,
 }
 
+/// What of an op is done.
+#[derive(Default)]
 struct OpProgress {
     issued: Option<Ns>,
     statements: u32,
     rows: u64,
 }
 
+/// Who does an op, and on which table.
+#[derive(Clone, Copy)]
+struct OpContext<'a> {
+    thread: &'a ThreadState,
+    state: &'a ClientState,
+    table: u32,
+}
+
 impl Client {
     fn new(thread: &ThreadState, state: &ClientState, connection: Connection) -> Client {
-        let job = &thread.job;
+        let job = thread.job();
         Client {
             quota: job.quota(state.client),
             generator: Generator {
@@ -103,6 +114,7 @@ impl Client {
             sql: String::new(),
             count: 0,
             unsettled: Vec::new(),
+            done: OpProgress::default(),
         }
     }
 
@@ -113,9 +125,8 @@ impl Client {
         // The clock is read once between two ops: the end of one decides on the next.
         let mut now = thread.now();
         while now < thread.window_end.get() {
-            if !state.measured.get() && now >= thread.window_start.get() {
-                state.measured.set(true);
-                self.generator.stream = thread.job.stream(state.client, true);
+            if now >= thread.window_start.get() {
+                self.measure(thread, state);
             }
             if state.measured.get()
                 && let Some(quota) = &mut self.quota
@@ -130,6 +141,14 @@ impl Client {
         Ok(())
     }
 
+    /// Enters the window, once.
+    #[inline]
+    fn measure(&mut self, thread: &ThreadState, state: &ClientState) {
+        if !state.measured.replace(true) {
+            self.generator.stream = thread.job().stream(state.client, true);
+        }
+    }
+
     /// Does one op an arrival in an open loop, until there are none.
     async fn paced(
         &mut self,
@@ -138,9 +157,8 @@ impl Client {
         pacing: &Pacing,
     ) -> Result<(), OpError> {
         while let Some(arrival) = pacing.next(state.place, || thread.now()).await {
-            if arrival.measured && !state.measured.get() {
-                state.measured.set(true);
-                self.generator.stream = thread.job.stream(state.client, true);
+            if arrival.measured {
+                self.measure(thread, state);
             }
             state.intended.set(Some(arrival.intended));
             self.op(thread, state).await?;
@@ -151,21 +169,21 @@ impl Client {
     /// Does one op; returns when it completed. An error that the policy lives with is counted, another
     /// one is returned as well.
     async fn op(&mut self, thread: &ThreadState, state: &ClientState) -> Result<Ns, OpError> {
-        let job = &thread.job;
+        let job = thread.job();
         self.count += 1;
         let table = match job.spread {
             Spread::Pinned => state.client % job.places(),
             Spread::Random => self.generator.stream.below(u64::from(job.places())) as u32,
         };
         let transaction = self.pick(job);
-        let mut done = OpProgress { issued: None, statements: 0, rows: 0 };
-        let outcome = self.transaction(thread, state, table, transaction, &mut done).await;
+        self.done = OpProgress::default();
+        let outcome = self.transaction(OpContext { thread, state, table }, transaction).await;
         state.settle();
         let completed = thread.now();
-        let issued = done.issued.unwrap_or(completed);
+        let issued = self.done.issued.unwrap_or(completed);
         match outcome {
             Ok(()) => {
-                let OpProgress { statements, rows, .. } = done;
+                let OpProgress { statements, rows, .. } = self.done;
                 let (intended, measured) = (state.intended.get(), state.measured.get());
                 let op = Op { intended, issued, measured, completed, statements, rows };
                 if thread.recorder.borrow_mut().succeeded(op) {
@@ -196,29 +214,22 @@ impl Client {
         unreachable!("the weights add up to {}", job.weights)
     }
 
-    async fn transaction(
-        &mut self,
-        thread: &ThreadState,
-        state: &ClientState,
-        table: u32,
-        index: usize,
-        done: &mut OpProgress,
-    ) -> Result<(), OpError> {
-        let transaction = &thread.job.compiled.transactions[index];
+    async fn transaction(&mut self, at: OpContext<'_>, index: usize) -> Result<(), OpError> {
+        let transaction = &at.thread.job().compiled.transactions[index];
         if !transaction.begin {
             for statement in &transaction.passes {
-                let change = self.statement(thread, state, table, *statement, done, true).await?;
-                settle(thread, table, change);
+                let change = self.statement(at, *statement, true).await?;
+                at.settle(change);
             }
             return Ok(());
         }
         self.unsettled.clear();
-        self.control(thread, state, "BEGIN", done).await?;
+        self.control(at, "BEGIN").await?;
         for statement in &transaction.passes {
-            match self.statement(thread, state, table, *statement, done, false).await {
+            match self.statement(at, *statement, false).await {
                 Ok(change) => self.unsettled.push(change),
                 // A deadlock has rolled back already, a lock wait timeout has not.
-                Err(error) => return Err(self.roll_back(thread, state, done, error).await),
+                Err(error) => return Err(self.roll_back(at, error).await),
             }
         }
         // Only a lost COMMIT leaves a doubt: before it, the server rolls back.
@@ -227,59 +238,56 @@ impl Client {
             writes += 1;
             unknown.add(&change.doubt());
         }
-        state.pending.set(Pending::Known(table, writes, unknown));
-        if let Err(error) = self.control(thread, state, "COMMIT", done).await {
+        at.state.pending.set(Pending::Known(at.table, writes, unknown));
+        if let Err(error) = self.control(at, "COMMIT").await {
             // What is left of it must not be committed by the next BEGIN.
-            return Err(self.roll_back(thread, state, done, error).await);
+            return Err(self.roll_back(at, error).await);
         }
-        state.pending.set(Pending::Nothing);
+        at.state.pending.set(Pending::Nothing);
         for change in self.unsettled.drain(..) {
-            settle(thread, table, change);
+            at.settle(change);
         }
         Ok(())
     }
 
     /// Rolls back after an error, which becomes another one if that fails, too.
-    async fn roll_back(
-        &mut self,
-        thread: &ThreadState,
-        state: &ClientState,
-        done: &mut OpProgress,
-        error: OpError,
-    ) -> OpError {
+    async fn roll_back(&mut self, at: OpContext<'_>, error: OpError) -> OpError {
         if !error.keeps_session() {
             return error;
         }
-        match self.control(thread, state, "ROLLBACK", done).await {
+        match self.control(at, "ROLLBACK").await {
             Ok(()) => error,
             Err(rollback) => error.left_open(rollback),
         }
     }
 
-    async fn control(
-        &mut self,
-        thread: &ThreadState,
-        state: &ClientState,
-        sql: &str,
-        done: &mut OpProgress,
-    ) -> Result<(), OpError> {
-        issue(thread, state, done);
+    async fn control(&mut self, at: OpContext<'_>, sql: &str) -> Result<(), OpError> {
+        self.issue(at);
         let outcome = self.session.run_text(sql).await;
-        done.statements += 1;
+        self.done.statements += 1;
         outcome.map(|_| ()).map_err(OpError::Failure)
+    }
+
+    /// Takes the instant just before a call; the first one is the op's.
+    #[inline]
+    fn issue(&mut self, at: OpContext<'_>) -> Ns {
+        let now = at.thread.now();
+        if self.done.issued.is_none() {
+            self.done.issued = Some(now);
+            at.state.issued.set(now);
+        }
+        now
     }
 
     /// Makes one round trip, checks the answer, and returns what it changed.
     async fn statement(
         &mut self,
-        thread: &ThreadState,
-        state: &ClientState,
-        table: u32,
+        at: OpContext<'_>,
         index: usize,
-        done: &mut OpProgress,
         autocommit: bool,
     ) -> Result<Change, OpError> {
-        let job = &thread.job;
+        let OpContext { thread, state, table } = at;
+        let job = thread.job();
         let statement = &job.compiled.statements[index];
         let slot = if job.spread == Spread::Pinned { 0 } else { table as usize };
         let from = TableDraws { table, slot, picks: &thread.picks[table as usize] };
@@ -288,7 +296,7 @@ impl Client {
         }
         let (called, outcome, key, k) = if statement.text {
             let (key, k) = self.write(thread, index, statement, from);
-            let called = issue(thread, state, done);
+            let called = self.issue(at);
             (called, self.session.run_text(&self.sql).await, key, k)
         } else {
             let values = self.generator.draw(&statement.values, from);
@@ -298,19 +306,19 @@ impl Client {
                 self.generator.previous.clone_from(&values);
             }
             let handle = self.handles[slot * job.compiled.prepared.len() + statement.prepared];
-            let called = issue(thread, state, done);
+            let called = self.issue(at);
             (called, self.session.run_prepared(handle, values).await, key, k)
         };
-        done.statements += 1;
+        self.done.statements += 1;
         if job.timed {
             let took = thread.now() - called;
             thread.recorder.borrow_mut().statement(index, state.measured.get(), took);
         }
         let answer = outcome.map_err(OpError::Failure)?;
         state.pending.set(Pending::Nothing);
-        done.rows += answer.rows;
+        self.done.rows += answer.rows;
         if matches!(statement.effect, Effect::Insert | Effect::InsertK(_)) {
-            done.rows += answer.affected;
+            self.done.rows += answer.affected;
         }
         let content = job.tables.own && self.count.is_multiple_of(CONTENT_EVERY);
         // Of RETURNING, rows come instead of their number.
@@ -344,7 +352,7 @@ impl Client {
                 Effect::InsertK(of) => Some(of - 1),
                 _ => None,
             };
-            let head = thread.job.with_table(&bulk.head, from.table);
+            let head = thread.job().with_table(&bulk.head, from.table);
             let written = self.generator.bulk_into(&mut self.sql, bulk, &head, summed, from);
             return (0, written.sum);
         }
@@ -366,20 +374,11 @@ fn k_of(statement: &CompiledStatement, values: &[mysql_async::Value]) -> i64 {
     statement.inserted_k.iter().map(k).fold(0, i64::saturating_add)
 }
 
-/// Takes the instant just before a call; the first one is the op's.
-#[inline]
-fn issue(thread: &ThreadState, state: &ClientState, done: &mut OpProgress) -> Ns {
-    let now = thread.now();
-    if done.issued.is_none() {
-        done.issued = Some(now);
-        state.issued.set(now);
-    }
-    now
-}
-
-fn settle(thread: &ThreadState, table: u32, change: Change) {
-    if change.effect != Effect::None {
-        thread.accounts.borrow_mut()[table as usize].apply(change);
+impl OpContext<'_> {
+    fn settle(self, change: Change) {
+        if change.effect != Effect::None {
+            self.thread.accounts.borrow_mut()[self.table as usize].apply(change);
+        }
     }
 }
 

@@ -1,6 +1,5 @@
 //! Connections of a step: opened before it, and again where the policy has lost ones reopened.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use mysql_async::Opts;
@@ -22,14 +21,13 @@ const PAUSE_FIRST: Duration = Duration::from_millis(20);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 const ID_MAX: usize = 40;
 
-#[derive(Clone)]
 pub(crate) struct Connector {
-    pub target: Arc<ConnectOptions>,
+    pub target: ConnectOptions,
     pub opts: Opts,
     /// Bounds the logins under way over all threads.
-    logins: Arc<Semaphore>,
+    logins: Semaphore,
     /// Told that a lost connection is open again.
-    pub reopened: Arc<Notify>,
+    pub reopened: Notify,
 }
 
 /// A connection with everything prepared.
@@ -44,10 +42,10 @@ pub(crate) struct Connection {
 impl Connector {
     pub(crate) fn new(target: &ConnectOptions, opts: &Opts) -> Connector {
         Connector {
-            target: Arc::new(target.clone()),
+            target: target.clone(),
             opts: opts.clone(),
-            logins: Arc::new(Semaphore::new(limits::CONNECTS_AT_ONCE)),
-            reopened: Arc::new(Notify::new()),
+            logins: Semaphore::new(limits::CONNECTS_AT_ONCE),
+            reopened: Notify::new(),
         }
     }
 

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::outages::NewErrors;
-use crate::error::{Error, Kind, plain};
+use crate::error::{Error, plain};
 use crate::mysql::errors::{Class, class};
 use crate::mysql::session::{Failure, LOST};
 use crate::observe::recorder::Ns;
@@ -37,16 +37,29 @@ pub(crate) enum AfterError {
 }
 
 impl OpError {
-    /// Says whether the session is as good as before.
-    pub(crate) fn keeps_session(&self) -> bool {
+    /// Tells its class in the summary, whether the session is as good as before, and whether a write that
+    /// ended so may have been done all the same.
+    fn traits(&self) -> (&'static str, bool, bool) {
         match self {
-            OpError::Failure(Failure::Server { code, .. }) => class(*code).keeps_session(),
-            OpError::Wrong(_) => true,
-            OpError::Failure(Failure::Lost(_))
-            | OpError::Driver(_)
-            | OpError::Timeout(_)
-            | OpError::LeftOpen(_) => false,
+            OpError::Failure(Failure::Server { code, .. }) => {
+                let class = class(*code);
+                (class.name(), class.keeps_session(), class.leaves_doubt())
+            }
+            OpError::Failure(Failure::Lost(_)) => ("lost", false, true),
+            // What a wrong answer says of a write is not to be trusted.
+            OpError::Wrong(_) => ("wrong", true, true),
+            OpError::Driver(_) => ("driver", false, true),
+            OpError::Timeout(_) => ("timeout", false, true),
+            OpError::LeftOpen(error) => (error.traits().0, false, error.leaves_doubt()),
         }
+    }
+
+    pub(crate) fn keeps_session(&self) -> bool {
+        self.traits().1
+    }
+
+    pub(crate) fn leaves_doubt(&self) -> bool {
+        self.traits().2
     }
 
     /// Adds a ROLLBACK that failed, too. Of the two it is the one that leaves a doubt.
@@ -55,29 +68,17 @@ impl OpError {
     }
 
     pub(crate) fn then(&self, policy: OnError) -> AfterError {
-        let usual = match self {
-            OpError::Failure(Failure::Server { code, .. }) => class(*code) == Class::Session,
-            _ => false,
-        };
         match (policy, self.keeps_session()) {
-            _ if usual => AfterError::GoOn,
+            _ if self.is_usual() => AfterError::GoOn,
             (OnError::Continue | OnError::Reconnect, true) => AfterError::GoOn,
             (OnError::Reconnect, false) => AfterError::Reopen,
             (OnError::Abort, _) | (OnError::Continue, false) => AfterError::End,
         }
     }
 
-    /// Says whether a write that ended so may have been done all the same.
-    pub(crate) fn leaves_doubt(&self) -> bool {
-        match self {
-            OpError::Failure(Failure::Server { code, .. }) => class(*code).leaves_doubt(),
-            // What a wrong answer says of a write is not to be trusted.
-            OpError::Failure(Failure::Lost(_))
-            | OpError::Wrong(_)
-            | OpError::Driver(_)
-            | OpError::Timeout(_) => true,
-            OpError::LeftOpen(error) => error.leaves_doubt(),
-        }
+    fn is_usual(&self) -> bool {
+        matches!(self, OpError::Failure(Failure::Server { code, .. })
+            if class(*code) == Class::Session)
     }
 
     pub(crate) fn code(&self) -> Option<u16> {
@@ -89,17 +90,17 @@ impl OpError {
     }
 
     fn count(&self) -> ErrorCount {
-        let (sqlstate, class, message) = match self {
-            OpError::Failure(Failure::Server { code, sqlstate, message }) => {
-                (Some(sqlstate.clone()), class(*code).name(), message.clone())
+        let (sqlstate, message) = match self {
+            OpError::Failure(Failure::Server { sqlstate, message, .. }) => {
+                (Some(sqlstate.clone()), message.clone())
             }
-            OpError::Failure(Failure::Lost(what)) => (None, "lost", what.clone()),
-            OpError::Wrong(what) => (None, "wrong", what.clone()),
-            OpError::Driver(what) => (None, "driver", what.clone()),
-            OpError::Timeout(_) => (None, "timeout", self.to_string()),
+            OpError::Failure(Failure::Lost(what))
+            | OpError::Wrong(what)
+            | OpError::Driver(what) => (None, what.clone()),
+            OpError::Timeout(_) => (None, self.to_string()),
             OpError::LeftOpen(error) => return error.count(),
         };
-        let (code, class) = (self.code(), class.to_owned());
+        let (code, class) = (self.code(), self.traits().0.to_owned());
         ErrorCount { code, sqlstate, class, message: plain(&message), count: 1 }
     }
 }
@@ -118,49 +119,11 @@ impl std::fmt::Display for OpError {
     }
 }
 
-/// Counts by class and code; the text is that of the first.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Errors(Vec<ErrorCount>);
-
-impl Errors {
-    pub(crate) fn add(&mut self, error: &OpError) {
-        self.add_count(error.count());
-    }
-
-    /// Counts a connection that could not be opened again: no op of anybody's.
-    pub(crate) fn refused(&mut self, failure: Failure) {
-        let count = OpError::Failure(failure).count();
-        self.add_count(ErrorCount { class: "connect".to_owned(), ..count });
-    }
-
-    fn add_count(&mut self, new: ErrorCount) {
-        let same = |old: &&mut ErrorCount| old.code == new.code && old.class == new.class;
-        let full = self.0.len() >= KINDS_MAX;
-        if let Some(old) = self.0.iter_mut().find(same) {
-            old.count += new.count;
-        } else if !full {
-            self.0.push(new);
-        } else {
-            // More codes than there are: they count with the last.
-            self.0[KINDS_MAX - 1].count += new.count;
-        }
-    }
-
-    pub(crate) fn merge(&mut self, other: Errors) {
-        other.0.into_iter().for_each(|e| self.add_count(e));
-    }
-
-    /// Sorts them, the most frequent first.
-    pub(crate) fn into_counts(mut self) -> Vec<ErrorCount> {
-        self.0.sort_by_key(|e| (std::cmp::Reverse(e.count), e.code));
-        self.0
-    }
-}
-
 /// What an engine thread counted of ops without a result.
 #[derive(Debug, Default)]
 pub(crate) struct Failures {
-    pub errors: Errors,
+    /// By class and code; the text is that of the first.
+    errors: Vec<ErrorCount>,
     /// Errors since the last report to the watch over outages.
     pub new: NewErrors,
     pub reconnects: u64,
@@ -174,8 +137,32 @@ pub(crate) struct Failures {
 }
 
 impl Failures {
+    pub(crate) fn add(&mut self, error: &OpError) {
+        self.count(error.count());
+    }
+
+    /// Counts a connection that could not be opened again: no op of anybody's.
+    pub(crate) fn refused(&mut self, now: Ns, failure: Failure) {
+        let text = format!("cannot connect: {failure}");
+        let refused = OpError::Failure(failure);
+        self.new.add(now, refused.code(), &text);
+        self.count(ErrorCount { class: "connect".to_owned(), ..refused.count() });
+    }
+
+    fn count(&mut self, new: ErrorCount) {
+        let same = |old: &&mut ErrorCount| old.code == new.code && old.class == new.class;
+        if let Some(old) = self.errors.iter_mut().find(same) {
+            old.count += new.count;
+        } else if self.errors.len() < KINDS_MAX {
+            self.errors.push(new);
+        } else {
+            // More codes than there are: they count with the last.
+            self.errors[KINDS_MAX - 1].count += new.count;
+        }
+    }
+
     pub(crate) fn merge(&mut self, other: Failures) {
-        self.errors.merge(other.errors);
+        other.errors.into_iter().for_each(|error| self.count(error));
         self.reconnects += other.reconnects;
         self.in_doubt += other.in_doubt;
         self.abandoned += other.abandoned;
@@ -188,34 +175,34 @@ impl Failures {
         self.window_abandoned += u64::from(measured);
     }
 
-    pub(crate) fn refused(&mut self, now: Ns, failure: Failure) {
-        let code = match &failure {
-            Failure::Server { code, .. } => Some(*code),
-            Failure::Lost(_) => None,
-        };
-        self.new.add(now, code, &format!("cannot connect: {failure}"));
-        self.errors.refused(failure);
+    /// Takes the errors, the most frequent first.
+    pub(crate) fn take_errors(&mut self) -> Vec<ErrorCount> {
+        self.errors.sort_by_key(|e| (std::cmp::Reverse(e.count), e.code));
+        std::mem::take(&mut self.errors)
     }
 }
 
 /// Makes the error of a step that cannot go on after what happened to one client. `built_in` says
 /// that the workload is loadgen's own.
 pub(super) fn abort_error(client: u32, error: &OpError, built_in: bool) -> Error {
-    let text = format!("client {client}: {error}");
+    let failed = Error::failed(format!("client {client}: {error}"));
     match error {
-        OpError::Failure(Failure::Lost(_)) => Error::new(Kind::Failed, text)
-            .hint(LOST)
-            .hint("--on-error reconnect opens lost connections again and goes on"),
-        OpError::Wrong(_) => Error::new(Kind::Failed, text).hint(if built_in {
-            "the tables are not what this workload needs; loadgen prepare makes them"
-        } else {
-            "the tables do not hold what the workload's `expect` says: one of both must change"
-        }),
-        OpError::Timeout(_) | OpError::LeftOpen(_) => Error::new(Kind::Failed, text)
-            .hint("--on-error reconnect drops the connection and goes on with another one"),
-        OpError::Failure(Failure::Server { .. }) => Error::new(Kind::Failed, text)
-            .hint("--on-error continue counts errors of the server and goes on"),
-        OpError::Driver(_) => Error::new(Kind::Failed, text),
+        OpError::Failure(Failure::Lost(_)) => {
+            failed.hint(LOST).hint("--on-error reconnect opens lost connections again and goes on")
+        }
+        OpError::Wrong(_) if built_in => {
+            failed.hint("the tables are not what this workload needs; loadgen prepare makes them")
+        }
+        OpError::Wrong(_) => failed.hint(
+            "the tables do not hold what the workload's `expect` says: one of both must change",
+        ),
+        OpError::Timeout(_) | OpError::LeftOpen(_) => {
+            failed.hint("--on-error reconnect drops the connection and goes on with another one")
+        }
+        OpError::Failure(Failure::Server { .. }) => {
+            failed.hint("--on-error continue counts errors of the server and goes on")
+        }
+        OpError::Driver(_) => failed,
     }
 }
 
@@ -233,15 +220,15 @@ mod tests {
 
     #[test]
     fn codes_are_counted_and_only_session_errors_keep_the_session() {
-        let mut errors = Errors::default();
+        let mut errors = Failures::default();
         errors.add(&server(1290));
         errors.add(&server(1213));
-        let mut more = Errors::default();
+        let mut more = Failures::default();
         more.add(&server(1213));
         more.add(&OpError::Failure(Failure::Lost("reset".to_owned())));
         more.add(&OpError::Wrong("0 rows".to_owned()));
         errors.merge(more);
-        let counts = errors.into_counts();
+        let counts = errors.take_errors();
         assert_eq!((counts[0].code, counts[0].count), (Some(1213), 2));
         assert_eq!(counts.len(), 4);
         assert!(!counts[0].message.contains('\u{1b}'));
@@ -292,25 +279,25 @@ mod tests {
 
     #[test]
     fn refused_connections_are_counted_apart() {
-        let mut errors = Errors::default();
+        let mut errors = Failures::default();
         let full = || Failure::Server {
             code: 1040,
             sqlstate: "08004".to_owned(),
             message: "Too many connections".to_owned(),
         };
         errors.add(&OpError::Failure(full()));
-        errors.refused(full());
-        errors.refused(full());
-        let counts = errors.into_counts();
+        errors.refused(0, full());
+        errors.refused(0, full());
+        let counts = errors.take_errors();
         assert_eq!((counts[0].class.as_str(), counts[0].count), ("connect", 2));
         assert_eq!((counts[1].class.as_str(), counts[1].code), ("full", Some(1040)));
     }
 
     #[test]
     fn a_server_that_makes_up_codes_does_not_fill_memory() {
-        let mut errors = Errors::default();
+        let mut errors = Failures::default();
         (0..5000).for_each(|code| errors.add(&server(code)));
-        let counts = errors.into_counts();
+        let counts = errors.take_errors();
         assert_eq!(counts.len(), KINDS_MAX);
         assert_eq!(counts.iter().map(|c| c.count).sum::<u64>(), 5000);
     }

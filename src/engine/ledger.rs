@@ -74,92 +74,77 @@ pub(crate) fn in_doubt(effect: Effect, affected: Option<u64>) -> Doubt {
     doubt
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+/// What happened to a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Account {
-    pub updates: u64,
-    pub inserts: u64,
-    pub deletes: u64,
-    pub in_doubt: u64,
-    pub k_added: i64,
-    /// What of it was taken off.
-    pub k_taken: u64,
-    /// Rows that came or went with a `k` that is not known.
-    pub k_unknown: u64,
-    /// Updates that change no sum.
-    pub untraced: u64,
-    /// What the writes in doubt may have done.
-    pub doubt: Doubt,
+    pub entry: LedgerEntry,
     /// Ops of the window, for `totals.per_table`.
     pub ops: u64,
 }
 
 impl Account {
+    /// Opens that of a table, which counts from 0.
+    pub(crate) fn new(schema: Schema, table: u32) -> Account {
+        let entry = LedgerEntry { table: schema.name(table + 1), ..LedgerEntry::default() };
+        Account { entry, ops: 0 }
+    }
+
     pub(crate) fn apply(&mut self, change: Change) {
-        let affected = change.affected;
+        let (entry, affected) = (&mut self.entry, change.affected);
         match change.effect {
             Effect::None => {}
             Effect::Update | Effect::SetC | Effect::AddK(0) => {
-                self.updates += affected;
-                self.untraced += affected;
+                entry.updates += affected;
+                entry.untraced += affected;
             }
             Effect::AddK(n) => {
-                self.updates += affected;
+                entry.updates += affected;
                 if n < 0 {
                     let taken = n.unsigned_abs().saturating_mul(affected);
-                    self.k_taken = self.k_taken.saturating_add(taken);
+                    entry.k_taken = entry.k_taken.saturating_add(taken);
                 }
                 let rows = i64::try_from(affected).unwrap_or(i64::MAX);
-                self.k_added = self.k_added.saturating_add(n.saturating_mul(rows));
+                entry.k_added = entry.k_added.saturating_add(n.saturating_mul(rows));
             }
             Effect::Insert => {
-                self.inserts += affected;
-                self.k_unknown += affected;
+                entry.inserts += affected;
+                entry.k_unknown += affected;
             }
             Effect::InsertK(_) => {
-                self.inserts += affected;
+                entry.inserts += affected;
                 if affected > 0 {
-                    self.k_added = self.k_added.saturating_add(change.k);
+                    entry.k_added = entry.k_added.saturating_add(change.k);
                 }
             }
             Effect::Delete => {
-                self.deletes += affected;
-                self.k_unknown += affected;
+                entry.deletes += affected;
+                entry.k_unknown += affected;
             }
         }
     }
 
     pub(crate) fn doubt(&mut self, writes: u32, doubt: &Doubt) {
-        self.in_doubt += u64::from(writes);
-        self.doubt.add(doubt);
+        self.entry.in_doubt += u64::from(writes);
+        self.entry.doubt.get_or_insert_default().add(doubt);
     }
 
     pub(crate) fn merge(&mut self, other: &Account) {
-        self.updates += other.updates;
-        self.inserts += other.inserts;
-        self.deletes += other.deletes;
-        self.k_unknown += other.k_unknown;
-        self.untraced += other.untraced;
-        self.in_doubt += other.in_doubt;
-        self.doubt.add(&other.doubt);
-        self.k_added = self.k_added.saturating_add(other.k_added);
-        self.k_taken = self.k_taken.saturating_add(other.k_taken);
-        self.ops += other.ops;
-    }
-
-    /// Makes the summary's form; `table` counts from 0.
-    pub(crate) fn entry(&self, schema: Schema, table: u32) -> LedgerEntry {
-        LedgerEntry {
-            table: schema.name(table + 1),
-            table_id: None,
-            updates: self.updates,
-            inserts: self.inserts,
-            deletes: self.deletes,
-            in_doubt: self.in_doubt,
-            k_added: self.k_added,
-            k_taken: self.k_taken,
-            k_unknown: self.k_unknown,
-            untraced: self.untraced,
-            doubt: (self.in_doubt > 0).then_some(self.doubt),
+        let (sum, more) = (&mut self.entry, &other.entry);
+        sum.k_added = sum.k_added.saturating_add(more.k_added);
+        if let Some(doubt) = &more.doubt {
+            sum.doubt.get_or_insert_default().add(doubt);
+        }
+        for (sum, more) in [
+            (&mut sum.updates, more.updates),
+            (&mut sum.inserts, more.inserts),
+            (&mut sum.deletes, more.deletes),
+            (&mut sum.in_doubt, more.in_doubt),
+            (&mut sum.k_unknown, more.k_unknown),
+            (&mut sum.k_taken, more.k_taken),
+            (&mut sum.untraced, more.untraced),
+            (&mut self.ops, other.ops),
+        ] {
+            *sum = sum.saturating_add(more);
         }
     }
 }
@@ -174,16 +159,16 @@ mod tests {
 
     #[test]
     fn acknowledged_and_doubtful_writes_are_kept_apart() {
-        let mut account = Account::default();
+        let mut account = Account::new(Schema::Sbtest, 0);
         account.apply(change(Effect::AddK(2), 3, 0));
         account.apply(change(Effect::SetC, 1, 0));
         account.apply(change(Effect::None, 7, 0));
         account.apply(change(Effect::AddK(-3), 2, 0));
         account.apply(change(Effect::AddK(0), 4, 0));
         account.doubt(1, &in_doubt(Effect::AddK(2), Some(1)));
-        let mut sum = Account { ops: 5, ..Account::default() };
+        let mut sum = Account { ops: 5, ..Account::new(Schema::Sbtest, 0) };
         sum.merge(&account);
-        let entry = sum.entry(Schema::Sbtest, 0);
+        let entry = &sum.entry;
         assert_eq!((entry.table.as_str(), entry.updates, entry.k_added), ("sbtest1", 10, 0));
         assert_eq!((entry.k_taken, entry.in_doubt, entry.k_unknown, sum.ops), (6, 1, 0, 5));
         assert_eq!(entry.untraced, 5, "of c, and those that add nothing");

@@ -51,7 +51,7 @@ pub struct Run {
     /// What the tables must hold more.
     pub ledger: Vec<LedgerEntry>,
     pub errors: Vec<ErrorCount>,
-    pub(crate) counts: thread::ThreadCounts,
+    pub(crate) counts: state::ThreadCounts,
     pub outages: Vec<Outage>,
     /// What this process and its host did in the window.
     pub(crate) client: crate::observe::process::ClientUse,

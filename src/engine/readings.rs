@@ -1,12 +1,13 @@
 //! What is read at both edges of the window: the client's own cost at the edge itself, and the
 //! server's counters, process and host outside of the window, each with its instant.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use mysql_async::Opts;
 use tokio::sync::oneshot;
 
-use super::connect::Connector;
+use super::state::StepSetup;
 use crate::judge::no_result;
 use crate::mysql::options::ConnectOptions;
 use crate::mysql::server;
@@ -134,7 +135,8 @@ pub(crate) async fn changes(
 }
 
 /// Looks at the server whenever lost connections are open again, until a step on it is no result.
-pub(super) async fn guard(connector: Connector, before: summary::Server) -> Vec<SettingChange> {
+pub(super) async fn guard(setup: Arc<StepSetup>, before: summary::Server) -> Vec<SettingChange> {
+    let connector = &setup.connector;
     loop {
         connector.reopened.notified().await;
         let changed = changes(&before, &mut None, &connector.target, &connector.opts).await;

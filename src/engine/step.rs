@@ -19,16 +19,16 @@ use super::live_line::LiveLine;
 use super::outages::OutageWatch;
 use super::pacing::NEVER;
 use super::readings::{self, ServerReading};
-use super::thread::{self, Go, NOTICE, SharedWindow, TICK, ThreadCounts, ThreadEvent, ThreadSetup};
+use super::state::{Go, SharedWindow, StepSetup, ThreadCounts, ThreadEvent};
+use super::thread::{self, NOTICE, TICK};
 use crate::error::{Error, Result};
 use crate::judge::no_result;
 use crate::mysql::options::ConnectOptions;
 use crate::mysql::session::Session;
 use crate::observe::probe::Probe;
 use crate::observe::process::{ClientReading, ClientUse};
-use crate::observe::recorder::{Ns, Phases};
+use crate::observe::recorder::{Ns, Phases, RecordedInterval};
 use crate::observe::timeline::{IntervalLog, Timeline, seconds};
-use crate::plan::policy::Policy;
 use crate::plan::{Plan, Spread, Step, StopAt, limits};
 use crate::progress::Progress;
 use crate::stop::Stop;
@@ -76,12 +76,10 @@ pub async fn run_step(
             tick.send_replace(());
         }
     });
-    let (setup, events) = thread_setup(context, step, go_in, ticks);
-    let running = Running::new(context, step, &setup, events, progress);
+    let (told, events) = mpsc::unbounded_channel();
+    let setup = Arc::new(setup(context, step, go_in, ticks, told));
     let handles = spawn(&setup, step.clients)?;
-    // The threads' own ends of the channel are what keeps it open from here on.
-    drop(setup);
-    let run = running.run(control, &go).await;
+    let run = Running::new(context, step, setup, events, progress).run(control, &go).await;
     // Those that still open connections or wait for the start go, too.
     go.send_replace(Go::Cancel);
     join(handles).await;
@@ -108,25 +106,6 @@ pub(crate) fn queues_told(plan: &Plan, spread: Spread, tables: u32) -> Option<St
     Some(format!("open loop: arrivals in {range}{}", in_queues(*most, spread)))
 }
 
-/// Decides the phases as far as they are known before the step.
-fn phases(plan: &Plan, step: &Step) -> Phases {
-    let warmup = plan.warmup.as_nanos() as Ns;
-    // An open loop's window begins when the backlog of its warm-up is gone.
-    let window_start = if step.rate.is_some() && warmup > 0 { NEVER } else { warmup };
-    Phases {
-        window_start,
-        window_end: window_end(plan, window_start),
-        by_issue: matches!(plan.stop, StopAt::Ops(_)),
-        interval: report_every(plan.interval),
-    }
-}
-
-/// The timeline's interval, or an even part of it where that is longer than [`LOOK`].
-fn report_every(interval: Duration) -> Ns {
-    let (interval, look) = (interval.as_nanos() as Ns, LOOK.as_nanos() as Ns);
-    interval / interval.div_ceil(look).max(1)
-}
-
 fn window_end(plan: &Plan, start: Ns) -> Ns {
     match plan.stop {
         StopAt::Time(time) => start.saturating_add(time.as_nanos() as Ns),
@@ -134,68 +113,65 @@ fn window_end(plan: &Plan, start: Ns) -> Ns {
     }
 }
 
-/// How long nobody may get an answer, after which the server hangs. An open loop may have nothing to
-/// do: a gap of 30 means is one of 10 billions.
-fn silence(plan: &Plan, step: &Step) -> Duration {
-    let idle = step.rate.map_or(0.0, |rate| 30.0 / rate);
-    // A rate may be so low that there is no such time.
-    let idle = Duration::try_from_secs_f64(idle).unwrap_or(limits::PHASE_MAX);
-    plan.policy.patience() + idle
-}
-
 /// How long before its start the window of an open loop is decided: the threads must hear of
 /// it, and the server's counters are read before it.
-fn ahead(context: &StepContext<'_>) -> Ns {
-    (NOTICE + TICK + readings::lead(context.probe.as_ref())).as_nanos() as Ns
+fn ahead(context: &StepContext<'_>) -> Duration {
+    NOTICE + TICK + readings::lead(context.probe.as_ref())
 }
 
-fn thread_setup(
+fn setup(
     context: &StepContext<'_>,
     step: &Step,
     go: watch::Receiver<Go>,
     ticks: watch::Receiver<()>,
-) -> (ThreadSetup, mpsc::UnboundedReceiver<ThreadEvent>) {
+    events: mpsc::UnboundedSender<ThreadEvent>,
+) -> StepSetup {
     let plan = context.plan;
-    let (phases, threads) = (phases(plan, step), engine_threads(plan, step.clients));
+    let threads = engine_threads(plan, step.clients);
     let warmup = plan.warmup.as_nanos() as Ns;
-    let (events, received) = mpsc::unbounded_channel();
-    let setup = ThreadSetup {
-        job: Arc::new(Job::new(plan, context.spread, context.tables, step)),
+    // An open loop's window begins when the backlog of its warm-up is gone.
+    let window_start = if step.rate.is_some() && warmup > 0 { NEVER } else { warmup };
+    let window_end = window_end(plan, window_start);
+    let (interval, look) = (plan.interval.as_nanos() as Ns, LOOK.as_nanos() as Ns);
+    StepSetup {
+        job: Job::new(plan, context.spread, context.tables, step),
         connector: Connector::new(context.target, &context.opts),
-        phases,
-        outages: Arc::new(Mutex::new(OutageWatch::new(threads))),
+        phases: Phases {
+            window_start,
+            window_end,
+            by_issue: matches!(plan.stop, StopAt::Ops(_)),
+            // An even part of a longer one.
+            interval: interval / interval.div_ceil(look).max(1),
+        },
+        outages: Mutex::new(OutageWatch::new(threads)),
         opening: Instant::now(),
         go,
         ticks,
-        window: Arc::new(SharedWindow::new(phases.window_start, phases.window_end)),
+        window: SharedWindow::new(window_start, window_end),
         threads,
         warmup,
-        judged: warmup.saturating_sub(ahead(context).min(warmup / 2)),
+        judged: warmup.saturating_sub((ahead(context).as_nanos() as Ns).min(warmup / 2)),
         events,
-    };
-    (setup, received)
+    }
 }
 
-fn spawn(setup: &ThreadSetup, clients: u32) -> Result<Vec<JoinHandle<()>>> {
-    let threads = setup.threads;
+fn spawn(setup: &Arc<StepSetup>, clients: u32) -> Result<Vec<JoinHandle<()>>> {
     let start = |index: usize| {
-        let setup = setup.clone();
-        let share: Vec<u32> = (index as u32..clients).step_by(threads).collect();
-        std::thread::Builder::new().name(format!("engine-{index}")).spawn(move || {
+        let setup = Arc::clone(setup);
+        let share: Vec<u32> = (index as u32..clients).step_by(setup.threads).collect();
+        let run = move || {
             let run = AssertUnwindSafe(|| thread::run(&setup, index, &share));
             if catch_unwind(run).is_err() {
                 // Else the step would wait for its end.
-                let _ = setup.events.send(ThreadEvent::Broken(broken()));
+                setup.tell(ThreadEvent::Broken(broken()));
             }
-        })
-    };
-    let started = (0..threads).map(|index| {
-        start(index).map_err(|e| {
+        };
+        std::thread::Builder::new().name(format!("engine-{index}")).spawn(run).map_err(|e| {
             Error::failed(format!("cannot start engine thread {index}: {e}"))
                 .hint("raise the limit on processes (ulimit -u), or use --engine-threads 1")
         })
-    });
-    started.collect()
+    };
+    (0..setup.threads).map(start).collect()
 }
 
 fn broken() -> Error {
@@ -214,43 +190,30 @@ async fn join(handles: Vec<JoinHandle<()>>) {
     }
 }
 
-/// Ops and errors of all phases so far, held against `--max-errors`.
-#[derive(Debug, Clone, Copy, Default)]
-struct OpCounts {
-    ops: u64,
-    errors: u64,
-}
-
-impl OpCounts {
-    /// Makes the error of a step with more errors than it may have; `last` where no more follow.
-    fn judge(self, policy: Policy, last: bool) -> Option<Error> {
-        let OpCounts { ops, errors } = self;
-        let max = policy.errors_max.filter(|max| max.exceeded(errors, ops, last))?;
-        let all = ops + errors;
-        let text = format!("{errors} of {all} ops failed, and --max-errors is {max}");
-        Some(Error::failed(text).hint("the summary's totals.errors has them by code"))
-    }
-}
-
 struct Running<'a> {
     context: &'a StepContext<'a>,
+    setup: Arc<StepSetup>,
     /// Ends with what it found; aborted with the step.
     guard: JoinSet<Vec<SettingChange>>,
     changed: Vec<SettingChange>,
-    phases: Phases,
-    threads: usize,
     events: mpsc::UnboundedReceiver<ThreadEvent>,
     progress: &'a mut Progress,
     /// The start of the step's clock, once it is known.
     origin: Instant,
-    window: Arc<SharedWindow>,
+    /// [`NEVER`] until it is decided.
+    window_start: Ns,
     /// A server that has not answered anybody for so long hangs.
     silence: Duration,
-    so_far: OpCounts,
-    outages: Arc<Mutex<OutageWatch>>,
+    opened: u32,
+    /// Threads whose clients are connected and prepared.
+    ready: usize,
+    /// A server that is gone was told of.
+    waiting: bool,
     /// Threads whose open loop may begin its window.
     warm: usize,
     warming: bool,
+    /// Of all phases so far, ops and errors.
+    so_far: (u64, u64),
     timeline: Timeline,
     line: LiveLine,
     done: Vec<ThreadCounts>,
@@ -263,7 +226,7 @@ impl<'a> Running<'a> {
     fn new(
         context: &'a StepContext<'a>,
         step: &Step,
-        setup: &ThreadSetup,
+        setup: Arc<StepSetup>,
         events: mpsc::UnboundedReceiver<ThreadEvent>,
         progress: &'a mut Progress,
     ) -> Running<'a> {
@@ -273,28 +236,32 @@ impl<'a> Running<'a> {
         timeline.log.clone_from(&context.log);
         let mut guard = JoinSet::new();
         if let Some(server) = context.server {
-            guard.spawn(readings::guard(setup.connector.clone(), server.clone()));
+            guard.spawn(readings::guard(Arc::clone(&setup), server.clone()));
         }
+        // An open loop may have nothing to do: a gap of 30 means is one of 10 billions. A rate may be so
+        // low that there is no such time.
+        let idle = Duration::try_from_secs_f64(step.rate.map_or(0.0, |rate| 30.0 / rate));
         Running {
             context,
             guard,
             changed: Vec::new(),
-            phases: setup.phases,
-            threads: setup.threads,
             events,
             progress,
             origin: setup.opening,
-            window: Arc::clone(&setup.window),
-            silence: silence(plan, step),
-            so_far: OpCounts::default(),
-            outages: Arc::clone(&setup.outages),
+            window_start: setup.phases.window_start,
+            silence: plan.policy.patience() + idle.unwrap_or(limits::PHASE_MAX),
+            opened: 0,
+            ready: 0,
+            waiting: false,
             warm: 0,
             warming: false,
+            so_far: (0, 0),
             timeline,
             line: LiveLine::new(plan, step),
             done: Vec::new(),
             early: None,
             drained: false,
+            setup,
         }
     }
 
@@ -306,7 +273,7 @@ impl<'a> Running<'a> {
         // Without a warm-up the window opens with the first op: the counters are read before it,
         // so that they count every one. With one, they are read in its last moments: no reading
         // disturbs the window.
-        let before = match self.phases.window_start {
+        let before = match self.window_start {
             0 => Some(ServerReading::take(control, probe).await),
             _ => None,
         };
@@ -318,7 +285,7 @@ impl<'a> Running<'a> {
         }
         go.send_replace(Go::Start(self.origin));
         self.warm_up().await?;
-        let warmup = Duration::from_nanos(self.phases.window_start);
+        let warmup = Duration::from_nanos(self.window_start);
         let window_start = self.origin + warmup;
         self.context.window.send_replace(Some(window_start));
         let lead = readings::lead(probe).min(warmup / 2);
@@ -340,10 +307,7 @@ impl<'a> Running<'a> {
         while !self.all_done() {
             self.follow(None).await?;
         }
-        if self.early.is_none() {
-            let many = self.so_far.judge(self.context.plan.policy, true);
-            self.early = many.map(|error| (Outcome::Aborted, error));
-        }
+        self.judge(true);
         self.progress.clear();
         let status = last.status_since(&first, window_start);
         let probed = last.probed_since(&first, probe, window_start);
@@ -352,33 +316,12 @@ impl<'a> Running<'a> {
 
     /// Waits until all clients are connected and prepared.
     async fn open(&mut self) -> Result<()> {
-        let (mut opened, mut ready, mut waiting) = (0_u32, 0, false);
-        while ready < self.threads {
-            let event = tokio::select! {
-                event = self.events.recv() => event.ok_or_else(broken)?,
+        while self.ready < self.setup.threads {
+            tokio::select! {
+                event = self.events.recv() => drop(self.take(event)?),
                 kind = self.context.stop.wait() => {
                     return Err(Error::new(kind, "interrupted while opening connections"));
                 }
-            };
-            match event {
-                ThreadEvent::Opened => {
-                    opened += 1;
-                    self.progress.update(|| self.line.opening(opened));
-                }
-                ThreadEvent::Ready => ready += 1,
-                ThreadEvent::Waiting(error) => {
-                    if !std::mem::replace(&mut waiting, true) {
-                        self.progress.note(&format!("waiting for the server: {error}"));
-                    }
-                }
-                ThreadEvent::NotOpened(error) => {
-                    return Err(error.context(format!("after {opened} connections")));
-                }
-                ThreadEvent::Broken(error) => return Err(error),
-                ThreadEvent::Warm
-                | ThreadEvent::Interval(..)
-                | ThreadEvent::Abort { .. }
-                | ThreadEvent::Done(..) => unreachable!("nothing runs before the start"),
             }
         }
         self.progress.restart();
@@ -388,23 +331,21 @@ impl<'a> Running<'a> {
     /// Decides when the window of an open loop begins: its backlog is drained for as long as the
     /// warm-up took at most.
     async fn warm_up(&mut self) -> Result<()> {
-        if self.phases.window_start != NEVER {
+        if self.window_start != NEVER {
             return Ok(());
         }
-        let warmup = self.context.plan.warmup;
-        let ahead = Duration::from_nanos(ahead(self.context));
+        let (plan, ahead) = (self.context.plan, ahead(self.context));
         self.warming = true;
-        self.follow(Some(self.origin + (warmup * 2).saturating_sub(ahead))).await?;
+        self.follow(Some(self.origin + (plan.warmup * 2).saturating_sub(ahead))).await?;
         self.warming = false;
-        self.phases.window_start = if self.early.is_some() {
-            self.window.end()
-        } else {
-            let start = (self.origin.elapsed() + ahead).max(warmup).as_nanos() as Ns;
-            self.phases.window_end = window_end(self.context.plan, start);
-            self.window.set(start, self.phases.window_end);
-            start
-        };
-        self.line.window(self.phases.window_start, self.phases.window_end);
+        let window = &self.setup.window;
+        self.window_start = window.end();
+        if self.early.is_none() {
+            let start = (self.origin.elapsed() + ahead).max(plan.warmup).as_nanos() as Ns;
+            window.set(start, window_end(plan, start));
+            self.window_start = start;
+        }
+        self.line.window(self.window_start, window.end());
         Ok(())
     }
 
@@ -418,12 +359,12 @@ impl<'a> Running<'a> {
 
     async fn window_ends(&mut self) -> Result<()> {
         loop {
-            let end = self.window.end();
+            let end = self.setup.window.end();
             let edge = (end != NEVER).then(|| self.origin + Duration::from_nanos(end));
             self.follow(edge).await?;
             // An early end moves the edge: then it is waited for once more. Without an edge
             // (--ops) the window ends with the last thread.
-            let moved = end != self.window.end();
+            let moved = end != self.setup.window.end();
             if self.all_done() || (edge.is_some() && !moved) {
                 return Ok(());
             }
@@ -431,7 +372,7 @@ impl<'a> Running<'a> {
     }
 
     fn all_done(&self) -> bool {
-        self.done.len() >= self.threads
+        self.done.len() >= self.setup.threads
     }
 
     /// Takes events until an instant (or, without one, until the next thread is done).
@@ -450,19 +391,18 @@ impl<'a> Running<'a> {
                 biased;
                 () = edge => break,
                 event = self.events.recv() => {
-                    if self.take(event.ok_or_else(broken)?)? {
+                    if self.take(event)? {
                         silence = Instant::now() + self.silence;
                     }
                     // An early end may lie before the edge that is waited for.
                     if (interruptible && self.early.is_some())
-                        || (self.warming && self.warm >= self.threads)
+                        || (self.warming && self.warm >= self.setup.threads)
                     {
                         break;
                     }
                 }
                 kind = self.context.stop.wait(), if interruptible => {
-                    let error = Error::new(kind, "interrupted");
-                    self.end_early(Outcome::Interrupted, error);
+                    self.end_early(Outcome::Interrupted, Error::new(kind, "interrupted"));
                     break;
                 }
                 Some(changed) = self.guard.join_next(), if interruptible => {
@@ -473,12 +413,11 @@ impl<'a> Running<'a> {
                     break;
                 }
                 () = tokio::time::sleep_until(silence.into()), if interruptible => {
-                    let error = Error::failed(format!(
-                        "{} has not answered any client for {:?}",
-                        self.context.target.address, self.silence
-                    ))
-                    .hint("it is stopped or out of reach; --op-timeout gives ops up earlier");
-                    self.end_early(Outcome::Aborted, error);
+                    let (address, silence) = (&self.context.target.address, self.silence);
+                    let text = format!("{address} has not answered any client for {silence:?}");
+                    self.end_early(Outcome::Aborted, Error::failed(text).hint(
+                        "it is stopped or out of reach; --op-timeout gives ops up earlier",
+                    ));
                     break;
                 }
             }
@@ -487,48 +426,68 @@ impl<'a> Running<'a> {
     }
 
     /// Takes one event; says whether it shows that the server answers.
-    fn take(&mut self, event: ThreadEvent) -> Result<bool> {
-        match event {
-            ThreadEvent::Interval(thread, interval) => {
-                let alive = interval.ops + interval.errors > 0;
-                self.so_far.ops += interval.ops;
-                self.so_far.errors += interval.errors;
-                let complete = self.timeline.add(thread, *interval);
-                for interval in &complete {
-                    self.line.add(interval);
-                }
-                self.progress.update(|| self.line.line());
-                if let Some(error) = self.so_far.judge(self.context.plan.policy, false) {
-                    self.end_early(Outcome::Aborted, error);
-                }
-                return Ok(alive);
+    fn take(&mut self, event: Option<ThreadEvent>) -> Result<bool> {
+        match event.ok_or_else(broken)? {
+            ThreadEvent::Opened => {
+                self.opened += 1;
+                self.progress.update(|| self.line.opening(self.opened));
             }
-            ThreadEvent::Abort { client, error } => {
+            ThreadEvent::Ready => self.ready += 1,
+            ThreadEvent::Waiting(error) => {
+                if !std::mem::replace(&mut self.waiting, true) {
+                    self.progress.note(&format!("waiting for the server: {error}"));
+                }
+            }
+            ThreadEvent::NotOpened(error) => {
+                return Err(error.context(format!("after {} connections", self.opened)));
+            }
+            ThreadEvent::Interval(thread, interval) => {
+                let (ops, errors) = (interval.ops, interval.errors);
+                self.so_far = (self.so_far.0 + ops, self.so_far.1 + errors);
+                let complete = self.timeline.add(thread, *interval);
+                self.show(&complete);
+                self.progress.update(|| self.line.line());
+                self.judge(false);
+                return Ok(ops + errors > 0);
+            }
+            ThreadEvent::Abort(client, error) => {
                 let error = abort_error(client, &error, self.context.plan.workload.built_in);
                 self.end_early(Outcome::Aborted, error);
             }
             ThreadEvent::Done(thread, counts) => {
                 self.done.push(*counts);
                 let complete = self.timeline.thread_done(thread);
-                for interval in &complete {
-                    self.line.add(interval);
-                }
+                self.show(&complete);
             }
             ThreadEvent::Warm => self.warm += 1,
             ThreadEvent::Broken(error) => return Err(error),
-            ThreadEvent::Opened
-            | ThreadEvent::Waiting(_)
-            | ThreadEvent::NotOpened(_)
-            | ThreadEvent::Ready => unreachable!("all connections are open"),
         }
         Ok(false)
+    }
+
+    fn show(&mut self, intervals: &[RecordedInterval]) {
+        intervals.iter().for_each(|interval| self.line.add(interval));
+    }
+
+    /// Ends a step with more errors than `--max-errors` allows; `last` where no more follow.
+    fn judge(&mut self, last: bool) {
+        let (ops, errors) = self.so_far;
+        let max = self.context.plan.policy.errors_max;
+        if let Some(max) = max.filter(|max| max.exceeded(errors, ops, last)) {
+            let all = ops + errors;
+            let text = format!("{errors} of {all} ops failed, and --max-errors is {max}");
+            let error = Error::failed(text).hint("the summary's totals.errors has them by code");
+            self.end_early(Outcome::Aborted, error);
+        }
     }
 
     /// Moves the window's end to just ahead of now; the first reason stays.
     fn end_early(&mut self, outcome: Outcome, error: Error) {
         if self.early.is_none() {
-            let now = self.origin.elapsed() + NOTICE;
-            self.window.cut((now.as_nanos() as Ns).min(self.window.end()));
+            if !self.all_done() {
+                let now = (self.origin.elapsed() + NOTICE).as_nanos() as Ns;
+                self.setup.window.cut(now.min(self.setup.window.end()));
+            }
             self.early = Some((outcome, error));
         }
     }
@@ -543,30 +502,26 @@ impl<'a> Running<'a> {
         let mut done = std::mem::take(&mut self.done).into_iter();
         let mut counts = done.next().expect("a step has threads");
         done.for_each(|other| counts.merge(other));
-        let window_end = match self.window.end() {
-            // With --ops the window ends with the last answer.
-            NEVER => counts.ended,
-            end => end,
-        };
-        let mut watch = self.outages.lock().expect("nobody panics with it");
+        let window = &self.setup.window;
+        // With --ops the window ends with the last answer.
+        let window_end = if window.end() == NEVER { counts.ended } else { window.end() };
+        let mut watch = self.setup.outages.lock().expect("nobody panics with it");
         let outages = watch.finish(window_end, &self.timeline.entries);
         drop(watch);
         let (outcome, error) = match self.early.take() {
             Some((outcome, error)) => (outcome, Some(error)),
             None => (Outcome::Completed, None),
         };
-        let tables = self.context.tables;
-        counts.accounts.truncate(tables.count as usize);
-        let ledger = (0..).zip(&counts.accounts).map(|(t, a)| a.entry(tables.schema, t)).collect();
+        counts.accounts.truncate(self.context.tables.count as usize);
         Run {
             outcome,
             error,
             started_at,
-            measured_s: seconds(window_end.saturating_sub(self.phases.window_start)),
+            measured_s: seconds(window_end.saturating_sub(self.window_start)),
             outages,
             timeline: self.timeline,
-            ledger,
-            errors: std::mem::take(&mut counts.failures.errors).into_counts(),
+            ledger: counts.accounts.iter().map(|account| account.entry.clone()).collect(),
+            errors: counts.failures.take_errors(),
             counts,
             client,
             status,

@@ -83,7 +83,7 @@ pub(crate) fn summary(
         client: client(run, identity),
         started_at: run.started_at.to_string(),
         measured_s: run.measured_s,
-        totals: totals(run, context),
+        totals: totals(run),
         latency: latency(run),
         timeline: run.timeline.entries.clone(),
         outages: run.outages.clone(),
@@ -160,11 +160,10 @@ fn plan(context: &StepContext<'_>, step: &Step, data_seed: Option<u32>) -> summa
     }
 }
 
-fn totals(run: &Run, context: &StepContext<'_>) -> summary::Totals {
+fn totals(run: &Run) -> summary::Totals {
     let (window, paced) = (&run.timeline.window, run.counts.paced);
     let mut by_client = run.counts.ops_by_client.clone();
     by_client.sort_unstable();
-    let schema = context.tables.schema;
     summary::Totals {
         ops: window.ops,
         statements: window.statements,
@@ -179,9 +178,8 @@ fn totals(run: &Run, context: &StepContext<'_>) -> summary::Totals {
         intended: paced.map(|counts| counts.intended),
         warmup_left: paced.map(|counts| counts.warmup_left),
         warmup_late_us: paced.map(|counts| counts.warmup_late as f64 / 1e3),
-        per_table: (1..)
-            .zip(&run.counts.accounts)
-            .map(|(n, account)| summary::TableOps { table: schema.name(n), ops: account.ops })
+        per_table: (run.counts.accounts.iter())
+            .map(|one| summary::TableOps { table: one.entry.table.clone(), ops: one.ops })
             .collect(),
         per_client: summary::PerClient {
             ops_min: by_client[0],

@@ -83,7 +83,7 @@ pub struct Outage {
 }
 
 /// What the acknowledged writes of a step add to one table, all phases.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LedgerEntry {
     /// Table name.
