@@ -37,7 +37,7 @@ pub(crate) async fn run(
             }
             WorkEnd::Panicked(text) => thread.failed_outside(&state, OpError::Driver(text)),
         };
-        if error.then(thread.job().policy.on_error) != AfterError::Reopen {
+        if error.then(thread.job().plan.policy.on_error) != AfterError::Reopen {
             return Err(error);
         }
         // First the old connection goes: the server may have none to spare.
@@ -194,7 +194,7 @@ impl Client {
             }
             Err(error) => {
                 thread.failed(state, issued, completed, &error);
-                let goes_on = error.then(job.policy.on_error) == AfterError::GoOn;
+                let goes_on = error.then(job.plan.policy.on_error) == AfterError::GoOn;
                 if goes_on { Ok(completed) } else { Err(error) }
             }
         }
@@ -353,8 +353,7 @@ impl Client {
                 _ => None,
             };
             let head = thread.job().with_table(&bulk.head, from.table);
-            let written = self.generator.bulk_into(&mut self.sql, bulk, &head, summed, from);
-            return (0, written.sum);
+            return (0, self.generator.bulk_into(&mut self.sql, bulk, &head, summed, from));
         }
         let values = self.generator.draw(&statement.values, from);
         let pieces = &thread.texts[from.table as usize][index];

@@ -6,8 +6,7 @@ use mysql_async::Opts;
 use tokio::sync::{Notify, Semaphore, SemaphorePermit};
 use tokio::task::JoinSet;
 
-use super::job::Job;
-use super::values::Serial;
+use super::job::{Job, Serial};
 use crate::error::{Error, Result, clip};
 use crate::mysql::options::ConnectOptions;
 use crate::mysql::session::{Failure, Session};
@@ -70,7 +69,7 @@ impl Connector {
             match opened {
                 Err(error)
                     if error.may_pass()
-                        && job.policy.reconnects()
+                        && job.plan.policy.reconnects()
                         && began.elapsed() < limits::OUTAGE =>
                 {
                     waiting(error);
@@ -83,14 +82,15 @@ impl Connector {
 
     /// Connects and prepares: before the window, never inside it.
     async fn open_once(&self, job: &Job, client: u32) -> Result<Connection> {
-        let mut session = Session::open(&self.target, &self.opts, job.charset.as_deref()).await?;
+        let mut session =
+            Session::open(&self.target, &self.opts, job.plan.charset.as_deref()).await?;
         let preparing = async {
             let handles = prepare(job, client, &mut session).await.map_err(of_statement)?;
             let mut serials = Vec::new();
             if job.compiled.serial {
                 for table in job.tables_of(client) {
-                    let (next, step) = job.serials(client, id_max(job, &mut session, table).await?);
-                    serials.push(Serial { next, step });
+                    let id_max = id_max(job, &mut session, table).await?;
+                    serials.push(job.serial(client, id_max));
                 }
             }
             Ok(Connection { session, handles, serials })
@@ -132,7 +132,7 @@ impl Connector {
         job: &Job,
         client: u32,
     ) -> std::result::Result<(Session, Vec<usize>), Failure> {
-        let charset = job.charset.as_deref();
+        let charset = job.plan.charset.as_deref();
         let mut session = Session::open_again(&self.target, &self.opts, charset).await?;
         let limit = self.target.connect_timeout;
         let prepared = within(limit, prepare(job, client, &mut session)).await;

@@ -5,13 +5,11 @@ use std::ops::Range;
 
 use mysql_async::Value;
 
-use super::arrivals::QueueSpec;
-use crate::plan::policy::Policy;
-use crate::plan::{Arrival, Plan, Spread, StatementMode, Step, StopAt};
+use crate::plan::{Plan, Spread, StatementMode, Step, StopAt};
 use crate::workload::distribution::{Distribution, Sampler};
 use crate::workload::param::{Const, KeySource};
 use crate::workload::random::{Stream, name_part, seed_of};
-use crate::workload::{self, Content, Effect, List, Options, Param, Schema, Workload};
+use crate::workload::{Content, Effect, List, Options, Param, Schema, Statement, Workload};
 
 /// The tables that a step runs on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,23 +27,18 @@ pub struct Tables {
 
 #[derive(Debug)]
 pub(crate) struct Job {
+    pub plan: Plan,
+    pub clients: u32,
+    /// Ops a second over all clients; None is a closed loop.
+    pub rate: Option<f64>,
+    repeat: u32,
     pub compiled: Compiled,
     pub weights: u64,
     /// Statements have times of their own: an op is more than one of them.
     pub timed: bool,
     pub tables: Tables,
     pub spread: Spread,
-    pub text: bool,
-    pub charset: Option<String>,
-    pub stop: StopAt,
-    pub clients: u32,
-    /// Ops a second over all clients; None is a closed loop.
-    pub rate: Option<f64>,
-    pub policy: Policy,
-    arrival: Arrival,
-    seed: u64,
     workload: u64,
-    repeat: u32,
 }
 
 #[derive(Debug, Default)]
@@ -110,7 +103,14 @@ pub(crate) enum Source {
     Pad,
     Digits(usize),
     Const(Value),
-    Derived,
+    Derived(Derived),
+}
+
+/// The ids of rows that come after all there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Serial {
+    pub next: u64,
+    pub step: u64,
 }
 
 /// How a value is made from another one of the statement, or of the one before.
@@ -153,22 +153,12 @@ pub(crate) enum Counted {
     Nothing,
 }
 
+/// So many ids from `base + 1` on.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Draw {
     distribution: Distribution,
-    ids: Ids,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Ids {
-    /// 1 to so many less than the table's rows.
-    Rows {
-        less: u64,
-    },
-    Between {
-        min: u64,
-        max: u64,
-    },
+    base: u64,
+    count: u64,
 }
 
 /// Draws numbers from `base + 1` on.
@@ -189,16 +179,11 @@ impl Job {
             compiled,
             tables,
             spread,
-            text,
-            charset: plan.charset.clone(),
-            stop: plan.stop,
             clients: step.clients,
             rate: step.rate,
-            policy: plan.policy,
-            arrival: plan.arrival,
-            seed: plan.seed,
-            workload: name_part(&plan.workload.name),
             repeat: step.repeat,
+            workload: name_part(&plan.workload.name),
+            plan: plan.clone(),
         }
     }
 
@@ -225,7 +210,7 @@ impl Job {
 
     /// The ops of one client with `--ops`: split evenly, the first clients take the rest.
     pub(crate) fn quota(&self, client: u32) -> Option<u64> {
-        match self.stop {
+        match self.plan.stop {
             StopAt::Time(_) => None,
             StopAt::Ops(ops) => {
                 let clients = u64::from(self.clients);
@@ -240,10 +225,10 @@ impl Job {
         Stream::new(seed_of(&self.seed_parts(client, measured)))
     }
 
-    fn seed_parts(&self, client: u32, measured: bool) -> [u64; 8] {
+    pub(crate) fn seed_parts(&self, client: u32, measured: bool) -> [u64; 8] {
         let table = self.pinned_table(client).map_or(0, |t| u64::from(t) + 1);
         [
-            self.seed,
+            self.plan.seed,
             self.workload,
             table,
             u64::from(client),
@@ -254,55 +239,32 @@ impl Job {
         ]
     }
 
-    /// The arrival queue of some clients of one of so many threads, in an open loop.
-    pub(crate) fn queue(&self, clients: &[u32], threads: usize) -> QueueSpec {
-        let first = clients[0];
-        let rate = self.rate.expect("an open loop has a rate");
-        // The first clients of all queues are the numbers below that of the queues.
-        let queues = queues(threads, self.spread, self.tables.count, self.clients);
-        QueueSpec {
-            arrival: self.arrival,
-            per_s: rate * (clients.len() as f64 / f64::from(self.clients)),
-            offset: f64::from(first) / f64::from(queues),
-            ops: clients.iter().map(|client| self.quota(*client)).sum(),
-            seeds: [false, true].map(|measured| {
-                let mut parts = self.seed_parts(first, measured).to_vec();
-                // A ninth part: no client's keys come from it.
-                parts.push(name_part("arrivals"));
-                seed_of(&parts)
-            }),
-        }
-    }
-
     pub(crate) fn picks(&self, table: u32) -> Vec<Pick> {
-        let hot_seed = seed_of(&[self.seed, u64::from(table)]);
-        self.compiled.draws.iter().map(|draw| draw.pick(self.tables.rows, hot_seed)).collect()
+        let hot_seed = seed_of(&[self.plan.seed, u64::from(table)]);
+        self.compiled.draws.iter().map(|draw| draw.pick(hot_seed)).collect()
     }
 
     /// What ids of a client's own share of the rows are drawn from; shares differ by one row at
     /// most, and are one row where there are more clients than rows.
     pub(crate) fn slices(&self, client: u32) -> Vec<Pick> {
-        let edge = |client: u32| {
-            let rows = u128::from(self.tables.rows) * u128::from(client);
-            (rows / u128::from(self.clients)) as u64
-        };
-        let (base, end) = (edge(client), edge(client + 1));
-        let hot_seed = seed_of(&[self.seed, name_part("slice"), u64::from(client)]);
-        let pick = |distribution| Pick {
-            sampler: Sampler::new(distribution, end - base, hot_seed),
-            base: base.min(self.tables.rows.saturating_sub(1)),
-        };
-        self.compiled.slices.iter().map(|distribution| pick(*distribution)).collect()
+        let rows = self.tables.rows;
+        let edge =
+            |client: u32| (u128::from(rows) * u128::from(client) / u128::from(self.clients)) as u64;
+        let (base, count) = (edge(client), edge(client + 1) - edge(client));
+        let base = base.min(rows.saturating_sub(1));
+        let hot_seed = seed_of(&[self.plan.seed, name_part("slice"), u64::from(client)]);
+        let slices = self.compiled.slices.iter();
+        slices.map(|of| Draw { distribution: *of, base, count }.pick(hot_seed)).collect()
     }
 
-    /// A client's first number in a table whose largest id is `id_max`, and the distance to its
-    /// next one: clients that share the table never meet.
-    pub(crate) fn serials(&self, client: u32, id_max: u64) -> (u64, u64) {
+    /// Numbers a client's rows in a table whose largest id is `id_max`: clients that share the table
+    /// never meet.
+    pub(crate) fn serial(&self, client: u32, id_max: u64) -> Serial {
         let (place, sharers) = match self.spread {
             Spread::Pinned => (client / self.places(), self.clients / self.places()),
             Spread::Random => (client, self.clients),
         };
-        (id_max + 1 + u64::from(place), u64::from(sharers.max(1)))
+        Serial { next: id_max + 1 + u64::from(place), step: u64::from(sharers.max(1)) }
     }
 
     /// The SQL that a client prepares for a table (from 0), with `?` for parameters.
@@ -351,44 +313,44 @@ impl Compiled {
         tables: Tables,
         text: bool,
     ) -> Compiled {
-        let mut compiled = Compiled::default();
+        let mut compiler = Compiler { workload, distribution, tables, done: Compiled::default() };
         for transaction in &workload.transactions {
-            let start = compiled.statements.len();
+            let start = compiler.done.statements.len();
             let running = workload.running(transaction);
             for (at, (statement, _)) in running.iter().enumerate() {
                 let uses = |p: &Param| matches!(p, Param::Previous(_));
                 let next = running.get(at + 1).is_some_and(|(s, _)| s.params.iter().any(uses));
-                let one = compiled.statement(workload, statement, distribution, tables, text);
-                compiled.statements.push(CompiledStatement { keeps_values: next, ..one });
+                let one = compiler.statement(statement, text);
+                compiler.done.statements.push(CompiledStatement { keeps_values: next, ..one });
             }
-            compiled.transactions.push(CompiledTransaction {
+            compiler.done.transactions.push(CompiledTransaction {
                 weight: u64::from(transaction.weight),
                 begin: workload.begins(transaction),
                 passes: workload.passes(transaction).into_iter().map(|at| start + at).collect(),
             });
         }
-        compiled
+        compiler.done
     }
+}
 
-    fn statement(
-        &mut self,
-        workload: &Workload,
-        statement: &workload::Statement,
-        distribution: Distribution,
-        tables: Tables,
-        text: bool,
-    ) -> CompiledStatement {
-        let options = &workload.options;
+/// A workload on its way to what clients do.
+struct Compiler<'a> {
+    workload: &'a Workload,
+    /// Of keys that have none of their own.
+    distribution: Distribution,
+    tables: Tables,
+    done: Compiled,
+}
+
+impl Compiler<'_> {
+    fn statement(&mut self, statement: &Statement, text: bool) -> CompiledStatement {
+        let options = &self.workload.options;
         let expanded = statement.expanded(options);
-        let bulk = match &statement.list {
-            Some(list) if statement.is_text() => {
-                Some(self.bulk(workload, &statement.sql, list, distribution))
-            }
-            _ => None,
-        };
+        let list = statement.list.as_ref().filter(|_| statement.is_text());
+        let bulk = list.map(|list| self.bulk(&statement.sql, list));
         let (pieces, values) = match bulk {
             Some(_) => Default::default(),
-            None => (pieces(&expanded.sql), self.values(workload, &expanded.params, distribution)),
+            None => (pieces(&expanded.sql), self.values(&expanded.params)),
         };
         let text = text || bulk.is_some();
         CompiledStatement {
@@ -396,68 +358,62 @@ impl Compiled {
             values,
             bulk,
             text,
-            check: Check::new(workload, statement, tables),
+            check: Check::new(self.workload, statement, self.tables),
             effect: statement.effect,
             key: expanded.params.iter().position(|p| matches!(p, Param::Key(_))),
             inserted_k: inserted_k(statement, options),
             keeps_values: false,
-            prepared: if text { 0 } else { place(&mut self.prepared, expanded.sql) },
+            prepared: if text { 0 } else { place(&mut self.done.prepared, expanded.sql) },
         }
     }
 
-    fn bulk(
-        &mut self,
-        workload: &Workload,
-        sql: &str,
-        list: &List,
-        distribution: Distribution,
-    ) -> Bulk {
+    fn bulk(&mut self, sql: &str, list: &List) -> Bulk {
         let (head, tail) = sql.split_once("{list}").expect("a list has its place");
         let bytes = list.bytes.as_ref().expect("a list of text has a size");
         Bulk {
             head: head.to_owned(),
             tail: tail.to_owned(),
             pieces: pieces(&list.each),
-            values: self.values(workload, &list.params, distribution),
+            values: self.values(&list.params),
             join: list.join.clone(),
-            bytes_max: bytes.value(&workload.options) as usize,
+            bytes_max: bytes.value(&self.workload.options) as usize,
         }
     }
 
-    fn values(&mut self, workload: &Workload, params: &[Param], all: Distribution) -> Values {
-        let derived = |param: &Param| match param {
-            Param::RangeEnd(end) => Some(Derived::Sum(end.of - 1, end.add(&workload.options))),
-            Param::SameAs(of) => Some(Derived::Sum(of - 1, 0)),
-            Param::COf(of) => Some(Derived::C(of - 1)),
-            Param::Previous(of) => Some(Derived::Previous(of - 1)),
+    fn values(&mut self, params: &[Param]) -> Values {
+        let sources: Vec<Source> = params.iter().map(|param| self.source(param)).collect();
+        let derived = sources.iter().enumerate().filter_map(|(at, source)| match source {
+            Source::Derived(how) => Some((at, *how)),
             _ => None,
-        };
-        Values {
-            sources: params.iter().map(|param| self.source(workload, param, all)).collect(),
-            derived: (0..).zip(params).filter_map(|(i, p)| Some((i, derived(p)?))).collect(),
-        }
+        });
+        Values { derived: derived.collect(), sources }
     }
 
-    fn source(&mut self, workload: &Workload, param: &Param, all: Distribution) -> Source {
+    fn source(&mut self, param: &Param) -> Source {
+        let (options, rows, usual) = (&self.workload.options, self.tables.rows, self.distribution);
         let drawn = |source: KeySource| match source {
-            KeySource::Default => all,
+            KeySource::Default => usual,
             KeySource::Own(distribution) => distribution,
         };
-        let mut draw = |source: KeySource, ids: Ids| {
-            let draw = Draw { distribution: drawn(source), ids };
-            Source::Draw(place(&mut self.draws, draw))
+        let done = &mut self.done;
+        let mut draw = |source: KeySource, base: u64, count: u64| {
+            let distribution = drawn(source);
+            Source::Draw(place(&mut done.draws, Draw { distribution, base, count }))
         };
         match param {
-            Param::Key(source) => draw(*source, Ids::Rows { less: 0 }),
-            Param::K => draw(KeySource::Default, Ids::Rows { less: 0 }),
+            Param::Key(source) => draw(*source, 0, rows),
+            Param::K => draw(KeySource::Default, 0, rows),
             Param::RangeStart(start) => {
-                let less = start.len.value(&workload.options).saturating_sub(1);
-                draw(start.distribution, Ids::Rows { less })
+                let less = start.len.value(options).saturating_sub(1);
+                draw(start.distribution, 0, rows.saturating_sub(less))
             }
-            Param::Between(b) => draw(b.distribution, Ids::Between { min: b.min, max: b.max }),
-            Param::Slice(source) => Source::Slice(place(&mut self.slices, drawn(*source))),
+            Param::Between(of) => {
+                let count = (of.max - of.min).saturating_add(1);
+                draw(of.distribution, of.min.wrapping_sub(1), count)
+            }
+            Param::Slice(source) => Source::Slice(place(&mut done.slices, drawn(*source))),
             Param::Serial => {
-                self.serial = true;
+                done.serial = true;
                 Source::Serial
             }
             Param::C => Source::C,
@@ -465,25 +421,22 @@ impl Compiled {
             Param::Digits(n) => Source::Digits(*n),
             Param::Const(Const::Number(n)) => Source::Const(Value::Int(*n)),
             Param::Const(Const::Text(text)) => Source::Const(Value::Bytes(text.clone().into())),
-            Param::RangeEnd(_) | Param::SameAs(_) | Param::Previous(_) | Param::COf(_) => {
-                Source::Derived
-            }
+            Param::RangeEnd(end) => Source::Derived(Derived::Sum(end.of - 1, end.add(options))),
+            Param::SameAs(of) => Source::Derived(Derived::Sum(of - 1, 0)),
+            Param::COf(of) => Source::Derived(Derived::C(of - 1)),
+            Param::Previous(of) => Source::Derived(Derived::Previous(of - 1)),
         }
     }
 }
 
 impl Draw {
-    pub(crate) fn pick(&self, rows: u64, hot_seed: u64) -> Pick {
-        let (base, count) = match self.ids {
-            Ids::Rows { less } => (0, rows.saturating_sub(less)),
-            Ids::Between { min, max } => (min.wrapping_sub(1), (max - min).saturating_add(1)),
-        };
-        Pick { sampler: Sampler::new(self.distribution, count, hot_seed), base }
+    fn pick(self, hot_seed: u64) -> Pick {
+        Pick { sampler: Sampler::new(self.distribution, self.count, hot_seed), base: self.base }
     }
 }
 
 impl Check {
-    fn new(workload: &Workload, statement: &workload::Statement, tables: Tables) -> Check {
+    fn new(workload: &Workload, statement: &Statement, tables: Tables) -> Check {
         let expect = &statement.expect;
         let (counted, count) = match (&expect.rows, &expect.affected) {
             (Some(rows), _) => (Counted::Rows, Some(rows)),
@@ -517,7 +470,7 @@ fn place<T: PartialEq>(list: &mut Vec<T>, item: T) -> usize {
 }
 
 /// See [`CompiledStatement::inserted_k`]; a list's rows follow one another.
-fn inserted_k(statement: &workload::Statement, options: &Options) -> Vec<usize> {
+fn inserted_k(statement: &Statement, options: &Options) -> Vec<usize> {
     let Effect::InsertK(of) = statement.effect else { return Vec::new() };
     let Some(list) = &statement.list else { return vec![of - 1] };
     let (rows, before) = (list.rows(options), statement.before_list());

@@ -10,11 +10,9 @@
 //! The room is above its figure (3,200 lines): all names and numbers of a statement are worked out
 //! before the first op, and what an op leaves behind is kept apart from what it costs.
 
-mod arrivals;
 mod client;
 mod connect;
 mod errors;
-mod findings;
 mod job;
 mod ledger;
 mod live_line;

@@ -15,11 +15,12 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
-use super::arrivals::{Arrivals, QueueSpec};
-use super::job::Job;
+use super::job::{Job, queues};
 use crate::error::{Error, Result};
 use crate::observe::recorder::{Ns, Recorder};
 use crate::observe::timer::Timer;
+use crate::plan::Arrival;
+use crate::workload::random::{Stream, name_part, seed_of};
 
 pub(crate) const NEVER: Ns = Ns::MAX;
 /// Nearer arrivals are waited for by yielding: to be woken by the kernel takes up to so long.
@@ -29,6 +30,77 @@ const NEAR: Ns = 100_000;
 const IDLE: Ns = 3;
 /// A warm-up has a backlog if it serves its arrivals this part of its length late, or later.
 pub(super) const LATE: Ns = 100;
+
+/// Instants at which the ops of one queue and phase are due, ascending.
+#[derive(Debug)]
+struct Arrivals {
+    /// The instant before the next one.
+    at: Ns,
+    /// What is left of it below a nanosecond, so that nothing adds up.
+    rest: f64,
+    gap: f64,
+    /// None where they are evenly spaced.
+    stream: Option<Stream>,
+}
+
+impl Arrivals {
+    fn next(&mut self) -> Ns {
+        let gap = match &mut self.stream {
+            // The complement of a number in [0, 1) is never zero.
+            Some(stream) => -libm::log1p(-stream.unit()) * self.gap,
+            None => self.gap,
+        };
+        let exact = gap + self.rest;
+        let whole = exact.floor();
+        self.rest = exact - whole;
+        self.at = self.at.saturating_add(whole as Ns);
+        self.at
+    }
+}
+
+/// How the arrivals of a queue come.
+#[derive(Debug, Clone)]
+struct QueueSpec {
+    arrival: Arrival,
+    /// Its share of the rate, by connections.
+    per_s: f64,
+    /// Evenly spaced ones begin so many gaps (0 to 1) later, so that several queues interleave.
+    offset: f64,
+    ops: Option<u64>,
+    /// Of the warm-up, of the window.
+    seeds: [u64; 2],
+}
+
+impl QueueSpec {
+    /// Makes that of some clients of one of so many threads.
+    fn new(job: &Job, clients: &[u32], threads: usize) -> QueueSpec {
+        let (first, all) = (clients[0], f64::from(job.clients));
+        // The first clients of all queues are the numbers below that of the queues.
+        let queues = queues(threads, job.spread, job.tables.count, job.clients);
+        QueueSpec {
+            arrival: job.plan.arrival,
+            per_s: job.rate.expect("an open loop has a rate") * (clients.len() as f64 / all),
+            offset: f64::from(first) / f64::from(queues),
+            ops: clients.iter().map(|client| job.quota(*client)).sum(),
+            // A ninth part: no client's keys come from it.
+            seeds: [false, true].map(|measured| {
+                let parts = job.seed_parts(first, measured).into_iter();
+                seed_of(&parts.chain([name_part("arrivals")]).collect::<Vec<_>>())
+            }),
+        }
+    }
+
+    /// Begins the arrivals of a phase, with a gap before the first one.
+    fn arrivals(&self, start: Ns, measured: bool) -> Arrivals {
+        let gap = 1e9 / self.per_s;
+        let (rest, stream) = match self.arrival {
+            // The process has no memory: it may begin anywhere.
+            Arrival::Poisson => (0.0, Some(Stream::new(self.seeds[usize::from(measured)]))),
+            Arrival::Uniform => ((self.offset - 1.0) * gap, None),
+        };
+        Arrivals { at: start, rest, gap, stream }
+    }
+}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct DueOp {
@@ -276,7 +348,7 @@ impl Queues {
                 places[*place].0 = all.len();
             }
             let members: Vec<u32> = members.iter().map(|place| clients[*place]).collect();
-            all.push(Queue::new(job.queue(&members, threads), window));
+            all.push(Queue::new(QueueSpec::new(job, &members, threads), window));
         }
         Queues {
             all,
@@ -445,4 +517,401 @@ impl Queues {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+    use crate::engine::job::Tables;
+    use crate::engine::job::tests::{TABLES, a_plan};
+    use crate::plan::{self, Spread, Step, StopAt};
+
+    // The queues on a simulated clock: what every arrival experiences is then exact.
+
+    const S: Ns = 1_000_000_000;
+    const MS: Ns = 1_000_000;
+
+    /// An arrival as it was served.
+    #[derive(Debug, Clone, Copy, PartialEq)]
+    struct Served {
+        client: usize,
+        arrival: DueOp,
+        issued: Ns,
+        completed: Ns,
+    }
+
+    struct Simulation {
+        queues: Queues,
+        clients: usize,
+        served: Vec<Served>,
+    }
+
+    fn job(clients: u32, tables: u32, spread: Spread, rate: f64, arrival: plan::Arrival) -> Job {
+        let mut plan = a_plan(0, clients, StopAt::Time(Duration::from_secs(1)));
+        plan.arrival = arrival;
+        let step = Step { number: 1, place: 1, of: 1, clients, rate: Some(rate), repeat: 1 };
+        Job::new(&plan, spread, Tables { count: tables, ..TABLES }, &step)
+    }
+
+    fn simulation(job: &Job, clients: u32, window: Window, warmup: Ns) -> Simulation {
+        let all: Vec<u32> = (0..clients).collect();
+        let queues = Queues::new(job, &all, 1, window, warmup);
+        Simulation { queues, clients: clients as usize, served: Vec::new() }
+    }
+
+    impl Simulation {
+        /// Serves until all clients have ended, or until an instant; `done` says when an op that is
+        /// issued at an instant completes, `tick` is called at every event.
+        fn run(
+            &mut self,
+            until: Ns,
+            mut done: impl FnMut(Ns) -> Ns,
+            mut tick: impl FnMut(Ns, &mut Queues),
+        ) -> Ns {
+            let mut busy: Vec<Ns> = vec![0; self.clients];
+            let mut over = vec![false; self.clients];
+            let mut now = 0;
+            while now < until {
+                tick(now, &mut self.queues);
+                self.queues.wake_due(now);
+                // Again and again, because one that takes an arrival may wake another one.
+                let mut again = true;
+                while std::mem::take(&mut again) {
+                    for client in 0..self.clients {
+                        if over[client] || busy[client] > now || self.queues.places[client].1 {
+                            continue;
+                        }
+                        match self.queues.take(client, now, Waker::noop()) {
+                            Poll::Pending => {}
+                            Poll::Ready(None) => over[client] = true,
+                            Poll::Ready(Some(arrival)) => {
+                                let completed = done(now);
+                                busy[client] = completed.max(now + 1);
+                                self.served.push(Served {
+                                    client,
+                                    arrival,
+                                    issued: now,
+                                    completed,
+                                });
+                            }
+                        }
+                        again = true;
+                    }
+                }
+                let returning = busy.iter().zip(&over).filter(|(at, over)| !**over && **at > now);
+                let returning = returning.map(|(at, _)| *at).min();
+                let due = self.queues.due.first().map(|(due, _)| *due);
+                match returning.into_iter().chain(due).min() {
+                    // Time passes for ticks.
+                    Some(next) => now = next.max(now + 1).min(now + 20 * MS),
+                    None if over.iter().all(|over| *over) => break,
+                    None => now += 20 * MS,
+                }
+            }
+            now
+        }
+
+        fn responses(&self) -> Vec<Ns> {
+            let mut all: Vec<Ns> =
+                self.served.iter().map(|s| s.completed - s.arrival.intended).collect();
+            all.sort_unstable();
+            all
+        }
+
+        fn mean_wait_s(&self) -> f64 {
+            let waits = self.served.iter().map(|s| (s.issued - s.arrival.intended) as f64 / 1e9);
+            waits.sum::<f64>() / self.served.len() as f64
+        }
+    }
+
+    fn open(end: Ns) -> Window {
+        Window { start: 0, end, early: false }
+    }
+
+    #[test]
+    fn arrivals_are_served_in_their_order_none_is_skipped_and_the_longest_idle_takes_the_next() {
+        let job = job(4, 1, Spread::Random, 1000.0, plan::Arrival::Uniform);
+        let mut simulation = simulation(&job, 4, open(S), 0);
+        simulation.run(2 * S, |now| now + 100_000, |_, _| {});
+        let intended: Vec<Ns> = simulation.served.iter().map(|s| s.arrival.intended).collect();
+        assert_eq!(intended, (0..1000).map(|n| n * MS).collect::<Vec<_>>());
+        assert!(simulation.served.iter().all(|s| s.issued == s.arrival.intended));
+        let clients: Vec<usize> = simulation.served.iter().take(8).map(|s| s.client).collect();
+        assert_eq!(clients, [0, 1, 2, 3, 0, 1, 2, 3]);
+        let counts = simulation.queues.counts;
+        assert_eq!(counts, PacingCounts { intended: 1000, ..PacingCounts::default() });
+    }
+
+    #[test]
+    fn a_stall_is_in_the_response_time_of_all_that_it_kept_waiting() {
+        // 10 s at 1000/s on 8 clients, a call takes 100 us, and from 3 s to 4 s nothing is answered.
+        let job = job(8, 1, Spread::Random, 1000.0, plan::Arrival::Uniform);
+        let mut simulation = simulation(&job, 8, open(10 * S), 0);
+        let done = |now: Ns| {
+            let free = now + 100_000;
+            if (3 * S..4 * S).contains(&free) { 4 * S + 100_000 } else { free }
+        };
+        simulation.run(20 * S, done, |_, _| {});
+        let responses = simulation.responses();
+        assert_eq!(responses.len(), 10_000);
+        // 1000 arrivals, 1 ms apart, wait for the rest of the second and for the catching up: 8 a
+        // call's time, while others arrive.
+        let at =
+            |p: f64| responses[(responses.len() as f64 * p / 100.0).ceil() as usize - 1] as f64;
+        for (p, arrival) in [(90.5, 950.0), (95.0, 500.0), (99.0, 100.0), (99.9, 10.0)] {
+            let expected = 1e9 - arrival * 1e6 + arrival / 8.0 * 1e5;
+            let error = at(p) / expected - 1.0;
+            assert!(error.abs() < 0.01, "p{p}: {} instead of {expected}", at(p));
+        }
+        // The service time has it once a client.
+        let slow = simulation.served.iter().filter(|s| s.completed - s.issued > 500 * MS).count();
+        assert_eq!(slow, 8);
+    }
+
+    /// Erlang's C formula: the mean wait with `c` servers, seconds.
+    fn erlang_wait(c: u32, rate: f64, service: f64) -> f64 {
+        let load = rate * service;
+        // Erlang's B, recursively.
+        let blocked = (1..=c).fold(1.0, |b, n| load * b / (f64::from(n) + load * b));
+        let full = load / f64::from(c);
+        let waits = blocked / (1.0 - full * (1.0 - blocked));
+        waits * service / (f64::from(c) - load)
+    }
+
+    #[test]
+    fn eight_clients_wait_as_a_queue_with_eight_servers_does() {
+        assert!((erlang_wait(1, 0.5, 1.0) - 1.0).abs() < 1e-12, "M/M/1 at half load waits 1");
+        let (rate, service) = (6000.0, 0.001);
+        let job = job(8, 1, Spread::Random, rate, plan::Arrival::Poisson);
+        let mut simulation = simulation(&job, 8, open(400 * S), 0);
+        let mut stream = Stream::new(4711);
+        let draw = |now: Ns| now + (-libm::log1p(-stream.unit()) * service * 1e9) as Ns;
+        simulation.run(Ns::MAX, draw, |_, _| {});
+        let (wait, theory) = (simulation.mean_wait_s(), erlang_wait(8, rate, service));
+        assert!((wait / theory - 1.0).abs() < 0.05, "{wait} instead of {theory}");
+    }
+
+    #[test]
+    fn pinned_clients_have_a_queue_a_table_and_share_the_rate() {
+        let job = job(8, 4, Spread::Pinned, 800.0, plan::Arrival::Uniform);
+        let mut simulation = simulation(&job, 8, open(S), 0);
+        assert_eq!(simulation.queues.all.len(), 4);
+        simulation.run(2 * S, |now| now + 100_000, |_, _| {});
+        let intended: Vec<Ns> = simulation.served.iter().map(|s| s.arrival.intended).collect();
+        // The queues interleave evenly.
+        assert_eq!(intended, (0..800).map(|n| n * 1_250_000).collect::<Vec<_>>());
+        for served in &simulation.served {
+            let table = served.arrival.intended / 1_250_000 % 4;
+            assert_eq!(served.client as u64 % 4, table);
+        }
+    }
+
+    #[test]
+    fn what_waits_at_the_end_is_counted_and_served_unless_the_step_is_cut_short() {
+        // One client that can do 100/s is asked for 1000/s.
+        let job = job(1, 1, Spread::Random, 1000.0, plan::Arrival::Uniform);
+        let mut simulation = simulation(&job, 1, open(S), 0);
+        let slow = |now| now + 10 * MS;
+        let ended = simulation.run(100 * S, slow, |_, _| {});
+        let counts = simulation.queues.counts;
+        assert_eq!((counts.intended, counts.backlog, counts.unissued), (1000, 900, 0));
+        assert_eq!((simulation.served.len(), ended), (1000, 10 * S));
+
+        let mut cut = super::tests::simulation(&job, 1, open(S), 0);
+        let early = Window { start: 0, end: 500 * MS, early: true };
+        cut.run(100 * S, slow, |_, queues| {
+            queues.set_window(early);
+        });
+        assert_eq!(cut.served.len(), 50, "nothing is issued after an early end");
+    }
+
+    /// A warm-up of a second after which `serve` decides; the instant that the window began at.
+    fn warmed_up(rate: f64, serve: impl FnMut(Ns) -> Ns) -> (Simulation, Ns) {
+        let job = job(1, 1, Spread::Random, rate, plan::Arrival::Uniform);
+        let unknown = Window { start: NEVER, end: NEVER, early: false };
+        let mut simulation = simulation(&job, 1, unknown, S);
+        let mut start = NEVER;
+        simulation.run(10 * S, serve, |now, queues| {
+            if start == NEVER && now >= S - 400 * MS && (queues.is_warm(now) || now >= 2 * S) {
+                start = (now + 400 * MS).max(S);
+                queues.set_window(Window { start, end: start + S, early: false });
+            }
+        });
+        (simulation, start)
+    }
+
+    #[test]
+    fn a_warm_up_without_backlog_passes_into_the_window() {
+        let (simulation, start) = warmed_up(1000.0, |now| now + 500_000);
+        assert_eq!(start, S);
+        assert!(simulation.served.windows(2).all(|w| w[1].issued - w[0].issued == MS));
+        let measured = simulation.served.iter().filter(|s| s.arrival.measured).count();
+        assert_eq!((simulation.served.len(), measured), (2000, 1000));
+    }
+
+    #[test]
+    fn what_still_waits_when_the_window_begins_is_counted_with_its_age() {
+        // Nothing is answered in the last 100 ms of the warm-up, when its end is decided.
+        let stalled = (S - 100 * MS)..(S + MS);
+        let serve = |now: Ns| {
+            let free = now + 500_000;
+            if stalled.contains(&free) { stalled.end } else { free }
+        };
+        let (simulation, start) = warmed_up(1000.0, serve);
+        assert_eq!(start, S, "arrivals go on");
+        let counts = simulation.queues.counts;
+        assert!((98..=100).contains(&counts.warmup_left), "{counts:?}");
+        assert!((98 * MS..=100 * MS).contains(&counts.warmup_late), "{counts:?}");
+        let first = simulation.served.iter().find(|s| s.arrival.measured).expect("a window");
+        assert!(first.issued > first.arrival.intended + 40 * MS, "it waited behind them");
+    }
+
+    #[test]
+    fn the_backlog_of_a_warm_up_is_served_before_the_window_begins() {
+        // Cold for half a second: then there are 500 to catch up with, at twice the rate.
+        let (simulation, start) = warmed_up(1000.0, |now| (now + 500_000).max(500 * MS));
+        let warmup: Vec<&Served> =
+            simulation.served.iter().filter(|s| !s.arrival.measured).collect();
+        assert_eq!(warmup.len(), 1000, "all of its arrivals, and none after its planned end");
+        assert!(warmup.iter().all(|s| s.completed <= start));
+        assert!((1300 * MS..1500 * MS).contains(&start), "{start}");
+        assert_eq!(simulation.queues.counts.warmup_left, 0);
+        let first = simulation.served.iter().find(|s| s.arrival.measured).expect("a window");
+        assert_eq!((first.arrival.intended, first.issued), (start, start));
+    }
+
+    #[test]
+    fn a_warm_up_that_cannot_be_drained_leaves_its_backlog_to_the_window() {
+        let (simulation, start) = warmed_up(1000.0, |now| now + 5 * MS);
+        assert_eq!(start, 2 * S + 400 * MS);
+        // 200/s: 480 were issued by then.
+        let left = simulation.queues.counts.warmup_left;
+        assert!((515..=520).contains(&left), "{left}");
+        assert_eq!(simulation.queues.counts.intended, 1000);
+    }
+
+    #[test]
+    fn ops_are_split_over_the_queues() {
+        let mut plan = a_plan(0, 6, StopAt::Ops(1001));
+        plan.arrival = plan::Arrival::Poisson;
+        let step = Step { number: 1, place: 1, of: 1, clients: 6, rate: Some(1000.0), repeat: 1 };
+        let tables = Tables { count: 3, ..TABLES };
+        let job = Job::new(&plan, Spread::Pinned, tables, &step);
+        let mut simulation = simulation(&job, 6, open(NEVER), 0);
+        let ended = simulation.run(100 * S, |now| now + MS, |_, _| {});
+        assert_eq!(simulation.served.len(), 1001);
+        assert!(ended < 2 * S, "every client ends: {ended}");
+    }
+
+    #[test]
+    fn one_turn_that_a_clock_made_short_makes_no_work_of_the_idle_ones() {
+        let mut spin = Spin::new();
+        let mut now = 5 * MS;
+        let mut turn = |length: Ns| {
+            now += length;
+            spin.idle(now)
+        };
+        assert_eq!(turn(1_000), 0, "the first one after a park has no start");
+        assert_eq!([turn(1_000), turn(1_100)], [0, 1_100], "two tell how long an idle one takes");
+        assert_eq!(turn(20_000), 0, "work");
+        assert_eq!(turn(3), 3);
+        assert_eq!([turn(1_000), turn(20_000), turn(3_000)], [1_000, 0, 3_000]);
+    }
+
+    fn arrivals(arrival: Arrival, per_s: f64, offset: f64, seed: u64) -> Arrivals {
+        let seeds = [seed_of(&[seed]); 2];
+        QueueSpec { arrival, per_s, offset, ops: None, seeds }.arrivals(1000, false)
+    }
+
+    fn poisson(per_s: f64, seed: u64) -> Arrivals {
+        Arrivals { at: 0, ..arrivals(Arrival::Poisson, per_s, 0.0, seed) }
+    }
+
+    /// Kolmogorov's statistic of gaps against the exponential distribution, times √n: above
+    /// 1.358 in 5 % of all samples, above 1.949 in 0.1 %.
+    fn kolmogorov(mut gaps: Vec<f64>, mean: f64) -> f64 {
+        gaps.sort_by(f64::total_cmp);
+        let n = gaps.len() as f64;
+        let largest = gaps.iter().enumerate().fold(0.0_f64, |largest, (i, gap)| {
+            let expected = 1.0 - (-gap / mean).exp();
+            largest.max(expected - i as f64 / n).max((i + 1) as f64 / n - expected)
+        });
+        largest * n.sqrt()
+    }
+
+    #[test]
+    fn gaps_of_poisson_arrivals_are_exponential() {
+        for per_s in [0.5, 1000.0, 50_000.0] {
+            let mut rare = 0;
+            for seed in 0..20 {
+                let mut arrivals = poisson(per_s, seed);
+                let mut last = 0;
+                let gaps: Vec<f64> = (0..10_000)
+                    .map(|_| {
+                        let at = arrivals.next();
+                        (at - std::mem::replace(&mut last, at)) as f64
+                    })
+                    .collect();
+                let statistic = kolmogorov(gaps, 1e9 / per_s);
+                assert!(statistic < 1.949, "rate {per_s}, seed {seed}: {statistic}");
+                rare += u32::from(statistic > 1.358);
+            }
+            // One of 20 is expected above; five or more are in 0.3 % of all cases.
+            assert!(rare < 5, "rate {per_s}: {rare} of 20 samples are in the last 5 %");
+        }
+        // The test can fail: evenly spaced ones are no such process.
+        let even = vec![1000.0; 10_000];
+        assert!(kolmogorov(even, 1000.0) > 10.0);
+    }
+
+    #[test]
+    fn counts_of_poisson_arrivals_vary_as_their_mean_and_independently() {
+        // Three queues of 2:1:1, as connections split a rate, counted together.
+        let mut queues: Vec<Arrivals> =
+            [5_000.0, 2_500.0, 2_500.0].iter().zip(1..).map(|(r, s)| poisson(*r, s)).collect();
+        let slots = 20_000;
+        let slot: Ns = 1_000_000;
+        let mut counts = vec![0.0_f64; slots];
+        for queue in &mut queues {
+            while let Some(count) = counts.get_mut((queue.next() / slot) as usize) {
+                *count += 1.0;
+            }
+        }
+        let n = slots as f64;
+        let mean = counts.iter().sum::<f64>() / n;
+        assert!((mean / 10.0 - 1.0).abs() < 4.0 / (n * 10.0).sqrt(), "{mean}");
+        // The dispersion is chi-square with n - 1 degrees of freedom: normal at this n.
+        let squares: f64 = counts.iter().map(|c| (c - mean).powi(2)).sum();
+        let z = (squares / mean - (n - 1.0)) / (2.0 * (n - 1.0)).sqrt();
+        assert!(z.abs() < 3.3, "variance over mean is off by {z} standard deviations");
+        // Neighbours know nothing of each other.
+        let covariance: f64 = counts.windows(2).map(|w| (w[0] - mean) * (w[1] - mean)).sum();
+        let z = covariance / squares * n.sqrt();
+        assert!(z.abs() < 3.3, "neighbours are correlated, {z} standard deviations");
+        // Chi-square of the counts themselves, in classes of at least 50 expected.
+        let mut expected = n * (-10.0_f64).exp();
+        let (mut chi, mut class, mut classes) = (0.0, (0.0, 0.0), 0);
+        for k in 0..40 {
+            let seen = counts.iter().filter(|c| **c as u32 == k).count() as f64;
+            class = (class.0 + expected, class.1 + seen);
+            if class.0 > 50.0 {
+                chi += (class.1 - class.0).powi(2) / class.0;
+                (class, classes) = ((0.0, 0.0), classes + 1);
+            }
+            expected *= 10.0 / f64::from(k + 1);
+        }
+        // Wilson and Hilferty's normal approximation.
+        let free = f64::from(classes - 1);
+        let spread = 2.0 / (9.0 * free);
+        let z = ((chi / free).cbrt() - (1.0 - spread)) / spread.sqrt();
+        assert!(z.abs() < 3.3, "chi-square {chi} with {free} degrees of freedom");
+    }
+
+    #[test]
+    fn even_arrivals_of_several_queues_interleave_without_drift() {
+        let queue = |i: u32| arrivals(Arrival::Uniform, 300.0, f64::from(i) / 3.0, 0);
+        let mut queues: Vec<Arrivals> = (0..3).map(queue).collect();
+        for n in 0..100_000_u64 {
+            let at = queues[(n % 3) as usize].next();
+            let exact = 1000.0 + n as f64 * 1e9 / 900.0;
+            assert!((at as f64 - exact).abs() <= 1.0, "arrival {n}: {at} instead of {exact}");
+        }
+    }
+}

@@ -24,6 +24,7 @@ use super::turn_delay::{SelfWatch, ThreadUsage};
 use crate::error::{Error, Result};
 use crate::mysql::session::Failure;
 use crate::observe::recorder::{Ns, Phases, RecordedInterval, Recorder};
+use crate::plan::StatementMode;
 
 const IDLE: Ns = Ns::MAX;
 
@@ -217,7 +218,11 @@ impl ThreadState {
             watch: RefCell::new(SelfWatch::new()),
             picks: tables.clone().map(|t| job.picks(t)).collect(),
             pacing: pacing.transpose()?,
-            texts: if job.text { tables.map(|t| job.text_pieces(t)).collect() } else { Vec::new() },
+            texts: if job.plan.statements == StatementMode::Text {
+                tables.map(|t| job.text_pieces(t)).collect()
+            } else {
+                Vec::new()
+            },
             clients: (0..).zip(clients).map(|(at, c)| Rc::new(ClientState::new(*c, at))).collect(),
         })
     }
@@ -237,7 +242,7 @@ impl ThreadState {
     }
 
     pub(crate) fn op_timeout(&self) -> Duration {
-        self.job().policy.op_timeout.unwrap_or(Duration::MAX)
+        self.job().plan.policy.op_timeout.unwrap_or(Duration::MAX)
     }
 
     /// Does what is due now and then, without the clients.
@@ -280,7 +285,7 @@ impl ThreadState {
     /// Gives up ops that are in flight for too long, and after the window's end also connections
     /// that are not open again.
     fn give_up(&self, now: Ns) {
-        let limit = self.job().policy.op_timeout.map(|limit| limit.as_nanos() as Ns);
+        let limit = self.job().plan.policy.op_timeout.map(|limit| limit.as_nanos() as Ns);
         let over = now >= self.window_end.get();
         if limit.is_none() && !over {
             return;

@@ -1,21 +1,24 @@
-//! Run → Summary.
+//! Run → Summary, with what its reader must know beside the numbers.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use super::job::queues;
+use super::live_line::millis;
+use super::pacing::{LATE, PacingCounts};
 use super::step::{StepContext, engine_threads};
-use super::turn_delay::{ThreadUsage, TurnDelays};
-use super::{Run, findings};
-use crate::judge::{self, CalibrationStep};
-use crate::observe::host::Host;
+use super::{Run, turn_delay};
+use crate::error::plain;
+use crate::judge::thresholds::{BACKLOG_MAX, LATE_READING, THIRD_MIN};
+use crate::judge::{self, CalibrationStep, changed_after};
+use crate::observe::host::{self, Host};
 use crate::observe::probe::Probe;
 use crate::observe::process::peak_resident_bytes;
 use crate::observe::recorder::Paced;
 use crate::observe::times::Times;
-use crate::plan::{Plan, Step, StopAt};
-use crate::stats;
-use crate::summary::{self, Share, Summary, ThreadShare, TurnDelay};
+use crate::plan::{Arrival, Plan, Step, StopAt, units};
+use crate::summary::{self, Interval, Phase, SettingChange, Summary};
+use crate::terms::Value::{Grouped, Number};
+use crate::terms::{Code, Finding, finding};
 
 /// What a summary says besides the step: the same for all steps of a sweep, but for the server.
 #[derive(Debug, Clone)]
@@ -55,7 +58,7 @@ pub(crate) fn summary(
     context: &StepContext<'_>,
     step: &Step,
     identity: &Identity,
-    changed: Option<Vec<summary::SettingChange>>,
+    changed: Option<Vec<SettingChange>>,
 ) -> Summary {
     let mut summary = Summary {
         schema: summary::SCHEMA.to_owned(),
@@ -68,7 +71,7 @@ pub(crate) fn summary(
         reason: run.error.as_ref().map(ToString::to_string),
         workload: workload(context),
         plan: plan(context, step, identity.data_seed),
-        warnings: findings::of_step(run, context, step, changed.as_deref())
+        warnings: findings(run, context, step, changed.as_deref())
             .into_iter()
             .map(Into::into)
             .collect(),
@@ -231,63 +234,22 @@ fn client(run: &Run, identity: &Identity) -> summary::Client {
         user_s,
         sys_s,
         us_per_op: (ops > 0).then(|| (user_s + sys_s) * 1e6 / ops as f64),
-        threads: run.counts.usage.iter().map(|t| summary::Thread { busy: t.busy }).collect(),
+        threads: run.counts.usage.iter().map(|t| summary::Thread { busy: t.share.busy }).collect(),
         max_rss_bytes: peak_resident_bytes(),
         rtt_us: identity.rtt_us,
         net_rx_bytes: run.client.traffic.map(|[received, _]| received),
         net_tx_bytes: run.client.traffic.map(|[_, sent]| sent),
-        share: Some(share(run, host)),
-    }
-}
-
-/// Tells the client's share of a step: what its threads saw of themselves, and who used the host.
-fn share(run: &Run, host: &Host) -> Share {
-    let used = &run.client;
-    Share {
-        threads: run.counts.usage.iter().map(thread).collect(),
-        turns: all_turns(run),
-        host_cores: Some(host.cores_online).filter(|cores| *cores > 0),
-        host_busy: used.busy,
-        other_load: used.others,
-        steal: used.steal,
-        server_cpu_s: used.server_s,
-        throttled_s: used.throttled_s,
-        ceiling: None,
-    }
-}
-
-fn thread(usage: &ThreadUsage) -> ThreadShare {
-    ThreadShare {
-        busy: usage.busy,
-        wall_s: usage.wall.as_secs_f64(),
-        cpu_s: usage.ran.as_ref().map(Duration::as_secs_f64),
-        spun_s: usage.spun.as_secs_f64(),
-        descheduled_s: usage.waited.as_ref().map(Duration::as_secs_f64),
-        turns: turn_delay(&usage.delays),
-    }
-}
-
-fn all_turns(run: &Run) -> TurnDelay {
-    let mut all = TurnDelays::new();
-    for thread in &run.counts.usage {
-        all.merge(&thread.delays);
-    }
-    turn_delay(&all)
-}
-
-fn turn_delay(turns: &TurnDelays) -> TurnDelay {
-    let probes = turns.delay.count();
-    let tail = stats::highest_known(probes);
-    let at = |times: &Times| times.percentile_us(f64::from(tail?));
-    TurnDelay {
-        probes,
-        turn_delay_p50_us: turns.delay.percentile_us(50.0),
-        turn_delay_p99_us: turns.delay.percentile_us(99.0),
-        turn_delay_max_us: turns.delay.max_us(),
-        own_delay_p99_us: turns.own.percentile_us(99.0),
-        tail_percentile: tail,
-        turn_delay_tail_us: at(&turns.delay),
-        own_delay_tail_us: at(&turns.own),
+        share: Some(summary::Share {
+            threads: run.counts.usage.iter().map(|thread| thread.share.clone()).collect(),
+            turns: turn_delay::of_all(&run.counts.usage),
+            host_cores: Some(host.cores_online).filter(|cores| *cores > 0),
+            host_busy: run.client.busy,
+            other_load: run.client.others,
+            steal: run.client.steal,
+            server_cpu_s: run.client.server_s,
+            throttled_s: run.client.throttled_s,
+            ceiling: None,
+        }),
     }
 }
 
@@ -299,18 +261,179 @@ pub(crate) fn calibrated(run: &Run, plan: &Plan, step: &Step) -> CalibrationStep
     let threads = engine_threads(plan, step.clients);
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let at_most = threads.min(cores) as f64 * 1e6;
-    let turns = all_turns(run);
+    let turns = turn_delay::of_all(&run.counts.usage);
     CalibrationStep {
         clients: step.clients,
         engine_threads: threads as u32,
         measured_s: run.measured_s,
         qps: run.per_s(window.statements),
         us_per_op,
-        busy: run.counts.usage.iter().map(|t| t.busy).fold(0.0, f64::max),
+        busy: run.counts.usage.iter().map(|t| t.share.busy).fold(0.0, f64::max),
         tail_percentile: turns.tail_percentile,
         turn_delay_tail_us: turns.turn_delay_tail_us,
         other_load: run.client.others,
         steal: run.client.steal,
         ceiling_qps: if us_per_op > 0.0 { at_most / us_per_op } else { 0.0 },
+    }
+}
+
+/// Finds what a reader must know of a step beside its numbers. `changed` are the server's settings that
+/// differ after it.
+fn findings(
+    run: &Run,
+    context: &StepContext<'_>,
+    step: &Step,
+    changed: Option<&[SettingChange]>,
+) -> Vec<Finding> {
+    let mut found = Vec::new();
+    if cfg!(debug_assertions) {
+        found.push(finding!(DebugBuild));
+    }
+    if let Some(root) = host::recorded() {
+        found.push(finding!(RecordedHost, host::ROOT_VARIABLE, plain(&root.to_string_lossy())));
+    }
+    let of_ops = run.errors.iter().filter(|e| e.class != "connect");
+    let errors: u64 = of_ops.map(|e| e.count).sum();
+    if errors > 0 {
+        found.push(finding!(Errors, errors));
+    }
+    match (run.abandoned(), context.plan.policy.op_timeout) {
+        (0, _) => {}
+        (ops, Some(limit)) => found.push(finding!(GivenUp, ops, units::duration(limit))),
+        (ops, None) => found.push(finding!(Abandoned, ops)),
+    }
+    if run.counts.failures.reconnects > 0 {
+        found.push(finding!(Reconnects, run.counts.failures.reconnects));
+    }
+    if !run.outages.is_empty() {
+        let longest = run.outages.iter().map(|o| o.gap_s).fold(0.0, f64::max);
+        let (n, noun) = (run.outages.len(), if run.outages.len() == 1 { "time" } else { "times" });
+        found.push(finding!(Outages, format!("{n} {noun}"), Number(longest, 1)));
+    }
+    if run.status.is_none() {
+        found.push(finding!(NoStatus));
+    }
+    let untouched = run.counts.accounts.iter().any(|account| account.ops == 0);
+    if context.tables.count > 1 && untouched && run.timeline.window.ops > 0 {
+        found.push(finding!(UnusedTables));
+    }
+    found.extend(changed_after(changed));
+    if let (Some(rate), Some(counts)) = (step.rate, &run.counts.paced) {
+        let most = rate * context.plan.warmup.as_secs_f64() / LATE as f64;
+        let response = run.timeline.window.paced.as_ref().map(|paced| &paced.response);
+        let usual_us = response.and_then(|response| response.percentile_us(99.0));
+        found.extend(of_warmup(counts, most.max(f64::from(step.clients)), usual_us));
+        let waiting = counts.behind.max(counts.backlog as f64);
+        let grew = grew(&run.timeline.entries);
+        let even = context.plan.arrival == Arrival::Uniform;
+        if run.measured_s > 0.0 && backlog(waiting, counts.intended, step.clients, even, grew) {
+            let code = if grew { Code::Growing } else { Code::NotSustained };
+            let values = [run.per_s(run.timeline.window.ops), rate, waiting].map(Grouped).to_vec();
+            found.push(Finding { code, values });
+        }
+    }
+    // What an op cost on the server's host is of the time from its first reading on.
+    let first_s = run.probed.as_ref().map(|probed| probed.first_s);
+    if let Some(first_s) = first_s.filter(|s| *s > LATE_READING * run.measured_s) {
+        found.push(finding!(LateReading, Number(first_s, 1)));
+    }
+    found
+}
+
+/// Tells what the window took over from its warm-up, if that is worth a word: some arrivals always wait
+/// by chance, so it takes more than `most` of them, or a wait that is longer than is usual later.
+fn of_warmup(counts: &PacingCounts, most: f64, usual_us: Option<f64>) -> Option<Finding> {
+    let left = counts.warmup_left as f64;
+    let late_us = counts.warmup_late as f64 / 1e3;
+    if left > most {
+        Some(finding!(WarmupBacklog, Grouped(left)))
+    } else if usual_us.is_some_and(|usual_us| late_us > usual_us) {
+        Some(finding!(WarmupLate, Grouped(left), millis(late_us)))
+    } else {
+        None
+    }
+}
+
+/// Says whether so many arrivals wait for another reason than chance. Random ones come in bursts of the
+/// root of their number; evenly spaced ones do not, nor do waits that grow follow from bursts.
+fn backlog(waiting: f64, intended: u64, clients: u32, even: bool, grew: bool) -> bool {
+    let part = BACKLOG_MAX * intended as f64;
+    let chance = 3.0 * (intended as f64).sqrt();
+    let more = part.max(f64::from(clients));
+    (waiting > part && waiting > chance)
+        || (even && waiting > more)
+        || (grew && waiting > more.min(chance))
+}
+
+fn grew(timeline: &[Interval]) -> bool {
+    let measured = timeline.iter().filter(|entry| entry.phase == Phase::Measure);
+    let medians: Vec<f64> = measured.filter_map(|entry| entry.response_p50_us).collect();
+    let third = medians.len() / 3;
+    if third < THIRD_MIN {
+        return false;
+    }
+    let (first, last) = (medians.iter().take(third), medians.iter().rev().take(third));
+    let largest = first.copied().fold(0.0, f64::max);
+    last.copied().fold(f64::INFINITY, f64::min) > largest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_warm_up_leaves_is_told_where_it_is_much_or_late() {
+        let of = |warmup_left, late_ms: u64| {
+            let warmup_late = late_ms * 1_000_000;
+            let counts = PacingCounts { warmup_left, warmup_late, ..PacingCounts::default() };
+            of_warmup(&counts, 64.0, Some(2_000.0))
+        };
+        assert_eq!(of(0, 0), None);
+        assert_eq!(of(5, 1), None, "as others do");
+        let late = of(5, 80).expect("later than they");
+        assert_eq!(late.code, Code::WarmupLate);
+        let text = late.to_string();
+        assert!(text.starts_with("5 arrivals") && text.contains("80.00 ms"));
+        assert_eq!(of(65, 80).expect("too many").code, Code::WarmupBacklog);
+    }
+
+    fn entry(response_p50_us: f64) -> Interval {
+        Interval {
+            phase: Phase::Measure,
+            start_s: 0.0,
+            length_s: 1.0,
+            ops: 1,
+            errors: 0,
+            p50_us: None,
+            p99_us: None,
+            max_us: None,
+            response_p50_us: Some(response_p50_us),
+            response_p99_us: None,
+            response_max_us: None,
+        }
+    }
+
+    #[test]
+    fn what_waits_is_no_chance_where_it_is_even_or_grows() {
+        // Ten seconds at 106 a second of a server that does 98.
+        assert!(backlog(78.0, 1_060, 8, true, false));
+        assert!(backlog(78.0, 1_060, 8, false, true));
+        assert!(!backlog(78.0, 1_060, 8, false, false), "a burst may do that");
+        assert!(backlog(98.0, 1_060, 8, false, false));
+        assert!(!backlog(10.0, 1_060, 8, true, true), "less than a hundredth");
+        assert!(!backlog(78.0, 1_060, 80, true, true), "one a client");
+        assert!(!backlog(990.0, 100_000, 8, true, false));
+        assert!(backlog(990.0, 100_000, 8, true, true), "more than by chance, and growing");
+    }
+
+    #[test]
+    fn a_backlog_grows_only_where_the_end_is_worse_than_all_of_the_beginning() {
+        let growing: Vec<Interval> = (1..=12).map(|i| entry(f64::from(i))).collect();
+        assert!(grew(&growing));
+        assert!(grew(&growing[..6]));
+        assert!(!grew(&growing[..5]), "too few to tell");
+        let mut stall = vec![entry(1.0); 12];
+        stall[10] = entry(1e6);
+        assert!(!grew(&stall), "one stall that was made good");
     }
 }

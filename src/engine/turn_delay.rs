@@ -16,6 +16,8 @@ use crate::observe::process::{Scheduled, ThreadClock};
 use crate::observe::recorder::Ns;
 use crate::observe::timer::Timer;
 use crate::observe::times::Times;
+use crate::stats;
+use crate::summary::{ThreadShare, TurnDelay};
 
 /// Between two probes: some 97 a second, at most 30 us of an idle thread each. No part of a round
 /// number, so that they meet nothing that ticks.
@@ -41,30 +43,47 @@ struct Look {
 
 #[derive(Debug)]
 pub(crate) struct TurnDelays {
-    pub delay: Times,
+    delay: Times,
     /// Without the time that it waited for a core.
-    pub own: Times,
+    own: Times,
 }
 
 #[derive(Debug)]
 pub(crate) struct ThreadUsage {
-    pub busy: f64,
-    pub wall: Duration,
-    pub ran: Option<Duration>,
-    pub spun: Duration,
-    pub waited: Option<Duration>,
-    pub delays: TurnDelays,
+    pub share: ThreadShare,
+    delays: TurnDelays,
 }
 
 impl TurnDelays {
-    pub(crate) fn new() -> TurnDelays {
+    fn new() -> TurnDelays {
         TurnDelays { delay: Times::new(), own: Times::new() }
     }
 
-    pub(crate) fn merge(&mut self, other: &TurnDelays) {
-        self.delay.merge(&other.delay);
-        self.own.merge(&other.own);
+    fn told(&self) -> TurnDelay {
+        let probes = self.delay.count();
+        let tail = stats::highest_known(probes);
+        let at = |times: &Times| times.percentile_us(f64::from(tail?));
+        TurnDelay {
+            probes,
+            turn_delay_p50_us: self.delay.percentile_us(50.0),
+            turn_delay_p99_us: self.delay.percentile_us(99.0),
+            turn_delay_max_us: self.delay.max_us(),
+            own_delay_p99_us: self.own.percentile_us(99.0),
+            tail_percentile: tail,
+            turn_delay_tail_us: at(&self.delay),
+            own_delay_tail_us: at(&self.own),
+        }
     }
+}
+
+/// Tells the turn delay of all threads together.
+pub(crate) fn of_all(threads: &[ThreadUsage]) -> TurnDelay {
+    let mut all = TurnDelays::new();
+    for thread in threads {
+        all.delay.merge(&thread.delays.delay);
+        all.own.merge(&thread.delays.own);
+    }
+    all.told()
 }
 
 impl SelfWatch {
@@ -125,7 +144,15 @@ impl SelfWatch {
             _ => (last.busy.saturating_sub(first.busy).max(ran.unwrap_or(Duration::ZERO)), wall),
         };
         let busy = if of.is_zero() { 0.0 } else { work.as_secs_f64() / of.as_secs_f64() };
-        ThreadUsage { busy: busy.min(1.0), wall, ran, spun, waited, delays: self.delays }
+        let share = ThreadShare {
+            busy: busy.min(1.0),
+            wall_s: wall.as_secs_f64(),
+            cpu_s: ran.as_ref().map(Duration::as_secs_f64),
+            spun_s: spun.as_secs_f64(),
+            descheduled_s: waited.as_ref().map(Duration::as_secs_f64),
+            turns: self.delays.told(),
+        };
+        ThreadUsage { share, delays: self.delays }
     }
 }
 
@@ -227,9 +254,9 @@ mod tests {
     }
 
     /// A thread between half a second, 10 ms on a core until then, and a last look.
-    fn usage(last: Look, paced: bool) -> ThreadUsage {
+    fn usage(last: Look, paced: bool) -> ThreadShare {
         let first = look(500, 0, 10, 0, 0);
-        SelfWatch { first: Some(first), last: Some(last), ..watch() }.into_usage(paced)
+        SelfWatch { first: Some(first), last: Some(last), ..watch() }.into_usage(paced).share
     }
 
     #[test]
@@ -237,11 +264,8 @@ mod tests {
         let open = usage(look(1500, 600, 910, 100, 720), true);
         // 180 ms of work in the 900 ms in which it could run.
         assert!((open.busy - 0.2).abs() < 1e-9, "{}", open.busy);
-        assert_eq!(
-            (open.ran, open.waited),
-            (Some(Duration::from_millis(900)), Some(Duration::from_millis(100)))
-        );
-        assert!(watch().into_usage(true).busy.abs() < 1e-12, "there was no window");
+        assert_eq!((open.cpu_s, open.descheduled_s), (Some(0.9), Some(0.1)));
+        assert!(watch().into_usage(true).share.busy.abs() < 1e-12, "there was no window");
     }
 
     #[test]

@@ -4,16 +4,9 @@ use std::fmt::Write as _;
 
 use mysql_async::Value;
 
-use super::job::{Bulk, Derived, Pick, Source, Values};
+use super::job::{Bulk, Derived, Pick, Serial, Source, Values};
 use crate::workload::random::Stream;
 use crate::workload::rows;
-
-/// The ids of rows that come after all there are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Serial {
-    pub next: u64,
-    pub step: u64,
-}
 
 #[derive(Debug)]
 pub(crate) struct Generator {
@@ -33,13 +26,6 @@ pub(crate) struct TableDraws<'a> {
     /// Its place among the client's tables.
     pub slot: usize,
     pub picks: &'a [Pick],
-}
-
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct BulkRows {
-    pub rows: u64,
-    /// The sum of one of their columns.
-    pub sum: i64,
 }
 
 impl Generator {
@@ -79,7 +65,7 @@ impl Generator {
                 Value::Bytes((0..*n).map(|_| b'0' + self.stream.below(10) as u8).collect())
             }
             Source::Const(value) => value.clone(),
-            Source::Derived => Value::NULL,
+            Source::Derived(_) => Value::NULL,
         }
     }
 
@@ -96,7 +82,7 @@ impl Generator {
     }
 
     /// Writes a statement of as many rows as fit, one at least, into `sql`; `head` and the bulk's
-    /// tail stand around them. `summed` is the position of the column whose sum is wanted.
+    /// tail stand around them. Returns the sum of the column at the position `summed`.
     pub(crate) fn bulk_into(
         &mut self,
         sql: &mut String,
@@ -104,20 +90,20 @@ impl Generator {
         head: &str,
         summed: Option<usize>,
         from: TableDraws<'_>,
-    ) -> BulkRows {
+    ) -> i64 {
         sql.push_str(head);
-        let mut written = BulkRows::default();
+        let (mut rows, mut sum) = (0, 0_i64);
         let mut row = Vec::with_capacity(bulk.values.sources.len());
         loop {
             // There are none where the statement does not number rows.
             let (end, serial) = (sql.len(), self.serials.get(from.slot).copied());
-            if written.rows > 0 {
+            if rows > 0 {
                 sql.push_str(&bulk.join);
             }
             row.clear();
             self.draw_into(&mut row, &bulk.values, from);
             literals_into(sql, &bulk.pieces, &row);
-            if written.rows > 0 && sql.len() + bulk.tail.len() > bulk.bytes_max {
+            if rows > 0 && sql.len() + bulk.tail.len() > bulk.bytes_max {
                 // The row is the next statement's first: its number is given again.
                 sql.truncate(end);
                 if let Some(before) = serial {
@@ -125,11 +111,11 @@ impl Generator {
                 }
                 break;
             }
-            written.rows += 1;
-            written.sum = written.sum.saturating_add(summed.map_or(0, |i| signed(&row[i])));
+            rows += 1;
+            sum = sum.saturating_add(summed.map_or(0, |i| signed(&row[i])));
         }
         sql.push_str(&bulk.tail);
-        written
+        sum
     }
 }
 
@@ -269,10 +255,10 @@ mod tests {
         };
         let (sql, written) = next(36);
         assert_eq!(sql, "INSERT INTO t VALUES(1,1),(2,2),(3,3)".get(..31).unwrap_or_default());
-        assert_eq!(written, BulkRows { rows: 2, sum: 3 });
+        assert_eq!(written, 3);
         let (sql, written) = next(43);
         assert_eq!(sql, "INSERT INTO t VALUES(3,3),(4,4),(5,5),(6,6)");
-        assert_eq!((sql.len(), written), (43, BulkRows { rows: 4, sum: 18 }));
+        assert_eq!((sql.len(), written), (43, 18));
         assert_eq!(next(0).0, "INSERT INTO t VALUES(7,7)", "one row at least");
     }
 
@@ -282,7 +268,7 @@ mod tests {
             tail: bulk.tail.clone(),
             pieces: bulk.pieces.clone(),
             values: Values {
-                sources: vec![Source::Serial, Source::Derived],
+                sources: vec![Source::Serial, Source::Derived(Derived::Sum(0, 0))],
                 derived: bulk.values.derived.clone(),
             },
             join: bulk.join.clone(),

@@ -73,3 +73,11 @@ pub(crate) const STEAL: f64 = 0.02;
 pub(crate) const DESCHEDULED: f64 = 0.05;
 /// A calibration is used for so many days: kernels, firmware and neighbours change.
 pub(crate) const CALIBRATION_DAYS: i64 = 30;
+
+/// A rate is not sustained where more than this part of the window's arrivals waits at its end.
+pub(crate) const BACKLOG_MAX: f64 = 0.01;
+/// A backlog grows where every interval of the last third has a larger median response time than
+/// any of the first third. Fewer intervals a third tell nothing.
+pub(crate) const THIRD_MIN: usize = 2;
+/// A share of the window from which on a reading inside it is worth a word.
+pub(crate) const LATE_READING: f64 = 0.05;
