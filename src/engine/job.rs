@@ -430,7 +430,7 @@ impl Compiler<'_> {
 }
 
 impl Draw {
-    fn pick(self, hot_seed: u64) -> Pick {
+    pub(crate) fn pick(self, hot_seed: u64) -> Pick {
         Pick { sampler: Sampler::new(self.distribution, self.count, hot_seed), base: self.base }
     }
 }

@@ -191,7 +191,7 @@ mod tests {
 
     fn drawn(params: &str, seed: u64) -> Vec<Value> {
         let compiled = of(params);
-        let picks: Vec<Pick> = compiled.draws.iter().map(|d| d.pick(1000, 1)).collect();
+        let picks: Vec<Pick> = compiled.draws.iter().map(|d| d.pick(1)).collect();
         let from = TableDraws { table: 0, slot: 0, picks: &picks };
         generator(seed).draw(&compiled.statements[0].values, from)
     }
