@@ -7,7 +7,7 @@ use super::DisplayArgs;
 use crate::error::{Error, Result};
 use crate::plan::knobs::Knobs;
 use crate::plan::units::parse_duration;
-use crate::plan::value::{Clients, Length, TableCount};
+use crate::plan::value::{Clients, Length, Whole};
 use crate::plan::{Plan, defaults};
 use crate::report::Format;
 use crate::run::calibrate;
@@ -83,7 +83,7 @@ fn plan(args: &CalibrateArgs) -> Result<Plan> {
     let workload = builtin().into_iter().find(|workload| workload.name == WORKLOAD);
     let workload = workload.ok_or_else(|| Error::failed(format!("there is no {WORKLOAD}")))?;
     let knobs = Knobs {
-        tables: Some(TableCount(1)),
+        tables: Some(Whole(1)),
         clients: Some(Clients(args.clients.clone())),
         warmup: Some(Length(WARMUP)),
         time: Some(Length(args.time)),

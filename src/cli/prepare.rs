@@ -3,7 +3,8 @@
 use super::ServerArgs;
 use crate::error::{Error, Result};
 use crate::load::{Job, Method};
-use crate::plan::{defaults, value};
+use crate::plan::defaults;
+use crate::plan::value::{self, RowCount, TableCount};
 use crate::run::tables;
 use crate::stop::Stop;
 use crate::workload::Schema;
@@ -35,12 +36,12 @@ pub(crate) struct PrepareArgs {
     pub schema: Schema,
 
     /// Tables: sbtest1 to sbtestN, for one
-    #[arg(long, value_name = "N", default_value_t = defaults::TABLES, value_parser = value::tables)]
-    pub tables: u32,
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub tables: TableCount,
 
     /// Rows of each table, up to 10G [default: 10k; bulk has none]
-    #[arg(long, value_name = "N", value_parser = value::rows)]
-    pub rows: Option<u64>,
+    #[arg(long, value_name = "N")]
+    pub rows: Option<RowCount>,
 
     /// Seed of the rows' content
     #[arg(long, value_name = "N", default_value_t = defaults::DATA_SEED)]
@@ -72,13 +73,13 @@ pub(crate) struct PrepareArgs {
 
 pub(super) fn run(args: PrepareArgs, stop: &Stop) -> Result<()> {
     let rows = match args.rows {
-        Some(rows) => rows,
-        None if args.schema.filled() => value::rows(defaults::ROWS).map_err(Error::usage)?,
+        Some(rows) => rows.0,
+        None if args.schema.filled() => defaults::ROWS.parse::<RowCount>().map_err(Error::usage)?.0,
         None => 0,
     };
     let job = Job {
         schema: args.schema,
-        tables: args.tables,
+        tables: args.tables.small(),
         rows,
         data_seed: args.data_seed,
         fill: match args.fill {

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use super::DisplayArgs;
 use crate::error::Result;
-use crate::plan::experiment::scale::Scale;
 use crate::plan::experiment::{Only, Overrides};
+use crate::plan::value::Scale;
 use crate::plan::{defaults, value};
 use crate::run::{Invocation, profile};
 use crate::stop::Stop;

@@ -8,7 +8,7 @@ use crate::error::{Error, plain};
 use crate::mysql::errors::{Class, class};
 use crate::mysql::session::{Failure, LOST};
 use crate::observe::recorder::Ns;
-use crate::plan::policy::OnError;
+use crate::plan::OnError;
 use crate::plan::units;
 use crate::summary::ErrorCount;
 

@@ -511,9 +511,9 @@ pub(crate) mod tests {
             charset: None,
             out: plan::defaults::OUT.into(),
             interval: Duration::from_secs(1),
-            before: crate::plan::before::Before::default(),
+            before: crate::plan::Before::default(),
             interval_log: None,
-            policy: plan::policy::Policy::default(),
+            policy: plan::Policy::default(),
         }
     }
 

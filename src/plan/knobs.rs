@@ -3,17 +3,17 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::before::{Ahi, Before, Warm, parse_class};
-use super::policy::{ErrorsMax, OnError, Policy};
-use super::profile::Database;
-use super::units::parse_percent;
 use super::value::{
-    CharsetName, Clients, Length, OpCount, Phase, Rates, RowsOrAuto, TableCount, Whole, key_value,
-    label,
+    CharsetName, Clients, ErrorsMax, Length, OpCount, Phase, Rates, Repeats, RowsOrAuto,
+    TableCount, Threads, Whole, key_value, label,
 };
-use super::{Arrival, Order, Plan, SpreadChoice, StatementMode, StopAt};
+use super::{
+    Ahi, Arrival, Before, OnError, Order, Plan, Policy, SpreadChoice, StatementMode, StopAt, Warm,
+    check_steps,
+};
 use crate::error::{Error, Result};
-use crate::terms::{Gate, parse_level};
+use crate::terms::units::parse_percent;
+use crate::terms::{Class, Gate, parse_level};
 use crate::workload::Workload;
 use crate::workload::distribution::Distribution;
 
@@ -54,7 +54,7 @@ pub struct Knobs {
 
     /// Run the whole sweep so many times; cells show the median
     #[arg(long, value_name = "N", default_value = "1")]
-    pub repeat: Option<Whole<1, 1000>>,
+    pub repeat: Option<Repeats>,
 
     /// Order of the client counts
     #[arg(long, value_enum, value_name = "ORDER", default_value = "ascending")]
@@ -75,7 +75,7 @@ pub struct Knobs {
 
     /// Operating system threads of the client [default: the smaller of cores and clients]
     #[arg(long, value_name = "N")]
-    pub engine_threads: Option<Whole<1, 1024>>,
+    pub engine_threads: Option<Threads>,
 
     /// Character set of the sessions (SET NAMES) and of tables that a sandbox gets
     #[arg(long, value_name = "NAME")]
@@ -161,9 +161,9 @@ pub struct Knobs {
     pub settle: Option<Phase>,
 
     /// Warn where the data turn out not to be cached, or not to be io-bound
-    #[arg(long, value_name = "CLASS", value_parser = parse_class, help_heading = BEFORE)]
+    #[arg(long, value_enum, value_name = "CLASS", help_heading = BEFORE)]
     #[serde(skip)]
-    pub expect_class: Option<Database>,
+    pub expect_class: Option<Class>,
 }
 
 const BEFORE: &str = "Before the steps";
@@ -210,7 +210,7 @@ impl Knobs {
             workload,
             label: self.label,
             notes: self.notes,
-            tables: self.tables.map(|tables| tables.0),
+            tables: self.tables.map(Whole::small),
             rows: self.rows.and_then(|rows| rows.0),
             clients,
             spread: self.spread.unwrap_or(SpreadChoice::Auto),
@@ -218,12 +218,12 @@ impl Knobs {
             stop,
             rates,
             arrival: self.arrival.unwrap_or_default(),
-            repeats: self.repeat.map_or(1, |repeat| repeat.0 as u32),
+            repeats: self.repeat.map_or(1, Whole::small),
             order: self.order.unwrap_or(Order::Ascending),
             distribution: self.distribution.unwrap_or(Distribution::Uniform),
             statements: self.statements.unwrap_or(StatementMode::Prepared),
             seed: self.seed.map_or(seed, |seed| seed.0),
-            engine_threads: self.engine_threads.map(|threads| threads.0 as u32),
+            engine_threads: self.engine_threads.map(Whole::small),
             charset: self.charset.map(|charset| charset.0),
             out: self.out.unwrap_or_else(|| super::defaults::OUT.into()),
             interval: self.interval.map_or(Duration::from_secs(1), |interval| interval.0),
@@ -240,7 +240,7 @@ impl Knobs {
                 op_timeout: self.op_timeout.map(|limit| limit.0),
             },
         };
-        plan.check_steps()?;
+        check_steps(plan.count_steps())?;
         // Where the tables are given, what they forbid needs no server to be said.
         match plan.tables {
             Some(tables) => plan.spread_over(tables).map(|_| plan),
@@ -268,7 +268,7 @@ mod tests {
     fn ops_and_a_window_have_their_own_warm_ups() {
         let warmup = |knobs: Knobs| knobs.resolve(builtin().remove(0), 1).expect("a plan").warmup;
         assert_eq!(warmup(Knobs::default()), Duration::from_secs(10));
-        let ops = Knobs { ops: Some(OpCount(5)), ..Knobs::default() };
+        let ops = Knobs { ops: Some(Whole(5)), ..Knobs::default() };
         assert_eq!(warmup(ops.clone()), Duration::ZERO);
         let both = Knobs { warmup: Some(Length(Duration::from_secs(1))), ..ops };
         assert_eq!(warmup(both), Duration::from_secs(1));

@@ -1,24 +1,25 @@
 //! Everything decided before the first connection. Pure: it connects nowhere and knows no
 //! clock. Defaults live here and nowhere else.
 
-pub mod before;
 pub mod experiment;
 pub mod knobs;
-pub mod policy;
 pub mod profile;
 pub(crate) mod search;
 pub mod timed;
 pub mod value;
 
+use std::fmt::{self, Write as _};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Serialize, Serializer};
 
-use self::experiment::scale::Scale;
+use self::value::{ErrorsMax, Scale};
 use crate::error::{self, Error, Result};
-use crate::terms::{self, Cell};
-pub use crate::terms::{Arrival, Order, Spread, SpreadChoice, StatementMode, units};
+use crate::terms::{self, Cell, Class};
+pub use crate::terms::{
+    Ahi, Arrival, OnError, Order, Spread, SpreadChoice, StatementMode, Warm, units,
+};
 use crate::workload::Workload;
 use crate::workload::distribution::Distribution;
 use crate::workload::random::{Stream, seed_of};
@@ -96,8 +97,12 @@ pub struct Plan {
     pub interval: Duration,
     #[serde(skip)]
     pub interval_log: Option<PathBuf>,
-    pub before: before::Before,
-    pub policy: policy::Policy,
+    pub before: Before,
+    pub policy: Policy,
+}
+
+fn shown<T: fmt::Display, S: Serializer>(value: &T, to: S) -> std::result::Result<S::Ok, S::Error> {
+    to.collect_str(value)
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -105,6 +110,52 @@ pub enum StopAt {
     Time(Duration),
     /// After so many ops over all clients, errors included, split evenly.
     Ops(u64),
+}
+
+/// What is done to a server before a step, and what is expected to be found.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Before {
+    pub warm: Warm,
+    pub ahi: Ahi,
+    /// Waits for so long at most until what was written before is flushed and purged.
+    pub settle: Option<Duration>,
+    /// The data are to fit into the buffer pool, or not to.
+    pub expect: Option<Class>,
+}
+
+impl fmt::Display for Before {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parts = [
+            (self.warm == Warm::Pool).then(|| "warm pool".to_owned()),
+            (self.ahi != Ahi::AsIs).then(|| format!("ahi {}", self.ahi)),
+            self.settle.map(|limit| format!("settle {}", units::duration(limit))),
+        ];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        f.write_str(if parts.is_empty() { "nothing" } else { "" })?;
+        f.write_str(&parts.join(", "))
+    }
+}
+
+/// What a step does about errors, lost connections and answers that do not come.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Policy {
+    pub on_error: OnError,
+    /// More errors end the step; None: no number of them does.
+    pub errors_max: Option<ErrorsMax>,
+    /// An op without an answer for so long is given up, with its connection; None waits.
+    pub op_timeout: Option<Duration>,
+}
+
+impl Policy {
+    /// Tells whether lost connections are opened again.
+    pub(crate) fn reconnects(&self) -> bool {
+        self.on_error == OnError::Reconnect
+    }
+
+    /// Limits how long nobody may get an answer, and a server may be gone between two steps.
+    pub(crate) fn patience(&self) -> Duration {
+        if self.reconnects() { limits::OUTAGE } else { limits::SILENCE }
+    }
 }
 
 /// One cell of the table.
@@ -130,34 +181,36 @@ impl Step {
 }
 
 impl Plan {
+    /// Lists the cells of one repeat in the order of execution.
+    pub(crate) fn cells(&self, repeat: u32) -> Vec<(u32, Option<f64>)> {
+        let mut cells = Vec::new();
+        for clients in &self.clients {
+            match self.rates.as_slice() {
+                [] => cells.push((*clients, None)),
+                rates => cells.extend(rates.iter().map(|rate| (*clients, Some(*rate)))),
+            }
+        }
+        if self.order == Order::Shuffled {
+            shuffle(&mut cells, seed_of(&[self.seed, u64::from(repeat)]));
+        }
+        cells
+    }
+
     /// Lists the steps in the order of execution. Repeats are the outermost loop, so that drift
     /// does not hide inside a cell.
     pub(crate) fn steps(&self) -> Vec<Step> {
-        let rates: Vec<Option<f64>> = match self.rates.as_slice() {
-            [] => vec![None],
-            rates => rates.iter().copied().map(Some).collect(),
+        let of = self.count_steps() as u32;
+        let cells = (1..=self.repeats)
+            .flat_map(|repeat| self.cells(repeat).into_iter().map(move |cell| (repeat, cell)));
+        let step = |(number, (repeat, (clients, rate)))| Step {
+            number,
+            place: number,
+            of,
+            clients,
+            rate,
+            repeat,
         };
-        let of_clients =
-            |clients: &u32| rates.iter().map(|rate| (*clients, *rate)).collect::<Vec<_>>();
-        let cells: Vec<(u32, Option<f64>)> = self.clients.iter().flat_map(of_clients).collect();
-        let of = cells.len() as u32 * self.repeats;
-        let mut steps = Vec::with_capacity(of as usize);
-        for repeat in 1..=self.repeats {
-            let mut cells = cells.clone();
-            if self.order == Order::Shuffled {
-                shuffle(&mut cells, seed_of(&[self.seed, u64::from(repeat)]));
-            }
-            for (clients, rate) in cells {
-                let number = steps.len() as u32 + 1;
-                steps.push(Step { number, place: number, of, clients, rate, repeat });
-            }
-        }
-        steps
-    }
-
-    /// Refuses more steps than anybody waits for.
-    pub(crate) fn check_steps(&self) -> Result<()> {
-        check_steps(self.count_steps())
+        (1..).zip(cells).map(step).collect()
     }
 
     pub(crate) fn count_steps(&self) -> u64 {
@@ -205,10 +258,9 @@ impl Plan {
             return Err(Error::usage(text).hint("leave --spread away"));
         }
         if tables < clients {
-            return Err(Error::usage(format!(
-                "{clients} clients of {name} need a table each, and there are {tables}"
-            ))
-            .hint(format!(
+            let text =
+                format!("{clients} clients of {name} need a table each, and there are {tables}");
+            return Err(Error::usage(text).hint(format!(
                 "loadgen prepare --schema {schema} --tables {clients}, or fewer --clients"
             )));
         }
@@ -238,15 +290,25 @@ impl Plan {
         }
     }
 
-    /// Shows the whole plan, for `--list`, where each step may become so many. A random seed is another one in the run, so it is not shown.
+    /// Shows the whole plan, for `--list`, where each step may become so many. A random seed is
+    /// another one in the run, so it is not shown.
     pub(crate) fn list(&self, seed_is_random: bool, each: u32) -> String {
-        use std::fmt::Write as _;
         let mut text = String::new();
-        let all = || "those that are there".to_owned();
-        let steps = self.steps();
-        let mut line = |name: &str, value: String| {
-            let _ = writeln!(text, "{name:<14} {}", error::line(&value));
-        };
+        self.list_work(&mut |name, value| line(&mut text, name, &value));
+        self.list_settings(seed_is_random, each, &mut |name, value| line(&mut text, name, &value));
+        for step in self.steps() {
+            let rate = step.rate.map_or_else(String::new, |rate| format!("  {rate:>8} ops/s"));
+            let clients = terms::clients(step.clients);
+            let Step { place, of, repeat, .. } = step;
+            let repeats = self.repeats;
+            text += &format!(
+                "step {place:>3} of {of}  {clients:>14}{rate}  repeat {repeat} of {repeats}\n"
+            );
+        }
+        text
+    }
+
+    fn list_work(&self, line: &mut dyn FnMut(&str, String)) {
         line("workload", self.workload.name.clone());
         for (name, setting) in &self.workload.options {
             line("option", format!("{name} = {}", setting.shown()));
@@ -259,29 +321,26 @@ impl Plan {
                 line("statement", format!("{}{times}", statement.told(&self.workload.options)));
             }
         }
-        line("label", self.label.clone().unwrap_or_else(|| "the server's version".to_owned()));
-        line("tables", self.tables.map_or_else(all, |n| n.to_string()));
-        line("rows", self.rows.map_or_else(|| "what the tables say".to_owned(), units::count));
-        line("distribution", self.distribution.to_string());
+    }
+
+    fn list_settings(&self, seed_is_random: bool, each: u32, line: &mut dyn FnMut(&str, String)) {
+        let or = |value: Option<String>, usual: &str| value.unwrap_or_else(|| usual.to_owned());
         let spread = match (self.tables.map(|tables| self.spread_over(tables)), self.spread) {
             (Some(Ok(spread)), _) => spread.to_string(),
             (_, SpreadChoice::Auto) => "pinned where the tables divide the clients".to_owned(),
             (_, SpreadChoice::Pinned) => Spread::Pinned.to_string(),
             (_, SpreadChoice::Random) => Spread::Random.to_string(),
         };
+        let threads = self.engine_threads.map(|n| n.to_string());
+        line("label", or(self.label.clone(), "the server's version"));
+        line("tables", or(self.tables.map(|n| n.to_string()), "those that are there"));
+        line("rows", or(self.rows.map(units::count), "what the tables say"));
+        line("distribution", self.distribution.to_string());
         line("spread", spread);
-        line(
-            "statements",
-            match self.statements {
-                StatementMode::Prepared => "prepared".to_owned(),
-                StatementMode::Text => "text".to_owned(),
-            },
-        );
+        line("statements", self.statements.to_string());
         line("seed", if seed_is_random { "random".to_owned() } else { self.seed.to_string() });
-        let threads = || "the smaller of cores and clients".to_owned();
-        line("engine threads", self.engine_threads.map_or_else(threads, |n| n.to_string()));
-        let handshake = || "utf8mb4 (utf8 before 5.5.3)".to_owned();
-        line("charset", self.charset.clone().unwrap_or_else(handshake));
+        line("engine threads", or(threads, "the smaller of cores and clients"));
+        line("charset", or(self.charset.clone(), "utf8mb4 (utf8 before 5.5.3)"));
         for (key, value) in &self.notes {
             line("note", format!("{key}={value}"));
         }
@@ -289,10 +348,11 @@ impl Plan {
         match self.stop {
             StopAt::Time(time) => {
                 line("time", units::duration(time));
-                let total = (self.warmup + time) * steps.len() as u32;
-                line("at least", format!("{} for {} steps", units::duration(total), steps.len()));
+                let steps = self.count_steps() as u32;
+                let total = units::duration((self.warmup + time) * steps);
+                line("at least", format!("{total} for {steps} steps"));
                 if each > 1 {
-                    let most = steps.len() as u32 * each;
+                    let most = steps * each;
                     // An open loop's warm-up takes as long again where its backlog must drain.
                     let total = units::duration((self.warmup * 2 + time) * most);
                     line("at most", format!("{total} for {most} steps"));
@@ -313,36 +373,20 @@ impl Plan {
         }
         line("interval", units::duration(self.interval));
         line("out", self.out.display().to_string());
-        for step in steps {
-            let _ = writeln!(
-                text,
-                "step {:>3} of {}  {:>14}{}  repeat {} of {}",
-                step.place,
-                step.of,
-                terms::clients(step.clients),
-                step.rate.map_or_else(String::new, |rate| format!("  {rate:>8} ops/s")),
-                step.repeat,
-                self.repeats
-            );
-        }
-        text
     }
 }
 
-fn shown<T: std::fmt::Display, S: Serializer>(
-    value: &T,
-    to: S,
-) -> std::result::Result<S::Ok, S::Error> {
-    to.collect_str(value)
+fn line(text: &mut String, name: &str, value: &str) {
+    writeln!(text, "{name:<14} {}", error::line(value)).expect("memory");
 }
 
-/// Makes a length of so many seconds; nothing where that is no length of time.
-pub(crate) fn seconds_of(seconds: f64) -> Duration {
-    Duration::try_from_secs_f64(seconds).unwrap_or_default()
+/// Makes a length of so many seconds, none where they are no number.
+fn seconds_of(seconds: f64) -> Duration {
+    Duration::try_from_secs_f64(seconds).unwrap_or(limits::PHASE_MAX)
 }
 
 /// Refuses more steps than anybody waits for: two weeks of them; lists multiply.
-pub(crate) fn check_steps(steps: u64) -> Result<()> {
+fn check_steps(steps: u64) -> Result<()> {
     const STEPS_MAX: u64 = 20_000;
     if steps <= STEPS_MAX {
         return Ok(());
@@ -387,8 +431,8 @@ mod tests {
             out: PathBuf::from(defaults::OUT),
             interval: Duration::from_secs(1),
             interval_log: None,
-            before: before::Before::default(),
-            policy: policy::Policy::default(),
+            before: Before::default(),
+            policy: Policy::default(),
         }
     }
 
@@ -461,5 +505,17 @@ mod tests {
         let text = plan("8..32").list(true, 1);
         assert_eq!(text.matches("\nstep ").count(), 6, "{text}");
         assert!(text.contains("7m"), "{text}");
+    }
+
+    #[test]
+    fn it_says_what_is_done() {
+        assert_eq!(Before::default().to_string(), "nothing");
+        let all = Before {
+            warm: Warm::Pool,
+            ahi: Ahi::Cold,
+            settle: units::parse_duration("5m").ok(),
+            expect: None,
+        };
+        assert_eq!(all.to_string(), "warm pool, ahi cold, settle 5m");
     }
 }

@@ -1,15 +1,4 @@
 //! Runs that last as long as they take: reloading tables, and suites of external commands.
-//!
-//! The forms that a profile's run holds:
-//!
-//! ```toml
-//! [[run]]
-//! load = { rows = "16M", mode = "single", charset = "latin1" }
-//! [[run]]
-//! load = { dump = "sbtest1.sql" }
-//! [[run]]
-//! suite = { name = "sql-bench", tests = [{ name = "create", run = ["perl", "test-create"] }] }
-//! ```
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -17,11 +6,9 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::defaults;
-use super::value::{CharsetName, InsertBytes, RowCount, TableCount};
+use super::value::{CharsetName, InsertBytes, RowCount, TableCount, Whole, command, named};
 
-/// Bytes of an extended INSERT by default: mysqldump's `net_buffer_length` is 1024 * 1024 - 1024
-/// (`client/mysqldump.c`: "opt_net_buffer_length", default 1024*1024L-1025 … 1046528 as its
-/// manual prints it).
+/// Bytes of an extended INSERT by default: mysqldump's `net_buffer_length`, as its manual has it.
 pub const INSERT_BYTES: u64 = 1_046_528;
 
 /// A table (or several, one after the other) that is dropped, created and loaded again.
@@ -81,6 +68,7 @@ impl fmt::Display for InsertMode {
 #[serde(deny_unknown_fields)]
 pub struct SuiteSpec {
     /// Its name; the workload of its summary is `suite-NAME`.
+    #[serde(deserialize_with = "named")]
     pub name: String,
     pub tests: Vec<SuiteTest>,
 }
@@ -88,8 +76,10 @@ pub struct SuiteSpec {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SuiteTest {
+    #[serde(deserialize_with = "named")]
     pub name: String,
     /// Program and arguments; no shell reads them.
+    #[serde(deserialize_with = "command")]
     pub run: Vec<String>,
     /// Its working directory; None: loadgen's.
     #[serde(default)]
@@ -145,37 +135,33 @@ pub enum InsertWord {
 impl LoadKnobs {
     /// Decides what is not said.
     pub(crate) fn resolve(self) -> Result<LoadSpec, String> {
-        let charset = self.charset.map(|name| name.0);
-        let insert = match (self.mode, self.insert_bytes) {
-            (None | Some(InsertWord::Extended), bytes) => {
-                InsertMode::Extended { bytes: bytes.map_or(INSERT_BYTES, |bytes| bytes.0) }
-            }
-            (Some(InsertWord::Single), None) => InsertMode::Single,
-            (Some(InsertWord::LoadData), None) => InsertMode::LoadData,
-            (Some(_), Some(_)) => {
-                return Err("only the mode extended has a number of bytes".to_owned());
-            }
-        };
-        let tables = self.tables.map_or(1, |tables| tables.0);
+        let refused = |what: &str| Err(what.to_owned());
+        let own = self.mode.is_some() || self.insert_bytes.is_some() || self.tables.is_some();
         let source = match (self.dump, self.rows) {
-            (Some(_), Some(_)) => return Err("a load has rows or a dump, not both".to_owned()),
-            (Some(_), None)
-                if self.mode.is_some() || self.insert_bytes.is_some() || self.tables.is_some() =>
-            {
-                return Err("a dump is replayed as it is: its statements are its own, and \
-                            tables, mode and insert_bytes say nothing"
-                    .to_owned());
+            (Some(_), Some(_)) => return refused("a load has rows or a dump, not both"),
+            (None, None) => return refused("a load needs rows = \"16M\", or dump = \"FILE\""),
+            (Some(_), None) if own => {
+                return refused(
+                    "a dump is replayed as it is: its statements are its own, and tables, mode and \
+                     insert_bytes say nothing",
+                );
             }
             (Some(path), None) => LoadSource::Dump { path },
             (None, Some(rows)) => LoadSource::Generated {
                 rows: rows.0,
                 data_seed: self.data_seed.unwrap_or(defaults::DATA_SEED),
             },
-            (None, None) => {
-                return Err("a load needs rows = \"16M\", or dump = \"FILE\"".to_owned());
-            }
         };
-        Ok(LoadSpec { tables, source, insert, charset })
+        let insert = match (self.mode, self.insert_bytes) {
+            (None | Some(InsertWord::Extended), bytes) => {
+                InsertMode::Extended { bytes: bytes.map_or(INSERT_BYTES, |bytes| bytes.0) }
+            }
+            (Some(InsertWord::Single), None) => InsertMode::Single,
+            (Some(InsertWord::LoadData), None) => InsertMode::LoadData,
+            (Some(_), Some(_)) => return refused("only the mode extended has a number of bytes"),
+        };
+        let tables = self.tables.map_or(1, Whole::small);
+        Ok(LoadSpec { tables, source, insert, charset: self.charset.map(|name| name.0) })
     }
 }
 
@@ -188,7 +174,7 @@ impl TryFrom<LoadKnobs> for LoadSpec {
 }
 
 impl LoadSpec {
-    /// The summary's workload: loads of different kinds are different tables of a report.
+    /// Names the summary's workload: loads of different kinds are different tables of a report.
     pub(crate) fn name(&self) -> String {
         match (&self.source, self.insert) {
             (LoadSource::Generated { .. }, InsertMode::Extended { .. }) => "load".to_owned(),
@@ -236,7 +222,7 @@ mod tests {
             ("", "needs rows"),
             ("rows = 1\ndump = \"x\"", "not both"),
             ("dump = \"x\"\nmode = \"single\"", "as it is"),
-            ("rows = 0", "0 rows"),
+            ("rows = 0", "from 1"),
             ("rows = \"1x\"", "'1x'"),
             ("rows = 1\nmode = \"fast\"", "`fast`"),
             ("rows = 1\nmode = \"single\"\ninsert_bytes = 2000", "extended"),

@@ -1,6 +1,8 @@
 //! Values of the knobs: one parser each, which the flags and the profiles share.
 
+use std::collections::BTreeSet;
 use std::fmt;
+use std::iter::successors;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -8,9 +10,8 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
 use super::limits::PHASE_MAX;
-use super::policy::ErrorsMax;
-use super::units::{self, parse_count, parse_duration, parse_thousandths};
 use crate::terms::Gate;
+use crate::terms::units::{self, parse_count, parse_duration, parse_thousandths};
 use crate::workload::distribution::Distribution;
 use crate::workload::table::{ROWS_MAX, TABLES_MAX};
 
@@ -29,10 +30,10 @@ const CHARSET_MAX: usize = 32;
 
 /// Reads a value of a profile with the parser of its flag.
 macro_rules! as_flags {
-    ($($value:ty),+) => {$(
-        impl<'de> Deserialize<'de> for $value {
+    ($($value:ty $([$($generic:tt)+])?),+) => {$(
+        impl<'de $(, $($generic)+)?> Deserialize<'de> for $value {
             fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-                as_flag(from)
+                AnyValue::deserialize(from)?.to_string().parse().map_err(D::Error::custom)
             }
         }
     )+};
@@ -64,45 +65,51 @@ values! {
     /// Ops a second, a step each, down to one in a thousand seconds; the lists are those of
     /// [`Clients`].
     Rates(Vec<f64>) = rates;
-    #[derive(Copy)]
-    TableCount(u32) = tables;
-    #[derive(Copy)]
-    RowCount(u64) = rows;
     /// None for `auto`, what the tables say.
-    #[derive(Copy)]
     RowsOrAuto(Option<u64>) = rows_or_auto;
-    #[derive(Copy)]
-    OpCount(u64) = ops;
-    /// Bytes of an extended INSERT.
-    #[derive(Copy)]
-    InsertBytes(u64) = insert_bytes;
     /// A workload's option: a number, or a switch as 1 and 0.
-    #[derive(Copy)]
     OptionValue(u64) = option_value;
     /// A character set's name, which reaches SQL.
     CharsetName(String) = charset;
+    /// Bytes, as the servers' options have them.
+    Size(u64) = size;
 }
 
-as_flags!(Gate, ErrorsMax, Distribution);
+as_flags!(
+    Gate, ErrorsMax, Distribution,
+    Whole<MIN, MAX> [const MIN: u64, const MAX: u64], Length<MS> [const MS: u64]
+);
 
-/// A plain number within bounds, both included.
+/// A count within bounds, both included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Whole<const MIN: u64, const MAX: u64>(pub u64);
+
+pub type TableCount = Whole<1, { TABLES_MAX as u64 }>;
+pub type RowCount = Whole<1, ROWS_MAX>;
+pub type OpCount = Whole<1, { u64::MAX }>;
+pub type Repeats = Whole<1, 1000>;
+pub type Threads = Whole<1, 1024>;
+/// Bytes of an extended INSERT: no row of sysbench's table is longer than the least, and
+/// `max_allowed_packet` ends at the most.
+pub type InsertBytes = Whole<1024, { 1 << 30 }>;
+
+impl<const MIN: u64, const MAX: u64> Whole<MIN, MAX> {
+    pub(crate) fn small(self) -> u32 {
+        u32::try_from(self.0).expect("its bounds are smaller")
+    }
+}
 
 impl<const MIN: u64, const MAX: u64> FromStr for Whole<MIN, MAX> {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        match text.parse::<u64>() {
-            Ok(n) if (MIN..=MAX).contains(&n) => Ok(Whole(n)),
-            _ => Err(format!("'{text}' is no whole number from {MIN} to {MAX}")),
+        match parse_count(text)? {
+            n if (MIN..=MAX).contains(&n) => Ok(Whole(n)),
+            _ => {
+                let (min, max) = (units::count(MIN), units::count(MAX));
+                Err(format!("'{text}' is no whole number from {min} to {max}"))
+            }
         }
-    }
-}
-
-impl<'de, const MIN: u64, const MAX: u64> Deserialize<'de> for Whole<MIN, MAX> {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        as_flag(from)
     }
 }
 
@@ -129,18 +136,148 @@ impl<const MS: u64> FromStr for Length<MS> {
     }
 }
 
-impl<'de, const MS: u64> Deserialize<'de> for Length<MS> {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        as_flag(from)
+/// `--max-errors`
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
+pub enum ErrorsMax {
+    /// So many, in all phases of a step.
+    Count(u64),
+    /// So many of a hundred ops.
+    Percent(f64),
+}
+
+impl ErrorsMax {
+    /// A share is judged from so many ops on, or at the end: of the first two one may fail.
+    const JUDGED_FROM: u64 = 1000;
+
+    /// Judges so many errors beside so many good ops; `last` where no more follow.
+    pub fn exceeded(self, errors: u64, ops: u64, last: bool) -> bool {
+        match self {
+            ErrorsMax::Count(max) => errors > max,
+            ErrorsMax::Percent(max) => {
+                let all = errors.saturating_add(ops);
+                let judged = last || all >= Self::JUDGED_FROM;
+                judged && errors as f64 * 100.0 > max * all as f64
+            }
+        }
     }
 }
 
-fn as_flag<'de, D: Deserializer<'de>, T>(from: D) -> Result<T, D::Error>
-where
-    T: FromStr<Err: fmt::Display>,
-{
-    let value = AnyValue::deserialize(from)?;
-    value.to_string().parse().map_err(D::Error::custom)
+impl fmt::Display for ErrorsMax {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ErrorsMax::Count(max) => f.write_str(&units::count(*max)),
+            ErrorsMax::Percent(max) => write!(f, "{max}%"),
+        }
+    }
+}
+
+impl FromStr for ErrorsMax {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let Some(number) = text.strip_suffix('%') else {
+            return parse_count(text).map(ErrorsMax::Count);
+        };
+        match number.trim().parse::<f64>() {
+            Ok(percent) if (0.0..=100.0).contains(&percent) => Ok(ErrorsMax::Percent(percent)),
+            _ => Err(format!("'{text}' is no share: 0% to 100%")),
+        }
+    }
+}
+
+/// `--scale`: the same experiment, smaller: a factor of at most 1 for rows, times, numbers of ops
+/// and sizes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Scale(f64);
+
+impl Default for Scale {
+    fn default() -> Self {
+        Scale(1.0)
+    }
+}
+
+impl FromStr for Scale {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.parse::<f64>() {
+            Ok(factor) if factor > 0.0 && factor <= 1.0 => Ok(Scale(factor)),
+            _ => Err(format!("'{text}' is no scale: above 0, up to 1")),
+        }
+    }
+}
+
+impl Scale {
+    pub(crate) fn factor(self) -> f64 {
+        self.0
+    }
+
+    /// Tells whether nothing changes.
+    pub(crate) fn is_full(self) -> bool {
+        (self.0 - 1.0).abs() < f64::EPSILON
+    }
+
+    /// Scales a number, down to a least one unless it is smaller already.
+    fn count(self, n: u64, min: u64) -> u64 {
+        if self.is_full() { n } else { ((n as f64 * self.0).round() as u64).max(min.min(n)) }
+    }
+
+    pub fn rows(self, rows: u64) -> u64 {
+        self.count(rows, 1000)
+    }
+
+    pub(crate) fn ops(self, ops: u64) -> u64 {
+        self.count(ops, 1000)
+    }
+
+    /// Scales the length of a window.
+    pub fn time(self, time: Duration) -> Duration {
+        self.duration(time, 1000)
+    }
+
+    /// Scales the length of a warm-up, or when a command starts.
+    pub(crate) fn warmup(self, warmup: Duration) -> Duration {
+        self.duration(warmup, 200)
+    }
+
+    fn duration(self, length: Duration, least_ms: u64) -> Duration {
+        if self.is_full() || length.is_zero() {
+            return length;
+        }
+        // Whole milliseconds read well in tables.
+        let scaled = Duration::from_millis((length.as_secs_f64() * self.0 * 1e3).round() as u64);
+        scaled.max(Duration::from_millis(least_ms).min(length))
+    }
+
+    /// Scales an option that is a size, in bytes; servers of all versions take the least.
+    pub fn size(self, option: &str, bytes: u64) -> u64 {
+        const MIB: u64 = 1 << 20;
+        if self.is_full() {
+            return bytes;
+        }
+        let option = option.replace('-', "_");
+        let min = match option.strip_prefix("loose_").unwrap_or(&option) {
+            // 5 MiB everywhere up to now; a little more where pages are larger than 16 KiB.
+            "innodb_buffer_pool_size" | "innodb_redo_log_capacity" => 8 * MIB,
+            "innodb_log_file_size" => 4 * MIB,
+            _ => MIB,
+        };
+        // Servers round to whole blocks.
+        (self.count(bytes, min) / MIB * MIB).max(min.min(bytes))
+    }
+}
+
+/// Reads a size as the servers' options have it: K, M, G and T are powers of 1024.
+pub(crate) fn bytes(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = ["", "K", "M", "G", "T"];
+    let unit = unit.iter().position(|unit| text[digits.len()..].eq_ignore_ascii_case(unit))?;
+    digits.parse::<u64>().ok()?.checked_mul(1 << (10 * unit))
+}
+
+fn size(text: &str) -> Result<u64, String> {
+    bytes(text).ok_or_else(|| "no size: a number, then nothing or K, M, G, T".to_owned())
 }
 
 /// A value of a profile; shown as the text that a flag would have.
@@ -152,6 +289,17 @@ pub(super) enum AnyValue {
     Number(f64),
     Text(String),
     List(Vec<AnyValue>),
+}
+
+impl AnyValue {
+    /// Gives what is in a list, or the value itself.
+    pub(super) fn items(self) -> impl Iterator<Item = AnyValue> {
+        match self {
+            AnyValue::List(values) => values,
+            value => vec![value],
+        }
+        .into_iter()
+    }
 }
 
 impl fmt::Display for AnyValue {
@@ -170,110 +318,45 @@ impl fmt::Display for AnyValue {
 }
 
 fn clients(text: &str) -> Result<Vec<u32>, String> {
-    let one = |text: &str| match (text, parse_count(text)) {
-        ("", _) => Err("a number of clients is missing; 64, 1,2,4, 8..256 or 8..64+8".to_owned()),
-        (_, Ok(0)) => Err("0 clients do nothing".to_owned()),
-        (_, Ok(n)) if n > CLIENTS_MAX.into() => {
-            Err(format!("{n} clients are more than {CLIENTS_MAX}"))
-        }
-        (_, n) => n,
-    };
+    let one = |text: &str| Ok(text.parse::<Whole<1, { CLIENTS_MAX as u64 }>>()?.0);
     Ok(list(text, one)?.into_iter().map(|n| n as u32).collect())
 }
 
 fn rates(text: &str) -> Result<Vec<f64>, String> {
-    let one = |text: &str| match (text, parse_thousandths(text)) {
-        ("", _) => Err("a rate is missing; 10k, 1k,2k, 1k..16k or 1k..4k+500".to_owned()),
-        (_, Ok(0)) => Err("0 ops a second do nothing".to_owned()),
-        (_, Ok(n)) if n > RATE_MAX * FINE => {
-            Err(format!("'{text}' is more than {RATE_MAX} ops a second"))
-        }
-        (_, n) => n,
+    let one = |text: &str| match parse_thousandths(text)? {
+        n if (1..=RATE_MAX * FINE).contains(&n) => Ok(n),
+        _ => Err(format!("'{text}' is no rate from 0.001 to {} a second", units::count(RATE_MAX))),
     };
     Ok(list(text, one)?.into_iter().map(|n| n as f64 / FINE as f64).collect())
 }
 
 /// Reads a list of numbers above 0, of which `one` reads each.
-fn list(text: &str, one: impl Fn(&str) -> Result<u64, String>) -> Result<Vec<u64>, String> {
-    let mut numbers = Vec::new();
+fn list(text: &str, one: impl Fn(&str) -> Result<u64, String>) -> Result<BTreeSet<u64>, String> {
+    let one = |text: &str| one(text.trim());
+    let mut numbers = BTreeSet::new();
     for part in text.split(',') {
-        match part.split_once("..") {
-            Some((from, to)) => range(part.trim(), (from, to), &one, &mut numbers)?,
-            None => numbers.push(one(part.trim())?),
+        let Some((from, to)) = part.split_once("..") else {
+            numbers.insert(one(part)?);
+            continue;
+        };
+        let (to, step) = to.split_once('+').map_or((to, None), |(to, step)| (to, Some(step)));
+        let (first, last, step) = (one(from)?, one(to)?, step.map(one).transpose()?);
+        if first > last {
+            let (part, from, to) = (part.trim(), from.trim(), to.trim());
+            return Err(format!("'{part}' runs backwards; {to}..{from}?"));
         }
+        let next = |at: &u64| Some(at + step.unwrap_or(*at)).filter(|next| *next < last);
+        numbers.extend(successors(Some(first), next).take(STEPS_MAX + 1));
+        numbers.insert(last);
         if numbers.len() > STEPS_MAX {
             return Err(format!("'{text}' makes more than {STEPS_MAX} steps"));
         }
     }
-    numbers.sort_unstable();
-    numbers.dedup();
     Ok(numbers)
 }
 
-fn range(
-    part: &str,
-    (from, to): (&str, &str),
-    one: impl Fn(&str) -> Result<u64, String>,
-    numbers: &mut Vec<u64>,
-) -> Result<(), String> {
-    let (end, step) = match to.split_once('+') {
-        Some((to, step)) => (to, Some(one(step.trim())?)),
-        None => (to, None),
-    };
-    let (first, last) = (one(from.trim())?, one(end.trim())?);
-    if first > last {
-        return Err(format!("'{part}' runs backwards; {}..{}?", end.trim(), from.trim()));
-    }
-    if step.is_some_and(|step| (last - first) / step > STEPS_MAX as u64) {
-        return Err(format!("'{part}' makes more than {STEPS_MAX} steps"));
-    }
-    let mut at = first;
-    while at < last {
-        numbers.push(at);
-        at = match step {
-            Some(step) => at.saturating_add(step),
-            None => at.saturating_mul(2),
-        };
-    }
-    numbers.push(last);
-    Ok(())
-}
-
-/// Reads a number of tables.
-pub(crate) fn tables(text: &str) -> Result<u32, String> {
-    match parse_count(text)? {
-        0 => Err("0 tables hold nothing".to_owned()),
-        n if n > TABLES_MAX.into() => Err(format!("{n} tables are more than {TABLES_MAX}")),
-        n => Ok(n as u32),
-    }
-}
-
-/// Reads a number of rows.
-pub(crate) fn rows(text: &str) -> Result<u64, String> {
-    match parse_count(text)? {
-        0 => Err("0 rows hold nothing".to_owned()),
-        n if n > ROWS_MAX => Err(format!("{n} rows are more than {ROWS_MAX}")),
-        n => Ok(n),
-    }
-}
-
 fn rows_or_auto(text: &str) -> Result<Option<u64>, String> {
-    if text == "auto" { Ok(None) } else { rows(text).map(Some) }
-}
-
-fn ops(text: &str) -> Result<u64, String> {
-    match parse_count(text)? {
-        0 => Err("0 ops measure nothing".to_owned()),
-        n => Ok(n),
-    }
-}
-
-/// No row of sysbench's table is longer than the least, and max_allowed_packet ends at the most.
-fn insert_bytes(text: &str) -> Result<u64, String> {
-    match parse_count(text)? {
-        n if (1024..=1 << 30).contains(&n) => Ok(n),
-        _ => Err(format!("'{text}' is not within 1024 to 1Gi bytes")),
-    }
+    if text == "auto" { Ok(None) } else { Ok(Some(text.parse::<RowCount>()?.0)) }
 }
 
 fn option_value(text: &str) -> Result<u64, String> {
@@ -293,6 +376,28 @@ pub(crate) fn label(text: &str) -> Result<String, String> {
             Err("a label is one line: it has no control characters".to_owned())
         }
         _ => Ok(text.to_owned()),
+    }
+}
+
+/// Reads a name of a profile, which is a label, too.
+pub(super) fn named<'de, D, T>(from: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: From<String>,
+{
+    label(&String::deserialize(from)?).map(T::from).map_err(D::Error::custom)
+}
+
+/// Reads a program and its arguments.
+pub(super) fn command<'de, D, T>(from: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: From<Vec<String>>,
+{
+    let words = Vec::<String>::deserialize(from)?;
+    match words.first() {
+        Some(program) if !program.is_empty() => Ok(T::from(words)),
+        _ => Err(D::Error::custom("a command is a program and its arguments")),
     }
 }
 
@@ -384,7 +489,7 @@ mod tests {
     #[test]
     fn a_profiles_numbers_texts_and_lists_are_read_as_flags() {
         for text in ["x = 16_000_000", "x = \"16M\""] {
-            assert_eq!(read(text), Ok(OpCount(16_000_000)));
+            assert_eq!(read(text), Ok(Whole::<1, { u64::MAX }>(16_000_000)));
         }
         for text in ["x = 0.5", "x = \"0.5\"", "x = \"500ms\""] {
             assert_eq!(read(text), Ok(Length::<500>(Duration::from_millis(500))));
@@ -396,7 +501,7 @@ mod tests {
             ("x = 1.5", "1.5"),
             ("x = -1", "-1"),
             ("x = true", "'true'"),
-            ("x = 0", "0 ops"),
+            ("x = 0", "from 1"),
             ("x = {}", "a number or a text"),
         ] {
             assert!(read::<OpCount>(text).is_err_and(|e| e.contains(says)), "{text}");
@@ -430,5 +535,74 @@ mod tests {
             let text: Vec<String> = rates.iter().map(f64::to_string).collect();
             prop_assert_eq!(text.join(",").parse(), Ok(Rates(rates)));
         }
+    }
+
+    #[test]
+    fn everything_shrinks_down_to_what_still_works() {
+        let scale: Scale = "0.001".parse().expect("a scale");
+        assert_eq!(
+            (scale.rows(16_000_000), scale.rows(16_000), scale.rows(100)),
+            (16_000, 1000, 100)
+        );
+        assert_eq!(scale.time(Duration::from_mins(1)), Duration::from_secs(1));
+        assert_eq!(scale.time(Duration::from_mins(30)), Duration::from_millis(1800));
+        assert_eq!(scale.time(Duration::from_millis(300)), Duration::from_millis(300));
+        assert_eq!(scale.warmup(Duration::from_secs(10)), Duration::from_millis(200));
+        assert_eq!(scale.warmup(Duration::ZERO), Duration::ZERO);
+        assert_eq!(scale.size("innodb-buffer-pool-size", 64 << 30), 65 << 20);
+        assert_eq!(scale.size("loose_innodb_buffer_pool_size", 4 << 30), 8 << 20);
+        assert_eq!(scale.size("innodb_buffer_pool_size", 5 << 20), 5 << 20);
+        assert_eq!(scale.size("sort_buffer_size", 4 << 20), 1 << 20);
+        let full = Scale::default();
+        assert_eq!(full.size("innodb_buffer_pool_size", 12_345), 12_345);
+        for text in ["0", "-1", "1.1", "x", "", "nan", "inf"] {
+            assert!(text.parse::<Scale>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn sizes_are_the_servers() {
+        assert_eq!(bytes("4G"), Some(4 << 30));
+        assert_eq!(bytes("512k"), Some(512 << 10));
+        assert_eq!(bytes("1024"), Some(1024));
+        for text in ["", "G", "4X", "4GB", "-1", "1.5G", "99999999999T"] {
+            assert_eq!(bytes(text), None, "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn sizes_read_back(n in 0_u64..1 << 24, unit in 0_usize..5, text in "\\PC{0,20}") {
+            let name = ["", "K", "m", "G", "T"][unit];
+            prop_assert_eq!(bytes(&format!(" {n}{name}")), Some(n << (10 * unit)));
+            let _ = (bytes(&text), text.parse::<Scale>());
+        }
+    }
+
+    #[test]
+    fn limits_are_read_as_they_are_written() {
+        for (text, limit) in [
+            ("0", ErrorsMax::Count(0)),
+            ("2k", ErrorsMax::Count(2000)),
+            ("0.5%", ErrorsMax::Percent(0.5)),
+            ("100%", ErrorsMax::Percent(100.0)),
+        ] {
+            let read: ErrorsMax = text.parse().expect(text);
+            assert_eq!(read, limit);
+            assert_eq!(read.to_string().parse(), Ok(limit));
+        }
+        for text in ["", "%", "-1", "101%", "NaN%", "x"] {
+            assert!(text.parse::<ErrorsMax>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn one_more_than_the_limit_is_too_many() {
+        assert!(!ErrorsMax::Count(3).exceeded(3, 0, true));
+        assert!(ErrorsMax::Count(3).exceeded(4, 1_000_000, false));
+        let one = ErrorsMax::Percent(1.0);
+        assert!(!one.exceeded(1, 1, false) && one.exceeded(1, 1, true));
+        assert!(!one.exceeded(10, 990, false) && one.exceeded(11, 990, false));
+        assert!(!one.exceeded(0, 0, true));
     }
 }

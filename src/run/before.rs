@@ -12,7 +12,7 @@ use crate::mysql::liveness::Liveness;
 use crate::mysql::options::ConnectOptions;
 use crate::mysql::session::{Failure, Session};
 use crate::mysql::status;
-use crate::plan::before::{Ahi, Warm};
+use crate::plan::{Ahi, Warm};
 use crate::plan::{Plan, units};
 use crate::progress::Progress;
 use crate::run::settle::{put_back, settle};

@@ -12,7 +12,7 @@ use crate::mysql::session::Session;
 use crate::mysql::status;
 use crate::observe::host;
 use crate::observe::probe::{HostReading, Probe, Whereabouts};
-use crate::plan::profile::{Database, Expect};
+use crate::plan::profile::Expect;
 use crate::plan::{Plan, StopAt, limits};
 use crate::stop::within;
 use crate::summary::{Class, Conditions, HostState, Keys, Levels, Prepared, Sample, Summary};
@@ -179,10 +179,7 @@ fn keys(plan: &Plan, step: &Summary) -> Option<Keys> {
 /// What the command line or the profile says of the data, as a class.
 fn expected(plan: &Plan, wanted: &[Expect]) -> Option<Class> {
     let of_profile = || wanted.iter().find_map(|expect| expect.database);
-    plan.before.expect.or_else(of_profile).map(|database| match database {
-        Database::LargerThanBufferPool => Class::IoBound,
-        Database::InsideBufferPool => Class::Cached,
-    })
+    plan.before.expect.or_else(of_profile)
 }
 
 /// The server's levels; None where it does not tell.

@@ -15,7 +15,7 @@ use crate::mysql::options::env::Env;
 use crate::mysql::options::{ConnectOptions, ConnectionArgs, Secret, resolve};
 use crate::mysql::session::Session;
 use crate::plan::experiment::Existing;
-use crate::plan::profile::{Hidden, Profile};
+use crate::plan::profile::Profile;
 use crate::plan::{limits, units};
 use crate::progress::Progress;
 use crate::stop::Stop;
@@ -80,9 +80,9 @@ pub(super) fn target(existing: &Existing, progress: &mut Progress) -> Result<Con
     Ok(target)
 }
 
-fn args(url: Option<&Hidden>, defaults_file: Option<&PathBuf>) -> ConnectionArgs {
+fn args(url: Option<&Secret>, defaults_file: Option<&PathBuf>) -> ConnectionArgs {
     ConnectionArgs {
-        url: url.map(|url| Secret::new(url.expose())),
+        url: url.cloned(),
         defaults_file: defaults_file.cloned(),
         ..ConnectionArgs::default()
     }

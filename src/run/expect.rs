@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use crate::error::{Error, Result};
-use crate::plan::experiment::scale::bytes;
-use crate::plan::profile::{Database, Expect, Setting, Values};
+use crate::plan::profile::{Expect, Setting};
+use crate::plan::value::bytes;
+use crate::terms::Class;
 
 /// The least that a row of any of the tables takes, bytes.
 const ROW_BYTES_MIN: u64 = 150;
@@ -31,10 +32,7 @@ pub(super) fn check(
     for (name, values) in expect.iter().flat_map(|expect| &expect.variables) {
         let name = name.replace('-', "_");
         let found = variables.get(&name).map(String::as_str);
-        let wanted: Vec<&str> = match values {
-            Values::One(value) => vec![text(value)],
-            Values::Any(values) => values.iter().map(text).collect(),
-        };
+        let wanted: Vec<&str> = values.0.iter().map(text).collect();
         if !wanted.iter().any(|wanted| holds(wanted, found)) {
             let found = found.unwrap_or("not there");
             broken.push(format!("{name} is {found}, not {}", wanted.join(" or ")));
@@ -56,8 +54,8 @@ pub(super) fn database(
 ) -> Option<String> {
     let pool = variables.get("innodb_buffer_pool_size").and_then(|text| bytes(text))?;
     let mut wanted = expect.iter().filter_map(|expect| match expect.database? {
-        Database::LargerThanBufferPool => (data <= pool).then_some("larger than"),
-        Database::InsideBufferPool => (data > pool).then_some("inside"),
+        Class::IoBound => (data <= pool).then_some("larger than"),
+        Class::Cached => (data > pool).then_some("inside"),
     });
     let [data, pool] = [data, pool].map(|bytes| bytes.div_ceil(1 << 20));
     wanted.next().map(|wanted| {

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
-use crate::plan::policy::Policy;
+use crate::plan::Policy;
 use crate::progress::Progress;
 use crate::stop::{Stop, or_stop};
 

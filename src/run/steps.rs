@@ -29,7 +29,7 @@ use crate::mysql::session::Session;
 use crate::observe::host;
 use crate::observe::probe::{Probe, Whereabouts};
 use crate::observe::timeline::IntervalLog;
-use crate::plan::before::Warm;
+use crate::plan::Warm;
 use crate::plan::timed::{LoadSpec, SuiteSpec};
 use crate::plan::{Plan, Spread, Step, limits, units};
 use crate::progress::Progress;

@@ -88,14 +88,29 @@ pub enum Warm {
     Pool,
 }
 
+/// The adaptive hash index before each step (`--ahi`).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ahi {
+    /// Left alone
+    #[default]
+    AsIs,
+    /// Switched off and on again before each step: it starts empty
+    Cold,
+    /// Before each step rows are read until it answers as many searches as it will
+    Warm,
+}
+
 /// Where the pages of a step came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Class {
     /// From the buffer pool.
+    #[serde(alias = "inside-buffer-pool")]
     Cached,
     /// From storage, one in a hundred statements at least.
+    #[serde(alias = "larger-than-buffer-pool")]
     IoBound,
 }
 
@@ -175,7 +190,7 @@ macro_rules! shown_as_flags {
         }
     )*};
 }
-shown_as_flags!(Arrival, Spread, StatementMode, OnError, Warm, Class, Layout);
+shown_as_flags!(Arrival, Spread, StatementMode, OnError, Warm, Ahi, Class, Layout);
 
 #[cfg(test)]
 mod tests {
@@ -193,6 +208,7 @@ mod tests {
         check::<StatementMode>();
         check::<OnError>();
         check::<Warm>();
+        check::<Ahi>();
         check::<Class>();
     }
 }

@@ -9,8 +9,8 @@ mod variables;
 
 pub use cell::{Cell, Rate};
 pub use choice::{
-    Arrival, Class, Format, Layout, OnError, Order, Picture, Spread, SpreadChoice, StatementMode,
-    Warm,
+    Ahi, Arrival, Class, Format, Layout, OnError, Order, Picture, Spread, SpreadChoice,
+    StatementMode, Warm,
 };
 pub(crate) use finding::finding;
 pub use finding::{Code, Finding, Value};

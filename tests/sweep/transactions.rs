@@ -6,10 +6,10 @@ use loadgen::engine::{self, StepContext, Tables};
 use loadgen::mysql::options::{Address, ConnectOptions, Ssl};
 use loadgen::mysql::session::Session;
 use loadgen::observe::times::Times;
-use loadgen::plan::policy::{OnError, Policy};
 use loadgen::plan::{
     Arrival, Order, Plan, Spread, SpreadChoice, StatementMode, Step, StopAt, defaults,
 };
+use loadgen::plan::{OnError, Policy};
 use loadgen::progress::Progress;
 use loadgen::stop::Stop;
 use loadgen::summary::Outcome;
@@ -68,7 +68,7 @@ fn plan(ops: u64) -> Plan {
         charset: None,
         out: defaults::OUT.into(),
         interval: Duration::from_secs(1),
-        before: loadgen::plan::before::Before::default(),
+        before: loadgen::plan::Before::default(),
         interval_log: None,
         policy: Policy::default(),
     }

@@ -7,11 +7,10 @@ use loadgen::mysql::options::env::Env;
 use loadgen::mysql::options::resolve::resolve;
 use loadgen::mysql::options::{ConnectionArgs, Secret, SslMode};
 use loadgen::mysql::server::Product;
-use loadgen::plan::before::parse_class;
 use loadgen::plan::experiment::Only;
-use loadgen::plan::experiment::scale::Scale;
-use loadgen::plan::policy::ErrorsMax;
 use loadgen::plan::units;
+use loadgen::plan::value::ErrorsMax;
+use loadgen::plan::value::Scale;
 use loadgen::plan::value::{CLIENTS_MAX, Clients, Rates};
 use loadgen::report::Metric;
 use loadgen::terms::Gate;
@@ -60,7 +59,7 @@ pub(crate) fn values(bytes: &[u8]) {
     if let Ok(scale) = text.parse::<Scale>() {
         let _ = (scale.rows(u64::MAX), scale.time(Duration::MAX), scale.size(text, u64::MAX));
     }
-    let _ = (text.parse::<Only>(), parse_class(text));
+    let _ = text.parse::<Only>();
     let (version, comment) = text.split_once('\n').unwrap_or((text, ""));
     let _ = Product::of(version, comment).capabilities();
     url(text);

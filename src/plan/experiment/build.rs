@@ -1,21 +1,28 @@
-//! Profile → Experiment.
+//! Profile → Experiment: the labels, what `base` inherits, the runs and their tables.
 
+use std::collections::BTreeMap;
 use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
 
-use super::subject::subjects;
-use super::{Beside, Dataset, Experiment, Overrides, Part, Subject, What, cells, only};
+use super::{
+    Beside, Dataset, Existing, Experiment, Overrides, Part, Private, Source, Subject, What, cells,
+};
 use crate::error::{Error, Result};
-use crate::plan::before::{Ahi, Warm};
 use crate::plan::knobs::Knobs;
-use crate::plan::profile::{Load, Measured, Names, Profile, Suite, Sweep};
+use crate::plan::profile::{
+    Data, Expect, Load, Measured, Names, Profile, Sandbox, Server, Suite, Sweep,
+};
 use crate::plan::timed::{LoadSource, LoadSpec};
-use crate::plan::value::Whole;
-use crate::plan::{Plan, check_steps, defaults};
+use crate::plan::value::{Repeats, Scale, Whole};
+use crate::plan::{Ahi, Plan, Warm, check_steps, defaults};
 use crate::terms::Gate;
 use crate::workload::Workload;
 
 /// Rows of a table.
 const ROWS: u64 = 10_000;
+/// How long a command that starts or stops a server may take.
+const WITHIN: Duration = Duration::from_mins(10);
 
 /// Decides everything.
 pub(super) fn experiment(profile: &Profile, overrides: &Overrides) -> Result<Experiment> {
@@ -40,7 +47,7 @@ pub(super) fn experiment(profile: &Profile, overrides: &Overrides) -> Result<Exp
     check_steps(steps)?;
     experiment.cells = cells::cells(&experiment, overrides.seed);
     experiment.all.clone_from(&experiment.cells);
-    only::keep(&mut experiment, &overrides.only)?;
+    cells::keep(&mut experiment, &overrides.only)?;
     name_labels(&mut experiment, profile)?;
     Ok(experiment)
 }
@@ -48,46 +55,37 @@ pub(super) fn experiment(profile: &Profile, overrides: &Overrides) -> Result<Exp
 /// Puts the labels of the tables into the report.
 fn name_labels(experiment: &mut Experiment, profile: &Profile) -> Result<()> {
     let subjects = &experiment.subjects;
-    let found = |key: &str, wanted: &Option<String>| match wanted {
-        None => Ok(Vec::new()),
-        Some(wanted) => match called(subjects, wanted).as_slice() {
-            [] => {
-                let labels: Vec<&str> = subjects.iter().map(|s| s.label.as_str()).collect();
-                let known = labels.join(", ");
-                let what = format!("there is no label '{wanted}': first, last, {known}");
-                Err(profile.refuse(&format!("report/{key}"), what))
-            }
-            found => Ok(found.to_vec()),
-        },
+    let is = |subject: &Subject, name: &str| subject.label == name || subject.name == name;
+    let called = |name: &str| -> Vec<&Subject> {
+        match name {
+            "first" => subjects.first().into_iter().collect(),
+            "last" => subjects.last().into_iter().collect(),
+            _ => subjects.iter().filter(|subject| is(subject, name)).collect(),
+        }
+    };
+    let found = |key: &str, wanted: &Option<String>| {
+        let Some(wanted) = wanted else { return Ok(Vec::new()) };
+        let found = called(wanted);
+        if found.is_empty() {
+            let labels: Vec<&str> = subjects.iter().map(|s| s.label.as_str()).collect();
+            let known = labels.join(", ");
+            let what = format!("there is no label '{wanted}': first, last, {known}");
+            return Err(profile.refuse(&format!("report/{key}"), what));
+        }
+        Ok(found)
     };
     let report = &mut experiment.report;
     let baseline = found("baseline", &report.baseline)?;
     report.baseline = baseline.first().map(|subject| subject.label.clone());
     experiment.changes = pairs(&found("from", &report.from)?, &found("to", &report.to)?);
     if let Some(Names(order)) = &mut report.order {
-        let named = |name: &String| -> Vec<String> {
-            let named = subjects.iter().filter(|subject| is(subject, name));
-            named.map(|subject| subject.label.clone()).collect()
-        };
-        *order = order.iter().flat_map(named).collect();
+        let named = order.iter().flat_map(|name| subjects.iter().filter(|s| is(s, name)));
+        *order = named.map(|subject| subject.label.clone()).collect();
     }
     Ok(())
 }
 
-fn is(subject: &Subject, name: &str) -> bool {
-    subject.label == name || subject.name == name
-}
-
-/// The subjects that a report's label stands for: with several programs one for each.
-fn called<'a>(subjects: &'a [Subject], name: &str) -> Vec<&'a Subject> {
-    match name {
-        "first" => subjects.first().into_iter().collect(),
-        "last" => subjects.last().into_iter().collect(),
-        _ => subjects.iter().filter(|subject| is(subject, name)).collect(),
-    }
-}
-
-/// Labels that are compared: those of the same program, or all where no two have one in common.
+/// Pairs labels that are compared: those of the same program, or all where no two have one in common.
 fn pairs(from: &[&Subject], to: &[&Subject]) -> Vec<(String, String)> {
     let program = |subject: &Subject| {
         let label = subject.label.strip_suffix(&subject.name).unwrap_or_default();
@@ -99,7 +97,7 @@ fn pairs(from: &[&Subject], to: &[&Subject]) -> Vec<(String, String)> {
     chosen.into_iter().map(|(from, to)| (from.label.clone(), to.label.clone())).collect()
 }
 
-/// The parts of a run: one for each of its workloads.
+/// Makes the parts of a run: one for each of its workloads.
 fn parts(
     profile: &Profile,
     n: usize,
@@ -107,59 +105,54 @@ fn parts(
     subjects: &[Subject],
 ) -> Result<Vec<Part>> {
     let run = &profile.runs[n];
-    let is_for = |subject: &Subject| {
-        run.servers.as_ref().is_none_or(|names| names.0.contains(&subject.name))
-    };
-    let for_subjects: Vec<usize> =
-        subjects.iter().enumerate().filter(|(_, s)| is_for(s)).map(|(at, _)| at).collect();
-    let part = |title: String, what: What, repeat: Option<Whole<1, 1000>>, gates: &[Gate]| Part {
-        commands: commands(profile, &title, overrides),
-        repeats: repeat.map_or(1, |repeat| repeat.0 as u32),
-        subjects: for_subjects.clone(),
-        gates: gates.to_vec(),
-        what,
-        title,
-    };
-    let titles = profile.titles(run).into_iter();
-    match &run.what {
+    let titles = profile.titles(run);
+    let (whats, repeat, gates): (Vec<What>, Option<Repeats>, Vec<Gate>) = match &run.what {
         Measured::Load(Load { load, repeat }) => {
-            let load = scaled(load, overrides);
-            Ok(titles.map(|title| part(title, What::Load(load.clone()), *repeat, &[])).collect())
+            (vec![What::Load(scaled(load, overrides))], *repeat, Vec::new())
         }
         Measured::Suite(Suite { suite, repeat }) => {
-            Ok(titles.map(|title| part(title, What::Suite(suite.clone()), *repeat, &[])).collect())
+            (vec![What::Suite(suite.clone())], *repeat, Vec::new())
         }
         Measured::Sweep(sweep) => {
-            let gates = [profile.gates.as_slice(), &sweep.knobs.gates].concat();
-            let parts = titles.zip(&sweep.workload.0).map(|(title, name)| {
+            let plans = titles.iter().zip(&sweep.workload.0).map(|(title, name)| {
                 let here = |key: &str, what: &dyn fmt::Display| {
                     profile.refuse(&format!("run/{n}/{key}"), format!("run {title}: {what}"))
                 };
-                let (plan, dataset) = plan(profile, sweep, (&title, name), overrides, &here)?;
-                let what = What::Sweep(Box::new(plan), dataset);
-                Ok(part(title, what, sweep.knobs.repeat, &gates))
+                plan(profile, sweep, (title, name), overrides, &here)
             });
-            parts.collect()
+            let gates = [profile.gates.as_slice(), &sweep.knobs.gates].concat();
+            (plans.collect::<Result<_>>()?, sweep.knobs.repeat, gates)
         }
-    }
+    };
+    let is_for = |s: &Subject| run.servers.as_ref().is_none_or(|names| names.0.contains(&s.name));
+    let part = |(title, what)| Part {
+        commands: commands(profile, &title, overrides),
+        repeats: repeat.map_or(1, Whole::small),
+        subjects: (0..subjects.len()).filter(|at| is_for(&subjects[*at])).collect(),
+        gates: gates.clone(),
+        what,
+        title,
+    };
+    Ok(titles.into_iter().zip(whats).map(part).collect())
 }
 
-/// One workload of a run, and its tables; `here` makes the error of a key.
+/// Plans one workload of a run on its tables; `here` makes the error of a key.
 fn plan(
     profile: &Profile,
     sweep: &Sweep,
     (title, name): (&str, &str),
     overrides: &Overrides,
     here: &dyn Fn(&str, &dyn fmt::Display) -> Error,
-) -> Result<(Plan, Dataset)> {
+) -> Result<What> {
     let workload = profile.workload(name).expect("the profile was checked");
     // Of several workloads not every one has all options.
     let options = sweep.options.iter().filter(|(name, _)| workload.options.contains_key(*name));
     let options = options.map(|(name, value)| (name.clone(), value.0)).collect();
     let mut workload = workload.with_options(&options).map_err(|e| here("", &e))?;
     title.clone_into(&mut workload.name);
-    let dataset = dataset(profile, sweep, &workload, overrides);
-    if dataset.schema.filled() {
+    let dataset = dataset(profile, sweep, &workload, overrides.scale);
+    let filled = dataset.schema.filled();
+    if filled {
         workload.fits(dataset.rows).map_err(|e| here("", &e))?;
     }
     let knobs = Knobs {
@@ -173,7 +166,7 @@ fn plan(
     let plan = knobs.resolve(workload, overrides.seed).map_err(|e| here("arrival", &e))?;
     let plan = Plan {
         tables: Some(dataset.tables),
-        rows: dataset.schema.filled().then_some(dataset.rows),
+        rows: filled.then_some(dataset.rows),
         ..plan.scaled(overrides.scale)
     };
     if dataset.tables == 0 && (plan.before.warm == Warm::Pool || plan.before.ahi == Ahi::Warm) {
@@ -181,30 +174,24 @@ fn plan(
         return Err(here("", &what));
     }
     plan.spread_over(dataset.tables).map_err(|e| here("spread", &e))?;
-    Ok((plan, dataset))
+    Ok(What::Sweep(Box::new(plan), dataset))
 }
 
-fn dataset(
-    profile: &Profile,
-    sweep: &Sweep,
-    workload: &Workload,
-    overrides: &Overrides,
-) -> Dataset {
+fn dataset(profile: &Profile, sweep: &Sweep, workload: &Workload, scale: Scale) -> Dataset {
     let (tables, knobs, schema) = (&profile.tables, &sweep.knobs, workload.schema);
     let count = match (knobs.tables.or(tables.count), workload.table_a_client) {
         _ if !workload.names_tables() => 0,
         (_, true) if knobs.tables.is_none() => knobs.clients().into_iter().max().unwrap_or(1),
-        (count, _) => count.map_or(defaults::TABLES, |count| count.0),
+        (count, _) => count.map_or(defaults::TABLES, Whole::small),
     };
-    let rows = knobs.rows.and_then(|rows| rows.0).or(tables.rows.map(|rows| rows.0));
-    let rows = overrides.scale.rows(rows.unwrap_or(ROWS));
+    let rows = knobs.rows.as_ref().and_then(|rows| rows.0).or(tables.rows.map(|rows| rows.0));
     Dataset {
         schema,
         tables: count,
-        rows: if schema.filled() { rows } else { 0 },
+        rows: if schema.filled() { scale.rows(rows.unwrap_or(ROWS)) } else { 0 },
         data_seed: tables.data_seed.unwrap_or(defaults::DATA_SEED),
         charset: tables.charset.as_ref().map(|name| name.0.clone()),
-        jobs: tables.jobs.map(|jobs| jobs.0 as u32),
+        jobs: tables.jobs.map(Whole::small),
         refill: tables.refill,
     }
 }
@@ -218,14 +205,157 @@ fn scaled(load: &LoadSpec, overrides: &Overrides) -> LoadSpec {
 }
 
 fn commands(profile: &Profile, title: &String, overrides: &Overrides) -> Vec<Beside> {
-    let here = profile
-        .commands
-        .iter()
-        .filter(|command| command.workload.as_ref().is_none_or(|names| names.0.contains(title)));
+    let all = profile.commands.iter();
+    let here = all.filter(|c| c.workload.as_ref().is_none_or(|names| names.0.contains(title)));
     here.map(|command| Beside {
         at: overrides.scale.warmup(command.at.0),
         run: command.run.clone(),
         clients: command.clients.as_ref().map(|clients| clients.0.clone()),
     })
     .collect()
+}
+
+/// Makes the labels: a server with what it inherits, and one for each program that it may take.
+fn subjects(profile: &Profile, overrides: &Overrides) -> Result<Vec<Subject>> {
+    let mut whole: Vec<Server> = Vec::new();
+    for server in &profile.servers {
+        let own = server.clone();
+        whole.push(match &own.base {
+            Some(name) => {
+                let base = whole.iter().find(|server| server.name() == name);
+                merged(base.expect("the profile was checked").clone(), own)
+            }
+            None => own,
+        });
+    }
+    let takes_programs =
+        |server: &&Server| server.sandbox.as_ref().is_some_and(|sandbox| sandbox.program.is_none());
+    let (open, own): (Vec<_>, Vec<_>) = whole.iter().partition(takes_programs);
+    let programs = &overrides.programs;
+    if !programs.is_empty() && open.is_empty() {
+        let message = "--program: every sandbox of this profile names its own";
+        return Err(Error::usage(message).hint("take `program` out of [server.sandbox]"));
+    }
+    let subject = |server: &Server, program| subject(profile, server, program, overrides.scale);
+    let subjects: Vec<Subject> = if programs.is_empty() {
+        whole.iter().map(|server| subject(server, None)).collect()
+    } else {
+        // A program is taken through all its variants before the next.
+        let each = programs.iter().flat_map(|p| open.iter().map(move |server| (*server, Some(p))));
+        own.iter().map(|server| (*server, None)).chain(each).map(|(s, p)| subject(s, p)).collect()
+    };
+    for (at, subject) in subjects.iter().enumerate() {
+        if subjects.iter().take(at).any(|other| other.label == subject.label) {
+            return Err(Error::usage(format!("two servers have the label '{}'", subject.label))
+                .hint("give each --program a name of its own"));
+        }
+    }
+    Ok(subjects)
+}
+
+/// Takes what one server says, and the rest from its base.
+fn merged(base: Server, own: Server) -> Server {
+    let elsewhere = own.url.is_some() || own.defaults_file.is_some();
+    let keep = !elsewhere && own.sandbox.is_none();
+    let sandbox = match (base.sandbox, own.sandbox) {
+        _ if elsewhere => None,
+        (Some(base), Some(own)) => Some(merged_sandbox(base, own)),
+        (base, own) => own.or(base),
+    };
+    Server {
+        label: own.label,
+        base: own.base,
+        note: own.note.or(base.note),
+        url: own.url.or(base.url.filter(|_| keep)),
+        defaults_file: own.defaults_file.or(base.defaults_file.filter(|_| keep)),
+        sandbox,
+        start: own.start.or(base.start),
+        stop: own.stop.or(base.stop),
+        reset: own.reset.or(base.reset),
+        within: own.within.or(base.within),
+        probe: own.probe.or(base.probe),
+        expect: Expect {
+            variables: base.expect.variables.into_iter().chain(own.expect.variables).collect(),
+            database: own.expect.database.or(base.expect.database),
+        },
+    }
+}
+
+fn merged_sandbox(base: Sandbox, own: Sandbox) -> Sandbox {
+    let (mut options, mut scaled_options) = (base.options, base.scaled_options);
+    // An option is in one of the two.
+    let plain = |name: &str| name.replace('-', "_");
+    let said = own.options.keys().chain(own.scaled_options.keys()).map(|name| plain(name));
+    let said: Vec<String> = said.collect();
+    options.retain(|name, _| !said.contains(&plain(name)));
+    scaled_options.retain(|name, _| !said.contains(&plain(name)));
+    options.extend(own.options);
+    scaled_options.extend(own.scaled_options);
+    let (program, data) = (own.program.or(base.program), own.data.or(base.data));
+    Sandbox { program, options, scaled_options, data }
+}
+
+fn subject(
+    profile: &Profile,
+    server: &Server,
+    program: Option<&(String, PathBuf)>,
+    scale: Scale,
+) -> Subject {
+    let with_program = |name: &str| match (program, name) {
+        (None, "") => profile.name.clone(),
+        (None, name) => name.to_owned(),
+        (Some((program, _)), "") => program.clone(),
+        (Some((program, _)), name) => format!("{program}+{name}"),
+    };
+    let words = |list: &Option<Vec<String>>| list.clone().unwrap_or_default();
+    let source = match &server.sandbox {
+        Some(sandbox) => Source::Sandbox(private(sandbox, program, scale)),
+        None => Source::Existing(Existing {
+            url: server.url.clone(),
+            defaults_file: server.defaults_file.clone(),
+            start: words(&server.start),
+            stop: words(&server.stop),
+            reset: words(&server.reset),
+            within: server.within.map_or(WITHIN, |within| within.0),
+        }),
+    };
+    Subject {
+        label: with_program(server.name()),
+        name: server.name().to_owned(),
+        base: server.base.as_ref().map(|base| with_program(base)),
+        note: server.note.clone(),
+        source,
+        probe: words(&server.probe),
+        expect: vec![profile.expect.clone(), server.expect.clone()],
+    }
+}
+
+fn private(sandbox: &Sandbox, program: Option<&(String, PathBuf)>, scale: Scale) -> Private {
+    let plain = sandbox.options.iter().map(|(name, value)| (name.clone(), value.0.clone()));
+    let sizes = sandbox
+        .scaled_options
+        .iter()
+        .map(|(name, size)| (name.clone(), Some(scale.size(name, size.0).to_string())));
+    let options: BTreeMap<String, Option<String>> = plain.chain(sizes).collect();
+    // Directories of one program are of no use to another, and a trial at a small scale must not
+    // drop what took hours to fill.
+    let own = |mut dir: PathBuf| {
+        if !scale.is_full() {
+            dir.as_mut_os_string().push(format!("-x{}", scale.factor()));
+        }
+        match program {
+            Some((name, _)) if sandbox.program.is_none() => dir.join(name),
+            _ => dir.join("server"),
+        }
+    };
+    let data = match sandbox.data.clone().unwrap_or_default() {
+        Data::Keep(dir) => Data::Keep(own(dir)),
+        Data::CopyOf(dir) => Data::CopyOf(own(dir)),
+        data => data,
+    };
+    Private {
+        program: sandbox.program.clone().or_else(|| program.map(|(_, path)| path.clone())),
+        options: options.into_iter().collect(),
+        data,
+    }
 }

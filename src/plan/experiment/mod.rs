@@ -8,10 +8,6 @@
 mod build;
 mod cells;
 mod estimate;
-mod key;
-mod only;
-pub mod scale;
-mod subject;
 #[cfg(test)]
 mod tests;
 
@@ -20,16 +16,17 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::profile::{Data, Expect, Hidden, Profile, Report, Turns};
+use super::profile::{Data, Expect, Profile, Report, Turns};
 use super::timed::{LoadSpec, SuiteSpec};
-use super::{Plan, Step, StopAt, seconds_of};
+use super::value::Scale;
+use super::{Plan, Step};
 use crate::error::Result;
+use crate::mysql::options::Secret;
 use crate::terms::Gate;
 use crate::workload::Schema;
-use scale::Scale;
 
-pub(crate) use key::is_current;
-pub use only::Only;
+pub use cells::Only;
+pub(crate) use cells::is_current;
 
 /// Flags beside a profile.
 #[derive(Debug, Clone, Default)]
@@ -94,7 +91,7 @@ pub enum Source {
 /// A server that is there, and the commands that start it again.
 #[derive(Debug, Clone, Default)]
 pub struct Existing {
-    pub url: Option<Hidden>,
+    pub url: Option<Secret>,
     pub defaults_file: Option<PathBuf>,
     /// Program and arguments; empty for none.
     pub start: Vec<String>,
@@ -289,15 +286,4 @@ impl Experiment {
         let (clients, rate, repeat) = (cell.clients, cell.rate, cell.repeat);
         Step { number, place: number, of, clients, rate, repeat }
     }
-}
-
-/// Guesses how long a step of a plan lasts, connecting not counted.
-fn step_time(plan: &Plan) -> Duration {
-    /// Ops a second that a small server does.
-    const OPS_A_SECOND: f64 = 5000.0;
-    plan.warmup
-        + match plan.stop {
-            StopAt::Time(time) => time,
-            StopAt::Ops(ops) => seconds_of(ops as f64 / OPS_A_SECOND),
-        }
 }

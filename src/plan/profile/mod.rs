@@ -2,7 +2,6 @@
 //! file is told with its line and column. `docs/profiles.md` describes every key.
 
 mod check;
-mod locate;
 #[cfg(test)]
 mod tests;
 
@@ -10,26 +9,28 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
-use serde::Deserialize;
 use serde::de::IgnoredAny;
+use serde::{Deserialize, Deserializer};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 
-use self::locate::File;
 use super::knobs::Knobs;
 use super::timed::{LoadSpec, SuiteSpec};
 use super::value::{
-    AnyValue, CharsetName, Clients, Length, OptionValue, Phase, RowCount, TableCount, Whole,
+    AnyValue, CharsetName, Clients, Length, OptionValue, Phase, Repeats, RowCount, Size,
+    TableCount, Threads, command, named,
 };
 use crate::error::Error;
-use crate::terms::Gate;
+use crate::mysql::options::Secret;
+use crate::terms::{Class, Gate};
 use crate::workload::{Workload, builtin};
 
 /// A profile's file.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Profile {
-    /// Its name, in summaries.
+    /// Its name, in summaries; a label where there is one server without.
+    #[serde(deserialize_with = "named")]
     pub name: String,
     /// What it repeats, and what it needs.
     #[serde(default)]
@@ -91,29 +92,39 @@ pub enum Turns {
 #[serde(default, deny_unknown_fields)]
 pub struct Server {
     /// The row of the table; the name of a `--program` comes before it.
+    #[serde(deserialize_with = "named")]
     pub label: Option<String>,
     /// A server above, of which this one is the same but for what is said here.
     pub base: Option<String>,
     /// Kept in the summaries.
     pub note: Option<String>,
     /// A server that is there: `mysql://…`.
-    pub url: Option<Hidden>,
+    #[serde(deserialize_with = "secret")]
+    pub url: Option<Secret>,
     /// A server that is there: an option file of the MySQL clients.
     pub defaults_file: Option<PathBuf>,
     /// A server that loadgen starts.
     pub sandbox: Option<Sandbox>,
-    /// Starts the server: program and arguments.
+    /// Starts the server.
+    #[serde(deserialize_with = "command")]
     pub start: Option<Vec<String>>,
     /// Stops it.
+    #[serde(deserialize_with = "command")]
     pub stop: Option<Vec<String>>,
     /// Brings its data back to what it was, while it is stopped.
+    #[serde(deserialize_with = "command")]
     pub reset: Option<Vec<String>>,
     /// How long these and the start may take.
     pub within: Option<Length<1>>,
     /// Reads the files of the server's host: program and arguments before `grep`.
+    #[serde(deserialize_with = "command")]
     pub probe: Option<Vec<String>>,
     /// What must hold on this server besides.
     pub expect: Expect,
+}
+
+fn secret<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Secret>, D::Error> {
+    Ok(Some(Secret::new(String::deserialize(from)?)))
 }
 
 /// A private server.
@@ -124,7 +135,7 @@ pub struct Sandbox {
     pub program: Option<PathBuf>,
     pub options: BTreeMap<String, Setting>,
     /// Sizes that `--scale` makes smaller, such as `innodb_buffer_pool_size = "4G"`.
-    pub scaled_options: BTreeMap<String, String>,
+    pub scaled_options: BTreeMap<String, Size>,
     pub data: Option<Data>,
 }
 
@@ -154,7 +165,7 @@ pub struct Tables {
     /// None for the server's.
     pub charset: Option<CharsetName>,
     /// Connections that fill.
-    pub jobs: Option<Whole<1, 1024>>,
+    pub jobs: Option<Threads>,
     /// Whether tables that were written to are dropped and filled again before the next run, on
     /// servers whose data cannot be brought back otherwise.
     pub refill: bool,
@@ -173,6 +184,7 @@ pub struct Run {
 /// What all kinds of runs have.
 #[derive(Deserialize)]
 struct Head {
+    #[serde(default, deserialize_with = "named")]
     name: Option<String>,
     servers: Option<Names>,
 }
@@ -205,7 +217,7 @@ pub struct Sweep {
 #[serde(deny_unknown_fields)]
 pub struct Load {
     pub load: LoadSpec,
-    pub repeat: Option<Whole<1, 1000>>,
+    pub repeat: Option<Repeats>,
 }
 
 /// Timed commands.
@@ -213,7 +225,7 @@ pub struct Load {
 #[serde(deny_unknown_fields)]
 pub struct Suite {
     pub suite: SuiteSpec,
-    pub repeat: Option<Whole<1, 1000>>,
+    pub repeat: Option<Repeats>,
 }
 
 /// What must hold before a run, else it is refused.
@@ -222,24 +234,8 @@ pub struct Suite {
 pub struct Expect {
     /// Global variables and their value, or several; `absent` is a variable that is not there.
     pub variables: BTreeMap<String, Values>,
-    /// The data and InnoDB's buffer pool.
-    pub database: Option<Database>,
-}
-
-/// A value or several of which one must hold.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(untagged, expecting = "a value, or a list of values of which one must hold")]
-pub enum Values {
-    One(Setting),
-    Any(Vec<Setting>),
-}
-
-/// The size of the tables against the buffer pool.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Database {
-    LargerThanBufferPool,
-    InsideBufferPool,
+    /// The data against InnoDB's buffer pool.
+    pub database: Option<Class>,
 }
 
 /// A command that runs beside the measuring.
@@ -250,6 +246,7 @@ pub struct Command {
     pub at: Phase,
     /// Program and arguments; `{pid}` is the server's process, `{label}`, `{workload}` and
     /// `{clients}` are those of the step.
+    #[serde(deserialize_with = "command")]
     pub run: Vec<String>,
     /// Only beside these runs or workloads.
     pub workload: Option<Names>,
@@ -277,22 +274,12 @@ pub struct Report {
 
 /// One name or a list of names.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(from = "OneOrMany")]
+#[serde(from = "AnyValue")]
 pub struct Names(pub Vec<String>);
 
-#[derive(Deserialize)]
-#[serde(untagged, expecting = "a name or a list of names")]
-enum OneOrMany {
-    One(String),
-    Many(Vec<String>),
-}
-
-impl From<OneOrMany> for Names {
-    fn from(names: OneOrMany) -> Names {
-        match names {
-            OneOrMany::One(name) => Names(vec![name]),
-            OneOrMany::Many(names) => Names(names),
-        }
+impl From<AnyValue> for Names {
+    fn from(value: AnyValue) -> Names {
+        Names(value.items().map(|name| name.to_string()).collect())
     }
 }
 
@@ -321,20 +308,18 @@ impl TryFrom<AnyValue> for Setting {
     }
 }
 
-/// A text that may hold a password: `Debug` does not show it.
-#[derive(Clone, PartialEq, Eq, Deserialize)]
-#[serde(transparent)]
-pub struct Hidden(String);
+/// Values of which one must hold.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "AnyValue")]
+pub struct Values(pub Vec<Setting>);
 
-impl Hidden {
-    pub(crate) fn expose(&self) -> &str {
-        &self.0
-    }
-}
+impl TryFrom<AnyValue> for Values {
+    type Error = &'static str;
 
-impl fmt::Debug for Hidden {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("(hidden)")
+    fn try_from(value: AnyValue) -> Result<Values, &'static str> {
+        let values: Vec<Setting> =
+            value.items().map(Setting::try_from).collect::<Result<_, _>>()?;
+        if values.is_empty() { Err("one of no values never holds") } else { Ok(Values(values)) }
     }
 }
 
@@ -385,14 +370,14 @@ impl Profile {
         Ok(Run { name, servers, what })
     }
 
-    /// The workload of a name, of this file or built in.
+    /// Finds the workload of a name, of this file or built in.
     pub(crate) fn workload(&self, name: &str) -> Option<Workload> {
         let own = self.workloads.iter().find(|workload| workload.name == name).cloned();
         let named = |w: &Workload| w.name == name || w.aliases.iter().any(|alias| alias == name);
         own.or_else(|| builtin().into_iter().find(named))
     }
 
-    /// The titles of a run's tables: one for each of its workloads.
+    /// Lists the titles of a run's tables: one for each of its workloads.
     pub(crate) fn titles(&self, run: &Run) -> Vec<String> {
         if let Some(name) = &run.name {
             return vec![name.clone()];
@@ -407,14 +392,14 @@ impl Profile {
         }
     }
 
-    /// The error of a value; `path` leads to it, such as `run/0/spread`.
+    /// Makes the error of a value; `path` leads to it, such as `run/0/spread`.
     pub(crate) fn refuse(&self, path: &str, what: impl AsRef<str>) -> Error {
         self.file.error(self.file.place(path), what.as_ref())
     }
 }
 
 impl Server {
-    /// Its label as the file has it; empty without one.
+    /// Gives its label as the file has it; empty without one.
     pub(crate) fn name(&self) -> &str {
         self.label.as_deref().unwrap_or_default()
     }
@@ -427,4 +412,80 @@ fn split<'de>(table: DeTable<'de>, keys: &[&str]) -> (DeTable<'de>, DeTable<'de>
 
 fn read<'de, T: Deserialize<'de>>(value: Spanned<DeValue<'de>>) -> Result<T, toml::de::Error> {
     T::deserialize(ValueDeserializer::from(value))
+}
+
+/// The file, for errors about it.
+#[derive(Clone, Default)]
+struct File {
+    origin: String,
+    text: String,
+}
+
+/// The text may hold passwords.
+impl fmt::Debug for File {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.origin)
+    }
+}
+
+impl File {
+    /// Makes the error at a byte of the text: `FILE:LINE:COLUMN: what`, then the line. What may hold
+    /// a password is not shown.
+    fn error(&self, at: usize, what: &str) -> Error {
+        const SHOWN_MAX: usize = 100;
+        let before = self.text.get(..at).unwrap_or(&self.text);
+        let start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        let (line, column) =
+            (before.matches('\n').count() + 1, before[start..].chars().count() + 1);
+        let shown = self.text[start..].lines().next().unwrap_or_default();
+        let excerpt = if may_hold_password(shown) {
+            String::new()
+        } else {
+            let shown: String = shown.chars().take(SHOWN_MAX).collect();
+            format!("\n  {line} | {}", shown.trim_end())
+        };
+        // Messages that quote a value do so in this form; a URL in one is never of use.
+        let quoted = what.contains("string \"") && may_hold_password(what);
+        let what = if what.contains("://") || quoted {
+            "a text that may hold a password does not belong here"
+        } else {
+            what
+        };
+        Error::usage(format!("{}:{line}:{column}: {what}{excerpt}", self.origin))
+            .hint("docs/profiles.md lists every key")
+    }
+
+    /// Makes the error of what is no TOML, or has another form; `also` names keys that it does not
+    /// know.
+    fn wrong(&self, error: &toml::de::Error, also: &str) -> Error {
+        let at = error.span().map_or(self.text.len(), |span| span.start);
+        let what = error.message();
+        let also = if what.starts_with("unknown field") { also } else { "" };
+        self.error(at, &format!("{what}{also}"))
+    }
+
+    /// Finds the value of a path, such as `run/0/spread`: where it begins, or what would hold it.
+    fn place(&self, path: &str) -> usize {
+        let doc = DeTable::parse(&self.text).expect("what was read is TOML");
+        let mut found = doc.span().start;
+        let doc = DeValue::Table(doc.into_inner());
+        let mut value = &doc;
+        for key in path.split('/') {
+            let next = match value {
+                DeValue::Table(table) => table.get(key),
+                DeValue::Array(list) => key.parse().ok().and_then(|n: usize| list.get(n)),
+                _ => None,
+            };
+            let Some(next) = next else { break };
+            found = next.span().start;
+            value = next.get_ref();
+        }
+        found
+    }
+}
+
+/// Tells a line with a URL, or with words for a command, which may hold a password.
+fn may_hold_password(line: &str) -> bool {
+    let line = line.to_ascii_lowercase();
+    ["://", "pass", "pwd", "-p"].iter().any(|sign| line.contains(sign))
 }

@@ -65,7 +65,7 @@ fn a_profile_is_read() {
     assert_eq!(b.data, Some(Data::CopyOf("dir".into())));
     let Measured::Sweep(sweep) = &profile.runs[0].what else { panic!("a sweep") };
     assert_eq!(sweep.knobs.clients(), [8, 16, 32, 64, 128, 256]);
-    assert_eq!(profile.expect.database, Some(Database::LargerThanBufferPool));
+    assert_eq!(profile.expect.database, Some(Class::IoBound));
     assert!(profile.workload("mine").is_some() && profile.workload("update").is_some());
 }
 
@@ -99,10 +99,10 @@ fn what_contradicts_itself_points_there_too() {
         ("at = \"10s\"", "at = \"2m\"", "\"2m\"", "no window any more"),
         ("time = \"60s\"", "time = \"60s\"\nops = 5", "5\n[[command]]", "not both"),
         ("time = \"60s\"", "time = 0", "0\n[[command]]", "too short"),
-        ("rows = \"16M\"", "rows = 0", "0\n[[workload]]", "0 rows"),
+        ("rows = \"16M\"", "rows = 0", "0\n[[workload]]", "from 1"),
         ("\"4G\"", "\"4 gigs\"", "\"4 gigs\"", "no size"),
         ("[\"perf\", \"record\", \"-p\", \"{pid}\"]", "[]", "[]", "program"),
-        ("name = \"x\"", "name = \"\"", "\"\"", "has a name"),
+        ("name = \"x\"", "name = \"\"", "\"\"", "at least one"),
     ] {
         let text = SMALL.replacen(from, to, 1);
         let error = error(&text);
@@ -168,22 +168,55 @@ fn every_value_is_held_against_what_it_may_be() {
         assert!(error.contains(says), "{to}: {error}");
     }
     let suites = [
-        ("name = \"\", tests = []", "a suite has a name"),
-        ("name = \"s\", tests = []", "no tests"),
-        ("name = \"s\", tests = [{ name = \"\", run = [\"x\"] }]", "a test has a name"),
-        ("name = \"s\", tests = [{ name = \"a\", run = [] }]", "run is a program"),
+        ("name = \"\", tests = []", 18, "at least one"),
+        ("name = \"s\", tests = []", 9, "no tests"),
+        ("name = \"s\", tests = [{ name = \"\", run = [\"x\"] }]", 41, "at least one"),
+        ("name = \"s\", tests = [{ name = \"a\", run = [] }]", 52, "is a program"),
         (
             "name = \"s\", tests = [{ name = \"a\", run = [\"x\"] }, { name = \"a\", run = [\"x\"] }]",
+            9,
             "there twice",
         ),
     ];
     let head = "name = \"x\"\n[[server]]\nsandbox = {}\n[[run]]\n";
-    for (suite, says) in suites {
+    for (suite, column, says) in suites {
         let error = error(&format!("{head}suite = {{ {suite} }}"));
-        assert!(error.starts_with("p.toml:5:9: ") && error.contains(says), "{suite}: {error}");
+        let place = format!("p.toml:5:{column}: ");
+        assert!(error.starts_with(&place) && error.contains(says), "{suite}: {error}");
     }
     let error = error(&format!("{head}load = {{ rows = 1, charset = \"x'\" }}"));
     assert!(error.starts_with("p.toml:5:30: ") && error.contains("character set"), "{error}");
+}
+
+#[test]
+fn paths_lead_to_values_or_to_what_would_hold_them() {
+    let text = "name = \"x\"\n[[run]]\na = 1\n[[run]]\nlist = [\"b\", \"c\"]\n";
+    let file = File { origin: "p.toml".to_owned(), text: text.to_owned() };
+    for (path, at) in [
+        ("name", "\"x\""),
+        ("run/0/a", "1"),
+        ("run/1/list/1", "\"c\""),
+        ("run/1/a", "[[run]]\nlist"),
+        ("name/0", "\"x\""),
+    ] {
+        assert_eq!(text.get(file.place(path)..).map(|t| t.starts_with(at)), Some(true), "{path}");
+    }
+}
+
+#[test]
+fn a_line_that_may_hold_a_password_is_not_shown() {
+    let text = "url = \"mysql://u:marker@h\" x";
+    let error = |text: &str, at: usize, what: &str| {
+        File { origin: "p.toml".to_owned(), text: text.to_owned() }.error(at, what)
+    };
+    let shown = error(text, 27, "no such thing").render();
+    assert!(shown.contains("p.toml:1:28: no such thing") && !shown.contains("marker"));
+    for what in ["invalid type: string \"x -pmarker\", expected", "'mysql://u:marker@h' is no"] {
+        let shown = error(text, 0, what).render();
+        assert!(!shown.contains("marker") && shown.contains("does not belong"), "{shown}");
+    }
+    let shown = error("\nrows = x", 8, "what").render();
+    assert!(shown.contains("p.toml:2:8: what\n  2 | rows = x"), "{shown}");
 }
 
 proptest::proptest! {
