@@ -24,7 +24,6 @@ use nix::errno::Errno;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
-use super::log;
 use crate::error::{Error, Result};
 
 /// `$1` is the directory. The signals are ignored because a terminal sends them to everyone;
@@ -74,19 +73,6 @@ const REMOVED_WITHIN: Duration = Duration::from_mins(1);
 /// Between two looks at processes that are to end.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
-/// A program to run inside the sandbox.
-#[derive(Debug)]
-pub(super) struct Task<'a> {
-    /// Names its two files in the directory, `NAME.out` and `NAME.log` (standard error).
-    pub(super) name: &'a str,
-    pub(super) program: &'a Path,
-    pub(super) arguments: Vec<OsString>,
-    /// What it reads; nothing if `None`.
-    pub(super) input: Option<&'a Path>,
-    /// Its soft limit of descriptors.
-    pub(super) descriptors: u64,
-}
-
 /// A sandbox's directory, the job that runs in it, and the process that outlives loadgen.
 /// Dropping it takes everything away.
 #[derive(Debug)]
@@ -96,13 +82,12 @@ pub(super) struct Keeper {
     /// Its end is the keeper's signal to clean up. Rust opens pipes close-on-exec, so no other
     /// child of loadgen holds it open.
     orders: Option<ChildStdin>,
-    job: Option<Job>,
+    /// The leader of its process group.
+    job: Option<Child>,
 }
 
-#[derive(Debug)]
-struct Job {
-    child: Child,
-    group: Pid,
+fn group(job: &Child) -> Pid {
+    Pid::from_raw(job.id().cast_signed())
 }
 
 impl Keeper {
@@ -117,12 +102,10 @@ impl Keeper {
             .stderr(Stdio::null())
             .spawn()
             .map_err(|e| Error::server(format!("sandbox: cannot run /bin/sh: {e}")))?;
+        let (orders, output) = (shell.stdin.take(), shell.stdout.take().expect("it is piped"));
         let mut said = String::new();
-        if let Some(output) = shell.stdout.take() {
-            // What cannot be read shows as an answer that is not "ready".
-            let _ = BufReader::new(output).read_line(&mut said);
-        }
-        let orders = shell.stdin.take();
+        // What cannot be read shows as an answer that is not "ready".
+        let _ = BufReader::new(output).read_line(&mut said);
         if said.trim() != "ready" {
             drop(orders);
             let _ = shell.wait();
@@ -139,23 +122,29 @@ impl Keeper {
 
     /// The process group of the job that runs.
     pub(super) fn group(&self) -> Option<Pid> {
-        self.job.as_ref().map(|job| job.group)
+        self.job.as_ref().map(group)
     }
 
-    /// Starts a job. The one before it has ended or is ended now.
-    pub(super) fn launch(&mut self, task: &Task) -> Result<()> {
+    /// Starts a job with so many descriptors at most; it reads `input`, else nothing. `name` is that of
+    /// its two files in the directory, `NAME.out` and `NAME.log` (standard error). The job before it
+    /// has ended or is ended now.
+    pub(super) fn launch(
+        &mut self,
+        name: &str,
+        program: &Path,
+        arguments: &[OsString],
+        input: Option<&Path>,
+        descriptors: u64,
+    ) -> Result<()> {
         self.end_job(Duration::ZERO);
-        let failed = |e| {
-            let program = task.program.display();
-            Error::server(format!("sandbox: cannot start {program}: {e}"))
-        };
-        let file = |extension| File::create(self.file(task.name, extension)).map_err(failed);
-        let mut child = Command::new("/bin/sh")
+        let failed = |e| Error::server(format!("sandbox: cannot start {}: {e}", program.display()));
+        let file = |extension| File::create(self.file(name, extension)).map_err(failed);
+        let mut job = Command::new("/bin/sh")
             .args(["-c", GATE])
-            .arg(task.input.unwrap_or(Path::new("/dev/null")))
-            .arg(task.descriptors.to_string())
-            .arg(task.program)
-            .args(&task.arguments)
+            .arg(input.unwrap_or(Path::new("/dev/null")))
+            .arg(descriptors.to_string())
+            .arg(program)
+            .args(arguments)
             .current_dir(&self.dir)
             .process_group(0)
             .stdin(Stdio::piped())
@@ -163,24 +152,18 @@ impl Keeper {
             .stderr(file("log")?)
             .spawn()
             .map_err(failed)?;
-        // Its number is its group's, see process_group above.
-        let group = Pid::from_raw(child.id().cast_signed());
-        let gate = child.stdin.take();
-        self.job = Some(Job { child, group });
-        self.order(&format!("group {group}\n"));
-        if let Some(mut gate) = gate {
-            // If it is gone already, its exit status says so.
-            let _ = gate.write_all(b"go\n");
-        }
+        let mut gate = job.stdin.take().expect("it is piped");
+        self.order(&format!("group {}\n", group(&job)));
+        self.job = Some(job);
+        // If it is gone already, its exit status says so.
+        let _ = gate.write_all(b"go\n");
         Ok(())
     }
 
     /// The job's exit status once it has ended by itself. What it left running ends as well.
     pub(super) fn ended(&mut self) -> Result<Option<ExitStatus>> {
-        let Some(job) = &mut self.job else {
-            return Err(Error::server("sandbox: no program runs"));
-        };
-        let status = job.child.try_wait();
+        let job = self.job.as_mut().expect("a job was started");
+        let status = job.try_wait();
         let status = status.map_err(|e| Error::server(format!("sandbox: cannot wait: {e}")))?;
         if status.is_some() {
             self.end_job(Duration::ZERO);
@@ -191,21 +174,21 @@ impl Keeper {
     /// Ends the job: SIGTERM, SIGKILL after `grace`, and waits until its processes are gone.
     pub(super) fn end_job(&mut self, grace: Duration) {
         let Some(mut job) = self.job.take() else { return };
-        let began = Instant::now();
+        let (began, group) = (Instant::now(), group(&job));
         let mut killed = false;
         if !grace.is_zero() {
-            let _ = killpg(job.group, Signal::SIGTERM);
+            let _ = killpg(group, Signal::SIGTERM);
         }
         // The group's number is nobody else's while a process of it exists, and a number that
         // has become free is not given out again before all others were.
         loop {
-            let _ = job.child.try_wait();
-            if killpg(job.group, None) == Err(Errno::ESRCH) {
+            let _ = job.try_wait();
+            if killpg(group, None) == Err(Errno::ESRCH) {
                 break;
             }
             if !killed && began.elapsed() >= grace {
                 killed = true;
-                let _ = killpg(job.group, Signal::SIGKILL);
+                let _ = killpg(group, Signal::SIGKILL);
             }
             if began.elapsed() >= grace + KILLED_WITHIN {
                 break;
@@ -217,18 +200,14 @@ impl Keeper {
 
     /// The last lines that the job of this name wrote, indented, for an error's message.
     pub(super) fn tail(&self, name: &str) -> String {
-        let log = log::end(&self.log(name));
-        if log.is_empty() { log::end(&self.output(name)) } else { log }
+        let log = end(&self.written(name, "log"));
+        if log.is_empty() { end(&self.written(name, "out")) } else { log }
     }
 
-    /// What the job of this name wrote to its standard error; nothing if it cannot be read.
-    pub(super) fn log(&self, name: &str) -> String {
-        log::read(&self.file(name, "log"))
-    }
-
-    /// What the job of this name wrote to its standard output.
-    pub(super) fn output(&self, name: &str) -> String {
-        log::read(&self.file(name, "out"))
+    /// What the job of this name wrote to its `log` or `out`; nothing if it cannot be read.
+    pub(super) fn written(&self, name: &str, extension: &str) -> String {
+        let bytes = fs::read(self.file(name, extension)).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
     }
 
     fn file(&self, name: &str, extension: &str) -> PathBuf {
@@ -271,6 +250,24 @@ impl Drop for Keeper {
     }
 }
 
+/// Cuts a log to its end, every line on a line of its own and indented, and the errors before it:
+/// old servers log a dozen lines more after what made them give up.
+fn end(log: &str) -> String {
+    const LAST: usize = 8;
+    const ERRORS: usize = 6;
+    const LINE_CHARS: usize = 300;
+    let lines: Vec<&str> = log.lines().filter(|line| !line.trim().is_empty()).collect();
+    let (before, last) = lines.split_at(lines.len().saturating_sub(LAST));
+    let errors: Vec<&str> = before.iter().filter(|line| line.contains("ERROR")).copied().collect();
+    let (_, errors) = errors.split_at(errors.len().saturating_sub(ERRORS));
+    let mut shown = String::new();
+    for line in errors.iter().chain(last) {
+        shown.push_str("\n  ");
+        shown.extend(line.chars().take(LINE_CHARS));
+    }
+    shown
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -282,11 +279,9 @@ mod tests {
     }
 
     fn shell(keeper: &mut Keeper, script: &str) {
-        let arguments = vec!["-c".into(), script.into()];
+        let arguments = ["-c".into(), script.into()];
         let program = Path::new("/bin/sh");
-        keeper
-            .launch(&Task { name: "job", program, arguments, input: None, descriptors: 64 })
-            .unwrap();
+        keeper.launch("job", program, &arguments, None, 64).unwrap();
     }
 
     fn wait_for(mut done: impl FnMut() -> bool) {
@@ -307,7 +302,7 @@ mod tests {
             status.is_some()
         });
         assert_eq!(status.unwrap().code(), Some(3));
-        let printed = keeper.output("job");
+        let printed = keeper.written("job", "out");
         let dir = fs::canonicalize(keeper.dir()).unwrap();
         assert_eq!(printed, format!("{}\n64\n", dir.display()));
         assert_eq!(keeper.tail("job"), "\n  said");
@@ -339,7 +334,7 @@ mod tests {
         shell(&mut keeper, "trap '' TERM; sleep 1000 & echo $! ; wait");
         let mut child = String::new();
         wait_for(|| {
-            child = keeper.output("job");
+            child = keeper.written("job", "out");
             child.ends_with('\n')
         });
         let child = Pid::from_raw(child.trim().parse().unwrap());
@@ -357,5 +352,25 @@ mod tests {
         let dir = keeper.dir().to_owned();
         keeper.close(Duration::ZERO).unwrap();
         assert!(!dir.exists());
+    }
+
+    #[test]
+    fn the_end_of_a_log_is_shown_with_the_errors_before_it() {
+        let line = |i: usize| {
+            let kind = if i < 20 { "[ERROR]" } else { "[Note]" };
+            format!("{kind} {i} {}", "x".repeat(1000))
+        };
+        let log: Vec<String> = (0..40).map(line).collect();
+        let shown = end(&log.join("\n\n"));
+        let numbers: Vec<&str> =
+            shown.lines().filter_map(|line| line.split_whitespace().nth(1)).collect();
+        assert_eq!(numbers.join(" "), "14 15 16 17 18 19 32 33 34 35 36 37 38 39");
+        assert!(shown.len() < 14 * 310);
+    }
+
+    #[test]
+    fn a_short_log_is_shown_whole() {
+        assert_eq!(end("\none\n\ntwo"), "\n  one\n  two");
+        assert_eq!(end(""), "");
     }
 }

@@ -9,29 +9,27 @@
 //! however loadgen ends. The server's settings are its own defaults, but for its limits of
 //! connections and statements and what the user asks for.
 
-mod copy;
-mod identity;
-mod initialise;
+mod directory;
 mod keeper;
-mod layout;
-mod log;
 mod options;
 mod program;
 mod serve;
-mod wait;
 
 pub(crate) use program::find as find_program;
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::sys::resource::{Resource, getrlimit};
 
+use self::directory::Directory;
 use self::keeper::Keeper;
-use self::layout::Layout;
 use self::options::UserOption;
-use self::wait::Wait;
-use crate::error::{Error, Result};
+use self::serve::Served;
+use crate::error::{Error, Kind, Result};
 
 /// How long a server may take to end well before it is killed. Its data is thrown away, so
 /// there is nothing to wait for but files that it keeps elsewhere at the user's wish.
@@ -39,6 +37,12 @@ const STOPS_WITHIN: Duration = Duration::from_secs(10);
 
 /// And a server whose data stays: it writes out what it holds in memory.
 const ENDS_WELL_WITHIN: Duration = Duration::from_mins(30);
+
+/// How often the user hears that something still goes on.
+const SAY_EVERY: Duration = Duration::from_secs(5);
+
+/// How long between two looks.
+const LOOK_EVERY: Duration = Duration::from_millis(25);
 
 /// What is wanted of a private server.
 #[derive(Debug, Clone, Default)]
@@ -72,15 +76,6 @@ pub enum DataDir {
     CopyOf(PathBuf),
 }
 
-impl DataDir {
-    fn elsewhere(&self) -> Option<PathBuf> {
-        match self {
-            DataDir::Own | DataDir::CopyOf(_) => None,
-            DataDir::New(dir) | DataDir::Filled(dir) => Some(dir.clone()),
-        }
-    }
-}
-
 /// A private server that runs. Dropping it kills the server and removes its directory.
 #[derive(Debug)]
 pub struct Sandbox {
@@ -93,15 +88,70 @@ pub struct Sandbox {
     stops_within: Duration,
 }
 
-/// What every stage of a start works with.
+/// What every part of a start works with.
 struct Start<'a> {
     spec: &'a Spec,
-    options: &'a [UserOption],
-    layout: &'a Layout,
-    keeper: &'a mut Keeper,
-    wait: Wait<'a>,
+    /// The program.
+    path: PathBuf,
+    options: Vec<UserOption>,
+    directory: Directory,
+    keeper: Keeper,
+    say: &'a mut dyn FnMut(&str),
+    interrupted: &'a dyn Fn() -> bool,
     /// The soft limit of descriptors that the server starts with.
     descriptors: u64,
+}
+
+impl Start<'_> {
+    /// Looks until there is something, or `None` after `limit`. An interruption is an error.
+    fn until<T>(
+        &mut self,
+        what: &str,
+        limit: Duration,
+        mut look: impl FnMut(&mut Self) -> Result<Option<T>>,
+    ) -> Result<Option<T>> {
+        let began = Instant::now();
+        let mut said = began;
+        loop {
+            if (self.interrupted)() {
+                return Err(Error::new(Kind::Interrupted, format!("interrupted: {what}")));
+            }
+            if let Some(found) = look(self)? {
+                return Ok(Some(found));
+            }
+            if began.elapsed() >= limit {
+                return Ok(None);
+            }
+            if said.elapsed() >= SAY_EVERY {
+                said = Instant::now();
+                (self.say)(&format!("{what}, {} s so far", began.elapsed().as_secs()));
+            }
+            thread::sleep(LOOK_EVERY);
+        }
+    }
+
+    /// Starts the program as a job.
+    fn launch(&mut self, name: &str, arguments: &[OsString], input: Option<&Path>) -> Result<()> {
+        self.keeper.launch(name, &self.path, arguments, input, self.descriptors)
+    }
+
+    /// Runs the program to its end, or gives it up after `limit`.
+    fn run(
+        &mut self,
+        name: &str,
+        arguments: &[OsString],
+        input: Option<&Path>,
+        what: &str,
+        limit: Duration,
+    ) -> Result<Option<ExitStatus>> {
+        self.launch(name, arguments, input)?;
+        self.until(what, limit, |start| start.keeper.ended())
+    }
+
+    /// Makes the error of a server that does not come up, with the end of this job's log.
+    fn failure(&self, how: &str, job: &str) -> Error {
+        failure(&self.path, how, &self.keeper.tail(job), &self.options)
+    }
 }
 
 impl Sandbox {
@@ -124,48 +174,47 @@ impl Sandbox {
         let began = Instant::now();
         let options = options::accept(&spec.options)?;
         let path = program::find(spec.program.as_deref())?;
-        let layout = Layout::choose()?.with_data(spec.data.elsewhere());
-        let mut keeper = Keeper::start(layout.dir().to_owned())?;
-        layout.furnish()?;
-        let mut start = Start {
-            spec,
-            options: &options,
-            layout: &layout,
-            keeper: &mut keeper,
-            wait: Wait { say, interrupted },
-            descriptors: descriptors(spec.max_connections),
+        let (elsewhere, stops_within) = match &spec.data {
+            DataDir::Own | DataDir::CopyOf(_) => (None, STOPS_WITHIN),
+            DataDir::New(dir) | DataDir::Filled(dir) => (Some(dir.clone()), ENDS_WELL_WITHIN),
         };
-        (start.wait.say)(&format!("sandbox: {} in {}", path.display(), layout.dir().display()));
-        let program = program::ask(path, &mut start)?;
-        check_version(spec, &program)?;
+        let directory = Directory::choose(elsewhere)?;
+        let keeper = Keeper::start(directory.path.clone())?;
+        directory.furnish()?;
+        say(&format!("sandbox: {} in {}", path.display(), directory.path.display()));
+        let descriptors = descriptors(spec.max_connections);
+        let mut start =
+            Start { spec, path, options, directory, keeper, say, interrupted, descriptors };
+        let program = program::ask(&mut start)?;
+        check_version(&start, &program)?;
+        let data = start.directory.data.clone();
         match &spec.data {
-            DataDir::Filled(dir) => copy::forget(dir),
-            DataDir::CopyOf(dir) => copy::copy(dir, &layout.data(), &mut start.wait)?,
+            DataDir::Filled(_) => directory::forget(&data),
+            DataDir::CopyOf(from) => {
+                (start.say)(&format!("sandbox: copying the data of {}", from.display()));
+                directory::copy(from, &data, &mut start)?;
+            }
             DataDir::Own | DataDir::New(_) => {
-                (start.wait.say)(&format!("sandbox: initialising {}", program.version));
-                initialise::initialise(&program, &mut start)?;
-                copy::forget(&layout.data());
+                (start.say)(&format!("sandbox: initialising {}", program.version));
+                serve::initialise(&program, &mut start)?;
+                directory::forget(&data);
             }
         }
-        (start.wait.say)("sandbox: starting the server");
-        let served = serve::serve(&program, &mut start)?;
-        (start.wait.say)(&format!(
-            "sandbox: {} ready on port {} after {:.1} s",
-            served.version,
-            served.port,
+        (start.say)("sandbox: starting the server");
+        let Served { port, pid, version } = serve::serve(&program, &mut start)?;
+        (start.say)(&format!(
+            "sandbox: {version} ready on port {port} after {:.1} s",
             began.elapsed().as_secs_f64()
         ));
+        let (socket, program_version) = (start.directory.socket.clone(), program.version);
         Ok(Sandbox {
-            keeper,
-            socket: layout.socket(),
-            port: served.port,
-            pid: served.pid,
-            version: served.version,
-            program_version: program.version,
-            stops_within: match spec.data {
-                DataDir::Own | DataDir::CopyOf(_) => STOPS_WITHIN,
-                DataDir::New(_) | DataDir::Filled(_) => ENDS_WELL_WITHIN,
-            },
+            keeper: start.keeper,
+            socket,
+            port,
+            pid,
+            version,
+            program_version,
+            stops_within,
         })
     }
 
@@ -211,11 +260,11 @@ impl Sandbox {
 }
 
 /// Another version might refuse the data, or change it for good.
-fn check_version(spec: &Spec, program: &program::Program) -> Result<()> {
-    match &spec.version {
+fn check_version(start: &Start, program: &program::Program) -> Result<()> {
+    match &start.spec.version {
         Some(version) if *version != program.version => Err(Error::usage(format!(
             "sandbox: {} is {}, but the data directory is of {version}",
-            program.path.display(),
+            start.path.display(),
             program.version
         ))
         .hint("give each version a directory of its own")),
@@ -254,7 +303,39 @@ fn failure(program: &Path, how: &str, log: &str, options: &[UserOption]) -> Erro
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use super::*;
+
+    impl<'a> Start<'a> {
+        /// One of nothing that runs, but for its keeper.
+        pub(super) fn test(
+            say: &'a mut dyn FnMut(&str),
+            interrupted: &'a dyn Fn() -> bool,
+        ) -> Start<'a> {
+            static SPEC: Spec = Spec {
+                program: None,
+                options: Vec::new(),
+                max_connections: 0,
+                max_prepared_stmts: 0,
+                data: DataDir::Own,
+                version: None,
+            };
+            let directory = Directory::choose(None).unwrap();
+            let keeper = Keeper::start(directory.path.clone()).unwrap();
+            let (path, options) = ("/x/mysqld".into(), Vec::new());
+            Start {
+                spec: &SPEC,
+                path,
+                options,
+                directory,
+                keeper,
+                say,
+                interrupted,
+                descriptors: 64,
+            }
+        }
+    }
 
     #[test]
     fn a_failure_shows_the_log_and_suggests_what_it_says() {
@@ -268,5 +349,23 @@ mod tests {
         assert!(
             failure(Path::new("/x/mysqld"), "ended", "", &options).hints()[0].contains("--help")
         );
+    }
+
+    #[test]
+    fn a_wait_ends_with_what_it_finds_at_its_limit_or_when_interrupted() {
+        let stop = Cell::new(false);
+        let interrupted = || stop.get();
+        let mut say = |_: &str| {};
+        let mut wait = Start::test(&mut say, &interrupted);
+        let mut looks = 0;
+        let found = wait.until("x", Duration::from_mins(1), |_| {
+            looks += 1;
+            Ok((looks == 3).then_some(7))
+        });
+        assert_eq!(found.unwrap(), Some(7));
+        assert_eq!(wait.until("x", Duration::ZERO, |_| Ok(None::<()>)).unwrap(), None);
+        stop.set(true);
+        let error = wait.until("x", Duration::from_mins(1), |_| Ok(None::<()>)).unwrap_err();
+        assert_eq!(error.kind(), Kind::Interrupted);
     }
 }

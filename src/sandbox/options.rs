@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 
 /// Options that would let the server leave its directory or its loopback port, or make the
 /// program do something else than serve. The server takes any unambiguous beginning of an
-/// option's name too, hence the comparison by beginnings in [`refused`].
+/// option's name too, hence the comparison by beginnings.
 const REFUSED: [&str; 22] = [
     "admin-address",
     "bind-address",
@@ -91,12 +91,15 @@ fn accept_one(raw: &str, value: Option<&str>) -> Result<UserOption> {
         return Err(Error::usage(format!("--sandbox-option '{raw}' names no server option"))
             .hint("write --sandbox-option performance_schema=ON"));
     }
-    if refused(stem(&name)) {
+    if REFUSED.iter().any(|refused| refused.starts_with(stem(&name))) {
         return Err(Error::usage(format!(
             "--sandbox-option '{raw}' is not for a sandbox: directory, socket, port, account and \
              option files are its own"
         ))
-        .hint("to measure a server with settings of that kind, start it yourself and name it with --host or --socket"));
+        .hint(
+            "to measure a server with settings of that kind, start it yourself and name it with \
+             --host or --socket",
+        ));
     }
     Ok(UserOption { name, value: value.map(str::to_owned) })
 }
@@ -108,10 +111,6 @@ fn stem(name: &str) -> &str {
         rest = shorter;
     }
     rest
-}
-
-fn refused(stem: &str) -> bool {
-    REFUSED.iter().any(|name| name.starts_with(stem))
 }
 
 #[cfg(test)]

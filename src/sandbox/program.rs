@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::Start;
-use super::keeper::Task;
+use super::directory::with;
 use super::options::UserOption;
 use crate::error::{Error, Result};
 
@@ -21,7 +21,6 @@ const ELSEWHERE: [&str; 3] = ["/usr/sbin", "/usr/libexec", "/usr/local/sbin"];
 /// A server's program and what it says about itself.
 #[derive(Debug)]
 pub(super) struct Program {
-    pub(super) path: PathBuf,
     /// What it answers to `--version`, without its own name.
     pub(super) version: String,
     /// The options that this program needs at every run, besides the sandbox's.
@@ -62,57 +61,41 @@ fn runs(path: &Path) -> bool {
 
 /// Asks the program for its version and its directories; the user's options go along, so that
 /// most servers refuse a wrong one here, before they are initialised.
-pub(super) fn ask(path: PathBuf, start: &mut Start) -> Result<Program> {
-    let question = vec!["--no-defaults".into(), "--version".into()];
-    let said = run(&path, question, "does not tell its version", start)?;
-    let version = version(&said).ok_or_else(|| stranger(&path, &said))?;
+pub(super) fn ask(start: &mut Start) -> Result<Program> {
+    let question = ["--no-defaults".into(), "--version".into()];
+    let said = run(&question, "does not tell its version", start)?;
+    let version = version(&said).ok_or_else(|| stranger(&start.path, &said))?;
     let told = start.options.iter().any(|option| option.is("basedir"));
-    let basedir = if told { None } else { basedir(&path) };
-    let mut needs: Vec<OsString> = Vec::new();
-    if let Some(dir) = &basedir {
-        let mut argument = OsString::from("--basedir=");
-        argument.push(dir);
-        needs.push(argument);
-    }
-    let mut arguments = start.layout.arguments();
+    let basedir = if told { None } else { basedir(&start.path) };
+    let mut needs: Vec<OsString> = basedir.iter().map(|dir| with("--basedir=", dir)).collect();
+    let mut arguments = start.directory.arguments();
     arguments.extend(needs.clone());
     arguments.extend(start.options.iter().map(UserOption::argument));
     arguments.extend(["--verbose".into(), "--help".into()]);
-    let help = run(&path, arguments, "refuses its options", start)?;
+    let help = run(&arguments, "refuses its options", start)?;
     if setting(&help, "datadir").is_none() {
-        return Err(stranger(&path, &help));
+        return Err(stranger(&start.path, &help));
     }
     // A second protocol on a well-known port, open to the network.
     if setting(&help, "mysqlx").is_some() {
         needs.push("--mysqlx=OFF".into());
     }
-    Ok(Program {
-        shares: shares(&help, basedir.as_deref()),
-        initialises: setting(&help, "initialize-insecure").is_some(),
-        needs,
-        version,
-        path,
-    })
+    let initialises = setting(&help, "initialize-insecure").is_some();
+    Ok(Program { shares: shares(&help, basedir.as_deref()), initialises, needs, version })
 }
 
 /// What the program prints; an error if it fails (then it `refuses`), or does not end in time.
-fn run(path: &Path, arguments: Vec<OsString>, refuses: &str, start: &mut Start) -> Result<String> {
+fn run(arguments: &[OsString], refuses: &str, start: &mut Start) -> Result<String> {
     const NAME: &str = "program";
-    let (keeper, descriptors) = (&mut *start.keeper, start.descriptors);
-    keeper.launch(&Task { name: NAME, program: path, arguments, input: None, descriptors })?;
-    let what = format!("sandbox: asking {} about itself", path.display());
-    let ended = start.wait.until(&what, ANSWER_WITHIN, || keeper.ended())?;
-    let failed = |how: String| {
-        Error::usage(format!("--sandbox={}: {how}{}", path.display(), keeper.tail(NAME)))
-            .hint("it takes a mysqld or mariadbd, and --sandbox-option what that program knows")
+    let what = format!("sandbox: asking {} about itself", start.path.display());
+    let how = match start.run(NAME, arguments, None, &what, ANSWER_WITHIN)? {
+        Some(status) if status.success() => return Ok(start.keeper.written(NAME, "out")),
+        Some(status) => format!("{refuses} ({status})"),
+        None => format!("does not say what it is within {} s", ANSWER_WITHIN.as_secs()),
     };
-    match ended {
-        None => {
-            Err(failed(format!("does not say what it is within {} s", ANSWER_WITHIN.as_secs())))
-        }
-        Some(status) if !status.success() => Err(failed(format!("{refuses} ({status})"))),
-        Some(_) => Ok(keeper.output(NAME)),
-    }
+    let (path, tail) = (start.path.display(), start.keeper.tail(NAME));
+    Err(Error::usage(format!("--sandbox={path}: {how}{tail}"))
+        .hint("it takes a mysqld or mariadbd, and --sandbox-option what that program knows"))
 }
 
 fn stranger(path: &Path, said: &str) -> Error {
@@ -175,7 +158,7 @@ lc-messages-dir                   (No default value)
 ";
 
     #[test]
-    fn the_help_tells_directories() {
+    fn directories_are_read_from_the_help() {
         assert_eq!(setting(HELP, "datadir"), Some("/data/"));
         assert_eq!(setting(HELP, "lc-messages-dir"), Some(""));
         assert_eq!(setting(HELP, "initialize"), None);

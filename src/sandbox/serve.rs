@@ -1,74 +1,146 @@
-//! Starts the server and makes sure that what answers is what was started.
+//! Makes a data directory, starts the server, and makes sure that what answers is what was started.
 
 use std::ffi::OsString;
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, getpgid};
 
 use super::Start;
-use super::identity::{Door, NoAnswer, ask};
-use super::keeper::Task;
+use super::directory::with;
 use super::options::UserOption;
 use super::program::Program;
 use crate::error::{Error, Result};
+use crate::mysql::control::{Asked, rows};
+use crate::mysql::errors::Failure;
+use crate::mysql::options::{Address, ConnectOptions};
+use crate::mysql::session::Session;
+use crate::stop::{COURTESY, within};
+
+/// The longest that making a data directory may take.
+const INITIALISED_WITHIN: Duration = Duration::from_mins(2);
 
 /// The longest that a server may take until it answers.
 const ANSWERS_WITHIN: Duration = Duration::from_mins(1);
 
+/// The longest that one question may take; it is asked again.
+const ANSWER_WITHIN: Duration = Duration::from_secs(3);
+
 /// How many ports are tried when other processes take them first.
 const PORTS: usize = 5;
+
+/// What a server's log says, in all versions, when its port is another process's.
+const PORT_WAS_TAKEN: &str = "Bind on TCP/IP port";
 
 /// What every server takes if it is not told; a sandbox has no reason to take less.
 const DEFAULT_CONNECTIONS: u32 = 151;
 const DEFAULT_STATEMENTS: u32 = 16_382;
 
-const NAME: &str = "server";
+/// Names of the two jobs.
+const INITIALISE: &str = "initialise";
+const SERVER: &str = "server";
+
+/// Fills the data directory with system tables; root has no password. Newer servers do it themselves,
+/// the others are fed with the SQL that they ship.
+pub(super) fn initialise(program: &Program, start: &mut Start) -> Result<()> {
+    let mut arguments = start.directory.arguments();
+    arguments.extend(program.needs.clone());
+    let shaping = start.options.iter().filter(|option| option.shapes_data());
+    arguments.extend(shaping.map(UserOption::argument));
+    let sql = start.directory.path.join("system.sql");
+    if program.initialises {
+        arguments.push("--initialize-insecure".into());
+    } else {
+        arguments.push("--bootstrap".into());
+        fs::write(&sql, system_tables(&start.path, program)?)
+            .map_err(|e| Error::server(format!("sandbox: cannot write {}: {e}", sql.display())))?;
+    }
+    let input = (!program.initialises).then_some(&*sql);
+    let what = "sandbox: initialising";
+    let how = match start.run(INITIALISE, &arguments, input, what, INITIALISED_WITHIN)? {
+        Some(status) if status.success() => return Ok(()),
+        Some(status) => format!("could not initialise a data directory ({status})"),
+        None => {
+            let limit = INITIALISED_WITHIN.as_secs();
+            format!("did not initialise a data directory within {limit} s")
+        }
+    };
+    Err(start.failure(&how, INITIALISE))
+}
+
+/// Joins the SQL that makes the system tables, one statement a line as the old servers want it.
+fn system_tables(path: &Path, program: &Program) -> Result<String> {
+    let found = program
+        .shares
+        .iter()
+        .find_map(|share| part(share, "system_tables").map(|tables| (share, tables)));
+    let Some((share, tables)) = found else {
+        let looked = program.shares.iter().map(|dir| dir.display().to_string()).collect::<Vec<_>>();
+        return Err(Error::server(format!(
+            "sandbox: {} ships no mysql_system_tables.sql; looked in {}",
+            path.display(),
+            looked.join(", ")
+        ))
+        .hint("--sandbox-option basedir=DIR names the directory above the server's share"));
+    };
+    let mut sql = String::from(
+        // MariaDB's own switches: root logs in by the socket with no more than its name, and
+        // there is no account without a name, which would take other accounts' logins.
+        "CREATE DATABASE mysql;\nUSE mysql;\nSET @auth_root_socket=NULL;\nSET @skip_auth_anonymous=1;\n",
+    );
+    let others =
+        ["performance_tables", "system_tables_data"].iter().filter_map(|name| part(share, name));
+    for file in std::iter::once(tables).chain(others) {
+        let text = fs::read_to_string(&file)
+            .map_err(|e| Error::server(format!("sandbox: cannot read {}: {e}", file.display())))?;
+        sql.push_str(&text);
+        sql.push('\n');
+    }
+    // MySQL knows no such switch. Where accounts are in global_priv, user is a view.
+    if !sql.contains("global_priv") {
+        sql.push_str("DELETE FROM user WHERE User='';\n");
+    }
+    Ok(sql)
+}
+
+/// Finds a shipped file, under its newer or its older name.
+fn part(share: &Path, name: &str) -> Option<PathBuf> {
+    ["mariadb", "mysql"]
+        .iter()
+        .map(|prefix| share.join(format!("{prefix}_{name}.sql")))
+        .find(|path| path.is_file())
+}
 
 /// A server that answers.
 #[derive(Debug)]
 pub(super) struct Served {
     pub(super) port: u16,
     pub(super) pid: u32,
+    /// `@@version`.
     pub(super) version: String,
-}
-
-/// How a start went that did not go wrong.
-enum Started {
-    /// It answers on both doors; `@@version`.
-    Answers(String),
-    /// It ended, so.
-    Ended(String),
 }
 
 /// Starts the server on a free port, and on another one if that was taken meanwhile.
 pub(super) fn serve(program: &Program, start: &mut Start) -> Result<Served> {
-    let mut tried = 0;
-    loop {
+    for tried in 1.. {
         let port = free_port()?;
-        tried += 1;
         let arguments = arguments(program, start, port);
-        let (path, descriptors) = (&program.path, start.descriptors);
-        start.keeper.launch(&Task {
-            name: NAME,
-            program: path,
-            arguments,
-            input: None,
-            descriptors,
-        })?;
-        let how = match answer(program, start, port)? {
-            Started::Answers(version) => return Ok(Served { port, pid: own_pid(start)?, version }),
-            Started::Ended(how) => how,
+        start.launch(SERVER, &arguments, None)?;
+        let how = match answer(start, port)? {
+            Ok(version) => return Ok(Served { port, pid: own_pid(start)?, version }),
+            Err(how) => how,
         };
-        if tried == PORTS || !port_was_taken(&start.keeper.log(NAME)) {
-            return Err(super::failure(path, &how, &start.keeper.tail(NAME), start.options));
+        if tried == PORTS || !start.keeper.written(SERVER, "log").contains(PORT_WAS_TAKEN) {
+            return Err(start.failure(&how, SERVER));
         }
     }
+    unreachable!("the last port that is tried returns")
 }
 
-/// The system's choice. Nothing holds it until the server does, hence the attempts.
+/// Takes the system's choice. Nothing holds it until the server does, hence the attempts.
 fn free_port() -> Result<u16> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
         .and_then(|listener| listener.local_addr())
@@ -76,17 +148,10 @@ fn free_port() -> Result<u16> {
         .map_err(|e| Error::server(format!("sandbox: no free port on 127.0.0.1: {e}")))
 }
 
-/// All versions say it in these words.
-fn port_was_taken(log: &str) -> bool {
-    log.contains("Bind on TCP/IP port")
-}
-
 fn arguments(program: &Program, start: &Start, port: u16) -> Vec<OsString> {
-    let mut arguments = start.layout.arguments();
+    let mut arguments = start.directory.arguments();
     arguments.extend(program.needs.clone());
-    let mut socket = OsString::from("--socket=");
-    socket.push(start.layout.socket());
-    arguments.push(socket);
+    arguments.push(with("--socket=", &start.directory.socket));
     let connections = start.spec.max_connections.max(DEFAULT_CONNECTIONS);
     let statements = start.spec.max_prepared_stmts.max(DEFAULT_STATEMENTS);
     arguments.extend(
@@ -105,63 +170,120 @@ fn arguments(program: &Program, start: &Start, port: u16) -> Vec<OsString> {
     arguments
 }
 
-/// Waits until the server answers on its socket and on its port, or has ended.
-fn answer(program: &Program, start: &mut Start, port: u16) -> Result<Started> {
-    let (keeper, layout) = (&mut *start.keeper, start.layout);
-    let socket = layout.socket();
+/// Waits until the server answers on its socket and on its port; tells its version, or how it ended.
+fn answer(start: &mut Start, port: u16) -> Result<std::result::Result<String, String>> {
+    // By the socket, which only this user reaches, it gets what its initialisation left out.
+    let socket = ConnectOptions {
+        connect_timeout: ANSWER_WITHIN,
+        ..ConnectOptions::private(&start.directory.socket).with_database("")
+    };
+    let address = Address::Tcp { host: "127.0.0.1".to_owned(), port };
+    let tcp = ConnectOptions { address, ..socket.clone() };
     let mut last = String::from("no socket yet");
-    let mut look = || {
-        if let Some(status) = keeper.ended()? {
-            return Ok(Some(Started::Ended(format!("ended while it started ({status})"))));
+    let answered = start.until("sandbox: starting the server", ANSWERS_WITHIN, |start| {
+        if let Some(status) = start.keeper.ended()? {
+            return Ok(Some(Err(format!("ended while it started ({status})"))));
         }
-        if !socket.exists() {
+        if !start.directory.socket.exists() {
             return Ok(None);
         }
         let mut version = String::new();
-        for door in [Door::Socket(&socket), Door::Port(port)] {
-            match ask(door) {
-                Ok(identity) => {
-                    identity.check(layout, port)?;
-                    version = identity.version;
-                }
-                Err(NoAnswer::Silent(why)) => {
+        for (target, furnishes) in [(&socket, true), (&tcp, false)] {
+            match ask(target, furnishes)? {
+                Ok(identity) => version = check(identity, start, port)?,
+                Err(Failure::Lost(why)) => {
                     last = why;
                     return Ok(None);
                 }
-                Err(NoAnswer::Refused(why)) => {
-                    let how = format!("refuses its own root account: {why}");
-                    return Err(super::failure(
-                        &program.path,
-                        &how,
-                        &keeper.tail(NAME),
-                        start.options,
-                    ));
+                Err(refused @ Failure::Server { .. }) => {
+                    let how = format!("refuses its own root account: {refused}");
+                    return Err(start.failure(&how, SERVER));
                 }
             }
         }
-        Ok(Some(Started::Answers(version)))
-    };
-    let started = start.wait.until("sandbox: starting the server", ANSWERS_WITHIN, &mut look)?;
-    started.ok_or_else(|| {
+        Ok(Some(Ok(version)))
+    })?;
+    answered.ok_or_else(|| {
         let how = format!("does not answer within {} s ({last})", ANSWERS_WITHIN.as_secs());
-        super::failure(&program.path, &how, &start.keeper.tail(NAME), start.options)
+        start.failure(&how, SERVER)
     })
 }
 
-/// The server's own process, which must be in the group that the keeper ends.
-fn own_pid(start: &Start) -> Result<u32> {
-    let path = start.layout.pid_file();
-    let text = fs::read_to_string(&path).unwrap_or_default();
-    let number: u32 = text.trim().parse().unwrap_or(0);
-    let pid = Pid::from_raw(number.cast_signed());
-    if number > 0 && getpgid(Some(pid)).ok() == start.keeper.group() {
-        return Ok(number);
+/// A server's own account of itself: data directory, pid file, port, version.
+type Identity = [String; 4];
+
+/// Asks a server who it is, after it got what a sandbox needs, if it is to.
+fn ask(target: &ConnectOptions, furnishes: bool) -> Result<Asked<Identity>> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|e| Error::failed(format!("sandbox: no runtime: {e}")))?;
+    let opts = target.opts()?;
+    let asking = async {
+        let mut session = Session::open_again(target, &opts, None).await?;
+        if furnishes {
+            furnish(&mut session).await?;
+        }
+        let sql = "SELECT @@datadir, @@pid_file, @@port, @@version";
+        let row = rows::<4>(&mut session, sql).await?.pop();
+        session.close(COURTESY).await;
+        let row = row.ok_or_else(|| Failure::Lost("an answer without a row".to_owned()))?;
+        Ok(row.map(Option::unwrap_or_default))
+    };
+    // The connection ends with the future, so nobody reads an answer that came too late.
+    let late = || Err(Failure::Lost(format!("no answer within {ANSWER_WITHIN:?}")));
+    Ok(runtime.block_on(within(ANSWER_WITHIN, asking)).unwrap_or_else(late))
+}
+
+/// Makes the account for the loopback port and the database. It may have done so: an answer that came
+/// too late is asked for again.
+async fn furnish(session: &mut Session) -> Asked<()> {
+    const ACCOUNT: &str = "'root'@'127.0.0.1'";
+    let known = "SELECT 1 FROM mysql.user WHERE User = 'root' AND Host = '127.0.0.1'";
+    if session.query(known).await?.is_empty() {
+        session.execute(&format!("CREATE USER {ACCOUNT}")).await?;
     }
-    // A wrapper that makes a session, or a container where the number means another process.
-    let cmdline = fs::read(format!("/proc/{number}/cmdline")).unwrap_or_default();
-    let datadir = format!("--datadir={}", start.layout.data().display());
-    if cmdline.split(|byte| *byte == 0).any(|argument| argument == datadir.as_bytes()) {
-        let _ = kill(pid, Signal::SIGKILL);
+    let grant = format!("GRANT ALL PRIVILEGES ON *.* TO {ACCOUNT} WITH GRANT OPTION");
+    session.execute(&grant).await?;
+    session.execute("CREATE DATABASE IF NOT EXISTS sbtest").await.map(drop)
+}
+
+/// Makes sure that it is the server of this directory, on this port; tells its version.
+fn check(
+    [data, pid_file, its_port, version]: Identity,
+    start: &Start,
+    port: u16,
+) -> Result<String> {
+    let same = |theirs: &str, ours: &Path| {
+        fs::canonicalize(theirs)
+            .is_ok_and(|theirs| fs::canonicalize(ours).is_ok_and(|ours| theirs == ours))
+    };
+    let directory = &start.directory;
+    if same(&data, &directory.data)
+        && same(&pid_file, &directory.pid_file)
+        && its_port == port.to_string()
+    {
+        return Ok(version);
+    }
+    Err(Error::server(format!(
+        "sandbox: another server than the one started answers: data directory {data}, pid file \
+         {pid_file}, port {its_port}"
+    )))
+}
+
+/// Reads the number of the server's own process, which must be in the group that the keeper ends.
+fn own_pid(start: &Start) -> Result<u32> {
+    let text = fs::read_to_string(&start.directory.pid_file);
+    let number = text.ok().and_then(|text| text.trim().parse::<u32>().ok());
+    if let Some(number) = number {
+        let pid = Pid::from_raw(number.cast_signed());
+        if getpgid(Some(pid)).ok() == start.keeper.group() {
+            return Ok(number);
+        }
+        // A wrapper that makes a session, or a container where the number means another process.
+        let cmdline = fs::read(format!("/proc/{number}/cmdline")).unwrap_or_default();
+        let data = with("--datadir=", &start.directory.data);
+        if cmdline.split(|byte| *byte == 0).any(|argument| argument == data.as_encoded_bytes()) {
+            let _ = kill(pid, Signal::SIGKILL);
+        }
     }
     Err(Error::server("sandbox: its wrapper takes the server to another session or container")
         .hint("end the wrapper with: exec mysqld … \"$@\""))
@@ -170,6 +292,7 @@ fn own_pid(start: &Start) -> Result<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sandbox::directory::Directory;
 
     #[test]
     fn ports_are_free_and_differ_while_held() {
@@ -181,5 +304,72 @@ mod tests {
             }
         };
         assert_ne!(free_port().unwrap(), held.local_addr().unwrap().port());
+    }
+
+    fn program(share: &Path) -> Program {
+        Program {
+            version: String::new(),
+            needs: Vec::new(),
+            shares: vec!["/nonexistent".into(), share.to_owned()],
+            initialises: false,
+        }
+    }
+
+    #[test]
+    fn the_parts_that_are_shipped_follow_each_other() {
+        let share = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| fs::write(share.path().join(name), text).unwrap();
+        write("mariadb_system_tables.sql", "CREATE TABLE global_priv (x int);");
+        write("mysql_system_tables_data.sql", "INSERT INTO global_priv VALUES (1);");
+        let sql = system_tables(Path::new("/opt/bin/mysqld"), &program(share.path())).unwrap();
+        assert!(sql.ends_with("(x int);\nINSERT INTO global_priv VALUES (1);\n"), "{sql}");
+        write("mariadb_system_tables.sql", "CREATE TABLE user (x int);");
+        write("mysql_system_tables_data.sql", "");
+        let sql = system_tables(Path::new("/opt/bin/mysqld"), &program(share.path())).unwrap();
+        assert!(sql.ends_with("DELETE FROM user WHERE User='';\n"), "{sql}");
+    }
+
+    #[test]
+    fn a_server_without_its_sql_is_an_error_that_says_where_it_looked() {
+        let share = tempfile::tempdir().unwrap();
+        let error =
+            system_tables(Path::new("/opt/bin/mysqld"), &program(share.path())).unwrap_err();
+        assert!(error.to_string().contains("/nonexistent"), "{error}");
+        assert!(error.hints()[0].contains("basedir"));
+    }
+
+    #[test]
+    fn another_servers_answer_is_an_error_that_names_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let (mut say, interrupted) = (|_: &str| {}, || false);
+        let directory = Directory::new(dir.path().to_owned(), None);
+        fs::create_dir(&directory.data).unwrap();
+        fs::write(&directory.pid_file, "1\n").unwrap();
+        let ours = || -> Identity {
+            let text = |path: &Path| path.display().to_string();
+            [text(&directory.data), text(&directory.pid_file), "3307".into(), "8".into()]
+        };
+        let identity = ours();
+        let other = ["/var/lib/mysql".into(), identity[1].clone(), "3307".into(), "8".into()];
+        let start = Start {
+            directory: Directory::new(dir.path().to_owned(), None),
+            ..Start::test(&mut say, &interrupted)
+        };
+        assert_eq!(check(identity, &start, 3307).unwrap(), "8");
+        assert!(check(ours(), &start, 3306).is_err());
+        let said = check(other, &start, 3307).unwrap_err().to_string();
+        assert!(said.contains("/var/lib/mysql"), "{said}");
+    }
+
+    #[test]
+    fn somebody_who_hangs_up_is_no_server_yet() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let stranger = std::thread::spawn(move || listener.accept().map(drop));
+        let target = ConnectOptions::canned(port);
+        assert!(matches!(ask(&target, false), Ok(Err(Failure::Lost(_)))));
+        stranger.join().unwrap().unwrap();
+        let nobody = ConnectOptions::private(Path::new("/nonexistent/s"));
+        assert!(matches!(ask(&nobody, false), Ok(Err(Failure::Lost(_)))));
     }
 }
