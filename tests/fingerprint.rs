@@ -15,8 +15,11 @@ use std::time::Instant;
 
 use common::{sandbox, servers};
 use loadgen::mysql::control;
-use loadgen::mysql::dataset::{Wanted, discover, settle};
+use std::time::Duration;
+
+use loadgen::mysql::dataset::discover;
 use loadgen::mysql::options::{Address, SslMode};
+use loadgen::mysql::preflight::{self, Needs, Ready};
 use loadgen::mysql::server;
 use loadgen::mysql::session::Session;
 use loadgen::mysql::status;
@@ -61,8 +64,19 @@ fn tables_are_found_as_they_are() {
             assert_eq!(indexed, [true, false, true, false, false]);
 
             // The session's own database is another one.
-            let wanted = Wanted { tables: Some(2), rows: None, seed: 1 };
-            let (dataset, warnings) = settle(&mut session, &found, &wanted).await.unwrap();
+            let needs = Needs {
+                database: "odd`name",
+                schema: Schema::Sbtest,
+                tables: Some(2),
+                rows: None,
+                seed: 1,
+                clients_max: 1,
+                statements: &|_| (0, 1),
+                writes: false,
+                quiet_max: Duration::ZERO,
+            };
+            let Ready { dataset, warnings, .. } =
+                preflight::check(&mut session, &needs).await.unwrap();
             assert_eq!((dataset.tables, dataset.rows, dataset.own), (2, 300, false));
             assert_eq!(warnings.len(), 2, "engines differ, k is not indexed: {warnings:?}");
             sizes_are_fresh(&mut session).await;

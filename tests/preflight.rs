@@ -171,7 +171,7 @@ async fn rights(admin: &mut Session, path: &Path) {
         execute(admin, &[&format!("GRANT USAGE ON *.* TO plain@localhost {limit}")]).await;
     }
     let shown = refused("max_user_connections", path, "plain", &needs()).await;
-    has(&shown, &["max_user_connections is 10 for this account", "8 clients + 1"]);
+    has(&shown, &["this account's max_user_connections is 10", "8 clients + 1"]);
 }
 
 async fn data(admin: &mut Session, path: &Path) {
@@ -252,7 +252,7 @@ async fn all_at_once(admin: &mut Session, path: &Path) {
             "\n  2. --tables 2, but `sbtest` lacks sbtest1",
             "\n  3. max_connections is ",
             "\n  4. max_prepared_stmt_count is 5, but 1 statement × 2 tables × 1000000 clients",
-            "\n  5. this process may open ",
+            "\n  5. this process's limit of open files is ",
         ],
     );
     assert_eq!(found.matches("hint: ").count(), 5, "{found}");

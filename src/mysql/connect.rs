@@ -1,12 +1,12 @@
 //! One connection, opened in bounded time, whatever the server answers.
 
 use std::any::Any;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use mysql_async::{Conn, DriverError, IoError, Opts};
+use mysql_async::{Conn, DriverError, Error as Driver, IoError, Opts};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::net::{TcpStream, UnixStream};
 
@@ -27,26 +27,26 @@ pub async fn connect(target: &ConnectOptions, opts: &Opts) -> Result<Conn> {
     }
 }
 
-/// Whether nobody listens there, or who does hangs up at once. Somebody who lets nobody in, or says
-/// nothing in time, is somebody.
+/// Tells whether nobody listens there, or who does hangs up at once. Somebody who lets nobody in, or
+/// says nothing in time, is somebody.
 pub(crate) async fn nobody(target: &ConnectOptions, opts: &Opts) -> bool {
     match try_connect(target, opts).await {
-        Err(Failure::Driver(mysql_async::Error::Io(IoError::Io(e)))) => is_absence(&e),
+        Err(Failure::Driver(Driver::Io(IoError::Io(e)))) => is_absence(&e),
         _ => false,
     }
 }
 
-/// Whether an error comes of a server that is not there, or that goes.
+/// Tells whether an error comes of a server that is not there, or that goes.
 fn is_absence(e: &io::Error) -> bool {
     // The TLS library's errors come wrapped into the first of these.
-    !matches!(e.kind(), io::ErrorKind::InvalidData | io::ErrorKind::PermissionDenied)
+    !matches!(e.kind(), ErrorKind::InvalidData | ErrorKind::PermissionDenied)
 }
 
 /// Why there is no connection.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// The driver, or by way of it the server or the kernel.
-    Driver(mysql_async::Error),
+    Driver(Driver),
     /// `connect_timeout` went by.
     Timeout,
     /// The driver panicked: 0.37.1 does on some malformed log-in packets.
@@ -55,15 +55,11 @@ pub(crate) enum Failure {
 
 impl From<Failure> for errors::Failure {
     fn from(failure: Failure) -> Self {
-        match failure {
-            Failure::Driver(error) => error.into(),
-            Failure::Timeout => {
-                errors::Failure::Lost("no connection within --connect-timeout".to_owned())
-            }
-            Failure::Panic => {
-                errors::Failure::Lost("the log-in's answer is no MySQL protocol".to_owned())
-            }
-        }
+        errors::Failure::Lost(match failure {
+            Failure::Driver(error) => return error.into(),
+            Failure::Timeout => "no connection within --connect-timeout".to_owned(),
+            Failure::Panic => "the log-in's answer is no MySQL protocol".to_owned(),
+        })
     }
 }
 
@@ -79,148 +75,140 @@ pub(crate) async fn try_connect(
     }
 }
 
-/// Ways to log in that the driver knows and was built without: it panics instead of saying so.
-const NOT_BUILT_IN: [&str; 2] = ["ed25519", "parsec"];
-
-/// What a panic of the driver's means.
+/// Reads what a panic of the driver's means: it knows ways to log in that it was built without, and
+/// panics instead of saying so.
 fn panicked(panic: &(dyn Any + Send)) -> Failure {
     let owned = panic.downcast_ref::<String>().map(String::as_str);
     let said = owned.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or_default();
     let plugin = |name: &&str| said.contains(&format!("`{name}` authentication plugin"));
-    match NOT_BUILT_IN.into_iter().find(plugin) {
-        Some(name) => {
-            Failure::Driver(DriverError::UnknownAuthPlugin { name: name.to_owned() }.into())
-        }
-        None => Failure::Panic,
-    }
+    ["ed25519", "parsec"].into_iter().find(plugin).map_or(Failure::Panic, |name| {
+        Failure::Driver(DriverError::UnknownAuthPlugin { name: name.to_owned() }.into())
+    })
 }
 
 impl Failure {
-    /// Whether the same server may let the same account in a little later. What it offers (TLS, ways
-    /// to log in) does not change by waiting, nor does who it is.
+    /// Tells whether the same server may let the same account in a little later. What it offers (TLS,
+    /// ways to log in) does not change by waiting, nor does who it is.
     fn may_pass(&self) -> bool {
         match self {
-            Failure::Driver(mysql_async::Error::Server(e)) => errors::may_pass(e.code),
-            Failure::Driver(mysql_async::Error::Io(IoError::Io(e))) => is_absence(e),
-            Failure::Driver(mysql_async::Error::Driver(DriverError::ConnectionClosed))
-            | Failure::Timeout => true,
+            Failure::Driver(Driver::Server(e)) => errors::may_pass(e.code),
+            Failure::Driver(Driver::Io(IoError::Io(e))) => is_absence(e),
+            Failure::Driver(Driver::Driver(DriverError::ConnectionClosed)) | Failure::Timeout => {
+                true
+            }
             Failure::Driver(_) | Failure::Panic => false,
         }
     }
 
-    /// The error as it is shown: what happened at which server, and what to do.
+    /// Makes the error as it is shown: what happened at which server, and what to do.
     pub(crate) fn explain(self, target: &ConnectOptions) -> Error {
-        let may_pass = self.may_pass();
-        self.explained(target).passing(may_pass)
-    }
-
-    fn explained(self, target: &ConnectOptions) -> Error {
         let address = &target.address;
-        match self {
+        let may_pass = self.may_pass();
+        let said = |text: &str| format!("{target}: {}", clip(text, MESSAGE_MAX));
+        let (message, hint) = match &self {
             Failure::Timeout => {
                 let limit = units::duration(target.connect_timeout);
-                Error::server(format!("{address} let no connection through within {limit}")).hint(
-                    "--connect-timeout waits longer; is it a MySQL server, and the right port?",
-                )
+                let hint =
+                    "--connect-timeout waits longer; is it a MySQL server, and the right port?";
+                (format!("{address} let no connection through within {limit}"), hint.to_owned())
             }
-            Failure::Panic => Error::server(format!(
-                "{address} answered the log-in with what is no MySQL protocol"
-            )),
-            Failure::Driver(mysql_async::Error::Server(e)) => {
-                let error = Error::server(format!(
-                    "{target}: {} ({})",
-                    clip(&e.message, MESSAGE_MAX),
-                    e.code
-                ));
-                hinted(error, server_hint(e.code, target))
+            Failure::Panic => {
+                let message =
+                    format!("{address} answered the log-in with what is no MySQL protocol");
+                (message, String::new())
             }
-            Failure::Driver(mysql_async::Error::Io(IoError::Io(e))) => io_error(&e, target),
-            Failure::Driver(mysql_async::Error::Io(IoError::Tls(e))) => tls_error(&e, target),
-            Failure::Driver(mysql_async::Error::Driver(e)) => {
-                let hint = match e {
-                    DriverError::NoClientSslFlagFromServer => Some(NO_TLS.to_owned()),
-                    DriverError::UnknownAuthPlugin { .. }
-                    | DriverError::CleartextPluginDisabled
-                    | DriverError::MysqlOldPasswordDisabled => Some(PLUGINS.to_owned()),
-                    _ => None,
-                };
-                hinted(
-                    Error::server(format!("{target}: {}", clip(&e.to_string(), MESSAGE_MAX))),
-                    hint,
-                )
+            Failure::Driver(Driver::Server(e)) => {
+                (format!("{} ({})", said(&e.message), e.code), server_hint(e.code, target))
             }
-            Failure::Driver(e) => {
-                Error::server(format!("{target}: {}", clip(&e.to_string(), MESSAGE_MAX)))
+            Failure::Driver(Driver::Io(IoError::Io(e))) => {
+                return io_error(e, target).passing(may_pass);
             }
+            Failure::Driver(Driver::Io(IoError::Tls(e))) => return tls_error(e, target),
+            Failure::Driver(e) => (said(&e.to_string()), driver_hint(e).to_owned()),
+        };
+        let error = Error::server(message).passing(may_pass);
+        if hint.is_empty() { error } else { error.hint(hint) }
+    }
+}
+
+fn driver_hint(e: &Driver) -> &'static str {
+    match e {
+        Driver::Driver(DriverError::NoClientSslFlagFromServer) => {
+            "the server offers no TLS: --ssl-mode DISABLED, or PREFERRED to take either"
         }
+        Driver::Driver(
+            DriverError::UnknownAuthPlugin { .. }
+            | DriverError::CleartextPluginDisabled
+            | DriverError::MysqlOldPasswordDisabled,
+        ) => "accounts with mysql_native_password or caching_sha2_password can log in",
+        _ => "",
     }
 }
 
-const NO_TLS: &str = "the server offers no TLS: --ssl-mode DISABLED, or PREFERRED to take either";
-const PLUGINS: &str = "accounts with mysql_native_password or caching_sha2_password can log in";
-
-fn hinted(error: Error, hint: Option<String>) -> Error {
-    match hint {
-        Some(hint) => error.hint(hint),
-        None => error,
-    }
-}
-
-fn server_hint(code: u16, target: &ConnectOptions) -> Option<String> {
+fn server_hint(code: u16, target: &ConnectOptions) -> String {
     let database = &target.database;
-    Some(match code {
+    let hint = match code {
+        1044 => return format!("GRANT ALL ON {database}.* TO the account, or -D another database"),
+        1049 => return format!("CREATE DATABASE {database}, or -D another one"),
         1045 | 1698 if target.password.is_empty() => {
-            "no password was given: -p asks for one; -u names the account".to_owned()
+            "no password was given: -p asks for one; -u names the account"
         }
-        1045 | 1698 => "is it the right account (-u) and password (-p asks for it)?".to_owned(),
-        1044 => format!("GRANT ALL ON {database}.* TO the account, or -D another database"),
-        1049 => format!("CREATE DATABASE {database}, or -D another one"),
-        1040 | 1203 => "the server's max_connections (max_user_connections) is reached".to_owned(),
-        1129 | 1130 => "the server does not let this host in".to_owned(),
-        3159 => "the server demands encryption: --ssl-mode REQUIRED".to_owned(),
-        _ => return None,
-    })
+        1045 | 1698 => "is it the right account (-u) and password (-p asks for it)?",
+        1040 | 1203 => "the server's max_connections (max_user_connections) is reached",
+        1129 | 1130 => "the server does not let this host in",
+        3159 => "the server demands encryption: --ssl-mode REQUIRED",
+        _ => "",
+    };
+    hint.to_owned()
 }
 
 fn io_error(e: &io::Error, target: &ConnectOptions) -> Error {
     // The TLS library's errors come wrapped into these.
-    if e.kind() == io::ErrorKind::InvalidData && target.ssl.mode != SslMode::Disabled {
+    if e.kind() == ErrorKind::InvalidData && target.ssl.mode != SslMode::Disabled {
         return tls_error(e, target);
     }
     let error = Error::server(format!("cannot connect to {}: {e}", target.address));
     match (&target.address, e.kind()) {
-        (Address::Socket(_), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) => {
+        (Address::Socket(_), ErrorKind::NotFound | ErrorKind::ConnectionRefused) => {
             error.hint("no server listens there: -S names another socket, --protocol tcp takes TCP")
         }
-        (Address::Tcp { .. }, io::ErrorKind::ConnectionRefused) => {
+        (Address::Tcp { .. }, ErrorKind::ConnectionRefused) => {
             error.hint("no server listens there: -h and -P name another, -S a socket")
         }
-        (_, io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset) => {
+        (_, ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset) => {
             error.hint("the server hung up: its error log says why, if it is a MySQL server")
         }
         _ => error,
     }
 }
 
-fn tls_error(e: &dyn std::fmt::Display, target: &ConnectOptions) -> Error {
-    let text = e.to_string();
-    let mode = target.ssl.mode;
-    let error = Error::server(format!("{}: TLS (ssl-mode {mode}): {text}", target.address));
-    let hint = if text.contains("not valid for name") {
+/// What the TLS library says, and what to do about it.
+const TLS_HINTS: [(&str, &str); 5] = [
+    (
+        "not valid for name",
         "only names in the certificate's subjectAltName count: connect by one of them (-h), or \
-         --ssl-mode VERIFY_CA verifies who signed it alone"
-    } else if text.contains("UnknownIssuer") {
-        "the certificate is not signed by what --ssl-ca holds"
-    } else if text.contains("UnsupportedCertVersion") {
-        "the certificate is X.509 version 1: the server needs one of version 3"
-    } else if text.contains("CaUsedAsEndEntity") {
-        "the server uses an authority's certificate as its own: it needs one signed by that"
-    } else {
-        "TLS 1.2 and 1.3 are spoken; the server may know older versions only"
-    };
-    let without =
-        (mode == SslMode::Preferred).then(|| "--ssl-mode DISABLED does without".to_owned());
-    hinted(error.hint(hint), without)
+         --ssl-mode VERIFY_CA verifies who signed it alone",
+    ),
+    ("UnknownIssuer", "the certificate is not signed by what --ssl-ca holds"),
+    (
+        "UnsupportedCertVersion",
+        "the certificate is X.509 version 1: the server needs one of version 3",
+    ),
+    (
+        "CaUsedAsEndEntity",
+        "the server uses an authority's certificate as its own: it needs one signed by that",
+    ),
+    ("", "TLS 1.2 and 1.3 are spoken; the server may know older versions only"),
+];
+
+fn tls_error(e: &dyn std::fmt::Display, target: &ConnectOptions) -> Error {
+    let (text, mode) = (e.to_string(), target.ssl.mode);
+    let error = Error::server(format!("{}: TLS (ssl-mode {mode}): {text}", target.address));
+    let (_, hint) = TLS_HINTS.iter().find(|(said, _)| text.contains(said)).expect("the last one");
+    match mode {
+        SslMode::Preferred => error.hint(*hint).hint("--ssl-mode DISABLED does without"),
+        _ => error.hint(*hint),
+    }
 }
 
 /// Decides PREFERRED, once and before any step, by opening one connection: the target
@@ -241,96 +229,67 @@ pub async fn settle_tls(target: &ConnectOptions) -> Result<ConnectOptions> {
             let _ = within(COURTESY, conn.disconnect()).await;
             Ok(required)
         }
-        Err(Failure::Driver(mysql_async::Error::Driver(
-            DriverError::NoClientSslFlagFromServer,
-        ))) => Ok(with(SslMode::Disabled)),
+        Err(Failure::Driver(Driver::Driver(DriverError::NoClientSslFlagFromServer))) => {
+            Ok(with(SslMode::Disabled))
+        }
         Err(failure) => Err(failure.explain(target)),
     }
 }
 
 /// How long the second look may take: a server greets at once.
 const WITHIN: Duration = Duration::from_secs(2);
-/// A greeting has some 80 bytes.
-const GREETING_MAX: usize = 512;
 /// CLIENT_PROTOCOL_41 among the capabilities.
 const PROTOCOL_41: u16 = 512;
-/// ER_HANDSHAKE_ERROR, ER_NOT_SUPPORTED_AUTH_MODE: what old servers say to a log-in of today.
-const LOGIN_CODES: [u16; 2] = [1043, 1251];
 
-/// The error for a server that speaks the protocol of before 4.1; None for others.
+/// Makes the error for a server that speaks the protocol of before 4.1; None for others.
 async fn too_old(target: &ConnectOptions, failure: &Failure) -> Option<Error> {
-    if !is_odd(failure) {
-        return None;
-    }
-    let version = within(WITHIN, look(&target.address)).await??;
+    let odd = match failure {
+        Failure::Timeout => false,
+        // What old servers say to a log-in of today. A host that fails to log in may be locked out.
+        Failure::Driver(Driver::Server(e)) => matches!(e.code, 1043 | 1251),
+        Failure::Driver(Driver::Driver(DriverError::UnknownAuthPlugin { .. })) => false,
+        Failure::Driver(_) | Failure::Panic => true,
+    };
+    let version = match &target.address {
+        _ if !odd => return None,
+        Address::Tcp { host, port } => {
+            let greeting = async { read(TcpStream::connect((host.as_str(), *port)).await?).await };
+            within(WITHIN, greeting).await
+        }
+        Address::Socket(path) => {
+            within(WITHIN, async { read(UnixStream::connect(path).await?).await }).await
+        }
+    };
+    let version = line(&old_version(&version?.ok()?)?);
     let error = Error::server(format!(
-        "{target} is MySQL {}: servers before 4.1 are not supported, they speak another protocol",
-        line(&version)
+        "{target} is MySQL {version}: servers before 4.1 are not supported, they speak another \
+         protocol"
     ));
     Some(error.hint("loadgen is tested from MySQL 5.5 and MariaDB 10.1 on"))
 }
 
-/// Whether a failure may come of another protocol.
-fn is_odd(failure: &Failure) -> bool {
-    match failure {
-        Failure::Timeout => false,
-        Failure::Driver(mysql_async::Error::Server(e)) => LOGIN_CODES.contains(&e.code),
-        Failure::Driver(mysql_async::Error::Io(IoError::Io(e))) => !matches!(
-            e.kind(),
-            std::io::ErrorKind::ConnectionRefused
-                | std::io::ErrorKind::NotFound
-                | std::io::ErrorKind::PermissionDenied
-        ),
-        Failure::Driver(mysql_async::Error::Driver(e)) => {
-            !matches!(e, DriverError::UnknownAuthPlugin { .. })
-        }
-        Failure::Panic | Failure::Driver(_) => true,
-    }
+/// Reads a greeting, header included.
+async fn read(mut stream: impl AsyncRead + Unpin) -> io::Result<Vec<u8>> {
+    let length = stream.read_u8().await?;
+    let mut bytes = vec![length];
+    stream.take(u64::from(length) + 3).read_to_end(&mut bytes).await?;
+    Ok(bytes)
 }
 
-/// The version of a server whose greeting is of before 4.1.
-async fn look(address: &Address) -> Option<String> {
-    match address {
-        Address::Tcp { host, port } => {
-            read(TcpStream::connect((host.as_str(), *port)).await.ok()?).await
-        }
-        Address::Socket(path) => read(UnixStream::connect(path).await.ok()?).await,
-    }
-}
-
-async fn read(mut stream: impl AsyncRead + Unpin) -> Option<String> {
-    let mut bytes = Vec::with_capacity(GREETING_MAX);
-    loop {
-        let mut part = [0; GREETING_MAX];
-        let length = stream.read(&mut part).await.ok()?;
-        bytes.extend_from_slice(part.get(..length)?);
-        let whole = bytes.first().map(|length| usize::from(*length) + 4);
-        if length == 0 || whole.is_some_and(|whole| bytes.len() >= whole) {
-            return old_version(&bytes);
-        }
-    }
-}
-
-/// The version in a greeting without the capability of 4.1.
+/// Reads the version in a greeting without the capability of 4.1.
 fn old_version(packet: &[u8]) -> Option<String> {
     let (protocol, rest) = packet.get(4..)?.split_first()?;
     let end = rest.iter().position(|byte| *byte == 0)?;
-    let version = String::from_utf8_lossy(rest.get(..end)?).into_owned();
-    let newer = match protocol {
-        9 => false,
-        10 => {
-            // Thread id, eight bytes of salt and a zero lie between.
-            let at = end + 1 + 4 + 9;
-            // 3.21 and 3.22 send none.
-            match rest.get(at..at + 2) {
-                Some([low, high]) => u16::from_le_bytes([*low, *high]) & PROTOCOL_41 != 0,
-                _ => false,
-            }
-        }
+    let version = String::from_utf8_lossy(&rest[..end]).into_owned();
+    // Thread id, eight bytes of salt and a zero lie between; 3.21 and 3.22 send none.
+    let flags = rest.get(end + 1 + 4 + 9..).and_then(<[u8]>::first_chunk);
+    let older = match protocol {
+        9 => true,
+        10 => flags.is_none_or(|flags| u16::from_le_bytes(*flags) & PROTOCOL_41 == 0),
         // An error packet, or no MySQL at all.
-        _ => return None,
+        _ => false,
     };
-    (!newer && version.starts_with(|c: char| c.is_ascii_digit())).then_some(version)
+    (older && version.starts_with(|c: char| c.is_ascii_digit())).then_some(version)
 }
 
 #[cfg(test)]
@@ -413,7 +372,7 @@ mod tests {
                 message: "no\u{1b}[2J".into(),
                 state: "28000".into(),
             };
-            Failure::Driver(mysql_async::Error::Server(e)).explain(target)
+            Failure::Driver(Driver::Server(e)).explain(target)
         };
         assert!(explain(1049, &at).hints()[0].contains("CREATE DATABASE sbtest"));
         assert!(explain(1045, &at).hints()[0].contains("right account"));

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
+pub(crate) use super::errors::Asked;
 use super::errors::{Failure, LOST};
 use super::facts::SettingChange;
 use super::session::Session;
@@ -10,9 +11,6 @@ use crate::error::Error;
 use crate::stop::SILENCE;
 use crate::terms::is_restless;
 use crate::workload::random::{mix, name_part};
-
-/// A question that only the server can fail: the connection is fine, the answer is missing.
-pub(crate) type Asked<T> = std::result::Result<T, Failure>;
 
 /// Reads rows of so many columns.
 pub(crate) async fn rows<const N: usize>(
@@ -27,6 +25,14 @@ pub(crate) async fn rows<const N: usize>(
 pub(crate) async fn pairs(session: &mut Session, sql: &str) -> Asked<BTreeMap<String, String>> {
     let pairs = rows(session, sql).await?.into_iter();
     Ok(pairs.filter_map(|[name, value]| name.zip(value)).collect())
+}
+
+/// Numbers by the server's own names, which differ between families and versions.
+pub(crate) type Numbers = BTreeMap<String, i64>;
+
+/// Keeps the whole numbers; there are texts among them, too.
+pub(crate) fn numeric(texts: &BTreeMap<String, String>) -> Numbers {
+    texts.iter().filter_map(|(name, text)| Some((name.clone(), text.parse().ok()?))).collect()
 }
 
 /// Reads the first column of the first row.

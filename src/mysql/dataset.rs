@@ -7,7 +7,7 @@ use super::control::{Asked, explain, one, optional, rows};
 use super::errors::{Failure, Findings};
 use super::session::{Session, quoted_text};
 use crate::error::Result;
-use crate::terms::{Finding, finding};
+use crate::terms::finding;
 use crate::workload::Schema;
 use crate::workload::random::Stream;
 use crate::workload::table::{self, Mark, State};
@@ -15,15 +15,12 @@ use crate::workload::table::{self, Mark, State};
 /// Everything named as the tables of a schema, such as `sbtestN`, in a database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Discovered {
-    /// The database.
     pub database: String,
-    /// The tables' kind.
     pub schema: Schema,
     /// By number; there may be gaps.
     pub tables: BTreeMap<u32, Table>,
 }
 
-/// One of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Table {
     /// Whether it is a table, not a view or a sequence.
@@ -60,7 +57,6 @@ impl Discovered {
         format!("{}.{}", table::quoted(&self.database), table::quoted(&self.schema.name(number)))
     }
 
-    /// A table's name.
     pub(super) fn name(&self, number: u32) -> String {
         self.schema.name(number)
     }
@@ -73,7 +69,7 @@ impl Discovered {
 }
 
 /// The tables used by a run.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Dataset {
     /// `sbtest1..tables`.
     pub tables: u32,
@@ -95,10 +91,10 @@ pub struct Dataset {
 
 /// Sums the size of some tables with their indexes, bytes, and names their formats, each once.
 pub(crate) async fn facts(session: &mut Session, which: &str) -> Asked<(u64, Vec<String>)> {
-    let mut described = described(session, which).await?;
-    described.retain(|table| table.kind != "VIEW");
-    let bytes = described.iter().fold(0_u64, |sum, table| sum.saturating_add(table.bytes));
-    let formats: BTreeSet<String> = described.into_iter().map(|table| table.format).collect();
+    let described = described(session, which).await?;
+    let tables = described.iter().filter(|table| table.kind != "VIEW");
+    let bytes = tables.clone().fold(0_u64, |sum, table| sum.saturating_add(table.bytes));
+    let formats: BTreeSet<String> = tables.map(|table| table.format.clone()).collect();
     Ok((bytes, formats.into_iter().collect()))
 }
 
@@ -122,9 +118,9 @@ async fn described(session: &mut Session, which: &str) -> Asked<Vec<Described>> 
     );
     let described = |[name, kind, engine, comment, data, index, more @ ..]: [Option<String>; 9]| {
         let name = name.unwrap_or_default();
-        let text = [engine.clone()].into_iter().chain(more).flatten();
-        let text: Vec<String> = text.filter(|it| !it.is_empty()).collect();
-        let indexes = indexes.remove(&name).into_iter().flatten();
+        let text = engine.iter().chain(more.iter().flatten()).filter(|it| !it.is_empty());
+        let text = text.map(String::as_str).collect::<Vec<_>>().join(" ");
+        let indexes = indexes.remove(&name).unwrap_or_default();
         // Null of a table that the server cannot open.
         let bytes = |text: Option<String>| text.and_then(|text| text.parse().ok()).unwrap_or(0);
         Described {
@@ -132,7 +128,7 @@ async fn described(session: &mut Session, which: &str) -> Asked<Vec<Described>> 
             engine,
             comment: comment.unwrap_or_default(),
             bytes: u64::saturating_add(bytes(data), bytes(index)),
-            format: std::iter::once(text.join(" ")).chain(indexes).collect::<Vec<_>>().join(", "),
+            format: [vec![text], indexes].concat().join(", "),
             name,
         }
     };
@@ -271,7 +267,7 @@ pub(crate) fn names(schema: Schema, numbers: impl IntoIterator<Item = u32>) -> S
 
 /// What the command line asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Wanted {
+pub(super) struct Wanted {
     /// `--tables`; None for those that are there, 0 where no statement names one.
     pub tables: Option<u32>,
     /// `--rows`; None for as many as there are.
@@ -280,26 +276,12 @@ pub struct Wanted {
     pub seed: u64,
 }
 
-/// Settles which tables and ids a run uses.
+/// Settles which tables and ids a run uses; None if there is a problem that leaves them open.
 ///
 /// Without `--tables` these are `sbtest1..N`; a gap is refused, because it is unclear what is
 /// meant. Without `--rows` the tables must agree on the rows: by the COMMENT for those that
 /// `prepare` made, by `MAX(id)` for foreign ones. A thousand random ids of each table must
 /// exist (every one of a table with fewer), the first and the last among them.
-pub async fn settle(
-    session: &mut Session,
-    found: &Discovered,
-    wanted: &Wanted,
-) -> Result<(Dataset, Vec<Finding>)> {
-    let mut findings = Findings::default();
-    let dataset = examine(session, found, wanted, &mut findings)
-        .await
-        .map_err(|failure| explain(&failure, "look into the tables"))?;
-    let warnings = findings.conclude()?;
-    Ok((dataset.expect("without a dataset there is a problem"), warnings))
-}
-
-/// None if there is a problem that leaves the tables or their rows open.
 pub(super) async fn examine(
     session: &mut Session,
     found: &Discovered,
@@ -317,14 +299,9 @@ pub(super) async fn examine(
     }
     let mut held = Vec::with_capacity(used.len());
     for (number, table) in &used {
-        match rows_of(session, &found.sql_name(*number), table).await {
-            Ok(rows) => held.push((*number, rows)),
-            Err(failure) => {
-                let what = format!("{} cannot be read", found.name(*number));
-                findings.refused(failure, &what, |code| read_hint(code, &found.database))?;
-                return Ok(None);
-            }
-        }
+        let rows = rows_of(session, &found.sql_name(*number), table).await;
+        let Some(rows) = read(rows, found, *number, findings)? else { return Ok(None) };
+        held.push((*number, rows));
     }
     if !found.schema.filled() {
         return Ok(Some(dataset(found.schema, &used, 0, findings)));
@@ -333,7 +310,18 @@ pub(super) async fn examine(
         return Ok(None);
     };
     let readable = probe_all(session, found, &used, rows, wanted.seed, findings).await?;
-    Ok(readable.then(|| dataset(found.schema, &used, rows, findings)))
+    Ok(readable.map(|()| dataset(found.schema, &used, rows, findings)))
+}
+
+/// Takes note of a table that cannot be read.
+fn read<T>(
+    asked: Asked<T>,
+    found: &Discovered,
+    number: u32,
+    findings: &mut Findings,
+) -> Asked<Option<T>> {
+    let what = format!("{} cannot be read", found.name(number));
+    findings.asked(asked, &what, |code| read_hint(code, &found.database))
 }
 
 /// Of a workload that names none of these tables: those that it names are of the same database, for
@@ -341,16 +329,8 @@ pub(super) async fn examine(
 async fn none_named(session: &mut Session, found: &Discovered, wanted: &Wanted) -> Asked<Dataset> {
     let which = format!("TABLE_SCHEMA = {}", quoted_text(&found.database));
     let (data_bytes, formats) = facts(session, &which).await?;
-    Ok(Dataset {
-        tables: 0,
-        rows: wanted.rows.unwrap_or(0),
-        held: None,
-        data_seed: None,
-        own: false,
-        ids: Vec::new(),
-        data_bytes,
-        formats,
-    })
+    let rows = wanted.rows.unwrap_or(0);
+    Ok(Dataset { rows, data_bytes, formats, ..Dataset::default() })
 }
 
 fn choose_tables(found: &Discovered, wanted: &Wanted, findings: &mut Findings) -> Option<u32> {
@@ -375,30 +355,21 @@ fn choose_tables(found: &Discovered, wanted: &Wanted, findings: &mut Findings) -
         Some(tables) if found.tables.range(1..=tables).count() as u32 == tables => Some(tables),
         Some(tables) => {
             let missing = missing(tables);
-            findings.problem(
-                format!("--tables {tables}, but `{database}` lacks {missing}"),
-                prepare(tables),
-            );
-            None
+            let message = format!("--tables {tables}, but `{database}` lacks {missing}");
+            findings.refuse(message, prepare(tables))
         }
-        None if there == 0 && last == 0 => {
-            findings.problem(
-                format!("there is no table {} in `{database}`", found.name(1)),
-                prepare(1),
-            );
-            None
+        None if last == 0 => {
+            let message = format!("there is no table {} in `{database}`", found.name(1));
+            findings.refuse(message, prepare(1))
         }
         None if there < last => {
             let hint = match there {
                 0 => prepare(last),
                 _ => format!("--tables {there} uses those before the gap; {}", prepare(last)),
             };
-            let missing = missing(last);
-            findings.problem(
-                format!("`{database}` has tables up to {}, but lacks {missing}", found.name(last)),
-                hint,
-            );
-            None
+            let (missing, last) = (missing(last), found.name(last));
+            findings
+                .refuse(format!("`{database}` has tables up to {last}, but lacks {missing}"), hint)
         }
         None => Some(there),
     }
@@ -457,35 +428,27 @@ fn choose_rows(
     let (least_in, least) = held.iter().copied().min_by_key(|(_, rows)| *rows)?;
     let (most_in, most) = held.iter().copied().min_by_key(|(_, rows)| Reverse(*rows))?;
     if least == 0 {
-        let numbers = held.iter().filter(|(_, rows)| *rows == 0).map(|(number, _)| *number);
-        let empty = names(schema, numbers);
-        findings.problem(
+        let empty = names(schema, held.iter().filter(|(_, rows)| *rows == 0).map(|(n, _)| *n));
+        return findings.refuse(
             format!("{empty}: no rows"),
             "drop it, then `loadgen prepare` makes and fills it; or fill it as it was made",
         );
-        return None;
     }
+    let (least_in, most_in) = (schema.name(least_in), schema.name(most_in));
+    let hint = format!("--rows {least} uses what every table has");
     match wanted {
         Some(rows) if rows <= least => Some(rows),
-        Some(rows) => {
-            findings.problem(
-                format!("--rows {rows}, but {} has {least}", schema.name(least_in)),
-                format!("--rows {least} uses what every table has; prepare makes larger tables"),
-            );
-            None
-        }
+        Some(rows) => findings.refuse(
+            format!("--rows {rows}, but {least_in} has {least}"),
+            format!("{hint}; prepare makes larger tables"),
+        ),
         None if least == most => Some(least),
-        None => {
-            findings.problem(
-                format!(
-                    "the tables differ in their rows: {} has {least}, {} has {most}",
-                    schema.name(least_in),
-                    schema.name(most_in)
-                ),
-                format!("--rows {least} uses what every table has"),
-            );
-            None
-        }
+        None => findings.refuse(
+            format!(
+                "the tables differ in their rows: {least_in} has {least}, {most_in} has {most}"
+            ),
+            hint,
+        ),
     }
 }
 
@@ -498,10 +461,9 @@ fn dataset(schema: Schema, used: &[(u32, &Table)], rows: u64, findings: &mut Fin
         findings.warn(finding!(MixedDataSeeds));
     }
     let engine = |table: &Table| table.engine.clone().unwrap_or_default().to_ascii_lowercase();
-    let mut engines: Vec<String> = used.iter().map(|(_, table)| engine(table)).collect();
-    engines.sort_unstable();
-    engines.dedup();
+    let engines: BTreeSet<String> = used.iter().map(|(_, table)| engine(table)).collect();
     if engines.len() > 1 {
+        let engines: Vec<String> = engines.into_iter().collect();
         findings.warn(finding!(MixedEngines, engines.join(", ")));
     }
     let plain = names(schema, used.iter().filter(|(_, table)| !table.indexed).map(|(n, _)| *n));
@@ -537,35 +499,28 @@ const PROBES_TOTAL: u64 = 1_000_000;
 /// Ids in one statement: MariaDB turns a list of a thousand into a join.
 const PROBES_A_STATEMENT: usize = 250;
 
-/// Looks up random ids of each table: a hole would make an operation cheaper than it is. False
+/// Looks up random ids of each table: a hole would make an operation cheaper than it is. None
 /// if a table cannot be read; the others are not tried then, each might wait for a lock.
-pub(super) async fn probe_all(
+async fn probe_all(
     session: &mut Session,
     found: &Discovered,
     used: &[(u32, &Table)],
     rows: u64,
     seed: u64,
     findings: &mut Findings,
-) -> Asked<bool> {
+) -> Asked<Option<()>> {
     let mut stream = Stream::new(seed);
     let probes = (PROBES_TOTAL / used.len().max(1) as u64).clamp(10, PROBES);
     for (number, table) in used {
         let ids = sample(&mut stream, rows, probes);
-        let missing = match count(session, &found.sql_name(*number), &ids).await {
-            Ok(counted) => (ids.len() as u64).saturating_sub(counted),
-            Err(failure) => {
-                let what = format!("{} cannot be read", found.name(*number));
-                findings.refused(failure, &what, |code| read_hint(code, &found.database))?;
-                return Ok(false);
-            }
-        };
-        if missing > 0 {
-            let what = if ids.len() as u64 == rows { "" } else { " random" };
+        let counted = count(session, &found.sql_name(*number), &ids).await;
+        let Some(counted) = read(counted, found, *number, findings)? else { return Ok(None) };
+        let (asked, name) = (ids.len() as u64, found.name(*number));
+        if counted < asked {
+            let (missing, what) = (asked - counted, if asked == rows { "" } else { " random" });
             findings.problem(
                 format!(
-                    "{} has holes: {missing} of {}{what} ids from 1 to {rows} are not there",
-                    found.name(*number),
-                    ids.len()
+                    "{name} has holes: {missing} of {asked}{what} ids from 1 to {rows} are not there"
                 ),
                 match table.mark {
                     Some(_) => "rows were deleted since: `loadgen prepare --force` makes it anew",
@@ -577,7 +532,7 @@ pub(super) async fn probe_all(
             );
         }
     }
-    Ok(true)
+    Ok(Some(()))
 }
 
 /// Distinct ids of `1..=rows` in order: all, or the first, the last and random ones.
@@ -595,13 +550,11 @@ fn sample(stream: &mut Stream, rows: u64, probes: u64) -> Vec<u64> {
 async fn count(session: &mut Session, table: &str, ids: &[u64]) -> Asked<u64> {
     let mut counted: u64 = 0;
     for chunk in ids.chunks(PROBES_A_STATEMENT) {
-        let list: Vec<String> = chunk.iter().map(u64::to_string).collect();
-        let sql = format!("SELECT COUNT(*) FROM {table} WHERE id IN ({})", list.join(","));
-        let answer = one(session, &sql).await?.and_then(|text| text.parse::<u64>().ok());
-        let Some(n) = answer else {
-            return Err(Failure::Lost("COUNT(*) that is no number".to_owned()));
-        };
-        counted = counted.saturating_add(n);
+        let list = chunk.iter().map(u64::to_string).collect::<Vec<_>>().join(",");
+        let sql = format!("SELECT COUNT(*) FROM {table} WHERE id IN ({list})");
+        let answer = one(session, &sql).await?.and_then(|text| text.parse().ok());
+        let odd = || Failure::Lost("COUNT(*) that is no number".to_owned());
+        counted = counted.saturating_add(answer.ok_or_else(odd)?);
     }
     Ok(counted)
 }

@@ -124,8 +124,15 @@ pub enum Failure {
     Lost(String),
 }
 
+/// What a question gets that only the server can fail, or the way to it.
+pub type Asked<T> = std::result::Result<T, Failure>;
+
 impl Failure {
-    /// Whether another session may do better a little later.
+    fn lost(why: &str) -> Failure {
+        Failure::Lost(clip(why, MESSAGE_MAX))
+    }
+
+    /// Tells whether another session may do better a little later.
     pub(crate) fn may_pass(&self) -> bool {
         match self {
             Failure::Server { code, .. } => may_pass(*code),
@@ -154,10 +161,8 @@ impl From<mysql_async::Error> for Failure {
                 message: clip(&e.message, MESSAGE_MAX),
             },
             // Without what the driver puts in front of it, twice.
-            mysql_async::Error::Io(IoError::Io(e)) => {
-                Failure::Lost(clip(&e.to_string(), MESSAGE_MAX))
-            }
-            other => Failure::Lost(clip(&other.to_string(), MESSAGE_MAX)),
+            mysql_async::Error::Io(IoError::Io(e)) => Failure::lost(&e.to_string()),
+            other => Failure::lost(&other.to_string()),
         }
     }
 }
@@ -185,42 +190,54 @@ impl Findings {
         self.problems.push((message.into(), hint.into()));
     }
 
+    /// Takes note of a problem, and gives None in place of what it keeps from being.
+    pub(super) fn refuse<T>(
+        &mut self,
+        message: impl Into<String>,
+        hint: impl Into<String>,
+    ) -> Option<T> {
+        self.problem(message, hint);
+        None
+    }
+
     /// Something that a reader of the numbers must know.
     pub(super) fn warn(&mut self, found: Finding) {
         self.warnings.push(found);
     }
 
     /// Takes note of a question that the server refused, and passes a lost connection on.
-    pub(super) fn refused(
+    pub(super) fn asked<T>(
         &mut self,
-        failure: Failure,
+        asked: Asked<T>,
         what: &str,
         hint: impl FnOnce(u16) -> String,
-    ) -> std::result::Result<(), Failure> {
+    ) -> Asked<Option<T>> {
+        let failure = match asked {
+            Ok(answer) => return Ok(Some(answer)),
+            Err(failure) => failure,
+        };
         let Failure::Server { code, .. } = failure else { return Err(failure) };
         self.problem(format!("{what}: {failure}"), hint(code));
-        Ok(())
+        Ok(None)
     }
 
-    /// The warnings, or one error with all the problems and their hints.
+    /// Gives the warnings, or one error with all the problems and their hints.
     pub(super) fn conclude(self) -> Result<Vec<Finding>> {
         let message = match self.problems.as_slice() {
             [] => return Ok(self.warnings),
             [(only, _)] => only.clone(),
             several => {
-                let number =
-                    |(i, (problem, _)): (usize, &(String, _))| format!("\n  {}. {problem}", i + 1);
-                let list = several.iter().enumerate().map(number).collect::<Vec<_>>().concat();
-                format!("{} things keep this from running:{list}", several.len())
+                let listed =
+                    several.iter().zip(1..).map(|((what, _), i)| format!("\n  {i}. {what}"));
+                let listed = listed.collect::<String>();
+                format!("{} things keep this from running:{listed}", several.len())
             }
         };
-        let mut error = Error::server(message);
-        for (_, hint) in self.problems {
-            if !error.hints().contains(&hint) {
-                error = error.hint(hint);
-            }
-        }
-        Err(error)
+        let add = |error: Error, hint: String| {
+            if error.hints().contains(&hint) { error } else { error.hint(hint) }
+        };
+        let hints = self.problems.into_iter().map(|(_, hint)| hint);
+        Err(hints.fold(Error::server(message), add))
     }
 }
 
@@ -304,9 +321,9 @@ mod findings_tests {
     fn only_a_lost_connection_ends_the_examination() {
         let mut findings = Findings::default();
         let said = Failure::Server { code: 1142, sqlstate: "42000".into(), message: "no".into() };
-        assert!(findings.refused(said, "sbtest1", |code| format!("hint {code}")).is_ok());
+        assert!(findings.asked::<()>(Err(said), "sbtest1", |code| format!("hint {code}")).is_ok());
         let lost = Failure::Lost("gone".to_owned());
-        assert_eq!(findings.refused(lost.clone(), "x", |_| String::new()), Err(lost));
+        assert_eq!(findings.asked::<()>(Err(lost.clone()), "x", |_| String::new()), Err(lost));
         let error = findings.conclude().expect_err("a problem");
         assert_eq!(error.to_string(), "sbtest1: error 1142 (42000): no");
         assert_eq!(error.hints(), ["hint 1142"]);

@@ -1,4 +1,5 @@
-//! Whether the server still answers, while something is done that may take any time.
+//! Whether the server still answers, while something is done that may take any time, and threads that
+//! do such work side by side.
 //!
 //! An index over sixteen million rows takes minutes, and nothing comes over its connection
 //! meanwhile: no time limit there tells work from silence. So another connection asks for the
@@ -8,19 +9,26 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use mysql_async::Opts;
+use tokio::runtime::Builder;
+use tokio::sync::mpsc;
 use tokio::time::sleep;
 
-use super::options::{Address, ConnectOptions};
-use super::session::{Failure, Session};
+use super::control::{Asked, optional};
+use super::options::ConnectOptions;
+use super::session::Session;
 use crate::error::{Error, Result};
 use crate::stop::{SILENCE, Stop};
 use crate::terms::units;
 
 /// How often the server is asked.
 const EVERY: Duration = Duration::from_secs(5);
+
+/// How often whoever waits looks at what the threads count.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// Rows of SHOW PROCESSLIST.
 type List = Vec<Vec<Option<String>>>;
@@ -54,15 +62,10 @@ impl Drop for Waits<'_> {
 }
 
 impl Liveness {
-    /// Of the server behind `target`, whose [`ConnectOptions::opts`] are `opts`.
+    /// Begins with the server behind `target`, whose [`ConnectOptions::opts`] are `opts`.
     pub(crate) fn new(target: &ConnectOptions, opts: &Opts) -> Liveness {
-        Liveness {
-            target: target.clone(),
-            opts: opts.clone(),
-            every: EVERY,
-            silence: SILENCE,
-            ids: Mutex::default(),
-        }
+        let (target, opts) = (target.clone(), opts.clone());
+        Liveness { target, opts, every: EVERY, silence: SILENCE, ids: Mutex::default() }
     }
 
     fn ids(&self) -> MutexGuard<'_, Ids> {
@@ -95,84 +98,72 @@ impl Liveness {
     /// Comes back only when the server, or a connection that waits, is silent.
     pub(crate) async fn ends(&self) -> Error {
         let (mut session, mut looks) = (None, Looks::default());
+        let (address, silence) = (&self.target.address, units::duration(self.silence));
         loop {
             sleep(self.every).await;
-            let answer = tokio::select! {
+            let list = tokio::select! {
                 biased;
-                answer = self.ask(session.take()) => Some(answer),
-                () = sleep(self.silence) => None,
+                list = self.ask(&mut session) => list,
+                () = sleep(self.silence) => {
+                    return Error::server(format!("{address} has not answered for {silence}"))
+                        .hint("it is stopped or out of reach; give the same command again when it \
+                               answers");
+                }
             };
-            let Some((asked, list)) = answer else { return self.silent() };
-            let own = asked.as_ref().map(Session::id);
-            session = asked;
+            let own = session.as_ref().map(Session::id);
             let (Some(own), Some(list)) = (own, list) else { continue };
-            let forgotten = looks.take(&list, own, &self.ids().waiting, self.every);
             let enough = self.silence.as_millis() / self.every.as_millis().max(1);
-            if let Some(id) = forgotten.filter(|(_, looks)| u128::from(*looks) >= enough) {
-                return self.forgotten(id.0);
+            match looks.take(&list, own, &self.ids().waiting, self.every) {
+                Some((id, looks)) if u128::from(looks) >= enough => {
+                    let message = format!(
+                        "connection {id} to {address} is silent: the server has had nothing to answer \
+                         there for {silence}, and its last answer never came"
+                    );
+                    return Error::server(message).hint(
+                        "something on the way drops idle connections; give the same command again",
+                    );
+                }
+                _ => {}
             }
         }
     }
 
-    /// Any answer, a refusal too. Comes back with one, or never.
-    async fn ask(&self, mut session: Option<Session>) -> (Option<Session>, Option<List>) {
+    /// Comes back with any answer, a refusal too, or never. The session stays where the server let one in.
+    async fn ask(&self, session: &mut Option<Session>) -> Option<List> {
         loop {
             let opened = match session.take() {
                 Some(session) => Ok(session),
                 None => Session::open_again(&self.target, &self.opts, None).await,
             };
-            match opened {
+            let asked = match opened {
                 Ok(mut opened) => {
                     self.ids().all.insert(opened.id());
-                    match opened.query("SHOW PROCESSLIST").await {
-                        Ok(list) => return (Some(opened), Some(list)),
-                        Err(Failure::Server { .. }) => return (Some(opened), None),
-                        Err(Failure::Lost(_)) => {}
-                    }
+                    let list = opened.query("SHOW PROCESSLIST").await;
+                    *session = Some(opened).filter(Session::is_usable);
+                    list
                 }
-                // Too many connections, for one.
-                Err(Failure::Server { .. }) => return (None, None),
-                Err(Failure::Lost(_)) => {}
+                Err(failure) => Err(failure),
+            };
+            // A refusal is one of the log-in's, such as too many connections, or of the list.
+            if let Ok(list) = optional(asked) {
+                return list;
             }
             sleep(self.every).await;
         }
     }
 
-    /// Others that are doing something in this database, or did just now, in words.
-    pub(crate) async fn others(
-        &self,
-        session: &mut Session,
-    ) -> std::result::Result<Vec<String>, Failure> {
-        let list = super::control::optional(session.query("SHOW PROCESSLIST").await)?;
+    /// Names others that are doing something in this database, or did just now.
+    pub(crate) async fn others(&self, session: &mut Session) -> Asked<Vec<String>> {
+        let list = optional(session.query("SHOW PROCESSLIST").await)?;
         let ids = self.ids();
-        let other = |row: Vec<Option<String>>| {
-            let entry = Entry::of(&row)?;
+        let other = |row: &Vec<Option<String>>| {
+            let entry = Entry::of(row)?;
             let active = entry.command != "Sleep" || entry.time <= 1;
             let here = entry.database == Some(self.target.database.as_str());
             let other = !ids.all.contains(&entry.id) && entry.id != session.id();
             (here && active && other).then(|| format!("connection {} of {}", entry.id, entry.user))
         };
-        Ok(list.unwrap_or_default().into_iter().filter_map(other).collect())
-    }
-
-    fn address(&self) -> &Address {
-        &self.target.address
-    }
-
-    fn silent(&self) -> Error {
-        let silence = units::duration(self.silence);
-        Error::server(format!("{} has not answered for {silence}", self.address()))
-            .hint("it is stopped or out of reach; give the same command again when it answers")
-    }
-
-    fn forgotten(&self, id: u32) -> Error {
-        let silence = units::duration(self.silence);
-        Error::server(format!(
-            "connection {id} to {} is silent: the server has had nothing to answer there for \
-             {silence}, and its last answer never came",
-            self.address()
-        ))
-        .hint("something on the way drops idle connections; give the same command again")
+        Ok(list.iter().flatten().filter_map(other).collect())
     }
 }
 
@@ -243,8 +234,122 @@ impl Looks {
     }
 }
 
+/// What the threads have in common.
+pub(crate) struct Threads<'a> {
+    /// Their name, before a number.
+    pub(crate) name: &'a str,
+    /// How many.
+    pub(crate) count: usize,
+    /// Asked when one of them fails, the server is silent, or the user interrupts: all of them
+    /// then drop what they do.
+    pub(crate) halt: &'a Stop,
+    /// The user's.
+    pub(crate) stop: &'a Stop,
+    /// Whether the server answers.
+    pub(crate) liveness: &'a Liveness,
+    /// The hint where a thread could not do its work at all.
+    pub(crate) again: &'a str,
+}
+
+impl Threads<'_> {
+    /// Runs `work` in each thread and `look` now and then in this one, until all have ended.
+    pub(crate) async fn run<F>(
+        &self,
+        work: impl Fn() -> F + Clone + Send + 'static,
+        mut look: impl FnMut(),
+    ) -> Result<()>
+    where
+        F: Future<Output = Result<()>>,
+    {
+        let (alive, mut ended) = mpsc::unbounded_channel::<()>();
+        let start = |number| start(&format!("{}-{number}", self.name), &work, self.halt, &alive);
+        let (threads, mut done) = self.start_all(start);
+        drop(alive);
+        let mut silent = std::pin::pin!(self.liveness.ends());
+        loop {
+            let halted = self.halt.asked().is_some();
+            tokio::select! {
+                biased;
+                kind = self.stop.wait(), if !halted => self.halt.ask(kind),
+                // Nothing is ever sent: this is the last sender going away.
+                _ = ended.recv() => break,
+                error = &mut silent, if !halted => {
+                    self.halt.ask(error.kind());
+                    done = Err(error);
+                }
+                () = sleep(LOOK) => {}
+            }
+            look();
+        }
+        threads.into_iter().map(|thread| self.join(thread)).fold(done, Result::and)
+    }
+
+    /// Starts one thread after the other, up to the first that cannot be: the work is then not
+    /// done at all, instead of by the others, before anybody is told.
+    fn start_all(&self, start: impl Fn(usize) -> Thread) -> (Vec<Running>, Result<()>) {
+        let mut threads = Vec::with_capacity(self.count);
+        for number in 0..self.count {
+            match start(number) {
+                Ok(thread) => threads.push(thread),
+                Err(error) => {
+                    let error = Error::failed(format!("cannot start a thread: {error}"))
+                        .hint("raise the limit on processes (ulimit -u)")
+                        .hint(self.again);
+                    self.halt.ask(error.kind());
+                    return (threads, Err(error));
+                }
+            }
+        }
+        (threads, Ok(()))
+    }
+
+    fn join(&self, thread: Running) -> Result<()> {
+        thread.join().unwrap_or_else(|_| {
+            Err(Error::failed("the driver panicked on an answer of the server").hint(self.again))
+        })
+    }
+}
+
+type Running = JoinHandle<Result<()>>;
+type Thread = std::io::Result<Running>;
+
+/// `alive` is dropped when the thread ends, however it does.
+fn start<F>(
+    name: &str,
+    work: &(impl Fn() -> F + Clone + Send + 'static),
+    halt: &Stop,
+    alive: &mpsc::UnboundedSender<()>,
+) -> Thread
+where
+    F: Future<Output = Result<()>>,
+{
+    let (work, halt, alive) = (work.clone(), halt.clone(), alive.clone());
+    std::thread::Builder::new().name(name.to_owned()).spawn(move || {
+        let _alive = alive;
+        let runtime = Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|e| Error::failed(format!("cannot make a runtime: {e}")))?;
+        let done = runtime.block_on(async {
+            tokio::select! {
+                biased;
+                _ = halt.wait() => Ok(()),
+                done = work() => done,
+            }
+        });
+        if let Err(error) = &done {
+            halt.ask(error.kind());
+        }
+        // What hangs in a goodbye or a name server is left behind.
+        runtime.shutdown_background();
+        done
+    })
+}
+
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
+    use std::future::pending;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
     use super::*;
     use crate::canned::{Action, At, Canned, Fault, Listen, Script};
     use crate::error::Kind;
@@ -290,7 +395,7 @@ pub(super) mod tests {
     }
 
     /// Of a canned server, and in a hurry, though not more than a busy machine allows.
-    pub(in crate::mysql) fn liveness(faults: Vec<Fault>) -> (Canned, Liveness) {
+    fn liveness(faults: Vec<Fault>) -> (Canned, Liveness) {
         let server = Canned::start(Script { faults, ..Script::default() }, Listen::Port(0));
         let server = server.expect("a free port");
         let target = ConnectOptions::canned(server.port());
@@ -340,5 +445,69 @@ pub(super) mod tests {
         stop.ask(Kind::Interrupted);
         let error = run(liveness.during(&stop, async { Ok(()) })).expect_err("interrupted");
         assert_eq!(error.kind(), Kind::Interrupted);
+    }
+
+    /// Three threads, of which the first does this, and the others wait for ever.
+    fn three<F>(
+        stop: &Stop,
+        faults: Vec<Fault>,
+        first: impl Fn() -> F + Clone + Send + 'static,
+    ) -> Result<()>
+    where
+        F: Future<Output = Result<()>>,
+    {
+        let (_server, liveness) = liveness(faults);
+        let halt = Stop::default();
+        let again = "do it again";
+        let threads =
+            Threads { name: "test", count: 3, halt: &halt, stop, liveness: &liveness, again };
+        let number = Arc::new(AtomicU32::new(0));
+        let work = move || {
+            let (first, number) = (first.clone(), number.fetch_add(1, Ordering::Relaxed));
+            async move { if number == 0 { first().await } else { pending().await } }
+        };
+        let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
+        runtime.block_on(threads.run(work, || {}))
+    }
+
+    #[test]
+    fn what_ends_one_of_them_ends_all() {
+        let go_on = Stop::default();
+        let failed = || async { Err(Error::data("no")) };
+        let error = three(&go_on, vec![], failed).expect_err("it failed");
+        assert_eq!((error.kind(), error.to_string().as_str()), (Kind::Data, "no"));
+        let hang = Fault::new(At::Connect(1), Action::StallAll(Duration::from_mins(10)));
+        let error = three(&go_on, vec![hang], pending).expect_err("silence");
+        assert!(error.to_string().contains("has not answered"), "{error}");
+        let stop = Stop::default();
+        stop.ask(Kind::Interrupted);
+        assert!(three(&stop, vec![], pending).is_ok(), "whoever asked knows");
+    }
+
+    #[test]
+    fn a_thread_that_cannot_be_started_ends_the_others() {
+        let (_server, liveness) = liveness(vec![]);
+        let (halt, stop) = (Stop::default(), Stop::default());
+        let again = "do it again";
+        let threads = Threads {
+            name: "test",
+            count: 3,
+            halt: &halt,
+            stop: &stop,
+            liveness: &liveness,
+            again,
+        };
+        let (alive, _ended) = mpsc::unbounded_channel::<()>();
+        let none_after_the_first = |number| match number {
+            0 => start("test-0", &pending::<Result<()>>, &halt, &alive),
+            _ => Err(std::io::Error::from(std::io::ErrorKind::WouldBlock)),
+        };
+        let (started, done) = threads.start_all(none_after_the_first);
+        assert!(done.expect_err("no thread").to_string().contains("cannot start a thread"));
+        assert_eq!(started.len(), 1, "and no third one");
+        // It would wait for ever.
+        for thread in started {
+            threads.join(thread).expect("halted");
+        }
     }
 }

@@ -5,8 +5,7 @@
 //!   file on the hot path that touches the driver; `errors` says what a server's error means.
 //! * Off the hot path: [`server`] (what it is), [`status`] (its counters), [`dataset`] (its tables),
 //!   [`preflight`] (everything that keeps the plan from running), by the questions of [`control`].
-//! * `threads` run side by side with a connection each; `liveness` tells work that takes long from
-//!   a server that is silent.
+//! * `liveness` tells work that takes long from a server that is silent, and runs threads side by side.
 
 pub mod connect;
 pub mod control;
@@ -19,4 +18,3 @@ pub mod preflight;
 pub mod server;
 pub mod session;
 pub mod status;
-pub(crate) mod threads;

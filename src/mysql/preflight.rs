@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::control::{self, Asked, Variables, explain, one, optional, pairs};
+use super::control::{self, Asked, Numbers, explain, numeric, one, optional, pairs};
 use super::dataset::{self, Dataset, Discovered, Wanted, read_hint};
 use super::errors::Findings;
 use super::server::{Family, Product};
@@ -16,9 +16,7 @@ use crate::workload::Schema;
 
 /// What the plan needs of the server.
 pub struct Needs<'a> {
-    /// The database.
     pub database: &'a str,
-    /// The tables' kind.
     pub schema: Schema,
     /// `--tables`; None for those that are there.
     pub tables: Option<u32>,
@@ -41,9 +39,7 @@ pub struct Needs<'a> {
 /// A server that can run the plan.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ready {
-    /// What it is.
     pub product: Product,
-    /// The tables and rows used.
     pub dataset: Dataset,
     /// What a reader of the numbers must know.
     pub warnings: Vec<Finding>,
@@ -56,8 +52,7 @@ pub struct Ready {
 /// `lock_wait_timeout` is set to ten seconds and its `wait_timeout` to a week, so that it can
 /// be kept as the control session. The soft limit of descriptors is raised to the hard one.
 ///
-/// Nothing here is bounded in time but waits for locks: a caller that must not hang drops the
-/// future and the session with it.
+/// Only waits for locks are bounded: a caller that must not hang drops the future and the session.
 pub async fn check(session: &mut Session, needs: &Needs<'_>) -> Result<Ready> {
     let mut findings = Findings::default();
     let (product, dataset) = examine(session, needs, &mut findings)
@@ -81,14 +76,11 @@ async fn examine(
     optional(session.execute("SET SESSION lock_wait_timeout = 10").await)?;
     optional(session.execute("SET SESSION wait_timeout = 604800").await)?;
 
-    let found = match dataset::list(session, needs.database, needs.schema).await {
-        Ok(found) => found,
-        Err(failure) => {
-            findings.refused(failure, "information_schema cannot be read", |_| {
-                "loadgen finds its tables there; does the account have rights on them?".to_owned()
-            })?;
-            return Ok((product, None));
-        }
+    let listed = dataset::list(session, needs.database, needs.schema).await;
+    let hint =
+        |_| "loadgen finds its tables there; does the account have rights on them?".to_owned();
+    let Some(found) = findings.asked(listed, "information_schema cannot be read", hint)? else {
+        return Ok((product, None));
     };
     let wanted = Wanted { tables: needs.tables, rows: needs.rows, seed: needs.seed };
     let dataset = dataset::examine(session, &found, &wanted, findings).await?;
@@ -98,15 +90,7 @@ async fn examine(
 
     // Also for tables that are not there yet, so that all is named at once.
     let tables = needs.tables.unwrap_or_else(|| found.contiguous()).max(1);
-    let (statements, tables_a_client) = (needs.statements)(tables);
-    let load = Load {
-        clients: needs.clients_max.into(),
-        statements: statements.into(),
-        tables_a_client: tables_a_client.into(),
-        tables: tables.into(),
-        quiet_max: needs.quiet_max,
-    };
-    judge(&seen, &load, findings);
+    judge(&seen, needs, tables, findings);
     match process::raise_descriptor_limit() {
         Ok(limit) => {
             let own = Own {
@@ -115,7 +99,7 @@ async fn examine(
                 address_space_max: process::address_space_max(),
                 group_max: process::memory_max(&host::recorded().unwrap_or(host::ROOT.into())),
             };
-            judge_own(&own, &load, findings);
+            judge_own(&own, needs.clients_max.into(), findings);
         }
         Err(error) => findings.warn(finding!(Unchecked, error.to_string())),
     }
@@ -158,33 +142,16 @@ async fn check_autocommit(session: &mut Session, findings: &mut Findings) -> Ask
     Ok(())
 }
 
-/// The numbers that limit connections and statements; what cannot be read stays unknown.
-async fn look(session: &mut Session) -> Asked<Seen> {
-    let global = optional(control::variables(session).await)?.unwrap_or_default();
-    let own = pairs(
-        session,
+/// Reads the numbers that limit connections and statements; what cannot be read is not there.
+async fn look(session: &mut Session) -> Asked<Numbers> {
+    let mut texts = optional(control::variables(session).await)?.unwrap_or_default();
+    for sql in [
         "SHOW SESSION VARIABLES WHERE Variable_name IN ('max_user_connections', 'wait_timeout')",
-    )
-    .await;
-    let own = optional(own)?.unwrap_or_default();
-    let status = pairs(
-        session,
         "SHOW GLOBAL STATUS WHERE Variable_name IN ('Threads_connected', 'Prepared_stmt_count')",
-    )
-    .await;
-    let status = optional(status)?.unwrap_or_default();
-    let number =
-        |map: &Variables, name: &str| map.get(name).and_then(|text| text.parse::<u64>().ok());
-    Ok(Seen {
-        max_connections: number(&global, "max_connections"),
-        connected: number(&status, "Threads_connected"),
-        max_user_connections: number(&own, "max_user_connections"),
-        max_prepared: number(&global, "max_prepared_stmt_count"),
-        prepared: number(&status, "Prepared_stmt_count"),
-        wait_timeout_s: number(&own, "wait_timeout"),
-        table_open_cache: number(&global, "table_open_cache"),
-        open_files_limit: number(&global, "open_files_limit"),
-    })
+    ] {
+        texts.extend(optional(pairs(session, sql).await)?.unwrap_or_default());
+    }
+    Ok(numeric(&texts))
 }
 
 /// Tries an update that changes nothing: no variable tells as surely whether this account may
@@ -200,14 +167,12 @@ async fn check_writable(
         // Ids start at 1.
         let (table, column) = (found.sql_name(number), found.schema.writable());
         let sql = format!("UPDATE {table} SET {column} = {column} WHERE id = 0");
-        let Err(failure) = session.execute(&sql).await else { continue };
-        findings.refused(
-            failure,
-            &format!("{} cannot be written", found.schema.name(number)),
-            |code| write_hint(code, &found.database),
-        )?;
+        let what = format!("{} cannot be written", found.name(number));
+        let tried = session.execute(&sql).await;
         // What holds for one table mostly holds for all.
-        break;
+        if findings.asked(tried, &what, |code| write_hint(code, &found.database))?.is_none() {
+            break;
+        }
     }
     Ok(())
 }
@@ -242,31 +207,6 @@ const OWN_RESIDENT: u64 = 64 << 20;
 /// Seconds by which `wait_timeout` must exceed the longest silence.
 const SPARE_SECONDS: u64 = 10;
 
-/// What the server says of its limits and of what is used of them; None where it does not say.
-#[derive(Debug, Clone, Copy, Default)]
-struct Seen {
-    max_connections: Option<u64>,
-    connected: Option<u64>,
-    max_user_connections: Option<u64>,
-    max_prepared: Option<u64>,
-    prepared: Option<u64>,
-    wait_timeout_s: Option<u64>,
-    table_open_cache: Option<u64>,
-    open_files_limit: Option<u64>,
-}
-
-/// What the largest step puts on it.
-#[derive(Debug, Clone, Copy)]
-struct Load {
-    clients: u64,
-    /// Prepared statements of a client for a table.
-    statements: u64,
-    /// Tables that a client works on.
-    tables_a_client: u64,
-    tables: u64,
-    quiet_max: Duration,
-}
-
 /// The limits of this process.
 #[derive(Debug, Clone)]
 struct Own {
@@ -278,144 +218,121 @@ struct Own {
     group_max: Option<Limit>,
 }
 
-/// Compares the server's limits with the load.
-fn judge(seen: &Seen, load: &Load, findings: &mut Findings) {
-    connections(seen, load, findings);
-    statements(seen, load, findings);
-    let clients = load.clients;
-    if let Some(timeout) = seen.wait_timeout_s {
-        let quiet = load.quiet_max.as_secs();
-        if timeout < quiet.saturating_add(SPARE_SECONDS) {
-            findings.warn(finding!(ShortWaitTimeout, timeout, quiet));
-        }
+/// Refuses where a sum is more than there may be.
+fn bound(findings: &mut Findings, (name, max): (&str, u64), (sum, need): (&str, u64), hint: &str) {
+    if need > max {
+        findings.problem(format!("{name} is {max}, but {sum} = {need}"), hint);
+    }
+}
+
+/// Compares the server's limits with the largest step.
+fn judge(seen: &Numbers, needs: &Needs<'_>, tables: u32, findings: &mut Findings) {
+    let number = |name: &str| seen.get(name).and_then(|number| u64::try_from(*number).ok());
+    // Servers that know none say 0; MariaDB says -1 for "nobody".
+    let limit = |name: &str| number(name).filter(|limit| *limit != 0);
+    let (clients, tables_used) = (u64::from(needs.clients_max), u64::from(tables));
+    let shown = terms::clients(clients);
+    let spare = SPARE_CONNECTIONS;
+    if let Some((max, connected)) = number("max_connections").zip(number("Threads_connected")) {
+        let (need, fit) = (clients + connected + spare, max.saturating_sub(connected + spare));
+        let sum = format!("{shown} + {connected} connected now + {spare} spare");
+        let hint = format!(
+            "SET GLOBAL max_connections = {need} or more (the server may need more open files for \
+             that), or --clients up to {fit}"
+        );
+        bound(findings, ("max_connections", max), (&sum, need), &hint);
+    } else {
+        findings.warn(finding!(UnknownLimit, "max_connections"));
+    }
+    if let Some(max) = limit("max_user_connections") {
+        let sum = format!("{shown} + 1 to control + {spare} spare");
+        let hint = "raise it: SET GLOBAL max_user_connections, or the account's \
+                    MAX_USER_CONNECTIONS; or use fewer --clients";
+        let name = "this account's max_user_connections";
+        bound(findings, (name, max), (&sum, clients + 1 + spare), hint);
+    }
+    statements(
+        number("max_prepared_stmt_count"),
+        number("Prepared_stmt_count"),
+        needs,
+        tables,
+        findings,
+    );
+    let quiet = needs.quiet_max.as_secs();
+    if let Some(timeout) =
+        number("wait_timeout").filter(|s| *s < quiet.saturating_add(SPARE_SECONDS))
+    {
+        findings.warn(finding!(ShortWaitTimeout, timeout, quiet));
     }
     // A statement holds one table open; the cache must at least hold those in flight.
-    let tables_open = clients + load.tables;
-    if let Some(cache) = seen.table_open_cache.filter(|cache| *cache < tables_open) {
-        findings.warn(finding!(SmallTableCache, cache, terms::clients(clients), load.tables));
+    let tables_open = clients + tables_used;
+    if let Some(cache) = number("table_open_cache").filter(|cache| *cache < tables_open) {
+        findings.warn(finding!(SmallTableCache, cache, shown, tables_used));
     }
-    // 0 is said by servers that do not know.
-    let files = seen.open_files_limit.filter(|limit| *limit != 0 && *limit < tables_open);
-    if let Some(limit) = files {
-        findings.warn(finding!(FewServerFiles, limit, clients));
+    if let Some(files) = limit("open_files_limit").filter(|limit| *limit < tables_open) {
+        findings.warn(finding!(FewServerFiles, files, clients));
     }
 }
 
-fn connections(seen: &Seen, load: &Load, findings: &mut Findings) {
-    let clients = load.clients;
-    match (seen.max_connections, seen.connected) {
-        (Some(max), Some(connected)) => {
-            let need = clients + connected + SPARE_CONNECTIONS;
-            if need > max {
-                let fit = max.saturating_sub(connected + SPARE_CONNECTIONS);
-                findings.problem(
-                    format!(
-                        "max_connections is {max}, but {} + {connected} connected now + \
-                         {SPARE_CONNECTIONS} spare = {need}",
-                        terms::clients(clients)
-                    ),
-                    format!(
-                        "SET GLOBAL max_connections = {need} or more (the server may need more \
-                         open files for that), or --clients up to {fit}"
-                    ),
-                );
-            }
+fn statements(
+    max: Option<u64>,
+    now: Option<u64>,
+    needs: &Needs<'_>,
+    tables: u32,
+    findings: &mut Findings,
+) {
+    let (statements, tables) = (needs.statements)(tables);
+    let each = u64::from(statements) * u64::from(tables);
+    let (Some(max), true) = (max, each > 0) else {
+        if each > 0 {
+            findings.warn(finding!(UnknownLimit, "max_prepared_stmt_count"));
         }
-        _ => findings.warn(finding!(UnknownLimit, "max_connections")),
-    }
-    // 0 is no limit; MariaDB says -1 for "nobody", which is no u64.
-    if let Some(max) = seen.max_user_connections.filter(|max| *max != 0) {
-        let need = clients + 1 + SPARE_CONNECTIONS;
-        if need > max {
-            findings.problem(
-                format!(
-                    "max_user_connections is {max} for this account, but {} + 1 to control + \
-                     {SPARE_CONNECTIONS} spare = {need}",
-                    terms::clients(clients)
-                ),
-                "raise it: SET GLOBAL max_user_connections, or the account's \
-                 MAX_USER_CONNECTIONS; or use fewer --clients",
-            );
-        }
-    }
-}
-
-fn statements(seen: &Seen, load: &Load, findings: &mut Findings) {
-    let Load { clients, statements, tables_a_client: tables, .. } = *load;
-    if statements.saturating_mul(tables) == 0 {
-        return;
-    }
-    let Some(max) = seen.max_prepared else {
-        findings.warn(finding!(UnknownLimit, "max_prepared_stmt_count"));
         return;
     };
-    let now = seen.prepared.unwrap_or(0);
-    let need = clients.saturating_mul(statements).saturating_mul(tables).saturating_add(now);
-    if need > max {
-        let pinned = match tables {
-            1 => "",
-            _ => ", or --spread pinned (one table a client)",
-        };
-        findings.problem(
-            format!(
-                "max_prepared_stmt_count is {max}, but {statements} statement{} × {tables} table{} \
-                 × {} + {now} prepared now = {need}",
-                if statements == 1 { "" } else { "s" },
-                if tables == 1 { "" } else { "s" },
-                terms::clients(clients),
-            ),
-            format!(
-                "SET GLOBAL max_prepared_stmt_count = {need} or more, or --statements text{pinned}"
-            ),
-        );
-    }
+    let now = now.unwrap_or(0);
+    let need = u64::from(needs.clients_max).saturating_mul(each).saturating_add(now);
+    let pinned = if tables == 1 { "" } else { ", or --spread pinned (one table a client)" };
+    let sum = format!(
+        "{statements} statement{} × {tables} table{} × {} + {now} prepared now",
+        if statements == 1 { "" } else { "s" },
+        if tables == 1 { "" } else { "s" },
+        terms::clients(needs.clients_max),
+    );
+    let hint = format!(
+        "SET GLOBAL max_prepared_stmt_count = {need} or more, or --statements text{pinned}"
+    );
+    bound(findings, ("max_prepared_stmt_count", max), (&sum, need), &hint);
 }
 
-/// Compares this process's limits with the load.
-fn judge_own(own: &Own, load: &Load, findings: &mut Findings) {
-    let (open, clients, max) = (own.descriptors_open, load.clients, own.descriptors_max);
+/// Compares this process's limits with the largest step.
+fn judge_own(own: &Own, clients: u64, findings: &mut Findings) {
+    let (open, shown) = (own.descriptors_open, terms::clients(clients));
     let need = clients + open + SPARE_DESCRIPTORS;
-    if need > max {
-        findings.problem(
-            format!(
-                "this process may open {max} files, but {} + {open} open now + \
-                 {SPARE_DESCRIPTORS} spare = {need}",
-                terms::clients(clients)
-            ),
-            format!("raise the hard limit of the shell that starts loadgen: ulimit -Hn {need}"),
-        );
-    }
+    let sum = format!("{shown} + {open} open now + {SPARE_DESCRIPTORS} spare");
+    let hint = format!("raise the hard limit of the shell that starts loadgen: ulimit -Hn {need}");
+    let name = "this process's limit of open files";
+    bound(findings, (name, own.descriptors_max), (&sum, need), &hint);
     let mib = |bytes: u64| bytes.div_ceil(1 << 20);
+    let memory = |own: u64| {
+        let sum = format!("{shown} of {} KiB and {} for itself", CLIENT_BYTES >> 10, mib(own));
+        (sum, mib(clients * CLIENT_BYTES + own))
+    };
     // The kernel ends what takes more: nothing can be saved then, either.
-    let need = clients * CLIENT_BYTES + OWN_RESIDENT;
-    if let Some(limit) = own.group_max.as_ref().filter(|limit| limit.bytes < need) {
-        findings.problem(
-            format!(
-                "this process's control group may take {} MiB of memory ({}), but {} and \
-                 itself need {}",
-                mib(limit.bytes),
-                limit.file.display(),
-                terms::clients(clients),
-                mib(need)
-            ),
-            format!(
-                "raise that limit: MemoryMax={0}M of its unit, --memory {0}m of its container",
-                mib(need)
-            ),
+    if let Some(Limit { bytes, file }) = &own.group_max {
+        let (sum, need) = memory(OWN_RESIDENT);
+        let hint = format!(
+            "raise that limit: MemoryMax={need}M of its unit, --memory {need}m of its container"
         );
+        let name =
+            format!("the memory of this process's control group in MiB ({})", file.display());
+        bound(findings, (&name, mib(*bytes)), (&sum, need), &hint);
     }
     // An allocation that fails ends the process: nothing can be saved then.
-    let need = clients * CLIENT_BYTES + OWN_BYTES;
-    if let Some(max) = own.address_space_max.filter(|max| *max < need) {
-        findings.problem(
-            format!(
-                "this process may take {} MiB of memory, but {} and itself need {}",
-                mib(max),
-                terms::clients(clients),
-                mib(need)
-            ),
-            format!("raise the limit of the shell that starts loadgen: ulimit -v {}", need >> 10),
-        );
+    if let Some(max) = own.address_space_max {
+        let (sum, need) = memory(OWN_BYTES);
+        let kib = need << 10;
+        let hint = format!("raise the limit of the shell that starts loadgen: ulimit -v {kib}");
+        bound(findings, ("the memory of this process in MiB", mib(max)), (&sum, need), &hint);
     }
 }
 
@@ -448,28 +365,40 @@ mod tests {
 mod limits_tests {
     use super::*;
 
-    const ENOUGH: Seen = Seen {
-        max_connections: Some(261),
-        connected: Some(1),
-        max_user_connections: Some(0),
-        max_prepared: Some(2051),
-        prepared: Some(3),
-        wait_timeout_s: Some(28800),
-        table_open_cache: Some(2000),
-        open_files_limit: Some(0),
-    };
-    const LOAD: Load = Load {
-        clients: 256,
-        statements: 4,
-        tables_a_client: 2,
-        tables: 8,
-        quiet_max: Duration::from_mins(1),
-    };
+    fn needs() -> Needs<'static> {
+        Needs {
+            database: "sbtest",
+            schema: Schema::Sbtest,
+            tables: None,
+            rows: None,
+            seed: 1,
+            clients_max: 256,
+            statements: &|_| (4, 2),
+            writes: true,
+            quiet_max: Duration::from_mins(1),
+        }
+    }
 
-    /// Codes of the warnings, or the message and hints.
-    fn judged(seen: Seen) -> std::result::Result<Vec<String>, String> {
+    const ENOUGH: [(&str, i64); 8] = [
+        ("max_connections", 261),
+        ("Threads_connected", 1),
+        ("max_user_connections", 0),
+        ("max_prepared_stmt_count", 2051),
+        ("Prepared_stmt_count", 3),
+        ("wait_timeout", 28800),
+        ("table_open_cache", 2000),
+        ("open_files_limit", 0),
+    ];
+
+    /// Codes of the warnings, or the message and hints, where some numbers are others.
+    fn judged(others: &[(&str, i64)]) -> std::result::Result<Vec<String>, String> {
+        let seen = ENOUGH.iter().chain(others).map(|(name, n)| ((*name).to_owned(), *n));
+        judged_alone(&seen.collect())
+    }
+
+    fn judged_alone(seen: &Numbers) -> std::result::Result<Vec<String>, String> {
         let mut findings = Findings::default();
-        judge(&seen, &LOAD, &mut findings);
+        judge(seen, &needs(), 8, &mut findings);
         findings
             .conclude()
             .map(|warnings| warnings.into_iter().map(|w| w.code.name().to_owned()).collect())
@@ -478,49 +407,42 @@ mod limits_tests {
 
     #[test]
     fn what_just_suffices_is_fine() {
-        assert_eq!(judged(ENOUGH), Ok(vec![]));
+        assert_eq!(judged(&[]), Ok(vec![]));
     }
 
     #[test]
     fn one_less_is_refused_with_the_arithmetic() {
-        let shown = judged(Seen { max_connections: Some(260), ..ENOUGH }).expect_err("refused");
+        let shown = judged(&[("max_connections", 260)]).expect_err("refused");
         assert!(
             shown.contains("is 260, but 256 clients + 1 connected now + 4 spare = 261"),
             "{shown}"
         );
         assert!(shown.contains("max_connections = 261") && shown.contains("up to 255"), "{shown}");
-        let shown = judged(Seen { max_prepared: Some(2050), ..ENOUGH }).expect_err("refused");
+        let shown = judged(&[("max_prepared_stmt_count", 2050)]).expect_err("refused");
         let sum = "4 statements × 2 tables × 256 clients + 3 prepared now = 2051";
         assert!(shown.contains(sum) && shown.contains("--spread pinned"), "{shown}");
-        let shown =
-            judged(Seen { max_user_connections: Some(260), ..ENOUGH }).expect_err("refused");
+        let shown = judged(&[("max_user_connections", 260)]).expect_err("refused");
         assert!(shown.contains("max_user_connections is 260"), "{shown}");
     }
 
     #[test]
     fn all_that_is_wrong_is_named_at_once() {
-        let little = Seen {
-            max_connections: Some(100),
-            max_user_connections: Some(10),
-            max_prepared: Some(0),
-            ..ENOUGH
-        };
-        let shown = judged(little).expect_err("refused");
+        let little = [
+            ("max_connections", 100),
+            ("max_user_connections", 10),
+            ("max_prepared_stmt_count", 0),
+        ];
+        let shown = judged(&little).expect_err("refused");
         assert!(shown.starts_with("error: 3 things"), "{shown}");
         assert_eq!(shown.matches("hint: ").count(), 3, "{shown}");
     }
 
     #[test]
     fn what_is_only_odd_or_unknown_is_a_warning() {
-        let odd = Seen {
-            wait_timeout_s: Some(60),
-            table_open_cache: Some(263),
-            open_files_limit: Some(200),
-            ..ENOUGH
-        };
-        let codes = judged(odd).expect("warnings");
+        let odd = [("wait_timeout", 60), ("table_open_cache", 263), ("open_files_limit", 200)];
+        let codes = judged(&odd).expect("warnings");
         assert_eq!(codes, ["short_wait_timeout", "small_table_cache", "few_server_files"]);
-        assert_eq!(judged(Seen::default()).expect("warnings"), ["unchecked", "unchecked"]);
+        assert_eq!(judged_alone(&Numbers::new()).expect("warnings"), ["unchecked", "unchecked"]);
     }
 
     const UNLIMITED: Own = Own {
@@ -535,7 +457,7 @@ mod limits_tests {
         let judged = |max| {
             let mut findings = Findings::default();
             let own = Own { descriptors_max: max, ..UNLIMITED };
-            judge_own(&own, &LOAD, &mut findings);
+            judge_own(&own, 256, &mut findings);
             findings.conclude().map_err(|error| error.render())
         };
         assert!(judged(300).is_ok());
@@ -547,20 +469,23 @@ mod limits_tests {
         let judged = |mib: u64| {
             let mut findings = Findings::default();
             let own = Own { address_space_max: Some(mib << 20), ..UNLIMITED };
-            judge_own(&own, &LOAD, &mut findings);
+            judge_own(&own, 256, &mut findings);
             findings.conclude().map_err(|error| error.render())
         };
         assert!(judged(272).is_ok());
-        assert!(judged(271).is_err_and(|e| e.contains("256 clients and itself need 272")));
+        assert!(
+            judged(271)
+                .is_err_and(|e| e.contains("256 clients of 64 KiB and 256 for itself = 272"))
+        );
         let judged = |mib: u64| {
             let mut findings = Findings::default();
             let group_max = Some(Limit { bytes: mib << 20, file: "/x/memory.max".into() });
-            judge_own(&Own { group_max, ..UNLIMITED }, &LOAD, &mut findings);
+            judge_own(&Own { group_max, ..UNLIMITED }, 256, &mut findings);
             findings.conclude().map_err(|error| error.render())
         };
         assert!(judged(80).is_ok());
         let shown = judged(79).expect_err("refused");
-        assert!(shown.contains("may take 79 MiB of memory (/x/memory.max)"), "{shown}");
-        assert!(shown.contains("itself need 80") && shown.contains("--memory 80m"), "{shown}");
+        assert!(shown.contains("in MiB (/x/memory.max) is 79, but"), "{shown}");
+        assert!(shown.contains("= 80") && shown.contains("--memory 80m"), "{shown}");
     }
 }

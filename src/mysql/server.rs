@@ -98,11 +98,12 @@ impl Product {
 
 impl std::fmt::Display for Product {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.family {
-            Family::MySql => write!(f, "MySQL {}", self.version),
-            Family::MariaDb => write!(f, "MariaDB {}", self.version),
-            Family::Other(name) => write!(f, "{name} {}", self.version),
-        }
+        let name = match self.family {
+            Family::MySql => "MySQL",
+            Family::MariaDb => "MariaDB",
+            Family::Other(name) => name,
+        };
+        write!(f, "{name} {}", self.version)
     }
 }
 
@@ -148,38 +149,18 @@ pub async fn fingerprint(
     port: Option<u16>,
     data_bytes: Option<u64>,
 ) -> Result<Fingerprint> {
-    ask(session, host, port, data_bytes)
+    let (host, transport) = if port.is_some() { (host, "tcp") } else { ("localhost", "socket") };
+    let (host, transport) = (host.to_owned(), transport.to_owned());
+    let server = Server { host, port, transport, data_bytes, ..Server::default() };
+    ask(session, server)
         .await
         .map_err(|failure| explain(&failure, "read the server's version and variables"))
 }
 
-async fn ask(
-    session: &mut Session,
-    host: &str,
-    port: Option<u16>,
-    data_bytes: Option<u64>,
-) -> Asked<Fingerprint> {
-    let mut server = Server {
-        host: if port.is_some() { host.to_owned() } else { "localhost".to_owned() },
-        port,
-        transport: if port.is_some() { "tcp" } else { "socket" }.to_owned(),
-        database: database(session).await?,
-        tls_cipher: None,
-        version: String::new(),
-        version_comment: String::new(),
-        buffer_pool_bytes: None,
-        class: None,
-        durability: None,
-        probed: None,
-        variables: Variables::new(),
-        settings_changed: Vec::new(),
-        status: None,
-        data_bytes,
-        table_formats: None,
-        host_facts: None,
-    };
+async fn ask(session: &mut Session, mut server: Server) -> Asked<Fingerprint> {
+    server.database = database(session).await?;
     let product = renew(session, &mut server).await?;
-    let root = Path::new(ROOT);
+    let (root, port) = (Path::new(ROOT), server.port);
     let seen_from = seen_from(session).await?;
     let seen_from = seen_from.as_deref().unwrap_or("");
     let mut whereabouts = whereabouts(session, &server.variables, port).await?;
@@ -190,11 +171,8 @@ async fn ask(
         whereabouts.far_end = far_end(root, seen_from, &ports, whereabouts.uptime_s);
     }
     let same_host = direct || whereabouts.far_end != FarEnd::Unknown;
-    let driver = Driver {
-        name: DRIVER.0.to_owned(),
-        version: DRIVER.1.to_owned(),
-        capabilities: product.capabilities(),
-    };
+    let (name, version) = (DRIVER.0.to_owned(), DRIVER.1.to_owned());
+    let driver = Driver { name, version, capabilities: product.capabilities() };
     server.host_facts = same_host.then(|| host::facts(root).into_facts());
     let rtt_us = control::median_us(session).await?;
     Ok(Fingerprint { server, driver, same_host, whereabouts, rtt_us })
@@ -270,38 +248,33 @@ async fn seen_from(session: &mut Session) -> Asked<Option<String>> {
     }))
 }
 
-/// `seen_from` is the Host column of this connection in SHOW PROCESSLIST, `port` the TCP port
-/// that it goes to (None for a Unix socket), `root` the root of the file systems.
-pub(super) fn is_same_host(root: &Path, seen_from: &str, port: Option<u16>) -> bool {
-    let seen_port = seen_from.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok());
-    match (port, seen_port) {
-        (None, None) => seen_from == "localhost",
-        (Some(server_port), Some(client_port)) => {
-            ["proc/self/net/tcp", "proc/self/net/tcp6"].iter().any(|table| {
-                let table = std::fs::read_to_string(root.join(table)).unwrap_or_default();
-                connections(&table).iter().any(|one| {
-                    let (local, remote) = (one.local_address.ip(), one.remote_address.ip());
-                    one.local_address.port() == client_port
-                        && one.remote_address.port() == server_port
-                        && (local == remote || remote.to_canonical().is_loopback())
-                })
-            })
-        }
-        _ => false,
-    }
+fn host_and_port(seen_from: &str) -> Option<(&str, u16)> {
+    let (host, port) = seen_from.rsplit_once(':')?;
+    Some((host, port.parse().ok()?))
 }
 
-/// Where the server's end of the connection is that it sees come from `seen_from`. It listens on
+/// Tells whether a connection goes to this host. `seen_from` is its Host column in SHOW PROCESSLIST,
+/// `port` the TCP port that it goes to (None for a Unix socket), `root` the root of the file systems.
+fn is_same_host(root: &Path, seen_from: &str, port: Option<u16>) -> bool {
+    let (server_port, client_port) = match (port, host_and_port(seen_from)) {
+        (None, None) => return seen_from == "localhost",
+        (Some(server_port), Some((_, client_port))) => (server_port, client_port),
+        _ => return false,
+    };
+    ["proc/self/net/tcp", "proc/self/net/tcp6"].iter().any(|table| {
+        let table = std::fs::read_to_string(root.join(table)).unwrap_or_default();
+        connections(&table).iter().any(|one| {
+            let (local, remote) = (one.local_address, one.remote_address);
+            (local.port(), remote.port()) == (client_port, server_port)
+                && (local.ip() == remote.ip() || remote.ip().to_canonical().is_loopback())
+        })
+    })
+}
+
+/// Finds where the server's end of the connection is that it sees come from `seen_from`. It listens on
 /// one of `ports`: its own, or the one that the connection went to.
-pub(super) fn far_end(
-    root: &Path,
-    seen_from: &str,
-    ports: &[u16],
-    uptime_s: Option<u64>,
-) -> FarEnd {
-    let seen =
-        seen_from.rsplit_once(':').and_then(|(host, port)| Some((host, port.parse::<u16>().ok()?)));
-    let (Some((host, seen_port)), Some(uptime_s)) = (seen, uptime_s) else {
+fn far_end(root: &Path, seen_from: &str, ports: &[u16], uptime_s: Option<u64>) -> FarEnd {
+    let Some(((host, seen_port), uptime_s)) = host_and_port(seen_from).zip(uptime_s) else {
         return FarEnd::Unknown;
     };
     // It may be a name.

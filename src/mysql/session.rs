@@ -13,7 +13,7 @@ use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Opts, Params, Row, Value};
 
 use super::connect;
-pub use super::errors::{Failure, LOST};
+pub use super::errors::{Asked, Failure, LOST};
 use super::options::ConnectOptions;
 use crate::error::{Error, Result, plain};
 use crate::stop::within;
@@ -36,13 +36,10 @@ pub struct Session {
 }
 
 /// What a statement returned.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Answer {
-    /// Rows returned.
     pub rows: u64,
-    /// Rows affected.
     pub affected: u64,
-    /// The first row.
     pub first: Option<Row>,
 }
 
@@ -86,16 +83,12 @@ impl Session {
         target: &ConnectOptions,
         opts: &Opts,
         charset: Option<&str>,
-    ) -> std::result::Result<Session, Failure> {
+    ) -> Asked<Session> {
         let conn = connect::try_connect(target, opts).await?;
         Session::begun(conn, target, charset).await
     }
 
-    async fn begun(
-        conn: Conn,
-        target: &ConnectOptions,
-        charset: Option<&str>,
-    ) -> std::result::Result<Session, Failure> {
+    async fn begun(conn: Conn, target: &ConnectOptions, charset: Option<&str>) -> Asked<Session> {
         let mut session = Session { conn, statements: Vec::new(), waiting: false };
         let Some(charset) = charset else { return Ok(session) };
         let limit = target.connect_timeout;
@@ -128,7 +121,7 @@ impl Session {
     }
 
     /// Prepares a statement; the handle is for [`Session::run_prepared`] of this session.
-    pub async fn prepare(&mut self, sql: &str) -> std::result::Result<usize, Failure> {
+    pub async fn prepare(&mut self, sql: &str) -> Asked<usize> {
         begin(&mut self.waiting)?;
         let prepared = self.conn.prep(sql).await;
         let statement = self.end(prepared)?;
@@ -137,16 +130,12 @@ impl Session {
     }
 
     /// Runs a prepared statement: one round trip.
-    pub async fn run_prepared(
-        &mut self,
-        handle: usize,
-        params: Vec<Value>,
-    ) -> std::result::Result<Answer, Failure> {
+    pub async fn run_prepared(&mut self, handle: usize, params: Vec<Value>) -> Asked<Answer> {
         let Some(statement) = self.statements.get(handle) else {
             return Err(Failure::Lost(format!("no statement {handle} in this session")));
         };
         begin(&mut self.waiting)?;
-        let mut answer = Answer { rows: 0, affected: 0, first: None };
+        let mut answer = Answer::default();
         let params = if params.is_empty() { Params::Empty } else { Params::Positional(params) };
         let outcome = async {
             let result = self.conn.exec_iter(statement, params).await?;
@@ -159,26 +148,25 @@ impl Session {
     }
 
     /// Runs SQL text: one round trip.
-    pub async fn run_text(&mut self, sql: &str) -> std::result::Result<Answer, Failure> {
+    pub async fn run_text(&mut self, sql: &str) -> Asked<Answer> {
         self.run_bytes(sql.as_bytes()).await
     }
 
     /// Runs SQL that may be in any character set: one round trip.
-    pub(crate) async fn run_bytes(&mut self, sql: &[u8]) -> std::result::Result<Answer, Failure> {
-        begin(&mut self.waiting)?;
-        let mut answer = Answer { rows: 0, affected: 0, first: None };
-        let outcome = self.each_row(sql, |row| answer.take(row)).await;
-        self.end(outcome)?;
+    pub(crate) async fn run_bytes(&mut self, sql: &[u8]) -> Asked<Answer> {
+        let mut answer = Answer::default();
+        self.read(sql, |row| answer.take(row)).await?;
         answer.affected = self.conn.affected_rows();
         Ok(answer)
     }
 
+    /// Runs SQL off the hot path and returns the rows affected.
+    pub async fn execute(&mut self, sql: &str) -> Asked<u64> {
+        Ok(self.run_text(sql).await?.affected)
+    }
+
     /// Runs SQL off the hot path and returns all rows as text, NULL as None.
-    pub async fn query(
-        &mut self,
-        sql: &str,
-    ) -> std::result::Result<Vec<Vec<Option<String>>>, Failure> {
-        begin(&mut self.waiting)?;
+    pub async fn query(&mut self, sql: &str) -> Asked<Vec<Vec<Option<String>>>> {
         let (mut rows, mut bytes) = (Vec::new(), 0_usize);
         let take = |row: Row| {
             bytes = bytes.saturating_add(size(&row));
@@ -186,8 +174,7 @@ impl Session {
                 rows.push(texts(&row));
             }
         };
-        let outcome = self.each_row(sql.as_bytes(), take).await;
-        self.end(outcome)?;
+        self.read(sql, take).await?;
         if bytes > ANSWER_MAX {
             self.waiting = true;
             return Err(Failure::Lost(format!("an answer of more than {} MiB", ANSWER_MAX >> 20)));
@@ -196,29 +183,18 @@ impl Session {
     }
 
     /// Runs SQL and hands its rows on as they come: answers larger than memory.
-    pub(crate) async fn read(
-        &mut self,
-        sql: &str,
-        take: impl FnMut(Row),
-    ) -> std::result::Result<(), Failure> {
+    pub(crate) async fn read(&mut self, sql: impl AsRef<[u8]>, take: impl FnMut(Row)) -> Asked<()> {
         begin(&mut self.waiting)?;
-        let outcome = self.each_row(sql.as_bytes(), take).await;
+        let outcome =
+            async { self.conn.query_iter(sql.as_ref()).await?.for_each_and_drop(take).await };
+        let outcome = outcome.await;
         self.end(outcome)
     }
 
-    async fn each_row(&mut self, sql: &[u8], take: impl FnMut(Row)) -> mysql_async::Result<()> {
-        self.conn.query_iter(sql).await?.for_each_and_drop(take).await
-    }
-
-    fn end<T>(&mut self, outcome: mysql_async::Result<T>) -> std::result::Result<T, Failure> {
+    fn end<T>(&mut self, outcome: mysql_async::Result<T>) -> Asked<T> {
         let outcome = outcome.map_err(Failure::from);
         self.waiting = matches!(outcome, Err(Failure::Lost(_)));
         outcome
-    }
-
-    /// Runs SQL off the hot path and returns the rows affected.
-    pub async fn execute(&mut self, sql: &str) -> std::result::Result<u64, Failure> {
-        Ok(self.run_text(sql).await?.affected)
     }
 
     /// Warnings of the last statement, as the server counts them.
@@ -228,11 +204,7 @@ impl Session {
 
     /// LOAD DATA LOCAL: sends only this stream, whatever file the server asks for. The handler
     /// stays armed when the server refuses, so the session is consumed then.
-    pub async fn load_data(
-        mut self,
-        sql: &str,
-        infile: Infile,
-    ) -> std::result::Result<(Session, u64), Failure> {
+    pub async fn load_data(mut self, sql: &str, infile: Infile) -> Asked<(Session, u64)> {
         // The driver wants a handler that is Sync, which a boxed stream is not.
         let infile = std::sync::Mutex::new(infile);
         self.conn.set_infile_handler(async move {
@@ -251,7 +223,7 @@ impl Session {
 
 /// Refuses a session whose last answer was never read, or that broke: the driver itself would
 /// return the answer of before.
-fn begin(waiting: &mut bool) -> std::result::Result<(), Failure> {
+fn begin(waiting: &mut bool) -> Asked<()> {
     if std::mem::replace(waiting, true) {
         return Err(Failure::Lost("the answer before was given up on".to_owned()));
     }

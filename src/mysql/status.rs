@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use super::control::{Asked, one, optional, pairs};
+use super::control::{Asked, Numbers, numeric, one, optional, pairs};
 use super::facts::{Innodb, Levels, SINCE_FLUSH, Status};
 use super::session::{Session, quoted_text};
 use crate::observe::seconds_from;
@@ -31,9 +31,6 @@ const GAUGES: [&str; 13] = [
 /// The error of the server's `Uptime`: whole seconds, by a clock that is set now and then.
 const UPTIME_OFF: Duration = Duration::from_secs(2);
 
-/// Numbers by the server's own names, which differ between families and versions.
-type Numbers = BTreeMap<String, i64>;
-
 /// `SHOW GLOBAL STATUS` at one instant, and what InnoDB tells elsewhere.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reading {
@@ -43,34 +40,24 @@ pub struct Reading {
     /// The values again, and their instant, where asking for `innodb` was counted itself: what is
     /// counted from here on is none of loadgen's.
     pub again: Option<(Numbers, Instant)>,
-    /// The middle of the query: the counters are of some instant within half of `took` from it.
+    /// The middle of the query.
     pub at: Instant,
-    pub took: Duration,
 }
 
 /// Reads the counters. The reading itself adds one to `Questions` and `Com_show_status`; as the
 /// first of two it adds no more, and as the last nothing.
 pub async fn read(session: &mut Session) -> Asked<Reading> {
-    let (values, at, took) = counters(session).await?;
+    let (values, at) = counters(session).await?;
     let innodb = inside(session, &values).await?;
-    let again = match innodb {
-        Some(_) => Some(counters(session).await?).map(|(values, at, _)| (values, at)),
-        None => None,
-    };
-    Ok(Reading { values, innodb, again, at, took })
+    let again = if innodb.is_some() { Some(counters(session).await?) } else { None };
+    Ok(Reading { values, innodb, again, at })
 }
 
-/// Reads the values, the middle of the query, and how long it took.
-async fn counters(session: &mut Session) -> Asked<(Numbers, Instant, Duration)> {
+/// Reads the values, and the middle of the query.
+async fn counters(session: &mut Session) -> Asked<(Numbers, Instant)> {
     let start = Instant::now();
     let texts = pairs(session, "SHOW GLOBAL STATUS").await?;
-    let took = start.elapsed();
-    Ok((numeric(&texts), start + took / 2, took))
-}
-
-/// Keeps the whole numbers; there are texts among them, too.
-fn numeric(texts: &BTreeMap<String, String>) -> Numbers {
-    texts.iter().filter_map(|(name, text)| Some((name.clone(), text.parse().ok()?))).collect()
+    Ok((numeric(&texts), start + start.elapsed() / 2))
 }
 
 /// Tells how long before the second of two readings the server was started, if after the first.
@@ -177,42 +164,47 @@ async fn monitor(session: &mut Session) -> Asked<Option<Inside>> {
 }
 
 impl Inside {
-    fn of_metrics(found: &Numbers) -> Option<Inside> {
-        let mut inside = Inside { source: "metrics", ..Inside::default() };
-        for (theirs, ours) in METRICS {
-            match found.get(theirs) {
-                Some(level) if LEVELS.contains(&ours) => {
-                    _ = inside.levels.insert(ours, *level as f64);
-                }
-                Some(count) => _ = inside.counters.insert(ours, *count),
-                None => {}
-            }
+    fn of(source: &'static str) -> Inside {
+        Inside { source, ..Inside::default() }
+    }
+
+    /// Takes a number by its name here; one without a name is of no use.
+    fn put(&mut self, name: &'static str, number: f64) {
+        if LEVELS.contains(&name) {
+            self.levels.insert(name, number);
+        } else if !name.is_empty() {
+            self.counters.insert(name, number as i64);
         }
-        (!inside.counters.is_empty()).then_some(inside)
+    }
+
+    /// None without a counter: InnoDB did not speak.
+    fn known(self) -> Option<Inside> {
+        (!self.counters.is_empty()).then_some(self)
+    }
+
+    fn of_metrics(found: &Numbers) -> Option<Inside> {
+        let mut inside = Inside::of("metrics");
+        for (theirs, ours) in METRICS {
+            found.get(theirs).into_iter().for_each(|number| inside.put(ours, *number as f64));
+        }
+        inside.known()
     }
 
     fn of_text(text: &str) -> Option<Inside> {
-        let mut inside = Inside { source: "text", ..Inside::default() };
+        let mut inside = Inside::of("text");
         for line in text.lines() {
             let of_line = |(form, names): &(&str, _)| Some((*names, matched(form, line)?));
-            let named = LINES.iter().find_map(of_line).into_iter();
-            for (name, number) in named.flat_map(|(names, numbers)| names.iter().zip(numbers)) {
-                match *name {
-                    "" => {}
-                    name if LEVELS.contains(&name) => _ = inside.levels.insert(name, number),
-                    name => _ = inside.counters.insert(name, number as i64),
-                }
-            }
+            let (names, numbers): (&[_], _) = LINES.iter().find_map(of_line).unwrap_or_default();
+            names.iter().zip(numbers).for_each(|(name, number)| inside.put(name, number));
         }
         let position = |name: &str| text.lines().find_map(|line| line.strip_prefix(name));
         if let Some(written) = position("Log sequence number").and_then(log_position) {
             inside.counters.insert("log_bytes", written);
             if let Some(checkpoint) = position("Last checkpoint at").and_then(log_position) {
-                let age = written.saturating_sub(checkpoint);
-                inside.levels.insert("checkpoint_age_bytes", age as f64);
+                inside.put("checkpoint_age_bytes", written.saturating_sub(checkpoint) as f64);
             }
         }
-        (!inside.counters.is_empty()).then_some(inside)
+        inside.known()
     }
 
     /// Takes what happened since an earlier reading; None if they come from different sources, or if
@@ -251,8 +243,8 @@ fn matched(form: &str, line: &str) -> Option<Vec<f64>> {
 
 /// Reads a position of the log: one number, or before 5.1's plugin two, the upper half first.
 fn log_position(text: &str) -> Option<i64> {
-    let numbers: Vec<i64> =
-        text.split_ascii_whitespace().map(str::parse).collect::<Result<_, _>>().ok()?;
+    let numbers = text.split_ascii_whitespace().map(str::parse);
+    let numbers: Vec<i64> = numbers.collect::<Result<_, _>>().ok()?;
     match numbers.as_slice() {
         [all] => Some(*all),
         [upper, lower] => upper.checked_mul(1 << 32)?.checked_add(*lower),
@@ -331,7 +323,7 @@ mod status_tests {
 
     fn reading(at: Instant, values: &[(&str, &str)]) -> Reading {
         let texts = values.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
-        Reading { values: numeric(&texts), innodb: None, again: None, at, took: Duration::ZERO }
+        Reading { values: numeric(&texts), innodb: None, again: None, at }
     }
 
     #[test]

@@ -11,7 +11,7 @@ use super::steps::answer;
 use crate::error::{Error, Result};
 use crate::mysql::connect::nobody;
 use crate::mysql::control::pairs;
-use crate::mysql::options::env::Env;
+use crate::mysql::options::Env;
 use crate::mysql::options::{ConnectOptions, ConnectionArgs, Secret, resolve};
 use crate::mysql::session::Session;
 use crate::plan::experiment::Existing;

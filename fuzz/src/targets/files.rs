@@ -11,9 +11,9 @@ use flate2::Compression;
 use flate2::write::ZlibEncoder;
 use loadgen::error::{Error, plain};
 use loadgen::load::dump::{Splitter, classify, unquoted};
-use loadgen::mysql::options::env::{Env, Text};
 use loadgen::mysql::options::resolve::resolve;
 use loadgen::mysql::options::{ConnectionArgs, Secret};
+use loadgen::mysql::options::{Env, Text};
 use loadgen::plan::experiment::{Experiment, Overrides};
 use loadgen::plan::profile::Profile;
 use loadgen::report::{

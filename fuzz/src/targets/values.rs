@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use loadgen::mysql::options::env::Env;
+use loadgen::mysql::options::Env;
 use loadgen::mysql::options::resolve::resolve;
 use loadgen::mysql::options::{ConnectionArgs, Secret, SslMode};
 use loadgen::mysql::server::Product;

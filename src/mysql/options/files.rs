@@ -1,4 +1,5 @@
-//! MySQL's option files (`my.cnf`), read as the MySQL clients read them.
+//! What the world around the process says: variables, and MySQL's option files (`my.cnf`), read as the
+//! MySQL clients read them.
 //!
 //! The grammar is MySQL's own and no INI dialect: keys without a value, `-` and `_` alike in
 //! keys, `loose-`, a `#` that starts a comment anywhere outside quotes but a `;` only at the
@@ -6,74 +7,157 @@
 //! `!include` and `!includedir`. Of a key that comes twice the later one counts, across files
 //! and groups.
 
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use super::env::{Env, Text};
-use super::flags::ConnectionArgs;
+use super::{ConnectionArgs, SECRET_MAX, Secret};
 use crate::error::{Error, Result};
-
-#[cfg(test)]
-mod tests;
 
 /// As deep as MySQL follows includes.
 const MAX_DEPTH: usize = 10;
 
-/// Bytes of all files together, more than anybody has: includes that multiply end here.
+/// Bytes of one file, and of all together, more than anybody has: includes that multiply end here.
 const MAX_BYTES: usize = 1 << 20;
 
-/// The groups that loadgen reads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Group {
-    /// `[client]`: shared with all MySQL clients, so what loadgen does not know is none of its
-    /// business.
-    Client,
-    /// `[loadgen]`: its own, so what it does not know is a mistake.
-    Loadgen,
+/// A question about a path.
+type OfPath<T> = Box<dyn Fn(&Path) -> T>;
+
+/// The outside of a process, as far as it decides where the server is: a value, so that tests bring
+/// their own world.
+pub struct Env {
+    pub vars: HashMap<OsString, OsString>,
+    /// The name of the account that runs this process.
+    pub os_user: Option<String>,
+    /// An option file.
+    pub read: OfPath<io::Result<Text>>,
+    /// The paths of a directory's entries.
+    pub list: OfPath<io::Result<Vec<PathBuf>>>,
+    /// Whether there is a Unix socket at a path.
+    pub is_socket: OfPath<bool>,
+    /// The password on an inherited descriptor (`--password-fd`).
+    pub read_fd: Box<dyn Fn(u32) -> Result<Secret>>,
+}
+
+/// An option file's content and who may touch it.
+pub struct Text {
+    pub bytes: Vec<u8>,
+    /// Its permission bits.
+    pub mode: u32,
+    /// Whether it is a regular file: only such a one can be ignored for being world-writable.
+    pub regular: bool,
+}
+
+impl Env {
+    /// Takes this process's own.
+    pub(crate) fn real() -> Self {
+        let entries = |dir: &Path| std::fs::read_dir(dir)?.map(|e| Ok(e?.path())).collect();
+        Env {
+            vars: std::env::vars_os().collect(),
+            os_user: os_user(),
+            read: Box::new(read_file),
+            list: Box::new(entries),
+            is_socket: Box::new(|path| path.metadata().is_ok_and(|m| m.file_type().is_socket())),
+            read_fd: Box::new(read_fd),
+        }
+    }
+
+    /// Reads a variable that is set to something.
+    pub(crate) fn text(&self, name: &str) -> Result<Option<String>> {
+        let value = self.vars.get(OsStr::new(name)).filter(|value| !value.is_empty());
+        let text = value.map(|value| value.clone().into_string()).transpose();
+        text.map_err(|_| Error::usage(format!("{name} is no UTF-8")))
+    }
+}
+
+/// Shows nothing: variables hold passwords.
+impl fmt::Debug for Env {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Env").finish_non_exhaustive()
+    }
+}
+
+/// As the MySQL clients: the effective user's name, else what the shell says.
+fn os_user() -> Option<String> {
+    match nix::unistd::User::from_uid(nix::unistd::geteuid()) {
+        Ok(Some(user)) => Some(user.name),
+        _ => std::env::var("USER").ok().filter(|name| !name.is_empty()),
+    }
+}
+
+fn read_file(path: &Path) -> io::Result<Text> {
+    let file = File::open(path)?;
+    let meta = file.metadata()?;
+    let mut bytes = Vec::new();
+    file.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes)?;
+    let mode = meta.permissions().mode() & 0o7777;
+    Ok(Text { bytes, mode, regular: meta.file_type().is_file() })
+}
+
+/// Reads the password of `--password-fd` to its end, without one line end, and closes the
+/// descriptor, so that no child process inherits it.
+pub(super) fn read_fd(fd: u32) -> Result<Secret> {
+    let named = |why: &dyn fmt::Display| Error::usage(format!("--password-fd {fd}: {why}"));
+    let file = File::open(format!("/proc/self/fd/{fd}")).map_err(|e| named(&e))?;
+    let mut bytes = Vec::new();
+    file.take(SECRET_MAX as u64 + 3).read_to_end(&mut bytes).map_err(|e| named(&e))?;
+    if let Some(fd) = i32::try_from(fd).ok().filter(|fd| *fd > 2) {
+        nix::unistd::close(fd).map_err(|e| named(&e))?;
+    }
+    let line = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
+    if line.len() > SECRET_MAX {
+        return Err(named(&format!("holds more than a password ({SECRET_MAX} bytes)")));
+    }
+    let text = std::str::from_utf8(line).map_err(|_| named(&"holds no UTF-8"))?;
+    Ok(Secret::new(text))
 }
 
 /// One line `key` or `key = value` of a group that loadgen reads. No `Debug`: the value may be a
 /// password.
-#[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Setting {
-    /// Its group.
-    pub group: Group,
+pub(super) struct Setting {
     /// The key, dashes for underscores, without `loose-`.
-    pub key: String,
+    pub(super) key: String,
     /// The value without quotes and escapes; `None` where there is no `=`.
-    pub value: Option<String>,
-    /// Whether it was written `loose-…`: an unknown one is then fine.
-    pub loose: bool,
+    pub(super) value: Option<String>,
+    /// Whether an unknown key is a mistake: in `[loadgen]`, without `loose-`. `[client]` is shared with
+    /// all MySQL clients.
+    pub(super) strict: bool,
     /// `FILE:LINE`.
-    pub at: String,
+    pub(super) at: String,
 }
 
 /// What the option files say.
 #[derive(Default)]
-pub(crate) struct Read {
+pub(super) struct Read {
     /// In the order in which later ones count.
-    pub settings: Vec<Setting>,
+    pub(super) settings: Vec<Setting>,
     /// What was ignored, and why.
-    pub warnings: Vec<String>,
+    pub(super) warnings: Vec<String>,
 }
 
 /// Reads the files in MySQL's order: `/etc/my.cnf`, `/etc/mysql/my.cnf`,
 /// `--defaults-extra-file`, `~/.my.cnf`.
-pub(crate) fn read(flags: &ConnectionArgs, env: &Env) -> Result<Read> {
+pub(super) fn read(flags: &ConnectionArgs, env: &Env) -> Result<Read> {
     let mut reader = Reader { env, out: Read::default(), open: Vec::new(), bytes: 0 };
+    let asked_for = |reader: &mut Reader, flag: &str, path: &Option<PathBuf>| match path {
+        Some(path) => reader.file(path, &format!("{flag} {}", path.display()), true),
+        None => Ok(()),
+    };
     if flags.no_defaults {
         return Ok(reader.out);
     }
-    if let Some(only) = &flags.defaults_file {
-        reader.required("--defaults-file", only)?;
-        return Ok(reader.out);
-    }
-    reader.usual(Path::new("/etc/my.cnf"))?;
-    reader.usual(Path::new("/etc/mysql/my.cnf"))?;
-    if let Some(extra) = &flags.defaults_extra_file {
-        reader.required("--defaults-extra-file", extra)?;
-    }
-    if let Some(home) = env.text("HOME")? {
-        reader.usual(&Path::new(&home).join(".my.cnf"))?;
+    asked_for(&mut reader, "--defaults-file", &flags.defaults_file)?;
+    if flags.defaults_file.is_none() {
+        reader.usual(Path::new("/etc/my.cnf"))?;
+        reader.usual(Path::new("/etc/mysql/my.cnf"))?;
+        asked_for(&mut reader, "--defaults-extra-file", &flags.defaults_extra_file)?;
+        if let Some(home) = env.text("HOME")? {
+            reader.usual(&Path::new(&home).join(".my.cnf"))?;
+        }
     }
     Ok(reader.out)
 }
@@ -88,59 +172,64 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn required(&mut self, flag: &str, path: &Path) -> Result<()> {
-        match (self.env.read)(path) {
-            Ok(text) => self.text(path, &text),
-            Err(e) => Err(Error::usage(format!("{flag} {}: {e}", path.display()))),
-        }
+    fn usual(&mut self, path: &Path) -> Result<()> {
+        self.file(path, &format!("option file {}", path.display()), false)
     }
 
-    fn usual(&mut self, path: &Path) -> Result<()> {
+    fn ignored(&mut self, what: &str, why: impl fmt::Display) {
+        self.out.warnings.push(format!("{what} is ignored: {why}"));
+    }
+
+    /// Reads a file that messages call `what`. One that nobody names need not be there.
+    fn file(&mut self, path: &Path, what: &str, needed: bool) -> Result<()> {
         match (self.env.read)(path) {
-            Ok(text) => self.text(path, &text),
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(()),
-            Err(e) => {
-                self.out.warnings.push(format!("option file {} is ignored: {e}", path.display()));
-                Ok(())
-            }
+            Ok(text) => return self.text(path, &text),
+            Err(e) if needed => return Err(Error::usage(format!("{what}: {e}"))),
+            Err(e) if e.kind() == io::ErrorKind::NotFound && self.open.is_empty() => {}
+            Err(e) => self.ignored(what, e),
         }
+        Ok(())
     }
 
     fn text(&mut self, path: &Path, text: &Text) -> Result<()> {
+        let name = path.display();
         self.bytes += text.bytes.len();
         if self.bytes > MAX_BYTES {
-            return Err(Error::usage(format!(
-                "{}: more than {} MiB of option files",
-                path.display(),
-                MAX_BYTES >> 20
-            )));
+            let mib = MAX_BYTES >> 20;
+            return Err(Error::usage(format!("{name}: more than {mib} MiB of option files")));
         }
         // Anybody could have put a host and a password there.
         if text.regular && text.mode & 0o002 != 0 {
-            let warning =
-                format!("option file {} is ignored: anybody may write it", path.display());
-            self.out.warnings.push(warning);
+            self.ignored(&format!("option file {name}"), "anybody may write it");
             return Ok(());
         }
         self.open.push(path.to_owned());
         let shown = text.mode & 0o004 != 0;
         let mut group = None;
         for (number, line) in String::from_utf8_lossy(&text.bytes).lines().enumerate() {
-            let at = format!("{}:{}", path.display(), number + 1);
-            match parse(line).map_err(|why| Error::usage(format!("{at}: {why}")))? {
+            let at = format!("{name}:{}", number + 1);
+            let refused = |why: &str| Error::usage(format!("{at}: {why}"));
+            match parse(line).map_err(|why| refused(&why))? {
                 Line::Nothing => {}
-                Line::Group(name) => group = Some(known_group(&name)),
-                Line::Include(file) => self.include(Path::new(&file), &at)?,
-                Line::IncludeDir(dir) => self.include_dir(Path::new(&dir), &at)?,
+                Line::Group(name) => group = Some(strictness(name)),
+                Line::Include(file) => self.include(Path::new(file), &at)?,
+                Line::IncludeDir(dir) => self.include_dir(Path::new(dir), &at)?,
                 Line::Directive(text) => {
-                    self.out.warnings.push(format!("{at}: !{text} is ignored: it is no directive"));
+                    self.ignored(&format!("{at}: !{text}"), "it is no directive")
                 }
                 Line::Option { key, value } => match group {
-                    None => {
-                        return Err(Error::usage(format!("{at}: an option before any [group]")));
-                    }
+                    None => return Err(refused("an option before any [group]")),
                     Some(None) => {}
-                    Some(Some(group)) => self.setting(group, &key, value, at, shown)?,
+                    Some(Some(strict)) => {
+                        if [Some(key), value.as_deref()]
+                            .iter()
+                            .flatten()
+                            .any(|t| t.contains('\u{fffd}'))
+                        {
+                            return Err(refused("is no UTF-8"));
+                        }
+                        self.setting(key, value, strict, at, shown);
+                    }
                 },
             }
         }
@@ -148,41 +237,26 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn setting(
-        &mut self,
-        group: Group,
-        key: &str,
-        value: Option<String>,
-        at: String,
-        shown: bool,
-    ) -> Result<()> {
-        if [Some(key), value.as_deref()].into_iter().flatten().any(|t| t.contains('\u{fffd}')) {
-            return Err(Error::usage(format!("{at}: is no UTF-8")));
-        }
+    fn setting(&mut self, key: &str, value: Option<String>, strict: bool, at: String, shown: bool) {
         let key = key.replace('_', "-");
-        let (key, loose) = match key.strip_prefix("loose-") {
-            Some(rest) => (rest.to_owned(), true),
-            None => (key, false),
+        let (key, strict) = match key.strip_prefix("loose-") {
+            Some(rest) => (rest.to_owned(), false),
+            None => (key, strict),
         };
         if key == "password" && shown && value.as_deref().is_some_and(|v| !v.is_empty()) {
             self.out.warnings.push(format!("{at}: anybody may read the password (chmod o-r)"));
         }
-        self.out.settings.push(Setting { group, key, value, loose, at });
-        Ok(())
+        self.out.settings.push(Setting { key, value, strict, at });
     }
 
     fn include(&mut self, file: &Path, at: &str) -> Result<()> {
-        let name = file.display();
+        let what = format!("{at}: !include {}", file.display());
         if self.open.iter().any(|open| open == file) {
-            self.out.warnings.push(format!("{at}: !include {name} is ignored: it is being read"));
+            self.ignored(&what, "it is being read");
         } else if self.open.len() > MAX_DEPTH {
-            let warning = format!("{at}: !include {name} is ignored: {MAX_DEPTH} files deep");
-            self.out.warnings.push(warning);
+            self.ignored(&what, format!("{MAX_DEPTH} files deep"));
         } else {
-            match (self.env.read)(file) {
-                Ok(text) => self.text(file, &text)?,
-                Err(e) => self.out.warnings.push(format!("{at}: !include {name} is ignored: {e}")),
-            }
+            self.file(file, &what, false)?;
         }
         Ok(())
     }
@@ -198,30 +272,31 @@ impl Reader<'_> {
     }
 }
 
-fn known_group(name: &str) -> Option<Group> {
-    match name.to_ascii_lowercase().as_str() {
-        "client" => Some(Group::Client),
-        "loadgen" => Some(Group::Loadgen),
+/// Tells whether an unknown key of a group is a mistake; None for a group that loadgen does not read.
+fn strictness(group: &str) -> Option<bool> {
+    match group.to_ascii_lowercase().as_str() {
+        "client" => Some(false),
+        "loadgen" => Some(true),
         _ => None,
     }
 }
 
 /// What one line is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Line {
+#[derive(Debug, PartialEq, Eq)]
+enum Line<'a> {
     Nothing,
-    Group(String),
-    Include(String),
-    IncludeDir(String),
-    Directive(String),
-    Option { key: String, value: Option<String> },
+    Group(&'a str),
+    Include(&'a str),
+    IncludeDir(&'a str),
+    Directive(&'a str),
+    Option { key: &'a str, value: Option<String> },
 }
 
 fn space(c: char) -> bool {
     c.is_ascii_whitespace() || c == '\u{b}'
 }
 
-fn parse(line: &str) -> std::result::Result<Line, String> {
+fn parse(line: &str) -> std::result::Result<Line<'_>, String> {
     let line = line.trim_matches(space);
     if line.is_empty() || line.starts_with(['#', ';']) {
         return Ok(Line::Nothing);
@@ -229,61 +304,52 @@ fn parse(line: &str) -> std::result::Result<Line, String> {
     if let Some(directive) = line.strip_prefix('!') {
         let directive = directive.trim_start_matches(space);
         return match directive.split_once(space) {
-            Some(("include", file)) => Ok(Line::Include(file.trim_matches(space).to_owned())),
-            Some(("includedir", dir)) => Ok(Line::IncludeDir(dir.trim_matches(space).to_owned())),
+            Some(("include", file)) => Ok(Line::Include(file.trim_matches(space))),
+            Some(("includedir", dir)) => Ok(Line::IncludeDir(dir.trim_matches(space))),
             None if matches!(directive, "include" | "includedir") => {
                 Err(format!("!{directive} without a path"))
             }
-            _ => Ok(Line::Directive(directive.to_owned())),
+            _ => Ok(Line::Directive(directive)),
         };
     }
     if let Some(group) = line.strip_prefix('[') {
         let (name, _) = group.split_once(']').ok_or("a [group] without its ]")?;
-        return Ok(Line::Group(name.trim_end_matches(space).to_owned()));
+        return Ok(Line::Group(name.trim_end_matches(space)));
     }
     let line = without_comment(line);
     let (key, value) = match line.split_once('=') {
         Some((key, value)) => (key, Some(unquoted(value.trim_matches(space)))),
         None => (line, None),
     };
-    Ok(Line::Option { key: key.trim_end_matches(space).to_owned(), value })
+    Ok(Line::Option { key: key.trim_end_matches(space), value })
 }
 
-/// The line up to the first `#` outside quotes. As in MySQL, a quote is escaped by a backslash
+/// Takes the line up to the first `#` outside quotes. As in MySQL, a quote is escaped by a backslash
 /// only inside quotes.
 fn without_comment(line: &str) -> &str {
-    let mut quote = None;
-    let mut escaped = false;
+    let (mut quote, mut escaped) = (None, false);
     for (i, c) in line.char_indices() {
-        if matches!(c, '\'' | '"') && !escaped {
-            match quote {
-                None => quote = Some(c),
-                Some(open) if open == c => quote = None,
-                Some(_) => {}
-            }
-        }
-        if c == '#' && quote.is_none() {
-            return &line[..i];
+        match (quote, c) {
+            (None, '#') => return &line[..i],
+            (None, '\'' | '"') => quote = Some(c),
+            (Some(open), _) if open == c && !escaped => quote = None,
+            _ => {}
         }
         escaped = quote.is_some() && c == '\\' && !escaped;
     }
     line
 }
 
-/// The value without the quotes around it, its escapes resolved. An unknown escape stays as it is.
+/// Takes the quotes off a value and resolves its escapes. An unknown escape stays as it is.
 fn unquoted(value: &str) -> String {
-    let inner = ['\'', '"']
-        .into_iter()
-        .find_map(|quote| value.strip_prefix(quote)?.strip_suffix(quote))
-        .unwrap_or(value);
-    let mut out = String::with_capacity(inner.len());
-    let mut chars = inner.chars();
+    let inner = ['\'', '"'].into_iter();
+    let inner = inner.filter_map(|quote| value.strip_prefix(quote)?.strip_suffix(quote)).next();
+    let mut chars = inner.unwrap_or(value).chars();
+    let mut out = String::new();
     while let Some(c) = chars.next() {
-        if c != '\\' {
-            out.push(c);
-            continue;
-        }
-        match chars.next() {
+        let escaped = if c == '\\' { chars.next() } else { None };
+        match escaped {
+            None => out.push(c),
             Some('n') => out.push('\n'),
             Some('t') => out.push('\t'),
             Some('r') => out.push('\r'),
@@ -291,8 +357,329 @@ fn unquoted(value: &str) -> String {
             Some('s') => out.push(' '),
             Some(same @ ('"' | '\'' | '\\')) => out.push(same),
             Some(other) => out.extend(['\\', other]),
-            None => out.push('\\'),
         }
     }
     out
+}
+
+#[cfg(test)]
+pub(crate) mod fake {
+    //! A world for tests: what is not put in is not there.
+
+    use super::*;
+
+    /// Files by path, mode and content. A path that ends in `/` is a directory, its content the
+    /// entries.
+    pub(crate) type Files = &'static [(&'static str, u32, &'static str)];
+
+    pub(crate) fn env(
+        vars: &[(&str, &str)],
+        files: Files,
+        sockets: &'static [&'static str],
+    ) -> Env {
+        let find = |path: &Path| {
+            let found = files.iter().find(|(name, ..)| Path::new(name) == path);
+            found.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
+        };
+        Env {
+            vars: vars.iter().map(|(k, v)| (k.into(), v.into())).collect(),
+            os_user: Some("me".into()),
+            read: Box::new(move |path| {
+                let (_, mode, text) = find(path)?;
+                match mode {
+                    0 => Err(io::ErrorKind::PermissionDenied.into()),
+                    mode => {
+                        Ok(Text { bytes: text.as_bytes().to_vec(), mode: *mode, regular: true })
+                    }
+                }
+            }),
+            list: Box::new(move |dir| {
+                Ok(find(dir)?.2.split_whitespace().map(|name| dir.join(name)).collect())
+            }),
+            is_socket: Box::new(move |path| sockets.iter().any(|s| Path::new(s) == path)),
+            read_fd: Box::new(|fd| Ok(Secret::new(format!("from-{fd}")))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fake::Files;
+    use super::*;
+    use proptest::prelude::*;
+    use std::io::Write;
+
+    fn option(line: &str) -> (String, Option<String>) {
+        match parse(line) {
+            Ok(Line::Option { key, value }) => (key.to_owned(), value),
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+
+    fn value(line: &str) -> String {
+        option(line).1.unwrap_or_else(|| panic!("{line} has no value"))
+    }
+
+    /// `key=value` of what is read, and the warnings.
+    fn read_with(choice: &ConnectionArgs, files: Files) -> Result<(Vec<String>, Vec<String>)> {
+        let read = read(choice, &fake::env(&[("HOME", "/home/me")], files, &[]))?;
+        let shown = read.settings.into_iter().map(|s| {
+            let strict = if s.strict { "strict " } else { "" };
+            let value = s.value.map(|v| format!("={v}")).unwrap_or_default();
+            format!("{strict}{}{value}", s.key)
+        });
+        Ok((shown.collect(), read.warnings))
+    }
+
+    fn settings(files: Files) -> Vec<String> {
+        read_with(&ConnectionArgs::default(), files).unwrap().0
+    }
+
+    fn error(choice: &ConnectionArgs, files: Files) -> String {
+        read_with(choice, files).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn lines_are_what_mysql_takes_them_for() {
+        for line in ["", "  ", "# x", " ;x = y", "\t#", "\u{b}"] {
+            assert_eq!(parse(line), Ok(Line::Nothing), "{line:?}");
+        }
+        assert_eq!(parse("[client]"), Ok(Line::Group("client")));
+        assert_eq!(parse(" [client ] trailing"), Ok(Line::Group("client")));
+        assert!(parse("[client").is_err());
+        assert_eq!(parse("!include /a b.cnf "), Ok(Line::Include("/a b.cnf")));
+        assert_eq!(parse("! includedir\t/d"), Ok(Line::IncludeDir("/d")));
+        assert!(parse("!include").is_err() && parse("!includedir  ").is_err());
+        assert_eq!(parse("!includes /d"), Ok(Line::Directive("includes /d")));
+        assert_eq!(option("ssl"), ("ssl".into(), None));
+        assert_eq!(option("password ="), ("password".into(), Some(String::new())));
+        assert_eq!(option(" user\t=  me  # note"), ("user".into(), Some("me".into())));
+        assert_eq!(option("user=a=b"), ("user".into(), Some("a=b".into())));
+    }
+
+    #[test]
+    fn comments_quotes_and_escapes() {
+        for (line, wanted) in [
+            ("k = a;b", "a;b"),
+            ("k = a#b", "a"),
+            ("k = 'a#b' # c", "a#b"),
+            ("k = \"a'#b\"", "a'#b"),
+            (r##"k = "a\"#b""##, "a\"#b"),
+            ("k = it's # not a comment", "it's # not a comment"),
+            (r"k = a\#b", r"a\"),
+            ("k = 'a'b'", "a'b"),
+            ("k = 'a\"", "'a\""),
+            ("k = '", "'"),
+            ("k = ''", ""),
+            ("k = ' a '", " a "),
+            (r"k = a\sb\tc\nd\re\bf\\g", "a b\tc\nd\re\u{8}f\\g"),
+            (r"k = C:\dir\x", r"C:\dir\x"),
+            (r"k = a\", r"a\"),
+            (r"k = \'a\'", "'a'"),
+            ("k = ü€", "ü€"),
+        ] {
+            assert_eq!(value(line), wanted, "{line}");
+        }
+    }
+
+    #[test]
+    fn groups_keys_and_prefixes() {
+        let read = settings(&[(
+            "/etc/my.cnf",
+            0o600,
+            "[Mysqld]\nport=1\n[CLIENT]\nport=2\nssl_ca=/x\r\nssl\n[client-server]\nport=3\n\
+             [loadgen]\nloose_user=me\nloose-odd\n[client]\nport=4",
+        )]);
+        let wanted = ["port=2", "ssl-ca=/x", "ssl", "user=me", "odd", "port=4"];
+        assert_eq!(read, wanted);
+    }
+
+    const USUAL: Files = &[
+        ("/etc/my.cnf", 0o644, "[client]\nport=1"),
+        ("/etc/mysql/my.cnf", 0o644, "[client]\nport=2"),
+        ("/home/me/.my.cnf", 0o600, "[client]\nport=4"),
+        ("/x.cnf", 0o600, "[loadgen]\nport=3"),
+    ];
+
+    #[test]
+    fn files_come_in_mysqls_order() {
+        assert_eq!(settings(USUAL), ["port=1", "port=2", "port=4"]);
+        let x = || Some(PathBuf::from("/x.cnf"));
+        let extra = ConnectionArgs { defaults_extra_file: x(), ..ConnectionArgs::default() };
+        let (read, _) = read_with(&extra, USUAL).unwrap();
+        assert_eq!(read, ["port=1", "port=2", "strict port=3", "port=4"]);
+        let only = ConnectionArgs { defaults_file: x(), ..ConnectionArgs::default() };
+        assert_eq!(read_with(&only, USUAL).unwrap().0, ["strict port=3"]);
+        let none = ConnectionArgs { no_defaults: true, ..ConnectionArgs::default() };
+        assert!(read_with(&none, USUAL).unwrap().0.is_empty());
+        assert!(settings(&[]).is_empty());
+    }
+
+    #[test]
+    fn files_that_were_asked_for_must_be_there() {
+        let x = || Some(PathBuf::from("/none.cnf"));
+        let error_of = |choice| error(&choice, USUAL);
+        assert!(
+            error_of(ConnectionArgs { defaults_file: x(), ..ConnectionArgs::default() })
+                .contains("--defaults-file /none.cnf")
+        );
+        let extra =
+            error_of(ConnectionArgs { defaults_extra_file: x(), ..ConnectionArgs::default() });
+        assert!(extra.contains("--defaults-extra-file /none.cnf"), "{extra}");
+    }
+
+    #[test]
+    fn errors_name_file_and_line() {
+        let choice = ConnectionArgs::default();
+        let of = |files| error(&choice, files);
+        assert_eq!(
+            of(&[("/etc/my.cnf", 0o644, "\nport=1")]),
+            "/etc/my.cnf:2: an option before any [group]"
+        );
+        assert!(of(&[("/etc/my.cnf", 0o644, "[client]\n[x")]).starts_with("/etc/my.cnf:2:"));
+        let missing = of(&[("/etc/my.cnf", 0o644, "!includedir /none")]);
+        assert!(missing.starts_with("/etc/my.cnf:1: !includedir /none"), "{missing}");
+        let bytes: Files = &[("/etc/my.cnf", 0o644, "[mysqld]\na=\u{fffd}\n[client]\na=\u{fffd}")];
+        assert_eq!(of(bytes), "/etc/my.cnf:4: is no UTF-8");
+    }
+
+    #[test]
+    fn includes_are_read_in_place() {
+        let files: Files = &[
+            (
+                "/etc/my.cnf",
+                0o644,
+                "[client]\nport=1\n!includedir /d/\n!include /one.cnf\nport=9\n!include /none.cnf",
+            ),
+            ("/d/", 0o755, "b.cnf a.cnf c.cnf.bak"),
+            ("/d/a.cnf", 0o644, "[client]\nport=2"),
+            ("/d/b.cnf", 0o644, "[loadgen]\nport=3"),
+            ("/d/c.cnf.bak", 0o644, "[client]\nport=4"),
+            ("/one.cnf", 0o644, "[loadgen]\nport=5"),
+        ];
+        let (settings, warnings) = read_with(&ConnectionArgs::default(), files).unwrap();
+        // The group of the including file goes on after the include.
+        let wanted = ["port=1", "port=2", "strict port=3", "strict port=5", "port=9"];
+        assert_eq!(settings, wanted);
+        assert_eq!(warnings.len(), 1);
+        assert!(warnings[0].starts_with("/etc/my.cnf:6: !include /none.cnf is ignored"));
+    }
+
+    #[test]
+    fn circles_and_depths_end() {
+        let circle: Files = &[
+            ("/etc/my.cnf", 0o644, "!include /a.cnf\n[client]\nport=1"),
+            ("/a.cnf", 0o644, "!include /etc/my.cnf\n[client]\nport=2"),
+        ];
+        let (settings, warnings) = read_with(&ConnectionArgs::default(), circle).unwrap();
+        assert_eq!(settings, ["port=2", "port=1"]);
+        assert!(warnings[0].starts_with("/a.cnf:1:"), "{warnings:?}");
+
+        // The same file under ever new names.
+        let env = |text: &'static str| {
+            let mut env = fake::env(&[], &[], &[]);
+            env.read = Box::new(move |path| {
+                let text = text.replace("SELF", &path.to_string_lossy());
+                Ok(Text { bytes: text.into_bytes(), mode: 0o600, regular: true })
+            });
+            env
+        };
+        let warnings = read(&ConnectionArgs::default(), &env("!include SELFx")).unwrap().warnings;
+        assert!(warnings.iter().all(|w| w.contains("10 files deep")), "{warnings:?}");
+        let many = "!include SELFa\n!include SELFb\n!include SELFc";
+        let error = read(&ConnectionArgs::default(), &env(many)).err().unwrap();
+        assert!(error.to_string().contains("1 MiB of option files"), "{error}");
+
+        // A large one, several times.
+        let mut env = fake::env(&[], &[], &[]);
+        env.read = Box::new(|path| {
+            let large = "[client]\n".to_owned() + &"a\n".repeat(400_000);
+            let text =
+                if path.ends_with("my.cnf") { "!include /x\n!include /y".into() } else { large };
+            Ok(Text { bytes: text.into_bytes(), mode: 0o600, regular: true })
+        });
+        let error = read(&ConnectionArgs::default(), &env).err().unwrap();
+        assert!(error.to_string().contains("/y: more than 1 MiB"), "{error}");
+    }
+
+    #[test]
+    fn permissions_count() {
+        let files: Files = &[
+            ("/etc/my.cnf", 0o646, "[client]\nport=1"),
+            ("/etc/mysql/my.cnf", 0o644, "[client]\npassword=marker\n[mysqld]\npassword=y"),
+            ("/home/me/.my.cnf", 0, ""),
+        ];
+        let (settings, warnings) = read_with(&ConnectionArgs::default(), files).unwrap();
+        assert_eq!(settings, ["password=marker"]);
+        assert_eq!(warnings.len(), 3, "{warnings:?}");
+        assert!(warnings[0].contains("/etc/my.cnf is ignored: anybody may write it"));
+        assert!(warnings[1].starts_with("/etc/mysql/my.cnf:2: anybody may read the password"));
+        assert!(warnings[2].contains("/home/me/.my.cnf is ignored"));
+        assert!(!warnings.concat().contains("marker"));
+        let closed: Files = &[("/etc/my.cnf", 0o640, "[client]\npassword=x\npassword=")];
+        assert!(read_with(&ConnectionArgs::default(), closed).unwrap().1.is_empty());
+    }
+
+    fn quoted(value: &str) -> String {
+        let mut out = String::from("\"");
+        for c in value.chars() {
+            match c {
+                '\n' => out.push_str("\\n"),
+                '\r' => out.push_str("\\r"),
+                '\t' => out.push_str("\\t"),
+                '\u{8}' => out.push_str("\\b"),
+                '"' | '\\' => out.extend(['\\', c]),
+                c => out.push(c),
+            }
+        }
+        out + "\""
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_quoted_reads_back(text in "[ -~\n\t\r\u{8}ü'\"#;\\\\=]{0,40}", comment in "( *#.*)?") {
+            prop_assert_eq!(value(&format!("key = {}{comment}", quoted(&text))), text);
+        }
+
+        #[test]
+        fn plain_values_read_back(text in "[A-Za-z0-9_./:@%+=-]{1,40}") {
+            prop_assert_eq!(value(&format!("key={text}")), text);
+        }
+
+        #[test]
+        fn no_line_panics(line in "\\PC{0,60}", dense in "[\\[\\]!#;'\"\\\\= a\u{b}]{0,30}") {
+            let _ = (parse(&line), parse(&dense));
+        }
+
+        #[test]
+        fn no_file_panics(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let mut env = fake::env(&[], &[], &[]);
+            env.read = Box::new(move |_| Ok(Text { bytes: bytes.clone(), mode: 0o600, regular: true }));
+            let _ = read(&ConnectionArgs::default(), &env);
+        }
+    }
+
+    fn through_pipe(bytes: &[u8]) -> Result<Secret> {
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        writer.write_all(bytes).unwrap();
+        drop(writer);
+        let fd = std::os::fd::IntoRawFd::into_raw_fd(std::os::fd::OwnedFd::from(reader));
+        read_fd(u32::try_from(fd).unwrap())
+    }
+
+    #[test]
+    fn a_descriptor_is_read_to_its_end_without_one_line_end() {
+        for (bytes, secret) in
+            [("pw", "pw"), ("pw\n", "pw"), ("pw\n\n", "pw\n"), ("", ""), ("\n", "")]
+        {
+            assert_eq!(through_pipe(bytes.as_bytes()).unwrap().expose(), secret);
+        }
+        let longest = "s".repeat(SECRET_MAX);
+        assert_eq!(through_pipe(format!("{longest}\n").as_bytes()).unwrap().expose(), longest);
+        assert!(through_pipe(format!("{longest}s").as_bytes()).is_err());
+        assert!(through_pipe(b"\xff").unwrap_err().to_string().contains("UTF-8"));
+        assert!(
+            read_fd(4_000_000_000).unwrap_err().to_string().contains("--password-fd 4000000000")
+        );
+    }
 }

@@ -7,8 +7,7 @@
 
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::process::CommandExt;
@@ -16,11 +15,9 @@ use std::path::PathBuf;
 
 use clap::Command;
 
-use super::{Secret, inputs};
+use super::resolve::without_password;
+use super::{SECRET_MAX, Secret};
 use crate::error::{Error, Result};
-
-/// The longest password, bytes: no server takes more, and an empty pipe holds it without blocking.
-const MAX_SECRET: usize = 2048;
 
 /// Brings the command line into the form that clap reads. If it holds a password, calls `warn` and
 /// becomes the same program without it: nothing may be open or running yet.
@@ -29,45 +26,25 @@ pub fn hand_over(
     command: &Command,
     warn: impl FnOnce(&str),
 ) -> Result<Vec<OsString>> {
-    let line = Line::read(args, command)?;
+    let line = Line::read(args, command)?.settled()?;
     if !line.found {
-        return Ok(line.with(None));
+        return Ok(line.with(""));
     }
     warn(
         "a password on the command line can be seen by others until loadgen has taken it off; \
          -p without a value asks for it, an option file or MYSQL_PWD holds it",
     );
     // The descriptor must outlive the call: it is what the new program reads.
-    let reader = line.secret()?.map(|secret| pipe(&secret)).transpose().map_err(|e| failed(&e))?;
-    let flag = reader.as_ref().map(|fd| format!("--password-fd={}", fd.as_raw_fd()).into());
-    Err(failed(&become_self(&line.with(flag))))
+    let reader = line.secret().map(pipe).transpose().map_err(|e| failed(&e))?;
+    let flag = reader.as_ref().map(|fd| format!("--password-fd={}", fd.as_raw_fd()));
+    Err(failed(&become_self(&line.with(&flag.unwrap_or_default()))))
 }
 
 /// Makes the command line for messages about it, a sign in the password's place; None where it holds
 /// none.
 pub(crate) fn masked(args: Vec<OsString>, command: &Command) -> Result<Option<Vec<OsString>>> {
     let line = Line::read(args, command)?;
-    let given = line.password.as_ref().is_some_and(|(_, text)| has_text(text.as_ref()));
-    let flag = given.then(|| "--password=...".into());
-    Ok(line.found.then(|| line.with(flag)))
-}
-
-/// Reads the password of `--password-fd` to its end, without one line end, and closes the
-/// descriptor, so that no child process inherits it.
-pub(crate) fn read_fd(fd: u32) -> Result<Secret> {
-    let named = |why: &dyn std::fmt::Display| Error::usage(format!("--password-fd {fd}: {why}"));
-    let file = File::open(format!("/proc/self/fd/{fd}")).map_err(|e| named(&e))?;
-    let mut bytes = Vec::new();
-    file.take(MAX_SECRET as u64 + 3).read_to_end(&mut bytes).map_err(|e| named(&e))?;
-    if let Some(fd) = i32::try_from(fd).ok().filter(|fd| *fd > 2) {
-        nix::unistd::close(fd).map_err(|e| named(&e))?;
-    }
-    let line = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
-    if line.len() > MAX_SECRET {
-        return Err(named(&format!("holds more than a password ({MAX_SECRET} bytes)")));
-    }
-    let text = std::str::from_utf8(line).map_err(|_| named(&"holds no UTF-8"))?;
-    Ok(Secret::new(text))
+    Ok(line.found.then(|| line.with("--password=...")))
 }
 
 /// The command line without its passwords.
@@ -76,10 +53,10 @@ struct Line {
     args: Vec<OsString>,
     /// A password was on it.
     found: bool,
-    /// The last password flag's value, and its place in `args`.
-    password: Option<(usize, Option<OsString>)>,
-    /// The last password in a URL, and the place after that.
-    url: Option<(usize, Secret)>,
+    /// The last password flag's place in `args`, and its value; a flag without one asks for it.
+    password: Option<(usize, Option<Secret>)>,
+    /// The place after the last URL with a password, and that.
+    url: Option<(usize, Option<Secret>)>,
 }
 
 impl Line {
@@ -90,7 +67,6 @@ impl Line {
         valued_shorts(command, &mut valued);
         let mut args = args.into_iter().peekable();
         let mut line = Line { args: args.next().into_iter().collect(), ..Line::default() };
-        let text = |bytes: &[u8]| OsString::from_vec(bytes.to_vec());
         while let Some(arg) = args.next() {
             let word_follows = args.peek().is_some_and(|next| !next.as_bytes().starts_with(b"-"));
             match arg.as_bytes() {
@@ -99,17 +75,28 @@ impl Line {
                     line.args.extend(args);
                     break;
                 }
-                b"-h" if !word_follows => return Err(bare_h()),
+                b"-h" if !word_follows => {
+                    let message =
+                        "-h is --host, as in the MySQL clients, and wants the host's name";
+                    return Err(Error::usage(message).hint("--help prints the help"));
+                }
                 b"-p" | b"--password" if word_follows => return Err(loose()),
-                b"--password" => line.password(None),
+                b"--password" => line.password(None)?,
                 b"--url" if word_follows => line.url(&args.next().expect("peeked at")),
                 [b'-', b'-', long @ ..] => {
                     if let Some(value) = long.strip_prefix(b"password=") {
-                        line.password(Some(text(value)));
+                        line.password(Some(value))?;
                     } else if let Some(url) = long.strip_prefix(b"url=") {
-                        line.url(&text(url));
-                    } else if long.starts_with(b"password") && !is_fd(long) {
-                        return Err(glued());
+                        line.url(OsStr::from_bytes(url));
+                    } else if long.starts_with(b"password")
+                        && long != b"password-fd"
+                        && !long.starts_with(b"password-fd=")
+                    {
+                        let message = "a word begins with --password and is no flag";
+                        return Err(Error::usage(message).hint(
+                            "--password alone asks for it; --password=... and -p... take it, and so \
+                             do others see it",
+                        ));
                     } else {
                         line.args.push(arg);
                     }
@@ -120,9 +107,9 @@ impl Line {
                         Some((_, b"p")) if word_follows => return Err(loose()),
                         Some((before, [b'p', secret @ ..])) => {
                             if !before.is_empty() {
-                                line.args.push(text(&[b"-", before].concat()));
+                                line.args.push(OsString::from_vec([b"-", before].concat()));
                             }
-                            line.password((!secret.is_empty()).then(|| text(secret)));
+                            line.password((!secret.is_empty()).then_some(secret))?;
                         }
                         _ => line.args.push(arg),
                     }
@@ -137,60 +124,53 @@ impl Line {
         Ok(line)
     }
 
+    /// Takes the URL's password where no flag says another.
+    fn settled(mut self) -> Result<Line> {
+        self.password = self.password.or(self.url.take());
+        match self.secret() {
+            Some(secret) if secret.expose().len() > SECRET_MAX => {
+                Err(Error::usage(format!("the password is longer than {SECRET_MAX} bytes")))
+            }
+            _ => Ok(self),
+        }
+    }
+
     /// Of several password flags the last one counts.
-    fn password(&mut self, value: Option<OsString>) {
-        self.found |= has_text(value.as_ref());
-        self.password = Some((self.args.len(), value));
+    fn password(&mut self, value: Option<&[u8]>) -> Result<()> {
+        let text = value.map(str::from_utf8).transpose();
+        let secret = text.map_err(|_| Error::usage("--password is no UTF-8"))?.map(Secret::new);
+        self.found |= secret.as_ref().is_some_and(|secret| !secret.is_empty());
+        self.password = Some((self.args.len(), secret));
+        Ok(())
     }
 
     fn url(&mut self, url: &OsStr) {
-        let parts = url.to_str().and_then(|text| inputs::without_password(&Secret::new(text)));
-        let (secret, rest) = match parts {
-            Some((secret, rest)) if !secret.is_empty() => (Some(secret), rest.into()),
-            _ => (None, url.to_owned()),
-        };
-        self.args.push([OsStr::new("--url="), &*rest].into_iter().collect());
-        self.found |= secret.is_some();
-        self.url = secret.map(|secret| (self.args.len(), secret)).or(self.url.take());
+        let parts = url.to_str().and_then(|text| without_password(&Secret::new(text)));
+        let parts = parts.filter(|(secret, _)| !secret.is_empty());
+        let rest = parts.as_ref().map_or(url, |(_, rest)| OsStr::new(rest));
+        self.args.push([OsStr::new("--url="), rest].into_iter().collect());
+        if let Some((secret, _)) = parts {
+            self.found = true;
+            self.url = Some((self.args.len(), Some(secret)));
+        }
     }
 
-    /// The password that counts: any flag's before the URL's.
-    fn secret(&self) -> Result<Option<Secret>> {
-        let secret = match (&self.password, &self.url) {
-            (Some((_, None)), _) => return Ok(None),
-            (Some((_, Some(text))), _) => {
-                Secret::new(text.to_str().ok_or_else(|| Error::usage("--password is no UTF-8"))?)
-            }
-            (None, url) => url.iter().map(|(_, secret)| secret.clone()).next().unwrap_or_default(),
-        };
-        if secret.expose().len() > MAX_SECRET {
-            return Err(Error::usage(format!("the password is longer than {MAX_SECRET} bytes")));
-        }
-        Ok(Some(secret).filter(|secret| !secret.is_empty()))
+    fn secret(&self) -> Option<&Secret> {
+        self.password.as_ref()?.1.as_ref().filter(|secret| !secret.is_empty())
     }
 
     /// Puts a flag into the place of the password that counts.
-    fn with(self, flag: Option<OsString>) -> Vec<OsString> {
-        let flag = match (&self.password, flag, &self.url) {
-            (Some((at, None)), ..) => Some((*at, "--password".into())),
-            (Some((at, Some(text))), ..) if text.is_empty() => Some((*at, "--password=".into())),
-            (Some((at, _)), Some(flag), _) | (None, Some(flag), Some((at, _))) => Some((*at, flag)),
-            _ => None,
-        };
-        let mut args = self.args;
-        if let Some((at, flag)) = flag {
-            args.insert(at, flag);
+    fn with(mut self, flag: &str) -> Vec<OsString> {
+        if let Some((at, secret)) = self.password {
+            let flag = match secret {
+                None => "--password",
+                Some(secret) if secret.is_empty() => "--password=",
+                Some(_) => flag,
+            };
+            self.args.insert(at, flag.into());
         }
-        args
+        self.args
     }
-}
-
-fn has_text(value: Option<&OsString>) -> bool {
-    value.is_some_and(|text| !text.is_empty())
-}
-
-fn is_fd(long: &[u8]) -> bool {
-    long == b"password-fd" || long.starts_with(b"password-fd=")
 }
 
 fn valued_shorts(command: &Command, shorts: &mut HashSet<u8>) {
@@ -212,9 +192,7 @@ fn pipe(secret: &Secret) -> std::io::Result<std::os::fd::OwnedFd> {
 /// Returns only if it fails. By its path first: the kernel names the process after it, while
 /// `/proc/self/exe`, which works for a program that was replaced meanwhile, would name it "exe".
 fn become_self(args: &[OsString]) -> std::io::Error {
-    let Some((name, rest)) = args.split_first() else {
-        return std::io::ErrorKind::InvalidInput.into();
-    };
+    let (name, rest) = args.split_first().expect("a flag was read after the program's name");
     let exec = |path: PathBuf| std::process::Command::new(path).arg0(name).args(rest).exec();
     let _ = std::env::current_exe().map(exec);
     exec("/proc/self/exe".into())
@@ -230,22 +208,12 @@ fn loose() -> Error {
         .hint("-p alone asks for the password; an option file or MYSQL_PWD holds it")
 }
 
-fn glued() -> Error {
-    Error::usage("a word begins with --password and is no flag").hint(
-        "--password alone asks for it; --password=... and -p... take it, and so do others see it",
-    )
-}
-
-fn bare_h() -> Error {
-    Error::usage("-h is --host, as in the MySQL clients, and wants the host's name")
-        .hint("--help prints the help")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::cli::help_without_h;
-    use crate::mysql::options::flags::{ConnectionArgs, Protocol};
+    use crate::mysql::options::files::read_fd;
+    use crate::mysql::options::{ConnectionArgs, Protocol};
     use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
     #[derive(Parser)]
@@ -290,10 +258,9 @@ mod tests {
 
     /// The command line as the new program gets it, and the password that it reads.
     fn handed(line: &str) -> (String, Option<String>) {
-        let line = Line::read(words(line), &command()).unwrap();
-        let secret = line.secret().unwrap().map(|secret| secret.expose().to_owned());
-        let flag = secret.as_ref().map(|_| "--password-fd=7".into());
-        (text(&line.with(flag)), secret)
+        let line = Line::read(words(line), &command()).and_then(Line::settled).unwrap();
+        let secret = line.secret().map(|secret| secret.expose().to_owned());
+        (text(&line.with("--password-fd=7")), secret)
     }
 
     fn refused(line: &str) -> Error {
@@ -391,7 +358,7 @@ mod tests {
 
     #[test]
     fn a_password_outside_utf8_or_too_long_is_refused_unseen() {
-        let (long, odd) = ("s".repeat(MAX_SECRET + 1), OsString::from_vec(b"-p\xff".to_vec()));
+        let (long, odd) = ("s".repeat(SECRET_MAX + 1), OsString::from_vec(b"-p\xff".to_vec()));
         for (arg, said) in [(format!("-p{long}").into(), "2048"), (odd, "UTF-8")] {
             let error = hand_over(vec!["x".into(), arg], &command(), |_| {}).unwrap_err();
             assert!(error.to_string().contains(said) && !error.to_string().contains("sss"));
@@ -460,30 +427,6 @@ mod tests {
         assert!(!format!("{:?} {:#?}", go.connection, go.connection).contains("marker"));
     }
 
-    fn through_pipe(bytes: &[u8]) -> Result<Secret> {
-        let (reader, mut writer) = std::io::pipe().unwrap();
-        writer.write_all(bytes).unwrap();
-        drop(writer);
-        let fd = std::os::fd::IntoRawFd::into_raw_fd(std::os::fd::OwnedFd::from(reader));
-        read_fd(u32::try_from(fd).unwrap())
-    }
-
-    #[test]
-    fn a_descriptor_is_read_to_its_end_without_one_line_end() {
-        for (bytes, secret) in
-            [("pw", "pw"), ("pw\n", "pw"), ("pw\n\n", "pw\n"), ("", ""), ("\n", "")]
-        {
-            assert_eq!(through_pipe(bytes.as_bytes()).unwrap().expose(), secret);
-        }
-        let longest = "s".repeat(MAX_SECRET);
-        assert_eq!(through_pipe(format!("{longest}\n").as_bytes()).unwrap().expose(), longest);
-        assert!(through_pipe(format!("{longest}s").as_bytes()).is_err());
-        assert!(through_pipe(b"\xff").unwrap_err().to_string().contains("UTF-8"));
-        assert!(
-            read_fd(4_000_000_000).unwrap_err().to_string().contains("--password-fd 4000000000")
-        );
-    }
-
     #[test]
     fn the_pipe_holds_what_was_put_in() {
         let reader = pipe(&Secret::new("pw\n")).unwrap();
@@ -504,9 +447,9 @@ mod tests {
             let typed = line[before_end..].iter().chain(line.iter().filter(|w| others(w)));
             let known = typed.filter(|word| word.contains("marker")).count();
             let args = std::iter::once("x").chain(line.iter().copied()).map(OsString::from);
-            match Line::read(args.collect(), &command()) {
+            match Line::read(args.collect(), &command()).and_then(Line::settled) {
                 Ok(line) => {
-                    let args = line.with(Some("--password-fd=3".into()));
+                    let args = line.with("--password-fd=3");
                     let left = args.iter().filter(|arg| arg.to_string_lossy().contains("marker"));
                     proptest::prop_assert!(left.count() <= known, "{:?}", args);
                 }
@@ -517,7 +460,7 @@ mod tests {
         #[test]
         fn no_word_panics(line in proptest::collection::vec("[-a-z=:/@%p\\PC]{0,12}", 0..6)) {
             let args = line.iter().map(OsString::from).collect();
-            let _ = Line::read(args, &command()).map(|line| (line.secret(), line.with(None)));
+            let _ = Line::read(args, &command()).and_then(Line::settled).map(|line| line.with("x"));
         }
     }
 }

@@ -37,16 +37,16 @@ pub enum SslMode {
 }
 
 impl SslMode {
-    /// All, weakest first.
-    pub(crate) const ALL: [SslMode; 5] = [
-        SslMode::Disabled,
-        SslMode::Preferred,
-        SslMode::Required,
-        SslMode::VerifyCa,
-        SslMode::VerifyIdentity,
+    /// All with their names, weakest first.
+    const NAMES: [(SslMode, &str); 5] = [
+        (SslMode::Disabled, "DISABLED"),
+        (SslMode::Preferred, "PREFERRED"),
+        (SslMode::Required, "REQUIRED"),
+        (SslMode::VerifyCa, "VERIFY_CA"),
+        (SslMode::VerifyIdentity, "VERIFY_IDENTITY"),
     ];
 
-    /// Whether the server's certificate is verified.
+    /// Tells whether the server's certificate is verified.
     pub(crate) fn verifies(self) -> bool {
         self >= SslMode::VerifyCa
     }
@@ -54,13 +54,7 @@ impl SslMode {
 
 impl fmt::Display for SslMode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            SslMode::Disabled => "DISABLED",
-            SslMode::Preferred => "PREFERRED",
-            SslMode::Required => "REQUIRED",
-            SslMode::VerifyCa => "VERIFY_CA",
-            SslMode::VerifyIdentity => "VERIFY_IDENTITY",
-        })
+        f.write_str(SslMode::NAMES[*self as usize].1)
     }
 }
 
@@ -69,13 +63,11 @@ impl FromStr for SslMode {
 
     fn from_str(text: &str) -> std::result::Result<Self, String> {
         let wanted = text.replace('-', "_");
-        SslMode::ALL
-            .into_iter()
-            .find(|mode| mode.to_string().eq_ignore_ascii_case(&wanted))
-            .ok_or_else(|| {
-                let known = SslMode::ALL.map(|mode| mode.to_string()).join(", ");
-                format!("'{text}' is no ssl-mode: {known}")
-            })
+        let known = SslMode::NAMES.iter().find(|(_, name)| name.eq_ignore_ascii_case(&wanted));
+        known.map(|(mode, _)| *mode).ok_or_else(|| {
+            let names = SslMode::NAMES.map(|(_, name)| name).join(", ");
+            format!("'{text}' is no ssl-mode: {names}")
+        })
     }
 }
 
@@ -104,17 +96,16 @@ const NAME_OF_VERIFY_CA: &str = "NotValidForName";
 const PEM_MAX: u64 = 16 << 20;
 
 impl Ssl {
-    /// The driver's TLS options; `None` for plain text. PREFERRED that was not decided asks for
+    /// Makes the driver's TLS options; `None` for plain text. PREFERRED that was not decided asks for
     /// encryption and does not fall back.
     pub(crate) fn options(&self) -> Result<Option<SslOpts>> {
         if self.mode == SslMode::Disabled {
             return Ok(None);
         }
-        let mut options = SslOpts::default().with_client_identity(self.identity()?);
+        let mut options = SslOpts::default();
         if self.mode.verifies() {
-            let ca = self.ca.as_deref().ok_or_else(|| no_ca(self.mode))?;
-            let roots =
-                read_pem("ssl-ca", ca, |text| text.contains("-----BEGIN CERTIFICATE-----"))?;
+            let ca = self.ca.as_deref().expect("a mode that verifies comes with authorities");
+            let roots = read_pem("ssl-ca", ca)?;
             options = options.with_root_certs(vec![roots.into()]).with_disable_built_in_roots(true);
         } else {
             // Built-in roots stay on: the verifier, though unused, cannot be built on none.
@@ -127,32 +118,17 @@ impl Ssl {
                 .with_danger_skip_domain_validation(true)
                 .with_danger_tls_hostname_override(Some(NAME_OF_VERIFY_CA));
         }
+        if let Some(cert) = &self.cert {
+            let key = self.key.as_deref().expect("a certificate comes with its key");
+            let (cert, key) = (read_pem("ssl-cert", cert)?, read_pem("ssl-key", key)?);
+            let identity = ClientIdentity::new(cert.into(), key.into());
+            options = options.with_client_identity(Some(identity));
+        }
         Ok(Some(options))
     }
-
-    fn identity(&self) -> Result<Option<ClientIdentity>> {
-        let (cert, key) = match (&self.cert, &self.key) {
-            (None, None) => return Ok(None),
-            (Some(cert), Some(key)) => (cert, key),
-            (Some(_), None) => return Err(Error::usage("ssl-cert needs ssl-key")),
-            (None, Some(_)) => return Err(Error::usage("ssl-key needs ssl-cert")),
-        };
-        let cert = read_pem("ssl-cert", cert, |text| text.contains("-----BEGIN CERTIFICATE-----"))?;
-        let key = read_pem("ssl-key", key, |text| {
-            text.contains("PRIVATE KEY-----") && !text.contains("ENCRYPTED")
-        })?;
-        Ok(Some(ClientIdentity::new(cert.into(), key.into())))
-    }
 }
 
-/// The error of a verifying mode that has nothing to verify with.
-pub(crate) fn no_ca(mode: SslMode) -> Error {
-    Error::usage(format!("ssl-mode {mode} needs --ssl-ca"))
-        .hint("--ssl-ca /etc/ssl/certs/ca-certificates.crt trusts the public authorities")
-        .hint("--ssl-mode REQUIRED encrypts and verifies nothing")
-}
-
-fn read_pem(what: &str, path: &Path, holds: fn(&str) -> bool) -> Result<Vec<u8>> {
+fn read_pem(what: &str, path: &Path) -> Result<Vec<u8>> {
     let named = |why: &dyn fmt::Display| Error::usage(format!("{what} {}: {why}", path.display()));
     let mut bytes = Vec::new();
     let file = std::fs::File::open(path).map_err(|e| named(&e))?;
@@ -160,18 +136,21 @@ fn read_pem(what: &str, path: &Path, holds: fn(&str) -> bool) -> Result<Vec<u8>>
     if bytes.len() as u64 > PEM_MAX {
         return Err(named(&format!("is larger than {} MiB", PEM_MAX >> 20)));
     }
-    if holds(&String::from_utf8_lossy(&bytes)) {
-        return Ok(bytes);
-    }
-    let (wanted, hint) = if what == "ssl-key" {
+    let text = String::from_utf8_lossy(&bytes);
+    let (holds, wanted, hint) = if what == "ssl-key" {
         (
+            text.contains("PRIVATE KEY-----") && !text.contains("ENCRYPTED"),
             "private key in PEM, not encrypted",
             "openssl pkey -in KEY -out PLAIN takes the passphrase off",
         )
     } else {
-        ("certificate in PEM", "openssl x509 -inform der -in FILE -out PEM converts one")
+        (
+            text.contains("-----BEGIN CERTIFICATE-----"),
+            "certificate in PEM",
+            "openssl x509 -inform der -in FILE -out PEM converts one",
+        )
     };
-    Err(named(&format!("holds no {wanted}")).hint(hint))
+    if holds { Ok(bytes) } else { Err(named(&format!("holds no {wanted}")).hint(hint)) }
 }
 
 #[cfg(test)]
@@ -190,7 +169,8 @@ mod tests {
 
     #[test]
     fn spelling_is_mysqls_in_any_case() {
-        for mode in SslMode::ALL {
+        for (i, (mode, _)) in SslMode::NAMES.into_iter().enumerate() {
+            assert_eq!(mode as usize, i);
             assert_eq!(mode.to_string().parse(), Ok(mode));
             assert_eq!(mode.to_string().to_lowercase().replace('_', "-").parse(), Ok(mode));
         }
@@ -218,7 +198,6 @@ mod tests {
             assert!(options.disable_built_in_roots() && !options.accept_invalid_certs());
             assert_eq!(options.root_certs().len(), 1);
             assert_eq!(options.skip_domain_validation(), mode == SslMode::VerifyCa);
-            assert!(ssl(mode).options().unwrap_err().to_string().contains("--ssl-ca"));
         }
     }
 
@@ -234,9 +213,9 @@ mod tests {
 
         let cert = file(&dir, "c.pem", "-----BEGIN CERTIFICATE-----\n");
         let key = file(&dir, "k.pem", "-----BEGIN ENCRYPTED PRIVATE KEY-----\n");
-        let with = |cert, key| Ssl { cert, key, ..ssl(SslMode::Required) }.options().unwrap_err();
-        let error = with(Some(cert.clone()), Some(key)).to_string();
+        let (cert, key) = (Some(cert), Some(key));
+        let ssl = Ssl { cert, key, ..ssl(SslMode::Required) };
+        let error = ssl.options().unwrap_err().to_string();
         assert!(error.contains("k.pem") && error.contains("not encrypted"), "{error}");
-        assert!(with(Some(cert), None).to_string().contains("ssl-key"));
     }
 }
