@@ -14,41 +14,30 @@ pub(crate) const CALIBRATION: &str = "loadgen.calibration/1";
 pub(crate) struct Calibration {
     /// Always [`CALIBRATION`].
     pub schema: String,
-    /// The program that measured it.
     pub loadgen: Program,
-    /// The host.
     pub host: CalibratedHost,
     /// First instant, RFC 3339 in UTC.
     pub started_at: String,
-    /// Last instant.
     pub ended_at: String,
     /// One a number of clients and of engine threads.
     pub steps: Vec<CalibrationStep>,
 }
 
-/// What tells a host, for a calibration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct CalibratedHost {
     /// A number made of its machine id, which itself is nobody's business; null without one.
     pub id: Option<String>,
-    /// Its name.
     pub name: String,
-    /// Kernel release.
     pub kernel: String,
-    /// CPU model.
     pub cpu: String,
     /// Cores that the program may use.
     pub cores: u32,
 }
 
-/// One step of a calibration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct CalibrationStep {
-    /// Concurrent clients.
     pub clients: u32,
-    /// Engine threads.
     pub engine_threads: u32,
-    /// Length, seconds.
     pub measured_s: f64,
     /// Statements a second that were measured.
     pub qps: f64,
@@ -58,7 +47,6 @@ pub(crate) struct CalibrationStep {
     pub busy: f64,
     /// The highest whole percentile of the turn delay that ten probes lie beyond, 99 at most.
     pub tail_percentile: Option<u32>,
-    /// The delay there, microseconds.
     pub turn_delay_tail_us: Option<f64>,
     /// CPU time of this host that others used than client and canned server, of 1.
     pub other_load: Option<f64>,
@@ -85,22 +73,25 @@ impl Calibration {
         host: &CalibratedHost,
         age_days: Option<i64>,
     ) -> Option<String> {
-        let other = |what: &str, kept: &str, here: &str| Some(format!("{what} {kept}, not {here}"));
+        let hardware = |host: &CalibratedHost| format!("{} × {}", host.cores, host.cpu);
+        let of_host = |host: &CalibratedHost| (host.id.clone(), host.name.clone());
+        let (kept, of) = (&self.host, |what: &str, kept: &str, here: &str| {
+            Some(format!("{what} {kept}, not {here}"))
+        });
         if self.schema != CALIBRATION {
-            return other("its schema is", &self.schema, CALIBRATION);
+            return of("its schema is", &self.schema, CALIBRATION);
         }
-        if self.host.id != host.id || self.host.name != host.name {
-            return other("it is of host", &self.host.name, &host.name);
+        if of_host(kept) != of_host(host) {
+            return of("it is of host", &kept.name, &host.name);
         }
-        if self.host.cpu != host.cpu || self.host.cores != host.cores {
-            let told = |host: &CalibratedHost| format!("{} × {}", host.cores, host.cpu);
-            return other("it is of", &told(&self.host), &told(host));
+        if hardware(kept) != hardware(host) {
+            return of("it is of", &hardware(kept), &hardware(host));
         }
-        if self.host.kernel != host.kernel {
-            return other("it is of kernel", &self.host.kernel, &host.kernel);
+        if kept.kernel != host.kernel {
+            return of("it is of kernel", &kept.kernel, &host.kernel);
         }
         if &self.loadgen != program {
-            return other("it is of loadgen", &told(&self.loadgen), &told(program));
+            return of("it is of loadgen", &told(&self.loadgen), &told(program));
         }
         match age_days {
             Some(days) if days <= CALIBRATION_DAYS => self.disturbed(),
@@ -109,7 +100,6 @@ impl Calibration {
         }
     }
 
-    /// Why none of its steps is a ceiling.
     fn disturbed(&self) -> Option<String> {
         let why: Option<Vec<String>> = self.steps.iter().map(CalibrationStep::disturbed).collect();
         let first = why?.into_iter().next()?;

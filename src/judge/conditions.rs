@@ -1,12 +1,12 @@
 //! The table of conditions. Whatever a summary says of the workload, the plan, the tables, the
-//! load, the suite, the server and both hosts is a condition, unless [`super::FREE`] names it.
+//! load, the suite, the server and both hosts is a condition, unless [`FREE`] names it.
 #![allow(clippy::unnecessary_wraps, reason = "the values of one table have one form")]
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use super::free::is_free;
-use crate::summary::{HostState, Outcome, Server, Summary, durability};
+use crate::summary::{HostFacts, HostState, Outcome, Server, Summary, durability};
+use crate::terms::is_identity;
 
 /// The value of a variable, an option or a part of a workload that is not there.
 pub(crate) const ABSENT: &str = "(absent)";
@@ -27,11 +27,9 @@ pub(crate) enum Weight {
 /// The place in which a report names the value of a condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shown {
-    /// Below each table.
     Always,
     /// Below a table where it is not this.
     Unless(&'static str),
-    /// Where it differs.
     Differing,
     /// Where it differs at the same number of clients, which it follows from.
     ByClients,
@@ -42,7 +40,6 @@ pub(crate) enum Shown {
 /// The measurements that have a condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Of {
-    /// Every measurement.
     All,
     /// Sweeps and loads: no suite.
     Tables,
@@ -50,7 +47,6 @@ pub(crate) enum Of {
     Sweeps,
 }
 
-/// One condition.
 pub(crate) struct Condition {
     pub(crate) name: &'static str,
     pub(crate) weight: Weight,
@@ -60,134 +56,95 @@ pub(crate) struct Condition {
     pub(crate) value: fn(&Summary) -> Option<String>,
 }
 
-const fn condition(
-    name: &'static str,
-    weight: Weight,
-    shown: Shown,
-    value: fn(&Summary) -> Option<String>,
-) -> Condition {
-    Condition { name, weight, shown, of: Of::All, value }
+macro_rules! conditions {
+    ($($name:literal $weight:ident $shown:ident$(($usual:literal))? $of:ident
+        |$s:ident| $value:expr;)*) => {
+        /// All of them in the order of importance. Options, parts of a workload's definition and
+        /// variables of the server are conditions, too: their names are not known before.
+        pub(crate) const CONDITIONS: &[Condition] = &[$(Condition {
+            name: $name,
+            weight: Weight::$weight,
+            shown: Shown::$shown$(($usual))?,
+            of: Of::$of,
+            value: |$s| $value.map(|value| value.to_string()),
+        }),*];
+    };
 }
 
-impl Condition {
-    const fn of(self, of: Of) -> Condition {
-        Condition { of, ..self }
-    }
+conditions! {
+    "tables" Operation Always Tables |s| Some(s.plan.tables);
+    "rows" Operation Always Tables |s| Some(s.plan.rows);
+    "data seed" Measurement Always Tables |s| or_none(s.plan.data_seed);
+    "distribution" Operation Always Sweeps |s| Some(&s.workload.distribution);
+    "spread" Measurement Always Sweeps |s| Some(s.workload.spread);
+    "statements" Operation Always Sweeps |s| Some(s.workload.mode);
+    "SQL" Operation Differing All |s| Some(each(&s.workload.statements, |one| one.sql.clone()));
+    "repeats" Operation Differing All |s| repeats(s);
+    "transport" Measurement Always All |s| Some(&s.server.transport);
+    "TLS" Measurement Unless("none") All |s| or_none(s.server.tls_cipher.as_ref());
+    "warm-up" Measurement Always Sweeps |s| Some(seconds(s.plan.warmup_s));
+    "window" Measurement Always All |s| Some(window(s));
+    "arrival" Measurement Unless("closed loop") All |s| or("closed loop", s.plan.arrival);
+    "client CPU" Measurement Differing All |s| Some(cores(s.client.cores, &s.client.cpu));
+    "driver" Measurement Differing All |s| Some(capabilities(s));
+    "tables of" Operation Unless("sbtest") All |s| Some(&s.workload.schema);
+    "load" Measurement Unless("none") All |s| or_none(loading(s));
+    "charset" Measurement Unless("the driver's") All |s| or("the driver's", charset(s));
+    "before" Measurement Unless("nothing") All |s| Some(before(s));
+    "on error" Measurement Unless("abort") All |s| Some(s.plan.on_error);
+    "op timeout" Measurement Unless("none") All |s| or_none(s.plan.op_timeout_s.map(seconds));
+    "max errors" Measurement Differing All |s| or_none(s.plan.max_errors.as_ref());
+    "engine threads" Measurement ByClients All |s| Some(s.plan.engine_threads);
+    "queues" Measurement Apart All |s| s.plan.queues;
+    "settle limit" Measurement Differing All |s| settle_limit(s);
+    "commands beside" Measurement Differing All |s| commands(s);
+    "arguments and instants of commands" Measurement Differing All |s| commands_asked(s);
+    "suite" Operation Differing All |s| suite(s);
+    "dump" Measurement Differing All |s| or_none(s.load.as_ref()?.file.as_ref());
+    "loaded" Measurement Differing All |s| loaded(s);
+    "charset of the load" Measurement Differing All |s|
+        s.load.as_ref().and(or_none(s.plan.charset.as_ref()));
+    "character sets" Measurement Differing All |s| character_sets(s);
+    "database" Measurement Differing All |s| s.server.database.as_ref();
+    "table formats" Measurement Differing All |s|
+        Some(s.server.table_formats.as_ref()?.join(" and "));
+    "data" Noted Differing All |s| own_data(s);
+    "server host" Measurement Differing All |s| Some(&s.server.host);
+    "server hostname" Noted Differing All |s| variable(s, "hostname");
+    "datadir" Noted Differing All |s| variable(s, "datadir").map(without_made);
+    "innodb_data_home_dir" Noted Differing All |s| place(s, "innodb_data_home_dir");
+    "innodb_log_group_home_dir" Noted Differing All |s| place(s, "innodb_log_group_home_dir");
+    "innodb_undo_directory" Noted Differing All |s| place(s, "innodb_undo_directory");
+    "log_bin_basename" Noted Differing All |s| place(s, "log_bin_basename");
+    "tmpdir" Noted Differing All |s| place(s, "tmpdir");
+    "server CPU" Measurement Differing All |s| server_facts(s).map(|h| cores(h.cores, &h.cpu));
+    "server memory" Measurement Differing All |s| memory(s);
+    "server kernel" Measurement Differing All |s| server_facts(s).map(|host| &host.kernel);
+    "server governors" Measurement Differing All |s| governors(server_host(s)?);
+    "server turbo" Measurement Differing All |s| server_host(s)?.turbo.map(on_or_off);
+    "server NUMA nodes" Measurement Differing All |s| server_host(s)?.numa_nodes;
+    "server links" Measurement Differing All |s| links(server_host(s)?);
+    "server process's NUMA nodes" Measurement Differing All |s| server_host(s)?.server_numa_nodes;
+    "server process's NUMA nodes here" Measurement Differing All |s|
+        client_host(s)?.server_numa_nodes;
+    "server process's cores" Measurement Differing All |s| server_host(s)?.server_cores;
+    "server process's cores here" Measurement Differing All |s| client_host(s)?.server_cores;
+    "client on" Measurement Apart All |s|
+        Some(if s.client.same_host { "same host" } else { "other host" });
+    "client host" Noted Differing All |s| Some(&s.client.host);
+    "client kernel" Measurement Differing All |s| Some(&s.client.kernel);
+    "client governors" Measurement Differing All |s| governors(client_host(s)?);
+    "client turbo" Measurement Differing All |s| client_host(s)?.turbo.map(on_or_off);
+    "client NUMA nodes" Measurement Differing All |s| client_host(s)?.numa_nodes;
+    "client links" Measurement Differing All |s| links(client_host(s)?);
+    "loadgen build" Measurement Apart All |s| Some(&s.loadgen.profile);
+    "loadgen" Noted Differing All |s| Some(version(s));
+    "driver version" Noted Differing All |s|
+        Some(format!("{} {}", s.driver.name, s.driver.version));
+    "class" Noted Always All |s| s.server.class;
+    "durability" Noted Always All |s|
+        s.server.durability.clone().or_else(|| durability(&s.server.variables));
 }
-
-use Shown::{Always, Apart, ByClients, Differing, Unless};
-use Weight::{Measurement, Noted, Operation};
-
-/// All of them in the order of importance. Options, parts of a workload's definition and variables
-/// of the server are conditions, too: their names are not known before.
-pub(crate) const CONDITIONS: &[Condition] = &[
-    condition("tables", Operation, Always, |s| Some(s.plan.tables.to_string())).of(Of::Tables),
-    condition("rows", Operation, Always, |s| Some(s.plan.rows.to_string())).of(Of::Tables),
-    condition("data seed", Measurement, Always, |s| or_none(s.plan.data_seed)).of(Of::Tables),
-    condition("distribution", Operation, Always, |s| Some(s.workload.distribution.clone()))
-        .of(Of::Sweeps),
-    condition("spread", Measurement, Always, |s| Some(s.workload.spread.to_string()))
-        .of(Of::Sweeps),
-    condition("statements", Operation, Always, |s| Some(s.workload.mode.to_string()))
-        .of(Of::Sweeps),
-    condition("SQL", Operation, Differing, |s| {
-        Some(each(&s.workload.statements, |statement| statement.sql.clone()))
-    }),
-    condition("repeats", Operation, Differing, repeats),
-    condition("transport", Measurement, Always, |s| Some(s.server.transport.clone())),
-    condition("TLS", Measurement, Unless("none"), |s| or_none(s.server.tls_cipher.as_ref())),
-    condition("warm-up", Measurement, Always, |s| Some(seconds(s.plan.warmup_s))).of(Of::Sweeps),
-    condition("window", Measurement, Always, window),
-    condition("arrival", Measurement, Unless("closed loop"), arrival),
-    condition("client CPU", Measurement, Differing, client_cpu),
-    condition("driver", Measurement, Differing, capabilities),
-    condition("tables of", Operation, Unless("sbtest"), |s| Some(s.workload.schema.clone())),
-    condition("load", Measurement, Unless("none"), loading),
-    condition("charset", Measurement, Unless("the driver's"), charset),
-    condition("before", Measurement, Unless("nothing"), before),
-    condition("on error", Measurement, Unless("abort"), |s| Some(s.plan.on_error.to_string())),
-    condition("op timeout", Measurement, Unless("none"), op_timeout),
-    condition("max errors", Measurement, Differing, |s| or_none(s.plan.max_errors.as_ref())),
-    condition("engine threads", Measurement, ByClients, |s| {
-        Some(s.plan.engine_threads.to_string())
-    }),
-    condition("queues", Measurement, Apart, |s| s.plan.queues.map(|queues| queues.to_string())),
-    condition("settle limit", Measurement, Differing, settle_limit),
-    condition("commands beside", Measurement, Differing, commands),
-    condition("arguments and instants of commands", Measurement, Differing, commands_asked),
-    condition("suite", Operation, Differing, suite),
-    condition("dump", Measurement, Differing, |s| or_none(s.load.as_ref()?.file.as_ref())),
-    condition("loaded", Measurement, Differing, loaded),
-    condition("charset of the load", Measurement, Differing, |s| {
-        s.load.as_ref()?;
-        or_none(s.plan.charset.as_ref())
-    }),
-    condition("character sets", Measurement, Differing, character_sets),
-    condition("database", Measurement, Differing, |s| s.server.database.clone()),
-    condition("table formats", Measurement, Differing, |s| {
-        s.server.table_formats.as_ref().map(|formats| formats.join(" and "))
-    }),
-    condition("data", Noted, Differing, own_data),
-    condition("server host", Measurement, Differing, |s| Some(s.server.host.clone())),
-    condition("server hostname", Noted, Differing, |s| variable(s, "hostname")),
-    condition("datadir", Noted, Differing, |s| {
-        variable(s, "datadir").map(|dir| without_made(&dir))
-    }),
-    condition("innodb_data_home_dir", Noted, Differing, |s| place(s, "innodb_data_home_dir")),
-    condition("innodb_log_group_home_dir", Noted, Differing, |s| {
-        place(s, "innodb_log_group_home_dir")
-    }),
-    condition("innodb_undo_directory", Noted, Differing, |s| place(s, "innodb_undo_directory")),
-    condition("log_bin_basename", Noted, Differing, |s| place(s, "log_bin_basename")),
-    condition("tmpdir", Noted, Differing, |s| place(s, "tmpdir")),
-    condition("server CPU", Measurement, Differing, |s| {
-        s.server.host_facts.as_ref().map(|host| format!("{} cores of {}", host.cores, host.cpu))
-    }),
-    condition("server memory", Measurement, Differing, |s| {
-        // The kernel's own part of it differs by some MiB from boot to boot.
-        s.server.host_facts.as_ref().map(|h| format!("{:.1} GiB", gib(h.memory_bytes)))
-    }),
-    condition("server kernel", Measurement, Differing, |s| {
-        s.server.host_facts.as_ref().map(|host| host.kernel.clone())
-    }),
-    condition("server governors", Measurement, Differing, |s| governors(server_host(s)?)),
-    condition("server turbo", Measurement, Differing, |s| server_host(s)?.turbo.map(on_or_off)),
-    condition("server NUMA nodes", Measurement, Differing, |s| counted(server_host(s)?.numa_nodes)),
-    condition("server links", Measurement, Differing, |s| links(server_host(s)?)),
-    condition("server process's NUMA nodes", Measurement, Differing, |s| {
-        counted(server_host(s)?.server_numa_nodes)
-    }),
-    condition("server process's NUMA nodes here", Measurement, Differing, |s| {
-        counted(client_host(s)?.server_numa_nodes)
-    }),
-    condition("server process's cores", Measurement, Differing, |s| {
-        counted(server_host(s)?.server_cores)
-    }),
-    condition("server process's cores here", Measurement, Differing, |s| {
-        counted(client_host(s)?.server_cores)
-    }),
-    condition("client on", Measurement, Apart, |s| {
-        Some(if s.client.same_host { "same host" } else { "other host" }.to_owned())
-    }),
-    condition("client host", Noted, Differing, |s| Some(s.client.host.clone())),
-    condition("client kernel", Measurement, Differing, |s| Some(s.client.kernel.clone())),
-    condition("client governors", Measurement, Differing, |s| governors(client_host(s)?)),
-    condition("client turbo", Measurement, Differing, |s| client_host(s)?.turbo.map(on_or_off)),
-    condition("client NUMA nodes", Measurement, Differing, |s| counted(client_host(s)?.numa_nodes)),
-    condition("client links", Measurement, Differing, |s| links(client_host(s)?)),
-    condition("loadgen build", Measurement, Apart, |s| Some(s.loadgen.profile.clone())),
-    condition("loadgen", Noted, Differing, |s| {
-        let revision = s.loadgen.revision.as_deref().unwrap_or("no revision");
-        Some(format!("{} ({revision})", s.loadgen.version))
-    }),
-    condition("driver version", Noted, Differing, |s| {
-        Some(format!("{} {}", s.driver.name, s.driver.version))
-    }),
-    condition("class", Noted, Always, |s| s.server.class.map(|class| class.to_string())),
-    condition("durability", Noted, Always, |s| {
-        s.server.durability.clone().or_else(|| durability(&s.server.variables))
-    }),
-];
 
 /// Variables of the server that cost time with every statement, and what they are called.
 pub(crate) const OVERHEADS: [(&str, &str); 6] = [
@@ -199,7 +156,76 @@ pub(crate) const OVERHEADS: [(&str, &str); 6] = [
     ("character_set_server", "server character set"),
 ];
 
-/// A condition that two steps do not share.
+/// Why fields of a summary are no condition, and their paths; a path stands for all below it.
+/// Variables of the server that are free have a list of their own (src/terms/variables.rs).
+pub const FREE: &[(&str, &str)] = &[
+    ("the form of the file", "schema"),
+    ("names the invocation", "run_id"),
+    ("names the step", "step_id"),
+    ("names the row", "label"),
+    ("the user's own words", "notes"),
+    ("what does not complete fills no cell", "outcome"),
+    ("belongs to the outcome", "reason"),
+    ("names the table", "workload.name"),
+    ("the statements and the transactions tell what was run", "workload.built_in"),
+    ("follows from the SQL", "workload.statements.kind"),
+    ("the values of the options count", "workload.option_defaults"),
+    ("follows from the statements", "workload.unfollowed"),
+    ("names the column", "plan.clients plan.rate"),
+    ("repeats draw other keys of the same distribution", "plan.seed"),
+    ("counts the repeats", "plan.repeat_index plan.repeats"),
+    ("a sandbox takes any free one", "server.port"),
+    ("a step in which a condition changed has no result", "server.settings_changed"),
+    ("counters of the window", "server.status"),
+    ("costs of the window", "server.probed"),
+    (
+        "grows with writes; tables and rows are conditions, and of other tables it is noted",
+        "server.data_bytes",
+    ),
+    ("the variable innodb_buffer_pool_size is a condition", "server.buffer_pool_bytes"),
+    ("a cost of the window", "client.user_s client.sys_s client.us_per_op client.threads"),
+    ("a cost of the process", "client.max_rss_bytes"),
+    ("a time", "client.rtt_us measured_s experiment.commands.at_s conditions.before.settle.took_s"),
+    ("a time", "conditions.client_host.covered_s conditions.server_host.covered_s"),
+    ("a counter", "client.net_rx_bytes client.net_tx_bytes"),
+    ("a counter", "conditions.client_host.throttled conditions.client_host.swapped_pages"),
+    ("a counter", "conditions.client_host.links.rx_bytes conditions.client_host.links.tx_bytes"),
+    ("a counter", "conditions.server_host.throttled conditions.server_host.swapped_pages"),
+    ("a counter", "conditions.server_host.links.rx_bytes conditions.server_host.links.tx_bytes"),
+    ("the verdict judges it", "client.share"),
+    ("an instant", "started_at"),
+    ("the result", "totals latency timeline outages ledger load.rows_per_s"),
+    ("the result", "suite.tests.wall_s suite.tests.user_s suite.tests.sys_s"),
+    ("names a file", "record suite.output experiment.commands.output"),
+    ("the rows are counted after the clock has stopped", "load.verified"),
+    ("a suite with a failed test does not complete", "suite.tests.status"),
+    ("what follows from the rest", "warnings verdict"),
+    ("what the profile set is in the other fields", "experiment.profile"),
+    ("names the cell of the profile", "experiment.key"),
+    ("rows, warm-up and window are conditions", "experiment.scale"),
+    ("names a row", "experiment.base_label"),
+    ("a warning tells it", "experiment.written_by"),
+    ("what the command came to", "experiment.commands.exit"),
+    ("a warning judges it", "conditions.before.ahi_hits conditions.before.settle.complete"),
+    ("follows from the server's version", "conditions.before.settle.unknown"),
+    (
+        "levels that the warnings judge",
+        "conditions.before.settle.first conditions.before.settle.last conditions.at_start",
+    ),
+    ("readings that the warnings judge", "conditions.window"),
+    ("follows from distribution and rows, and counts", "conditions.keys"),
+    ("decides a warning only", "conditions.expected_class"),
+];
+
+/// Tells whether a path, without positions in lists, is free or lies below one that is.
+pub fn is_free(path: &str) -> bool {
+    let below = |free: &str| {
+        path.strip_prefix(free).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    FREE.iter().flat_map(|(_, paths)| paths.split(' ')).any(below)
+        || path.strip_prefix("server.variables.").is_some_and(is_identity)
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Difference {
     pub(crate) name: String,
@@ -211,16 +237,17 @@ pub(crate) struct Difference {
 /// Name and value of a condition of a step, and what follows from a difference.
 pub(crate) type Fact = (Cow<'static, str>, String, Weight);
 
-/// The conditions of the table that a step knows, and its options.
+/// Lists the conditions of the table that a step knows, and its options.
 pub(crate) fn conditions(step: &Summary) -> Vec<Fact> {
     let table = CONDITIONS.iter().filter_map(|condition| {
         Some((Cow::Borrowed(condition.name), (condition.value)(step)?, condition.weight))
     });
-    table.chain(unusual_options(step)).collect()
+    // All options where it is not known what they usually are.
+    table.chain(options(step, |_| false)).collect()
 }
 
-/// The conditions in which two steps differ, those of the table first, variables last. What one of
-/// them does not know is no difference ([`unknown`]).
+/// Lists the conditions in which two steps differ, those of the table first, variables last. What one
+/// of them does not know is no difference ([`unknown`]).
 pub(crate) fn differences(first: &Summary, second: &Summary) -> Vec<Difference> {
     let mut found = Vec::new();
     for condition in CONDITIONS {
@@ -228,7 +255,11 @@ pub(crate) fn differences(first: &Summary, second: &Summary) -> Vec<Difference> 
             compare(&mut found, condition.name, one, other, condition.weight);
         }
     }
-    one_by_one(&mut found, &options(first, second), &options(second, first));
+    // An option that the other one lacks, and nobody has set: an older workload may not have had it.
+    let shared = |step: &Summary, other: &Summary| -> Vec<Fact> {
+        options(step, |name| other.workload.options.contains_key(name)).collect()
+    };
+    one_by_one(&mut found, &shared(first, second), &shared(second, first));
     if first.workload.transactions.is_some() && second.workload.transactions.is_some() {
         one_by_one(&mut found, &definition(first), &definition(second));
     }
@@ -236,7 +267,6 @@ pub(crate) fn differences(first: &Summary, second: &Summary) -> Vec<Difference> 
     found
 }
 
-/// Lists the versions and variables in which two servers differ.
 pub(crate) fn fingerprint_differences(one: &Server, other: &Server) -> Vec<Difference> {
     let mut found = Vec::new();
     let mut differ = |name: &str, one: &str, other: &str| {
@@ -256,17 +286,17 @@ pub(crate) fn fingerprint_differences(one: &Server, other: &Server) -> Vec<Diffe
     {
         let one = ones.next_if(|(first, _)| *first == name).map_or(ABSENT, |(_, value)| value);
         let other = others.next_if(|(first, _)| *first == name).map_or(ABSENT, |(_, value)| value);
-        if one != other && !is_free(&format!("server.variables.{name}")) {
+        if one != other && !is_identity(name) {
             differ(name, one, other);
         }
     }
     found
 }
 
-/// Names of the conditions that one of two steps knows and the other one does not.
+/// Names the conditions that one of two steps knows and the other one does not.
 pub(crate) fn unknown(first: &Summary, second: &Summary) -> Vec<&'static str> {
     let table = CONDITIONS.iter().filter(|condition| {
-        condition.weight > Noted
+        condition.weight > Weight::Noted
             && (condition.value)(first).is_some() != (condition.value)(second).is_some()
     });
     let mut names: Vec<&str> = table.map(|condition| condition.name).collect();
@@ -307,7 +337,7 @@ fn compare(found: &mut Vec<Difference>, name: &str, first: String, second: Strin
     }
 }
 
-/// Differences of two lists of facts, each of which may lack what the other one has.
+/// Adds the differences of two lists of facts, each of which may lack what the other one has.
 fn one_by_one(found: &mut Vec<Difference>, one: &[Fact], other: &[Fact]) {
     let value = |facts: &[Fact], name: &str| {
         let fact = facts.iter().find(|(known, ..)| known == name);
@@ -321,62 +351,49 @@ fn one_by_one(found: &mut Vec<Difference>, one: &[Fact], other: &[Fact]) {
     }
 }
 
-fn option((name, value): (&String, &u64)) -> Fact {
-    (Cow::Owned(format!("option {name}")), value.to_string(), Operation)
+/// Lists the options that count, or are not as nobody sets them.
+fn options(step: &Summary, counts: impl Fn(&String) -> bool) -> impl Iterator<Item = Fact> {
+    let usual = step.workload.option_defaults.as_ref();
+    let is_usual = move |name, value| usual.and_then(|usual| usual.get(name)) == Some(value);
+    let named = step.workload.options.iter();
+    named.filter(move |(name, value)| counts(name) || !is_usual(*name, *value)).map(
+        |(name, value)| {
+            (Cow::Owned(format!("option {name}")), value.to_string(), Weight::Operation)
+        },
+    )
 }
 
-fn is_usual(step: &Summary, (name, value): (&String, &u64)) -> bool {
-    let defaults = step.workload.option_defaults.as_ref();
-    defaults.and_then(|defaults| defaults.get(name)) == Some(value)
-}
-
-/// The options that are not as nobody sets them; all where that is not known.
-fn unusual_options(step: &Summary) -> Vec<Fact> {
-    let options = step.workload.options.iter();
-    options.filter(|named| !is_usual(step, *named)).map(option).collect()
-}
-
-/// The options of a step but for those that the other one does not have, and nobody has set: an
-/// older workload may have lacked them.
-fn options(step: &Summary, other: &Summary) -> Vec<Fact> {
-    let has = |name: &String| other.workload.options.contains_key(name);
-    let options = step.workload.options.iter();
-    options.filter(|named| has(named.0) || !is_usual(step, *named)).map(option).collect()
-}
-
-/// The parts of a workload's definition. What the answers are held against, and what the ledger
+/// Lists the parts of a workload's definition. What the answers are held against, and what the ledger
 /// takes from them, does not make it another operation.
 fn definition(step: &Summary) -> Vec<Fact> {
     let mut facts = Vec::new();
-    let list = |value: &serde_json::Value| value.as_array().cloned().unwrap_or_default();
-    let transactions = step.workload.transactions.as_ref().map(list).unwrap_or_default();
-    for (number, transaction) in (1..).zip(&transactions) {
-        let place = format!("transaction {number}");
+    let mut fact = |name: String, value: &serde_json::Value, weight| {
+        facts.push((Cow::Owned(name), value.to_string(), weight));
+    };
+    let transactions = step.workload.transactions.iter().flat_map(|all| all.as_array()).flatten();
+    for (number, transaction) in (1..).zip(transactions) {
         for name in ["weight", "begin"] {
-            facts.push((
-                Cow::Owned(format!("{place} {name}")),
-                transaction[name].to_string(),
-                Operation,
-            ));
+            fact(format!("transaction {number} {name}"), &transaction[name], Weight::Operation);
         }
-        for (number, statement) in (1..).zip(list(&transaction["statement"])) {
+        for (nth, statement) in (1..).zip(transaction["statement"].as_array().into_iter().flatten())
+        {
             let fields = statement.as_object().into_iter().flatten();
-            facts.extend(fields.filter(|(_, value)| !value.is_null()).map(|(name, value)| {
+            for (name, value) in fields.filter(|(_, value)| !value.is_null()) {
                 let checks = ["expect", "missing_if", "effect"].contains(&name.as_str());
-                let weight = if checks { Measurement } else { Operation };
-                (
-                    Cow::Owned(format!("{place} statement {number} {name}")),
-                    value.to_string(),
-                    weight,
-                )
-            }));
+                let weight = if checks { Weight::Measurement } else { Weight::Operation };
+                fact(format!("transaction {number} statement {nth} {name}"), value, weight);
+            }
         }
     }
     facts
 }
 
+fn or<T: ToString>(usual: &str, value: Option<T>) -> Option<String> {
+    Some(value.map_or_else(|| usual.to_owned(), |value| value.to_string()))
+}
+
 fn or_none<T: ToString>(value: Option<T>) -> Option<String> {
-    Some(value.map_or_else(|| "none".to_owned(), |value| value.to_string()))
+    or("none", value)
 }
 
 fn each<T>(all: &[T], text: fn(&T) -> String) -> String {
@@ -392,63 +409,47 @@ fn seconds(s: f64) -> String {
     format!("{s} s")
 }
 
-fn gib(bytes: u64) -> f64 {
-    bytes as f64 / f64::from(1 << 30)
+fn cores(count: u32, cpu: &str) -> String {
+    format!("{count} cores of {cpu}")
 }
 
-/// How often each statement is run; old summaries do not say.
+/// Tells how often each statement is run; old summaries do not say.
 fn repeats(step: &Summary) -> Option<String> {
     let statements = &step.workload.statements;
     let said = step.workload.option_defaults.is_some() || statements.iter().any(|s| s.repeat != 1);
     said.then(|| each(statements, |statement| statement.repeat.to_string()))
 }
 
-fn window(step: &Summary) -> Option<String> {
-    Some(match (step.plan.time_s, step.plan.ops) {
+fn window(step: &Summary) -> String {
+    match (step.plan.time_s, step.plan.ops) {
         (Some(time_s), _) => seconds(time_s),
         (None, Some(ops)) => format!("{ops} ops"),
         (None, None) => "to its end".to_owned(),
-    })
-}
-
-fn arrival(step: &Summary) -> Option<String> {
-    Some(step.plan.arrival.map_or_else(|| "closed loop".to_owned(), |arrival| arrival.to_string()))
-}
-
-fn client_cpu(step: &Summary) -> Option<String> {
-    Some(format!("{} cores of {}", step.client.cores, step.client.cpu))
+    }
 }
 
 /// Names the features that make the client library cheaper with some servers.
-fn capabilities(step: &Summary) -> Option<String> {
-    Some(match step.driver.capabilities.as_slice() {
+fn capabilities(step: &Summary) -> String {
+    match step.driver.capabilities.as_slice() {
         [] => "without capabilities".to_owned(),
         some => format!("with {}", some.join(" and ")),
-    })
+    }
 }
 
-/// How a load put its rows into statements.
 fn loading(step: &Summary) -> Option<String> {
-    let Some(load) = &step.load else { return Some("none".to_owned()) };
+    let load = step.load.as_ref()?;
     let mode = load.mode.as_deref().unwrap_or(&load.source);
-    let bytes = load.insert_bytes.map(|bytes| format!(" of {bytes} bytes"));
-    Some(format!("{mode}{}", bytes.unwrap_or_default()))
+    let bytes = load.insert_bytes.map_or_else(String::new, |bytes| format!(" of {bytes} bytes"));
+    Some(format!("{mode}{bytes}"))
 }
 
-/// The character set of the statements.
-fn charset(step: &Summary) -> Option<String> {
-    let load = step.load.as_ref().map(|load| load.charset.clone());
-    let charset = load.or_else(|| step.plan.charset.clone());
-    Some(charset.unwrap_or_else(|| "the driver's".to_owned()))
+fn charset(step: &Summary) -> Option<&String> {
+    step.load.as_ref().map(|load| &load.charset).or(step.plan.charset.as_ref())
 }
 
-/// Tells what was done before the step.
-fn before(step: &Summary) -> Option<String> {
-    let nothing = || Some("nothing".to_owned());
-    let Some(done) = step.conditions.as_ref().and_then(|conditions| conditions.before.as_ref())
-    else {
-        return nothing();
-    };
+fn before(step: &Summary) -> String {
+    let done = step.conditions.as_ref().and_then(|conditions| conditions.before.as_ref());
+    let Some(done) = done else { return "nothing".to_owned() };
     let pool = match done.warm.as_str() {
         "none" | "" => None,
         "pool" => Some("rows read".to_owned()),
@@ -458,16 +459,12 @@ fn before(step: &Summary) -> Option<String> {
         .then(|| format!("adaptive hash index {}", done.ahi));
     let settled = done.settle.as_ref().map(|_| "settled".to_owned());
     let parts: Vec<String> = [pool, ahi, settled].into_iter().flatten().collect();
-    if parts.is_empty() { nothing() } else { Some(parts.join(" and ")) }
+    if parts.is_empty() { "nothing".to_owned() } else { parts.join(" and ") }
 }
 
 fn settle_limit(step: &Summary) -> Option<String> {
-    let before = step.conditions.as_ref()?.before.as_ref();
-    or_none(before.and_then(|done| done.settle.as_ref()).map(|settle| seconds(settle.limit_s)))
-}
-
-fn op_timeout(step: &Summary) -> Option<String> {
-    or_none(step.plan.op_timeout_s.map(seconds))
+    let settled = step.conditions.as_ref()?.before.as_ref().and_then(|done| done.settle.as_ref());
+    or_none(settled.map(|settle| seconds(settle.limit_s)))
 }
 
 fn commands(step: &Summary) -> Option<String> {
@@ -475,7 +472,6 @@ fn commands(step: &Summary) -> Option<String> {
     or_none((!commands.is_empty()).then(|| each(commands, |command| command.program.clone())))
 }
 
-/// Tells commands apart by their arguments and instants.
 fn commands_asked(step: &Summary) -> Option<String> {
     let commands = &whole(step)?.experiment.as_ref()?.commands;
     let asked: Option<Vec<&str>> = commands.iter().map(|c| c.asked.as_deref()).collect();
@@ -496,36 +492,31 @@ fn loaded(step: &Summary) -> Option<String> {
     Some(format!("{source}, {rows} rows in {statements} statements of {bytes} bytes: {tables}"))
 }
 
-/// The size of tables of which no rows are known, to the next power of two: it is an estimate.
+fn character_sets(step: &Summary) -> Option<String> {
+    let sets = step.load.as_ref()?.character_sets.iter();
+    Some(sets.map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>().join(", "))
+}
+
+/// Tells the size of tables of which no rows are known, to the next power of two: it is an estimate.
 fn own_data(step: &Summary) -> Option<String> {
     let bytes = step.server.data_bytes.filter(|_| step.plan.tables == 0)?;
     let kib = (bytes as f64 / 1024.0).log2().round().exp2();
-    Some(if kib < 1024.0 {
-        format!("about {kib} KiB")
-    } else {
-        format!("about {} MiB", kib / 1024.0)
-    })
+    let (size, unit) = if kib < 1024.0 { (kib, "KiB") } else { (kib / 1024.0, "MiB") };
+    Some(format!("about {size} {unit}"))
 }
 
-fn character_sets(step: &Summary) -> Option<String> {
-    let sets = &step.load.as_ref()?.character_sets;
-    let sets: Vec<String> = sets.iter().map(|(name, value)| format!("{name} {value}")).collect();
-    Some(sets.join(", "))
+fn variable<'a>(step: &'a Summary, name: &str) -> Option<&'a str> {
+    step.server.variables.get(name).map(String::as_str)
 }
 
-fn variable(step: &Summary, name: &str) -> Option<String> {
-    step.server.variables.get(name).cloned()
-}
-
-/// Where a server has some of its files, which may be another disk; what is below its data directory
-/// is told from there.
+/// Tells where a server has some of its files, which may be another disk; what is below its data
+/// directory is told from there.
 fn place(step: &Summary, name: &str) -> Option<String> {
     let (place, datadir) = (variable(step, name)?, variable(step, "datadir")?);
-    let below = place.strip_prefix(&datadir).unwrap_or(&place).trim_start_matches("./");
-    Some(without_made(below))
+    Some(without_made(place.strip_prefix(datadir).unwrap_or(place).trim_start_matches("./")))
 }
 
-/// A path without the number of a sandbox's own directory.
+/// Shows a path without the number of a sandbox's own directory.
 fn without_made(path: &str) -> String {
     let made = |part: &str| {
         let number = part.strip_prefix("loadgen-").unwrap_or_default();
@@ -533,6 +524,21 @@ fn without_made(path: &str) -> String {
     };
     let parts = path.split('/').map(|part| if made(part) { "loadgen-*" } else { part });
     parts.collect::<Vec<_>>().join("/")
+}
+
+/// Tells the memory; the kernel's own part of it differs by some MiB from boot to boot.
+fn memory(step: &Summary) -> Option<String> {
+    let bytes = server_facts(step)?.memory_bytes;
+    Some(format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30)))
+}
+
+fn version(step: &Summary) -> String {
+    let revision = step.loadgen.revision.as_deref().unwrap_or("no revision");
+    format!("{} ({revision})", step.loadgen.version)
+}
+
+fn server_facts(step: &Summary) -> Option<&HostFacts> {
+    step.server.host_facts.as_ref()
 }
 
 fn client_host(step: &Summary) -> Option<&HostState> {
@@ -543,18 +549,12 @@ fn server_host(step: &Summary) -> Option<&HostState> {
     step.conditions.as_ref()?.server_host.as_ref()
 }
 
+fn on_or_off(on: bool) -> &'static str {
+    if on { "on" } else { "off" }
+}
+
 fn governors(host: &HostState) -> Option<String> {
-    let all: Vec<String> =
-        host.governors.iter().map(|(name, count)| format!("{name} of {count}")).collect();
-    (!all.is_empty()).then(|| all.join(" and "))
-}
-
-fn on_or_off(on: bool) -> String {
-    if on { "on" } else { "off" }.to_owned()
-}
-
-fn counted(count: Option<u32>) -> Option<String> {
-    count.map(|count| count.to_string())
+    joined(host.governors.iter().map(|(name, count)| format!("{name} of {count}")))
 }
 
 fn links(host: &HostState) -> Option<String> {
@@ -562,7 +562,10 @@ fn links(host: &HostState) -> Option<String> {
     let passing = ["veth", "docker", "br-", "virbr", "cni", "tun", "tap", "wg"];
     let lasting =
         host.links.iter().filter(|link| !passing.iter().any(|name| link.name.starts_with(name)));
-    let all: Vec<String> =
-        lasting.map(|link| format!("{} of {} Mbit/s", link.name, link.mbit_per_s)).collect();
+    joined(lasting.map(|link| format!("{} of {} Mbit/s", link.name, link.mbit_per_s)))
+}
+
+fn joined(all: impl Iterator<Item = String>) -> Option<String> {
+    let all: Vec<String> = all.collect();
     (!all.is_empty()).then(|| all.join(" and "))
 }

@@ -21,7 +21,6 @@ const ANOTHER: [&str; 9] = [
     "socket",
 ];
 
-/// Tells whether it is another server than before.
 pub(crate) fn is_another(changed: &[SettingChange]) -> bool {
     changed.iter().any(shows_another)
 }
@@ -55,7 +54,6 @@ pub(crate) fn changed_after(changed: Option<&[SettingChange]>) -> Vec<Finding> {
     }
 }
 
-/// Finds what changed, and says when.
 pub(crate) fn changed_when(changed: &[SettingChange], when: &str) -> Vec<Finding> {
     let (another, settings): (Vec<_>, Vec<_>) = changed.iter().partition(|c| shows_another(c));
     let mut found = Vec::new();

@@ -1,12 +1,8 @@
 //! What numbers are worth: what two of them must share to be of the same thing, what a reader of a
 //! step must know, and whether its number is the server's. All thresholds are in one file.
-//!
-//! The room is above its figure: the table of conditions and of free fields takes half of it, and the
-//! calibration of a host, which judges too, came to it from `summary`.
 
 mod calibration;
 pub(crate) mod conditions;
-mod free;
 mod identity;
 pub(crate) mod thresholds;
 mod verdict;
@@ -19,7 +15,7 @@ pub(crate) use conditions::{
     ABSENT, CONDITIONS, Condition, Difference, OVERHEADS, Of, Shown, Weight, by_knowledge,
     conditions, differences, fingerprint_differences, unknown,
 };
-pub use free::{FREE, is_free};
+pub use conditions::{FREE, is_free};
 pub(crate) use identity::{changed_after, changed_when, is_another, no_result};
 pub(crate) use verdict::verdict;
 pub(crate) use warnings::{left, levels_in_words, warnings};

@@ -19,7 +19,11 @@ const QUOTED_MAX: usize = 120;
 /// Finds what is to be said of a step beside what its run said already.
 pub(crate) fn warnings(step: &Summary) -> Vec<Finding> {
     let mut found = Vec::new();
-    pool(step, &mut found);
+    found.extend(pool(step));
+    if let Some(conditions) = &step.conditions {
+        before(step, conditions, &mut found);
+    }
+    found.extend(query_cache(step));
     server(step, &mut found);
     found.extend(window(step));
     found.extend(skew(step));
@@ -27,16 +31,18 @@ pub(crate) fn warnings(step: &Summary) -> Vec<Finding> {
     found
 }
 
-fn pool(step: &Summary, found: &mut Vec<Finding>) {
-    let conditions = step.conditions.as_ref();
-    let io = step.server.class == Some(Class::IoBound);
-    let fits = step.data_bytes().zip(step.server.buffer_pool_bytes).filter(|(d, pool)| d <= pool);
-    match (fits, conditions) {
-        (Some((data, pool)), _) if io => found.push(finding!(ColdPool, data >> 20, pool >> 20)),
-        (None, Some(conditions)) if io => found.extend(warming(step, conditions)),
-        _ => {}
+/// Looks at the buffer pool of a step that read pages from storage.
+fn pool(step: &Summary) -> Option<Finding> {
+    if step.server.class != Some(Class::IoBound) {
+        return None;
     }
-    let Some(conditions) = conditions else { return };
+    match step.data_bytes().zip(step.server.buffer_pool_bytes) {
+        Some((data, pool)) if data <= pool => Some(finding!(ColdPool, data >> 20, pool >> 20)),
+        _ => warming(step, step.conditions.as_ref()?),
+    }
+}
+
+fn before(step: &Summary, conditions: &Conditions, found: &mut Vec<Finding>) {
     found.extend(unexpected(step, conditions));
     let settle = conditions.before.as_ref().and_then(|before| before.settle.as_ref());
     if let Some(settle) = settle.filter(|settle| !settle.complete) {
@@ -56,7 +62,6 @@ pub(crate) struct Left {
     pub(crate) unknown: Vec<&'static str>,
 }
 
-/// Tells what is left to flush and to purge.
 pub(crate) fn left(levels: &Levels) -> Left {
     let dirty = levels.pool_dirty_pages.zip(levels.pool_pages);
     let dirty = dirty.map(|(dirty, pages)| dirty as f64 > SETTLED_DIRTY * pages as f64);
@@ -115,7 +120,6 @@ fn warming(step: &Summary, conditions: &Conditions) -> Option<Finding> {
     ((first - last).abs() > least).then_some(Finding { code, values })
 }
 
-/// Counts the ops between two readings, by the timeline.
 fn ops_between(step: &Summary, first: &Sample, last: &Sample) -> f64 {
     let measured = || step.timeline.iter().filter(|entry| entry.phase == Phase::Measure);
     let Some(origin) = measured().map(|entry| entry.start_s).next() else { return 0.0 };
@@ -129,10 +133,9 @@ fn ops_between(step: &Summary, first: &Sample, last: &Sample) -> f64 {
 
 fn unexpected(step: &Summary, conditions: &Conditions) -> Option<Finding> {
     let (wanted, found) = conditions.expected_class.zip(step.server.class)?;
-    let size = |bytes: Option<u64>| {
+    let [data, pool] = [step.data_bytes(), step.server.buffer_pool_bytes].map(|bytes| {
         bytes.map_or_else(|| "unknown".to_owned(), |bytes| format!("{} MiB", bytes >> 20))
-    };
-    let (data, pool) = (size(step.data_bytes()), size(step.server.buffer_pool_bytes));
+    });
     (wanted != found)
         .then(|| finding!(UnexpectedClass, wanted.to_string(), found.to_string(), data, pool))
 }
@@ -154,7 +157,6 @@ fn restored(levels: &Levels) -> Option<Finding> {
     restored.then(|| finding!(RestoredPool, clipped))
 }
 
-/// Tells the size of InnoDB's log, which a checkpoint's age stays below.
 fn log_bytes(step: &Summary) -> Option<u64> {
     let number = |name: &str| variable(step, name)?.parse::<u64>().ok();
     let files = number("innodb_log_files_in_group").unwrap_or(1);
@@ -172,14 +174,12 @@ fn debt(step: &Summary, levels: &Levels) -> Option<Finding> {
     let dirty = above(levels.pool_dirty_pages.zip(levels.pool_pages), DIRTY_MAX);
     let age = above(levels.checkpoint_age_bytes.zip(most), CHECKPOINT_AGE_MAX);
     let history = levels.history_list_length.filter(|length| *length > HISTORY_MAX);
-    let debts: Vec<String> = [
+    let debts = [
         dirty.map(|part| format!("{part} of the buffer pool's pages were dirty")),
         age.map(|part| format!("the checkpoint's age was {part} of the most it may be")),
         history.map(|length| format!("the history list held {length} transactions")),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
+    ];
+    let debts: Vec<String> = debts.into_iter().flatten().collect();
     (!debts.is_empty()).then(|| finding!(Debt, debts.join(", ")))
 }
 
@@ -188,7 +188,6 @@ fn variable<'a>(step: &'a Summary, name: &str) -> Option<&'a str> {
 }
 
 fn server(step: &Summary, found: &mut Vec<Finding>) {
-    found.extend(query_cache(step));
     let on = |name: &str| matches!(variable(step, name), Some("ON" | "1"));
     let every = variable(step, "long_query_time").and_then(|v| v.parse::<f64>().ok()) == Some(0.0);
     // They cost more than some differences that are measured.
@@ -283,7 +282,6 @@ struct Series {
 }
 
 impl Series {
-    /// Finds a change that matters.
     fn change(&self) -> Option<Change> {
         change(&self.values).filter(|change| {
             let level = change.before.max(change.after);
@@ -291,7 +289,6 @@ impl Series {
         })
     }
 
-    /// Gives the instant of a part of the series.
     fn second(&self, part: f64) -> f64 {
         let at = (part * self.values.len() as f64).round() as usize;
         self.starts_s[at.min(self.starts_s.len() - 1)]
@@ -321,7 +318,6 @@ fn series(step: &Summary) -> (Series, Option<Series>) {
     (service, Some(response).filter(|series| sustained && !series.values.is_empty()))
 }
 
-/// Looks at where the keys fell.
 fn skew(step: &Summary) -> Option<Finding> {
     let keys = step.conditions.as_ref()?.keys.as_ref()?;
     (keys.hottest_share > HOTTEST_MAX || keys.half_on_share < HALF_ON_MIN).then(|| {
@@ -336,7 +332,6 @@ fn skew(step: &Summary) -> Option<Finding> {
     })
 }
 
-/// Looks at clocks, heat, memory nodes, swapping and links.
 fn hosts(step: &Summary, found: &mut Vec<Finding>) {
     let Some(conditions) = &step.conditions else { return };
     let client = if step.client.same_host { "the host" } else { "the client's host" };

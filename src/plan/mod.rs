@@ -24,7 +24,6 @@ use crate::workload::Workload;
 use crate::workload::distribution::Distribution;
 use crate::workload::random::{Stream, seed_of};
 
-/// Defaults of the flags, in the spelling of the command line.
 pub mod defaults {
     pub const OUT: &str = "results";
     /// `--tables` where the database has none.
@@ -147,7 +146,6 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// Tells whether lost connections are opened again.
     pub(crate) fn reconnects(&self) -> bool {
         self.on_error == OnError::Reconnect
     }
@@ -158,7 +156,6 @@ impl Policy {
     }
 }
 
-/// One cell of the table.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Step {
     /// The end of its name; it goes on where a run is continued.
@@ -170,7 +167,6 @@ pub struct Step {
     pub clients: u32,
     /// Ops a second over all of them; None is a closed loop.
     pub rate: Option<f64>,
-    /// From 1.
     pub repeat: u32,
 }
 
@@ -218,7 +214,6 @@ impl Plan {
         cells.saturating_mul(u64::from(self.repeats))
     }
 
-    /// Shrinks it; its rows are the tables'.
     pub(crate) fn scaled(self, scale: Scale) -> Plan {
         let stop = match self.stop {
             StopAt::Time(time) => StopAt::Time(scale.time(time)),
@@ -249,7 +244,6 @@ impl Plan {
         }
     }
 
-    /// Gives each client a table of its own.
     fn own_tables(&self, tables: u32) -> Result<Spread> {
         let (name, schema, clients) =
             (&self.workload.name, self.workload.schema, self.clients_max());
@@ -274,7 +268,6 @@ impl Plan {
         self.tables.unwrap_or(default)
     }
 
-    /// Counts the statements that one client keeps prepared.
     pub(crate) fn prepared_per_client(&self, spread: Spread, tables: u32) -> u64 {
         let (statements, tables) = self.prepared_by_table(spread, tables);
         u64::from(statements) * u64::from(tables)

@@ -6,7 +6,11 @@
 //! are near enough; then it measures both edges again. Answers are noisy: a rate that was
 //! measured twice with both answers is measured a third time, and the majority counts.
 
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
 use super::value::RATE_MAX;
+use crate::terms::Rate;
 
 /// Steps of one search at most.
 pub(crate) const STEPS_MAX: usize = 30;
@@ -15,7 +19,6 @@ const RATE_MIN: f64 = 0.01;
 /// Significant digits of a rate.
 const DIGITS: i32 = 4;
 
-/// The outcome of a rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Answer {
     Held,
@@ -24,13 +27,22 @@ pub(crate) enum Answer {
     Unknown,
 }
 
-/// The outcome of all tries of a rate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
-    Held,
-    Failed,
-    /// As many answers for it as against it.
-    Split,
+#[derive(Debug, Clone, Copy, Default)]
+struct Answers {
+    held: usize,
+    failed: usize,
+    unknown: usize,
+}
+
+impl Answers {
+    fn count(self) -> usize {
+        self.held + self.failed + self.unknown
+    }
+
+    /// Weighs those for it against those against it.
+    fn majority(self) -> Ordering {
+        (self.held + self.unknown).cmp(&self.failed)
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -38,15 +50,12 @@ pub(crate) struct Search {
     start: f64,
     /// Edges are near enough where one is larger than the other by this part at most.
     resolution: f64,
-    tries: Vec<(f64, Answer)>,
+    tries: BTreeMap<Rate, Answers>,
 }
 
-/// The result of a search.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Found {
-    /// The highest rate that was seen to hold.
     pub rate: Option<f64>,
-    /// The lowest rate that failed.
     pub failed: Option<f64>,
     /// The search came to its end: both edges measured again.
     pub confirmed: bool,
@@ -60,96 +69,77 @@ pub(crate) struct Found {
 impl Search {
     /// Begins at `start`, above 0; `resolution` is a share such as 0.05.
     pub(crate) fn new(start: f64, resolution: f64) -> Search {
-        Search { start: rounded(start), resolution, tries: Vec::new() }
+        Search { start: rounded(start), resolution, tries: BTreeMap::new() }
     }
 
-    /// Takes the outcome of the last rate.
     pub(crate) fn tell(&mut self, rate: f64, answer: Answer) {
-        self.tries.push((rate, answer));
+        let answers = self.tries.entry(Rate(rate)).or_default();
+        match answer {
+            Answer::Held => answers.held += 1,
+            Answer::Failed => answers.failed += 1,
+            Answer::Unknown => answers.unknown += 1,
+        }
     }
 
-    /// Names the rate to measure next; none at the end.
     pub(crate) fn next(&self) -> Option<f64> {
-        if self.tries.len() >= STEPS_MAX { None } else { self.wanted() }
+        let steps: usize = self.tries.values().map(|answers| answers.count()).sum();
+        if steps >= STEPS_MAX { None } else { self.wanted() }
     }
 
     fn wanted(&self) -> Option<f64> {
-        if let Some(split) = self.rates().find(|rate| self.state(*rate) == State::Split) {
-            return Some(split);
+        if let Some((split, _)) = self.tries.iter().find(|(_, a)| a.majority().is_eq()) {
+            return Some(split.0);
         }
+        let unsettled = |rate: f64| (self.tries[&Rate(rate)].count() < 2).then_some(rate);
+        let most = RATE_MAX as f64;
         match self.edges() {
             (None, None) => Some(self.start),
-            (Some(low), None) => {
-                let most = RATE_MAX as f64;
-                if low < most { Some(rounded(low * 2.0).min(most)) } else { self.unsettled(low) }
-            }
+            (Some(low), None) if low < most => Some(rounded(low * 2.0).min(most)),
+            (Some(low), None) => unsettled(low),
             (None, Some(high)) => (high / 2.0 >= RATE_MIN).then(|| rounded(high / 2.0)),
             (Some(low), Some(high)) => {
                 let middle = rounded((low * high).sqrt());
                 if high / low > 1.0 + self.resolution && middle > low && middle < high {
                     return Some(middle);
                 }
-                self.unsettled(low).or_else(|| self.unsettled(high))
+                unsettled(low).or_else(|| unsettled(high))
             }
         }
     }
 
     pub(crate) fn found(&self) -> Found {
         let (low, high) = self.edges();
-        let count = |rate, wanted| self.of(rate).filter(|answer| *answer == wanted).count();
-        let known = |rate: f64| count(rate, Answer::Held) > count(rate, Answer::Failed);
-        let mixed = |rate: f64| {
-            let has = |wanted| self.of(rate).any(|answer| answer == wanted);
-            has(Answer::Held) && has(Answer::Failed)
+        let known = |answers: &Answers| answers.held > answers.failed;
+        let noisy = |(rate, answers): (&Rate, &Answers)| {
+            let above = high.is_some_and(|high| rate.0 > high) && answers.majority().is_gt();
+            above || (answers.held > 0 && answers.failed > 0)
         };
-        let above =
-            |rate: f64| high.is_some_and(|high| rate > high) && self.state(rate) == State::Held;
         // Where an answer is not known, higher rates are looked at; but none was seen to hold.
-        let held = |rate: &f64| {
-            known(*rate) && self.state(*rate) == State::Held && low.is_some_and(|low| *rate <= low)
-        };
+        let mut held = self
+            .tries
+            .iter()
+            .rev()
+            .filter(|(rate, answers)| known(answers) && low.is_some_and(|low| rate.0 <= low));
         Found {
-            rate: self.rates().filter(held).reduce(f64::max),
+            rate: held.next().map(|(rate, _)| rate.0),
             failed: high,
             confirmed: self.wanted().is_none(),
-            unknown: low.filter(|low| !known(*low)),
-            noisy: self.rates().any(|rate| mixed(rate) || above(rate)),
+            unknown: low.filter(|low| !known(&self.tries[&Rate(*low)])),
+            noisy: self.tries.iter().any(noisy),
         }
     }
 
-    /// The highest rate that held below the lowest that failed, and that one.
+    /// Finds the highest rate that held below the lowest that failed, and that one.
     fn edges(&self) -> (Option<f64>, Option<f64>) {
-        let of = |state: State| self.rates().filter(move |rate| self.state(*rate) == state);
-        let high = of(State::Failed).reduce(f64::min);
-        let below = |rate: &f64| high.is_none_or(|high| *rate < high);
-        (of(State::Held).filter(below).reduce(f64::max), high)
-    }
-
-    fn rates(&self) -> impl Iterator<Item = f64> {
-        self.tries.iter().map(|(rate, _)| *rate)
-    }
-
-    #[expect(clippy::float_cmp, reason = "the very rates that were asked for")]
-    fn of(&self, rate: f64) -> impl Iterator<Item = Answer> {
-        self.tries.iter().filter(move |(tried, _)| *tried == rate).map(|(_, answer)| *answer)
-    }
-
-    fn state(&self, rate: f64) -> State {
-        let failed = self.of(rate).filter(|answer| *answer == Answer::Failed).count();
-        match (self.of(rate).count() - failed).cmp(&failed) {
-            std::cmp::Ordering::Greater => State::Held,
-            std::cmp::Ordering::Less => State::Failed,
-            std::cmp::Ordering::Equal => State::Split,
-        }
-    }
-
-    /// A rate that was measured only once.
-    fn unsettled(&self, rate: f64) -> Option<f64> {
-        (self.of(rate).count() < 2).then_some(rate)
+        let mut tries = self.tries.iter();
+        let high = tries.find(|(_, answers)| answers.majority().is_lt()).map(|(rate, _)| rate.0);
+        let below = |rate: &Rate| high.is_none_or(|high| rate.0 < high);
+        let mut held = self.tries.iter().rev().filter(|(_, answers)| answers.majority().is_gt());
+        (held.find(|(rate, _)| below(rate)).map(|(rate, _)| rate.0), high)
     }
 }
 
-/// A rate with few digits, for people.
+/// Gives a rate with few digits, for people.
 fn rounded(rate: f64) -> f64 {
     let digits = DIGITS - 1 - rate.log10().floor() as i32;
     // Dividing by a power of ten is exact where multiplying by its inverse is not.

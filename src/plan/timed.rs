@@ -24,7 +24,6 @@ pub struct LoadSpec {
     pub charset: Option<String>,
 }
 
-/// The origin of a load's rows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub enum LoadSource {
     /// sysbench's rows, made on the fly.
@@ -33,7 +32,6 @@ pub enum LoadSource {
     Dump { path: PathBuf },
 }
 
-/// The form of the statements that carry generated rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum InsertMode {
     /// INSERTs of many rows, as `mysqldump --opt` writes them.
@@ -52,7 +50,6 @@ impl Default for InsertMode {
     }
 }
 
-/// Its name on the command line and in summaries.
 impl fmt::Display for InsertMode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -63,7 +60,6 @@ impl fmt::Display for InsertMode {
     }
 }
 
-/// External commands that are run in order and timed, as sql-bench's tests.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SuiteSpec {
@@ -133,7 +129,6 @@ pub enum InsertWord {
 }
 
 impl LoadKnobs {
-    /// Decides what is not said.
     pub(crate) fn resolve(self) -> Result<LoadSpec, String> {
         let refused = |what: &str| Err(what.to_owned());
         let own = self.mode.is_some() || self.insert_bytes.is_some() || self.tables.is_some();

@@ -39,7 +39,6 @@ macro_rules! as_flags {
     )+};
 }
 
-/// Declares values with their parsers.
 macro_rules! values {
     ($($(#[$about:meta])* $name:ident($inner:ty) = $parse:expr;)+) => {$(
         $(#[$about])*
@@ -136,7 +135,6 @@ impl<const MS: u64> FromStr for Length<MS> {
     }
 }
 
-/// `--max-errors`
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
 pub enum ErrorsMax {
     /// So many, in all phases of a step.
@@ -212,7 +210,6 @@ impl Scale {
         self.0
     }
 
-    /// Tells whether nothing changes.
     pub(crate) fn is_full(self) -> bool {
         (self.0 - 1.0).abs() < f64::EPSILON
     }
@@ -230,7 +227,6 @@ impl Scale {
         self.count(ops, 1000)
     }
 
-    /// Scales the length of a window.
     pub fn time(self, time: Duration) -> Duration {
         self.duration(time, 1000)
     }
@@ -367,7 +363,6 @@ fn option_value(text: &str) -> Result<u64, String> {
     }
 }
 
-/// Reads a label: the row of a table.
 pub(crate) fn label(text: &str) -> Result<String, String> {
     match text.chars().count() {
         0 => Err("a label has at least one character".to_owned()),
@@ -388,7 +383,6 @@ where
     label(&String::deserialize(from)?).map(T::from).map_err(D::Error::custom)
 }
 
-/// Reads a program and its arguments.
 pub(super) fn command<'de, D, T>(from: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
@@ -401,14 +395,12 @@ where
     }
 }
 
-/// Reads a character set's name.
 pub(crate) fn charset(text: &str) -> Result<String, String> {
     let fits = (1..=CHARSET_MAX).contains(&text.len())
         && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
     if fits { Ok(text.to_owned()) } else { Err(format!("'{text}' is no character set's name")) }
 }
 
-/// Reads a note: a name and its text.
 pub(crate) fn key_value(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),

@@ -180,7 +180,9 @@ mod tests {
     #[test]
     fn the_reference_lists_what_does_not_count() {
         let text = include_str!("../../docs/report.md");
-        for (path, why) in judge::FREE {
+        let all =
+            judge::FREE.iter().flat_map(|(why, paths)| paths.split(' ').map(move |p| (p, why)));
+        for (path, why) in all {
             let row = format!("| `{path}` | {why} |");
             assert!(text.contains(&row), "docs/report.md lacks the row {row}");
         }

@@ -51,15 +51,12 @@ pub struct Prepared {
 pub struct Settled {
     /// The longest that it might take, seconds.
     pub limit_s: f64,
-    /// How long it took.
     pub took_s: f64,
     /// Whether little was left, of everything that is waited for.
     pub complete: bool,
     /// What the server does not tell: `dirty pages`, `history list`. It was not waited for.
     pub unknown: Vec<String>,
-    /// The levels before it.
     pub first: Levels,
-    /// The levels after it.
     pub last: Levels,
 }
 
@@ -91,7 +88,6 @@ pub struct Keys {
     pub half_on_share: f64,
     /// Different rows that are expected to be touched, over all tables.
     pub distinct: f64,
-    /// All rows.
     pub rows: f64,
 }
 
@@ -99,19 +95,15 @@ pub struct Keys {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Experiment {
-    /// The profile's name.
     pub profile: String,
-    /// The same for the same cell of the same experiment in every invocation: what is measured
-    /// already is found by it.
+    /// The same for the same cell in every invocation: what is measured already is found by it.
     pub key: String,
     /// `--scale`: 1 is the profile's own size.
     pub scale: f64,
     /// The label that this one is a variant of.
     pub base_label: Option<String>,
-    /// Runs that wrote to the data since it was prepared or brought back, by the titles of their
-    /// tables, this one's own earlier steps left out; null where that is not known.
+    /// Titles of the runs that wrote to the data before, this one left out; null where not known.
     pub written_by: Option<Vec<String>>,
-    /// Commands that ran beside the window.
     pub commands: Vec<CommandRun>,
 }
 
@@ -121,8 +113,7 @@ pub struct Experiment {
 pub struct CommandRun {
     /// Its program; arguments may be nobody else's business.
     pub program: String,
-    /// Four hexadecimal digits of its instant and its arguments as the profile has them: too few to
-    /// guess an argument by, enough to tell other ones; null from old versions.
+    /// Four hexadecimal digits of its instant and its arguments; null from old versions.
     #[serde(default)]
     pub asked: Option<String>,
     /// When it was started, seconds from the window's start.
@@ -147,36 +138,29 @@ pub struct Load {
     pub insert_bytes: Option<u64>,
     /// Rows that the server says it took.
     pub rows: u64,
-    /// These a second.
     pub rows_per_s: f64,
     /// Statements that were answered well.
     pub statements: u64,
     /// Bytes of these, and of the lines of LOAD DATA.
     pub bytes: u64,
-    /// Character set of the statements: the dump's own SET NAMES, else `--charset`, else the
-    /// session's.
+    /// Character set of the statements: the dump's own, else `--charset`, else the session's.
     pub charset: String,
-    /// The loading session's `character_set_…` and `collation_…` variables at its start; the
-    /// global ones are in `server.variables`.
+    /// The loading session's `character_set_…` and `collation_…` variables at its start.
     pub character_sets: BTreeMap<String, String>,
-    /// The tables in the order in which they were loaded.
     pub tables: Vec<TableRows>,
     /// Whether the rows were counted afterwards, and a sample of generated ones was looked at.
     pub verified: bool,
 }
 
-/// Rows of one table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct TableRows {
-    /// Table name.
     pub table: String,
     /// Rows that the server says it took.
     pub rows: u64,
 }
 
-/// External commands that were run one after the other and timed. `measured_s` is the sum of
-/// their times, `client.user_s` and `client.sys_s` are the sums of theirs.
+/// External commands, timed one after the other; `measured_s` and the client's CPU are sums.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Suite {
@@ -186,19 +170,15 @@ pub struct Suite {
     pub output: Option<String>,
 }
 
-/// One external command.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SuiteTest {
-    /// Its name.
     pub name: String,
-    /// Program and arguments.
     pub run: Vec<String>,
     /// From its start to its end, seconds.
     pub wall_s: f64,
     /// User CPU of it and of the processes that it waited for, seconds.
     pub user_s: f64,
-    /// System CPU, likewise.
     pub sys_s: f64,
     /// `ok`, `exit N`, `signal NAME`, `not started: …` or `interrupted`.
     pub status: String,

@@ -1,13 +1,22 @@
 //! What follows from what a summary holds: the server's counters by operation.
 
-use super::{Status, Summary};
+use super::{Status, Summary, Warning};
 use crate::mysql::facts::SINCE_FLUSH;
-use crate::terms::{Cell, Spread};
+use crate::terms::{Cell, Code, Finding, Spread};
 
 /// No row of any workload's tables takes less: InnoDB's header and two numbers.
 const ROW_MIN_BYTES: u64 = 16;
 
 impl Summary {
+    /// Adds findings, as sentences.
+    pub(crate) fn warn(&mut self, found: impl IntoIterator<Item = Finding>) {
+        self.warnings.extend(found.into_iter().map(Warning::from));
+    }
+
+    pub(crate) fn is_warned(&self, code: Code) -> bool {
+        self.warnings.iter().any(|warning| warning.is(code))
+    }
+
     pub(crate) fn cell(&self) -> Cell {
         Cell::new(self.plan.clients, self.plan.rate)
     }

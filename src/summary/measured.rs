@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 
 use super::Distribution;
 
-/// Reasons that a verdict's sentence tells.
 const TOLD_MAX: usize = 2;
 
 /// Latency of what was issued inside the window, including what finished in the drain.
@@ -16,18 +15,15 @@ pub struct Latency {
     pub service: Distribution,
     /// Response time: from the intended instant; null unless paced.
     pub response: Option<Distribution>,
-    /// The part of the response time before the call, from the intended instant on: waiting for
-    /// an idle client, and for the client's thread; null unless paced.
+    /// The part of the response time before the call; null unless paced.
     #[serde(default)]
     pub wait: Option<Distribution>,
     /// Service time of the ops that failed.
     pub failed: Distribution,
-    /// Ops in doubt, which are in none of these times (`totals.in_doubt` counts all phases, and
-    /// those given up, too); null from old versions.
+    /// Ops in doubt, which are in none of these times; null from old versions.
     #[serde(default)]
     pub in_doubt: Option<u64>,
-    /// Ops that were issued and given up: in the times at their age (`totals.abandoned` counts all
-    /// phases, and arrivals that were not issued, too); null from old versions.
+    /// Ops that were issued and given up, in the times at their age; null from old versions.
     #[serde(default)]
     pub abandoned: Option<u64>,
     /// Service time of each statement, for workloads with several.
@@ -40,7 +36,6 @@ pub struct Latency {
 pub struct StatementLatency {
     /// Its position in `workload.statements`, from 0.
     pub statement: u32,
-    /// Service time.
     pub service: Distribution,
 }
 
@@ -56,29 +51,23 @@ impl Latency {
     }
 }
 
-/// A time in which no op succeeded on any client while errors occurred. Instants are seconds from
-/// the start of the step's warm-up, as in the timeline.
+/// A time in which no op succeeded on any client while errors occurred; instants of the timeline.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Outage {
-    /// The first error.
     pub first_error_s: f64,
-    /// The last one.
     pub last_error_s: f64,
     /// From the last success before to the first one after it, or to the end of the window.
     pub gap_s: f64,
     /// The first success after it; null if there was none in the window.
     pub first_success_s: Option<f64>,
-    /// Start of the first whole interval of the timeline after it with 95 % of the earlier rate
-    /// (the median of up to ten intervals before it); null if there was none.
+    /// Start of the first whole interval after it with 95 % of the earlier median rate; or null.
     pub recovered_s: Option<f64>,
     /// The server's number of the first error; null for lost connections and the like.
     pub code: Option<u16>,
     /// Errors of all clients in it, ops given up and attempts to open a connection again included.
     pub errors: u64,
-    /// Text of the first error.
     pub first_error: String,
-    /// Text of the last one.
     pub last_error: String,
 }
 
@@ -86,17 +75,12 @@ pub struct Outage {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LedgerEntry {
-    /// Table name.
     pub table: String,
-    /// Identity of the table's content, from the mark that `prepare` leaves in its COMMENT: 1 to
-    /// 8 hexadecimal digits; null for tables that loadgen did not make, and from old versions.
+    /// Identity of the table's content, 1 to 8 hexadecimal digits; null where it has none.
     #[serde(default)]
     pub table_id: Option<String>,
-    /// Acknowledged updates.
     pub updates: u64,
-    /// Acknowledged inserts.
     pub inserts: u64,
-    /// Acknowledged deletes.
     pub deletes: u64,
     /// Writes whose outcome is unknown.
     pub in_doubt: u64,
@@ -121,9 +105,7 @@ pub struct LedgerEntry {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Doubt {
-    /// Rows added at most.
     pub rows_added: u64,
-    /// Rows removed at most.
     pub rows_removed: u64,
     /// The most that the sum of `k` grew.
     pub k_added: u64,
@@ -136,7 +118,6 @@ pub struct Doubt {
 }
 
 impl Doubt {
-    /// Both.
     pub(crate) fn add(&mut self, other: &Doubt) {
         let Doubt { rows_added, rows_removed, k_added, k_removed, rows_unknown, k_unknown } = self;
         for (sum, more) in [
@@ -156,24 +137,20 @@ impl Doubt {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Share {
-    /// Engine threads.
     pub threads: Vec<ThreadShare>,
     /// How late they came to a socket that was ready, all together.
     #[serde(flatten)]
     pub turns: TurnDelay,
-    /// Cores of this host.
     pub host_cores: Option<u32>,
     /// CPU time of this host that was used by anybody, interrupts included.
     pub host_busy: Option<f64>,
-    /// CPU time of this host that others used than this process and a server on this host;
-    /// without interrupts, which are nobody's.
+    /// CPU time of this host that neither this process, a server on it nor interrupts used.
     pub other_load: Option<f64>,
     /// CPU time of this host that the hypervisor gave to others.
     pub steal: Option<f64>,
     /// CPU of the server's process, seconds; null where it is not on this host or not known.
     pub server_cpu_s: Option<f64>,
-    /// Time that this process's control groups (`cpu.max`) held its threads back, seconds, summed
-    /// over cores; null where none could be read.
+    /// Time that control groups (`cpu.max`) held its threads back, seconds over cores; or null.
     pub throttled_s: Option<f64>,
     /// What this host can generate at most, by a calibration; null without one that applies.
     pub ceiling: Option<Ceiling>,
@@ -183,10 +160,8 @@ pub struct Share {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ThreadShare {
-    /// Part of the time in which it had something to do. In a closed loop, all that it did not
-    /// wait for sockets, descheduled time included; in an open loop, where it looks at its
-    /// sockets again and again instead of waiting, its CPU time without that (`spun_s`), of the
-    /// time that it was not descheduled.
+    /// Part of the time in which it had something to do: in a closed loop, all that it did not wait
+    /// for sockets; in an open loop, its CPU time without `spun_s`, of the time that it had a core.
     pub busy: f64,
     /// Length of that time, seconds.
     pub wall_s: f64,
@@ -201,8 +176,7 @@ pub struct ThreadShare {
     pub turns: TurnDelay,
 }
 
-/// Turn delay: from a known instant at which a kernel timer was ready to the thread's taking note
-/// of it. A socket that had become ready then would have waited as long.
+/// Turn delay: from an instant at which a kernel timer was ready to the thread's taking note of it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct TurnDelay {
@@ -212,12 +186,10 @@ pub struct TurnDelay {
     pub turn_delay_p50_us: Option<f64>,
     /// 99th percentile; with fewer than 1,000 probes not ten of them lie beyond it.
     pub turn_delay_p99_us: Option<f64>,
-    /// The largest.
     pub turn_delay_max_us: Option<f64>,
     /// 99th percentile of what is left without the time that the thread waited for a core.
     pub own_delay_p99_us: Option<f64>,
-    /// The highest whole percentile that ten probes lie beyond, 99 at most: the verdict judges by
-    /// it. Null with fewer than 20 probes.
+    /// The highest whole percentile, 99 at most, that ten probes lie beyond; null below 20 probes.
     #[serde(default)]
     pub tail_percentile: Option<u32>,
     /// The delay at that percentile.
@@ -232,14 +204,12 @@ pub struct TurnDelay {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Ceiling {
-    /// Statements a second: engine threads, or cores where these are fewer, by the client's CPU
-    /// an op.
+    /// Statements a second: engine threads, or cores where these are fewer, by the CPU an op.
     pub qps: f64,
     /// That CPU, microseconds.
     pub us_per_op: f64,
     /// Clients of the calibration's step that comes nearest.
     pub clients: u32,
-    /// Its engine threads.
     pub engine_threads: u32,
     /// When it was measured, RFC 3339.
     pub calibrated_at: String,
@@ -261,7 +231,6 @@ pub enum VerdictKind {
 }
 
 impl VerdictKind {
-    /// As in the summary.
     pub fn name(self) -> &'static str {
         match self {
             VerdictKind::Ok => "ok",

@@ -46,7 +46,6 @@ pub(crate) const SCHEMA: &str = "loadgen.summary/1";
 pub struct Summary {
     /// Always `SCHEMA`.
     pub schema: String,
-    /// The program that wrote this.
     pub loadgen: Program,
     /// One invocation of loadgen: 16 hexadecimal digits.
     pub run_id: String,
@@ -56,17 +55,12 @@ pub struct Summary {
     pub label: String,
     /// `--note K=V`.
     pub notes: BTreeMap<String, String>,
-    /// How the step ended.
     pub outcome: Outcome,
     /// Why it did not complete.
     pub reason: Option<String>,
-    /// What was run.
     pub workload: Workload,
-    /// The whole configuration of the step.
     pub plan: Plan,
-    /// The server's fingerprint.
     pub server: Server,
-    /// The client library's fingerprint.
     pub driver: Driver,
     /// The client host's fingerprint and the client's cost.
     pub client: Client,
@@ -85,8 +79,7 @@ pub struct Summary {
     pub outages: Vec<Outage>,
     /// What the tables must hold more than before: all phases, not only the window.
     pub ledger: Vec<LedgerEntry>,
-    /// Name of the record that was made before the step's first write, without `.begun`; null
-    /// where nothing was written to tables that loadgen made.
+    /// Name of the record that was made before the first write, without `.begun`; or null.
     #[serde(default)]
     pub record: Option<String>,
     /// What a timed load was; null otherwise.
@@ -112,7 +105,6 @@ pub struct Summary {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Program {
-    /// Crate version.
     pub version: String,
     /// Git revision it was built from, where known.
     pub revision: Option<String>,
@@ -137,7 +129,6 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// What people read.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Outcome::Completed => "completed",
@@ -153,7 +144,6 @@ impl Outcome {
     }
 }
 
-/// What was run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Workload {
@@ -180,8 +170,7 @@ pub struct Workload {
     /// What these are where nobody sets them; null from old versions, and of loads and suites.
     #[serde(default)]
     pub option_defaults: Option<BTreeMap<String, u64>>,
-    /// The transactions in the form of docs/workloads.md, with weights, parameters and
-    /// expectations; null from old versions, and of loads and suites.
+    /// The transactions in the form of docs/workloads.md; null from old versions, loads and suites.
     #[serde(default)]
     pub transactions: Option<serde_json::Value>,
     /// Why the ledger does not tell what it wrote; null where it does.
@@ -202,7 +191,6 @@ fn sbtest() -> String {
     "sbtest".to_owned()
 }
 
-/// One statement of a workload.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct StatementText {
@@ -215,7 +203,6 @@ pub struct StatementText {
     pub repeat: u64,
 }
 
-/// The configuration of a step.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Plan {
@@ -240,9 +227,8 @@ pub struct Plan {
     /// Arrival process of a paced run; null for a closed loop.
     #[cfg_attr(test, schemars(with = "Option<String>"))]
     pub arrival: Option<Arrival>,
-    /// Queues that arrivals came in, each with its part of the rate and served by its part of the
-    /// clients: one an engine thread, and one a table of it where clients are pinned; null for a
-    /// closed loop.
+    /// Queues of arrivals: one an engine thread, and one a table of it where clients are pinned;
+    /// null for a closed loop.
     #[serde(default)]
     pub queues: Option<u32>,
     /// Seed of the key streams.
@@ -260,9 +246,7 @@ pub struct Plan {
     /// An op without an answer for so long was given up, seconds; null for no limit.
     #[serde(default)]
     pub op_timeout_s: Option<f64>,
-    /// This repeat, from 1.
     pub repeat_index: u32,
-    /// Repeats of the invocation.
     pub repeats: u32,
 }
 
@@ -270,11 +254,8 @@ pub struct Plan {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Client {
-    /// Host name.
     pub host: String,
-    /// Kernel release.
     pub kernel: String,
-    /// CPU model.
     pub cpu: String,
     /// Cores that this process may use.
     pub cores: u32,
@@ -286,16 +267,13 @@ pub struct Client {
     pub sys_s: f64,
     /// CPU of this process an op, microseconds; null without ops.
     pub us_per_op: Option<f64>,
-    /// Engine threads.
     pub threads: Vec<Thread>,
     /// Peak resident size of this process so far, bytes.
     pub max_rss_bytes: u64,
-    /// Median round trip of an empty query over an idle connection before the first step,
-    /// microseconds.
+    /// Median round trip of an empty query before the first step, microseconds.
     #[serde(default)]
     pub rtt_us: Option<f64>,
-    /// Bytes that this host's network interfaces received over the window, whoever for;
-    /// without loopback.
+    /// Bytes that this host's interfaces but loopback received over the window, whoever for.
     #[serde(default)]
     pub net_rx_bytes: Option<u64>,
     /// Bytes that they sent.
@@ -306,7 +284,6 @@ pub struct Client {
     pub share: Option<Share>,
 }
 
-/// One engine thread.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Thread {
@@ -328,18 +305,14 @@ pub struct Totals {
     pub qps: f64,
     /// Rows returned, and rows that INSERTs put in.
     pub rows: u64,
-    /// Errors of all phases by code: ops that failed, ops whose answer was lost (also where they
-    /// are in doubt), and, with class `connect`, attempts to open a lost connection again, which
-    /// are no ops. Not in it: ops that were given up (`abandoned`), and attempts to reach the
-    /// server before the step's first statement.
+    /// Errors of all phases by code; with class `connect`, attempts to open a lost connection
+    /// again, which are no ops. Ops that were given up are in `abandoned`.
     pub errors: Vec<ErrorCount>,
     /// Lost connections that were opened again.
     pub reconnects: u64,
-    /// Ops given up after `--op-timeout` or at the end of the drain, of a paced run also those
-    /// that were not issued; their age, a lower bound, is in the latency.
+    /// Ops given up, of a paced run also those that were not issued; their age is in the latency.
     pub abandoned: u64,
-    /// Ops with writes that may have been done or not, because the answer was lost, given up or a
-    /// kill; of these neither the rates nor the times of failed ops have one.
+    /// Ops with writes that may have been done or not: in neither rates nor times.
     #[serde(default)]
     pub in_doubt: u64,
     /// Arrivals of a paced run not yet issued at the window's end; null for a closed loop.
@@ -353,13 +326,11 @@ pub struct Totals {
     /// How long the first of these had waited by then, microseconds; 0 where there were none.
     #[serde(default)]
     pub warmup_late_us: Option<f64>,
-    /// Ops of the window by table.
     pub per_table: Vec<TableOps>,
     /// How evenly the clients were served.
     pub per_client: PerClient,
 }
 
-/// Errors of one code.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ErrorCount {
@@ -373,19 +344,14 @@ pub struct ErrorCount {
     /// check), `lost` (the connection), `driver` (a driver panic), `connect` (an attempt to open a
     /// lost connection again; no op).
     pub class: String,
-    /// Text of the first one.
     pub message: String,
-    /// How many.
     pub count: u64,
 }
 
-/// Ops of one table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct TableOps {
-    /// Table name.
     pub table: String,
-    /// Ops of the window.
     pub ops: u64,
 }
 
@@ -393,11 +359,8 @@ pub struct TableOps {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PerClient {
-    /// The client with the fewest.
     pub ops_min: u64,
-    /// Median over clients.
     pub ops_median: f64,
-    /// The client with the most.
     pub ops_max: u64,
 }
 
@@ -407,7 +370,6 @@ pub struct PerClient {
 pub struct Warning {
     /// A stable short name, such as `debug_build`.
     pub code: String,
-    /// A sentence.
     pub message: String,
 }
 
@@ -421,17 +383,6 @@ impl Warning {
     /// Tells whether it has a code, which may be another version's.
     pub(crate) fn is(&self, code: Code) -> bool {
         self.code == code.name()
-    }
-}
-
-impl Summary {
-    /// Adds findings, as sentences.
-    pub(crate) fn warn(&mut self, found: impl IntoIterator<Item = Finding>) {
-        self.warnings.extend(found.into_iter().map(Warning::from));
-    }
-
-    pub(crate) fn is_warned(&self, code: Code) -> bool {
-        self.warnings.iter().any(|warning| warning.is(code))
     }
 }
 

@@ -2,14 +2,14 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
-use std::io::Read;
+use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
 use super::{SCHEMA, Summary};
-use crate::error::{Error, Result, plain};
+use crate::error::{Error, Result, clip};
 
 /// Largest file that is read, bytes. An hour's timeline of seconds takes less than one MiB.
 const FILE_MAX: u64 = 64 << 20;
@@ -28,7 +28,7 @@ pub struct Loaded {
 }
 
 impl Loaded {
-    /// The summaries alone, as [`crate::report::render`] takes them.
+    /// Gives the summaries alone, as [`crate::report::render`] takes them.
     pub fn steps(&self) -> Vec<&Summary> {
         self.summaries.iter().map(|(_, summary)| summary).collect()
     }
@@ -52,7 +52,7 @@ pub fn load(paths: &[PathBuf], skip_bad: bool) -> Result<Loaded> {
     Ok(loaded)
 }
 
-/// All that [`load`] would read, and what it would refuse; it may be nothing.
+/// Reads all that [`load`] would, and says what it would refuse; it may be nothing.
 ///
 /// # Errors
 ///
@@ -63,59 +63,67 @@ pub fn collect(paths: &[PathBuf]) -> Result<Loaded> {
     // Two invocations that continue one run at once give their steps the same names.
     let mut steps: HashMap<(String, String), PathBuf> = HashMap::new();
     for path in files(paths)? {
-        match read(&path, &mut seen) {
-            Ok(None) => {}
-            Ok(Some(summary)) => {
-                let step = (summary.step_id.clone(), summary.started_at.clone());
-                if let Some(first) = steps.get(&step) {
-                    let reason = format!(
-                        "it holds the same step as {} (step_id {}) and would count twice",
-                        first.display(),
-                        clip(&summary.step_id)
-                    );
-                    loaded.skipped.push((path, reason));
-                } else {
-                    steps.insert(step, path.clone());
-                    loaded.summaries.push((path, summary));
-                }
+        let read = read(&path, &mut seen).and_then(|summary| {
+            let Some(summary) = summary else { return Ok(None) };
+            let step = (summary.step_id.clone(), summary.started_at.clone());
+            if let Some(first) = steps.get(&step) {
+                let (first, id) = (first.display(), clip(&summary.step_id, TEXT_MAX));
+                return Err(format!(
+                    "it holds the same step as {first} (step_id {id}) and would count twice"
+                ));
             }
+            steps.insert(step, path.clone());
+            Ok(Some(summary))
+        });
+        match read {
+            Ok(summary) => loaded.summaries.extend(summary.map(|summary| (path, summary))),
             Err(reason) => loaded.skipped.push((path, reason)),
         }
     }
     Ok(loaded)
 }
 
-/// The files that the paths stand for.
+fn refused(path: &Path, error: &io::Error) -> Error {
+    Error::usage(format!("{}: {error}", path.display()))
+        .hint("name files that loadgen wrote, or the directory of its --out")
+}
+
+/// Lists the files that the paths stand for.
 fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
-    let refused = |path: &Path, error: &std::io::Error| {
-        Error::usage(format!("{}: {error}", path.display()))
-            .hint("name files that loadgen wrote, or the directory of its --out")
-    };
     let mut files = Vec::new();
     for path in paths {
-        let metadata = fs::metadata(path).map_err(|error| refused(path, &error))?;
-        if !metadata.is_dir() {
+        if fs::metadata(path).map_err(|error| refused(path, &error))?.is_dir() {
+            files.extend(inside(path, ".json")?);
+        } else {
             files.push(path.clone());
-            continue;
         }
-        let mut inside = Vec::new();
-        for entry in fs::read_dir(path).map_err(|error| refused(path, &error))? {
-            let entry = entry.map_err(|error| refused(path, &error))?;
-            let name = entry.file_name();
-            let name = name.as_encoded_bytes();
-            // A pipe would be waited for. What cannot be looked at is named when it is read.
-            let file = || fs::metadata(entry.path()).map_or(true, |found| found.is_file());
-            if name.ends_with(b".json") && !name.starts_with(b".") && file() {
-                inside.push(entry.path());
-            }
-        }
-        inside.sort_unstable();
-        files.extend(inside);
     }
     Ok(files)
 }
 
-/// One file: its summary, nothing when its file was read before, or why it is refused.
+/// Lists the files of a directory whose names end so, but for hidden ones, by name.
+pub(super) fn inside(dir: &Path, end: &str) -> Result<Vec<PathBuf>> {
+    let mut inside = Vec::new();
+    for entry in fs::read_dir(dir).map_err(|error| refused(dir, &error))? {
+        let entry = entry.map_err(|error| refused(dir, &error))?;
+        let name = entry.file_name();
+        let name = name.as_encoded_bytes();
+        // A pipe would be waited for. What cannot be looked at is named when it is read.
+        let file = || fs::metadata(entry.path()).map_or(true, |found| found.is_file());
+        if name.ends_with(end.as_bytes()) && !name.starts_with(b".") && file() {
+            inside.push(entry.path());
+        }
+    }
+    inside.sort_unstable();
+    Ok(inside)
+}
+
+/// Gives the directory that a path is in.
+pub(super) fn parent(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Reads one file: its summary, nothing when its file was read before, or why it is refused.
 fn read(
     path: &Path,
     seen: &mut HashSet<(u64, u64)>,
@@ -125,13 +133,12 @@ fn read(
         return Ok(None);
     }
     let mut bytes = Vec::new();
-    File::open(path)
-        .and_then(|file| file.take(FILE_MAX + 1).read_to_end(&mut bytes))
-        .map_err(|error| error.to_string())?;
+    let read = File::open(path).and_then(|file| file.take(FILE_MAX + 1).read_to_end(&mut bytes));
+    read.map_err(|error| error.to_string())?;
     from_json(&bytes).map(Some)
 }
 
-/// A summary from the bytes of its file, or why they are none: what [`super::to_json`] wrote.
+/// Reads a summary from the bytes of its file: what [`super::to_json`] wrote.
 ///
 /// # Errors
 ///
@@ -151,7 +158,7 @@ pub fn from_json(bytes: &[u8]) -> std::result::Result<Summary, String> {
     }
 }
 
-/// What the `schema` of complete JSON says, where that is the reason for refusing it.
+/// Says what the `schema` of complete JSON is, where that is the reason for refusing it.
 fn schema_of(bytes: &[u8]) -> Option<String> {
     #[derive(Deserialize)]
     struct Probe {
@@ -172,9 +179,9 @@ fn schema_of(bytes: &[u8]) -> Option<String> {
     }
 }
 
-/// A `schema` value that is not ours.
+/// Refuses a `schema` value that is not ours.
 fn foreign(schema: &str) -> String {
-    let schema = clip(schema);
+    let schema = clip(schema, TEXT_MAX);
     if schema.starts_with("loadgen.summary/") {
         format!("its schema is '{schema}'; this version reads '{SCHEMA}': a newer loadgen wrote it")
     } else {
@@ -182,40 +189,31 @@ fn foreign(schema: &str) -> String {
     }
 }
 
-/// A parser's error, the position first.
+/// Tells a parser's error, the position first.
 fn located(error: &serde_json::Error) -> String {
     let (line, column) = (error.line(), error.column());
     let text = error.to_string();
     let text = text.strip_suffix(&format!(" at line {line} column {column}")).unwrap_or(&text);
-    format!("line {line}, column {column}: {}", clip(text))
+    format!("line {line}, column {column}: {}", clip(text, TEXT_MAX))
 }
 
-/// Text of a file in a message: bounded, and safe for a terminal.
-fn clip(text: &str) -> String {
-    let mut clipped: String = text.chars().take(TEXT_MAX).collect();
-    if clipped.len() < text.len() {
-        clipped.push('…');
-    }
-    plain(&clipped)
-}
-
-/// The error that names the refused files.
+/// Makes the error that names the refused files.
 fn refusal(bad: &[(PathBuf, String)]) -> Error {
-    let hint = "--skip-bad leaves such files out";
-    if let [(path, reason)] = bad {
-        return Error::data(format!("{}: {reason}", path.display())).hint(hint);
-    }
-    let mut lines = vec![format!("{} files cannot be used:", bad.len())];
-    lines.extend(
-        bad.iter().take(NAMED_MAX).map(|(path, why)| format!("  {}: {why}", path.display())),
-    );
-    if bad.len() > NAMED_MAX {
-        lines.push(format!("  … and {} more", bad.len() - NAMED_MAX));
-    }
-    Error::data(lines.join("\n")).hint(hint)
+    let told = |(path, why): &(PathBuf, String)| format!("{}: {why}", path.display());
+    let text = match bad {
+        [one] => told(one),
+        _ => {
+            let mut lines = vec![format!("{} files cannot be used:", bad.len())];
+            lines.extend(bad.iter().take(NAMED_MAX).map(|one| format!("  {}", told(one))));
+            let more = bad.len().saturating_sub(NAMED_MAX);
+            lines.extend((more > 0).then(|| format!("  … and {more} more")));
+            lines.join("\n")
+        }
+    };
+    Error::data(text).hint("--skip-bad leaves such files out")
 }
 
-/// The error for paths without any summary.
+/// Makes the error for paths without any summary.
 fn nothing(paths: &[PathBuf], skipped: &[(PathBuf, String)]) -> Error {
     let named: Vec<String> =
         paths.iter().take(NAMED_MAX).map(|path| path.display().to_string()).collect();

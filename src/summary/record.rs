@@ -8,14 +8,13 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::Store;
-use super::write::sync;
-use crate::error::{Error, Result, plain};
+use super::read::{inside, parent};
+use crate::error::{Error, Kind, Result, plain};
 
 /// The `schema` value of records.
 const SCHEMA: &str = "loadgen.begun/1";
 /// What their names end with.
-const SUFFIX: &str = ".begun";
+pub(super) const SUFFIX: &str = ".begun";
 /// Bytes of one at most: those of a hundred thousand tables.
 const FILE_MAX: u64 = 8 << 20;
 
@@ -49,31 +48,24 @@ pub struct Place {
     pub hostname: Option<String>,
     /// `@@datadir`.
     pub datadir: Option<String>,
-    /// The database.
     #[serde(default)]
     pub database: Option<String>,
 }
 
 impl Place {
-    /// From a server's variables.
+    /// Takes it from a server's variables.
     pub(crate) fn of(variables: &BTreeMap<String, String>, database: Option<&str>) -> Place {
         let get = |name: &str| variables.get(name).cloned();
         let database = database.map(str::to_owned);
         Place { hostname: get("hostname"), datadir: get("datadir"), database }
     }
 
-    /// Whether both are known and not the same.
+    /// Tells whether a part of both is known and not the same.
     pub(crate) fn differs(&self, other: &Place) -> bool {
-        let differ = |one: &Option<String>, other: &Option<String>| {
-            one.as_ref().zip(other.as_ref()).is_some_and(|(one, other)| one != other)
-        };
-        [
-            (&self.hostname, &other.hostname),
-            (&self.datadir, &other.datadir),
-            (&self.database, &other.database),
-        ]
-        .into_iter()
-        .any(|(own, other)| differ(own, other))
+        let parts =
+            |place: &Place| [place.hostname.clone(), place.datadir.clone(), place.database.clone()];
+        let mut both = parts(self).into_iter().zip(parts(other));
+        both.any(|(own, other)| own.zip(other).is_some_and(|(own, other)| own != other))
     }
 }
 
@@ -88,11 +80,11 @@ impl std::fmt::Display for Place {
 /// A record on disk.
 #[derive(Debug)]
 pub struct Recorded {
-    path: PathBuf,
+    pub(super) path: PathBuf,
 }
 
 impl Record {
-    /// Of a step that begins now.
+    /// Makes the record of a step that begins now.
     pub(crate) fn new(
         step_id: String,
         what: String,
@@ -120,12 +112,12 @@ impl Record {
 }
 
 impl Recorded {
-    /// Its name, as the step's summary has it.
+    /// Gives its name, as the step's summary has it.
     pub(crate) fn name(&self) -> String {
         name_of(&self.path)
     }
 
-    /// The step's summary is durable. Where the record cannot be removed, the summary, which
+    /// Removes it, as the step's summary is durable. Where it cannot be removed, the summary, which
     /// names it, tells as much.
     pub(crate) fn superseded(self) {
         let _ = fs::remove_file(self.path);
@@ -137,58 +129,18 @@ fn name_of(path: &Path) -> String {
     name.strip_suffix(SUFFIX).unwrap_or(&name).to_owned()
 }
 
-impl Store {
-    /// Writes a record, durable when this returns.
-    ///
-    /// # Errors
-    ///
-    /// The file cannot be written, or its directory not be synced: then the step must not begin.
-    pub(crate) fn begin(&self, record: &Record) -> Result<Recorded> {
-        let mut json = serde_json::to_string_pretty(record).expect("its maps have string keys");
-        json.push('\n');
-        let name = |hex: u32| format!("{}-{hex:08x}{SUFFIX}", record.step_id);
-        let made = self.put(&json, name).and_then(|path| match sync(self.dir()) {
-            Ok(()) => Ok(path),
-            Err(error) => {
-                // Of a step that does not begin.
-                let _ = fs::remove_file(path);
-                Err(error)
-            }
-        });
-        let path = made.map_err(|error| {
-            self.failed(&error).context(format!(
-                "no record of step {} could be made, so that it was not begun",
-                record.step_id
-            ))
-        })?;
-        Ok(Recorded { path })
-    }
-}
-
-/// The records in these directories, and beside these files.
+/// Reads the records in these directories, and beside these files.
 ///
 /// # Errors
 ///
 /// Undecided: one of them cannot be read.
 pub fn records(paths: &[PathBuf]) -> Result<Vec<(String, Record)>> {
-    let mut dirs = BTreeSet::new();
-    for path in paths {
-        let dir = if path.is_dir() { Some(path.as_path()) } else { path.parent() };
-        let dir = dir.filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        dirs.insert(dir.to_owned());
-    }
+    let dir = |path: &PathBuf| if path.is_dir() { path.clone() } else { parent(path).to_owned() };
+    let dirs: BTreeSet<PathBuf> = paths.iter().map(dir).collect();
     let mut found = Vec::new();
     for dir in dirs {
-        let unread = |error: &std::io::Error| {
-            Error::usage(format!("{}: {error}", dir.display()))
-                .hint("name the directory of loadgen's --out")
-        };
-        for entry in fs::read_dir(&dir).map_err(|error| unread(&error))? {
-            let path = entry.map_err(|error| unread(&error))?.path();
-            let is = |end: &str| path.as_os_str().as_encoded_bytes().ends_with(end.as_bytes());
-            if is(SUFFIX) && path.is_file() {
-                found.push((name_of(&path), read(&path)?));
-            }
+        for path in inside(&dir, SUFFIX)? {
+            found.push((name_of(&path), read(&path)?));
         }
     }
     found.sort_by(|a, b| a.0.cmp(&b.0));
@@ -197,11 +149,8 @@ pub fn records(paths: &[PathBuf]) -> Result<Vec<(String, Record)>> {
 
 fn read(path: &Path) -> Result<Record> {
     let bad = |why: &str| {
-        Error::new(
-            crate::error::Kind::Undecided,
-            format!("{}: {}: what it stands for is not known", path.display(), plain(why)),
-        )
-        .hint("move it away if loadgen did not write it")
+        let text = format!("{}: {}: what it stands for is not known", path.display(), plain(why));
+        Error::new(Kind::Undecided, text).hint("move it away if loadgen did not write it")
     };
     let length = fs::metadata(path).map_err(|error| bad(&error.to_string()))?.len();
     if length > FILE_MAX {
@@ -213,6 +162,7 @@ fn read(path: &Path) -> Result<Record> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Store;
     use super::*;
 
     fn record(step: &str) -> Record {

@@ -1,4 +1,4 @@
-//! Writing: a summary appears whole, under a name of its own, or not at all.
+//! Writing: a summary, or the record of a step, appears whole, under a name of its own, or not at all.
 
 use std::fmt::Write as _;
 use std::fs::{self, File, Permissions};
@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use tempfile::{Builder, NamedTempFile};
 
 use super::Summary;
+use super::read::parent;
+use super::record::{Record, Recorded, SUFFIX};
 use crate::error::{Error, Kind, Result};
 
 /// Longest part of a file name that comes from a label or a workload, bytes.
@@ -36,22 +38,18 @@ impl Store {
             return Err(Error::usage("the directory for the summaries has an empty name")
                 .hint("--out results, or --out . for the current directory"));
         }
-        match fs::create_dir(dir) {
-            // Its own name is durable only with the directory that it is in.
-            Ok(()) => sync_if_possible(parent(dir)).map_err(|error| {
-                // Else the same command would find it there, and not ask again.
-                let _ = fs::remove_dir(dir);
-                explain(dir, &error)
-            })?,
+        let made = match fs::create_dir(dir) {
+            // Its own name is durable only with the directory that it is in. What is not goes: else
+            // the same command would find it there, and not ask again.
+            Ok(()) => sync_if_possible(parent(dir)).inspect_err(|_| drop(fs::remove_dir(dir))),
             // Also a symbolic link to a directory; anything else the trial below refuses.
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(explain(dir, &error)),
-        }
-        trial(dir).map_err(|error| explain(dir, &error))?;
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+            Err(error) => Err(error),
+        };
+        made.and_then(|()| trial(dir)).map_err(|error| unwritable(dir, &error, false))?;
         Ok(Store { dir: dir.to_owned() })
     }
 
-    /// The directory.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
@@ -63,35 +61,48 @@ impl Store {
     /// When the file cannot be written, the hint says that the JSON follows on standard output:
     /// the caller prints [`to_json`], so that the step is not lost.
     pub fn write(&self, summary: &Summary) -> Result<PathBuf> {
-        let named = self.put(&to_json(summary), |hex| file_name(summary, hex));
-        let kept = named.and_then(|path| match sync_if_possible(&self.dir) {
-            Ok(()) => Ok(path),
-            Err(error) => {
-                // Saved from standard output as well, it would count twice.
-                let _ = fs::remove_file(&path);
-                Err(error)
-            }
-        });
-        kept.map_err(|error| {
-            self.failed(&error)
-                .context(format!("the summary of step {} was not saved", summary.step_id))
-                .hint(format!(
-                    "it follows on standard output instead; save it as {}",
-                    file_name(summary, 0)
-                ))
+        let name = |hex| file_name(summary, hex);
+        self.put(&to_json(summary), name, sync_if_possible).map_err(|error| {
+            let text = format!("the summary of step {} was not saved", summary.step_id);
+            let save = format!("it follows on standard output instead; save it as {}", name(0));
+            error.context(text).hint(save)
         })
     }
 
-    /// Writes a file, under a name with eight random digits. The file is durable then, its name
-    /// only when the directory is synced.
-    pub(super) fn put(&self, text: &str, name: impl Fn(u32) -> String) -> io::Result<PathBuf> {
-        self.persist(text, || Ok(name(getrandom::u32().map_err(io::Error::from)?)))
+    /// Writes a record, durable when this returns.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be written, or its directory not be synced: then the step must not begin.
+    pub(crate) fn begin(&self, record: &Record) -> Result<Recorded> {
+        let step = &record.step_id;
+        let json = serde_json::to_string_pretty(record).expect("its maps have string keys") + "\n";
+        let path = self.put(&json, |hex| format!("{step}-{hex:08x}{SUFFIX}"), sync);
+        let path = path.map_err(|error| {
+            error.context(format!(
+                "no record of step {step} could be made, so that it was not begun"
+            ))
+        })?;
+        Ok(Recorded { path })
     }
 
-    /// What a step fails of: the command line was right when it began.
-    pub(super) fn failed(&self, error: &io::Error) -> Error {
-        let (_, what, hint) = reason(&self.dir, error);
-        unwritable(Kind::Failed, &self.dir, &what, hint)
+    /// Writes a file, under a name with eight random digits; one whose name is not durable is taken
+    /// away again. The command line was right when the step began, so it is the step that fails.
+    fn put(
+        &self,
+        text: &str,
+        name: impl Fn(u32) -> String,
+        sync: fn(&Path) -> io::Result<()>,
+    ) -> Result<PathBuf> {
+        let named = self.persist(text, || Ok(name(getrandom::u32().map_err(io::Error::from)?)));
+        let durable = named.and_then(|path| match sync(&self.dir) {
+            Ok(()) => Ok(path),
+            Err(error) => {
+                let _ = fs::remove_file(path);
+                Err(error)
+            }
+        });
+        durable.map_err(|error| unwritable(&self.dir, &error, true))
     }
 
     /// Writes a temporary file, syncs it and gives it the first name that is free.
@@ -115,33 +126,26 @@ impl Store {
     }
 }
 
-/// A file that vanishes unless it is given a name; its suffix keeps readers away from what a
+/// Makes a file that vanishes unless it is given a name; its suffix keeps readers away from what a
 /// crash leaves. Readable by whom the umask allows: results are shared.
 fn temporary(dir: &Path) -> io::Result<NamedTempFile> {
-    Builder::new()
-        .prefix(".loadgen-")
-        .suffix(".tmp")
-        .permissions(Permissions::from_mode(0o666))
-        .tempfile_in(dir)
+    let mut builder = Builder::new();
+    builder.prefix(".loadgen-").suffix(".tmp").permissions(Permissions::from_mode(0o666));
+    builder.tempfile_in(dir)
 }
 
 /// Makes the names in a directory durable.
-pub(super) fn sync(dir: &Path) -> io::Result<()> {
+fn sync(dir: &Path) -> io::Result<()> {
     File::open(dir)?.sync_all()
 }
 
-/// The same but for file systems that cannot: what is in a summary is whole either way. A step that
-/// writes needs its record to be durable, and does not begin there.
+/// Does the same but for file systems that cannot: what is in a summary is whole either way. A step
+/// that writes needs its record to be durable, and does not begin there.
 fn sync_if_possible(dir: &Path) -> io::Result<()> {
     match sync(dir) {
         Err(error) if error.kind() == ErrorKind::InvalidInput => Ok(()),
         synced => synced,
     }
-}
-
-/// The directory that this one is in.
-fn parent(dir: &Path) -> &Path {
-    dir.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Writes as much as a summary takes, then takes it away.
@@ -153,56 +157,45 @@ fn trial(dir: &Path) -> io::Result<()> {
     sync_if_possible(dir)
 }
 
-/// The error before the first step.
-fn explain(dir: &Path, error: &io::Error) -> Error {
-    let (kind, what, hint) = reason(dir, error);
-    unwritable(kind, dir, &what, hint)
-}
-
-fn unwritable(kind: Kind, dir: &Path, what: &str, hint: String) -> Error {
-    Error::new(kind, format!("summaries cannot be written to '{}': {what}", dir.display()))
-        .hint(hint)
-}
-
-/// Whose fault an input/output error is, what it means, and what its reader can do about it.
-fn reason(dir: &Path, error: &io::Error) -> (Kind, String, String) {
-    let shown = dir.display();
-    let told = |kind: Kind, what: &str, hint: String| (kind, what.to_owned(), hint);
-    let other = || "--out DIR names another directory".to_owned();
-    match error.kind() {
-        ErrorKind::NotFound => {
-            let what = if parent(dir).is_dir() {
-                "the directory went away"
-            } else {
-                "its parent directory does not exist"
-            };
-            told(Kind::Usage, what, format!("mkdir -p '{shown}'"))
+/// Says whose fault an input/output error is, what it means, and what its reader can do about it.
+fn unwritable(dir: &Path, error: &io::Error, begun: bool) -> Error {
+    let (shown, told) = (dir.display(), error.to_string());
+    let other = "--out DIR names another directory".to_owned();
+    let (kind, what, hint) = match error.kind() {
+        ErrorKind::NotFound if parent(dir).is_dir() => {
+            (Kind::Usage, "the directory went away", format!("mkdir -p '{shown}'"))
         }
-        ErrorKind::NotADirectory => told(
+        ErrorKind::NotFound => {
+            (Kind::Usage, "its parent directory does not exist", format!("mkdir -p '{shown}'"))
+        }
+        ErrorKind::NotADirectory => (
             Kind::Usage,
             "it, or a part of its path, is a file and no directory",
             "remove the file, or name another directory with --out".to_owned(),
         ),
-        ErrorKind::PermissionDenied => told(Kind::Usage, "permission denied", other()),
-        ErrorKind::ReadOnlyFilesystem => told(Kind::Usage, "the file system is read-only", other()),
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => told(
+        ErrorKind::PermissionDenied => (Kind::Usage, "permission denied", other),
+        ErrorKind::ReadOnlyFilesystem => (Kind::Usage, "the file system is read-only", other),
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => (
             Kind::Failed,
             "no space left",
             format!("free some space in '{shown}', or name another directory with --out"),
         ),
-        _ => told(Kind::Failed, &error.to_string(), other()),
-    }
+        _ => (Kind::Failed, told.as_str(), other),
+    };
+    let kind = if begun { Kind::Failed } else { kind };
+    Error::new(kind, format!("summaries cannot be written to '{shown}': {what}")).hint(hint)
 }
 
-/// The name of a summary's file: for people, and never parsed. `hex` keeps two steps of one
-/// second apart.
+/// Names a summary's file: for people, and never parsed. `hex` keeps two steps of one second apart.
 pub fn file_name(summary: &Summary, hex: u32) -> String {
     let plan = &summary.plan;
     let rate =
         plan.rate.map_or_else(String::new, |rate| format!("_r{}", part(&rate.to_string(), 24)));
+    let start = summary.started_at.parse::<jiff::Timestamp>();
+    let start = start.map(|start| start.strftime("%Y%m%dT%H%M%SZ").to_string());
     format!(
         "{}_{}_{}_c{}{rate}_n{}_{hex:08x}.json",
-        instant(&summary.started_at),
+        start.unwrap_or_else(|_| "undated".to_owned()),
         part(&summary.label, PART_MAX),
         part(&summary.workload.name, PART_MAX),
         plan.clients,
@@ -210,15 +203,7 @@ pub fn file_name(summary: &Summary, hex: u32) -> String {
     )
 }
 
-/// The start as `20261120T104500Z`.
-fn instant(started_at: &str) -> String {
-    started_at.parse::<jiff::Timestamp>().map_or_else(
-        |_| "undated".to_owned(),
-        |timestamp| timestamp.strftime("%Y%m%dT%H%M%SZ").to_string(),
-    )
-}
-
-/// Text as a part of a file name: no separators, quotes, spaces or anything that a shell, a
+/// Makes a text a part of a file name: no separators, quotes, spaces or anything that a shell, a
 /// terminal or another file system could take amiss.
 fn part(text: &str, bytes_max: usize) -> String {
     let safe = |c: char| if c.is_ascii_alphanumeric() || "+-.=@".contains(c) { c } else { '_' };
@@ -226,18 +211,15 @@ fn part(text: &str, bytes_max: usize) -> String {
     if part.is_empty() { "_".to_owned() } else { part }
 }
 
-/// The summary as it is written: indented JSON with a line end.
-///
-/// Control characters and bidirectional overrides of foreign texts are escaped, so that it can
-/// go to a terminal; a reader of the JSON gets them back.
+/// Makes the JSON of a summary's file, indented and with a line end. Control characters and
+/// bidirectional overrides of foreign texts are escaped, so that it can go to a terminal; a reader
+/// of the JSON gets them back.
 pub fn to_json(summary: &Summary) -> String {
-    let mut json = serde_json::to_string_pretty(summary).expect("its maps have string keys");
-    json.push('\n');
-    escape_hostile(json)
+    escape_hostile(serde_json::to_string_pretty(summary).expect("its maps have string keys") + "\n")
 }
 
-/// JSON text whose strings hold no character that a terminal acts upon. Outside of strings
-/// there are none, so that an escape is right wherever one is found.
+/// Escapes in the strings of JSON what a terminal acts upon. Outside of strings there is none of it,
+/// so that an escape is right wherever one is found.
 pub(crate) fn escape_hostile(json: String) -> String {
     let hostile = |c: char| {
         (c.is_control() && c != '\n')
@@ -250,7 +232,7 @@ pub(crate) fn escape_hostile(json: String) -> String {
     for c in json.chars() {
         if hostile(c) {
             // All of them are in the basic plane: one escape, no surrogates.
-            let _ = write!(out, "\\u{:04x}", u32::from(c));
+            write!(out, "\\u{:04x}", u32::from(c)).expect("memory");
         } else {
             out.push(c);
         }
@@ -300,7 +282,7 @@ mod tests {
             (ErrorKind::QuotaExceeded, "no space left", 1),
             (ErrorKind::TimedOut, "timed out", 1),
         ] {
-            let error = explain(Path::new("/results"), &io::Error::from(kind));
+            let error = unwritable(Path::new("/results"), &io::Error::from(kind), false);
             let text = error.render();
             assert!(text.contains(says) && text.contains("'/results'"), "{text}");
             assert!(text.contains("hint: ") && text.contains("--out"), "{text}");

@@ -253,28 +253,20 @@ fn grouped(number: f64) -> String {
     text
 }
 
-impl From<u64> for Value {
-    fn from(count: u64) -> Value {
-        Value::Count(count)
-    }
+macro_rules! values_from {
+    ($($type:ty => |$value:ident| $made:expr;)*) => {$(
+        impl From<$type> for Value {
+            fn from($value: $type) -> Value {
+                $made
+            }
+        }
+    )*};
 }
-
-impl From<u32> for Value {
-    fn from(count: u32) -> Value {
-        Value::Count(count.into())
-    }
-}
-
-impl From<String> for Value {
-    fn from(text: String) -> Value {
-        Value::Text(text)
-    }
-}
-
-impl From<&str> for Value {
-    fn from(text: &str) -> Value {
-        Value::Text(text.to_owned())
-    }
+values_from! {
+    u64 => |count| Value::Count(count);
+    u32 => |count| Value::Count(count.into());
+    String => |text| Value::Text(text);
+    &str => |text| Value::Text(text.to_owned());
 }
 
 #[cfg(test)]

@@ -25,9 +25,7 @@ pub struct Gate {
 /// A number that a gate is about; of several repeats the median, of errors the sum.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Quantity {
-    /// Statements a second.
     Qps,
-    /// Ops a second.
     Tps,
     /// A property of the response time in an open loop, else of the service time.
     Latency(Property),

@@ -19,12 +19,10 @@ use crate::plan::{Ahi, Plan, Warm, check_steps, defaults};
 use crate::terms::Gate;
 use crate::workload::Workload;
 
-/// Rows of a table.
 const ROWS: u64 = 10_000;
 /// How long a command that starts or stops a server may take.
 const WITHIN: Duration = Duration::from_mins(10);
 
-/// Decides everything.
 pub(super) fn experiment(profile: &Profile, overrides: &Overrides) -> Result<Experiment> {
     let mut experiment = Experiment {
         name: profile.name.clone(),
@@ -52,7 +50,6 @@ pub(super) fn experiment(profile: &Profile, overrides: &Overrides) -> Result<Exp
     Ok(experiment)
 }
 
-/// Puts the labels of the tables into the report.
 fn name_labels(experiment: &mut Experiment, profile: &Profile) -> Result<()> {
     let subjects = &experiment.subjects;
     let is = |subject: &Subject, name: &str| subject.label == name || subject.name == name;

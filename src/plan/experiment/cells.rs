@@ -35,7 +35,6 @@ pub(super) fn cells(experiment: &Experiment, seed: u64) -> Vec<Cell> {
     cells
 }
 
-/// Counts the cells of a part without making them.
 pub(super) fn count(part: &Part) -> u64 {
     let steps = match &part.what {
         What::Sweep(plan, _) => plan.count_steps(),

@@ -14,7 +14,6 @@ use crate::workload::Schema;
 /// Bytes of a row on disk, its indexes included, and rows that a fill puts in a second, indexes
 /// built: measured with 1M rows on a small machine.
 const SBTEST: (u64, f64) = (240, 100_000.0);
-/// The same of the table with more and longer columns and two indexes.
 const PHPTEST: (u64, f64) = (330, 50_000.0);
 /// What a table's file has at least.
 const TABLE_BYTES: u64 = 8_000_000;
@@ -33,7 +32,6 @@ const OPS_A_SECOND: f64 = 5000.0;
 /// An external command, of which nothing is known.
 const TEST: Duration = Duration::from_mins(1);
 
-/// A guess at time and disk.
 #[derive(Default)]
 struct Estimate {
     /// Making tables, copying them, starting servers.
@@ -47,7 +45,6 @@ struct Estimate {
 }
 
 impl Estimate {
-    /// Adds what the data of a leg takes.
     fn count_data(&mut self, leg: &Leg, subject: &Subject, part: &Part) {
         let (bytes, fill) = data(part);
         let whole = bytes + SERVER_BYTES;
@@ -83,7 +80,6 @@ impl Estimate {
     }
 }
 
-/// Guesses for the cells that are wanted.
 fn estimate(experiment: &Experiment, wanted: impl Fn(&Cell) -> bool) -> Estimate {
     let mut estimate = Estimate::default();
     for leg in experiment.legs(wanted) {
@@ -99,7 +95,6 @@ fn estimate(experiment: &Experiment, wanted: impl Fn(&Cell) -> bool) -> Estimate
     estimate
 }
 
-/// Shows the whole plan, for `--list`.
 pub(super) fn list(experiment: &Experiment, wanted: impl Fn(&Cell) -> bool + Copy) -> String {
     let mut text = String::new();
     let mut put = |name: &str, value: &str| text += &format!("{name:<10} {}\n", line(value));

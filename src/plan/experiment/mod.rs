@@ -41,12 +41,10 @@ pub struct Overrides {
     pub force: bool,
 }
 
-/// An experiment, decided.
 #[derive(Debug, Clone)]
 pub struct Experiment {
     pub name: String,
     pub about: String,
-    /// How much smaller than the profile.
     pub scale: Scale,
     pub order: Turns,
     /// Tables that were prepared may be dropped.
@@ -54,11 +52,9 @@ pub struct Experiment {
     /// A server is taken anew also where it is measured again in its next repeat.
     pub restart: bool,
     pub subjects: Vec<Subject>,
-    /// The runs, a workload each.
     pub parts: Vec<Part>,
     /// The cells that are wanted, in the order of execution.
     pub cells: Vec<Cell>,
-    /// All cells, wanted or not.
     pub all: Vec<Cell>,
     /// Tables that are printed at the end; its baseline and order are the subjects' labels.
     pub report: Report,
@@ -66,7 +62,6 @@ pub struct Experiment {
     pub changes: Vec<(String, String)>,
 }
 
-/// One label.
 #[derive(Debug, Clone)]
 pub struct Subject {
     pub label: String,
@@ -81,7 +76,6 @@ pub struct Subject {
     pub expect: Vec<Expect>,
 }
 
-/// The origin of a server.
 #[derive(Debug, Clone)]
 pub enum Source {
     Existing(Existing),
@@ -110,7 +104,6 @@ pub struct Private {
     pub data: Data,
 }
 
-/// A run of the profile with one workload.
 #[derive(Debug, Clone)]
 pub struct Part {
     pub title: String,
@@ -122,7 +115,6 @@ pub struct Part {
     pub gates: Vec<Gate>,
 }
 
-/// The work of a part.
 #[derive(Debug, Clone)]
 pub enum What {
     /// A workload at some numbers of clients, on these tables.
@@ -131,7 +123,6 @@ pub enum What {
     Suite(SuiteSpec),
 }
 
-/// Tables that must be there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Dataset {
     pub schema: Schema,
@@ -148,10 +139,8 @@ pub struct Dataset {
     pub refill: bool,
 }
 
-/// A command beside a window.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Beside {
-    /// From the start of the window.
     pub at: Duration,
     /// Program and arguments, with placeholders.
     pub run: Vec<String>,
@@ -164,9 +153,7 @@ pub struct Beside {
 pub struct Cell {
     pub subject: usize,
     pub part: usize,
-    /// Clients; 1 for what is timed.
     pub clients: u32,
-    /// Ops a second over all of them; None is a closed loop.
     pub rate: Option<f64>,
     pub repeat: u32,
     /// The same for the same measurement of the same experiment, in every invocation.
@@ -188,7 +175,6 @@ pub(crate) struct Leg {
 }
 
 impl Part {
-    /// Tells whether it changes the data.
     pub(crate) fn writes(&self) -> bool {
         match &self.what {
             What::Sweep(plan, _) => plan.workload.writes(),
@@ -197,7 +183,6 @@ impl Part {
         }
     }
 
-    /// The tables that it needs.
     pub(crate) fn dataset(&self) -> Option<&Dataset> {
         match &self.what {
             What::Sweep(_, dataset) => Some(dataset).filter(|dataset| dataset.tables > 0),
@@ -241,12 +226,10 @@ impl Experiment {
         self.all.clone_from(&self.cells);
     }
 
-    /// Groups the cells that are wanted into legs, in the order of execution.
     pub(crate) fn legs(&self, wanted: impl Fn(&Cell) -> bool) -> Vec<Leg> {
         cells::legs(self, wanted)
     }
 
-    /// Shows the whole plan, for `--list`.
     pub fn list(&self, wanted: impl Fn(&Cell) -> bool + Copy) -> String {
         estimate::list(self, wanted)
     }
@@ -279,7 +262,6 @@ impl Experiment {
         before.filter(|other| !there(other)).map(|other| other.clients).collect()
     }
 
-    /// Makes a cell a step of its sweep.
     pub(crate) fn step(&self, at: usize) -> Step {
         let cell = &self.cells[at];
         let (number, of) = (at as u32 + 1, self.cells.len() as u32);

@@ -16,7 +16,6 @@ fn wrong(path: impl Into<String>, what: impl Into<String>) -> Checked {
     Err((path.into(), what.into()))
 }
 
-/// Refuses a profile that contradicts itself.
 pub(super) fn check(profile: &Profile) -> Result<()> {
     check_all(profile).map_err(|(path, what)| profile.refuse(&path, what))
 }
@@ -62,7 +61,6 @@ fn check_servers(profile: &Profile) -> Checked {
     Ok(())
 }
 
-/// Refuses a server that is two, or none.
 fn check_source(server: &Server) -> std::result::Result<(), &'static str> {
     let there = server.url.is_some() || server.defaults_file.is_some();
     let (private, variant) = (server.sandbox.is_some(), server.base.is_some());

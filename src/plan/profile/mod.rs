@@ -25,14 +25,12 @@ use crate::mysql::options::Secret;
 use crate::terms::{Class, Gate};
 use crate::workload::{Workload, builtin};
 
-/// A profile's file.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Profile {
     /// Its name, in summaries; a label where there is one server without.
     #[serde(deserialize_with = "named")]
     pub name: String,
-    /// What it repeats, and what it needs.
     #[serde(default)]
     pub about: String,
     #[serde(default)]
@@ -43,29 +41,23 @@ pub struct Profile {
     /// What must hold at the end, in every run of a workload.
     #[serde(default)]
     pub gates: Vec<Gate>,
-    /// The labels, in the order in which they are taken.
     #[serde(default, rename = "server")]
     pub servers: Vec<Server>,
     #[serde(default)]
     pub tables: Tables,
-    /// The user's own workloads.
     #[serde(default, rename = "workload")]
     pub workloads: Vec<Workload>,
-    /// What is measured on each server, in this order.
     #[serde(skip)]
     pub runs: Vec<Run>,
     /// The runs as they are written: each kind is read by itself.
     #[serde(default, rename = "run")]
     _runs: IgnoredAny,
-    /// What must hold on every server.
     #[serde(default)]
     pub expect: Expect,
     #[serde(default, rename = "command")]
     pub commands: Vec<Command>,
-    /// What is printed at the end.
     #[serde(default)]
     pub report: Report,
-    /// For errors that only somebody else can find.
     #[serde(skip)]
     file: File,
 }
@@ -74,7 +66,6 @@ fn yes() -> bool {
     true
 }
 
-/// The order of labels and repeats.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Turns {
@@ -96,19 +87,15 @@ pub struct Server {
     pub label: Option<String>,
     /// A server above, of which this one is the same but for what is said here.
     pub base: Option<String>,
-    /// Kept in the summaries.
     pub note: Option<String>,
     /// A server that is there: `mysql://…`.
     #[serde(deserialize_with = "secret")]
     pub url: Option<Secret>,
     /// A server that is there: an option file of the MySQL clients.
     pub defaults_file: Option<PathBuf>,
-    /// A server that loadgen starts.
     pub sandbox: Option<Sandbox>,
-    /// Starts the server.
     #[serde(deserialize_with = "command")]
     pub start: Option<Vec<String>>,
-    /// Stops it.
     #[serde(deserialize_with = "command")]
     pub stop: Option<Vec<String>>,
     /// Brings its data back to what it was, while it is stopped.
@@ -119,7 +106,6 @@ pub struct Server {
     /// Reads the files of the server's host: program and arguments before `grep`.
     #[serde(deserialize_with = "command")]
     pub probe: Option<Vec<String>>,
-    /// What must hold on this server besides.
     pub expect: Expect,
 }
 
@@ -127,7 +113,6 @@ fn secret<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Secret>, D::Error
     Ok(Some(Secret::new(String::deserialize(from)?)))
 }
 
-/// A private server.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Sandbox {
@@ -139,7 +124,6 @@ pub struct Sandbox {
     pub data: Option<Data>,
 }
 
-/// Where the data of a sandbox is.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Data {
@@ -154,24 +138,19 @@ pub enum Data {
     CopyOf(PathBuf),
 }
 
-/// The tables of the runs.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Tables {
     pub count: Option<TableCount>,
     pub rows: Option<RowCount>,
-    /// Seed of their content.
     pub data_seed: Option<u32>,
-    /// None for the server's.
     pub charset: Option<CharsetName>,
-    /// Connections that fill.
     pub jobs: Option<Threads>,
     /// Whether tables that were written to are dropped and filled again before the next run, on
     /// servers whose data cannot be brought back otherwise.
     pub refill: bool,
 }
 
-/// One `[[run]]`.
 #[derive(Debug, Clone)]
 pub struct Run {
     /// The title of its table, instead of the workload's name.
@@ -181,7 +160,6 @@ pub struct Run {
     pub what: Measured,
 }
 
-/// What all kinds of runs have.
 #[derive(Deserialize)]
 struct Head {
     #[serde(default, deserialize_with = "named")]
@@ -200,9 +178,7 @@ pub enum Measured {
 /// A workload (or several) at some numbers of clients.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Sweep {
-    /// Built in or of this file.
     pub workload: Names,
-    /// Options of the workload.
     #[serde(default)]
     pub options: BTreeMap<String, OptionValue>,
     /// `warm = "pool"` in its older form.
@@ -212,7 +188,6 @@ pub struct Sweep {
     pub knobs: Knobs,
 }
 
-/// A timed load.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Load {
@@ -220,7 +195,6 @@ pub struct Load {
     pub repeat: Option<Repeats>,
 }
 
-/// Timed commands.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Suite {
@@ -234,7 +208,6 @@ pub struct Suite {
 pub struct Expect {
     /// Global variables and their value, or several; `absent` is a variable that is not there.
     pub variables: BTreeMap<String, Values>,
-    /// The data against InnoDB's buffer pool.
     pub database: Option<Class>,
 }
 
@@ -248,13 +221,10 @@ pub struct Command {
     /// `{clients}` are those of the step.
     #[serde(deserialize_with = "command")]
     pub run: Vec<String>,
-    /// Only beside these runs or workloads.
     pub workload: Option<Names>,
-    /// Only beside these numbers of clients.
     pub clients: Option<Clients>,
 }
 
-/// What is printed at the end.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Report {
@@ -266,13 +236,11 @@ pub struct Report {
     pub baseline: Option<String>,
     /// The label without something, for the layouts `delta` and `overhead`.
     pub from: Option<String>,
-    /// The label with it.
     pub to: Option<String>,
     /// Order of the labels; others follow.
     pub order: Option<Names>,
 }
 
-/// One name or a list of names.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(from = "AnyValue")]
 pub struct Names(pub Vec<String>);
@@ -284,7 +252,6 @@ impl From<AnyValue> for Names {
 }
 
 impl Names {
-    /// The names alone.
     pub(crate) fn texts(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(String::as_str)
     }
@@ -344,7 +311,6 @@ impl Profile {
         Ok(profile)
     }
 
-    /// Reads one run, as what it is.
     fn read_run(&self, n: usize, run: &Spanned<DeValue<'_>>) -> Result<Run, Error> {
         let here = |what: &str| self.refuse(&format!("run/{n}"), what);
         let DeValue::Table(table) = run.get_ref() else {
@@ -414,7 +380,6 @@ fn read<'de, T: Deserialize<'de>>(value: Spanned<DeValue<'de>>) -> Result<T, tom
     T::deserialize(ValueDeserializer::from(value))
 }
 
-/// The file, for errors about it.
 #[derive(Clone, Default)]
 struct File {
     origin: String,
