@@ -10,13 +10,12 @@ use crate::plan::units::parse_duration;
 use crate::plan::value::{Clients, Length, Whole};
 use crate::plan::{Plan, defaults};
 use crate::report::Format;
-use crate::run::calibrate;
+use crate::run::calibration;
 use crate::stop::Stop;
 use crate::workload::builtin;
 
 /// Before each window: clients are there and caches are warm.
 const WARMUP: Duration = Duration::from_millis(300);
-/// What it runs.
 const WORKLOAD: &str = "point-select";
 /// Engine threads at most, as elsewhere.
 const THREADS_MAX: u32 = 1024;
@@ -75,7 +74,7 @@ fn window(text: &str) -> std::result::Result<Duration, String> {
 
 pub(super) fn run(args: &CalibrateArgs, stop: &Stop) -> Result<()> {
     let (threads, kept) = (args.engine_threads.as_deref(), args.calibration.as_deref());
-    calibrate::run(&plan(args)?, threads, kept, args.format, args.display.progress(), stop)
+    calibration::run(&plan(args)?, threads, kept, args.format, args.display.progress(), stop)
 }
 
 /// The plan of the workload's verb, with its defaults.

@@ -5,9 +5,8 @@ use std::path::PathBuf;
 use crate::error::{Error, Kind, Result};
 use crate::plan::units::parse_percent;
 use crate::report::{Comparison, Format, Metric, Question, compare};
-use crate::run::record::{decided, unfinished};
+use crate::run::gate::{decided, unfinished};
 use crate::run::{print_data, warn};
-use crate::summary;
 
 /// Compare two labels with statistics.
 #[expect(clippy::struct_excessive_bools, reason = "switches of a command line")]
@@ -58,15 +57,8 @@ pub(crate) enum FailOn {
 
 /// Prints the comparison on standard output; with `--fail-on-regression` and `--fail-on`, what fails
 /// is the error.
-///
-/// # Errors
-///
-/// Those of [`summary::load`] and [`compare`]; a regression (99), what is not known (98).
 pub(super) fn run(args: &CompareArgs) -> Result<()> {
-    let loaded = summary::load(&args.paths, args.skip_bad)?;
-    for (path, reason) in &loaded.skipped {
-        warn(&format!("skipped {}: {reason}", path.display()));
-    }
+    let loaded = super::load(&args.paths, args.skip_bad)?;
     let question = Question {
         base: args.base.clone(),
         new: args.new.clone(),

@@ -14,7 +14,6 @@ pub(crate) struct CompletionsArgs {
     pub shell: Shell,
 }
 
-/// Prints the completions.
 pub(super) fn run(args: &CompletionsArgs) -> Result<()> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut cli::command(), "loadgen", &mut script);

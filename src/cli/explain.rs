@@ -4,8 +4,7 @@ use std::path::PathBuf;
 
 use crate::error::Result;
 use crate::report::{Format, Question, explain};
-use crate::run::{print_data, warn};
-use crate::summary;
+use crate::run::print_data;
 
 /// Split a difference of two labels into its parts.
 #[derive(Debug, Clone, clap::Args)]
@@ -37,15 +36,8 @@ pub(crate) struct ExplainArgs {
 }
 
 /// Prints the parts on standard output.
-///
-/// # Errors
-///
-/// Those of [`summary::load`] and [`explain`]; standard output that cannot be written.
 pub(super) fn run(args: ExplainArgs) -> Result<()> {
-    let loaded = summary::load(&args.paths, args.skip_bad)?;
-    for (path, reason) in &loaded.skipped {
-        warn(&format!("skipped {}: {reason}", path.display()));
-    }
+    let loaded = super::load(&args.paths, args.skip_bad)?;
     let question = Question {
         base: args.base,
         new: args.new,

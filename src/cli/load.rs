@@ -2,15 +2,13 @@
 
 use std::path::PathBuf;
 
-use super::DisplayArgs;
-use super::workload::SandboxArgs;
+use super::workload::MeasureArgs;
 use crate::error::{Error, Result};
-use crate::mysql::options::ConnectionArgs;
 use crate::plan::timed::{LoadKnobs, LoadSpec};
 use crate::plan::{defaults, value};
 use crate::run::measure::{self, Asked};
+use crate::run::print_data;
 use crate::run::steps::Job;
-use crate::run::{Invocation, Place, print_data};
 use crate::stop::Stop;
 
 /// Reload a table and time it.
@@ -57,18 +55,7 @@ pub(crate) struct LoadArgs {
     pub list: bool,
 
     #[command(flatten)]
-    pub display: DisplayArgs,
-
-    #[command(flatten)]
-    pub sandbox: SandboxArgs,
-
-    #[command(flatten)]
-    pub connection: ConnectionArgs,
-
-    /// Command that goes before `grep -s -H . FILE…` to read /proc of the server's host, such as
-    /// 'ssh db1' [default: read here, where the server runs on this host]
-    #[arg(long, value_name = "COMMAND", help_heading = "Connection")]
-    pub probe: Option<String>,
+    pub measure: MeasureArgs,
 }
 
 pub(super) fn run(args: LoadArgs, stop: &Stop) -> Result<()> {
@@ -86,13 +73,9 @@ pub(super) fn run(args: LoadArgs, stop: &Stop) -> Result<()> {
     if args.list {
         return print_data(&measure::list(&asked, &args.out, false)?);
     }
-    let progress = args.display.progress();
-    let place =
-        Place { connection: args.connection, sandbox: args.sandbox.server(), probe: args.probe };
-    measure::run(&asked, place, Invocation { progress, stop, out: args.out, calibration: None })
+    args.measure.run(&asked, args.out, None, stop)
 }
 
-/// Flags → what is loaded.
 fn spec(args: &LoadArgs) -> Result<LoadSpec> {
     let knobs = match &args.knobs {
         LoadKnobs { dump: Some(path), .. } if path.as_os_str() == "-" && args.repeat > 1 => {

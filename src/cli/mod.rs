@@ -12,13 +12,13 @@ mod prepare;
 mod recheck;
 mod report;
 mod run;
-mod sweep;
 mod sysbench;
 mod verify;
 mod workload;
 mod workloads;
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::builder::StyledStr;
@@ -26,15 +26,17 @@ use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, ArgAction, Args, Command, FromArgMatches};
 
 use crate::error::{Error, Result, line, plain};
-use crate::groups;
 use crate::mysql::options::handover::{hand_over, masked};
 use crate::observe::process::require_descriptors;
 use crate::plan::units::parse_duration;
 use crate::progress::{Progress, say};
+use crate::run::warn;
 use crate::stop::Stop;
+use crate::stop::groups;
+use crate::summary::{self, Loaded};
 use crate::workload::builtin;
 
-/// What is shown while waiting.
+/// Flags of what is shown while waiting.
 #[derive(clap::Args, Debug, Clone)]
 pub(crate) struct DisplayArgs {
     /// How often progress is shown [default: 1s on a terminal, 10s otherwise]
@@ -46,7 +48,7 @@ pub(crate) struct DisplayArgs {
     pub quiet: bool,
 }
 
-/// What verbs take that do one thing with a server.
+/// Flags of verbs that do one thing with a server.
 #[derive(clap::Args, Debug, Clone)]
 pub(crate) struct ServerArgs {
     #[command(flatten)]
@@ -68,6 +70,15 @@ fn progress(text: &str) -> std::result::Result<Duration, String> {
         return Err("progress is shown every 100ms at most".to_owned());
     }
     Ok(every)
+}
+
+/// Reads summaries, and names what is left out.
+fn load(paths: &[PathBuf], skip_bad: bool) -> Result<Loaded> {
+    let loaded = summary::load(paths, skip_bad)?;
+    for (path, reason) in &loaded.skipped {
+        warn(&format!("skipped {}: {reason}", path.display()));
+    }
+    Ok(loaded)
 }
 
 const AFTER: &str = "\
@@ -137,7 +148,7 @@ pub fn main(args: Vec<OsString>) -> Result<u8> {
     {
         return Ok(code);
     }
-    let args = hand_over(args, &command, crate::run::warn)?;
+    let args = hand_over(args, &command, warn)?;
     let matches = match parsed(&mut command, args) {
         Ok(matches) => matches,
         Err(code) => return Ok(code),
@@ -146,7 +157,7 @@ pub fn main(args: Vec<OsString>) -> Result<u8> {
     dispatch(verb, matches).map(|()| 0)
 }
 
-/// What only reads and prints leaves signals to the system; the rest listens to them.
+/// Listens to signals for what does more than read and print.
 fn dispatch(verb: &str, matches: &clap::ArgMatches) -> Result<()> {
     let usage = |e: clap::Error| Error::usage(e.to_string());
     macro_rules! args {
@@ -172,7 +183,7 @@ fn dispatch(verb: &str, matches: &clap::ArgMatches) -> Result<()> {
             Some(workload) => {
                 let options = options::given(&workload, matches);
                 let args = args!(workload::WorkloadArgs);
-                sweep::run(workload.with_options(&options)?, args, &listen()?)
+                workload::run(workload.with_options(&options)?, args, &listen()?)
             }
             None => Err(Error::usage(format!("'{workload}' is no command"))),
         },
@@ -232,7 +243,6 @@ fn told(mut error: clap::Error, breaks: bool) -> u8 {
         let text = text.trim_end();
         say(&if breaks { line(text) } else { plain(text) });
     } else {
-        // A closed pipe is no reason to fail.
         let _ = error.print();
     }
     let after =

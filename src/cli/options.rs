@@ -34,7 +34,6 @@ pub(super) fn add(mut command: Command, workload: &Workload) -> Command {
     command
 }
 
-/// What the command line says of the workload's options.
 pub(crate) fn given(workload: &Workload, matches: &ArgMatches) -> BTreeMap<String, u64> {
     let value = |name: &String, setting: &Setting| {
         let id = id(name);

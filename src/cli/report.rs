@@ -1,17 +1,14 @@
 //! `loadgen report`: summaries → tables, one chart, or the page.
 
-use std::io::Write;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 use crate::report::{Format, Layout, Metric, Options, Picture, gates, page, picture, render};
-use crate::run::record::{decided, unfinished};
-use crate::run::{gate, print_data, terminal, warn};
-use crate::summary;
+use crate::run::gate::{decided, unfinished};
+use crate::run::{gate, print_data, replace, terminal, warn};
 use crate::terms::Gate;
 
-/// What is made of the summaries.
+/// Formats of a report, pictures included.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Output {
     /// Aligned columns for a terminal or a mail
@@ -97,17 +94,9 @@ pub(crate) struct ReportArgs {
 }
 
 /// Prints the report on standard output or into a file, and names skipped files on standard error.
-///
-/// # Errors
-///
-/// Those of [`summary::load`] and [`render`]; flags that do not fit together; gates that fail (99) or
-/// are undecided (98); what cannot be written.
 pub(super) fn run(args: &ReportArgs) -> Result<()> {
     args.check()?;
-    let loaded = summary::load(&args.paths, args.skip_bad)?;
-    for (path, reason) in &loaded.skipped {
-        warn(&format!("skipped {}: {reason}", path.display()));
-    }
+    let loaded = super::load(&args.paths, args.skip_bad)?;
     let (steps, options) = (loaded.steps(), args.options());
     let put = |text: &str| match &args.output {
         None => print_data(text),
@@ -131,18 +120,12 @@ pub(super) fn run(args: &ReportArgs) -> Result<()> {
 
 /// A file appears whole or not at all; one that is there is replaced.
 fn write(path: &Path, text: &str) -> Result<()> {
-    let failed = |e: &dyn std::fmt::Display| Error::failed(format!("{}: {e}", path.display()));
+    let failed = |e: &std::io::Error| Error::failed(format!("{}: {e}", path.display()));
     // A pipe or a terminal cannot be replaced.
     if path.exists() && !path.is_file() {
         return std::fs::write(path, text).map_err(|e| failed(&e));
     }
-    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut file = tempfile::Builder::new()
-        .permissions(std::fs::Permissions::from_mode(0o644))
-        .tempfile_in(dir)
-        .map_err(|e| failed(&e))?;
-    file.write_all(text.as_bytes()).map_err(|e| failed(&e))?;
-    file.persist(path).map(|_| ()).map_err(|e| failed(&e.error))
+    replace(path, text).map_err(|e| failed(&e))
 }
 
 impl ReportArgs {

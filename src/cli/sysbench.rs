@@ -38,7 +38,7 @@ const FLAGS: [(&str, &str); 32] = [
     ("--create_secondary", "nothing: the index on k is always made, after the fill"),
 ];
 
-/// What to do about an error of the command line, beyond what clap says.
+/// Says in loadgen's words what a flag of sysbench is.
 pub(crate) fn explain(error: &clap::Error) -> Option<String> {
     if error.kind() != ErrorKind::UnknownArgument {
         return None;

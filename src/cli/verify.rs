@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::ServerArgs;
 use crate::error::Result;
-use crate::run::verify;
+use crate::run::tables;
 use crate::stop::Stop;
 
 /// Check that the tables hold what was written.
@@ -31,5 +31,5 @@ pub(crate) struct VerifyArgs {
 
 pub(super) fn run(args: &VerifyArgs, stop: &Stop) -> Result<()> {
     let ServerArgs { display, connection } = &args.server;
-    verify::run(&args.paths, args.elsewhere, connection, display.progress(), stop)
+    tables::verify(&args.paths, args.elsewhere, connection, display.progress(), stop)
 }

@@ -1,10 +1,19 @@
-//! The flags of a workload.
+//! A workload's verb, and the flags of everything that measures on one server.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
+use clap::builder::OsStringValueParser;
+
+use super::DisplayArgs;
+use crate::error::{Error, Result};
 use crate::mysql::options::ConnectionArgs;
 use crate::plan::knobs::Knobs;
-use crate::run::ServerOptions;
+use crate::run::measure::{self, Asked};
+use crate::run::steps::Job;
+use crate::run::{Invocation, Place, print_data, random};
+use crate::stop::Stop;
+use crate::workload::Workload;
 
 /// Runs a workload at each number of clients and prints the table.
 #[derive(clap::Args, Debug, Clone)]
@@ -21,7 +30,14 @@ pub(crate) struct WorkloadArgs {
     pub calibration: Option<PathBuf>,
 
     #[command(flatten)]
-    pub display: super::DisplayArgs,
+    pub measure: MeasureArgs,
+}
+
+/// What is shown meanwhile, and the server that is measured.
+#[derive(clap::Args, Debug, Clone)]
+pub(crate) struct MeasureArgs {
+    #[command(flatten)]
+    pub display: DisplayArgs,
 
     #[command(flatten)]
     pub sandbox: SandboxArgs,
@@ -38,48 +54,75 @@ pub(crate) struct WorkloadArgs {
 /// A private throw-away server instead of one that is there.
 #[derive(clap::Args, Debug, Clone)]
 #[command(next_help_heading = "Sandbox")]
-pub(super) struct SandboxArgs {
+pub(crate) struct SandboxArgs {
     /// Start a private server (this program, else mariadbd or mysqld from PATH), prepare the
     /// tables, run, and take everything away again
     #[arg(
         long, value_name = "MYSQLD", num_args = 0..=1, require_equals = true,
-        default_missing_value = "", value_parser = program,
+        default_missing_value = "", value_parser = OsStringValueParser::new(),
         conflicts_with_all = ["host", "port", "user", "password", "password_fd", "socket",
             "protocol", "database", "ssl_mode", "ssl_ca", "ssl_cert", "ssl_key",
             "defaults_file", "defaults_extra_file", "no_defaults", "url"]
     )]
-    pub sandbox: Option<Program>,
+    pub sandbox: Option<OsString>,
 
     /// An option of the sandbox's server; may be given several times
     #[arg(long = "sandbox-option", value_name = "KEY[=VALUE]", requires = "sandbox", value_parser = option)]
     pub options: Vec<(String, Option<String>)>,
 }
 
-impl SandboxArgs {
-    /// A private server's program, None in it for that of PATH, and its options.
-    pub(super) fn server(self) -> Option<(Option<PathBuf>, ServerOptions)> {
-        self.sandbox.map(|program| (program.0, self.options))
-    }
-}
-
-/// The program of a sandbox: None is the first one of mariadbd and mysqld in PATH.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Program(pub Option<PathBuf>);
-
-#[expect(clippy::unnecessary_wraps, reason = "clap wants a parser that can fail")]
-fn program(text: &str) -> Result<Program, String> {
-    Ok(Program((!text.is_empty()).then(|| PathBuf::from(text))))
-}
-
-fn option(text: &str) -> Result<(String, Option<String>), String> {
+fn option(text: &str) -> std::result::Result<(String, Option<String>), String> {
     let text = text.trim_start_matches("--");
     let (key, value) = match text.split_once('=') {
         Some((key, value)) => (key, Some(value.to_owned())),
         None => (text, None),
     };
     if key.is_empty() {
-        Err("an option has a name".to_owned())
-    } else {
-        Ok((key.to_owned(), value))
+        return Err("an option has a name".to_owned());
     }
+    Ok((key.to_owned(), value))
+}
+
+impl MeasureArgs {
+    /// Measures what is asked, on this server.
+    pub(super) fn run(
+        self,
+        asked: &Asked<'_>,
+        out: PathBuf,
+        calibration: Option<PathBuf>,
+        stop: &Stop,
+    ) -> Result<()> {
+        let SandboxArgs { sandbox, options } = self.sandbox;
+        // An empty word stands for the program of PATH.
+        let program = |word: OsString| (!word.is_empty()).then(|| PathBuf::from(word));
+        let sandbox = sandbox.map(|word| (program(word), options));
+        let place = Place { connection: self.connection, sandbox, probe: self.probe };
+        let progress = self.display.progress();
+        measure::run(asked, &place, Invocation { progress, stop, out, calibration })
+    }
+}
+
+pub(super) fn run(workload: Workload, args: WorkloadArgs, stop: &Stop) -> Result<()> {
+    let knobs = args.knobs.clone();
+    if let Some(log) = knobs.interval_log.as_ref().filter(|log| log.exists()) {
+        return Err(Error::usage(format!("--interval-log: {} is there already", log.display()))
+            .hint("another name: nothing is written over"));
+    }
+    // 53 bits, so that every reader of JSON sees the same number.
+    let plan = knobs.resolve(workload, random()? >> 11)?;
+    let Knobs { gates, slo, slo_resolution, seed, .. } = args.knobs;
+    let asked = Asked {
+        job: Job::Sweep(&plan),
+        label: plan.label.clone(),
+        notes: plan.notes.clone(),
+        repeats: plan.repeats,
+        gates,
+        slo,
+        slo_resolution: slo_resolution.unwrap_or(0.05),
+        yes: false,
+    };
+    if args.list {
+        return print_data(&measure::list(&asked, &plan.out, seed.is_none())?);
+    }
+    args.measure.run(&asked, plan.out.clone(), args.calibration, stop)
 }

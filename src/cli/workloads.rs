@@ -6,7 +6,6 @@ use crate::error::Result;
 use crate::run::print_data;
 use crate::workload::{Schema, builtin};
 
-/// Prints each workload with its SQL and expected outcome.
 pub(super) fn run() -> Result<()> {
     print_data(&text())
 }

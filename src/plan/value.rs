@@ -126,7 +126,10 @@ impl<const MS: u64> FromStr for Length<MS> {
     fn from_str(text: &str) -> Result<Self, String> {
         let (length, min) = (parse_duration(text)?, Duration::from_millis(MS));
         if length < min {
-            return Err(format!("'{text}' is too short: at least {}", units::duration(min)));
+            return Err(format!(
+                "'{text}' is too short: at least {}, such as 10s",
+                units::duration(min)
+            ));
         }
         if length > PHASE_MAX {
             return Err(format!("'{text}' is longer than a year"));

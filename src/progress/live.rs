@@ -14,7 +14,7 @@ const SPARE: usize = 2;
 /// Narrower terminals are taken for this wide.
 const WIDTH_MIN: usize = 20;
 
-/// What stands at the end of a terminal.
+/// The lines at the end of a terminal.
 #[derive(Debug)]
 pub(super) struct Live {
     term: Term,
@@ -37,20 +37,17 @@ impl Live {
         })
     }
 
-    /// The line that changes.
     pub(super) fn line(&mut self, text: &str) {
         self.line = line(text);
         self.draw();
     }
 
-    /// The table above it.
     pub(super) fn table(&mut self, table: Table) {
         self.table = Some(table);
         self.line.clear();
         self.draw();
     }
 
-    /// Everything goes away.
     pub(super) fn clear(&mut self) {
         self.table = None;
         self.line.clear();

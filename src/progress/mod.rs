@@ -30,7 +30,7 @@ impl Progress {
         Progress { live, every, last: Instant::now(), quiet }
     }
 
-    /// The state of things; shown at most once in `every`.
+    /// Shows the state of things, at most once in `every`.
     pub(crate) fn update(&mut self, text: impl FnOnce() -> String) {
         if self.quiet || self.last.elapsed() < self.every {
             return;
@@ -49,7 +49,6 @@ impl Progress {
         }
     }
 
-    /// A line that stays.
     pub(crate) fn note(&mut self, text: &str) {
         if !self.quiet {
             self.line(text);

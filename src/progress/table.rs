@@ -7,12 +7,9 @@ use crate::error::line;
 /// Blanks between two columns.
 const GAP: usize = 2;
 
-/// The table as it stands.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Table {
-    /// What the rows show.
     pub heads: Vec<String>,
-    /// Of each column a text for each row.
     pub columns: Vec<Vec<String>>,
     /// The column that is being measured: it is always in sight.
     pub current: usize,

@@ -5,9 +5,8 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::engine::{Tables, readings};
-use crate::error::Result;
-use crate::mysql::control;
+use super::survey::Surveyed;
+use crate::engine::readings;
 use crate::mysql::session::Session;
 use crate::mysql::status;
 use crate::observe::host;
@@ -20,10 +19,9 @@ use crate::workload::coverage::{coverage, keys_per_op};
 
 /// A shorter window has no thirds worth comparing.
 const WINDOW_MIN: Duration = Duration::from_secs(3);
-/// When the window is read, as parts of its length. The last reading is over before its end.
+/// Instants of the readings, as parts of the window. The last one is over before its end.
 const INSTANTS: [f64; 4] = [0.0, 1.0 / 3.0, 2.0 / 3.0, 0.98];
 
-/// The hosts of a sweep.
 #[derive(Debug, Clone)]
 pub(super) struct Hosts {
     client: Probe,
@@ -31,18 +29,14 @@ pub(super) struct Hosts {
     server: Option<Probe>,
 }
 
-/// A step that is being watched.
 pub(super) struct Watch {
-    before: Option<Prepared>,
-    at_start: Option<Levels>,
+    conditions: Conditions,
     hosts: Hosts,
-    client: Option<HostReading>,
-    server: Option<HostReading>,
+    first: [Option<HostReading>; 2],
     window: Option<JoinHandle<Vec<Sample>>>,
 }
 
 impl Hosts {
-    /// `probe` is how the server's host is read.
     pub(super) fn of(probe: Option<&Probe>) -> Hosts {
         if let Some(root) = host::recorded() {
             let client = Probe::below(&root, &Whereabouts::default());
@@ -56,27 +50,47 @@ impl Hosts {
             }
         }
     }
+
+    /// Reads the client's and the server's, off the thread that keeps time: it reads many files, or
+    /// waits for a command.
+    async fn read(&self) -> [Option<HostReading>; 2] {
+        let mut states = [None, None];
+        for (probe, state) in
+            [Some(&self.client), self.server.as_ref()].into_iter().zip(&mut states)
+        {
+            let Some(probe) = probe.cloned() else { continue };
+            *state = readings::aside(move || probe.state()).await.ok().flatten();
+        }
+        states
+    }
 }
 
 impl Watch {
-    /// Reads the hosts, and sees to it that the window is looked into, over this session. `opened`
-    /// tells when the window opens.
+    /// Reads the hosts, and sees to it that the window is looked into. `opened` tells when it opens.
     pub(super) async fn begin(
         plan: &Plan,
-        hosts: &Hosts,
+        at: &Surveyed<'_>,
         before: Option<Prepared>,
         at_start: Option<Levels>,
-        session: Option<Session>,
         opened: watch::Receiver<Option<Instant>>,
     ) -> Watch {
-        let client = state(&hosts.client).await;
-        let server = match &hosts.server {
-            Some(probe) => state(probe).await,
-            None => None,
+        let hosts = at.hosts.clone();
+        let first = hosts.read().await;
+        let window = match plan.stop {
+            StopAt::Time(length) if length >= WINDOW_MIN => {
+                // Looking needs a connection of its own, where there is an InnoDB.
+                let pool = at_start.as_ref().and_then(|levels| levels.pool_pages);
+                let session = match pool {
+                    Some(_) => within(limits::COURTESY, at.link.open(None)).await,
+                    None => None,
+                };
+                let session = session.and_then(Result::ok);
+                Some(tokio::spawn(sample(session, hosts.client.clone(), opened, length)))
+            }
+            StopAt::Time(_) | StopAt::Ops(_) => None,
         };
-        let window = length(plan)
-            .map(|length| tokio::spawn(sample(session, hosts.client.clone(), opened, length)));
-        Watch { before, at_start, hosts: hosts.clone(), client, server, window }
+        let conditions = Conditions { before, at_start, ..Conditions::default() };
+        Watch { conditions, hosts, first, window }
     }
 
     /// Reads the hosts again. The channel of the window's start says that it is over.
@@ -85,50 +99,31 @@ impl Watch {
             Some(sampling) => sampling.await.expect("sampling does not panic"),
             None => Vec::new(),
         };
-        let server = match &self.hosts.server {
-            Some(probe) => since(state(probe).await, self.server),
-            None => None,
+        let since = |last: Option<HostReading>, first: Option<HostReading>| -> Option<HostState> {
+            Some(last?.state_since(&first?))
         };
+        let ([client, server], [client_then, server_then]) = (self.hosts.read().await, self.first);
         Conditions {
-            before: self.before,
-            at_start: self.at_start,
             window,
-            client_host: since(state(&self.hosts.client).await, self.client),
-            server_host: server,
+            client_host: since(client, client_then),
+            server_host: since(server, server_then),
             keys: keys(plan, step),
             expected_class: expected(plan, expect),
+            ..self.conditions
         }
-    }
-}
-
-fn since(last: Option<HostReading>, first: Option<HostReading>) -> Option<HostState> {
-    Some(last?.state_since(&first?))
-}
-
-/// Off the thread that keeps time: it reads many files, or waits for a command.
-async fn state(probe: &Probe) -> Option<HostReading> {
-    let probe = probe.clone();
-    readings::aside(move || probe.state()).await.ok().flatten()
-}
-
-/// The window's length where it is known before, and long enough.
-pub(super) fn length(plan: &Plan) -> Option<Duration> {
-    match plan.stop {
-        StopAt::Time(time) if time >= WINDOW_MIN => Some(time),
-        StopAt::Time(_) | StopAt::Ops(_) => None,
     }
 }
 
 /// Looks into the window at some instants of it; ends with it.
 async fn sample(
-    session: Option<Session>,
+    mut session: Option<Session>,
     probe: Probe,
     mut opened: watch::Receiver<Option<Instant>>,
     length: Duration,
 ) -> Vec<Sample> {
     let mut samples = Vec::new();
-    let mut session = session;
-    let Some(start) = start(&mut opened).await else { return samples };
+    let start = opened.changed().await.ok().and_then(|()| *opened.borrow_and_update());
+    let Some(start) = start else { return samples };
     for part in INSTANTS {
         let due = start + length.mul_f64(part);
         tokio::select! {
@@ -154,13 +149,7 @@ async fn sample(
     samples
 }
 
-/// The window's start, once it is known; None where there is none.
-async fn start(opened: &mut watch::Receiver<Option<Instant>>) -> Option<Instant> {
-    opened.changed().await.ok()?;
-    *opened.borrow_and_update()
-}
-
-/// Where the keys of a step fell; None for a workload without keys.
+/// Counts where the keys of a step fell; None for a workload without keys.
 fn keys(plan: &Plan, step: &Summary) -> Option<Keys> {
     let (distribution, per_op) = keys_per_op(&plan.workload, plan.distribution)?;
     let tables = f64::from(step.plan.tables.max(1));
@@ -176,14 +165,8 @@ fn keys(plan: &Plan, step: &Summary) -> Option<Keys> {
     })
 }
 
-/// What the command line or the profile says of the data, as a class.
+/// Reads from the command line or the profile of which class the data should be.
 fn expected(plan: &Plan, wanted: &[Expect]) -> Option<Class> {
     let of_profile = || wanted.iter().find_map(|expect| expect.database);
     plan.before.expect.or_else(of_profile)
-}
-
-/// The server's levels; None where it does not tell.
-pub(super) async fn levels(session: &mut Session, tables: Tables) -> Result<Option<Levels>> {
-    let read = control::optional(status::levels(session, &tables.schema.name(1)).await);
-    read.map_err(|failure| control::explain(&failure, "read the server's levels"))
 }

@@ -1,16 +1,17 @@
-//! Conditions of the command line and of profiles, held against what was measured.
+//! Conditions of the command line and of profiles, held against what was measured, and steps that left
+//! nothing to hold.
 
-use crate::error::{Error, Kind, Result};
+use std::path::PathBuf;
+
+use jiff::Timestamp;
+
+use crate::error::{Error, Kind, Result, line};
 use crate::progress::Progress;
 use crate::report::{self, Gates, Options};
-use crate::summary::Summary;
+use crate::summary::{self, Record, Summary};
 use crate::terms::Gate;
 
 /// Judges what a sweep or the runs of a profile measured, each by its own conditions.
-///
-/// # Errors
-///
-/// Gate (99): one failed. Undecided (98): one is not known. Each is named with its number.
 pub(crate) fn check<'a>(
     measured: impl Iterator<Item = (Vec<&'a Summary>, &'a [Gate])>,
     progress: &mut Progress,
@@ -30,31 +31,56 @@ pub(crate) fn check<'a>(
     Ok(())
 }
 
-/// The error of gates that failed or are undecided.
 pub(crate) fn verdict(gates: &Gates) -> Result<()> {
-    let all = gates.held + gates.failed.len() + gates.undecided.len();
-    let listed = |what: &str, lines: &[String]| {
-        let lines: Vec<String> = lines.iter().map(|line| format!("\n  {line}")).collect();
-        let lines = lines.concat();
-        format!("{what}:{lines}")
+    let Gates { held, failed, undecided, scarce, .. } = gates;
+    let all = held + failed.len() + undecided.len();
+    let listed = |lines: &[String], what: &str| {
+        let listed = lines.iter().map(|line| format!("\n  {line}")).collect::<String>();
+        format!("{} of {all} gates {what}:{listed}", lines.len())
     };
-    let undecided = || {
-        let what = format!("{} of {all} gates are undecided", gates.undecided.len());
-        listed(&what, &gates.undecided)
-    };
-    if gates.failed.is_empty() && gates.undecided.is_empty() {
-        return Ok(());
-    }
-    if gates.failed.is_empty() {
-        return Err(Error::new(Kind::Undecided, undecided()).hint(if gates.scarce {
+    let unclear = || listed(undecided, "are undecided");
+    match (failed.as_slice(), undecided.as_slice()) {
+        ([], []) => Ok(()),
+        ([], _) => Err(Error::new(Kind::Undecided, unclear()).hint(if *scarce {
             "a longer --time gives more answers to judge by"
         } else {
             "loadgen report has a footnote for each run that did not complete"
-        }));
+        })),
+        (_, []) => Err(Error::new(Kind::Gate, listed(failed, "failed"))),
+        _ => {
+            let text = format!("{}\n{}", listed(failed, "failed"), unclear());
+            Err(Error::new(Kind::Gate, text))
+        }
     }
-    let mut text = listed(&format!("{} of {all} gates failed", gates.failed.len()), &gates.failed);
-    if !gates.undecided.is_empty() {
-        text = format!("{text}\n{}", undecided());
+}
+
+/// Steps in these directories that were begun and left no summary, a line each; with `latest` those
+/// that began after all of their label.
+pub(crate) fn unfinished(paths: &[PathBuf], steps: &[&Summary], latest: bool) -> Vec<String> {
+    let dirs: Vec<PathBuf> = paths.iter().filter(|path| path.is_dir()).cloned().collect();
+    let records = match summary::records(&dirs) {
+        Ok(records) => records,
+        Err(error) => return vec![error.to_string()],
+    };
+    let at = |text: &str| text.parse::<Timestamp>().ok();
+    let counts = |record: &Record| {
+        let of_label = |step: &&&Summary| record.label.as_ref().is_none_or(|l| *l == step.label);
+        let newest = steps.iter().filter(of_label).filter_map(|step| at(&step.started_at)).max();
+        let later = at(&record.begun_at).is_none_or(|begun| Some(begun) > newest);
+        (!latest || later) && !steps.iter().any(|step| step.step_id == record.step_id)
+    };
+    let told = |record: &Record| {
+        let label = record.label.as_ref().map_or_else(String::new, |label| format!(", {label}"));
+        let what = line(&format!("{}{label}", record.what));
+        format!("{what}: a step began at {} and left no summary", line(&record.begun_at))
+    };
+    records.iter().map(|(_, record)| record).filter(|record| counts(record)).map(told).collect()
+}
+
+pub(crate) fn decided(unfinished: &[String]) -> Result<()> {
+    if unfinished.is_empty() {
+        return Ok(());
     }
-    Err(Error::new(Kind::Gate, text))
+    Err(Error::new(Kind::Undecided, unfinished.join("; "))
+        .hint("its loadgen was killed, or is at work; without its .begun file it does not count"))
 }

@@ -1,113 +1,91 @@
-//! What a profile adds to a job: what must hold, what runs beside, and what its summaries say
-//! of their place in the experiment.
+//! What a profile adds to a job: what must hold of the server, what runs beside, and what its
+//! summaries say of their place in the experiment.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
 
 use tokio::sync::watch;
 
-use super::beside::{self, Running};
-use super::expect;
+use crate::commands::beside::{self, Running};
 use crate::error::{Error, Result, line, told_apart};
 use crate::judge::fingerprint_differences;
 use crate::mysql::dataset::Dataset;
 use crate::plan::Step;
-use crate::plan::experiment::Beside;
-use crate::plan::profile::Expect;
+use crate::plan::experiment::{Beside, Part, Subject};
+use crate::plan::profile::{Expect, Setting};
+use crate::plan::value::bytes;
 use crate::summary::{CommandRun, Experiment, Server, Store, Summary};
-use crate::terms::{Finding, finding};
+use crate::terms::{self, Class, Finding, finding};
 use crate::workload::random::{mix, name_part};
 
-/// Differences that an error names.
 const NAMED_MAX: usize = 6;
+/// The least that a row of any of the tables takes, bytes.
+const ROW_BYTES_MIN: u64 = 150;
+const ABSENT: &str = "absent";
 
-/// What one summary says of its place.
+/// A step's place in the experiment.
 #[derive(Debug, Clone)]
 pub(super) struct Entry {
     pub(super) experiment: Experiment,
-    /// What a reader of it must know.
     pub(super) warnings: Vec<Finding>,
 }
 
 /// A job's place in a profile.
 pub(crate) struct InProfile<'a> {
-    /// What the summaries say, by the steps' numbers.
     pub(super) entries: BTreeMap<u32, Entry>,
-    /// What must hold before the first step.
-    pub(super) expect: &'a [Expect],
-    /// What runs beside the windows.
-    pub(super) commands: &'a [Beside],
-    /// For their placeholders.
-    pub(super) label: &'a str,
-    /// Likewise.
-    pub(super) title: &'a str,
-    /// Likewise: the server's process, where it is known.
+    pub(super) subject: &'a Subject,
+    pub(super) part: &'a Part,
+    /// The server's process, where it is known.
     pub(super) pid: Option<u32>,
-    /// Whether the sizes are the profile's: scaled down far, pools end at what servers take.
+    /// At the profile's own sizes: scaled down far, pools end at what servers take.
     pub(super) full_size: bool,
-    /// For the names of the commands' files.
     pub(super) run_id: String,
-    /// What the label's earlier steps were measured on.
     pub(super) earlier: Option<Server>,
 }
 
-/// Refuses a server that is not the one of the label's earlier steps: no cell takes both.
-///
-/// # Errors
-///
-/// Data: the differences.
-fn check_same(label: &str, earlier: Option<&Server>, server: &Server) -> Result<()> {
-    let differences = earlier.map(|earlier| fingerprint_differences(earlier, server));
-    let differences = differences.unwrap_or_default();
-    if differences.is_empty() {
-        return Ok(());
-    }
-    let mut named: Vec<String> = differences
-        .iter()
-        .take(NAMED_MAX)
-        .map(|d| {
-            let (was, is) = told_apart(&d.first, &d.second);
-            format!("{} was {was} and is {is}", line(&d.name))
-        })
-        .collect();
-    let more = differences.len() - named.len();
-    if more > 0 {
-        named.push(format!("{more} more differ"));
-    }
-    Err(Error::data(format!(
-        "the server is not the one that '{}' was measured on before: {}",
-        line(label),
-        named.join("; ")
-    ))
-    .hint("another --out for the new server, or start the old one again"))
-}
-
-/// Of a command's instant and arguments, before the placeholders are filled, no more than tells them
-/// from others: arguments may be nobody else's business.
+/// Tells a command's instant and arguments, before the placeholders are filled, from others, and no
+/// more: arguments may be nobody else's business.
 fn asked(command: &Beside) -> String {
     let whole = mix(name_part(&format!("{:?} {:?}", command.at, command.run)));
     format!("{:04x}", whole >> 48)
+}
+
+/// Refuses a server that is not the one of the label's earlier steps: no cell takes both.
+fn check_same(label: &str, earlier: &Server, server: &Server) -> Result<()> {
+    let differences = fingerprint_differences(earlier, server);
+    if differences.is_empty() {
+        return Ok(());
+    }
+    let named = differences.iter().map(|d| {
+        let (was, is) = told_apart(&d.first, &d.second);
+        format!("{} was {was} and is {is}", line(&d.name))
+    });
+    Err(Error::data(format!(
+        "the server is not the one that '{}' was measured on before: {}",
+        line(label),
+        terms::named(named.collect(), NAMED_MAX, "; ")
+    ))
+    .hint("another --out for the new server, or start the old one again"))
 }
 
 impl InProfile<'_> {
     /// Refuses a server that is not as the profile expects it. Where the sizes are not the profile's,
     /// data of another size beside the buffer pool is no more than a warning.
     pub(super) fn check(&mut self, server: &Server, dataset: Option<&Dataset>) -> Result<()> {
-        let bytes = dataset.map(|dataset| {
-            let rows = u64::from(dataset.tables).saturating_mul(dataset.rows);
-            expect::data_bytes(dataset.data_bytes, rows)
-        });
-        let mut words = self.commands.iter().flat_map(|command| &command.run);
+        let bytes = dataset.map(data_bytes);
+        let mut words = self.part.commands.iter().flat_map(|command| &command.run);
         if self.pid.is_none() && words.any(|word| word.contains("{pid}")) {
             return Err(Error::usage(
                 "a command of the profile asks for {pid}, and the server's process is not known",
             )
             .hint("it is known of sandboxes"));
         }
-        check_same(self.label, self.earlier.as_ref(), server)?;
-        expect::check(self.expect, &server.variables, bytes.filter(|_| self.full_size))?;
-        let differs = bytes.and_then(|b| expect::database(self.expect, &server.variables, b));
-        if let Some(what) = differs {
+        if let Some(earlier) = &self.earlier {
+            check_same(&self.subject.label, earlier, server)?;
+        }
+        let (expect, variables) = (&self.subject.expect, &server.variables);
+        check(expect, variables, bytes.filter(|_| self.full_size))?;
+        if let Some(what) = bytes.and_then(|bytes| database(expect, variables, bytes)) {
             for entry in self.entries.values_mut() {
                 entry.warnings.push(finding!(ScaledClass, what.clone()));
             }
@@ -122,7 +100,7 @@ impl InProfile<'_> {
         step: &Step,
         window: &watch::Receiver<Option<Instant>>,
     ) -> Running {
-        let here = self.commands.iter().filter(|command| {
+        let here = self.part.commands.iter().filter(|command| {
             command.clients.as_ref().is_none_or(|clients| clients.contains(&step.clients))
         });
         let filled = (1..).zip(here).map(|(n, command)| beside::Command {
@@ -137,12 +115,11 @@ impl InProfile<'_> {
     fn fill(&self, word: &str, step: &Step) -> String {
         let pid = self.pid.map_or_else(String::new, |pid| pid.to_string());
         word.replace("{pid}", &pid)
-            .replace("{label}", self.label)
-            .replace("{workload}", self.title)
+            .replace("{label}", &self.subject.label)
+            .replace("{workload}", &self.part.title)
             .replace("{clients}", &step.clients.to_string())
     }
 
-    /// Writes the step's part in the experiment into its summary.
     pub(super) fn sign(&self, summary: &mut Summary, step: &Step, ran: Vec<CommandRun>) {
         if !ran.is_empty() {
             let names: Vec<String> = ran.iter().map(told).collect();
@@ -161,5 +138,121 @@ fn told(command: &CommandRun) -> String {
         Some(0) => program,
         Some(status) => format!("{program} (exit status {status})"),
         None => format!("{program} (not started, or ended by a signal)"),
+    }
+}
+
+/// Sizes the tables: what the server says, unless its statistics are older than the rows.
+fn data_bytes(dataset: &Dataset) -> u64 {
+    let rows = u64::from(dataset.tables).saturating_mul(dataset.rows);
+    dataset.data_bytes.max(rows.saturating_mul(ROW_BYTES_MIN))
+}
+
+/// Holds a server's variables against all expectations, and its data, if it is known, against its
+/// buffer pool.
+fn check(
+    expect: &[Expect],
+    variables: &BTreeMap<String, String>,
+    data_bytes: Option<u64>,
+) -> Result<()> {
+    let mut broken = Vec::new();
+    for (name, values) in expect.iter().flat_map(|expect| &expect.variables) {
+        let name = name.replace('-', "_");
+        let found = variables.get(&name).map(String::as_str);
+        let wanted: Vec<&str> = values.0.iter().map(text).collect();
+        if !wanted.iter().any(|wanted| holds(wanted, found)) {
+            let found = found.unwrap_or("not there");
+            broken.push(format!("{name} is {found}, not {}", wanted.join(" or ")));
+        }
+    }
+    broken.extend(data_bytes.and_then(|data| database(expect, variables, data)));
+    if broken.is_empty() {
+        return Ok(());
+    }
+    Err(Error::server(format!("the server is not as the profile expects: {}", broken.join("; ")))
+        .hint("change the server's settings, or [expect] in the profile"))
+}
+
+fn database(expect: &[Expect], variables: &BTreeMap<String, String>, data: u64) -> Option<String> {
+    let pool = variables.get("innodb_buffer_pool_size").and_then(|text| bytes(text))?;
+    let mut wanted = expect.iter().filter_map(|expect| match expect.database? {
+        Class::IoBound => (data <= pool).then_some("larger than"),
+        Class::Cached => (data > pool).then_some("inside"),
+    });
+    let [data, pool] = [data, pool].map(|bytes| bytes.div_ceil(1 << 20));
+    wanted.next().map(|wanted| {
+        format!("the database has {data} MiB and the buffer pool {pool}: it is not {wanted} it")
+    })
+}
+
+fn text(setting: &Setting) -> &str {
+    setting.0.as_deref().unwrap_or("ON")
+}
+
+/// Values are the same as texts, as truth values, or as sizes.
+fn holds(wanted: &str, found: Option<&str>) -> bool {
+    let Some(found) = found else { return wanted.eq_ignore_ascii_case(ABSENT) };
+    let truth = |text: &str| match text.to_ascii_uppercase().as_str() {
+        "ON" | "YES" | "TRUE" | "1" => Some(true),
+        "OFF" | "NO" | "FALSE" | "0" => Some(false),
+        _ => None,
+    };
+    let number = |text: &str| text.parse::<f64>().ok();
+    wanted.eq_ignore_ascii_case(found)
+        || truth(wanted).is_some_and(|wanted| truth(found) == Some(wanted))
+        || bytes(wanted).is_some_and(|wanted| bytes(found) == Some(wanted))
+        || number(wanted).is_some_and(|wanted| number(found) == Some(wanted))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn variables() -> BTreeMap<String, String> {
+        [
+            ("innodb_buffer_pool_size", "134217728"),
+            ("performance_schema", "OFF"),
+            ("innodb_io_capacity", "8192"),
+            ("innodb_max_dirty_pages_pct", "75.000000"),
+        ]
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .into()
+    }
+
+    fn checked(toml: &str, data: u64) -> std::result::Result<(), String> {
+        let expect: Expect = toml::from_str(toml).expect("sound");
+        check(&[expect], &variables(), Some(data)).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn values_are_compared_as_servers_mean_them() {
+        for value in [
+            "performance_schema = false",
+            "performance-schema = \"off\"",
+            "performance_schema = 0",
+            "innodb_buffer_pool_size = \"128M\"",
+            "innodb_io_capacity = 8192",
+            "innodb_max_dirty_pages_pct = 75",
+            "query_cache_size = [0, \"absent\"]",
+        ] {
+            assert_eq!(checked(&format!("[variables]\n{value}"), 0), Ok(()), "{value}");
+        }
+        for (value, says) in [
+            ("performance_schema = true", "performance_schema is OFF, not ON"),
+            ("innodb_io_capacity = [1, 2]", "is 8192, not 1 or 2"),
+            ("query_cache_size = 0", "query_cache_size is not there"),
+        ] {
+            let error = checked(&format!("[variables]\n{value}"), 0).expect_err(value);
+            assert!(error.contains(says), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_database_is_held_against_the_pool() {
+        let (larger, inside) =
+            ("database = \"larger-than-buffer-pool\"", "database = \"inside-buffer-pool\"");
+        assert_eq!(checked(larger, 1 << 30), Ok(()));
+        assert_eq!(checked(inside, 1 << 20), Ok(()));
+        assert!(checked(larger, 1 << 20).is_err_and(|e| e.contains("not larger than")));
+        assert!(checked(inside, 1 << 30).is_err_and(|e| e.contains("1024 MiB")));
     }
 }

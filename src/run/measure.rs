@@ -4,47 +4,38 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use super::servers::sized;
 use super::slo::Slo;
 use super::steps::{Job, Steps};
+use super::survey::ServerLink;
 use super::{
-    Invocation, Place, conclude, gate, kept, print_data, runtime, start, tables, terminal,
-    warn_of_debug_build,
+    Invocation, Place, calibration, conclude, gate, print_data, runtime, start, tables, terminal,
 };
 use crate::error::{Error, Result, line};
 use crate::load;
-use crate::mysql::connect;
 use crate::mysql::options::ConnectOptions;
-use crate::observe::process::raise_descriptor_limit;
 use crate::plan::search::STEPS_MAX;
 use crate::plan::timed::{InsertMode, LoadSource, LoadSpec};
 use crate::plan::{Plan, Step, units};
 use crate::report;
 use crate::sandbox::{Sandbox, Spec};
-use crate::stop::or_stop;
-use crate::summary::{Outcome, Store, Summary};
+use crate::summary::{Outcome, Summary};
 use crate::terms::Gate;
 use crate::workload::Schema;
 
-/// Connections besides the clients': control and preparing.
-pub(super) const HEADROOM: u32 = 20;
-
-/// What is measured, and what is asked of the numbers.
 pub(crate) struct Asked<'a> {
     pub(crate) job: Job<'a>,
     pub(crate) label: Option<String>,
     pub(crate) notes: Vec<(String, String)>,
     pub(crate) repeats: u32,
-    /// What must hold at the end.
     pub(crate) gates: Vec<Gate>,
-    /// What the highest rate is searched for.
     pub(crate) slo: Vec<Gate>,
     pub(crate) slo_resolution: f64,
-    /// Whether a load drops tables without a question.
+    /// Drops tables without a question.
     pub(crate) yes: bool,
 }
 
 impl Asked<'_> {
-    /// Makes the searches of `--slo`, from the rate of the plan on.
     fn search(&self) -> Result<Option<Slo>> {
         let Job::Sweep(plan) = self.job else { return Ok(None) };
         if self.slo.is_empty() {
@@ -54,7 +45,7 @@ impl Asked<'_> {
             return Err(Error::usage("--slo begins its search at one rate")
                 .hint("--rate 1k, or leave it away"));
         };
-        Slo::new(plan, &self.slo, *start, self.slo_resolution).map(Some)
+        Ok(Some(Slo::new(plan, &self.slo, *start, self.slo_resolution)))
     }
 
     fn steps(&self) -> Vec<Step> {
@@ -62,59 +53,72 @@ impl Asked<'_> {
             return plan.steps();
         }
         let of = self.repeats;
-        let step =
-            |repeat| Step { number: repeat, place: repeat, of, clients: 1, rate: None, repeat };
+        let step = |n| Step { number: n, place: n, of, clients: 1, rate: None, repeat: n };
         (1..=of).map(step).collect()
     }
 
-    /// Sizes a private server, which makes its tables.
     fn sandbox(&self) -> Result<Spec> {
         // A load has two connections, and readings some more.
-        let Job::Sweep(plan) = self.job else {
-            return Ok(Spec { max_connections: HEADROOM, ..Spec::default() });
-        };
+        let Job::Sweep(plan) = self.job else { return Ok(sized(0, 0)) };
         if plan.rows.is_none() && plan.workload.schema.filled() {
             return Err(Error::usage("--sandbox makes its tables, so --rows needs a number")
                 .hint("--rows 100k, for one"));
         }
         let tables = plan.tables_or_default();
-        let spread = plan.spread_over(tables)?;
-        let statements = plan.prepared_per_client(spread, tables) * u64::from(plan.clients_max());
-        Ok(Spec {
-            max_connections: plan.clients_max().saturating_add(HEADROOM),
-            max_prepared_stmts: u32::try_from(statements).unwrap_or(u32::MAX),
-            ..Spec::default()
-        })
+        let statements = plan.prepared_per_client(plan.spread_over(tables)?, tables);
+        Ok(sized(plan.clients_max(), statements * u64::from(plan.clients_max())))
+    }
+
+    /// Makes the tables of a private server, or asks whether those that are in the way may go.
+    async fn make_ready(
+        &self,
+        link: &ServerLink<'_>,
+        private: bool,
+        steps: &mut Steps<'_>,
+    ) -> Result<()> {
+        let ServerLink { target, opts, stop } = link;
+        match self.job {
+            Job::Sweep(plan) if private => {
+                let job = load::Job {
+                    schema: plan.workload.schema,
+                    tables: plan.tables_or_default(),
+                    rows: plan.rows.filter(|_| plan.workload.schema.filled()).unwrap_or(0),
+                    charset: plan.charset.clone(),
+                    passing: true,
+                    ..load::Job::default()
+                };
+                load::prepare(target, opts, &job, stop, steps.progress).await.map(|_| ())
+            }
+            Job::Load { spec, force: true } if !private => {
+                let named = |made: &load::Numbers| to_drop(spec, made);
+                Box::pin(tables::agree_to_drop(link, self.yes, false, named)).await
+            }
+            Job::Sweep(_) | Job::Load { .. } | Job::Suite(_) => Ok(()),
+        }
     }
 }
 
-/// Measures, keeps, prints and judges.
-pub(crate) fn run(asked: &Asked<'_>, place: Place, invocation: Invocation<'_>) -> Result<()> {
+pub(crate) fn run(asked: &Asked<'_>, place: &Place, mut invocation: Invocation<'_>) -> Result<()> {
     let mut slo = asked.search()?;
-    let Invocation { mut progress, stop, out, calibration } = invocation;
-    warn_of_debug_build(&mut progress);
-    let store = Store::open(&out)?;
-    raise_descriptor_limit()?;
-    let sandbox = match place.sandbox {
-        Some((program, options)) => {
-            Some(start(&Spec { program, options, ..asked.sandbox()? }, stop, &mut progress)?)
-        }
-        None => None,
-    };
-    let target = match &sandbox {
-        Some(sandbox) => ConnectOptions::private(sandbox.socket()),
-        None => tables::find(&place.connection, &mut progress)?,
-    };
     let prefix = probe_prefix(place.probe.as_deref())?;
-    // A search repeats no rate by plan.
-    let searching = match asked.job {
-        Job::Sweep(plan) if slo.is_some() => Some(Plan { repeats: 1, ..plan.clone() }),
-        _ => None,
+    let store = invocation.begin()?;
+    let Invocation { mut progress, stop, calibration, .. } = invocation;
+    let (sandbox, target) = match place.sandbox.clone() {
+        None => (None, tables::find(&place.connection, &mut progress)?),
+        Some((program, options)) => {
+            let spec = Spec { program, options, ..asked.sandbox()? };
+            let sandbox = start(&spec, stop, &mut progress)?;
+            let target = ConnectOptions::private(sandbox.socket());
+            (Some(sandbox), target)
+        }
     };
-    let calibration = match asked.job {
-        Job::Sweep(_) => kept::find(calibration.as_deref(), &mut progress),
-        // Its client is no engine.
-        Job::Load { .. } | Job::Suite(_) => None,
+    // A search repeats no rate by plan. The client of a load is no engine.
+    let (searching, calibration) = match asked.job {
+        Job::Sweep(plan) => (
+            slo.is_some().then(|| Plan { repeats: 1, ..plan.clone() }),
+            calibration::find(calibration.as_deref(), &mut progress),
+        ),
+        Job::Load { .. } | Job::Suite(_) => (None, None),
     };
     let job = searching.as_ref().map_or(asked.job, Job::Sweep);
     let mut steps = Steps {
@@ -126,23 +130,14 @@ pub(crate) fn run(asked: &Asked<'_>, place: Place, invocation: Invocation<'_>) -
         ..Steps::new(job, stop, &store, &mut progress)?
     };
     let outcome = runtime()?.block_on(async {
-        let target = or_stop(stop, connect::settle_tls(&target)).await?;
-        let opts = target.opts()?;
-        match job {
-            Job::Sweep(plan) if sandbox.is_some() => {
-                load::prepare(&target, &opts, &tables_of(plan), stop, steps.progress).await?;
-            }
-            Job::Load { spec, force: true } if sandbox.is_none() && !asked.yes => {
-                let prepared = load::marked(&target, &opts, false, stop);
-                let named = async { Ok(to_drop(spec, &prepared.await?)) };
-                Box::pin(tables::agree_to_drop(named, &target, stop)).await?;
-            }
-            Job::Sweep(_) | Job::Load { .. } | Job::Suite(_) => {}
-        }
-        match &mut slo {
-            Some(slo) => steps.run_by(&target, &opts, &mut |measured| slo.next(measured)).await,
-            None => steps.run(&target, &opts, &asked.steps()).await,
-        }
+        let link = ServerLink::new(&target, stop).await?;
+        asked.make_ready(&link, sandbox.is_some(), &mut steps).await?;
+        let mut planned = asked.steps().into_iter();
+        let mut next = |measured: &[Summary]| match &mut slo {
+            Some(slo) => slo.next(measured),
+            None => Ok(planned.next()),
+        };
+        steps.run_by(&link, &mut next).await
     });
     let stopped = sandbox.map_or(Ok(()), Sandbox::stop);
     steps.progress.clear();
@@ -155,19 +150,7 @@ pub(crate) fn run(asked: &Asked<'_>, place: Place, invocation: Invocation<'_>) -
     conclude([outcome, shown, gated, stopped], steps.progress)
 }
 
-/// The tables of a sandbox.
-fn tables_of(plan: &Plan) -> load::Job {
-    load::Job {
-        schema: plan.workload.schema,
-        tables: plan.tables_or_default(),
-        rows: if plan.workload.schema.filled() { plan.rows.unwrap_or(1) } else { 0 },
-        charset: plan.charset.clone(),
-        passing: true,
-        ..load::Job::default()
-    }
-}
-
-/// Those of prepare's tables that a load will drop; a dump is not read for that.
+/// Names those of prepare's tables that a load will drop; a dump is not read for that.
 fn to_drop(spec: &LoadSpec, prepared: &load::Numbers) -> String {
     match &spec.source {
         LoadSource::Dump { .. } if prepared.is_empty() => String::new(),
@@ -178,7 +161,7 @@ fn to_drop(spec: &LoadSpec, prepared: &load::Numbers) -> String {
     }
 }
 
-/// The table; of an early end, what was completed.
+/// Prints the table; of an early end, what was completed.
 fn print_table(summaries: &[Summary]) -> Result<()> {
     let completed: Vec<&Summary> =
         summaries.iter().filter(|s| s.outcome == Outcome::Completed).collect();
@@ -189,11 +172,10 @@ fn print_table(summaries: &[Summary]) -> Result<()> {
     print_data(&report::render(&completed, &options)?)
 }
 
-/// The words of `--probe`; none without it.
 fn probe_prefix(probe: Option<&str>) -> Result<Vec<String>> {
-    let Some(probe) = probe else { return Ok(Vec::new()) };
-    let words: Vec<String> = probe.split_whitespace().map(str::to_owned).collect();
-    if words.is_empty() {
+    let words: Vec<String> =
+        probe.into_iter().flat_map(str::split_whitespace).map(str::to_owned).collect();
+    if probe.is_some() && words.is_empty() {
         return Err(Error::usage("--probe is empty").hint("--probe 'ssh db1'"));
     }
     Ok(words)
@@ -224,30 +206,26 @@ pub(crate) fn list(asked: &Asked<'_>, out: &Path, random_seed: bool) -> Result<S
 }
 
 fn list_load(spec: &LoadSpec, asked: &Asked<'_>, out: &Path) -> String {
-    let mut text = String::new();
-    let mut put = |name: &str, value: String| {
-        let _ = writeln!(text, "{name:<14} {}", line(&value));
-    };
-    put("workload", spec.name());
+    let mut lines = vec![("workload", spec.name())];
     match &spec.source {
         LoadSource::Generated { rows, data_seed } => {
-            put("tables", spec.tables.to_string());
-            put("rows", units::count(*rows));
-            put("data seed", data_seed.to_string());
-            put("mode", spec.insert.to_string());
+            lines.push(("tables", spec.tables.to_string()));
+            lines.push(("rows", units::count(*rows)));
+            lines.push(("data seed", data_seed.to_string()));
+            lines.push(("mode", spec.insert.to_string()));
             if let InsertMode::Extended { bytes } = spec.insert {
-                put("insert bytes", units::count(bytes));
+                lines.push(("insert bytes", units::count(bytes)));
             }
         }
-        LoadSource::Dump { path } => put("dump", path.display().to_string()),
+        LoadSource::Dump { path } => lines.push(("dump", path.display().to_string())),
     }
-    put("label", asked.label.clone().unwrap_or_else(|| "the server's version".to_owned()));
-    let handshake = || "utf8mb4 (utf8 before 5.5.3)".to_owned();
-    put("charset", spec.charset.clone().unwrap_or_else(handshake));
-    for (key, value) in &asked.notes {
-        put("note", format!("{key}={value}"));
-    }
-    put("repeats", asked.repeats.to_string());
-    put("out", out.display().to_string());
-    text
+    let or = |given: &Option<String>, usual: &str| given.clone().unwrap_or(usual.to_owned());
+    lines.push(("label", or(&asked.label, "the server's version")));
+    lines.push(("charset", or(&spec.charset, "utf8mb4 (utf8 before 5.5.3)")));
+    lines.extend(asked.notes.iter().map(|(key, value)| ("note", format!("{key}={value}"))));
+    lines.push(("repeats", asked.repeats.to_string()));
+    lines.push(("out", out.display().to_string()));
+    lines
+        .iter()
+        .fold(String::new(), |text, (name, value)| format!("{text}{name:<14} {}\n", line(value)))
 }

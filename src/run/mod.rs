@@ -1,58 +1,54 @@
 //! The one pipeline of everything that measures.
 
 mod before;
-mod beside;
-pub(crate) mod calibrate;
+pub(crate) mod calibration;
 mod conditions;
-mod existing;
-mod expect;
 pub(crate) mod gate;
 mod in_profile;
-mod kept;
-mod kept_data;
-mod legs;
 pub(crate) mod measure;
-mod null_server;
-mod order;
 pub(crate) mod profile;
-mod profile_report;
-mod reach;
 pub(crate) mod recheck;
-pub(crate) mod record;
-mod resume;
 mod servers;
-mod settle;
 mod slo;
 pub mod steps;
+mod survey;
 pub(crate) mod tables;
 mod timed;
 mod told;
-pub(crate) mod verify;
 
-use std::io::{ErrorKind, Write};
-use std::path::PathBuf;
+use std::fs::Permissions;
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result, indented, plain, ranked};
 use crate::mysql::options::ConnectionArgs;
+use crate::observe::process::raise_descriptor_limit;
 use crate::progress::{Progress, say};
 use crate::sandbox::{Sandbox, Spec};
 use crate::stop::Stop;
 use crate::summary::{Store, Summary, to_json};
 
-/// Options of a server's program.
 pub(crate) type ServerOptions = Vec<(String, Option<String>)>;
 
-/// What all verbs that measure share.
+/// The surroundings of everything that measures.
 pub(crate) struct Invocation<'a> {
     pub(crate) progress: Progress,
     pub(crate) stop: &'a Stop,
-    /// Directory of the summaries.
     pub(crate) out: PathBuf,
     /// File of the calibration, if it is not the usual one.
     pub(crate) calibration: Option<PathBuf>,
 }
 
-/// The server that the flags name.
+impl Invocation<'_> {
+    /// Opens the directory of the summaries, and says what every run is to be told.
+    fn begin(&mut self) -> Result<Store> {
+        warn_of_debug_build(&mut self.progress);
+        raise_descriptor_limit()?;
+        Store::open(&self.out)
+    }
+}
+
 pub(crate) struct Place {
     pub(crate) connection: ConnectionArgs,
     /// A private server's program, None in it for that of PATH, and its options.
@@ -65,7 +61,6 @@ fn start(spec: &Spec, stop: &Stop, progress: &mut Progress) -> Result<Sandbox> {
     Sandbox::start(spec, &mut |text| progress.note(text), &|| stop.asked().is_some())
 }
 
-/// Says that the numbers of a debug build are slow.
 fn warn_of_debug_build(progress: &mut Progress) {
     if cfg!(debug_assertions) {
         progress.warn("this is a debug build; its numbers are not for comparing");
@@ -79,7 +74,7 @@ pub(crate) fn warn(text: &str) {
 /// Data goes to standard output, and nothing else does. What a terminal would act upon is escaped
 /// here at the latest.
 pub(crate) fn print_data(text: &str) -> Result<()> {
-    let mut out = std::io::stdout().lock();
+    let mut out = io::stdout().lock();
     match out.write_all(plain(text).as_bytes()).and_then(|()| out.flush()) {
         // `loadgen … | head` has what it wanted.
         Err(e) if e.kind() != ErrorKind::BrokenPipe => {
@@ -89,19 +84,26 @@ pub(crate) fn print_data(text: &str) -> Result<()> {
     }
 }
 
+/// Writes a file, whole or not at all, in place of one that is there.
+pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
+    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mode = Permissions::from_mode(0o644);
+    let mut file = tempfile::Builder::new().permissions(mode).tempfile_in(dir)?;
+    file.write_all(text.as_bytes())?;
+    file.as_file().sync_all()?;
+    file.persist(path).map(|_| ()).map_err(|e| e.error)
+}
+
 /// Writes a summary, or prints it where it cannot be written: nothing measured is lost.
-pub(crate) fn keep(store: &Store, summary: &Summary, progress: &mut Progress) -> Result<()> {
+fn keep(store: &Store, summary: &Summary, progress: &mut Progress) -> Result<()> {
     match store.write(summary) {
         Ok(_) => Ok(()),
         Err(error) => conclude([Err(error), print_data(&to_json(summary))], progress),
     }
 }
 
-/// The worst of what went wrong, to end with. The rest is told here: none hides another.
-pub(crate) fn conclude(
-    all: impl IntoIterator<Item = Result<()>>,
-    progress: &mut Progress,
-) -> Result<()> {
+/// Returns the worst of what went wrong, to end with. The rest is told here: none hides another.
+fn conclude(all: impl IntoIterator<Item = Result<()>>, progress: &mut Progress) -> Result<()> {
     let (worst, others) = ranked(all.into_iter().filter_map(Result::err));
     for other in others {
         let hints = other.hints().iter().map(|hint| format!("\nhint: {hint}"));
@@ -110,14 +112,12 @@ pub(crate) fn conclude(
     worst.map_or(Ok(()), Err)
 }
 
-/// Columns of the terminal that standard output is; none where it is something else.
 pub(crate) fn terminal() -> Option<usize> {
     let term = console::Term::stdout();
     term.is_term().then(|| usize::from(term.size().1))
 }
 
-/// The runtime of everything that is not an engine thread.
-pub(crate) fn runtime() -> Result<tokio::runtime::Runtime> {
+fn runtime() -> Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

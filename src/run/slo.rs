@@ -1,14 +1,12 @@
 //! `--slo`: the highest rate that holds a service level, by steps of an open loop.
 
-use std::collections::HashMap;
-
 use super::print_data;
 use crate::error::{Error, Kind, Result};
 use crate::plan::search::{Answer, STEPS_MAX, Search};
 use crate::plan::{Plan, Step};
 use crate::report::{self, Probe, quantity_shown};
 use crate::summary::{Outcome, Summary, VerdictKind};
-use crate::terms::{self, Cell, Code, Gate, Quantity};
+use crate::terms::{self, Code, Gate, Quantity};
 
 /// A level does not hold where a larger part of the ops fails, whatever it is about: what is refused
 /// at once is fast.
@@ -19,29 +17,23 @@ pub(super) struct Slo {
     gates: Vec<Gate>,
     start: f64,
     resolution: f64,
-    /// Clients and repeat of each search.
     searches: Vec<(u32, u32)>,
     /// The search at hand, and the rate that is being measured.
     search: Search,
     asked: Option<f64>,
     done: Vec<report::Search>,
     probes: Vec<Probe>,
-    /// Whether the search at hand met too few answers, some of which are within the level.
+    /// The search at hand met too few answers, some of which are within the level.
     scarce: bool,
-    /// Where no rate holds.
     none: Vec<String>,
-    /// What is not clear of the searches that are done.
     open: Vec<String>,
-    /// How often a number of clients met a rate.
-    met: HashMap<Cell, u32>,
-    number: u32,
 }
 
 impl Slo {
-    /// One search for each step of a closed loop of the plan.
-    pub(super) fn new(plan: &Plan, level: &[Gate], start: f64, resolution: f64) -> Result<Slo> {
+    /// Makes one search for each step of a closed loop of the plan.
+    pub(super) fn new(plan: &Plan, level: &[Gate], start: f64, resolution: f64) -> Slo {
         let closed = Plan { rates: Vec::new(), ..plan.clone() };
-        Ok(Slo {
+        Slo {
             gates: level.to_vec(),
             start,
             resolution,
@@ -53,77 +45,58 @@ impl Slo {
             scarce: false,
             none: Vec::new(),
             open: Vec::new(),
-            met: HashMap::new(),
-            number: 0,
-        })
-    }
-
-    /// The next step, once the last one is among the summaries.
-    ///
-    /// # Errors
-    ///
-    /// A damaged histogram.
-    pub(super) fn next(&mut self, measured: &[Summary]) -> Result<Option<Step>> {
-        self.learn(measured)?;
-        loop {
-            let Some((clients, _)) = self.searches.get(self.done.len()).copied() else {
-                return Ok(None);
-            };
-            if let Some(rate) = self.search.next() {
-                self.asked = Some(rate);
-                self.number += 1;
-                let of = (self.searches.len() * STEPS_MAX) as u32;
-                // The keys of a step follow from its repeat: no rate is asked for the same twice.
-                let repeat = self.met.entry(Cell::new(clients, Some(rate))).or_insert(0);
-                *repeat += 1;
-                let repeat = *repeat;
-                return Ok(Some(Step {
-                    number: self.number,
-                    place: self.number,
-                    of,
-                    clients,
-                    rate: Some(rate),
-                    repeat,
-                }));
-            }
-            self.end(clients);
         }
     }
 
-    /// Judges the step that was asked for.
+    fn here(&self) -> Option<(u32, u32)> {
+        self.searches.get(self.done.len()).copied()
+    }
+
+    pub(super) fn next(&mut self, measured: &[Summary]) -> Result<Option<Step>> {
+        self.learn(measured)?;
+        while let Some((clients, _)) = self.here() {
+            let Some(rate) = self.search.next() else {
+                self.end();
+                continue;
+            };
+            self.asked = Some(rate);
+            let (number, of) = (self.probes.len() as u32 + 1, self.searches.len() * STEPS_MAX);
+            // The keys of a step follow from its repeat: no rate is asked for the same twice.
+            let same =
+                |probe: &&Probe| probe.clients == clients && probe.rate.total_cmp(&rate).is_eq();
+            let repeat = self.probes.iter().filter(same).count() as u32 + 1;
+            let (rate, of) = (Some(rate), of as u32);
+            return Ok(Some(Step { number, place: number, of, clients, rate, repeat }));
+        }
+        Ok(None)
+    }
+
     fn learn(&mut self, measured: &[Summary]) -> Result<()> {
         // A step that could not begin has no summary: the last one is of the rate before.
         let new = measured.get(self.probes.len());
         let (Some(rate), Some(step)) = (self.asked.take(), new) else { return Ok(()) };
-        let mut held = Some(true);
-        let mut numbers = Vec::new();
-        for gate in &self.gates {
-            let (holds, number) = report::holds(gate, step)?;
-            held = match (held, holds) {
-                (Some(false), _) | (_, Some(false)) => Some(false),
-                (None, _) | (_, None) => None,
-                _ => Some(true),
-            };
-            numbers.push(number);
-        }
+        let judged: Vec<(Option<bool>, Option<f64>)> =
+            self.gates.iter().map(|gate| report::holds(gate, step)).collect::<Result<_>>()?;
+        let (holds, numbers): (Vec<Option<bool>>, Vec<Option<f64>>) = judged.into_iter().unzip();
         let mut why = lost(step);
-        if why.is_some() {
-            held = Some(false);
-        } else if numbers.iter().flatten().any(|number| number.is_infinite()) {
+        let held = if why.is_some() || holds.contains(&Some(false)) {
+            Some(false)
+        } else {
+            (!holds.contains(&None)).then_some(true)
+        };
+        if why.is_none() && numbers.iter().flatten().any(|number| number.is_infinite()) {
             why = report::failed_share(step).map(failed);
         }
         self.scarce |= held.is_none() && self.gates.iter().all(|gate| report::may_hold(gate, step));
-        self.search.tell(
-            rate,
-            match held {
-                Some(true) => Answer::Held,
-                Some(false) => Answer::Failed,
-                None => Answer::Unknown,
-            },
-        );
-        let search = self.searches.get(self.done.len()).map_or(1, |(_, repeat)| *repeat);
+        let answer = match held {
+            Some(true) => Answer::Held,
+            Some(false) => Answer::Failed,
+            None => Answer::Unknown,
+        };
+        self.search.tell(rate, answer);
+        let (clients, search) = self.here().expect("a rate was asked for");
         self.probes.push(Probe {
-            clients: step.plan.clients,
+            clients,
             search,
             rate,
             achieved: step.totals.tps,
@@ -136,9 +109,9 @@ impl Slo {
         Ok(())
     }
 
-    /// Takes down what the search at hand found, and begins the next.
-    fn end(&mut self, clients: u32) {
-        let found = self.search.found();
+    fn end(&mut self) {
+        let here = self.here().expect("there is a search to end");
+        let (clients, found) = (here.0, self.search.found());
         let mut remarks = Vec::new();
         if found.noisy {
             remarks.push(
@@ -147,9 +120,8 @@ impl Slo {
                     .to_owned(),
             );
         }
-        let search = self.searches.get(self.done.len()).map_or(1, |(_, repeat)| *repeat);
-        let here = self.probes.iter().filter(|p| (p.clients, p.search) == (clients, search));
-        remarks.extend(found.failed.and_then(|failed| limited(here, failed)));
+        let of_search = self.probes.iter().filter(|probe| (probe.clients, probe.search) == here);
+        remarks.extend(found.failed.and_then(|failed| limited(of_search, failed)));
         let at = |rate: Option<f64>| rate.map_or_else(String::new, |rate| format!(" at {rate}/s"));
         if self.search.next().is_some() {
             remarks.push("cut short".to_owned());
@@ -170,22 +142,13 @@ impl Slo {
         self.search = Search::new(self.start, self.resolution);
     }
 
-    /// Prints the path, also of a search that was cut short.
-    ///
-    /// # Errors
-    ///
-    /// Gate (99): at some number of clients no rate holds. Undecided (98): it is not known.
-    /// Standard output that cannot be written.
     pub(super) fn tell(mut self, measured: &[Summary], whole: bool) -> Result<()> {
         self.learn(measured)?;
-        let Some(first) = measured.first().filter(|_| !self.probes.is_empty()) else {
+        let (Some(first), Some(last)) = (measured.first(), self.probes.last()) else {
             return Ok(());
         };
-        if !whole && let Some((clients, repeat)) = self.searches.get(self.done.len()).copied() {
-            let begun = |probe: &Probe| (probe.clients, probe.search) == (clients, repeat);
-            if self.probes.last().is_some_and(begun) {
-                self.end(clients);
-            }
+        if !whole && self.here() == Some((last.clients, last.search)) {
+            self.end();
         }
         print_data(&report::path(first, &self.probes, &self.done, &self.gates))?;
         let level: Vec<&str> = self.gates.iter().map(|gate| gate.text.as_str()).collect();
@@ -205,7 +168,7 @@ impl Slo {
     }
 }
 
-/// What is to be said of a search whose lowest rate that failed may have failed for the client.
+/// Names a client that may be why the lowest rate that failed did.
 fn limited<'a>(search: impl Iterator<Item = &'a Probe>, failed: f64) -> Option<String> {
     let there =
         search.filter(|probe| probe.held == Some(false) && probe.rate.total_cmp(&failed).is_eq());
@@ -214,7 +177,7 @@ fn limited<'a>(search: impl Iterator<Item = &'a Probe>, failed: f64) -> Option<S
         .then(|| format!("{} at {failed}/s, which failed: the server may hold more", kind.name()))
 }
 
-/// Why a step counts as failed whatever its latencies are.
+/// Says why a step counts as failed whatever its latencies are.
 fn lost(step: &Summary) -> Option<String> {
     if step.outcome != Outcome::Completed {
         return Some("it did not complete".to_owned());

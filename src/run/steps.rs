@@ -1,68 +1,67 @@
 //! The steps of a job on a server, one after the other: the one path of every verb that measures,
 //! and of profiles.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use mysql_async::Opts;
 use tokio::sync::watch;
 
-use super::before::{self, Preparation};
-use super::conditions::{self, Hosts, Watch};
+use super::before::Preparation;
+use super::conditions::{Hosts, Watch};
 use super::in_profile::InProfile;
-use super::reach::Patience;
-use super::record::Begin;
-use super::timed::{self, Timed};
+use super::survey::{self, Patience, ServerLink, Surveyed, probe};
+use super::timed::Timed;
 use super::{conclude, keep, random, told};
+use crate::commands::beside;
 use crate::engine::{self, Identity, Run, StepContext, Tables, readings};
 use crate::error::{Error, Result};
 use crate::judge::{self, Calibration, is_another, no_result};
-use crate::mysql::control::explain;
-use crate::mysql::dataset::Dataset;
-use crate::mysql::liveness::Liveness;
+use crate::load::reload::FORCE;
 use crate::mysql::options::{Address, ConnectOptions};
-use crate::mysql::preflight::{self, Needs};
-use crate::mysql::server;
+use crate::mysql::server::{changes, exposure, fingerprint};
 use crate::mysql::session::Session;
 use crate::observe::host;
-use crate::observe::probe::{Probe, Whereabouts};
+use crate::observe::probe::Whereabouts;
 use crate::observe::timeline::IntervalLog;
-use crate::plan::Warm;
 use crate::plan::timed::{LoadSpec, SuiteSpec};
-use crate::plan::{Plan, Spread, Step, limits, units};
+use crate::plan::{Plan, Spread, Step, Warm, limits, units};
 use crate::progress::Progress;
-use crate::stop::{Stop, or_stop, within};
-use crate::summary::{self, Outcome, Server, SettingChange, Store, Summary};
+use crate::stop::Stop;
+use crate::summary::{
+    CommandRun, Outcome, Place, Record, Recorded, Server, SettingChange, Store, Summary,
+};
 use crate::terms::{self, Code, Finding};
 use crate::workload::Schema;
 
 /// Codes of warnings that a reader of the step's own line must know.
 const SAID_AT_ONCE: [Code; 3] = [Code::NotSustained, Code::WarmupBacklog, Code::NothingCompleted];
-
-/// Those of a job that names none.
+/// The tables of a job that names none.
 const NO_TABLES: Tables =
     Tables { schema: Schema::Sbtest, count: 0, rows: 0, held: None, own: false };
+/// [`FORCE`], as a profile says it.
+const REFILL: &str =
+    "refill = true in [tables] drops also what prepare made; or name another database";
 
-/// What each step measures.
 #[derive(Debug, Clone, Copy)]
 pub enum Job<'a> {
-    /// A workload at a number of clients.
     Sweep(&'a Plan),
     /// A timed load; over tables that prepare made, too, if `force`.
-    Load { spec: &'a LoadSpec, force: bool },
-    /// Timed commands.
+    Load {
+        spec: &'a LoadSpec,
+        force: bool,
+    },
     Suite(&'a SuiteSpec),
 }
 
-/// Steps of one job on one server.
 pub struct Steps<'a> {
     pub(crate) job: Job<'a>,
     /// The server's version if none.
     pub(crate) label: Option<String>,
     pub(crate) notes: BTreeMap<String, String>,
-    /// Repeats of each cell.
     pub(crate) repeats: u32,
     pub(crate) stop: &'a Stop,
     pub(crate) store: &'a Store,
@@ -71,36 +70,18 @@ pub struct Steps<'a> {
     pub(crate) prefix: Vec<String>,
     pub(crate) run_id: String,
     pub(crate) in_profile: Option<InProfile<'a>>,
-    /// What this host can generate, where that is known.
     pub(crate) calibration: Option<&'a Calibration>,
-    /// What was measured.
+    pub(crate) log: Option<Arc<Mutex<IntervalLog>>>,
     pub summaries: Vec<Summary>,
 }
 
-/// What all steps share once the server is known.
-pub(super) struct Surveyed {
-    pub(super) target: ConnectOptions,
-    pub(super) opts: Opts,
-    pub(super) identity: Identity,
-    /// How its process and host are read, where they can be.
-    pub(super) probe: Option<Probe>,
-    warnings: Vec<Finding>,
-    spread: Spread,
-    /// None of a timed job.
-    tables: Tables,
-    /// Identity of each table's content.
-    ids: Vec<Option<u32>>,
-    /// What the probe was found by.
-    whereabouts: Whereabouts,
-    hosts: Hosts,
-    log: Option<Arc<Mutex<IntervalLog>>>,
-}
-
-impl Surveyed {
-    fn preparation<'a>(&'a self, plan: &'a Plan, stop: &'a Stop) -> Preparation<'a> {
-        let Surveyed { target, opts, tables, .. } = self;
-        Preparation { plan, target, opts, tables: *tables, stop }
-    }
+/// A step that was measured, and is not kept yet.
+struct Measured {
+    summary: Summary,
+    error: Option<Error>,
+    ran: Vec<CommandRun>,
+    /// The record of what it was about to write.
+    begun: Option<Recorded>,
 }
 
 impl<'a> Steps<'a> {
@@ -123,43 +104,36 @@ impl<'a> Steps<'a> {
             run_id: format!("{:016x}", random()?),
             in_profile: None,
             calibration: None,
+            log: None,
             summaries: Vec::new(),
         })
     }
 
     /// Measures steps on a target whose encryption is settled and whose tables are there; `opts` are
     /// [`ConnectOptions::opts`] of it.
-    ///
-    /// # Errors
-    ///
-    /// The preflight's, or a step's; what was measured before is in `summaries`.
     pub async fn run(
         &mut self,
         target: &ConnectOptions,
         opts: &Opts,
         steps: &[Step],
     ) -> Result<()> {
+        let link = ServerLink { target: target.clone(), opts: opts.clone(), stop: self.stop };
         let mut steps = steps.iter().copied();
-        self.run_by(target, opts, &mut |_| Ok(steps.next())).await
+        self.run_by(&link, &mut |_| Ok(steps.next())).await
     }
 
     /// Measures one step after the other, each chosen when those before it are measured.
-    ///
-    /// # Errors
-    ///
-    /// As those of [`Steps::run`], and what `next` says.
-    pub(crate) async fn run_by(
+    pub(super) async fn run_by(
         &mut self,
-        target: &ConnectOptions,
-        opts: &Opts,
+        link: &ServerLink<'_>,
         next: &mut dyn FnMut(&[Summary]) -> Result<Option<Step>>,
     ) -> Result<()> {
-        let mut control = self.control(target, opts).await?;
-        let mut at = self.survey(target, opts, &mut control).await?;
+        let mut control = link.open(self.charset()).await?;
+        let mut at = self.survey(link, &mut control).await?;
         if let Job::Sweep(plan) = self.job {
             if let Some(path) = &plan.interval_log {
                 let log = IntervalLog::create(path, jiff::Timestamp::now())?;
-                at.log = Some(Arc::new(Mutex::new(log)));
+                self.log = Some(Arc::new(Mutex::new(log)));
             }
             self.warm(plan, &at, &mut control).await?;
         }
@@ -177,76 +151,56 @@ impl<'a> Steps<'a> {
         Ok(())
     }
 
-    async fn control(&self, target: &ConnectOptions, opts: &Opts) -> Result<Session> {
-        let charset = match self.job {
+    fn charset(&self) -> Option<&'a str> {
+        match self.job {
             Job::Sweep(plan) => plan.charset.as_deref(),
             Job::Load { .. } | Job::Suite(_) => None,
-        };
-        or_stop(self.stop, Session::open(target, opts, charset)).await
+        }
     }
 
-    async fn warm(&mut self, plan: &Plan, at: &Surveyed, control: &mut Session) -> Result<()> {
+    async fn warm(&mut self, plan: &Plan, at: &Surveyed<'_>, control: &mut Session) -> Result<()> {
         if plan.before.warm != Warm::Pool {
             return Ok(());
         }
-        before::warm(&at.preparation(plan, self.stop), control, self.progress).await
+        Preparation { plan, at, control, progress: self.progress }.warm_pool().await
     }
 
-    /// Preflight and fingerprint, for as long as the server answers.
-    async fn survey(
+    /// Looks at the server for as long as it answers: random rows of many tables that nothing has
+    /// cached take minutes.
+    async fn survey<'l>(
         &mut self,
-        target: &ConnectOptions,
-        opts: &Opts,
+        link: &ServerLink<'l>,
         control: &mut Session,
-    ) -> Result<Surveyed> {
-        // Random rows of many tables that nothing has cached take minutes.
-        let liveness = Liveness::new(target, opts);
-        let _waits = liveness.waits(control);
-        let stop = self.stop;
-        liveness.during(stop, self.look(target.clone(), opts.clone(), control)).await
+    ) -> Result<Surveyed<'l>> {
+        link.patiently(control, async |control| self.look(link.clone(), control).await).await
     }
 
-    async fn look(
+    async fn look<'l>(
         &mut self,
-        target: ConnectOptions,
-        opts: Opts,
+        link: ServerLink<'l>,
         control: &mut Session,
-    ) -> Result<Surveyed> {
-        let (data, mut warnings) = match self.job {
-            Job::Sweep(plan) => {
-                let (dataset, warnings) = dataset(plan, &target, control).await?;
-                (Some((plan, dataset)), warnings)
-            }
-            Job::Load { .. } | Job::Suite(_) => (None, Vec::new()),
-        };
-        warnings.extend(server::exposure(control, &target).await?);
-        let (spread, tables) = match &data {
-            Some((plan, dataset)) => tables(plan, dataset)?,
-            None => (Spread::Pinned, NO_TABLES),
-        };
+    ) -> Result<Surveyed<'l>> {
+        let target = &link.target;
+        let (mut spread, mut tables, mut dataset) = (Spread::Pinned, NO_TABLES, None);
+        let mut warnings = Vec::new();
+        if let Job::Sweep(plan) = self.job {
+            let (ready, met, used) = survey::preflight(plan, target, control).await?;
+            (spread, tables, dataset, warnings) = (met, used, Some(ready.dataset), ready.warnings);
+        }
+        warnings.extend(exposure(control, target).await?);
         let (host, port) = match &target.address {
             Address::Tcp { host, port } => (host.as_str(), Some(*port)),
             Address::Socket(_) => ("localhost", None),
         };
-        let dataset = data.map(|(_, dataset)| dataset);
         let bytes = dataset.as_ref().map(|dataset| dataset.data_bytes);
-        let mut seen = server::fingerprint(control, host, port, bytes).await?;
+        let mut seen = fingerprint(control, host, port, bytes).await?;
         seen.server.table_formats = dataset.as_ref().map(|dataset| dataset.formats.clone());
         if let Some(in_profile) = &mut self.in_profile {
             in_profile.check(&seen.server, dataset.as_ref())?;
         }
-        for warning in &warnings {
-            self.progress.warn(&warning.to_string());
-        }
-        let server = &seen.server;
-        let (version, comment) = (&server.version, &server.version_comment);
-        let what = self.told(spread, &tables);
-        self.progress.note(&format!("{version} {comment} at {}: {what}", target.address));
-        if let Job::Sweep(plan) = self.job
-            && let Some(text) = engine::queues_told(plan, spread, tables.count)
-        {
-            self.progress.note(&text);
-        }
+        self.tell(&seen.server, target, spread, tables, &warnings);
+        let (whereabouts, same_host) = (seen.whereabouts, seen.same_host);
+        let probe = probe(self.prefix.clone(), whereabouts.clone(), same_host).await?;
         let identity = Identity {
             run_id: self.run_id.clone(),
             label: self.label.clone().unwrap_or_else(|| seen.server.version.clone()),
@@ -254,54 +208,86 @@ impl<'a> Steps<'a> {
             data_seed: dataset.as_ref().and_then(|dataset| dataset.data_seed),
             server: seen.server,
             driver: seen.driver,
-            same_host: seen.same_host,
+            same_host,
             rtt_us: seen.rtt_us,
             host: host::facts(Path::new(host::ROOT)),
         };
-        let whereabouts = seen.whereabouts;
-        let probe = probe(self.prefix.clone(), whereabouts.clone(), seen.same_host).await?;
         let hosts = Hosts::of(probe.as_ref());
         let ids = dataset.map_or_else(Vec::new, |dataset| dataset.ids);
-        let log = None;
-        Ok(Surveyed {
-            target,
-            opts,
-            identity,
-            probe,
-            warnings,
-            spread,
-            tables,
-            ids,
-            whereabouts,
-            hosts,
-            log,
-        })
+        Ok(Surveyed { link, identity, probe, warnings, spread, tables, ids, whereabouts, hosts })
     }
 
-    /// Says what is going to be measured.
-    fn told(&self, spread: Spread, tables: &Tables) -> String {
-        match self.job {
-            Job::Sweep(plan) => format!(
-                "{} {} of {} rows, {spread} clients, seed {}",
-                tables.count,
-                if tables.count == 1 { "table" } else { "tables" },
-                units::count(tables.rows),
-                plan.seed
-            ),
-            Job::Load { spec, .. } => spec.name(),
-            Job::Suite(spec) => format!("suite {}", spec.name),
+    fn tell(
+        &mut self,
+        server: &Server,
+        target: &ConnectOptions,
+        spread: Spread,
+        tables: Tables,
+        warnings: &[Finding],
+    ) {
+        for warning in warnings {
+            self.progress.warn(&warning.to_string());
+        }
+        let (what, queues) = match self.job {
+            Job::Sweep(plan) => {
+                let (count, rows) =
+                    (terms::counted(tables.count, "table"), units::count(tables.rows));
+                let text = format!("{count} of {rows} rows, {spread} clients, seed {}", plan.seed);
+                (text, engine::queues_told(plan, spread, tables.count))
+            }
+            Job::Load { spec, .. } => (spec.name(), None),
+            Job::Suite(spec) => (format!("suite {}", spec.name), None),
+        };
+        let (version, comment) = (&server.version, &server.version_comment);
+        self.progress.note(&format!("{version} {comment} at {}: {what}", target.address));
+        if let Some(text) = queues {
+            self.progress.note(&text);
         }
     }
 
     async fn step(
         &mut self,
-        at: &mut Surveyed,
+        at: &mut Surveyed<'_>,
         step: &Step,
         control: &mut Option<Session>,
     ) -> Result<()> {
-        let Job::Sweep(plan) = self.job else {
-            return Box::pin(self.timed(at, step, control)).await;
+        let measured = match self.job {
+            Job::Sweep(plan) => self.sweep(plan, at, step, control).await,
+            Job::Load { .. } | Job::Suite(_) => self.timed(at, step, control).await,
         };
+        let Measured { mut summary, error, ran, begun } = measured?;
+        if let Some(here) = &self.in_profile {
+            here.sign(&mut summary, step, ran);
+        }
+        if summary.conditions.is_some() {
+            let found = judge::warnings(&summary);
+            summary.warn(found);
+            judge::calibrate(&mut summary, self.calibration);
+            summary.verdict = judge::verdict(&summary);
+        }
+        let kept = keep(self.store, &summary, self.progress);
+        if let (Ok(()), Some(begun)) = (&kept, begun) {
+            begun.superseded();
+        }
+        self.progress.note(&told::line(&summary));
+        for warning in &summary.warnings {
+            if SAID_AT_ONCE.iter().any(|code| warning.is(*code)) {
+                self.progress.warn(&warning.message);
+            }
+        }
+        self.summaries.push(summary);
+        let log = self.log.as_ref().map(|log| log.lock().unwrap_or_else(PoisonError::into_inner));
+        let logged = log.map_or(Ok(()), |mut log| log.flush());
+        conclude([error.map_or(Ok(()), Err), kept, logged], self.progress)
+    }
+
+    async fn sweep(
+        &mut self,
+        plan: &Plan,
+        at: &mut Surveyed<'_>,
+        step: &Step,
+        control: &mut Option<Session>,
+    ) -> Result<Measured> {
         self.progress.table(|| told::table(plan, step, &self.summaries));
         let (window, opened) = watch::channel(None);
         let (changed_before, watch) = self.make_ready(plan, at, control, &opened).await?;
@@ -316,77 +302,55 @@ impl<'a> Steps<'a> {
             plan,
             spread: at.spread,
             tables: at.tables,
-            target: &at.target,
+            target: &at.link.target,
             server: Some(&identity.server),
-            opts: at.opts.clone(),
+            opts: at.link.opts.clone(),
             probe: at.probe.clone(),
             stop: self.stop,
-            log: at.log.clone(),
+            log: self.log.clone(),
         };
         log_step(&context, step);
         let run = engine::run_step(&context, step, control, self.progress).await;
         // Ended also where there was no window.
         context.window.send_replace(None);
         let ran = match beside {
-            Some(beside) => beside.end().await,
+            Some(running) => beside::end(running).await,
             None => Vec::new(),
         };
         let mut run = run?;
-        let changed = changes(&mut run, &identity.server, at, control).await;
+        let changed = changed_over(&mut run, &identity.server, &at.link, control).await;
         let mut summary = engine::summary(&run, &context, step, &identity, changed);
         summary.warn(at.warnings.iter().cloned().chain(changed_before));
-        if let Some(here) = &self.in_profile {
-            here.sign(&mut summary, step, ran);
-        }
-        let expected = self.in_profile.as_ref().map_or(&[][..], |here| here.expect);
+        let expected = self.in_profile.as_ref().map_or(&[][..], |here| &here.subject.expect);
         summary.conditions = Some(watch.end(plan, expected, &summary).await);
-        let found = judge::warnings(&summary);
-        summary.warn(found);
-        judge::calibrate(&mut summary, self.calibration);
-        summary.verdict = judge::verdict(&summary);
-        begin.sign(&mut summary);
-        let kept = self.keep(summary);
-        if kept.is_ok() {
-            begin.settled();
-        }
-        let logged = at
-            .log
-            .as_ref()
-            .map_or(Ok(()), |log| log.lock().unwrap_or_else(PoisonError::into_inner).flush());
-        conclude([run.error.map_or(Ok(()), Err), kept, logged], self.progress)
+        let begun = begin.sign(&mut summary);
+        Ok(Measured { summary, error: run.error, ran, begun })
     }
 
-    /// A load or a suite.
     async fn timed(
         &mut self,
-        at: &Surveyed,
+        at: &Surveyed<'_>,
         step: &Step,
         control: &mut Option<Session>,
-    ) -> Result<()> {
+    ) -> Result<Measured> {
         if let Some(control) = control.take() {
             // It would be idle meanwhile, for hours perhaps.
             control.close(limits::COURTESY).await;
         }
-        let title = self.in_profile.as_ref().map(|here| here.title.to_owned());
-        let timed = Timed { at, stop: self.stop, step, repeats: self.repeats, title };
-        let measured = match self.job {
-            Job::Load { spec, force } => {
-                Box::pin(timed::load(&timed, spec, force, self.progress)).await
-            }
-            Job::Suite(spec) => timed::suite(&timed, spec, self.store.dir(), self.progress).await,
-            Job::Sweep(_) => unreachable!("a sweep has a window"),
-        };
-        let as_here = |error: Error| match &self.in_profile {
-            Some(_) => timed::as_a_profile_says(error),
+        let title = self.in_profile.as_ref().map(|here| here.part.title.clone());
+        // A profile has no such flag.
+        let spelt = |error: Error| match title {
+            Some(_) => error.instead(FORCE, REFILL),
             None => error,
         };
-        let (mut summary, error) = measured.map_err(as_here)?;
-        if let Some(here) = &self.in_profile {
-            here.sign(&mut summary, step, Vec::new());
-        }
-        let ended = error.map(as_here).map_or(Ok(()), Err);
-        let kept = self.keep(summary);
-        conclude([ended, kept], self.progress)
+        let timed = Timed { at, step, repeats: self.repeats, title: title.as_deref() };
+        let measured = match self.job {
+            Job::Load { spec, force } => timed.load(spec, force, self.progress).await,
+            Job::Suite(spec) => timed.suite(spec, self.store.dir(), self.progress).await,
+            Job::Sweep(_) => unreachable!("a sweep has a window"),
+        };
+        let (summary, error) = measured.map_err(spelt)?;
+        Ok(Measured { summary, error: error.map(spelt), ran: Vec::new(), begun: None })
     }
 
     /// Brings the server into the state that a step starts from, looks at who it is, and begins to
@@ -396,22 +360,20 @@ impl<'a> Steps<'a> {
     async fn make_ready(
         &mut self,
         plan: &Plan,
-        at: &mut Surveyed,
+        at: &mut Surveyed<'_>,
         control: &mut Option<Session>,
         opened: &watch::Receiver<Option<Instant>>,
     ) -> Result<(Vec<Finding>, Watch)> {
         let mut patience = Patience::new(plan.policy, self.stop);
         let last = at.identity.server.clone();
         loop {
-            let error = match self.attempt(plan, at, control, opened).await {
+            match self.attempt(plan, at, control, opened).await {
                 Ok(watch) => {
-                    let changed = server::changes(&last, &at.identity.server);
+                    let changed = changes(&last, &at.identity.server);
                     return Ok((judge::changed_when(&changed, "before this step"), watch));
                 }
-                Err(error) => error,
-            };
-            if !patience.lasts(&error, self.progress).await? {
-                return Err(error);
+                Err(error) if patience.lasts(&error, self.progress).await? => {}
+                Err(error) => return Err(error),
             }
         }
     }
@@ -420,48 +382,27 @@ impl<'a> Steps<'a> {
     async fn attempt(
         &mut self,
         plan: &Plan,
-        at: &mut Surveyed,
+        at: &mut Surveyed<'_>,
         control: &mut Option<Session>,
         opened: &watch::Receiver<Option<Instant>>,
     ) -> Result<Watch> {
-        let (mut session, reopened) = match control.take() {
-            Some(session) => (session, false),
-            None => (self.control(&at.target, &at.opts).await?, true),
+        let mut session = match control.take() {
+            Some(session) => session,
+            None => {
+                let mut session = at.link.open(self.charset()).await?;
+                self.look_again(plan, at, &mut session).await?;
+                session
+            }
         };
-        let stop = self.stop;
-        if reopened {
-            self.look_again(plan, at, &mut session).await?;
-        }
-        let preparation = at.preparation(plan, stop);
-        let done = before::step(&preparation, &mut session, self.progress).await?;
-        at.identity.server = self.server(at, &mut session).await?;
+        let (control_of, progress) = (&mut session, &mut *self.progress);
+        let done = Preparation { plan, at, control: control_of, progress }.step().await?;
+        at.identity.server = at.renewed(&mut session).await?;
         if self.label.is_none() {
             at.identity.label.clone_from(&at.identity.server.version);
         }
-        let reading = conditions::levels(&mut session, at.tables);
-        let at_start = answer(stop, &at.target.address, reading).await?;
+        let at_start = at.levels(&mut session).await?;
         *control = Some(session);
-        // Looking into the window needs a connection of its own, where there is an InnoDB.
-        let pool = at_start.as_ref().is_some_and(|levels| levels.pool_pages.is_some());
-        let looking = if pool && conditions::length(plan).is_some() {
-            let opening = Session::open(&at.target, &at.opts, None);
-            within(limits::COURTESY, opening).await.and_then(Result::ok)
-        } else {
-            None
-        };
-        let opened = opened.clone();
-        Ok(Watch::begin(plan, &at.hosts, done, at_start, looking, opened).await)
-    }
-
-    /// Who answers now, and how it is set up.
-    async fn server(&self, at: &Surveyed, session: &mut Session) -> Result<Server> {
-        let mut server = at.identity.server.clone();
-        let reading = async {
-            let read = server::renew(session, &mut server).await;
-            read.map_err(|failure| explain(&failure, "read the server's version and variables"))
-        };
-        answer(self.stop, &at.target.address, reading).await?;
-        Ok(server)
+        Ok(Watch::begin(plan, at, done, at_start, opened.clone()).await)
     }
 
     /// The server may be another process since its connection was lost, or another server, whose
@@ -469,15 +410,13 @@ impl<'a> Steps<'a> {
     async fn look_again(
         &mut self,
         plan: &Plan,
-        at: &mut Surveyed,
+        at: &mut Surveyed<'_>,
         session: &mut Session,
     ) -> Result<()> {
-        let server = self.server(at, session).await?;
-        if is_another(&server::changes(&at.identity.server, &server)) {
-            let (target, opts) = (at.target.clone(), at.opts.clone());
-            // A survey that fails is tried again: the log stays until then.
-            let surveyed = self.survey(&target, &opts, session).await?;
-            *at = Surveyed { log: at.log.take(), ..surveyed };
+        let server = at.renewed(session).await?;
+        if is_another(&changes(&at.identity.server, &server)) {
+            let link = at.link.clone();
+            *at = self.survey(&link, session).await?;
             return self.warm(plan, at, session).await;
         }
         // Its age is not the one of before.
@@ -487,18 +426,6 @@ impl<'a> Steps<'a> {
             Err(error) => self.progress.warn(&format!("{error}: going on as before")),
         }
         Ok(())
-    }
-
-    /// Keeps a summary, and says what it came to.
-    fn keep(&mut self, summary: Summary) -> Result<()> {
-        let kept = keep(self.store, &summary, self.progress);
-        self.progress.note(&told::line(&summary));
-        let said = |w: &&summary::Warning| SAID_AT_ONCE.iter().any(|code| w.is(*code));
-        for warning in summary.warnings.iter().filter(said) {
-            self.progress.warn(&warning.message);
-        }
-        self.summaries.push(summary);
-        kept
     }
 }
 
@@ -520,16 +447,16 @@ fn log_step(context: &StepContext, step: &Step) {
 }
 
 /// Tells what of the server changed over the step; a step on another one is no result.
-async fn changes(
+async fn changed_over(
     run: &mut Run,
     before: &Server,
-    at: &Surveyed,
+    link: &ServerLink<'_>,
     control: &mut Option<Session>,
 ) -> Option<Vec<SettingChange>> {
     let changed = if run.changed.is_empty() {
         // Over a new connection, as the clients' are: an old one may lead to a server that no
         // longer has the address.
-        let changed = readings::changes(before, &mut None, &at.target, &at.opts).await;
+        let changed = readings::changes(before, &mut None, &link.target, &link.opts).await;
         if changed.as_deref().is_some_and(is_another) {
             // The next step looks at its tables, too.
             *control = None;
@@ -546,82 +473,54 @@ async fn changes(
     changed
 }
 
-/// Refuses a server or tables that a sweep cannot run on; says what there is.
-async fn dataset(
-    plan: &Plan,
-    target: &ConnectOptions,
-    control: &mut Session,
-) -> Result<(Dataset, Vec<Finding>)> {
-    let spread = |tables| plan.spread_over(tables).unwrap_or(Spread::Random);
-    let statements = |tables| plan.prepared_by_table(spread(tables), tables);
-    let needs = Needs {
-        database: &target.database,
-        schema: plan.workload.schema,
-        tables: plan.tables,
-        rows: plan.rows,
-        seed: plan.seed,
-        clients_max: plan.clients_max(),
-        statements: &statements,
-        writes: plan.workload.writes(),
-        quiet_max: opening_at_most(plan.clients_max()),
-    };
-    let ready = preflight::check(control, &needs).await?;
-    Ok((ready.dataset, ready.warnings))
+/// The record of a step that writes, from before its first write to its durable summary.
+struct Begin<'a> {
+    store: &'a Store,
+    /// None where no table has an identity.
+    record: Option<Record>,
+    made: RefCell<Option<Recorded>>,
 }
 
-/// Decides how the clients of a sweep meet its tables.
-fn tables(plan: &Plan, dataset: &Dataset) -> Result<(Spread, Tables)> {
-    let spread = plan.spread_over(dataset.tables)?;
-    if plan.workload.schema.filled() {
-        plan.workload.fits(dataset.rows)?;
+impl<'a> Begin<'a> {
+    /// Makes ready what the record says. `ids` are the identities of the first tables, in order: none
+    /// of a step that writes nothing, which leaves no record.
+    fn new(
+        store: &'a Store,
+        plan: &Plan,
+        tables: Tables,
+        ids: &[Option<u32>],
+        identity: &Identity,
+        step: &Step,
+    ) -> Begin<'a> {
+        let name = |number: u32| tables.schema.name(number);
+        // As in the table's COMMENT.
+        let known = (1..).zip(ids).filter_map(|(n, id)| id.map(|id| (name(n), format!("{id:x}"))));
+        let tables: BTreeMap<String, String> = known.collect();
+        let server = &identity.server;
+        let place = Place::of(&server.variables, server.database.as_deref());
+        let what = format!("{}, {}", plan.workload.name, terms::clients(step.clients));
+        let some = !tables.is_empty();
+        let id = identity.step_id(step);
+        let mut record = Record::new(id, what, plan.workload.built_in, place, tables);
+        record.label = Some(identity.label.clone());
+        Begin { store, record: some.then_some(record), made: RefCell::default() }
     }
-    let tables = Tables {
-        schema: plan.workload.schema,
-        count: dataset.tables,
-        rows: dataset.rows,
-        held: dataset.held,
-        own: dataset.own,
-    };
-    Ok((spread, tables))
-}
 
-/// How the server's process and host can be looked at: as `--probe` says, else here where the
-/// server runs on this host.
-pub(super) async fn probe(
-    prefix: Vec<String>,
-    server: Whereabouts,
-    same_host: bool,
-) -> Result<Option<Probe>> {
-    // It reads many files, or waits for a command: not on the thread that keeps time.
-    let looking = readings::aside(move || match prefix.as_slice() {
-        [] => Ok(same_host.then(|| Probe::local(&server))),
-        prefix => {
-            let probe = Probe::through(prefix, &server)?;
-            Ok(Some(if same_host { probe.beside(&server) } else { probe }))
+    fn first_write(&self) -> Result<()> {
+        if let Some(record) = &self.record {
+            *self.made.borrow_mut() = Some(self.store.begin(record)?);
         }
-    });
-    looking.await.map_err(|_| {
-        Error::failed("cannot look at the server's host: there is no thread to be had")
-            .hint("raise the limit on processes (ulimit -u)")
-    })?
-}
+        Ok(())
+    }
 
-/// Asks the server until it is silent for too long, or a signal. Either way the future is dropped,
-/// and its session must be, too.
-pub(super) async fn answer<T>(
-    stop: &Stop,
-    address: &Address,
-    asking: impl Future<Output = Result<T>>,
-) -> Result<T> {
-    within(limits::SILENCE, or_stop(stop, asking)).await.unwrap_or_else(|| {
-        let limit = units::duration(limits::SILENCE);
-        Err(Error::server(format!("{address} has not answered within {limit}"))
-            .hint("it is stopped, out of reach or very busy")
-            .passing(true))
-    })
-}
-
-/// How long opening so many connections takes at the least, doubled for slow servers.
-fn opening_at_most(clients: u32) -> Duration {
-    Duration::from_secs(2) * clients / limits::CONNECTS_PER_S + limits::COURTESY
+    /// Puts into a summary what verify needs. Returns what is superseded when it is durable.
+    fn sign(&self, summary: &mut Summary) -> Option<Recorded> {
+        for entry in &mut summary.ledger {
+            let tables = self.record.as_ref().map(|record| &record.tables);
+            entry.table_id = tables.and_then(|tables| tables.get(&entry.table).cloned());
+        }
+        let made = self.made.take();
+        summary.record = made.as_ref().map(Recorded::name);
+        made
+    }
 }

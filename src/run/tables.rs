@@ -1,18 +1,20 @@
-//! Tables that prepare makes: made, dropped.
+//! Tables that prepare makes: made, dropped, verified.
 
 use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
-use mysql_async::Opts;
-
-use super::runtime;
+use super::survey::ServerLink;
+use super::{print_data, runtime};
 use crate::error::{Error, Kind, Result, line};
 use crate::load::{self, Job, Numbers};
-use crate::mysql::connect;
 use crate::mysql::options::{ConnectOptions, ConnectionArgs, resolve};
 use crate::progress::Progress;
-use crate::stop::{Stop, or_stop};
+use crate::stop::Stop;
+use crate::summary;
+use crate::terms;
+use crate::verify::{Checked, Evidence, Verdict};
 use crate::workload::Schema;
 
 /// Fills what is missing; asks before it drops, unless `yes`.
@@ -20,50 +22,70 @@ pub(crate) fn prepare(
     job: &Job,
     yes: bool,
     connection: &ConnectionArgs,
-    mut progress: Progress,
+    progress: Progress,
     stop: &Stop,
 ) -> Result<()> {
-    let (target, opts) = reach(connection, &mut progress, stop)?;
-    let done = runtime()?.block_on(async {
-        if job.force && !yes {
-            let marked = load::marked(&target, &opts, true, stop);
-            let named = async { Ok(first(&marked.await?, job.schema, job.tables)) };
-            Box::pin(agree_to_drop(named, &target, stop)).await?;
-        }
-        load::prepare(&target, &opts, job, stop, &mut progress).await
-    });
-    progress.clear();
-    done.map(|_| ())
+    on_server(connection, progress, stop, async |link, progress| {
+        let named = |made: &Numbers| first(made, job.schema, job.tables);
+        agree_to_drop(link, yes || !job.force, true, named).await?;
+        load::prepare(&link.target, &link.opts, job, stop, progress).await.map(|_| ())
+    })
 }
 
 /// Drops all tables that prepare made; asks before, unless `yes`.
 pub(crate) fn cleanup(
     yes: bool,
     connection: &ConnectionArgs,
-    mut progress: Progress,
+    progress: Progress,
     stop: &Stop,
 ) -> Result<()> {
-    let (target, opts) = reach(connection, &mut progress, stop)?;
+    on_server(connection, progress, stop, async |link, progress| {
+        agree_to_drop(link, yes, true, load::named).await?;
+        load::cleanup(&link.target, &link.opts, stop, progress).await.map(|_| ())
+    })
+}
+
+/// Holds the tables against what prepare and the runs since left there.
+pub(crate) fn verify(
+    paths: &[PathBuf],
+    elsewhere: bool,
+    connection: &ConnectionArgs,
+    progress: Progress,
+    stop: &Stop,
+) -> Result<()> {
+    // Records first: a step that ends meanwhile is then in both, or in the summaries alone.
+    let records = summary::records(paths)?;
+    let loaded = summary::collect(paths)?;
+    if let Some((path, reason)) = loaded.skipped.first() {
+        let text = format!("{}: {reason}: what it stands for is not known", path.display());
+        return Err(Error::new(Kind::Undecided, text)
+            .hint("move it away if loadgen did not write it, or if it is a copy"));
+    }
+    let steps = loaded.steps();
+    let evidence = Evidence { summaries: &steps, records: &records, elsewhere };
+    let checked = on_server(connection, progress, stop, async |link, progress| {
+        crate::verify::verify(&link.target, &link.opts, &evidence, stop, progress).await
+    })?;
+    print_data(&lines(&checked))?;
+    conclusion(&checked)
+}
+
+/// Does something on the server that the flags name.
+fn on_server<T>(
+    connection: &ConnectionArgs,
+    mut progress: Progress,
+    stop: &Stop,
+    doing: impl AsyncFnOnce(&ServerLink<'_>, &mut Progress) -> Result<T>,
+) -> Result<T> {
+    let target = find(connection, &mut progress)?;
     let done = runtime()?.block_on(async {
-        if !yes {
-            let marked = load::marked(&target, &opts, true, stop);
-            let named = async { Ok(load::named(&marked.await?)) };
-            Box::pin(agree_to_drop(named, &target, stop)).await?;
-        }
-        load::cleanup(&target, &opts, stop, &mut progress).await
+        let link = ServerLink::new(&target, stop).await?;
+        Box::pin(doing(&link, &mut progress)).await
     });
     progress.clear();
-    done.map(|_| ())
+    done
 }
 
-/// Names the tables of one kind up to a number.
-pub(super) fn first(made: &Numbers, schema: Schema, tables: u32) -> String {
-    let made = made.get(&schema).into_iter().flatten().copied();
-    let made: Vec<u32> = made.filter(|table| *table <= tables).collect();
-    if made.is_empty() { String::new() } else { load::named(&[(schema, made)].into()) }
-}
-
-/// Finds the server that the flags name.
 pub(super) fn find(connection: &ConnectionArgs, progress: &mut Progress) -> Result<ConnectOptions> {
     let (target, warnings) = resolve::find(connection)?;
     for warning in &warnings {
@@ -72,29 +94,26 @@ pub(super) fn find(connection: &ConnectionArgs, progress: &mut Progress) -> Resu
     Ok(target)
 }
 
-/// Finds it, and decides its encryption.
-pub(super) fn reach(
-    connection: &ConnectionArgs,
-    progress: &mut Progress,
-    stop: &Stop,
-) -> Result<(ConnectOptions, Opts)> {
-    let target = find(connection, progress)?;
-    let target = runtime()?.block_on(or_stop(stop, connect::settle_tls(&target)))?;
-    let opts = target.opts()?;
-    Ok((target, opts))
+pub(super) fn first(made: &Numbers, schema: Schema, tables: u32) -> String {
+    let made = made.get(&schema).into_iter().flatten().copied();
+    let made: Vec<u32> = made.filter(|table| *table <= tables).collect();
+    if made.is_empty() { String::new() } else { load::named(&[(schema, made)].into()) }
 }
 
-/// Asks on a terminal whether these may be dropped; any answer but yes is an error that nothing was
-/// done. Elsewhere nothing is looked for.
+/// Asks on a terminal whether those of the marked tables that are `named` may be dropped, also those
+/// that a load made if `loaded`; any answer but yes is an error that nothing was done. Elsewhere
+/// nothing is looked for.
 pub(super) async fn agree_to_drop(
-    tables: impl Future<Output = Result<String>>,
-    target: &ConnectOptions,
-    stop: &Stop,
+    link: &ServerLink<'_>,
+    yes: bool,
+    loaded: bool,
+    named: impl FnOnce(&Numbers) -> String,
 ) -> Result<()> {
-    if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
+    let ServerLink { target, opts, stop } = link;
+    if yes || !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
         return Ok(());
     }
-    let tables = tables.await?;
+    let tables = named(&load::marked(target, opts, loaded, stop).await?);
     if tables.is_empty() {
         return Ok(());
     }
@@ -119,5 +138,101 @@ pub(super) async fn agree_to_drop(
     match answer {
         Ok(Ok(yes)) if yes == "y" || yes == "yes" => Ok(()),
         _ => Err(Error::new(Kind::Failed, "nothing was dropped").hint("--yes does not ask")),
+    }
+}
+
+fn lines(checked: &[Checked]) -> String {
+    let width = checked.iter().map(|one| one.table.len()).max().unwrap_or(0);
+    let told = |one: &Checked| {
+        let said = match &one.verdict {
+            Verdict::Ok => format!("ok: {}", inside(one)),
+            Verdict::Lost(n, what) => format!("LOST {n}: {what}; {}", inside(one)),
+            Verdict::Damaged(n, what) => format!("DAMAGED {n}: {what}"),
+            Verdict::Index(n, what) => format!("INDEX {n}: {what}; {}", inside(one)),
+            Verdict::Undecided(why) => format!("undecided: {why}"),
+        };
+        format!("{:width$}  {}\n", one.table, line(&said))
+    };
+    checked.iter().map(told).collect()
+}
+
+fn inside(one: &Checked) -> String {
+    let k = one.k.map_or_else(String::new, |k| format!(", sum of k {k}"));
+    let doubt = match one.in_doubt {
+        0 => String::new(),
+        n => format!(", {} in doubt", terms::counted(n, "write")),
+    };
+    format!("{} rows{k} after {}{doubt}", one.rows.unwrap_or(0), terms::counted(one.steps, "step"))
+}
+
+/// Makes the error of the worst that was found.
+fn conclusion(checked: &[Checked]) -> Result<()> {
+    let of = checked.len();
+    let count = |is: fn(&Verdict) -> bool| checked.iter().filter(|one| is(&one.verdict)).count();
+    let found: [(usize, Kind, &str, &[&str]); 4] = [
+        (
+            count(|verdict| matches!(verdict, Verdict::Damaged(..))),
+            Kind::Data,
+            "hold what nobody wrote",
+            &["CHECK TABLE, and the server's error log"],
+        ),
+        (
+            count(|verdict| matches!(verdict, Verdict::Lost(..))),
+            Kind::Data,
+            "lost what was acknowledged",
+            &[
+                "durable is innodb_flush_log_at_trx_commit=1, on a disk that keeps its word",
+                "did something else write to them, or a run whose --out is not named here?",
+            ],
+        ),
+        (
+            count(|verdict| matches!(verdict, Verdict::Index(..))),
+            Kind::Data,
+            "have an index that disagrees with their rows",
+            &["keep the data directory as evidence; ALTER TABLE … FORCE builds the indexes anew"],
+        ),
+        (
+            count(|verdict| matches!(verdict, Verdict::Undecided(_))),
+            Kind::Undecided,
+            "cannot be judged",
+            &["loadgen prepare --force begins a new history"],
+        ),
+    ];
+    let Some((n, kind, what, hints)) = found.into_iter().find(|(n, ..)| *n > 0) else {
+        return Ok(());
+    };
+    let error = Error::new(kind, format!("{n} of {of} tables {what}"));
+    Err(hints.iter().fold(error, |error, hint| error.hint(*hint)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn checked(table: &str, verdict: Verdict) -> Checked {
+        let (rows, k) = (Some(10), Some(55));
+        Checked { table: table.to_owned(), verdict, rows, k, steps: 1, in_doubt: 2 }
+    }
+
+    #[test]
+    fn a_line_a_table_and_the_worst_decides() {
+        let all = [
+            checked("sbtest9", Verdict::Ok),
+            checked("sbtest10", Verdict::Lost(3, "3 rows are missing".to_owned())),
+            checked("bulk1", Verdict::Undecided("why \u{1b}[2J".to_owned())),
+            checked("bulk2", Verdict::Index(2, "k_1 has 12 rows".to_owned())),
+        ];
+        let text = lines(&all);
+        let lines: Vec<&str> = text.lines().collect();
+        let inside = "10 rows, sum of k 55 after 1 step, 2 writes in doubt";
+        assert_eq!(lines[0], format!("sbtest9   ok: {inside}"));
+        assert_eq!(lines[1], format!("sbtest10  LOST 3: 3 rows are missing; {inside}"));
+        assert_eq!(lines[2], "bulk1     undecided: why \\u{1b}[2J");
+        let code = |all: &[Checked]| conclusion(all).err().map(|e| e.kind().exit_code());
+        assert_eq!(code(&all), Some(4));
+        assert_eq!(lines[3], format!("bulk2     INDEX 2: k_1 has 12 rows; {inside}"));
+        assert_eq!(code(&all[2..]), Some(4));
+        assert_eq!(code(&[all[0].clone(), all[2].clone()]), Some(98));
+        assert_eq!(code(&all[..1]), None);
     }
 }

@@ -20,8 +20,13 @@ pub(crate) use variables::{is_identity, is_restless};
 
 /// `8 clients`, `1 client`.
 pub(crate) fn clients(count: impl Into<u64>) -> String {
+    counted(count, "client")
+}
+
+/// Writes a number of things: `1 step`, `2 steps`.
+pub(crate) fn counted(count: impl Into<u64>, noun: &str) -> String {
     let count: u64 = count.into();
-    format!("{count} client{}", if count == 1 { "" } else { "s" })
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
 /// Names the first so many, and counts the others: `a, b, 3 more`.

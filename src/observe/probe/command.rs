@@ -6,8 +6,8 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use crate::error::clip;
-use crate::groups::Group;
 use crate::observe::proc::Files;
+use crate::stop::groups::Group;
 
 /// Most that a reading prints: 4,000 threads of 60 lines.
 const OUTPUT_MAX: u64 = 64 << 20;

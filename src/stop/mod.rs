@@ -2,6 +2,8 @@
 //! SIGHUP, of a terminal that goes away, asks too, and no number of them does more than that: the
 //! kernel and the shell may send one each.
 
+pub(crate) mod groups;
+
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -10,7 +10,8 @@ use nix::sys::signal::Signal;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::groups::Group;
+use crate::stop::groups::Group;
+use crate::stop::within;
 use crate::summary::CommandRun;
 
 /// What still runs when the step is over may take so long to end by itself.
@@ -22,47 +23,35 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// One command, ready to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Command {
+pub(crate) struct Command {
     /// From the window's start.
-    pub(super) at: Duration,
+    pub(crate) at: Duration,
     /// Program and arguments.
-    pub(super) words: Vec<String>,
+    pub(crate) words: Vec<String>,
     /// What tells its instant and its arguments from others.
-    pub(super) asked: String,
+    pub(crate) asked: String,
     /// Name of the file that gets its output.
-    pub(super) output: String,
+    pub(crate) output: String,
 }
 
 /// Commands that wait for their instant, or run.
-#[derive(Debug)]
-pub(crate) struct Running {
-    tasks: JoinSet<Option<CommandRun>>,
-}
+pub(crate) type Running = JoinSet<Option<CommandRun>>;
 
 /// Lets commands wait for the window, whose start `window` will hold.
-pub(super) fn start(
+pub(crate) fn start(
     commands: Vec<Command>,
     dir: &Path,
     window: &watch::Receiver<Option<Instant>>,
 ) -> Running {
-    let mut tasks = JoinSet::new();
-    for command in commands {
-        tasks.spawn(run(command, dir.to_owned(), window.clone()));
-    }
-    Running { tasks }
+    commands.into_iter().map(|command| run(command, dir.to_owned(), window.clone())).collect()
 }
 
-impl Running {
-    /// The step is over: waits a little for what still runs, then ends it. In the order of their
-    /// instants.
-    pub(crate) async fn end(mut self) -> Vec<CommandRun> {
-        let mut ran = Vec::new();
-        while let Some(ended) = self.tasks.join_next().await {
-            ran.extend(ended.ok().flatten());
-        }
-        ran.sort_by(|a, b| a.at_s.total_cmp(&b.at_s).then_with(|| a.output.cmp(&b.output)));
-        ran
-    }
+/// Waits a little for what still runs when the step is over, then ends it. In the order of their
+/// instants.
+pub(crate) async fn end(running: Running) -> Vec<CommandRun> {
+    let mut ran: Vec<CommandRun> = running.join_all().await.into_iter().flatten().collect();
+    ran.sort_by(|a, b| a.at_s.total_cmp(&b.at_s).then_with(|| a.output.cmp(&b.output)));
+    ran
 }
 
 /// None if the step was over before the command's instant. `window` is emptied when the step
@@ -78,18 +67,18 @@ async fn run(
         () = over(&mut window) => return None,
         () = tokio::time::sleep_until((opened + command.at).into()) => {}
     }
-    let program = command.words.first().cloned().unwrap_or_default();
     let at_s = opened.elapsed().as_secs_f64();
-    let exit = match spawn(&command, &dir) {
+    let path = dir.join(&command.output);
+    let exit = match spawn(&command.words, &path) {
         Ok(group) => wait(group, &mut window).await,
         Err(error) => {
             // The file may be what could not be made; then the summary says enough.
-            let _ = std::fs::write(dir.join(&command.output), format!("not started: {error}\n"));
+            let _ = std::fs::write(&path, format!("not started: {error}\n"));
             None
         }
     };
-    let asked = Some(command.asked);
-    Some(CommandRun { program, asked, at_s, exit, output: command.output })
+    let Command { words, asked, output, .. } = command;
+    Some(CommandRun { program: words[0].clone(), asked: Some(asked), at_s, exit, output })
 }
 
 async fn over(window: &mut watch::Receiver<Option<Instant>>) {
@@ -97,38 +86,31 @@ async fn over(window: &mut watch::Receiver<Option<Instant>>) {
     let _ = window.wait_for(Option::is_none).await;
 }
 
-fn spawn(command: &Command, dir: &Path) -> std::io::Result<Group> {
-    let file = File::create(dir.join(&command.output))?;
-    let (program, arguments) = match command.words.split_first() {
-        Some((program, arguments)) => (program.as_str(), arguments),
-        None => ("", [].as_slice()),
-    };
-    let mut process = std::process::Command::new(program);
-    process.args(arguments).stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
+fn spawn(words: &[String], output: &Path) -> std::io::Result<Group> {
+    let file = File::create(output)?;
+    let mut process = std::process::Command::new(&words[0]);
+    process.args(&words[1..]).stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
     Group::spawn(&mut process)
 }
 
 async fn wait(mut group: Group, window: &mut watch::Receiver<Option<Instant>>) -> Option<i32> {
-    let mut step_over: Option<Instant> = None;
-    let mut asked = false;
+    let late = async {
+        over(window).await;
+        tokio::time::sleep(ENDS_WITHIN).await;
+    };
+    tokio::select! {
+        exit = ended(&mut group) => return exit,
+        () = late => group.signal(Signal::SIGTERM),
+    }
+    within(DIES_WITHIN, ended(&mut group)).await.flatten()
+}
+
+async fn ended(group: &mut Group) -> Option<i32> {
     loop {
-        match group.try_wait() {
-            Ok(Some(status)) => return status.code(),
-            Ok(None) => {}
-            Err(_) => return None,
+        match group.try_wait().ok()? {
+            Some(status) => return status.code(),
+            None => tokio::time::sleep(LOOK_EVERY).await,
         }
-        if step_over.is_none() && window.borrow().is_none() {
-            step_over = Some(Instant::now());
-        }
-        let since = step_over.map_or(Duration::ZERO, |over| over.elapsed());
-        if since > ENDS_WITHIN && !asked {
-            asked = true;
-            group.signal(Signal::SIGTERM);
-        }
-        if since > ENDS_WITHIN + DIES_WITHIN {
-            return None;
-        }
-        tokio::time::sleep(LOOK_EVERY).await;
     }
 }
 
@@ -159,7 +141,7 @@ mod tests {
                 tokio::time::sleep(LOOK_EVERY).await;
             }
             sender.send_replace(None);
-            running.end().await
+            end(running).await
         });
         (ran, dir)
     }

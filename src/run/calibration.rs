@@ -1,0 +1,310 @@
+//! What this host can generate at most, with the same engine against the canned server in another
+//! process: measured, kept, and found again by later runs.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, ErrorKind, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use tokio::sync::watch;
+
+use super::servers::HEADROOM;
+use super::{print_data, random, replace, runtime, warn_of_debug_build};
+use crate::engine::{self, StepContext, Tables};
+use crate::error::{Error, Result};
+use crate::judge::{CALIBRATION, CalibratedHost, Calibration, CalibrationStep};
+use crate::mysql::options::ConnectOptions;
+use crate::observe::host;
+use crate::observe::probe::{Probe, Whereabouts};
+use crate::observe::process::raise_descriptor_limit;
+use crate::plan::{Plan, Spread, Step};
+use crate::progress::Progress;
+use crate::report::{self, Format};
+use crate::stop::Stop;
+use crate::stop::groups::Group;
+use crate::terms;
+use crate::workload::Schema;
+use crate::workload::random::{mix, name_part};
+
+const VARIABLE: &str = "LOADGEN_CALIBRATION";
+const FILE: &str = "loadgen/calibration.json";
+const BYTES_MAX: u64 = 1 << 20;
+
+pub(crate) fn run(
+    plan: &Plan,
+    threads: Option<&[u32]>,
+    kept: Option<&Path>,
+    format: Format,
+    mut progress: Progress,
+    stop: &Stop,
+) -> Result<()> {
+    warn_of_debug_build(&mut progress);
+    // Before the work: half a minute should not end at a directory that cannot be written.
+    let path = prepare(kept)?;
+    raise_descriptor_limit()?;
+    let steps = steps(&plan.clients, threads);
+    let server = NullServer::start(plan.clients_max())?;
+    let started_at = jiff::Timestamp::now();
+    let mut measured = Vec::with_capacity(steps.len());
+    for (number, (clients, threads)) in (1..).zip(&steps) {
+        stop.check()?;
+        let (of, clients) = (steps.len() as u32, *clients);
+        let step = Step { number, place: number, of, clients, rate: None, repeat: 1 };
+        let plan = Plan {
+            clients: vec![clients],
+            engine_threads: Some(*threads),
+            seed: random()? >> 11,
+            ..plan.clone()
+        };
+        let one = runtime()?.block_on(measure(&plan, &step, server.port, stop, &mut progress))?;
+        progress.note(&format!(
+            "{} on {}: {:.0} QPS, {:.1} us CPU an op",
+            terms::clients(clients),
+            terms::counted(*threads, "engine thread"),
+            one.qps,
+            one.us_per_op
+        ));
+        measured.push(one);
+    }
+    progress.clear();
+    let noisy = measured.iter().filter(|step| step.disturbed().is_some()).count();
+    if noisy > 0 {
+        progress.warn(&format!(
+            "this host was not idle in {noisy} of {} steps, which later runs will not use: calibrate \
+             it when it is",
+            measured.len()
+        ));
+    }
+    let calibration = Calibration {
+        schema: CALIBRATION.to_owned(),
+        loadgen: engine::program(),
+        host: this_host(Path::new(host::ROOT)),
+        started_at: started_at.to_string(),
+        ended_at: jiff::Timestamp::now().to_string(),
+        steps: measured,
+    };
+    print_data(&report::calibration(&calibration, format))?;
+    keep(&path, &calibration)?;
+    progress.note(&format!("kept in {}", path.display()));
+    Ok(())
+}
+
+/// Lists numbers of clients, and of threads that these can use, without duplicates.
+fn steps(clients: &[u32], threads: Option<&[u32]>) -> Vec<(u32, u32)> {
+    let cores = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
+    let mut steps: Vec<(u32, u32)> = Vec::new();
+    for threads in threads.unwrap_or(&[1, cores]) {
+        for clients in clients {
+            let step = (*clients, *threads.min(clients));
+            if !steps.contains(&step) {
+                steps.push(step);
+            }
+        }
+    }
+    steps
+}
+
+async fn measure(
+    plan: &Plan,
+    step: &Step,
+    port: u16,
+    stop: &Stop,
+    progress: &mut Progress,
+) -> Result<CalibrationStep> {
+    let target = ConnectOptions::canned(port);
+    let context = StepContext {
+        plan,
+        spread: Spread::Pinned,
+        tables: Tables {
+            schema: Schema::Sbtest,
+            count: 1,
+            rows: 1_000_000,
+            held: None,
+            own: false,
+        },
+        opts: target.opts()?,
+        target: &target,
+        server: None,
+        // So that what the server uses is not other load.
+        probe: Some(Probe::local(&Whereabouts { port: Some(port), ..Whereabouts::default() })),
+        stop,
+        log: None,
+        first_write: &|| Ok(()),
+        window: watch::channel(None).0,
+    };
+    let run = engine::run_step(&context, step, &mut None, progress).await?;
+    let measured = engine::calibrated(&run, plan, step);
+    match run.error {
+        Some(error) => Err(error),
+        None if measured.qps > 0.0 => Ok(measured),
+        None => Err(Error::failed("the canned server has answered nothing")),
+    }
+}
+
+/// `loadgen canned`, until it is dropped or this process is gone: it ends with its standard input.
+struct NullServer {
+    _group: Group,
+    port: u16,
+}
+
+impl NullServer {
+    fn start(clients: u32) -> Result<NullServer> {
+        let failed =
+            |what: &dyn std::fmt::Display| Error::failed(format!("the canned server: {what}"));
+        let program = std::env::current_exe().map_err(|e| failed(&e))?;
+        let connections = clients.saturating_add(HEADROOM).to_string();
+        let mut command = Command::new(program);
+        command.args(["canned", "--until-eof", "--tables", "1", "--connections", &connections]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut group = Group::spawn(&mut command).map_err(|e| failed(&e))?;
+        let (said, mut line) = (group.pipes().0.expect("a pipe was asked for"), String::new());
+        BufReader::new(said).read_line(&mut line).map_err(|e| failed(&e))?;
+        let port = line.trim().parse().map_err(|_| failed(&"it did not start"))?;
+        Ok(NullServer { _group: group, port })
+    }
+}
+
+/// The file: as the flag says, the variable, else that of the XDG base directories.
+fn path(flag: Option<&Path>, variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    let of = |name: &str| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    // The specification has relative paths ignored.
+    let absolute = |path: &PathBuf| path.is_absolute();
+    flag.map(Path::to_owned)
+        .or_else(|| of(VARIABLE))
+        .or_else(|| Some(of("XDG_STATE_HOME").filter(absolute)?.join(FILE)))
+        .or_else(|| Some(of("HOME").filter(absolute)?.join(".local/state").join(FILE)))
+}
+
+/// Finds the kept calibration, where it says something about this program on this host. One that does
+/// not, or cannot be read, is named; that there is none is no news, unless the flag names it.
+pub(super) fn find(flag: Option<&Path>, progress: &mut Progress) -> Option<Calibration> {
+    let path = path(flag, |name| std::env::var_os(name))?;
+    let unused = match read(&path) {
+        Ok(None) if flag.is_none() => return None,
+        Ok(None) => "there is none".to_owned(),
+        Err(why) => why,
+        Ok(Some(calibration)) => {
+            let age = calibration.ended_at.parse().ok().and_then(age_days);
+            let here = this_host(Path::new(host::ROOT));
+            match calibration.unfit(&engine::program(), &here, age) {
+                None => return Some(calibration),
+                Some(why) => why,
+            }
+        }
+    };
+    progress.warn(&format!(
+        "the calibration {} is not used: {unused}; loadgen calibrate makes a new one",
+        path.display()
+    ));
+    None
+}
+
+fn age_days(at: jiff::Timestamp) -> Option<i64> {
+    let seconds = jiff::Timestamp::now().as_second() - at.as_second();
+    // Clocks are set by a little.
+    (seconds >= -3600).then_some(seconds / 86_400)
+}
+
+/// Reads it; None where there is no such file, what is wrong with it otherwise.
+fn read(path: &Path) -> std::result::Result<Option<Calibration>, String> {
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(e) => return Err(e.to_string()),
+    };
+    let mut text = String::new();
+    file.take(BYTES_MAX).read_to_string(&mut text).map_err(|e| e.to_string())?;
+    serde_json::from_str(&text).map(Some).map_err(|e| format!("it is none ({e})"))
+}
+
+fn prepare(flag: Option<&Path>) -> Result<PathBuf> {
+    let path = path(flag, |name| std::env::var_os(name)).ok_or_else(|| {
+        Error::usage("there is no place to keep the calibration: HOME is not set")
+            .hint("--calibration FILE")
+    })?;
+    let made = path.parent().map_or(Ok(()), fs::create_dir_all);
+    made.map_err(|e| refused(&path, &e)).map(|()| path)
+}
+
+fn keep(path: &Path, calibration: &Calibration) -> Result<()> {
+    let json = serde_json::to_string_pretty(calibration).expect("plain fields have JSON");
+    replace(path, &(json + "\n")).map_err(|e| refused(path, &e))
+}
+
+fn refused(path: &Path, error: &std::io::Error) -> Error {
+    Error::failed(format!("cannot keep the calibration in {}: {error}", path.display()))
+        .hint("--calibration FILE keeps it elsewhere")
+}
+
+fn this_host(root: &Path) -> CalibratedHost {
+    let facts = host::facts(root);
+    let id = fs::read_to_string(root.join("etc/machine-id")).unwrap_or_default();
+    let id = id.trim();
+    CalibratedHost {
+        // machine-id(5) wants it hashed.
+        id: (!id.is_empty()).then(|| format!("{:016x}", mix(name_part(id)))),
+        name: facts.name,
+        kernel: facts.kernel,
+        cpu: facts.cpu,
+        cores: facts.cores_usable,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_flag_goes_before_the_variable_and_that_before_the_usual_place() {
+        let of = |flag: Option<&str>, set: &[(&str, &str)]| {
+            let variable = |name: &str| {
+                let found = set.iter().find(|(known, _)| *known == name);
+                found.map(|(_, value)| OsString::from(value))
+            };
+            let path = path(flag.map(Path::new), variable);
+            path.map(|path| path.to_string_lossy().into_owned()).unwrap_or_default()
+        };
+        let home = ("HOME", "/h");
+        let (state, own) = (("XDG_STATE_HOME", "/s"), ("LOADGEN_CALIBRATION", "own.json"));
+        assert_eq!(of(Some("f.json"), &[home, state, own]), "f.json");
+        assert_eq!(of(None, &[home, state, own]), "own.json");
+        assert_eq!(of(None, &[home, state]), "/s/loadgen/calibration.json");
+        assert_eq!(of(None, &[home]), "/h/.local/state/loadgen/calibration.json");
+        assert_eq!(of(None, &[home, ("XDG_STATE_HOME", "s")]), of(None, &[home]));
+        assert_eq!(of(None, &[home, ("LOADGEN_CALIBRATION", "")]), of(None, &[home]));
+        assert_eq!(of(None, &[]), "");
+    }
+
+    #[test]
+    fn what_is_kept_is_found_again_and_damage_is_named() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("a.json");
+        assert_eq!(read(&path), Ok(None));
+        let calibration = Calibration {
+            schema: crate::judge::CALIBRATION.to_owned(),
+            loadgen: engine::program(),
+            host: this_host(dir.path()),
+            started_at: String::new(),
+            ended_at: jiff::Timestamp::now().to_string(),
+            steps: Vec::new(),
+        };
+        keep(&path, &calibration).expect("kept");
+        keep(&path, &calibration).expect("kept once more");
+        assert_eq!(read(&path), Ok(Some(calibration)));
+        fs::write(&path, "{}").expect("written");
+        assert!(read(&path).is_err_and(|why| why.starts_with("it is none")));
+        assert!(read(dir.path()).is_err(), "a directory");
+    }
+
+    #[test]
+    fn the_machine_id_is_not_told() {
+        let root = tempfile::tempdir().expect("a directory");
+        assert_eq!(this_host(root.path()).id, None);
+        fs::create_dir(root.path().join("etc")).expect("a directory");
+        let id = "4e4e7ebc6a1d4b0c9d0b5f6a7c8d9e0f";
+        fs::write(root.path().join("etc/machine-id"), format!("{id}\n")).expect("a file");
+        let shown = this_host(root.path()).id.expect("there is one");
+        assert!(shown.len() == 16 && !id.contains(&shown), "{shown}");
+    }
+}
