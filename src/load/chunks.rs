@@ -13,7 +13,6 @@ const ROWS_MIN: u64 = 5_000;
 /// Chunks a connection should get, so that all end at about the same time.
 const CHUNKS_A_JOB: u64 = 8;
 
-/// Ids `first..=last` of one table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Chunk {
     /// Its table's place in the list that the [`Chunks`] were made for.
@@ -28,7 +27,6 @@ impl Chunk {
     }
 }
 
-/// What a connection does next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Task {
     /// Fill these rows.
@@ -44,7 +42,6 @@ pub(super) fn chunk_rows(tables: u64, rows: u64, jobs: u64) -> u64 {
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Slot {
-    /// Chunks dealt out so far.
     given: u64,
     /// Chunks dealt out and not done: as many connections are at work on the table.
     open: u32,
@@ -68,7 +65,6 @@ pub(super) struct Chunks {
 }
 
 impl Chunks {
-    /// `tables` tables of `rows` rows, at most `crowd` connections on one.
     pub(super) fn new(tables: usize, rows: u64, chunk_rows: u64, crowd: u32) -> Chunks {
         let slots = vec![Slot::default(); tables];
         let (begun, full) = (Vec::new(), VecDeque::new());
@@ -105,7 +101,6 @@ impl Chunks {
         Some(Task::Fill(Chunk { slot: index, first, last }))
     }
 
-    /// Notes that a chunk is in the table.
     pub(super) fn done(&mut self, chunk: Chunk) {
         let chunks = self.chunks();
         let slot = &mut self.slots[chunk.slot];

@@ -3,14 +3,12 @@
 
 use std::time::{Duration, Instant};
 
-use mysql_async::Opts;
-
 use crate::error::{Error, Result};
 use crate::mysql::control::{Asked, impatient, one, optional};
-use crate::mysql::options::ConnectOptions;
+use crate::mysql::liveness::Liveness;
 use crate::mysql::session::{Failure, Session, quoted_text};
 use crate::progress::Progress;
-use crate::stop::SILENCE;
+use crate::stop::{COURTESY, SILENCE, within};
 use crate::terms::units;
 use crate::workload::random::name_part;
 use crate::workload::table::quoted;
@@ -27,9 +25,7 @@ pub(super) const JOBS_MAX: u32 = 256;
 /// A connection that was closed just now has gone after so long.
 const CLOSING: Duration = Duration::from_millis(500);
 
-/// An answer that may be missing while something is done.
 pub(super) trait Doing<T> {
-    /// Makes the error to show of what failed while doing this.
     fn doing(self, what: &str) -> Result<T>;
 }
 
@@ -72,8 +68,8 @@ pub(super) async fn number(session: &mut Session, sql: &str) -> Asked<u64> {
 }
 
 /// Opens a session that is set up for DDL and filling, whatever the server's defaults are.
-pub(super) async fn open(target: &ConnectOptions, opts: &Opts) -> Result<Session> {
-    let mut session = Session::open(target, opts, None).await?;
+pub(super) async fn open(server: &Liveness) -> Result<Session> {
+    let mut session = Session::open(&server.target, &server.opts, None).await?;
     // Strict: bad data is an error. Without NO_ENGINE_SUBSTITUTION an old server without InnoDB
     // would quietly make MyISAM tables.
     let sql = "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', autocommit = 1, \
@@ -104,16 +100,12 @@ pub(super) async fn claim(session: &mut Session, database: &str, job: u32) -> Re
 
 /// Opens the session that lasts to the end. It holds a lock, so that two of us never fill or drop the
 /// same tables; the lock goes with the connection.
-pub(super) async fn control(
-    target: &ConnectOptions,
-    opts: &Opts,
-    progress: &mut Progress,
-) -> Result<Session> {
-    let database = &target.database;
+pub(super) async fn control(server: &Liveness, progress: &mut Progress) -> Result<Session> {
+    let database = &server.target.database;
     if database.is_empty() {
         return Err(Error::usage("no database is named").hint("--database sbtest"));
     }
-    let mut session = open(target, opts).await?;
+    let mut session = open(server).await?;
     let own = lock(database, None);
     if take(&mut session, &own).await?.as_deref() == Some("0") {
         let holder = one(&mut session, &format!("SELECT IS_USED_LOCK({own})")).await;
@@ -128,6 +120,40 @@ pub(super) async fn control(
     Ok(session)
 }
 
+/// Lists the connections that hold the locks of a fill, between commas. None where nobody does, or the
+/// server has no such locks, or a proxy has others: the first lock is then not our own.
+async fn at_work(control: &mut Session, database: &str) -> Asked<Option<String>> {
+    let all = std::iter::once(None).chain((0..JOBS_MAX).map(Some));
+    let holders: Vec<String> =
+        all.map(|job| format!("IS_USED_LOCK({})", lock(database, job))).collect();
+    // Each column of an answer would leave a buffer with the driver, which later grows to the size
+    // of a statement.
+    let sql = format!("SELECT CONCAT_WS(',', {})", holders.join(", "));
+    let held = optional(one(control, &sql).await)?.flatten();
+    let own = format!("{},", control.id());
+    Ok(held.and_then(|held| held.strip_prefix(&own).map(str::to_owned)))
+}
+
+/// Ends such connections. One of them may have ended just now.
+async fn kill(control: &mut Session, connections: &str) -> Asked<()> {
+    for id in connections.split(',') {
+        optional(control.execute(&format!("KILL {id}")).await)?;
+    }
+    Ok(())
+}
+
+/// Ends what an own fill that failed left at work: a server goes on building an index when the
+/// connection is gone. The failure has been told, so what fails here has nobody to tell.
+pub(super) async fn give_up(mut control: Session, database: &str) {
+    let killing = async {
+        if let Some(others) = at_work(&mut control, database).await? {
+            kill(&mut control, &others).await?;
+        }
+        Asked::Ok(())
+    };
+    let _ = within(COURTESY, killing).await;
+}
+
 /// Ends the connections of a client that is gone: a server notices only after the statement. Nobody
 /// else has their locks as long as the control session has its own.
 async fn end_the_dead(
@@ -135,20 +161,8 @@ async fn end_the_dead(
     database: &str,
     progress: &mut Progress,
 ) -> Result<()> {
-    let all = std::iter::once(None).chain((0..JOBS_MAX).map(Some));
-    let holders: Vec<String> =
-        all.map(|job| format!("IS_USED_LOCK({})", lock(database, job))).collect();
-    // Each column of an answer would leave a buffer with the driver, which later grows to the size
-    // of a statement.
-    let sql = format!("SELECT CONCAT_WS(',', {})", holders.join(", "));
     let (began, mut told) = (Instant::now(), false);
-    loop {
-        let held = optional(one(control, &sql).await).doing("locking")?.flatten();
-        // The first lock is our own: else the numbers are nobody's, or those behind a proxy.
-        let own = format!("{},", control.id());
-        let Some(others) = held.as_deref().and_then(|held| held.strip_prefix(&own)) else {
-            return Ok(());
-        };
+    while let Some(others) = at_work(control, database).await.doing("locking")? {
         let shown = others.replace(',', ", ");
         if began.elapsed() > SILENCE {
             return Err(Error::server(format!(
@@ -160,23 +174,18 @@ async fn end_the_dead(
         }
         if began.elapsed() > CLOSING {
             if !std::mem::replace(&mut told, true) {
-                progress.note(&format!(
-                    "ending what an earlier loadgen left at work: connection {shown}"
-                ));
+                let what = "ending what an earlier loadgen left at work";
+                progress.note(&format!("{what}: connection {shown}"));
                 progress.restart();
             }
-            for id in others.split(',') {
-                // It may have ended just now.
-                let ended = control.execute(&format!("KILL {id}")).await;
-                optional(ended).doing("ending a connection")?;
-            }
+            kill(control, &others).await.doing("ending a connection")?;
         }
         progress.update(|| format!("waiting for its end, {} s", began.elapsed().as_secs()));
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
+    Ok(())
 }
 
-/// Drops a table.
 pub(super) async fn drop_table(session: &mut Session, name: &str) -> Result<()> {
     let sql = format!("DROP TABLE {}", quoted(name));
     session.execute(&sql).await.doing(&format!("dropping {name}")).map(drop)

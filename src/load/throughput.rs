@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 /// The rate is that of the last so many seconds.
 const RECENT: Duration = Duration::from_secs(10);
 
-/// Rows, or bytes, over time.
 #[derive(Debug)]
 pub(super) struct Throughput {
     total: u64,
@@ -20,7 +19,6 @@ impl Throughput {
         Throughput { total, seen: VecDeque::from([(now, 0)]) }
     }
 
-    /// Notes that so many rows are in now.
     pub(super) fn at(&mut self, now: Instant, rows: u64) {
         self.seen.push_back((now, rows));
         while self.seen.len() > 2 && now.duration_since(self.seen[1].0) >= RECENT {
@@ -48,7 +46,6 @@ impl Throughput {
     }
 }
 
-/// Divides by the time, seconds.
 pub(super) fn rate(rows: u64, time: Duration) -> f64 {
     let seconds = time.as_secs_f64();
     if seconds > 0.0 { rows as f64 / seconds } else { 0.0 }
@@ -67,7 +64,6 @@ pub(super) fn short(n: f64) -> String {
     format!("{n:.0}")
 }
 
-/// Writes a time to wait in the unit that fits.
 fn span(seconds: f64) -> String {
     if seconds < 99.5 {
         format!("{seconds:.0} s")

@@ -29,6 +29,8 @@ pub struct Table {
     pub engine: Option<String>,
     /// Storage engine, row format, collation, options and indexes, as far as the server tells.
     pub format: String,
+    /// Its character set, where it has one.
+    pub charset: Option<String>,
     /// What `prepare` left in its COMMENT; None for a foreign table.
     pub mark: Option<Mark>,
     /// Size of data and indexes, bytes.
@@ -107,6 +109,7 @@ struct Described {
     bytes: u64,
     /// Storage engine, row format, collation, options and indexes.
     format: String,
+    charset: Option<String>,
 }
 
 async fn described(session: &mut Session, which: &str) -> Asked<Vec<Described>> {
@@ -121,6 +124,8 @@ async fn described(session: &mut Session, which: &str) -> Asked<Vec<Described>> 
         let text = engine.iter().chain(more.iter().flatten()).filter(|it| !it.is_empty());
         let text = text.map(String::as_str).collect::<Vec<_>>().join(" ");
         let indexes = indexes.remove(&name).unwrap_or_default();
+        // A collation's name begins with that of its character set.
+        let charset = more[1].as_ref().and_then(|collation| collation.split('_').next());
         // Null of a table that the server cannot open.
         let bytes = |text: Option<String>| text.and_then(|text| text.parse().ok()).unwrap_or(0);
         Described {
@@ -129,6 +134,7 @@ async fn described(session: &mut Session, which: &str) -> Asked<Vec<Described>> 
             comment: comment.unwrap_or_default(),
             bytes: u64::saturating_add(bytes(data), bytes(index)),
             format: [vec![text], indexes].concat().join(", "),
+            charset: charset.map(str::to_owned),
             name,
         }
     };
@@ -192,6 +198,7 @@ pub(super) async fn list(
             indexed: schema.indexed().is_none_or(|column| columns.get(column) == Some(&true)),
             engine: found.engine,
             format: found.format,
+            charset: found.charset,
             bytes: found.bytes,
         };
         tables.insert(number, table);
@@ -592,6 +599,7 @@ mod dataset_tests {
             is_table: true,
             engine: None,
             format: String::new(),
+            charset: None,
             mark: None,
             bytes: 0,
             unusable: None,
@@ -637,6 +645,7 @@ mod settle_tests {
             is_table: true,
             engine: Some("InnoDB".to_owned()),
             format: "InnoDB Dynamic".to_owned(),
+            charset: Some("utf8mb4".to_owned()),
             mark: mark.map(|(seed, rows)| Mark::ready(seed, rows, None)),
             bytes: 1000,
             unusable: None,

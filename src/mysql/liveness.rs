@@ -35,8 +35,8 @@ type List = Vec<Vec<Option<String>>>;
 
 /// See the module.
 pub(crate) struct Liveness {
-    target: ConnectOptions,
-    opts: Opts,
+    pub(crate) target: ConnectOptions,
+    pub(crate) opts: Opts,
     every: Duration,
     silence: Duration,
     ids: Mutex<Ids>,

@@ -49,7 +49,6 @@ impl Directory {
         Ok(Directory::new(below(&base)?, data))
     }
 
-    /// Makes the directories that the server expects.
     pub(super) fn furnish(&self) -> Result<()> {
         for dir in [&self.data, &self.scratch] {
             fs::create_dir_all(dir).map_err(|e| {

@@ -67,10 +67,8 @@ exec "$@" <"$0"
 /// How long the processes of a job may take to vanish once SIGKILL is sent.
 const KILLED_WITHIN: Duration = Duration::from_secs(10);
 
-/// How long the keeper may take to remove the directory.
 const REMOVED_WITHIN: Duration = Duration::from_mins(1);
 
-/// Between two looks at processes that are to end.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// A sandbox's directory, the job that runs in it, and the process that outlives loadgen.
@@ -120,7 +118,6 @@ impl Keeper {
         &self.dir
     }
 
-    /// The process group of the job that runs.
     pub(super) fn group(&self) -> Option<Pid> {
         self.job.as_ref().map(group)
     }
@@ -214,7 +211,6 @@ impl Keeper {
         self.dir.join(format!("{name}.{extension}"))
     }
 
-    /// Ends what runs and removes the directory.
     pub(super) fn close(&mut self, grace: Duration) -> Result<()> {
         self.end_job(grace);
         if self.orders.take().is_none() {

@@ -41,10 +41,8 @@ const ENDS_WELL_WITHIN: Duration = Duration::from_mins(30);
 /// How often the user hears that something still goes on.
 const SAY_EVERY: Duration = Duration::from_secs(5);
 
-/// How long between two looks.
 const LOOK_EVERY: Duration = Duration::from_millis(25);
 
-/// What is wanted of a private server.
 #[derive(Debug, Clone, Default)]
 pub struct Spec {
     /// The server's program or a wrapper of it; if `None`, mariadbd, else mysqld, from the PATH.
@@ -56,13 +54,11 @@ pub struct Spec {
     pub max_connections: u32,
     /// How many prepared statements it must hold at least.
     pub max_prepared_stmts: u32,
-    /// Where its data is.
     pub data: DataDir,
     /// What the program's `--version` must say, where the data is of that version.
     pub version: Option<String>,
 }
 
-/// The data directory of a private server.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum DataDir {
     /// In the sandbox's own directory, gone with it.
@@ -91,7 +87,6 @@ pub struct Sandbox {
 /// What every part of a start works with.
 struct Start<'a> {
     spec: &'a Spec,
-    /// The program.
     path: PathBuf,
     options: Vec<UserOption>,
     directory: Directory,
@@ -130,7 +125,6 @@ impl Start<'_> {
         }
     }
 
-    /// Starts the program as a job.
     fn launch(&mut self, name: &str, arguments: &[OsString], input: Option<&Path>) -> Result<()> {
         self.keeper.launch(name, &self.path, arguments, input, self.descriptors)
     }
@@ -160,12 +154,6 @@ impl Sandbox {
     ///
     /// It blocks for some seconds, `say`s what takes longer, and ends soon after `interrupted`
     /// turns true. Must not be called from inside an async runtime.
-    ///
-    /// # Errors
-    ///
-    /// Usage: a program that is no server, an option that a sandbox refuses. Server: it does
-    /// not initialise or start; the message ends with its log's last lines. Interrupted.
-    /// Whatever the error, nothing of the sandbox is left.
     pub fn start(
         spec: &Spec,
         say: &mut dyn FnMut(&str),
@@ -218,12 +206,10 @@ impl Sandbox {
         })
     }
 
-    /// The server's Unix socket.
     pub fn socket(&self) -> &Path {
         &self.socket
     }
 
-    /// The server's port on 127.0.0.1.
     pub fn port(&self) -> u16 {
         self.port
     }
@@ -238,22 +224,16 @@ impl Sandbox {
         self.keeper.dir()
     }
 
-    /// The server's `@@version`.
     pub fn version(&self) -> &str {
         &self.version
     }
 
-    /// What the program's `--version` says.
     pub(crate) fn program_version(&self) -> &str {
         &self.program_version
     }
 
     /// Stops the server, well if it ends within ten seconds (half an hour where its data stays),
     /// and removes the sandbox's directory.
-    ///
-    /// # Errors
-    ///
-    /// The directory cannot be removed.
     pub fn stop(mut self) -> Result<()> {
         self.keeper.close(self.stops_within)
     }

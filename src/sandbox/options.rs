@@ -60,7 +60,6 @@ pub(super) struct UserOption {
 }
 
 impl UserOption {
-    /// The option as the server's command line takes it.
     pub(super) fn argument(&self) -> OsString {
         match &self.value {
             Some(value) => format!("--{}={value}", self.name).into(),
@@ -68,12 +67,10 @@ impl UserOption {
         }
     }
 
-    /// Whether it must hold at initialisation too.
     pub(super) fn shapes_data(&self) -> bool {
         SHAPING.iter().any(|start| stem(&self.name).starts_with(start))
     }
 
-    /// Whether it is the option of this name (with dashes).
     pub(super) fn is(&self, name: &str) -> bool {
         stem(&self.name) == name
     }

@@ -12,13 +12,11 @@ use super::directory::with;
 use super::options::UserOption;
 use crate::error::{Error, Result};
 
-/// The longest that a program may take to print its version or its help.
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 
 /// Where a server's program lies when it is not on the PATH.
 const ELSEWHERE: [&str; 3] = ["/usr/sbin", "/usr/libexec", "/usr/local/sbin"];
 
-/// A server's program and what it says about itself.
 #[derive(Debug)]
 pub(super) struct Program {
     /// What it answers to `--version`, without its own name.

@@ -20,10 +20,8 @@ use crate::mysql::options::{Address, ConnectOptions};
 use crate::mysql::session::Session;
 use crate::stop::{COURTESY, within};
 
-/// The longest that making a data directory may take.
 const INITIALISED_WITHIN: Duration = Duration::from_mins(2);
 
-/// The longest that a server may take until it answers.
 const ANSWERS_WITHIN: Duration = Duration::from_mins(1);
 
 /// The longest that one question may take; it is asked again.
@@ -39,7 +37,6 @@ const PORT_WAS_TAKEN: &str = "Bind on TCP/IP port";
 const DEFAULT_CONNECTIONS: u32 = 151;
 const DEFAULT_STATEMENTS: u32 = 16_382;
 
-/// Names of the two jobs.
 const INITIALISE: &str = "initialise";
 const SERVER: &str = "server";
 
@@ -106,7 +103,6 @@ fn system_tables(path: &Path, program: &Program) -> Result<String> {
     Ok(sql)
 }
 
-/// Finds a shipped file, under its newer or its older name.
 fn part(share: &Path, name: &str) -> Option<PathBuf> {
     ["mariadb", "mysql"]
         .iter()
@@ -114,7 +110,6 @@ fn part(share: &Path, name: &str) -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
-/// A server that answers.
 #[derive(Debug)]
 pub(super) struct Served {
     pub(super) port: u16,

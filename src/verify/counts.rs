@@ -15,12 +15,10 @@ pub(super) struct Count {
     pub(super) k: Option<i128>,
 }
 
-/// An index that can be counted by.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Index {
     /// Empty for whichever the server takes.
     pub(super) name: String,
-    /// Whether `k` is in it.
     pub(super) k: bool,
 }
 
@@ -50,7 +48,6 @@ impl Index {
 }
 
 impl Count {
-    /// Whether both can be of the same rows.
     pub(super) fn agrees(&self, other: &Count) -> bool {
         let same_k = self.k.zip(other.k).is_none_or(|(one, other)| one == other);
         self.rows == other.rows && same_k
@@ -99,7 +96,6 @@ impl Counts {
         narrow.expect("counted by one index at least")
     }
 
-    /// The count of the rows themselves.
     pub(super) fn rows(&self) -> Count {
         self.0[0].1
     }
@@ -122,9 +118,7 @@ pub(super) async fn snapshot(session: &mut Session) -> Asked<()> {
     session.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT").await.map(drop)
 }
 
-/// Asks CHECK TABLE; what it says, on one line.
 pub(super) async fn check_table(session: &mut Session, table: &str) -> Asked<String> {
-    // Table, operation, kind of message, message.
     let said = match rows::<4>(session, &format!("CHECK TABLE {}", quoted(table))).await {
         Ok(lines) => lines.into_iter().filter_map(|[.., text]| text).collect::<Vec<_>>().join("; "),
         Err(refused @ Failure::Server { .. }) => refused.to_string(),

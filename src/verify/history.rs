@@ -8,7 +8,6 @@ use crate::workload::table::Mark;
 /// What is known of the runs: nothing here connects anywhere.
 #[derive(Debug, Clone, Copy)]
 pub struct Evidence<'a> {
-    /// Their summaries.
     pub summaries: &'a [&'a Summary],
     /// What steps without a summary left: names and records.
     pub records: &'a [(String, Record)],

@@ -47,12 +47,9 @@ pub use self::verdict::{Finding, Found, Verdict};
 /// How often the server is asked what it still rolls back.
 const EVERY: Duration = Duration::from_millis(500);
 
-/// What was found of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Checked {
-    /// Its name.
     pub table: String,
-    /// What is to be said of it.
     pub verdict: Verdict,
     /// Rows that it holds; None where it was not read.
     pub rows: Option<u64>,
@@ -66,11 +63,6 @@ pub(crate) struct Checked {
 
 /// Reads the tables that prepare made, all of them, and holds them against the evidence. `opts`
 /// are [`ConnectOptions::opts`] of `target`.
-///
-/// # Errors
-///
-/// Data: there is no table of prepare's. Server: none, or silence. Failed: a table cannot be
-/// read. Interrupted.
 pub(crate) async fn verify(
     target: &ConnectOptions,
     opts: &Opts,
@@ -78,13 +70,13 @@ pub(crate) async fn verify(
     stop: &Stop,
     progress: &mut Progress,
 ) -> Result<Vec<Checked>> {
-    let liveness = Arc::new(Liveness::new(target, opts));
-    let looking = look(target, opts, evidence, &liveness, progress);
-    let (tables, missing) = liveness.during(stop, looking).await?;
+    let server = Arc::new(Liveness::new(target, opts));
+    let looking = look(&server, evidence, progress);
+    let (tables, missing) = server.during(stop, looking).await?;
     let tables = Arc::new(tables);
-    let seen = read(target, opts, &tables, &liveness, stop, progress).await?;
-    let asking = settle(target, opts, &tables, seen, &liveness, progress);
-    let found = liveness.during(stop, asking).await?;
+    let seen = read(&server, &tables, stop, progress).await?;
+    let asking = settle(&server, &tables, seen, progress);
+    let found = server.during(stop, asking).await?;
     progress.clear();
     let checked = tables.iter().zip(found).map(|(table, found)| Checked {
         table: table.name.clone(),
@@ -122,14 +114,13 @@ pub fn decide(
 /// Finds the tables that carry loadgen's mark, with their histories, when nothing is rolled back any
 /// more; and those that are missing, with a step that wrote to each.
 async fn look(
-    target: &ConnectOptions,
-    opts: &Opts,
+    server: &Liveness,
     evidence: &Evidence<'_>,
-    liveness: &Liveness,
     progress: &mut Progress,
 ) -> Result<(Vec<Table>, BTreeMap<String, String>)> {
-    let mut session = Session::open(target, opts, None).await?;
-    let _waits = liveness.waits(&session);
+    let target = &server.target;
+    let mut session = Session::open(target, &server.opts, None).await?;
+    let _waits = server.waits(&session);
     if let Some(warning) = exposure(&mut session, target).await? {
         progress.warn(&warning.to_string());
     }
@@ -223,11 +214,9 @@ fn open(n: u64) -> String {
 /// Concludes what was found in the tables; asks once more after those in which an index or what was
 /// read disagrees with the server's own counts.
 async fn settle(
-    target: &ConnectOptions,
-    opts: &Opts,
+    server: &Liveness,
     tables: &[Table],
     seen: Vec<Seen>,
-    liveness: &Liveness,
     progress: &mut Progress,
 ) -> Result<Vec<Found>> {
     let mut session = None;
@@ -239,10 +228,10 @@ async fn settle(
             progress.update(|| format!("{}: counting once more, CHECK TABLE", table.name));
             let session = match &mut session {
                 Some(session) => session,
-                none => none.insert(read::open(target, opts).await?),
+                none => none.insert(read::open(server).await?),
             };
-            let _waits = liveness.waits(session);
-            let confirmed = confirm(session, table, &mut seen, liveness).await;
+            let _waits = server.waits(session);
+            let confirmed = confirm(session, table, &mut seen, server).await;
             let at = || format!("checking {}", table.name);
             seen.found.finding = confirmed.map_err(|f| read::explain(&f, &at()))?;
         }
@@ -261,7 +250,7 @@ async fn confirm(
     session: &mut Session,
     table: &Table,
     seen: &mut Seen,
-    liveness: &Liveness,
+    server: &Liveness,
 ) -> Asked<Option<Finding>> {
     snapshot(session).await?;
     let counts = Counts::take(session, &table.name, &table.indexes).await?;
@@ -272,7 +261,7 @@ async fn confirm(
     }
     session.execute("COMMIT").await?;
     if counts.rows() != seen.counts.rows() {
-        return Ok(Some(moving(&liveness.others(session).await?)));
+        return Ok(Some(moving(&server.others(session).await?)));
     }
     let Some((by, what)) = counts.torn(&seen.read()) else { return Ok(None) };
     let left = recovered(session).await?;

@@ -8,8 +8,6 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use mysql_async::Opts;
-
 use super::counts::{Count, Counts, snapshot};
 use super::table::Table;
 use super::verdict::Found;
@@ -17,16 +15,13 @@ use crate::error::{Error, Result};
 use crate::mysql::control::{Asked, impatient};
 use crate::mysql::errors::{Failure, LOST};
 use crate::mysql::liveness::{Liveness, Threads};
-use crate::mysql::options::ConnectOptions;
 use crate::mysql::session::Session;
 use crate::progress::Progress;
 use crate::stop::{COURTESY, Stop};
 use crate::terms::units;
 
-/// Connections at most.
 const JOBS_MAX: usize = 16;
 
-/// Ids of a chunk.
 const CHUNK: std::ops::RangeInclusive<u64> = 10_000..=1_000_000;
 
 /// What is known of a table, as far as it was read.
@@ -42,13 +37,11 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    /// What was read of it.
     pub(super) fn read(&self) -> Count {
         Count { rows: self.found.rows, k: self.found.k }
     }
 }
 
-/// A piece of the work on the table at this place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Task {
     slot: usize,
@@ -57,13 +50,11 @@ struct Task {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum What {
-    /// The server counts and sums by each index.
     Count,
     /// Rows of these ids are read.
     Rows(u64, u64),
     /// Rows of the ids that prepare filled none with are read.
     Others,
-    /// It counts once more.
     Again,
 }
 
@@ -80,35 +71,24 @@ fn chunks(tables: &[(usize, u64)], jobs: usize) -> Vec<Task> {
 }
 
 struct Reading {
-    target: ConnectOptions,
-    opts: Opts,
-    liveness: Arc<Liveness>,
+    server: Arc<Liveness>,
     tables: Arc<Vec<Table>>,
     tasks: Mutex<VecDeque<Task>>,
     seen: Mutex<Vec<Seen>>,
-    /// Rows so far.
     read: AtomicU64,
 }
 
 /// Reads the tables at these places; returns what is seen of each table, in order.
-///
-/// # Errors
-///
-/// Server: no answer. Failed: a statement, a thread. Interrupted.
 pub(super) async fn read(
-    target: &ConnectOptions,
-    opts: &Opts,
+    server: &Arc<Liveness>,
     tables: &Arc<Vec<Table>>,
-    liveness: &Arc<Liveness>,
     stop: &Stop,
     progress: &mut Progress,
 ) -> Result<Vec<Seen>> {
     let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
     let jobs = (2 * cores).min(JOBS_MAX);
     let reading = Arc::new(Reading {
-        target: target.clone(),
-        opts: opts.clone(),
-        liveness: Arc::clone(liveness),
+        server: Arc::clone(server),
         tables: Arc::clone(tables),
         tasks: Mutex::default(),
         seen: Mutex::new(vec![Seen::default(); tables.len()]),
@@ -150,7 +130,7 @@ async fn run(
         count: jobs.min(tasks.len()),
         halt: &Stop::default(),
         stop,
-        liveness: &reading.liveness,
+        liveness: &reading.server,
         again: "give the same command again",
     };
     *locked(&reading.tasks) = tasks.into();
@@ -171,8 +151,8 @@ async fn run(
 }
 
 async fn work(reading: Arc<Reading>) -> Result<()> {
-    let mut session = open(&reading.target, &reading.opts).await?;
-    let waits = reading.liveness.waits(&session);
+    let mut session = open(&reading.server).await?;
+    let waits = reading.server.waits(&session);
     loop {
         let Some(task) = locked(&reading.tasks).pop_front() else { break };
         let done = reading.one(&mut session, task).await;
@@ -185,8 +165,8 @@ async fn work(reading: Arc<Reading>) -> Result<()> {
 }
 
 /// Opens a session that sees what is committed, and nothing of what others do while a statement runs.
-pub(super) async fn open(target: &ConnectOptions, opts: &Opts) -> Result<Session> {
-    let mut session = Session::open(target, opts, None).await?;
+pub(super) async fn open(server: &Liveness) -> Result<Session> {
+    let mut session = Session::open(&server.target, &server.opts, None).await?;
     let failed = |f: Failure| explain(&f, "setting up a connection");
     let isolation = "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ";
     session.execute(isolation).await.map_err(failed)?;
@@ -245,7 +225,7 @@ impl Reading {
         if index.count(session, &table.name).await? == *before {
             return Ok(None);
         }
-        self.liveness.others(session).await.map(Some)
+        self.server.others(session).await.map(Some)
     }
 }
 

@@ -16,7 +16,6 @@ use crate::workload::filler::Filler;
 use crate::workload::rows::{PAD_LEN, Rows, is_digits, proves};
 use crate::workload::table::{Mark, State, quoted};
 
-/// The column of phptest that its updates set, and to how many digits.
 const PASSWORD: (&str, usize) = ("password", 32);
 
 /// A table that prepare made, and what is known of it.
@@ -32,10 +31,6 @@ pub(super) struct Table {
 }
 
 /// The indexes of the tables of a kind, each table's own rows first.
-///
-/// # Errors
-///
-/// Server: no answer.
 pub(super) async fn indexes(
     session: &mut Session,
     schema: Schema,
@@ -58,7 +53,6 @@ pub(super) async fn indexes(
     Ok(indexes)
 }
 
-/// What a row's content is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Content {
     Filled,
@@ -81,7 +75,6 @@ impl Table {
         Table { schema, number, name: schema.name(number), mark, history, indexes }
     }
 
-    /// Whether its fill was finished.
     pub(super) fn is_ready(&self) -> bool {
         self.mark.state == State::Ready
     }
@@ -102,7 +95,6 @@ impl Table {
         Ok(counts::number(greatest.as_deref())?.clamp(0, i128::from(self.mark.rows)) as u64)
     }
 
-    /// Reads the rows of a range of ids.
     pub(super) async fn read(
         &self,
         session: &mut Session,
@@ -132,7 +124,6 @@ struct Contents<'a> {
     table: &'a Table,
     /// Whether all that wrote to it since is known, and built in.
     known: bool,
-    /// Whether rows were inserted since, or may have been.
     inserted: bool,
     rows: Rows,
     filler: Option<Filler>,
@@ -252,7 +243,6 @@ impl Found {
         self.first_wrong = Some(self.first_wrong.map_or(id, |first| first.min(id)));
     }
 
-    /// Another part of the same table.
     pub(super) fn add(&mut self, part: &Found) {
         self.rows += part.rows;
         self.filled += part.filled;
@@ -269,7 +259,6 @@ impl Found {
     }
 }
 
-/// A column's bytes; nothing of NULL.
 fn field(row: &Row, column: usize) -> &[u8] {
     match row.as_ref(column) {
         Some(Value::Bytes(bytes)) => bytes,

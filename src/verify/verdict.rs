@@ -2,10 +2,8 @@
 
 use super::history::History;
 
-/// What was read of a table.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Found {
-    /// Rows.
     pub rows: u64,
     /// Those of the ids that prepare filled.
     pub filled: u64,
@@ -17,7 +15,6 @@ pub struct Found {
     pub k_start: i128,
     /// Rows whose content is wrong, and the first one's id.
     pub wrong: u64,
-    /// See `wrong`.
     pub first_wrong: Option<u64>,
     /// Rows of the filled ids with a right content that is not the one they were filled with.
     pub rewritten: u64,
@@ -36,7 +33,6 @@ pub enum Finding {
     Index(u64, String),
 }
 
-/// What is said of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// It holds exactly what it must.
@@ -193,7 +189,6 @@ fn untraced(history: &History) -> Option<Verdict> {
     })
 }
 
-/// Nobody can know, and why, if there are some.
 fn undecided<N: Copy + Default + PartialOrd>(n: N, why: impl Fn(N) -> String) -> Option<Verdict> {
     (n > N::default()).then(|| Verdict::Undecided(why(n)))
 }

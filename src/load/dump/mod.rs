@@ -17,9 +17,7 @@ pub use split::{Splitter, Statement};
 pub enum Kind {
     /// `DROP TABLE IF EXISTS`: nothing happens where there is none.
     Drop,
-    /// `CREATE TABLE`
     Create,
-    /// `INSERT` or `REPLACE`
     Insert,
     /// Another one that names a table: `LOCK TABLES`, `ALTER TABLE`, a `DROP TABLE` that fails
     /// where there is none.
@@ -30,20 +28,14 @@ pub enum Kind {
     Other,
 }
 
-/// A statement as it was recognised.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seen {
-    /// What it does.
     pub kind: Kind,
     /// Where in it the name stands, quotes included; empty where there is none.
     pub name: Range<usize>,
 }
 
 /// Recognises a statement.
-///
-/// # Errors
-///
-/// What a dump of tables does not have, as a text.
 pub fn classify(sql: &[u8]) -> Result<Seen, String> {
     let mut words = Words { sql, at: 0 };
     let first = words.word();
@@ -96,10 +88,6 @@ pub fn classify(sql: &[u8]) -> Result<Seen, String> {
 const SPLIT_WRONGLY: [&str; 5] = ["big5", "gbk", "gb18030", "sjis", "cp932"];
 
 /// Refuses a character set in which a dump cannot be split.
-///
-/// # Errors
-///
-/// Its name, and what to do.
 pub(in crate::load) fn refuse_charset(name: &[u8]) -> Result<(), String> {
     let Some(name) = unquoted(name).map(|name| name.to_ascii_lowercase()) else {
         return Err("a character set whose name is no text".to_owned());
@@ -154,7 +142,6 @@ impl<'a> Words<'a> {
         &self.sql[self.at..]
     }
 
-    /// Passes over what stands between words.
     fn skip(&mut self) {
         loop {
             let rest = self.rest();
@@ -189,7 +176,6 @@ impl<'a> Words<'a> {
         &rest[..length]
     }
 
-    /// Takes the next word if it is one of these.
     fn has(&mut self, words: &[&[u8]]) -> bool {
         let before = self.at;
         let word = self.word();
@@ -230,7 +216,6 @@ impl<'a> Words<'a> {
         self.name()
     }
 
-    /// Takes a table's name.
     fn table(&mut self, kind: Kind) -> Result<Seen, String> {
         let name = self.name();
         self.skip();

@@ -9,7 +9,6 @@ use memchr::{memchr, memchr_iter, memchr2};
 
 use crate::error::{Error, Result};
 
-/// Bytes read at a time.
 const READ: usize = 256 << 10;
 
 /// Bytes that tell a compressed file, or a byte order mark.
@@ -24,20 +23,15 @@ pub struct Statement<'a> {
     pub line: u64,
 }
 
-/// A dump that is read statement by statement.
 pub struct Splitter<R> {
     source: R,
-    /// The file's name, for messages.
     name: String,
-    /// The longest statement, bytes.
     limit: usize,
     buffer: Vec<u8>,
     /// The first byte that is not handed out yet.
     start: usize,
-    /// Lines before it.
     line: u64,
     ended: bool,
-    /// Bytes read so far.
     read: u64,
 }
 
@@ -54,11 +48,6 @@ impl<R: Read> Splitter<R> {
     }
 
     /// Finds the next statement; None at the end of the file.
-    ///
-    /// # Errors
-    ///
-    /// Data, with file and line: a statement that is too long or has no end, a file that is
-    /// compressed. Failed: it cannot be read.
     pub fn next_statement(&mut self) -> Result<Option<Statement<'_>>> {
         if self.read == 0 {
             self.open()?;
@@ -76,7 +65,6 @@ impl<R: Read> Splitter<R> {
         }
     }
 
-    /// Makes an error at a line of this file.
     pub(crate) fn error(&self, line: u64, what: &str) -> Error {
         Error::data(format!("{}: line {line}: {what}", self.name))
     }
@@ -101,13 +89,11 @@ impl<R: Read> Splitter<R> {
         &self.buffer[self.start..]
     }
 
-    /// Moves on, and counts the lines.
     fn advance(&mut self, bytes: usize) {
         self.line += memchr_iter(b'\n', &self.unread()[..bytes]).count() as u64;
         self.start += bytes;
     }
 
-    /// Reads on; whether there was more.
     fn fill(&mut self) -> Result<bool> {
         if self.ended {
             return Ok(false);
@@ -132,7 +118,6 @@ impl<R: Read> Splitter<R> {
         got.map(|bytes| bytes > 0).map_err(|e| Error::failed(format!("{}: {e}", self.name)))
     }
 
-    /// The byte so far from here, read if need be.
     fn peek(&mut self, ahead: usize) -> Result<Option<u8>> {
         while self.unread().len() <= ahead && self.fill()? {}
         Ok(self.unread().get(ahead).copied())
@@ -219,7 +204,7 @@ impl<R: Read> Splitter<R> {
         // Versioned comments that are open.
         let (mut at, mut depth) = (0, 0_u32);
         loop {
-            at = self.find(at, |text| text.iter().position(|byte| SPECIAL[usize::from(*byte)]))?;
+            at = self.find(at, |text| text.iter().position(|byte| is_special(*byte)))?;
             let byte = self.unread()[at];
             at = match byte {
                 b';' if depth == 0 => return Ok(at),
@@ -293,7 +278,6 @@ impl<R: Read> Splitter<R> {
         }
     }
 
-    /// How the statement begins.
     fn glimpse(&self) -> String {
         let text = String::from_utf8_lossy(&self.unread()[..self.unread().len().min(120)]);
         format!("'{} …'", text.chars().take(40).collect::<String>().trim())
@@ -301,16 +285,9 @@ impl<R: Read> Splitter<R> {
 }
 
 /// Bytes that mean something outside quotes and comments.
-const SPECIAL: [bool; 256] = {
-    let mut special = [false; 256];
-    let bytes = b"'\"`;#-/*";
-    let mut i = 0;
-    while i < bytes.len() {
-        special[bytes[i] as usize] = true;
-        i += 1;
-    }
-    special
-};
+fn is_special(byte: u8) -> bool {
+    matches!(byte, b'\'' | b'"' | b'`' | b';' | b'#' | b'-' | b'/' | b'*')
+}
 
 #[cfg(test)]
 mod tests {

@@ -23,7 +23,6 @@ const BATCH: usize = 64 << 10;
 /// Batches that are ready at most.
 const AHEAD: usize = 2;
 
-/// A file that mysqldump wrote.
 pub(super) struct Dump {
     file: Box<dyn Read + Send>,
     pub(super) name: String,
@@ -51,7 +50,6 @@ impl Dump {
     }
 }
 
-/// Some statements in order.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     bytes: Vec<u8>,
@@ -60,7 +58,6 @@ pub(super) struct Batch {
     pub(super) taken: u64,
 }
 
-/// One statement of a batch.
 #[derive(Debug)]
 pub(super) struct Item {
     at: Range<usize>,
@@ -75,17 +72,14 @@ impl Batch {
     }
 }
 
-/// What the thread hands over.
 #[derive(Debug)]
 pub(super) enum Part {
     Batch(Batch),
     /// The rows of this table by LOAD DATA LOCAL.
     LoadData(u32),
-    /// That was all.
     End,
 }
 
-/// The end that fills batches.
 struct Feed {
     parts: mpsc::Sender<Result<Part>>,
     batch: Batch,
@@ -122,7 +116,6 @@ impl Feed {
         self.own(|out| out.extend_from_slice(sql.as_bytes()))
     }
 
-    /// Hands over what there is if it is enough.
     fn full(&mut self) -> Result<()> {
         if self.batch.bytes.len() >= BATCH { self.flush() } else { Ok(()) }
     }

@@ -21,11 +21,9 @@ const SAMPLE: u64 = 100;
 /// What goes on all the same.
 pub(crate) const FORCE: &str = "--force drops also what prepare made; or take another --database";
 
-/// One table of a load.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct LoadedTable {
     pub name: String,
-    /// Rows that the server says it took.
     pub rows: u64,
     /// INSERTs and LOAD DATAs into it.
     pub inserts: u64,
@@ -38,10 +36,6 @@ pub(crate) struct LoadedTable {
 impl LoadedTable {
     /// Meets a table before the first statement that names it. What is there and the dump is about
     /// to make again is dropped here, so that every load of it begins alike.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`may_take`].
     pub(super) async fn meet(
         control: &mut Session,
         raw: &[u8],
@@ -74,10 +68,6 @@ impl LoadedTable {
 }
 
 /// Whether one of these tables is there.
-///
-/// # Errors
-///
-/// Data: one that `load` did not make, all of them named. With `force` it may be `prepare`'s.
 pub(super) async fn may_take(
     control: &mut Session,
     tables: impl Iterator<Item = String>,
@@ -111,10 +101,6 @@ pub(super) async fn may_take(
 }
 
 /// Counts the tables, looks at a sample of generated rows, and says in the mark that they are whole.
-///
-/// # Errors
-///
-/// Data: a table does not hold what was sent.
 pub(super) async fn verify(
     control: &mut Session,
     tables: &[LoadedTable],
