@@ -1,20 +1,15 @@
 //! Charts as data: scales, ticks, series, shaded spans. What draws them knows nothing of
 //! summaries, and what makes them knows no pixels.
 
-mod scale;
-mod timeline;
-
-pub(crate) use scale::{Axis, Scale};
-pub(crate) use timeline::{Shown, timelines, vertices_each};
-
 use super::histogram::Curve;
-use super::page;
-use super::settings::label;
-use super::table::{Cell, Column, Table, among};
+use super::notes::label;
+use super::page::{self, number};
+use super::table::{Cell, Column, Line, Table, among};
 use super::{Metric, escape};
 use crate::error::{Error, Result};
-use crate::stats;
-use crate::summary::Summary;
+use crate::stats::{self, is_scarce};
+use crate::summary::{Interval, Phase, Summary};
+use crate::terms::clients;
 
 /// Points of each further nine.
 const EACH_NINE: i32 = 5;
@@ -112,9 +107,8 @@ impl Chart {
 
 /// Says what the bars at the points of some charts are; nothing where there are none.
 pub(crate) fn bars(charts: &[Chart]) -> Option<&'static str> {
-    let points = || charts.iter().flat_map(Chart::points);
-    let ranges = points().any(|point| point.range.is_some());
-    match (ranges, points().any(|point| point.interval.is_some())) {
+    let any = |of: fn(&Point) -> bool| charts.iter().flat_map(Chart::points).any(of);
+    match (any(|point| point.range.is_some()), any(|point| point.interval.is_some())) {
         (false, false) => None,
         (true, false) => Some("Thin bars: smallest to largest run."),
         (false, true) => Some("Bars with caps: 95 % interval."),
@@ -135,65 +129,46 @@ pub(crate) fn position(labels: &[&str], label: &str) -> usize {
     labels.iter().position(|known| *known == label).expect("a label of these tables")
 }
 
-/// `8 clients`, and the rate that was asked of them.
+/// Returns `8 clients`, and the rate that was asked of them.
 fn at(column: &Column) -> String {
-    let clients = crate::terms::clients(column.clients);
-    match column.rate {
-        None => clients,
-        Some(rate) => format!("{clients} at {rate} ops/s"),
-    }
+    let rate = column.rate.map(|rate| format!(" at {rate} ops/s"));
+    clients(column.clients) + &rate.unwrap_or_default()
 }
 
-/// Columns of one chart: positions, and the number of clients where the rate varies.
-type Group = (Option<u32>, Vec<usize>);
-
-/// Closed loops in one chart, and open ones in one for each number of clients.
-fn groups(table: &Table) -> Vec<Group> {
-    let mut groups: Vec<Group> = Vec::new();
-    for (at, column) in table.columns.iter().enumerate() {
-        let clients = column.rate.map(|_| column.clients);
-        match groups.iter_mut().find(|(known, _)| *known == clients) {
-            Some((_, columns)) => columns.push(at),
-            None => groups.push((clients, vec![at])),
-        }
-    }
-    groups
-}
-
-/// Makes a chart for each group of columns over their clients, or over the rates that were asked.
+/// Makes a chart of the closed loops over their clients, and for each number of clients one of the open
+/// loops over the rates that were asked.
 fn over(
     table: &Table,
     labels: &[&str],
     point: &dyn Fn(&Cell) -> Option<Point>,
     finish: &dyn Fn(Metric, Chart) -> Option<Chart>,
 ) -> Vec<Chart> {
-    let chart = |(clients, columns): Group| {
-        let open = clients.is_some();
-        let across = |at: usize| {
-            let column = &table.columns[at];
-            column.per_s().unwrap_or(f64::from(column.clients))
-        };
+    let group = |column: &Column| column.rate.map(|_| column.clients);
+    let chart = |columns: &[Column]| {
+        let of = group(&columns[0]);
+        let across = |column: &Column| column.per_s().unwrap_or(f64::from(column.clients));
         let series = table.lines.iter().map(|line| {
-            let points = columns.iter().filter_map(|at| {
-                let point = point(line.cells[*at].as_ref()?)?;
-                point.y.is_finite().then(|| Point { x: across(*at), marked: true, ..point })
+            let points = table.columns.iter().zip(&line.cells).filter_map(|(column, cell)| {
+                let point = cell.as_ref().filter(|_| columns.contains(column)).and_then(point)?;
+                let x = across(column);
+                point.y.is_finite().then(|| Point { x, marked: true, ..point })
             });
             Series { label: position(labels, line.label), points: points.collect() }
         });
         let series = series.filter(|series| !series.points.is_empty()).collect();
-        let name = if open { "asked ops a second" } else { "clients" };
-        let x = Axis::doublings(name, &columns.iter().map(|at| across(*at)).collect::<Vec<f64>>());
+        let name = if of.is_some() { "asked ops a second" } else { "clients" };
+        let x = Axis::doublings(name, &columns.iter().map(across).collect::<Vec<f64>>());
         let y = Axis::from_zero("", std::iter::empty());
-        let title = clients.map_or_else(String::new, |n| format!(", open loop of {n} clients"));
-        let said: fn(f64) -> String = if open {
-            |rate| format!("{rate} ops/s asked")
-        } else {
-            |clients| format!("{clients} {}", if clients < 1.5 { "client" } else { "clients" })
+        let title = of.map_or_else(String::new, |n| format!(", open loop of {n} clients"));
+        let said: fn(f64) -> String = match of {
+            Some(_) => |rate| format!("{rate} ops/s asked"),
+            None => |count| clients(count as u64),
         };
         let chart = Chart { across: Some(said), ..Chart::new(table, title, x, y, series) };
-        finish(table.metric.in_loop(open), chart)
+        finish(table.metric.in_loop(of.is_some()), chart)
     };
-    let charts = groups(table).into_iter().filter_map(chart);
+    // Sorted columns: those of a group follow each other.
+    let charts = table.columns.chunk_by(|a, b| group(a) == group(b)).filter_map(chart);
     charts.filter(|chart| !chart.series.is_empty()).collect()
 }
 
@@ -322,13 +297,475 @@ fn curve(steps: &[&Summary]) -> Result<Vec<Point>> {
     Ok(points.collect())
 }
 
+/// Vertices of all timelines of a page: more would make it too large to open at once.
+const VERTICES: usize = 60_000;
+/// Vertices of a line that nobody could tell apart.
+const EACH_MAX: usize = 400;
+/// Vertices below which a line says nothing.
+const EACH_MIN: usize = 16;
+/// An interval shorter than this share of the longest is the rest at the end of a phase: its rate
+/// is of a handful of ops.
+const WHOLE: f64 = 0.2;
+
+/// A number that a timeline shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shown {
+    /// Ops a second.
+    Rate,
+    /// 99th percentile of the time.
+    P99,
+}
+
+impl Shown {
+    fn name(self, paced: bool) -> &'static str {
+        match (self, paced) {
+            (Shown::Rate, _) => "ops/s",
+            (Shown::P99, false) => "p99 service time, ms",
+            (Shown::P99, true) => "p99 response time, ms",
+        }
+    }
+
+    /// None of an interval with too few ops to have such a percentile.
+    fn value(self, interval: &Interval) -> Option<f64> {
+        match self {
+            Shown::Rate => Some(interval.ops as f64 / interval.length_s),
+            Shown::P99 if is_scarce(99.0, interval.ops) => None,
+            Shown::P99 => interval.response_p99_us.or(interval.p99_us).map(|us| us / MS),
+        }
+    }
+}
+
+/// Vertices that each line gets when there are so many.
+pub(crate) fn vertices_each(lines: usize) -> usize {
+    (VERTICES / lines.max(1)).clamp(EACH_MIN, EACH_MAX)
+}
+
+/// Makes for each line of the table a chart of each column that it has timelines in, and one of its
+/// steps that did not complete: there, errors and outages matter most. Those of one column have one
+/// scale, so that labels can be compared.
+pub(crate) fn timelines(
+    table: &Table,
+    labels: &[&str],
+    what: Shown,
+    vertices: usize,
+) -> Vec<Vec<Chart>> {
+    let scale = |column: &Column| {
+        let steps = table.all();
+        let steps = steps.filter(|step| step.cell() == *column);
+        let points = steps.flat_map(|step| points(step, what)).flatten();
+        Axis::from_zero(what.name(column.rate.is_some()), points.map(|point| point.y)).sparse()
+    };
+    let scales: Vec<Axis> = table.columns.iter().map(scale).collect();
+    let of_line = |line: &Line| {
+        let chart = |title: String, y: &Axis, steps: &[&Summary]| {
+            let runs = steps.iter().flat_map(|step| runs(&points(step, what), vertices));
+            let at = position(labels, line.label);
+            let series = runs.map(|points| Series { label: at, points }).collect();
+            let end = steps.iter().flat_map(|step| &step.timeline).map(end_s).fold(0.0, f64::max);
+            let x = Axis::elapsed("seconds from the start of the step", end);
+            let of = format!("{}, {}", escape::line(table.workload), label(line.label));
+            let chart = Chart::new(table, title, x, y.clone(), series);
+            Chart { of, spans: spans(steps, end), ..chart }
+        };
+        let charts = table.columns.iter().zip(&scales).flat_map(|(column, y)| {
+            let ended = format!("{}, did not complete", at(column));
+            [
+                chart(at(column), y, &among(column, &line.steps)),
+                chart(ended, y, &among(column, &line.left_out)),
+            ]
+        });
+        charts.filter(|chart| !chart.series.is_empty()).collect()
+    };
+    table.lines.iter().map(of_line).collect()
+}
+
+fn end_s(interval: &Interval) -> f64 {
+    interval.start_s + interval.length_s
+}
+
+/// Returns one point an interval, at its middle, where it has a value.
+fn points(step: &Summary, what: Shown) -> Vec<Option<Point>> {
+    let longest = step.timeline.iter().map(|interval| interval.length_s).fold(0.0, f64::max);
+    let whole = |interval: &&Interval| {
+        interval.length_s > longest * WHOLE && interval.phase != Phase::Drain
+    };
+    let point = |interval: &Interval| {
+        let (x, y) = (interval.start_s + interval.length_s / 2.0, what.value(interval)?);
+        (x.is_finite() && y.is_finite()).then(|| Point { x, y, ..Point::default() })
+    };
+    step.timeline.iter().filter(whole).map(point).collect()
+}
+
+/// Lines of at most about so many points together, by the smallest and the largest of each part.
+/// One ends where a part has none.
+fn runs(points: &[Option<Point>], vertices: usize) -> Vec<Vec<Point>> {
+    let size =
+        if points.len() <= vertices { 1 } else { points.len().div_ceil((vertices / 2).max(1)) };
+    let parts: Vec<Vec<Point>> = points.chunks(size).map(extremes).collect();
+    parts.split(Vec::is_empty).map(<[Vec<Point>]>::concat).filter(|run| !run.is_empty()).collect()
+}
+
+/// Returns the smallest and the largest, in their order.
+fn extremes(points: &[Option<Point>]) -> Vec<Point> {
+    let there = || points.iter().flatten().enumerate();
+    let least = there().min_by(|a, b| a.1.y.total_cmp(&b.1.y));
+    let most = there().max_by(|a, b| a.1.y.total_cmp(&b.1.y));
+    let mut both: Vec<(usize, &Point)> = least.into_iter().chain(most).collect();
+    both.sort_unstable_by_key(|(at, _)| *at);
+    both.dedup_by_key(|(at, _)| *at);
+    both.into_iter().map(|(_, point)| point.clone()).collect()
+}
+
+/// Warm-up and drain of the first step, and what went wrong in any of them.
+fn spans(steps: &[&Summary], end: f64) -> Vec<Span> {
+    let phase = |phase: Phase| {
+        let mut those = steps.first()?.timeline.iter().filter(|interval| interval.phase == phase);
+        let first = those.next()?;
+        let to = those.map(end_s).fold(end_s(first), f64::max);
+        Some(Span { kind: SpanKind::Uncounted, from: first.start_s, to })
+    };
+    let mut spans: Vec<Span> =
+        [Phase::Warmup, Phase::Drain].into_iter().filter_map(phase).collect();
+    // Until the rate was back, else until somebody was served, else to the end.
+    spans.extend(steps.iter().flat_map(|step| &step.outages).map(|outage| {
+        let to = outage.recovered_s.or(outage.first_success_s).unwrap_or(end);
+        Span { kind: SpanKind::Outage, from: outage.first_error_s, to }
+    }));
+    spans.extend(steps.iter().flat_map(|step| errors(step)));
+    spans
+}
+
+fn errors(step: &Summary) -> Vec<Span> {
+    let mut spans: Vec<Span> = Vec::new();
+    for interval in step.timeline.iter().filter(|interval| interval.errors > 0) {
+        let (from, to) = (interval.start_s, end_s(interval));
+        match spans.last_mut() {
+            Some(last) if from <= last.to + 1e-6 => last.to = to.max(last.to),
+            _ => spans.push(Span { kind: SpanKind::Errors, from, to }),
+        }
+    }
+    spans
+}
+
+/// Ticks that an axis from zero aims at.
+const TICKS: f64 = 5.0;
+
+/// The way in which values lie along an axis. Bounds are finite, and the first is below the second.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Scale {
+    /// Equal differences are equal lengths.
+    Linear(f64, f64),
+    /// Equal ratios are equal lengths; bounds above zero.
+    Log(f64, f64),
+    /// Shares of all values below 1, as in HDR plots: log(1/(1-share)), from 0 up to this share.
+    Tail(f64),
+}
+
+impl Scale {
+    pub(crate) fn end(self) -> f64 {
+        match self {
+            Scale::Linear(_, end) | Scale::Log(_, end) | Scale::Tail(end) => end,
+        }
+    }
+
+    /// Tells where a value lies, 0 at the axis's start and 1 at its end.
+    pub(crate) fn at(self, value: f64) -> f64 {
+        let tail = |share: f64| -(1.0 - share.clamp(0.0, 1.0)).max(f64::MIN_POSITIVE).log10();
+        let at = match self {
+            Scale::Linear(from, to) => (value - from) / (to - from),
+            Scale::Log(from, to) => {
+                (value.max(f64::MIN_POSITIVE) / from).log10() / (to / from).log10()
+            }
+            Scale::Tail(to) => tail(value) / tail(to),
+        };
+        if at.is_nan() { 0.0 } else { at.clamp(0.0, 1.0) }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Tick {
+    pub(crate) at: f64,
+    pub(crate) text: String,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Axis {
+    /// With the unit.
+    pub(crate) name: String,
+    pub(crate) scale: Scale,
+    pub(crate) ticks: Vec<Tick>,
+}
+
+impl Axis {
+    /// From zero to a round number above all values.
+    pub(crate) fn from_zero(name: impl Into<String>, values: impl Iterator<Item = f64>) -> Axis {
+        let max = values.filter(|value| value.is_finite()).fold(0.0, f64::max);
+        let max = if max > 0.0 { max } else { 1.0 };
+        Axis::round(name, 0.0, max)
+    }
+
+    /// Every other tick, for a low chart; the first and the last stay.
+    pub(crate) fn sparse(mut self) -> Axis {
+        let last = self.ticks.len().saturating_sub(1);
+        // So many steps between ticks as divide the axis evenly, else only its ends.
+        let every = [2, 3].into_iter().find(|n| last.is_multiple_of(*n)).unwrap_or(last).max(1);
+        let mut at = 0..;
+        if last > 2 {
+            self.ticks.retain(|_| at.next().is_some_and(|at: usize| at.is_multiple_of(every)));
+        }
+        self
+    }
+
+    /// Round numbers around all values, without zero: for ratios, whose zero is 1.
+    pub(crate) fn around(
+        name: impl Into<String>,
+        centre: f64,
+        values: impl Iterator<Item = f64>,
+    ) -> Axis {
+        let (low, high) = values
+            .filter(|value| value.is_finite())
+            .fold((centre, centre), |(low, high), value| (low.min(value), high.max(value)));
+        let room = ((high - low) / 10.0).max(centre * 0.02);
+        Axis::round(name, (low - room).max(0.0), high + room)
+    }
+
+    fn round(name: impl Into<String>, low: f64, high: f64) -> Axis {
+        let step = nice((high - low) / TICKS);
+        let (first, last) = ((low / step).floor(), (high / step).ceil());
+        let decimals = if step >= 1.0 { 0 } else { (-step.log10()).ceil() as usize };
+        // A handful whatever the values, because the step is their range over five.
+        let count = (last - first).clamp(1.0, 4.0 * TICKS) as u32;
+        let ticks = (0..=count).map(|i| {
+            let at = (first + f64::from(i)) * step;
+            Tick { at, text: short(at, decimals) }
+        });
+        let scale = Scale::Linear(first * step, (first + f64::from(count)) * step);
+        Axis { name: name.into(), scale, ticks: ticks.collect() }
+    }
+
+    /// Logarithmic, from a power of ten to another, around all values above zero.
+    pub(crate) fn decades(name: impl Into<String>, values: impl Iterator<Item = f64>) -> Axis {
+        let (low, high) = values
+            .filter(|value| value.is_finite() && *value > 0.0)
+            .fold((f64::INFINITY, 0.0_f64), |(low, high), v| (low.min(v), high.max(v)));
+        let (low, high) = if low > high { (1.0, 10.0) } else { (low, high) };
+        let (first, last) = (low.log10().floor() as i32, high.log10().ceil() as i32);
+        let last = last.max(first + 1);
+        let decade = |power: i32| 10_f64.powi(power);
+        // Within three decades 2 and 5 help to read.
+        let between: &[f64] = if last - first <= 2 { &[1.0, 2.0, 5.0] } else { &[1.0] };
+        let mut ticks = Vec::new();
+        for power in first..=last {
+            let decimals = usize::try_from(-power).unwrap_or(0);
+            let values = between.iter().map(|m| m * decade(power));
+            let values = values.filter(|at| *at <= decade(last));
+            ticks.extend(values.map(|at| Tick { at, text: short(at, decimals) }));
+        }
+        Axis { name: name.into(), scale: Scale::Log(decade(first), decade(last)), ticks }
+    }
+
+    /// Logarithmic, ticks where something was measured.
+    pub(crate) fn doublings(name: impl Into<String>, values: &[f64]) -> Axis {
+        let (low, high) = values
+            .iter()
+            .fold((f64::INFINITY, 0.0_f64), |(low, high), v| (low.min(*v), high.max(*v)));
+        // A single value stands in the middle.
+        let scale = match (low, high) {
+            (low, high) if low < high => Scale::Log(low, high),
+            (low, _) if low.is_finite() => Scale::Log(low / 2.0, low * 2.0),
+            _ => Scale::Log(1.0, 2.0),
+        };
+        let decimals = usize::from(values.iter().any(|value| value.fract() != 0.0));
+        let ticks = values.iter().map(|at| Tick { at: *at, text: short(*at, decimals) });
+        Axis { name: name.into(), scale, ticks: ticks.collect() }
+    }
+
+    /// Percentiles up to the share that so many values can tell.
+    pub(crate) fn percentiles(name: impl Into<String>, share: f64) -> Axis {
+        const NAMED: [(f64, &str); 9] = [
+            (0.0, "0"),
+            (0.5, "50"),
+            (0.9, "90"),
+            (0.99, "99"),
+            (0.999, "99.9"),
+            (0.9999, "99.99"),
+            (0.99999, "99.999"),
+            (0.999_999, "99.9999"),
+            (0.999_999_9, "99.99999"),
+        ];
+        let ticks = NAMED.iter().filter(|(at, _)| *at <= share);
+        let ticks = ticks.map(|(at, text)| Tick { at: *at, text: (*text).to_owned() });
+        Axis { name: name.into(), scale: Scale::Tail(share), ticks: ticks.collect() }
+    }
+
+    /// From zero, ending where the values end: for times.
+    pub(crate) fn elapsed(name: impl Into<String>, end: f64) -> Axis {
+        let end = if end.is_finite() && end > 0.0 { end } else { 1.0 };
+        let round = Axis::round(name, 0.0, end);
+        let ticks = round.ticks.into_iter().filter(|tick| tick.at <= end);
+        Axis { scale: Scale::Linear(0.0, end), ticks: ticks.collect(), ..round }
+    }
+}
+
+/// Returns the next of 1, 2, 5, 10 … times a power of ten.
+fn nice(step: f64) -> f64 {
+    let power = 10_f64.powf(step.log10().floor());
+    let power = if power.is_finite() && power > 0.0 { power } else { 1.0 };
+    let of = |factor: f64| factor * power;
+    [1.0, 2.0, 5.0].map(of).into_iter().find(|nice| *nice >= step * 0.999).unwrap_or(of(10.0))
+}
+
+/// Returns a number with `k`, `M` or `G` where that leaves it short.
+pub(crate) fn short(value: f64, decimals: usize) -> String {
+    for (unit, suffix) in [(1e9, "G"), (1e6, "M"), (1e3, "k")] {
+        let scaled = value / unit;
+        if scaled.abs() >= 1.0 {
+            let whole = |digits: i32| (scaled * 10_f64.powi(digits)).fract().abs() < 1e-9;
+            let fits = (0..=2).find(|digits| whole(*digits));
+            // As 1024 is: digits say more than a unit.
+            return fits.map_or_else(
+                || number(value, decimals),
+                |digits| format!("{}{suffix}", number(scaled, digits as usize)),
+            );
+        }
+    }
+    number(value, decimals)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn percentiles_are_named_as_finely_as_they_lie() {
         let named = [0.0, 0.5, 0.9, 0.99, 0.999, 0.999_99].map(percentile);
         assert_eq!(named, ["p0", "p50", "p90", "p99", "p99.9", "p99.999"]);
+    }
+
+    fn plain(x: f64, y: f64) -> Point {
+        Point { x, y, ..Point::default() }
+    }
+
+    #[test]
+    fn thinning_keeps_the_extremes_and_their_order() {
+        let mut points: Vec<Option<Point>> =
+            (0..1000).map(|i| Some(plain(f64::from(i), 100.0))).collect();
+        points[333] = Some(plain(333.0, 0.0));
+        points[777] = Some(plain(777.0, 900.0));
+        let runs = |vertices| super::runs(&points, vertices);
+        let few = runs(60).concat();
+        assert!(few.len() <= 60, "{}", few.len());
+        let at = |y: f64| few.iter().find(|point| point.y.total_cmp(&y).is_eq()).map(|p| p.x);
+        assert_eq!((at(0.0), at(900.0)), (Some(333.0), Some(777.0)));
+        assert!(few.is_sorted_by(|a, b| a.x <= b.x));
+        assert_eq!((runs(60).len(), runs(1000).len(), runs(1000)[0].len()), (1, 1, 1000));
+    }
+
+    #[test]
+    fn a_line_has_a_gap_where_there_are_no_points() {
+        let mut points: Vec<Option<Point>> =
+            (0..10).map(|i| Some(plain(f64::from(i), 1.0))).collect();
+        (points[3], points[4], points[9]) = (None, None, None);
+        let lengths: Vec<usize> = runs(&points, 100).iter().map(Vec::len).collect();
+        assert_eq!(lengths, [3, 4]);
+        assert!(runs(&[None, None], 100).is_empty());
+    }
+
+    #[test]
+    fn a_percentile_of_few_ops_is_no_point() {
+        let mut interval = Interval {
+            phase: Phase::Measure,
+            start_s: 0.0,
+            length_s: 1.0,
+            ops: 999,
+            errors: 0,
+            p50_us: Some(500.0),
+            p99_us: Some(1000.0),
+            max_us: Some(2000.0),
+            response_p50_us: None,
+            response_p99_us: None,
+            response_max_us: None,
+        };
+        assert_eq!(
+            (Shown::P99.value(&interval), Shown::Rate.value(&interval)),
+            (None, Some(999.0))
+        );
+        interval.ops = 1000;
+        assert_eq!(Shown::P99.value(&interval), Some(1.0));
+    }
+
+    fn texts(axis: &Axis) -> Vec<&str> {
+        axis.ticks.iter().map(|tick| tick.text.as_str()).collect()
+    }
+
+    #[test]
+    fn ticks_are_round_numbers_that_reach_around_the_values() {
+        let axis = Axis::from_zero("QPS", [26747.0, 114_046.0].into_iter());
+        assert_eq!(texts(&axis), ["0", "50k", "100k", "150k"]);
+        assert_eq!(axis.scale, Scale::Linear(0.0, 150_000.0));
+        let small = Axis::from_zero("ms", [0.31, 0.07].into_iter());
+        assert_eq!(texts(&small), ["0.0", "0.1", "0.2", "0.3", "0.4"]);
+        let ratio = Axis::around("ratio", 1.0, [0.93, 1.02].into_iter());
+        assert_eq!(texts(&ratio), ["0.90", "0.95", "1.00", "1.05"]);
+        assert_eq!(texts(&axis.sparse()), ["0", "150k"]);
+        assert_eq!(texts(&small.sparse()), ["0.0", "0.2", "0.4"]);
+        assert_eq!(texts(&Axis::from_zero("errors", std::iter::empty()))[0], "0.0");
+    }
+
+    #[test]
+    fn doublings_name_what_was_measured() {
+        let axis = Axis::doublings("clients", &[8.0, 16.0, 256.0, 4096.0, 10_000.0]);
+        assert_eq!(texts(&axis), ["8", "16", "256", "4096", "10k"]);
+        let at = axis.scale.at(16.0);
+        assert!((at - 1.0 / (10_000_f64 / 8.0).log2()).abs() < 1e-12, "{at}");
+        assert!((Axis::doublings("clients", &[64.0]).scale.at(64.0) - 0.5).abs() < 1e-12);
+    }
+
+    #[test]
+    fn each_nine_of_a_percentile_takes_the_same_length() {
+        let scale = Scale::Tail(0.9999);
+        let at = [0.0, 0.9, 0.99, 0.999, 0.9999].map(|share| (scale.at(share) * 4.0).round());
+        assert_eq!(
+            at.map(|at: f64| (at * 1e9).round() as i64),
+            [0, 1, 2, 3, 4].map(|at| at * 1_000_000_000)
+        );
+        assert_eq!(texts(&Axis::percentiles("percentile", 0.9999)).last(), Some(&"99.99"));
+    }
+
+    #[test]
+    fn decades_hold_their_values() {
+        let axis = Axis::decades("ms", [0.07, 9.0].into_iter());
+        assert_eq!(axis.scale, Scale::Log(0.01, 10.0));
+        assert_eq!(texts(&axis), ["0.01", "0.1", "1", "10"]);
+        let close = Axis::decades("ms", [0.2, 3.0].into_iter());
+        assert_eq!(texts(&close), ["0.1", "0.2", "0.5", "1", "2", "5", "10"]);
+    }
+
+    #[test]
+    fn a_time_axis_ends_with_the_time() {
+        let axis = Axis::elapsed("s", 70.2);
+        assert_eq!(axis.scale, Scale::Linear(0.0, 70.2));
+        assert_eq!(texts(&axis), ["0", "20", "40", "60"]);
+    }
+
+    proptest! {
+        #[test]
+        fn no_value_leaves_the_axis(values in prop::collection::vec(any::<f64>(), 0..9), at: f64) {
+            let all = || values.iter().copied();
+            let positive: Vec<f64> = all().filter(|v| *v > 0.0 && v.is_finite()).collect();
+            for axis in [
+                Axis::from_zero("", all()),
+                Axis::around("", 1.0, all()),
+                Axis::decades("", all()),
+                Axis::doublings("", &positive),
+                Axis::elapsed("", at),
+                Axis::percentiles("", 1.0 - 1e-6),
+            ] {
+                let on = axis.scale.at(at);
+                prop_assert!((0.0..=1.0).contains(&on), "{axis:?} {on}");
+                prop_assert!(axis.ticks.len() < 800);
+            }
+        }
     }
 }

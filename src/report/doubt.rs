@@ -3,8 +3,8 @@
 
 use super::Options;
 use super::layout::items;
+use super::notes::{at_clients, label};
 use super::page::number;
-use super::settings::{at_clients, label};
 use super::table::{Cell, tables};
 use crate::error::Result;
 use crate::summary::{Summary, VerdictKind};

@@ -6,11 +6,10 @@
 //! one)`, the same quotient of each part is its share of the change, and the shares add up.
 
 use super::compare::{self, Question, Row, comparable, nothing_in_common, of_two};
-use super::figure::{named, own_read_us, read_us, server_cpu_us};
-use super::layout::{below, marked};
+use super::metric::{named, own_read_us, read_us, server_cpu_us};
 use super::notes::both_values;
+use super::notes::{at_clients, footing, label, marked};
 use super::page::{Page, Rows, Sheet, Value, number};
-use super::settings::{at_clients, label};
 use super::table::{Cell, tables};
 use super::{Metric, Options, escape, write};
 use crate::error::{Error, Result};
@@ -97,7 +96,7 @@ pub fn explain(steps: &[&Summary], question: &Question) -> Result<String> {
             pages.push(page);
         }
         if let Some(last) = pages[first..].last_mut() {
-            last.below.extend(below(rows[0].table));
+            last.below.extend(footing(rows[0].table));
         }
     }
     let Some(last) = pages.last_mut() else {

@@ -1,15 +1,13 @@
 //! Charts as SVG: inside a page, or as a file for a write-up. What tells lines apart is colour,
 //! marker and dashes, never colour alone.
 
-use std::fmt::Write;
-
 use maud::{Markup, PreEscaped, html};
 
-use super::chart::{self, Axis, Chart, Scale, Series, Shown, Span, SpanKind};
+use super::chart::{self, Axis, Chart, Point, Scale, Series, Shown, Span, SpanKind, Tick};
 use super::compare::{ASKED_FOR, is_asked_for};
 use super::escape::{self, clip, markup};
+use super::notes::label;
 use super::notes::noted;
-use super::settings::label;
 use super::table::{Table, known};
 use super::{Options, Picture, counted};
 use crate::error::{Error, Result};
@@ -114,33 +112,36 @@ const PAINT: [(&str, &str, &str); 6] = [
     ("error", "#c62828", "#ff6b6b"),
 ];
 
+/// Returns the colours by name, on white or on black.
+fn paint(dark: bool) -> impl Iterator<Item = (String, &'static str)> {
+    let named =
+        PAINT.iter().map(|(name, on_white, on_black)| ((*name).to_owned(), on_white, on_black));
+    let lines = COLOURS.iter().enumerate();
+    let lines = lines.map(|(at, (on_white, on_black))| (format!("c{at}"), on_white, on_black));
+    let all = named.chain(lines);
+    all.map(move |(name, on_white, on_black)| (name, if dark { *on_black } else { *on_white }))
+}
+
+fn rules() -> String {
+    let classes = (0..COLOURS.len()).map(|at| format!(".c{at}{{color:var(--c{at})}}"));
+    format!("{}\n{RULES}", classes.collect::<String>())
+}
+
 /// Returns the rules of a page, which follow the reader's scheme.
 pub(crate) fn of_page() -> String {
-    let scheme = |pick: fn(&'static str, &'static str) -> &'static str| {
-        let named =
-            PAINT.iter().map(|(name, light, dark)| format!("--{name}:{};", pick(light, dark)));
-        let lines = COLOURS.iter().enumerate();
-        let lines = lines.map(|(at, (light, dark))| format!("--c{at}:{};", pick(light, dark)));
-        named.chain(lines).collect::<String>()
+    let scheme = |dark| -> String {
+        paint(dark).map(|(name, colour)| format!("--{name}:{colour};")).collect()
     };
-    let (light, dark) = (scheme(|light, _| light), scheme(|_, dark| dark));
-    let classes = (0..COLOURS.len()).map(|at| format!(".c{at}{{color:var(--c{at})}}"));
-    let classes = classes.collect::<String>();
-    format!(
-        ":root{{{light}}}@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}{classes}\n{RULES}"
-    )
+    let (light, dark) = (scheme(false), scheme(true));
+    let dark = format!("@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}");
+    format!(":root{{{light}}}{dark}{}", rules())
 }
 
 /// Returns the rules of a file: its colours are written out, because not every reader of SVG knows
 /// variables.
 fn of_file() -> String {
-    let plain = |rules: String, (name, light, _): &(&str, &str, &str)| {
-        rules.replace(&format!("var(--{name})"), light)
-    };
-    let rules = PAINT.iter().fold(RULES.to_owned(), plain);
-    let classes = COLOURS.iter().enumerate();
-    let classes = classes.map(|(at, (light, _))| format!(".c{at}{{color:{light}}}"));
-    format!("{}\n{rules}", classes.collect::<String>())
+    paint(false)
+        .fold(rules(), |rules, (name, colour)| rules.replace(&format!("var(--{name})"), colour))
 }
 
 /// Draws a standalone file.
@@ -167,8 +168,8 @@ pub fn picture(steps: &[&Summary], options: &Options, what: Picture) -> Result<S
     Ok(file(&charts, &labels, tables.into_iter().flat_map(differences)))
 }
 
-/// What lines do not share with the first one of their table, or within themselves. By their servers'
-/// settings labels differ anyway.
+/// Returns what lines do not share with the first one of their table, or within themselves. By their
+/// servers' settings labels differ anyway.
 fn differences(table: Table) -> Vec<String> {
     const SAID: [&str; 5] =
         ["conditions", "overheads", "other_queues", "unknown_conditions", "invocations"];
@@ -191,8 +192,7 @@ fn of_table(
     Ok(match what {
         Picture::Qps => chart::over_clients(table, labels),
         Picture::Relative => {
-            let first = table.lines.first().map_or("", |line| line.label);
-            let base = options.baseline.as_deref().unwrap_or(first);
+            let base = options.baseline.as_deref().unwrap_or(table.lines[0].label);
             known(tables, "--baseline", base)?;
             let related = super::compare::related(table, tables, base)?;
             related.map_or_else(Vec::new, |related| chart::relative(&related, labels))
@@ -251,13 +251,12 @@ fn file(charts: &[Chart], labels: &[&str], notes: impl Iterator<Item = String>) 
 fn wrapped(text: &str, chars_max: usize) -> Vec<String> {
     let mut lines: Vec<String> = vec![String::new()];
     for word in text.split(' ') {
-        match lines.last_mut() {
-            Some(line) if line.is_empty() => line.push_str(word),
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= chars_max => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
+        let last = lines.last_mut().expect("a line");
+        if last.is_empty() || last.chars().count() + 1 + word.chars().count() <= chars_max {
+            let blank = if last.is_empty() { "" } else { " " };
+            last.extend([blank, word]);
+        } else {
+            lines.push(word.to_owned());
         }
     }
     lines
@@ -362,25 +361,16 @@ pub(crate) fn draw(chart: &Chart, size: Size) -> Markup {
 }
 
 fn grid(chart: &Chart, plot: Plot) -> Markup {
-    let mut lines = String::new();
-    for tick in &chart.y.ticks {
-        let _ = write!(
-            lines,
-            "M{},{}H{}",
-            px(plot.left),
-            px(plot.y(&chart.y, tick.at)),
-            px(plot.right)
-        );
-    }
+    let (left, right, bottom) = (px(plot.left), px(plot.right), px(plot.bottom));
+    let y = |tick: &Tick| plot.y(&chart.y, tick.at);
     let across = spaced(chart, plot);
-    for (x, _) in &across {
-        let _ = write!(lines, "M{},{}v4", px(*x), px(plot.bottom));
-    }
+    let ticks = chart.y.ticks.iter().map(|tick| format!("M{left},{}H{right}", px(y(tick))));
+    let below = across.iter().map(|(x, _)| format!("M{},{bottom}v4", px(*x)));
     html! {
-        path.grid d=(lines) {}
-        path.axis d={ "M" (px(plot.left)) "," (px(plot.bottom)) "H" (px(plot.right)) } {}
+        path.grid d=(ticks.chain(below).collect::<String>()) {}
+        path.axis d={ "M" (left) "," (bottom) "H" (right) } {}
         @for tick in &chart.y.ticks {
-            text.end x=(px(plot.left - 6.0)) y=(px(plot.y(&chart.y, tick.at) + 4.0)) { (tick.text) }
+            text.end x=(px(plot.left - 6.0)) y=(px(y(tick) + 4.0)) { (tick.text) }
         }
         @for (x, text) in across {
             text.mid x=(px(x)) y=(px(plot.bottom + 16.0)) { (text) }
@@ -421,38 +411,44 @@ fn aside(at: usize, of: usize) -> f64 {
 /// Returns a label's line: the spread and the intervals of its points, the line, the markers.
 fn line(chart: &Chart, plot: Plot, series: &Series, aside: f64) -> Markup {
     let style = Style::of(series.label);
-    let (mut path, mut markers) = (String::new(), String::new());
-    let (mut spread, mut intervals) = (String::new(), String::new());
-    for point in &series.points {
-        let (x, y) = (plot.x(&chart.x, point.x), plot.y(&chart.y, point.y));
-        let _ = write!(path, "{}{},{}", if path.is_empty() { "M" } else { " " }, px(x), px(y));
-        if point.marked {
-            markers += &style.marker(x, y);
-        }
-        let bar = |(low, high)| (px(plot.y(&chart.y, low)), px(plot.y(&chart.y, high)));
-        let x = x + aside;
-        if let Some((low, high)) = point.range.map(bar) {
-            let _ = write!(spread, "M{},{high}V{low}", px(x));
-        }
-        if let Some((low, high)) = point.interval.map(bar) {
-            let (left, right, x) = (px(x - CAP), px(x + CAP), px(x));
-            let _ =
-                write!(intervals, "M{left},{high}H{right}M{x},{high}V{low}M{left},{low}H{right}");
-        }
-    }
-    if series.points.len() == 1 {
-        // A dot: a line needs an end.
-        path.push_str("h0");
-    }
+    let place = |point: &Point| (plot.x(&chart.x, point.x), plot.y(&chart.y, point.y));
+    // Where a bar of a point stands, and its ends.
+    let bar = |point: &Point, (low, high): (f64, f64)| {
+        let [low, high] = [low, high].map(|value| px(plot.y(&chart.y, value)));
+        (place(point).0 + aside, low, high)
+    };
+    let each = |of: &dyn Fn(&Point) -> Option<String>| -> Option<String> {
+        let drawn: String = series.points.iter().filter_map(of).collect();
+        (!drawn.is_empty()).then_some(drawn)
+    };
+    let vertex = |point: &Point| {
+        let (x, y) = place(point);
+        format!("{},{}", px(x), px(y))
+    };
+    let vertices: Vec<String> = series.points.iter().map(vertex).collect();
+    // A line needs an end: a lone vertex is a dot.
+    let dot = if vertices.len() == 1 { "h0" } else { "" };
+    let spread = each(&|point| {
+        let (x, low, high) = bar(point, point.range?);
+        Some(format!("M{},{high}V{low}", px(x)))
+    });
+    let intervals = each(&|point| {
+        let (x, low, high) = bar(point, point.interval?);
+        let [left, x, right] = [x - CAP, x, x + CAP].map(px);
+        Some(format!("M{left},{high}H{right}M{x},{high}V{low}M{left},{low}H{right}"))
+    });
+    let markers = each(&|point| {
+        let (x, y) = place(point);
+        point.marked.then(|| style.marker(x, y))
+    });
     let said: Vec<&str> = series.points.iter().map(|point| point.said.as_str()).collect();
-    let said = said.join("|");
+    let said = said.iter().any(|said| !said.is_empty()).then(|| markup(&said.join("|")));
     html! {
-        g class={ "s" (series.label) " c" (style.colour) }
-            data-v=[(said.len() > said.matches('|').count()).then_some(markup(&said))] {
-            @if !spread.is_empty() { path.e d=(spread) {} }
-            @if !intervals.is_empty() { path.i d=(intervals) {} }
-            path.l d=(path) stroke-dasharray=[style.dashes] {}
-            @if !markers.is_empty() { path.m d=(markers) {} }
+        g class={ "s" (series.label) " c" (style.colour) } data-v=[said] {
+            @if let Some(spread) = spread { path.e d=(spread) {} }
+            @if let Some(intervals) = intervals { path.i d=(intervals) {} }
+            path.l d={ "M" (vertices.join(" ")) (dot) } stroke-dasharray=[style.dashes] {}
+            @if let Some(markers) = markers { path.m d=(markers) {} }
         }
     }
 }

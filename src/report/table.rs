@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use super::escape::clip;
 use super::notes::Note;
-use super::{Metric, Options, settings};
+use super::{Metric, Options, notes};
 use crate::error::{Error, Result};
 use crate::stats::{self, Spread};
 use crate::summary::{Outcome, Summary};
@@ -212,7 +212,7 @@ fn table<'a>(workload: &'a str, mut lines: Vec<Line<'a>>, metric: &Metric) -> Re
 
 /// Returns the cell of some steps; none when no step has a value.
 fn cell<'a>(steps: Vec<&'a Summary>, metric: &Metric) -> Result<Option<Cell<'a>>> {
-    settings::agree(&steps)?;
+    notes::agree(&steps)?;
     let values = metric.values(&steps)?;
     let interval = stats::median_interval(&values);
     let (relative, relative_interval) = (None, None);

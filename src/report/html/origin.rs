@@ -5,10 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use maud::{Markup, html};
 
 use super::super::escape::{clip, markup};
-use super::super::page::number;
-use super::super::settings::label;
+use super::super::notes::label;
+use super::super::page::{Rows, number};
 use super::super::table::{Table, in_time};
 use super::super::{chart, notes};
+use super::grid;
+use crate::stats::spread;
 use crate::summary::{Summary, VerdictKind, counter};
 use crate::terms::{OnError, Rate, Spread, StatementMode};
 
@@ -20,18 +22,16 @@ const COVERED_MORE_MAX: f64 = 0.01;
 
 pub(super) fn headline(tables: &[Table]) -> String {
     let steps = all(tables);
-    let labels = chart::labels(tables).len();
-    let starts: BTreeSet<&str> = steps.iter().map(|step| step.started_at.as_str()).collect();
-    let ends = [starts.first(), starts.last()];
-    let ends: BTreeSet<&str> = ends.into_iter().flatten().copied().collect();
+    let starts = || steps.iter().map(|step| step.started_at.as_str());
+    let ends: BTreeSet<&str> = starts().min().into_iter().chain(starts().max()).collect();
     let when: Vec<String> = ends.into_iter().map(instant).collect();
-    let when = if when.is_empty() { String::new() } else { format!(", {}", when.join(" to ")) };
     let many = |n: usize, noun: &str| format!("{n} {noun}{}", if n == 1 { "" } else { "s" });
     markup(&format!(
-        "{}, {}, {}{when}",
+        "{}, {}, {}, {}",
         many(tables.len(), "workload"),
-        many(labels, "label"),
-        many(steps.len(), "step")
+        many(chart::labels(tables).len(), "label"),
+        many(steps.len(), "step"),
+        when.join(" to ")
     ))
 }
 
@@ -48,29 +48,39 @@ fn instant(text: &str) -> String {
     }
 }
 
-/// One invocation's steps of one label and workload, by time.
-type Invocation<'a> = Vec<&'a Summary>;
-
-fn invocations<'a>(tables: &[Table<'a>]) -> Vec<Invocation<'a>> {
-    let mut by: BTreeMap<(&str, &str, &str), Invocation> = BTreeMap::new();
+/// Returns the steps of each invocation, label and workload, by time.
+fn invocations<'a>(tables: &[Table<'a>]) -> Vec<Vec<&'a Summary>> {
+    let mut by: BTreeMap<(&str, &str, &str), Vec<&Summary>> = BTreeMap::new();
     for step in all(tables) {
         by.entry((&step.run_id, &step.label, &step.workload.name)).or_default().push(step);
     }
-    let mut invocations: Vec<Invocation> = by.into_values().collect();
-    for steps in &mut invocations {
-        steps.sort_by_key(|step| in_time(step));
-    }
-    invocations.sort_by_key(|steps| steps.first().map(|step| in_time(step)));
+    let mut invocations: Vec<Vec<&Summary>> = by.into_values().collect();
+    invocations.iter_mut().for_each(|steps| steps.sort_by_key(|step| in_time(step)));
+    invocations.sort_by_key(|steps| in_time(steps[0]));
     invocations
 }
-
-const HEADS: [&str; 10] = [
-    "step", "label", "workload", "clients", "repeat", "started", "seconds", "ops", "errors", "QPS",
-];
 
 pub(super) fn section(tables: &[Table]) -> Markup {
     let labels = chart::labels(tables);
     let invocations = invocations(tables);
+    let steps: Vec<&Summary> = invocations.iter().flatten().copied().collect();
+    let errors = |step: &Summary| -> u64 {
+        step.totals.errors.iter().fold(0, |sum, error| sum.saturating_add(error.count))
+    };
+    let sheet = Rows::new(&steps)
+        .shown("step", |step| clip(&step.step_id, TEXT_MAX))
+        .shown("label", |step| label(&step.label))
+        .shown("workload", |step| clip(&step.workload.name, TEXT_MAX))
+        .shown("clients", |step| step.cell().to_string())
+        .shown("repeat", |step| step.plan.repeat_index)
+        .shown("started", |step| instant(&step.started_at))
+        .shown("seconds", |step| (step.measured_s, 1))
+        .shown("ops", |step| step.totals.ops)
+        .shown("errors", |step| errors(step))
+        .shown("QPS", |step| (step.totals.qps, 0))
+        .shown("outcome", |step| clip(&notes::ending(step), TEXT_MAX))
+        .left()
+        .sheet();
     html! {
         section #origin {
             h2 { "How the numbers were obtained" }
@@ -87,74 +97,37 @@ pub(super) fn section(tables: &[Table]) -> Markup {
                 @for steps in &invocations { (plan(steps, &labels)) }
             }
             details.print {
-                summary { "Steps: " (all(tables).len()) }
-                div.scroll { table.steps {
-                    thead { tr {
-                        @for head in HEADS { th { (head) } }
-                        th.text { "outcome" }
-                    } }
-                    tbody { @for steps in &invocations { @for step in steps { (row(step, &labels)) } } }
-                } }
+                summary { "Steps: " (steps.len()) }
+                (grid(&[&sheet], Some("steps"), &|row| Some(chart::position(&labels, &steps[row].label))))
             }
-        }
-    }
-}
-
-fn row(step: &Summary, labels: &[&str]) -> Markup {
-    let errors: u64 = step.totals.errors.iter().fold(0, |sum, e| sum.saturating_add(e.count));
-    html! {
-        tr class={ "s" (chart::position(labels, &step.label)) } {
-            td { (markup(&clip(&step.step_id, TEXT_MAX))) }
-            td { (label(&step.label)) }
-            td { (markup(&clip(&step.workload.name, TEXT_MAX))) }
-            td { (step.plan.clients) @if let Some(rate) = step.plan.rate { "@" (rate) } }
-            td { (step.plan.repeat_index) }
-            td { (markup(&instant(&step.started_at))) }
-            td { (number(step.measured_s, 1)) }
-            td { (step.totals.ops) }
-            td { (errors) }
-            td { (number(step.totals.qps, 0)) }
-            td.text.long { (markup(&clip(&notes::ending(step), TEXT_MAX))) }
         }
     }
 }
 
 fn plan(steps: &[&Summary], labels: &[&str]) -> Markup {
     let first = steps[0];
-    let (program, server, client) = (&first.loadgen, &first.server, &first.client);
+    let (program, driver, server, client) =
+        (&first.loadgen, &first.driver, &first.server, &first.client);
     let revision = program.revision.as_ref().map_or(String::new(), |r| format!(" ({r})"));
     let port = server.port.map_or(String::new(), |port| format!(":{port}"));
     let seeds: BTreeSet<u64> = steps.iter().map(|step| step.plan.seed).collect();
+    let program = format!("loadgen {}{revision}, {} build", program.version, program.profile);
+    let build = format!("{} {} at {}{port}", server.version, server.version_comment, server.host);
+    let host = format!("{}, {}, {} cores", client.host, client.cpu, client.cores);
     let facts = [
-        ("command", command(steps)),
-        (
-            "program",
-            format!(
-                "loadgen {}{revision}, {} build, driver {} {}",
-                program.version, program.profile, first.driver.name, first.driver.version
-            ),
-        ),
-        (
-            "server",
-            format!(
-                "{} {} at {}{port} by {}",
-                server.version, server.version_comment, server.host, server.transport
-            ),
-        ),
-        (
-            "client",
-            format!("{}, {}, {} cores, {}", client.host, client.cpu, client.cores, client.kernel),
-        ),
+        ("program", format!("{program}, driver {} {}", driver.name, driver.version)),
+        ("server", format!("{build} by {}", server.transport)),
+        ("client", format!("{host}, {}", client.kernel)),
         ("seed", listed(&seeds).replace(',', ", ")),
         ("run", format!("{}, first step {}", first.run_id, first.started_at)),
     ];
     html! {
         div class={ "plan s" (chart::position(labels, &first.label)) } {
             h4 { (label(&first.label)) ", " (markup(&clip(&first.workload.name, TEXT_MAX))) }
-            dl { @for (name, text) in &facts {
-                dt { (name) }
-                dd { @if *name == "command" { code { (markup(text)) } } @else { (markup(text)) } }
-            } }
+            dl {
+                dt { "command" } dd { code { (markup(&command(steps))) } }
+                @for (name, text) in &facts { dt { (name) } dd { (markup(text)) } }
+            }
         }
     }
 }
@@ -276,8 +249,8 @@ fn share(step: &Summary) -> Result<f64, String> {
 
 /// Smallest and largest, once where they look the same; nothing of nothing.
 fn range(values: impl Iterator<Item = f64>, decimals: usize) -> Option<String> {
-    let ends = |(low, high): (f64, f64), value: f64| (low.min(value), high.max(value));
-    let (low, high) = values.map(|value| (value, value)).reduce(|a, b| ends(a, b.0))?;
+    let values: Vec<f64> = values.collect();
+    let (low, high) = spread(&values).map(|spread| (spread.min, spread.max))?;
     let (low, high) = (format!("{low:.decimals$}"), format!("{high:.decimals$}"));
     Some(if low == high { low } else { format!("{low} to {high}") })
 }
@@ -299,7 +272,7 @@ fn busy(steps: &[&Summary]) -> Option<String> {
             Some(share) => share.threads.iter().map(|thread| thread.busy).collect(),
             None => step.client.threads.iter().map(|thread| thread.busy).collect(),
         };
-        looked.into_iter().max_by(f64::total_cmp).map(|busy| busy * 100.0)
+        Some(spread(&looked)?.max * 100.0)
     };
     let busy = range(steps.iter().filter_map(busiest), 0)?;
     let cost = range(steps.iter().filter_map(|step| step.client.us_per_op), 1);

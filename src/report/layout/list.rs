@@ -5,11 +5,11 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::escape::{clip, line as shown};
+use super::super::notes::{at_clients, codes, footing, label, legend, marked, title};
 use super::super::page::{Page, Rows, Sheet, Value, number};
-use super::super::settings::{at_clients, label, legend, title};
 use super::super::table::{Table, speed};
 use super::super::write::bar;
-use super::{Item, below, codes, items, marked};
+use super::{Item, items};
 use crate::error::{VALUE_MAX, told_apart};
 use crate::judge;
 use crate::summary::{Outage, Summary};
@@ -70,7 +70,7 @@ fn ranked(table: &Table) -> Page {
         .filed("notes", |(at, _)| codes(table, &[*at], &column))
         .sheet();
     let title = format!("{}; {}", title(table), at_clients(&column));
-    Page::of(title, Sheet { list: true, drawn, ..sheet }, below(table))
+    Page::of(title, Sheet { list: true, drawn, ..sheet }, footing(table))
 }
 
 pub(super) fn peak(table: &Table) -> Page {
@@ -96,7 +96,7 @@ pub(super) fn peak(table: &Table) -> Page {
         .filed("notes", |item| codes(table, &[item.at], &item.column));
     let sheets = vec![seen.sheet(), records.sheet()];
     let title = vec![format!("{}; the best of each label", title(table))];
-    Page { title, sheets, below: below(table), ..Page::default() }
+    Page { title, sheets, below: footing(table), ..Page::default() }
 }
 
 /// Returns the outages of a workload's steps; those that did not complete are in it, too.
@@ -227,7 +227,7 @@ fn entry<'l, 's>(labels: &'l [Label<'s>], at: usize) -> Entry<'l, 's> {
         }
     };
     let mixed = if label.is_mixed { "; its runs differ, this is the first" } else { "" };
-    let said = format!("{} - {said}{mixed}", super::label(label.name));
+    let said = format!("{} - {said}{mixed}", self::label(label.name));
     Entry { label, said, same_as, settings }
 }
 
