@@ -250,6 +250,19 @@ pub struct Plan {
     pub repeats: u32,
 }
 
+impl Plan {
+    /// Lists flags that ask for it, of those that all steps of a sweep share, with their values.
+    pub(crate) fn flags(&self) -> [(&'static str, Option<String>); 4] {
+        let seconds = |s: f64| format!("{s}s");
+        [
+            ("charset", self.charset.clone()),
+            ("on-error", (self.on_error != OnError::Abort).then(|| self.on_error.to_string())),
+            ("max-errors", self.max_errors.clone()),
+            ("op-timeout", self.op_timeout_s.map(seconds)),
+        ]
+    }
+}
+
 /// The client host and the client's own cost over the window.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

@@ -12,7 +12,7 @@ use super::super::{chart, notes};
 use super::grid;
 use crate::stats::spread;
 use crate::summary::{Summary, VerdictKind, counter};
-use crate::terms::{OnError, Rate, Spread, StatementMode};
+use crate::terms::{Rate, Spread, StatementMode};
 
 /// Longest text of a file, and longest name of a host, characters.
 const TEXT_MAX: usize = 80;
@@ -166,17 +166,15 @@ fn command(steps: &[&Summary]) -> String {
         ("distribution", Some(workload.distribution.clone())),
         ("spread", (workload.spread != spread).then(|| workload.spread.to_string())),
         ("engine-threads", threads.map(|step| step.plan.engine_threads.to_string())),
-        ("charset", plan.charset.clone()),
-        ("on-error", (plan.on_error != OnError::Abort).then(|| plan.on_error.to_string())),
-        ("max-errors", plan.max_errors.clone()),
-        ("op-timeout", plan.op_timeout_s.map(seconds)),
+    ];
+    let last = [
         ("seed", Some(plan.seed.to_string())),
         ("warm", before.map(|before| before.warm.clone()).filter(|warm| warm != "none")),
         ("ahi", before.map(|before| before.ahi.clone()).filter(|ahi| ahi != "as-is")),
         ("expect-class", class.map(|class| class.to_string())),
     ];
     let mut words = vec!["loadgen".to_owned(), workload.name.clone()];
-    for (name, value) in flags {
+    for (name, value) in flags.into_iter().chain(plan.flags()).chain(last) {
         words.extend(value.into_iter().flat_map(|value| [format!("--{name}"), value]));
     }
     let options = workload.options.iter();
