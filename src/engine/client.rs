@@ -1,6 +1,7 @@
 //! One client: one connection, one op after the other.
 
 use std::rc::Rc;
+use std::time::Duration;
 
 use super::connect::Connection;
 use super::errors::{AfterError, OpError};
@@ -18,6 +19,8 @@ use crate::workload::{Effect, rows};
 /// Of so many answers that could prove themselves one is checked: the check costs about a
 /// tenth of an op.
 const CONTENT_EVERY: u64 = 16;
+/// A client that pauses looks so often whether the step was ended.
+const END_SEEN: Ns = 100_000_000;
 
 /// Runs ops until the window ends; returns the session, if there is one then, or the error that
 /// ends the step.
@@ -137,6 +140,13 @@ impl Client {
                 }
             }
             now = self.op(thread, state).await?;
+            if let Some(pause) = thread.job().plan.think {
+                // None follows the last op of a step with --ops: the window ends with its answer.
+                if state.measured.get() && self.quota == Some(0) {
+                    break;
+                }
+                now = think(thread, now, pause).await;
+            }
         }
         Ok(())
     }
@@ -371,6 +381,19 @@ impl Client {
 fn k_of(statement: &CompiledStatement, values: &[mysql_async::Value]) -> i64 {
     let k = |at: &usize| signed(&values[*at]);
     statement.inserted_k.iter().map(k).fold(0, i64::saturating_add)
+}
+
+/// Pauses from an instant on, but not beyond the window's end; returns when it is over.
+async fn think(thread: &ThreadState, from: Ns, pause: Duration) -> Ns {
+    let until = from.saturating_add(pause.as_nanos() as Ns);
+    let mut now = from;
+    while now < until.min(thread.window_end.get()) {
+        // The end may move meanwhile.
+        let next = until.min(thread.window_end.get()).min(now + END_SEEN);
+        tokio::time::sleep_until((thread.origin + Duration::from_nanos(next)).into()).await;
+        now = thread.now();
+    }
+    now
 }
 
 impl OpContext<'_> {

@@ -502,6 +502,7 @@ pub(crate) mod tests {
             stop,
             rates: Vec::new(),
             arrival: plan::Arrival::Poisson,
+            think: None,
             repeats: 1,
             order: plan::Order::Ascending,
             distribution: Distribution::Uniform,

@@ -249,7 +249,9 @@ impl<'a> Running<'a> {
             progress,
             origin: setup.opening,
             window_start: setup.phases.window_start,
-            silence: plan.policy.patience() + idle.unwrap_or(limits::PHASE_MAX),
+            silence: plan.policy.patience()
+                + idle.unwrap_or(limits::PHASE_MAX)
+                + plan.think.unwrap_or(Duration::ZERO),
             opened: 0,
             ready: 0,
             waiting: false,

@@ -152,6 +152,7 @@ fn plan(context: &StepContext<'_>, step: &Step, data_seed: Option<u32>) -> summa
         ops,
         rate: step.rate,
         arrival: step.rate.map(|_| plan.arrival),
+        think_s: plan.think.map(|think| think.as_secs_f64()),
         queues: step.rate.map(|_| queues(threads, *spread, tables.count, step.clients)),
         seed: plan.seed,
         charset: plan.charset.clone(),

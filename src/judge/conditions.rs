@@ -93,6 +93,7 @@ conditions! {
     "before" Measurement Unless("nothing") All |s| Some(before(s));
     "on error" Measurement Unless("abort") All |s| Some(s.plan.on_error);
     "op timeout" Measurement Unless("none") All |s| or_none(s.plan.op_timeout_s.map(seconds));
+    "think" Measurement Unless("none") Sweeps |s| or_none(s.plan.think_s.map(seconds));
     "max errors" Measurement Differing All |s| or_none(s.plan.max_errors.as_ref());
     "engine threads" Measurement ByClients All |s| Some(s.plan.engine_threads);
     "queues" Measurement Apart All |s| s.plan.queues;

@@ -115,6 +115,10 @@ pub struct Knobs {
     #[arg(long, value_enum, value_name = "HOW")]
     pub arrival: Option<Arrival>,
 
+    /// Pause of a client after each op of a closed loop, outside its latency [default: none]
+    #[arg(long, value_name = "DURATION")]
+    pub think: Option<Length<1>>,
+
     /// Find the highest rate at which this holds, such as p99<2ms (response time): an open loop,
     /// doubling from --rate [default: 1k], then bisecting; may be given several times
     #[arg(long, value_name = "CONDITION", value_parser = parse_level, conflicts_with_all = ["gates", "ops"])]
@@ -206,6 +210,10 @@ impl Knobs {
         if self.arrival.is_some() && rates.is_empty() {
             return Err(Error::usage("an arrival is for an open loop").hint("--rate, or --slo"));
         }
+        if self.think.is_some() && !rates.is_empty() {
+            let text = "--think is a pause of a closed loop, and a rate makes an open one";
+            return Err(Error::usage(text).hint("either --think, or --rate and --slo"));
+        }
         let plan = Plan {
             workload,
             label: self.label,
@@ -218,6 +226,7 @@ impl Knobs {
             stop,
             rates,
             arrival: self.arrival.unwrap_or_default(),
+            think: self.think.map(|think| think.0),
             repeats: self.repeat.map_or(1, Whole::small),
             order: self.order.unwrap_or(Order::Ascending),
             distribution: self.distribution.unwrap_or(Distribution::Uniform),
@@ -262,6 +271,15 @@ mod tests {
         let flags = Knobs::from_arg_matches(&matches).expect("the defaults are sound");
         let plan = |knobs: Knobs| knobs.resolve(builtin().remove(0), 1).expect("a plan");
         assert_eq!(plan(flags), plan(Knobs::default()));
+    }
+
+    #[test]
+    fn a_pause_is_refused_in_an_open_loop() {
+        let think = Some(Length(Duration::from_millis(5)));
+        let plan = |knobs: Knobs| Knobs { think, ..knobs }.resolve(builtin().remove(0), 1);
+        assert_eq!(plan(Knobs::default()).expect("closed").think, think.map(|think| think.0));
+        let open = Knobs { rate: Some("100".parse().expect("a rate")), ..Knobs::default() };
+        assert!(plan(open).expect_err("open").to_string().contains("--think"));
     }
 
     #[test]

@@ -77,6 +77,9 @@ pub struct Plan {
     #[serde(skip)]
     pub rates: Vec<f64>,
     pub arrival: Arrival,
+    /// Of a client after each op of a closed loop. Plans without it keep the key that they had.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub think: Option<Duration>,
     #[serde(skip)]
     pub repeats: u32,
     /// Order of the clients within a repeat.
@@ -356,6 +359,9 @@ impl Plan {
         if !self.rates.is_empty() {
             line("arrival", self.arrival.to_string());
         }
+        if let Some(think) = self.think {
+            line("think", units::duration(think));
+        }
         line("before steps", self.before.to_string());
         line("on error", self.policy.on_error.to_string());
         if let Some(max) = self.policy.errors_max {
@@ -414,6 +420,7 @@ mod tests {
             stop: StopAt::Time(Duration::from_mins(1)),
             rates: Vec::new(),
             arrival: Arrival::Poisson,
+            think: None,
             repeats: 2,
             order: Order::Ascending,
             distribution: Distribution::Uniform,

@@ -227,6 +227,9 @@ pub struct Plan {
     /// Arrival process of a paced run; null for a closed loop.
     #[cfg_attr(test, schemars(with = "Option<String>"))]
     pub arrival: Option<Arrival>,
+    /// Pause of a client after each op of a closed loop, outside its latency, seconds; null for none.
+    #[serde(default)]
+    pub think_s: Option<f64>,
     /// Queues of arrivals: one an engine thread, and one a table of it where clients are pinned;
     /// null for a closed loop.
     #[serde(default)]
@@ -252,13 +255,14 @@ pub struct Plan {
 
 impl Plan {
     /// Lists flags that ask for it, of those that all steps of a sweep share, with their values.
-    pub(crate) fn flags(&self) -> [(&'static str, Option<String>); 4] {
+    pub(crate) fn flags(&self) -> [(&'static str, Option<String>); 5] {
         let seconds = |s: f64| format!("{s}s");
         [
             ("charset", self.charset.clone()),
             ("on-error", (self.on_error != OnError::Abort).then(|| self.on_error.to_string())),
             ("max-errors", self.max_errors.clone()),
             ("op-timeout", self.op_timeout_s.map(seconds)),
+            ("think", self.think_s.map(seconds)),
         ]
     }
 }

@@ -151,6 +151,33 @@ fn a_closed_loop_has_no_response_time() {
 }
 
 #[test]
+fn a_pause_follows_each_op_and_is_in_no_latency() {
+    let server = canned(Vec::new());
+    let words = "point-select --tables 8 --clients 8 --think 50ms --warmup 0 --time 1s";
+    let ended = run_canned(words, &server);
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    let summary = ended.only();
+    assert_eq!(summary.plan.think_s, Some(0.05));
+    // 20 a client at most; a busy host does fewer.
+    let ops = summary.totals.ops;
+    assert!((40..=160).contains(&ops), "{ops} ops");
+    let p50 = summary.latency.service.p50_us.expect("counted");
+    assert!(p50 < 25_000.0, "{p50} us");
+    assert!(ended.stdout.contains("think 0.05 s"), "{}", ended.stdout);
+}
+
+#[test]
+fn the_last_op_of_a_client_is_followed_by_no_pause_and_the_window_ends_one() {
+    let server = canned(Vec::new());
+    let began = Instant::now();
+    let ended = run_canned("point-select --tables 8 --clients 8 --think 1h --ops 8", &server);
+    assert_eq!((ended.code, ended.only().totals.ops), (0, 8), "{}", ended.stderr);
+    let ended = run_canned("point-select --tables 8 --clients 8 --think 1h --warmup 0 --time 1s", &server);
+    assert_eq!((ended.code, ended.only().totals.ops), (0, 8), "{}", ended.stderr);
+    assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
+}
+
+#[test]
 fn a_rate_that_is_too_high_is_said_and_its_backlog_served_in_the_drain() {
     // Two clients at 20 ms a call: 100 a second at most.
     let server = slow(Service::Constant(Duration::from_millis(20)));

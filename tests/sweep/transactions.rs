@@ -59,6 +59,7 @@ fn plan(ops: u64) -> Plan {
         stop: StopAt::Ops(ops),
         rates: Vec::new(),
         arrival: Arrival::Poisson,
+        think: None,
         repeats: 1,
         order: Order::Ascending,
         distribution: Distribution::Uniform,

@@ -160,7 +160,8 @@ fn plan(
         out: Some(overrides.out.clone()),
         ..sweep.knobs.clone()
     };
-    let plan = knobs.resolve(workload, overrides.seed).map_err(|e| here("arrival", &e))?;
+    let key = if knobs.think.is_some() { "think" } else { "arrival" };
+    let plan = knobs.resolve(workload, overrides.seed).map_err(|e| here(key, &e))?;
     let plan = Plan {
         tables: Some(dataset.tables),
         rows: filled.then_some(dataset.rows),
