@@ -14,7 +14,6 @@ const BELOW: [&str; 2] = [
      the hypervisor used of the host",
 ];
 
-/// Writes the table of a calibration.
 pub(crate) fn calibration(calibration: &Calibration, format: Format) -> String {
     let (host, noisy) = (&calibration.host, VerdictKind::Noisy.name());
     let why: Vec<String> =

@@ -17,7 +17,6 @@ const EACH_NINE: i32 = 5;
 const NINES_MAX: i32 = 9;
 const MS: f64 = 1e3;
 
-/// A chart, and everything that is to be read on it.
 #[derive(Debug, Clone)]
 pub(crate) struct Chart {
     /// A workload, or a label of it; one line.
@@ -46,7 +45,6 @@ pub(crate) struct Point {
     pub y: f64,
     /// Smallest and largest of the repeats, where there are several.
     pub range: Option<(f64, f64)>,
-    /// The 95 % interval, where there are enough repeats for one.
     pub interval: Option<(f64, f64)>,
     /// The label's marker stands here.
     pub marked: bool,
@@ -63,14 +61,12 @@ pub(crate) struct Span {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SpanKind {
-    /// Before the window, or after it.
     Uncounted,
     Outage,
     Errors,
 }
 
 impl SpanKind {
-    /// Returns the class of its shade, and its name in a legend.
     pub(crate) fn names(self) -> (&'static str, &'static str) {
         match self {
             SpanKind::Uncounted => ("uncounted", "warm-up and drain, not counted"),
@@ -124,12 +120,10 @@ pub(crate) fn labels<'a>(tables: &[Table<'a>]) -> Vec<&'a str> {
     lines.map(|line| line.label).filter(|label| known.insert(*label)).collect()
 }
 
-/// Returns a label's position; they come from the same tables.
 pub(crate) fn position(labels: &[&str], label: &str) -> usize {
     labels.iter().position(|known| *known == label).expect("a label of these tables")
 }
 
-/// Returns `8 clients`, and the rate that was asked of them.
 fn at(column: &Column) -> String {
     let rate = column.rate.map(|rate| format!(" at {rate} ops/s"));
     clients(column.clients) + &rate.unwrap_or_default()
@@ -237,10 +231,6 @@ pub(crate) fn relative(table: &Table, labels: &[&str]) -> Vec<Chart> {
 /// Draws latency by percentile, as HDR plots have it: each further nine takes the same length. A
 /// chart for each column: the medians of the repeats' percentiles, up to the last one beyond which
 /// the repeat with the fewest values has enough of them.
-///
-/// # Errors
-///
-/// A damaged histogram, by the name of its step.
 pub(crate) fn percentiles(table: &Table, labels: &[&str]) -> Result<Vec<Chart>> {
     let mut charts = Vec::new();
     for column in &table.columns {
@@ -274,7 +264,6 @@ fn percentile(share: f64) -> String {
     format!("p{}", text.trim_end_matches('.'))
 }
 
-/// Returns the medians over the repeats.
 fn curve(steps: &[&Summary]) -> Result<Vec<Point>> {
     let mut curves = Vec::new();
     for step in steps.iter().filter(|step| step.latency.own().count > 0) {
@@ -307,12 +296,9 @@ const EACH_MIN: usize = 16;
 /// is of a handful of ops.
 const WHOLE: f64 = 0.2;
 
-/// A number that a timeline shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shown {
-    /// Ops a second.
     Rate,
-    /// 99th percentile of the time.
     P99,
 }
 
@@ -335,7 +321,6 @@ impl Shown {
     }
 }
 
-/// Vertices that each line gets when there are so many.
 pub(crate) fn vertices_each(lines: usize) -> usize {
     (VERTICES / lines.max(1)).clamp(EACH_MIN, EACH_MAX)
 }
@@ -383,7 +368,6 @@ fn end_s(interval: &Interval) -> f64 {
     interval.start_s + interval.length_s
 }
 
-/// Returns one point an interval, at its middle, where it has a value.
 fn points(step: &Summary, what: Shown) -> Vec<Option<Point>> {
     let longest = step.timeline.iter().map(|interval| interval.length_s).fold(0.0, f64::max);
     let whole = |interval: &&Interval| {
@@ -405,7 +389,6 @@ fn runs(points: &[Option<Point>], vertices: usize) -> Vec<Vec<Point>> {
     parts.split(Vec::is_empty).map(<[Vec<Point>]>::concat).filter(|run| !run.is_empty()).collect()
 }
 
-/// Returns the smallest and the largest, in their order.
 fn extremes(points: &[Option<Point>]) -> Vec<Point> {
     let there = || points.iter().flatten().enumerate();
     let least = there().min_by(|a, b| a.1.y.total_cmp(&b.1.y));
@@ -447,7 +430,6 @@ fn errors(step: &Summary) -> Vec<Span> {
     spans
 }
 
-/// Ticks that an axis from zero aims at.
 const TICKS: f64 = 5.0;
 
 /// The way in which values lie along an axis. Bounds are finite, and the first is below the second.
@@ -490,7 +472,6 @@ pub(crate) struct Tick {
 
 #[derive(Debug, Clone)]
 pub(crate) struct Axis {
-    /// With the unit.
     pub(crate) name: String,
     pub(crate) scale: Scale,
     pub(crate) ticks: Vec<Tick>,
@@ -598,7 +579,6 @@ impl Axis {
         Axis { name: name.into(), scale: Scale::Tail(share), ticks: ticks.collect() }
     }
 
-    /// From zero, ending where the values end: for times.
     pub(crate) fn elapsed(name: impl Into<String>, end: f64) -> Axis {
         let end = if end.is_finite() && end > 0.0 { end } else { 1.0 };
         let round = Axis::round(name, 0.0, end);

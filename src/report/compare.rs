@@ -20,11 +20,9 @@ use crate::terms::Quantity;
 /// Labels whose failed ops differ by more are not the same, whatever the times of the others are.
 const FAILED_MAX: f64 = 0.01;
 
-/// Said where there is nothing but such numbers.
 pub(crate) const ASKED_FOR: &str =
     "at a given rate QPS is what was asked for, not what was found: --metric p99";
 
-/// A question for two labels.
 #[derive(Debug, Clone, Default)]
 pub struct Question {
     pub base: String,
@@ -37,18 +35,15 @@ pub struct Question {
     pub repeats_max: u32,
     /// Compare also what was measured under other conditions, and say so.
     pub force: bool,
-    /// Of each label and workload only the newest invocation.
     pub latest: bool,
     pub format: Format,
 }
 
 #[derive(Debug, Clone)]
 pub struct Comparison {
-    /// Ends with a line end.
     pub text: String,
     pub worse: Vec<String>,
     pub too_few: Vec<String>,
-    /// So many of each label would be enough for them.
     pub repeats_needed: usize,
     /// Cells that no number of runs decides: one label has not measured them, runs did not complete,
     /// or there is no ratio.
@@ -63,19 +58,15 @@ pub struct Comparison {
 pub(super) struct Row<'t, 's> {
     pub table: &'t Table<'s>,
     pub column: Column,
-    /// None where a label has not measured.
     pub cells: [Option<&'t Cell<'s>>; 2],
     pub runs: [usize; 2],
-    /// None where runs have no logarithm.
     pub ratio: Option<Ratio>,
     /// An open loop was told this number: it is corrected among its like only.
     asked_for: bool,
     verdict: Verdict,
-    /// A line that says why: runs did not complete, or there is no ratio.
     what: Option<String>,
 }
 
-/// The distance of the runs of both labels.
 pub(super) struct Ratio {
     /// The shift of the logarithms, turned so that more is better.
     pub shift: Shift,
@@ -87,7 +78,6 @@ pub(super) struct Ratio {
     times: f64,
 }
 
-/// Returns the tables of two labels only, which the flags named, with their footnotes.
 pub(super) fn of_two<'a>(
     all: &[Table<'a>],
     flags: [&str; 2],
@@ -103,7 +93,6 @@ pub(super) fn nothing_in_common(labels: [&str; 2], but: &str) -> Error {
     Error::data(text).hint("loadgen report shows what each of them has")
 }
 
-/// Returns the cells that the two labels of a table have in common.
 pub(super) fn common<'t, 's>(table: &'t Table<'s>) -> Vec<(Column, [&'t Cell<'s>; 2])> {
     let [base, new] = table.lines.as_slice() else { return Vec::new() };
     let cells = base.cells.iter().zip(&new.cells);
@@ -116,11 +105,6 @@ pub(super) fn common<'t, 's>(table: &'t Table<'s>) -> Vec<(Column, [&'t Cell<'s>
 }
 
 /// Compares the new label with the base, for every workload and number of clients that both have.
-///
-/// # Errors
-///
-/// Usage for a label that is not there; data where the two were measured under other conditions
-/// (without `force`), have nothing in common, or for what [`super::render`] refuses.
 pub fn compare(steps: &[&Summary], question: &Question) -> Result<Comparison> {
     let (metric, latest) = (question.metric, question.latest);
     let all = tables(steps, &Options { metric, latest, ..Options::default() })?;
@@ -171,12 +155,10 @@ pub fn compare(steps: &[&Summary], question: &Question) -> Result<Comparison> {
     })
 }
 
-/// Tells whether a label of both began something that did not complete.
 fn crashed(table: &Table) -> bool {
     table.lines.len() == 2 && table.lines.iter().any(|line| !line.left_out.is_empty())
 }
 
-/// Refuses labels that were measured on other data or by other statements.
 pub(super) fn comparable(table: &Table) -> Result<()> {
     for (column, cells) in common(table) {
         let [one, other] = cells.map(|cell| judge::by_knowledge(&cell.steps));
@@ -202,7 +184,6 @@ pub(super) fn comparable(table: &Table) -> Result<()> {
     Ok(())
 }
 
-/// Tells whether a number is one that an open loop is told, not one that it finds.
 pub(crate) fn is_asked_for(table: &Table, column: &Column) -> bool {
     column.is_open() && table.metric.is_rate()
 }
@@ -315,13 +296,11 @@ impl Row<'_, '_> {
         self.cells[of].map(|cell| cell.spread.median)
     }
 
-    /// Says something of the cell, with its place.
     fn at(&self, said: &[String]) -> String {
         let workload = escape::line(self.table.workload);
         format!("{workload} at {}: {}", at_clients(&self.column), said.join(", "))
     }
 
-    /// Fills in the ratio, where there is one, else why not.
     fn relate(&mut self, cells: [&Cell; 2], times: f64) -> Result<()> {
         let metric = &self.table.metric;
         let logs = [logs(cells[0], metric)?, logs(cells[1], metric)?];
@@ -372,7 +351,6 @@ impl Row<'_, '_> {
         (!said.is_empty()).then(|| self.at(&said))
     }
 
-    /// Says a row with a ratio in one line, for a gate.
     fn line(&self) -> String {
         let why = match (&self.ratio, self.verdict) {
             (Some(ratio), verdict) if verdict != Verdict::TooFew => ratio.found(),
@@ -381,7 +359,6 @@ impl Row<'_, '_> {
         self.at(&[format!("{} {why}", self.table.metric.name())])
     }
 
-    /// Tells whether a change is more than chance, as far as that is known.
     pub(super) fn chance(&self, what: &str) -> Option<String> {
         let ratio = self.ratio.as_ref()?;
         Some(match (self.verdict, self.runs) {
@@ -395,7 +372,6 @@ impl Row<'_, '_> {
         })
     }
 
-    /// Returns a cell that is not decided, or not measured by one of both.
     fn doubt(&self, of: [&str; 2]) -> Option<Doubt> {
         let why = match self.verdict {
             Verdict::TooFew => format!("{}, {} and {}", self.verdict, self.runs[0], self.runs[1]),
@@ -431,7 +407,6 @@ impl Ratio {
         Some(format!("{low} to {high}"))
     }
 
-    /// Returns the interval of the ratio.
     pub(super) fn bounds(&self) -> Option<[f64; 2]> {
         self.shift.interval.map(|(low, high)| [low.exp(), high.exp()])
     }
@@ -484,7 +459,6 @@ pub(crate) fn interval(
     Ok(interval.map(|(low, high)| (low.exp(), high.exp())))
 }
 
-/// Returns the logarithms of a cell's runs, more being better; none where one has none.
 fn logs(cell: &Cell, metric: &Metric) -> Result<Vec<f64>> {
     let values = metric.values(&cell.steps)?;
     if values.iter().any(|value| *value <= 0.0 || !value.is_finite()) {
@@ -509,7 +483,6 @@ pub(crate) fn shift(cells: [&Cell; 2], runs: [&[f64]; 2], times: f64) -> Option<
     Some((stats::two_samples(one, other)?, false))
 }
 
-/// Tells whether each repeat has one run of both and ends before the next begins.
 fn are_blocks([one, other]: [&Cell; 2]) -> bool {
     let at = |step: &Summary| step.started_at.parse::<Timestamp>().ok();
     let mut last: Option<Timestamp> = None;
@@ -522,7 +495,6 @@ fn are_blocks([one, other]: [&Cell; 2]) -> bool {
     })
 }
 
-/// Returns a table for each workload that has ratios, or a label that did not complete.
 fn pages(rows: &[Row], floor: f64, looks: u32) -> Vec<Page> {
     let all = rows.chunk_by(|one, other| std::ptr::eq(one.table, other.table));
     let (found, bare): (Vec<&[Row]>, Vec<&[Row]>) =
@@ -591,7 +563,6 @@ fn sheet(table: &Table, rows: &[Row], how: &str) -> Sheet {
         .sheet()
 }
 
-/// Tells what stands behind the numbers of all tables.
 fn method<'p>(ratios: impl Iterator<Item = &'p Ratio>, floor: f64, looks: u32) -> String {
     let (in_blocks, alone): (Vec<&Ratio>, Vec<&Ratio>) = ratios.partition(|ratio| ratio.blocks);
     let blocks = match (in_blocks.is_empty(), alone.is_empty()) {
@@ -614,7 +585,6 @@ fn method<'p>(ratios: impl Iterator<Item = &'p Ratio>, floor: f64, looks: u32) -
 /// A finding may be false with this probability, after correction.
 pub(super) const ALPHA: f64 = 0.05;
 
-/// An answer of the runs of one cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// Not by chance, and by the floor or more.
@@ -634,11 +604,8 @@ pub(super) enum Verdict {
     TooFew,
     /// Runs did not complete: what is left of them shows nothing, unless it is worse.
     Incomplete,
-    /// Runs have no logarithm.
     NoRatio,
-    /// Likewise, because the new label did nothing where the base did something.
     Stopped,
-    /// One of both labels has nothing.
     NotMeasured,
 }
 
@@ -682,7 +649,6 @@ pub(super) fn verdict(shift: &Shift, p: f64, times: f64, floor: f64) -> Verdict 
     }
 }
 
-/// Tells whether not even the clearest difference could be a finding by itself.
 pub(super) fn is_too_few(shift: &Shift, times: f64) -> bool {
     shift.p_least * times > ALPHA
 }

@@ -27,21 +27,14 @@ const DISTURBED: [Code; 10] = [
 /// A cell in doubt.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Doubt {
-    /// The title of its table.
     pub workload: String,
-    /// The labels that it is about.
     pub labels: Vec<String>,
     pub cell: terms::Cell,
-    /// Why, for people.
     pub why: String,
 }
 
 /// Returns the cells whose median is not known to `widest`, a share of it, or whose runs were
 /// disturbed more often than not.
-///
-/// # Errors
-///
-/// Those of [`super::render`].
 pub fn doubtful(steps: &[&Summary], options: &Options, widest: f64) -> Result<Vec<Doubt>> {
     let tables = tables(steps, options)?;
     let doubts = tables.iter().flat_map(|table| {

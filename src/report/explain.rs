@@ -18,7 +18,6 @@ use crate::stats;
 use crate::summary::Summary;
 use crate::terms;
 
-/// Microseconds in a second.
 const US: f64 = 1e6;
 /// Differing settings that a text names.
 const NAMED_MAX: usize = 24;
@@ -38,7 +37,6 @@ const PARTS: [(&str, fn(&Summary) -> Option<f64>); 3] = [
     ("disk reads", own_read_us),
 ];
 
-/// A part of the time of an op, microseconds, with both labels.
 struct Part {
     name: &'static str,
     /// Medians; nothing where one of both does not know it: then it is in the rest.
@@ -47,23 +45,16 @@ struct Part {
     interval: Option<(f64, f64)>,
 }
 
-/// One workload and number of clients.
 struct Split<'r, 't, 's> {
     row: &'r Row<'t, 's>,
     cells: [&'t Cell<'s>; 2],
     /// The parts that are known, the rest, and the time of an op, which is all of them.
     parts: Vec<Part>,
-    /// The time of an op.
     cycle_us: [f64; 2],
     differing: Vec<Difference>,
 }
 
 /// Splits the difference of two labels, for every workload and number of clients that both have.
-///
-/// # Errors
-///
-/// Usage for a label that is not there; data where the two were measured under other conditions
-/// (without `force`), have nothing in common, or for what [`super::render`] refuses.
 pub fn explain(steps: &[&Summary], question: &Question) -> Result<String> {
     let options = Options { metric: Metric::QPS, latest: question.latest, ..Options::default() };
     let all = tables(steps, &options)?;
@@ -114,7 +105,6 @@ pub fn explain(steps: &[&Summary], question: &Question) -> Result<String> {
     Ok(write(&pages, "explain", question.format, None))
 }
 
-/// Returns a number of the runs of both cells that have it.
 fn runs(cells: [&Cell; 2], of: &dyn Fn(&Summary) -> Option<f64>) -> [Vec<f64>; 2] {
     cells.map(|cell| cell.steps.iter().filter_map(|step| of(step)).collect())
 }
@@ -174,7 +164,6 @@ impl<'r, 't, 's> Split<'r, 't, 's> {
         Page::of(title, self.sheet(), below.collect())
     }
 
-    /// Returns a row for each part, and the whole.
     fn sheet(&self) -> Sheet {
         let (table, row) = (self.row.table, self.row);
         let told = |d: &Difference| (d.name.clone(), format!("{} -> {}", d.first, d.second));
@@ -213,7 +202,6 @@ impl<'r, 't, 's> Split<'r, 't, 's> {
             .sheet()
     }
 
-    /// Says what is not among the parts, and what a reader must know of them.
     fn remarks(&self) -> Vec<String> {
         let mut lines = Vec::new();
         let reads = named("innodb-reads").expect("a figure").value;
@@ -252,14 +240,12 @@ impl<'r, 't, 's> Split<'r, 't, 's> {
     }
 }
 
-/// Returns a number that always has its sign.
 fn signed(value: f64, decimals: usize) -> String {
     let text = number(value, decimals);
     let positive = text.bytes().any(|b| (b'1'..=b'9').contains(&b)) && !text.starts_with('-');
     if positive { format!("+{text}") } else { text }
 }
 
-/// Returns the conditions of the two that differ.
 fn differing(cells: [&Cell; 2]) -> Vec<Difference> {
     let mut all = judge::differences(cells[0].steps[0], cells[1].steps[0]);
     // Class and durability follow from counters and variables.
@@ -267,7 +253,6 @@ fn differing(cells: [&Cell; 2]) -> Vec<Difference> {
     all
 }
 
-/// Names what differs in one line.
 fn named_settings(differing: &[Difference]) -> String {
     if differing.is_empty() {
         return "no setting differs".to_owned();

@@ -17,22 +17,16 @@ use crate::terms::{self, Gate, Percentile, Property, Quantity};
 
 const NO_OP: &str = "no op was answered";
 
-/// All gates of some steps.
 #[derive(Debug, Clone, Default)]
 pub struct Gates {
-    /// The table; ends with a line end.
     pub text: String,
-    /// How many hold.
     pub held: usize,
-    /// Those that failed, a line each.
     pub failed: Vec<String>,
-    /// Those that are not decided, a line each.
     pub undecided: Vec<String>,
     /// One of them is a percentile of too few answers.
     pub scarce: bool,
 }
 
-/// A gate and how it ended at a cell.
 struct Row<'t, 's> {
     at: usize,
     column: Column,
@@ -42,7 +36,6 @@ struct Row<'t, 's> {
     verdict: Verdict,
 }
 
-/// An answer of some runs to a gate.
 struct Verdict {
     /// None where it is not known.
     held: Option<bool>,
@@ -52,10 +45,6 @@ struct Verdict {
 }
 
 /// Judges every cell of the steps by every gate.
-///
-/// # Errors
-///
-/// Those of [`super::render`] for steps that do not belong together, and a damaged histogram.
 pub fn gates(steps: &[&Summary], wanted: &[Gate], options: &Options) -> Result<Gates> {
     let mut gates = Gates::default();
     let mut pages = Vec::new();
@@ -197,7 +186,6 @@ impl Gates {
     }
 }
 
-/// Tells what the numbers are.
 fn what(table: &Table) -> String {
     let open = table.columns.iter().filter(|column| column.is_open()).count();
     let latency = match open {
@@ -213,10 +201,6 @@ fn what(table: &Table) -> String {
 
 /// Tells whether one step holds it as a service level, and its number; nothing where that is not
 /// known. A failed op is slower than any level.
-///
-/// # Errors
-///
-/// A damaged histogram.
 pub fn holds(gate: &Gate, step: &Summary) -> Result<(Option<bool>, Option<f64>)> {
     let value = match with_failed(gate, step)? {
         None if step.measured_s > 0.0 => over(gate.quantity, &[step])?.ok(),
@@ -270,7 +254,6 @@ fn broken_below(gate: &Gate, steps: &[&Summary]) -> Result<Option<f64>> {
     Ok(None)
 }
 
-/// Returns the number of which a cell has the median; none for errors.
 fn metric(quantity: Quantity) -> Option<Metric> {
     match quantity {
         Quantity::Qps => Some(Metric::QPS),
@@ -284,12 +267,10 @@ fn is_of_errors(quantity: Quantity) -> bool {
     metric(quantity).is_none()
 }
 
-/// Returns the percentile that a step has too few answers for, and how many it has.
 fn scarce(quantity: Quantity, step: &Summary) -> Option<(Percentile, u64)> {
     metric(quantity)?.scarce(step)
 }
 
-/// Returns the number of a cell's steps, or why it is not known.
 fn over(quantity: Quantity, steps: &[&Summary]) -> Result<std::result::Result<f64, String>> {
     let Some(metric) = metric(quantity) else {
         let errors = quantity == Quantity::Errors;
@@ -331,7 +312,6 @@ fn in_words(quantity: Quantity, steps: &[&Summary]) -> &'static str {
     }
 }
 
-/// Returns a number with its unit, for people.
 pub(crate) fn quantity_shown(quantity: Quantity, value: f64) -> String {
     match quantity {
         Quantity::Qps | Quantity::Tps => format!("{}/s", number(value, usize::from(value < 100.0))),
@@ -341,12 +321,10 @@ pub(crate) fn quantity_shown(quantity: Quantity, value: f64) -> String {
     }
 }
 
-/// Returns the ops of a step's window that were not done, as a share of all; nothing without any.
 pub fn failed_share(step: &Summary) -> Option<f64> {
     share(&[step])
 }
 
-/// Returns the bad ops of the windows as a share of all; nothing without any.
 pub(super) fn share(steps: &[&Summary]) -> Option<f64> {
     let count = |of: fn(&Summary) -> u64| steps.iter().map(|step| of(step) as f64).sum::<f64>();
     // What was given up is among the times with its age.
@@ -355,7 +333,6 @@ pub(super) fn share(steps: &[&Summary]) -> Option<f64> {
     (all > 0.0).then(|| (bad / all).min(1.0))
 }
 
-/// Returns the errors of all phases; nothing where there was nothing to fail.
 fn known_errors(steps: &[&Summary]) -> Option<f64> {
     let idle = |step: &&Summary| failed_share(step).is_none() && step.totals.ops == 0;
     let all: f64 = steps.iter().map(|step| errors(step) as f64).sum();
@@ -384,7 +361,6 @@ pub struct Probe {
     pub rate: f64,
     /// Ops a second that were answered well.
     pub achieved: f64,
-    /// The numbers of the conditions, in their order.
     pub numbers: Vec<Option<f64>>,
     /// All of them hold, and the rate was kept; none where that is not known.
     pub held: Option<bool>,
@@ -443,7 +419,6 @@ pub fn path(first: &Summary, probes: &[Probe], found: &[Search], slo: &[Gate]) -
     write(&[Page::of(title, sheet, below)], "path", Format::Text, None)
 }
 
-/// Footnotes: codes with what they say, in the order in which probes need them.
 type Notes<'a> = Vec<(&'a str, Vec<String>)>;
 
 fn notes(probes: &[Probe]) -> Notes<'_> {

@@ -18,10 +18,8 @@ const HEADER: usize = 40;
 const ENVELOPE: usize = 8;
 /// The cookie of `HdrHistogram` V2, deflated.
 const COOKIE: [u8; 4] = [0x1c, 0x84, 0x93, 0x14];
-/// Nanoseconds in a microsecond.
 const NS_PER_US: f64 = 1e3;
 
-/// All percentiles of a histogram that holds something.
 pub(crate) struct Curve(Histogram<u64>);
 
 impl Curve {
@@ -35,7 +33,6 @@ impl Curve {
         self.0.len()
     }
 
-    /// Returns a percentile (0 to 100) in microseconds.
     pub(crate) fn percentile_us(&self, percentile: f64) -> f64 {
         self.0.value_at_quantile(nearest_rank(percentile, self.0.len())) as f64 / NS_PER_US
     }

@@ -10,7 +10,6 @@ use crate::stats::{is_scarce, rank};
 use crate::summary::{Distribution, HostCost, Latency, ProcessCost, Summary, counter};
 use crate::terms::{self, Percentile, Property};
 
-/// The number that fills the cells.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub enum Metric {
     /// What the workload is measured in: statements a second, or seconds for what ran to its
@@ -23,12 +22,10 @@ pub enum Metric {
     Figure(&'static Figure),
 }
 
-/// A time of an op.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Time {
     /// The service time of closed loops, as nobody asked for another.
     Unnamed,
-    /// From the call to its return.
     Service,
     /// From the intended instant to the return of the call; only an open loop has it.
     Response,
@@ -98,11 +95,8 @@ impl FromStr for Metric {
 }
 
 impl Metric {
-    /// Statements a second.
     pub const QPS: Metric = Metric::Figure(&FIGURES[0]);
-    /// Ops a second.
     pub const TPS: Metric = Metric::Figure(&FIGURES[1]);
-    /// Errors, all phases.
     pub const ERRORS: Metric = Metric::Figure(&FIGURES[2]);
 
     /// Returns itself, or what the steps of one workload are measured in: of a time, which one.
@@ -124,7 +118,6 @@ impl Metric {
         }
     }
 
-    /// Returns what a column of open or of closed loops holds.
     pub(crate) fn in_loop(self, open: bool) -> Metric {
         match self {
             Metric::Time(Time::Unnamed | Time::Own, property) => {
@@ -135,7 +128,6 @@ impl Metric {
         }
     }
 
-    /// Returns the figure that it is; none for a time.
     fn figure(self) -> Option<&'static Figure> {
         match self {
             Metric::Natural => Some(&FIGURES[0]),
@@ -149,12 +141,10 @@ impl Metric {
         [Metric::Natural, Metric::QPS, Metric::TPS].contains(&self)
     }
 
-    /// Tells whether more of it is better.
     pub(crate) fn higher_is_better(self) -> bool {
         self.figure().is_some_and(|figure| figure.higher_is_better)
     }
 
-    /// Says what a reader must know of a time where closed loops stand beside open ones.
     pub(crate) fn of_closed_loops(self) -> Option<&'static str> {
         let Metric::Time(of, _) = self else { return None };
         Some(match of {
@@ -167,7 +157,6 @@ impl Metric {
         })
     }
 
-    /// Returns the digits after the point with which such values are shown.
     pub(crate) fn decimals(self, values: impl IntoIterator<Item = f64>) -> usize {
         if self == Metric::ERRORS {
             // A median of two may lie between counts.
@@ -176,17 +165,14 @@ impl Metric {
         if self.is_rate() { 0 } else { page::decimals(values) }
     }
 
-    /// Returns the unit, for files.
     pub(crate) fn unit(self) -> &'static str {
         self.figure().map_or("us", |figure| figure.unit)
     }
 
-    /// Returns the unit, for headings.
     pub(crate) fn unit_in_words(self) -> &'static str {
         self.figure().map_or("microseconds", |figure| figure.unit_in_words)
     }
 
-    /// Returns the name, for headings.
     pub(crate) fn name(self) -> String {
         let Metric::Time(of, property) = self else {
             return self.figure().expect("no time").heading.to_owned();
@@ -200,7 +186,6 @@ impl Metric {
         }
     }
 
-    /// Returns the name above a column of numbers, and behind a number in a list.
     pub(crate) fn short(self) -> (String, &'static str) {
         match self.figure() {
             Some(figure) if self.is_rate() => (figure.heading.to_owned(), figure.heading),
@@ -209,11 +194,6 @@ impl Metric {
         }
     }
 
-    /// Returns the number of one step; nothing where it has none, such as a time without ops.
-    ///
-    /// # Errors
-    ///
-    /// A percentile that the summary has no field for, from a damaged histogram.
     pub(crate) fn value(self, summary: &Summary) -> Result<Option<f64>> {
         // Without a window there is no rate, and a latency of nothing.
         if summary.measured_s <= 0.0 {
@@ -232,7 +212,6 @@ impl Metric {
         })
     }
 
-    /// Returns the numbers of the steps that have one.
     pub(crate) fn values(self, steps: &[&Summary]) -> Result<Vec<f64>> {
         steps.iter().filter_map(|step| self.value(step).transpose()).collect()
     }
@@ -245,7 +224,6 @@ impl Metric {
     }
 }
 
-/// Reads a percentile from the field where there is one, else from the histogram.
 fn percentile_of(p: Percentile, of: &Distribution, step: &Summary) -> Result<Option<f64>> {
     if is_scarce(p.0, of.count) {
         return Ok(None);
@@ -306,7 +284,6 @@ fn of_histogram(
     Ok(value.map(|value| of.max_us.map_or(value, |max| value.min(max))))
 }
 
-/// One such number.
 #[derive(Debug)]
 pub struct Figure {
     /// As `--metric` takes it.
@@ -325,9 +302,7 @@ impl PartialEq for Figure {
     }
 }
 
-/// Microseconds in a second.
 const US: f64 = 1e6;
-/// Bytes in what the tables call KB.
 const KB: f64 = 1024.0;
 
 macro_rules! figures {
@@ -417,7 +392,6 @@ fn ahi(step: &Summary) -> Option<f64> {
     (hash >= 0.0 && other >= 0.0 && hash + other > 0.0).then(|| 100.0 * hash / (hash + other))
 }
 
-/// Errors and ops without an answer, all phases.
 pub(super) fn errors(step: &Summary) -> u64 {
     let errors: u64 = step.totals.errors.iter().map(|e| e.count).sum();
     // What is given up has no error of its own.
@@ -466,7 +440,6 @@ pub(super) fn own_read_us(step: &Summary) -> Option<f64> {
     Some(read_us(step)? * part)
 }
 
-/// Returns the figure of a name, lower case.
 pub(crate) fn named(name: &str) -> Option<&'static Figure> {
     FIGURES.iter().find(|figure| figure.name == name || figure.aliases.contains(&name))
 }

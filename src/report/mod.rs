@@ -48,7 +48,6 @@ pub struct Options {
     pub metric: Metric,
     pub layout: Layout,
     pub format: Format,
-    /// Relate all labels to this one.
     pub baseline: Option<String>,
     /// Where a change or a cost begins: the label without it.
     pub from: Option<String>,
@@ -58,7 +57,6 @@ pub struct Options {
     pub order: Vec<String>,
     /// Of each label and workload only the newest invocation.
     pub latest: bool,
-    /// Count steps that did not complete.
     pub partial: bool,
     /// Columns of the terminal that the text goes to, which then has small bars; none elsewhere.
     pub terminal: Option<usize>,
@@ -67,11 +65,6 @@ pub struct Options {
 }
 
 /// Returns the tables of some steps, as text that ends with a line end.
-///
-/// # Errors
-///
-/// Nothing to show, a label that is not there, labels that a layout does not want, steps of one
-/// cell whose settings differ, or a damaged histogram where the metric needs one.
 pub fn render(steps: &[&Summary], options: &Options) -> Result<String> {
     let tables = counted(steps, options)?;
     let spread = options.spread && matches!(options.format, Format::Csv | Format::Json);
@@ -89,7 +82,6 @@ pub fn render(steps: &[&Summary], options: &Options) -> Result<String> {
     Ok(write(&pages, &name, options.format, options.terminal))
 }
 
-/// Returns the tables of the steps that count, without footnotes and ratios.
 fn counted<'a>(steps: &[&'a Summary], options: &Options) -> Result<Vec<table::Table<'a>>> {
     layout::check(options)?;
     let tables = table::tables(steps, options)?;

@@ -19,7 +19,6 @@ const NAMED_MAX: usize = 6;
 /// What follows a number that can be compared: others are codes, ports, rates that were asked.
 const UNITS: [&str; 5] = ["%", "s", "ms", "us", "µs"];
 
-/// A footnote and the lines that it marks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Note {
     /// A stable short name, such as `same_host`.
@@ -60,7 +59,6 @@ pub(crate) fn noted(mut table: Table) -> Table {
     table
 }
 
-/// Returns codes and texts about a whole line.
 fn of_line(line: &Line, reference: &Line) -> Vec<(&'static str, String)> {
     let mut found = other_than(line, reference);
     found.extend(queues(line, reference).map(|text| ("other_queues", text)));
@@ -74,18 +72,15 @@ pub(crate) fn mark(at: usize) -> String {
     ["†", "‡", "§", "¶"][at % 4].repeat(at / 4 + 1)
 }
 
-/// Returns the signs of notes by their positions, each after a blank.
 pub(crate) fn signs(positions: impl IntoIterator<Item = usize>) -> String {
     positions.into_iter().flat_map(|at| [" ".to_owned(), mark(at)]).collect()
 }
 
-/// Returns the signs of a line.
 pub(crate) fn marks(table: &Table, line: usize) -> String {
     let marked = table.notes.iter().enumerate().filter(|(_, note)| note.places.contains_key(&line));
     signs(marked.map(|(at, _)| at))
 }
 
-/// Returns what the steps of a line say about themselves, and percentiles of too few values.
 fn findings(table: &Table, line: &Line) -> Vec<(Column, Warning)> {
     let of_step = |step: &Summary| {
         let few = table.metric.scarce(step).map(|(percentile, count)| {
@@ -128,7 +123,6 @@ pub fn remarks(step: &Summary) -> Vec<Warning> {
     said
 }
 
-/// Tells how a step ended that did not complete.
 pub(crate) fn ending(step: &Summary) -> String {
     let reason = step.reason.iter().map(|reason| format!(", {}", clip(reason, TEXT_MAX)));
     step.outcome.name().to_owned() + &reason.collect::<String>()
@@ -168,7 +162,6 @@ pub(crate) fn as_one(messages: &[String]) -> String {
     )
 }
 
-/// Tells where a note holds, unless it holds for all that its lines show.
 fn place(table: &Table, places: &BTreeMap<usize, BTreeSet<Column>>) -> String {
     let mut whole = true;
     let named = places.iter().map(|(at, columns)| {
@@ -204,7 +197,6 @@ pub(crate) fn push_new<T: PartialEq>(all: &mut Vec<T>, new: T) {
     }
 }
 
-/// Joins the first of some texts, and counts the others.
 pub(crate) fn some(texts: Vec<String>, joined: &str) -> String {
     terms::named(texts, NAMED_MAX, joined)
 }
@@ -259,7 +251,6 @@ fn other_than(line: &Line, reference: &Line) -> Vec<(&'static str, String)> {
         .collect()
 }
 
-/// Returns the condition of the table that a difference is of.
 fn condition(difference: &Difference) -> Option<&'static Condition> {
     CONDITIONS.iter().find(|condition| condition.name == difference.name)
 }
@@ -337,7 +328,6 @@ fn mixed(line: &Line, captioned: bool) -> Option<String> {
     (!found.is_empty()).then_some(text)
 }
 
-/// Returns the name of a difference with both values.
 pub(crate) fn both_values(difference: &Difference) -> String {
     let (one, other) = told_apart(&difference.first, &difference.second);
     format!("{} {one} and {other}", clip(&difference.name, VALUE_MAX))
@@ -381,14 +371,12 @@ fn queues(line: &Line, reference: &Line) -> Option<String> {
     })
 }
 
-/// Differences that an error names.
 const DIFFERENCES_MAX: usize = 10;
 
 /// Paths of a build's own files: two builds of one version differ in nothing else.
 pub(crate) const BUILD: &[&str] =
     &["basedir", "character_sets_dir", "lc_messages_dir", "plugin_dir", "tmpdir"];
 
-/// Makes a title of workload, metric, unit, direction, and what a cell is of.
 pub(crate) fn title(table: &Table) -> String {
     let unit = match &table.baseline {
         None => format!(", {}", table.metric.unit_in_words()),
@@ -441,7 +429,6 @@ pub(crate) fn below(table: &Table) -> Vec<String> {
     below
 }
 
-/// Tells whether a condition means something to what a line measured.
 fn measures(line: &Line, of: Of) -> bool {
     let is = |there: fn(&Summary) -> bool| line.steps.iter().all(|step| there(step));
     match of {
@@ -472,29 +459,24 @@ pub(crate) fn unrelated(table: &Table) -> Vec<String> {
     lacking.into_iter().chain(by_zero.then(|| NO_RATIO.to_owned())).collect()
 }
 
-/// Returns `8 clients`, at a rate where there is one.
 pub(crate) fn at_clients(column: &Column) -> String {
     let rate = column.rate.map(|rate| format!(" asking {rate} ops a second of all together"));
     terms::clients(column.clients) + &rate.unwrap_or_default()
 }
 
-/// Returns a label that can be seen.
 pub(crate) fn label(label: &str) -> String {
     if label.trim().is_empty() { "(no label)".to_owned() } else { shown_line(label) }
 }
 
-/// Returns the footnotes of a table, a line each.
 pub(crate) fn footnotes(table: &Table) -> Vec<String> {
     let notes = table.notes.iter().enumerate();
     notes.map(|(at, note)| format!("{} {}", mark(at), note.text)).collect()
 }
 
-/// Returns footnotes and conditions of a table.
 pub(crate) fn footing(table: &Table) -> Vec<String> {
     [footnotes(table), below(table)].concat()
 }
 
-/// Returns the label of a line with the signs of its footnotes.
 pub(crate) fn marked(table: &Table, at: usize) -> String {
     label(table.lines[at].label) + &marks(table, at)
 }
@@ -524,7 +506,6 @@ pub(crate) fn legend(first: &Summary, second: &Summary) -> Vec<Difference> {
     differences
 }
 
-/// Refuses to pool steps that are not the same measurement.
 pub(crate) fn agree(steps: &[&Summary]) -> Result<()> {
     let groups = judge::by_knowledge(steps);
     let within = groups.iter().flat_map(|(first, all)| all.iter().map(move |step| (*first, *step)));

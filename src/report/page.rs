@@ -6,13 +6,11 @@ use crate::terms::Cell;
 /// One or more tables under a title. People see the columns with a head, files those with a name.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Page {
-    /// One line or several.
     pub title: Vec<String>,
     /// The title follows the table in text.
     pub title_below: bool,
     pub sheets: Vec<Sheet>,
     pub notes: Vec<String>,
-    /// Conditions and remarks, a line each.
     pub below: Vec<String>,
 }
 
@@ -36,7 +34,6 @@ pub(crate) struct Column {
     pub name: Option<&'static str>,
     /// Texts stand to the left, numbers to the right.
     pub left: bool,
-    /// One a row.
     pub values: Vec<Value>,
 }
 
@@ -77,7 +74,6 @@ impl<T> Rows<T> {
         self
     }
 
-    /// Adds a column for people.
     pub(crate) fn shown<V: Into<Value>>(
         self,
         head: impl Into<String>,
@@ -86,7 +82,6 @@ impl<T> Rows<T> {
         self.column(Some(head.into()), None, get)
     }
 
-    /// Adds a column for files.
     pub(crate) fn filed<V: Into<Value>>(self, name: &'static str, get: impl Fn(&T) -> V) -> Self {
         self.column(None, Some(name), get)
     }
@@ -100,7 +95,6 @@ impl<T> Rows<T> {
         self.column(Some(head.into()), Some(name), get)
     }
 
-    /// Moves the last column's values to the left.
     pub(crate) fn left(mut self) -> Self {
         self.columns.last_mut().expect("a column").left = true;
         self
@@ -113,7 +107,6 @@ impl<T> Rows<T> {
             .filed("rate", |row| of(row).per_s())
     }
 
-    /// Adds the same with the metric of the table.
     pub(crate) fn place_and_metric(self, table: &Table, of: impl Fn(&T) -> Cell) -> Self {
         self.place(table, &of)
             .filed("metric", |row| table.metric_at(&of(row)).to_string())
@@ -138,7 +131,6 @@ impl Sheet {
         self.columns.iter().filter_map(|column| Some((column.name?, column)))
     }
 
-    /// Returns the texts that people see, row by row.
     pub(crate) fn texts(&self) -> impl Iterator<Item = Vec<String>> {
         (0..self.rows).map(|row| self.shown().map(|column| column.values[row].text()).collect())
     }
@@ -149,12 +141,10 @@ impl Page {
         Page { title: vec![title], sheets: vec![sheet], below, ..Page::default() }
     }
 
-    /// Returns the sheets that people see.
     pub(crate) fn shown(&self) -> impl Iterator<Item = &Sheet> {
         self.sheets.iter().filter(|sheet| sheet.shown().next().is_some())
     }
 
-    /// Returns what stands around the tables but for the title.
     pub(crate) fn remarks(&self) -> impl Iterator<Item = &String> {
         self.notes.iter().chain(&self.below)
     }
@@ -207,7 +197,6 @@ impl<V: Into<Value>> From<Option<V>> for Value {
 /// From here on digits say nothing and make a table unreadable.
 const PLAIN_MAX: f64 = 1e15;
 
-/// Returns a number with so many digits after the point.
 pub(crate) fn number(value: f64, decimals: usize) -> String {
     if value.is_infinite() {
         return if value > 0.0 { "inf" } else { "-inf" }.to_owned();

@@ -15,7 +15,6 @@ use crate::summary::Summary;
 
 pub(crate) type Size = (f64, f64);
 
-/// Charts beside each other in a file.
 const ABREAST: usize = 2;
 /// Below this, one chart takes all of the width.
 const WIDE: Size = (720.0, 420.0);
@@ -26,9 +25,7 @@ const TITLE: f64 = 26.0;
 const NOTE: f64 = 18.0;
 /// Width of a character of a tick, about.
 const CHAR: f64 = 6.6;
-/// Blank between two texts of an axis.
 const APART: f64 = 8.0;
-/// Half the width of the caps of an interval.
 const CAP: f64 = 3.0;
 /// From the bars of one line to those of the next, and of all together.
 const BARS_APART: f64 = 3.0;
@@ -72,10 +69,8 @@ const MARKERS: [Marker; 8] = [
     &[(-3.2, -3.2, "h6.4l-6.4,6.4h6.4z")],
 ];
 
-/// The look of the lines of one label.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Style {
-    /// A position in [`COLOURS`].
     pub colour: usize,
     marker: Marker,
     dashes: Option<&'static str>,
@@ -112,7 +107,6 @@ const PAINT: [(&str, &str, &str); 6] = [
     ("error", "#c62828", "#ff6b6b"),
 ];
 
-/// Returns the colours by name, on white or on black.
 fn paint(dark: bool) -> impl Iterator<Item = (String, &'static str)> {
     let named =
         PAINT.iter().map(|(name, on_white, on_black)| ((*name).to_owned(), on_white, on_black));
@@ -144,11 +138,6 @@ fn of_file() -> String {
         .fold(rules(), |rules, (name, colour)| rules.replace(&format!("var(--{name})"), colour))
 }
 
-/// Draws a standalone file.
-///
-/// # Errors
-///
-/// Those of [`super::render`]; nothing to draw.
 pub fn picture(steps: &[&Summary], options: &Options, what: Picture) -> Result<String> {
     let tables = counted(steps, options)?;
     let labels = chart::labels(&tables);
@@ -262,7 +251,6 @@ fn wrapped(text: &str, chars_max: usize) -> Vec<String> {
     lines
 }
 
-/// Returns a piece of a label's line with its marker, 28 by 12.
 pub(crate) fn sample(label: usize) -> Markup {
     let style = Style::of(label);
     html! {
@@ -334,7 +322,6 @@ impl Plot {
     }
 }
 
-/// Returns a coordinate with a tenth of a pixel.
 pub(crate) fn px(value: f64) -> String {
     let text = format!("{value:.1}");
     match text.strip_suffix(".0") {

@@ -20,10 +20,8 @@ pub(crate) const NO_RATIO: &str = "- among the ratios: it would be a division by
 const NAMED_MAX: usize = 20;
 const LABEL_MAX: usize = 60;
 
-/// One number of a table, and what it is of.
 #[derive(Debug, Clone)]
 pub(crate) struct Cell<'a> {
-    /// Over the steps that have a value.
     pub spread: Spread,
     /// Covers the median of such runs with 95 %; none where there are too few of them.
     pub interval: Option<(f64, f64)>,
@@ -38,16 +36,13 @@ pub(crate) struct Cell<'a> {
 #[derive(Debug, Clone)]
 pub(crate) struct Line<'a> {
     pub label: &'a str,
-    /// One a column; none where nothing was measured.
     pub cells: Vec<Option<Cell<'a>>>,
-    /// The steps behind the cells, by time.
     pub steps: Vec<&'a Summary>,
     /// Steps that did not complete and fill no cell.
     pub left_out: Vec<&'a Summary>,
 }
 
 impl<'a> Line<'a> {
-    /// Returns the cell of the only column.
     pub(crate) fn cell(&self) -> Option<&Cell<'a>> {
         self.cells[0].as_ref()
     }
@@ -57,7 +52,6 @@ impl<'a> Line<'a> {
     }
 }
 
-/// The table of one workload.
 #[derive(Debug, Clone)]
 pub(crate) struct Table<'a> {
     pub workload: &'a str,
@@ -88,7 +82,6 @@ impl<'a> Table<'a> {
         tables.filter(|table| !table.lines.is_empty()).collect()
     }
 
-    /// Keeps the columns at the positions for which this is true.
     pub(crate) fn keep(&mut self, kept: &dyn Fn(usize) -> bool) {
         fn of<T>(all: &mut Vec<T>, kept: &dyn Fn(usize) -> bool) {
             let mut at = 0..;
@@ -98,7 +91,6 @@ impl<'a> Table<'a> {
         self.lines.iter_mut().for_each(|line| of(&mut line.cells, kept));
     }
 
-    /// Returns the table of some labels only, in this order.
     pub(crate) fn of_labels(&self, labels: &[&str]) -> Table<'a> {
         let lines = labels.iter().filter_map(|label| self.line(label).cloned()).collect();
         Table { lines, notes: Vec::new(), ..self.clone() }
@@ -116,12 +108,10 @@ impl<'a> Table<'a> {
         self.lines.iter().flat_map(|line| &line.cells).flatten()
     }
 
-    /// Returns all steps, also those that did not complete.
     pub(crate) fn all(&self) -> impl Iterator<Item = &'a Summary> {
         self.lines.iter().flat_map(Line::all)
     }
 
-    /// Returns the numbers as they are shown: values, or ratios to the baseline.
     pub(crate) fn shown(&self) -> impl Iterator<Item = f64> {
         self.cells().filter_map(|cell| self.number(cell))
     }
@@ -147,7 +137,6 @@ impl<'a> Table<'a> {
     }
 }
 
-/// Returns the steps of a column, whether or not they have the number that a cell would show.
 pub(crate) fn among<'a>(column: &Column, steps: &[&'a Summary]) -> Vec<&'a Summary> {
     steps.iter().filter(|step| step.cell() == *column).copied().collect()
 }
@@ -210,7 +199,6 @@ fn table<'a>(workload: &'a str, mut lines: Vec<Line<'a>>, metric: &Metric) -> Re
     Ok(Table { workload, metric, columns, lines, notes: Vec::new(), baseline: None })
 }
 
-/// Returns the cell of some steps; none when no step has a value.
 fn cell<'a>(steps: Vec<&'a Summary>, metric: &Metric) -> Result<Option<Cell<'a>>> {
     notes::agree(&steps)?;
     let values = metric.values(&steps)?;
@@ -256,7 +244,6 @@ pub(crate) fn in_time(step: &Summary) -> (Timestamp, &str) {
     (step.started_at.parse().unwrap_or(Timestamp::MAX), &step.step_id)
 }
 
-/// Returns the ratio of a value to its base, turned so that higher is better.
 pub(crate) fn speed(metric: &Metric, base: f64, value: f64) -> Option<f64> {
     if metric.higher_is_better() { ratio(value, base) } else { ratio(base, value) }
 }
@@ -268,7 +255,6 @@ pub(crate) fn ratio(over: f64, under: f64) -> Option<f64> {
     ratio.is_finite().then_some(ratio)
 }
 
-/// Refuses a label that is not there.
 pub(crate) fn known(tables: &[Table], flag: &str, label: &str) -> Result<()> {
     let labels: BTreeSet<&str> =
         tables.iter().flat_map(|table| &table.lines).map(|line| line.label).collect();

@@ -6,9 +6,7 @@ use super::page::{Page, Sheet, Value};
 use super::{Format, escape};
 use crate::summary::escape_hostile;
 
-/// The `schema` value of a report.
 pub(crate) const SCHEMA: &str = "loadgen.report/1";
-/// Blanks between two columns.
 const GAP: usize = 2;
 
 /// Writes pages; text has bars beside its rows on a terminal of so many columns.
@@ -160,7 +158,6 @@ fn field(value: &Value) -> Json {
     }
 }
 
-/// Eighths of a cell, upward.
 const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 /// Eighths of a cell, to the right; nothing first.
 const PARTS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
@@ -178,7 +175,6 @@ pub(crate) fn shape(values: impl IntoIterator<Item = Option<f64>>, max: f64) -> 
     values.into_iter().map(column).collect::<String>().trim_end().to_owned()
 }
 
-/// Returns a bar as long as a value's share of the largest.
 pub(crate) fn bar(value: f64, max: f64) -> String {
     let eighths = (value / max * BAR * 8.0).round().clamp(0.0, BAR * 8.0) as usize;
     "█".repeat(eighths / 8) + PARTS[eighths % 8]

@@ -30,14 +30,8 @@ const SCRIPT: &str = include_str!("script.js");
 const LEGEND_MAX: usize = 12;
 /// As wide as a phone: letters stay readable there, and grow on a wider screen.
 const USUAL: Size = (420.0, 280.0);
-/// Timelines are many.
 const LOW: Size = (420.0, 170.0);
 
-/// Returns the page of some steps.
-///
-/// # Errors
-///
-/// Those of [`super::render`].
 pub fn page(steps: &[&Summary], options: &Options) -> Result<String> {
     let tables = counted(steps, options)?;
     if let Some(label) = &options.baseline {
@@ -122,7 +116,6 @@ fn switches(labels: &[&str]) -> Markup {
     }
 }
 
-/// Returns the rules by which a switch works, one a label.
 fn switched(labels: &[&str]) -> String {
     let rules = (0..labels.len()).map(|at| {
         // Asked of the switches alone: of the whole page it would be walked through for each rule.
@@ -134,7 +127,6 @@ fn switched(labels: &[&str]) -> String {
     rules.collect()
 }
 
-/// Tells what tells the labels from each other.
 fn legend(tables: &[Table], options: &Options) -> Result<Markup> {
     let options = Options { layout: Layout::Settings, baseline: None, ..options.clone() };
     let pages = layout::pages(tables, &options)?;
@@ -144,7 +136,6 @@ fn legend(tables: &[Table], options: &Options) -> Result<Markup> {
     })
 }
 
-/// Charts beside each other where there is room.
 fn charts(charts: &[Chart], labels: &[&str]) -> Markup {
     html! {
         @if !charts.is_empty() {
@@ -154,7 +145,6 @@ fn charts(charts: &[Chart], labels: &[&str]) -> Markup {
     }
 }
 
-/// Low ones without a legend: they are all of one label.
 fn strips(charts: &[Chart], labels: &[&str]) -> Markup {
     html! { div.charts { @for chart in charts { (figure(chart, labels, LOW, false)) } } }
 }
@@ -243,16 +233,13 @@ fn grid(sheets: &[&Sheet], class: Option<&str>, of: &dyn Fn(usize) -> Option<usi
 
 /// With so many labels, the charts of each are folded away.
 const OPEN_MAX: usize = 6;
-/// As are more charts by percentile than these.
 const CURVES_MAX: usize = 12;
 /// With more steps than this, timelines show the rate alone.
 const RATES_ONLY_FROM: usize = 400;
-/// More rows of errors than these are folded away.
 const ERRORS_MAX: usize = 12;
 /// Longest class of an error, and longest message, characters.
 const CLASS_MAX: usize = 40;
 const TEXT_MAX: usize = 200;
-/// Columns of the table that a row of errors names.
 const NAMED_MAX: usize = 8;
 
 /// Said where there is an open loop.
@@ -324,7 +311,6 @@ impl<'a> Sections<'a> {
         })
     }
 
-    /// Another layout of one table.
     fn pages(&self, table: &Table, layout: Layout) -> Result<Vec<Page>> {
         // A baseline of another workload relates nothing here.
         let there = |base: &String| table.line(base).is_some();
@@ -333,7 +319,6 @@ impl<'a> Sections<'a> {
         layout::pages(std::slice::from_ref(table), &options)
     }
 
-    /// Charts of other metrics over the clients.
     fn charts(
         &self,
         workload: &str,
@@ -351,7 +336,6 @@ impl<'a> Sections<'a> {
         Ok(charts)
     }
 
-    /// Over the clients, and by percentile.
     fn latency(&self, table: &Table) -> Result<Markup> {
         let open = table.columns.iter().any(|column| column.rate.is_some());
         let names: &[&str] = if open {
@@ -413,7 +397,6 @@ impl<'a> Sections<'a> {
     }
 }
 
-/// Errors of one code, or steps that ended in one way.
 struct Row<'a> {
     label: &'a str,
     /// The code, else the class; none for steps that did not complete.
@@ -421,11 +404,9 @@ struct Row<'a> {
     count: u64,
     /// The first message, or how the steps ended.
     text: String,
-    /// Steps of each column.
     steps: BTreeMap<Column, usize>,
 }
 
-/// Returns the table of errors, where there is anything to tell.
 fn errors(table: &Table, labels: &[&str]) -> Markup {
     let rows: Vec<Row> = table.lines.iter().flat_map(rows).collect();
     let many = rows.len() > ERRORS_MAX;
@@ -477,7 +458,6 @@ fn rows<'a>(line: &Line<'a>) -> Vec<Row<'a>> {
     rows
 }
 
-/// Returns `8 (3 steps), 16`.
 fn places(steps: &BTreeMap<Column, usize>) -> String {
     let one = |(column, count): (&Column, &usize)| match count {
         1 => column.to_string(),
@@ -486,7 +466,6 @@ fn places(steps: &BTreeMap<Column, usize>) -> String {
     named(steps.iter().map(one).collect(), NAMED_MAX, ", ")
 }
 
-/// Digits after the point of a ratio's interval: two would often hide it.
 const RATIO_DECIMALS: usize = 3;
 
 /// The best of each column: the positions of its lines, and whether the runs are enough to tell it from
@@ -524,7 +503,6 @@ impl Best {
         self.0.get(column).is_some_and(|(lines, _)| lines.contains(&line))
     }
 
-    /// Tells what the mark means in a table.
     fn legend(&self, columns: &[Column]) -> Option<String> {
         const ALL: &str =
             "and all that its runs do not tell from it (the 95 % interval of their ratio holds 1)";
@@ -626,7 +604,6 @@ pub(super) fn table(table: &Table, best: &Best, labels: &[&str]) -> Markup {
     }
 }
 
-/// Tells whether a verdict says that the number is not simply the server's.
 fn doubtful(cell: &Cell) -> bool {
     let verdicts = cell.steps.iter().filter_map(|step| step.verdict.as_ref());
     verdicts.into_iter().any(|verdict| verdict.kind != VerdictKind::Ok)
@@ -649,12 +626,10 @@ fn small(table: &Table, cell: &Cell, decimals: usize) -> Markup {
     }
 }
 
-/// Returns the 95 % interval of what a cell shows.
 fn interval(table: &Table, cell: &Cell) -> Option<(f64, f64)> {
     if table.baseline.is_some() { cell.relative_interval } else { cell.interval }
 }
 
-/// Tells what the small numbers are, where there are any.
 fn small_legend(table: &Table) -> Option<String> {
     let intervals = table.cells().any(|cell| interval(table, cell).is_some());
     let ranges = table.cells().any(|cell| cell.spread.n > 1 && cell.interval.is_none());

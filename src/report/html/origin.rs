@@ -35,7 +35,6 @@ pub(super) fn headline(tables: &[Table]) -> String {
     ))
 }
 
-/// Returns those that did not complete, too: what they were asked is worth knowing.
 fn all<'a>(tables: &[Table<'a>]) -> Vec<&'a Summary> {
     tables.iter().flat_map(Table::all).collect()
 }
@@ -48,7 +47,6 @@ fn instant(text: &str) -> String {
     }
 }
 
-/// Returns the steps of each invocation, label and workload, by time.
 fn invocations<'a>(tables: &[Table<'a>]) -> Vec<Vec<&'a Summary>> {
     let mut by: BTreeMap<(&str, &str, &str), Vec<&Summary>> = BTreeMap::new();
     for step in all(tables) {
@@ -189,7 +187,6 @@ fn listed<T: ToString>(numbers: &BTreeSet<T>) -> String {
     numbers.iter().map(T::to_string).collect::<Vec<String>>().join(",")
 }
 
-/// Returns a word as a shell takes it.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
@@ -263,7 +260,6 @@ fn verdicts(steps: &[&Summary]) -> Option<String> {
     (!named.is_empty()).then(|| format!("verdicts on the steps: {}", named.join(", ")))
 }
 
-/// Returns the busiest of a step's engine threads, and the CPU of an op.
 fn busy(steps: &[&Summary]) -> Option<String> {
     let busiest = |step: &&Summary| {
         let looked: Vec<f64> = match &step.client.share {

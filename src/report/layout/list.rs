@@ -15,7 +15,6 @@ use crate::judge;
 use crate::summary::{Outage, Summary};
 use crate::terms::named;
 
-/// Settings that one line names.
 const SETTINGS_MAX: usize = 12;
 /// Longest text of an error that a line shows, characters.
 const TEXT_MAX: usize = 80;
@@ -26,7 +25,6 @@ const OUTAGES: [&str; 2] = [
      interval with 95 % of the earlier rate",
 ];
 
-/// Returns the better one first.
 fn better(table: &Table, one: f64, other: f64) -> Ordering {
     if table.metric.higher_is_better() { other.total_cmp(&one) } else { one.total_cmp(&other) }
 }
@@ -36,7 +34,6 @@ pub(super) fn list(tables: &[Table]) -> Vec<Page> {
     tables.iter().map(|table| Page { title_below: alone, ..ranked(table) }).collect()
 }
 
-/// Returns the list of the only column.
 fn ranked(table: &Table) -> Page {
     let column = table.columns[0];
     // Equal ones stay in the order of their labels; what has no number comes last.
@@ -162,7 +159,6 @@ impl Label<'_> {
     }
 }
 
-/// Returns the one page: a line a label, in the order of the tables.
 pub(super) fn settings(tables: &[Table]) -> Page {
     let mut labels: Vec<Label> = Vec::new();
     for line in tables.iter().flat_map(|table| &table.lines).filter(|line| !line.steps.is_empty()) {
@@ -231,7 +227,6 @@ fn entry<'l, 's>(labels: &'l [Label<'s>], at: usize) -> Entry<'l, 's> {
     Entry { label, said, same_as, settings }
 }
 
-/// Returns the values of a label for what differs anywhere among the labels of its build.
 fn values<'l, 's: 'l>(
     label: &Label,
     of_build: impl Iterator<Item = &'l Label<'s>>,

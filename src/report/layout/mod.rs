@@ -36,7 +36,6 @@ pub(crate) fn check(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Makes the pages of a layout. The tables have neither footnotes nor ratios yet.
 pub(crate) fn pages(tables: &[Table], options: &Options) -> Result<Vec<Page>> {
     let baseline = options.baseline.as_deref();
     if let Some(label) = baseline {
@@ -57,7 +56,6 @@ pub(crate) fn pages(tables: &[Table], options: &Options) -> Result<Vec<Page>> {
     }
 }
 
-/// A cell of a table with its line and column.
 #[derive(Clone, Copy)]
 pub(crate) struct Item<'t, 's> {
     pub at: usize,
@@ -66,7 +64,6 @@ pub(crate) struct Item<'t, 's> {
     pub cell: &'t Cell<'s>,
 }
 
-/// Returns what was measured, line by line.
 pub(crate) fn items<'t, 's>(table: &'t Table<'s>) -> impl Iterator<Item = Item<'t, 's>> {
     table.lines.iter().enumerate().flat_map(move |(at, line)| {
         let cells = table.columns.iter().zip(&line.cells);
@@ -118,7 +115,6 @@ fn page(table: &Table) -> Page {
     }
 }
 
-/// Digits after the point of what a table shows.
 pub(crate) fn decimals(table: &Table) -> usize {
     match &table.baseline {
         Some(_) => ratio_decimals(table.shown()),
@@ -126,12 +122,10 @@ pub(crate) fn decimals(table: &Table) -> usize {
     }
 }
 
-/// Tells what a cell shows.
 pub(crate) fn number(table: &Table, cell: Option<&Cell>, decimals: usize) -> Value {
     cell.and_then(|cell| table.number(cell)).map(|value| (value, decimals)).into()
 }
 
-/// Returns the shape of each line, from zero to the largest number of the table.
 fn shapes(table: &Table) -> Vec<String> {
     let max = table.shown().filter(|value| value.is_finite()).fold(0.0, f64::max);
     let shape = |line: &Line| {
@@ -210,7 +204,6 @@ pub(crate) fn spread(table: &Table) -> Page {
     Page::of(title, sheet, vec![RUNS.to_owned()])
 }
 
-/// Tells how far the extremes of a cell lie apart, as a share of its median.
 fn range(cell: &Cell) -> Option<f64> {
     let spread = cell.spread;
     (spread.n > 1 && spread.median > 0.0).then(|| (spread.max - spread.min) / spread.median)

@@ -16,7 +16,6 @@ use crate::summary::SuiteTest;
 /// The note of a step that explains its label: `--note note=TEXT`.
 const REMARK: &str = "note";
 
-/// Returns the page of one workload and number of clients.
 pub(super) fn relative(mut table: Table, baseline: Option<&str>) -> Page {
     let has_number = |line: &&Line| line.cell().is_some();
     let first = table.lines.iter().find(has_number).unwrap_or(&table.lines[0]);
@@ -94,17 +93,14 @@ pub(crate) const LEGEND: [&str; 3] = [
     "relative numbers are number / first: of costs, less is better",
 ];
 
-/// Said where it occurs.
 const OF_ZERO: &str = "- among the relative numbers: the first is 0 or was not measured";
 
-/// The costs of a line, absolute and relative.
 struct Costs {
     at: usize,
     absolute: Vec<Option<f64>>,
     relative: Vec<Option<f64>>,
 }
 
-/// Returns the page of one workload and number of clients.
 pub(super) fn per_op(table: &Table, baseline: Option<&str>) -> Result<Page> {
     let costs = table.lines.iter().map(costs).collect::<Result<Vec<Vec<Option<f64>>>>>()?;
     let base = match baseline {
@@ -163,7 +159,6 @@ fn relative_costs(table: &Table, rows: Vec<&Costs>) -> Sheet {
     rows.shown("dbms", |row| marked(table, row.at)).left().sheet()
 }
 
-/// Returns the medians of a line's steps, column by column.
 fn costs(line: &Line) -> Result<Vec<Option<f64>>> {
     let median = |name: &str| {
         let metric = Metric::Figure(named(name).expect("a cost is a figure"));
@@ -274,7 +269,6 @@ fn tests<'a>(line: &Line<'a>) -> Vec<(&'a str, Times)> {
 /// From here on the decimals of a percentage say nothing.
 const WHOLE_FROM: f64 = 10.0;
 
-/// The two numbers of a column that both labels have.
 struct Pair {
     column: Column,
     from: f64,
@@ -283,7 +277,6 @@ struct Pair {
     change: Option<f64>,
 }
 
-/// Returns the two labels, which the layout asked for.
 fn labels(options: &Options) -> [&str; 2] {
     [&options.from, &options.to].map(|label| label.as_deref().expect("--from and --to are there"))
 }
@@ -307,7 +300,6 @@ fn pairs<'a>(
     if found.is_empty() { Err(nothing_in_common(labels, "")) } else { Ok(found) }
 }
 
-/// Returns the range of the change over the numbers of clients, for each workload.
 pub(super) fn delta(tables: &[Table], options: &Options) -> Result<Vec<Page>> {
     let found = pairs(tables, options, |table, from, to| {
         Some((speed(&table.metric, from, to)? - 1.0) * 100.0)
@@ -373,7 +365,6 @@ fn shared(found: &[(Table, Vec<Pair>)]) -> (Vec<String>, Vec<String>) {
     (marks, notes.chain(conditions).collect())
 }
 
-/// Returns the cost at each number of clients, a table for each workload.
 pub(super) fn overhead(tables: &[Table], options: &Options) -> Result<Vec<Page>> {
     let found = pairs(tables, options, |table, from, to| {
         // What is lost of a rate, and what is added to a time.
@@ -419,7 +410,6 @@ fn records<'p>(table: &Table, pairs: &'p [Pair]) -> Rows<&'p Pair> {
         .filed("to_value", |pair| pair.to)
 }
 
-/// A pair and its change.
 type Change<'a> = (&'a Pair, f64);
 
 /// Returns the least and the largest change, of equal ones at the fewest clients.
