@@ -64,10 +64,10 @@ pub(super) fn run(args: &CompareArgs) -> Result<()> {
         new: args.new.clone(),
         metric: args.metric,
         floor: args.floor,
-        repeats_max: 0,
         force: args.force,
         latest: args.latest,
         format: args.format,
+        ..Question::default()
     };
     let steps = loaded.steps();
     let comparison = compare(&steps, &question)?;

@@ -6,7 +6,7 @@ use super::DisplayArgs;
 use super::run::program;
 use crate::error::Result;
 use crate::plan::units::parse_percent;
-use crate::report::Metric;
+use crate::report::{Metric, Question};
 use crate::run::Invocation;
 use crate::run::recheck::{self, Recheck};
 use crate::stop::Stop;
@@ -83,10 +83,13 @@ pub(super) fn run(args: RecheckArgs, stop: &Stop) -> Result<()> {
         programs: args.programs,
         base: args.base,
         new: args.new,
-        metric: args.metric,
-        floor: args.floor,
+        question: Question {
+            metric: args.metric,
+            floor: args.floor,
+            repeats_max: args.max_repeats,
+            ..Question::default()
+        },
         spread_max: args.spread_max,
-        max_repeats: args.max_repeats,
         list: args.list,
     };
     recheck::run(&recheck, invocation)

@@ -35,8 +35,7 @@ pub(crate) fn verdict(gates: &Gates) -> Result<()> {
     let Gates { held, failed, undecided, scarce, .. } = gates;
     let all = held + failed.len() + undecided.len();
     let listed = |lines: &[String], what: &str| {
-        let listed = lines.iter().map(|line| format!("\n  {line}")).collect::<String>();
-        format!("{} of {all} gates {what}:{listed}", lines.len())
+        format!("{} of {all} gates {what}:\n  {}", lines.len(), lines.join("\n  "))
     };
     let unclear = || listed(undecided, "are undecided");
     match (failed.as_slice(), undecided.as_slice()) {

@@ -71,8 +71,9 @@ pub(crate) fn run(
         let done = earlier.done.values();
         let mut legs = Legs::new(&experiment, &mut invocation, earlier.run.as_ref(), done)?;
         errors = legs.run(&todo);
-        let measured = legs.summaries;
-        measured.into_iter().for_each(|step| earlier.take(step));
+        for step in legs.summaries {
+            earlier.take(step);
+        }
     }
     let mut progress = invocation.progress;
     progress.clear();
@@ -171,7 +172,9 @@ impl Earlier {
             Continued { id: newest.run_id.clone(), seed: newest.plan.seed, last_step }
         });
         let mut earlier = Earlier { run, ..Earlier::default() };
-        all.into_iter().filter(wanted).for_each(|step| earlier.take(step));
+        for step in all.into_iter().filter(wanted) {
+            earlier.take(step);
+        }
         Ok(earlier)
     }
 

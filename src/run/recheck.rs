@@ -8,7 +8,7 @@ use super::{Invocation, conclude, print_data, random};
 use crate::error::{Error, Kind, Result, line, plain, worst};
 use crate::plan::experiment::{Cell, Experiment, Overrides};
 use crate::plan::value::Scale;
-use crate::report::{Doubt, Format, Metric, Options, Question, compare, doubtful};
+use crate::report::{Doubt, Options, Question, compare, doubtful};
 use crate::stats::next_look;
 use crate::summary::{self, Loaded, Summary};
 use crate::terms;
@@ -25,10 +25,9 @@ pub(crate) struct Recheck {
     pub(crate) programs: Vec<(String, PathBuf)>,
     pub(crate) base: Option<String>,
     pub(crate) new: Option<String>,
-    pub(crate) metric: Metric,
-    pub(crate) floor: f64,
+    /// What is compared, of which labels whatever it says.
+    pub(crate) question: Question,
     pub(crate) spread_max: f64,
-    pub(crate) max_repeats: u32,
     pub(crate) list: bool,
 }
 
@@ -45,7 +44,7 @@ pub(crate) fn run(args: &Recheck, mut invocation: Invocation<'_>) -> Result<()> 
     };
     let extended = |overrides: &Overrides| {
         let mut experiment = Experiment::new(&profile, overrides)?;
-        experiment.extend(args.max_repeats, overrides.seed);
+        experiment.extend(args.question.repeats_max, overrides.seed);
         Ok::<_, Error>(experiment)
     };
     let found = Earlier::of(loaded, &extended(&overrides)?, false, &mut invocation.progress)?;
@@ -126,7 +125,9 @@ impl Again<'_> {
             let stopped =
                 ended.iter().any(|e| matches!(e.kind(), Kind::Interrupted | Kind::Terminated));
             errors.extend(ended);
-            running.summaries.drain(..).for_each(|summary| self.found.take(summary));
+            for step in running.summaries.drain(..) {
+                self.found.take(step);
+            }
             if stopped || self.found.done.len() == there {
                 break;
             }
@@ -142,7 +143,7 @@ impl Again<'_> {
         for doubt in &doubts {
             let spots = self.spots_of(doubt);
             let most = spots.iter().map(|at| self.repeats(at)).max().unwrap_or(0);
-            let next = next_look(most).min(self.args.max_repeats);
+            let next = next_look(most).min(self.args.question.repeats_max);
             // One that has fewer than its partner catches up.
             for at in spots.into_iter().filter(|at| self.repeats(at) < next) {
                 let repeats = wanted.entry(at).or_insert(0);
@@ -158,20 +159,11 @@ impl Again<'_> {
         if steps.is_empty() {
             return Ok(Vec::new());
         }
-        let metric = self.args.metric;
+        let metric = self.args.question.metric;
         let options = Options { metric, ..Options::default() };
         let mut doubts = self.lost();
         for (base, new) in self.pairs(&steps)? {
-            let question = Question {
-                base,
-                new,
-                metric,
-                floor: self.args.floor,
-                repeats_max: self.args.max_repeats,
-                force: false,
-                latest: false,
-                format: Format::Text,
-            };
+            let question = Question { base, new, ..self.args.question.clone() };
             // The profile may have a cell for one of both labels only.
             let there =
                 |doubt: &Doubt| self.spots_of(doubt).iter().all(|at| self.spots.contains_key(at));

@@ -447,7 +447,7 @@ impl Controlled<'_> {
                 .hint("`start` must start it anew; give a `stop`, too"),
                 (Seen::Up(_), _) => return Ok(()),
                 (Seen::Refuses(error), _) => {
-                    if waited - *refused.get_or_insert(waited) > REFUSES_WITHIN {
+                    if refused.get_or_insert_with(Instant::now).elapsed() > REFUSES_WITHIN {
                         return Err(error);
                     }
                     error

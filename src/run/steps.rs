@@ -137,15 +137,15 @@ impl<'a> Steps<'a> {
             }
             self.warm(plan, &at, &mut control).await?;
         }
-        let mut control = Some(control);
+        at.control = Some(control);
         while let Some(step) = next(&self.summaries)? {
             self.stop.check()?;
             // Boxed: it holds all that a step is made of.
-            Box::pin(self.step(&mut at, &step, &mut control)).await?;
+            Box::pin(self.step(&mut at, &step)).await?;
         }
         // A signal in the last drain cut nothing short, but the caller asked to stop.
         self.stop.check()?;
-        if let Some(control) = control {
+        if let Some(control) = at.control {
             control.close(limits::COURTESY).await;
         }
         Ok(())
@@ -214,7 +214,19 @@ impl<'a> Steps<'a> {
         };
         let hosts = Hosts::of(probe.as_ref());
         let ids = dataset.map_or_else(Vec::new, |dataset| dataset.ids);
-        Ok(Surveyed { link, identity, probe, warnings, spread, tables, ids, whereabouts, hosts })
+        let control = None;
+        Ok(Surveyed {
+            link,
+            control,
+            identity,
+            probe,
+            warnings,
+            spread,
+            tables,
+            ids,
+            whereabouts,
+            hosts,
+        })
     }
 
     fn tell(
@@ -245,15 +257,10 @@ impl<'a> Steps<'a> {
         }
     }
 
-    async fn step(
-        &mut self,
-        at: &mut Surveyed<'_>,
-        step: &Step,
-        control: &mut Option<Session>,
-    ) -> Result<()> {
+    async fn step(&mut self, at: &mut Surveyed<'_>, step: &Step) -> Result<()> {
         let measured = match self.job {
-            Job::Sweep(plan) => self.sweep(plan, at, step, control).await,
-            Job::Load { .. } | Job::Suite(_) => self.timed(at, step, control).await,
+            Job::Sweep(plan) => Box::pin(self.sweep(plan, at, step)).await,
+            Job::Load { .. } | Job::Suite(_) => Box::pin(self.timed(at, step)).await,
         };
         let Measured { mut summary, error, ran, begun } = measured?;
         if let Some(here) = &self.in_profile {
@@ -281,16 +288,10 @@ impl<'a> Steps<'a> {
         conclude([error.map_or(Ok(()), Err), kept, logged], self.progress)
     }
 
-    async fn sweep(
-        &mut self,
-        plan: &Plan,
-        at: &mut Surveyed<'_>,
-        step: &Step,
-        control: &mut Option<Session>,
-    ) -> Result<Measured> {
+    async fn sweep(&mut self, plan: &Plan, at: &mut Surveyed<'_>, step: &Step) -> Result<Measured> {
         self.progress.table(|| told::table(plan, step, &self.summaries));
         let (window, opened) = watch::channel(None);
-        let (changed_before, watch) = self.make_ready(plan, at, control, &opened).await?;
+        let (changed_before, watch) = self.make_ready(plan, at, &opened).await?;
         let identity = at.identity.clone();
         let ids = if plan.workload.writes() { at.ids.as_slice() } else { &[] };
         let begin = Begin::new(self.store, plan, at.tables, ids, &identity, step);
@@ -310,7 +311,7 @@ impl<'a> Steps<'a> {
             log: self.log.clone(),
         };
         log_step(&context, step);
-        let run = engine::run_step(&context, step, control, self.progress).await;
+        let run = engine::run_step(&context, step, &mut at.control, self.progress).await;
         // Ended also where there was no window.
         context.window.send_replace(None);
         let ran = match beside {
@@ -318,7 +319,7 @@ impl<'a> Steps<'a> {
             None => Vec::new(),
         };
         let mut run = run?;
-        let changed = changed_over(&mut run, &identity.server, &at.link, control).await;
+        let changed = changed_over(&mut run, &identity.server, &at.link, &mut at.control).await;
         let mut summary = engine::summary(&run, &context, step, &identity, changed);
         summary.warn(at.warnings.iter().cloned().chain(changed_before));
         let expected = self.in_profile.as_ref().map_or(&[][..], |here| &here.subject.expect);
@@ -327,13 +328,8 @@ impl<'a> Steps<'a> {
         Ok(Measured { summary, error: run.error, ran, begun })
     }
 
-    async fn timed(
-        &mut self,
-        at: &Surveyed<'_>,
-        step: &Step,
-        control: &mut Option<Session>,
-    ) -> Result<Measured> {
-        if let Some(control) = control.take() {
+    async fn timed(&mut self, at: &mut Surveyed<'_>, step: &Step) -> Result<Measured> {
+        if let Some(control) = at.control.take() {
             // It would be idle meanwhile, for hours perhaps.
             control.close(limits::COURTESY).await;
         }
@@ -345,7 +341,7 @@ impl<'a> Steps<'a> {
         };
         let timed = Timed { at, step, repeats: self.repeats, title: title.as_deref() };
         let measured = match self.job {
-            Job::Load { spec, force } => timed.load(spec, force, self.progress).await,
+            Job::Load { spec, force } => Box::pin(timed.load(spec, force, self.progress)).await,
             Job::Suite(spec) => timed.suite(spec, self.store.dir(), self.progress).await,
             Job::Sweep(_) => unreachable!("a sweep has a window"),
         };
@@ -361,13 +357,12 @@ impl<'a> Steps<'a> {
         &mut self,
         plan: &Plan,
         at: &mut Surveyed<'_>,
-        control: &mut Option<Session>,
         opened: &watch::Receiver<Option<Instant>>,
     ) -> Result<(Vec<Finding>, Watch)> {
         let mut patience = Patience::new(plan.policy, self.stop);
         let last = at.identity.server.clone();
         loop {
-            match self.attempt(plan, at, control, opened).await {
+            match self.attempt(plan, at, opened).await {
                 Ok(watch) => {
                     let changed = changes(&last, &at.identity.server);
                     return Ok((judge::changed_when(&changed, "before this step"), watch));
@@ -383,25 +378,25 @@ impl<'a> Steps<'a> {
         &mut self,
         plan: &Plan,
         at: &mut Surveyed<'_>,
-        control: &mut Option<Session>,
         opened: &watch::Receiver<Option<Instant>>,
     ) -> Result<Watch> {
-        let mut session = match control.take() {
+        let there = at.control.take();
+        let lost = there.is_none();
+        let mut session = match there {
             Some(session) => session,
-            None => {
-                let mut session = at.link.open(self.charset()).await?;
-                self.look_again(plan, at, &mut session).await?;
-                session
-            }
+            None => at.link.open(self.charset()).await?,
         };
-        let (control_of, progress) = (&mut session, &mut *self.progress);
-        let done = Preparation { plan, at, control: control_of, progress }.step().await?;
+        if lost {
+            self.look_again(plan, at, &mut session).await?;
+        }
+        let (control, progress) = (&mut session, &mut *self.progress);
+        let done = Preparation { plan, at, control, progress }.step().await?;
         at.identity.server = at.renewed(&mut session).await?;
         if self.label.is_none() {
             at.identity.label.clone_from(&at.identity.server.version);
         }
         let at_start = at.levels(&mut session).await?;
-        *control = Some(session);
+        at.control = Some(session);
         Ok(Watch::begin(plan, at, done, at_start, opened.clone()).await)
     }
 

@@ -67,6 +67,8 @@ impl<'a> ServerLink<'a> {
 /// A server that was looked at, with its tables: the same for all steps.
 pub(super) struct Surveyed<'a> {
     pub(super) link: ServerLink<'a>,
+    /// Between the steps; None where it is lost.
+    pub(super) control: Option<Session>,
     pub(super) identity: Identity,
     /// How its process and host are read, where they can be.
     pub(super) probe: Option<Probe>,
