@@ -127,7 +127,7 @@ impl<const MS: u64> FromStr for Length<MS> {
         let (length, min) = (parse_duration(text)?, Duration::from_millis(MS));
         if length < min {
             return Err(format!(
-                "'{text}' is too short: at least {}, such as 10s",
+                "'{text}' is too short: at least {}, such as 1s",
                 units::duration(min)
             ));
         }
