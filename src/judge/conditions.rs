@@ -238,11 +238,14 @@ pub(crate) struct Difference {
 /// Name and value of a condition of a step, and what follows from a difference.
 pub(crate) type Fact = (Cow<'static, str>, String, Weight);
 
+fn values(step: &Summary) -> impl Iterator<Item = (&'static Condition, Option<String>)> {
+    CONDITIONS.iter().map(|condition| (condition, (condition.value)(step)))
+}
+
 /// Lists the conditions of the table that a step knows, and its options.
 pub(crate) fn conditions(step: &Summary) -> Vec<Fact> {
-    let table = CONDITIONS.iter().filter_map(|condition| {
-        Some((Cow::Borrowed(condition.name), (condition.value)(step)?, condition.weight))
-    });
+    let table = values(step)
+        .filter_map(|(known, value)| Some((Cow::Borrowed(known.name), value?, known.weight)));
     // All options where it is not known what they usually are.
     table.chain(options(step, |_| false)).collect()
 }
@@ -251,8 +254,8 @@ pub(crate) fn conditions(step: &Summary) -> Vec<Fact> {
 /// of them does not know is no difference ([`unknown`]).
 pub(crate) fn differences(first: &Summary, second: &Summary) -> Vec<Difference> {
     let mut found = Vec::new();
-    for condition in CONDITIONS {
-        if let (Some(one), Some(other)) = ((condition.value)(first), (condition.value)(second)) {
+    for ((condition, one), (_, other)) in values(first).zip(values(second)) {
+        if let Some((one, other)) = one.zip(other) {
             compare(&mut found, condition.name, one, other, condition.weight);
         }
     }
@@ -296,11 +299,10 @@ pub(crate) fn fingerprint_differences(one: &Server, other: &Server) -> Vec<Diffe
 
 /// Names the conditions that one of two steps knows and the other one does not.
 pub(crate) fn unknown(first: &Summary, second: &Summary) -> Vec<&'static str> {
-    let table = CONDITIONS.iter().filter(|condition| {
-        condition.weight > Weight::Noted
-            && (condition.value)(first).is_some() != (condition.value)(second).is_some()
+    let table = values(first).zip(values(second)).filter(|((condition, one), (_, other))| {
+        condition.weight > Weight::Noted && one.is_some() != other.is_some()
     });
-    let mut names: Vec<&str> = table.map(|condition| condition.name).collect();
+    let mut names: Vec<&str> = table.map(|((condition, _), _)| condition.name).collect();
     if first.workload.transactions.is_some() != second.workload.transactions.is_some() {
         names.push("parameters");
     }
@@ -314,7 +316,7 @@ pub(crate) fn unknown(first: &Summary, second: &Summary) -> Vec<&'static str> {
 /// are compared with that one; then only the first steps need to be compared with each other.
 pub(crate) fn by_knowledge<'a>(steps: &[&'a Summary]) -> Vec<(&'a Summary, Vec<&'a Summary>)> {
     let knows = |step: &'a Summary| {
-        let table: Vec<bool> = CONDITIONS.iter().map(|c| (c.value)(step).is_some()).collect();
+        let table: Vec<bool> = values(step).map(|(_, value)| value.is_some()).collect();
         let options: Vec<&String> = step.workload.options.keys().collect();
         let variables = !step.server.variables.is_empty();
         (table, step.workload.transactions.is_some(), variables, options)
@@ -371,7 +373,7 @@ fn definition(step: &Summary) -> Vec<Fact> {
     let mut fact = |name: String, value: &serde_json::Value, weight| {
         facts.push((Cow::Owned(name), value.to_string(), weight));
     };
-    let transactions = step.workload.transactions.iter().flat_map(|all| all.as_array()).flatten();
+    let transactions = step.workload.transactions.iter().filter_map(|all| all.as_array()).flatten();
     for (number, transaction) in (1..).zip(transactions) {
         for name in ["weight", "begin"] {
             fact(format!("transaction {number} {name}"), &transaction[name], Weight::Operation);

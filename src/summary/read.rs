@@ -200,15 +200,14 @@ fn located(error: &serde_json::Error) -> String {
 /// Makes the error that names the refused files.
 fn refusal(bad: &[(PathBuf, String)]) -> Error {
     let told = |(path, why): &(PathBuf, String)| format!("{}: {why}", path.display());
-    let text = match bad {
-        [one] => told(one),
-        _ => {
-            let mut lines = vec![format!("{} files cannot be used:", bad.len())];
-            lines.extend(bad.iter().take(NAMED_MAX).map(|one| format!("  {}", told(one))));
-            let more = bad.len().saturating_sub(NAMED_MAX);
-            lines.extend((more > 0).then(|| format!("  … and {more} more")));
-            lines.join("\n")
-        }
+    let text = if let [one] = bad {
+        told(one)
+    } else {
+        let mut lines = vec![format!("{} files cannot be used:", bad.len())];
+        lines.extend(bad.iter().take(NAMED_MAX).map(|one| format!("  {}", told(one))));
+        let more = bad.len().saturating_sub(NAMED_MAX);
+        lines.extend((more > 0).then(|| format!("  … and {more} more")));
+        lines.join("\n")
     };
     Error::data(text).hint("--skip-bad leaves such files out")
 }

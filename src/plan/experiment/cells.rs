@@ -92,8 +92,10 @@ pub(super) fn legs(experiment: &Experiment, wanted: impl Fn(&Cell) -> bool) -> V
     legs
 }
 
+type Called = fn(&Experiment, &Cell) -> Vec<String>;
+
 /// Names what `--only` picks cells by; a label goes with or without its program's name.
-const KEYS: [(&str, fn(&Experiment, &Cell) -> Vec<String>); 4] = [
+const KEYS: [(&str, Called); 4] = [
     ("label", |experiment, cell| {
         let subject = &experiment.subjects[cell.subject];
         vec![subject.label.clone(), subject.name.clone()]
