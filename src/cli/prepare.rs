@@ -71,6 +71,16 @@ pub(crate) struct PrepareArgs {
     pub server: ServerArgs,
 }
 
+impl clap::ValueEnum for Schema {
+    fn value_variants<'a>() -> &'a [Schema] {
+        &Schema::ALL
+    }
+
+    fn to_possible_value(&self) -> Option<clap::builder::PossibleValue> {
+        Some(self.prefix().into())
+    }
+}
+
 pub(super) fn run(args: PrepareArgs, stop: &Stop) -> Result<()> {
     let rows = match args.rows {
         Some(rows) => rows.0,

@@ -391,27 +391,22 @@ impl Compiler<'_> {
 
     fn source(&mut self, param: &Param) -> Source {
         let (options, rows, usual) = (&self.workload.options, self.tables.rows, self.distribution);
-        let drawn = |source: KeySource| match source {
-            KeySource::Default => usual,
-            KeySource::Own(distribution) => distribution,
-        };
         let done = &mut self.done;
         let mut draw = |source: KeySource, base: u64, count: u64| {
-            let distribution = drawn(source);
+            let distribution = source.or(usual);
             Source::Draw(place(&mut done.draws, Draw { distribution, base, count }))
         };
         match param {
             Param::Key(source) => draw(*source, 0, rows),
             Param::K => draw(KeySource::Default, 0, rows),
-            Param::RangeStart(start) => {
-                let less = start.len.value(options).saturating_sub(1);
-                draw(start.distribution, 0, rows.saturating_sub(less))
+            Param::RangeStart { len, distribution } => {
+                let less = len.value(options).saturating_sub(1);
+                draw(*distribution, 0, rows.saturating_sub(less))
             }
-            Param::Between(of) => {
-                let count = (of.max - of.min).saturating_add(1);
-                draw(of.distribution, of.min.wrapping_sub(1), count)
+            Param::Between { min, max, distribution } => {
+                draw(*distribution, min.wrapping_sub(1), (max - min).saturating_add(1))
             }
-            Param::Slice(source) => Source::Slice(place(&mut done.slices, drawn(*source))),
+            Param::Slice(source) => Source::Slice(place(&mut done.slices, source.or(usual))),
             Param::Serial => {
                 done.serial = true;
                 Source::Serial
@@ -447,7 +442,7 @@ impl Check {
         let (min, max) = count.map_or(all, |n| n.bounds(&workload.options, tables.held));
         Check {
             counted,
-            min: if workload.is_on(statement.missing_if.as_deref()) { 0 } else { min },
+            min: if statement.missing_if.iter().any(|name| workload.is_on(name)) { 0 } else { min },
             max,
             content: expect.content == Some(Content::C),
             value: expect.value.as_ref().map(|value| value.value(&workload.options)),

@@ -14,7 +14,7 @@ use crate::mysql::liveness::{Liveness, Threads};
 use crate::mysql::session::{Failure, Session};
 use crate::progress::Progress;
 use crate::stop::{COURTESY, Stop};
-use crate::workload::filler::Filler;
+use crate::workload::rows::Filler;
 use crate::workload::table::quoted;
 
 /// Attempts at a chunk before a conflict with other connections counts as an error.

@@ -5,7 +5,7 @@ use futures_util::StreamExt;
 
 use crate::mysql::session::Infile;
 use crate::workload::Schema;
-use crate::workload::filler::Filler;
+use crate::workload::rows::Filler;
 use crate::workload::table::quoted;
 
 /// Bytes of a packet of LOAD DATA: more gain nothing, and every connection holds some.
@@ -113,7 +113,7 @@ mod tests {
         let count = move |n, _| {
             counted.fetch_add(n, Ordering::Relaxed);
         };
-        let packets = all(lines(rows.into(), 11, 3000, 1 << 30, count));
+        let packets = all(lines(Filler::Sbtest(rows), 11, 3000, 1 << 30, count));
         assert!(packets.len() > 1 && packets.iter().all(|p| p.len() <= PACKET_MAX));
         assert_eq!(sent.load(Ordering::Relaxed), 2990);
         let whole = packets.concat();
@@ -132,8 +132,14 @@ mod tests {
             let (mut next, mut values, mut statements) = (1, 0, 0);
             while next <= 1000 {
                 let mut out = b"before".to_vec();
-                let after =
-                    extended(&mut out, "INSERT INTO t VALUES ", rows.into(), next, 1000, bytes);
+                let after = extended(
+                    &mut out,
+                    "INSERT INTO t VALUES ",
+                    Filler::Sbtest(rows),
+                    next,
+                    1000,
+                    bytes,
+                );
                 let sql = text(&out).strip_prefix("before").expect("appended");
                 assert!(
                     sql.starts_with(&format!("INSERT INTO t VALUES ({next},"))
@@ -155,13 +161,13 @@ mod tests {
         let largest = Rows::new(1, 1, 10_000_000_000);
         // The smallest max_allowed_packet that a server takes.
         for packet in [1024, 4096] {
-            let packets = all(lines(rows.into(), 1, 100, packet, |_, _| {}));
+            let packets = all(lines(Filler::Sbtest(rows), 1, 100, packet, |_, _| {}));
             assert!(packets.iter().all(|p| p.len() < packet));
             for (rows, first) in [(rows, 1), (largest, 10_000_000_000)] {
-                let (head, room) = insert(&rows.into(), 2, packet);
+                let (head, room) = insert(&Filler::Sbtest(rows), 2, packet);
                 assert_eq!(head, "INSERT INTO `sbtest2` (id, k, c, pad) VALUES ");
                 let mut sql = Vec::new();
-                let next = extended(&mut sql, &head, rows.into(), first, first + 99, room);
+                let next = extended(&mut sql, &head, Filler::Sbtest(rows), first, first + 99, room);
                 assert!(sql.len() < packet && next > first);
             }
         }

@@ -237,7 +237,7 @@ fn unusable(
     comment: &str,
     columns: &Columns,
 ) -> Option<String> {
-    let needed = schema.columns().iter().copied();
+    let needed = schema.columns().into_iter();
     let missing: Vec<&str> = needed.filter(|column| !columns.contains_key(*column)).collect();
     if !is_table {
         Some("is no table but a view or the like".to_owned())

@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::mysql::control::{Asked, explain, one, rows};
 use crate::mysql::session::Session;
 use crate::workload::Schema;
-use crate::workload::filler::Filler;
+use crate::workload::rows::Filler;
 use crate::workload::rows::{PAD_LEN, Rows, is_digits, proves};
 use crate::workload::table::{Mark, State, quoted};
 
@@ -203,13 +203,14 @@ impl Contents<'_> {
         filler.line(&mut self.line, id);
         let line = self.line.strip_suffix(b"\n").unwrap_or(&self.line);
         let mut content = Content::Filled;
-        let columns = self.table.schema.columns().iter().zip(line.split(|byte| *byte == b'\t'));
+        let columns =
+            self.table.schema.columns().into_iter().zip(line.split(|byte| *byte == b'\t'));
         for (at, (column, filled)) in columns.enumerate() {
             let own = field(row, at);
             if own == filled {
                 continue;
             }
-            if *column != PASSWORD.0 || own.len() != PASSWORD.1 || !is_digits(own) {
+            if column != PASSWORD.0 || own.len() != PASSWORD.1 || !is_digits(own) {
                 return Content::Wrong;
             }
             content = Content::Rewritten;

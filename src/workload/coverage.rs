@@ -1,14 +1,12 @@
 //! Where keys fall, by arithmetic: how hot the hottest row is, and how many rows are touched.
 
-use std::collections::BTreeMap;
-
 use super::distribution::Distribution;
+use super::options::Options;
 use super::param::{KeySource, Param};
 use super::{Statement, Workload};
 
-/// Rows that are looked at one by one, at the hot end of a distribution.
+/// Rows that are looked at one by one, at the hot end; behind them zones become wider by a factor.
 const SINGLE: u64 = 1024;
-/// How much wider each zone behind them is than the one before.
 const WIDENING: f64 = 1.05;
 /// Zones of a half of the normal part of `special`.
 const BELL: u32 = 200;
@@ -16,7 +14,6 @@ const BELL: u32 = 200;
 /// How the keys of one table spread over its rows.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Coverage {
-    /// The hottest row's share of the keys, 0 to 1.
     pub hottest_share: f64,
     /// The smallest part of the rows that half of the keys fall on, 0 to 1.
     pub half_on_share: f64,
@@ -30,12 +27,17 @@ struct Zone {
     share: f64,
 }
 
-/// Where `draws` keys of a table of `rows` fall.
+impl Zone {
+    fn density(&self) -> f64 {
+        self.share / self.rows
+    }
+}
+
+/// Tells where `draws` keys of a table of `rows` fall.
 pub(crate) fn coverage(distribution: Distribution, rows: u64, draws: f64) -> Coverage {
     let rows = rows.max(1);
     let mut zones = zones(distribution, rows);
-    let density = |zone: &Zone| zone.share / zone.rows;
-    zones.sort_by(|a, b| density(b).total_cmp(&density(a)));
+    zones.sort_by(|a, b| b.density().total_cmp(&a.density()));
     let (mut share, mut half) = (0.0_f64, 0.0_f64);
     for zone in &zones {
         let wanted = (0.5 - share).max(0.0);
@@ -46,10 +48,10 @@ pub(crate) fn coverage(distribution: Distribution, rows: u64, draws: f64) -> Cov
         }
     }
     // A row that a draw hits with p is missed by all with (1 - p)^n.
-    let touched =
-        |zone: &Zone| zone.rows * -libm::expm1(draws * libm::log1p(-density(zone).min(1.0)));
+    let missed = |zone: &Zone| draws * libm::log1p(-zone.density().min(1.0));
+    let touched = |zone: &Zone| zone.rows * -libm::expm1(missed(zone));
     Coverage {
-        hottest_share: zones.first().map_or(0.0, density),
+        hottest_share: zones[0].density(),
         half_on_share: half / rows as f64,
         distinct: if draws > 0.0 { zones.iter().map(touched).sum() } else { 0.0 },
     }
@@ -61,19 +63,13 @@ fn zones(distribution: Distribution, rows: u64) -> Vec<Zone> {
         Distribution::Uniform => vec![Zone { rows: n, share: 1.0 }],
         Distribution::Zipf(s) | Distribution::ZipfAdjacent(s) => {
             // The integral of x^-s, scaled in the end: near enough to the sum behind the first.
-            let integral = |x: f64| {
-                if (s - 1.0).abs() < 1e-9 {
-                    libm::log(x)
-                } else {
-                    (libm::pow(x, 1.0 - s) - 1.0) / (1.0 - s)
-                }
+            let integral = |x: f64| match s - 1.0 {
+                off if off.abs() < 1e-9 => libm::log(x),
+                _ => (libm::pow(x, 1.0 - s) - 1.0) / (1.0 - s),
             };
-            scaled(ranks(rows, |from, to| {
-                if to - from == 1 {
-                    libm::pow(to as f64, -s)
-                } else {
-                    integral(to as f64 + 0.5) - integral(from as f64 + 0.5)
-                }
+            scaled(ranks(rows, |from, to| match to - from {
+                1 => libm::pow(to as f64, -s),
+                _ => integral(to as f64 + 0.5) - integral(from as f64 + 0.5),
             }))
         }
         Distribution::Pareto(h) => {
@@ -85,13 +81,12 @@ fn zones(distribution: Distribution, rows: u64) -> Vec<Zone> {
     }
 }
 
-/// Zones of the ranks `from + 1 ..= to`: single ones, then wider and wider.
+/// Makes zones of the ranks `from + 1 ..= to`.
 fn ranks(rows: u64, share: impl Fn(u64, u64) -> f64) -> Vec<Zone> {
-    let mut zones = Vec::new();
-    let mut from = 0;
+    let (mut zones, mut from) = (Vec::new(), 0);
     while from < rows {
         let wide = (from as f64 * WIDENING).ceil() as u64;
-        let to = if from < SINGLE { from + 1 } else { wide.max(from + 1).min(rows) };
+        let to = if from < SINGLE { from + 1 } else { wide.min(rows) };
         zones.push(Zone { rows: (to - from) as f64, share: share(from, to) });
         from = to;
     }
@@ -100,14 +95,12 @@ fn ranks(rows: u64, share: impl Fn(u64, u64) -> f64) -> Vec<Zone> {
 
 fn scaled(mut zones: Vec<Zone>) -> Vec<Zone> {
     let all: f64 = zones.iter().map(|zone| zone.share).sum();
-    for zone in &mut zones {
-        zone.share /= all;
-    }
+    zones.iter_mut().for_each(|zone| zone.share /= all);
     zones
 }
 
-/// Three quarters of the keys on the upper three quarters of the middle 1 %, the others around
-/// the middle: the sum of twelve uniform numbers, which is normal all but.
+/// Makes the zones of `special`: three quarters of the keys on the upper three quarters of the
+/// middle 1 %, the others around it: the sum of twelve uniform numbers, which is normal all but.
 fn special(n: f64) -> Vec<Zone> {
     let band = (0.0075 * n + 0.75).max(1.0);
     let within = |half_width: f64| libm::erf(half_width * 12.0 / core::f64::consts::SQRT_2);
@@ -115,54 +108,48 @@ fn special(n: f64) -> Vec<Zone> {
     let edge = (band / n / 2.0).min(0.5);
     let mut zones = vec![Zone { rows: band, share: 0.75 + 0.25 * within(edge) }];
     let step = (0.5 - edge) / f64::from(BELL);
-    for i in 0..BELL {
-        let (from, to) = (edge + f64::from(i) * step, edge + f64::from(i + 1) * step);
-        let rows = 2.0 * step * n;
-        if rows > 0.0 {
-            zones.push(Zone { rows, share: 0.25 * (within(to) - within(from)) });
-        }
+    if step > 0.0 {
+        zones.extend((0..BELL).map(|i| {
+            let (from, to) = (edge + f64::from(i) * step, edge + f64::from(i + 1) * step);
+            Zone { rows: 2.0 * step * n, share: 0.25 * (within(to) - within(from)) }
+        }));
     }
     scaled(zones)
 }
 
-/// The distribution that most keys of an op come from, and how many keys an op draws from it;
-/// None for a workload without keys. `default` is that of `--distribution`.
-pub(crate) fn keys_per_op(
-    workload: &Workload,
-    default: Distribution,
-) -> Option<(Distribution, f64)> {
+/// Finds the distribution that most keys of an op come from, and how many keys an op draws from it;
+/// None for a workload without keys. `usual` is that of `--distribution`.
+pub(crate) fn keys_per_op(workload: &Workload, usual: Distribution) -> Option<(Distribution, f64)> {
     let weights: f64 = workload.transactions.iter().map(|t| f64::from(t.weight)).sum();
-    let mut drawn: BTreeMap<String, (Distribution, f64)> = BTreeMap::new();
+    let mut drawn: Vec<(Distribution, f64)> = Vec::new();
     for transaction in &workload.transactions {
-        let part = f64::from(transaction.weight) / weights.max(1.0);
+        let part = f64::from(transaction.weight) / weights;
         for (statement, repeat) in workload.running(transaction) {
-            for (source, times) in keys(statement, workload) {
-                let distribution = match source {
-                    KeySource::Default => default,
-                    KeySource::Own(distribution) => distribution,
-                };
-                let entry = drawn.entry(distribution.to_string()).or_insert((distribution, 0.0));
-                entry.1 += part * repeat as f64 * times;
+            for (source, times) in keys(statement, &workload.options) {
+                let (distribution, n) = (source.or(usual), part * repeat as f64 * times);
+                match drawn.iter_mut().find(|(of, _)| *of == distribution) {
+                    Some((_, sum)) => *sum += n,
+                    None => drawn.push((distribution, n)),
+                }
             }
         }
     }
-    drawn.into_values().filter(|(_, n)| *n > 0.0).max_by(|(_, a), (_, b)| a.total_cmp(b))
+    drawn.into_iter().filter(|(_, n)| *n > 0.0).max_by(|(_, a), (_, b)| a.total_cmp(b))
 }
 
-/// The keys of a statement that are ids of rows, and how often each is drawn.
-fn keys(statement: &Statement, workload: &Workload) -> Vec<(KeySource, f64)> {
-    let key = |param: &Param| match param {
-        Param::Key(source) | Param::Slice(source) => Some(*source),
-        Param::RangeStart(start) => Some(start.distribution),
+/// Lists the keys that are ids of rows, and how often each is drawn.
+fn keys(statement: &Statement, options: &Options) -> Vec<(KeySource, f64)> {
+    let listed = statement.list.iter().flat_map(|list| {
+        let times = list.rows(options) as f64;
+        list.params.iter().map(move |param| (param, times))
+    });
+    let all = statement.params.iter().map(|param| (param, 1.0)).chain(listed);
+    all.filter_map(|(param, times)| match param {
+        Param::Key(source) | Param::Slice(source) => Some((*source, times)),
+        Param::RangeStart { distribution, .. } => Some((*distribution, times)),
         _ => None,
-    };
-    let mut keys: Vec<(KeySource, f64)> =
-        statement.params.iter().filter_map(key).map(|source| (source, 1.0)).collect();
-    if let Some(list) = &statement.list {
-        let times = list.times.as_ref().map_or(1, |times| times.value(&workload.options));
-        keys.extend(list.params.iter().filter_map(key).map(|source| (source, times as f64)));
-    }
-    keys
+    })
+    .collect()
 }
 
 #[cfg(test)]

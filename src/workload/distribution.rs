@@ -2,13 +2,11 @@
 
 use std::fmt;
 
-use super::permutation::Permutation;
-use super::random::{Stream, name_part, seed_of};
+use super::random::{Permutation, Stream, name_part, seed_of};
 
 /// A key distribution as on the command line.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Distribution {
-    /// Every row alike.
     Uniform,
     /// Rank r with weight 1/r^S; ranks lie scattered over the ids by a keyed permutation.
     Zipf(f64),
@@ -22,8 +20,9 @@ pub enum Distribution {
     Special,
 }
 
-/// What `--distribution` takes.
-pub(crate) const FORMS: &str = "uniform, zipf:S, zipf-adjacent:S (such as zipf:0.99), pareto:H (sysbench's: pareto:0.2), special";
+/// The values of `--distribution`.
+const FORMS: &str = "uniform, zipf:S, zipf-adjacent:S (such as zipf:0.99), \
+                     pareto:H (sysbench's: pareto:0.2), special";
 
 impl std::str::FromStr for Distribution {
     type Err = String;
@@ -33,26 +32,22 @@ impl std::str::FromStr for Distribution {
             Some((name, value)) => (name, Some(value)),
             None => (text, None),
         };
-        let exponent = || -> Result<f64, String> {
-            let value = value.ok_or_else(|| format!("'{name}' needs an exponent: {name}:0.99"))?;
-            match value.parse::<f64>() {
-                Ok(s) if s > 0.0 && s <= 10.0 => Ok(s),
-                _ => Err(format!("exponent '{value}' is not a number above 0 and up to 10")),
-            }
+        // The shape above 0, as it may be up to `max`.
+        let shape = |what: &str, like: f64, max: f64| -> Result<f64, String> {
+            let value = value.ok_or_else(|| format!("'{name}' needs {what}: {name}:{like}"))?;
+            let read = value.parse().ok().filter(|shape| *shape > 0.0 && *shape <= max);
+            read.ok_or_else(|| format!("'{value}' of {name} is not {what}, such as {like}"))
         };
-        match name {
-            "uniform" if value.is_none() => Ok(Distribution::Uniform),
-            "special" if value.is_none() => Ok(Distribution::Special),
-            "uniform" | "special" => Err(format!("{name} takes no value")),
-            "pareto" => {
-                let value = value.ok_or("'pareto' needs a share: pareto:0.2")?;
-                match value.parse::<f64>() {
-                    Ok(h) if h > 0.0 && h < 1.0 => Ok(Distribution::Pareto(h)),
-                    _ => Err(format!("share '{value}' is not a number between 0 and 1")),
-                }
+        let exponent = || shape("an exponent above 0 and up to 10", 0.99, 10.0);
+        match (name, value) {
+            ("uniform", None) => Ok(Distribution::Uniform),
+            ("special", None) => Ok(Distribution::Special),
+            ("uniform" | "special", Some(_)) => Err(format!("{name} takes no value")),
+            ("pareto", _) => {
+                shape("a share between 0 and 1", 0.2, 1.0_f64.next_down()).map(Distribution::Pareto)
             }
-            "zipf" => Ok(Distribution::Zipf(exponent()?)),
-            "zipf-adjacent" => Ok(Distribution::ZipfAdjacent(exponent()?)),
+            ("zipf", _) => exponent().map(Distribution::Zipf),
+            ("zipf-adjacent", _) => exponent().map(Distribution::ZipfAdjacent),
             _ => Err(format!("'{text}' is none of {FORMS}")),
         }
     }
@@ -87,7 +82,7 @@ enum Shape {
 }
 
 impl Sampler {
-    /// A sampler of `1..=rows`. `hot_seed` decides where the hot rows of `zipf` lie: it must
+    /// Makes a sampler of `1..=rows`. `hot_seed` decides where the hot rows of `zipf` lie: it must
     /// be the same for all clients and phases, or a warm-up would heat other rows.
     pub fn new(distribution: Distribution, rows: u64, hot_seed: u64) -> Self {
         let rows = rows.max(1);
@@ -104,7 +99,7 @@ impl Sampler {
         Sampler { rows, shape }
     }
 
-    /// An id in `1..=rows`.
+    /// Draws an id in `1..=rows`.
     #[inline]
     pub fn draw(&self, stream: &mut Stream) -> u64 {
         match &self.shape {
@@ -120,7 +115,7 @@ impl Sampler {
     }
 }
 
-/// `sb_rand_special` of sysbench 1.0.20 (`src/sb_rand.c`) with `--rand-spec-iter=12`,
+/// Draws as `sb_rand_special` of sysbench 1.0.20 (`src/sb_rand.c`) with `--rand-spec-iter=12`,
 /// `--rand-spec-pct=1` and `--rand-spec-res=75`. It uses one number for the choice of the part and
 /// for the place in the band of 1 %, so that only the upper three quarters of the band are hit.
 fn special(rows: u64, stream: &mut Stream) -> u64 {
@@ -171,13 +166,13 @@ impl Zipf {
         }
     }
 
-    /// H(x), the integral of h.
+    /// Gives H(x), the integral of h.
     fn h_integral(&self, x: f64) -> f64 {
         let log_x = libm::log(x);
         expm1_over((1.0 - self.s) * log_x) * log_x
     }
 
-    /// h(x) = 1 / x^s.
+    /// Gives h(x) = 1 / x^s.
     fn h(&self, x: f64) -> f64 {
         libm::exp(-self.s * libm::log(x))
     }
@@ -189,12 +184,12 @@ impl Zipf {
     }
 }
 
-/// log(1 + x) / x, with its limit near 0.
+/// Gives log(1 + x) / x, with its limit near 0.
 fn log1p_over(x: f64) -> f64 {
     if x.abs() > 1e-8 { libm::log1p(x) / x } else { 1.0 - x * (0.5 - x * (1.0 / 3.0 - 0.25 * x)) }
 }
 
-/// (exp(x) − 1) / x, with its limit near 0.
+/// Gives (exp(x) − 1) / x, with its limit near 0.
 fn expm1_over(x: f64) -> f64 {
     if x.abs() > 1e-8 {
         libm::expm1(x) / x

@@ -1,102 +1,77 @@
 //! What every answer is held against, and what a success changes.
 
-use serde::{Deserialize, Serialize};
+use std::fmt;
 
-use super::options::{Amount, Options};
+use serde::{Deserialize, Deserializer, Serialize};
+
+use super::options::{Amount, Options, ensure};
 
 /// What an answer must be; anything else is an error, not a result. `"any"`, `{ rows = … }` or
 /// `{ affected = … }`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(try_from = "Form")]
-pub struct Expect {
-    /// Rows returned.
+#[serde(deny_unknown_fields)]
+pub(crate) struct Expect {
     pub rows: Option<Count>,
-    /// Rows affected.
     pub affected: Option<Count>,
-    /// Whether the first column is a `c` that must prove itself (tables of loadgen only).
+    /// The first column is a `c` that must prove itself (tables of loadgen only).
     pub content: Option<Content>,
-    /// What the first column of the first row must be.
+    /// The first column of the first row.
     pub value: Option<Amount>,
 }
 
-#[derive(Deserialize)]
-#[serde(untagged, expecting = "\"any\", { rows = … } or { affected = … }")]
-enum Form {
-    Word(String),
-    Table(Table),
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Table {
-    rows: Option<Count>,
-    affected: Option<Count>,
-    content: Option<Content>,
-    value: Option<Amount>,
-}
-
-impl TryFrom<Form> for Expect {
-    type Error = String;
-
-    fn try_from(form: Form) -> Result<Expect, String> {
-        let Table { rows, affected, content, value } = match form {
-            Form::Word(word) if word == "any" => return Ok(Expect::default()),
-            Form::Word(word) => return Err(format!("'{word}' is no expectation; \"any\" is one")),
-            Form::Table(table) => table,
-        };
-        match (&rows, &affected) {
-            (Some(_), Some(_)) => Err("rows are returned or affected, not both".to_owned()),
-            (None, None) => Err("an expectation has rows or affected, or is \"any\"".to_owned()),
-            (None, Some(_)) if content.is_some() || value.is_some() => {
-                Err("content and value are those of rows returned".to_owned())
-            }
-            _ => Ok(Expect { rows, affected, content, value }),
+/// Reads an expectation or the word `any`.
+pub(super) fn or_any<'de, D: Deserializer<'de>>(from: D) -> Result<Expect, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    enum Word {
+        Any,
+    }
+    #[derive(Deserialize)]
+    #[serde(untagged, expecting = "\"any\", { rows = … } or { affected = … }")]
+    enum Form {
+        Word(Word),
+        Table(Expect),
+    }
+    match Form::deserialize(from)? {
+        Form::Word(Word::Any) => Ok(Expect::default()),
+        Form::Table(expect) if expect == Expect::default() => {
+            Err(serde::de::Error::custom("an expectation has rows or affected, or is \"any\""))
         }
+        Form::Table(expect) => Ok(expect),
     }
 }
 
 /// What the first column of an answer holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Content {
+pub(crate) enum Content {
     /// The self-proving `c` of the row whose id is the statement's first key.
     C,
 }
 
-/// How many rows.
+/// A number of rows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged, expecting = "a number, an option, { min, max } or { per, times, limit }")]
-pub enum Count {
-    /// Exactly so many.
+#[serde(
+    untagged,
+    deny_unknown_fields,
+    expecting = "a number, an option, { min, max } or { per, times, limit }"
+)]
+pub(crate) enum Count {
     Exactly(Amount),
-    /// A part of the table's rows.
-    Part(Part),
-    /// Within bounds.
-    Within(Within),
-}
-
-/// `{ min = 1, max = "range_size" }`
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Within {
-    /// At least; 0 if left away.
-    #[serde(default = "none")]
-    pub min: Amount,
-    /// At most; no bound if left away.
-    pub max: Option<Amount>,
-}
-
-/// `{ per = 200 }`: one row in so many of the table's, rounded down or up.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Part {
-    /// One of so many.
-    pub per: u64,
-    /// So many times that.
-    #[serde(default = "once")]
-    pub times: u64,
-    /// But no more than so many, as LIMIT has it.
-    pub limit: Option<u64>,
+    /// One in so many of the table's rows, rounded down or up; so many times that, but no more than
+    /// LIMIT: `{ per = 200 }`.
+    Part {
+        per: u64,
+        #[serde(default = "once")]
+        times: u64,
+        limit: Option<u64>,
+    },
+    /// `{ min = 1, max = "range_size" }`, each of which may be left away.
+    Within {
+        #[serde(default = "none")]
+        min: Amount,
+        max: Option<Amount>,
+    },
 }
 
 fn none() -> Amount {
@@ -108,21 +83,20 @@ fn once() -> u64 {
 }
 
 impl Count {
-    /// The smallest and the largest number; `held` is the rows that each table holds, if they
+    /// Gives the smallest and the largest number; `held` is the rows that each table holds, if they
     /// are known.
     pub(crate) fn bounds(&self, options: &Options, held: Option<u64>) -> (u64, u64) {
         match self {
             Count::Exactly(amount) => (amount.value(options), amount.value(options)),
-            Count::Within(Within { min, max }) => {
+            Count::Within { min, max } => {
                 let max = max.as_ref().map_or(u64::MAX, |max| max.value(options));
                 (min.value(options), max)
             }
-            Count::Part(part) => {
-                let limit = part.limit.unwrap_or(u64::MAX);
+            Count::Part { per, times, limit } => {
+                let limit = limit.unwrap_or(u64::MAX);
                 let Some(held) = held else { return (0, limit) };
-                let of = |n: u64| n.saturating_mul(part.times).min(limit);
-                let per = part.per.max(1);
-                (of(held / per), of(held.div_ceil(per)))
+                let of = |n: u64| n.saturating_mul(*times).min(limit);
+                (of(held / per), of(held.div_ceil(*per)))
             }
         }
     }
@@ -130,36 +104,34 @@ impl Count {
     fn check(&self, options: &Options) -> Result<(), String> {
         match self {
             Count::Exactly(amount) => amount.check(options),
-            Count::Within(Within { min, max }) => {
-                min.check(options)?;
-                max.as_ref().map_or(Ok(()), |max| max.check(options))?;
-                match self.bounds(options, None) {
-                    (min, max) if min > max => Err(format!("no number is {min} to {max}")),
-                    _ => Ok(()),
-                }
+            Count::Within { min, max } => {
+                std::iter::once(min).chain(max).try_for_each(|bound| bound.check(options))?;
+                let (min, max) = self.bounds(options, None);
+                ensure(min <= max, format_args!("no number is {min} to {max}"))
             }
-            Count::Part(part) if part.per == 0 => Err("per = 0 divides nothing".to_owned()),
-            Count::Part(_) => Ok(()),
+            Count::Part { per, .. } => ensure(*per > 0, "per = 0 divides nothing"),
         }
     }
 }
 
 impl Expect {
     pub(super) fn check(&self, options: &Options) -> Result<(), String> {
-        for count in self.rows.iter().chain(&self.affected) {
-            count.check(options)?;
-        }
-        self.value.as_ref().map_or(Ok(()), |value| value.check(options))
+        let both = self.rows.is_some() && self.affected.is_some();
+        ensure(!both, "rows are returned or affected, not both")?;
+        let of_rows = self.content.is_some() || self.value.is_some();
+        ensure(self.rows.is_some() || !of_rows, "content and value are those of rows returned")?;
+        self.rows.iter().chain(&self.affected).try_for_each(|count| count.check(options))?;
+        self.value.iter().try_for_each(|value| value.check(options))
     }
 }
 
-impl std::fmt::Display for Count {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for Count {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Count::Exactly(amount) => write!(f, "{amount}"),
-            Count::Within(Within { min, max: None }) => write!(f, "{min} or more"),
-            Count::Within(Within { min, max: Some(max) }) => write!(f, "{min} to {max}"),
-            Count::Part(Part { per, times, limit }) => {
+            Count::Within { min, max: None } => write!(f, "{min} or more"),
+            Count::Within { min, max: Some(max) } => write!(f, "{min} to {max}"),
+            Count::Part { per, times, limit } => {
                 if let Some(limit) = limit {
                     write!(f, "up to {limit} of ")?;
                 }
@@ -172,8 +144,8 @@ impl std::fmt::Display for Count {
     }
 }
 
-impl std::fmt::Display for Expect {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for Expect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.rows, &self.affected) {
             (Some(rows), _) => {
                 let one = matches!(rows, Count::Exactly(Amount::Number(1)));
@@ -181,7 +153,7 @@ impl std::fmt::Display for Expect {
                 if self.content.is_some() {
                     f.write_str(", c proves itself")?;
                 }
-                self.value.as_ref().map_or(Ok(()), |value| write!(f, ", value {value}"))
+                self.value.iter().try_for_each(|value| write!(f, ", value {value}"))
             }
             (None, Some(affected)) => write!(f, "{affected} affected"),
             (None, None) => f.write_str("anything"),
@@ -192,8 +164,7 @@ impl std::fmt::Display for Expect {
 /// What a success adds to the ledger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Effect {
-    /// Nothing.
+pub(crate) enum Effect {
     #[default]
     None,
     /// Rows have other values, but not of `k`.

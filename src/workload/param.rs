@@ -3,27 +3,39 @@
 use serde::{Deserialize, Serialize};
 
 use super::distribution::Distribution;
-use super::options::{Amount, Options};
+use super::options::{Amount, Options, ensure};
 
-/// Where a parameter's value comes from. Parameters are counted from 1.
+/// The longest text of random digits.
+const DIGITS_MAX: usize = 65_535;
+
+/// The source of a parameter's value. Parameters are counted from 1.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Param {
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub(crate) enum Param {
     /// An id of the table, drawn anew: `{ key = "default" }`.
     Key(KeySource),
-    /// An id of this client's own share of the table, one of as many shares as there are
-    /// clients: `{ slice = "default" }`.
+    /// An id of this client's own share of the table: `{ slice = "default" }`.
     Slice(KeySource),
     /// An id from which so many still follow in the table: `{ range_start = { len = 100 } }`.
-    RangeStart(RangeStart),
-    /// The end of a range that begins with another parameter:
-    /// `{ range_end = { of = 1, len = 100 } }`.
+    RangeStart {
+        /// The first one included.
+        len: Amount,
+        #[serde(default)]
+        distribution: KeySource,
+    },
+    /// The end of a range from another parameter on: `{ range_end = { of = 1, len = 100 } }`.
     RangeEnd(RangeEnd),
     /// A number between two: `{ between = { min = 1, max = 200 } }`.
-    Between(Between),
+    Between {
+        min: u64,
+        max: u64,
+        /// Whatever `--distribution` is.
+        #[serde(default = "uniform")]
+        distribution: KeySource,
+    },
     /// A value for `k`, as `--distribution` has it: `"k"`.
     K,
-    /// A number above all ids of the table, which no other client takes: `"serial"`.
+    /// A number above all ids, which no other client takes: `"serial"`.
     Serial,
     /// The value of another parameter of this statement: `{ same_as = 1 }`.
     SameAs(usize),
@@ -41,25 +53,21 @@ pub enum Param {
     Const(Const),
 }
 
-/// Which distribution a key comes from.
+/// The distribution that a key comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub enum KeySource {
+pub(crate) enum KeySource {
     /// That of `--distribution`.
     #[default]
     Default,
-    /// Its own, whatever the command line says.
     Own(Distribution),
 }
 
 impl TryFrom<String> for KeySource {
     type Error = String;
 
-    fn try_from(text: String) -> std::result::Result<Self, String> {
-        if text == "default" {
-            return Ok(KeySource::Default);
-        }
-        text.parse().map(KeySource::Own)
+    fn try_from(text: String) -> Result<Self, String> {
+        if text == "default" { Ok(KeySource::Default) } else { text.parse().map(KeySource::Own) }
     }
 }
 
@@ -72,22 +80,20 @@ impl From<KeySource> for String {
     }
 }
 
-/// See [`Param::RangeStart`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct RangeStart {
-    /// Ids of the range, the first one included.
-    pub len: Amount,
-    /// How it is drawn.
-    #[serde(default)]
-    pub distribution: KeySource,
+impl KeySource {
+    /// Gives the distribution, where that of `--distribution` is this.
+    pub(crate) fn or(self, usual: Distribution) -> Distribution {
+        match self {
+            KeySource::Default => usual,
+            KeySource::Own(distribution) => distribution,
+        }
+    }
 }
 
-/// See [`Param::RangeEnd`]: exactly one of `len` and `delta`.
+/// The end of a range: exactly one of `len` and `delta`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct RangeEnd {
-    /// The parameter that the range begins with.
+pub(crate) struct RangeEnd {
     pub of: usize,
     /// Values in the range, both ends included.
     pub len: Option<Amount>,
@@ -96,45 +102,35 @@ pub struct RangeEnd {
 }
 
 impl RangeEnd {
-    /// What is added to the begin.
     pub(crate) fn add(&self, options: &Options) -> u64 {
-        match (&self.len, &self.delta) {
-            (Some(len), _) => len.value(options).saturating_sub(1),
-            (None, Some(delta)) => delta.value(options),
-            (None, None) => 0,
+        match &self.len {
+            Some(len) => len.value(options).saturating_sub(1),
+            None => self.delta.as_ref().expect("a len or a delta").value(options),
         }
     }
-}
-
-/// See [`Param::Between`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Between {
-    /// The smallest.
-    pub min: u64,
-    /// The largest.
-    pub max: u64,
-    /// How it is drawn; uniform unless said otherwise, whatever `--distribution` is.
-    #[serde(default = "uniform")]
-    pub distribution: KeySource,
 }
 
 fn uniform() -> KeySource {
     KeySource::Own(Distribution::Uniform)
 }
 
-/// A constant.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged, expecting = "a whole number or a text")]
-pub enum Const {
-    /// A number.
+pub(crate) enum Const {
     Number(i64),
-    /// A text.
     Text(String),
 }
 
+/// Checks that there is a parameter for each `?`, and that each can be made.
+pub(super) fn check(sql: &str, params: &[Param], options: &Options) -> Result<(), String> {
+    let (marks, there) = (sql.matches('?').count(), params.len());
+    let hint = "a ? of the text itself: { const = \"?\" }";
+    ensure(marks == there, format_args!("{marks} `?` but {there} params ({hint})"))?;
+    (0..there).try_for_each(|at| params[at].check(at, params, options))
+}
+
 impl Param {
-    /// The parameter of the same statement that the value is made from.
+    /// Gives the parameter of the same statement that the value is made from.
     pub(super) fn refers_to(&self) -> Option<usize> {
         match self {
             Param::SameAs(of) | Param::COf(of) => Some(*of),
@@ -143,64 +139,52 @@ impl Param {
         }
     }
 
-    /// The same with what it refers to elsewhere.
-    pub(super) fn moved(mut self, place: impl Fn(usize) -> usize) -> Param {
-        match &mut self {
+    /// Makes the same with what it refers to elsewhere.
+    pub(super) fn moved(&self, place: impl Fn(usize) -> usize) -> Param {
+        let mut moved = self.clone();
+        match &mut moved {
             Param::SameAs(of) | Param::COf(of) => *of = place(*of),
             Param::RangeEnd(end) => end.of = place(end.of),
             _ => {}
         }
-        self
+        moved
     }
 
-    /// Whether values are made from those of other parameters, after these are drawn.
-    pub(crate) fn is_derived(&self) -> bool {
-        self.refers_to().is_some() || matches!(self, Param::Previous(_))
-    }
-
-    /// Whether values are whole numbers that can be counted on from.
+    /// Tells whether values can be counted on from.
     fn is_number(&self) -> bool {
         !matches!(self, Param::C | Param::COf(_) | Param::Pad | Param::Digits(_) | Param::Const(_))
     }
 
-    /// Whether values are whole numbers that can be added up.
+    /// Tells whether values can be added up.
     pub(super) fn is_counted(&self) -> bool {
         self.is_number() || matches!(self, Param::Const(Const::Number(_)))
     }
 
-    /// What is wrong with the parameter at `at` (from 0) of these.
-    pub(super) fn check(params: &[Param], at: usize, options: &Options) -> Result<(), String> {
-        let Some(param) = params.get(at) else { return Ok(()) };
-        if let Some(of) = param.refers_to() {
+    fn check(&self, at: usize, params: &[Param], options: &Options) -> Result<(), String> {
+        if let Some(of) = self.refers_to() {
             let target = of.checked_sub(1).and_then(|i| params.get(i));
-            match target {
-                None => return Err(format!("{of} is no parameter (they are counted from 1)")),
-                Some(target) if !target.is_number() => {
-                    return Err(format!("parameter {of} holds no id or number"));
-                }
-                // Made in order, after all that are drawn.
-                Some(target) if target.is_derived() && of > at => {
-                    return Err(format!("parameter {of} is made from another one later"));
-                }
-                Some(_) => {}
-            }
+            let none = || format!("{of} is no parameter (they are counted from 1)");
+            let target = target.ok_or_else(none)?;
+            ensure(target.is_number(), format_args!("parameter {of} holds no id or number"))?;
+            // Made in order, after all that are drawn.
+            let made = target.refers_to().is_some() || matches!(target, Param::Previous(_));
+            let late = format_args!("parameter {of} is made from another one later");
+            ensure(!made || of <= at, late)?;
         }
-        match param {
+        match self {
             Param::RangeEnd(end) => match (&end.len, &end.delta) {
                 (Some(amount), None) | (None, Some(amount)) => amount.check(options),
                 _ => Err("range_end has either a len or a delta".to_owned()),
             },
-            Param::RangeStart(start) => start.len.check(options),
-            Param::Between(Between { min, max, .. }) if min > max => {
-                Err(format!("there is nothing between {min} and {max}"))
+            Param::RangeStart { len, .. } => len.check(options),
+            Param::Between { min, max, .. } => {
+                ensure(min <= max, format_args!("there is nothing between {min} and {max}"))
             }
-            Param::Digits(n) if !(1..=DIGITS_MAX).contains(n) => {
-                Err(format!("digits = {n} is not within 1 to {DIGITS_MAX}"))
+            Param::Digits(n) => {
+                let bounds = format_args!("digits = {n} is not within 1 to {DIGITS_MAX}");
+                ensure((1..=DIGITS_MAX).contains(n), bounds)
             }
             _ => Ok(()),
         }
     }
 }
-
-/// The longest text of random digits.
-const DIGITS_MAX: usize = 65_535;

@@ -7,86 +7,62 @@
 //! each run of 200 holds every country once. So of R rows a country has R/200, rounded down or
 //! up, and a pair R/10,000, rounded down or up.
 
-use super::permutation::Permutation;
-use super::random::{mix, scale, seed_of};
+use super::random::{Bits, Permutation, seed_of};
 
-/// Values of `country_id`, from 1.
-pub(crate) const COUNTRIES: u64 = 200;
-/// Values of `state_id`, from 1.
-pub(crate) const STATES: u64 = 50;
-/// Pairs of them.
+/// Values of `country_id` and of `state_id`, from 1; and their pairs.
+const COUNTRIES: u64 = 200;
+const STATES: u64 = 50;
 const PLACES: u64 = COUNTRIES * STATES;
 /// Goes round the states without meeting one twice, far from its neighbours.
 const STATE_STEP: u64 = 31;
 /// Bytes of the columns of text at most, and at least for those of random length.
-const TEXT_MAX: usize = 64;
-const TEXT_MIN: usize = 5;
+const TEXT_MAX: u64 = 64;
+const TEXT_MIN: u64 = 5;
 
-/// Makes the rows of one table.
 #[derive(Debug, Clone, Copy)]
 pub struct Rows {
     seed: u64,
     count: u64,
 }
 
-/// One row. Texts are of lower-case letters and digits (`email` has a dot and an at sign too), so
-/// that nothing needs escaping.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Row {
-    /// Primary key, from 1.
-    pub id: u64,
-    /// 5 to 64 characters, as `password` and `city`.
-    pub name: String,
-    /// Unique: it holds the id.
-    pub email: String,
-    /// See `name`.
-    pub password: String,
-    /// Year, month, day.
-    pub dob: (u32, u32, u32),
-    /// 5 to 64 characters, of 128 that would fit.
-    pub address: String,
-    /// See `name`.
-    pub city: String,
-    /// 1 to 50.
-    pub state_id: u64,
-    /// 5 to 8 digits.
-    pub zip: String,
-    /// 1 to 200.
-    pub country_id: u64,
-}
+/// The values of a row: id, name, email, password, dob, address, city, state_id, zip, country_id.
+/// Texts are of lower-case letters and digits (`email` has a dot and an at sign too), so that nothing
+/// needs escaping.
+pub type Row = [String; 10];
+/// The columns that are numbers.
+pub(super) const NUMBERS: [bool; 10] =
+    [true, false, false, false, false, false, false, true, false, true];
 
 impl Rows {
-    /// The rows of table number `table` (from 1) with `rows` rows.
+    /// Gives the `rows` rows of a table, counted from 1.
     pub fn new(data_seed: u32, table: u32, rows: u64) -> Self {
-        Rows { seed: seed_of(&[u64::from(data_seed), u64::from(table)]), count: rows.max(1) }
+        Rows { seed: seed_of(&[u64::from(data_seed), u64::from(table)]), count: rows }
     }
 
-    /// The row with this id, from 1.
+    /// Makes the row with this id, from 1.
     pub fn row(&self, id: u64) -> Row {
-        let (country_id, state_id) = self.place(id);
-        let mut bits = Bits(mix(self.seed ^ mix(id)));
-        let name = bits.text();
-        let email = format!("{}.{id}@{}.com", bits.word(8), bits.word(12));
-        let password = bits.text();
-        let dob = (
-            1940 + bits.below(60) as u32,
-            1 + bits.below(12) as u32,
-            // Every month has these.
-            1 + bits.below(28) as u32,
-        );
-        let address = bits.text();
-        let city = bits.text();
-        let zip = bits.zip();
-        Row { id, name, email, password, dob, address, city, state_id, zip, country_id }
+        let (country, state) = self.place(id);
+        let bits = &mut Bits::new(self.seed, id);
+        let name = text(bits);
+        let email = format!("{}.{id}@{}.com", word(bits, 8), word(bits, 12));
+        let password = text(bits);
+        let (year, month) = (1940 + bits.below(60), 1 + bits.below(12));
+        // Every month has these days.
+        let dob = format!("{year:04}-{month:02}-{:02}", 1 + bits.below(28));
+        let (address, city) = (text(bits), text(bits));
+        let digits = 5 + bits.below(4) as usize;
+        let mut zip = format!("{:08}", bits.below(100_000_000));
+        zip.truncate(digits);
+        let [id, state, country] = [id, state, country].map(|number| number.to_string());
+        [id, name, email, password, dob, address, city, state, zip, country]
     }
 
-    /// Country and state of a row.
+    /// Gives country and state of a row.
     fn place(&self, id: u64) -> (u64, u64) {
-        let at = id.saturating_sub(1);
-        let (block, offset) = (at / PLACES, at % PLACES);
-        let places = self.count.saturating_sub(block * PLACES).clamp(1, PLACES);
-        let permutation = Permutation::new(places, seed_of(&[self.seed, block]));
-        let place = permutation.apply(offset.min(places - 1));
+        assert!((1..=self.count).contains(&id), "row {id} of {}", self.count);
+        let (block, offset) = ((id - 1) / PLACES, (id - 1) % PLACES);
+        let places = (self.count - block * PLACES).min(PLACES);
+        let place = Permutation::new(places, seed_of(&[self.seed, block])).apply(offset);
         let (country, turn) = (place % COUNTRIES, place / COUNTRIES);
         // Each country begins its round with another state.
         let state = (turn * STATE_STEP + country) % STATES;
@@ -94,46 +70,24 @@ impl Rows {
     }
 }
 
-/// A counter through `SplitMix64`.
-struct Bits(u64);
+fn text(bits: &mut Bits) -> String {
+    let length = TEXT_MIN + bits.below(TEXT_MAX - TEXT_MIN + 1);
+    word(bits, length as usize)
+}
 
-impl Bits {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(1);
-        mix(self.0)
-    }
-
-    fn below(&mut self, n: u64) -> u64 {
-        scale(self.next(), n)
-    }
-
-    fn text(&mut self) -> String {
-        let length = TEXT_MIN + self.below((TEXT_MAX - TEXT_MIN + 1) as u64) as usize;
-        self.word(length)
-    }
-
-    fn word(&mut self, length: usize) -> String {
-        const ALPHABET: &[u8; 36] = b"abcdefghijklmnopqrstuvwxyz0123456789";
-        // 64 bits hold twelve characters.
-        const AT_ONCE: usize = 12;
-        let mut word = String::with_capacity(length);
-        while word.len() < length {
-            let mut rest = self.next();
-            for _ in 0..AT_ONCE.min(length - word.len()) {
-                word.push(char::from(ALPHABET[(rest % 36) as usize]));
-                rest /= 36;
-            }
+fn word(bits: &mut Bits, length: usize) -> String {
+    const ALPHABET: &[u8; 36] = b"abcdefghijklmnopqrstuvwxyz0123456789";
+    // 64 bits hold twelve characters.
+    const AT_ONCE: usize = 12;
+    let mut word = String::with_capacity(length);
+    while word.len() < length {
+        let mut rest = bits.next();
+        for _ in 0..AT_ONCE.min(length - word.len()) {
+            word.push(char::from(ALPHABET[(rest % 36) as usize]));
+            rest /= 36;
         }
-        word
     }
-
-    fn zip(&mut self) -> String {
-        let length = 5 + self.below(4) as usize;
-        let digits = self.below(100_000_000);
-        let mut zip = format!("{digits:08}");
-        zip.truncate(length);
-        zip
-    }
+    word
 }
 
 #[cfg(test)]
@@ -175,16 +129,16 @@ mod tests {
         let mut emails = BTreeSet::new();
         let plain = |text: &str| text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
         for id in 1..=5000 {
-            let row = source.row(id);
-            for text in [&row.name, &row.password, &row.address, &row.city] {
-                assert!((5..=64).contains(&text.len()) && plain(text), "{text}");
+            let [own, name, email, password, _, address, city, _, zip, _] = source.row(id);
+            for text in [name, password, address, city] {
+                assert!((5..=64).contains(&text.len()) && plain(&text), "{text}");
             }
-            assert!((5..=8).contains(&row.zip.len()));
-            assert!(row.email.len() <= 64 && plain(&row.email.replace(['.', '@'], "")));
-            assert!(emails.insert(row.email));
-            assert_eq!(row.id, id);
+            assert!((5..=8).contains(&zip.len()));
+            assert!(email.len() <= 64 && plain(&email.replace(['.', '@'], "")));
+            assert!(emails.insert(email));
+            assert_eq!(own, id.to_string());
         }
-        let longest = Rows::new(1, 1, 10_000_000_000).row(10_000_000_000).email;
+        let [_, _, longest, ..] = Rows::new(1, 1, 10_000_000_000).row(10_000_000_000);
         assert!(longest.len() <= 64, "{longest}");
     }
 
@@ -192,10 +146,8 @@ mod tests {
     fn rows_are_pinned_and_differ_by_seed_and_table() {
         // Other values would make tables prepared by an earlier version something else.
         let row = Rows::new(1, 1, 1_000_000).row(1);
-        assert_eq!((row.country_id, row.state_id, row.zip.as_str(), row.dob), PINNED);
+        assert_eq!([&row[9], &row[7], &row[8], &row[4]], ["120", "42", "91357653", "1991-03-03"]);
         assert_ne!(row, Rows::new(2, 1, 1_000_000).row(1));
         assert_ne!(row, Rows::new(1, 2, 1_000_000).row(1));
     }
-
-    const PINNED: (u64, u64, &str, (u32, u32, u32)) = (120, 42, "91357653", (1991, 3, 3));
 }

@@ -1,10 +1,10 @@
-//! Random streams whose every value is specified: the same seed gives the same keys on
-//! every machine and in every version of the libraries.
+//! Random streams and permutations whose every value is specified: the same seed gives the same
+//! keys on every machine and in every version of the libraries.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-/// One step of `SplitMix64` (Steele, Lea, Flood 2014): a bijection that mixes all bits.
+/// Takes one step of `SplitMix64` (Steele, Lea, Flood 2014): a bijection that mixes all bits.
 pub(crate) fn mix(x: u64) -> u64 {
     let x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -17,7 +17,7 @@ pub(crate) fn seed_of(parts: &[u64]) -> u64 {
     parts.iter().fold(mix(parts.len() as u64), |seed, part| mix(seed ^ mix(*part)))
 }
 
-/// A name as a part of a seed (FNV-1a, 64 bits).
+/// Makes a name a part of a seed (FNV-1a, 64 bits).
 pub fn name_part(name: &str) -> u64 {
     name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
@@ -35,40 +35,102 @@ pub(crate) fn scale(bits: u64, n: u64) -> u64 {
 pub struct Stream(Xoshiro256PlusPlus);
 
 impl Stream {
-    /// The stream of a seed made by `seed_of`.
+    /// Begins the stream of a seed made by `seed_of`.
     pub fn new(seed: u64) -> Self {
         Stream(Xoshiro256PlusPlus::seed_from_u64(seed))
     }
 
-    /// 64 random bits.
     #[inline]
     pub fn bits(&mut self) -> u64 {
         self.0.next_u64()
     }
 
-    /// Uniform in `0..n` without bias (Lemire 2019); 0 for n = 0.
+    /// Draws uniformly from `0..n` without bias (Lemire 2019); 0 for n = 0.
     #[inline]
     pub fn below(&mut self, n: u64) -> u64 {
         loop {
             let product = u128::from(self.bits()) * u128::from(n);
             let low = product as u64;
             // The expensive remainder is needed in n of 2^64 cases only.
-            if low >= n || low >= n.wrapping_neg().checked_rem(n).unwrap_or(0) {
+            if low >= n || low >= n.wrapping_neg() % n {
                 return (product >> 64) as u64;
             }
         }
     }
 
-    /// Uniform in [0, 1) with 53 bits.
+    /// Draws uniformly from [0, 1) with 53 bits.
     #[inline]
     pub(crate) fn unit(&mut self) -> f64 {
         (self.bits() >> 11) as f64 * (1.0 / (1_u64 << 53) as f64)
     }
 }
 
+/// The bits of one row: a counter through `SplitMix64`, cheaper to start than a generator.
+pub(super) struct Bits(u64);
+
+impl Bits {
+    #[inline]
+    pub(super) fn new(seed: u64, row: u64) -> Bits {
+        Bits(mix(seed ^ mix(row)))
+    }
+
+    #[inline]
+    pub(super) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(1);
+        mix(self.0)
+    }
+
+    #[inline]
+    pub(super) fn below(&mut self, n: u64) -> u64 {
+        scale(self.next(), n)
+    }
+}
+
+const ROUNDS: u64 = 4;
+
+/// A keyed permutation of 0…n−1, computed, not stored: a balanced Feistel network over the next even
+/// power of two, with cycle walking (Black and Rogaway 2002).
+#[derive(Debug, Clone)]
+pub(super) struct Permutation {
+    n: u64,
+    half_bits: u32,
+    keys: [u64; ROUNDS as usize],
+}
+
+impl Permutation {
+    pub(super) fn new(n: u64, key: u64) -> Self {
+        let bits = 64 - n.saturating_sub(1).leading_zeros();
+        let keys = std::array::from_fn(|round| seed_of(&[key, round as u64]));
+        Permutation { n, half_bits: bits.div_ceil(2).max(1), keys }
+    }
+
+    /// Tells where `i`, which is below n, goes. The walk ends because a permutation's cycle through
+    /// a value inside the range comes back inside it.
+    pub(super) fn apply(&self, i: u64) -> u64 {
+        debug_assert!(i < self.n);
+        let mut x = i;
+        loop {
+            x = self.round_trip(x);
+            if x < self.n {
+                return x;
+            }
+        }
+    }
+
+    fn round_trip(&self, x: u64) -> u64 {
+        let mask = (1_u64 << self.half_bits) - 1;
+        let (mut left, mut right) = (x >> self.half_bits, x & mask);
+        for key in self.keys {
+            (left, right) = (right, left ^ (mix(right ^ key) & mask));
+        }
+        (left << self.half_bits) | right
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn streams_are_the_published_ones() {
@@ -102,5 +164,34 @@ mod tests {
         assert!(chi < 27.9, "{seen:?}: {chi}");
         assert_eq!(stream.below(1), 0);
         assert_eq!(stream.below(0), 0);
+    }
+
+    proptest! {
+        #[test]
+        fn a_permutation_meets_every_value_once(n in 1_u64..3000, key: u64) {
+            let permutation = Permutation::new(n, key);
+            let mut seen = vec![false; n as usize];
+            for i in 0..n {
+                let x = permutation.apply(i);
+                prop_assert!(x < n);
+                prop_assert!(!seen[x as usize], "{x} twice");
+                seen[x as usize] = true;
+            }
+        }
+
+        #[test]
+        fn a_permutation_stays_inside_large_ranges(i in 0_u64..10_000_000_000, key: u64) {
+            prop_assert!(Permutation::new(10_000_000_000, key).apply(i) < 10_000_000_000);
+        }
+    }
+
+    #[test]
+    fn permutations_differ_by_key_and_part_neighbours() {
+        let a = Permutation::new(16_000_000, 1);
+        let b = Permutation::new(16_000_000, 2);
+        assert_ne!((a.apply(0), a.apply(1)), (b.apply(0), b.apply(1)));
+        // A 16 KiB page holds about 70 rows of sbtest: hot ranks must not be page neighbours.
+        let near = (0..1000).filter(|i| a.apply(*i).abs_diff(a.apply(i + 1)) < 70).count();
+        assert!(near < 5, "{near} of 1000 neighbours share a page");
     }
 }

@@ -1,33 +1,32 @@
-//! Rows are a pure function of (data seed, table, id), in sysbench's format.
+//! Rows are a pure function of (data seed, table, id), in sysbench's format, or in that of the
+//! suite of 2007 ([`super::phptest`]); and their two forms that fill a table.
 //!
 //! `c` is ten groups of eleven digits (119 bytes) and proves itself: its last group is a
 //! checksum of table, id and the other nine. `pad` is five such groups (59 bytes), `k` is
 //! uniform in 1…rows.
 
-use super::random::{mix, scale, seed_of};
+use super::phptest;
+use super::random::{Bits, mix, scale, seed_of};
+use super::table::Schema;
 
-/// Bytes of `c`.
 pub(crate) const C_LEN: usize = 119;
-/// Bytes of `pad`.
 pub(crate) const PAD_LEN: usize = 59;
 /// One more than the largest group of digits.
 const GROUP: u64 = 100_000_000_000;
 const GROUP_LEN: usize = 11;
+/// Digits of a number at most.
+const DIGITS: usize = 20;
 
 /// One row of `sbtestN`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
-    /// Primary key, from 1.
+    /// From 1.
     pub id: u64,
-    /// The indexed column.
     pub k: u64,
-    /// The self-proving column, ASCII.
     pub c: [u8; C_LEN],
-    /// ASCII.
     pub pad: [u8; PAD_LEN],
 }
 
-/// Makes the rows of one table.
 #[derive(Debug, Clone, Copy)]
 pub struct Rows {
     seed: u64,
@@ -36,35 +35,26 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// The rows of table number `table` (from 1) with `rows` rows.
+    /// Gives the `rows` rows of a table, counted from 1.
     pub fn new(data_seed: u32, table: u32, rows: u64) -> Self {
-        Rows { seed: seed_of(&[u64::from(data_seed), u64::from(table)]), table, count: rows.max(1) }
+        Rows { seed: seed_of(&[u64::from(data_seed), u64::from(table)]), table, count: rows }
     }
 
-    /// The `k` of the row with this id: a twentieth of making the row.
+    /// Gives the `k` of the row with this id: a twentieth of making the row.
     pub fn k(&self, id: u64) -> u64 {
-        self.k_of(&mut self.bits(id))
+        1 + Bits::new(self.seed, id).below(self.count)
     }
 
-    fn bits(&self, id: u64) -> Bits {
-        Bits(mix(self.seed ^ mix(id)))
-    }
-
-    fn k_of(&self, bits: &mut Bits) -> u64 {
-        1 + scale(bits.next(), self.count)
-    }
-
-    /// The row with this id.
     pub fn row(&self, id: u64) -> Row {
-        let mut bits = self.bits(id);
-        let k = self.k_of(&mut bits);
+        let mut bits = Bits::new(self.seed, id);
+        let k = 1 + bits.below(self.count);
         let c = proven(self.table, id, || bits.next());
         let pad = pad(|| bits.next());
         Row { id, k, c, pad }
     }
 }
 
-/// A value of `c` that proves to belong to this table and id, from random bits.
+/// Makes a value of `c` that proves to belong to this table and id, from random bits.
 pub fn proven(table: u32, id: u64, mut bits: impl FnMut() -> u64) -> [u8; C_LEN] {
     let mut c = [b'-'; C_LEN];
     fill_groups(&mut c[..C_LEN - GROUP_LEN - 1], &mut bits);
@@ -73,14 +63,13 @@ pub fn proven(table: u32, id: u64, mut bits: impl FnMut() -> u64) -> [u8; C_LEN]
     c
 }
 
-/// A value of `pad`, from random bits.
 pub(crate) fn pad(bits: impl FnMut() -> u64) -> [u8; PAD_LEN] {
     let mut pad = [b'-'; PAD_LEN];
     fill_groups(&mut pad, bits);
     pad
 }
 
-/// Whether a `c` proves to belong to this table and id.
+/// Tells whether a `c` proves to belong to this table and id.
 pub fn proves(table: u32, id: u64, c: &[u8]) -> bool {
     if c.len() != C_LEN || c[C_LEN - GROUP_LEN - 1] != b'-' {
         return false;
@@ -90,7 +79,6 @@ pub fn proves(table: u32, id: u64, c: &[u8]) -> bool {
     c[C_LEN - GROUP_LEN..] == expected
 }
 
-/// Whether a value is made of digits alone.
 pub(crate) fn is_digits(value: &[u8]) -> bool {
     !value.is_empty() && value.iter().all(u8::is_ascii_digit)
 }
@@ -119,14 +107,82 @@ fn write_digits(out: &mut [u8], mut value: u64) {
     }
 }
 
-/// A counter through `SplitMix64`: cheaper to start than a generator, one is needed a row.
-struct Bits(u64);
+/// The rows of one table in the two forms that fill it: lines of LOAD DATA, and the values of an
+/// INSERT. They are digits, lower-case letters and a few signs, so nothing needs escaping in either,
+/// whatever the server's sql_mode says.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Filler {
+    Sbtest(Rows),
+    Phptest(phptest::Rows),
+}
 
-impl Bits {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(1);
-        mix(self.0)
+impl Filler {
+    /// Gives the rows of a table (from 1); None where a schema's tables stay empty.
+    pub(crate) fn new(schema: Schema, data_seed: u32, table: u32, rows: u64) -> Option<Filler> {
+        match schema {
+            Schema::Sbtest => Some(Filler::Sbtest(Rows::new(data_seed, table, rows))),
+            Schema::Phptest => Some(Filler::Phptest(phptest::Rows::new(data_seed, table, rows))),
+            Schema::Bulk => None,
+        }
     }
+
+    pub(crate) fn schema(&self) -> Schema {
+        match self {
+            Filler::Sbtest(_) => Schema::Sbtest,
+            Filler::Phptest(_) => Schema::Phptest,
+        }
+    }
+
+    /// Bounds the bytes of a row in either form.
+    pub(crate) fn row_max(&self) -> usize {
+        match self {
+            // Two numbers of twenty digits and what separates.
+            Filler::Sbtest(_) => C_LEN + PAD_LEN + 2 * DIGITS + 10,
+            // Five texts of 64, zip, date, three numbers and what separates.
+            Filler::Phptest(_) => 5 * 64 + 8 + 10 + DIGITS + 3 + 3 + 40,
+        }
+    }
+
+    /// Writes a line of LOAD DATA: the columns in the schema's order, between tabs.
+    pub(crate) fn line(&self, out: &mut Vec<u8>, id: u64) {
+        self.put(out, id, [b"", b"\t", b"", b"\n"]);
+    }
+
+    /// Writes a row of INSERT's VALUES, in brackets.
+    pub(crate) fn tuple(&self, out: &mut Vec<u8>, id: u64) {
+        self.put(out, id, [b"(", b",", b"'", b")"]);
+    }
+
+    /// Writes a row; the signs are those before it, between columns, around texts, after it.
+    fn put(&self, out: &mut Vec<u8>, id: u64, [before, between, quote, after]: [&[u8]; 4]) {
+        let mut sign = before;
+        let mut value = |value: &[u8], quote: &[u8]| {
+            for part in [std::mem::replace(&mut sign, between), quote, value, quote] {
+                out.extend_from_slice(part);
+            }
+        };
+        match self {
+            Filler::Sbtest(rows) => {
+                let row = rows.row(id);
+                value(digits(&mut [0; DIGITS], row.id), b"");
+                value(digits(&mut [0; DIGITS], row.k), b"");
+                value(&row.c, quote);
+                value(&row.pad, quote);
+            }
+            Filler::Phptest(rows) => {
+                for (text, is_number) in rows.row(id).iter().zip(phptest::NUMBERS) {
+                    value(text.as_bytes(), if is_number { b"" } else { quote });
+                }
+            }
+        }
+        out.extend_from_slice(after);
+    }
+}
+
+fn digits(room: &mut [u8; DIGITS], value: u64) -> &[u8] {
+    let count = value.checked_ilog10().map_or(1, |log| log as usize + 1);
+    write_digits(&mut room[..count], value);
+    &room[..count]
 }
 
 #[cfg(test)]
@@ -194,5 +250,32 @@ mod tests {
         }
         let chi: f64 = seen.iter().map(|n| (f64::from(*n) - 2000.0).powi(2) / 2000.0).sum();
         assert!(chi < 27.9, "{seen:?}: {chi}");
+    }
+
+    #[test]
+    fn numbers_are_decimal() {
+        for value in [0, 1, 9, 10, 12_345, 10_000_000_000, u64::MAX] {
+            assert_eq!(text(digits(&mut [0; DIGITS], value)), value.to_string());
+        }
+    }
+
+    #[test]
+    fn both_forms_hold_every_column_and_no_row_is_longer_than_said() {
+        for schema in [Schema::Sbtest, Schema::Phptest] {
+            let filler = Filler::new(schema, 1, 1, 10_000_000_000).expect("rows");
+            assert_eq!(filler.schema(), schema);
+            for id in [1, 77, 10_000_000_000] {
+                let (mut line, mut tuple) = (Vec::new(), Vec::new());
+                filler.line(&mut line, id);
+                filler.tuple(&mut tuple, id);
+                assert!(line.len() <= filler.row_max() && tuple.len() <= filler.row_max());
+                let columns: Vec<&str> = text(&line).trim_end().split('\t').collect();
+                assert_eq!(columns.len(), schema.columns().len());
+                let values = text(&tuple).trim_matches(['(', ')']).replace('\'', "");
+                assert_eq!(values.split(',').collect::<Vec<_>>(), columns);
+                assert_eq!(columns[0], id.to_string());
+            }
+        }
+        assert!(Filler::new(Schema::Bulk, 1, 1, 0).is_none());
     }
 }

@@ -1,6 +1,9 @@
-//! sysbench's tables, and the mark that loadgen leaves in their COMMENT.
+//! The tables that workloads run on: names, columns, DDL, and the mark that loadgen leaves in their
+//! COMMENT.
 
 use std::fmt;
+
+use serde::{Deserialize, Serialize};
 
 /// Rows above this need a BIGINT id: the largest INT.
 const INT_MAX: u64 = 2_147_483_647;
@@ -9,63 +12,202 @@ pub(crate) const ROWS_MAX: u64 = 10_000_000_000;
 /// Tables at most, as a limit on nonsense.
 pub(crate) const TABLES_MAX: u32 = 100_000;
 
-/// What the names of sysbench's tables begin with.
-pub(crate) const PREFIX: &str = "sbtest";
-
-/// `sbtestN`; tables are counted from 1.
-pub fn name(table: u32) -> String {
-    format!("{PREFIX}{table}")
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Schema {
+    #[default]
+    Sbtest,
+    /// Of the InnoDB benchmark suite of 2007.
+    Phptest,
+    /// Empty: bulk-insert fills them.
+    Bulk,
 }
 
-/// An identifier quoted for SQL.
+/// What tells one schema from another.
+struct Facts {
+    /// Also the word on the command line.
+    prefix: &'static str,
+    /// Names and types; `{int}` stands for the type of ids.
+    columns: &'static [(&'static str, &'static str)],
+    /// The column whose index the workloads need besides that on `id`.
+    indexed: Option<&'static str>,
+    /// The last key that is built after the fill, and the statement: one pass over the rows.
+    index: Option<[&'static str; 2]>,
+    /// A column that an update may set to itself.
+    writable: &'static str,
+    /// What is read of all rows, and of the whole index.
+    reads: (&'static str, Option<&'static str>),
+}
+
+const SBTEST: Facts = Facts {
+    prefix: "sbtest",
+    columns: &[
+        ("id", "{int} NOT NULL AUTO_INCREMENT"),
+        ("k", "{int} DEFAULT '0' NOT NULL"),
+        ("c", "CHAR(120) DEFAULT '' NOT NULL"),
+        ("pad", "CHAR(60) DEFAULT '' NOT NULL"),
+    ],
+    indexed: Some("k"),
+    index: Some(["k_{n}", "CREATE INDEX `k_{n}` ON {table} (k)"]),
+    writable: "k",
+    reads: ("SUM(LENGTH(c))", Some("SUM(k)")),
+};
+
+/// The table "normal" of Percona's InnoDB, MyISAM and Falcon benchmark (2007-01-08), without the
+/// widths of its integers, which mean nothing and are deprecated.
+const PHPTEST: Facts = Facts {
+    prefix: "phptest",
+    columns: &[
+        ("id", "{int} unsigned NOT NULL AUTO_INCREMENT"),
+        ("name", "varchar(64) NOT NULL DEFAULT ''"),
+        ("email", "varchar(64) NOT NULL DEFAULT ''"),
+        ("password", "varchar(64) NOT NULL DEFAULT ''"),
+        ("dob", "date DEFAULT NULL"),
+        ("address", "varchar(128) NOT NULL DEFAULT ''"),
+        ("city", "varchar(64) NOT NULL DEFAULT ''"),
+        ("state_id", "tinyint unsigned NOT NULL DEFAULT '0'"),
+        ("zip", "varchar(8) NOT NULL DEFAULT ''"),
+        ("country_id", "smallint unsigned NOT NULL DEFAULT '0'"),
+    ],
+    indexed: Some("country_id"),
+    index: Some([
+        "country_id",
+        "ALTER TABLE {table} ADD UNIQUE KEY `email` (`email`), \
+         ADD KEY `country_id` (`country_id`, `state_id`, `city`)",
+    ]),
+    writable: "zip",
+    reads: ("SUM(LENGTH(name))", Some("SUM(state_id)")),
+};
+
+const BULK: Facts = Facts {
+    prefix: "bulk",
+    columns: &[("id", "{int} NOT NULL"), ("k", "{int} DEFAULT '0' NOT NULL")],
+    indexed: None,
+    index: None,
+    writable: "k",
+    reads: ("SUM(k)", None),
+};
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Index {
+    /// The last key that the statement makes: if it is there, all are.
+    pub name: String,
+    pub sql: String,
+}
+
+impl Schema {
+    pub(crate) const ALL: [Schema; 3] = [Schema::Sbtest, Schema::Phptest, Schema::Bulk];
+
+    fn facts(self) -> &'static Facts {
+        match self {
+            Schema::Sbtest => &SBTEST,
+            Schema::Phptest => &PHPTEST,
+            Schema::Bulk => &BULK,
+        }
+    }
+
+    pub(crate) fn prefix(self) -> &'static str {
+        self.facts().prefix
+    }
+
+    pub(crate) fn indexed(self) -> Option<&'static str> {
+        self.facts().indexed
+    }
+
+    pub(crate) fn writable(self) -> &'static str {
+        self.facts().writable
+    }
+
+    /// Lists the columns in the order of rows. Without them no workload can use a table.
+    pub(crate) fn columns(self) -> Vec<&'static str> {
+        self.facts().columns.iter().map(|(name, _)| *name).collect()
+    }
+
+    /// Names a table, counted from 1.
+    pub(crate) fn name(self, table: u32) -> String {
+        format!("{}{table}", self.prefix())
+    }
+
+    /// Gives the number of a table named by [`Schema::name`].
+    pub(crate) fn number(self, name: &str) -> Option<u32> {
+        let digits = name.strip_prefix(self.prefix())?;
+        let number = digits.parse().ok()?;
+        (number > 0 && self.name(number) == name).then_some(number)
+    }
+
+    pub(crate) fn filled(self) -> bool {
+        self != Schema::Bulk
+    }
+
+    /// Makes CREATE TABLE; [`Schema::index`] comes after the fill.
+    pub fn create(self, table: u32, rows: u64, mark: &Mark, charset: Option<&str>) -> String {
+        let charset = charset.map(|c| format!(" DEFAULT CHARSET={c}")).unwrap_or_default();
+        self.definition(table, rows, mark, ["", &charset])
+    }
+
+    /// `more` are further keys and options.
+    fn definition(self, table: u32, rows: u64, mark: &Mark, more: [&str; 2]) -> String {
+        let [keys, options] = more;
+        let columns = self.facts().columns.iter().map(|(name, kind)| format!("  {name} {kind},\n"));
+        let columns: String = columns.collect();
+        format!(
+            "CREATE TABLE {name} (\n{columns}  PRIMARY KEY (id){keys}\n\
+             ) ENGINE=InnoDB{options} COMMENT='{mark}'",
+            name = quoted(&self.name(table)),
+            columns = columns.replace("{int}", if rows > INT_MAX { "BIGINT" } else { "INTEGER" }),
+        )
+    }
+
+    /// Gives the index that is built after the fill.
+    pub fn index(self, table: u32) -> Option<Index> {
+        let (number, named) = (table.to_string(), quoted(&self.name(table)));
+        let of = |text: &str| text.replace("{n}", &number).replace("{table}", &named);
+        let [name, sql] = self.facts().index?;
+        Some(Index { name: of(name), sql: of(sql) })
+    }
+
+    /// Makes statements that read all rows of a table, so many ids each, then its index.
+    pub(crate) fn reads(self, table: u32, rows: u64, piece: u64) -> Vec<String> {
+        let ((row, index), name) = (self.facts().reads, quoted(&self.name(table)));
+        let pieces = rows.div_ceil(piece).max(1);
+        let by_id = (1..=pieces).map(|i| {
+            // Rows that nobody counted are in the last piece.
+            let upto = format!(" AND id <= {}", i * piece);
+            let upto = if i < pieces { upto.as_str() } else { "" };
+            format!("SELECT {row} FROM {name} WHERE id > {}{upto}", (i - 1) * piece)
+        });
+        by_id.chain(index.map(|what| format!("SELECT {what} FROM {name}"))).collect()
+    }
+}
+
+impl fmt::Display for Schema {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.prefix())
+    }
+}
+
+pub fn name(table: u32) -> String {
+    Schema::Sbtest.name(table)
+}
+
+/// Quotes an identifier for SQL.
 pub(crate) fn quoted(identifier: &str) -> String {
     format!("`{}`", identifier.replace('`', "``"))
 }
 
-/// CREATE TABLE as sysbench does it; the index on `k` comes after the fill ([`create_index`]).
-pub fn create(table: u32, rows: u64, mark: &Mark, charset: Option<&str>) -> String {
-    definition(table, rows, mark, "", &named_charset(charset))
-}
-
-/// CREATE TABLE as mysqldump writes it: the index on `k` is there before the rows.
+/// Makes CREATE TABLE as mysqldump writes it: the index on `k` is there before the rows.
 pub(crate) fn create_indexed(table: u32, rows: u64, mark: &Mark) -> String {
-    let key = format!(",\n  KEY {} (k)", quoted(&format!("k_{table}")));
-    definition(table, rows, mark, &key, "")
-}
-
-fn definition(table: u32, rows: u64, mark: &Mark, keys: &str, options: &str) -> String {
-    format!(
-        "CREATE TABLE {name} (\n  id {int} NOT NULL AUTO_INCREMENT,\n  k {int} DEFAULT '0' NOT NULL,\n  \
-         c CHAR(120) DEFAULT '' NOT NULL,\n  pad CHAR(60) DEFAULT '' NOT NULL,\n  PRIMARY KEY (id){keys}\n\
-         ) ENGINE=InnoDB{options} COMMENT='{mark}'",
-        name = quoted(&name(table)),
-        int = int(rows),
-    )
-}
-
-/// The type of ids of so many rows.
-pub(crate) fn int(rows: u64) -> &'static str {
-    if rows > INT_MAX { "BIGINT" } else { "INTEGER" }
-}
-
-/// The clause of CREATE TABLE, empty without a name.
-pub(crate) fn named_charset(charset: Option<&str>) -> String {
-    charset.map(|c| format!(" DEFAULT CHARSET={c}")).unwrap_or_default()
-}
-
-/// CREATE INDEX as sysbench does it.
-pub fn create_index(table: u32) -> String {
-    format!("CREATE INDEX {} ON {} (k)", quoted(&format!("k_{table}")), quoted(&name(table)))
+    let key = format!(",\n  KEY `k_{table}` (k)");
+    Schema::Sbtest.definition(table, rows, mark, [&key, ""])
 }
 
 /// The COMMENT of a table that `load` made from somebody's dump: its own, to drop and load again,
 /// but its rows are not those of a data seed.
 pub(crate) const LOADED: &str = "loadgen:1 load=dump";
 
-/// How far a table's fill got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
-    /// Created; rows or the index may be missing.
+    /// Rows or the index may be missing.
     Filling,
     /// Filled, indexed, counted.
     Ready,
@@ -73,86 +215,84 @@ pub enum State {
 
 /// Bytes of a table's COMMENT on the oldest servers (MySQL 5.1).
 const COMMENT_MAX: usize = 60;
-/// Hexadecimal digits of an identity.
-const ID_DIGITS: usize = 8;
 
 /// The COMMENT of a table that loadgen made, such as
 /// `loadgen:1 seed=1 rows=16000000 state=ready id=5f3a09c1`. A table without it is foreign:
 /// usable, never dropped or refilled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mark {
-    /// Seed of the rows: 32 bits, so that the mark fits the 60 bytes of old servers.
+    /// 32 bits, so that the mark fits.
     pub seed: u32,
     /// Rows when filled.
     pub rows: u64,
-    /// How far the fill got.
     pub state: State,
-    /// Tells this content from what the table held before and from all other tables: random,
-    /// anew each time a table becomes ready. Old versions gave none.
+    /// Tells this content from all others: random, anew each time a table becomes ready. Old versions
+    /// gave none.
     pub id: Option<u32>,
-    /// Whether `load` made it, which may drop it again, and not `prepare`.
+    /// `load` made it, which may drop it again, and not `prepare`.
     pub loaded: bool,
 }
 
+/// The words of a state, and of that of a table that `load` makes.
+const STATES: [(&str, State, bool); 4] = [
+    ("filling", State::Filling, false),
+    ("ready", State::Ready, false),
+    ("loading", State::Filling, true),
+    ("loaded", State::Ready, true),
+];
+
 impl fmt::Display for Mark {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let state = match (self.state, self.loaded) {
-            (State::Filling, false) => "filling",
-            (State::Ready, false) => "ready",
-            (State::Filling, true) => "loading",
-            (State::Ready, true) => "loaded",
-        };
+        let here = |(_, state, loaded): &&_| (self.state, self.loaded) == (*state, *loaded);
+        let (state, ..) = STATES.iter().find(here).expect("all are there");
         write!(f, "loadgen:1 seed={} rows={} state={state}", self.seed, self.rows)?;
         self.id.map_or(Ok(()), |id| write!(f, " id={id:x}"))
     }
 }
 
 impl Mark {
-    /// Of a table that is not filled yet.
     pub(crate) fn filling(seed: u32, rows: u64) -> Mark {
         Mark { seed, rows, state: State::Filling, id: None, loaded: false }
     }
 
-    /// The same of a table that `load` makes.
-    #[must_use]
-    pub(crate) fn by_load(self) -> Mark {
-        let mark = Mark { loaded: true, ..self };
-        // Its word is longer than `ready`.
-        let cut = if mark.to_string().len() > COMMENT_MAX { 4 } else { 0 };
-        Mark { id: mark.id.map(|id| id >> cut), ..mark }
+    /// Marks a finished table, with as many of these random bits as there is room for.
+    pub fn ready(seed: u32, rows: u64, random: Option<u32>) -> Mark {
+        Mark { id: random, state: State::Ready, ..Mark::filling(seed, rows) }.fitting()
     }
 
-    /// Of a finished table, with as many of these random bits as there is room for: with the
-    /// longest seeds and numbers of rows, two digits.
-    pub fn ready(seed: u32, rows: u64, random: Option<u32>) -> Mark {
-        let mark = Mark { seed, rows, state: State::Ready, id: None, loaded: false };
-        let room = COMMENT_MAX.saturating_sub(mark.to_string().len() + " id=".len());
-        let cut = 4 * ID_DIGITS.saturating_sub(room) as u32;
-        Mark { id: random.and_then(|random| random.checked_shr(cut)), ..mark }
+    /// Marks the same table as one that `load` makes.
+    #[must_use]
+    pub(crate) fn by_load(self) -> Mark {
+        Mark { loaded: true, ..self }.fitting()
+    }
+
+    /// Cuts the id until the mark fits: with the longest seeds and numbers of rows, one digit stays.
+    fn fitting(self) -> Mark {
+        match self.id {
+            Some(id) if self.to_string().len() > COMMENT_MAX => {
+                Mark { id: (id > 0).then_some(id >> 4), ..self }.fitting()
+            }
+            _ => self,
+        }
     }
 
     /// Reads a COMMENT; None for a foreign table, and for a mark of another version, which
     /// this version must not touch either.
     pub fn parse(comment: &str) -> Option<Mark> {
         let mut words = comment.split_ascii_whitespace();
-        if words.next() != Some("loadgen:1") {
-            return None;
-        }
+        words.next().filter(|first| *first == "loadgen:1")?;
         let (mut seed, mut rows, mut state, mut id) = (None, None, None, None);
-        let mut loaded = false;
         for word in words {
             match word.split_once('=')? {
                 ("seed", v) => seed = v.parse().ok(),
                 ("rows", v) => rows = v.parse().ok().filter(|r| *r <= ROWS_MAX),
-                ("state", "filling") => state = Some(State::Filling),
-                ("state", "ready") => state = Some(State::Ready),
-                ("state", "loading") => (state, loaded) = (Some(State::Filling), true),
-                ("state", "loaded") => (state, loaded) = (Some(State::Ready), true),
+                ("state", v) => state = STATES.iter().find(|(word, ..)| *word == v),
                 ("id", v) => id = u32::from_str_radix(v, 16).ok(),
                 _ => {}
             }
         }
-        Some(Mark { seed: seed?, rows: rows?, state: state?, id, loaded })
+        let (_, state, loaded) = *state?;
+        Some(Mark { seed: seed?, rows: rows?, state, id, loaded })
     }
 }
 
@@ -199,13 +339,64 @@ mod tests {
     #[test]
     fn large_tables_get_bigint() {
         let mark = Mark::filling(1, 1);
-        assert!(create(1, INT_MAX, &mark, None).contains("id INTEGER"));
-        assert!(create(1, INT_MAX + 1, &mark, None).contains("k BIGINT"));
-        assert!(create(1, 1, &mark, Some("latin1")).contains("DEFAULT CHARSET=latin1 COMMENT"));
+        assert!(Schema::Sbtest.create(1, INT_MAX, &mark, None).contains("id INTEGER"));
+        assert!(Schema::Sbtest.create(1, INT_MAX + 1, &mark, None).contains("k BIGINT"));
+        assert!(
+            Schema::Sbtest
+                .create(1, 1, &mark, Some("latin1"))
+                .contains("DEFAULT CHARSET=latin1 COMMENT")
+        );
         let indexed = create_indexed(3, 1, &mark);
         assert!(indexed.contains("PRIMARY KEY (id),\n  KEY `k_3` (k)\n) ENGINE=InnoDB COMMENT"));
         assert_eq!(Mark::parse(LOADED), None);
-        assert_eq!(create_index(3), "CREATE INDEX `k_3` ON `sbtest3` (k)");
+        let index = Schema::Sbtest.index(3).expect("an index");
+        assert_eq!(index.sql, "CREATE INDEX `k_3` ON `sbtest3` (k)");
+    }
+
+    #[test]
+    fn names_come_back_to_their_own_schema_only() {
+        for schema in Schema::ALL {
+            assert_eq!(schema.number(&schema.name(8)), Some(8));
+            for other in Schema::ALL.into_iter().filter(|other| *other != schema) {
+                assert_eq!(other.number(&schema.name(8)), None);
+            }
+            let prefix = schema.prefix();
+            for odd in ["", "01", "-1", "1x", "99999999999", "+1"] {
+                assert_eq!(schema.number(&format!("{prefix}{odd}")), None, "{prefix}{odd}");
+            }
+        }
+    }
+
+    #[test]
+    fn all_rows_are_read_in_pieces() {
+        let reads = Schema::Sbtest.reads(2, 250, 100);
+        assert_eq!(
+            reads,
+            [
+                "SELECT SUM(LENGTH(c)) FROM `sbtest2` WHERE id > 0 AND id <= 100",
+                "SELECT SUM(LENGTH(c)) FROM `sbtest2` WHERE id > 100 AND id <= 200",
+                "SELECT SUM(LENGTH(c)) FROM `sbtest2` WHERE id > 200",
+                "SELECT SUM(k) FROM `sbtest2`",
+            ]
+        );
+        assert_eq!(Schema::Bulk.reads(1, 0, 100), ["SELECT SUM(k) FROM `bulk1` WHERE id > 0"]);
+    }
+
+    #[test]
+    fn every_column_that_is_used_is_made() {
+        let mark = Mark::filling(1, 1);
+        for schema in Schema::ALL {
+            let sql = schema.create(3, 1, &mark, Some("latin1")).replace('`', "");
+            for column in schema.columns() {
+                assert!(sql.contains(&format!("  {column} ")), "{column}: {sql}");
+            }
+            assert!(sql.contains("PRIMARY KEY (id)"), "{sql}");
+            assert!(
+                sql.ends_with("CHARSET=latin1 COMMENT='loadgen:1 seed=1 rows=1 state=filling'")
+            );
+            assert_eq!(schema.index(3).is_some(), schema.indexed().is_some());
+        }
+        assert!(Schema::Phptest.create(1, 3_000_000_000, &mark, None).contains("BIGINT unsigned"));
     }
 
     proptest! {

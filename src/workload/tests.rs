@@ -1,5 +1,7 @@
+use super::distribution::Distribution;
+use super::param::KeySource;
+use super::statement::Kind;
 use super::*;
-use crate::workload::distribution::Distribution;
 
 fn named(name: &str) -> Workload {
     builtin().into_iter().find(|w| w.name == name).unwrap_or_else(|| panic!("no {name}"))
@@ -24,6 +26,9 @@ fn the_built_in_ones_have_their_names() {
     let names: Vec<String> = builtin().into_iter().map(|w| w.name).collect();
     assert_eq!(names[..3], ["point-select", "update-index", "update-non-index"]);
     assert_eq!(names.len(), 11 + 15);
+    assert!(builtin().iter().all(|w| w.built_in));
+    let own = Workload::parse(FILES[0].1, "own.toml").expect("one of them");
+    assert!(!own.built_in, "a file of somebody's own");
     for sysbench in [
         "oltp_point_select",
         "oltp_update_index",
@@ -150,6 +155,9 @@ fn contradictions_are_refused() {
         ("SELECT ?", "[{ key = 'gauss' }]", "{ rows = 1 }", "gauss"),
         ("SELECT ?", "[{ between = { min = 2, max = 1 } }]", "'any'", "nothing between"),
         ("SELECT ?", "[{ digits = 0 }]", "'any'", "digits"),
+        ("SELECT ?", "[{ between = { min = 1, max = 2, x = 1 } }]", "'any'", "keys in table: x"),
+        ("SELECT ?", "[{ range_start = { len = 1, x = 1 } }]", "'any'", "keys in table: x"),
+        ("SELECT 1", "[]", "{ rows = { min = 1, x = 2 } }", "affected"),
         ("SELECT ?", "[{ range_start = { len = 'm' } }]", "'any'", "'m' is no option"),
         ("SELECT ?, ?", "['k', { range_end = { of = 1 } }]", "'any'", "len or a delta"),
         ("SELECT ?", "[{ previous = 1 }]", "'any'", "with_previous"),
@@ -261,7 +269,7 @@ fn a_key_may_have_its_own_distribution() {
     let workload = one("sql = 'SELECT ?'\nparams = [{ key = 'zipf:0.9' }]\nexpect = 'any'");
     let workload = workload.expect("fine");
     let params = &workload.statements().next().expect("one").params;
-    assert_eq!(params[..], [Param::Key(super::param::KeySource::Own(Distribution::Zipf(0.9)))]);
+    assert_eq!(params[..], [Param::Key(KeySource::Own(Distribution::Zipf(0.9)))]);
 }
 
 #[test]
@@ -298,4 +306,42 @@ fn the_example_of_the_documentation_is_one() {
     ] {
         assert!(text.contains(word), "{word}");
     }
+}
+
+fn effect_of(kind: &str, sql: &str, effect: &str) -> Workload {
+    let text = format!(
+        "name = 'x'\nabout = 'y'\n[[transaction]]\n[[transaction.statement]]\nkind = '{kind}'\n\
+         sql = '{sql}'\nexpect = 'any'\n{effect}"
+    );
+    Workload::parse(&text, "w").unwrap_or_else(|e| panic!("{}", e.render()))
+}
+
+#[test]
+fn what_is_built_in_is_followed() {
+    for workload in builtin() {
+        assert_eq!(workload.unfollowed(), None, "{}", workload.name);
+    }
+}
+
+#[test]
+fn what_an_effect_does_not_tell_is_said() {
+    let add = "effect = { add_k = 1 }";
+    for (kind, sql, effect, says) in [
+        ("update", "UPDATE {table} SET k = k + 1", add, None),
+        ("update", "UPDATE {table} SET k = k + 1;", add, None),
+        ("update", "UPDATE {table} SET pad = 1", "", Some("gives no effect")),
+        ("other", " replace into sbtest1 (id) VALUES (1)", "", Some("gives no effect")),
+        ("insert", "INSERT INTO visits VALUES (1)", "", None),
+        ("update", "UPDATE sbtest1 SET k = k + 1", add, Some("does not say {table}")),
+        ("update", "UPDATE {table} SET k = 1; DO 1", add, Some("is several statements")),
+        ("other", "START TRANSACTION READ ONLY", "", None),
+        ("other", "OPTIMIZE TABLE {table}", "", None),
+        ("select", "/* update */ SELECT c FROM {table}", "", None),
+    ] {
+        let why = effect_of(kind, sql, effect).unfollowed();
+        assert_eq!(why.is_some(), says.is_some(), "{sql}: {why:?}");
+        assert!(why.unwrap_or_default().ends_with(says.unwrap_or_default()), "{sql}");
+    }
+    assert!(effect_of("other", "TRUNCATE {table}", "").writes());
+    assert!(!effect_of("other", "CALL p()", "").writes());
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use loadgen::mysql::options::{Address, ConnectOptions, Secret, Ssl};
 use loadgen::mysql::session::Session;
+use loadgen::workload::Schema;
 use loadgen::workload::table::{self, Mark, State};
 
 /// Says which server is next: a failure shows the last one.
@@ -60,9 +61,10 @@ pub(crate) async fn execute(session: &mut Session, statements: &[&str]) {
 pub(crate) async fn own_table(session: &mut Session, number: u32, rows: u64, state: State) {
     let mark = Mark { seed: 1, rows, state, id: None, loaded: false };
     let filled = if state == State::Ready { rows } else { rows / 2 };
-    execute(session, &[&table::create(number, rows, &mark, None)]).await;
+    execute(session, &[&Schema::Sbtest.create(number, rows, &mark, None)]).await;
     fill(session, number, 1..=filled).await;
-    execute(session, &[&table::create_index(number)]).await;
+    let index = Schema::Sbtest.index(number).expect("an index on k");
+    execute(session, &[&index.sql]).await;
 }
 
 pub(crate) async fn fill(session: &mut Session, number: u32, ids: impl Iterator<Item = u64>) {

@@ -43,7 +43,7 @@ use crate::stop::{COURTESY, Stop};
 use crate::summary::ErrorCount;
 use crate::terms::units;
 use crate::workload::Schema;
-use crate::workload::rows::Rows;
+use crate::workload::rows::{Filler, Rows};
 use crate::workload::table::name;
 
 pub(crate) use self::tables::{FORCE, LoadedTable};
@@ -342,7 +342,7 @@ impl Work<'_> {
         let place = self.place(named.as_bytes()).expect("it was created just now");
         let bytes = Arc::new(AtomicU64::new(0));
         let (counters, counted) = (Arc::clone(&self.counters), Arc::clone(&bytes));
-        let rows = Rows::new(data_seed, table, count).into();
+        let rows = Filler::Sbtest(Rows::new(data_seed, table, count));
         let lines = text::lines(rows, 1, count, self.reload.packet, move |rows, bytes| {
             counters.rows.fetch_add(rows, Ordering::Relaxed);
             counted.fetch_add(bytes as u64, Ordering::Relaxed);

@@ -14,8 +14,7 @@ use crate::error::{Error, Result};
 use crate::load::dump::{Seen, Splitter, classify};
 use crate::load::text;
 use crate::plan::timed::{InsertMode, LoadSource, LoadSpec};
-use crate::workload::filler::Filler;
-use crate::workload::rows::Rows;
+use crate::workload::rows::{Filler, Rows};
 use crate::workload::table::{self, Mark, name, quoted};
 
 /// Bytes of a batch, unless one statement is longer.
@@ -207,7 +206,7 @@ fn generate(feed: &mut Feed, spec: &LoadSpec) -> Result<()> {
         };
         feed.say(&format!("LOCK TABLES {named} WRITE"))?;
         feed.say(&format!("/*!40000 ALTER TABLE {named} DISABLE KEYS */"))?;
-        let filler = Filler::from(Rows::new(data_seed, number, rows));
+        let filler = Filler::Sbtest(Rows::new(data_seed, number, rows));
         let head = format!("INSERT INTO {named} VALUES ");
         let mut next = 1;
         while next <= rows {
