@@ -5,12 +5,10 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use super::survey::Surveyed;
-use crate::engine::readings;
+use super::survey::{Hosts, Surveyed};
 use crate::mysql::session::Session;
 use crate::mysql::status;
-use crate::observe::host;
-use crate::observe::probe::{HostReading, Probe, Whereabouts};
+use crate::observe::probe::{HostReading, Probe};
 use crate::plan::profile::Expect;
 use crate::plan::{Plan, StopAt, limits};
 use crate::stop::within;
@@ -22,47 +20,11 @@ const WINDOW_MIN: Duration = Duration::from_secs(3);
 /// Instants of the readings, as parts of the window. The last one is over before its end.
 const INSTANTS: [f64; 4] = [0.0, 1.0 / 3.0, 2.0 / 3.0, 0.98];
 
-#[derive(Debug, Clone)]
-pub(super) struct Hosts {
-    client: Probe,
-    /// None where it is the client's, or nobody can look at it.
-    server: Option<Probe>,
-}
-
 pub(super) struct Watch {
     conditions: Conditions,
     hosts: Hosts,
     first: [Option<HostReading>; 2],
     window: Option<JoinHandle<Vec<Sample>>>,
-}
-
-impl Hosts {
-    pub(super) fn of(probe: Option<&Probe>) -> Hosts {
-        if let Some(root) = host::recorded() {
-            let client = Probe::below(&root, &Whereabouts::default());
-            return Hosts { client, server: None };
-        }
-        match probe {
-            // The server's process is known there.
-            Some(probe) if probe.is_local() => Hosts { client: probe.clone(), server: None },
-            other => {
-                Hosts { client: Probe::local(&Whereabouts::default()), server: other.cloned() }
-            }
-        }
-    }
-
-    /// Reads the client's and the server's, off the thread that keeps time: it reads many files, or
-    /// waits for a command.
-    async fn read(&self) -> [Option<HostReading>; 2] {
-        let mut states = [None, None];
-        for (probe, state) in
-            [Some(&self.client), self.server.as_ref()].into_iter().zip(&mut states)
-        {
-            let Some(probe) = probe.cloned() else { continue };
-            *state = readings::aside(move || probe.state()).await.ok().flatten();
-        }
-        states
-    }
 }
 
 impl Watch {

@@ -11,9 +11,9 @@ use mysql_async::Opts;
 use tokio::sync::watch;
 
 use super::before::Preparation;
-use super::conditions::{Hosts, Watch};
+use super::conditions::Watch;
 use super::in_profile::InProfile;
-use super::survey::{self, Patience, ServerLink, Surveyed, probe};
+use super::survey::{self, Hosts, Patience, ServerLink, Surveyed, probe};
 use super::timed::Timed;
 use super::{conclude, keep, random, told};
 use crate::commands::beside;

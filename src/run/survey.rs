@@ -4,7 +4,6 @@ use std::time::{Duration, Instant};
 
 use mysql_async::Opts;
 
-use super::conditions::Hosts;
 use crate::engine::{Identity, Tables, readings};
 use crate::error::{Error, Result};
 use crate::mysql::connect::settle_tls;
@@ -14,7 +13,8 @@ use crate::mysql::options::ConnectOptions;
 use crate::mysql::preflight::{self, Needs, Ready};
 use crate::mysql::session::Session;
 use crate::mysql::{server, status};
-use crate::observe::probe::{Probe, Whereabouts};
+use crate::observe::host;
+use crate::observe::probe::{HostReading, Probe, Whereabouts};
 use crate::plan::{Plan, Policy, Spread, limits, units};
 use crate::progress::Progress;
 use crate::stop::{Stop, or_stop, within};
@@ -99,6 +99,42 @@ impl Surveyed<'_> {
             read.map_err(|failure| explain(&failure, "read the server's levels"))
         };
         self.link.ask(reading).await
+    }
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Hosts {
+    pub(super) client: Probe,
+    /// None where it is the client's, or nobody can look at it.
+    server: Option<Probe>,
+}
+
+impl Hosts {
+    pub(super) fn of(probe: Option<&Probe>) -> Hosts {
+        if let Some(root) = host::recorded() {
+            let client = Probe::below(&root, &Whereabouts::default());
+            return Hosts { client, server: None };
+        }
+        match probe {
+            // The server's process is known there.
+            Some(probe) if probe.is_local() => Hosts { client: probe.clone(), server: None },
+            other => {
+                Hosts { client: Probe::local(&Whereabouts::default()), server: other.cloned() }
+            }
+        }
+    }
+
+    /// Reads the client's and the server's, off the thread that keeps time: it reads many files, or
+    /// waits for a command.
+    pub(super) async fn read(&self) -> [Option<HostReading>; 2] {
+        let mut states = [None, None];
+        for (probe, state) in
+            [Some(&self.client), self.server.as_ref()].into_iter().zip(&mut states)
+        {
+            let Some(probe) = probe.cloned() else { continue };
+            *state = readings::aside(move || probe.state()).await.ok().flatten();
+        }
+        states
     }
 }
 
