@@ -55,12 +55,16 @@ fn tables_are_found_as_they_are() {
                 engines,
                 [Some("InnoDB"), Some("MyISAM"), Some("InnoDB"), None, Some("InnoDB")]
             );
-            let why: Vec<_> =
-                found.tables.values().map(|t| t.unusable.as_deref().unwrap_or("")).collect();
+            let why: Vec<_> = found
+                .tables
+                .values()
+                .map(|t| t.unusable(Schema::Sbtest).unwrap_or_default())
+                .collect();
             assert!(why[..3].iter().all(|why| why.is_empty()), "{why:?}");
             assert!(why[3].contains("view") && why[4].contains("no index on id"), "{why:?}");
-            assert!(!found.tables[&5].is_table);
-            let indexed: Vec<_> = found.tables.values().map(|t| t.indexed).collect();
+            assert!(!found.tables[&5].is_table());
+            let indexed: Vec<_> =
+                found.tables.values().map(|t| t.is_indexed(Schema::Sbtest)).collect();
             assert_eq!(indexed, [true, false, true, false, false]);
 
             // The session's own database is another one.

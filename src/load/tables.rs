@@ -76,7 +76,7 @@ fn step(table: Option<&Table>, job: &Job) -> std::result::Result<Step, String> {
     let Some(table) = table else { return Ok(Step::Create) };
     let Some(mark) = table.mark else {
         let view = "no table, but a view or the like";
-        return Err(if table.is_table { "not made by loadgen prepare" } else { view }.to_owned());
+        return Err(if table.is_table() { "not made by loadgen prepare" } else { view }.to_owned());
     };
     let charset = table.charset.as_deref().unwrap_or("unknown");
     let other_charset = job.charset.as_ref().filter(|wanted| !same_charset(wanted, charset));
@@ -258,16 +258,9 @@ mod tests {
     }
 
     fn found(tables: &[(u32, Option<Mark>)]) -> Discovered {
-        let table = |mark: Option<Mark>| Table {
-            is_table: true,
-            engine: Some("InnoDB".to_owned()),
-            format: "InnoDB Dynamic".to_owned(),
-            charset: Some("utf8mb4".to_owned()),
-            mark,
-            bytes: 0,
-            unusable: None,
-            indexed: true,
-        };
+        let (kind, charset) = ("BASE TABLE".to_owned(), Some("utf8mb4".to_owned()));
+        let table =
+            |mark| Table { kind: kind.clone(), charset: charset.clone(), mark, ..Table::default() };
         let (database, schema) = ("sbtest".to_owned(), Schema::Sbtest);
         let tables = tables.iter().map(|(n, mark)| (*n, table(*mark))).collect();
         Discovered { database, schema, tables }

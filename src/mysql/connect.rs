@@ -16,7 +16,6 @@ use crate::error::{Error, Result, clip, line};
 use crate::stop::{COURTESY, within};
 use crate::terms::units;
 
-/// Opens a connection with options that [`ConnectOptions::opts`] made of this target.
 pub async fn connect(target: &ConnectOptions, opts: &Opts) -> Result<Conn> {
     match try_connect(target, opts).await {
         Ok(conn) => Ok(conn),
@@ -42,12 +41,10 @@ fn is_absence(e: &io::Error) -> bool {
     !matches!(e.kind(), ErrorKind::InvalidData | ErrorKind::PermissionDenied)
 }
 
-/// Why there is no connection.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// The driver, or by way of it the server or the kernel.
     Driver(Driver),
-    /// `connect_timeout` went by.
     Timeout,
     /// The driver panicked: 0.37.1 does on some malformed log-in packets.
     Panic,
@@ -163,7 +160,6 @@ fn server_hint(code: u16, target: &ConnectOptions) -> String {
 }
 
 fn io_error(e: &io::Error, target: &ConnectOptions) -> Error {
-    // The TLS library's errors come wrapped into these.
     if e.kind() == ErrorKind::InvalidData && target.ssl.mode != SslMode::Disabled {
         return tls_error(e, target);
     }
@@ -182,7 +178,6 @@ fn io_error(e: &io::Error, target: &ConnectOptions) -> Error {
     }
 }
 
-/// What the TLS library says, and what to do about it.
 const TLS_HINTS: [(&str, &str); 5] = [
     (
         "not valid for name",
@@ -238,7 +233,6 @@ pub async fn settle_tls(target: &ConnectOptions) -> Result<ConnectOptions> {
 
 /// How long the second look may take: a server greets at once.
 const WITHIN: Duration = Duration::from_secs(2);
-/// CLIENT_PROTOCOL_41 among the capabilities.
 const PROTOCOL_41: u16 = 512;
 
 /// Makes the error for a server that speaks the protocol of before 4.1; None for others.
@@ -268,7 +262,6 @@ async fn too_old(target: &ConnectOptions, failure: &Failure) -> Option<Error> {
     Some(error.hint("loadgen is tested from MySQL 5.5 and MariaDB 10.1 on"))
 }
 
-/// Reads a greeting, header included.
 async fn read(mut stream: impl AsyncRead + Unpin) -> io::Result<Vec<u8>> {
     let length = stream.read_u8().await?;
     let mut bytes = vec![length];
@@ -299,14 +292,8 @@ mod tests {
     use crate::mysql::options::Secret;
 
     fn target(address: Address) -> ConnectOptions {
-        ConnectOptions {
-            address,
-            user: "root".into(),
-            password: Secret::new("marker-pw"),
-            database: "sbtest".into(),
-            ssl: Ssl::default(),
-            connect_timeout: Duration::from_millis(100),
-        }
+        let (password, connect_timeout) = (Secret::new("marker-pw"), Duration::from_millis(100));
+        ConnectOptions { address, password, connect_timeout, ..ConnectOptions::canned(0) }
     }
 
     fn run<T>(future: impl Future<Output = T>) -> T {
@@ -386,14 +373,9 @@ mod tests {
     /// What PREFERRED becomes at a server that sends these packets.
     fn settled(packets: Vec<Vec<u8>>) -> Result<SslMode> {
         let (address, server) = fake_server(packets);
-        let target = ConnectOptions {
-            address,
-            user: "root".into(),
-            password: Secret::default(),
-            database: String::new(),
-            ssl: Ssl { mode: SslMode::Preferred, ..Ssl::default() },
-            connect_timeout: Duration::from_mins(1),
-        };
+        let ssl = Ssl { mode: SslMode::Preferred, ..Ssl::default() };
+        let connect_timeout = Duration::from_mins(1);
+        let target = ConnectOptions { address, ssl, connect_timeout, ..ConnectOptions::canned(0) };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let settled = runtime.block_on(settle_tls(&target));
         // With it goes the connection's goodbye, which the server waits for.
@@ -511,7 +493,6 @@ pub(crate) mod fake {
 #[cfg(test)]
 mod greeting_tests {
     use super::*;
-    use crate::mysql::options::Secret;
     use proptest::prelude::*;
 
     /// What MySQL 4.0.30 says first: no capability of 4.1.
@@ -549,14 +530,8 @@ mod greeting_tests {
         let refusal = b"\xff\x13\x04Bad handshake".to_vec();
         let packets = [vec![greeting_of_4_0(), refusal], vec![greeting_of_4_0()]];
         let (address, server) = fake::server_of(packets.into());
-        let target = ConnectOptions {
-            address,
-            user: "root".into(),
-            password: Secret::default(),
-            database: "sbtest".into(),
-            ssl: Ssl::default(),
-            connect_timeout: Duration::from_mins(1),
-        };
+        let connect_timeout = Duration::from_mins(1);
+        let target = ConnectOptions { address, connect_timeout, ..ConnectOptions::canned(0) };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let error = runtime.expect("a runtime").block_on(async {
             let opts = target.opts().expect("sound");

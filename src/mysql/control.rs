@@ -12,7 +12,6 @@ use crate::stop::SILENCE;
 use crate::terms::is_restless;
 use crate::workload::random::{mix, name_part};
 
-/// Reads rows of so many columns.
 pub(crate) async fn rows<const N: usize>(
     session: &mut Session,
     sql: &str,
@@ -30,12 +29,10 @@ pub(crate) async fn pairs(session: &mut Session, sql: &str) -> Asked<BTreeMap<St
 /// Numbers by the server's own names, which differ between families and versions.
 pub(crate) type Numbers = BTreeMap<String, i64>;
 
-/// Keeps the whole numbers; there are texts among them, too.
 pub(crate) fn numeric(texts: &BTreeMap<String, String>) -> Numbers {
     texts.iter().filter_map(|(name, text)| Some((name.clone(), text.parse().ok()?))).collect()
 }
 
-/// Reads the first column of the first row.
 pub(crate) async fn one(session: &mut Session, sql: &str) -> Asked<Option<String>> {
     let rows = session.query(sql).await?;
     Ok(rows.into_iter().next().and_then(|row| row.into_iter().next()).flatten())
@@ -94,13 +91,11 @@ pub(crate) async fn median_us(session: &mut Session) -> Asked<Option<f64>> {
     Ok(crate::stats::median(&counted).map(|us| (us * 1e3).round() / 1e3))
 }
 
-/// Global variables by name.
 pub(crate) type Variables = BTreeMap<String, String>;
 
 /// Longest value kept, characters: `optimizer_switch` has 900, `gtid_executed` may have millions.
 const VALUE_MAX: usize = 4096;
 
-/// What stands for a value that may be a secret.
 const WITHHELD: &str = "(withheld)";
 
 /// Ends of the names of variables that may hold a password, a key or a token, such as
@@ -154,16 +149,12 @@ fn is_switch(value: &str) -> bool {
 /// themselves (`gtid_executed`, `timestamp` …) are left out.
 pub fn changed(before: &Variables, after: &Variables) -> Vec<SettingChange> {
     let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
-    names
-        .into_iter()
-        .filter(|name| !is_restless(name))
-        .filter(|name| before.get(*name) != after.get(*name))
-        .map(|name| SettingChange {
-            name: name.clone(),
-            before: before.get(name).cloned(),
-            after: after.get(name).cloned(),
-        })
-        .collect()
+    let change = |name: &String| {
+        let (before, after) = (before.get(name).cloned(), after.get(name).cloned());
+        let differs = before != after && !is_restless(name);
+        differs.then(|| SettingChange { name: name.clone(), before, after })
+    };
+    names.into_iter().filter_map(change).collect()
 }
 
 #[cfg(test)]

@@ -17,44 +17,66 @@ use crate::workload::table::{self, Mark, State};
 pub struct Discovered {
     pub database: String,
     pub schema: Schema,
-    /// By number; there may be gaps.
     pub tables: BTreeMap<u32, Table>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Table {
-    /// Whether it is a table, not a view or a sequence.
-    pub is_table: bool,
-    /// Its storage engine, where it has one that works.
+    /// `BASE TABLE`, `VIEW` …
+    pub(crate) kind: String,
     pub engine: Option<String>,
+    pub(crate) comment: String,
     /// Storage engine, row format, collation, options and indexes, as far as the server tells.
     pub format: String,
-    /// Its character set, where it has one.
     pub charset: Option<String>,
     /// What `prepare` left in its COMMENT; None for a foreign table.
     pub mark: Option<Mark>,
-    /// Size of data and indexes, bytes.
+    /// Size of data and indexes.
     pub bytes: u64,
-    /// Why no workload can use it, if so.
-    pub unusable: Option<String>,
-    /// Whether an index begins with the column that `Schema::indexed` names.
-    pub indexed: bool,
+    /// The schema's columns that it has, and whether an index begins with each.
+    pub(crate) columns: BTreeMap<String, bool>,
 }
 
-/// Engines without transactions.
 const NOT_TRANSACTIONAL: [&str; 7] =
     ["aria", "archive", "blackhole", "csv", "memory", "mrg_myisam", "myisam"];
 
 impl Table {
-    /// Its engine, if that cannot roll back.
+    /// Names its engine, if that cannot roll back.
     pub(crate) fn keeps_what_failed(&self) -> Option<&str> {
         let name = |engine: &&str| NOT_TRANSACTIONAL.contains(&&*engine.to_ascii_lowercase());
         self.engine.as_deref().filter(name)
     }
+
+    /// Tells whether it is no view or sequence.
+    pub fn is_table(&self) -> bool {
+        matches!(self.kind.as_str(), "BASE TABLE" | "SYSTEM VERSIONED")
+    }
+
+    /// Tells whether an index begins with the column that [`Schema::indexed`] names.
+    pub fn is_indexed(&self, schema: Schema) -> bool {
+        schema.indexed().is_none_or(|column| self.columns.get(column) == Some(&true))
+    }
+
+    /// Tells why no workload can use it, if so.
+    pub fn unusable(&self, schema: Schema) -> Option<String> {
+        let needed = schema.columns().into_iter();
+        let missing: Vec<&str> = needed.filter(|name| !self.columns.contains_key(*name)).collect();
+        if !self.is_table() {
+            Some("is no table but a view or the like".to_owned())
+        } else if self.engine.is_none() {
+            // The server's own words on what is wrong with it.
+            Some(format!("cannot be opened: {}", self.comment))
+        } else if !missing.is_empty() {
+            Some(format!("has no column {}", missing.join(", ")))
+        } else {
+            // Each operation would scan the whole table.
+            (self.columns.get("id") != Some(&true)).then(|| "has no index on id".to_owned())
+        }
+    }
 }
 
 impl Discovered {
-    /// A table's name in SQL, database included: the session may be in another one.
+    /// Names a table in SQL, database included: the session may be in another one.
     pub(super) fn sql_name(&self, number: u32) -> String {
         format!("{}.{}", table::quoted(&self.database), table::quoted(&self.schema.name(number)))
     }
@@ -63,17 +85,15 @@ impl Discovered {
         self.schema.name(number)
     }
 
-    /// N of the last table of `sbtest1..N` without a gap; 0 without `sbtest1`.
+    /// Finds the last table of `sbtest1..N` without a gap; 0 without `sbtest1`.
     pub fn contiguous(&self) -> u32 {
         self.tables.keys().zip(1..).take_while(|(number, expected)| **number == *expected).count()
             as u32
     }
 }
 
-/// The tables used by a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Dataset {
-    /// `sbtest1..tables`.
     pub tables: u32,
     /// Ids 1 to this exist in each of them, as far as a sample shows.
     pub rows: u64,
@@ -85,34 +105,21 @@ pub struct Dataset {
     pub own: bool,
     /// The identity of each one's content, where it has one.
     pub ids: Vec<Option<u32>>,
-    /// Size of data and indexes of these tables, bytes.
     pub data_bytes: u64,
-    /// The formats of these tables, each once.
     pub formats: Vec<String>,
 }
 
 /// Sums the size of some tables with their indexes, bytes, and names their formats, each once.
 pub(crate) async fn facts(session: &mut Session, which: &str) -> Asked<(u64, Vec<String>)> {
     let described = described(session, which).await?;
-    let tables = described.iter().filter(|table| table.kind != "VIEW");
+    let tables = described.values().filter(|table| table.kind != "VIEW");
     let bytes = tables.clone().fold(0_u64, |sum, table| sum.saturating_add(table.bytes));
     let formats: BTreeSet<String> = tables.map(|table| table.format.clone()).collect();
     Ok((bytes, formats.into_iter().collect()))
 }
 
-/// A row of information_schema.TABLES.
-struct Described {
-    name: String,
-    kind: String,
-    engine: Option<String>,
-    comment: String,
-    bytes: u64,
-    /// Storage engine, row format, collation, options and indexes.
-    format: String,
-    charset: Option<String>,
-}
-
-async fn described(session: &mut Session, which: &str) -> Asked<Vec<Described>> {
+/// Reads the rows of information_schema.TABLES; the columns are not known yet.
+async fn described(session: &mut Session, which: &str) -> Asked<BTreeMap<String, Table>> {
     let mut indexes = indexes(session, which).await?;
     let sql = format!(
         "SELECT TABLE_NAME, TABLE_TYPE, ENGINE, TABLE_COMMENT, DATA_LENGTH, INDEX_LENGTH, \
@@ -128,15 +135,16 @@ async fn described(session: &mut Session, which: &str) -> Asked<Vec<Described>> 
         let charset = more[1].as_ref().and_then(|collation| collation.split('_').next());
         // Null of a table that the server cannot open.
         let bytes = |text: Option<String>| text.and_then(|text| text.parse().ok()).unwrap_or(0);
-        Described {
+        let table = Table {
             kind: kind.unwrap_or_default(),
             engine,
             comment: comment.unwrap_or_default(),
             bytes: u64::saturating_add(bytes(data), bytes(index)),
             format: [vec![text], indexes].concat().join(", "),
             charset: charset.map(str::to_owned),
-            name,
-        }
+            ..Table::default()
+        };
+        (name, table)
     };
     Ok(rows(session, &sql).await?.into_iter().map(described).collect())
 }
@@ -185,71 +193,24 @@ pub(super) async fn list(
     optional(session.execute("SET SESSION information_schema_stats_expiry = 0").await)?;
     let (database_text, prefix) = (quoted_text(database), schema.prefix());
     let which = format!("TABLE_SCHEMA = {database_text} AND TABLE_NAME LIKE '{prefix}%'");
-    let mut columns = columns(session, &which, schema).await?;
-    let mut tables = BTreeMap::new();
-    for found in described(session, &which).await? {
-        let Some(number) = schema.number(&found.name) else { continue };
-        let is_table = matches!(found.kind.as_str(), "BASE TABLE" | "SYSTEM VERSIONED");
-        let columns = columns.remove(&number).unwrap_or_default();
-        let table = Table {
-            is_table,
-            unusable: unusable(schema, is_table, found.engine.is_some(), &found.comment, &columns),
-            mark: is_table.then(|| Mark::parse(&found.comment)).flatten(),
-            indexed: schema.indexed().is_none_or(|column| columns.get(column) == Some(&true)),
-            engine: found.engine,
-            format: found.format,
-            charset: found.charset,
-            bytes: found.bytes,
-        };
-        tables.insert(number, table);
+    let mut tables: BTreeMap<u32, Table> = BTreeMap::new();
+    for (name, mut table) in described(session, &which).await? {
+        table.mark = table.is_table().then(|| Mark::parse(&table.comment)).flatten();
+        tables.extend(schema.number(&name).map(|number| (number, table)));
     }
-    Ok(Discovered { database: database.to_owned(), schema, tables })
-}
-
-/// The columns of one table, and whether an index begins with each.
-type Columns = BTreeMap<String, bool>;
-
-async fn columns(
-    session: &mut Session,
-    which: &str,
-    schema: Schema,
-) -> Asked<BTreeMap<u32, Columns>> {
     let sql = format!(
         "SELECT TABLE_NAME, COLUMN_NAME, COLUMN_KEY FROM information_schema.COLUMNS \
          WHERE {which} AND COLUMN_NAME IN ('{}')",
         schema.columns().join("', '")
     );
-    let mut tables: BTreeMap<u32, Columns> = BTreeMap::new();
     for row in rows::<3>(session, &sql).await? {
-        let [table, column, key] = row.map(Option::unwrap_or_default);
-        if let Some(number) = schema.number(&table) {
-            tables.entry(number).or_default().insert(column.to_ascii_lowercase(), !key.is_empty());
+        let [name, column, key] = row.map(Option::unwrap_or_default);
+        // Made meanwhile, it is none of these.
+        if let Some(table) = schema.number(&name).and_then(|number| tables.get_mut(&number)) {
+            table.columns.insert(column.to_ascii_lowercase(), !key.is_empty());
         }
     }
-    Ok(tables)
-}
-
-/// Tells why no workload can use a table, if so.
-fn unusable(
-    schema: Schema,
-    is_table: bool,
-    works: bool,
-    comment: &str,
-    columns: &Columns,
-) -> Option<String> {
-    let needed = schema.columns().into_iter();
-    let missing: Vec<&str> = needed.filter(|column| !columns.contains_key(*column)).collect();
-    if !is_table {
-        Some("is no table but a view or the like".to_owned())
-    } else if !works {
-        // The server's own words on what is wrong with it.
-        Some(format!("cannot be opened: {comment}"))
-    } else if !missing.is_empty() {
-        Some(format!("has no column {}", missing.join(", ")))
-    } else {
-        // Each operation would scan the whole table.
-        (columns.get("id") != Some(&true)).then(|| "has no index on id".to_owned())
-    }
+    Ok(Discovered { database: database.to_owned(), schema, tables })
 }
 
 /// Names tables by their numbers: `sbtest1..sbtest4, sbtest7`; cut after a few ranges.
@@ -272,23 +233,18 @@ pub(crate) fn names(schema: Schema, numbers: impl IntoIterator<Item = u32>) -> S
     if ranges.len() > SHOWN { format!("{text} and others") } else { text }
 }
 
-/// What the command line asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Wanted {
     /// `--tables`; None for those that are there, 0 where no statement names one.
     pub tables: Option<u32>,
-    /// `--rows`; None for as many as there are.
     pub rows: Option<u64>,
-    /// Decides which ids are probed.
     pub seed: u64,
 }
 
 /// Settles which tables and ids a run uses; None if there is a problem that leaves them open.
 ///
-/// Without `--tables` these are `sbtest1..N`; a gap is refused, because it is unclear what is
-/// meant. Without `--rows` the tables must agree on the rows: by the COMMENT for those that
-/// `prepare` made, by `MAX(id)` for foreign ones. A thousand random ids of each table must
-/// exist (every one of a table with fewer), the first and the last among them.
+/// A gap is refused, because it is unclear what is meant. Without `--rows` the tables must agree on the
+/// rows: by the COMMENT for those that `prepare` made, by `MAX(id)` for foreign ones.
 pub(super) async fn examine(
     session: &mut Session,
     found: &Discovered,
@@ -320,7 +276,6 @@ pub(super) async fn examine(
     Ok(readable.map(|()| dataset(found.schema, &used, rows, findings)))
 }
 
-/// Takes note of a table that cannot be read.
 fn read<T>(
     asked: Asked<T>,
     found: &Discovered,
@@ -331,8 +286,8 @@ fn read<T>(
     findings.asked(asked, &what, |code| read_hint(code, &found.database))
 }
 
-/// Of a workload that names none of these tables: those that it names are of the same database, for
-/// all that is known.
+/// Settles for a workload that names none of these tables: those that it names are of this database,
+/// for all that is known.
 async fn none_named(session: &mut Session, found: &Discovered, wanted: &Wanted) -> Asked<Dataset> {
     let which = format!("TABLE_SCHEMA = {}", quoted_text(&found.database));
     let (data_bytes, formats) = facts(session, &which).await?;
@@ -349,11 +304,8 @@ fn choose_tables(found: &Discovered, wanted: &Wanted, findings: &mut Findings) -
             Schema::Sbtest => String::new(),
             schema => format!(" --schema {schema}"),
         };
-        let rows = match wanted.rows {
-            _ if !found.schema.filled() => String::new(),
-            None => " --rows N".to_owned(),
-            Some(rows) => format!(" --rows {rows}"),
-        };
+        let rows = wanted.rows.map_or("N".to_owned(), |rows| rows.to_string());
+        let rows = if found.schema.filled() { format!(" --rows {rows}") } else { String::new() };
         format!("`loadgen prepare{schema} --tables {tables}{rows}` creates what is missing")
     };
     let missing =
@@ -385,7 +337,7 @@ fn choose_tables(found: &Discovered, wanted: &Wanted, findings: &mut Findings) -
 fn are_usable(found: &Discovered, used: &[(u32, &Table)], findings: &mut Findings) -> bool {
     let mut usable = true;
     for (number, table) in used {
-        if let Some(why) = &table.unusable {
+        if let Some(why) = table.unusable(found.schema) {
             usable = false;
             let hint = match number {
                 1 => format!(
@@ -425,7 +377,6 @@ async fn rows_of(session: &mut Session, name: &str, table: &Table) -> Asked<u64>
     ids.map_err(|_| Failure::Lost("MAX(id) that is no number".to_owned()))
 }
 
-/// `held` is the rows of each table; never empty.
 fn choose_rows(
     schema: Schema,
     held: &[(u32, u64)],
@@ -473,14 +424,15 @@ fn dataset(schema: Schema, used: &[(u32, &Table)], rows: u64, findings: &mut Fin
         let engines: Vec<String> = engines.into_iter().collect();
         findings.warn(finding!(MixedEngines, engines.join(", ")));
     }
-    let plain = names(schema, used.iter().filter(|(_, table)| !table.indexed).map(|(n, _)| *n));
+    let plain =
+        names(schema, used.iter().filter(|(_, table)| !table.is_indexed(schema)).map(|(n, _)| *n));
     if !plain.is_empty() {
         findings.warn(match schema {
             Schema::Sbtest => finding!(KNotIndexed, plain),
             _ => finding!(CountryNotIndexed, plain),
         });
     }
-    let format = |table: &Table| match schema.indexed().filter(|_| !table.indexed) {
+    let format = |table: &Table| match schema.indexed().filter(|_| !table.is_indexed(schema)) {
         Some(column) => format!("{} without an index on {column}", table.format),
         None => table.format.clone(),
     };
@@ -499,7 +451,6 @@ fn dataset(schema: Schema, used: &[(u32, &Table)], rows: u64, findings: &mut Fin
     }
 }
 
-/// Ids looked up in each table.
 const PROBES: u64 = 1000;
 /// Ids looked up in all tables together, at least ten a table.
 const PROBES_TOTAL: u64 = 1_000_000;
@@ -542,7 +493,7 @@ async fn probe_all(
     Ok(Some(()))
 }
 
-/// Distinct ids of `1..=rows` in order: all, or the first, the last and random ones.
+/// Draws distinct ids of `1..=rows` in order: all, or the first, the last and random ones.
 fn sample(stream: &mut Stream, rows: u64, probes: u64) -> Vec<u64> {
     if rows <= probes {
         return (1..=rows).collect();
@@ -566,7 +517,6 @@ async fn count(session: &mut Session, table: &str, ids: &[u64]) -> Asked<u64> {
     Ok(counted)
 }
 
-/// What to do about a table that cannot be read, by the error number.
 pub(super) fn read_hint(code: u16, database: &str) -> String {
     match code {
         1044 | 1142 | 1143 | 1227 => {
@@ -595,20 +545,10 @@ mod dataset_tests {
 
     #[test]
     fn a_gap_ends_the_contiguous_tables() {
-        let table = Table {
-            is_table: true,
-            engine: None,
-            format: String::new(),
-            charset: None,
-            mark: None,
-            bytes: 0,
-            unusable: None,
-            indexed: true,
-        };
         let of = |numbers: &[u32]| Discovered {
             database: "x".to_owned(),
             schema: Schema::Sbtest,
-            tables: numbers.iter().map(|n| (*n, table.clone())).collect(),
+            tables: numbers.iter().map(|n| (*n, Table::default())).collect(),
         };
         assert_eq!(of(&[]).contiguous(), 0);
         assert_eq!(of(&[2, 3]).contiguous(), 0);
@@ -618,20 +558,25 @@ mod dataset_tests {
 
     #[test]
     fn what_cannot_be_used_says_why() {
-        let columns = |list: &[(&str, bool)]| -> Columns {
-            list.iter().map(|(name, key)| ((*name).to_owned(), *key)).collect()
+        let why = |kind: &str, engine: Option<&str>, comment: &str, columns: &[(&str, bool)]| {
+            let table = Table {
+                kind: kind.to_owned(),
+                engine: engine.map(str::to_owned),
+                comment: comment.to_owned(),
+                columns: columns.iter().map(|(name, key)| ((*name).to_owned(), *key)).collect(),
+                ..Table::default()
+            };
+            table.unusable(Schema::Sbtest).unwrap_or_default()
         };
-        let all = columns(&[("id", true), ("k", false), ("c", false), ("pad", false)]);
-        assert_eq!(unusable(Schema::Sbtest, true, true, "", &all), None);
-        let why = |is_table, works, comment, columns: &Columns| {
-            unusable(Schema::Sbtest, is_table, works, comment, columns).unwrap_or_default()
-        };
-        assert!(why(false, false, "VIEW", &all).contains("view"));
-        assert!(why(true, false, "Incorrect file", &all).contains("Incorrect file"));
-        let some = columns(&[("id", true), ("c", false)]);
-        assert!(why(true, true, "", &some).contains("no column k, pad"));
-        let keyless = columns(&[("id", false), ("k", true), ("c", false), ("pad", false)]);
-        assert!(why(true, true, "", &keyless).contains("no index on id"));
+        let (base, innodb) = ("BASE TABLE", Some("InnoDB"));
+        let all = [("id", true), ("k", false), ("c", false), ("pad", false)];
+        assert_eq!(why(base, innodb, "", &all), "");
+        assert!(why("VIEW", None, "VIEW", &all).contains("view"));
+        assert!(why(base, None, "Incorrect file", &all).contains("Incorrect file"));
+        let some = [("id", true), ("c", false)];
+        assert!(why(base, innodb, "", &some).contains("no column k, pad"));
+        let keyless = [("id", false), ("k", true), ("c", false), ("pad", false)];
+        assert!(why(base, innodb, "", &keyless).contains("no index on id"));
     }
 }
 
@@ -642,14 +587,13 @@ mod settle_tests {
 
     fn table(mark: Option<(u32, u64)>) -> Table {
         Table {
-            is_table: true,
+            kind: "BASE TABLE".to_owned(),
             engine: Some("InnoDB".to_owned()),
             format: "InnoDB Dynamic".to_owned(),
-            charset: Some("utf8mb4".to_owned()),
             mark: mark.map(|(seed, rows)| Mark::ready(seed, rows, None)),
             bytes: 1000,
-            unusable: None,
-            indexed: true,
+            columns: [("k".to_owned(), true)].into(),
+            ..Table::default()
         }
     }
 
@@ -725,7 +669,8 @@ mod settle_tests {
         let (mixed, warnings) = of(&[table(Some((7, 100))), table(Some((8, 100)))]);
         assert_eq!((mixed.own, mixed.data_seed), (true, None));
         assert_eq!(warnings, ["mixed_data_seeds"]);
-        let myisam = Table { engine: Some("MyISAM".to_owned()), indexed: false, ..table(None) };
+        let engine = Some("MyISAM".to_owned());
+        let myisam = Table { engine, columns: BTreeMap::new(), ..table(None) };
         let (foreign, warnings) = of(&[table(Some((7, 100))), myisam]);
         assert_eq!((foreign.own, foreign.data_seed), (false, None));
         assert_eq!(warnings, ["mixed_engines", "k_not_indexed"]);

@@ -37,7 +37,6 @@ pub(crate) enum Class {
     Server,
 }
 
-/// The class of an error number of MySQL or MariaDB.
 pub(crate) fn class(code: u16) -> Class {
     match code {
         // Record changed since read; duplicate key (two clients that put the same row back); lock
@@ -68,9 +67,8 @@ const BUSY: [u16; 7] = [1037, 1041, 1135, 1158, 1159, 1160, 1161];
 /// layer the server (a client library's: cannot connect, gone away, lost).
 const ALONE: [u16; 8] = [1047, 2003, 2006, 2013, 2055, 9001, 9002, 9005];
 
-/// Whether a server that answers a log-in, or the preparing of a session, with this error may let
-/// it in a little later without anybody's doing: it starts, shuts down, is full, or what is behind it
-/// does so. All else says what the account, the tables or the settings are.
+/// Tells whether a server that answers a log-in, or the preparing of a session, with this error may let
+/// it in a little later without anybody's doing: it starts, shuts down, is full.
 pub(crate) fn may_pass(code: u16) -> bool {
     match class(code) {
         // Those that hold the locks go on, as do those who kill.
@@ -81,7 +79,6 @@ pub(crate) fn may_pass(code: u16) -> bool {
 }
 
 impl Class {
-    /// As in `totals.errors`.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Class::Session => "session",
@@ -96,13 +93,13 @@ impl Class {
         }
     }
 
-    /// Whether the session lives on.
+    /// Tells whether the session lives on.
     pub(crate) fn keeps_session(self) -> bool {
         !matches!(self, Class::Ended | Class::Idle)
     }
 
-    /// Whether a write that got this answer may have been done all the same: a kill that arrives
-    /// after the commit and before the answer takes the answer's place.
+    /// Tells whether a write that got this answer may have been done all the same: a kill that arrives
+    /// after the commit takes the answer's place.
     pub(crate) fn leaves_doubt(self) -> bool {
         matches!(self, Class::Interrupted | Class::Ended | Class::Commit | Class::Behind)
     }
@@ -113,9 +110,7 @@ impl Class {
 pub enum Failure {
     /// The server said no; the session goes on.
     Server {
-        /// Its error number.
         code: u16,
-        /// SQLSTATE.
         sqlstate: String,
         /// Its text on one line, without control characters.
         message: String,
@@ -185,7 +180,6 @@ pub(super) struct Findings {
 }
 
 impl Findings {
-    /// Something that keeps the plan from running, and what to do about it.
     pub(super) fn problem(&mut self, message: impl Into<String>, hint: impl Into<String>) {
         self.problems.push((message.into(), hint.into()));
     }
@@ -200,7 +194,6 @@ impl Findings {
         None
     }
 
-    /// Something that a reader of the numbers must know.
     pub(super) fn warn(&mut self, found: Finding) {
         self.warnings.push(found);
     }

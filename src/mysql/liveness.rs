@@ -24,16 +24,13 @@ use crate::error::{Error, Result};
 use crate::stop::{SILENCE, Stop};
 use crate::terms::units;
 
-/// How often the server is asked.
 const EVERY: Duration = Duration::from_secs(5);
 
 /// How often whoever waits looks at what the threads count.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Rows of SHOW PROCESSLIST.
 type List = Vec<Vec<Option<String>>>;
 
-/// See the module.
 pub(crate) struct Liveness {
     pub(crate) target: ConnectOptions,
     pub(crate) opts: Opts,
@@ -42,7 +39,6 @@ pub(crate) struct Liveness {
     ids: Mutex<Ids>,
 }
 
-/// The server's numbers of our connections.
 #[derive(Debug, Default)]
 struct Ids {
     all: BTreeSet<u32>,
@@ -62,7 +58,6 @@ impl Drop for Waits<'_> {
 }
 
 impl Liveness {
-    /// Begins with the server behind `target`, whose [`ConnectOptions::opts`] are `opts`.
     pub(crate) fn new(target: &ConnectOptions, opts: &Opts) -> Liveness {
         let (target, opts) = (target.clone(), opts.clone());
         Liveness { target, opts, every: EVERY, silence: SILENCE, ids: Mutex::default() }
@@ -72,7 +67,7 @@ impl Liveness {
         self.ids.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// From now on this connection has nothing to do but to wait for answers.
+    /// Notes that this connection has nothing to do from now on but to wait for answers.
     pub(crate) fn waits(&self, session: &Session) -> Waits<'_> {
         let id = session.id();
         let mut ids = self.ids();
@@ -167,46 +162,40 @@ impl Liveness {
     }
 }
 
-/// A row of SHOW PROCESSLIST.
 struct Entry<'a> {
     id: u32,
     user: String,
     database: Option<&'a str>,
     command: &'a str,
-    /// In this state for so many seconds.
     time: u64,
 }
 
 impl Entry<'_> {
     fn of(row: &[Option<String>]) -> Option<Entry<'_>> {
-        let field = |at: usize| row.get(at).and_then(Option::as_deref);
-        let host = field(2).unwrap_or_default();
+        let [id, user, host, database, command, time, ..] = row else { return None };
+        let text = |field: &Option<String>| field.clone().unwrap_or_default();
         Some(Entry {
-            id: field(0)?.parse().ok()?,
-            user: format!("{}@{host}", field(1).unwrap_or_default()),
-            database: field(3),
-            command: field(4).unwrap_or_default(),
-            time: field(5).and_then(|time| time.parse().ok()).unwrap_or(0),
+            id: text(id).parse().ok()?,
+            user: format!("{}@{}", text(user), text(host)),
+            database: database.as_deref(),
+            command: command.as_deref().unwrap_or_default(),
+            time: text(time).parse().unwrap_or(0),
         })
     }
 }
 
-/// What the lists so far told.
 #[derive(Debug, Default)]
 struct Looks {
     /// How often in a row the server had nothing to answer on a connection that waits.
     in_a_row: BTreeMap<u32, u32>,
-    /// The connection that asks.
     own: u32,
     /// Connections that wait and were on one of its lists.
     seen: BTreeSet<u32>,
 }
 
 impl Looks {
-    /// The connection with the most such looks, this one included. A list without the connection
-    /// that asked for it is not of our connections: a proxy has others. And a proxy may lead one
-    /// connection to another server than the next: what was never on a list of the connection that
-    /// asks is no more forgotten than on the list of a stranger.
+    /// Finds the connection with the most such looks, this one included. A proxy may list others'
+    /// connections, or lead each to another server: what was never on a list is not forgotten.
     fn take(
         &mut self,
         list: &List,
@@ -234,18 +223,13 @@ impl Looks {
     }
 }
 
-/// What the threads have in common.
 pub(crate) struct Threads<'a> {
-    /// Their name, before a number.
     pub(crate) name: &'a str,
-    /// How many.
     pub(crate) count: usize,
     /// Asked when one of them fails, the server is silent, or the user interrupts: all of them
     /// then drop what they do.
     pub(crate) halt: &'a Stop,
-    /// The user's.
     pub(crate) stop: &'a Stop,
-    /// Whether the server answers.
     pub(crate) liveness: &'a Liveness,
     /// The hint where a thread could not do its work at all.
     pub(crate) again: &'a str,

@@ -14,45 +14,32 @@ use crate::observe::{host, process};
 use crate::terms::{self, Finding, finding};
 use crate::workload::Schema;
 
-/// What the plan needs of the server.
 pub struct Needs<'a> {
     pub database: &'a str,
     pub schema: Schema,
-    /// `--tables`; None for those that are there.
     pub tables: Option<u32>,
-    /// `--rows`; None for as many as there are.
     pub rows: Option<u64>,
-    /// Decides which ids are probed.
     pub seed: u64,
-    /// Clients of the largest step.
     pub clients_max: u32,
     /// Prepared statements that one client holds for a table, and for how many of so many tables:
     /// it depends on the spread, which depends on the tables. 0 for text.
     pub statements: &'a (dyn Fn(u32) -> (u32, u32) + Sync),
-    /// Whether rows are changed.
     pub writes: bool,
-    /// The longest that an open connection may have to say nothing, such as while the others
-    /// are opened.
+    /// The longest that an open connection may have to say nothing.
     pub quiet_max: Duration,
 }
 
-/// A server that can run the plan.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ready {
     pub product: Product,
     pub dataset: Dataset,
-    /// What a reader of the numbers must know.
     pub warnings: Vec<Finding>,
 }
 
 /// Checks everything that can be checked before the first step.
 ///
-/// `session` is a new one, of the account and the kind that the clients use, in which nothing
-/// was set: what it finds in itself (autocommit, timeouts) they will find too. Its own
-/// `lock_wait_timeout` is set to ten seconds and its `wait_timeout` to a week, so that it can
-/// be kept as the control session. The soft limit of descriptors is raised to the hard one.
-///
-/// Only waits for locks are bounded: a caller that must not hang drops the future and the session.
+/// `session` is a new one of the kind that the clients use: what it finds in itself (autocommit,
+/// timeouts) they will find too. Then it is set up to be kept as the control session.
 pub async fn check(session: &mut Session, needs: &Needs<'_>) -> Result<Ready> {
     let mut findings = Findings::default();
     let (product, dataset) = examine(session, needs, &mut findings)
@@ -155,8 +142,7 @@ async fn look(session: &mut Session) -> Asked<Numbers> {
 }
 
 /// Tries an update that changes nothing: no variable tells as surely whether this account may
-/// write on this server (`read_only` and who is exempt, `super_read_only`,
-/// `innodb_read_only`, `transaction_read_only`, privileges).
+/// write on this server.
 async fn check_writable(
     session: &mut Session,
     found: &Discovered,
@@ -192,29 +178,24 @@ fn write_hint(code: u16, database: &str) -> String {
     }
 }
 
-/// Connections beyond the clients: reconnects while the server still works for the lost
-/// session, and somebody who looks.
+/// Connections beyond the clients: for reconnects, and for somebody who looks.
 const SPARE_CONNECTIONS: u64 = 4;
 /// Descriptors beyond the connections: results, timers, the resolver.
 const SPARE_DESCRIPTORS: u64 = 32;
 /// Memory of a client: its connection, task and statements, with room to spare.
 const CLIENT_BYTES: u64 = 64 << 10;
-/// Address space of the program, of engine threads with stacks and histograms, and of a summary as
-/// it is written.
+/// Address space of the program, its threads and a summary as it is written.
 const OWN_BYTES: u64 = 256 << 20;
 /// What of that is resident, where the cores are few: twice what was seen.
 const OWN_RESIDENT: u64 = 64 << 20;
 /// Seconds by which `wait_timeout` must exceed the longest silence.
 const SPARE_SECONDS: u64 = 10;
 
-/// The limits of this process.
 #[derive(Debug, Clone)]
 struct Own {
     descriptors_max: u64,
     descriptors_open: u64,
-    /// None without a limit.
     address_space_max: Option<u64>,
-    /// Of its control groups; likewise.
     group_max: Option<Limit>,
 }
 
@@ -225,7 +206,6 @@ fn bound(findings: &mut Findings, (name, max): (&str, u64), (sum, need): (&str, 
     }
 }
 
-/// Compares the server's limits with the largest step.
 fn judge(seen: &Numbers, needs: &Needs<'_>, tables: u32, findings: &mut Findings) {
     let number = |name: &str| seen.get(name).and_then(|number| u64::try_from(*number).ok());
     // Servers that know none say 0; MariaDB says -1 for "nobody".
@@ -283,11 +263,11 @@ fn statements(
 ) {
     let (statements, tables) = (needs.statements)(tables);
     let each = u64::from(statements) * u64::from(tables);
-    let (Some(max), true) = (max, each > 0) else {
-        if each > 0 {
-            findings.warn(finding!(UnknownLimit, "max_prepared_stmt_count"));
-        }
+    if each == 0 {
         return;
+    }
+    let Some(max) = max else {
+        return findings.warn(finding!(UnknownLimit, "max_prepared_stmt_count"));
     };
     let now = now.unwrap_or(0);
     let need = u64::from(needs.clients_max).saturating_mul(each).saturating_add(now);
@@ -304,7 +284,6 @@ fn statements(
     bound(findings, ("max_prepared_stmt_count", max), (&sum, need), &hint);
 }
 
-/// Compares this process's limits with the largest step.
 fn judge_own(own: &Own, clients: u64, findings: &mut Findings) {
     let (open, shown) = (own.descriptors_open, terms::clients(clients));
     let need = clients + open + SPARE_DESCRIPTORS;

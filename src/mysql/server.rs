@@ -16,27 +16,20 @@ use crate::terms::{Finding, finding};
 /// Characters of a version or a comment; servers' own have some dozen.
 const TEXT_MAX: usize = 200;
 
-/// A server by what it says of itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Product {
-    /// `@@version`.
     pub version: String,
     /// `@@version_comment`; empty where there is none.
     pub comment: String,
-    /// Whose it is.
     pub family: Family,
     /// The version's numbers; 0.0.0 where they cannot be read.
     pub number: (u16, u16, u16),
 }
 
-/// Whose server it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Family {
-    /// MySQL, or what is built from its source.
     MySql,
-    /// MariaDB.
     MariaDb,
-    /// Something else that speaks the protocol.
     Other(&'static str),
 }
 
@@ -58,7 +51,6 @@ const OTHERS: [(&str, &str); 13] = [
 ];
 
 impl Product {
-    /// Reads version and comment.
     pub async fn ask(session: &mut Session) -> Asked<Product> {
         let version = one(session, "SELECT VERSION()").await?.unwrap_or_default();
         // In just this form: proxies answer it themselves, and so give themselves away.
@@ -66,7 +58,6 @@ impl Product {
         Ok(Product::of(&version, &comment.unwrap_or_default()))
     }
 
-    /// The product that calls itself so.
     pub fn of(version: &str, comment: &str) -> Product {
         let said = format!("{version} {comment}").to_ascii_lowercase();
         let family = match OTHERS.iter().find(|(needle, _)| said.contains(needle)) {
@@ -79,9 +70,8 @@ impl Product {
         Product { version: text(version), comment: text(comment), family, number }
     }
 
-    /// The features of the protocol that change the client's cost, as the driver negotiates
-    /// them. It asks for both always and does not tell what it got, so this follows from the
-    /// versions that offer them; `tests/driver_traps.rs` holds it against the driver.
+    /// Names what of the protocol changes the client's cost. The driver asks for both always and does
+    /// not tell what it got, so this follows from the versions; `tests/driver_traps.rs` compares.
     pub fn capabilities(&self) -> Vec<String> {
         let (eof, cache) = match self.family {
             Family::MySql => (self.number >= (5, 7, 5), false),
@@ -124,7 +114,6 @@ fn numbers(version: &str, family: Family) -> (u16, u16, u16) {
 /// The driver, as Cargo.lock pins it (a test compares).
 const DRIVER: (&str, &str) = ("mysql_async", "0.37.1");
 
-/// What was measured, as far as the server tells.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fingerprint {
     /// For the summary; `settings_changed` is empty and `status` is None yet.
@@ -141,8 +130,7 @@ pub struct Fingerprint {
 
 /// Reads the fingerprint over a session of the kind that is measured.
 ///
-/// `host` is the host as given (any for a socket), `port` None for a socket, `data_bytes` the
-/// size of the tables used. What the server merely does not know is left empty.
+/// `host` is the host as given, `port` None for a socket. What the server does not know is left empty.
 pub async fn fingerprint(
     session: &mut Session,
     host: &str,
@@ -194,7 +182,7 @@ pub(crate) async fn renew(session: &mut Session, server: &mut Server) -> Asked<P
     Ok(product)
 }
 
-/// What of a server is another's, or another, in a later look at it.
+/// Lists what of a server is another's, or another, in a later look at it.
 pub(crate) fn changes(before: &Server, after: &Server) -> Vec<SettingChange> {
     let mut changed = control::changed(&before.variables, &after.variables);
     // A proxy, or a server without such variables, may tell them in its own answers only.
@@ -212,7 +200,6 @@ pub(crate) fn changes(before: &Server, after: &Server) -> Vec<SettingChange> {
     changed
 }
 
-/// The server's own account of where it is.
 async fn whereabouts(
     session: &mut Session,
     variables: &Variables,
@@ -289,9 +276,8 @@ fn far_end(root: &Path, seen_from: &str, ports: &[u16], uptime_s: Option<u64>) -
 /// The way of logging in that sends the password itself, under a key of the server's.
 const BY_KEY: &str = "caching_sha2_password";
 
-/// What to know of an account that logged in by `caching_sha2_password` over plain TCP: when the
-/// server's cache is cold, the password goes to it under a public key that came over the same
-/// wire, and nobody verified that it is the server's.
+/// Warns of an account that logged in by `caching_sha2_password` over plain TCP: when the server's
+/// cache is cold, the password goes to it under a key that came over the same wire.
 pub async fn exposure(session: &mut Session, target: &ConnectOptions) -> Result<Option<Finding>> {
     let plain =
         matches!(target.address, Address::Tcp { .. }) && target.ssl.mode == SslMode::Disabled;

@@ -1,9 +1,8 @@
 //! One connection. The only file on the hot path that touches the driver.
 //!
 //! A query future that is dropped before its answer leaves the answer in the connection, and
-//! the next query returns it (see `docs/dev/driver.md`). So nothing here puts a timeout around a
-//! query: whoever gives up on one drops the whole `Session`, and one that is used all the same
-//! refuses.
+//! the next query returns it (see `docs/dev/driver.md`). So whoever gives up on a query drops the
+//! whole `Session`, and one that is used all the same refuses.
 
 use std::time::Duration;
 
@@ -35,7 +34,6 @@ pub struct Session {
     waiting: bool,
 }
 
-/// What a statement returned.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Answer {
     pub rows: u64,
@@ -44,7 +42,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// The bytes of the first column of the first row.
+    /// Reads the first column of the first row.
     pub fn content(&self) -> Option<&[u8]> {
         match self.first.as_ref()?.as_ref(0)? {
             Value::Bytes(bytes) => Some(bytes),
@@ -52,7 +50,7 @@ impl Answer {
         }
     }
 
-    /// The first column of the first row as a whole number, text or not.
+    /// Reads the first column of the first row as a whole number, text or not.
     pub fn number(&self) -> Option<u64> {
         match self.first.as_ref()?.as_ref(0)? {
             Value::UInt(n) => Some(*n),
@@ -78,7 +76,7 @@ impl Session {
         })
     }
 
-    /// The same for a server that has let such a session in before: why not now, without hints.
+    /// Does the same for a server that has let such a session in before: why not now, without hints.
     pub async fn open_again(
         target: &ConnectOptions,
         opts: &Opts,
@@ -102,25 +100,22 @@ impl Session {
         })
     }
 
-    /// Whether it can be asked something: its last answer came, and the connection did not break.
+    /// Tells whether it can be asked something.
     pub(crate) fn is_usable(&self) -> bool {
         !self.waiting
     }
 
-    /// Drops a session whose answer nobody waits for any more. The driver would say goodbye first
-    /// where it is in the middle of an answer, and wait for the rest of that, maybe for ever; it
-    /// cannot outside of a runtime.
+    /// Drops a session whose answer nobody waits for any more. Within a runtime the driver would wait
+    /// for the rest of an answer, maybe for ever, to say goodbye.
     pub(crate) fn abandon(self) {
         // Where there is no thread to be had it is dropped here.
         let _ = std::thread::Builder::new().spawn(move || drop(self));
     }
 
-    /// The server's id of this connection.
     pub fn id(&self) -> u32 {
         self.conn.id()
     }
 
-    /// Prepares a statement; the handle is for [`Session::run_prepared`] of this session.
     pub async fn prepare(&mut self, sql: &str) -> Asked<usize> {
         begin(&mut self.waiting)?;
         let prepared = self.conn.prep(sql).await;
@@ -129,7 +124,6 @@ impl Session {
         Ok(self.statements.len() - 1)
     }
 
-    /// Runs a prepared statement: one round trip.
     pub async fn run_prepared(&mut self, handle: usize, params: Vec<Value>) -> Asked<Answer> {
         let Some(statement) = self.statements.get(handle) else {
             return Err(Failure::Lost(format!("no statement {handle} in this session")));
@@ -147,7 +141,6 @@ impl Session {
         Ok(answer)
     }
 
-    /// Runs SQL text: one round trip.
     pub async fn run_text(&mut self, sql: &str) -> Asked<Answer> {
         self.run_bytes(sql.as_bytes()).await
     }
@@ -197,7 +190,6 @@ impl Session {
         outcome
     }
 
-    /// Warnings of the last statement, as the server counts them.
     pub(crate) fn warnings(&self) -> u16 {
         self.conn.get_warnings()
     }
@@ -216,7 +208,6 @@ impl Session {
 
     /// Says goodbye, for at most `limit`.
     pub async fn close(self, limit: Duration) {
-        // The connection is consumed either way.
         let _ = within(limit, self.conn.disconnect()).await;
     }
 }
@@ -239,7 +230,6 @@ impl Answer {
     }
 }
 
-/// Bytes that a row takes, or a little more.
 fn size(row: &Row) -> usize {
     let bytes = |i| match row.as_ref(i) {
         Some(Value::Bytes(bytes)) => bytes.len(),
@@ -258,8 +248,8 @@ fn texts(row: &Row) -> Vec<Option<String>> {
         .collect()
 }
 
-/// A string literal in SQL. Backslashes are doubled: under NO_BACKSLASH_ESCAPES that would
-/// store two, so use it for names and options, not for data.
+/// Makes a string literal of a name or an option. Not of data: under NO_BACKSLASH_ESCAPES a backslash
+/// would be two.
 pub(crate) fn quoted_text(text: &str) -> String {
     format!("'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
 }

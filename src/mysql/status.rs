@@ -35,12 +35,10 @@ const UPTIME_OFF: Duration = Duration::from_secs(2);
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reading {
     pub values: Numbers,
-    /// What these lack.
     pub innodb: Option<Inside>,
     /// The values again, and their instant, where asking for `innodb` was counted itself: what is
     /// counted from here on is none of loadgen's.
     pub again: Option<(Numbers, Instant)>,
-    /// The middle of the query.
     pub at: Instant,
 }
 
@@ -53,7 +51,6 @@ pub async fn read(session: &mut Session) -> Asked<Reading> {
     Ok(Reading { values, innodb, again, at })
 }
 
-/// Reads the values, and the middle of the query.
 async fn counters(session: &mut Session) -> Asked<(Numbers, Instant)> {
     let start = Instant::now();
     let texts = pairs(session, "SHOW GLOBAL STATUS").await?;
@@ -74,9 +71,8 @@ fn restarted(first: &Reading, last: &Reading) -> Option<Duration> {
     (young || fewer).then_some(after)
 }
 
-/// Takes the difference of two readings: of counters and gauges alike, and after a restart what the
-/// server has counted since. A negative one stays: it tells of FLUSH STATUS or of a gauge. A name that
-/// only one reading has (a plugin came or went) is left out.
+/// Takes the difference of two readings; after a restart what the server has counted since. A negative
+/// one tells of FLUSH STATUS or of a gauge. What only one reading has (of a plugin) is left out.
 pub fn delta(first: &Reading, last: &Reading, window_start: Instant) -> Status {
     let (before, first_at) =
         first.again.as_ref().map_or((&first.values, first.at), |(values, at)| (values, *at));
@@ -110,7 +106,6 @@ pub struct Inside {
 
 /// A server that has this in its status needs none of the rest.
 const IN_STATUS: &str = "Innodb_adaptive_hash_hash_searches";
-/// The metrics, and what they are called here.
 const METRICS: [(&str, &str); 4] = [
     ("adaptive_hash_searches", "hash_searches"),
     ("adaptive_hash_searches_btree", "other_searches"),
@@ -156,7 +151,6 @@ async fn inside(session: &mut Session, status: &Numbers) -> Asked<Option<Inside>
     }
 }
 
-/// Reads the monitor's text; None where the account may not ask.
 async fn monitor(session: &mut Session) -> Asked<Option<Inside>> {
     let rows = optional(session.query("SHOW ENGINE INNODB STATUS").await)?;
     let row = rows.and_then(|rows| rows.into_iter().next());
@@ -264,9 +258,8 @@ pub(crate) async fn levels(session: &mut Session, table: &str) -> Asked<Levels> 
     let told = number("Innodb_checkpoint_age").is_some() || metrics.as_ref().is_some_and(known);
     let text = if told { None } else { monitor(session).await? };
     let level = |name: &str, inner: &str| {
-        let mut sources = [&metrics, &text].into_iter().flatten();
-        let inside = sources.find_map(|inside| inside.levels.get(inner));
-        number(name).or(inside.map(|level| level.max(0.0) as u64))
+        let inside = || [&metrics, &text].into_iter().flatten().find_map(|it| it.levels.get(inner));
+        number(name).or_else(|| inside().map(|level| level.max(0.0) as u64))
     };
     let pool_load =
         texts.get("Innodb_buffer_pool_load_status").filter(|text| !text.is_empty()).cloned();
@@ -284,7 +277,6 @@ pub(crate) async fn levels(session: &mut Session, table: &str) -> Asked<Levels> 
     })
 }
 
-/// Reads the seconds since a table was made or altered, by the server's clock.
 async fn age(session: &mut Session, table: &str) -> Asked<Option<u64>> {
     let sql = format!(
         "SELECT TIMESTAMPDIFF(SECOND, CREATE_TIME, NOW()) FROM information_schema.TABLES \

@@ -24,18 +24,14 @@ const MAX_DEPTH: usize = 10;
 /// Bytes of one file, and of all together, more than anybody has: includes that multiply end here.
 const MAX_BYTES: usize = 1 << 20;
 
-/// A question about a path.
 type OfPath<T> = Box<dyn Fn(&Path) -> T>;
 
 /// The outside of a process, as far as it decides where the server is: a value, so that tests bring
 /// their own world.
 pub struct Env {
     pub vars: HashMap<OsString, OsString>,
-    /// The name of the account that runs this process.
     pub os_user: Option<String>,
-    /// An option file.
     pub read: OfPath<io::Result<Text>>,
-    /// The paths of a directory's entries.
     pub list: OfPath<io::Result<Vec<PathBuf>>>,
     /// Whether there is a Unix socket at a path.
     pub is_socket: OfPath<bool>,
@@ -46,14 +42,12 @@ pub struct Env {
 /// An option file's content and who may touch it.
 pub struct Text {
     pub bytes: Vec<u8>,
-    /// Its permission bits.
     pub mode: u32,
     /// Whether it is a regular file: only such a one can be ignored for being world-writable.
     pub regular: bool,
 }
 
 impl Env {
-    /// Takes this process's own.
     pub(crate) fn real() -> Self {
         let entries = |dir: &Path| std::fs::read_dir(dir)?.map(|e| Ok(e?.path())).collect();
         Env {
@@ -126,11 +120,9 @@ pub(super) struct Setting {
     /// Whether an unknown key is a mistake: in `[loadgen]`, without `loose-`. `[client]` is shared with
     /// all MySQL clients.
     pub(super) strict: bool,
-    /// `FILE:LINE`.
     pub(super) at: String,
 }
 
-/// What the option files say.
 #[derive(Default)]
 pub(super) struct Read {
     /// In the order in which later ones count.
@@ -142,22 +134,24 @@ pub(super) struct Read {
 /// Reads the files in MySQL's order: `/etc/my.cnf`, `/etc/mysql/my.cnf`,
 /// `--defaults-extra-file`, `~/.my.cnf`.
 pub(super) fn read(flags: &ConnectionArgs, env: &Env) -> Result<Read> {
-    let mut reader = Reader { env, out: Read::default(), open: Vec::new(), bytes: 0 };
-    let asked_for = |reader: &mut Reader, flag: &str, path: &Option<PathBuf>| match path {
-        Some(path) => reader.file(path, &format!("{flag} {}", path.display()), true),
-        None => Ok(()),
-    };
-    if flags.no_defaults {
-        return Ok(reader.out);
+    let mut files = Vec::new();
+    let named = |flag: &'static str, path: &Option<PathBuf>| Some((path.clone()?, Some(flag)));
+    let usual = |path: PathBuf| Some((path, None));
+    if flags.defaults_file.is_some() {
+        files.push(named("--defaults-file", &flags.defaults_file));
+    } else if !flags.no_defaults {
+        let home = env.text("HOME")?.map(|home| Path::new(&home).join(".my.cnf"));
+        files.extend([
+            usual("/etc/my.cnf".into()),
+            usual("/etc/mysql/my.cnf".into()),
+            named("--defaults-extra-file", &flags.defaults_extra_file),
+            home.and_then(usual),
+        ]);
     }
-    asked_for(&mut reader, "--defaults-file", &flags.defaults_file)?;
-    if flags.defaults_file.is_none() {
-        reader.usual(Path::new("/etc/my.cnf"))?;
-        reader.usual(Path::new("/etc/mysql/my.cnf"))?;
-        asked_for(&mut reader, "--defaults-extra-file", &flags.defaults_extra_file)?;
-        if let Some(home) = env.text("HOME")? {
-            reader.usual(&Path::new(&home).join(".my.cnf"))?;
-        }
+    let mut reader = Reader { env, out: Read::default(), open: Vec::new(), bytes: 0 };
+    for (path, flag) in files.into_iter().flatten() {
+        let what = format!("{} {}", flag.unwrap_or("option file"), path.display());
+        reader.file(&path, &what, flag.is_some())?;
     }
     Ok(reader.out)
 }
@@ -167,15 +161,10 @@ struct Reader<'a> {
     out: Read,
     /// The file being read and those that included it.
     open: Vec<PathBuf>,
-    /// Read so far.
     bytes: usize,
 }
 
 impl Reader<'_> {
-    fn usual(&mut self, path: &Path) -> Result<()> {
-        self.file(path, &format!("option file {}", path.display()), false)
-    }
-
     fn ignored(&mut self, what: &str, why: impl fmt::Display) {
         self.out.warnings.push(format!("{what} is ignored: {why}"));
     }
@@ -281,7 +270,6 @@ fn strictness(group: &str) -> Option<bool> {
     }
 }
 
-/// What one line is.
 #[derive(Debug, PartialEq, Eq)]
 enum Line<'a> {
     Nothing,

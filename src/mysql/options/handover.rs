@@ -47,11 +47,9 @@ pub(crate) fn masked(args: Vec<OsString>, command: &Command) -> Result<Option<Ve
     Ok(line.found.then(|| line.with("--password=...")))
 }
 
-/// The command line without its passwords.
 #[derive(Default)]
 struct Line {
     args: Vec<OsString>,
-    /// A password was on it.
     found: bool,
     /// The last password flag's place in `args`, and its value; a flag without one asks for it.
     password: Option<(usize, Option<Secret>)>,
@@ -135,7 +133,6 @@ impl Line {
         }
     }
 
-    /// Of several password flags the last one counts.
     fn password(&mut self, value: Option<&[u8]>) -> Result<()> {
         let text = value.map(str::from_utf8).transpose();
         let secret = text.map_err(|_| Error::usage("--password is no UTF-8"))?.map(Secret::new);

@@ -94,10 +94,11 @@ pub struct ConnectionArgs {
     pub connect_timeout: Option<Duration>,
 }
 
-/// How the bytes travel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Protocol {
+    /// TCP
     Tcp,
+    /// A Unix socket
     Socket,
 }
 
@@ -110,8 +111,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The longest password, bytes: no server takes more, and an empty pipe holds it without blocking.
 const SECRET_MAX: usize = 2048;
 
-/// What one packet may hold, in bytes: more than any statement that loadgen sends (multi-row
-/// inserts and LOAD DATA chunks stay far below), and a bound on what a server can make it
+/// Bytes of one packet: more than any statement of loadgen's, and a bound on what a server can make it
 /// buffer. Stated, because the driver otherwise asks the server in a hidden query.
 const MAX_ALLOWED_PACKET: usize = 16 << 20;
 
@@ -121,39 +121,31 @@ const WAIT_TIMEOUT_S: usize = 28_800;
 /// Idle seconds after which the kernel asks whether the server's host still lives.
 const KEEPALIVE: Duration = Duration::from_mins(1);
 
-/// A server, an account and a database: all that a connection needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConnectOptions {
-    /// Where the server listens.
     pub address: Address,
-    /// The account's name.
     pub user: String,
     /// The account's password; empty for none.
     pub password: Secret,
     /// The database that connections start in; empty for none.
     pub database: String,
-    /// Encryption.
     pub ssl: Ssl,
     /// The longest that opening one connection may take, log-in included.
     pub connect_timeout: Duration,
 }
 
-/// Where a server listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Address {
-    /// TCP.
     Tcp {
         /// A name or an IP address, without brackets.
         host: String,
-        /// The port.
         port: u16,
     },
-    /// A Unix socket.
     Socket(PathBuf),
 }
 
 impl ConnectOptions {
-    /// loadgen's own private server behind this socket.
+    /// Takes loadgen's own private server behind this socket.
     pub(crate) fn private(socket: &Path) -> ConnectOptions {
         ConnectOptions {
             address: Address::Socket(socket.to_owned()),
@@ -165,24 +157,19 @@ impl ConnectOptions {
         }
     }
 
-    /// A canned server on this host: any account will do.
+    /// Takes a canned server on this host: any account will do.
     pub(crate) fn canned(port: u16) -> ConnectOptions {
         let address = Address::Tcp { host: "127.0.0.1".to_owned(), port };
         ConnectOptions { address, ..ConnectOptions::private(Path::new("")) }
     }
 
-    /// The driver's options, every one that matters stated and none left to a default.
-    ///
-    /// Call it once and clone the result: the clones share the TLS configuration, and certificate
-    /// files are read here. `Debug` of the result shows the password: never print it.
+    /// Makes the driver's options, every one that matters stated. Call it once and clone the result:
+    /// certificate files are read here. Its `Debug` shows the password: never print it.
     ///
     /// * `prefer_socket(false)`: else a TCP connection silently moves to whatever server owns the
     ///   same socket path on this machine.
-    /// * no statement cache: sessions hold their statements themselves.
-    /// * `client_found_rows(true)`: an UPDATE reports the rows that it matched. "The row is there"
-    ///   is what a workload expects (`k = k + 1` reports 1 either way); with changed rows, a
+    /// * `client_found_rows(true)`: an UPDATE reports the rows that it matched. With changed rows, a
     ///   repeat with the same `--seed` that writes the same `c` again would look like an error.
-    /// * no compression, no commands of its own after connecting, no old or clear-text password.
     pub fn opts(&self) -> Result<Opts> {
         let builder = OptsBuilder::default()
             .user(Some(self.user.as_str()))
@@ -221,14 +208,13 @@ impl ConnectOptions {
         Ok(builder.into())
     }
 
-    /// The same server and account with another database; `""` starts in none, for a server
-    /// where the database may be missing.
+    /// Takes another database; `""` starts in none.
     #[must_use]
     pub fn with_database(&self, database: impl Into<String>) -> Self {
         ConnectOptions { database: database.into(), ..self.clone() }
     }
 
-    /// `tcp` or `socket`, as tables and summaries name it.
+    /// Names it as tables and summaries do.
     pub fn transport(&self) -> &'static str {
         match self.address {
             Address::Tcp { .. } => "tcp",
@@ -260,18 +246,15 @@ impl fmt::Display for Address {
 pub struct Secret(String);
 
 impl Secret {
-    /// Hides a text.
     pub fn new(text: impl Into<String>) -> Self {
         Secret(text.into())
     }
 
-    /// Whether there is no text: to a server, no password.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The text itself: for the driver, the parser of URLs and the hand-over, for nothing that
-    /// prints.
+    /// Shows the text: to the driver, the parser of URLs and the hand-over, to nothing that prints.
     pub(crate) fn expose(&self) -> &str {
         &self.0
     }
@@ -302,14 +285,8 @@ mod tests {
     use std::os::unix::ffi::OsStrExt;
 
     fn target(address: Address) -> ConnectOptions {
-        ConnectOptions {
-            address,
-            user: "root".into(),
-            password: Secret::new("marker-pw"),
-            database: "sbtest".into(),
-            ssl: Ssl::default(),
-            connect_timeout: Duration::from_secs(10),
-        }
+        let password = Secret::new("marker-pw");
+        ConnectOptions { address, password, ..ConnectOptions::canned(0) }
     }
 
     fn tcp() -> ConnectOptions {

@@ -35,14 +35,12 @@ const USUAL_SOCKETS: [&str; 4] = [
     "/var/lib/mysql/mysql.sock",
 ];
 
-/// What came of the inputs.
 #[derive(Debug)]
 pub struct Resolved {
     /// The server. Its password is empty if `wants_prompt`.
     pub target: ConnectOptions,
     /// What the reader should know: ignored files, encryption that an option file switched on.
     pub warnings: Vec<String>,
-    /// Whether the password is to be asked for (`prompt`).
     pub wants_prompt: bool,
 }
 
@@ -122,7 +120,6 @@ struct Given<T> {
 }
 
 impl Given<PathBuf> {
-    /// Names the input as an error does, with its value.
     fn shown(&self) -> String {
         format!("{} ({})", self.from, self.value.display())
     }
@@ -184,7 +181,6 @@ impl Inputs {
         Ok(())
     }
 
-    /// `name` is `--url` or `LOADGEN_URL`.
     fn url(&mut self, text: &Secret, name: &str) -> Result<()> {
         let error = |why: String| {
             Error::usage(format!("{name} {why}")).hint(
@@ -409,7 +405,6 @@ fn address(inputs: &Inputs, env: &Env) -> Result<Address> {
     }
 }
 
-/// Takes the brackets of an IPv6 address off a host.
 fn host_name(given: &Given<String>) -> Result<String> {
     let (host, from) = (&given.value, &given.from);
     let bare = host.strip_prefix('[').and_then(|h| h.strip_suffix(']')).unwrap_or(host);

@@ -7,9 +7,6 @@
 //! | REQUIRED | yes | nothing |
 //! | VERIFY_CA | yes | that `ssl-ca` signed the certificate |
 //! | VERIFY_IDENTITY | yes | that, and that the certificate names the host |
-//!
-//! The driver's TLS (rustls) speaks 1.2 and 1.3 and takes no X.509 v1 certificate; names count
-//! in the subjectAltName only.
 
 use std::fmt;
 use std::io::Read;
@@ -20,19 +17,14 @@ use mysql_async::{ClientIdentity, SslOpts};
 
 use crate::error::{Error, Result};
 
-/// The mysql client's `--ssl-mode`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SslMode {
     /// No encryption: the default, since a comparison must not switch it on by itself.
     #[default]
     Disabled,
-    /// Encrypts where the server offers it.
     Preferred,
-    /// Encrypts, and verifies nothing.
     Required,
-    /// Encrypts, and verifies who signed the certificate.
     VerifyCa,
-    /// Encrypts, and verifies who signed the certificate and that it names the host.
     VerifyIdentity,
 }
 
@@ -71,25 +63,18 @@ impl FromStr for SslMode {
     }
 }
 
-/// Encryption of a target.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ssl {
-    /// How far it goes.
     pub mode: SslMode,
-    /// The certificates (PEM) of those that are trusted to sign.
     pub ca: Option<PathBuf>,
-    /// The client's own certificate chain (PEM).
     pub cert: Option<PathBuf>,
-    /// The key (PEM, not encrypted) of `cert`.
     pub key: Option<PathBuf>,
 }
 
 /// The host name that is asked for in VERIFY_CA.
 ///
-/// The driver can skip the name check, but recognises a failed one by the text `NotValidForName`,
-/// which rustls does not print any more; what rustls does print is the name that was asked for.
-/// So the name carries the text. rustls checks the chain before the name, so all other failures
-/// still fail, and with a driver or rustls that behaves otherwise VERIFY_CA fails closed.
+/// The driver recognises a failed name check, which it is to skip, by the text `NotValidForName`.
+/// rustls prints the name that was asked for, so that carries the text. It checks the chain first.
 const NAME_OF_VERIFY_CA: &str = "NotValidForName";
 
 /// Bytes of a file of certificates at most; those of all public authorities have a quarter of one MiB.
