@@ -1,21 +1,32 @@
-//! Charts as data: scales, ticks, series, shaded spans. What draws them knows nothing of
-//! summaries, and what makes them knows no pixels.
+//! Charts as data: axes, lines, shaded spans. What draws them knows nothing of summaries, and what
+//! makes them knows no pixels.
 
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::escape;
 use super::histogram::Curve;
 use super::notes::label;
-use super::page::{self, number};
+use super::page::{decimals, number};
 use super::table::{Cell, Column, Line, Table, among};
-use super::{Metric, escape};
 use crate::error::{Error, Result};
 use crate::stats::{self, is_scarce};
 use crate::summary::{Interval, Phase, Summary};
-use crate::terms::clients;
+use crate::terms;
 
+/// Ticks that an axis of round numbers aims at.
+const TICKS: f64 = 5.0;
 /// Points of each further nine.
 const EACH_NINE: i32 = 5;
 /// Nines that a histogram of 64-bit counts could tell.
 const NINES_MAX: i32 = 9;
 const MS: f64 = 1e3;
+/// Vertices of all timelines of a page: more would make it too large to open at once.
+const VERTICES: usize = 60_000;
+/// Vertices of a line: below it says nothing, above nobody could tell them apart.
+const EACH_MIN: usize = 16;
+const EACH_MAX: usize = 400;
+/// A shorter share of the longest interval is the rest of a phase, with a handful of ops.
+const WHOLE: f64 = 0.2;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Chart {
@@ -26,7 +37,7 @@ pub(crate) struct Chart {
     pub y: Axis,
     pub series: Vec<Series>,
     pub spans: Vec<Span>,
-    /// A value that everything is to be seen against, such as a ratio of 1.
+    /// A value that all is to be seen against.
     pub rule: Option<f64>,
     /// Says a value across; none where pixels tell it well enough.
     pub across: Option<fn(f64) -> String>,
@@ -43,8 +54,9 @@ pub(crate) struct Series {
 pub(crate) struct Point {
     pub x: f64,
     pub y: f64,
-    /// Smallest and largest of the repeats, where there are several.
+    /// Smallest and largest of the repeats.
     pub range: Option<(f64, f64)>,
+    /// Covers the value with 95 %.
     pub interval: Option<(f64, f64)>,
     /// The label's marker stands here.
     pub marked: bool,
@@ -52,21 +64,23 @@ pub(crate) struct Point {
     pub said: String,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Span {
     pub kind: SpanKind,
     pub from: f64,
     pub to: f64,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum SpanKind {
+    /// Before the window, or after it.
     Uncounted,
     Outage,
     Errors,
 }
 
 impl SpanKind {
+    /// Returns the class of its shade, and its name in a legend.
     pub(crate) fn names(self) -> (&'static str, &'static str) {
         match self {
             SpanKind::Uncounted => ("uncounted", "warm-up and drain, not counted"),
@@ -85,174 +99,165 @@ impl Chart {
     pub(crate) fn points(&self) -> impl Iterator<Item = &Point> {
         self.series.iter().flat_map(|series| &series.points)
     }
-
-    pub(crate) fn places(&self) -> Vec<f64> {
-        let mut places: Vec<f64> = self.points().map(|point| point.x).collect();
-        places.sort_by(f64::total_cmp);
-        places.dedup();
-        places
-    }
-
-    pub(crate) fn drawn(&self) -> Vec<usize> {
-        let mut drawn: Vec<usize> = self.series.iter().map(|series| series.label).collect();
-        drawn.sort_unstable();
-        drawn.dedup();
-        drawn
-    }
 }
 
-/// Says what the bars at the points of some charts are; nothing where there are none.
-pub(crate) fn bars(charts: &[Chart]) -> Option<&'static str> {
-    let any = |of: fn(&Point) -> bool| charts.iter().flat_map(Chart::points).any(of);
-    match (any(|point| point.range.is_some()), any(|point| point.interval.is_some())) {
-        (false, false) => None,
-        (true, false) => Some("Thin bars: smallest to largest run."),
-        (false, true) => Some("Bars with caps: 95 % interval."),
-        (true, true) => Some("Bars with caps: 95 % interval. Thin bars: smallest to largest run."),
-    }
+/// Returns the positions of the labels that some charts show.
+pub(crate) fn drawn(charts: &[Chart]) -> BTreeSet<usize> {
+    charts.iter().flat_map(|chart| &chart.series).map(|series| series.label).collect()
+}
+
+/// Says what the bars at the points of charts are.
+pub(crate) const BARS: &str = "Bars with caps: 95 % interval. Thin bars: smallest to largest run.";
+
+pub(crate) fn has_bars(charts: &[Chart]) -> bool {
+    let points = charts.iter().flat_map(Chart::points);
+    points.into_iter().any(|point| point.range.or(point.interval).is_some())
 }
 
 /// The labels of all tables, each once, in the order of their lines: a label's position decides
 /// its colour, its marker and its dashes everywhere.
 pub(crate) fn labels<'a>(tables: &[Table<'a>]) -> Vec<&'a str> {
-    let mut known = std::collections::HashSet::new();
+    let mut known = BTreeSet::new();
     let lines = tables.iter().flat_map(|table| &table.lines);
     lines.map(|line| line.label).filter(|label| known.insert(*label)).collect()
 }
 
+/// Returns a label's position; they come from the same tables.
 pub(crate) fn position(labels: &[&str], label: &str) -> usize {
     labels.iter().position(|known| *known == label).expect("a label of these tables")
 }
 
 fn at(column: &Column) -> String {
-    let rate = column.rate.map(|rate| format!(" at {rate} ops/s"));
-    clients(column.clients) + &rate.unwrap_or_default()
+    let rate = column.rate.map_or_else(String::new, |rate| format!(" at {rate} ops/s"));
+    terms::clients(column.clients) + &rate
 }
 
-/// Makes a chart of the closed loops over their clients, and for each number of clients one of the open
-/// loops over the rates that were asked.
-fn over(
-    table: &Table,
-    labels: &[&str],
-    point: &dyn Fn(&Cell) -> Option<Point>,
-    finish: &dyn Fn(Metric, Chart) -> Option<Chart>,
-) -> Vec<Chart> {
-    let group = |column: &Column| column.rate.map(|_| column.clients);
-    let chart = |columns: &[Column]| {
-        let of = group(&columns[0]);
-        let across = |column: &Column| column.per_s().unwrap_or(f64::from(column.clients));
-        let series = table.lines.iter().map(|line| {
-            let points = table.columns.iter().zip(&line.cells).filter_map(|(column, cell)| {
-                let point = cell.as_ref().filter(|_| columns.contains(column)).and_then(point)?;
-                let x = across(column);
-                point.y.is_finite().then(|| Point { x, marked: true, ..point })
+/// Draws a table's numbers from zero, or its ratios around 1, over the clients of closed loops, and over
+/// the rates of each number of clients. Nothing but a baseline itself is no chart.
+pub(crate) fn over_clients(table: &Table, labels: &[&str]) -> Vec<Chart> {
+    let mut groups: BTreeMap<Option<u32>, Vec<usize>> = BTreeMap::new();
+    for (at, column) in table.columns.iter().enumerate() {
+        groups.entry(column.rate.map(|_| column.clients)).or_default().push(at);
+    }
+    let base = table.baseline.as_deref();
+    let unit = if base.is_none() && table.metric.unit() == "us" { MS } else { 1.0 };
+    let shown = table.shown().map(|value| value / unit);
+    let decimals = if base.is_some() { 3 } else { table.metric.decimals(shown) };
+    let across = |at: usize| {
+        let column = &table.columns[at];
+        column.per_s().unwrap_or(f64::from(column.clients))
+    };
+    let one_group = |(clients, columns): (Option<u32>, Vec<usize>)| {
+        let of_line = |line: &Line| {
+            let points = columns.iter().filter_map(|at| {
+                let point = point(table, line.cells[*at].as_ref()?, unit, decimals)?;
+                point.y.is_finite().then(|| Point { x: across(*at), ..point })
             });
             Series { label: position(labels, line.label), points: points.collect() }
-        });
-        let series = series.filter(|series| !series.points.is_empty()).collect();
-        let name = if of.is_some() { "asked ops a second" } else { "clients" };
-        let x = Axis::doublings(name, &columns.iter().map(across).collect::<Vec<f64>>());
-        let y = Axis::from_zero("", std::iter::empty());
-        let title = of.map_or_else(String::new, |n| format!(", open loop of {n} clients"));
-        let said: fn(f64) -> String = match of {
-            Some(_) => |rate| format!("{rate} ops/s asked"),
-            None => |count| clients(count as u64),
         };
-        let chart = Chart { across: Some(said), ..Chart::new(table, title, x, y, series) };
-        finish(table.metric.in_loop(of.is_some()), chart)
-    };
-    // Sorted columns: those of a group follow each other.
-    let charts = table.columns.chunk_by(|a, b| group(a) == group(b)).filter_map(chart);
-    charts.filter(|chart| !chart.series.is_empty()).collect()
-}
-
-fn bracket(interval: Option<(f64, f64)>, one: &dyn Fn(f64) -> String) -> String {
-    let text = |(low, high): (f64, f64)| format!(" [{}, {}]", one(low), one(high));
-    interval.map_or_else(String::new, text)
-}
-
-/// Draws the table's numbers with their spread and intervals from zero, times in milliseconds.
-pub(crate) fn over_clients(table: &Table, labels: &[&str]) -> Vec<Chart> {
-    let scale = if table.metric.unit() == "us" { MS } else { 1.0 };
-    let decimals = table.metric.decimals(table.shown().map(|value| value / scale));
-    let one = |value: f64| page::number(value / scale, decimals);
-    let scaled = |(low, high): (f64, f64)| (low / scale, high / scale);
-    let point = |cell: &Cell| {
-        let spread = &cell.spread;
-        let range = (spread.n > 1).then_some((spread.min, spread.max));
-        let of = |(low, high)| format!(" ({}..{} of {})", one(low), one(high), spread.n);
-        let said = one(spread.median)
-            + &bracket(cell.interval, &one)
-            + &range.map_or_else(String::new, of);
-        let (range, interval) = (range.map(scaled), cell.interval.map(scaled));
-        Some(Point { y: spread.median / scale, range, interval, said, ..Point::default() })
-    };
-    over(table, labels, &point, &|metric, chart| {
-        let highest = chart.points().map(|point| point.range.map_or(point.y, |(_, max)| max));
-        let y = Axis::from_zero(with_unit(&metric), highest);
-        Some(Chart { title: metric.name() + &chart.title, y, ..chart })
-    })
-}
-
-fn with_unit(metric: &Metric) -> String {
-    match metric.unit() {
-        "us" => format!("{}, ms", metric.name()),
-        "us/op" => format!("{}, µs", metric.name()),
-        "statements/s" | "ops/s" => metric.name(),
-        unit => format!("{}, {unit}", metric.name()),
-    }
-}
-
-/// Draws the ratios of a table that relates to a baseline, higher being better, around a line at 1.
-/// Where there is nothing but the baseline itself there is no chart.
-pub(crate) fn relative(table: &Table, labels: &[&str]) -> Vec<Chart> {
-    let Some(base) = table.baseline.as_deref() else { return Vec::new() };
-    let one = |ratio: f64| page::number(ratio, 3);
-    let point = |cell: &Cell| {
-        let (y, interval) = (cell.relative?, cell.relative_interval);
-        Some(Point { y, interval, said: one(y) + &bracket(interval, &one), ..Point::default() })
-    };
-    over(table, labels, &point, &|metric, chart| {
-        let base_at = position(labels, base);
-        chart.series.iter().find(|series| series.label != base_at)?;
-        let values = chart.points().flat_map(|point| {
-            let (low, high) = point.interval.unwrap_or((point.y, point.y));
+        let series = table.lines.iter().map(of_line).filter(|series| !series.points.is_empty());
+        let series: Vec<Series> = series.collect();
+        let places: Vec<f64> = columns.iter().map(|at| across(*at)).collect();
+        let name = if clients.is_some() { "asked ops a second" } else { "clients" };
+        let ends = series.iter().flat_map(|series| &series.points).flat_map(|point| {
+            let (low, high) = point.range.or(point.interval).unwrap_or((point.y, point.y));
             [point.y, low, high]
         });
-        let mut y = Axis::around("ratio, higher is better", 1.0, values);
-        if y.ticks.first().is_some_and(|tick| tick.at > 0.0) {
-            y.name.push_str("; the axis does not begin at 0");
+        let y = match base {
+            Some(_) => Axis::around("ratio, higher is better", 1.0, ends),
+            None => Axis::around(if unit > 1.0 { "ms" } else { table.metric.unit() }, 0.0, ends),
+        };
+        let (title, x) =
+            (table.metric.in_loop(clients.is_some()).name(), Axis::measured(name, &places));
+        let mut chart = Chart::new(table, title, x, y, series);
+        if let Some(base) = base {
+            let base_at = position(labels, base);
+            chart.series.iter().find(|series| series.label != base_at)?;
+            if chart.y.scale.from > 0.0 {
+                chart.y.name.push_str("; the axis does not begin at 0");
+            }
+            chart.title += &format!(" relative to {}", label(base));
+            chart.rule = Some(1.0);
         }
-        let title = format!("{} relative to {}{}", metric.name(), label(base), chart.title);
-        Some(Chart { title, y, rule: Some(1.0), ..chart })
-    })
+        chart.title += &clients.map_or_else(String::new, |n| format!(", open loop of {n} clients"));
+        chart.across = Some(match clients {
+            Some(_) => |rate| format!("{rate} ops/s asked"),
+            None => |clients| terms::clients(clients as u64),
+        });
+        (!chart.series.is_empty()).then_some(chart)
+    };
+    groups.into_iter().filter_map(one_group).collect()
 }
 
-/// Draws latency by percentile, as HDR plots have it: each further nine takes the same length. A
-/// chart for each column: the medians of the repeats' percentiles, up to the last one beyond which
-/// the repeat with the fewest values has enough of them.
+/// Returns the number of a cell in a unit, with its spread and its interval.
+fn point(table: &Table, cell: &Cell, unit: f64, decimals: usize) -> Option<Point> {
+    let spread = &cell.spread;
+    let scaled = |(low, high): (f64, f64)| (low / unit, high / unit);
+    let (range, interval) = match table.baseline {
+        Some(_) => (None, cell.relative_interval),
+        None => ((spread.n > 1).then_some((spread.min, spread.max)), cell.interval),
+    };
+    let (y, range, interval) =
+        (table.number(cell)? / unit, range.map(scaled), interval.map(scaled));
+    let shown = |value| number(value, decimals);
+    let mut said = shown(y);
+    if let Some((low, high)) = interval {
+        said += &format!(" [{}, {}]", shown(low), shown(high));
+    }
+    if let Some((low, high)) = range {
+        said += &format!(" ({}..{} of {})", shown(low), shown(high), spread.n);
+    }
+    Some(Point { x: 0.0, y, range, interval, marked: true, said })
+}
+
+/// Draws latency by percentile, a chart for each column: the medians of the repeats' percentiles, up to
+/// the last one beyond which the repeat with the fewest values has enough of them.
 pub(crate) fn percentiles(table: &Table, labels: &[&str]) -> Result<Vec<Chart>> {
     let mut charts = Vec::new();
     for column in &table.columns {
         let mut series = Vec::new();
         for line in &table.lines {
-            let points = curve(&among(column, &line.steps))?;
-            if !points.is_empty() {
-                series.push(Series { label: position(labels, line.label), points });
-            }
-        }
-        if series.is_empty() {
-            continue;
+            let (label, points) =
+                (position(labels, line.label), curve(&among(column, &line.steps))?);
+            series.extend((!points.is_empty()).then_some(Series { label, points }));
         }
         let what = if column.rate.is_some() { "response time" } else { "service time" };
         let points = || series.iter().flat_map(|series| &series.points);
-        let share = points().map(|point| point.x).fold(0.9, f64::max);
-        let x = Axis::percentiles("percentile", share);
-        let y = Axis::decades(format!("{what}, ms (logarithmic)"), points().map(|point| point.y));
+        let x = Axis::percentiles(points().map(|point| point.x).fold(0.9, f64::max));
+        let y = Axis::decades(&format!("{what}, ms (logarithmic)"), points().map(|point| point.y));
         let chart = Chart::new(table, format!("{what}, {}", at(column)), x, y, series);
         charts.push(Chart { across: Some(percentile), ..chart });
     }
+    charts.retain(|chart| !chart.series.is_empty());
     Ok(charts)
+}
+
+/// Returns the medians over the repeats.
+fn curve(steps: &[&Summary]) -> Result<Vec<Point>> {
+    let mut curves = Vec::new();
+    for step in steps.iter().filter(|step| step.latency.own().count > 0) {
+        let curve = Curve::read(&step.latency.own().histogram).map_err(|why| {
+            Error::data(format!("the histogram of step {}: {why}", escape::clip(&step.step_id, 60)))
+        })?;
+        curves.extend(curve);
+    }
+    let Some(count) = curves.iter().map(Curve::count).min() else { return Ok(Vec::new()) };
+    let shares =
+        (0..=EACH_NINE * NINES_MAX).map(|i| (i, nines(f64::from(i) / f64::from(EACH_NINE))));
+    let told = shares.take_while(|(_, x)| (1.0 - x) * count as f64 >= stats::BEYOND_MIN as f64);
+    let points = told.filter_map(|(i, x)| {
+        let values = curves.iter().map(|curve| curve.percentile_us(x * 100.0) / MS);
+        let y = stats::median(&values.collect::<Vec<f64>>())?;
+        // Markers at whole nines, so that lines are told apart without colour.
+        let (marked, said) = (i > 0 && i % EACH_NINE == 0, number(y, decimals([y])));
+        Some(Point { x, y, marked, said, ..Point::default() })
+    });
+    Ok(points.collect())
+}
+
+/// Returns the share of so many nines: 0.999 of 3.
+fn nines(count: f64) -> f64 {
+    1.0 - 10_f64.powf(-count)
 }
 
 /// `p99.9`, with so many digits that it is told from its neighbours.
@@ -264,91 +269,51 @@ fn percentile(share: f64) -> String {
     format!("p{}", text.trim_end_matches('.'))
 }
 
-fn curve(steps: &[&Summary]) -> Result<Vec<Point>> {
-    let mut curves = Vec::new();
-    for step in steps.iter().filter(|step| step.latency.own().count > 0) {
-        let curve = Curve::read(&step.latency.own().histogram).map_err(|why| {
-            Error::data(format!("the histogram of step {}: {why}", escape::clip(&step.step_id, 60)))
-        })?;
-        curves.extend(curve);
-    }
-    let Some(count) = curves.iter().map(Curve::count).min() else { return Ok(Vec::new()) };
-    let shares = (0..=EACH_NINE * NINES_MAX)
-        .map(|i| (i, 1.0 - 10_f64.powf(-f64::from(i) / f64::from(EACH_NINE))))
-        .take_while(|(_, share)| (1.0 - share) * count as f64 >= stats::BEYOND_MIN as f64);
-    let points = shares.filter_map(|(i, x)| {
-        let values = curves.iter().map(|curve| curve.percentile_us(x * 100.0) / MS);
-        let y = stats::median(&values.collect::<Vec<f64>>())?;
-        let said = page::number(y, page::decimals([y]));
-        // Markers at whole nines, so that lines are told apart without colour.
-        Some(Point { x, y, marked: i > 0 && i % EACH_NINE == 0, said, ..Point::default() })
-    });
-    Ok(points.collect())
+/// A number that a timeline shows: its name in closed and in open loops, and its value in an interval.
+pub(crate) struct Course {
+    names: [&'static str; 2],
+    value: fn(&Interval) -> Option<f64>,
 }
 
-/// Vertices of all timelines of a page: more would make it too large to open at once.
-const VERTICES: usize = 60_000;
-/// Vertices of a line that nobody could tell apart.
-const EACH_MAX: usize = 400;
-/// Vertices below which a line says nothing.
-const EACH_MIN: usize = 16;
-/// An interval shorter than this share of the longest is the rest at the end of a phase: its rate
-/// is of a handful of ops.
-const WHOLE: f64 = 0.2;
+pub(crate) const RATE: Course =
+    Course { names: ["ops/s"; 2], value: |interval| Some(interval.ops as f64 / interval.length_s) };
+/// None of an interval with too few ops to have such a percentile.
+pub(crate) const P99: Course = Course {
+    names: ["p99 service time, ms", "p99 response time, ms"],
+    value: |interval| {
+        let us = interval.response_p99_us.or(interval.p99_us);
+        us.filter(|_| !is_scarce(99.0, interval.ops)).map(|us| us / MS)
+    },
+};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Shown {
-    Rate,
-    P99,
-}
-
-impl Shown {
-    fn name(self, paced: bool) -> &'static str {
-        match (self, paced) {
-            (Shown::Rate, _) => "ops/s",
-            (Shown::P99, false) => "p99 service time, ms",
-            (Shown::P99, true) => "p99 response time, ms",
-        }
-    }
-
-    /// None of an interval with too few ops to have such a percentile.
-    fn value(self, interval: &Interval) -> Option<f64> {
-        match self {
-            Shown::Rate => Some(interval.ops as f64 / interval.length_s),
-            Shown::P99 if is_scarce(99.0, interval.ops) => None,
-            Shown::P99 => interval.response_p99_us.or(interval.p99_us).map(|us| us / MS),
-        }
-    }
-}
-
+/// Returns the vertices that each line gets when there are so many.
 pub(crate) fn vertices_each(lines: usize) -> usize {
     (VERTICES / lines.max(1)).clamp(EACH_MIN, EACH_MAX)
 }
 
-/// Makes for each line of the table a chart of each column that it has timelines in, and one of its
-/// steps that did not complete: there, errors and outages matter most. Those of one column have one
-/// scale, so that labels can be compared.
+/// Draws for each line the repeats of each column over each other, and those that did not complete: there,
+/// errors and outages matter most. A column has one scale, so that labels can be compared.
 pub(crate) fn timelines(
     table: &Table,
     labels: &[&str],
-    what: Shown,
+    what: &Course,
     vertices: usize,
 ) -> Vec<Vec<Chart>> {
     let scale = |column: &Column| {
-        let steps = table.all();
-        let steps = steps.filter(|step| step.cell() == *column);
-        let points = steps.flat_map(|step| points(step, what)).flatten();
-        Axis::from_zero(what.name(column.rate.is_some()), points.map(|point| point.y)).sparse()
+        let steps = table.all().filter(|step| step.cell() == *column);
+        let values = steps.flat_map(|step| points(step, what)).flatten().map(|point| point.y);
+        Axis::around(what.names[usize::from(column.is_open())], 0.0, values)
     };
     let scales: Vec<Axis> = table.columns.iter().map(scale).collect();
     let of_line = |line: &Line| {
         let chart = |title: String, y: &Axis, steps: &[&Summary]| {
             let runs = steps.iter().flat_map(|step| runs(&points(step, what), vertices));
-            let at = position(labels, line.label);
-            let series = runs.map(|points| Series { label: at, points }).collect();
+            let label = position(labels, line.label);
+            let series = runs.map(|points| Series { label, points }).collect();
             let end = steps.iter().flat_map(|step| &step.timeline).map(end_s).fold(0.0, f64::max);
             let x = Axis::elapsed("seconds from the start of the step", end);
-            let of = format!("{}, {}", escape::line(table.workload), label(line.label));
+            let of =
+                format!("{}, {}", escape::line(table.workload), super::notes::label(line.label));
             let chart = Chart::new(table, title, x, y.clone(), series);
             Chart { of, spans: spans(steps, end), ..chart }
         };
@@ -368,222 +333,164 @@ fn end_s(interval: &Interval) -> f64 {
     interval.start_s + interval.length_s
 }
 
-fn points(step: &Summary, what: Shown) -> Vec<Option<Point>> {
+/// Returns one point an interval, at its middle, where it has a value.
+fn points(step: &Summary, what: &Course) -> Vec<Option<Point>> {
     let longest = step.timeline.iter().map(|interval| interval.length_s).fold(0.0, f64::max);
     let whole = |interval: &&Interval| {
         interval.length_s > longest * WHOLE && interval.phase != Phase::Drain
     };
     let point = |interval: &Interval| {
-        let (x, y) = (interval.start_s + interval.length_s / 2.0, what.value(interval)?);
+        let (x, y) = (interval.start_s + interval.length_s / 2.0, (what.value)(interval)?);
         (x.is_finite() && y.is_finite()).then(|| Point { x, y, ..Point::default() })
     };
     step.timeline.iter().filter(whole).map(point).collect()
 }
 
-/// Lines of at most about so many points together, by the smallest and the largest of each part.
-/// One ends where a part has none.
+/// Returns lines of at most about so many points together, by the smallest and the largest of each
+/// part. One ends where a part has none.
 fn runs(points: &[Option<Point>], vertices: usize) -> Vec<Vec<Point>> {
-    let size =
-        if points.len() <= vertices { 1 } else { points.len().div_ceil((vertices / 2).max(1)) };
+    let size = if points.len() <= vertices { 1 } else { points.len().div_ceil(vertices / 2) };
+    let extremes = |part: &[Option<Point>]| {
+        let there = || part.iter().flatten().enumerate();
+        let least = there().min_by(|a, b| a.1.y.total_cmp(&b.1.y));
+        let most = there().max_by(|a, b| a.1.y.total_cmp(&b.1.y));
+        let both: BTreeMap<usize, &Point> = least.into_iter().chain(most).collect();
+        both.into_values().cloned().collect::<Vec<Point>>()
+    };
     let parts: Vec<Vec<Point>> = points.chunks(size).map(extremes).collect();
     parts.split(Vec::is_empty).map(<[Vec<Point>]>::concat).filter(|run| !run.is_empty()).collect()
 }
 
-fn extremes(points: &[Option<Point>]) -> Vec<Point> {
-    let there = || points.iter().flatten().enumerate();
-    let least = there().min_by(|a, b| a.1.y.total_cmp(&b.1.y));
-    let most = there().max_by(|a, b| a.1.y.total_cmp(&b.1.y));
-    let mut both: Vec<(usize, &Point)> = least.into_iter().chain(most).collect();
-    both.sort_unstable_by_key(|(at, _)| *at);
-    both.dedup_by_key(|(at, _)| *at);
-    both.into_iter().map(|(_, point)| point.clone()).collect()
-}
-
-/// Warm-up and drain of the first step, and what went wrong in any of them.
+/// Returns warm-up and drain of the first step, and what went wrong in any of them.
 fn spans(steps: &[&Summary], end: f64) -> Vec<Span> {
-    let phase = |phase: Phase| {
-        let mut those = steps.first()?.timeline.iter().filter(|interval| interval.phase == phase);
-        let first = those.next()?;
-        let to = those.map(end_s).fold(end_s(first), f64::max);
-        Some(Span { kind: SpanKind::Uncounted, from: first.start_s, to })
-    };
-    let mut spans: Vec<Span> =
-        [Phase::Warmup, Phase::Drain].into_iter().filter_map(phase).collect();
+    let first = steps.iter().take(1).flat_map(|step| &step.timeline);
+    let uncounted = first.filter(|interval| interval.phase != Phase::Measure);
+    let failed = steps.iter().flat_map(|step| &step.timeline).filter(|of| of.errors > 0);
+    let kinds = uncounted.map(|of| (SpanKind::Uncounted, of));
+    let mut spans: Vec<Span> = Vec::new();
+    for (kind, interval) in kinds.chain(failed.map(|of| (SpanKind::Errors, of))) {
+        let (from, to) = (interval.start_s, end_s(interval));
+        // One span of intervals that follow each other.
+        match spans.last_mut().filter(|last| last.kind == kind && last.from <= from) {
+            Some(last) if from <= last.to + 1e-6 => last.to = to.max(last.to),
+            _ => spans.push(Span { kind, from, to }),
+        }
+    }
     // Until the rate was back, else until somebody was served, else to the end.
     spans.extend(steps.iter().flat_map(|step| &step.outages).map(|outage| {
         let to = outage.recovered_s.or(outage.first_success_s).unwrap_or(end);
         Span { kind: SpanKind::Outage, from: outage.first_error_s, to }
     }));
-    spans.extend(steps.iter().flat_map(|step| errors(step)));
     spans
 }
 
-fn errors(step: &Summary) -> Vec<Span> {
-    let mut spans: Vec<Span> = Vec::new();
-    for interval in step.timeline.iter().filter(|interval| interval.errors > 0) {
-        let (from, to) = (interval.start_s, end_s(interval));
-        match spans.last_mut() {
-            Some(last) if from <= last.to + 1e-6 => last.to = to.max(last.to),
-            _ => spans.push(Span { kind: SpanKind::Errors, from, to }),
-        }
-    }
-    spans
-}
-
-const TICKS: f64 = 5.0;
-
-/// The way in which values lie along an axis. Bounds are finite, and the first is below the second.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Scale {
-    /// Equal differences are equal lengths.
-    Linear(f64, f64),
-    /// Equal ratios are equal lengths; bounds above zero.
-    Log(f64, f64),
-    /// Shares of all values below 1, as in HDR plots: log(1/(1-share)), from 0 up to this share.
-    Tail(f64),
+/// Bounds, and what values are warped to: its equal differences are equal lengths of an axis.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Scale {
+    pub from: f64,
+    pub to: f64,
+    warp: fn(f64) -> f64,
 }
 
 impl Scale {
-    pub(crate) fn end(self) -> f64 {
-        match self {
-            Scale::Linear(_, end) | Scale::Log(_, end) | Scale::Tail(end) => end,
-        }
-    }
-
-    /// Tells where a value lies, 0 at the axis's start and 1 at its end.
+    /// Tells where a value lies between 0 and 1.
     pub(crate) fn at(self, value: f64) -> f64 {
-        let tail = |share: f64| -(1.0 - share.clamp(0.0, 1.0)).max(f64::MIN_POSITIVE).log10();
-        let at = match self {
-            Scale::Linear(from, to) => (value - from) / (to - from),
-            Scale::Log(from, to) => {
-                (value.max(f64::MIN_POSITIVE) / from).log10() / (to / from).log10()
-            }
-            Scale::Tail(to) => tail(value) / tail(to),
-        };
+        let [value, from, to] = [value, self.from, self.to].map(self.warp);
+        let at = (value - from) / (to - from);
         if at.is_nan() { 0.0 } else { at.clamp(0.0, 1.0) }
     }
 }
 
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Tick {
-    pub(crate) at: f64,
-    pub(crate) text: String,
+fn linear(value: f64) -> f64 {
+    value
+}
+
+fn logarithmic(value: f64) -> f64 {
+    value.max(f64::MIN_POSITIVE).log10()
+}
+
+/// Shares of all values below 1, as in HDR plots.
+fn tail(share: f64) -> f64 {
+    -logarithmic(1.0 - share.clamp(0.0, 1.0))
 }
 
 #[derive(Debug, Clone)]
 pub(crate) struct Axis {
-    pub(crate) name: String,
-    pub(crate) scale: Scale,
-    pub(crate) ticks: Vec<Tick>,
+    pub name: String,
+    pub scale: Scale,
+    pub ticks: Vec<(f64, String)>,
 }
 
 impl Axis {
-    /// From zero to a round number above all values.
-    pub(crate) fn from_zero(name: impl Into<String>, values: impl Iterator<Item = f64>) -> Axis {
-        let max = values.filter(|value| value.is_finite()).fold(0.0, f64::max);
-        let max = if max > 0.0 { max } else { 1.0 };
-        Axis::round(name, 0.0, max)
-    }
-
-    /// Every other tick, for a low chart; the first and the last stay.
-    pub(crate) fn sparse(mut self) -> Axis {
-        let last = self.ticks.len().saturating_sub(1);
-        // So many steps between ticks as divide the axis evenly, else only its ends.
-        let every = [2, 3].into_iter().find(|n| last.is_multiple_of(*n)).unwrap_or(last).max(1);
-        let mut at = 0..;
-        if last > 2 {
-            self.ticks.retain(|_| at.next().is_some_and(|at: usize| at.is_multiple_of(every)));
-        }
-        self
-    }
-
-    /// Round numbers around all values, without zero: for ratios, whose zero is 1.
-    pub(crate) fn around(
-        name: impl Into<String>,
-        centre: f64,
-        values: impl Iterator<Item = f64>,
-    ) -> Axis {
+    /// Makes an axis of round numbers around a value and all others, none below zero.
+    fn around(name: &str, centre: f64, values: impl Iterator<Item = f64>) -> Axis {
         let (low, high) = values
             .filter(|value| value.is_finite())
             .fold((centre, centre), |(low, high), value| (low.min(value), high.max(value)));
-        let room = ((high - low) / 10.0).max(centre * 0.02);
+        // Ratios do not end at the axis; zero does.
+        let room = if centre > 0.0 { ((high - low) / 10.0).max(centre * 0.02) } else { 0.0 };
         Axis::round(name, (low - room).max(0.0), high + room)
     }
 
-    fn round(name: impl Into<String>, low: f64, high: f64) -> Axis {
+    fn round(name: &str, low: f64, high: f64) -> Axis {
+        let high = if high.is_finite() && high > low { high } else { low + 1.0 };
         let step = nice((high - low) / TICKS);
         let (first, last) = ((low / step).floor(), (high / step).ceil());
         let decimals = if step >= 1.0 { 0 } else { (-step.log10()).ceil() as usize };
         // A handful whatever the values, because the step is their range over five.
         let count = (last - first).clamp(1.0, 4.0 * TICKS) as u32;
-        let ticks = (0..=count).map(|i| {
-            let at = (first + f64::from(i)) * step;
-            Tick { at, text: short(at, decimals) }
-        });
-        let scale = Scale::Linear(first * step, (first + f64::from(count)) * step);
-        Axis { name: name.into(), scale, ticks: ticks.collect() }
+        let places = (0..=count).map(|i| (first + f64::from(i)) * step);
+        let ticks: Vec<(f64, String)> = places.map(|at| (at, short(at, decimals))).collect();
+        let scale = Scale { from: ticks[0].0, to: ticks[count as usize].0, warp: linear };
+        Axis { name: name.to_owned(), scale, ticks }
     }
 
-    /// Logarithmic, from a power of ten to another, around all values above zero.
-    pub(crate) fn decades(name: impl Into<String>, values: impl Iterator<Item = f64>) -> Axis {
+    /// Makes a logarithmic axis from a power of ten to another, around all values above zero.
+    fn decades(name: &str, values: impl Iterator<Item = f64>) -> Axis {
         let (low, high) = values
             .filter(|value| value.is_finite() && *value > 0.0)
-            .fold((f64::INFINITY, 0.0_f64), |(low, high), v| (low.min(v), high.max(v)));
-        let (low, high) = if low > high { (1.0, 10.0) } else { (low, high) };
-        let (first, last) = (low.log10().floor() as i32, high.log10().ceil() as i32);
-        let last = last.max(first + 1);
-        let decade = |power: i32| 10_f64.powi(power);
-        // Within three decades 2 and 5 help to read.
+            .map(f64::log10)
+            .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| (low.min(v), high.max(v)));
+        let (low, high) = if low > high { (0.0, 1.0) } else { (low, high) };
+        let first = low.floor() as i32;
+        let last = (high.ceil() as i32).max(first + 1);
+        // Within two decades 2 and 5 help to read.
         let between: &[f64] = if last - first <= 2 { &[1.0, 2.0, 5.0] } else { &[1.0] };
-        let mut ticks = Vec::new();
-        for power in first..=last {
-            let decimals = usize::try_from(-power).unwrap_or(0);
-            let values = between.iter().map(|m| m * decade(power));
-            let values = values.filter(|at| *at <= decade(last));
-            ticks.extend(values.map(|at| Tick { at, text: short(at, decimals) }));
-        }
-        Axis { name: name.into(), scale: Scale::Log(decade(first), decade(last)), ticks }
+        let end = 10_f64.powi(last);
+        let places = (first..=last).flat_map(|power| between.iter().map(move |m| (power, *m)));
+        let places = places.map(|(power, m)| (m * 10_f64.powi(power), (-power).max(0) as usize));
+        let ticks = places.filter(|(at, _)| *at <= end).map(|(at, digits)| (at, short(at, digits)));
+        let scale = Scale { from: 10_f64.powi(first), to: end, warp: logarithmic };
+        Axis { name: name.to_owned(), scale, ticks: ticks.collect() }
     }
 
-    /// Logarithmic, ticks where something was measured.
-    pub(crate) fn doublings(name: impl Into<String>, values: &[f64]) -> Axis {
-        let (low, high) = values
-            .iter()
-            .fold((f64::INFINITY, 0.0_f64), |(low, high), v| (low.min(*v), high.max(*v)));
+    /// Makes a logarithmic axis with ticks where something was measured.
+    fn measured(name: &str, values: &[f64]) -> Axis {
+        let low = values.iter().copied().fold(f64::INFINITY, f64::min);
+        let high = values.iter().copied().fold(0.0, f64::max);
         // A single value stands in the middle.
-        let scale = match (low, high) {
-            (low, high) if low < high => Scale::Log(low, high),
-            (low, _) if low.is_finite() => Scale::Log(low / 2.0, low * 2.0),
-            _ => Scale::Log(1.0, 2.0),
-        };
+        let (from, to) = if low < high { (low, high) } else { (low / 2.0, low * 2.0) };
         let decimals = usize::from(values.iter().any(|value| value.fract() != 0.0));
-        let ticks = values.iter().map(|at| Tick { at: *at, text: short(*at, decimals) });
-        Axis { name: name.into(), scale, ticks: ticks.collect() }
+        let ticks = values.iter().map(|at| (*at, short(*at, decimals))).collect();
+        Axis { name: name.to_owned(), scale: Scale { from, to, warp: logarithmic }, ticks }
     }
 
-    /// Percentiles up to the share that so many values can tell.
-    pub(crate) fn percentiles(name: impl Into<String>, share: f64) -> Axis {
-        const NAMED: [(f64, &str); 9] = [
-            (0.0, "0"),
-            (0.5, "50"),
-            (0.9, "90"),
-            (0.99, "99"),
-            (0.999, "99.9"),
-            (0.9999, "99.99"),
-            (0.99999, "99.999"),
-            (0.999_999, "99.9999"),
-            (0.999_999_9, "99.99999"),
-        ];
-        let ticks = NAMED.iter().filter(|(at, _)| *at <= share);
-        let ticks = ticks.map(|(at, text)| Tick { at: *at, text: (*text).to_owned() });
-        Axis { name: name.into(), scale: Scale::Tail(share), ticks: ticks.collect() }
+    /// Makes an axis of percentiles up to a share.
+    fn percentiles(share: f64) -> Axis {
+        let places = [0.0, 0.5].into_iter().chain((1..=NINES_MAX).map(|n| nines(f64::from(n))));
+        let ticks = places.filter(|at| *at <= share).map(|at| (at, percentile(at)[1..].to_owned()));
+        let scale = Scale { from: 0.0, to: share, warp: tail };
+        Axis { name: "percentile".to_owned(), scale, ticks: ticks.collect() }
     }
 
-    pub(crate) fn elapsed(name: impl Into<String>, end: f64) -> Axis {
-        let end = if end.is_finite() && end > 0.0 { end } else { 1.0 };
-        let round = Axis::round(name, 0.0, end);
-        let ticks = round.ticks.into_iter().filter(|tick| tick.at <= end);
-        Axis { scale: Scale::Linear(0.0, end), ticks: ticks.collect(), ..round }
+    /// Makes an axis from zero that ends where the values end: for times.
+    fn elapsed(name: &str, end: f64) -> Axis {
+        let mut axis = Axis::round(name, 0.0, end);
+        if end.is_finite() && end > 0.0 {
+            axis.ticks.retain(|(at, _)| *at <= end);
+            axis.scale.to = end;
+        }
+        axis
     }
 }
 
@@ -595,27 +502,23 @@ fn nice(step: f64) -> f64 {
     [1.0, 2.0, 5.0].map(of).into_iter().find(|nice| *nice >= step * 0.999).unwrap_or(of(10.0))
 }
 
-/// Returns a number with `k`, `M` or `G` where that leaves it short.
-pub(crate) fn short(value: f64, decimals: usize) -> String {
-    for (unit, suffix) in [(1e9, "G"), (1e6, "M"), (1e3, "k")] {
-        let scaled = value / unit;
-        if scaled.abs() >= 1.0 {
-            let whole = |digits: i32| (scaled * 10_f64.powi(digits)).fract().abs() < 1e-9;
-            let fits = (0..=2).find(|digits| whole(*digits));
-            // As 1024 is: digits say more than a unit.
-            return fits.map_or_else(
-                || number(value, decimals),
-                |digits| format!("{}{suffix}", number(scaled, digits as usize)),
-            );
-        }
-    }
-    number(value, decimals)
+/// Returns a number with `k`, `M` or `G` where that leaves it short; of 1024 digits say more.
+fn short(value: f64, decimals: usize) -> String {
+    let units = [(1e9, "G"), (1e6, "M"), (1e3, "k")];
+    let unit = units.into_iter().find(|(unit, _)| value.abs() >= *unit);
+    let whole = |scaled: f64, digits: i32| (scaled * 10_f64.powi(digits)).fract().abs() < 1e-9;
+    let found = unit.and_then(|(unit, suffix)| {
+        let digits = (0..=2).find(|digits| whole(value / unit, *digits))?;
+        Some(number(value / unit, digits as usize) + suffix)
+    });
+    found.unwrap_or_else(|| number(value, decimals))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     #[test]
     fn percentiles_are_named_as_finely_as_they_lie() {
@@ -667,56 +570,47 @@ mod tests {
             response_p99_us: None,
             response_max_us: None,
         };
-        assert_eq!(
-            (Shown::P99.value(&interval), Shown::Rate.value(&interval)),
-            (None, Some(999.0))
-        );
+        assert_eq!(((P99.value)(&interval), (RATE.value)(&interval)), (None, Some(999.0)));
         interval.ops = 1000;
-        assert_eq!(Shown::P99.value(&interval), Some(1.0));
+        assert_eq!((P99.value)(&interval), Some(1.0));
     }
 
     fn texts(axis: &Axis) -> Vec<&str> {
-        axis.ticks.iter().map(|tick| tick.text.as_str()).collect()
+        axis.ticks.iter().map(|(_, text)| text.as_str()).collect()
     }
 
     #[test]
     fn ticks_are_round_numbers_that_reach_around_the_values() {
-        let axis = Axis::from_zero("QPS", [26747.0, 114_046.0].into_iter());
+        let axis = Axis::around("QPS", 0.0, [26747.0, 114_046.0].into_iter());
         assert_eq!(texts(&axis), ["0", "50k", "100k", "150k"]);
-        assert_eq!(axis.scale, Scale::Linear(0.0, 150_000.0));
-        let small = Axis::from_zero("ms", [0.31, 0.07].into_iter());
+        assert!((axis.scale.at(75_000.0) - 0.5).abs() < 1e-12);
+        let small = Axis::around("ms", 0.0, [0.31, 0.07].into_iter());
         assert_eq!(texts(&small), ["0.0", "0.1", "0.2", "0.3", "0.4"]);
         let ratio = Axis::around("ratio", 1.0, [0.93, 1.02].into_iter());
         assert_eq!(texts(&ratio), ["0.90", "0.95", "1.00", "1.05"]);
-        assert_eq!(texts(&axis.sparse()), ["0", "150k"]);
-        assert_eq!(texts(&small.sparse()), ["0.0", "0.2", "0.4"]);
-        assert_eq!(texts(&Axis::from_zero("errors", std::iter::empty()))[0], "0.0");
+        assert_eq!(texts(&Axis::around("errors", 0.0, std::iter::empty()))[0], "0.0");
     }
 
     #[test]
-    fn doublings_name_what_was_measured() {
-        let axis = Axis::doublings("clients", &[8.0, 16.0, 256.0, 4096.0, 10_000.0]);
+    fn an_axis_names_what_was_measured() {
+        let axis = Axis::measured("clients", &[8.0, 16.0, 256.0, 4096.0, 10_000.0]);
         assert_eq!(texts(&axis), ["8", "16", "256", "4096", "10k"]);
         let at = axis.scale.at(16.0);
         assert!((at - 1.0 / (10_000_f64 / 8.0).log2()).abs() < 1e-12, "{at}");
-        assert!((Axis::doublings("clients", &[64.0]).scale.at(64.0) - 0.5).abs() < 1e-12);
+        assert!((Axis::measured("clients", &[64.0]).scale.at(64.0) - 0.5).abs() < 1e-12);
     }
 
     #[test]
     fn each_nine_of_a_percentile_takes_the_same_length() {
-        let scale = Scale::Tail(0.9999);
-        let at = [0.0, 0.9, 0.99, 0.999, 0.9999].map(|share| (scale.at(share) * 4.0).round());
-        assert_eq!(
-            at.map(|at: f64| (at * 1e9).round() as i64),
-            [0, 1, 2, 3, 4].map(|at| at * 1_000_000_000)
-        );
-        assert_eq!(texts(&Axis::percentiles("percentile", 0.9999)).last(), Some(&"99.99"));
+        let axis = Axis::percentiles(nines(4.0));
+        let at = [0.0, 0.9, 0.99, 0.999, 0.9999].map(|share| (axis.scale.at(share) * 4e9).round());
+        assert_eq!(at.map(|at: f64| at as i64), [0, 1, 2, 3, 4].map(|at| at * 1_000_000_000));
+        assert_eq!(texts(&axis), ["0", "50", "90", "99", "99.9", "99.99"]);
     }
 
     #[test]
     fn decades_hold_their_values() {
         let axis = Axis::decades("ms", [0.07, 9.0].into_iter());
-        assert_eq!(axis.scale, Scale::Log(0.01, 10.0));
         assert_eq!(texts(&axis), ["0.01", "0.1", "1", "10"]);
         let close = Axis::decades("ms", [0.2, 3.0].into_iter());
         assert_eq!(texts(&close), ["0.1", "0.2", "0.5", "1", "2", "5", "10"]);
@@ -725,7 +619,7 @@ mod tests {
     #[test]
     fn a_time_axis_ends_with_the_time() {
         let axis = Axis::elapsed("s", 70.2);
-        assert_eq!(axis.scale, Scale::Linear(0.0, 70.2));
+        assert_eq!((axis.scale.from, axis.scale.to), (0.0, 70.2));
         assert_eq!(texts(&axis), ["0", "20", "40", "60"]);
     }
 
@@ -735,12 +629,12 @@ mod tests {
             let all = || values.iter().copied();
             let positive: Vec<f64> = all().filter(|v| *v > 0.0 && v.is_finite()).collect();
             for axis in [
-                Axis::from_zero("", all()),
+                Axis::around("", 0.0, all()),
                 Axis::around("", 1.0, all()),
                 Axis::decades("", all()),
-                Axis::doublings("", &positive),
+                Axis::measured("", &positive),
                 Axis::elapsed("", at),
-                Axis::percentiles("", 1.0 - 1e-6),
+                Axis::percentiles(1.0 - 1e-6),
             ] {
                 let on = axis.scale.at(at);
                 prop_assert!((0.0..=1.0).contains(&on), "{axis:?} {on}");

@@ -393,9 +393,9 @@ fn ahi(step: &Summary) -> Option<f64> {
 }
 
 pub(super) fn errors(step: &Summary) -> u64 {
-    let errors: u64 = step.totals.errors.iter().map(|e| e.count).sum();
+    let counts = step.totals.errors.iter().map(|error| error.count);
     // What is given up has no error of its own.
-    errors + step.totals.abandoned
+    counts.fold(step.totals.abandoned, u64::saturating_add)
 }
 
 fn process(step: &Summary) -> Option<(&ProcessCost, f64)> {

@@ -131,7 +131,8 @@ fn steps_that_did_not_complete_have_their_timelines_and_rows() {
     assert_eq!(html.matches("<figcaption>8 clients, did not complete<").count(), 2);
     assert_eq!(html.matches("<figcaption>8 clients<").count(), 4);
     assert!(html.contains("Steps: 12<"));
-    let row = html.split(&format!("<td>{}<", steps[0].step_id)).nth(1).expect("its row");
+    let row =
+        html.split(&format!("<td class=\"text\">{}<", steps[0].step_id)).nth(1).expect("its row");
     let row = row.split("</tr>").next().expect("its end");
     assert!(row.ends_with(">aborted, too many errors</td>"), "{row}");
     let svg = drawn(&steps, Picture::Timeline).expect("a picture");

@@ -54,7 +54,7 @@ fn cells_and_points_carry_their_intervals() {
     let steps = [around(0, "a", 8, 1000.0), around(1, "b", 8, 1100.0)].concat();
     let html = paged(&steps);
     assert_eq!(row(&html, 0, "a"), [">1001<small title=\"6 runs: 990..1011\">[990, 1011]</small>"]);
-    assert!(html.contains("Small: [ ] the 95 % interval of the median."));
+    assert!(html.contains("Small: [ ] the 95 % interval of the median;"));
     assert!(html.contains("Bars with caps: 95 % interval. Thin bars: smallest to largest run."));
     let charts = html.split("<figure>").skip(1).take(2);
     let bars: Vec<usize> = charts.map(|c| c.matches("<path class=\"i\"").count()).collect();
@@ -87,8 +87,7 @@ fn too_few_runs_have_a_range_and_single_ones_nothing() {
 fn client_columns_have_their_head() {
     let html = paged(&[step(0, "a", 8, 1.0), step(0, "a", 16, 2.0), step(1, "b", 8, 3.0)]);
     let head = "<th class=\"over\" scope=\"colgroup\" colspan=\"2\">concurrent clients</th>";
-    assert!(html.contains(head));
-    assert!(html.contains("colspan=\"1\">concurrent clients"), "above the ratios, too");
+    assert_eq!(html.matches(head).count(), 2, "above the ratios, too");
 }
 
 #[test]
@@ -102,14 +101,12 @@ fn what_the_runs_do_not_tell_from_the_best_is_marked_like_it() {
     let marked = ["slow", "fast", "level"].map(|label| best(&html, label)[0]);
     assert_eq!(marked, [false, true, true]);
     assert!(html.contains("and all that its runs do not tell from it"));
-    assert!(!html.contains("too few to tell"));
 
-    // A single run tells nothing: the best median alone, and it is said so.
+    // A single run tells nothing: the best median alone.
     let mut some = told.concat();
     some.extend([step(0, "slow", 16, 10.0), step(1, "fast", 16, 11.0)]);
     let html = paged(&some);
     assert_eq!([best(&html, "slow"), best(&html, "fast")], [[false, false], [true, true]]);
-    assert!(html.contains("; at 16 the runs are too few to tell."));
     // What an open loop is told is no merit.
     let mut asked = told.concat();
     for step in &mut asked {
@@ -117,26 +114,25 @@ fn what_the_runs_do_not_tell_from_the_best_is_marked_like_it() {
     }
     assert!(!paged(&asked).contains("class=\"best\""));
     let html = paged(&[step(0, "slow", 8, 10.0), step(1, "fast", 8, 11.0)]);
-    assert!(html.contains("the runs are too few to tell whether it is more than chance"));
+    assert!(html.contains("of too few runs for an interval, the best median alone."));
 }
 
 #[test]
-fn ratios_of_the_base_alone_are_left_out_and_it_is_said() {
+fn ratios_of_the_base_alone_are_no_table_and_it_is_said() {
     let apart = [step(0, "a", 8, 1000.0), step(1, "b", 16, 1000.0)];
     let html = paged(&apart);
     assert_eq!(html.matches("<table class=\"main\"").count(), 1);
     assert!(!html.contains("QPS relative to"));
-    assert!(html.contains("No ratios: no other label has a number where a has one."));
+    assert!(html.contains("No other label has a ratio to a."));
     let drawn = picture(&apart.iter().collect::<Vec<_>>(), &Options::default(), Picture::Relative);
     assert_eq!(drawn.expect_err("nothing to relate").kind().exit_code(), 4);
 
     let mut some = apart.to_vec();
     some.extend([step(0, "a", 4, 1000.0), step(1, "b", 4, 1100.0)]);
     let html = paged(&some);
-    assert_eq!((row(&html, 0, "b").len(), row(&html, 1, "b").len()), (3, 1));
-    assert!(html.contains("no other label than a has a cell at 8"));
+    assert_eq!(row(&html, 1, "b"), [" class=\"best\">1.10", ">-", ">-"]);
     assert!(html.contains("a has no cell at 16: nothing to relate to there"));
-    assert!(!paged(&[step(0, "a", 8, 1000.0)]).contains("No ratios"), "nothing is expected");
+    assert!(!paged(&[step(0, "a", 8, 1000.0)]).contains("ratio to"), "nothing is expected");
     let asked = Options { baseline: Some("c".to_owned()), ..Options::default() };
     let mut elsewhere = step(2, "c", 8, 1000.0);
     "update-index".clone_into(&mut elsewhere.workload.name);
@@ -256,7 +252,7 @@ fn errors_are_merged_by_label_and_code() {
             vec!["a", "1213", "30", "8 (2 steps), 16", "message 1"],
             vec!["a", "lost", "18446744073709551615", "16", "gone"],
             vec!["b", "1213", "7", "8", "of another label"],
-            vec!["b", "did not complete", "8", "aborted, too many errors"],
+            vec!["b", "did not complete", "1", "8", "aborted, too many errors"],
         ]
     );
 }
@@ -324,7 +320,9 @@ fn places_are_told_once_whatever_the_round_trips() {
     steps[2].run_id.push('2');
     steps[2].label = "b".to_owned();
     let html = paged(&steps);
-    assert!(html.contains("server db1, and one more place, round trip 80 to 120 µs."));
+    assert!(html.contains(
+        "server db1, and client on load1 (24 cores), server db2, round trip 80 to 120 µs."
+    ));
 }
 
 #[test]

@@ -100,7 +100,7 @@ fn verdicts_ceilings_intervals_and_outages_of_real_steps_are_on_the_page() {
     let deadlocks = dented[0].totals.errors.iter().find(|error| error.code == Some(1213));
     let deadlocks = deadlocks.expect("some");
     let row = format!(
-        "<td class=\"text\">1213</td><td>{}</td><td class=\"text long\">4</td>",
+        "<td class=\"text\">1213</td><td>{}</td><td class=\"text\">4</td>",
         deadlocks.count
     );
     assert!(html.contains(&row), "{row}");

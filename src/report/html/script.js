@@ -1,45 +1,32 @@
 // Values below the pointer, and shorthands for the switches. The page says everything without it.
 (() => {
   'use strict';
-  const make = (name, text) => {
-    const element = document.createElement(name);
-    if (text !== undefined) element.textContent = text;
-    return element;
-  };
+  const make = (name, textContent, properties) =>
+    Object.assign(document.createElement(name), { textContent }, properties);
   const switches = [...document.querySelectorAll('#switches input')];
   const names = switches.map((input) => input.parentElement.querySelector('label').textContent.trim());
 
   // All, none, and a search where there are many labels.
-  const tools = make('div');
-  tools.className = 'tools';
-  const set = (wanted) => switches.forEach((input, i) => { input.checked = wanted(i); });
-  const button = (text, wanted) => {
-    const element = make('button', text);
-    element.type = 'button';
-    element.addEventListener('click', () => set(wanted));
-    tools.append(element);
-  };
-  button('all', () => true);
-  button('none', () => false);
+  const set = (wanted) => switches.forEach((input, i) => { input.checked = wanted(names[i]); });
+  const button = (text, wanted) => make('button', text, { type: 'button', onclick: () => set(wanted) });
+  const tools = make('div', '', { className: 'tools' });
+  tools.append(button('all', () => true), button('none', () => false));
   if (document.querySelector('#switches.many')) {
-    const search = make('input');
-    search.type = 'search';
-    search.placeholder = 'only labels with …';
-    search.setAttribute('aria-label', 'show only labels that contain');
-    search.addEventListener('input', () => {
-      const words = search.value.toLowerCase();
-      set((i) => names[i].toLowerCase().includes(words));
-    });
-    tools.append(search);
+    const has = (word) => (name) => name.toLowerCase().includes(word.toLowerCase());
+    const oninput = (event) => set(has(event.target.value));
+    const ariaLabel = 'show only labels that contain';
+    tools.append(make('input', '', { type: 'search', placeholder: 'only labels with …', ariaLabel, oninput }));
   }
   document.querySelector('#switches legend').after(tools);
 
-  const tip = make('div');
-  tip.className = 'tip';
-  tip.hidden = true;
+  const tip = make('div', '', { className: 'tip', hidden: true });
   document.body.append(tip);
-  let cursor;
+  const cursor = document.createElementNS(document.querySelector('svg').namespaceURI, 'path');
+  cursor.setAttribute('class', 'cursor');
 
+  // A line that ends further away than so many pixels says nothing of a place.
+  const NEAR = 8;
+  const SHOWN_MAX = 8;
   const label = (group) => Number(/\bs(\d+)\b/.exec(group.getAttribute('class'))[1]);
   // A lone vertex ends in h0, which makes it a dot.
   const vertices = (group) => {
@@ -48,68 +35,50 @@
   };
   const digits = (value) => Number(value.toPrecision(3)).toLocaleString('en', { maximumFractionDigits: 3 });
   const nearest = (list, x) =>
-    list.reduce((best, item, i) => (Math.abs(item - x) < Math.abs(list[best] - x) ? i : best), 0);
-
-  // A line that ends further away than so many pixels says nothing of a place.
-  const NEAR = 8;
+    list.reduce((best, item, i) => (Math.abs(item[0] - x) < Math.abs(list[best][0] - x) ? i : best), 0);
 
   // What stands at a place: [x, heading, [[y, label, value] …]].
   const said = (chart, { x, y: pointed }) => {
-    const groups = [...chart.querySelectorAll('g')].filter((g) => switches[label(g)].checked);
-    if (chart.dataset.x !== undefined) {
-      const places = chart.dataset.x.split('|').map((place) => {
-        const colon = place.indexOf(':');
-        return [Number(place.slice(0, colon)), place.slice(colon + 1)];
-      });
-      const [at, heading] = places[nearest(places.map((place) => place[0]), x)];
-      const values = groups.flatMap((group) => {
-        const i = vertices(group).findIndex((vertex) => Math.abs(vertex[0] - at) < 0.06);
-        return i < 0 ? [] : [[vertices(group)[i][1], label(group), group.dataset.v.split('|')[i]]];
-      });
-      return [at, heading, values];
+    const places = chart.dataset.x?.split('|').map((place) => [parseFloat(place), place.replace(/^.*?:/, '')]);
+    const [left, right, top, bottom, seconds, most] = (chart.dataset.t ?? '').split(' ').map(Number);
+    const within = Math.min(Math.max(x, left), right);
+    const [at, heading] = places ? places[nearest(places, x)]
+      : [within, digits(((within - left) / (right - left)) * seconds) + ' s'];
+    const values = new Map();
+    for (const group of chart.querySelectorAll('g')) {
+      const [of, all] = [label(group), vertices(group)];
+      const i = nearest(all, at);
+      const y = all[i][1];
+      const away = places ? all[i][0] !== at : at < all[0][0] - NEAR || at > all.at(-1)[0] + NEAR;
+      // A label has a line for each repeat, and several where one has gaps: the nearest speaks for it.
+      const further = values.has(of) && Math.abs(y - pointed) >= Math.abs(values.get(of)[0] - pointed);
+      if (away || further || !switches[of].checked) continue;
+      const value = () => '≈ ' + digits(((bottom - y) / (bottom - top)) * most);
+      values.set(of, [y, of, places ? group.dataset.v.split('|')[i] : value()]);
     }
-    const [left, right, top, bottom, seconds, most] = chart.dataset.t.split(' ').map(Number);
-    const at = Math.min(Math.max(x, left), right);
-    // A label has a line for each repeat, and several where one has gaps: the nearest speaks for it.
-    const heights = new Map();
-    for (const group of groups) {
-      const all = vertices(group);
-      if (at < all[0][0] - NEAR || at > all[all.length - 1][0] + NEAR) continue;
-      const y = all[nearest(all.map((vertex) => vertex[0]), at)][1];
-      const known = heights.get(label(group));
-      if (known === undefined || Math.abs(y - pointed) < Math.abs(known - pointed)) heights.set(label(group), y);
-    }
-    const values = [...heights].map(([of, y]) =>
-      [y, of, '≈ ' + digits(((bottom - y) / (bottom - top)) * most)]);
-    return [at, digits(((at - left) / (right - left)) * seconds) + ' s', values];
+    return [at, heading, [...values.values()]];
   };
 
   const hide = () => {
     tip.hidden = true;
-    if (cursor) cursor.remove();
-    cursor = undefined;
+    cursor.remove();
   };
   const show = (event) => {
-    const chart = event.target.closest && event.target.closest('svg.chart');
+    const chart = event.target.closest?.('svg.chart');
     if (!chart) return hide();
     const point = new DOMPoint(event.clientX, event.clientY).matrixTransform(chart.getScreenCTM().inverse());
     const [at, heading, values] = said(chart, point);
     if (values.length === 0) return hide();
-    const shown = values.sort((a, b) => Math.abs(a[0] - point.y) - Math.abs(b[0] - point.y)).slice(0, 8);
-    shown.sort((a, b) => a[0] - b[0]);
-    tip.replaceChildren(make('b', heading), ...shown.map(([, of, value]) => {
+    values.sort((a, b) => Math.abs(a[0] - point.y) - Math.abs(b[0] - point.y));
+    const lines = values.slice(0, SHOWN_MAX).sort((a, b) => a[0] - b[0]).map(([, of, value]) => {
       const line = make('div');
       line.append(make('span', names[of]), make('span', value));
       return line;
-    }));
-    if (values.length > shown.length) tip.append(make('div', `and ${values.length - shown.length} more`));
-    if (!cursor || cursor.parentNode !== chart) {
-      if (cursor) cursor.remove();
-      cursor = document.createElementNS(chart.namespaceURI, 'path');
-      cursor.setAttribute('class', 'cursor');
-      chart.append(cursor);
-    }
+    });
+    if (values.length > SHOWN_MAX) lines.push(make('div', `and ${values.length - SHOWN_MAX} more`));
+    tip.replaceChildren(make('b', heading), ...lines);
     cursor.setAttribute('d', `M${at},22V${chart.viewBox.baseVal.height - 38}`);
+    chart.append(cursor);
     tip.hidden = false;
     const { width, height } = tip.getBoundingClientRect();
     const x = event.clientX + 16 + width > innerWidth ? event.clientX - 16 - width : event.clientX + 16;

@@ -1,0 +1,795 @@
+//! One page with everything: tables, charts, what stands behind them. It needs no network and no
+//! script; the script adds values below the pointer and shorthands for the switches.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+use sha2::{Digest, Sha256};
+
+use super::chart::{self, Chart, P99, RATE, position};
+use super::compare::{ASKED_FOR, interval, is_asked_for, related};
+use super::escape::{clip, markup};
+use super::layout;
+use super::notes::{self, Note, label, mark, noted};
+use super::page::{self, Page, Rows, Sheet, number};
+use super::svg::{self, Plot, Size, Style, px};
+use super::table::{self, Cell, Column, Table, in_time, known};
+use super::{Layout, Options, counted};
+use crate::error::Result;
+use crate::stats;
+use crate::summary::{Outcome, Summary, VerdictKind, counter};
+use crate::terms::{Rate, Spread, StatementMode, named};
+
+const SCRIPT: &str = include_str!("html/script.js");
+/// With more labels than this, the switches have a search, and no chart its own legend.
+const LEGEND_MAX: usize = 12;
+/// More labels with timelines, and more curves or rows of errors, are folded away.
+const OPEN_MAX: usize = 6;
+const UNFOLDED_MAX: usize = 12;
+/// With more steps than this, timelines show the rate alone.
+const RATES_ONLY_FROM: usize = 400;
+/// As wide as a phone: letters stay readable there, and grow on a wider screen.
+const USUAL: Size = (420.0, 280.0);
+/// Timelines are many, each of one label: they have no legend.
+const LOW: Size = (420.0, 170.0);
+/// Characters of a text, of a message, and of what stays in one line of a table.
+const TEXT_MAX: usize = 80;
+const MESSAGE_MAX: usize = 200;
+const LINE_MAX: usize = 30;
+const COLUMNS_MAX: usize = 8;
+const PLACES_MAX: usize = 2;
+/// Digits after the point of a ratio's interval: two would often hide it.
+const RATIO_DECIMALS: usize = 3;
+/// How much more or less than the window the server's counters may cover to be held against it.
+const COVERED_MORE_MAX: f64 = 0.01;
+
+/// Said where there is an open loop.
+const TIMES: &str = "Service times run from the call to its return; response times from the intended \
+                     instant, which only columns with @, at an asked rate, have. Where no time is \
+                     named, these show the response time, all others the service time.";
+const COURSE: &str = "Intervals of the timeline from the start of the warm-up, repeats over each \
+                      other. Grey: warm-up and drain, not counted. Red: operations failed; light red: \
+                      an outage, until the rate was back. Steps at as many clients have one scale, \
+                      whatever the label. Long timelines are thinned out; their extremes are kept. A \
+                      p99 of an interval with fewer than 1,000 operations is left out.";
+const CURVES: &str = "Medians of the repeats' percentiles, from their histograms, up to the last one \
+                      with ten values beyond it in every repeat.";
+const BEST: &str = "Bold on grey: the best median of a column, and all that its runs do not tell from \
+                    it (the 95 % interval of their ratio holds 1); of too few runs for an interval, \
+                    the best median alone.";
+const SMALL: &str = "Small: [ ] the 95 % interval of the median; a..b the smallest and the largest \
+                     run, too few for an interval.";
+const SMALL_RATIOS: &str = "Small: 95 % interval of the ratio from the runs of both labels, each by \
+                            itself, not corrected for the number of cells; loadgen compare decides.";
+const ORIGIN: &str = "A cell is the median of its repeats; the run is the unit of every statistic. \
+                      Intervals of medians are by order statistics, those of ratios Hodges and \
+                      Lehmann's on logarithms. Rates count the operations that succeeded in the \
+                      measured window; percentiles come from a histogram of every operation (three \
+                      significant digits), never from averages.";
+
+/// Returns the page of some steps.
+pub fn page(steps: &[&Summary], options: &Options) -> Result<String> {
+    let tables = counted(steps, options)?;
+    if let Some(label) = &options.baseline {
+        known(&tables, "--baseline", label)?;
+    }
+    let labels = chart::labels(&tables);
+    let shown = Shown { steps, options, tables: &tables, labels: &labels };
+    let sections = tables.iter().map(|table| shown.workload(table)).collect::<Result<Vec<_>>>()?;
+    let plain = Options { layout: Layout::Settings, baseline: None, ..options.clone() };
+    let apart = layout::pages(&tables, &plain)?;
+    let body = html! {
+        header { h1 { "loadgen report" } p.faint { (shown.headline()) } }
+        (switches(&labels))
+        main {
+            @for section in sections { (section) }
+            section #settings {
+                h2 { "Settings that differ" }
+                @for page in &apart { (of_page(page, false)) }
+            }
+            (shown.origin())
+        }
+        footer { p.faint {
+            "Made by loadgen " (env!("CARGO_PKG_VERSION"))
+            " from the summaries alone. Colours: Okabe and Ito."
+        } }
+    };
+    // Asked of the switches alone: of the whole page it would be walked through for each rule.
+    let switched = (0..labels.len()).map(|at| {
+        let off = format!("#switches:has(#l{at}:not(:checked))~main");
+        format!(
+            "{off} .s{at}{{display:none}}{off} .k{at},#l{at}:not(:checked)+.k{at}{{opacity:.45}}\n"
+        )
+    });
+    let style = format!("{}\n{}", svg::rules_of_page(), switched.collect::<String>());
+    let workloads: Vec<&str> = tables.iter().map(|table| table.workload).collect();
+    Ok(document(&format!("{} - loadgen report", workloads.join(", ")), &style, &body))
+}
+
+/// Whatever comes from a summary is text here: nothing but this style and this script may do
+/// anything, and nothing is fetched.
+fn document(title: &str, style: &str, body: &Markup) -> String {
+    let hash = |text: &str| format!("'sha256-{}'", STANDARD.encode(Sha256::digest(text)));
+    let policy = format!(
+        "default-src 'none'; style-src {}; script-src {}; img-src data:; base-uri 'none'; \
+         form-action 'none'",
+        hash(style),
+        hash(SCRIPT)
+    );
+    let document = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta http-equiv="Content-Security-Policy" content=(policy);
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                meta name="generator" content={ "loadgen " (env!("CARGO_PKG_VERSION")) };
+                link rel="icon" href="data:,";
+                title { (markup(title)) }
+                style { (PreEscaped(style)) }
+            }
+            body { (body) script { (PreEscaped(SCRIPT)) } }
+        }
+    };
+    format!("{}\n", document.into_string())
+}
+
+/// Returns a switch for each label. Without it nothing of the label is shown, wherever it is.
+fn switches(labels: &[&str]) -> Markup {
+    html! {
+        fieldset #switches class=[(labels.len() > LEGEND_MAX).then_some("many")] {
+            legend { (many(labels.len(), "label")) }
+            div.keys { @for (at, label) in labels.iter().enumerate() {
+                span.key {
+                    input type="checkbox" id={ "l" (at) } checked autocomplete="off";
+                    (key(at, label))
+                }
+            } }
+        }
+    }
+}
+
+fn many(n: usize, noun: &str) -> String {
+    format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
+}
+
+/// Returns a label with a sample of its line; it switches the label.
+fn key(at: usize, label: &str) -> Markup {
+    html! {
+        label for={ "l" (at) } class={ "k" (at) } {
+            svg class={ "sample " (Style::of(at).class) } viewBox="0 0 28 12" aria-hidden="true" {
+                (svg::sample(at))
+            }
+            " " (notes::label(label))
+        }
+    }
+}
+
+fn charts(charts: &[Chart], labels: &[&str], size: Size) -> Markup {
+    html! {
+        @if !charts.is_empty() { div.charts {
+            @for chart in charts { (figure(chart, labels, size)) }
+        } }
+        @if chart::has_bars(charts) { p.faint { (chart::BARS) } }
+    }
+}
+
+fn figure(chart: &Chart, labels: &[&str], size: Size) -> Markup {
+    let plot = Plot::of(chart, size);
+    let places = chart.across.map(|said| {
+        let mut places: Vec<f64> = chart.points().map(|point| point.x).collect();
+        places.sort_by(f64::total_cmp);
+        places.dedup();
+        let places = places.iter().map(|x| format!("{}:{}", px(plot.x(*x)), said(*x)));
+        places.collect::<Vec<String>>().join("|")
+    });
+    // What the script computes values from, where they are not said.
+    let [left, right, top, bottom] = [plot.left, plot.right, plot.top, plot.bottom].map(px);
+    let (x, y) = (chart.x.scale.to, chart.y.scale.to);
+    let scales = places.is_none().then(|| format!("{left} {right} {top} {bottom} {x} {y}"));
+    let drawn = chart::drawn(std::slice::from_ref(chart));
+    html! {
+        figure {
+            figcaption { (markup(&chart.title)) }
+            svg.chart viewBox={ "0 0 " (px(size.0)) " " (px(size.1)) } role="img"
+                aria-label=(markup(&format!("{}: {}", chart.of, chart.title)))
+                data-x=[&places] data-t=[scales] { (svg::draw(chart, size)) }
+            @if places.is_some() && drawn.len() <= LEGEND_MAX {
+                div.keys { @for at in drawn { (key(at, labels[at])) } }
+            }
+        }
+    }
+}
+
+/// Writes a list or a table with its title; what belongs below it, where that is wanted.
+fn of_page(page: &Page, below: bool) -> Markup {
+    let sheets: Vec<&Sheet> = page.shown().collect();
+    let list = sheets.first().filter(|sheet| sheet.list);
+    html! {
+        p.title { @for line in &page.title { (markup(line)) " " } }
+        @if let Some(list) = list {
+            ul { @for cells in list.texts() { li { (markup(&cells.concat())) } } }
+        } @else { (of_sheets(&sheets, &[])) }
+        @if below { @for line in page.remarks() { p.faint { (markup(line)) } } }
+    }
+}
+
+/// Writes sheets of the same columns as a table: numbers to the right, texts to the left. Rows with a
+/// label go with its switch.
+fn of_sheets(sheets: &[&Sheet], labels: &[usize]) -> Markup {
+    let side = |column: &page::Column, text: &str| {
+        column.left.then_some(if text.len() > LINE_MAX { "text long" } else { "text" })
+    };
+    html! {
+        @if let Some(first) = sheets.first() { div.scroll { table {
+            thead { tr { @for (column, head) in first.shown().zip(first.heads()) {
+                th class=[side(column, "")] scope="col" { (markup(&head)) }
+            } } }
+            @for sheet in sheets { tbody {
+                @if let Some(rule) = &sheet.rule {
+                    tr { th.text.rule colspan=(first.shown().count()) { (markup(rule.trim_start_matches("--- "))) } }
+                }
+                @for (at, cells) in sheet.texts().enumerate() {
+                    tr class=[labels.get(at).map(|label| format!("s{label}"))] {
+                        @for (column, cell) in first.shown().zip(cells) {
+                            td class=[side(column, &cell)] { (markup(&cell)) }
+                        }
+                    }
+                }
+            } }
+        } } }
+    }
+}
+
+/// Everything that a page shows.
+struct Shown<'a> {
+    steps: &'a [&'a Summary],
+    options: &'a Options,
+    tables: &'a [Table<'a>],
+    labels: &'a [&'a str],
+}
+
+impl Shown<'_> {
+    /// Makes the section of one table, which has neither footnotes nor ratios yet.
+    fn workload(&self, of: &Table) -> Result<Markup> {
+        let (labels, plain) = (self.labels, noted(of.clone()));
+        let (related, remarks) = self.ratios(&plain)?;
+        let mut numbers = chart::over_clients(&plain, labels);
+        numbers.extend(related.iter().flat_map(|related| chart::over_clients(related, labels)));
+        let costs = self.charts(&plain, &["server-cpu", "cpu"])?;
+        let is_open = plain.columns.iter().any(Column::is_open);
+        let times: &[&str] = if is_open {
+            &["response-p50", "response-p99", "service-p50", "service-p99"]
+        } else {
+            &["p50", "p99"]
+        };
+        let times = self.charts(&plain, times)?;
+        let curves = chart::percentiles(&plain, labels)?;
+        let unfolded = curves.len() <= UNFOLDED_MAX && labels.len() <= LEGEND_MAX;
+        let per_op = self.pages(of, Layout::PerOp)?;
+        Ok(html! { section {
+            h2 { (markup(plain.workload)) }
+            (charts(&numbers, labels, USUAL))
+            (main_table(&plain, labels)?)
+            p.behind { "Behind it: " (markup(&behind(&plain))) "." }
+            @for line in notes::below(&plain) { p.faint { (markup(&line)) } }
+            @if let Some(related) = &related { (main_table(related, labels)?) }
+            @for remark in &remarks { p.faint { (markup(remark)) } }
+            (errors(&plain, labels))
+            @if plain.all().any(|step| !step.outages.is_empty()) {
+                @for page in self.pages(&plain, Layout::Outages)? { (of_page(&page, true)) }
+            }
+            @if !times.is_empty() {
+                h3 { "Latency" }
+                @if is_open { p.faint { (TIMES) } }
+                (charts(&times, labels, USUAL))
+            }
+            @if !curves.is_empty() { details.print open[unfolded] {
+                summary { "By percentile: each further nine takes the same length" }
+                p.faint { (CURVES) }
+                (charts(&curves, labels, USUAL))
+            } }
+            @if !costs.is_empty() {
+                h3 { "Cost of an op" }
+                (charts(&costs, labels, USUAL))
+            }
+            @if !per_op.is_empty() { details.print {
+                summary { "Cost of an op, number by number" }
+                @for page in &per_op { (of_page(page, false)) }
+                @for line in layout::COSTS { p.faint { (line) } }
+            } }
+            (self.timelines(&plain))
+        } })
+    }
+
+    /// Relates a workload to the label that was asked for, else to the first that was measured, and
+    /// tells what else is to be said of it.
+    fn ratios<'t>(&self, plain: &Table<'t>) -> Result<(Option<Table<'t>>, Vec<String>)> {
+        let first = || plain.lines.iter().find(|line| !line.steps.is_empty()).map(|l| l.label);
+        let base = self.options.baseline.as_deref().or_else(first);
+        let is_other = |base: &&str| plain.lines.iter().any(|line| line.label != *base);
+        let Some(base) = base.filter(is_other) else { return Ok((None, Vec::new())) };
+        let Some(table) = related(plain, self.tables, base)? else {
+            return Ok((None, vec![format!("No ratios: {} was not measured here.", label(base))]));
+        };
+        let mut remarks = notes::unrelated(&table);
+        remarks.extend((table.columns.len() < plain.columns.len()).then(|| ASKED_FOR.to_owned()));
+        let mut others = table.lines.iter().filter(|line| line.label != base);
+        let has = |cell: &Cell| cell.relative.is_some();
+        let any = others.any(|line| line.cells.iter().flatten().any(has));
+        remarks.extend((!any).then(|| format!("No other label has a ratio to {}.", label(base))));
+        Ok((any.then_some(table), remarks))
+    }
+
+    fn pages(&self, table: &Table, layout: Layout) -> Result<Vec<Page>> {
+        // A baseline of another workload relates nothing here.
+        let baseline = self.options.baseline.clone().filter(|base| table.line(base).is_some());
+        let options = Options { layout, baseline, ..self.options.clone() };
+        layout::pages(std::slice::from_ref(table), &options)
+    }
+
+    fn charts(&self, table: &Table, metrics: &[&str]) -> Result<Vec<Chart>> {
+        let steps = self.steps.iter().filter(|step| step.workload.name == table.workload);
+        let steps: Vec<&Summary> = steps.copied().collect();
+        let mut charts = Vec::new();
+        for metric in metrics {
+            let options = Options { metric: metric.parse()?, ..self.options.clone() };
+            for table in table::tables(&steps, &options)? {
+                charts.extend(chart::over_clients(&table, self.labels));
+            }
+        }
+        Ok(charts)
+    }
+
+    /// Draws the course of every step, a fold for each label.
+    fn timelines(&self, table: &Table) -> Markup {
+        let steps = self.tables.iter().flat_map(Table::all).count();
+        let courses = if steps > RATES_ONLY_FROM { &[&RATE][..] } else { &[&RATE, &P99] };
+        let vertices = chart::vertices_each(steps * courses.len());
+        let of = |course: &&_| chart::timelines(table, self.labels, course, vertices);
+        let each: Vec<Vec<Vec<Chart>>> = courses.iter().map(of).collect();
+        let drawn: Vec<usize> = (0..table.lines.len())
+            .filter(|at| each.iter().any(|lines| !lines[*at].is_empty()))
+            .collect();
+        html! { @if !drawn.is_empty() {
+            h3 { "In the course of each step" }
+            p.faint { (COURSE) @if courses.len() == 1 { " With so many steps, the rate alone." } }
+            @for at in drawn {
+                @let of = table.lines[at].label;
+                details open[table.lines.len() <= OPEN_MAX] class={ "s" (position(self.labels, of)) } {
+                    summary { (label(of)) }
+                    @for lines in &each { (charts(&lines[at], self.labels, LOW)) }
+                }
+            }
+        } }
+    }
+
+    /// Returns also what did not complete: what it was asked is worth knowing.
+    fn all(&self) -> impl Iterator<Item = &Summary> {
+        self.tables.iter().flat_map(Table::all)
+    }
+
+    fn headline(&self) -> String {
+        let starts: BTreeSet<String> = self.all().map(|step| instant(&step.started_at)).collect();
+        let ends: BTreeSet<&String> = starts.first().into_iter().chain(starts.last()).collect();
+        markup(&format!(
+            "{}, {}, {}, {}",
+            many(self.tables.len(), "workload"),
+            many(self.labels.len(), "label"),
+            many(self.all().count(), "step"),
+            listed(&ends, " to ")
+        ))
+    }
+
+    /// Tells how each number was obtained: the invocations behind the page, and their steps.
+    fn origin(&self) -> Markup {
+        let mut steps: Vec<&Summary> = self.all().collect();
+        steps.sort_by_key(|step| in_time(step));
+        let mut invocations: BTreeMap<(&str, &str, &str), Vec<&Summary>> = BTreeMap::new();
+        for step in &steps {
+            let of = (step.run_id.as_str(), step.label.as_str(), step.workload.name.as_str());
+            invocations.entry(of).or_default().push(step);
+        }
+        let mut invocations: Vec<Vec<&Summary>> = invocations.into_values().collect();
+        invocations.sort_by_key(|steps| in_time(steps[0]));
+        let of: Vec<usize> = steps.iter().map(|step| position(self.labels, &step.label)).collect();
+        let sheet = Rows::new(steps)
+            .shown("step", |step| clip(&step.step_id, TEXT_MAX))
+            .left()
+            .shown("label", |step| label(&step.label))
+            .left()
+            .shown("workload", |step| clip(&step.workload.name, TEXT_MAX))
+            .left()
+            .shown("clients", |step| step.cell().to_string())
+            .shown("repeat", |step| step.plan.repeat_index)
+            .shown("started", |step| instant(&step.started_at))
+            .left()
+            .shown("seconds", |step| (step.measured_s, 1))
+            .shown("ops", |step| step.totals.ops)
+            .shown("errors", |step| super::metric::errors(step))
+            .shown("QPS", |step| (step.totals.qps, 0))
+            .shown("outcome", |step| clip(&notes::ending(step), TEXT_MAX))
+            .left()
+            .sheet();
+        html! { section #origin {
+            h2 { "How the numbers were obtained" }
+            p.faint { (ORIGIN) }
+            details.print {
+                summary { "Plans: " (invocations.len()) }
+                @for steps in &invocations {
+                    div class={ "plan s" (position(self.labels, &steps[0].label)) } { (plan(steps)) }
+                }
+            }
+            details.print {
+                summary { "Steps: " (of.len()) }
+                (of_sheets(&[&sheet], &of))
+            }
+        } }
+    }
+}
+
+fn instant(text: &str) -> String {
+    match text.parse::<jiff::Timestamp>() {
+        Ok(instant) => instant.strftime("%Y-%m-%d %H:%M:%S UTC").to_string(),
+        Err(_) => clip(text, TEXT_MAX),
+    }
+}
+
+/// Returns the positions, line and column, of the best of each column: of the best median, and of all
+/// that the runs do not tell from it. There is none without a choice, or of what was asked for.
+fn best(table: &Table) -> Result<BTreeSet<(usize, usize)>> {
+    let mut best = BTreeSet::new();
+    let turn = if table.metric.higher_is_better() { 1.0 } else { -1.0 };
+    let merit = |cell: &Cell| cell.spread.median * turn;
+    let asked_for = |at: usize| is_asked_for(table, &table.columns[at]);
+    for at in (0..table.columns.len()).filter(|at| !asked_for(*at)) {
+        let cells = table.lines.iter().enumerate();
+        let cells = cells.filter_map(|(line, of)| Some((line, of.cells[at].as_ref()?)));
+        let cells: Vec<(usize, &Cell)> =
+            cells.filter(|(_, cell)| merit(cell).is_finite()).collect();
+        let top = cells.iter().max_by(|a, b| merit(a.1).total_cmp(&merit(b.1)));
+        let Some((_, top)) = top.filter(|_| cells.len() > 1) else { continue };
+        for (line, cell) in &cells {
+            let interval = interval(top, cell, &table.metric, 1.0)?;
+            let is_level = interval.is_some_and(|(low, high)| low <= 1.0 && 1.0 <= high);
+            if is_level || merit(cell).total_cmp(&merit(top)).is_eq() {
+                best.insert((*line, at));
+            }
+        }
+    }
+    Ok(best)
+}
+
+/// Returns a workload's numbers, one label a line, with their title, what marks and small numbers mean,
+/// and the footnotes of what is no ratio.
+fn main_table(table: &Table, labels: &[&str]) -> Result<Markup> {
+    let (best, is_related) = (best(table)?, table.baseline.is_some());
+    let shown_decimals = layout::decimals(table);
+    let decimals = if is_related { RATIO_DECIMALS } else { table.metric.decimals(table.shown()) };
+    let has_small = table.cells().any(|cell| small(cell, is_related, decimals).is_some());
+    let of_small = has_small.then_some(if is_related { SMALL_RATIOS } else { SMALL });
+    let legend: Vec<&str> =
+        (!best.is_empty()).then_some(BEST).into_iter().chain(of_small).collect();
+    let title = markup(&notes::title(table));
+    let doubt = |cell: &Cell| {
+        let mut verdicts = cell.steps.iter().filter_map(|step| step.verdict.as_ref());
+        verdicts.any(|verdict| verdict.kind != VerdictKind::Ok)
+    };
+    Ok(html! {
+        p.title { (title) }
+        div.scroll { table.main aria-label=(title) {
+            thead {
+                tr {
+                    th.text scope="col" rowspan="2" { "label" }
+                    th.over scope="colgroup" colspan=(table.columns.len()) { (layout::CLIENTS) }
+                }
+                tr { @for column in &table.columns { th scope="col" { (column.to_string()) } } }
+            }
+            tbody { @for (line, of) in table.lines.iter().enumerate() {
+                @let base = table.baseline.as_deref() == Some(of.label);
+                tr class={ "s" (position(labels, of.label)) @if base { " base" } } {
+                    th.text scope="row" { (label(of.label)) (signs(table, line, None)) }
+                    @for (at, cell) in of.cells.iter().enumerate() {
+                        @let number = layout::number(table, cell.as_ref(), shown_decimals).text();
+                        td class=[best.contains(&(line, at)).then_some("best")] {
+                            @if cell.as_ref().is_some_and(doubt) { u { (number) } } @else { (number) }
+                            (signs(table, line, Some(&table.columns[at])))
+                            @if let Some((text, runs)) = cell.as_ref().and_then(|c| small(c, is_related, decimals)) {
+                                small title=[runs] { (text) }
+                            }
+                        }
+                    }
+                }
+            } }
+        } }
+        @if !legend.is_empty() { p.faint { (legend.join(" ")) } }
+        @if !is_related { @for (at, note) in table.notes.iter().enumerate() {
+            p.note { (mark(at)) " " (markup(&note.text)) }
+        } }
+    })
+}
+
+/// Tells what the runs say about a number: its 95 % interval, or what they lie between where they are
+/// too few for one; and the latter beside an interval.
+fn small(cell: &Cell, is_related: bool, decimals: usize) -> Option<(String, Option<String>)> {
+    let spread = &cell.spread;
+    let shown = |value| number(value, decimals);
+    let bracket = |(low, high)| format!("[{}, {}]", shown(low), shown(high));
+    if is_related {
+        return cell.relative_interval.map(|interval| (bracket(interval), None));
+    }
+    let range = (spread.n > 1).then(|| format!("{}..{}", shown(spread.min), shown(spread.max)))?;
+    Some(match cell.interval {
+        Some(interval) => (bracket(interval), Some(format!("{} runs: {range}", spread.n))),
+        None => (range, None),
+    })
+}
+
+/// Returns the signs of the notes that hold for everything that a line shows, or of those that hold for
+/// one column alone.
+fn signs(table: &Table, line: usize, column: Option<&Column>) -> Markup {
+    let here = |note: &Note| {
+        note.places.get(&line).is_some_and(|columns| {
+            let cells = table.columns.iter().zip(&table.lines[line].cells);
+            let mut shown = cells.filter(|(_, cell)| cell.is_some());
+            let throughout = shown.all(|(column, _)| columns.contains(column));
+            column.map_or(throughout, |column| !throughout && columns.contains(column))
+        })
+    };
+    let notes = table.notes.iter().enumerate().filter(|(_, note)| here(note));
+    let signs = notes::signs(notes.map(|(at, _)| at));
+    html! { @if !signs.is_empty() { " " sup { (signs.trim_start()) } } }
+}
+
+/// Returns the table of errors by their code, else their class, and of steps that did not complete by how
+/// they ended, where there are any.
+fn errors(table: &Table, labels: &[&str]) -> Markup {
+    // By line, how it ended, and code: the count, the first message, the steps of each column.
+    let mut rows: BTreeMap<_, (u64, String, BTreeMap<Column, usize>)> = BTreeMap::new();
+    for (line, step) in table.lines.iter().flat_map(|line| line.all().map(move |step| (line, step)))
+    {
+        let line = position(labels, line.label);
+        let mut add = |ended: String, code: String, count: u64, message: String| {
+            let row = rows.entry((line, ended, code)).or_insert((0, message, BTreeMap::new()));
+            row.0 = row.0.saturating_add(count);
+            *row.2.entry(step.cell()).or_default() += 1;
+        };
+        for error in &step.totals.errors {
+            let code = error.code.map(|code| code.to_string());
+            let code = code.unwrap_or_else(|| clip(&error.class, TEXT_MAX));
+            add(String::new(), code, error.count, clip(&error.message, MESSAGE_MAX));
+        }
+        if step.outcome != Outcome::Completed {
+            add(notes::ending(step), "did not complete".to_owned(), 1, notes::ending(step));
+        }
+    }
+    let places = |steps: &BTreeMap<Column, usize>| {
+        let one = |(column, steps): (&Column, &usize)| match steps {
+            1 => column.to_string(),
+            steps => format!("{column} ({steps} steps)"),
+        };
+        named(steps.iter().map(one).collect(), COLUMNS_MAX, ", ")
+    };
+    let of: Vec<usize> = rows.keys().map(|(line, ..)| *line).collect();
+    let sheet = Rows::new(rows)
+        .shown("label", |((line, ..), _)| label(labels[*line]))
+        .left()
+        .shown("error", |((_, _, code), _)| code.clone())
+        .left()
+        .shown("count", |(_, (count, ..))| *count)
+        .shown("in steps at clients", |(_, (_, _, steps))| places(steps))
+        .left()
+        .shown("first message", |(_, (_, message, _))| message.clone())
+        .left()
+        .sheet();
+    html! { @if !of.is_empty() {
+        details.print open[of.len() <= UNFOLDED_MAX] {
+            summary { "Errors, and steps that did not complete" }
+            (of_sheets(&[&sheet], &of))
+        }
+    } }
+}
+
+fn plan(steps: &[&Summary]) -> Markup {
+    let first = steps[0];
+    let (program, server, client) = (&first.loadgen, &first.server, &first.client);
+    let revision = program.revision.as_deref().unwrap_or("unknown");
+    let port = server.port.map_or(String::new(), |port| format!(":{port}"));
+    let by = format!("{} (revision {revision}), {} build", program.version, program.profile);
+    let driver = format!("driver {} {}", first.driver.name, first.driver.version);
+    let at = format!("at {}{port} by {}", server.host, server.transport);
+    let cores = format!("{} cores, {}", client.cores, client.kernel);
+    let facts = [
+        ("run", format!("{}, first step {}", first.run_id, first.started_at)),
+        ("program", format!("loadgen {by}, {driver}")),
+        ("server", format!("{} {} {at}", server.version, server.version_comment)),
+        ("client", format!("{}, {}, {cores}", client.host, client.cpu)),
+    ];
+    html! {
+        h4 { (label(&first.label)) ", " (markup(&clip(&first.workload.name, TEXT_MAX))) }
+        dl {
+            dt { "command" }
+            dd { code { (markup(&command(steps))) } }
+            @for (name, text) in &facts { dt { (name) } dd { (markup(text)) } }
+        }
+    }
+}
+
+/// Returns the command that would ask for the same as one invocation, as far as its summaries know it:
+/// what differs from its default, and what the numbers depend on most.
+fn command(steps: &[&Summary]) -> String {
+    let first = steps[0];
+    if let Some(of) = &first.experiment {
+        return format!("loadgen run of the profile {} at scale {}", of.profile, of.scale);
+    }
+    let (plan, workload) = (&first.plan, &first.workload);
+    let clients: BTreeSet<u32> = steps.iter().map(|step| step.plan.clients).collect();
+    let rates: BTreeSet<Rate> = steps.iter().filter_map(|step| step.cell().rate).collect();
+    let seconds = |s: f64| format!("{s}s");
+    // Without --spread, clients are pinned where the tables divide them all.
+    let divided = clients.iter().all(|clients| clients % plan.tables.max(1) == 0);
+    let spread = if divided { Spread::Pinned } else { Spread::Random };
+    let usual = |step: &Summary| step.client.cores.clamp(1, step.plan.clients.max(1));
+    let threads = steps.iter().find(|step| step.plan.engine_threads != usual(step));
+    let conditions = first.conditions.as_ref();
+    let before = conditions.and_then(|conditions| conditions.before.as_ref());
+    let class = conditions.and_then(|conditions| conditions.expected_class);
+    let flags = [
+        ("tables", Some(plan.tables.to_string())),
+        ("rows", Some(plan.rows.to_string())),
+        ("clients", Some(listed(&clients, ","))),
+        ("warmup", Some(seconds(plan.warmup_s))),
+        ("time", plan.time_s.map(seconds)),
+        ("ops", plan.ops.map(|ops| ops.to_string())),
+        ("rate", (!rates.is_empty()).then(|| listed(&rates, ","))),
+        ("arrival", plan.arrival.map(|arrival| arrival.to_string())),
+        ("repeat", (plan.repeats > 1).then(|| plan.repeats.to_string())),
+        ("statements", (workload.mode == StatementMode::Text).then(|| "text".to_owned())),
+        ("distribution", Some(workload.distribution.clone())),
+        ("spread", (workload.spread != spread).then(|| workload.spread.to_string())),
+        ("engine-threads", threads.map(|step| step.plan.engine_threads.to_string())),
+    ];
+    let last = [
+        ("seed", Some(plan.seed.to_string())),
+        ("warm", before.map(|before| before.warm.clone()).filter(|warm| warm != "none")),
+        ("ahi", before.map(|before| before.ahi.clone()).filter(|ahi| ahi != "as-is")),
+        ("expect-class", class.map(|class| class.to_string())),
+    ];
+    let mut words = vec!["loadgen".to_owned(), workload.name.clone()];
+    let flags = flags.into_iter().chain(plan.flags()).chain(last);
+    let flags = flags.filter_map(|(name, value)| Some([format!("--{name}"), value?]));
+    words.extend(flags.flatten());
+    let options = workload.options.iter();
+    words.extend(options.map(|(name, value)| format!("--{}={value}", name.replace('_', "-"))));
+    let settle = before.and_then(|before| before.settle.as_ref());
+    words.extend(settle.map(|settle| format!("--settle={}s", settle.limit_s)));
+    words.extend(["--label".to_owned(), first.label.clone()]);
+    words.iter().map(|word| quoted(word)).collect::<Vec<String>>().join(" ")
+}
+
+fn listed<T: ToString>(items: &BTreeSet<T>, separator: &str) -> String {
+    items.iter().map(T::to_string).collect::<Vec<String>>().join(separator)
+}
+
+/// Returns a word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+/// Tells whether the server counted the same, whose the numbers are, how busy the client was, what it
+/// could have done, and where it ran.
+fn behind(table: &Table) -> String {
+    let steps: Vec<&Summary> = table.lines.iter().flat_map(|line| &line.steps).copied().collect();
+    let mut kinds: BTreeMap<VerdictKind, usize> = BTreeMap::new();
+    for verdict in steps.iter().filter_map(|step| step.verdict.as_ref()) {
+        *kinds.entry(verdict.kind).or_default() += 1;
+    }
+    let kinds: Vec<String> =
+        kinds.iter().map(|(kind, count)| format!("{count} {}", kind.name())).collect();
+    let verdicts =
+        (!kinds.is_empty()).then(|| format!("verdicts on the steps: {}", kinds.join(", ")));
+    let ceiling = |step: &&Summary| {
+        let ceiling = step.client.share.as_ref()?.ceiling.as_ref()?;
+        Some(100.0 * step.totals.qps / ceiling.qps).filter(|part| part.is_finite())
+    };
+    let ceiling = match range(steps.iter().filter_map(ceiling), 0) {
+        Some(parts) => format!("the client did {parts}% of what its calibration says it can"),
+        None => "the client's ceiling is not known (loadgen calibrate measures it)".to_owned(),
+    };
+    let facts = [Some(counts(&steps)), verdicts, busy(&steps), Some(ceiling), place(&steps)];
+    facts.into_iter().flatten().collect::<Vec<_>>().join("; ")
+}
+
+/// Tells the server's count of statements in percent of the client's, over what the readings cover.
+fn counts(steps: &[&Summary]) -> String {
+    let (mut shares, mut reason) = (Vec::new(), "no step completed".to_owned());
+    for step in steps {
+        match share(step) {
+            Ok(share) => shares.push(share),
+            Err(why) => reason = why,
+        }
+    }
+    let some = format!(" ({} of {} steps)", shares.len(), steps.len());
+    let some = if shares.len() < steps.len() { &some } else { "" };
+    match range(shares.into_iter(), 1) {
+        Some(share) => format!("the server counted {share}% of the client's statements{some}"),
+        None => {
+            format!("the server's count of statements is not held against the client's: {reason}")
+        }
+    }
+}
+
+fn share(step: &Summary) -> std::result::Result<f64, String> {
+    let status = step.server.status.as_ref().ok_or("its counters could not be read")?;
+    let covered = step.covered_s(status.first_s).ok_or("nothing was measured")?;
+    // Where the readings cover much more, the rate outside the window is not known.
+    if (covered - step.measured_s).abs() > step.measured_s * COVERED_MORE_MAX {
+        let off = number(status.first_s.abs(), 2);
+        let how = if status.first_s < 0.0 { "before" } else { "after" };
+        return Err(format!("its counters were read {off} s {how} the window's start"));
+    }
+    let counted = step.status().and_then(|status| counter(status, &["Questions"]));
+    let counted = counted.ok_or("its counters were reset within the window")?;
+    let share = 100.0 * counted / (step.totals.qps * covered);
+    if share.is_finite() { Ok(share) } else { Err("the client had no answer".to_owned()) }
+}
+
+/// Returns the smallest and the largest, once where they look the same; nothing of nothing.
+fn range(values: impl Iterator<Item = f64>, decimals: usize) -> Option<String> {
+    let spread = stats::spread(&values.collect::<Vec<f64>>())?;
+    let (low, high) = (format!("{:.decimals$}", spread.min), format!("{:.decimals$}", spread.max));
+    Some(if low == high { low } else { format!("{low} to {high}") })
+}
+
+fn busy(steps: &[&Summary]) -> Option<String> {
+    let busiest = |step: &&Summary| {
+        let looked: Vec<f64> = match &step.client.share {
+            Some(share) => share.threads.iter().map(|thread| thread.busy).collect(),
+            None => step.client.threads.iter().map(|thread| thread.busy).collect(),
+        };
+        looked.into_iter().max_by(f64::total_cmp).map(|busy| busy * 100.0)
+    };
+    let busy = range(steps.iter().filter_map(busiest), 0)?;
+    let cost = range(steps.iter().filter_map(|step| step.client.us_per_op), 1);
+    let cost = cost.map_or(String::new(), |cost| format!(", {cost} µs CPU an op"));
+    Some(format!("the client's busiest thread was {busy}% busy{cost}"))
+}
+
+fn place(steps: &[&Summary]) -> Option<String> {
+    let place = |step: &&Summary| {
+        let (client, server) = (&step.client, &step.server);
+        let on = format!("{} ({} cores)", clip(&client.host, TEXT_MAX), client.cores);
+        if client.same_host {
+            format!("client and server on {on}, by {}", clip(&server.transport, TEXT_MAX))
+        } else {
+            format!("client on {on}, server {}", clip(&server.host, TEXT_MAX))
+        }
+    };
+    let places: BTreeSet<String> = steps.iter().map(place).collect();
+    let away = steps.iter().filter(|step| !step.client.same_host);
+    let trip = range(away.filter_map(|step| step.client.rtt_us), 0);
+    let trip = trip.map_or(String::new(), |trip| format!(", round trip {trip} µs"));
+    let named = named(places.into_iter().collect(), PLACES_MAX, ", and ");
+    (!steps.is_empty()).then(|| named + &trip)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::quoted;
+
+    #[test]
+    fn a_shell_reads_a_word_as_it_is() {
+        assert_eq!(
+            ["8.4.3", "it's", "a b", "", "$(x)"].map(quoted),
+            ["8.4.3", r"'it'\''s'", "'a b'", "''", "'$(x)'"]
+        );
+    }
+}
