@@ -19,7 +19,6 @@ pub(crate) struct Calibration {
     /// First instant, RFC 3339 in UTC.
     pub started_at: String,
     pub ended_at: String,
-    /// One a number of clients and of engine threads.
     pub steps: Vec<CalibrationStep>,
 }
 
@@ -41,9 +40,7 @@ pub(crate) struct CalibrationStep {
     pub measured_s: f64,
     /// Statements a second that were measured.
     pub qps: f64,
-    /// The client's CPU an op, microseconds.
     pub us_per_op: f64,
-    /// The busiest engine thread, of 1.
     pub busy: f64,
     /// The highest whole percentile of the turn delay that ten probes lie beyond, 99 at most.
     pub tail_percentile: Option<u32>,

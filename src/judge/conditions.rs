@@ -33,7 +33,6 @@ pub(crate) enum Shown {
     Differing,
     /// Where it differs at the same number of clients, which it follows from.
     ByClients,
-    /// In a note of its own.
     Apart,
 }
 

@@ -9,10 +9,8 @@ use crate::summary::{Reason, Share, Summary, ThreadShare, Verdict, VerdictKind};
 use crate::terms::Value::{Micros, Number, Share as Part};
 use crate::terms::{Code, Finding, finding};
 
-/// Warnings that say that the level was not one.
 const UNSTEADY: [Code; 2] = [Code::Drift, Code::LevelChange];
 
-/// A finding, and what it makes of the number.
 type Found = (VerdictKind, Finding);
 
 /// Judges a step; None where its client did not look at itself.

@@ -13,7 +13,6 @@ use crate::summary::{
 use crate::terms::Value::{Number, Seconds, Share};
 use crate::terms::{Class, Code, Finding, finding};
 
-/// Characters of a server's text in a finding.
 const QUOTED_MAX: usize = 120;
 
 /// Finds what is to be said of a step beside what its run said already.
@@ -31,7 +30,6 @@ pub(crate) fn warnings(step: &Summary) -> Vec<Finding> {
     found
 }
 
-/// Looks at the buffer pool of a step that read pages from storage.
 fn pool(step: &Summary) -> Option<Finding> {
     if step.server.class != Some(Class::IoBound) {
         return None;
@@ -58,7 +56,6 @@ fn before(step: &Summary, conditions: &Conditions, found: &mut Vec<Finding>) {
 pub(crate) struct Left {
     /// Says that there is more of it than `--settle` is content with.
     pub(crate) more: bool,
-    /// What the server does not tell.
     pub(crate) unknown: Vec<&'static str>,
 }
 

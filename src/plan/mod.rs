@@ -63,13 +63,11 @@ pub struct Plan {
     pub notes: Vec<(String, String)>,
     /// Tables; None: those that are there.
     pub tables: Option<u32>,
-    /// Rows a table; None: what the tables say.
     pub rows: Option<u64>,
     /// Concurrent clients, a step each, ascending.
     #[serde(skip)]
     pub clients: Vec<u32>,
     pub spread: SpreadChoice,
-    /// Before the window, not counted.
     pub warmup: Duration,
     pub stop: StopAt,
     /// Ops a second over all clients, a step each, ascending; none is a closed loop: each client
@@ -82,7 +80,6 @@ pub struct Plan {
     pub think: Option<Duration>,
     #[serde(skip)]
     pub repeats: u32,
-    /// Order of the clients within a repeat.
     #[serde(skip)]
     pub order: Order,
     #[serde(serialize_with = "shown")]
@@ -165,7 +162,6 @@ pub struct Step {
     pub number: u32,
     /// From 1, in the order of execution.
     pub place: u32,
-    /// Steps to be done.
     pub of: u32,
     pub clients: u32,
     /// Ops a second over all of them; None is a closed loop.

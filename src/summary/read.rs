@@ -88,7 +88,6 @@ fn refused(path: &Path, error: &io::Error) -> Error {
         .hint("name files that loadgen wrote, or the directory of its --out")
 }
 
-/// Lists the files that the paths stand for.
 fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for path in paths {
@@ -189,7 +188,6 @@ fn foreign(schema: &str) -> String {
     }
 }
 
-/// Tells a parser's error, the position first.
 fn located(error: &serde_json::Error) -> String {
     let (line, column) = (error.line(), error.column());
     let text = error.to_string();
@@ -197,7 +195,6 @@ fn located(error: &serde_json::Error) -> String {
     format!("line {line}, column {column}: {}", clip(text, TEXT_MAX))
 }
 
-/// Makes the error that names the refused files.
 fn refusal(bad: &[(PathBuf, String)]) -> Error {
     let told = |(path, why): &(PathBuf, String)| format!("{}: {why}", path.display());
     let text = if let [one] = bad {
@@ -212,7 +209,6 @@ fn refusal(bad: &[(PathBuf, String)]) -> Error {
     Error::data(text).hint("--skip-bad leaves such files out")
 }
 
-/// Makes the error for paths without any summary.
 fn nothing(paths: &[PathBuf], skipped: &[(PathBuf, String)]) -> Error {
     let named: Vec<String> =
         paths.iter().take(NAMED_MAX).map(|path| path.display().to_string()).collect();

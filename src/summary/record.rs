@@ -13,7 +13,6 @@ use crate::error::{Error, Kind, Result, plain};
 
 /// The `schema` value of records.
 const SCHEMA: &str = "loadgen.begun/1";
-/// What their names end with.
 pub(super) const SUFFIX: &str = ".begun";
 /// Bytes of one at most: those of a hundred thousand tables.
 const FILE_MAX: u64 = 8 << 20;
@@ -34,7 +33,6 @@ pub struct Record {
     /// Whether its workload is one of loadgen's own; old versions did not say.
     #[serde(default)]
     pub built_in: bool,
-    /// Whose tables.
     pub place: Place,
     /// The tables that it may write to: names and identities.
     pub tables: BTreeMap<String, String>,
@@ -77,7 +75,6 @@ impl std::fmt::Display for Place {
     }
 }
 
-/// A record on disk.
 #[derive(Debug)]
 pub struct Recorded {
     pub(super) path: PathBuf,

@@ -134,7 +134,6 @@ fn temporary(dir: &Path) -> io::Result<NamedTempFile> {
     builder.tempfile_in(dir)
 }
 
-/// Makes the names in a directory durable.
 fn sync(dir: &Path) -> io::Result<()> {
     File::open(dir)?.sync_all()
 }

@@ -23,9 +23,7 @@ const SERVER_BYTES: u64 = 200_000_000;
 const SINGLE_ROWS_A_SECOND: f64 = 8000.0;
 /// Bytes that a copy of a data directory moves, a second.
 const COPY_BYTES_A_SECOND: f64 = 300_000_000.0;
-/// Starting a server and looking into it.
 const START: Duration = Duration::from_secs(8);
-/// Opening connections, reading counters, closing.
 const AROUND_STEP: Duration = Duration::from_secs(1);
 /// Ops a second that a small server does.
 const OPS_A_SECOND: f64 = 5000.0;
@@ -34,9 +32,7 @@ const TEST: Duration = Duration::from_mins(1);
 
 #[derive(Default)]
 struct Estimate {
-    /// Making tables, copying them, starting servers.
     preparing: Duration,
-    /// Warm-ups and windows.
     measuring: Duration,
     /// Bytes that stay, by their place.
     kept: BTreeMap<String, u64>,

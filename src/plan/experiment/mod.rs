@@ -99,7 +99,6 @@ pub struct Existing {
 pub struct Private {
     /// Its program; None: mariadbd or mysqld from PATH.
     pub program: Option<PathBuf>,
-    /// Its options, sizes scaled.
     pub options: Vec<(String, Option<String>)>,
     pub data: Data,
 }
@@ -109,7 +108,6 @@ pub struct Part {
     pub title: String,
     pub what: What,
     pub repeats: u32,
-    /// Positions of the subjects that it is for.
     pub subjects: Vec<usize>,
     pub commands: Vec<Beside>,
     pub gates: Vec<Gate>,
@@ -131,7 +129,6 @@ pub struct Dataset {
     /// Rows of each, and so the ids that keys are drawn from; 0 where the schema's tables stay empty.
     pub rows: u64,
     pub data_seed: u32,
-    /// Character set; None: the server's.
     pub charset: Option<String>,
     /// Connections that fill; None: as many as fit.
     pub jobs: Option<u32>,
@@ -142,9 +139,7 @@ pub struct Dataset {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Beside {
     pub at: Duration,
-    /// Program and arguments, with placeholders.
     pub run: Vec<String>,
-    /// Beside these numbers of clients; None: all.
     pub clients: Option<Vec<u32>>,
 }
 

@@ -91,7 +91,6 @@ pub struct Server {
     /// A server that is there: `mysql://…`.
     #[serde(deserialize_with = "secret")]
     pub url: Option<Secret>,
-    /// A server that is there: an option file of the MySQL clients.
     pub defaults_file: Option<PathBuf>,
     pub sandbox: Option<Sandbox>,
     #[serde(deserialize_with = "command")]
@@ -101,7 +100,6 @@ pub struct Server {
     /// Brings its data back to what it was, while it is stopped.
     #[serde(deserialize_with = "command")]
     pub reset: Option<Vec<String>>,
-    /// How long these and the start may take.
     pub within: Option<Length<1>>,
     /// Reads the files of the server's host: program and arguments before `grep`.
     #[serde(deserialize_with = "command")]
@@ -153,9 +151,7 @@ pub struct Tables {
 
 #[derive(Debug, Clone)]
 pub struct Run {
-    /// The title of its table, instead of the workload's name.
     pub name: Option<String>,
-    /// Labels of the servers that it is for; none means all.
     pub servers: Option<Names>,
     pub what: Measured,
 }
@@ -211,7 +207,6 @@ pub struct Expect {
     pub database: Option<Class>,
 }
 
-/// A command that runs beside the measuring.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Command {
@@ -237,7 +232,6 @@ pub struct Report {
     /// The label without something, for the layouts `delta` and `overhead`.
     pub from: Option<String>,
     pub to: Option<String>,
-    /// Order of the labels; others follow.
     pub order: Option<Names>,
 }
 
