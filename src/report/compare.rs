@@ -6,8 +6,9 @@ use std::fmt;
 use jiff::Timestamp;
 
 use super::gate::{quantity_shown, share};
-use super::notes::{self, at_clients, codes, footing, label, marked};
-use super::notes::{both_values, noted, push_new, some};
+use super::notes::{
+    self, at_clients, both_values, codes, footing, label, marked, noted, push_new, some,
+};
 use super::page::{Page, Rows, Sheet, number};
 use super::table::{Cell, Column, Line, Table, among, known, missing, tables};
 use super::{Doubt, Format, Metric, Options, escape, write};
@@ -313,10 +314,8 @@ impl Row<'_, '_> {
         let fell = metric.higher_is_better() && !logs[0].is_empty();
         self.verdict = if fell { Verdict::Stopped } else { Verdict::NoRatio };
         let name = metric.name();
-        let had = match metric.is_rate() {
-            true => format!("did 0 {name}"),
-            false => format!("had no {name} above 0"),
-        };
+        let did = metric.is_rate();
+        let had = if did { format!("did 0 {name}") } else { format!("had no {name} above 0") };
         let mut why = Vec::new();
         for (line, cell) in self.table.lines.iter().zip(cells) {
             let values = metric.values(&cell.steps)?;
@@ -504,7 +503,9 @@ fn pages(rows: &[Row], floor: f64, looks: u32) -> Vec<Page> {
     // Conditions that are those of all tables are left to the last.
     let mut shared = notes::below(found[found.len() - 1][0].table);
     shared.retain(|line| others.iter().all(|page| page.below.contains(line)));
-    others.iter_mut().for_each(|page| page.below.retain(|line| !shared.contains(line)));
+    for page in others {
+        page.below.retain(|line| !shared.contains(line));
+    }
     // Workloads without a table of their own.
     last.below.extend(bare.iter().copied().flatten().filter_map(|row| row.what.clone()));
     let ratios = found.iter().copied().flatten().filter_map(|row| row.ratio.as_ref());

@@ -7,8 +7,7 @@
 
 use super::compare::{self, Question, Row, comparable, nothing_in_common, of_two};
 use super::metric::{named, own_read_us, read_us, server_cpu_us};
-use super::notes::both_values;
-use super::notes::{at_clients, footing, label, marked};
+use super::notes::{at_clients, both_values, footing, label, marked};
 use super::page::{Page, Rows, Sheet, Value, number};
 use super::table::{Cell, tables};
 use super::{Metric, Options, escape, write};
@@ -30,8 +29,10 @@ const BELOW: [&str; 2] = [
     "95 % interval of a change: Hodges-Lehmann over the runs, four at least, not corrected",
 ];
 
+type OfStep = fn(&Summary) -> Option<f64>;
+
 /// The parts that are known, as a table calls them: what each is of a step, microseconds an op.
-const PARTS: [(&str, fn(&Summary) -> Option<f64>); 3] = [
+const PARTS: [(&str, OfStep); 3] = [
     ("client CPU", |step| step.client.us_per_op),
     ("server CPU", server_cpu_us),
     ("disk reads", own_read_us),

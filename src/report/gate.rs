@@ -3,10 +3,8 @@
 
 use std::ops::RangeBounds;
 
-use super::metric::errors;
-use super::metric::{Metric, Time, with_longer};
-use super::notes::{as_one, mark, noted, signs};
-use super::notes::{at_clients, footing, label, marked};
+use super::metric::{Metric, Time, errors, with_longer};
+use super::notes::{as_one, at_clients, footing, label, mark, marked, noted, signs};
 use super::page::{Page, Rows, Sheet, Value, number};
 use super::table::{Column, Table, among, missing, tables};
 use super::{Format, Options, escape, write};
@@ -51,7 +49,9 @@ pub fn gates(steps: &[&Summary], wanted: &[Gate], options: &Options) -> Result<G
     for table in tables(steps, options)? {
         let table = noted(table);
         let rows = rows(&table, wanted)?;
-        rows.iter().for_each(|row| gates.count(&table, row));
+        for row in &rows {
+            gates.count(&table, row);
+        }
         let lines = [vec![what(&table)], footing(&table)].concat();
         let title = format!("{}: gates", escape::line(table.workload));
         pages.push(Page::of(title, sheet(&table, rows), lines));
@@ -443,7 +443,9 @@ fn marks(notes: &Notes, probes: &[&Probe]) -> String {
 /// steps at the rates that were found.
 fn below(found: &[Search], probes: &[Probe], level: &str, notes: &Notes) -> Vec<String> {
     let mut clients: Vec<u32> = Vec::new();
-    found.iter().for_each(|search| super::notes::push_new(&mut clients, search.clients));
+    for search in found {
+        super::notes::push_new(&mut clients, search.clients);
+    }
     let line = |clients: u32| {
         let here: Vec<&Search> = found.iter().filter(|s| s.clients == clients).collect();
         let rates: Vec<f64> = here.iter().filter_map(|search| search.rate).collect();
@@ -463,7 +465,7 @@ fn below(found: &[Search], probes: &[Probe], level: &str, notes: &Notes) -> Vec<
         };
         let mut remarks: Vec<&String> = here.iter().flat_map(|search| &search.remarks).collect();
         remarks.dedup();
-        let remarks: String = remarks.iter().map(|remark| format!("; {remark}")).collect();
+        let remarks: String = remarks.into_iter().flat_map(|remark| ["; ", remark]).collect();
         let behind = |probe: &&Probe| {
             let search = here.get(probe.search as usize - 1).filter(|_| probe.clients == clients);
             let rate = search.and_then(|search| search.rate);

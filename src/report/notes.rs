@@ -204,21 +204,21 @@ pub(crate) fn some(texts: Vec<String>, joined: &str) -> String {
 /// Joins the values of one condition of a line, with the columns in which each value holds, where
 /// there are several of both.
 pub(crate) fn by_column(line: &Line, name: &str, values: &[String]) -> String {
-    let columns: BTreeSet<Column> = line.steps.iter().map(|step| step.cell()).collect();
-    let alone = values.len() < 2 || columns.len() < 2;
-    let of_columns: Vec<_> = columns
-        .iter()
-        .filter(|_| !alone)
-        .map(|column| (column, conditions(&among(column, &line.steps))))
-        .collect();
+    let columns_of = |steps: &mut dyn Iterator<Item = &&Summary>| -> BTreeSet<Column> {
+        steps.map(|step| step.cell()).collect()
+    };
+    let alone = values.len() < 2 || columns_of(&mut line.steps.iter()).len() < 2;
     let held = values.iter().map(|value| {
-        let has = |all: &Vec<(Cow<str>, Vec<String>)>| {
-            all.iter().any(|(known, values)| *known == *name && values.contains(value))
+        let shown = clip(value, VALUE_MAX);
+        if alone {
+            return shown;
+        }
+        let has = |step: &&&Summary| {
+            judge::conditions(step).iter().any(|(known, held, _)| known == name && held == value)
         };
-        let here = of_columns.iter().filter(|(_, all)| has(all));
-        let columns: Vec<String> = here.map(|(column, _)| column.to_string()).collect();
-        let value = clip(value, VALUE_MAX);
-        if alone { value } else { format!("{value} ({})", columns.join(", ")) }
+        let columns = columns_of(&mut line.steps.iter().filter(has));
+        let columns: Vec<String> = columns.iter().map(ToString::to_string).collect();
+        format!("{shown} ({})", columns.join(", "))
     });
     some(held.collect(), " and ")
 }

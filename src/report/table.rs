@@ -141,12 +141,15 @@ pub(crate) fn among<'a>(column: &Column, steps: &[&'a Summary]) -> Vec<&'a Summa
     steps.iter().filter(|step| step.cell() == *column).copied().collect()
 }
 
+/// Labels with their steps.
+type Labels<'a> = Vec<(&'a str, Vec<&'a Summary>)>;
+
 /// Makes the tables of all workloads, cells filled, without footnotes: workloads and labels by the
 /// time of their first step, and what starts at the same instant by name.
 pub(crate) fn tables<'a>(steps: &[&'a Summary], options: &Options) -> Result<Vec<Table<'a>>> {
     let mut steps = steps.to_vec();
     steps.sort_by_cached_key(|step| in_time(step));
-    let mut found: Vec<(&str, Vec<(&str, Vec<&Summary>)>)> = Vec::new();
+    let mut found: Vec<(&str, Labels)> = Vec::new();
     for step in steps {
         let labels = group(&mut found, &step.workload.name);
         group(labels, &step.label).push(step);
@@ -154,7 +157,7 @@ pub(crate) fn tables<'a>(steps: &[&'a Summary], options: &Options) -> Result<Vec
     // As it was asked for, the others behind.
     let place = |label: &str| options.order.iter().position(|wanted| wanted == label);
     let first = |line: &Line| line.all().map(|step| in_time(step).0).min();
-    let lines = |labels: Vec<(_, Vec<_>)>| {
+    let lines = |labels: Labels<'a>| {
         let lines = labels.into_iter().map(|(label, steps)| line(label, steps, options));
         let mut lines: Vec<Line> = lines.collect();
         lines

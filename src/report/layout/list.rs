@@ -11,7 +11,7 @@ use super::super::table::{Table, speed};
 use super::super::write::bar;
 use super::{Item, items};
 use crate::error::{VALUE_MAX, told_apart};
-use crate::judge;
+use crate::judge::{self, Difference};
 use crate::summary::{Outage, Summary};
 use crate::terms::named;
 
@@ -197,16 +197,13 @@ fn entry<'l, 's>(labels: &'l [Label<'s>], at: usize) -> Entry<'l, 's> {
         .reduce(|best, next| if next.1.len() < best.1.len() { next } else { best });
     let earlier = nearest.is_some();
     // Of a long value what differs, else it looks like the other one.
-    let (same_as, settings, texts): (_, Vec<_>, Vec<_>) = match nearest {
-        Some((name, found)) => (
-            name,
-            found.iter().map(|d| (d.name.clone(), d.second.clone())).collect(),
-            found.iter().map(|d| (d.name.clone(), told_apart(&d.first, &d.second).1)).collect(),
-        ),
-        None => {
-            let whole = values(label, of_build(labels));
-            ("", whole.clone(), whole)
-        }
+    let (same_as, settings, texts): (_, Vec<_>, Vec<_>) = if let Some((name, found)) = nearest {
+        let differs = |d: &Difference| (d.name.clone(), told_apart(&d.first, &d.second).1);
+        let value = |d: &Difference| (d.name.clone(), d.second.clone());
+        (name, found.iter().map(value).collect(), found.iter().map(differs).collect())
+    } else {
+        let whole = values(label, of_build(labels));
+        ("", whole.clone(), whole)
     };
     let pair = |(name, value): &(String, String)| {
         format!("{}={}", clip(name, VALUE_MAX), clip(value, VALUE_MAX))

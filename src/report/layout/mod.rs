@@ -6,8 +6,7 @@ mod relative;
 pub(crate) use relative::LEGEND as COSTS;
 use serde::{Serialize, Serializer};
 
-use super::notes::{self, codes, footnotes, label, marked};
-use super::notes::{Note, conditions, noted, push_new};
+use super::notes::{self, Note, codes, conditions, footnotes, label, marked, noted, push_new};
 use super::page::{Page, Rows, Sheet, Value, ratio_decimals};
 use super::table::{Cell, Column, Line, Table, known};
 use super::write::{SCHEMA, pretty, shape};
@@ -91,7 +90,9 @@ fn plain(tables: &[Table], options: &Options) -> Vec<Page> {
 fn related<'a>(tables: &[Table<'a>], options: &Options) -> Vec<Table<'a>> {
     let mut tables = tables.to_vec();
     if let Some(label) = &options.baseline {
-        tables.iter_mut().for_each(|table| table.relate(label));
+        for table in &mut tables {
+            table.relate(label);
+        }
     }
     tables.into_iter().map(noted).collect()
 }

@@ -4,8 +4,9 @@
 
 use super::super::compare::{common, nothing_in_common, of_two};
 use super::super::metric::named;
-use super::super::notes::{self, at_clients, codes, footing, label, marked, title};
-use super::super::notes::{mark, marks, signs};
+use super::super::notes::{
+    self, at_clients, codes, footing, label, mark, marked, marks, signs, title,
+};
 use super::super::page::{Page, Rows, Sheet, Value, number, ratio_decimals};
 use super::super::table::{Column, Line, NO_RATIO, Table, ratio, speed};
 use super::super::{Metric, Options, escape};
