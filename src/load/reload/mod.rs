@@ -129,7 +129,7 @@ impl Reload {
                 Error::usage(format!("{}: {why}", dump.name)).hint("--charset names another")
             );
         }
-        let length = dump.as_ref().map(|dump| dump.length);
+        let length = dump.as_ref().and_then(|dump| dump.length);
         let timeline = Rc::new(RefCell::new(Timeline::new(1, 0, INTERVAL)));
         let sink = Rc::clone(&timeline);
         let phases =
@@ -402,16 +402,11 @@ impl Work<'_> {
 }
 
 /// Shows the live line, and never ends. `length` is of a dump, where it is known.
-async fn show(
-    counters: &Counters,
-    spec: &LoadSpec,
-    length: Option<Option<u64>>,
-    progress: &mut Progress,
-) {
+async fn show(counters: &Counters, spec: &LoadSpec, length: Option<u64>, progress: &mut Progress) {
     let began = Instant::now();
-    let total = match spec.source {
-        LoadSource::Generated { rows, .. } => Some(rows * u64::from(spec.tables)),
-        LoadSource::Dump { .. } => length.flatten(),
+    let (total, of_dump) = match spec.source {
+        LoadSource::Generated { rows, .. } => (Some(rows * u64::from(spec.tables)), false),
+        LoadSource::Dump { .. } => (length, true),
     };
     let mut throughput = total.map(|total| Throughput::new(total, began));
     loop {
@@ -420,16 +415,16 @@ async fn show(
         let (now, taken) = (Instant::now(), counters.taken.load(Ordering::Relaxed));
         let per_s = rate(rows, began.elapsed());
         let so_far = || format!("loading: {} rows, {} rows/s", short(rows as f64), short(per_s));
-        match (&mut throughput, length) {
-            (Some(throughput), None) => {
-                throughput.at(now, rows);
-                progress.update(|| format!("loading: {}", throughput.text("rows")));
-            }
-            (Some(throughput), Some(_)) => {
+        match &mut throughput {
+            Some(throughput) if of_dump => {
                 throughput.at(now, taken);
                 progress.update(|| format!("{}; {}", so_far(), throughput.text("bytes")));
             }
-            (None, _) => progress.update(so_far),
+            Some(throughput) => {
+                throughput.at(now, rows);
+                progress.update(|| format!("loading: {}", throughput.text("rows")));
+            }
+            None => progress.update(so_far),
         }
     }
 }
