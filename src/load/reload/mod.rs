@@ -23,13 +23,12 @@ use mysql_async::{Opts, OptsBuilder};
 use tokio::sync::mpsc::Receiver;
 
 use self::statements::{Dump, Item, Part};
-use super::Facts;
-use super::connect::{AGAIN as COMPLETED, Doing, claim, control, explain};
+use super::connect::{AGAIN as COMPLETED, Doing, claim, control, explain, number};
 use super::dump::{Kind, refuse_charset, unquoted};
 use super::text;
 use super::throughput::{Throughput, rate, short};
 use crate::error::{Error, Result};
-use crate::mysql::control::{impatient, pairs};
+use crate::mysql::control::{impatient, one, pairs};
 use crate::mysql::errors::Failure;
 use crate::mysql::liveness::Liveness;
 use crate::mysql::options::ConnectOptions;
@@ -55,7 +54,7 @@ const LOOK: Duration = Duration::from_millis(100);
 const AGAIN: &str = "the same command again drops the tables that it made and begins anew";
 
 /// The driver's largest packet, bytes.
-const PACKET_MAX: usize = 1 << 30;
+const PACKET_MAX: u64 = 1 << 30;
 
 /// Connected and ready to load; then what is left to do after it.
 pub(crate) struct Reload {
@@ -94,9 +93,7 @@ impl Reload {
         let connecting = async {
             let mut control = control(&server, progress).await?;
             let _control_waits = server.waits(&control);
-            let facts = Facts::read(&mut control).await?;
-            let packet = facts.packet.min(PACKET_MAX);
-            check(spec, &facts)?;
+            let packet = check(spec, &mut control).await?;
             if dump.is_none() {
                 tables::may_take(&mut control, (1..=spec.tables).map(name), force).await?;
             }
@@ -198,24 +195,27 @@ impl Reload {
     }
 }
 
-fn check(spec: &LoadSpec, facts: &Facts) -> Result<()> {
+/// Checks that the server takes the statements that this load makes; returns its largest packet, bytes.
+async fn check(spec: &LoadSpec, control: &mut Session) -> Result<usize> {
+    let packet = number(control, "SELECT @@max_allowed_packet").await.doing("reading variables")?;
     match (&spec.source, spec.insert) {
-        (LoadSource::Generated { .. }, InsertMode::Extended { bytes })
-            if bytes > facts.packet as u64 =>
-        {
-            Err(Error::server(format!(
-                "--insert-bytes {}: the server's max_allowed_packet is {}",
-                units::count(bytes),
-                facts.packet
+        (LoadSource::Generated { .. }, InsertMode::Extended { bytes }) if bytes > packet => {
+            let wanted = units::count(bytes);
+            return Err(Error::server(format!(
+                "--insert-bytes {wanted}: the server's max_allowed_packet is {packet}"
             ))
-            .hint("SET GLOBAL max_allowed_packet, or fewer --insert-bytes"))
+            .hint("SET GLOBAL max_allowed_packet, or fewer --insert-bytes"));
         }
-        (_, InsertMode::LoadData) if !facts.local_infile => {
-            Err(Error::server("--mode load-data: local_infile is OFF")
-                .hint("SET GLOBAL local_infile = 1"))
+        (_, InsertMode::LoadData) => {
+            let allowed = one(control, "SELECT @@local_infile").await.doing("reading variables")?;
+            if allowed.as_deref() == Some("0") {
+                return Err(Error::server("--mode load-data: local_infile is OFF")
+                    .hint("SET GLOBAL local_infile = 1"));
+            }
         }
-        _ => Ok(()),
+        _ => {}
     }
+    Ok(packet.min(PACKET_MAX) as usize)
 }
 
 #[derive(Debug)]
