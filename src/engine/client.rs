@@ -85,10 +85,8 @@ struct Client {
     done: OpProgress,
 }
 
-/// What of an op is done.
 #[derive(Default)]
 struct OpProgress {
-    issued: Option<Ns>,
     statements: u32,
     rows: u64,
 }
@@ -151,7 +149,6 @@ impl Client {
         Ok(())
     }
 
-    /// Enters the window, once.
     #[inline]
     fn measure(&mut self, thread: &ThreadState, state: &ClientState) {
         if !state.measured.replace(true) {
@@ -188,12 +185,12 @@ impl Client {
         let transaction = self.pick(job);
         self.done = OpProgress::default();
         let outcome = self.transaction(OpContext { thread, state, table }, transaction).await;
-        state.settle();
+        let issued = state.issued.take();
         let completed = thread.now();
-        let issued = self.done.issued.unwrap_or(completed);
+        let issued = issued.unwrap_or(completed);
         match outcome {
             Ok(()) => {
-                let OpProgress { statements, rows, .. } = self.done;
+                let OpProgress { statements, rows } = self.done;
                 let (intended, measured) = (state.intended.get(), state.measured.get());
                 let op = Op { intended, issued, measured, completed, statements, rows };
                 if thread.recorder.borrow_mut().succeeded(op) {
@@ -272,21 +269,10 @@ impl Client {
     }
 
     async fn control(&mut self, at: OpContext<'_>, sql: &str) -> Result<(), OpError> {
-        self.issue(at);
+        at.issue();
         let outcome = self.session.run_text(sql).await;
         self.done.statements += 1;
         outcome.map(|_| ()).map_err(OpError::Failure)
-    }
-
-    /// Takes the instant just before a call; the first one is the op's.
-    #[inline]
-    fn issue(&mut self, at: OpContext<'_>) -> Ns {
-        let now = at.thread.now();
-        if self.done.issued.is_none() {
-            self.done.issued = Some(now);
-            at.state.issued.set(now);
-        }
-        now
     }
 
     /// Makes one round trip, checks the answer, and returns what it changed.
@@ -306,7 +292,7 @@ impl Client {
         }
         let (called, outcome, key, k) = if statement.text {
             let (key, k) = self.write(thread, index, statement, from);
-            let called = self.issue(at);
+            let called = at.issue();
             (called, self.session.run_text(&self.sql).await, key, k)
         } else {
             let values = self.generator.draw(&statement.values, from);
@@ -316,7 +302,7 @@ impl Client {
                 self.generator.previous.clone_from(&values);
             }
             let handle = self.handles[slot * job.compiled.prepared.len() + statement.prepared];
-            let called = self.issue(at);
+            let called = at.issue();
             (called, self.session.run_prepared(handle, values).await, key, k)
         };
         self.done.statements += 1;
@@ -397,6 +383,16 @@ async fn think(thread: &ThreadState, from: Ns, pause: Duration) -> Ns {
 }
 
 impl OpContext<'_> {
+    /// Takes the instant just before a call; the first one is the op's.
+    #[inline]
+    fn issue(self) -> Ns {
+        let now = self.thread.now();
+        if self.state.issued.get().is_none() {
+            self.state.issued.set(Some(now));
+        }
+        now
+    }
+
     fn settle(self, change: Change) {
         if change.effect != Effect::None {
             self.thread.accounts.borrow_mut()[self.table as usize].apply(change);

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use mysql_async::Opts;
-use tokio::sync::{Notify, Semaphore, SemaphorePermit};
+use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinSet;
 
 use super::job::{Job, Serial};
@@ -25,11 +25,9 @@ pub(crate) struct Connector {
     pub opts: Opts,
     /// Bounds the logins under way over all threads.
     logins: Semaphore,
-    /// Told that a lost connection is open again.
     pub reopened: Notify,
 }
 
-/// A connection with everything prepared.
 pub(crate) struct Connection {
     pub session: Session,
     /// Handle of a statement: by table of this client, then by prepared statement.
@@ -48,8 +46,9 @@ impl Connector {
         }
     }
 
-    async fn permit(&self) -> SemaphorePermit<'_> {
-        self.logins.acquire().await.expect("nobody closes it")
+    async fn log_in<T>(&self, login: impl Future<Output = T>) -> T {
+        let _permit = self.logins.acquire().await.expect("nobody closes it");
+        login.await
     }
 
     /// Opens a client's connection. Where lost ones are opened again, a server that is just gone is
@@ -63,10 +62,7 @@ impl Connector {
         let began = Instant::now();
         let mut pauses = Pauses::new(client, 0);
         loop {
-            let permit = self.permit().await;
-            let opened = self.open_once(job, client).await;
-            drop(permit);
-            match opened {
+            match self.log_in(self.open_once(job, client)).await {
                 Err(error)
                     if error.may_pass()
                         && job.plan.policy.reconnects()
@@ -80,7 +76,6 @@ impl Connector {
         }
     }
 
-    /// Connects and prepares: before the window, never inside it.
     async fn open_once(&self, job: &Job, client: u32) -> Result<Connection> {
         let mut session =
             Session::open(&self.target, &self.opts, job.plan.charset.as_deref()).await?;
@@ -114,10 +109,7 @@ impl Connector {
         let mut pauses = Pauses::new(client, opened);
         loop {
             tokio::time::sleep(pauses.next()).await;
-            let permit = self.permit().await;
-            let opened = self.reopen_once(job, client).await;
-            drop(permit);
-            match opened {
+            match self.log_in(self.reopen_once(job, client)).await {
                 Ok(opened) => {
                     self.reopened.notify_one();
                     return opened;
@@ -177,7 +169,6 @@ async fn id_max(job: &Job, session: &mut Session, table: u32) -> Result<u64> {
     let sql = job.with_table("SELECT MAX(id) FROM {table}", table);
     let rows = session.query(&sql).await.map_err(|failure| of_statement((sql.clone(), failure)))?;
     match rows.into_iter().flatten().next().flatten() {
-        // An empty table has none.
         None => Ok(0),
         Some(text) => {
             let none = |_| Error::server(format!("{sql}: '{}' is no number", clip(&text, ID_MAX)));
@@ -186,7 +177,6 @@ async fn id_max(job: &Job, session: &mut Session, table: u32) -> Result<u64> {
     }
 }
 
-/// Says goodbye to all at once, for a bounded time.
 pub(crate) async fn close_all(sessions: Vec<Session>) {
     let mut goodbyes = JoinSet::new();
     for session in sessions {

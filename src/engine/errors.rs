@@ -15,11 +15,9 @@ use crate::summary::ErrorCount;
 /// Different errors kept apart at most; a server that makes up codes must not fill memory.
 const KINDS_MAX: usize = 1000;
 
-/// A reason why an op has no result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum OpError {
     Failure(Failure),
-    /// An answer that is not what the workload says.
     Wrong(String),
     Driver(String),
     /// No answer for so long: given up, and the connection with it.
@@ -28,7 +26,6 @@ pub(crate) enum OpError {
     LeftOpen(Box<OpError>),
 }
 
-/// A client's way after an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AfterError {
     GoOn,
@@ -175,7 +172,6 @@ impl Failures {
         self.window_abandoned += u64::from(measured);
     }
 
-    /// Takes the errors, the most frequent first.
     pub(crate) fn take_errors(&mut self) -> Vec<ErrorCount> {
         self.errors.sort_by_key(|e| (std::cmp::Reverse(e.count), e.code));
         std::mem::take(&mut self.errors)

@@ -29,7 +29,6 @@ pub struct Tables {
 pub(crate) struct Job {
     pub plan: Plan,
     pub clients: u32,
-    /// Ops a second over all clients; None is a closed loop.
     pub rate: Option<f64>,
     repeat: u32,
     pub compiled: Compiled,
@@ -45,22 +44,16 @@ pub(crate) struct Job {
 pub(crate) struct Compiled {
     pub transactions: Vec<CompiledTransaction>,
     pub statements: Vec<CompiledStatement>,
-    /// What [`Source::Draw`] counts.
     pub draws: Vec<Draw>,
-    /// What [`Source::Slice`] counts.
     pub slices: Vec<Distribution>,
-    /// The SQL of prepared statements, with `{table}` still in it.
     pub prepared: Vec<String>,
-    /// Clients number rows of their own.
     pub serial: bool,
 }
 
-/// A run of statements that is one op.
 #[derive(Debug)]
 pub(crate) struct CompiledTransaction {
     pub weight: u64,
     pub begin: bool,
-    /// Places in [`Compiled::statements`], in order.
     pub passes: Vec<usize>,
 }
 
@@ -94,9 +87,7 @@ pub(crate) struct Values {
 
 #[derive(Debug)]
 pub(crate) enum Source {
-    /// A draw of the table's, by number.
     Draw(usize),
-    /// A draw of the client's own, by number.
     Slice(usize),
     Serial,
     C,
@@ -116,11 +107,9 @@ pub(crate) struct Serial {
 /// How a value is made from another one of the statement, or of the one before.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Derived {
-    /// So much more than that at a position.
     Sum(usize, u64),
     /// A `c` that proves itself for the id at a position.
     C(usize),
-    /// That at a position of the statement before.
     Previous(usize),
 }
 
@@ -129,7 +118,6 @@ pub(crate) struct Bulk {
     /// What stands before the list, with `{table}` still in it, and after it.
     pub head: String,
     pub tail: String,
-    /// Of one row, around its `?`.
     pub pieces: Vec<String>,
     pub values: Values,
     pub join: String,
@@ -267,12 +255,10 @@ impl Job {
         Serial { next: id_max + 1 + u64::from(place), step: u64::from(sharers.max(1)) }
     }
 
-    /// The SQL that a client prepares for a table (from 0), with `?` for parameters.
     pub(crate) fn prepared(&self, table: u32) -> impl Iterator<Item = String> {
         self.compiled.prepared.iter().map(move |sql| self.with_table(sql, table))
     }
 
-    /// The SQL of a statement on a table (from 0), for messages.
     pub(crate) fn sql(&self, statement: usize, table: u32) -> String {
         let statement = &self.compiled.statements[statement];
         let sql = match &statement.bulk {

@@ -8,9 +8,10 @@ use crate::summary::{Doubt, LedgerEntry};
 use crate::workload::{Effect, Schema};
 
 /// Writes that are in doubt if the answer to a call never comes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Pending {
     /// Nothing: no call, or one whose effects are rolled back with its connection.
+    #[default]
     Nothing,
     /// A statement that commits itself, by its place in the job, on a table from 0.
     Statement(u32, usize),
@@ -19,7 +20,6 @@ pub(crate) enum Pending {
 }
 
 impl Pending {
-    /// Returns the table, how many writes, and what they may have done; None if there is none.
     pub(crate) fn doubt(self, job: &Job) -> Option<(u32, u32, Doubt)> {
         match self {
             Pending::Nothing => None,
@@ -74,7 +74,6 @@ pub(crate) fn in_doubt(effect: Effect, affected: Option<u64>) -> Doubt {
     doubt
 }
 
-/// What happened to a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Account {
     pub entry: LedgerEntry,

@@ -1,19 +1,18 @@
 //! The live line of a step.
 
 use crate::observe::recorder::{Ns, Phase, RecordedInterval};
+use crate::observe::timeline::seconds;
 use crate::plan::{Plan, Step, StopAt};
 use crate::stats::is_scarce;
 use crate::terms;
 
-/// The line in the making: adds up intervals until it is shown.
 pub(crate) struct LiveLine {
     head: String,
     clients: u32,
     rate: Option<f64>,
-    warmup: Ns,
-    /// End of the window, where it is known before.
-    end: Option<Ns>,
-    ops_wanted: Option<u64>,
+    stop: StopAt,
+    /// The window, as far as it is known.
+    window: (Ns, Ns),
     seen: Option<RecordedInterval>,
     window_ops: u64,
 }
@@ -25,26 +24,25 @@ impl LiveLine {
             n => format!(", repeat {} of {n}", step.repeat),
         };
         let rate = step.rate.map_or_else(String::new, |rate| format!(" at {rate}/s"));
-        let head = format!(
-            "[{}/{}] {} {}{rate}{repeat}",
-            step.place,
-            step.of,
-            plan.workload.name,
-            terms::clients(step.clients)
-        );
+        let (name, clients) = (&plan.workload.name, terms::clients(step.clients));
         let warmup = plan.warmup.as_nanos() as Ns;
-        let (end, ops_wanted) = match plan.stop {
-            StopAt::Time(time) => (Some(warmup.saturating_add(time.as_nanos() as Ns)), None),
-            StopAt::Ops(ops) => (None, Some(ops)),
+        let end = match plan.stop {
+            StopAt::Time(time) => warmup.saturating_add(time.as_nanos() as Ns),
+            StopAt::Ops(_) => Ns::MAX,
         };
-        let (clients, rate) = (step.clients, step.rate);
-        LiveLine { head, clients, rate, warmup, end, ops_wanted, seen: None, window_ops: 0 }
+        LiveLine {
+            head: format!("[{}/{}] {name} {clients}{rate}{repeat}", step.place, step.of),
+            clients: step.clients,
+            rate: step.rate,
+            stop: plan.stop,
+            window: (warmup, end),
+            seen: None,
+            window_ops: 0,
+        }
     }
 
-    /// Takes over the window of an open loop, once it is decided.
     pub(crate) fn window(&mut self, start: Ns, end: Ns) {
-        self.warmup = start;
-        self.end = self.end.map(|_| end);
+        self.window = (start, end);
     }
 
     pub(crate) fn opening(&self, opened: u32) -> String {
@@ -64,43 +62,34 @@ impl LiveLine {
 
     pub(crate) fn line(&mut self) -> String {
         let Some(seen) = self.seen.take() else { return format!("{}: starting", self.head) };
-        let (phase, left) = match seen.phase {
-            Phase::Warmup => ("warm-up", Some(self.warmup)),
-            Phase::Measure => ("measuring", self.end),
-            Phase::Drain => ("draining", None),
+        let left = |edge: Ns| format!("{} left", clock(edge.saturating_sub(seen.end)));
+        let (phase, left) = match (seen.phase, self.stop) {
+            (Phase::Warmup, _) => ("warm-up", left(self.window.0)),
+            (Phase::Measure, StopAt::Time(_)) => ("measuring", left(self.window.1)),
+            (Phase::Measure, StopAt::Ops(ops)) => {
+                ("measuring", format!("{} of {ops} ops", self.window_ops))
+            }
+            (Phase::Drain, _) => ("draining", "ending".to_owned()),
         };
-        let length_s = seen.end.saturating_sub(seen.start) as f64 / 1e9;
-        let qps = if length_s > 0.0 { seen.statements as f64 / length_s } else { 0.0 };
-        let left = match (left, self.ops_wanted) {
-            (Some(end), _) => format!("{} left", clock(end.saturating_sub(seen.end))),
-            (None, Some(ops)) => format!("{} of {ops} ops", self.window_ops),
-            (None, None) => "ending".to_owned(),
-        };
+        let per_s = |n: u64| n as f64 / seconds((seen.end - seen.start).max(1));
         // A closed loop has no other time than the call's; an open one counts from the instant
         // that was intended.
-        let (name, times) = match &seen.paced {
-            Some(paced) => ("response", Some(&paced.response)),
-            None if self.rate.is_some() => ("response", None),
-            None => ("service", Some(&seen.service)),
+        let (done, name, times) = match self.rate {
+            None => (format!("{:.0} QPS", per_s(seen.statements)), "service", Some(&seen.service)),
+            Some(rate) => {
+                let times = seen.paced.as_ref().map(|paced| &paced.response);
+                (format!("{:.0} of {rate} ops/s", per_s(seen.ops)), "response", times)
+            }
         };
         let time = |p: f64| {
             let enough = times.filter(|times| !is_scarce(p, times.count()));
             let us = enough.and_then(|times| times.percentile_us(p));
             us.map_or_else(|| "-".to_owned(), millis)
         };
-        let done = match self.rate {
-            None => format!("{qps:.0} QPS"),
-            Some(rate) => {
-                let tps = if length_s > 0.0 { seen.ops as f64 / length_s } else { 0.0 };
-                format!("{tps:.0} of {rate} ops/s")
-            }
-        };
+        let (p50, p99) = (time(50.0), time(99.0));
+        let (head, errors) = (&self.head, seen.errors);
         format!(
-            "{}: {phase}, {left}, {done}, {name} time p50 {}, p99 {}, {} errors",
-            self.head,
-            time(50.0),
-            time(99.0),
-            seen.errors
+            "{head}: {phase}, {left}, {done}, {name} time p50 {p50}, p99 {p99}, {errors} errors"
         )
     }
 }

@@ -2,13 +2,7 @@
 //!
 //! One `current_thread` runtime on one operating system thread a core, connections dealt out
 //! round robin; no lock, no atomic and no channel an operation; one recorder a thread, merged
-//! at the end. A step connects and prepares, waits until all have, warms up, measures, and
-//! drains. Files import those before them in this order: arrivals, job, values, ledger, outages,
-//! errors, connect, pacing, turn_delay, state, client, thread; readings, live_line, step, findings,
-//! summarise.
-//!
-//! The room is above its figure (3,200 lines): all names and numbers of a statement are worked out
-//! before the first op, and what an op leaves behind is kept apart from what it costs.
+//! at the end. Above its figure: an op's names and numbers are worked out before the first one.
 
 mod client;
 mod connect;
@@ -42,16 +36,13 @@ pub struct Run {
     pub outcome: Outcome,
     pub error: Option<Error>,
     pub started_at: jiff::Timestamp,
-    /// Length of the window, seconds.
     pub measured_s: f64,
-    /// Intervals, histograms and counts of all threads.
     pub timeline: Timeline,
     /// What the tables must hold more.
     pub ledger: Vec<LedgerEntry>,
     pub errors: Vec<ErrorCount>,
     pub(crate) counts: state::ThreadCounts,
     pub outages: Vec<Outage>,
-    /// What this process and its host did in the window.
     pub(crate) client: crate::observe::process::ClientUse,
     pub status: Option<Status>,
     /// What of the server is another's, or another, after lost connections were opened again.

@@ -1,10 +1,7 @@
 //! Outages: times in which no op succeeds on any client while errors occur.
 //!
-//! An op costs two stores for it. Each engine thread reports every [`super::thread::TICK`] when its
-//! first and its last success since the last report were, and which errors there were. Threads
-//! report one after the other, so what one says of an instant may come before what another says of
-//! an earlier one: the watch goes no further than all of them have reported, and takes everything
-//! in the order in which it happened.
+//! Each engine thread reports its first and its last success since its last report, and its errors.
+//! They do so one after the other: the watch goes no further than all of them have reported.
 
 use std::sync::Arc;
 
@@ -17,7 +14,6 @@ const GAP_MIN: Ns = 100_000_000;
 /// Nor is one of fewer than so many mean distances between two successes: slow ops, and low
 /// rates, have such times every now and then.
 const DISTANCES_MIN: u64 = 10;
-/// More outages of one step than this are not told apart.
 const OUTAGES_MAX: usize = 1000;
 /// More errors than this do not wait for a thread that does not report.
 const PENDING_MAX: usize = 1 << 14;
@@ -33,7 +29,6 @@ pub(crate) struct ErrorAt {
     text: Arc<str>,
 }
 
-/// Errors of a thread since its last report, in their order.
 #[derive(Debug, Default)]
 pub(crate) struct NewErrors(Vec<ErrorAt>);
 
@@ -47,7 +42,6 @@ impl NewErrors {
     }
 }
 
-/// What a thread says of the time since its last report.
 #[derive(Debug, Default)]
 pub(crate) struct Report {
     /// Up to here; `Ns::MAX` from one that has ended.
@@ -74,8 +68,7 @@ pub(crate) struct OutageWatch {
     errors: Vec<ErrorAt>,
     reached: Ns,
     last_success: Ns,
-    /// Errors since then: how many, the first and the last.
-    open: Option<(u64, ErrorAt, ErrorAt)>,
+    open: Option<Outage>,
     /// Each with the last success before it.
     found: Vec<(Ns, Outage)>,
 }
@@ -105,7 +98,6 @@ impl OutageWatch {
         found.collect()
     }
 
-    /// Takes what happened up to an instant.
     fn proceed(&mut self, through: Ns) {
         if through <= self.reached {
             return;
@@ -132,16 +124,28 @@ impl OutageWatch {
 
     fn error(&mut self, error: ErrorAt) {
         // Else somebody was served after it, or at the same time.
-        if error.at > self.last_success {
-            match &mut self.open {
-                Some((count, _, last)) => (*count, *last) = (*count + 1, error),
-                None => self.open = Some((1, error.clone(), error)),
-            }
+        if error.at <= self.last_success {
+            return;
         }
+        let (at_s, text) = (seconds(error.at), &*error.text);
+        let open = self.open.get_or_insert_with(|| Outage {
+            first_error_s: at_s,
+            last_error_s: at_s,
+            gap_s: 0.0,
+            first_success_s: None,
+            recovered_s: None,
+            code: error.code,
+            errors: 0,
+            first_error: text.to_owned(),
+            last_error: String::new(),
+        });
+        open.errors += 1;
+        open.last_error_s = at_s;
+        text.clone_into(&mut open.last_error);
     }
 
     fn close(&mut self, until: Option<Ns>, now: Ns) {
-        let Some((count, first, last)) = self.open.take() else { return };
+        let Some(open) = self.open.take() else { return };
         let since = self.last_success;
         let gap = now.saturating_sub(since);
         let done: u64 = self.reported.iter().map(|(_, ops)| ops).sum();
@@ -149,18 +153,8 @@ impl OutageWatch {
         if gap >= GAP_MIN.max(distance.saturating_mul(DISTANCES_MIN))
             && self.found.len() < OUTAGES_MAX
         {
-            let outage = Outage {
-                first_error_s: seconds(first.at),
-                last_error_s: seconds(last.at),
-                gap_s: seconds(gap),
-                first_success_s: until.map(seconds),
-                recovered_s: None,
-                code: first.code,
-                errors: count,
-                first_error: first.text.to_string(),
-                last_error: last.text.to_string(),
-            };
-            self.found.push((since, outage));
+            let first_success_s = until.map(seconds);
+            self.found.push((since, Outage { gap_s: seconds(gap), first_success_s, ..open }));
         }
     }
 }

@@ -58,7 +58,6 @@ impl Arrivals {
     }
 }
 
-/// How the arrivals of a queue come.
 #[derive(Debug, Clone)]
 struct QueueSpec {
     arrival: Arrival,
@@ -72,7 +71,6 @@ struct QueueSpec {
 }
 
 impl QueueSpec {
-    /// Makes that of some clients of one of so many threads.
     fn new(job: &Job, clients: &[u32], threads: usize) -> QueueSpec {
         let (first, all) = (clients[0], f64::from(job.clients));
         // The first clients of all queues are the numbers below that of the queues.
@@ -109,11 +107,9 @@ pub(crate) struct DueOp {
     pub measured: bool,
 }
 
-/// Counts of what became of the arrivals of the window.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct PacingCounts {
     pub intended: u64,
-    /// Of these, not issued at its end.
     pub backlog: u64,
     /// Arrivals of any phase that were never issued.
     pub unissued: u64,
@@ -138,7 +134,6 @@ impl PacingCounts {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Window {
-    /// [`NEVER`] until it is decided.
     pub start: Ns,
     /// [`NEVER`] likewise, and with `--ops`.
     pub end: Ns,
@@ -155,16 +150,13 @@ pub(crate) struct Pacing {
     spun: Cell<Ns>,
 }
 
-/// Turns of a thread that does not park between two arrivals.
 #[derive(Debug)]
 struct Spin {
     /// The last one's start; [`NEVER`] after a park.
     since: Ns,
     last: Ns,
-    /// Two in a row were no longer than this: one that a clock made short must not make all
-    /// others look like work. It holds for the whole step: a saturated thread has no idle turn,
-    /// and if this grew with time, or began anew with the window, the shortest of its work would
-    /// pass for one.
+    /// Two in a row were no longer than this. It holds for the whole step: of a saturated thread, which
+    /// has no idle turn, the shortest of its work would pass for one.
     shortest: Ns,
 }
 
@@ -213,7 +205,6 @@ struct Queue {
     left: Option<u64>,
     /// Idle clients by place, the first one first.
     idle: VecDeque<(usize, Waker)>,
-    /// Its key in [`Queues::due`].
     key: Option<Ns>,
 }
 
@@ -247,7 +238,6 @@ impl Pacing {
         .await
     }
 
-    /// Wakes clients when their arrivals are due, for ever.
     pub(crate) async fn dispatch(&self, origin: Instant) -> io::Result<Infallible> {
         let mut spin = Spin::new();
         loop {
@@ -362,7 +352,6 @@ impl Queues {
         }
     }
 
-    /// Takes over a window; returns whether it is another one.
     fn set_window(&mut self, window: Window) -> bool {
         let changed = self.window != window;
         self.window = window;

@@ -38,14 +38,24 @@ impl ServerReading {
     /// Reads the server's counters, process and host. A server that does not answer in time costs
     /// the reading and its connection, not the step.
     pub(crate) async fn take(control: &mut Option<Session>, probe: Option<&Probe>) -> Self {
+        let mut taken = ServerReading { status: None, lost: false, probed: None };
         // Of its own thread: a reading through a command takes a while.
         let probing = probe.cloned().map(|probe| aside(move || probe.read()));
-        let (status, lost) = counters(control).await;
-        let probed = match probing {
-            Some(probing) => probing.await.ok().flatten(),
-            None => None,
-        };
-        ServerReading { status, lost, probed }
+        if let Some(mut session) = control.take() {
+            let read = within(limits::COURTESY, async move {
+                let status = status::read(&mut session).await;
+                (session, status)
+            });
+            // A session that is late went with the future.
+            if let Some((session, status)) = read.await {
+                *control = Some(session).filter(Session::is_usable);
+                (taken.status, taken.lost) = (status.ok(), control.is_none());
+            }
+        }
+        if let Some(probing) = probing {
+            taken.probed = probing.await.ok().flatten();
+        }
+        taken
     }
 
     /// Reads the counters over a connection of its own where the old one is gone: the server may
@@ -81,19 +91,6 @@ impl ServerReading {
         let (first, last) = first.probed.as_ref().zip(self.probed.as_ref())?;
         Some(probe?.cost(first, last, window_start))
     }
-}
-
-/// Reads the counters; says also whether the connection was found broken.
-async fn counters(control: &mut Option<Session>) -> (Option<Reading>, bool) {
-    let Some(mut session) = control.take() else { return (None, false) };
-    let read = within(limits::COURTESY, async move {
-        let reading = status::read(&mut session).await;
-        (session, reading)
-    });
-    // A session that is late went with the future.
-    let Some((session, reading)) = read.await else { return (None, false) };
-    *control = Some(session).filter(Session::is_usable);
-    (reading.ok(), control.is_none())
 }
 
 /// Works on a thread of its own. tokio's pool panics where there is none to be had; here the result

@@ -26,15 +26,11 @@ use crate::mysql::session::Failure;
 use crate::observe::recorder::{Ns, Phases, RecordedInterval, Recorder};
 use crate::plan::StatementMode;
 
-const IDLE: Ns = Ns::MAX;
-
-/// What the engine threads of a step share.
 pub(crate) struct StepSetup {
     pub job: Job,
     pub connector: Connector,
     pub phases: Phases,
     pub outages: Mutex<OutageWatch>,
-    /// Logins are spread from here on.
     pub opening: Instant,
     pub go: watch::Receiver<Go>,
     pub ticks: watch::Receiver<()>,
@@ -57,14 +53,12 @@ pub(crate) struct SharedWindow {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Go {
     Wait,
-    /// The step's clock starts at this instant.
     Start(Instant),
     Cancel,
 }
 
 pub(crate) enum ThreadEvent {
     Opened,
-    /// A client waits for a server that is gone.
     Waiting(Error),
     NotOpened(Error),
     Ready,
@@ -73,9 +67,7 @@ pub(crate) enum ThreadEvent {
     Interval(usize, Box<RecordedInterval>),
     /// The step cannot go on, after what happened to a client (from 0).
     Abort(u32, OpError),
-    /// The thread is done, its connections still open.
     Done(usize, Box<ThreadCounts>),
-    /// The thread could not go on for its own reasons.
     Broken(Error),
 }
 
@@ -146,30 +138,26 @@ pub(crate) struct ThreadState {
     pub index: usize,
     pub origin: Instant,
     pub window_start: Cell<Ns>,
-    /// Set by the clock or by whoever ends the step early.
     pub window_end: Cell<Ns>,
     pub recorder: RefCell<Recorder>,
     pub accounts: RefCell<Vec<Account>>,
     pub failures: RefCell<Failures>,
     pub watch: RefCell<SelfWatch>,
-    /// By table: what ids are drawn from.
     pub picks: Vec<Vec<Pick>>,
     /// By table: SQL of each statement around its parameters; empty unless in text mode.
     pub texts: Vec<Vec<Vec<String>>>,
-    /// The open loop's queues; None is a closed loop.
     pub pacing: Option<Pacing>,
     pub clients: Vec<Rc<ClientState>>,
 }
 
 /// The part of a client that outlives its task.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct ClientState {
-    /// From 0, over all threads.
     pub client: u32,
     pub place: usize,
-    /// When the op in flight was due; None in a closed loop.
     pub intended: Cell<Option<Ns>>,
-    pub issued: Cell<Ns>,
+    /// When the op in flight was issued.
+    pub issued: Cell<Option<Ns>>,
     /// The client is in the window: decided before an op, and the op's for all of it.
     pub measured: Cell<bool>,
     /// What is in doubt if the answer never comes.
@@ -205,6 +193,9 @@ impl ThreadState {
         let pacing =
             job.rate.map(|_| Pacing::new(job, clients, setup.threads, window, setup.warmup));
         let tables = 0..job.places();
+        let client = |(place, client): (usize, &u32)| {
+            Rc::new(ClientState { client: *client, place, ..ClientState::default() })
+        };
         let account = |table| Account::new(job.tables.schema, table);
         Ok(ThreadState {
             setup: Arc::clone(setup),
@@ -223,7 +214,7 @@ impl ThreadState {
             } else {
                 Vec::new()
             },
-            clients: (0..).zip(clients).map(|(at, c)| Rc::new(ClientState::new(*c, at))).collect(),
+            clients: (0..).zip(clients).map(client).collect(),
         })
     }
 
@@ -245,7 +236,6 @@ impl ThreadState {
         self.job().plan.policy.op_timeout.unwrap_or(Duration::MAX)
     }
 
-    /// Does what is due now and then, without the clients.
     pub(crate) fn tick(&self, now: Ns) {
         self.follow();
         self.give_up(now);
@@ -254,7 +244,6 @@ impl ThreadState {
         self.recorder.borrow_mut().roll(now);
     }
 
-    /// Takes over a start and an end that were decided or moved.
     fn follow(&self) {
         let window = self.setup.window.read();
         if self.window_start.replace(window.start) != window.start {
@@ -291,7 +280,7 @@ impl ThreadState {
             return;
         }
         for client in &self.clients {
-            let age = client.in_flight().map(|issued| now.saturating_sub(issued));
+            let age = client.issued.get().map(|issued| now.saturating_sub(issued));
             let late = age.zip(limit).is_some_and(|(age, limit)| age >= limit);
             if late || (over && client.offline.get()) {
                 client.give_up();
@@ -303,7 +292,7 @@ impl ThreadState {
         let in_doubt = error.leaves_doubt() && self.doubt(client);
         // Else the server has refused the writes.
         client.pending.set(Pending::Nothing);
-        client.settle();
+        client.issued.set(None);
         let measured = client.measured.get();
         let mut recorder = self.recorder.borrow_mut();
         let mut failures = self.failures.borrow_mut();
@@ -324,7 +313,7 @@ impl ThreadState {
     /// Counts an op that ended without its client, which could not account for it; returns its error.
     pub(crate) fn failed_outside(&self, client: &ClientState, error: OpError) -> OpError {
         let now = self.now();
-        self.failed(client, client.in_flight().unwrap_or(now), now, &error);
+        self.failed(client, client.issued.get().unwrap_or(now), now, &error);
         error
     }
 
@@ -336,7 +325,7 @@ impl ThreadState {
     fn abandon(&self) {
         let now = self.now();
         for client in &self.clients {
-            let Some(issued) = client.in_flight() else { continue };
+            let Some(issued) = client.issued.get() else { continue };
             self.doubt(client);
             let (intended, measured) = (client.intended.get(), client.measured.get());
             self.failures.borrow_mut().give_up(measured);
@@ -357,7 +346,6 @@ impl ThreadState {
         true
     }
 
-    /// Ends when all tasks have ended.
     pub(crate) fn into_counts(self) -> ThreadCounts {
         self.abandon();
         self.report(Ns::MAX);
@@ -375,35 +363,11 @@ impl ThreadState {
 }
 
 impl ClientState {
-    pub(crate) fn new(client: u32, place: usize) -> ClientState {
-        ClientState {
-            client,
-            place,
-            intended: Cell::new(None),
-            issued: Cell::new(IDLE),
-            measured: Cell::new(false),
-            pending: Cell::new(Pending::Nothing),
-            ops: Cell::new(0),
-            offline: Cell::new(false),
-            given_up: Cell::new(false),
-            waker: RefCell::new(None),
-        }
-    }
-
     fn give_up(&self) {
         self.given_up.set(true);
         if let Some(waker) = self.waker.borrow().as_ref() {
             waker.wake_by_ref();
         }
-    }
-
-    pub(crate) fn in_flight(&self) -> Option<Ns> {
-        Some(self.issued.get()).filter(|issued| *issued != IDLE)
-    }
-
-    /// Says that the op in flight is accounted for.
-    pub(crate) fn settle(&self) {
-        self.issued.set(IDLE);
     }
 
     /// Works until the work ends, is given up, or panics. What is given up is dropped where it
@@ -439,7 +403,7 @@ mod tests {
     use super::*;
 
     fn run<T: 'static>(work: impl Future<Output = T> + 'static) -> WorkEnd<T> {
-        let client = Rc::new(ClientState::new(0, 0));
+        let client = Rc::new(ClientState::default());
         let runtime = tokio::runtime::Builder::new_current_thread()
             .build_local(tokio::runtime::LocalOptions::default());
         let watching = Rc::clone(&client);

@@ -46,7 +46,6 @@ pub struct StepContext<'a> {
     /// [`ConnectOptions::opts`] of it.
     pub opts: Opts,
     pub target: &'a ConnectOptions,
-    /// It before the step, where it is looked at again.
     pub server: Option<&'a Server>,
     pub probe: Option<Probe>,
     pub stop: &'a Stop,
@@ -59,9 +58,7 @@ pub struct StepContext<'a> {
 
 /// Runs one step. `control` reads the server's counters; it is dropped when it hangs.
 ///
-/// # Errors
-/// Nothing was measured: connections could not be opened, or this host lacks something. What
-/// ends a step later is in [`Run::error`], beside what was measured.
+/// An error says that nothing was measured; what ends a step later is in [`Run::error`].
 pub async fn run_step(
     context: &StepContext<'_>,
     step: &Step,
@@ -198,21 +195,16 @@ struct Running<'a> {
     changed: Vec<SettingChange>,
     events: mpsc::UnboundedReceiver<ThreadEvent>,
     progress: &'a mut Progress,
-    /// The start of the step's clock, once it is known.
     origin: Instant,
-    /// [`NEVER`] until it is decided.
     window_start: Ns,
     /// A server that has not answered anybody for so long hangs.
     silence: Duration,
     opened: u32,
-    /// Threads whose clients are connected and prepared.
     ready: usize,
-    /// A server that is gone was told of.
     waiting: bool,
     /// Threads whose open loop may begin its window.
     warm: usize,
     warming: bool,
-    /// Of all phases so far, ops and errors.
     so_far: (u64, u64),
     timeline: Timeline,
     line: LiveLine,
@@ -316,7 +308,6 @@ impl<'a> Running<'a> {
         Ok(self.into_run(started_at, own, status, probed))
     }
 
-    /// Waits until all clients are connected and prepared.
     async fn open(&mut self) -> Result<()> {
         while self.ready < self.setup.threads {
             tokio::select! {

@@ -39,9 +39,32 @@ impl Identity {
     pub(crate) fn step_id(&self, step: &Step) -> String {
         format!("{}-{}", self.run_id, step.number)
     }
+
+    /// Begins the summary of a step.
+    pub(crate) fn summary(&self, step: &Step) -> Summary {
+        Summary {
+            schema: summary::SCHEMA.to_owned(),
+            loadgen: program(),
+            run_id: self.run_id.clone(),
+            step_id: self.step_id(step),
+            label: self.label.clone(),
+            notes: self.notes.clone(),
+            driver: self.driver.clone(),
+            client: summary::Client {
+                host: self.host.name.clone(),
+                kernel: self.host.kernel.clone(),
+                cpu: self.host.cpu.clone(),
+                cores: self.host.cores_usable,
+                same_host: self.same_host,
+                max_rss_bytes: peak_resident_bytes(),
+                rtt_us: self.rtt_us,
+                ..summary::Client::default()
+            },
+            ..Summary::default()
+        }
+    }
 }
 
-/// Names the program, as it writes itself into summaries.
 pub(crate) fn program() -> summary::Program {
     let debug = cfg!(debug_assertions);
     summary::Program {
@@ -60,13 +83,8 @@ pub(crate) fn summary(
     identity: &Identity,
     changed: Option<Vec<SettingChange>>,
 ) -> Summary {
+    let begun = identity.summary(step);
     let mut summary = Summary {
-        schema: summary::SCHEMA.to_owned(),
-        loadgen: program(),
-        run_id: identity.run_id.clone(),
-        step_id: identity.step_id(step),
-        label: identity.label.clone(),
-        notes: identity.notes.clone(),
         outcome: run.outcome,
         reason: run.error.as_ref().map(ToString::to_string),
         workload: workload(context),
@@ -82,8 +100,7 @@ pub(crate) fn summary(
             host_facts: host_facts(identity, context.probe.as_ref()),
             ..identity.server.clone()
         },
-        driver: identity.driver.clone(),
-        client: client(run, identity),
+        client: client(run, &identity.host, &begun.client),
         started_at: run.started_at.to_string(),
         measured_s: run.measured_s,
         totals: totals(run),
@@ -91,12 +108,7 @@ pub(crate) fn summary(
         timeline: run.timeline.entries.clone(),
         outages: run.outages.clone(),
         ledger: run.ledger.clone(),
-        record: None,
-        load: None,
-        suite: None,
-        verdict: None,
-        experiment: None,
-        conditions: None,
+        ..begun
     };
     summary.server.class = judge::class(&summary);
     summary
@@ -214,30 +226,21 @@ fn latency(run: &Run) -> summary::Latency {
     }
 }
 
-/// A time that only an open loop has.
 fn from_intended(run: &Run, times: fn(&Paced) -> &Times) -> Option<summary::Distribution> {
     run.counts.paced?;
     let known = run.timeline.window.paced.as_ref().map(|paced| times(paced).distribution());
     Some(known.unwrap_or_else(|| Times::new().distribution()))
 }
 
-fn client(run: &Run, identity: &Identity) -> summary::Client {
-    let host = &identity.host;
+fn client(run: &Run, host: &Host, begun: &summary::Client) -> summary::Client {
     let cost = run.client.cost;
     let ops = run.timeline.window.ops;
     let (user_s, sys_s) = (cost.user.as_secs_f64(), cost.sys.as_secs_f64());
     summary::Client {
-        host: host.name.clone(),
-        kernel: host.kernel.clone(),
-        cpu: host.cpu.clone(),
-        cores: host.cores_usable,
-        same_host: identity.same_host,
         user_s,
         sys_s,
         us_per_op: (ops > 0).then(|| (user_s + sys_s) * 1e6 / ops as f64),
         threads: run.counts.usage.iter().map(|t| summary::Thread { busy: t.share.busy }).collect(),
-        max_rss_bytes: peak_resident_bytes(),
-        rtt_us: identity.rtt_us,
         net_rx_bytes: run.client.traffic.map(|[received, _]| received),
         net_tx_bytes: run.client.traffic.map(|[_, sent]| sent),
         share: Some(summary::Share {
@@ -251,10 +254,10 @@ fn client(run: &Run, identity: &Identity) -> summary::Client {
             throttled_s: run.client.throttled_s,
             ceiling: None,
         }),
+        ..begun.clone()
     }
 }
 
-/// Tells what a step against canned answers says about this host.
 pub(crate) fn calibrated(run: &Run, plan: &Plan, step: &Step) -> CalibrationStep {
     let window = &run.timeline.window;
     let cpu_us = (run.client.cost.user + run.client.cost.sys).as_secs_f64() * 1e6;

@@ -107,7 +107,6 @@ async fn open_one(setup: Arc<StepSetup>, client: u32) -> Option<Connection> {
     opened.ok()
 }
 
-/// Runs the clients to the end of the drain; returns the sessions that are left.
 async fn work(state: &Rc<ThreadState>, connections: Vec<Connection>) -> Result<Vec<Session>> {
     tokio::time::sleep_until(state.origin.into()).await;
     let mut tasks: JoinSet<(u32, std::result::Result<Option<Session>, OpError>)> = JoinSet::new();

@@ -1,9 +1,8 @@
 //! What an engine thread sees of itself: how busy it was in the window, how long it waited for
 //! a core, and how late it came to a socket that was ready.
 //!
-//! The last by probes: a kernel timer becomes ready at a known instant, as a socket would, and the
-//! thread finds it among its sockets. A timer needs no other thread, which would itself be late
-//! when cores are full. Instants that pass while the thread does not look count as well.
+//! The last by probes: a kernel timer becomes ready at a known instant, as a socket would. It needs no
+//! other thread, which would itself be late when cores are full.
 
 use std::cell::RefCell;
 use std::convert::Infallible;
@@ -76,7 +75,6 @@ impl TurnDelays {
     }
 }
 
-/// Tells the turn delay of all threads together.
 pub(crate) fn of_all(threads: &[ThreadUsage]) -> TurnDelay {
     let mut all = TurnDelays::new();
     for thread in threads {
@@ -129,7 +127,6 @@ impl SelfWatch {
         due
     }
 
-    /// Sums up; `paced` in an open loop.
     pub(crate) fn into_usage(self, paced: bool) -> ThreadUsage {
         // Without a window there was nothing to see.
         let (first, last) = (self.first.unwrap_or_default(), self.last.unwrap_or_default());

@@ -11,7 +11,6 @@ use crate::workload::rows;
 #[derive(Debug)]
 pub(crate) struct Generator {
     pub stream: Stream,
-    /// Of the client's own share of the rows.
     pub slices: Vec<Pick>,
     /// By table of the client's; empty where no statement numbers rows.
     pub serials: Vec<Serial>,
@@ -19,7 +18,6 @@ pub(crate) struct Generator {
     pub previous: Vec<Value>,
 }
 
-/// A table, as a client draws from it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TableDraws<'a> {
     pub table: u32,
@@ -134,7 +132,6 @@ pub(crate) fn number(value: &Value) -> u64 {
     }
 }
 
-/// Takes a value as a number of the ledger, likewise.
 pub(crate) fn signed(value: &Value) -> i64 {
     match value {
         Value::UInt(n) => i64::try_from(*n).unwrap_or(i64::MAX),

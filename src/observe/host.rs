@@ -44,7 +44,6 @@ pub struct HostFacts {
 }
 
 impl Host {
-    /// Makes what summaries hold of a server's host.
     pub(crate) fn into_facts(self) -> HostFacts {
         HostFacts {
             kernel: self.kernel,
@@ -91,7 +90,6 @@ fn known(text: &str) -> String {
     if text.is_empty() { "unknown".to_owned() } else { plain(text) }
 }
 
-/// Finds the values of `name : value` lines.
 fn fields<'a>(text: &'a str, name: &'a str) -> impl Iterator<Item = &'a str> {
     let lines = text.lines().filter_map(|line| line.split_once(':'));
     lines.filter(move |(key, _)| key.trim() == name).map(|(_, value)| value.trim())

@@ -13,7 +13,6 @@ use procfs_core::net::{
 use procfs_core::prelude::{FromBufRead, FromBufReadSI};
 use procfs_core::{DiskStat, ExplicitSystemInfo};
 
-/// The text of files by their paths.
 pub(super) type Files = BTreeMap<String, String>;
 
 /// Ticks a second in `/proc`: USER_HZ, which is 100 on every architecture that has MySQL.
@@ -25,7 +24,6 @@ const SYSTEM: ExplicitSystemInfo = ExplicitSystemInfo {
     is_little_endian: cfg!(target_endian = "little"),
 };
 
-/// Adds up ticks, as seconds.
 pub(super) fn seconds<const N: usize>(ticks: [u64; N]) -> f64 {
     sum(ticks) as f64 / TICKS_PER_S as f64
 }
@@ -65,17 +63,14 @@ pub(super) fn below(root: &Path, path: &str) -> std::path::PathBuf {
 /// Reads a number of `/proc/PID/stat` by its place in proc(5). The name may hold anything, parentheses
 /// included: the last one ends it.
 pub(super) fn stat(text: &str, place: usize) -> Option<u64> {
-    // The first of these is field 3, the state.
     text.rsplit_once(')')?.1.split_ascii_whitespace().nth(place - 3)?.parse().ok()
 }
 
-/// Finds the number behind a prefix that a line begins with, its unit left out.
 pub(super) fn field(text: &str, prefix: &str) -> Option<u64> {
     let value = text.lines().find_map(|line| line.strip_prefix(prefix))?;
     value.split_ascii_whitespace().next()?.parse().ok()
 }
 
-/// Reads the seconds since the host's start, from `/proc/uptime`.
 pub(super) fn uptime_s(text: &str) -> Option<f64> {
     text.split_ascii_whitespace().next()?.parse().ok().filter(|up: &f64| up.is_finite())
 }
@@ -123,7 +118,6 @@ pub(super) fn traffic(text: &str) -> Option<[u64; 2]> {
     Some([sum(real().map(|one| one.recv_bytes)), sum(real().map(|one| one.sent_bytes))])
 }
 
-/// Reads `/proc/net/dev`, each interface by its name.
 pub(super) fn interfaces(text: &str) -> Option<HashMap<String, DeviceStatus>> {
     // Old kernels leave no blank before a number of eight digits.
     let text = text.replace(':', ": ");
@@ -147,7 +141,6 @@ pub(super) fn unix_listeners(text: &str, path: &str) -> Vec<u64> {
     there.map(|one| one.inode).collect()
 }
 
-/// Reads the connections of a `/proc/net/tcp`; none of a damaged one.
 pub(crate) fn connections(text: &str) -> Vec<TcpNetEntry> {
     tcp(text, &TcpState::Established)
 }

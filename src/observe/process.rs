@@ -18,10 +18,8 @@ use super::probe::Probe;
 use super::proc::{self, field, seconds};
 use crate::error::{Error, Result};
 
-/// Fewer descriptors than this are not worth a try.
 const DESCRIPTORS_MIN: u64 = 32;
 
-/// CPU time since the start of a process or thread.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Cost {
     pub user: Duration,
@@ -42,7 +40,6 @@ impl Cost {
     }
 }
 
-/// Reads the cost of this process, all its threads, ended ones included.
 pub(crate) fn process_usage() -> Cost {
     usage(UsageWho::RUSAGE_SELF)
 }
@@ -70,7 +67,6 @@ pub(crate) fn peak_resident_bytes() -> u64 {
     peak.map_or(0, |kib| kib.saturating_mul(1024))
 }
 
-/// Raises the soft limit of descriptors to the hard one and returns it.
 pub(crate) fn raise_descriptor_limit() -> Result<u64> {
     let failed = |e: nix::Error| Error::failed(format!("the limit of open files: {e}"));
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).map_err(failed)?;
@@ -91,7 +87,6 @@ pub(crate) fn require_descriptors() -> Result<()> {
     Ok(())
 }
 
-/// Counts the descriptors that are open now; 0 where `/proc` is not mounted.
 pub(crate) fn descriptors_open() -> u64 {
     fs::read_dir("/proc/self/fd").map_or(0, |dir| dir.count() as u64)
 }
@@ -106,7 +101,6 @@ pub(crate) fn address_space_max() -> Option<u64> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Limit {
     pub bytes: u64,
-    /// The file that says so.
     pub file: PathBuf,
 }
 
@@ -138,7 +132,6 @@ fn throttled(root: &Path) -> Option<Duration> {
 fn group_files(root: &Path, controller: &str, name: &str, name_v1: &str) -> Vec<PathBuf> {
     let groups = ProcessCGroups::from_file(root.join("proc/self/cgroup"));
     let mut found = Vec::new();
-    // Nothing is known where they are not told.
     for group in groups.into_iter().flatten() {
         let (mounts, name) = if group.controllers.is_empty() {
             (["sys/fs/cgroup".to_owned(), "sys/fs/cgroup/unified".to_owned()], name)
@@ -163,9 +156,7 @@ fn group_files(root: &Path, controller: &str, name: &str, name_v1: &str) -> Vec<
 pub(crate) struct ClientReading {
     cost: Cost,
     traffic: Option<[u64; 2]>,
-    /// Text of `/proc/stat`.
     stat: String,
-    /// The server runs here.
     beside: bool,
     /// Its process: ticks on cores, and its start.
     server: Option<(u64, u64)>,
@@ -176,10 +167,8 @@ pub(crate) struct ClientReading {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct ClientUse {
     pub cost: Cost,
-    /// Bytes that the host received and sent.
     pub traffic: Option<[u64; 2]>,
     pub busy: Option<f64>,
-    /// Neither this process nor the server.
     pub others: Option<f64>,
     pub steal: Option<f64>,
     pub server_s: Option<f64>,
@@ -187,7 +176,6 @@ pub(crate) struct ClientUse {
 }
 
 impl ClientReading {
-    /// Reads now; `probe` knows whether a server runs here, and its process.
     pub(crate) fn now(probe: Option<&Probe>) -> ClientReading {
         let root = host::recorded().unwrap_or(host::ROOT.into());
         let traffic = fs::read_to_string("/proc/net/dev").ok();
@@ -255,10 +243,8 @@ impl ClientReading {
 #[derive(Debug)]
 pub(crate) struct ThreadClock(File);
 
-/// A thread's time so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Scheduled {
-    /// On a core.
     pub ran: Duration,
     /// Runnable, and another thread had the core.
     pub waited: Duration,
@@ -274,7 +260,6 @@ impl Scheduled {
 }
 
 impl ThreadClock {
-    /// Opens that of the calling thread; None where the kernel does not tell.
     pub(crate) fn own() -> Option<ThreadClock> {
         let clock = ThreadClock(File::open("/proc/thread-self/schedstat").ok()?);
         clock.read().map(|_| clock)

@@ -1,9 +1,7 @@
 //! What one engine thread writes down: no lock, no atomic and no channel an operation.
 //!
-//! Ops land in the interval that their completion falls into; a finished interval is swapped
-//! out whole and merged elsewhere (`timeline`). QPS counts what *completes* inside the
-//! measured window; latency covers what was *issued* inside it, including what finishes in
-//! the drain.
+//! QPS counts what *completes* inside the measured window; latency covers what was *issued* inside
+//! it, including what finishes in the drain.
 
 use serde::{Deserialize, Serialize};
 
@@ -27,7 +25,6 @@ pub enum Phase {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Phases {
-    /// End of the warm-up, start of the window; `Ns::MAX` while it is open.
     pub window_start: Ns,
     /// End of the window, start of the drain; `Ns::MAX` while it is open.
     pub window_end: Ns,
@@ -60,10 +57,8 @@ impl Phases {
     }
 }
 
-/// What happened between two instants of one phase.
 #[derive(Debug, Clone)]
 pub struct RecordedInterval {
-    /// Its phase.
     pub phase: Phase,
     pub start: Ns,
     pub end: Ns,
@@ -80,12 +75,9 @@ pub struct RecordedInterval {
     pub paced: Option<Box<Paced>>,
 }
 
-/// Times from the intended instant.
 #[derive(Debug, Clone)]
 pub struct Paced {
-    /// To the return of the call.
     pub response: Times,
-    /// To the call.
     pub wait: Times,
 }
 
@@ -134,10 +126,8 @@ impl RecordedInterval {
     }
 }
 
-/// One op as it ended well.
 #[derive(Debug, Clone, Copy)]
 pub struct Op {
-    /// When it was due; None in a closed loop.
     pub intended: Option<Ns>,
     pub issued: Ns,
     /// It was issued in the window: decided once, by whoever issued it.
@@ -147,7 +137,6 @@ pub struct Op {
     pub rows: u64,
 }
 
-/// The first and the last op that succeeded in some time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Successes {
     pub first: Ns,
@@ -161,7 +150,6 @@ impl Successes {
 pub struct Recorder {
     phases: Phases,
     current: RecordedInterval,
-    /// Ops of the intervals before the current one.
     before: u64,
     successes: Successes,
     finished: Box<dyn FnMut(RecordedInterval)>,
@@ -184,7 +172,6 @@ impl Recorder {
         }
     }
 
-    /// Sets the window's start, where it was open: it lies ahead.
     pub(crate) fn start_window(&mut self, start: Ns) {
         self.phases.window_start = start;
         if self.current.phase == Phase::Warmup {
@@ -192,7 +179,6 @@ impl Recorder {
         }
     }
 
-    /// Moves the window's end, for a step that ends early.
     pub(crate) fn end_window(&mut self, end: Ns) {
         self.phases.window_end = end;
         if self.current.phase == Phase::Measure {
@@ -211,12 +197,10 @@ impl Recorder {
         }
     }
 
-    /// Ops so far, of the warm-up and of the window.
     pub(crate) fn ops(&self) -> u64 {
         self.before + self.current.ops
     }
 
-    /// The first and the last success since it was asked before.
     pub(crate) fn take_successes(&mut self) -> Option<Successes> {
         let seen = std::mem::replace(&mut self.successes, Successes::NONE);
         (seen != Successes::NONE).then_some(seen)
@@ -290,7 +274,6 @@ impl Recorder {
         self.paced(intended, now, now);
     }
 
-    /// Hands over the last interval, which ends now.
     pub(crate) fn finish(mut self, now: Ns) {
         self.roll(now);
         self.current.end = now.max(self.current.start);

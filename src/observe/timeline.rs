@@ -48,12 +48,10 @@ pub struct Interval {
 /// What all threads measured so far.
 #[derive(Debug)]
 pub struct Timeline {
-    /// By thread: everything before this instant is delivered.
     delivered: Vec<Ns>,
     /// Intervals that some thread may still add to, by their start.
     open: BTreeMap<Ns, RecordedInterval>,
     entry: Ns,
-    /// The entry that grows.
     growing: Option<RecordedInterval>,
     /// The timeline of the summary, once [`Timeline::thread_done`] was called for all.
     pub entries: Vec<Interval>,
@@ -92,7 +90,6 @@ impl Timeline {
         self.take_complete()
     }
 
-    /// Takes a thread's word that it delivers no more.
     pub(crate) fn thread_done(&mut self, thread: usize) -> Vec<RecordedInterval> {
         self.delivered[thread] = Ns::MAX;
         let complete = self.take_complete();
@@ -132,7 +129,6 @@ impl Timeline {
         }
     }
 
-    /// Ends the entry that grows.
     fn flush(&mut self) {
         let Some(entry) = self.growing.take() else { return };
         // An empty drain says nothing.
@@ -172,14 +168,8 @@ pub(crate) fn seconds(ns: Ns) -> f64 {
 /// HdrHistogram's interval log (format 1.3), as the Java tools and their ports read it: all steps of an
 /// invocation, one histogram an interval, as V2, deflated, base64, in nanoseconds.
 ///
-/// ```text
-/// START,LENGTH,MAX,HISTOGRAM
-/// Tag=service,START,LENGTH,MAX,HISTOGRAM
-/// ```
-///
 /// Java's `HistogramLogProcessor` takes the lines without a tag, unless it is told one. So the time
-/// that a step is about has none where the log is of one step: the response time of an open loop,
-/// the service time of a closed one. In a log of several steps each line says which one it is of.
+/// that a step is about has none where the log is of one step.
 #[derive(Debug)]
 pub struct IntervalLog {
     path: PathBuf,
@@ -195,10 +185,6 @@ pub struct IntervalLog {
 
 impl IntervalLog {
     /// Begins a log whose times count from `base`.
-    ///
-    /// # Errors
-    ///
-    /// Usage, if the file is there already or cannot be made.
     pub(crate) fn create(path: &Path, base: Timestamp) -> Result<IntervalLog> {
         let file = File::create_new(path).map_err(|e| {
             Error::usage(format!("--interval-log {}: {e}", path.display()))
@@ -272,10 +258,6 @@ impl IntervalLog {
     }
 
     /// Ends a step: everything up to here is in the file.
-    ///
-    /// # Errors
-    ///
-    /// Failed: what could not be written, now or before.
     pub(crate) fn flush(&mut self) -> Result<()> {
         if self.failed.is_none() {
             let flushed = self.out.flush();

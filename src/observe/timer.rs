@@ -16,14 +16,12 @@ use tokio::net::unix::pipe::Receiver;
 #[derive(Debug)]
 pub(crate) struct Timer {
     fd: TimerFd,
-    /// The same timer, to wait for it.
     expired: Receiver,
     /// An instant on both clocks: an [`Instant`] does not tell its time.
     base: (Instant, Duration),
 }
 
 impl Timer {
-    /// A timer that is not armed; within a runtime only.
     pub(crate) fn new() -> io::Result<Self> {
         let flags = TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC;
         let fd = TimerFd::new(ClockId::CLOCK_MONOTONIC, flags)?;

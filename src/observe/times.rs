@@ -117,7 +117,6 @@ impl Times {
         (self.count() > 0).then(|| us(self.max_ns))
     }
 
-    /// The form of the summary.
     pub(crate) fn distribution(&self) -> Distribution {
         let count = self.count();
         let some = |value: f64| (count > 0).then_some(value);

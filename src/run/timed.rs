@@ -7,15 +7,15 @@ use std::time::Instant;
 use super::random;
 use super::survey::{ServerLink, Surveyed};
 use crate::commands::suite;
+use crate::engine::host_facts;
 use crate::engine::readings::{self, ServerReading};
-use crate::engine::{host_facts, program};
 use crate::error::{Error, Kind, Result};
 use crate::judge::{changed_after, class_by_size, no_result};
 use crate::load::reload::{LoadedTable, Reload, Reloaded};
 use crate::mysql::control::optional;
 use crate::mysql::dataset;
 use crate::mysql::session::{Session, quoted_text};
-use crate::observe::process::{ClientReading, peak_resident_bytes};
+use crate::observe::process::ClientReading;
 use crate::observe::times::Times;
 use crate::plan::timed::{InsertMode, LoadSource, LoadSpec, SuiteSpec};
 use crate::plan::{Step, limits};
@@ -127,13 +127,8 @@ impl Timed<'_> {
         found.extend(cfg!(debug_assertions).then(|| finding!(DebugBuild)));
         found.extend(status.is_none().then(|| finding!(NoStatus)));
         let none = Times::new().distribution();
+        let begun = identity.summary(self.step);
         Summary {
-            schema: summary::SCHEMA.to_owned(),
-            loadgen: program(),
-            run_id: identity.run_id.clone(),
-            step_id: identity.step_id(self.step),
-            label: identity.label.clone(),
-            notes: identity.notes.clone(),
             workload: self.workload(usual),
             plan: summary::Plan {
                 clients: 1,
@@ -150,8 +145,11 @@ impl Timed<'_> {
                 host_facts: host_facts(identity, probe),
                 ..start.server
             },
-            driver: identity.driver.clone(),
-            client: self.client(traffic),
+            client: summary::Client {
+                net_rx_bytes: traffic.map(|[received, _]| received),
+                net_tx_bytes: traffic.map(|[_, sent]| sent),
+                ..begun.client.clone()
+            },
             latency: summary::Latency {
                 service: none.clone(),
                 failed: none,
@@ -160,7 +158,7 @@ impl Timed<'_> {
                 ..summary::Latency::default()
             },
             warnings: found.into_iter().map(Into::into).collect(),
-            ..Summary::default()
+            ..begun
         }
     }
 
@@ -172,23 +170,6 @@ impl Timed<'_> {
             spread: Spread::Pinned,
             schema: Schema::Sbtest.to_string(),
             ..summary::Workload::default()
-        }
-    }
-
-    fn client(&self, traffic: Option<[u64; 2]>) -> summary::Client {
-        let identity = &self.at.identity;
-        let host = &identity.host;
-        summary::Client {
-            host: host.name.clone(),
-            kernel: host.kernel.clone(),
-            cpu: host.cpu.clone(),
-            cores: host.cores_usable,
-            same_host: identity.same_host,
-            max_rss_bytes: peak_resident_bytes(),
-            rtt_us: identity.rtt_us,
-            net_rx_bytes: traffic.map(|[received, _]| received),
-            net_tx_bytes: traffic.map(|[_, sent]| sent),
-            ..summary::Client::default()
         }
     }
 

@@ -11,7 +11,6 @@ use crate::stop::groups::Group;
 
 /// Most that a reading prints: 4,000 threads of 60 lines.
 const OUTPUT_MAX: u64 = 64 << 20;
-/// Longest part of what a failing command says, characters.
 const SAID_MAX: usize = 200;
 /// A failed command's own words, and its end, are waited for so long: a process that it left behind may
 /// keep their pipe open.
@@ -40,7 +39,6 @@ pub(super) fn grep(prefix: &[String], files: &[String], limit: Duration) -> Resu
     Err(if said.is_empty() { "it printed nothing".to_owned() } else { said })
 }
 
-/// Lists the numbers among the names in a directory; none where that fails.
 pub(super) fn list(prefix: &[String], dir: &str, limit: Duration) -> Vec<String> {
     let printed = run(prefix, &["ls".to_owned(), dir.to_owned()], limit);
     let names = printed.map_or_else(|_| String::new(), |(out, _)| out);
@@ -55,7 +53,6 @@ pub(super) fn is_one_word(text: &str) -> bool {
     text.starts_with('/') && text.bytes().all(plain)
 }
 
-/// Returns what a command printed, and what it says on standard error.
 fn run<'a>(
     prefix: &[String],
     words: impl IntoIterator<Item = &'a String>,

@@ -13,7 +13,6 @@ use crate::observe::proc;
 
 /// The server counts its age from some moment of its start, in whole seconds.
 const AGE_SLACK_S: f64 = 5.0;
-/// Bytes that a file with a process id has at most.
 const PID_FILE_MAX: u64 = 64;
 
 /// Finds the process at the far end of the connection, else the one whose id its file holds, else the one
@@ -86,12 +85,10 @@ fn filed(root: &Path, file: &str) -> Option<u32> {
     text.trim().parse().ok()
 }
 
-/// Reads a file; the text of what is not there, or no longer, is empty.
 fn read(root: &Path, path: &str) -> String {
     std::fs::read_to_string(root.join(path)).unwrap_or_default()
 }
 
-/// Finds the process that listens where the server does.
 fn listener(root: &Path, server: &Whereabouts) -> Option<u32> {
     let mut inodes = Vec::new();
     if let Some(port) = server.port {

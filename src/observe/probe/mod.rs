@@ -23,17 +23,13 @@ use crate::error::{Error, Result, plain};
 
 pub(crate) use self::find::far_end;
 
-/// Seconds of a reading through a command, at most.
 const READING: Duration = Duration::from_secs(5);
-/// The first one may have to log in somewhere.
 const FIRST: Duration = Duration::from_secs(20);
 /// What `/proc/uptime` may be off by, seconds.
 const CLOCK_S: f64 = 0.05;
 /// What `/proc/diskstats` calls a sector, whatever the disk does.
 const SECTOR_BYTES: u64 = 512;
-/// Files of a host that tell its cost.
 const COST: [&str; 4] = ["/proc/uptime", "/proc/stat", "/proc/diskstats", "/proc/net/dev"];
-/// Files of a host that tell its state.
 const STATE: [&str; 9] = [
     "/proc/vmstat",
     "/proc/net/dev",
@@ -62,24 +58,19 @@ pub struct Probe {
     took: Duration,
 }
 
-/// What the server says that tells its process from others.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Whereabouts {
-    /// `@@pid_file`, absolute.
     pub pid_file: Option<String>,
     pub port: Option<u16>,
     pub socket: Option<String>,
     /// `Uptime` of its status: a process of another age is not the server. That catches a file
     /// of before, and a number that means something in the server's container only.
     pub uptime_s: Option<u64>,
-    /// The other end of the connection that it was asked over.
     pub far_end: FarEnd,
 }
 
-/// Where the server's end of a connection is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum FarEnd {
-    /// Nothing tells.
     #[default]
     Unknown,
     /// On this host, as another network namespace's (a container's) or behind a local proxy; the
@@ -232,9 +223,6 @@ impl Probe {
     }
 
     /// Reads another host through a command. The process is looked for by the file of its id.
-    ///
-    /// # Errors
-    /// Server, if the command does not print that host's `/proc/stat`.
     pub(crate) fn through(prefix: &[String], server: &Whereabouts) -> Result<Probe> {
         let mut files = vec!["/proc/stat".to_owned(), "/proc/uptime".to_owned()];
         files.extend(host::FILES.map(|file| format!("/{file}")));
@@ -276,7 +264,6 @@ impl Probe {
         self.is_here
     }
 
-    /// Its process id on this host, where it runs here.
     pub(crate) fn pid_here(&self) -> Option<u32> {
         self.pid_here
     }
@@ -287,7 +274,6 @@ impl Probe {
         Probe { is_here: true, pid_here: find::here(Path::new(host::ROOT), server), ..self }
     }
 
-    /// The other host; None of this one, which is known without.
     pub(crate) fn facts(&self) -> Option<&HostFacts> {
         self.facts.as_ref()
     }
@@ -312,7 +298,6 @@ impl Probe {
         self.reading(&names)
     }
 
-    /// Reads the host's state, likewise.
     pub(crate) fn state(&self) -> Option<HostReading> {
         let mut names: Vec<String> = STATE.map(str::to_owned).to_vec();
         names.extend(self.pid.map(|pid| format!("/proc/{pid}/status")));
@@ -347,7 +332,6 @@ impl Probe {
 }
 
 impl HostReading {
-    /// Tells the host's state between an earlier reading and this one.
     pub(crate) fn state_since(&self, earlier: &HostReading) -> HostState {
         let text = |path: &str| self.files.get(path).map(|text| text.trim());
         let mut governors = BTreeMap::new();
@@ -386,7 +370,6 @@ impl HostReading {
     }
 }
 
-/// Finds the files whose paths fit, `*` for any part, with their texts.
 fn like<'a>(files: &'a Files, path: &str) -> impl Iterator<Item = (&'a str, &'a str)> {
     let (start, end) = path.split_once('*').expect("our own patterns have one");
     let (start, end) = (start.to_owned(), end.to_owned());
@@ -425,7 +408,6 @@ fn instants(first: &HostReading, last: &HostReading, origin: Instant) -> [f64; 2
     let middles = bounds.map(|[began, ended]| f64::midpoint(began, ended));
     let up = |reading: &HostReading| proc::uptime_s(reading.files.get("/proc/uptime")?);
     let Some((one, other)) = up(first).zip(up(last)) else { return middles };
-    // Where the host's start can lie, by both.
     let starts = [(one, bounds[0]), (other, bounds[1])].map(|(up, b)| b.map(|at| at - up));
     let (lowest, highest) = (starts[0][0].max(starts[1][0]), starts[0][1].min(starts[1][1]));
     // Clocks drift, and this one ticks in hundredths: then there is no such place.
@@ -506,7 +488,6 @@ fn fastest_mhz(cpuinfo: &str) -> Option<f64> {
     clocks.filter(|mhz| *mhz > 0.0).reduce(f64::max)
 }
 
-/// Names the file in which a thread counts its context switches.
 fn of_threads(pid: u32, thread: &str) -> String {
     format!("/proc/{pid}/task/{thread}/status")
 }
