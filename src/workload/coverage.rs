@@ -95,7 +95,9 @@ fn ranks(rows: u64, share: impl Fn(u64, u64) -> f64) -> Vec<Zone> {
 
 fn scaled(mut zones: Vec<Zone>) -> Vec<Zone> {
     let all: f64 = zones.iter().map(|zone| zone.share).sum();
-    zones.iter_mut().for_each(|zone| zone.share /= all);
+    for zone in &mut zones {
+        zone.share /= all;
+    }
     zones
 }
 
