@@ -91,8 +91,7 @@ fn inflation(left: &[f64]) -> f64 {
     let ranks = ranks(left);
     let mean = f64::midpoint(n, 1.0);
     let squares: f64 = ranks.iter().map(|rank| (rank - mean) * (rank - mean)).sum();
-    let neighbours = ranks.iter().zip(ranks.iter().skip(1));
-    let products: f64 = neighbours.map(|(one, next)| (one - mean) * (next - mean)).sum();
+    let products: f64 = ranks.windows(2).map(|two| (two[0] - mean) * (two[1] - mean)).sum();
     if squares <= 0.0 {
         return 1.0;
     }

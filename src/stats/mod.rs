@@ -2,28 +2,21 @@
 
 mod change;
 mod correct;
-mod looks;
 mod rank;
 
 pub(crate) use change::{Change, change, relative_error};
-pub(crate) use correct::{benjamini_hochberg, holm};
-pub(crate) use looks::{looks, next_look};
+pub(crate) use correct::{benjamini_hochberg, holm, looks, next_look};
 pub(crate) use rank::{Shift, median_interval, pairs, two_samples};
 
 /// How the runs of a cell spread.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Spread {
-    /// Runs.
     pub n: usize,
-    /// Smallest value.
     pub min: f64,
-    /// Median of the values.
     pub median: f64,
-    /// Largest value.
     pub max: f64,
 }
 
-/// Smallest, median and largest of some values; nothing without values.
 pub(crate) fn spread(values: &[f64]) -> Option<Spread> {
     Some(Spread {
         n: values.len(),
@@ -33,12 +26,12 @@ pub(crate) fn spread(values: &[f64]) -> Option<Spread> {
     })
 }
 
-/// The median: of an even number of values the middle of the two in the middle.
+/// Gives the median: of an even number of values the middle of the two in the middle.
 pub(crate) fn median(values: &[f64]) -> Option<f64> {
     quantile(values, 0.5)
 }
 
-/// The quantile `q` (0 to 1, clamped) of some values in any order, interpolated linearly
+/// Gives the quantile `q` (0 to 1, clamped) of some values in any order, interpolated linearly
 /// between the two nearest (R's type 7); nothing without values.
 pub(crate) fn quantile(values: &[f64], q: f64) -> Option<f64> {
     let mut sorted = values.to_vec();
@@ -55,18 +48,17 @@ pub(crate) fn quantile(values: &[f64], q: f64) -> Option<f64> {
 /// Values beyond a percentile from which on it is a number: fewer tell chance.
 pub(crate) const BEYOND_MIN: u64 = 10;
 
-/// Whether fewer than [`BEYOND_MIN`] of `count` values lie beyond a percentile, on the side where
-/// there are fewer of them.
+/// Tells whether fewer than [`BEYOND_MIN`] of `count` values lie beyond a percentile.
 pub(crate) fn is_scarce(percentile: f64, count: u64) -> bool {
     count.saturating_sub(rank(percentile.max(100.0 - percentile), count)) < BEYOND_MIN
 }
 
-/// The highest whole percentile, from 50 to 99, that is not scarce among `count` values.
+/// Finds the highest whole percentile, from 50 to 99, that is not scarce among `count` values.
 pub(crate) fn highest_known(count: u64) -> Option<u32> {
     (50..=99).rev().find(|percentile| !is_scarce(f64::from(*percentile), count))
 }
 
-/// The values that a percentile needs not to be scarce.
+/// Counts the values that a percentile needs not to be scarce.
 pub(crate) fn enough(percentile: f64) -> f64 {
     let beyond = percentile.min(100.0 - percentile) / 100.0;
     (BEYOND_MIN as f64 / beyond * (1.0 - 1e-9)).ceil()

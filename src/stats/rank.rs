@@ -40,7 +40,7 @@ pub(crate) fn two_samples(first: &[f64], second: &[f64]) -> Option<Shift> {
     let (p, p_least, outside) = if n + m <= EXACT_MAX {
         let tail = tail(&sums(&untied, m));
         let tied = sums(&ranks, m);
-        (two_sided(&tied, sum), (2.0 * tail.first().map_or(1.0, |t| t.1)).min(1.0), {
+        (two_sided(&tied, sum), (2.0 * tail[0].1).min(1.0), {
             // U counts pairs: the sum of the ranks above its least.
             let least = m * (m + 1);
             outside(tail.iter().map(|(s, p)| ((s - least) / 2, *p)))
@@ -66,8 +66,9 @@ pub(crate) fn two_samples(first: &[f64], second: &[f64]) -> Option<Shift> {
 pub(crate) fn pairs(differences: &[f64]) -> Option<Shift> {
     let n = differences.len();
     let averages: Vec<f64> = (0..n)
-        .flat_map(|i| (i..n).map(move |j| (i, j)))
-        .filter_map(|(i, j)| Some(f64::midpoint(*differences.get(i)?, *differences.get(j)?)))
+        .flat_map(|i| {
+            differences[i..].iter().map(move |other| f64::midpoint(differences[i], *other))
+        })
         .collect();
     let estimate = quantile(&averages, 0.5)?;
     let moved: Vec<f64> = differences.iter().copied().filter(|d| *d != 0.0).collect();
@@ -78,7 +79,7 @@ pub(crate) fn pairs(differences: &[f64]) -> Option<Shift> {
     let (p, p_least, outside) = if n <= EXACT_MAX {
         let tail = tail(&signed_sums(&untied));
         let p = two_sided(&signed_sums(&ranks), sum);
-        let least = (2.0 * tail.first().map_or(1.0, |t| t.1)).min(1.0);
+        let least = (2.0 * tail[0].1).min(1.0);
         (p, least, outside(tail.iter().map(|(s, p)| (s / 2, *p))))
     } else {
         let squares: f64 = ranks.iter().map(|r| (*r as f64 / 2.0).powi(2)).sum();
@@ -129,9 +130,8 @@ fn sums(ranks: &[usize], size: usize) -> Vec<f64> {
     for (seen, rank) in ranks.iter().enumerate() {
         for taken in (1..=size.min(seen + 1)).rev() {
             let (fewer, more) = ways.split_at_mut(taken);
-            let (Some(from), Some(to)) = (fewer.last(), more.first_mut()) else { continue };
-            for (sum, count) in from.iter().enumerate().take(total + 1 - rank) {
-                to[sum + rank] += count;
+            for (sum, count) in fewer[taken - 1].iter().enumerate().take(total + 1 - rank) {
+                more[0][sum + rank] += count;
             }
         }
     }
