@@ -238,10 +238,10 @@ const PROTOCOL_41: u16 = 512;
 /// Makes the error for a server that speaks the protocol of before 4.1; None for others.
 async fn too_old(target: &ConnectOptions, failure: &Failure) -> Option<Error> {
     let odd = match failure {
-        Failure::Timeout => false,
         // What old servers say to a log-in of today. A host that fails to log in may be locked out.
         Failure::Driver(Driver::Server(e)) => matches!(e.code, 1043 | 1251),
-        Failure::Driver(Driver::Driver(DriverError::UnknownAuthPlugin { .. })) => false,
+        Failure::Timeout
+        | Failure::Driver(Driver::Driver(DriverError::UnknownAuthPlugin { .. })) => false,
         Failure::Driver(_) | Failure::Panic => true,
     };
     let version = match &target.address {

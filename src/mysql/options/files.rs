@@ -204,7 +204,7 @@ impl Reader<'_> {
                 Line::Include(file) => self.include(Path::new(file), &at)?,
                 Line::IncludeDir(dir) => self.include_dir(Path::new(dir), &at)?,
                 Line::Directive(text) => {
-                    self.ignored(&format!("{at}: !{text}"), "it is no directive")
+                    self.ignored(&format!("{at}: !{text}"), "it is no directive");
                 }
                 Line::Option { key, value } => match group {
                     None => return Err(refused("an option before any [group]")),
@@ -330,8 +330,8 @@ fn without_comment(line: &str) -> &str {
 
 /// Takes the quotes off a value and resolves its escapes. An unknown escape stays as it is.
 fn unquoted(value: &str) -> String {
-    let inner = ['\'', '"'].into_iter();
-    let inner = inner.filter_map(|quote| value.strip_prefix(quote)?.strip_suffix(quote)).next();
+    let mut quotes = ['\'', '"'].into_iter();
+    let inner = quotes.find_map(|quote| value.strip_prefix(quote)?.strip_suffix(quote));
     let mut chars = inner.unwrap_or(value).chars();
     let mut out = String::new();
     while let Some(c) = chars.next() {
