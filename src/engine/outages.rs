@@ -112,17 +112,17 @@ impl OutageWatch {
         let mut errors = errors.into_iter().peekable();
         for success in successes {
             while let Some(error) = errors.next_if(|error| error.at < success.first) {
-                self.error(error);
+                self.error(&error);
             }
             if success.first > self.last_success {
                 self.close(Some(success.first), success.first);
             }
             self.last_success = self.last_success.max(success.last);
         }
-        errors.for_each(|error| self.error(error));
+        errors.for_each(|error| self.error(&error));
     }
 
-    fn error(&mut self, error: ErrorAt) {
+    fn error(&mut self, error: &ErrorAt) {
         // Else somebody was served after it, or at the same time.
         if error.at <= self.last_success {
             return;

@@ -459,7 +459,9 @@ impl<'a> Running<'a> {
     }
 
     fn show(&mut self, intervals: &[RecordedInterval]) {
-        intervals.iter().for_each(|interval| self.line.add(interval));
+        for interval in intervals {
+            self.line.add(interval);
+        }
     }
 
     /// Ends a step with more errors than `--max-errors` allows; `last` where no more follow.

@@ -20,7 +20,7 @@ use super::{Layout, Options, counted};
 use crate::error::Result;
 use crate::stats;
 use crate::summary::{Outcome, Summary, VerdictKind, counter};
-use crate::terms::{Rate, Spread, StatementMode, named};
+use crate::terms::{self, Rate, Spread, StatementMode, named};
 
 const SCRIPT: &str = include_str!("html/script.js");
 /// With more labels than this, the switches have a search, and no chart its own legend.
@@ -141,7 +141,7 @@ fn document(title: &str, style: &str, body: &Markup) -> String {
 fn switches(labels: &[&str]) -> Markup {
     html! {
         fieldset #switches class=[(labels.len() > LEGEND_MAX).then_some("many")] {
-            legend { (many(labels.len(), "label")) }
+            legend { (terms::counted(labels.len() as u64, "label")) }
             div.keys { @for (at, label) in labels.iter().enumerate() {
                 span.key {
                     input type="checkbox" id={ "l" (at) } checked autocomplete="off";
@@ -150,10 +150,6 @@ fn switches(labels: &[&str]) -> Markup {
             } }
         }
     }
-}
-
-fn many(n: usize, noun: &str) -> String {
-    format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
 }
 
 /// Returns a label with a sample of its line; it switches the label.
@@ -377,9 +373,9 @@ impl Shown<'_> {
         let ends: BTreeSet<&String> = starts.first().into_iter().chain(starts.last()).collect();
         markup(&format!(
             "{}, {}, {}, {}",
-            many(self.tables.len(), "workload"),
-            many(self.labels.len(), "label"),
-            many(self.all().count(), "step"),
+            terms::counted(self.tables.len() as u64, "workload"),
+            terms::counted(self.labels.len() as u64, "label"),
+            terms::counted(self.all().count() as u64, "step"),
             listed(&ends, " to ")
         ))
     }

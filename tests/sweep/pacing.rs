@@ -175,7 +175,7 @@ fn the_last_op_of_a_client_is_followed_by_no_pause_and_the_window_ends_one() {
     let ended =
         run_canned("point-select --tables 8 --clients 8 --think 1h --warmup 0 --time 1s", &server);
     assert_eq!((ended.code, ended.only().totals.ops), (0, 8), "{}", ended.stderr);
-    assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_mins(1), "{:?}", began.elapsed());
 }
 
 #[test]

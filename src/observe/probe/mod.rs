@@ -288,10 +288,11 @@ impl Probe {
         let mut names: Vec<String> = COST.map(str::to_owned).to_vec();
         if let Some(pid) = self.pid {
             names.extend(["stat", "status", "io"].map(|name| format!("/proc/{pid}/{name}")));
-            let threads = match self.lists {
+            let threads = if self.lists {
                 // Without them their switches are unknown.
-                true => command::list(&self.prefix, &format!("/proc/{pid}/task"), READING),
-                false => vec!["*".to_owned()],
+                command::list(&self.prefix, &format!("/proc/{pid}/task"), READING)
+            } else {
+                vec!["*".to_owned()]
             };
             names.extend(threads.iter().map(|thread| of_threads(pid, thread)));
         }
@@ -306,9 +307,10 @@ impl Probe {
 
     fn reading(&self, names: &[String]) -> Option<HostReading> {
         let began = Instant::now();
-        let files = match self.is_local() {
-            true => proc::files(&self.root, names),
-            false => command::grep(&self.prefix, names, READING).ok()?,
+        let files = if self.is_local() {
+            proc::files(&self.root, names)
+        } else {
+            command::grep(&self.prefix, names, READING).ok()?
         };
         (!files.is_empty()).then(|| HostReading { began, ended: Instant::now(), files })
     }
