@@ -21,6 +21,7 @@ mod html;
 mod layout;
 mod metric;
 mod notes;
+mod origin;
 mod page;
 mod svg;
 mod table;
