@@ -52,7 +52,7 @@ impl Table {
         matches!(self.kind.as_str(), "BASE TABLE" | "SYSTEM VERSIONED")
     }
 
-    /// Tells whether an index begins with the column that [`Schema::indexed`] names.
+    /// Tells whether an index begins with the column that `Schema::indexed` names.
     pub fn is_indexed(&self, schema: Schema) -> bool {
         schema.indexed().is_none_or(|column| self.columns.get(column) == Some(&true))
     }
