@@ -293,7 +293,7 @@ fn judge_own(own: &Own, clients: u64, findings: &mut Findings) {
     bound(findings, (name, own.descriptors_max), (&sum, need), &hint);
     let mib = |bytes: u64| bytes.div_ceil(1 << 20);
     let memory = |own: u64| {
-        let sum = format!("{shown} of {} KiB and {} for itself", CLIENT_BYTES >> 10, mib(own));
+        let sum = format!("{shown} of {} KiB + {} for itself", CLIENT_BYTES >> 10, mib(own));
         (sum, mib(clients * CLIENT_BYTES + own))
     };
     // The kernel ends what takes more: nothing can be saved then, either.
@@ -303,7 +303,7 @@ fn judge_own(own: &Own, clients: u64, findings: &mut Findings) {
             "raise that limit: MemoryMax={need}M of its unit, --memory {need}m of its container"
         );
         let name =
-            format!("the memory of this process's control group in MiB ({})", file.display());
+            format!("the memory limit in MiB of this process's control group ({})", file.display());
         bound(findings, (&name, mib(*bytes)), (&sum, need), &hint);
     }
     // An allocation that fails ends the process: nothing can be saved then.
@@ -311,7 +311,7 @@ fn judge_own(own: &Own, clients: u64, findings: &mut Findings) {
         let (sum, need) = memory(OWN_BYTES);
         let kib = need << 10;
         let hint = format!("raise the limit of the shell that starts loadgen: ulimit -v {kib}");
-        bound(findings, ("the memory of this process in MiB", mib(max)), (&sum, need), &hint);
+        bound(findings, ("this process's memory limit in MiB", mib(max)), (&sum, need), &hint);
     }
 }
 
@@ -453,8 +453,7 @@ mod limits_tests {
         };
         assert!(judged(272).is_ok());
         assert!(
-            judged(271)
-                .is_err_and(|e| e.contains("256 clients of 64 KiB and 256 for itself = 272"))
+            judged(271).is_err_and(|e| e.contains("256 clients of 64 KiB + 256 for itself = 272"))
         );
         let judged = |mib: u64| {
             let mut findings = Findings::default();
@@ -464,7 +463,7 @@ mod limits_tests {
         };
         assert!(judged(80).is_ok());
         let shown = judged(79).expect_err("refused");
-        assert!(shown.contains("in MiB (/x/memory.max) is 79, but"), "{shown}");
+        assert!(shown.contains("control group (/x/memory.max) is 79, but"), "{shown}");
         assert!(shown.contains("= 80") && shown.contains("--memory 80m"), "{shown}");
     }
 }

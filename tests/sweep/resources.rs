@@ -31,7 +31,11 @@ const WORDS: &str = "point-select --tables 8 --clients 64 --warmup 0 --time 1s";
 fn too_few_descriptors_are_refused_with_the_arithmetic() {
     let ended = limited("ulimit -n 80", WORDS);
     assert_eq!(ended.code, 3, "{}", ended.stderr);
-    assert!(ended.stderr.contains("this process may open 80 files"), "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("limit of open files is 80, but 64 clients + "),
+        "{}",
+        ended.stderr
+    );
     assert!(ended.stderr.contains("hint: raise the hard limit"), "{}", ended.stderr);
     // So few that not even the runtime can be made, or that nothing can be opened.
     for few in 4..16 {
@@ -46,7 +50,11 @@ fn too_few_descriptors_are_refused_with_the_arithmetic() {
 fn too_little_memory_is_refused_with_the_arithmetic() {
     let ended = limited("ulimit -v 200000", WORDS);
     assert_eq!(ended.code, 3, "{}", ended.stderr);
-    assert!(ended.stderr.contains("MiB of memory, but 64 clients"), "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("memory limit in MiB is 196, but 64 clients"),
+        "{}",
+        ended.stderr
+    );
     // What it asks for is enough.
     let hint = ended.stderr.rsplit("ulimit -v ").next().expect("a hint");
     let kib: u64 = hint.split_whitespace().next().and_then(|n| n.parse().ok()).expect("a number");
@@ -71,8 +79,8 @@ fn too_little_memory_for_the_control_group_is_refused_with_the_arithmetic() {
         write("sys/fs/cgroup/bench.slice/memory.max", &max);
         let ended = limited(&limits, WORDS);
         assert_eq!(ended.code, code, "{mib} MiB: {}", ended.stderr);
-        let says = "control group may take 67 MiB of memory (/sys/fs/cgroup/bench.slice/memory.max), \
-                    but 64 clients and itself need 68";
+        let says = "control group (/sys/fs/cgroup/bench.slice/memory.max) is 67, \
+                    but 64 clients of 64 KiB + 64 for itself = 68";
         assert_eq!(ended.stderr.contains(says), code == 3, "{mib} MiB: {}", ended.stderr);
     }
 }
