@@ -67,6 +67,8 @@ pub(crate) struct OutageWatch {
     successes: Vec<Successes>,
     errors: Vec<ErrorAt>,
     reached: Ns,
+    /// `--think`: clients that pause together leave such gaps.
+    pause: Ns,
     last_success: Ns,
     open: Option<Outage>,
     /// Each with the last success before it.
@@ -74,8 +76,8 @@ pub(crate) struct OutageWatch {
 }
 
 impl OutageWatch {
-    pub(crate) fn new(threads: usize) -> OutageWatch {
-        OutageWatch { reported: vec![(0, 0); threads], ..OutageWatch::default() }
+    pub(crate) fn new(threads: usize, pause: Ns) -> OutageWatch {
+        OutageWatch { reported: vec![(0, 0); threads], pause, ..OutageWatch::default() }
     }
 
     pub(crate) fn report(&mut self, thread: usize, report: Report) {
@@ -150,7 +152,7 @@ impl OutageWatch {
         let gap = now.saturating_sub(since);
         let done: u64 = self.reported.iter().map(|(_, ops)| ops).sum();
         let distance = since / done.max(1);
-        if gap >= GAP_MIN.max(distance.saturating_mul(DISTANCES_MIN))
+        if gap >= GAP_MIN.max(distance.saturating_mul(DISTANCES_MIN)).saturating_add(self.pause)
             && self.found.len() < OUTAGES_MAX
         {
             let first_success_s = until.map(seconds);
@@ -193,7 +195,7 @@ mod tests {
 
     /// Two threads that do an op a millisecond, as their reports tell, until 1000 ms.
     fn busy() -> OutageWatch {
-        let mut watch = OutageWatch::new(2);
+        let mut watch = OutageWatch::new(2, 0);
         for tick in 1..=50 {
             for thread in 0..2 {
                 let successes = Some((tick * 20 - 19, tick * 20));
@@ -283,7 +285,7 @@ mod tests {
     #[test]
     fn slow_ops_fail_without_an_outage() {
         // One op a second; one of them fails.
-        let mut watch = OutageWatch::new(1);
+        let mut watch = OutageWatch::new(1, 0);
         (1..=10).for_each(|s| {
             watch.report(0, report(s * 1000, s, Some((s * 1000, s * 1000)), &[]));
         });
@@ -293,8 +295,24 @@ mod tests {
     }
 
     #[test]
+    fn a_pause_of_all_clients_is_no_outage() {
+        // Eight ops every two seconds, and an error between two rounds.
+        let found = |pause| {
+            let mut watch = OutageWatch::new(1, pause);
+            (1..=4).for_each(|round| {
+                let at = round * 2000;
+                watch.report(0, report(at, round * 8, Some((at, at)), &[]));
+            });
+            watch.report(0, report(9000, 32, None, &[9000]));
+            watch.report(0, report(10_000, 40, Some((10_000, 10_000)), &[]));
+            watch.finish(10_000 * MS, &[]).len()
+        };
+        assert_eq!((found(0), found(2000 * MS)), (1, 0));
+    }
+
+    #[test]
     fn a_thread_that_does_not_report_does_not_fill_memory() {
-        let mut watch = OutageWatch::new(2);
+        let mut watch = OutageWatch::new(2, 0);
         let mut errors = NewErrors::default();
         (0..=PENDING_MAX as u64).for_each(|ns| errors.add(1 + ns, None, "the same"));
         watch.report(0, Report { now: 2000 * MS, ops: 0, successes: None, errors });
@@ -362,7 +380,7 @@ mod tests {
                 prop::collection::vec((1_u64..5000, prop::bool::weighted(0.3)), 0..40), 1..5),
             offsets in prop::collection::vec(1_u64..20, 5),
         ) {
-            let mut watch = OutageWatch::new(threads.len());
+            let mut watch = OutageWatch::new(threads.len(), 0);
             let mut all: Vec<(Ns, usize, Report)> = Vec::new();
             for (thread, events) in threads.iter().enumerate() {
                 for report in reports(events, offsets[thread]) {

@@ -130,6 +130,7 @@ fn setup(
     let window_start = if step.rate.is_some() && warmup > 0 { NEVER } else { warmup };
     let window_end = window_end(plan, window_start);
     let (interval, look) = (plan.interval.as_nanos() as Ns, LOOK.as_nanos() as Ns);
+    let pause = plan.think.map_or(0, |think| think.as_nanos() as Ns);
     StepSetup {
         job: Job::new(plan, context.spread, context.tables, step),
         connector: Connector::new(context.target, &context.opts),
@@ -140,7 +141,7 @@ fn setup(
             // An even part of a longer one.
             interval: interval / interval.div_ceil(look).max(1),
         },
-        outages: Mutex::new(OutageWatch::new(threads)),
+        outages: Mutex::new(OutageWatch::new(threads, pause)),
         opening: Instant::now(),
         go,
         ticks,

@@ -243,7 +243,11 @@ impl IntervalLog {
         }
     }
 
+    /// Writes; a line after one that was cut would be read as whole.
     fn write(&mut self, text: &str) {
+        if self.failed.is_some() {
+            return;
+        }
         let written = self.out.write_all(text.as_bytes());
         self.note(written);
     }

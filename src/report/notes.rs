@@ -142,13 +142,15 @@ pub(crate) fn as_one(messages: &[String]) -> String {
         let unit = all[0].get(at + 1).map(|unit| unit.trim_end_matches([',', ';', ':', '.', ')']));
         if words.len() > 1 {
             let sign = words[0].trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-            let number = |word: &&str| word.strip_prefix(sign)?.parse::<f64>().ok();
+            let number = |word: &&str| {
+                word.strip_prefix(sign)?.parse::<f64>().ok().filter(|n| n.is_finite())
+            };
             let numbers = words.iter().all(|word| number(word).is_some());
             let other = sign.contains(|c: char| c.is_alphanumeric() || c == '-');
             if !numbers || other || !unit.is_some_and(|unit| UNITS.contains(&unit)) {
                 return None;
             }
-            words.sort_by(|a, b| number(a).partial_cmp(&number(b)).expect("digits"));
+            words.sort_by(|a, b| number(a).partial_cmp(&number(b)).expect("finite"));
             return Some(format!("{}..{}", words[0], &words[words.len() - 1][sign.len()..]));
         }
         Some(words[0].to_owned())
@@ -576,6 +578,7 @@ mod tests {
             ("rose by 3 %", "fell by 3 %"),
             ("3 %", "3 % or so"),
             ("v3 %", "v4 %"),
+            ("5 %", "NaN %"),
         ] {
             assert_eq!(one_of(&[one, other]), format!("{one} (for one, and 1 more like it)"));
         }

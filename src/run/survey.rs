@@ -158,7 +158,9 @@ pub(super) async fn preflight(
         statements: &statements,
         writes: plan.workload.writes(),
         // Opening so many takes as long, doubled for slow servers.
-        quiet_max: Duration::from_secs(2) * clients_max / limits::CONNECTS_PER_S + limits::COURTESY,
+        quiet_max: Duration::from_secs(2) * clients_max / limits::CONNECTS_PER_S
+            + limits::COURTESY
+            + plan.think.unwrap_or(Duration::ZERO),
     };
     let ready = preflight::check(control, &needs).await?;
     let dataset = &ready.dataset;

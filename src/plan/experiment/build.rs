@@ -160,7 +160,7 @@ fn plan(
         out: Some(overrides.out.clone()),
         ..sweep.knobs.clone()
     };
-    let key = if knobs.think.is_some() { "think" } else { "arrival" };
+    let key = if knobs.think.is_some() && knobs.rate.is_some() { "think" } else { "arrival" };
     let plan = knobs.resolve(workload, overrides.seed).map_err(|e| here(key, &e))?;
     let plan = Plan {
         tables: Some(dataset.tables),

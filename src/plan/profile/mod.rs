@@ -236,12 +236,18 @@ pub struct Report {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(from = "AnyValue")]
+#[serde(try_from = "AnyValue")]
 pub struct Names(pub Vec<String>);
 
-impl From<AnyValue> for Names {
-    fn from(value: AnyValue) -> Names {
-        Names(value.items().map(|name| name.to_string()).collect())
+impl TryFrom<AnyValue> for Names {
+    type Error = &'static str;
+
+    fn try_from(value: AnyValue) -> Result<Names, &'static str> {
+        let text = |name| match name {
+            AnyValue::Text(text) => Ok(text),
+            _ => Err("a name or a list of names is wanted"),
+        };
+        value.items().map(text).collect::<Result<_, _>>().map(Names)
     }
 }
 

@@ -159,6 +159,7 @@ fn every_value_is_held_against_what_it_may_be() {
         (run, "engine_threads = 0", "0\n[[command", "from 1 to 1024"),
         (run, "warmup = \"9000h\"", "\"9000h\"", "a year"),
         (run, "servers = []", "[]", "measures nothing"),
+        (run, "servers = [10.10]", "[10.10]", "a name"),
         (run, "options = { range_size = 1 }", "1 }", "the workload has none"),
         ("at = \"10s\"", "at = \"10s\"\nclients = [8, 9]", "[8, 9]", "no step has 9 clients"),
     ] {
