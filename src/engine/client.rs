@@ -61,7 +61,8 @@ async fn reopen(thread: &ThreadState, state: &ClientState) -> Option<(Session, V
         let before = thread.failures.borrow().reconnects;
         let refused = |failure| thread.refused(failure);
         let opening = thread.setup.connector.reopen(thread.job(), state.client, before, refused);
-        match state.watch(opening).await {
+        // Boxed: else every client keeps room for a log-in while it works.
+        match state.watch(Box::pin(opening)).await {
             WorkEnd::Done(reopened) => break reopened,
             WorkEnd::GivenUp => return None,
             WorkEnd::Panicked(text) => {

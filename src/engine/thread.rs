@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::task::{JoinHandle, JoinSet};
 
@@ -113,7 +114,8 @@ async fn work(state: &Rc<ThreadState>, connections: Vec<Connection>) -> Result<V
     for (client, connection) in state.clients.iter().zip(connections) {
         let run = client::run(Rc::clone(state), Rc::clone(client), connection);
         let client = client.client;
-        tasks.spawn_local(async move { (client, run.await) });
+        // An async block would hold the client twice.
+        tasks.spawn_local(run.map(move |ended| (client, ended)));
     }
     let mut helpers = helpers(state);
     let mut warm = state.window_start.get() != NEVER;

@@ -240,6 +240,12 @@ async fn too_old(target: &ConnectOptions, failure: &Failure) -> Option<Error> {
     let odd = match failure {
         // What old servers say to a log-in of today. A host that fails to log in may be locked out.
         Failure::Driver(Driver::Server(e)) => matches!(e.code, 1043 | 1251),
+        Failure::Driver(Driver::Io(IoError::Io(e))) => !matches!(
+            e.kind(),
+            io::ErrorKind::ConnectionRefused
+                | io::ErrorKind::NotFound
+                | io::ErrorKind::PermissionDenied
+        ),
         Failure::Timeout
         | Failure::Driver(Driver::Driver(DriverError::UnknownAuthPlugin { .. })) => false,
         Failure::Driver(_) | Failure::Panic => true,
