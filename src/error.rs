@@ -50,7 +50,7 @@ pub struct Error {
     may_pass: bool,
 }
 
-pub type Result<T> = std::result::Result<T, Error>;
+pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -149,7 +149,7 @@ fn escaped(text: &str, hostile: impl Fn(char) -> bool) -> String {
     out
 }
 
-fn drives_terminal(c: char) -> bool {
+pub(crate) fn drives_terminal(c: char) -> bool {
     c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
@@ -195,19 +195,14 @@ pub(crate) fn told_apart(one: &str, other: &str) -> (String, String) {
 /// Indents what begins a new line, as [`plain`] text: nothing that an error or a warning quotes can
 /// look like another one.
 pub(crate) fn indented(text: &str) -> String {
-    let line = |line: &str| match line {
-        "" => String::new(),
-        line if line.starts_with("  ") => line.to_owned(),
-        line => format!("  {line}"),
+    let indent = |line: &str| match line {
+        "" => "\n".to_owned(),
+        line if line.starts_with("  ") => format!("\n{line}"),
+        line => format!("\n  {line}"),
     };
     let text = plain(text);
-    match text.split_once('\n') {
-        Some((first, rest)) => std::iter::once(first.to_owned())
-            .chain(rest.split('\n').map(line))
-            .collect::<Vec<_>>()
-            .join("\n"),
-        None => text,
-    }
+    let (first, rest) = text.split_at(text.find('\n').unwrap_or(text.len()));
+    rest.split('\n').skip(1).fold(first.to_owned(), |text, line| text + &indent(line))
 }
 
 /// Picks the worst error, of the same kind the first.

@@ -190,16 +190,26 @@ fn refused_without_the_secret(error: &Error, secret: &str) {
     );
 }
 
+struct Refusals {
+    certificate: &'static str,
+    by_authority: &'static str,
+    by_identity: &'static str,
+}
+
 /// What becomes of each mode with each certificate, as MySQL documents them: the words of a refusal,
 /// or none where the connection is encrypted. A name in the subject alone (CN) is MySQL's fallback,
 /// and none of rustls': it is refused, not taken.
-const MATRIX: [(&str, &str, &str); 5] = [
-    // Certificate, VERIFY_CA, VERIFY_IDENTITY; REQUIRED and PREFERRED look at none of them.
-    ("good", "", ""),
-    ("self-signed", "TLS (ssl-mode", "TLS (ssl-mode"),
-    ("wrong-name", "", "not valid for name"),
-    ("cn-only", "", "not valid for any names"),
-    ("expired", "expired", "expired"),
+const MATRIX: [Refusals; 5] = [
+    // VERIFY_CA, VERIFY_IDENTITY; REQUIRED and PREFERRED look at none of them.
+    Refusals { certificate: "good", by_authority: "", by_identity: "" },
+    Refusals {
+        certificate: "self-signed",
+        by_authority: "TLS (ssl-mode",
+        by_identity: "TLS (ssl-mode",
+    },
+    Refusals { certificate: "wrong-name", by_authority: "", by_identity: "not valid for name" },
+    Refusals { certificate: "cn-only", by_authority: "", by_identity: "not valid for any names" },
+    Refusals { certificate: "expired", by_authority: "expired", by_identity: "expired" },
 ];
 
 #[test]
@@ -229,7 +239,7 @@ fn each_ssl_mode_does_what_it_says() {
         let refused = |target: &ConnectOptions, mode, ca: &Path| {
             encrypts(target, mode, Some(ca)).expect_err(&server.name).to_string()
         };
-        for (certificate, by_authority, by_identity) in MATRIX {
+        for Refusals { certificate, by_authority, by_identity } in MATRIX {
             if certificate == "expired" {
                 if !mariadb {
                     skipped("an expired certificate", &server.name, "it does not serve one");
@@ -397,6 +407,14 @@ fn errors_of_a_server_that_is_there_say_what_to_do() {
     assert!(!format!("{error:?}").contains("marker") && !error.hints().is_empty(), "{error:?}");
 }
 
+struct Line<'a> {
+    args: Vec<&'a str>,
+    mode: u32,
+    user: &'a str,
+    transport: &'a str,
+    warnings: usize,
+}
+
 #[test]
 fn from_the_command_line_to_a_session() {
     let sandbox = sandbox(&local(), &[]);
@@ -414,19 +432,49 @@ fn from_the_command_line_to_a_session() {
     std::fs::write(&file, text).unwrap();
     let port = sandbox.port();
     let url = format!("mysql://filed:p%3Bw%23%22@127.0.0.1:{port}/sbtest");
-    for (args, mode, user, transport, warnings) in [
-        (vec!["--defaults-file", path], 0o600, "filed@%", "socket", 0),
-        (vec!["--defaults-file", path], 0o644, "filed@%", "socket", 1),
-        (
-            vec!["--defaults-file", path, "-S", socket, "-u", "root", "--password="],
-            0o600,
-            "root@",
-            "socket",
-            0,
-        ),
-        (vec!["--defaults-file", path, "-S", socket, "-u", "root"], 0o666, "root@", "socket", 1),
-        (vec!["--no-defaults", "--url", &url], 0o600, "filed@%", "tcp", 0),
-        (vec!["--no-defaults", "--url", &url, "-S", socket], 0o600, "filed@%", "socket", 0),
+    for Line { args, mode, user, transport, warnings } in [
+        Line {
+            args: vec!["--defaults-file", path],
+            mode: 0o600,
+            user: "filed@%",
+            transport: "socket",
+            warnings: 0,
+        },
+        Line {
+            args: vec!["--defaults-file", path],
+            mode: 0o644,
+            user: "filed@%",
+            transport: "socket",
+            warnings: 1,
+        },
+        Line {
+            args: vec!["--defaults-file", path, "-S", socket, "-u", "root", "--password="],
+            mode: 0o600,
+            user: "root@",
+            transport: "socket",
+            warnings: 0,
+        },
+        Line {
+            args: vec!["--defaults-file", path, "-S", socket, "-u", "root"],
+            mode: 0o666,
+            user: "root@",
+            transport: "socket",
+            warnings: 1,
+        },
+        Line {
+            args: vec!["--no-defaults", "--url", &url],
+            mode: 0o600,
+            user: "filed@%",
+            transport: "tcp",
+            warnings: 0,
+        },
+        Line {
+            args: vec!["--no-defaults", "--url", &url, "-S", socket],
+            mode: 0o600,
+            user: "filed@%",
+            transport: "socket",
+            warnings: 0,
+        },
     ] {
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
         let command = help_without_h(ConnectionArgs::augment_args(clap::Command::new("x")));

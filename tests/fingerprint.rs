@@ -171,7 +171,7 @@ fn a_server_is_who_it_is() {
             assert!(pool >= 1 << 20 && facts.variables.len() > 300, "{}", facts.variables.len());
             let here = host::facts(host::ROOT.as_ref());
             assert!(over_socket.same_host);
-            assert_eq!(facts.host_facts.as_ref().map(|h| &h.kernel), Some(&here.kernel));
+            assert_eq!(facts.host_facts.as_ref().map(|h| &h.kernel), Some(&here.facts.kernel));
             let text = serde_json::to_string(facts).unwrap();
             assert!(!text.contains("hunter2") && text.contains("(withheld)"));
 

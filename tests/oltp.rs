@@ -12,7 +12,7 @@ use std::process::Command;
 use common::{Server, local, query, sandbox, servers};
 use loadgen::sandbox::Sandbox;
 use loadgen::summary::Summary;
-use loadgen::workload::phptest;
+use loadgen::workload::rows::Rows;
 use program::{Ended, run};
 
 /// The counters that tell the mix of statements, and that of transactions.
@@ -81,29 +81,79 @@ fn sysbench(sandbox: &Sandbox, words: &str, command: &str) -> Option<String> {
     Some(text)
 }
 
+struct Oltp {
+    workload: &'static str,
+    flags: &'static str,
+    script: &'static str,
+    their_flags: &'static str,
+    op: Mix,
+}
+
 /// Workload, its flags, sysbench's script and flags, and what one op is to the server.
-const MIXES: [(&str, &str, &str, &str, Mix); 9] = [
-    ("point-select", "", "oltp_point_select", "", [1, 0, 0, 0, 0, 0, 0]),
-    ("read-only", "", "oltp_read_only", "", [14, 0, 0, 0, 1, 1, 0]),
-    ("write-only", "", "oltp_write_only", "", [0, 2, 1, 1, 1, 1, 0]),
-    ("read-write", "", "oltp_read_write", "", [14, 2, 1, 1, 1, 1, 0]),
-    (
-        "read-write",
-        "--skip-trx --point-selects 3 --sum-ranges 0 --index-updates 2 --delete-inserts 2",
-        "oltp_read_write",
-        "--skip_trx=on --point_selects=3 --sum_ranges=0 --index_updates=2 --delete_inserts=2",
-        [6, 3, 2, 2, 0, 0, 0],
-    ),
-    ("insert", "", "oltp_insert", "", [0, 0, 0, 1, 0, 0, 0]),
-    ("delete", "", "oltp_delete", "", [0, 0, 1, 0, 0, 0, 0]),
-    (
-        "random-points",
-        "--random-points 7",
-        "select_random_points",
-        "--random_points=7",
-        [1, 0, 0, 0, 0, 0, 0],
-    ),
-    ("random-ranges", "--delta 9", "select_random_ranges", "--delta=9", [1, 0, 0, 0, 0, 0, 0]),
+const MIXES: [Oltp; 9] = [
+    Oltp {
+        workload: "point-select",
+        flags: "",
+        script: "oltp_point_select",
+        their_flags: "",
+        op: [1, 0, 0, 0, 0, 0, 0],
+    },
+    Oltp {
+        workload: "read-only",
+        flags: "",
+        script: "oltp_read_only",
+        their_flags: "",
+        op: [14, 0, 0, 0, 1, 1, 0],
+    },
+    Oltp {
+        workload: "write-only",
+        flags: "",
+        script: "oltp_write_only",
+        their_flags: "",
+        op: [0, 2, 1, 1, 1, 1, 0],
+    },
+    Oltp {
+        workload: "read-write",
+        flags: "",
+        script: "oltp_read_write",
+        their_flags: "",
+        op: [14, 2, 1, 1, 1, 1, 0],
+    },
+    Oltp {
+        workload: "read-write",
+        flags: "--skip-trx --point-selects 3 --sum-ranges 0 --index-updates 2 --delete-inserts 2",
+        script: "oltp_read_write",
+        their_flags: "--skip_trx=on --point_selects=3 --sum_ranges=0 --index_updates=2 --delete_inserts=2",
+        op: [6, 3, 2, 2, 0, 0, 0],
+    },
+    Oltp {
+        workload: "insert",
+        flags: "",
+        script: "oltp_insert",
+        their_flags: "",
+        op: [0, 0, 0, 1, 0, 0, 0],
+    },
+    Oltp {
+        workload: "delete",
+        flags: "",
+        script: "oltp_delete",
+        their_flags: "",
+        op: [0, 0, 1, 0, 0, 0, 0],
+    },
+    Oltp {
+        workload: "random-points",
+        flags: "--random-points 7",
+        script: "select_random_points",
+        their_flags: "--random_points=7",
+        op: [1, 0, 0, 0, 0, 0, 0],
+    },
+    Oltp {
+        workload: "random-ranges",
+        flags: "--delta 9",
+        script: "select_random_ranges",
+        their_flags: "--delta=9",
+        op: [1, 0, 0, 0, 0, 0, 0],
+    },
 ];
 
 #[test]
@@ -113,7 +163,8 @@ fn the_server_counts_what_an_op_is_and_the_same_under_sysbench() {
         prepare(&sandbox, "--rows 2000");
         let theirs = server.name == local().name
             && sysbench(&sandbox, "oltp_read_only --table_size=2000", "prepare").is_some();
-        for (i, (workload, flags, script, their_flags, op)) in MIXES.into_iter().enumerate() {
+        for (i, Oltp { workload, flags, script, their_flags, op }) in MIXES.into_iter().enumerate()
+        {
             // One client: no deadlock whose repetition would be counted too.
             let mode = if i % 2 == 0 { "prepared" } else { "text" };
             let words = format!("{workload} --ops 150 --seed 7 --statements {mode} {flags}");
@@ -278,11 +329,11 @@ fn the_suite_of_2007_finds_the_rows_that_it_expects() {
 
 /// The rows are those of the seed, and the server agrees on how they are spread.
 fn assert_suite_rows(sandbox: &Sandbox) {
-    let source = phptest::Rows::new(1, 2, ROWS);
+    let source = Rows::new(1, 2, ROWS);
     let rows = query(sandbox, "SELECT * FROM sbtest.phptest2 ORDER BY id");
     assert_eq!(rows.len() as u64, ROWS);
     for (row, id) in rows.iter().zip(1..) {
-        assert_eq!(row[..], source.row(id));
+        assert_eq!(row[..], source.phptest(id));
     }
     let spread = "SELECT MIN(n), MAX(n), COUNT(*) FROM (SELECT COUNT(*) n FROM sbtest.phptest1 \
                   GROUP BY country_id) x";

@@ -335,6 +335,12 @@ fn the_list_needs_no_server_and_guesses_time_and_disk() {
     assert!(scaled.stdout.contains("8 tables of 16k rows"), "{}", scaled.stdout);
 }
 
+struct Fault {
+    more: &'static str,
+    words: &'static str,
+    says: &'static str,
+}
+
 #[test]
 fn wrong_files_and_flags_are_told_with_their_place() {
     let place = Place::new("name = 'x'\n[[server]]\nsandbox = {}\n[[run]]\nworkload = 'nope'\n");
@@ -342,19 +348,39 @@ fn wrong_files_and_flags_are_told_with_their_place() {
     ended.assert_code(2);
     assert!(ended.stderr.contains("p.toml:5:12: no workload 'nope'"), "{}", ended.stderr);
     let text = "name = 'x'\n[[server]]\nsandbox = {}\n[[run]]\nworkload = 'update'\n";
-    for (more, words, says) in [
-        ("[report]\nlayout = 'nice'\n", "", "p.toml:7:10: "),
-        ("[report]\nmetric = ['qps', 'p1000']\n", "", "p.toml:7:18: "),
-        ("[report]\nlayout = 'delta'\n", "", "p.toml:7:10: delta compares"),
-        ("[report]\nbaseline = 'other'\n", "", "p.toml:7:12: there is no label 'other'"),
-        ("spread = 'pinned'\ntables = 3\nclients = 2\n", "", "p.toml:6:10: run update-index"),
-        ("[[server]]\nlabel = 'u'\nurl = 'http://h'\n", "", "p.toml:8:7: --url does not start"),
-        ("[[server]]\nlabel = 'f'\ndefaults_file = '/nonexistent'\n", "", "p.toml:8:17: "),
-        ("", "--only label=other", "no such label"),
-        ("", "--only size=3", "label="),
-        ("", "--scale 2", "no scale"),
-        ("", "--program x", "NAME=PATH"),
-        ("", "--program a=/nonexistent", "no such program"),
+    for Fault { more, words, says } in [
+        Fault { more: "[report]\nlayout = 'nice'\n", words: "", says: "p.toml:7:10: " },
+        Fault { more: "[report]\nmetric = ['qps', 'p1000']\n", words: "", says: "p.toml:7:18: " },
+        Fault {
+            more: "[report]\nlayout = 'delta'\n",
+            words: "",
+            says: "p.toml:7:10: delta compares",
+        },
+        Fault {
+            more: "[report]\nbaseline = 'other'\n",
+            words: "",
+            says: "p.toml:7:12: there is no label 'other'",
+        },
+        Fault {
+            more: "spread = 'pinned'\ntables = 3\nclients = 2\n",
+            words: "",
+            says: "p.toml:6:10: run update-index",
+        },
+        Fault {
+            more: "[[server]]\nlabel = 'u'\nurl = 'http://h'\n",
+            words: "",
+            says: "p.toml:8:7: --url does not start",
+        },
+        Fault {
+            more: "[[server]]\nlabel = 'f'\ndefaults_file = '/nonexistent'\n",
+            words: "",
+            says: "p.toml:8:17: ",
+        },
+        Fault { more: "", words: "--only label=other", says: "no such label" },
+        Fault { more: "", words: "--only size=3", says: "label=" },
+        Fault { more: "", words: "--scale 2", says: "no scale" },
+        Fault { more: "", words: "--program x", says: "NAME=PATH" },
+        Fault { more: "", words: "--program a=/nonexistent", says: "no such program" },
     ] {
         let place = Place::new(&format!("{text}{more}"));
         let ended = place.run(words);
@@ -515,6 +541,12 @@ fn what_is_expected_of_the_data_is_a_warning_below_full_size() {
     assert!(place.summaries().iter().all(|s| s.warnings.iter().any(|w| w.code == "scaled_class")));
 }
 
+struct Start {
+    start: &'static str,
+    within: &'static str,
+    says: &'static str,
+}
+
 #[test]
 fn a_server_that_lets_nobody_in_or_does_not_start_says_so_in_time() {
     let dir = tempfile::tempdir().expect("a directory");
@@ -528,11 +560,11 @@ fn a_server_that_lets_nobody_in_or_does_not_start_says_so_in_time() {
         )
     };
     // What ends by itself has time for that on a busy machine, too.
-    for (start, within, says) in [
-        ("['sh', '-c', 'echo no disk; exit 5']", "1m", "no disk"),
-        ("['sleep', '1000']", "1s", "has not ended within"),
-        ("['/nonexistent/start']", "1m", "cannot be started"),
-        ("['true']", "6s", "does not answer 6s after its start"),
+    for Start { start, within, says } in [
+        Start { start: "['sh', '-c', 'echo no disk; exit 5']", within: "1m", says: "no disk" },
+        Start { start: "['sleep', '1000']", within: "1s", says: "has not ended within" },
+        Start { start: "['/nonexistent/start']", within: "1m", says: "cannot be started" },
+        Start { start: "['true']", within: "6s", says: "does not answer 6s after its start" },
     ] {
         let ended = Place::new(&profile(start, within)).run("");
         ended.assert_code(3);

@@ -272,15 +272,21 @@ fn a_server_that_died_by_itself_is_taken_away_too() {
     nothing_left(&dir);
 }
 
+struct Interrupt {
+    program: PathBuf,
+    when: &'static str,
+    later: u64,
+}
+
 #[test]
 fn an_interrupted_start_ends_soon_and_leaves_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let hanging = script(dir.path(), "hanging", "sleep 1000");
     // A server may be there a tenth of a second after it was started.
-    for (program, when, later) in [
-        (hanging, " in ", 100),
-        (local().program, "initialising", 100),
-        (local().program, "starting", 0),
+    for Interrupt { program, when, later } in [
+        Interrupt { program: hanging, when: " in ", later: 100 },
+        Interrupt { program: local().program, when: "initialising", later: 100 },
+        Interrupt { program: local().program, when: "starting", later: 0 },
     ] {
         let said = RefCell::new(Vec::new());
         let stopped = Cell::new(None);

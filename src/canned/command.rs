@@ -40,21 +40,16 @@ struct Prepared {
 }
 
 /// What is to be done.
-#[derive(Debug)]
 pub(crate) enum Response {
     Nothing,
     Quit,
-    /// One packet with this payload.
-    Packet(Vec<u8>),
     Answer {
         plan: AnswerKind,
         dialect: Dialect,
         action: Option<Action>,
     },
-    Described {
-        reply: Vec<u8>,
-        action: Option<Action>,
-    },
+    /// These packets.
+    Reply(Vec<u8>, Option<Action>),
 }
 
 impl Commands {
@@ -89,7 +84,7 @@ impl Commands {
                 done()
             }
             INIT_DB => done(),
-            SET_OPTION => Response::Packet(wire::eof(self.deprecate_eof)),
+            SET_OPTION => packet(&wire::eof(self.deprecate_eof)),
             RESET_CONNECTION | CHANGE_USER => {
                 shared.count(|counts| counts.resets += 1);
                 self.known.clear();
@@ -107,8 +102,8 @@ impl Commands {
         self.shared.count(|counts| {
             counts.executes += u64::from(binary);
             counts.queries += u64::from(!binary);
-            counts.selects += u64::from(plan == AnswerKind::Canned);
-            counts.changes += u64::from(plan == AnswerKind::Changed);
+            counts.selects += u64::from(plan == AnswerKind::CANNED);
+            counts.changes += u64::from(plan == AnswerKind::CHANGED);
         });
         let dialect = Dialect { binary, deprecate_eof: self.deprecate_eof };
         Response::Answer { plan, dialect, action: self.shared.fault(Event::Statement(sql)) }
@@ -140,7 +135,7 @@ impl Commands {
         self.last = self.last.wrapping_add(1);
         self.known.insert(self.last, Prepared { plan, sql: Rc::from(kept) });
         let reply = shared.replies.prepared(plan, self.last, parameters, self.deprecate_eof);
-        Response::Described { reply, action }
+        Response::Reply(reply, action)
     }
 
     fn unknown(&self, id: Option<u32>, place: &str) -> Response {
@@ -151,12 +146,16 @@ impl Commands {
 
     fn refuse(&self, code: u16, sqlstate: &str, message: &str) -> Response {
         self.shared.count(|counts| counts.refused += 1);
-        Response::Packet(SqlError::new(code, sqlstate, message).payload(false))
+        packet(&SqlError::new(code, sqlstate, message).payload(false))
     }
 }
 
 fn done() -> Response {
-    Response::Packet(wire::ok(0))
+    packet(&wire::ok(0))
+}
+
+fn packet(payload: &[u8]) -> Response {
+    Response::Reply(wire::packet(1, payload), None)
 }
 
 /// Counts the `?` outside quotes; `None` above the protocol's 65,535.

@@ -130,12 +130,13 @@ impl Fault {
 
     pub(crate) fn check(&self) -> Result<()> {
         let Fault { at, action, .. } = self;
-        if let At::Statement(0)
-        | At::EachStatement(0)
-        | At::Connect(0)
-        | At::EachConnect(0)
-        | At::Prepare(0) = at
-        {
+        let (count, at_statement, at_connect) = match *at {
+            At::Statement(n) | At::EachStatement(n) => (n, true, false),
+            At::Connect(n) | At::EachConnect(n) => (n, false, true),
+            At::Prepare(n) => (n, false, false),
+            At::After(_) => (1, true, false),
+        };
+        if count == 0 {
             return Err(Error::usage(format!("canned fault {at:?}: counts start at 1")));
         }
         let possible = match action {
@@ -144,15 +145,13 @@ impl Fault {
             | Action::AffectedInstead(_)
             | Action::RowContent(_)
             | Action::OversizedRow(_)
-            | Action::HugeColumnCount(_) => {
-                matches!(at, At::Statement(_) | At::EachStatement(_) | At::After(_))
-            }
+            | Action::HugeColumnCount(_) => at_statement,
             Action::HangAtGreeting
             | Action::HangAtAuth
             | Action::EmptyAuthSwitchNonce
             | Action::PublicKey(_)
             | Action::Protocol9Greeting
-            | Action::Pre41Greeting => matches!(at, At::Connect(_) | At::EachConnect(_)),
+            | Action::Pre41Greeting => at_connect,
             _ => true,
         };
         if possible {
@@ -170,7 +169,6 @@ pub(crate) enum Event<'a> {
 }
 
 /// The script's faults, their texts in lower case, with how often each was concerned.
-#[derive(Debug)]
 pub(crate) struct Faults {
     armed: Vec<(Fault, Cell<u64>)>,
     started: Instant,

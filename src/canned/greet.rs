@@ -37,7 +37,7 @@ pub(crate) async fn greet(session: &mut Session) -> io::Result<()> {
     // A full exchange of `caching_sha2_password`: the nonce, the demand for the password, the key.
     let exchange =
         |nonce, key| vec![auth_switch("caching_sha2_password", nonce), vec![0x01, 0x04], key];
-    match action {
+    match &action {
         Some(Action::HangAtGreeting) => return session.drain().await,
         Some(Action::Protocol9Greeting) => return old(session, b"\x093.20.32a\0", &[]).await,
         Some(Action::Pre41Greeting) => {
@@ -45,22 +45,20 @@ pub(crate) async fn greet(session: &mut Session) -> io::Result<()> {
             let more = [[0x0C, 0x20, 8, 2, 0].as_slice(), &[0; 13]].concat();
             return old(session, b"\x0A4.0.30\0", &more).await;
         }
-        Some(Action::Error(error)) => return session.refuse_early(0, &error).await,
-        Some(Action::HangAtAuth) => {
-            session.out.extend(greeting);
-            session.flush().await?;
-            return session.drain().await;
-        }
+        Some(Action::Error(error)) => return session.refuse_early(0, error).await,
         Some(Action::EmptyAuthSwitchNonce) => {
-            session.out.extend(greeting);
             asked = exchange(&[], b"\x01no key is needed here".to_vec());
         }
-        Some(Action::PublicKey(key)) => {
-            session.out.extend(greeting);
-            asked = exchange(NONCE, key);
-        }
+        Some(Action::PublicKey(key)) => asked = exchange(NONCE, key.clone()),
+        _ => {}
+    }
+    let hangs = action == Some(Action::HangAtAuth);
+    match action {
         Some(action) => session.deliver(greeting, action).await?,
         None => session.out.extend(greeting),
+    }
+    if hangs {
+        return session.drain().await;
     }
     log_in(session, asked).await
 }
@@ -102,8 +100,8 @@ async fn refuse(session: &mut Session, sequence: u8, error: &SqlError) -> io::Re
 async fn packet(session: &mut Session) -> io::Result<(u8, Vec<u8>)> {
     session.flush().await?;
     loop {
-        if let Some(frame) = session.input.next_frame() {
-            return Ok((frame.sequence, session.input.payload(&frame).to_vec()));
+        if let Some((sequence, payload)) = session.input.next_command() {
+            return Ok((sequence, payload.to_vec()));
         }
         session.input.fill(&mut session.socket).await?;
     }

@@ -4,20 +4,21 @@ use super::fault::{Action, contains, looked_at};
 use super::script::{Answer, Reply, Script};
 use super::wire::{self, Packets, SqlError};
 
-/// Which of the prebuilt answers.
+/// The place of a prebuilt answer among all; the script's own come last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum AnswerKind {
-    Canned,
+pub(crate) struct AnswerKind(usize);
+
+impl AnswerKind {
+    pub(crate) const CANNED: AnswerKind = AnswerKind(0);
     /// One value, for a SELECT of no table.
-    Value,
-    Empty,
+    const VALUE: AnswerKind = AnswerKind(1);
+    const EMPTY: AnswerKind = AnswerKind(2);
     /// OK, one row affected.
-    Changed,
-    Done,
+    pub(crate) const CHANGED: AnswerKind = AnswerKind(3);
+    const DONE: AnswerKind = AnswerKind(4);
     /// LOAD DATA is not allowed.
-    NoLocal,
-    /// The n-th answer of the script.
-    Answer(usize),
+    const NO_LOCAL: AnswerKind = AnswerKind(5);
+    const OWN: usize = 6;
 }
 
 /// How a client wants its result sets.
@@ -60,7 +61,6 @@ impl Table {
 }
 
 /// What kind of answer it is, beyond its bytes.
-#[derive(Debug)]
 enum Kind {
     Table(Table),
     Ok,
@@ -69,7 +69,6 @@ enum Kind {
 }
 
 /// One answer in every dialect.
-#[derive(Debug)]
 struct Packed {
     kind: Kind,
     /// Text, text without EOF, binary, binary without EOF.
@@ -103,16 +102,12 @@ impl Packed {
     }
 }
 
-#[derive(Debug)]
 pub(crate) struct Replies {
     /// The texts of the script's answers, in lower case.
     texts: Vec<Vec<u8>>,
-    /// The canned row, the others in the order of [`AnswerKind`], then the script's.
+    /// The canned row, the others by their [`AnswerKind`], then the script's.
     packed: Vec<Packed>,
 }
-
-/// The place of the script's answers among all.
-const OWN: usize = 6;
 
 impl Replies {
     pub(crate) fn new(script: &Script) -> Self {
@@ -124,7 +119,7 @@ impl Replies {
             "42000",
             "Loading local data is disabled; this must be enabled on both the client and server sides",
         );
-        let fixed: [Reply; OWN - 1] = [
+        let fixed: [Reply; AnswerKind::OWN - 1] = [
             Answer::value("", "value", "1").reply,
             Answer::rows("", &["Variable_name", "Value"], &[]).reply,
             Reply::Ok { affected: 1 },
@@ -139,29 +134,17 @@ impl Replies {
         }
     }
 
-    fn packed(&self, plan: AnswerKind) -> &Packed {
-        &self.packed[match plan {
-            AnswerKind::Canned => 0,
-            AnswerKind::Value => 1,
-            AnswerKind::Empty => 2,
-            AnswerKind::Changed => 3,
-            AnswerKind::Done => 4,
-            AnswerKind::NoLocal => 5,
-            AnswerKind::Answer(i) => OWN + i,
-        }]
-    }
-
     pub(crate) fn bytes(&self, plan: AnswerKind, dialect: Dialect) -> &[u8] {
         let at = 2 * usize::from(dialect.binary) + usize::from(dialect.deprecate_eof);
-        &self.packed(plan).bytes[at]
+        &self.packed[plan.0].bytes[at]
     }
 
     pub(crate) fn is_local(&self, plan: AnswerKind) -> bool {
-        matches!(self.packed(plan).kind, Kind::Local)
+        matches!(self.packed[plan.0].kind, Kind::Local)
     }
 
     pub(crate) fn is_error(&self, plan: AnswerKind) -> bool {
-        matches!(self.packed(plan).kind, Kind::Error)
+        matches!(self.packed[plan.0].kind, Kind::Error)
     }
 
     /// Makes the answer to a `COM_STMT_PREPARE`: the statement, its parameters, its columns.
@@ -172,7 +155,7 @@ impl Replies {
         parameters: u16,
         deprecate_eof: bool,
     ) -> Vec<u8> {
-        let columns = match &self.packed(plan).kind {
+        let columns = match &self.packed[plan.0].kind {
             Kind::Table(table) => table.columns.as_slice(),
             _ => &[],
         };
@@ -201,8 +184,8 @@ impl Replies {
         plan: AnswerKind,
         dialect: Dialect,
     ) -> Option<Vec<u8>> {
-        let Kind::Table(canned) = &self.packed(AnswerKind::Canned).kind else { unreachable!() };
-        let table = match &self.packed(plan).kind {
+        let Kind::Table(canned) = &self.packed[AnswerKind::CANNED.0].kind else { unreachable!() };
+        let table = match &self.packed[plan.0].kind {
             Kind::Table(table) => table,
             _ => canned,
         };
@@ -232,17 +215,17 @@ impl Replies {
     pub(crate) fn plan(&self, sql: &[u8]) -> AnswerKind {
         let text = looked_at(sql);
         if let Some(i) = self.texts.iter().position(|answer| contains(text, answer)) {
-            return AnswerKind::Answer(i);
+            return AnswerKind(AnswerKind::OWN + i);
         }
         let text = without_lead(text);
         let end = text.iter().position(|b| !b.is_ascii_alphabetic()).unwrap_or(text.len());
         let (word, rest) = text.split_at(end);
         match word.to_ascii_lowercase().as_slice() {
             b"select" | b"with" => select(rest),
-            b"update" | b"insert" | b"delete" | b"replace" => AnswerKind::Changed,
-            b"show" | b"describe" | b"desc" | b"explain" => AnswerKind::Empty,
-            b"load" => AnswerKind::NoLocal,
-            _ => AnswerKind::Done,
+            b"update" | b"insert" | b"delete" | b"replace" => AnswerKind::CHANGED,
+            b"show" | b"describe" | b"desc" | b"explain" => AnswerKind::EMPTY,
+            b"load" => AnswerKind::NO_LOCAL,
+            _ => AnswerKind::DONE,
         }
     }
 }
@@ -251,11 +234,11 @@ fn select(text: &[u8]) -> AnswerKind {
     const SYSTEM: [&[u8]; 4] = [b"information_schema", b"performance_schema", b"mysql.", b"sys."];
     let from = text.split(u8::is_ascii_whitespace).any(|w| w.eq_ignore_ascii_case(b"from"));
     if !from {
-        AnswerKind::Value
+        AnswerKind::VALUE
     } else if SYSTEM.iter().any(|schema| contains(text, schema)) {
-        AnswerKind::Empty
+        AnswerKind::EMPTY
     } else {
-        AnswerKind::Canned
+        AnswerKind::CANNED
     }
 }
 
@@ -292,7 +275,7 @@ mod tests {
     fn result_sets_follow_the_dialect() {
         let replies = Replies::new(&Script::default());
         let of = |binary, deprecate_eof| {
-            outline(replies.bytes(AnswerKind::Canned, Dialect { binary, deprecate_eof }))
+            outline(replies.bytes(AnswerKind::CANNED, Dialect { binary, deprecate_eof }))
         };
         assert_eq!(of(false, false), [(1, 1), (3, 2), (0xFE, 3), (119, 4), (0xFE, 5)]);
         assert_eq!(of(false, true), [(1, 1), (3, 2), (119, 3), (0xFE, 4)]);
@@ -302,9 +285,9 @@ mod tests {
     #[test]
     fn a_prepared_select_describes_parameters_and_columns() {
         let replies = Replies::new(&Script::default());
-        let full = outline(&replies.prepared(AnswerKind::Canned, 7, 2, false));
+        let full = outline(&replies.prepared(AnswerKind::CANNED, 7, 2, false));
         assert_eq!(full, [(0, 1), (3, 2), (3, 3), (0xFE, 4), (3, 5), (0xFE, 6)]);
-        let lean = outline(&replies.prepared(AnswerKind::Changed, 7, 1, true));
+        let lean = outline(&replies.prepared(AnswerKind::CHANGED, 7, 1, true));
         assert_eq!(lean, [(0, 1), (3, 2)]);
     }
 
@@ -313,9 +296,9 @@ mod tests {
         let row = Row { count: 0, ..Row::default() };
         let replies = Replies::new(&Script { row, ..Script::default() });
         let dialect = Dialect { binary: true, deprecate_eof: true };
-        let bytes = replies.twisted(&Action::RowsInstead(2), AnswerKind::Changed, dialect);
+        let bytes = replies.twisted(&Action::RowsInstead(2), AnswerKind::CHANGED, dialect);
         assert_eq!(outline(&bytes.unwrap()).len(), 5);
-        assert_eq!(replies.twisted(&Action::Close, AnswerKind::Changed, dialect), None);
+        assert_eq!(replies.twisted(&Action::Close, AnswerKind::CHANGED, dialect), None);
     }
 
     fn planned(sql: &str) -> AnswerKind {
@@ -325,25 +308,25 @@ mod tests {
 
     #[test]
     fn the_first_word_decides_unless_an_answer_matches() {
-        assert_eq!(planned("SELECT c FROM sbtest1 WHERE id=?"), AnswerKind::Canned);
-        assert_eq!(planned(" /* x */ (select c\nfrom t)"), AnswerKind::Canned);
-        assert_eq!(planned("SELECT 1"), AnswerKind::Value);
-        assert_eq!(planned("SELECT 'fromage'"), AnswerKind::Value);
-        assert_eq!(planned("SELECT x FROM information_schema.tables"), AnswerKind::Empty);
-        assert_eq!(planned("show status"), AnswerKind::Empty);
-        assert_eq!(planned("UPDATE t SET k=k+1 WHERE id=?"), AnswerKind::Changed);
-        assert_eq!(planned("LOAD DATA LOCAL INFILE 'x' INTO TABLE t"), AnswerKind::NoLocal);
-        assert_eq!(planned("BEGIN"), AnswerKind::Done);
-        assert_eq!(planned(""), AnswerKind::Done);
-        assert_eq!(planned("/*"), AnswerKind::Done);
-        assert_eq!(planned("select @@VERSION"), AnswerKind::Answer(0));
-        assert_eq!(planned("UPDATE t SET C=? WHERE id=?"), AnswerKind::Answer(1));
+        assert_eq!(planned("SELECT c FROM sbtest1 WHERE id=?"), AnswerKind::CANNED);
+        assert_eq!(planned(" /* x */ (select c\nfrom t)"), AnswerKind::CANNED);
+        assert_eq!(planned("SELECT 1"), AnswerKind::VALUE);
+        assert_eq!(planned("SELECT 'fromage'"), AnswerKind::VALUE);
+        assert_eq!(planned("SELECT x FROM information_schema.tables"), AnswerKind::EMPTY);
+        assert_eq!(planned("show status"), AnswerKind::EMPTY);
+        assert_eq!(planned("UPDATE t SET k=k+1 WHERE id=?"), AnswerKind::CHANGED);
+        assert_eq!(planned("LOAD DATA LOCAL INFILE 'x' INTO TABLE t"), AnswerKind::NO_LOCAL);
+        assert_eq!(planned("BEGIN"), AnswerKind::DONE);
+        assert_eq!(planned(""), AnswerKind::DONE);
+        assert_eq!(planned("/*"), AnswerKind::DONE);
+        assert_eq!(planned("select @@VERSION"), AnswerKind(AnswerKind::OWN));
+        assert_eq!(planned("UPDATE t SET C=? WHERE id=?"), AnswerKind(AnswerKind::OWN + 1));
     }
 
     #[test]
     fn only_the_beginning_is_matched() {
         let far = format!("INSERT {} @@version", "x".repeat(4096));
-        assert_eq!(planned(&far), AnswerKind::Changed);
+        assert_eq!(planned(&far), AnswerKind::CHANGED);
     }
 
     proptest! {

@@ -67,8 +67,8 @@ impl Session {
     /// Answers commands until the client goes.
     pub(crate) async fn serve(&mut self) -> io::Result<()> {
         loop {
-            while let Some(frame) = self.input.next_frame() {
-                let response = self.commands.decide(self.input.payload(&frame));
+            while let Some((_, command)) = self.input.next_command() {
+                let response = self.commands.decide(command);
                 self.carry_out(response).await?;
                 if self.out.len() > UNSENT_MAX {
                     self.flush().await?;
@@ -89,11 +89,8 @@ impl Session {
                 self.flush().await?;
                 return Err(over());
             }
-            Response::Packet(payload) => self.out.extend(wire::packet(1, &payload)),
-            Response::Described { reply, action: None } => self.out.extend(reply),
-            Response::Described { reply, action: Some(action) } => {
-                self.deliver(reply, action).await?;
-            }
+            Response::Reply(reply, None) => self.out.extend(reply),
+            Response::Reply(reply, Some(action)) => self.deliver(reply, action).await?,
             Response::Answer { plan, dialect, action } => {
                 if !self.shared.calm {
                     self.take_time().await?;

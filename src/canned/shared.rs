@@ -14,7 +14,6 @@ use super::replies::Replies;
 use super::script::{Script, Service};
 use crate::observe::timer::Timer;
 
-#[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) script: Script,
     pub(crate) replies: Replies,
@@ -72,7 +71,6 @@ impl Shared {
 type Key = (Instant, u64);
 
 /// Sleeping to a tenth of a millisecond: one kernel timer serves all sleepers.
-#[derive(Debug)]
 pub(crate) struct Clock {
     timer: Timer,
     sleepers: RefCell<BTreeMap<Key, Waker>>,

@@ -2,7 +2,6 @@
 //! out of what a client sends, in bounded memory.
 
 use std::io;
-use std::ops::Range;
 
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
@@ -25,7 +24,6 @@ pub(crate) const KEPT: usize = 256 << 10;
 const SMALL: usize = 1 << 10;
 
 /// Packets with their headers, numbered upwards from `sequence`.
-#[derive(Debug)]
 pub(crate) struct Packets {
     pub(crate) bytes: Vec<u8>,
     sequence: u8,
@@ -171,39 +169,22 @@ pub(crate) fn row(values: &[Option<Vec<u8>>], binary: bool) -> Vec<u8> {
 }
 
 /// The read buffer of a connection: bytes in, whole commands out.
-#[derive(Debug)]
 pub(crate) struct Input {
     buffer: Vec<u8>,
     start: usize,
     end: usize,
     /// The last read filled the buffer, so more is likely waiting than fits.
     crowded: bool,
-    long: Option<Long>,
-    kept: Vec<u8>,
-}
-
-/// A command that does not fit into the buffer.
-#[derive(Debug)]
-struct Long {
-    left: usize,
-    /// Another packet continues this one.
-    more: bool,
-    sequence: u8,
-}
-
-/// A whole command, to be looked at with [`Input::payload`] before the next read.
-#[derive(Debug)]
-pub(crate) struct Frame {
-    /// Its place in the buffer; None of a long one.
-    place: Option<Range<usize>>,
-    /// The number of its last packet.
-    pub(crate) sequence: u8,
+    /// What is left of the packet that is coming, whether another one continues it, and its number.
+    coming: Option<(usize, bool, u8)>,
+    /// The command so far, at most [`KEPT`] bytes of it.
+    command: Vec<u8>,
 }
 
 impl Input {
     pub(crate) fn new() -> Self {
-        let buffer = vec![0; SMALL];
-        Input { buffer, start: 0, end: 0, crowded: false, long: None, kept: Vec::new() }
+        let (buffer, command) = (vec![0; SMALL], Vec::new());
+        Input { buffer, start: 0, end: 0, crowded: false, coming: None, command }
     }
 
     /// Reads once; an error at the client's end.
@@ -243,48 +224,34 @@ impl Input {
         self.start += n;
     }
 
-    /// Takes the next whole command, if it is here.
-    pub(crate) fn next_frame(&mut self) -> Option<Frame> {
-        if self.long.is_none() {
-            let (length, sequence) = header(self.available())?;
-            let start = self.start + HEADER;
-            if length <= KEPT {
-                let place = start..start + length;
-                if place.end > self.end {
-                    return None;
-                }
-                self.start = place.end;
-                return Some(Frame { place: Some(place), sequence });
-            }
-            self.start = start;
-            self.kept.clear();
-            self.long = Some(Long { left: length, more: length == PAYLOAD_MAX, sequence });
-        }
+    /// Takes the next whole command, if it is here, with the number of its last packet.
+    pub(crate) fn next_command(&mut self) -> Option<(u8, &[u8])> {
         loop {
-            let long = self.long.as_mut()?;
+            if let None | Some((0, true, _)) = self.coming {
+                let (length, sequence) = header(self.available())?;
+                if self.coming.is_none() {
+                    self.command.clear();
+                }
+                self.start += HEADER;
+                self.coming = Some((length, length == PAYLOAD_MAX, sequence));
+            }
+            let (left, more, sequence) = self.coming?;
             let here = &self.buffer[self.start..self.end];
-            let taken = &here[..here.len().min(long.left)];
-            let wanted = taken.len().min(KEPT - self.kept.len());
-            self.kept.extend_from_slice(&taken[..wanted]);
-            long.left -= taken.len();
+            let taken = &here[..here.len().min(left)];
+            let wanted = taken.len().min(KEPT - self.command.len());
+            self.command.extend_from_slice(&taken[..wanted]);
             self.start += taken.len();
-            if long.left > 0 {
+            let left = left - taken.len();
+            self.coming = Some((left, more, sequence));
+            if left > 0 {
                 return None;
             }
-            if !long.more {
-                let sequence = long.sequence;
-                self.long = None;
-                return Some(Frame { place: None, sequence });
+            if !more {
+                break;
             }
-            let (left, sequence) = header(self.available())?;
-            self.start += HEADER;
-            self.long = Some(Long { left, more: left == PAYLOAD_MAX, sequence });
         }
-    }
-
-    /// Tells the bytes of a frame, at most [`KEPT`] of them.
-    pub(crate) fn payload(&self, frame: &Frame) -> &[u8] {
-        frame.place.clone().map_or(&self.kept, |place| &self.buffer[place])
+        let (_, _, sequence) = self.coming.take()?;
+        Some((sequence, &self.command))
     }
 }
 
@@ -330,9 +297,8 @@ mod tests {
             room[..n].copy_from_slice(&rest[..n]);
             input.filled(n);
             rest = &rest[n..];
-            while let Some(frame) = input.next_frame() {
-                let payload = input.payload(&frame);
-                seen.push((payload.len(), payload.first().copied().unwrap_or(0), frame.sequence));
+            while let Some((sequence, payload)) = input.next_command() {
+                seen.push((payload.len(), payload.first().copied().unwrap_or(0), sequence));
             }
             assert!(input.buffer.len() <= KEPT + HEADER);
         }

@@ -3,15 +3,13 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::DisplayArgs;
-use crate::error::{Error, Result};
+use super::{DisplayArgs, listen};
+use crate::error::Result;
+use crate::plan::defaults;
 use crate::plan::knobs::Knobs;
-use crate::plan::units::parse_duration;
 use crate::plan::value::{Clients, Length, Whole};
-use crate::plan::{Plan, defaults};
 use crate::report::Format;
 use crate::run::calibration;
-use crate::stop::Stop;
 use crate::workload::builtin;
 
 /// Before each window: clients are there and caches are warm.
@@ -20,23 +18,22 @@ const WORKLOAD: &str = "point-select";
 /// Engine threads at most, as elsewhere.
 const THREADS_MAX: u32 = 1024;
 
-/// Measure what this host can generate at most.
 #[derive(clap::Args, Debug, Clone)]
 #[command(after_help = "\
 The same engine runs prepared point selects against a server of canned answers in another process. The
 result is kept, and later runs on this host are held against it (docs/verdicts.md).")]
 pub(crate) struct CalibrateArgs {
     /// Concurrent clients, a step each: 64 or 1,2,4 or 8..256 (doubling)
-    #[arg(long, value_name = "LIST", default_value = defaults::CALIBRATE_CLIENTS, value_parser = clients)]
-    pub clients: std::vec::Vec<u32>,
+    #[arg(long, value_name = "LIST", default_value = defaults::CALIBRATE_CLIENTS)]
+    pub clients: Clients,
 
     /// Operating system threads of the client, steps of their own [default: 1 and the cores]
     #[arg(long, value_name = "LIST", value_parser = threads)]
-    pub engine_threads: Option<std::vec::Vec<u32>>,
+    pub engine_threads: Option<Clients>,
 
     /// Length of each measured window
     #[arg(long, value_name = "DURATION", default_value = defaults::CALIBRATE_TIME, value_parser = window)]
-    pub time: Duration,
+    pub time: Length<100>,
 
     /// Output format
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
@@ -48,46 +45,36 @@ pub(crate) struct CalibrateArgs {
     pub calibration: Option<PathBuf>,
 
     #[command(flatten)]
-    #[allow(missing_docs, reason = "clap would show it as help")]
     pub display: DisplayArgs,
 }
 
-fn clients(text: &str) -> std::result::Result<Vec<u32>, String> {
-    text.parse().map(|Clients(list)| list)
-}
-
-fn threads(text: &str) -> std::result::Result<Vec<u32>, String> {
-    let threads = clients(text)?;
-    match threads.iter().find(|n| **n > THREADS_MAX) {
+fn threads(text: &str) -> std::result::Result<Clients, String> {
+    let threads: Clients = text.parse()?;
+    match threads.0.iter().find(|n| **n > THREADS_MAX) {
         Some(n) => Err(format!("{n} engine threads are more than {THREADS_MAX}")),
         None => Ok(threads),
     }
 }
 
-fn window(text: &str) -> std::result::Result<Duration, String> {
-    let window = parse_duration(text)?;
-    if window < Duration::from_millis(100) || window > Duration::from_hours(1) {
-        return Err(format!("'{text}' is not between 100ms and 1h"));
-    }
-    Ok(window)
+fn window(text: &str) -> std::result::Result<Length<100>, String> {
+    let window: Length<100> = text.parse()?;
+    let fits = (window.0 <= Duration::from_hours(1)).then_some(window);
+    fits.ok_or_else(|| format!("'{text}' is longer than 1h"))
 }
 
-pub(super) fn run(args: &CalibrateArgs, stop: &Stop) -> Result<()> {
-    let (threads, kept) = (args.engine_threads.as_deref(), args.calibration.as_deref());
-    calibration::run(&plan(args)?, threads, kept, args.format, args.display.progress(), stop)
-}
-
-/// The plan of the workload's verb, with its defaults.
-fn plan(args: &CalibrateArgs) -> Result<Plan> {
+pub(super) fn run(args: CalibrateArgs) -> Result<()> {
     let workload = builtin().into_iter().find(|workload| workload.name == WORKLOAD);
-    let workload = workload.ok_or_else(|| Error::failed(format!("there is no {WORKLOAD}")))?;
+    // The plan of the workload's verb, with its defaults.
     let knobs = Knobs {
         tables: Some(Whole(1)),
-        clients: Some(Clients(args.clients.clone())),
+        clients: Some(args.clients),
         warmup: Some(Length(WARMUP)),
-        time: Some(Length(args.time)),
+        time: Some(Length(args.time.0)),
         ..Knobs::default()
     };
     // Each step has a seed of its own.
-    knobs.resolve(workload, 0)
+    let plan = knobs.resolve(workload.expect("it is built in"), 0)?;
+    let threads = args.engine_threads.as_ref().map(|threads| threads.0.as_slice());
+    let (kept, progress) = (args.calibration.as_deref(), args.display.progress());
+    calibration::run(&plan, threads, kept, args.format, progress, &listen()?)
 }

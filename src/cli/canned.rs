@@ -2,15 +2,15 @@
 
 use std::path::PathBuf;
 
+use super::listen;
 use crate::canned::{Action, At, Fault, Listen, Script, Service, serve, tables};
 use crate::error::{Kind, Result};
 use crate::observe::process::raise_descriptor_limit;
 use crate::plan::units::parse_duration;
 use crate::run::print_data;
-use crate::stop::Stop;
 
-/// Where it listens and what it claims to hold.
 #[derive(clap::Args, Debug, Clone)]
+#[command(hide = true)]
 pub(crate) struct CannedArgs {
     /// Port of 127.0.0.1; 0 takes a free one
     #[arg(long, default_value_t = 0, conflicts_with = "socket")]
@@ -50,52 +50,36 @@ fn service(text: &str) -> std::result::Result<Service, String> {
     }
 }
 
-/// Asks to stop when standard input ends. The thread ends with the process.
-fn end_with_input(stop: Stop) {
-    std::thread::spawn(move || {
-        let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
-        stop.ask(Kind::Terminated);
-    });
-}
-
-/// Of the workload's statements only: those of the preflight are to be answered.
-fn closing(every: u64) -> Fault {
-    Fault::new(At::EachStatement(every), Action::Close).only("WHERE id=")
-}
-
 /// Serves until it is told to stop; prints the port.
-pub(super) fn run(args: &CannedArgs, stop: &Stop) -> Result<()> {
+pub(super) fn run(args: CannedArgs) -> Result<()> {
+    let stop = &listen()?;
     raise_descriptor_limit()?;
+    // Of the workload's statements only: those of the preflight are to be answered.
+    let closing = |every| Fault::new(At::EachStatement(every), Action::Close).only("WHERE id=");
+    let mut service = args.service.unwrap_or(Service::Instant);
+    if let Service::Exponential { seed, .. } = &mut service {
+        *seed = args.service_seed;
+    }
     let script = Script {
         connections_max: args.connections,
         answers: tables::answers(args.tables),
-        service: match args.service {
-            Some(Service::Exponential { mean, .. }) => {
-                Service::Exponential { mean, seed: args.service_seed }
-            }
-            other => other.unwrap_or(Service::Instant),
-        },
+        service,
         faults: args.close_every.map(closing).into_iter().collect(),
         ..Script::default()
     };
-    let listen = match &args.socket {
-        Some(path) => Listen::Socket(path.clone()),
-        None => Listen::Port(args.port),
-    };
+    let listen = args.socket.map_or(Listen::Port(args.port), Listen::Socket);
     if args.until_eof {
-        end_with_input(stop.clone());
+        let stop = stop.clone();
+        // The thread ends with the process.
+        std::thread::spawn(move || {
+            let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+            stop.ask(Kind::Terminated);
+        });
     }
-    let waiting = stop.clone();
     let mut printed: Result<()> = Ok(());
-    serve(
-        script,
-        &listen,
-        async move {
-            waiting.wait().await;
-        },
-        |port| {
-            printed = print_data(&format!("{port}\n"));
-        },
-    )?;
+    let until = async {
+        stop.wait().await;
+    };
+    serve(script, &listen, until, |port| printed = print_data(&format!("{port}\n")))?;
     printed
 }

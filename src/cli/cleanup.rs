@@ -1,11 +1,9 @@
 //! `loadgen cleanup`: drop the tables that prepare made.
 
-use super::ServerArgs;
+use super::{ServerArgs, listen};
 use crate::error::Result;
 use crate::run::tables;
-use crate::stop::Stop;
 
-/// Drop the tables that prepare made.
 #[derive(clap::Args, Debug, Clone)]
 #[command(after_help = "\
 The tables are known by the mark that prepare leaves in their COMMENT; others of the same names,
@@ -19,6 +17,7 @@ pub(crate) struct CleanupArgs {
     pub server: ServerArgs,
 }
 
-pub(super) fn run(args: &CleanupArgs, stop: &Stop) -> Result<()> {
-    tables::cleanup(args.yes, &args.server.connection, args.server.display.progress(), stop)
+pub(super) fn run(args: CleanupArgs) -> Result<()> {
+    let CleanupArgs { yes, server: ServerArgs { display, connection } } = args;
+    tables::cleanup(yes, &connection, display.progress(), &listen()?)
 }

@@ -8,7 +8,6 @@ use crate::report::{Comparison, Format, Metric, Question, compare};
 use crate::run::gate::{decided, unfinished};
 use crate::run::{print_data, warn};
 
-/// Compare two labels with statistics.
 #[expect(clippy::struct_excessive_bools, reason = "switches of a command line")]
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct CompareArgs {
@@ -57,11 +56,11 @@ pub(crate) enum FailOn {
 
 /// Prints the comparison on standard output; with `--fail-on-regression` and `--fail-on`, what fails
 /// is the error.
-pub(super) fn run(args: &CompareArgs) -> Result<()> {
+pub(super) fn run(args: CompareArgs) -> Result<()> {
     let loaded = super::load(&args.paths, args.skip_bad)?;
     let question = Question {
-        base: args.base.clone(),
-        new: args.new.clone(),
+        base: args.base,
+        new: args.new,
         metric: args.metric,
         floor: args.floor,
         force: args.force,
@@ -75,41 +74,31 @@ pub(super) fn run(args: &CompareArgs) -> Result<()> {
     let unfinished = unfinished(&args.paths, &steps, args.latest);
     comparison.unknown.iter().chain(&unfinished).for_each(|what| warn(what));
     if args.fail_on_regression {
-        judge(&comparison, &args.base)?;
+        judge(&comparison, &question.base)?;
         decided(&unfinished)?;
     }
-    args.fail_on.map_or(Ok(()), |what| what.judge(&comparison))
+    let inconclusive =
+        args.fail_on.map_or(&[][..], |FailOn::Inconclusive| &comparison.inconclusive);
+    undecided("inconclusive", inconclusive, "more or longer runs make the interval narrow")
 }
 
-impl FailOn {
-    fn judge(self, comparison: &Comparison) -> Result<()> {
-        let FailOn::Inconclusive = self;
-        if comparison.inconclusive.is_empty() {
-            return Ok(());
-        }
-        let text = format!("inconclusive: {}", comparison.inconclusive.join("; "));
-        Err(Error::new(Kind::Undecided, text).hint("more or longer runs make the interval narrow"))
+fn undecided(what: &str, cells: &[String], hint: &str) -> Result<()> {
+    if cells.is_empty() {
+        return Ok(());
     }
+    Err(Error::new(Kind::Undecided, format!("{what}: {}", cells.join("; "))).hint(hint))
 }
 
-/// The error of a comparison that shows a regression, or cannot rule one out.
+/// Refuses a comparison that shows a regression, or cannot rule one out.
 fn judge(comparison: &Comparison, base: &str) -> Result<()> {
     if !comparison.worse.is_empty() {
         let text = format!("worse than {base}: {}", comparison.worse.join("; "));
         return Err(Error::new(Kind::Gate, text));
     }
-    if !comparison.unknown.is_empty() {
-        let text = format!("not known: {}", comparison.unknown.join("; "));
-        return Err(Error::new(Kind::Undecided, text).hint("loadgen report shows what there is"));
-    }
-    if comparison.too_few.is_empty() {
-        return Ok(());
-    }
-    let text = format!("too few repeats to know: {}", comparison.too_few.join("; "));
-    Err(Error::new(Kind::Undecided, text).hint(format!(
-        "so many cells want {0} of each label: --repeat {0}",
-        comparison.repeats_needed
-    )))
+    undecided("not known", &comparison.unknown, "loadgen report shows what there is")?;
+    let wanted = comparison.repeats_needed;
+    let hint = format!("so many cells want {wanted} of each label: --repeat {wanted}");
+    undecided("too few repeats to know", &comparison.too_few, &hint)
 }
 
 #[cfg(test)]
@@ -125,7 +114,7 @@ mod tests {
             too_few: line(),
             repeats_needed: 7,
             unknown: Vec::new(),
-            inconclusive: line(),
+            inconclusive: Vec::new(),
             open: Vec::new(),
         };
         let error = judge(&comparison, "old").expect_err("worse");
@@ -139,9 +128,8 @@ mod tests {
         assert_eq!(judge(&comparison, "old").expect_err("unknown").kind().exit_code(), 98);
         comparison.unknown.clear();
         assert!(judge(&comparison, "old").is_ok());
-        let error = FailOn::Inconclusive.judge(&comparison).expect_err("inconclusive");
+        let error = undecided("inconclusive", &line(), "more runs").expect_err("inconclusive");
         assert_eq!(error.kind().exit_code(), 98);
-        comparison.inconclusive.clear();
-        assert!(FailOn::Inconclusive.judge(&comparison).is_ok());
+        assert!(undecided("inconclusive", &[], "more runs").is_ok());
     }
 }

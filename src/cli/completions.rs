@@ -6,7 +6,6 @@ use crate::cli;
 use crate::error::Result;
 use crate::run::print_data;
 
-/// Which shell.
 #[derive(clap::Args, Debug, Clone)]
 pub(crate) struct CompletionsArgs {
     /// The shell
@@ -14,8 +13,8 @@ pub(crate) struct CompletionsArgs {
     pub shell: Shell,
 }
 
-pub(super) fn run(args: &CompletionsArgs) -> Result<()> {
+pub(super) fn run(CompletionsArgs { shell }: CompletionsArgs) -> Result<()> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut cli::command(), "loadgen", &mut script);
+    clap_complete::generate(shell, &mut cli::command(), "loadgen", &mut script);
     print_data(&String::from_utf8_lossy(&script))
 }

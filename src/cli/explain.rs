@@ -6,7 +6,6 @@ use crate::error::Result;
 use crate::report::{Format, Question, explain};
 use crate::run::print_data;
 
-/// Split a difference of two labels into its parts.
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_help = "\
 At a number of clients in a closed loop, clients / ops a second is the time of an op. It is split into

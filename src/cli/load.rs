@@ -6,12 +6,9 @@ use super::workload::MeasureArgs;
 use crate::error::{Error, Result};
 use crate::plan::timed::{LoadKnobs, LoadSpec};
 use crate::plan::{defaults, value};
-use crate::run::measure::{self, Asked};
-use crate::run::print_data;
+use crate::run::measure::Asked;
 use crate::run::steps::Job;
-use crate::stop::Stop;
 
-/// Reload a table and time it.
 #[derive(clap::Args, Debug, Clone)]
 #[command(after_help = "\
 The rows are made on the fly, as mysqldump --opt would have written them, or read from a file that
@@ -50,18 +47,25 @@ pub(crate) struct LoadArgs {
     #[arg(long, value_name = "DIR", default_value = defaults::OUT)]
     pub out: PathBuf,
 
-    /// Print the plan and connect nowhere
-    #[arg(long)]
-    pub list: bool,
-
     #[command(flatten)]
     pub measure: MeasureArgs,
 }
 
-pub(super) fn run(args: LoadArgs, stop: &Stop) -> Result<()> {
-    let spec = spec(&args)?;
+pub(super) fn run(args: LoadArgs) -> Result<()> {
+    let spec = match &args.knobs {
+        LoadKnobs { dump: Some(path), .. } if path.as_os_str() == "-" && args.repeat > 1 => {
+            let text = "--from-dump -: standard input comes once, not --repeat times";
+            return Err(Error::usage(text).hint("give it a file"));
+        }
+        // The others are defaults: none may be given with it.
+        LoadKnobs { dump: dump @ Some(_), charset, .. } => {
+            let (dump, charset) = (dump.clone(), charset.clone());
+            LoadSpec::try_from(LoadKnobs { dump, charset, ..LoadKnobs::default() })
+        }
+        knobs => LoadSpec::try_from(knobs.clone()),
+    };
     let asked = Asked {
-        job: Job::Load { spec: &spec, force: args.force },
+        job: Job::Load { spec: &spec.map_err(Error::usage)?, force: args.force },
         label: args.label,
         notes: args.notes,
         repeats: args.repeat,
@@ -70,25 +74,5 @@ pub(super) fn run(args: LoadArgs, stop: &Stop) -> Result<()> {
         slo_resolution: 0.0,
         yes: args.yes,
     };
-    if args.list {
-        return print_data(&measure::list(&asked, &args.out, false)?);
-    }
-    args.measure.run(&asked, args.out, None, stop)
-}
-
-fn spec(args: &LoadArgs) -> Result<LoadSpec> {
-    let knobs = match &args.knobs {
-        LoadKnobs { dump: Some(path), .. } if path.as_os_str() == "-" && args.repeat > 1 => {
-            return Err(Error::usage(
-                "--from-dump -: standard input comes once, not --repeat times",
-            )
-            .hint("give it a file"));
-        }
-        // The others are defaults: none may be given with it.
-        LoadKnobs { dump: Some(path), charset, .. } => {
-            LoadKnobs { dump: Some(path.clone()), charset: charset.clone(), ..LoadKnobs::default() }
-        }
-        knobs => knobs.clone(),
-    };
-    knobs.resolve().map_err(Error::usage)
+    args.measure.run(&asked, args.out, None, false)
 }

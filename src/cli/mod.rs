@@ -19,36 +19,33 @@ mod workloads;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::time::Duration;
 
-use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue};
-use clap::{Arg, ArgAction, Args, Command, FromArgMatches};
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 
 use crate::error::{Error, Result, line, plain};
 use crate::mysql::options::handover::{hand_over, masked};
 use crate::observe::process::require_descriptors;
-use crate::plan::units::parse_duration;
+use crate::plan::value::Length;
 use crate::progress::{Progress, say};
 use crate::run::warn;
 use crate::stop::Stop;
 use crate::stop::groups;
 use crate::summary::{self, Loaded};
-use crate::workload::builtin;
+use crate::workload::{Workload, builtin};
+use workload::WorkloadArgs;
 
-/// Flags of what is shown while waiting.
 #[derive(clap::Args, Debug, Clone)]
 pub(crate) struct DisplayArgs {
     /// How often progress is shown [default: 1s on a terminal, 10s otherwise]
-    #[arg(long, value_name = "DURATION", value_parser = progress)]
-    pub progress: Option<Duration>,
+    #[arg(long, value_name = "DURATION")]
+    pub progress: Option<Length<100>>,
 
     /// Warnings and errors only
     #[arg(long)]
     pub quiet: bool,
 }
 
-/// Flags of verbs that do one thing with a server.
 #[derive(clap::Args, Debug, Clone)]
 pub(crate) struct ServerArgs {
     #[command(flatten)]
@@ -60,16 +57,8 @@ pub(crate) struct ServerArgs {
 
 impl DisplayArgs {
     fn progress(&self) -> Progress {
-        Progress::new(self.quiet, self.progress)
+        Progress::new(self.quiet, self.progress.map(|every| every.0))
     }
-}
-
-fn progress(text: &str) -> std::result::Result<Duration, String> {
-    let every = parse_duration(text)?;
-    if every < Duration::from_millis(100) {
-        return Err("progress is shown every 100ms at most".to_owned());
-    }
-    Ok(every)
 }
 
 /// Reads summaries, and names what is left out.
@@ -89,47 +78,63 @@ Examples:
 
 Every command has its own --help.";
 
-/// The whole command line. Every built-in workload is a verb.
+/// The work of a verb, with its part of the command line.
+type Run = Box<dyn FnOnce(&ArgMatches) -> Result<()>>;
+
+/// Makes a verb of its flags. The text comes last: a struct's rustdoc would become the help.
+fn verb<A: Args + 'static>(name: &str, about: &str, run: fn(A) -> Result<()>) -> (Command, Run) {
+    let command = A::augment_args(Command::new(name.to_owned())).about(about.to_owned());
+    let run = move |matches: &ArgMatches| run(read(matches)?);
+    (command.long_about(None), Box::new(run))
+}
+
+fn read<A: FromArgMatches>(matches: &ArgMatches) -> Result<A> {
+    A::from_arg_matches(matches).map_err(|e| Error::usage(e.to_string()))
+}
+
+/// Lists the verbs in the order of the help. Every built-in workload is one.
+fn verbs() -> Vec<(Command, Run)> {
+    let workload = |workload: Workload| -> (Command, Run) {
+        let (command, _) = verb::<WorkloadArgs>(&workload.name, &workload.about, |_| Ok(()));
+        let command = command.visible_aliases(workload.aliases.clone());
+        let command = options::add(command, &workload);
+        let run = move |matches: &ArgMatches| {
+            let options = options::given(&workload, matches);
+            workload::run(workload.with_options(&options)?, read(matches)?)
+        };
+        (command, Box::new(run))
+    };
+    let others = [
+        verb("workloads", "List the workloads with their SQL and expected outcome", workloads::run),
+        verb("run", "Run an experiment from its profile", run::run),
+        verb("load", "Reload a table and time it", load::run),
+        verb("report", "Turn summaries into tables", report::run),
+        verb("compare", "Compare two labels with statistics", compare::run),
+        verb("calibrate", "Measure what this host can generate at most", calibrate::run),
+        verb("recheck", "Run again what is not decided", recheck::run),
+        verb("explain", "Split a difference of two labels into its parts", explain::run),
+        verb("verify", "Check that the tables hold what was written", verify::run),
+        verb("cleanup", "Drop the tables that prepare made", cleanup::run),
+        verb("completions", "Print completions for a shell", completions::run),
+        verb("canned", "Serve canned answers, for benches", canned::run),
+    ];
+    let prepare = verb("prepare", "Create and fill tables", prepare::run);
+    let workloads = builtin().into_iter().map(workload);
+    std::iter::once(prepare).chain(workloads).chain(others).collect()
+}
+
+/// The whole command line.
 pub(crate) fn command() -> Command {
-    let mut command = Command::new("loadgen")
+    let command = Command::new("loadgen")
         .version(env!("CARGO_PKG_VERSION"))
         .about("A load generator for MySQL-compatible servers")
         .after_help(AFTER)
         .subcommand_required(true)
         .arg_required_else_help(true)
         .disable_help_subcommand(true)
-        .max_term_width(100)
-        .subcommand(
-            verb::<prepare::PrepareArgs>("prepare", "Create and fill tables").display_order(0),
-        );
-    for (order, workload) in builtin().into_iter().enumerate() {
-        let (name, about) = (workload.name.clone(), workload.about.clone());
-        let verb = verb::<workload::WorkloadArgs>(name, about)
-            .visible_aliases(workload.aliases.clone())
-            .display_order(order + 1);
-        command = command.subcommand(options::add(verb, &workload));
-    }
-    let others = [
-        Command::new("workloads").about("List the workloads with their SQL and expected outcome"),
-        verb::<run::RunArgs>("run", "Run an experiment from its profile"),
-        verb::<load::LoadArgs>("load", "Reload a table and time it"),
-        verb::<report::ReportArgs>("report", "Turn summaries into tables"),
-        verb::<compare::CompareArgs>("compare", "Compare two labels with statistics"),
-        verb::<calibrate::CalibrateArgs>(
-            "calibrate",
-            "Measure what this host can generate at most",
-        ),
-        verb::<recheck::RecheckArgs>("recheck", "Run again what is not decided"),
-        verb::<explain::ExplainArgs>("explain", "Split a difference of two labels into its parts"),
-        verb::<verify::VerifyArgs>("verify", "Check that the tables hold what was written"),
-        verb::<cleanup::CleanupArgs>("cleanup", "Drop the tables that prepare made"),
-        verb::<completions::CompletionsArgs>("completions", "Print completions for a shell"),
-        verb::<canned::CannedArgs>("canned", "Serve canned answers, for benches").hide(true),
-    ];
-    for (order, other) in others.into_iter().enumerate() {
-        command = command.subcommand(other.display_order(100 + order));
-    }
-    help_without_h(command)
+        .max_term_width(100);
+    let verbs = verbs().into_iter().enumerate();
+    help_without_h(command.subcommands(verbs.map(|(order, (verb, _))| verb.display_order(order))))
 }
 
 /// Gives the command and all below it a `--help` without `-h`, which is `--host`.
@@ -149,81 +154,50 @@ pub fn main(args: Vec<OsString>) -> Result<u8> {
         return Ok(code);
     }
     let args = hand_over(args, &command, warn)?;
-    let matches = match parsed(&mut command, args) {
-        Ok(matches) => matches,
-        Err(code) => return Ok(code),
-    };
-    let Some((verb, matches)) = matches.subcommand() else { return Ok(2) };
-    dispatch(verb, matches).map(|()| 0)
+    parsed(&mut command, args).map_or_else(Ok, |matches| {
+        let (verb, matches) = matches.subcommand().expect("clap wants a command");
+        let found = verbs().into_iter().find(|(command, _)| command.get_name() == verb);
+        let (_, run) = found.expect("clap knows the commands");
+        run(matches).map(|()| 0)
+    })
 }
 
-/// Listens to signals for what does more than read and print.
-fn dispatch(verb: &str, matches: &clap::ArgMatches) -> Result<()> {
-    let usage = |e: clap::Error| Error::usage(e.to_string());
-    macro_rules! args {
-        ($args:ty) => {
-            <$args>::from_arg_matches(matches).map_err(usage)?
-        };
-    }
-    match verb {
-        "workloads" => workloads::run(),
-        "prepare" => prepare::run(args!(prepare::PrepareArgs), &listen()?),
-        "load" => load::run(args!(load::LoadArgs), &listen()?),
-        "cleanup" => cleanup::run(&args!(cleanup::CleanupArgs), &listen()?),
-        "run" => run::run(args!(run::RunArgs), &listen()?),
-        "recheck" => recheck::run(args!(recheck::RecheckArgs), &listen()?),
-        "verify" => verify::run(&args!(verify::VerifyArgs), &listen()?),
-        "report" => report::run(&args!(report::ReportArgs)),
-        "compare" => compare::run(&args!(compare::CompareArgs)),
-        "explain" => explain::run(args!(explain::ExplainArgs)),
-        "completions" => completions::run(&args!(completions::CompletionsArgs)),
-        "calibrate" => calibrate::run(&args!(calibrate::CalibrateArgs), &listen()?),
-        "canned" => canned::run(&args!(canned::CannedArgs), &listen()?),
-        workload => match builtin().into_iter().find(|w| w.name == workload) {
-            Some(workload) => {
-                let options = options::given(&workload, matches);
-                let args = args!(workload::WorkloadArgs);
-                workload::run(workload.with_options(&options)?, args, &listen()?)
-            }
-            None => Err(Error::usage(format!("'{workload}' is no command"))),
-        },
-    }
-}
-
+/// Listens to signals, for what does more than read and print.
 fn listen() -> Result<Stop> {
     require_descriptors()?;
     let stop = Stop::default();
-    stop.listen(at_once).map_err(|e| Error::failed(format!("cannot listen to signals: {e}")))?;
+    // A second signal: nothing is waited for, not even for whoever reads standard error. A
+    // sandbox's keeper sees that this process is gone and takes the server away.
+    #[expect(clippy::exit, reason = "the second signal ends the process")]
+    let listening = stop.listen(|code| {
+        groups::kill_all();
+        std::process::exit(i32::from(code))
+    });
+    listening.map_err(|e| Error::failed(format!("cannot listen to signals: {e}")))?;
     Ok(stop)
 }
 
 /// The command line, or the exit status once what clap has to say is said.
-fn parsed(
-    command: &mut clap::Command,
-    args: Vec<OsString>,
-) -> std::result::Result<clap::ArgMatches, u8> {
+fn parsed(command: &mut Command, args: Vec<OsString>) -> std::result::Result<ArgMatches, u8> {
     // What is wrong with one of these is told on one line, so that none can look like our own.
     let breaks = args.iter().any(|arg| arg.as_encoded_bytes().contains(&b'\n'));
     command.try_get_matches_from_mut(args).map_err(|error| told(error, breaks))
 }
 
-/// The flag of a connection that stands where none is.
-fn misplaced(error: &clap::Error) -> Option<&'static str> {
-    let Some(ContextValue::String(given)) = error.get(ContextKind::InvalidArg) else { return None };
-    let unknown = error.kind() == clap::error::ErrorKind::UnknownArgument;
-    ["--password", "--password-fd", "--url"].into_iter().find(|flag| unknown && given == flag)
+/// Gives a text of an error's context, which is empty without one.
+fn context(error: &clap::Error, kind: ContextKind) -> &str {
+    match error.get(kind) {
+        Some(ContextValue::String(text)) => text,
+        _ => "",
+    }
 }
 
 /// Takes the value out of an error of a flag for which a password is easily typed: -P for -p.
 fn unsay_password(error: &mut clap::Error) {
-    let of = |kind| match error.get(kind) {
-        Some(ContextValue::String(text)) => text.as_str(),
-        _ => "",
-    };
-    let flag = of(ContextKind::InvalidArg);
+    let flag = context(error, ContextKind::InvalidArg);
     let asked = ["--port ", "--password-fd "].iter().any(|asked| flag.starts_with(asked));
-    let number = of(ContextKind::InvalidValue).bytes().all(|byte| byte.is_ascii_digit());
-    if asked && !number {
+    let value = context(error, ContextKind::InvalidValue);
+    if asked && !value.bytes().all(|byte| byte.is_ascii_digit()) {
         error.insert(ContextKind::InvalidValue, ContextValue::String("…".to_owned()));
     }
 }
@@ -231,39 +205,31 @@ fn unsay_password(error: &mut clap::Error) {
 /// Help and version are data; a wrong flag is an error with a hint where there is one.
 fn told(mut error: clap::Error, breaks: bool) -> u8 {
     unsay_password(&mut error);
-    let misplaced = misplaced(&error);
-    if misplaced.is_some() {
+    let unknown = error.kind() == clap::error::ErrorKind::UnknownArgument;
+    let given =
+        if unknown { context(&error, ContextKind::InvalidArg).to_owned() } else { String::new() };
+    // A flag of a connection that stands where none is.
+    let misplaced = ["--password", "--password-fd", "--url"].contains(&given.as_str());
+    if misplaced {
         // How to pass it as something else is not what anybody wants of these.
         error.remove(ContextKind::Suggested);
     }
-    let code = if error.use_stderr() { 2 } else { 0 };
-    let text = error.render().to_string();
-    if error.use_stderr() {
-        // It repeats what was given, which may be anything.
-        let text = text.trim_end();
-        say(&if breaks { line(text) } else { plain(text) });
-    } else {
+    if !error.use_stderr() {
         let _ = error.print();
+        return 0;
     }
-    let after =
-        |flag| format!("{flag} goes after a command that connects: loadgen point-select {flag}");
-    if let Some(hint) = misplaced.map(after).or_else(|| sysbench::explain(&error)) {
+    // It repeats what was given, which may be anything.
+    let text = error.render().to_string();
+    say(&if breaks { line(text.trim_end()) } else { plain(text.trim_end()) });
+    let hint = if misplaced {
+        Some(format!("{given} goes after a command that connects: loadgen point-select {given}"))
+    } else {
+        sysbench::explain(&given)
+    };
+    if let Some(hint) = hint {
         say(&format!("\nhint: {hint}"));
     }
-    code
-}
-
-/// A second signal: nothing is waited for, not even for whoever reads standard error. A
-/// sandbox's keeper sees that this process is gone and takes the server away.
-fn at_once(code: u8) -> ! {
-    groups::kill_all();
-    #[expect(clippy::exit, reason = "the second signal ends the process")]
-    std::process::exit(i32::from(code))
-}
-
-/// A verb and its flags. The text comes last: a struct's rustdoc would become the help.
-fn verb<A: Args>(name: impl Into<clap::builder::Str>, about: impl Into<StyledStr>) -> Command {
-    A::augment_args(Command::new(name)).about(about).long_about(None)
+    2
 }
 
 #[cfg(test)]
@@ -273,21 +239,6 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         command().debug_assert();
-    }
-
-    #[test]
-    fn the_help_says_what_each_verb_does() {
-        let help = command().render_help().to_string();
-        let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
-        for line in [
-            "prepare Create and fill tables",
-            "point-select SELECT one row by primary key [alias: oltp_point_select]",
-            "report Turn summaries into tables",
-            "cleanup Drop the tables that prepare made",
-        ] {
-            assert!(help.contains(line), "{line}: {help}");
-        }
-        assert!(!help.contains("canned"), "it is no command for users");
     }
 
     #[test]

@@ -1,12 +1,11 @@
 //! `loadgen prepare`: create and fill tables.
 
-use super::ServerArgs;
+use super::{ServerArgs, listen};
 use crate::error::{Error, Result};
 use crate::load::{Job, Method};
 use crate::plan::defaults;
 use crate::plan::value::{self, RowCount, TableCount};
 use crate::run::tables;
-use crate::stop::Stop;
 use crate::workload::Schema;
 
 /// How rows get into the tables (`--fill`).
@@ -19,7 +18,6 @@ pub(crate) enum Fill {
     Insert,
 }
 
-/// Create the tables and fill them.
 #[derive(clap::Args, Debug, Clone)]
 #[command(after_help = "\
 Rows are made from the data seed, the table and the id alone. An interrupted fill is completed by
@@ -81,7 +79,7 @@ impl clap::ValueEnum for Schema {
     }
 }
 
-pub(super) fn run(args: PrepareArgs, stop: &Stop) -> Result<()> {
+pub(super) fn run(args: PrepareArgs) -> Result<()> {
     let rows = match args.rows {
         Some(rows) => rows.0,
         None if args.schema.filled() => defaults::ROWS.parse::<RowCount>().map_err(Error::usage)?.0,
@@ -103,5 +101,5 @@ pub(super) fn run(args: PrepareArgs, stop: &Stop) -> Result<()> {
         passing: false,
     };
     let progress = args.server.display.progress();
-    tables::prepare(&job, args.yes, &args.server.connection, progress, stop)
+    tables::prepare(&job, args.yes, &args.server.connection, progress, &listen()?)
 }

@@ -2,16 +2,14 @@
 
 use std::path::PathBuf;
 
-use super::DisplayArgs;
 use super::run::program;
+use super::{DisplayArgs, listen};
 use crate::error::Result;
 use crate::plan::units::parse_percent;
 use crate::report::{Metric, Question};
 use crate::run::Invocation;
 use crate::run::recheck::{self, Recheck};
-use crate::stop::Stop;
 
-/// Run again what is not decided.
 #[derive(clap::Args, Debug, Clone)]
 #[command(after_help = "\
 Cells that `compare` leaves open (too few repeats, or neither a difference nor the lack of one shown),
@@ -69,14 +67,14 @@ pub(crate) struct RecheckArgs {
     pub calibration: Option<PathBuf>,
 
     #[command(flatten)]
-    #[allow(missing_docs, reason = "clap would show it as help")]
     pub display: DisplayArgs,
 }
 
-pub(super) fn run(args: RecheckArgs, stop: &Stop) -> Result<()> {
+pub(super) fn run(args: RecheckArgs) -> Result<()> {
     let (progress, calibration) = (args.display.progress(), args.calibration);
     // The first directory of the paths is looked for later.
-    let invocation = Invocation { progress, stop, out: PathBuf::new(), calibration };
+    let (stop, out) = (&listen()?, PathBuf::new());
+    let invocation = Invocation { progress, stop, out, calibration };
     let recheck = Recheck {
         paths: args.paths,
         profile: args.profile,

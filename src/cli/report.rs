@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
-use crate::report::{Format, Layout, Metric, Options, Picture, gates, page, picture, render};
+use crate::report::{self, Format, Layout, Metric, Options, Picture, page, picture, render};
 use crate::run::gate::{decided, unfinished};
 use crate::run::{gate, print_data, replace, terminal, warn};
 use crate::terms::Gate;
@@ -39,7 +39,6 @@ impl Output {
     }
 }
 
-/// Print the tables of summaries, or draw them.
 #[expect(clippy::struct_excessive_bools, reason = "switches of a command line")]
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct ReportArgs {
@@ -94,26 +93,28 @@ pub(crate) struct ReportArgs {
 }
 
 /// Prints the report on standard output or into a file, and names skipped files on standard error.
-pub(super) fn run(args: &ReportArgs) -> Result<()> {
+pub(super) fn run(args: ReportArgs) -> Result<()> {
     args.check()?;
-    let loaded = super::load(&args.paths, args.skip_bad)?;
-    let (steps, options) = (loaded.steps(), args.options());
-    let put = |text: &str| match &args.output {
+    let options = args.options();
+    let ReportArgs { paths, gates, format, chart, output, latest, skip_bad, .. } = args;
+    let loaded = super::load(&paths, skip_bad)?;
+    let steps = loaded.steps();
+    let put = |text: &str| match &output {
         None => print_data(text),
         Some(path) => write(path, text),
     };
-    let unfinished = unfinished(&args.paths, &steps, args.latest);
-    if !args.gates.is_empty() {
-        let gates = gates(&steps, &args.gates, &options)?;
-        put(&gates.text)?;
-        return gate::verdict(&gates).and_then(|()| decided(&unfinished));
+    let unfinished = unfinished(&paths, &steps, latest);
+    if !gates.is_empty() {
+        let judged = report::gates(&steps, &gates, &options)?;
+        put(&judged.text)?;
+        return gate::verdict(&judged).and_then(|()| decided(&unfinished));
     }
     for what in &unfinished {
         warn(what);
     }
-    put(&match args.format {
+    put(&match format {
         Output::Html => page(&steps, &options)?,
-        Output::Svg => picture(&steps, &options, args.chart.unwrap_or_default())?,
+        Output::Svg => picture(&steps, &options, chart.unwrap_or_default())?,
         _ => render(&steps, &options)?,
     })
 }

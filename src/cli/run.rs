@@ -2,15 +2,13 @@
 
 use std::path::PathBuf;
 
-use super::DisplayArgs;
+use super::{DisplayArgs, listen};
 use crate::error::Result;
 use crate::plan::experiment::{Only, Overrides};
 use crate::plan::value::Scale;
 use crate::plan::{defaults, value};
 use crate::run::{Invocation, profile};
-use crate::stop::Stop;
 
-/// Run an experiment from its profile.
 #[derive(clap::Args, Debug, Clone)]
 #[command(after_help = "\
 Started again, it skips what is measured already (in --out) and goes on; with everything measured it
@@ -61,7 +59,6 @@ pub(crate) struct RunArgs {
     pub calibration: Option<PathBuf>,
 
     #[command(flatten)]
-    #[allow(missing_docs, reason = "clap would show it as help")]
     pub display: DisplayArgs,
 }
 
@@ -72,7 +69,7 @@ pub(super) fn program(text: &str) -> std::result::Result<(String, PathBuf), Stri
     }
 }
 
-pub(super) fn run(args: RunArgs, stop: &Stop) -> Result<()> {
+pub(super) fn run(args: RunArgs) -> Result<()> {
     let (progress, out, calibration) = (args.display.progress(), args.out, args.calibration);
     let overrides = Overrides {
         programs: args.programs,
@@ -82,6 +79,6 @@ pub(super) fn run(args: RunArgs, stop: &Stop) -> Result<()> {
         out: out.clone(),
         force: args.force,
     };
-    let invocation = Invocation { progress, stop, out, calibration };
+    let invocation = Invocation { progress, stop: &listen()?, out, calibration };
     profile::run(&args.file, overrides, args.seed, args.list, invocation)
 }

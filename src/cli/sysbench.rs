@@ -1,14 +1,11 @@
 //! sysbench's flags are answered with loadgen's spelling.
 
-use clap::error::{ContextKind, ContextValue, ErrorKind};
-
 /// sysbench's flag, loadgen's.
-const FLAGS: [(&str, &str); 32] = [
+const FLAGS: [(&str, &str); 31] = [
     ("--threads", "--clients N"),
     ("--num-threads", "--clients N"),
     ("--table-size", "--rows N"),
     ("--oltp-table-size", "--rows N"),
-    ("--table_size", "--rows N"),
     ("--oltp-tables-count", "--tables N"),
     ("--events", "--ops N"),
     ("--max-requests", "--ops N"),
@@ -39,11 +36,7 @@ const FLAGS: [(&str, &str); 32] = [
 ];
 
 /// Says in loadgen's words what a flag of sysbench is.
-pub(crate) fn explain(error: &clap::Error) -> Option<String> {
-    if error.kind() != ErrorKind::UnknownArgument {
-        return None;
-    }
-    let ContextValue::String(given) = error.get(ContextKind::InvalidArg)? else { return None };
+pub(crate) fn explain(given: &str) -> Option<String> {
     let flag = given.split('=').next()?.replace('_', "-");
     let (name, ours) = FLAGS.iter().find(|(name, _)| name.replace('_', "-") == flag)?;
     Some(format!("{name} is sysbench's; in loadgen it is {ours}"))
@@ -55,16 +48,14 @@ mod tests {
 
     #[test]
     fn sysbenchs_flags_are_answered_with_ours() {
+        let command = crate::cli::command();
+        let verb = command.find_subcommand("point-select").expect("a verb");
+        let known = |flag: &str| verb.get_arguments().any(|arg| arg.get_long() == Some(&flag[2..]));
         for (flag, ours) in FLAGS {
-            let error = crate::cli::command()
-                .try_get_matches_from(["loadgen", "point-select", &format!("{flag}=8")])
-                .expect_err(flag);
-            let hint = explain(&error).unwrap_or_else(|| panic!("{flag}: {error}"));
+            assert!(!known(flag), "{flag} is loadgen's, too");
+            let hint = explain(&format!("{flag}=8")).unwrap_or_else(|| panic!("{flag}"));
             assert!(hint.contains(ours), "{hint}");
         }
-        let error = crate::cli::command()
-            .try_get_matches_from(["loadgen", "point-select", "--nonsense"])
-            .expect_err("no flag");
-        assert_eq!(explain(&error), None);
+        assert_eq!(explain("--nonsense"), None);
     }
 }

@@ -2,12 +2,10 @@
 
 use std::path::PathBuf;
 
-use super::ServerArgs;
+use super::{ServerArgs, listen};
 use crate::error::Result;
 use crate::run::tables;
-use crate::stop::Stop;
 
-/// Check that the tables hold what was written.
 #[derive(clap::Args, Debug, Clone)]
 #[command(after_help = "\
 Reads every row of the tables that prepare made. Name all directories that runs since then wrote
@@ -29,7 +27,7 @@ pub(crate) struct VerifyArgs {
     pub server: ServerArgs,
 }
 
-pub(super) fn run(args: &VerifyArgs, stop: &Stop) -> Result<()> {
-    let ServerArgs { display, connection } = &args.server;
-    tables::verify(&args.paths, args.elsewhere, connection, display.progress(), stop)
+pub(super) fn run(args: VerifyArgs) -> Result<()> {
+    let VerifyArgs { paths, elsewhere, server: ServerArgs { display, connection } } = args;
+    tables::verify(&paths, elsewhere, &connection, display.progress(), &listen()?)
 }

@@ -5,25 +5,19 @@ use std::path::PathBuf;
 
 use clap::builder::OsStringValueParser;
 
-use super::DisplayArgs;
+use super::{DisplayArgs, listen};
 use crate::error::{Error, Result};
 use crate::mysql::options::ConnectionArgs;
 use crate::plan::knobs::Knobs;
 use crate::run::measure::{self, Asked};
 use crate::run::steps::Job;
 use crate::run::{Invocation, Place, print_data, random};
-use crate::stop::Stop;
 use crate::workload::Workload;
 
-/// Runs a workload at each number of clients and prints the table.
 #[derive(clap::Args, Debug, Clone)]
 pub(crate) struct WorkloadArgs {
     #[command(flatten)]
     pub knobs: Knobs,
-
-    /// Print the plan and connect nowhere
-    #[arg(long)]
-    pub list: bool,
 
     /// What this host can generate, as loadgen calibrate keeps it [default: where it keeps it]
     #[arg(long, value_name = "FILE")]
@@ -33,14 +27,33 @@ pub(crate) struct WorkloadArgs {
     pub measure: MeasureArgs,
 }
 
-/// What is shown meanwhile, and the server that is measured.
 #[derive(clap::Args, Debug, Clone)]
 pub(crate) struct MeasureArgs {
+    /// Print the plan and connect nowhere
+    #[arg(long)]
+    pub list: bool,
+
     #[command(flatten)]
     pub display: DisplayArgs,
 
-    #[command(flatten)]
-    pub sandbox: SandboxArgs,
+    /// Start a private server (this program, else mariadbd or mysqld from PATH), prepare the
+    /// tables, run, and take everything away again
+    #[arg(
+        long, value_name = "MYSQLD", num_args = 0..=1, require_equals = true,
+        default_missing_value = "", value_parser = OsStringValueParser::new(),
+        conflicts_with_all = ["host", "port", "user", "password", "password_fd", "socket",
+            "protocol", "database", "ssl_mode", "ssl_ca", "ssl_cert", "ssl_key",
+            "defaults_file", "defaults_extra_file", "no_defaults", "url"],
+        help_heading = "Sandbox"
+    )]
+    pub sandbox: Option<OsString>,
+
+    /// An option of the sandbox's server; may be given several times
+    #[arg(
+        long, value_name = "KEY[=VALUE]", requires = "sandbox", value_parser = option,
+        help_heading = "Sandbox"
+    )]
+    pub sandbox_option: Vec<(String, Option<String>)>,
 
     #[command(flatten)]
     pub connection: ConnectionArgs,
@@ -51,58 +64,37 @@ pub(crate) struct MeasureArgs {
     pub probe: Option<String>,
 }
 
-/// A private throw-away server instead of one that is there.
-#[derive(clap::Args, Debug, Clone)]
-#[command(next_help_heading = "Sandbox")]
-pub(crate) struct SandboxArgs {
-    /// Start a private server (this program, else mariadbd or mysqld from PATH), prepare the
-    /// tables, run, and take everything away again
-    #[arg(
-        long, value_name = "MYSQLD", num_args = 0..=1, require_equals = true,
-        default_missing_value = "", value_parser = OsStringValueParser::new(),
-        conflicts_with_all = ["host", "port", "user", "password", "password_fd", "socket",
-            "protocol", "database", "ssl_mode", "ssl_ca", "ssl_cert", "ssl_key",
-            "defaults_file", "defaults_extra_file", "no_defaults", "url"]
-    )]
-    pub sandbox: Option<OsString>,
-
-    /// An option of the sandbox's server; may be given several times
-    #[arg(long = "sandbox-option", value_name = "KEY[=VALUE]", requires = "sandbox", value_parser = option)]
-    pub options: Vec<(String, Option<String>)>,
-}
-
 fn option(text: &str) -> std::result::Result<(String, Option<String>), String> {
     let text = text.trim_start_matches("--");
-    let (key, value) = match text.split_once('=') {
-        Some((key, value)) => (key, Some(value.to_owned())),
-        None => (text, None),
-    };
+    let (key, value) = text.split_once('=').map_or((text, None), |(key, value)| (key, Some(value)));
     if key.is_empty() {
         return Err("an option has a name".to_owned());
     }
-    Ok((key.to_owned(), value))
+    Ok((key.to_owned(), value.map(str::to_owned)))
 }
 
 impl MeasureArgs {
-    /// Measures what is asked, on this server.
+    /// Measures what is asked, on this server, or lists it.
     pub(super) fn run(
         self,
         asked: &Asked<'_>,
         out: PathBuf,
         calibration: Option<PathBuf>,
-        stop: &Stop,
+        random_seed: bool,
     ) -> Result<()> {
-        let SandboxArgs { sandbox, options } = self.sandbox;
+        if self.list {
+            return print_data(&measure::list(asked, &out, random_seed)?);
+        }
         // An empty word stands for the program of PATH.
         let program = |word: OsString| (!word.is_empty()).then(|| PathBuf::from(word));
-        let sandbox = sandbox.map(|word| (program(word), options));
+        let sandbox = self.sandbox.map(|word| (program(word), self.sandbox_option));
         let place = Place { connection: self.connection, sandbox, probe: self.probe };
-        let progress = self.display.progress();
+        let (progress, stop) = (self.display.progress(), &listen()?);
         measure::run(asked, &place, Invocation { progress, stop, out, calibration })
     }
 }
 
-pub(super) fn run(workload: Workload, args: WorkloadArgs, stop: &Stop) -> Result<()> {
+pub(super) fn run(workload: Workload, args: WorkloadArgs) -> Result<()> {
     let knobs = args.knobs.clone();
     if let Some(log) = knobs.interval_log.as_ref().filter(|log| log.exists()) {
         return Err(Error::usage(format!("--interval-log: {} is there already", log.display()))
@@ -121,8 +113,5 @@ pub(super) fn run(workload: Workload, args: WorkloadArgs, stop: &Stop) -> Result
         slo_resolution: slo_resolution.unwrap_or(0.05),
         yes: false,
     };
-    if args.list {
-        return print_data(&measure::list(&asked, &plan.out, seed.is_none())?);
-    }
-    args.measure.run(&asked, plan.out.clone(), args.calibration, stop)
+    args.measure.run(&asked, plan.out.clone(), args.calibration, seed.is_none())
 }

@@ -107,7 +107,7 @@ async fn wait(mut group: Group, window: &mut watch::Receiver<Option<Instant>>) -
 
 async fn ended(group: &mut Group) -> Option<i32> {
     loop {
-        match group.try_wait().ok()? {
+        match group.leader.try_wait().ok()? {
             Some(status) => return status.code(),
             None => tokio::time::sleep(LOOK_EVERY).await,
         }

@@ -86,7 +86,7 @@ pub(crate) fn run(what: &str, words: &[String], limit: Duration, stop: &Stop) ->
             "`within` allows it more time; a command that starts a server must not wait for its end",
         ));
     }
-    let status = group.wait().map_err(|e| failed(format!("is lost: {e}")))?;
+    let status = group.leader.wait().map_err(|e| failed(format!("is lost: {e}")))?;
     if status.success() {
         return Ok(());
     }

@@ -37,41 +37,39 @@ pub(super) fn write(target: &ConnectOptions) -> Result<OptionFile> {
 }
 
 fn text(target: &ConnectOptions) -> Result<String> {
+    let ssl = &target.ssl;
+    let path = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
+    let mut lines = match &target.address {
+        Address::Tcp { host, port } => vec![
+            ("host", Some(host.clone())),
+            ("port", Some(port.to_string())),
+            ("protocol", Some("tcp".to_owned())),
+        ],
+        Address::Socket(socket) => vec![("socket", Some(socket.display().to_string()))],
+    };
+    let password = target.password.expose();
+    // The password must not go further than loadgen lets it.
+    let mode = Some(ssl.mode).filter(|mode| *mode != SslMode::Disabled);
+    lines.extend([
+        ("user", Some(target.user.clone())),
+        ("password", (!password.is_empty()).then(|| password.to_owned())),
+        ("ssl-ca", path(&ssl.ca)),
+        ("ssl-cert", path(&ssl.cert)),
+        ("ssl-key", path(&ssl.key)),
+        ("loose-ssl-mode", mode.map(|mode| mode.to_string())),
+    ]);
     let mut text = "[client]\n".to_owned();
-    let mut line = |key: &str, value: &str| -> Result<()> {
-        let quoted = quoted(value).ok_or_else(|| {
+    for (key, value) in lines.into_iter().filter_map(|(key, value)| Some((key, value?))) {
+        let quoted = quoted(&value).ok_or_else(|| {
             // The value may be the password.
             Error::usage(format!("the {key} has both kinds of quotes: no option file can hold it"))
         })?;
         text.extend([key, "=", &quoted, "\n"]);
-        Ok(())
-    };
-    match &target.address {
-        Address::Tcp { host, port } => {
-            line("host", host)?;
-            line("port", &port.to_string())?;
-            line("protocol", "tcp")?;
-        }
-        Address::Socket(path) => line("socket", &path.to_string_lossy())?,
     }
-    line("user", &target.user)?;
-    if !target.password.is_empty() {
-        line("password", target.password.expose())?;
-    }
-    let ssl = &target.ssl;
-    for (key, path) in [("ssl-ca", &ssl.ca), ("ssl-cert", &ssl.cert), ("ssl-key", &ssl.key)] {
-        if let Some(path) = path {
-            line(key, &path.to_string_lossy())?;
-        }
-    }
-    // The password must not go further than loadgen lets it.
-    if ssl.mode != SslMode::Disabled {
-        line("loose-ssl-mode", &ssl.mode.to_string())?;
+    if let Some(mode) = mode {
         // MariaDB's have no modes, and verify the name, too, or nothing.
         text.push_str("[client-mariadb]\nssl\n");
-        if ssl.mode.verifies() {
-            text.push_str("ssl-verify-server-cert\n");
-        }
+        text.push_str(if mode.verifies() { "ssl-verify-server-cert\n" } else { "" });
     }
     Ok(text)
 }
@@ -80,18 +78,10 @@ fn text(target: &ConnectOptions) -> Result<String> {
 /// must be.
 fn quoted(value: &str) -> Option<String> {
     let quote = ['"', '\''].into_iter().find(|quote| !value.contains(*quote))?;
-    let mut out = String::from(quote);
-    for c in value.chars() {
-        match c {
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            c => out.push(c),
-        }
-    }
-    out.push(quote);
-    Some(out)
+    let escapes = [("\\", "\\\\"), ("\n", "\\n"), ("\r", "\\r"), ("\t", "\\t")];
+    let escaped =
+        escapes.iter().fold(value.to_owned(), |value, (from, to)| value.replace(from, to));
+    Some(format!("{quote}{escaped}{quote}"))
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use super::option_file::{self, OptionFile};
 use super::wait;
 use crate::error::{Error, Result, plain};
 use crate::mysql::options::{Address, ConnectOptions};
-use crate::observe::process::children_usage;
+use crate::observe::process::{Cost, children_usage};
 use crate::plan::timed::{SuiteSpec, SuiteTest};
 use crate::progress::Progress;
 use crate::stop::Stop;
@@ -29,6 +29,9 @@ use crate::summary;
 pub(crate) const OK: &str = "ok";
 /// And of one that a signal to loadgen ended.
 const INTERRUPTED: &str = "interrupted";
+
+/// How long a command took, what it cost, and how it ended.
+type Timed = (Duration, Cost, String);
 
 /// Runs the tests in order; what they print goes to `output`. One that fails does not keep the
 /// others from running. Blocks until they are done, or a signal ended them. Returns those that ran,
@@ -45,7 +48,7 @@ pub(crate) fn run(
     progress: &mut Progress,
 ) -> Result<(Vec<summary::SuiteTest>, Option<Error>)> {
     let options = option_file::write(target)?;
-    let (mut ran, mut failed) = (Vec::new(), Vec::new());
+    let mut ran: Vec<summary::SuiteTest> = Vec::new();
     let all = spec.tests.len();
     progress.restart();
     for (n, test) in (1..).zip(&spec.tests) {
@@ -57,33 +60,28 @@ pub(crate) fn run(
             progress.update(|| format!("suite {suite}: test {n} of {all}, {name}, {seconds} s"));
         };
         let mut command = command(test, target, &options);
-        let timed = match titled(test, output, &mut command) {
-            Ok(()) => timed(&mut command, stop, &mut look),
-            Err(error) => not_started(&error),
-        };
+        let titled = titled(test, output, &mut command);
+        let entry = entry(test, titled.and_then(|()| timed(&mut command, stop, &mut look)));
         progress.clear();
-        let entry = summary::SuiteTest { name: test.name.clone(), run: kept(&test.run), ..timed };
         progress.note(&format!(
             "{}: {:.3} s, CPU {:.2} s user {:.2} s system, {}",
             entry.name, entry.wall_s, entry.user_s, entry.sys_s, entry.status
         ));
-        if entry.status != OK {
-            failed.push(format!("{}: {}", test.name, entry.status));
-        }
         ran.push(entry);
     }
-    // A signal after the last test cut nothing.
-    let cut = ran.last().is_some_and(|test| test.status == INTERRUPTED);
-    let error = stop.check().err().filter(|_| cut).or_else(|| {
-        let text = format!(
-            "{} of {all} tests of suite {} failed: {}",
-            failed.len(),
-            spec.name,
-            failed.join("; ")
-        );
-        let error = Error::failed(text).hint("what they printed is beside the summary");
-        Some(error).filter(|_| !failed.is_empty())
-    });
+    let failed = ran.iter().filter(|test| test.status != OK);
+    let failed: Vec<String> =
+        failed.map(|test| format!("{}: {}", test.name, test.status)).collect();
+    let error = match ran.last() {
+        // A signal after the last test cut nothing.
+        Some(last) if last.status == INTERRUPTED => stop.check().err(),
+        _ if failed.is_empty() => None,
+        _ => {
+            let (count, failed) = (failed.len(), failed.join("; "));
+            let text = format!("{count} of {all} tests of suite {} failed: {failed}", spec.name);
+            Some(Error::failed(text).hint("what they printed is beside the summary"))
+        }
+    };
     Ok((ran, error))
 }
 
@@ -119,34 +117,30 @@ fn command(test: &SuiteTest, target: &ConnectOptions, options: &OptionFile) -> C
 }
 
 /// Runs a command to its end. What it leaves behind in its group ends with it.
-fn timed(command: &mut Command, stop: &Stop, look: &mut dyn FnMut(Duration)) -> summary::SuiteTest {
+fn timed(command: &mut Command, stop: &Stop, look: &mut dyn FnMut(Duration)) -> io::Result<Timed> {
     // Children that are waited for while it runs are its own: loadgen has no others to wait for.
     let (before, began) = (children_usage(), Instant::now());
-    let mut run = || {
-        let mut group = Group::spawn(command.stdin(Stdio::null()))?;
-        let (wall, cut) = wait(&group, began, Duration::MAX, stop, look)?;
-        // Its own process is not waited for yet: the group's number is nobody else's.
-        group.signal(Signal::SIGKILL);
-        Ok::<_, io::Error>((wall, cut, group.wait()?))
-    };
-    let (wall, cut, status) = match run() {
-        Ok(ended) => ended,
-        Err(error) => return not_started(&error),
-    };
-    let cost = children_usage().since(&before);
+    let mut group = Group::spawn(command.stdin(Stdio::null()))?;
+    let (wall, cut) = wait(&group, began, Duration::MAX, stop, look)?;
+    // Its own process is not waited for yet: the group's number is nobody else's.
+    group.signal(Signal::SIGKILL);
+    let status = group.leader.wait()?;
+    let status = if cut { INTERRUPTED.to_owned() } else { how(status) };
+    Ok((wall, children_usage().since(&before), status))
+}
+
+fn entry(test: &SuiteTest, timed: io::Result<Timed>) -> summary::SuiteTest {
+    let (wall, cost, status) = timed.unwrap_or_else(|error| {
+        (Duration::ZERO, Cost::default(), plain(&format!("not started: {error}")))
+    });
     summary::SuiteTest {
+        name: test.name.clone(),
+        run: kept(&test.run),
         wall_s: wall.as_secs_f64(),
         user_s: cost.user.as_secs_f64(),
         sys_s: cost.sys.as_secs_f64(),
-        status: if cut { INTERRUPTED.to_owned() } else { how(status) },
-        ..not_started(&"")
+        status,
     }
-}
-
-fn not_started(error: &dyn std::fmt::Display) -> summary::SuiteTest {
-    let status = plain(&format!("not started: {error}"));
-    let (name, run) = (String::new(), Vec::new());
-    summary::SuiteTest { name, run, wall_s: 0.0, user_s: 0.0, sys_s: 0.0, status }
 }
 
 fn how(status: ExitStatus) -> String {
@@ -163,14 +157,11 @@ fn how(status: ExitStatus) -> String {
 /// Program and arguments as they are kept: results are shown around, and what begins like a password
 /// ends there.
 fn kept(words: &[String]) -> Vec<String> {
-    words
-        .iter()
-        .map(|word| {
-            word.get(..password_in(word)).map_or_else(String::new, |open| {
-                if open.len() < word.len() { format!("{open}…") } else { open.to_owned() }
-            })
-        })
-        .collect()
+    let kept = |word: &String| match &word[..password_in(word)] {
+        open if open.len() < word.len() => format!("{open}…"),
+        open => open.to_owned(),
+    };
+    words.iter().map(kept).collect()
 }
 
 /// Where in a word something begins that may be a password; its end where nothing does.
@@ -206,7 +197,8 @@ mod tests {
     }
 
     fn run_it(mut command: Command, stop: &Stop) -> summary::SuiteTest {
-        timed(&mut command, stop, &mut |_| {})
+        let test = SuiteTest { name: "a".to_owned(), run: Vec::new(), dir: None };
+        entry(&test, timed(&mut command, stop, &mut |_| {}))
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Connections of a step: opened before it, and again where the policy has lost ones reopened.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use mysql_async::Opts;
 use tokio::sync::{Notify, Semaphore};
@@ -24,7 +24,7 @@ pub(crate) struct Connector {
     pub target: ConnectOptions,
     pub opts: Opts,
     /// Bounds the logins under way over all threads.
-    logins: Semaphore,
+    pub logins: Semaphore,
     pub reopened: Notify,
 }
 
@@ -37,56 +37,15 @@ pub(crate) struct Connection {
 }
 
 impl Connector {
-    pub(crate) fn new(target: &ConnectOptions, opts: &Opts) -> Connector {
-        Connector {
-            target: target.clone(),
-            opts: opts.clone(),
-            logins: Semaphore::new(limits::CONNECTS_AT_ONCE),
-            reopened: Notify::new(),
-        }
-    }
-
-    async fn log_in<T>(&self, login: impl Future<Output = T>) -> T {
+    pub(crate) async fn open(&self, job: &Job, client: u32) -> Result<Connection> {
         let _permit = self.logins.acquire().await.expect("nobody closes it");
-        login.await
-    }
-
-    /// Opens a client's connection. Where lost ones are opened again, a server that is just gone is
-    /// waited for; one that is there and says no for good is not.
-    pub(crate) async fn open(
-        &self,
-        job: &Job,
-        client: u32,
-        waiting: impl Fn(Error),
-    ) -> Result<Connection> {
-        let began = Instant::now();
-        let mut pauses = Pauses::new(client, 0);
-        loop {
-            match self.log_in(self.open_once(job, client)).await {
-                Err(error)
-                    if error.may_pass()
-                        && job.plan.policy.reconnects()
-                        && began.elapsed() < limits::OUTAGE =>
-                {
-                    waiting(error);
-                }
-                opened => return opened,
-            }
-            tokio::time::sleep(pauses.next()).await;
-        }
-    }
-
-    async fn open_once(&self, job: &Job, client: u32) -> Result<Connection> {
-        let mut session =
-            Session::open(&self.target, &self.opts, job.plan.charset.as_deref()).await?;
+        let charset = job.plan.charset.as_deref();
+        let mut session = Session::open(&self.target, &self.opts, charset).await?;
         let preparing = async {
             let handles = prepare(job, client, &mut session).await.map_err(of_statement)?;
             let mut serials = Vec::new();
-            if job.compiled.serial {
-                for table in job.tables_of(client) {
-                    let id_max = id_max(job, &mut session, table).await?;
-                    serials.push(job.serial(client, id_max));
-                }
+            for table in job.tables_of(client).filter(|_| job.serial) {
+                serials.push(job.serial(client, id_max(job, &mut session, table).await?));
             }
             Ok(Connection { session, handles, serials })
         };
@@ -97,38 +56,17 @@ impl Connector {
         })
     }
 
-    /// Opens a client's lost connection again, with its statements prepared, however long it takes.
-    /// `opened` is how many were before, for pauses that differ.
+    /// Opens a client's lost connection again, with its statements prepared.
     pub(crate) async fn reopen(
         &self,
         job: &Job,
         client: u32,
-        opened: u64,
-        refused: impl Fn(Failure),
-    ) -> (Session, Vec<usize>) {
-        let mut pauses = Pauses::new(client, opened);
-        loop {
-            tokio::time::sleep(pauses.next()).await;
-            match self.log_in(self.reopen_once(job, client)).await {
-                Ok(opened) => {
-                    self.reopened.notify_one();
-                    return opened;
-                }
-                Err(failure) => refused(failure),
-            }
-        }
-    }
-
-    async fn reopen_once(
-        &self,
-        job: &Job,
-        client: u32,
     ) -> std::result::Result<(Session, Vec<usize>), Failure> {
+        let _permit = self.logins.acquire().await.expect("nobody closes it");
         let charset = job.plan.charset.as_deref();
         let mut session = Session::open_again(&self.target, &self.opts, charset).await?;
         let limit = self.target.connect_timeout;
-        let prepared = within(limit, prepare(job, client, &mut session)).await;
-        match prepared {
+        match within(limit, prepare(job, client, &mut session)).await {
             Some(Ok(handles)) => Ok((session, handles)),
             Some(Err((_, failure))) => Err(failure),
             None => Err(Failure::Lost(too_slow(limit))),
@@ -151,7 +89,7 @@ async fn prepare(
 ) -> std::result::Result<Vec<usize>, (String, Failure)> {
     let mut handles = Vec::new();
     for table in job.tables_of(client) {
-        for sql in job.prepared(table) {
+        for sql in job.prepared.iter().map(|sql| job.with_table(sql, table)) {
             match session.prepare(&sql).await {
                 Ok(handle) => handles.push(handle),
                 Err(failure) => return Err((sql, failure)),
@@ -168,13 +106,9 @@ async fn id_max(job: &Job, session: &mut Session, table: u32) -> Result<u64> {
     }
     let sql = job.with_table("SELECT MAX(id) FROM {table}", table);
     let rows = session.query(&sql).await.map_err(|failure| of_statement((sql.clone(), failure)))?;
-    match rows.into_iter().flatten().next().flatten() {
-        None => Ok(0),
-        Some(text) => {
-            let none = |_| Error::server(format!("{sql}: '{}' is no number", clip(&text, ID_MAX)));
-            text.parse().map_err(none)
-        }
-    }
+    let none = |text: &str| Error::server(format!("{sql}: '{}' is no number", clip(text, ID_MAX)));
+    let id_max = rows.into_iter().flatten().next().flatten();
+    id_max.map_or(Ok(0), |text| text.parse().map_err(|_| none(&text)))
 }
 
 pub(crate) async fn close_all(sessions: Vec<Session>) {
@@ -185,25 +119,15 @@ pub(crate) async fn close_all(sessions: Vec<Session>) {
     while goodbyes.join_next().await.is_some() {}
 }
 
-/// The pauses of one client in one outage: growing, and jittered, so that those who lost a server
-/// together do not come back together.
-#[derive(Debug)]
-struct Pauses {
-    most: Duration,
-    jitter: Stream,
-}
-
-impl Pauses {
-    fn new(client: u32, reconnects: u64) -> Pauses {
-        let jitter = Stream::new(seed_of(&[u64::from(client), reconnects]));
-        Pauses { most: PAUSE_FIRST, jitter }
-    }
-
-    /// Draws between a half and the whole of twice the one before.
-    fn next(&mut self) -> Duration {
-        let half = self.most / 2;
-        self.most = (self.most * 2).min(PAUSE_MAX);
-        half + Duration::from_nanos(self.jitter.below(half.as_nanos() as u64 + 1))
+/// Gives the pauses of one client in one outage: growing, each between a half and the whole of twice
+/// the one before, so that those who lost a server together do not come back together.
+pub(crate) fn pauses(client: u32, reconnects: u64) -> impl FnMut() -> Duration {
+    let mut jitter = Stream::new(seed_of(&[u64::from(client), reconnects]));
+    let mut most = PAUSE_FIRST;
+    move || {
+        let half = most / 2;
+        most = (most * 2).min(PAUSE_MAX);
+        half + Duration::from_nanos(jitter.below(half.as_nanos() as u64 + 1))
     }
 }
 
@@ -214,8 +138,8 @@ mod tests {
     #[test]
     fn pauses_grow_to_a_limit_and_differ_between_clients() {
         let of = |client| {
-            let mut pauses = Pauses::new(client, 0);
-            (0..12).map(|_| pauses.next()).collect::<Vec<_>>()
+            let mut pauses = pauses(client, 0);
+            (0..12).map(|_| pauses()).collect::<Vec<_>>()
         };
         let (one, other) = (of(0), of(1));
         assert_ne!(one, other);

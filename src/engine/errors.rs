@@ -3,13 +3,13 @@
 
 use std::time::Duration;
 
-use super::outages::NewErrors;
+use super::ledger::add;
+use super::outages::{Events, add_error};
 use crate::error::{Error, plain};
 use crate::mysql::errors::{Class, class};
 use crate::mysql::session::{Failure, LOST};
 use crate::observe::recorder::Ns;
-use crate::plan::OnError;
-use crate::plan::units;
+use crate::plan::{OnError, units};
 use crate::summary::ErrorCount;
 
 /// Different errors kept apart at most; a server that makes up codes must not fill memory.
@@ -24,13 +24,6 @@ pub(crate) enum OpError {
     Timeout(Duration),
     /// This, and then ROLLBACK failed too: the next BEGIN would commit what is still open.
     LeftOpen(Box<OpError>),
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum AfterError {
-    GoOn,
-    Reopen,
-    End,
 }
 
 impl OpError {
@@ -64,18 +57,14 @@ impl OpError {
         OpError::LeftOpen(Box::new(if self.leaves_doubt() { self } else { rollback }))
     }
 
-    pub(crate) fn then(&self, policy: OnError) -> AfterError {
-        match (policy, self.keeps_session()) {
-            _ if self.is_usual() => AfterError::GoOn,
-            (OnError::Continue | OnError::Reconnect, true) => AfterError::GoOn,
-            (OnError::Reconnect, false) => AfterError::Reopen,
-            (OnError::Abort, _) | (OnError::Continue, false) => AfterError::End,
-        }
+    pub(crate) fn goes_on(&self, policy: OnError) -> bool {
+        let usual = matches!(self, OpError::Failure(Failure::Server { code, .. })
+            if class(*code) == Class::Session);
+        usual || (self.keeps_session() && policy != OnError::Abort)
     }
 
-    fn is_usual(&self) -> bool {
-        matches!(self, OpError::Failure(Failure::Server { code, .. })
-            if class(*code) == Class::Session)
+    pub(crate) fn reopens(&self, policy: OnError) -> bool {
+        !self.keeps_session() && policy == OnError::Reconnect
     }
 
     pub(crate) fn code(&self) -> Option<u16> {
@@ -122,7 +111,7 @@ pub(crate) struct Failures {
     /// By class and code; the text is that of the first.
     errors: Vec<ErrorCount>,
     /// Errors since the last report to the watch over outages.
-    pub new: NewErrors,
+    pub new: Events,
     pub reconnects: u64,
     /// Ops with writes that may have been done or not.
     pub in_doubt: u64,
@@ -142,7 +131,7 @@ impl Failures {
     pub(crate) fn refused(&mut self, now: Ns, failure: Failure) {
         let text = format!("cannot connect: {failure}");
         let refused = OpError::Failure(failure);
-        self.new.add(now, refused.code(), &text);
+        add_error(&mut self.new, now, refused.code(), &text);
         self.count(ErrorCount { class: "connect".to_owned(), ..refused.count() });
     }
 
@@ -160,11 +149,7 @@ impl Failures {
 
     pub(crate) fn merge(&mut self, other: Failures) {
         other.errors.into_iter().for_each(|error| self.count(error));
-        self.reconnects += other.reconnects;
-        self.in_doubt += other.in_doubt;
-        self.abandoned += other.abandoned;
-        self.window_in_doubt += other.window_in_doubt;
-        self.window_abandoned += other.window_abandoned;
+        add!(self, other; reconnects, in_doubt, abandoned, window_in_doubt, window_abandoned);
     }
 
     pub(crate) fn give_up(&mut self, measured: bool) {
@@ -181,25 +166,26 @@ impl Failures {
 /// Makes the error of a step that cannot go on after what happened to one client. `built_in` says
 /// that the workload is loadgen's own.
 pub(super) fn abort_error(client: u32, error: &OpError, built_in: bool) -> Error {
-    let failed = Error::failed(format!("client {client}: {error}"));
-    match error {
+    let hints: &[&str] = match error {
         OpError::Failure(Failure::Lost(_)) => {
-            failed.hint(LOST).hint("--on-error reconnect opens lost connections again and goes on")
+            &[LOST, "--on-error reconnect opens lost connections again and goes on"]
         }
         OpError::Wrong(_) if built_in => {
-            failed.hint("the tables are not what this workload needs; loadgen prepare makes them")
+            &["the tables are not what this workload needs; loadgen prepare makes them"]
         }
-        OpError::Wrong(_) => failed.hint(
-            "the tables do not hold what the workload's `expect` says: one of both must change",
-        ),
+        OpError::Wrong(_) => {
+            &["the tables do not hold what the workload's `expect` says: one of both must change"]
+        }
         OpError::Timeout(_) | OpError::LeftOpen(_) => {
-            failed.hint("--on-error reconnect drops the connection and goes on with another one")
+            &["--on-error reconnect drops the connection and goes on with another one"]
         }
         OpError::Failure(Failure::Server { .. }) => {
-            failed.hint("--on-error continue counts errors of the server and goes on")
+            &["--on-error continue counts errors of the server and goes on"]
         }
-        OpError::Driver(_) => failed,
-    }
+        OpError::Driver(_) => &[],
+    };
+    let failed = Error::failed(format!("client {client}: {error}"));
+    hints.iter().fold(failed, |failed, hint| failed.hint(*hint))
 }
 
 #[cfg(test)]
@@ -234,14 +220,14 @@ mod tests {
     fn each_policy_does_more_than_the_one_before() {
         let lost = || OpError::Failure(Failure::Lost(String::new()));
         let policies = [OnError::Abort, OnError::Continue, OnError::Reconnect];
-        let of = |error: OpError| policies.map(|policy| error.then(policy));
-        assert_eq!(of(server(1213)), [AfterError::GoOn; 3]);
-        assert_eq!(of(server(1290)), [AfterError::End, AfterError::GoOn, AfterError::GoOn]);
-        assert_eq!(
-            of(OpError::Wrong(String::new())),
-            [AfterError::End, AfterError::GoOn, AfterError::GoOn]
-        );
-        let session_gone = [AfterError::End, AfterError::End, AfterError::Reopen];
+        // Goes on, goes on with another connection.
+        let of =
+            |error: OpError| policies.map(|policy| (error.goes_on(policy), error.reopens(policy)));
+        let (end, goes_on, reopens) = ((false, false), (true, false), (false, true));
+        assert_eq!(of(server(1213)), [goes_on; 3]);
+        assert_eq!(of(server(1290)), [end, goes_on, goes_on]);
+        assert_eq!(of(OpError::Wrong(String::new())), [end, goes_on, goes_on]);
+        let session_gone = [end, end, reopens];
         assert_eq!(of(server(1927)), session_gone);
         assert_eq!(of(lost()), session_gone);
         assert_eq!(of(OpError::Timeout(Duration::from_secs(1))), session_gone);
@@ -265,12 +251,12 @@ mod tests {
             assert_eq!((both.leaves_doubt(), both.code()), (true, Some(1180)));
             assert!(!both.keeps_session());
             assert_eq!(both.count(), server(1180).count());
-            assert_eq!(both.then(OnError::Reconnect), AfterError::Reopen);
-            assert_eq!(both.then(OnError::Continue), AfterError::End);
+            assert!(both.reopens(OnError::Reconnect) && !both.reopens(OnError::Continue));
+            assert!(!both.goes_on(OnError::Reconnect));
         }
         let neither = server(1205).left_open(server(1290));
         assert_eq!((neither.leaves_doubt(), neither.code()), (false, Some(1290)));
-        assert_eq!(neither.then(OnError::Abort), AfterError::End);
+        assert!(!neither.goes_on(OnError::Abort));
     }
 
     #[test]

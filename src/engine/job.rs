@@ -1,15 +1,17 @@
 //! What every client of a step does, compiled from the plan: every name looked up, every number
 //! worked out before the first op. Shared, read only.
 
-use std::ops::Range;
+use std::iter::StepBy;
+use std::ops::{Range, RangeFrom};
 
 use mysql_async::Value;
 
 use crate::plan::{Plan, Spread, StatementMode, Step, StopAt};
 use crate::workload::distribution::{Distribution, Sampler};
-use crate::workload::param::{Const, KeySource};
 use crate::workload::random::{Stream, name_part, seed_of};
-use crate::workload::{Content, Effect, List, Options, Param, Schema, Statement, Workload};
+use crate::workload::{
+    Const, Content, Count, Effect, KeySource, Options, Param, Schema, Statement, Workload,
+};
 
 /// The tables that a step runs on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,43 +27,33 @@ pub struct Tables {
     pub own: bool,
 }
 
-#[derive(Debug)]
 pub(crate) struct Job {
     pub plan: Plan,
-    pub clients: u32,
-    pub rate: Option<f64>,
-    repeat: u32,
-    pub compiled: Compiled,
-    pub weights: u64,
-    /// Statements have times of their own: an op is more than one of them.
-    pub timed: bool,
+    pub step: Step,
+    pub threads: usize,
     pub tables: Tables,
     pub spread: Spread,
-    workload: u64,
-}
-
-#[derive(Debug, Default)]
-pub(crate) struct Compiled {
     pub transactions: Vec<CompiledTransaction>,
     pub statements: Vec<CompiledStatement>,
-    pub draws: Vec<Draw>,
-    pub slices: Vec<Distribution>,
+    draws: Vec<Draw>,
+    slices: Vec<Distribution>,
     pub prepared: Vec<String>,
     pub serial: bool,
+    pub weights: u64,
+    /// Statements with times of their own: none where an op is one statement.
+    pub timed_statements: usize,
 }
 
-#[derive(Debug)]
 pub(crate) struct CompiledTransaction {
     pub weight: u64,
     pub begin: bool,
     pub passes: Vec<usize>,
 }
 
-#[derive(Debug)]
 pub(crate) struct CompiledStatement {
-    /// The SQL around the `?`, with `{table}` still in it.
+    /// The SQL around the `?`, with `{table}` still in it; of a bulk statement that of one row.
     pub pieces: Vec<String>,
-    pub values: Values,
+    pub sources: Sources,
     /// A list of as many rows as fit: the SQL is made anew each time.
     pub bulk: Option<Bulk>,
     pub text: bool,
@@ -77,15 +69,9 @@ pub(crate) struct CompiledStatement {
     pub prepared: usize,
 }
 
-#[derive(Debug, Default)]
-pub(crate) struct Values {
-    /// One a parameter, drawn in order.
-    pub sources: Vec<Source>,
-    /// Then those that are made from others, in order: position and how.
-    pub derived: Vec<(usize, Derived)>,
-}
+/// One a parameter with its position: first those that are drawn, then those made from others.
+pub(crate) type Sources = Vec<(usize, Source)>;
 
-#[derive(Debug)]
 pub(crate) enum Source {
     Draw(usize),
     Slice(usize),
@@ -94,90 +80,166 @@ pub(crate) enum Source {
     Pad,
     Digits(usize),
     Const(Value),
-    Derived(Derived),
+    /// The value at a position of the statement before.
+    Previous(usize),
+    /// The value at a position, and so much.
+    Sum(usize, u64),
+    /// A `c` that proves itself for the id at a position.
+    COf(usize),
 }
 
 /// The ids of rows that come after all there are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Serial {
-    pub next: u64,
-    pub step: u64,
-}
+pub(crate) type Serial = StepBy<RangeFrom<u64>>;
 
-/// How a value is made from another one of the statement, or of the one before.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Derived {
-    Sum(usize, u64),
-    /// A `c` that proves itself for the id at a position.
-    C(usize),
-    Previous(usize),
-}
-
-#[derive(Debug)]
 pub(crate) struct Bulk {
     /// What stands before the list, with `{table}` still in it, and after it.
     pub head: String,
     pub tail: String,
-    pub pieces: Vec<String>,
-    pub values: Values,
     pub join: String,
     pub bytes_max: usize,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The answer that is expected; bounds are the least and the most.
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Check {
-    pub counted: Counted,
-    pub min: u64,
-    pub max: u64,
+    pub rows: (u64, u64),
+    pub affected: (u64, u64),
     /// The first column is a `c` that proves itself.
     pub content: bool,
     pub value: Option<u64>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Counted {
-    Rows,
-    Affected,
-    Nothing,
-}
+/// So many ids from the one after a base on.
+type Draw = (Distribution, u64, u64);
 
-/// So many ids from `base + 1` on.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Draw {
-    distribution: Distribution,
-    base: u64,
-    count: u64,
-}
-
-/// Draws numbers from `base + 1` on.
-#[derive(Debug)]
-pub(crate) struct Pick {
-    pub sampler: Sampler,
-    pub base: u64,
+fn sampler((distribution, base, count): Draw, hot_seed: u64) -> Sampler {
+    let mut sampler = Sampler::new(distribution, count, hot_seed);
+    sampler.base = base;
+    sampler
 }
 
 impl Job {
     pub(crate) fn new(plan: &Plan, spread: Spread, tables: Tables, step: &Step) -> Job {
-        let text = plan.statements == StatementMode::Text;
-        let compiled = Compiled::new(&plan.workload, plan.distribution, tables, text);
-        Job {
-            weights: compiled.transactions.iter().map(|t| t.weight).sum(),
-            timed: compiled.statements.len() > 1
-                || compiled.transactions.iter().any(|t| t.begin || t.passes.len() > 1),
-            compiled,
+        let workload = &plan.workload;
+        let mut job = Job {
+            plan: plan.clone(),
+            step: *step,
+            threads: engine_threads(plan, step.clients),
             tables,
             spread,
-            clients: step.clients,
-            rate: step.rate,
-            repeat: step.repeat,
-            workload: name_part(&plan.workload.name),
-            plan: plan.clone(),
+            transactions: Vec::new(),
+            statements: Vec::new(),
+            draws: Vec::new(),
+            slices: Vec::new(),
+            prepared: Vec::new(),
+            serial: false,
+            weights: workload.transactions.iter().map(|t| u64::from(t.weight)).sum(),
+            timed_statements: 0,
+        };
+        for transaction in &workload.transactions {
+            let start = job.statements.len();
+            let running = workload.running(transaction);
+            for (at, (statement, _)) in running.iter().enumerate() {
+                let uses = |p: &Param| matches!(p, Param::Previous(_));
+                let next = running.get(at + 1).is_some_and(|(s, _)| s.params.iter().any(uses));
+                let compiled = job.statement(workload, statement);
+                job.statements.push(CompiledStatement { keeps_values: next, ..compiled });
+            }
+            job.transactions.push(CompiledTransaction {
+                weight: u64::from(transaction.weight),
+                begin: workload.begins(transaction),
+                passes: workload.passes(transaction).into_iter().map(|at| start + at).collect(),
+            });
+        }
+        let several = |t: &CompiledTransaction| t.begin || t.passes.len() > 1;
+        if job.statements.len() > 1 || job.transactions.iter().any(several) {
+            job.timed_statements = job.statements.len();
+        }
+        job
+    }
+
+    fn statement(&mut self, workload: &Workload, statement: &Statement) -> CompiledStatement {
+        let options = &workload.options;
+        let (own_sql, own_params) = statement.expanded(options);
+        let bulk = statement.list.as_ref().and_then(|list| Some((list, list.bytes.as_ref()?)));
+        let (sql, params) = match bulk {
+            Some((list, _)) => (&list.each, &list.params),
+            None => (&own_sql, &own_params),
+        };
+        let text = bulk.is_some() || self.plan.statements == StatementMode::Text;
+        CompiledStatement {
+            pieces: sql.split('?').map(str::to_owned).collect(),
+            sources: self.sources(params, options),
+            text,
+            check: self.check(workload, statement),
+            effect: statement.effect,
+            key: own_params.iter().position(|p| matches!(p, Param::Key(_))),
+            inserted_k: inserted_k(statement, options),
+            keeps_values: false,
+            prepared: if text { 0 } else { place(&mut self.prepared, own_sql) },
+            bulk: bulk.map(|(list, bytes)| {
+                let (head, tail) = statement.sql.split_once("{list}").expect("its place");
+                let (head, tail, join) = (head.to_owned(), tail.to_owned(), list.join.clone());
+                Bulk { head, tail, join, bytes_max: bytes.value(options) as usize }
+            }),
         }
     }
 
-    /// Statements with times of their own: none where an op is one statement.
-    pub(crate) fn timed_statements(&self) -> usize {
-        if self.timed { self.compiled.statements.len() } else { 0 }
+    fn sources(&mut self, params: &[Param], options: &Options) -> Sources {
+        let mut sources: Sources =
+            params.iter().map(|param| self.source(param, options)).enumerate().collect();
+        sources.sort_by_key(|(_, source)| matches!(source, Source::Sum(..) | Source::COf(_)));
+        sources
+    }
+
+    fn source(&mut self, param: &Param, options: &Options) -> Source {
+        let (rows, usual) = (self.tables.rows, self.plan.distribution);
+        let mut draw = |source: KeySource, base: u64, count: u64| {
+            Source::Draw(place(&mut self.draws, (source.0.unwrap_or(usual), base, count)))
+        };
+        match param {
+            Param::Key(source) => draw(*source, 0, rows),
+            Param::K => draw(KeySource::default(), 0, rows),
+            Param::RangeStart { len, distribution } => {
+                let less = len.value(options).saturating_sub(1);
+                draw(*distribution, 0, rows.saturating_sub(less))
+            }
+            Param::Between { min, max, distribution } => {
+                draw(*distribution, min.wrapping_sub(1), (max - min).saturating_add(1))
+            }
+            Param::Slice(source) => {
+                Source::Slice(place(&mut self.slices, source.0.unwrap_or(usual)))
+            }
+            Param::Serial => {
+                self.serial = true;
+                Source::Serial
+            }
+            Param::C => Source::C,
+            Param::Pad => Source::Pad,
+            Param::Digits(n) => Source::Digits(*n),
+            Param::Const(Const::Number(n)) => Source::Const(Value::Int(*n)),
+            Param::Const(Const::Text(text)) => Source::Const(Value::Bytes(text.clone().into())),
+            Param::RangeEnd(end) => Source::Sum(end.of - 1, end.add(options)),
+            Param::SameAs(of) => Source::Sum(of - 1, 0),
+            Param::COf(of) => Source::COf(of - 1),
+            Param::Previous(of) => Source::Previous(of - 1),
+        }
+    }
+
+    fn check(&self, workload: &Workload, statement: &Statement) -> Check {
+        let (expect, options) = (&statement.expect, &workload.options);
+        let may_miss = statement.missing_if.iter().any(|name| workload.is_on(name));
+        let bounds = |count: &Option<Count>| {
+            let (min, max) =
+                count.as_ref().map_or((0, u64::MAX), |n| n.bounds(options, self.tables.held));
+            (if may_miss { 0 } else { min }, max)
+        };
+        Check {
+            rows: bounds(&expect.rows),
+            affected: bounds(&expect.affected),
+            content: expect.content == Some(Content::C),
+            value: expect.value.as_ref().map(|value| value.value(options)),
+        }
     }
 
     /// The tables that ops are drawn for: one that is not there where no statement names one.
@@ -201,7 +263,7 @@ impl Job {
         match self.plan.stop {
             StopAt::Time(_) => None,
             StopAt::Ops(ops) => {
-                let clients = u64::from(self.clients);
+                let clients = u64::from(self.step.clients);
                 Some(ops / clients + u64::from(u64::from(client) < ops % clients))
             }
         }
@@ -214,53 +276,46 @@ impl Job {
     }
 
     pub(crate) fn seed_parts(&self, client: u32, measured: bool) -> [u64; 8] {
-        let table = self.pinned_table(client).map_or(0, |t| u64::from(t) + 1);
         [
             self.plan.seed,
-            self.workload,
-            table,
+            name_part(&self.plan.workload.name),
+            self.pinned_table(client).map_or(0, |t| u64::from(t) + 1),
             u64::from(client),
-            u64::from(self.clients),
-            self.rate.map_or(0, f64::to_bits),
-            u64::from(self.repeat),
+            u64::from(self.step.clients),
+            self.step.rate.map_or(0, f64::to_bits),
+            u64::from(self.step.repeat),
             u64::from(measured),
         ]
     }
 
-    pub(crate) fn picks(&self, table: u32) -> Vec<Pick> {
+    pub(crate) fn picks(&self, table: u32) -> Vec<Sampler> {
         let hot_seed = seed_of(&[self.plan.seed, u64::from(table)]);
-        self.compiled.draws.iter().map(|draw| draw.pick(hot_seed)).collect()
+        self.draws.iter().map(|draw| sampler(*draw, hot_seed)).collect()
     }
 
     /// What ids of a client's own share of the rows are drawn from; shares differ by one row at
     /// most, and are one row where there are more clients than rows.
-    pub(crate) fn slices(&self, client: u32) -> Vec<Pick> {
-        let rows = self.tables.rows;
-        let edge =
-            |client: u32| (u128::from(rows) * u128::from(client) / u128::from(self.clients)) as u64;
+    pub(crate) fn slices(&self, client: u32) -> Vec<Sampler> {
+        let (rows, clients) = (self.tables.rows, u128::from(self.step.clients));
+        let edge = |client: u32| (u128::from(rows) * u128::from(client) / clients) as u64;
         let (base, count) = (edge(client), edge(client + 1) - edge(client));
         let base = base.min(rows.saturating_sub(1));
         let hot_seed = seed_of(&[self.plan.seed, name_part("slice"), u64::from(client)]);
-        let slices = self.compiled.slices.iter();
-        slices.map(|of| Draw { distribution: *of, base, count }.pick(hot_seed)).collect()
+        self.slices.iter().map(|of| sampler((*of, base, count), hot_seed)).collect()
     }
 
     /// Numbers a client's rows in a table whose largest id is `id_max`: clients that share the table
     /// never meet.
     pub(crate) fn serial(&self, client: u32, id_max: u64) -> Serial {
         let (place, sharers) = match self.spread {
-            Spread::Pinned => (client / self.places(), self.clients / self.places()),
-            Spread::Random => (client, self.clients),
+            Spread::Pinned => (client / self.places(), self.step.clients / self.places()),
+            Spread::Random => (client, self.step.clients),
         };
-        Serial { next: id_max + 1 + u64::from(place), step: u64::from(sharers.max(1)) }
-    }
-
-    pub(crate) fn prepared(&self, table: u32) -> impl Iterator<Item = String> {
-        self.compiled.prepared.iter().map(move |sql| self.with_table(sql, table))
+        (id_max + 1 + u64::from(place)..).step_by(sharers.max(1) as usize)
     }
 
     pub(crate) fn sql(&self, statement: usize, table: u32) -> String {
-        let statement = &self.compiled.statements[statement];
+        let statement = &self.statements[statement];
         let sql = match &statement.bulk {
             Some(bulk) => format!("{}…{}", bulk.head, bulk.tail),
             None => statement.pieces.join("?"),
@@ -270,7 +325,7 @@ impl Job {
 
     pub(crate) fn text_pieces(&self, table: u32) -> Vec<Vec<String>> {
         let piece = |p: &String| self.with_table(p, table);
-        self.compiled.statements.iter().map(|s| s.pieces.iter().map(piece).collect()).collect()
+        self.statements.iter().map(|s| s.pieces.iter().map(piece).collect()).collect()
     }
 
     /// SQL with the name of a table (from 0). Names that loadgen gives need no quotes.
@@ -279,187 +334,45 @@ impl Job {
     }
 }
 
+pub(crate) fn engine_threads(plan: &Plan, clients: u32) -> usize {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let wanted = plan.engine_threads.map_or(cores, |n| n as usize);
+    wanted.clamp(1, clients.max(1) as usize)
+}
+
 /// The queues that arrivals come in: one an engine thread, and where clients are pinned one a
 /// table of it. Threads and tables take the clients in turn, so that as many have both different
 /// as the least common multiple of the two says.
 pub(crate) fn queues(threads: usize, spread: Spread, tables: u32, clients: u32) -> u32 {
-    let threads = threads as u64;
-    let tables = if spread == Spread::Pinned { u64::from(tables.max(1)) } else { 1 };
-    let (mut x, mut y) = (threads, tables);
-    while y > 0 {
-        (x, y) = (y, x % y);
-    }
-    (threads / x * tables).min(u64::from(clients)) as u32
-}
-
-impl Compiled {
-    pub(crate) fn new(
-        workload: &Workload,
-        distribution: Distribution,
-        tables: Tables,
-        text: bool,
-    ) -> Compiled {
-        let mut compiler = Compiler { workload, distribution, tables, done: Compiled::default() };
-        for transaction in &workload.transactions {
-            let start = compiler.done.statements.len();
-            let running = workload.running(transaction);
-            for (at, (statement, _)) in running.iter().enumerate() {
-                let uses = |p: &Param| matches!(p, Param::Previous(_));
-                let next = running.get(at + 1).is_some_and(|(s, _)| s.params.iter().any(uses));
-                let one = compiler.statement(statement, text);
-                compiler.done.statements.push(CompiledStatement { keeps_values: next, ..one });
-            }
-            compiler.done.transactions.push(CompiledTransaction {
-                weight: u64::from(transaction.weight),
-                begin: workload.begins(transaction),
-                passes: workload.passes(transaction).into_iter().map(|at| start + at).collect(),
-            });
-        }
-        compiler.done
-    }
-}
-
-/// A workload on its way to what clients do.
-struct Compiler<'a> {
-    workload: &'a Workload,
-    /// Of keys that have none of their own.
-    distribution: Distribution,
-    tables: Tables,
-    done: Compiled,
-}
-
-impl Compiler<'_> {
-    fn statement(&mut self, statement: &Statement, text: bool) -> CompiledStatement {
-        let options = &self.workload.options;
-        let expanded = statement.expanded(options);
-        let list = statement.list.as_ref().filter(|_| statement.is_text());
-        let bulk = list.map(|list| self.bulk(&statement.sql, list));
-        let (pieces, values) = match bulk {
-            Some(_) => Default::default(),
-            None => (pieces(&expanded.sql), self.values(&expanded.params)),
-        };
-        let text = text || bulk.is_some();
-        CompiledStatement {
-            pieces,
-            values,
-            bulk,
-            text,
-            check: Check::new(self.workload, statement, self.tables),
-            effect: statement.effect,
-            key: expanded.params.iter().position(|p| matches!(p, Param::Key(_))),
-            inserted_k: inserted_k(statement, options),
-            keeps_values: false,
-            prepared: if text { 0 } else { place(&mut self.done.prepared, expanded.sql) },
-        }
-    }
-
-    fn bulk(&mut self, sql: &str, list: &List) -> Bulk {
-        let (head, tail) = sql.split_once("{list}").expect("a list has its place");
-        let bytes = list.bytes.as_ref().expect("a list of text has a size");
-        Bulk {
-            head: head.to_owned(),
-            tail: tail.to_owned(),
-            pieces: pieces(&list.each),
-            values: self.values(&list.params),
-            join: list.join.clone(),
-            bytes_max: bytes.value(&self.workload.options) as usize,
-        }
-    }
-
-    fn values(&mut self, params: &[Param]) -> Values {
-        let sources: Vec<Source> = params.iter().map(|param| self.source(param)).collect();
-        let derived = sources.iter().enumerate().filter_map(|(at, source)| match source {
-            Source::Derived(how) => Some((at, *how)),
-            _ => None,
-        });
-        Values { derived: derived.collect(), sources }
-    }
-
-    fn source(&mut self, param: &Param) -> Source {
-        let (options, rows, usual) = (&self.workload.options, self.tables.rows, self.distribution);
-        let done = &mut self.done;
-        let mut draw = |source: KeySource, base: u64, count: u64| {
-            let distribution = source.or(usual);
-            Source::Draw(place(&mut done.draws, Draw { distribution, base, count }))
-        };
-        match param {
-            Param::Key(source) => draw(*source, 0, rows),
-            Param::K => draw(KeySource::Default, 0, rows),
-            Param::RangeStart { len, distribution } => {
-                let less = len.value(options).saturating_sub(1);
-                draw(*distribution, 0, rows.saturating_sub(less))
-            }
-            Param::Between { min, max, distribution } => {
-                draw(*distribution, min.wrapping_sub(1), (max - min).saturating_add(1))
-            }
-            Param::Slice(source) => Source::Slice(place(&mut done.slices, source.or(usual))),
-            Param::Serial => {
-                done.serial = true;
-                Source::Serial
-            }
-            Param::C => Source::C,
-            Param::Pad => Source::Pad,
-            Param::Digits(n) => Source::Digits(*n),
-            Param::Const(Const::Number(n)) => Source::Const(Value::Int(*n)),
-            Param::Const(Const::Text(text)) => Source::Const(Value::Bytes(text.clone().into())),
-            Param::RangeEnd(end) => Source::Derived(Derived::Sum(end.of - 1, end.add(options))),
-            Param::SameAs(of) => Source::Derived(Derived::Sum(of - 1, 0)),
-            Param::COf(of) => Source::Derived(Derived::C(of - 1)),
-            Param::Previous(of) => Source::Derived(Derived::Previous(of - 1)),
-        }
-    }
-}
-
-impl Draw {
-    pub(crate) fn pick(self, hot_seed: u64) -> Pick {
-        Pick { sampler: Sampler::new(self.distribution, self.count, hot_seed), base: self.base }
-    }
+    let tables = if spread == Spread::Pinned { tables.max(1) as usize } else { 1 };
+    let both = (threads..).step_by(threads).find(|n| n.is_multiple_of(tables));
+    both.expect("their product at the latest").min(clients as usize) as u32
 }
 
 impl Check {
-    fn new(workload: &Workload, statement: &Statement, tables: Tables) -> Check {
-        let expect = &statement.expect;
-        let (counted, count) = match (&expect.rows, &expect.affected) {
-            (Some(rows), _) => (Counted::Rows, Some(rows)),
-            (None, Some(affected)) => (Counted::Affected, Some(affected)),
-            (None, None) => (Counted::Nothing, None),
-        };
-        let all = (0, u64::MAX);
-        let (min, max) = count.map_or(all, |n| n.bounds(&workload.options, tables.held));
-        Check {
-            counted,
-            min: if statement.missing_if.iter().any(|name| workload.is_on(name)) { 0 } else { min },
-            max,
-            content: expect.content == Some(Content::C),
-            value: expect.value.as_ref().map(|value| value.value(&workload.options)),
-        }
-    }
-
     /// The most rows that a write affects, where the workload says so; at least what an answer
     /// says that it did.
     pub(crate) fn affected_max(&self, answered: u64) -> Option<u64> {
-        let bounded = self.counted == Counted::Affected && self.max < u64::MAX;
-        bounded.then_some(self.max.max(answered))
+        let (_, max) = self.affected;
+        (max < u64::MAX).then_some(max.max(answered))
     }
 }
 
-fn place<T: PartialEq>(list: &mut Vec<T>, item: T) -> usize {
+pub(crate) fn place<T: PartialEq>(list: &mut Vec<T>, item: T) -> usize {
     list.iter().position(|there| *there == item).unwrap_or_else(|| {
         list.push(item);
         list.len() - 1
     })
 }
 
-/// See [`CompiledStatement::inserted_k`]; a list's rows follow one another.
+/// See [`CompiledStatement::inserted_k`]; a list's rows follow one another, those of a bulk statement
+/// are made one by one.
 fn inserted_k(statement: &Statement, options: &Options) -> Vec<usize> {
     let Effect::InsertK(of) = statement.effect else { return Vec::new() };
-    let Some(list) = &statement.list else { return vec![of - 1] };
+    let list = statement.list.as_ref().filter(|list| list.bytes.is_none());
+    let Some(list) = list else { return vec![of - 1] };
     let (rows, before) = (list.rows(options), statement.before_list());
     (0..rows).map(|row| before + row * list.params.len() + of - 1).collect()
-}
-
-fn pieces(sql: &str) -> Vec<String> {
-    sql.split('?').map(str::to_owned).collect()
 }
 
 #[cfg(test)]
@@ -502,10 +415,14 @@ pub(crate) mod tests {
     pub(crate) const TABLES: Tables =
         Tables { schema: Schema::Sbtest, count: 8, rows: 1000, held: Some(1000), own: true };
 
+    pub(crate) fn job_of(plan: &Plan, spread: Spread, tables: Tables, rate: Option<f64>) -> Job {
+        let clients = plan.clients[0];
+        let step = Step { number: 1, place: 1, of: 1, clients, rate, repeat: 1 };
+        Job::new(plan, spread, tables, &step)
+    }
+
     fn job(clients: u32, stop: StopAt, spread: Spread) -> Job {
-        let plan = a_plan(0, clients, stop);
-        let step = Step { number: 1, place: 1, of: 1, clients, rate: None, repeat: 1 };
-        Job::new(&plan, spread, TABLES, &step)
+        job_of(&a_plan(0, clients, stop), spread, TABLES, None)
     }
 
     #[test]
@@ -549,7 +466,7 @@ pub(crate) mod tests {
         let job = job(16, StopAt::Ops(1), Spread::Pinned);
         assert_eq!((job.pinned_table(0), job.pinned_table(9)), (Some(0), Some(1)));
         assert_eq!(job.sql(0, 2), "SELECT c FROM sbtest3 WHERE id=?");
-        assert_eq!(job.prepared(2).collect::<Vec<_>>(), ["SELECT c FROM sbtest3 WHERE id=?"]);
+        assert_eq!(job.prepared, ["SELECT c FROM {table} WHERE id=?"]);
         assert_eq!(job.text_pieces(0)[0], ["SELECT c FROM sbtest1 WHERE id=", ""]);
     }
 }

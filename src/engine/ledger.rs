@@ -5,7 +5,7 @@
 
 use super::job::Job;
 use crate::summary::{Doubt, LedgerEntry};
-use crate::workload::{Effect, Schema};
+use crate::workload::Effect;
 
 /// Writes that are in doubt if the answer to a call never comes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -25,7 +25,7 @@ impl Pending {
             Pending::Nothing => None,
             Pending::Known(table, writes, doubt) => (writes > 0).then_some((table, writes, doubt)),
             Pending::Statement(table, index) => {
-                let statement = &job.compiled.statements[index];
+                let statement = &job.statements[index];
                 let doubt = in_doubt(statement.effect, statement.check.affected_max(0));
                 (statement.effect != Effect::None).then_some((table, 1, doubt))
             }
@@ -44,53 +44,15 @@ pub(crate) struct Change {
 impl Change {
     /// Bounds what it did, if its COMMIT is in doubt.
     pub(crate) fn doubt(&self) -> Doubt {
-        let mut doubt = in_doubt(self.effect, Some(self.affected));
-        if matches!(self.effect, Effect::InsertK(_)) {
-            doubt.k_unknown = 0;
-            let side = if self.k < 0 { &mut doubt.k_removed } else { &mut doubt.k_added };
-            *side = self.k.unsigned_abs();
-        }
-        doubt
-    }
-}
-
-/// Bounds what a statement may have done that affects so many rows at most; None is without a bound.
-pub(crate) fn in_doubt(effect: Effect, affected: Option<u64>) -> Doubt {
-    let mut doubt = Doubt::default();
-    match (effect, affected) {
-        (Effect::None | Effect::Update | Effect::SetC, _) => {}
-        (Effect::AddK(n), rows) => {
-            let side = if n < 0 { &mut doubt.k_removed } else { &mut doubt.k_added };
-            *side = n.unsigned_abs().saturating_mul(rows.unwrap_or(u64::MAX));
-        }
-        (Effect::Insert | Effect::InsertK(_), Some(rows)) => {
-            (doubt.rows_added, doubt.k_unknown) = (rows, 1);
-        }
-        (Effect::Delete, Some(rows)) => (doubt.rows_removed, doubt.k_unknown) = (rows, 1),
-        (Effect::Insert | Effect::InsertK(_) | Effect::Delete, None) => {
-            (doubt.rows_unknown, doubt.k_unknown) = (1, 1);
+        match self.effect {
+            Effect::InsertK(_) => Doubt { rows_added: self.affected, ..of_k(self.k, 1) },
+            effect => in_doubt(effect, Some(self.affected)),
         }
     }
-    doubt
-}
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Account {
-    pub entry: LedgerEntry,
-    /// Ops of the window, for `totals.per_table`.
-    pub ops: u64,
-}
-
-impl Account {
-    /// Opens that of a table, which counts from 0.
-    pub(crate) fn new(schema: Schema, table: u32) -> Account {
-        let entry = LedgerEntry { table: schema.name(table + 1), ..LedgerEntry::default() };
-        Account { entry, ops: 0 }
-    }
-
-    pub(crate) fn apply(&mut self, change: Change) {
-        let (entry, affected) = (&mut self.entry, change.affected);
-        match change.effect {
+    pub(crate) fn enter(self, entry: &mut LedgerEntry) {
+        let affected = self.affected;
+        match self.effect {
             Effect::None => {}
             Effect::Update | Effect::SetC | Effect::AddK(0) => {
                 entry.updates += affected;
@@ -98,10 +60,7 @@ impl Account {
             }
             Effect::AddK(n) => {
                 entry.updates += affected;
-                if n < 0 {
-                    let taken = n.unsigned_abs().saturating_mul(affected);
-                    entry.k_taken = entry.k_taken.saturating_add(taken);
-                }
+                entry.k_taken = entry.k_taken.saturating_add(of_k(n, affected).k_removed);
                 let rows = i64::try_from(affected).unwrap_or(i64::MAX);
                 entry.k_added = entry.k_added.saturating_add(n.saturating_mul(rows));
             }
@@ -111,9 +70,8 @@ impl Account {
             }
             Effect::InsertK(_) => {
                 entry.inserts += affected;
-                if affected > 0 {
-                    entry.k_added = entry.k_added.saturating_add(change.k);
-                }
+                let k = if affected > 0 { self.k } else { 0 };
+                entry.k_added = entry.k_added.saturating_add(k);
             }
             Effect::Delete => {
                 entry.deletes += affected;
@@ -121,31 +79,46 @@ impl Account {
             }
         }
     }
+}
 
-    pub(crate) fn doubt(&mut self, writes: u32, doubt: &Doubt) {
-        self.entry.in_doubt += u64::from(writes);
-        self.entry.doubt.get_or_insert_default().add(doubt);
-    }
-
-    pub(crate) fn merge(&mut self, other: &Account) {
-        let (sum, more) = (&mut self.entry, &other.entry);
-        sum.k_added = sum.k_added.saturating_add(more.k_added);
-        if let Some(doubt) = &more.doubt {
-            sum.doubt.get_or_insert_default().add(doubt);
-        }
-        for (sum, more) in [
-            (&mut sum.updates, more.updates),
-            (&mut sum.inserts, more.inserts),
-            (&mut sum.deletes, more.deletes),
-            (&mut sum.in_doubt, more.in_doubt),
-            (&mut sum.k_unknown, more.k_unknown),
-            (&mut sum.k_taken, more.k_taken),
-            (&mut sum.untraced, more.untraced),
-            (&mut self.ops, other.ops),
-        ] {
-            *sum = sum.saturating_add(more);
+/// Bounds what a statement may have done that affects so many rows at most; None is without a bound.
+pub(crate) fn in_doubt(effect: Effect, affected: Option<u64>) -> Doubt {
+    let none = Doubt::default();
+    match (effect, affected) {
+        (Effect::None | Effect::Update | Effect::SetC, _) => none,
+        (Effect::AddK(n), rows) => of_k(n, rows.unwrap_or(u64::MAX)),
+        (_, None) => Doubt { rows_unknown: 1, k_unknown: 1, ..none },
+        (Effect::Delete, Some(rows)) => Doubt { rows_removed: rows, k_unknown: 1, ..none },
+        (Effect::Insert | Effect::InsertK(_), Some(rows)) => {
+            Doubt { rows_added: rows, k_unknown: 1, ..none }
         }
     }
+}
+
+fn of_k(k: i64, rows: u64) -> Doubt {
+    let most = k.unsigned_abs().saturating_mul(rows);
+    let (k_added, k_removed) = if k < 0 { (0, most) } else { (most, 0) };
+    Doubt { k_added, k_removed, ..Doubt::default() }
+}
+
+pub(crate) fn add_doubt(entry: &mut LedgerEntry, writes: u32, doubt: &Doubt) {
+    entry.in_doubt += u64::from(writes);
+    entry.doubt.get_or_insert_default().add(doubt);
+}
+
+/// Adds fields of one struct to those of another one.
+macro_rules! add {
+    ($sum:expr, $more:expr; $($field:ident),+) => {
+        $($sum.$field = $sum.$field.saturating_add($more.$field);)+
+    };
+}
+pub(super) use add;
+
+pub(crate) fn merge(sum: &mut LedgerEntry, more: &LedgerEntry) {
+    if let Some(doubt) = &more.doubt {
+        sum.doubt.get_or_insert_default().add(doubt);
+    }
+    add!(sum, more; k_added, updates, inserts, deletes, in_doubt, k_unknown, k_taken, untraced);
 }
 
 #[cfg(test)]
@@ -158,18 +131,22 @@ mod tests {
 
     #[test]
     fn acknowledged_and_doubtful_writes_are_kept_apart() {
-        let mut account = Account::new(Schema::Sbtest, 0);
-        account.apply(change(Effect::AddK(2), 3, 0));
-        account.apply(change(Effect::SetC, 1, 0));
-        account.apply(change(Effect::None, 7, 0));
-        account.apply(change(Effect::AddK(-3), 2, 0));
-        account.apply(change(Effect::AddK(0), 4, 0));
-        account.doubt(1, &in_doubt(Effect::AddK(2), Some(1)));
-        let mut sum = Account { ops: 5, ..Account::new(Schema::Sbtest, 0) };
-        sum.merge(&account);
-        let entry = &sum.entry;
-        assert_eq!((entry.table.as_str(), entry.updates, entry.k_added), ("sbtest1", 10, 0));
-        assert_eq!((entry.k_taken, entry.in_doubt, entry.k_unknown, sum.ops), (6, 1, 0, 5));
+        let mut sum = LedgerEntry::default();
+        let mut entry = LedgerEntry::default();
+        for (effect, affected) in [
+            (Effect::AddK(2), 3),
+            (Effect::SetC, 1),
+            (Effect::None, 7),
+            (Effect::AddK(-3), 2),
+            (Effect::AddK(0), 4),
+        ] {
+            change(effect, affected, 0).enter(&mut entry);
+        }
+        add_doubt(&mut entry, 1, &in_doubt(Effect::AddK(2), Some(1)));
+        merge(&mut sum, &entry);
+        let entry = &sum;
+        assert_eq!((entry.updates, entry.k_added, entry.k_taken), (10, 0, 6));
+        assert_eq!((entry.in_doubt, entry.k_unknown), (1, 0));
         assert_eq!(entry.untraced, 5, "of c, and those that add nothing");
         assert_eq!(entry.doubt, Some(Doubt { k_added: 2, ..Doubt::default() }));
     }

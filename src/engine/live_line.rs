@@ -1,71 +1,61 @@
 //! The live line of a step.
 
+use super::pacing::{NEVER, Window};
 use crate::observe::recorder::{Ns, Phase, RecordedInterval};
 use crate::observe::timeline::seconds;
 use crate::plan::{Plan, Step, StopAt};
 use crate::stats::is_scarce;
 use crate::terms;
 
-pub(crate) struct LiveLine {
-    head: String,
-    clients: u32,
-    rate: Option<f64>,
-    stop: StopAt,
-    /// The window, as far as it is known.
-    window: (Ns, Ns),
+pub(crate) struct LiveLine<'a> {
+    plan: &'a Plan,
+    step: &'a Step,
     seen: Option<RecordedInterval>,
     window_ops: u64,
 }
 
-impl LiveLine {
-    pub(crate) fn new(plan: &Plan, step: &Step) -> LiveLine {
-        let repeat = match plan.repeats {
-            1 => String::new(),
-            n => format!(", repeat {} of {n}", step.repeat),
-        };
-        let rate = step.rate.map_or_else(String::new, |rate| format!(" at {rate}/s"));
-        let (name, clients) = (&plan.workload.name, terms::clients(step.clients));
-        let warmup = plan.warmup.as_nanos() as Ns;
-        let end = match plan.stop {
-            StopAt::Time(time) => warmup.saturating_add(time.as_nanos() as Ns),
-            StopAt::Ops(_) => Ns::MAX,
-        };
-        LiveLine {
-            head: format!("[{}/{}] {name} {clients}{rate}{repeat}", step.place, step.of),
-            clients: step.clients,
-            rate: step.rate,
-            stop: plan.stop,
-            window: (warmup, end),
-            seen: None,
-            window_ops: 0,
-        }
+impl LiveLine<'_> {
+    pub(crate) fn new<'a>(plan: &'a Plan, step: &'a Step) -> LiveLine<'a> {
+        LiveLine { plan, step, seen: None, window_ops: 0 }
     }
 
-    pub(crate) fn window(&mut self, start: Ns, end: Ns) {
-        self.window = (start, end);
+    fn head(&self) -> String {
+        let Step { place, of, clients, rate, repeat, .. } = self.step;
+        let repeat = match self.plan.repeats {
+            1 => String::new(),
+            n => format!(", repeat {repeat} of {n}"),
+        };
+        let rate = rate.map_or_else(String::new, |rate| format!(" at {rate}/s"));
+        let (name, clients) = (&self.plan.workload.name, terms::clients(*clients));
+        format!("[{place}/{of}] {name} {clients}{rate}{repeat}")
     }
 
     pub(crate) fn opening(&self, opened: u32) -> String {
-        format!("{}: opened {opened} of {} connections", self.head, self.clients)
+        format!("{}: opened {opened} of {} connections", self.head(), self.step.clients)
     }
 
-    pub(crate) fn add(&mut self, interval: &RecordedInterval) {
-        if interval.phase == Phase::Measure {
-            self.window_ops += interval.ops;
-        }
-        match &mut self.seen {
-            // A line never mixes phases.
-            Some(seen) if seen.phase == interval.phase => seen.merge(interval),
-            _ => self.seen = Some(interval.clone()),
+    pub(crate) fn add(&mut self, intervals: &[RecordedInterval]) {
+        for interval in intervals {
+            if interval.phase == Phase::Measure {
+                self.window_ops += interval.ops;
+            }
+            match &mut self.seen {
+                // A line never mixes phases.
+                Some(seen) if seen.phase == interval.phase => seen.merge(interval),
+                _ => self.seen = Some(interval.clone()),
+            }
         }
     }
 
-    pub(crate) fn line(&mut self) -> String {
-        let Some(seen) = self.seen.take() else { return format!("{}: starting", self.head) };
+    /// Tells what was added since the last time; `window` is what is decided of it.
+    pub(crate) fn line(&mut self, window: Window) -> String {
+        let Some(seen) = self.seen.take() else { return format!("{}: starting", self.head()) };
         let left = |edge: Ns| format!("{} left", clock(edge.saturating_sub(seen.end)));
-        let (phase, left) = match (seen.phase, self.stop) {
-            (Phase::Warmup, _) => ("warm-up", left(self.window.0)),
-            (Phase::Measure, StopAt::Time(_)) => ("measuring", left(self.window.1)),
+        let warmup = self.plan.warmup.as_nanos() as Ns;
+        let start = if window.start == NEVER { warmup } else { window.start };
+        let (phase, left) = match (seen.phase, self.plan.stop) {
+            (Phase::Warmup, _) => ("warm-up", left(start)),
+            (Phase::Measure, StopAt::Time(_)) => ("measuring", left(window.end)),
             (Phase::Measure, StopAt::Ops(ops)) => {
                 ("measuring", format!("{} of {ops} ops", self.window_ops))
             }
@@ -74,7 +64,7 @@ impl LiveLine {
         let per_s = |n: u64| n as f64 / seconds((seen.end - seen.start).max(1));
         // A closed loop has no other time than the call's; an open one counts from the instant
         // that was intended.
-        let (done, name, times) = match self.rate {
+        let (done, name, times) = match self.step.rate {
             None => (format!("{:.0} QPS", per_s(seen.statements)), "service", Some(&seen.service)),
             Some(rate) => {
                 let times = seen.paced.as_ref().map(|paced| &paced.response);
@@ -87,7 +77,7 @@ impl LiveLine {
             us.map_or_else(|| "-".to_owned(), millis)
         };
         let (p50, p99) = (time(50.0), time(99.0));
-        let (head, errors) = (&self.head, seen.errors);
+        let (head, errors) = (self.head(), seen.errors);
         format!(
             "{head}: {phase}, {left}, {done}, {name} time p50 {p50}, p99 {p99}, {errors} errors"
         )
@@ -119,6 +109,8 @@ mod tests {
     use std::rc::Rc;
     use std::time::Duration;
 
+    const MINUTE: Window = Window { start: 0, end: 60_000_000_000, early: false };
+
     fn intervals() -> Vec<RecordedInterval> {
         let second = 1_000_000_000;
         let phases =
@@ -143,9 +135,9 @@ mod tests {
         let step = Step { number: 12, place: 2, of: 6, clients: 64, rate: None, repeat: 1 };
         let mut line = LiveLine::new(&plan, &step);
         assert_eq!(line.opening(3), "[2/6] point-select 64 clients: opened 3 of 64 connections");
-        intervals().iter().take(2).for_each(|i| line.add(i));
+        line.add(&intervals()[..2]);
         assert_eq!(
-            line.line(),
+            line.line(MINUTE),
             "[2/6] point-select 64 clients: measuring, 0:58 left, 750 QPS, service time p50 \
              0.500 ms, p99 0.500 ms, 0 errors"
         );
@@ -157,8 +149,8 @@ mod tests {
         let step = Step { number: 1, place: 1, of: 1, clients: 64, rate: None, repeat: 1 };
         let mut line = LiveLine::new(&plan, &step);
         // The second second has 500 ops.
-        intervals().iter().skip(1).take(1).for_each(|i| line.add(i));
-        assert!(line.line().contains("p50 0.500 ms, p99 -,"), "too few beyond p99");
+        line.add(&intervals()[1..2]);
+        assert!(line.line(MINUTE).contains("p50 0.500 ms, p99 -,"), "too few beyond p99");
     }
 
     #[test]
@@ -166,7 +158,7 @@ mod tests {
         let plan = a_plan(0, 64, StopAt::Ops(9000));
         let step = Step { number: 1, place: 1, of: 1, clients: 64, rate: None, repeat: 1 };
         let mut line = LiveLine::new(&plan, &step);
-        intervals().iter().take(1).for_each(|i| line.add(i));
-        assert!(line.line().contains("1000 of 9000 ops"));
+        line.add(&intervals()[..1]);
+        assert!(line.line(MINUTE).contains("1000 of 9000 ops"));
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! One `current_thread` runtime on one operating system thread a core, connections dealt out
 //! round robin; no lock, no atomic and no channel an operation; one recorder a thread, merged
-//! at the end. Above its figure: an op's names and numbers are worked out before the first one.
+//! at the end.
 
 mod client;
 mod connect;
@@ -28,7 +28,7 @@ pub use job::Tables;
 pub(crate) use live_line::millis;
 pub(crate) use step::queues_told;
 pub use step::{StepContext, run_step};
-pub(crate) use summarise::{Identity, calibrated, host_facts, program, summary};
+pub(crate) use summarise::{Identity, host_facts, program, summary};
 
 /// What one step produced in memory.
 #[derive(Debug)]

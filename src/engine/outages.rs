@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use crate::observe::recorder::{Ns, Successes};
+use crate::observe::recorder::Ns;
 use crate::observe::timeline::seconds;
 use crate::summary::{Interval, Outage, Phase};
 
@@ -21,51 +21,30 @@ const PENDING_MAX: usize = 1 << 14;
 const RECOVERED: f64 = 0.95;
 const EARLIER: usize = 10;
 
-/// An error. Those that follow each other with the same text share it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ErrorAt {
-    at: Ns,
-    code: Option<u16>,
-    text: Arc<str>,
+/// An observation of one thread, from an instant on.
+#[derive(Debug)]
+pub(crate) enum Event {
+    /// Successes, the last one at another instant.
+    Success(Ns),
+    /// An error, with its code and text. Those that follow each other with the same text share it.
+    Error(Option<u16>, Arc<str>),
 }
 
-#[derive(Debug, Default)]
-pub(crate) struct NewErrors(Vec<ErrorAt>);
+pub(crate) type Events = Vec<(Ns, Event)>;
 
-impl NewErrors {
-    pub(crate) fn add(&mut self, at: Ns, code: Option<u16>, text: &str) {
-        let text = match self.0.last() {
-            Some(last) if *last.text == *text => Arc::clone(&last.text),
-            _ => Arc::from(text),
-        };
-        self.0.push(ErrorAt { at, code, text });
-    }
-}
-
-#[derive(Debug, Default)]
-pub(crate) struct Report {
-    /// Up to here; `Ns::MAX` from one that has ended.
-    pub now: Ns,
-    pub ops: u64,
-    pub successes: Option<Successes>,
-    pub errors: NewErrors,
-}
-
-impl Report {
-    /// Without what came after the window.
-    pub(crate) fn within(mut self, end: Ns) -> Report {
-        self.successes = self.successes.filter(|s| s.first <= end);
-        self.errors.0.retain(|error| error.at <= end);
-        self
-    }
+pub(crate) fn add_error(events: &mut Events, at: Ns, code: Option<u16>, text: &str) {
+    let text = match events.last() {
+        Some((_, Event::Error(_, last))) if **last == *text => Arc::clone(last),
+        _ => Arc::from(text),
+    };
+    events.push((at, Event::Error(code, text)));
 }
 
 #[derive(Debug, Default)]
 pub(crate) struct OutageWatch {
     /// By thread: how far it has reported, and its ops so far.
     reported: Vec<(Ns, u64)>,
-    successes: Vec<Successes>,
-    errors: Vec<ErrorAt>,
+    events: Events,
     reached: Ns,
     /// `--think`: clients that pause together leave such gaps.
     pause: Ns,
@@ -80,12 +59,15 @@ impl OutageWatch {
         OutageWatch { reported: vec![(0, 0); threads], pause, ..OutageWatch::default() }
     }
 
-    pub(crate) fn report(&mut self, thread: usize, report: Report) {
-        self.reported[thread] = (report.now, report.ops);
-        self.successes.extend(report.successes);
-        self.errors.extend(report.errors.0);
+    /// Takes what a thread saw up to an instant (`Ns::MAX` when it has ended), and its ops so far.
+    /// What came after the window's end is left out.
+    pub(crate) fn report(&mut self, thread: usize, (now, ops): (Ns, u64), events: Events, end: Ns) {
+        self.reported[thread] = (now, ops);
+        self.events.extend(events.into_iter().filter(|(at, _)| *at <= end));
         let all = self.reported.iter().map(|(now, _)| *now).min().expect("a step has threads");
-        self.proceed(if self.errors.len() > PENDING_MAX { report.now } else { all });
+        let mut errors = self.events.iter().filter(|(_, event)| matches!(event, Event::Error(..)));
+        let through = if errors.nth(PENDING_MAX).is_some() { now } else { all };
+        self.proceed(through);
     }
 
     /// Ends with the window; when a server was as fast as before comes from the timeline.
@@ -105,38 +87,33 @@ impl OutageWatch {
             return;
         }
         self.reached = through;
-        let mut successes: Vec<_> =
-            self.successes.extract_if(.., |success| success.first <= through).collect();
-        successes.sort_unstable_by_key(|success| success.first);
-        let mut errors: Vec<_> = self.errors.extract_if(.., |error| error.at <= through).collect();
-        // Those of one thread come in their order.
-        errors.sort_by_key(|error| error.at);
-        let mut errors = errors.into_iter().peekable();
-        for success in successes {
-            while let Some(error) = errors.next_if(|error| error.at < success.first) {
-                self.error(&error);
+        let mut events: Vec<_> = self.events.extract_if(.., |(at, _)| *at <= through).collect();
+        // Who fails at the instant of a success was served with it. Those of one thread come in
+        // their order.
+        events.sort_by_key(|(at, event)| (*at, matches!(event, Event::Error(..))));
+        for (at, event) in events {
+            match event {
+                Event::Success(last) => {
+                    if at > self.last_success {
+                        self.close(Some(at), at);
+                    }
+                    self.last_success = self.last_success.max(last);
+                }
+                Event::Error(code, text) if at > self.last_success => self.error(at, code, &text),
+                Event::Error(..) => {}
             }
-            if success.first > self.last_success {
-                self.close(Some(success.first), success.first);
-            }
-            self.last_success = self.last_success.max(success.last);
         }
-        errors.for_each(|error| self.error(&error));
     }
 
-    fn error(&mut self, error: &ErrorAt) {
-        // Else somebody was served after it, or at the same time.
-        if error.at <= self.last_success {
-            return;
-        }
-        let (at_s, text) = (seconds(error.at), &*error.text);
+    fn error(&mut self, at: Ns, code: Option<u16>, text: &str) {
+        let at_s = seconds(at);
         let open = self.open.get_or_insert_with(|| Outage {
             first_error_s: at_s,
             last_error_s: at_s,
             gap_s: 0.0,
             first_success_s: None,
             recovered_s: None,
-            code: error.code,
+            code,
             errors: 0,
             first_error: text.to_owned(),
             last_error: String::new(),
@@ -183,14 +160,15 @@ mod tests {
 
     /// A report up to an instant in milliseconds: ops so far, the first and the last success since
     /// the one before, errors.
-    fn report(now: u64, ops: u64, successes: Option<(u64, u64)>, errors: &[u64]) -> Report {
-        let successes =
-            successes.map(|(first, last)| Successes { first: first * MS, last: last * MS });
-        let mut new = NewErrors::default();
+    type Report = (u64, u64, Option<(u64, u64)>, Vec<u64>);
+
+    fn tell(watch: &mut OutageWatch, thread: usize, (now, ops, successes, errors): Report) {
+        let success = |(first, last)| (first * MS, Event::Success(last * MS));
+        let mut events: Events = successes.map(success).into_iter().collect();
         for ms in errors {
-            new.add(ms * MS, Some(2013), &format!("at {ms}"));
+            add_error(&mut events, ms * MS, Some(2013), &format!("at {ms}"));
         }
-        Report { now: now * MS, ops, successes, errors: new }
+        watch.report(thread, (now * MS, ops), events, 10_000 * MS);
     }
 
     /// Two threads that do an op a millisecond, as their reports tell, until 1000 ms.
@@ -199,7 +177,7 @@ mod tests {
         for tick in 1..=50 {
             for thread in 0..2 {
                 let successes = Some((tick * 20 - 19, tick * 20));
-                watch.report(thread, report(tick * 20, tick * 20, successes, &[]));
+                tell(&mut watch, thread, (tick * 20, tick * 20, successes, vec![]));
             }
         }
         watch
@@ -207,7 +185,7 @@ mod tests {
 
     fn all(watch: &mut OutageWatch, end: u64) -> Vec<Outage> {
         for thread in 0..2 {
-            watch.report(thread, Report { now: Ns::MAX, ops: 1000, ..Report::default() });
+            watch.report(thread, (Ns::MAX, 1000), Vec::new(), Ns::MAX);
         }
         watch.finish(end * MS, &[])
     }
@@ -215,10 +193,10 @@ mod tests {
     #[test]
     fn an_outage_is_from_success_to_success_with_its_errors() {
         let mut watch = busy();
-        watch.report(0, report(1020, 1000, None, &[1010]));
-        watch.report(1, report(1021, 1000, None, &[1005]));
-        watch.report(0, report(2000, 1000, None, &[1990]));
-        watch.report(1, report(3000, 1001, Some((2995, 2995)), &[]));
+        tell(&mut watch, 0, (1020, 1000, None, vec![1010]));
+        tell(&mut watch, 1, (1021, 1000, None, vec![1005]));
+        tell(&mut watch, 0, (2000, 1000, None, vec![1990]));
+        tell(&mut watch, 1, (3000, 1001, Some((2995, 2995)), vec![]));
         let found = all(&mut watch, 4000);
         assert_eq!(found.len(), 1);
         let told = &found[0];
@@ -232,12 +210,12 @@ mod tests {
         let mut watch = busy();
         // The first success after it is reported before the errors of the other thread, and before
         // that thread's own success of before it.
-        watch.report(0, report(1020, 1005, Some((1001, 1005)), &[1008]));
-        watch.report(0, report(2000, 1005, None, &[1500]));
-        watch.report(0, report(2020, 1010, Some((2010, 2015)), &[]));
-        watch.report(1, report(1021, 1003, Some((1001, 1003)), &[1006]));
-        watch.report(1, report(2001, 1003, None, &[1900]));
-        watch.report(1, report(2021, 1004, Some((2018, 2018)), &[2009, 2012]));
+        tell(&mut watch, 0, (1020, 1005, Some((1001, 1005)), vec![1008]));
+        tell(&mut watch, 0, (2000, 1005, None, vec![1500]));
+        tell(&mut watch, 0, (2020, 1010, Some((2010, 2015)), vec![]));
+        tell(&mut watch, 1, (1021, 1003, Some((1001, 1003)), vec![1006]));
+        tell(&mut watch, 1, (2001, 1003, None, vec![1900]));
+        tell(&mut watch, 1, (2021, 1004, Some((2018, 2018)), vec![2009, 2012]));
         let found = all(&mut watch, 3000);
         assert_eq!(found.len(), 1);
         assert_eq!(
@@ -254,8 +232,8 @@ mod tests {
     fn errors_and_successes_of_one_tick_are_told_apart() {
         let mut watch = busy();
         // Within one tick: an error, a success, an error, and then nothing for a second.
-        watch.report(0, report(1020, 1010, Some((1001, 1010)), &[1004, 1012]));
-        watch.report(0, report(2010, 1011, Some((2005, 2005)), &[2004, 2006]));
+        tell(&mut watch, 0, (1020, 1010, Some((1001, 1010)), vec![1004, 1012]));
+        tell(&mut watch, 0, (2010, 1011, Some((2005, 2005)), vec![2004, 2006]));
         let found = all(&mut watch, 3000);
         assert_eq!((found.len(), found[0].errors, found[0].gap_s), (2, 2, 0.995));
         assert_eq!((found[0].first_error_s, found[0].last_error_s), (1.012, 2.004));
@@ -264,22 +242,22 @@ mod tests {
     #[test]
     fn errors_among_successes_and_silence_without_errors_are_none() {
         let mut watch = busy();
-        watch.report(0, report(1020, 1020, Some((1001, 1020)), &[1010]));
-        watch.report(1, report(1021, 1020, Some((1001, 1020)), &[]));
+        tell(&mut watch, 0, (1020, 1020, Some((1001, 1020)), vec![1010]));
+        tell(&mut watch, 1, (1021, 1020, Some((1001, 1020)), vec![]));
         // Nobody asks for a while.
-        watch.report(0, report(3000, 1021, Some((2990, 2990)), &[]));
+        tell(&mut watch, 0, (3000, 1021, Some((2990, 2990)), vec![]));
         assert_eq!(all(&mut watch, 3020), []);
     }
 
     #[test]
     fn one_that_lasts_to_the_end_has_no_success_after_it() {
         let mut watch = busy();
-        watch.report(0, report(1020, 1000, None, &[1010]));
-        watch.report(0, report(5010, 1001, Some((5005, 5005)), &[4995, 5003]).within(5000 * MS));
-        let found = all(&mut watch, 5000);
+        tell(&mut watch, 0, (1020, 1000, None, vec![1010]));
+        tell(&mut watch, 0, (10_010, 1001, Some((10_005, 10_005)), vec![9995, 10_003]));
+        let found = all(&mut watch, 10_000);
         let told = &found[0];
-        assert_eq!((told.gap_s, told.first_success_s, told.recovered_s), (4.0, None, None));
-        assert_eq!((told.errors, told.last_error_s), (2, 4.995), "none of after the window");
+        assert_eq!((told.gap_s, told.first_success_s, told.recovered_s), (9.0, None, None));
+        assert_eq!((told.errors, told.last_error_s), (2, 9.995), "none of after the window");
     }
 
     #[test]
@@ -287,10 +265,10 @@ mod tests {
         // One op a second; one of them fails.
         let mut watch = OutageWatch::new(1, 0);
         (1..=10).for_each(|s| {
-            watch.report(0, report(s * 1000, s, Some((s * 1000, s * 1000)), &[]));
+            tell(&mut watch, 0, (s * 1000, s, Some((s * 1000, s * 1000)), vec![]));
         });
-        watch.report(0, report(11_000, 10, None, &[11_000]));
-        watch.report(0, report(12_000, 11, Some((12_000, 12_000)), &[]));
+        tell(&mut watch, 0, (11_000, 10, None, vec![11_000]));
+        tell(&mut watch, 0, (12_000, 11, Some((12_000, 12_000)), vec![]));
         assert_eq!(watch.finish(13_000 * MS, &[]), []);
     }
 
@@ -301,10 +279,10 @@ mod tests {
             let mut watch = OutageWatch::new(1, pause);
             (1..=4).for_each(|round| {
                 let at = round * 2000;
-                watch.report(0, report(at, round * 8, Some((at, at)), &[]));
+                tell(&mut watch, 0, (at, round * 8, Some((at, at)), vec![]));
             });
-            watch.report(0, report(9000, 32, None, &[9000]));
-            watch.report(0, report(10_000, 40, Some((10_000, 10_000)), &[]));
+            tell(&mut watch, 0, (9000, 32, None, vec![9000]));
+            tell(&mut watch, 0, (10_000, 40, Some((10_000, 10_000)), vec![]));
             watch.finish(10_000 * MS, &[]).len()
         };
         assert_eq!((found(0), found(2000 * MS)), (1, 0));
@@ -313,19 +291,24 @@ mod tests {
     #[test]
     fn a_thread_that_does_not_report_does_not_fill_memory() {
         let mut watch = OutageWatch::new(2, 0);
-        let mut errors = NewErrors::default();
-        (0..=PENDING_MAX as u64).for_each(|ns| errors.add(1 + ns, None, "the same"));
-        watch.report(0, Report { now: 2000 * MS, ops: 0, successes: None, errors });
-        assert!(watch.errors.is_empty());
+        let mut events = Events::new();
+        (0..=PENDING_MAX as u64).for_each(|ns| add_error(&mut events, 1 + ns, None, "the same"));
+        watch.report(0, (2000 * MS, 0), events, Ns::MAX);
+        assert!(watch.events.is_empty());
         assert_eq!(watch.finish(2000 * MS, &[])[0].errors, PENDING_MAX as u64 + 1);
+        // Successes, of which each thread has one a tick, wait.
+        let mut watch = OutageWatch::new(2, 0);
+        let events = (0..=PENDING_MAX as u64).map(|ns| (1 + ns, Event::Success(1 + ns)));
+        watch.report(0, (2000 * MS, 0), events.collect(), Ns::MAX);
+        assert_eq!(watch.reached, 0);
     }
 
     /// What a thread saw: when, in milliseconds, and whether it succeeded.
-    type Event = (u64, bool);
+    type Seen = (u64, bool);
 
     /// Outages as they are: errors, the first and the last of them, the first success after them.
-    fn as_it_was(threads: &[Vec<Event>]) -> Vec<(u64, u64, u64, Option<u64>)> {
-        let mut events: Vec<Event> = threads.iter().flatten().copied().collect();
+    fn as_it_was(threads: &[Vec<Seen>]) -> Vec<(u64, u64, u64, Option<u64>)> {
+        let mut events: Vec<Seen> = threads.iter().flatten().copied().collect();
         // A success is at an instant before an error.
         events.sort_by_key(|(at, good)| (*at, !good));
         let (mut last, mut errors, mut found) = (0, Vec::new(), Vec::new());
@@ -352,7 +335,7 @@ mod tests {
     }
 
     /// Ticks of a thread from an instant on: reports of its events.
-    fn reports(events: &[Event], offset: u64) -> Vec<Report> {
+    fn reports(events: &[Seen], offset: u64) -> Vec<Report> {
         let mut events = events.to_vec();
         events.sort_by_key(|(at, good)| (*at, !good));
         let ends: Vec<u64> = (0..300).map(|tick| offset + tick * 20).collect();
@@ -365,9 +348,8 @@ mod tests {
                 // Many, so that the mean distance is short.
                 ops += 1000 * good.len() as u64;
                 let span = good.first().copied().zip(good.last().copied());
-                let report = report(to, ops, span, &bad);
                 from = to;
-                report
+                (to, ops, span, bad)
             })
             .collect()
     }
@@ -381,15 +363,15 @@ mod tests {
             offsets in prop::collection::vec(1_u64..20, 5),
         ) {
             let mut watch = OutageWatch::new(threads.len(), 0);
-            let mut all: Vec<(Ns, usize, Report)> = Vec::new();
+            let mut all: Vec<(usize, Report)> = Vec::new();
             for (thread, events) in threads.iter().enumerate() {
                 for report in reports(events, offsets[thread]) {
-                    all.push((report.now, thread, report));
+                    all.push((thread, report));
                 }
             }
-            all.sort_by_key(|(now, thread, _)| (*now, *thread));
-            for (_, thread, report) in all {
-                watch.report(thread, report);
+            all.sort_by_key(|(thread, report)| (report.0, *thread));
+            for (thread, report) in all {
+                tell(&mut watch, thread, report);
             }
             let ms = |s: f64| (s * 1e3).round() as u64;
             let found: Vec<_> = watch

@@ -6,7 +6,7 @@
 //! the next. So arrivals are served first come, first served, never skipped and never batched.
 
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::convert::Infallible;
 use std::future::poll_fn;
 use std::io;
@@ -15,7 +15,8 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
-use super::job::{Job, queues};
+use super::job::{Job, place, queues};
+use super::ledger::add;
 use crate::error::{Error, Result};
 use crate::observe::recorder::{Ns, Recorder};
 use crate::observe::timer::Timer;
@@ -32,7 +33,6 @@ const IDLE: Ns = 3;
 pub(super) const LATE: Ns = 100;
 
 /// Instants at which the ops of one queue and phase are due, ascending.
-#[derive(Debug)]
 struct Arrivals {
     /// The instant before the next one.
     at: Ns,
@@ -41,10 +41,42 @@ struct Arrivals {
     gap: f64,
     /// None where they are evenly spaced.
     stream: Option<Stream>,
+    /// With `--ops`: so many are still to come.
+    left: Option<u64>,
 }
 
 impl Arrivals {
+    /// Begins those of a phase at 0, with a gap before the first one.
+    fn new(job: &Job, clients: &[u32], measured: bool) -> Arrivals {
+        let (first, step) = (clients[0], &job.step);
+        let share = clients.len() as f64 / f64::from(step.clients);
+        let gap = 1e9 / (step.rate.expect("an open loop has a rate") * share);
+        let (rest, stream) = match job.plan.arrival {
+            // The process has no memory: it may begin anywhere. A ninth part: no client's keys come
+            // from its seed.
+            Arrival::Poisson => {
+                let parts = job.seed_parts(first, measured).into_iter();
+                let parts: Vec<u64> = parts.chain([name_part("arrivals")]).collect();
+                (0.0, Some(Stream::new(seed_of(&parts))))
+            }
+            // Those of several queues interleave: their first clients are the numbers below that of
+            // the queues.
+            Arrival::Uniform => {
+                let queues = queues(job.threads, job.spread, job.tables.count, step.clients);
+                ((f64::from(first) / f64::from(queues) - 1.0) * gap, None)
+            }
+        };
+        let ops: Option<u64> = clients.iter().map(|client| job.quota(*client)).sum();
+        Arrivals { at: 0, rest, gap, stream, left: ops.filter(|_| measured) }
+    }
+
+    /// Returns the next one, [`NEVER`] after the last.
     fn next(&mut self) -> Ns {
+        match &mut self.left {
+            Some(0) => return NEVER,
+            Some(left) => *left -= 1,
+            None => {}
+        }
         let gap = match &mut self.stream {
             // The complement of a number in [0, 1) is never zero.
             Some(stream) => -libm::log1p(-stream.unit()) * self.gap,
@@ -55,48 +87,6 @@ impl Arrivals {
         self.rest = exact - whole;
         self.at = self.at.saturating_add(whole as Ns);
         self.at
-    }
-}
-
-#[derive(Debug, Clone)]
-struct QueueSpec {
-    arrival: Arrival,
-    /// Its share of the rate, by connections.
-    per_s: f64,
-    /// Evenly spaced ones begin so many gaps (0 to 1) later, so that several queues interleave.
-    offset: f64,
-    ops: Option<u64>,
-    /// Of the warm-up, of the window.
-    seeds: [u64; 2],
-}
-
-impl QueueSpec {
-    fn new(job: &Job, clients: &[u32], threads: usize) -> QueueSpec {
-        let (first, all) = (clients[0], f64::from(job.clients));
-        // The first clients of all queues are the numbers below that of the queues.
-        let queues = queues(threads, job.spread, job.tables.count, job.clients);
-        QueueSpec {
-            arrival: job.plan.arrival,
-            per_s: job.rate.expect("an open loop has a rate") * (clients.len() as f64 / all),
-            offset: f64::from(first) / f64::from(queues),
-            ops: clients.iter().map(|client| job.quota(*client)).sum(),
-            // A ninth part: no client's keys come from it.
-            seeds: [false, true].map(|measured| {
-                let parts = job.seed_parts(first, measured).into_iter();
-                seed_of(&parts.chain([name_part("arrivals")]).collect::<Vec<_>>())
-            }),
-        }
-    }
-
-    /// Begins the arrivals of a phase, with a gap before the first one.
-    fn arrivals(&self, start: Ns, measured: bool) -> Arrivals {
-        let gap = 1e9 / self.per_s;
-        let (rest, stream) = match self.arrival {
-            // The process has no memory: it may begin anywhere.
-            Arrival::Poisson => (0.0, Some(Stream::new(self.seeds[usize::from(measured)]))),
-            Arrival::Uniform => ((self.offset - 1.0) * gap, None),
-        };
-        Arrivals { at: start, rest, gap, stream }
     }
 }
 
@@ -123,34 +113,31 @@ pub(crate) struct PacingCounts {
 
 impl PacingCounts {
     pub(crate) fn merge(&mut self, other: &PacingCounts) {
-        self.intended += other.intended;
-        self.backlog += other.backlog;
-        self.unissued += other.unissued;
-        self.warmup_left += other.warmup_left;
+        add!(self, other; intended, backlog, unissued, warmup_left);
         self.warmup_late = self.warmup_late.max(other.warmup_late);
         self.behind += other.behind;
     }
 }
 
+/// The window on the step's clock, as far as it is decided; what is not is [`NEVER`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Window {
     pub start: Ns,
-    /// [`NEVER`] likewise, and with `--ops`.
+    /// [`NEVER`] with `--ops`, too.
     pub end: Ns,
     /// The end cuts the step short: then nothing is issued after it.
     pub early: bool,
 }
 
 pub(crate) struct Pacing {
-    queues: RefCell<Queues>,
+    pub queues: RefCell<Queues>,
     /// A client waits for an earlier arrival than the dispatcher does.
     earlier: Notify,
     timer: Timer,
-    /// Looking for work in vain, since the start.
-    spun: Cell<Ns>,
+    /// How long the thread has looked for work in vain so far, instead of waiting for it.
+    pub spun: Cell<Ns>,
 }
 
-#[derive(Debug)]
 struct Spin {
     /// The last one's start; [`NEVER`] after a park.
     since: Ns,
@@ -161,9 +148,7 @@ struct Spin {
 }
 
 impl Spin {
-    fn new() -> Spin {
-        Spin { since: NEVER, last: NEVER, shortest: NEVER }
-    }
+    const NONE: Spin = Spin { since: NEVER, last: NEVER, shortest: NEVER };
 
     /// Ends a turn; returns its length if nothing was to do in it, else 0.
     fn idle(&mut self, now: Ns) -> Ns {
@@ -179,8 +164,7 @@ impl Spin {
     }
 }
 
-#[derive(Debug)]
-struct Queues {
+pub(crate) struct Queues {
     all: Vec<Queue>,
     /// By a client's place in the thread: its queue, and whether it waits there.
     places: Vec<(usize, bool)>,
@@ -191,35 +175,27 @@ struct Queues {
     warmup: Ns,
     /// The warm-up's backlog is drained: no arrivals from its planned end on to the window.
     draining: bool,
-    counts: PacingCounts,
+    pub counts: PacingCounts,
 }
 
-#[derive(Debug)]
 struct Queue {
-    of: QueueSpec,
     arrivals: Arrivals,
+    /// Those of the window, until they follow those of the warm-up.
+    later: Option<Arrivals>,
     /// The next arrival, or [`NEVER`].
     next: Ns,
-    measured: bool,
-    /// With `--ops`: arrivals of the window from `next` on.
-    left: Option<u64>,
     /// Idle clients by place, the first one first.
     idle: VecDeque<(usize, Waker)>,
-    key: Option<Ns>,
+    /// Its instant among those that are due, or [`NEVER`].
+    key: Ns,
 }
 
 impl Pacing {
-    /// Makes the queues of these clients; within a runtime only. `threads` are all engine threads.
-    pub(crate) fn new(
-        job: &Job,
-        clients: &[u32],
-        threads: usize,
-        window: Window,
-        warmup: Ns,
-    ) -> Result<Pacing> {
+    /// Makes the queues of these clients of a thread; within a runtime only.
+    pub(crate) fn new(job: &Job, clients: &[u32], window: Window) -> Result<Pacing> {
         let timer =
             Timer::new().map_err(|e| Error::failed(format!("cannot make a kernel timer: {e}")))?;
-        let queues = RefCell::new(Queues::new(job, clients, threads, window, warmup));
+        let queues = RefCell::new(Queues::new(job, clients, window));
         Ok(Pacing { queues, earlier: Notify::new(), timer, spun: Cell::new(0) })
     }
 
@@ -239,7 +215,7 @@ impl Pacing {
     }
 
     pub(crate) async fn dispatch(&self, origin: Instant) -> io::Result<Infallible> {
-        let mut spin = Spin::new();
+        let mut spin = Spin::NONE;
         loop {
             let now = origin.elapsed().as_nanos() as Ns;
             self.spun.set(self.spun.get() + spin.idle(now));
@@ -264,89 +240,43 @@ impl Pacing {
         }
     }
 
-    /// Returns how long the thread has looked for work in vain so far, instead of waiting for it.
-    pub(crate) fn spun(&self) -> Ns {
-        self.spun.get()
-    }
-
     pub(crate) fn set_window(&self, window: Window) {
         if self.queues.borrow_mut().set_window(window) {
             self.earlier.notify_one();
         }
     }
-
-    /// Says near the end of the warm-up whether the window may begin. Where the queues are late,
-    /// their arrivals end with the warm-up, and this holds once all of these are issued.
-    pub(crate) fn is_warm(&self, now: Ns) -> bool {
-        self.queues.borrow_mut().is_warm(now)
-    }
-
-    /// Gives up what is not issued: its age is a lower bound of its response time.
-    pub(crate) fn abandon(&self, now: Ns, recorder: &mut Recorder) {
-        let mut queues = self.queues.borrow_mut();
-        let end = queues.window.end.min(now);
-        for at in 0..queues.all.len() {
-            while queues.all[at].next < end {
-                let arrival = queues.all[at].arrival();
-                queues.counts.unissued += 1;
-                if arrival.measured {
-                    queues.counts.intended += 1;
-                    queues.counts.backlog += 1;
-                    recorder.unissued(arrival.intended, now);
-                } else if queues.window.start != NEVER {
-                    queues.left_of_warmup(arrival);
-                }
-                queues.advance(at);
-            }
-        }
-    }
-
-    pub(crate) fn into_counts(self) -> PacingCounts {
-        self.queues.into_inner().counts
-    }
 }
 
 impl Queue {
-    fn new(of: QueueSpec, window: Window) -> Queue {
-        let measured = window.start == 0;
-        let mut arrivals = of.arrivals(0, measured);
-        let left = of.ops;
-        let next = if measured && left == Some(0) { NEVER } else { arrivals.next() };
-        Queue { of, arrivals, next, measured, left, idle: VecDeque::new(), key: None }
+    fn new(job: &Job, clients: &[u32], window: Window) -> Queue {
+        let phase = |measured| Arrivals::new(job, clients, measured);
+        let later = (window.start > 0).then(|| phase(true));
+        let mut arrivals = phase(later.is_none());
+        let next = arrivals.next();
+        Queue { arrivals, later, next, idle: VecDeque::new(), key: NEVER }
     }
 
-    fn arrival(&self) -> DueOp {
-        DueOp { intended: self.next, measured: self.measured }
-    }
-
-    fn is_over(&self, now: Ns, window: &Window) -> bool {
-        (self.measured && self.left == Some(0))
-            || (now >= window.end && (window.early || self.next >= window.end))
+    fn is_done(&self) -> bool {
+        self.next == NEVER && self.later.is_none()
     }
 }
 
 impl Queues {
-    fn new(job: &Job, clients: &[u32], threads: usize, window: Window, warmup: Ns) -> Queues {
-        let mut by_table: BTreeMap<Option<u32>, Vec<usize>> = BTreeMap::new();
-        for (place, client) in clients.iter().enumerate() {
-            by_table.entry(job.pinned_table(*client)).or_default().push(place);
-        }
-        let mut places = vec![(0, false); clients.len()];
-        let mut all = Vec::with_capacity(by_table.len());
-        for members in by_table.into_values() {
-            for place in &members {
-                places[*place].0 = all.len();
-            }
-            let members: Vec<u32> = members.iter().map(|place| clients[*place]).collect();
-            all.push(Queue::new(QueueSpec::new(job, &members, threads), window));
-        }
+    fn new(job: &Job, clients: &[u32], window: Window) -> Queues {
+        let mut tables = Vec::new();
+        let queue_of = |client: &u32| (place(&mut tables, job.pinned_table(*client)), false);
+        let places = clients.iter().map(queue_of).collect();
+        let queue = |table: &Option<u32>| {
+            let members = clients.iter().copied().filter(|c| job.pinned_table(*c) == *table);
+            Queue::new(job, &members.collect::<Vec<u32>>(), window)
+        };
         Queues {
-            all,
+            all: tables.iter().map(queue).collect(),
             places,
             due: BTreeSet::new(),
             armed: 0,
             window,
-            warmup,
+            warmup: job.plan.warmup.as_nanos() as Ns,
             draining: false,
             counts: PacingCounts::default(),
         }
@@ -355,24 +285,27 @@ impl Queues {
     fn set_window(&mut self, window: Window) -> bool {
         let changed = self.window != window;
         self.window = window;
+        self.enter_all();
+        changed
+    }
+
+    fn enter_all(&mut self) {
         for at in 0..self.all.len() {
             self.enter(at);
             self.rekey(at);
         }
-        changed
     }
 
-    fn is_warm(&mut self, now: Ns) -> bool {
+    /// Says near the end of the warm-up whether the window may begin. Where the queues are late,
+    /// their arrivals end with the warm-up, and this holds once all of these are issued.
+    pub(crate) fn is_warm(&mut self, now: Ns) -> bool {
         if !self.draining {
             let late = |queue: &Queue| now.saturating_sub(queue.next) > self.warmup / LATE;
             if !self.all.iter().any(late) {
                 return true;
             }
             self.draining = true;
-            for at in 0..self.all.len() {
-                self.hold(at);
-                self.rekey(at);
-            }
+            self.enter_all();
         }
         self.all.iter().all(|queue| queue.next == NEVER)
     }
@@ -387,7 +320,8 @@ impl Queues {
             return Poll::Pending;
         }
         let at = *at;
-        if queue.is_over(now, &self.window) {
+        let Window { end, early, .. } = self.window;
+        if queue.is_done() || (now >= end && (early || queue.next >= end)) {
             self.wake(at);
             return Poll::Ready(None);
         }
@@ -397,62 +331,62 @@ impl Queues {
             self.rekey(at);
             return Poll::Pending;
         }
-        let arrival = queue.arrival();
-        if arrival.measured {
-            self.counts.intended += 1;
-            self.counts.backlog += u64::from(now >= self.window.end);
-        } else if now >= self.window.start {
-            self.left_of_warmup(arrival);
+        let arrival = self.advance(at, now);
+        let queue = &self.all[at];
+        if queue.is_done() && arrival.measured {
+            // The last one's wait says how many are behind it.
+            self.counts.behind += (now - arrival.intended) as f64 / queue.arrivals.gap;
         }
-        self.advance(at);
-        self.last(at, arrival, now);
-        self.rekey_or_wake(at, now);
+        self.rekey(at);
+        if self.all[at].key <= now {
+            self.wake(at);
+        }
         Poll::Ready(Some(arrival))
     }
 
-    /// Counts an arrival of the warm-up that was not issued when the window began.
-    fn left_of_warmup(&mut self, arrival: DueOp) {
-        let late = self.window.start.saturating_sub(arrival.intended);
-        self.counts.warmup_left += 1;
-        self.counts.warmup_late = self.counts.warmup_late.max(late);
-    }
-
-    /// Takes, with `--ops`, what the last arrival's wait says about those behind it.
-    fn last(&mut self, at: usize, arrival: DueOp, now: Ns) {
-        let queue = &self.all[at];
-        if arrival.measured && queue.left == Some(0) {
-            let wait = now.saturating_sub(arrival.intended) as f64 / 1e9;
-            self.counts.behind += wait * queue.of.per_s;
+    /// Gives up what is not issued: its age is a lower bound of its response time.
+    pub(crate) fn abandon(&mut self, now: Ns, recorder: &mut Recorder) {
+        let end = self.window.end.min(now);
+        for at in 0..self.all.len() {
+            while self.all[at].next < end {
+                // Later than any end.
+                let arrival = self.advance(at, NEVER);
+                self.counts.unissued += 1;
+                if arrival.measured {
+                    recorder.unissued(arrival.intended, now);
+                }
+            }
         }
     }
 
-    fn advance(&mut self, at: usize) {
-        let queue = &mut self.all[at];
-        if queue.measured {
-            queue.left = queue.left.map(|left| left.saturating_sub(1));
-            queue.next = if queue.left == Some(0) { NEVER } else { queue.arrivals.next() };
-            return;
-        }
+    fn advance(&mut self, at: usize, now: Ns) -> DueOp {
+        let (queue, window) = (&mut self.all[at], &self.window);
+        let arrival = DueOp { intended: queue.next, measured: queue.later.is_none() };
         queue.next = queue.arrivals.next();
-        self.hold(at);
+        if arrival.measured {
+            self.counts.intended += 1;
+            self.counts.backlog += u64::from(now >= window.end);
+        } else if now >= window.start && window.start != NEVER {
+            // An arrival of the warm-up that was not issued when the window began.
+            let late = window.start.saturating_sub(arrival.intended);
+            self.counts.warmup_left += 1;
+            self.counts.warmup_late = self.counts.warmup_late.max(late);
+        }
         self.enter(at);
+        arrival
     }
 
-    /// Ends arrivals at the warm-up's planned end, while its backlog is drained.
-    fn hold(&mut self, at: usize) {
-        let queue = &mut self.all[at];
-        if self.draining && !queue.measured && queue.next >= self.warmup {
+    /// Ends the warm-up's arrivals at its planned end, while its backlog is drained, and lets those of
+    /// the window follow.
+    fn enter(&mut self, at: usize) {
+        let (queue, start) = (&mut self.all[at], self.window.start);
+        if self.draining && queue.later.is_some() && queue.next >= self.warmup {
             queue.next = NEVER;
         }
-    }
-
-    /// Lets the window's arrivals follow those of the warm-up.
-    fn enter(&mut self, at: usize) {
-        let queue = &mut self.all[at];
-        if !queue.measured && self.window.start != NEVER && queue.next >= self.window.start {
-            queue.measured = true;
-            queue.arrivals = queue.of.arrivals(self.window.start, true);
-            queue.next = if queue.left == Some(0) { NEVER } else { queue.arrivals.next() };
+        let begins = start != NEVER && queue.next >= start;
+        if let Some(arrivals) = queue.later.take_if(|_| begins) {
+            queue.arrivals = Arrivals { at: start, ..arrivals };
+            queue.next = queue.arrivals.next();
         }
     }
 
@@ -467,20 +401,10 @@ impl Queues {
         NEVER
     }
 
-    fn rekey_or_wake(&mut self, at: usize, now: Ns) {
-        self.rekey(at);
-        if self.all[at].key.is_some_and(|key| key <= now) {
-            self.wake(at);
-        }
-    }
-
     /// Wakes the first idle client of a queue. Its key comes back when the client has looked.
     fn wake(&mut self, at: usize) {
-        let queue = &mut self.all[at];
-        if let Some(key) = queue.key.take() {
-            self.due.remove(&(key, at));
-        }
-        if let Some((place, waker)) = queue.idle.pop_front() {
+        self.set_key(at, NEVER);
+        if let Some((place, waker)) = self.all[at].idle.pop_front() {
             self.places[place].1 = false;
             waker.wake();
         }
@@ -488,19 +412,24 @@ impl Queues {
 
     /// Sets when an idle client of a queue must wake: for its next arrival, or to see that it is over.
     fn rekey(&mut self, at: usize) {
-        let queue = &mut self.all[at];
-        let over = queue.measured && queue.left == Some(0);
-        let instant = if over { 0 } else { queue.next.min(self.window.end) };
-        let key = Some(instant).filter(|key| !queue.idle.is_empty() && *key != NEVER);
-        if key == queue.key {
-            return;
-        }
-        if let Some(old) = queue.key.take() {
+        let queue = &self.all[at];
+        self.set_key(
+            at,
+            match queue {
+                queue if queue.idle.is_empty() => NEVER,
+                queue if queue.is_done() => 0,
+                queue => queue.next.min(self.window.end),
+            },
+        );
+    }
+
+    fn set_key(&mut self, at: usize, key: Ns) {
+        let old = std::mem::replace(&mut self.all[at].key, key);
+        if old != key {
             self.due.remove(&(old, at));
-        }
-        if let Some(new) = key {
-            self.due.insert((new, at));
-            queue.key = key;
+            if key != NEVER {
+                self.due.insert((key, at));
+            }
         }
     }
 }
@@ -509,8 +438,8 @@ impl Queues {
 mod tests {
     use super::*;
     use crate::engine::job::Tables;
-    use crate::engine::job::tests::{TABLES, a_plan};
-    use crate::plan::{self, Spread, Step, StopAt};
+    use crate::engine::job::tests::{TABLES, a_plan, job_of};
+    use crate::plan::{self, Spread, StopAt};
 
     // The queues on a simulated clock: what every arrival experiences is then exact.
 
@@ -534,14 +463,13 @@ mod tests {
 
     fn job(clients: u32, tables: u32, spread: Spread, rate: f64, arrival: plan::Arrival) -> Job {
         let mut plan = a_plan(0, clients, StopAt::Time(Duration::from_secs(1)));
-        plan.arrival = arrival;
-        let step = Step { number: 1, place: 1, of: 1, clients, rate: Some(rate), repeat: 1 };
-        Job::new(&plan, spread, Tables { count: tables, ..TABLES }, &step)
+        (plan.arrival, plan.engine_threads) = (arrival, Some(1));
+        job_of(&plan, spread, Tables { count: tables, ..TABLES }, Some(rate))
     }
 
-    fn simulation(job: &Job, clients: u32, window: Window, warmup: Ns) -> Simulation {
+    fn simulation(job: &Job, clients: u32, window: Window) -> Simulation {
         let all: Vec<u32> = (0..clients).collect();
-        let queues = Queues::new(job, &all, 1, window, warmup);
+        let queues = Queues::new(job, &all, window);
         Simulation { queues, clients: clients as usize, served: Vec::new() }
     }
 
@@ -617,7 +545,7 @@ mod tests {
     #[test]
     fn arrivals_are_served_in_their_order_none_is_skipped_and_the_longest_idle_takes_the_next() {
         let job = job(4, 1, Spread::Random, 1000.0, plan::Arrival::Uniform);
-        let mut simulation = simulation(&job, 4, open(S), 0);
+        let mut simulation = simulation(&job, 4, open(S));
         simulation.run(2 * S, |now| now + 100_000, |_, _| {});
         let intended: Vec<Ns> = simulation.served.iter().map(|s| s.arrival.intended).collect();
         assert_eq!(intended, (0..1000).map(|n| n * MS).collect::<Vec<_>>());
@@ -632,7 +560,7 @@ mod tests {
     fn a_stall_is_in_the_response_time_of_all_that_it_kept_waiting() {
         // 10 s at 1000/s on 8 clients, a call takes 100 us, and from 3 s to 4 s nothing is answered.
         let job = job(8, 1, Spread::Random, 1000.0, plan::Arrival::Uniform);
-        let mut simulation = simulation(&job, 8, open(10 * S), 0);
+        let mut simulation = simulation(&job, 8, open(10 * S));
         let done = |now: Ns| {
             let free = now + 100_000;
             if (3 * S..4 * S).contains(&free) { 4 * S + 100_000 } else { free }
@@ -669,7 +597,7 @@ mod tests {
         assert!((erlang_wait(1, 0.5, 1.0) - 1.0).abs() < 1e-12, "M/M/1 at half load waits 1");
         let (rate, service) = (6000.0, 0.001);
         let job = job(8, 1, Spread::Random, rate, plan::Arrival::Poisson);
-        let mut simulation = simulation(&job, 8, open(400 * S), 0);
+        let mut simulation = simulation(&job, 8, open(400 * S));
         let mut stream = Stream::new(4711);
         let draw = |now: Ns| now + (-libm::log1p(-stream.unit()) * service * 1e9) as Ns;
         simulation.run(Ns::MAX, draw, |_, _| {});
@@ -680,7 +608,7 @@ mod tests {
     #[test]
     fn pinned_clients_have_a_queue_a_table_and_share_the_rate() {
         let job = job(8, 4, Spread::Pinned, 800.0, plan::Arrival::Uniform);
-        let mut simulation = simulation(&job, 8, open(S), 0);
+        let mut simulation = simulation(&job, 8, open(S));
         assert_eq!(simulation.queues.all.len(), 4);
         simulation.run(2 * S, |now| now + 100_000, |_, _| {});
         let intended: Vec<Ns> = simulation.served.iter().map(|s| s.arrival.intended).collect();
@@ -696,14 +624,14 @@ mod tests {
     fn what_waits_at_the_end_is_counted_and_served_unless_the_step_is_cut_short() {
         // One client that can do 100/s is asked for 1000/s.
         let job = job(1, 1, Spread::Random, 1000.0, plan::Arrival::Uniform);
-        let mut simulation = simulation(&job, 1, open(S), 0);
+        let mut simulation = simulation(&job, 1, open(S));
         let slow = |now| now + 10 * MS;
         let ended = simulation.run(100 * S, slow, |_, _| {});
         let counts = simulation.queues.counts;
         assert_eq!((counts.intended, counts.backlog, counts.unissued), (1000, 900, 0));
         assert_eq!((simulation.served.len(), ended), (1000, 10 * S));
 
-        let mut cut = super::tests::simulation(&job, 1, open(S), 0);
+        let mut cut = super::tests::simulation(&job, 1, open(S));
         let early = Window { start: 0, end: 500 * MS, early: true };
         cut.run(100 * S, slow, |_, queues| {
             queues.set_window(early);
@@ -713,9 +641,10 @@ mod tests {
 
     /// A warm-up of a second after which `serve` decides; the instant that the window began at.
     fn warmed_up(rate: f64, serve: impl FnMut(Ns) -> Ns) -> (Simulation, Ns) {
-        let job = job(1, 1, Spread::Random, rate, plan::Arrival::Uniform);
+        let mut job = job(1, 1, Spread::Random, rate, plan::Arrival::Uniform);
+        job.plan.warmup = Duration::from_secs(1);
         let unknown = Window { start: NEVER, end: NEVER, early: false };
-        let mut simulation = simulation(&job, 1, unknown, S);
+        let mut simulation = simulation(&job, 1, unknown);
         let mut start = NEVER;
         simulation.run(10 * S, serve, |now, queues| {
             if start == NEVER && now >= S - 400 * MS && (queues.is_warm(now) || now >= 2 * S) {
@@ -779,11 +708,9 @@ mod tests {
     #[test]
     fn ops_are_split_over_the_queues() {
         let mut plan = a_plan(0, 6, StopAt::Ops(1001));
-        plan.arrival = plan::Arrival::Poisson;
-        let step = Step { number: 1, place: 1, of: 1, clients: 6, rate: Some(1000.0), repeat: 1 };
-        let tables = Tables { count: 3, ..TABLES };
-        let job = Job::new(&plan, Spread::Pinned, tables, &step);
-        let mut simulation = simulation(&job, 6, open(NEVER), 0);
+        (plan.arrival, plan.engine_threads) = (plan::Arrival::Poisson, Some(1));
+        let job = job_of(&plan, Spread::Pinned, Tables { count: 3, ..TABLES }, Some(1000.0));
+        let mut simulation = simulation(&job, 6, open(NEVER));
         let ended = simulation.run(100 * S, |now| now + MS, |_, _| {});
         assert_eq!(simulation.served.len(), 1001);
         assert!(ended < 2 * S, "every client ends: {ended}");
@@ -791,7 +718,7 @@ mod tests {
 
     #[test]
     fn one_turn_that_a_clock_made_short_makes_no_work_of_the_idle_ones() {
-        let mut spin = Spin::new();
+        let mut spin = Spin::NONE;
         let mut now = 5 * MS;
         let mut turn = |length: Ns| {
             now += length;
@@ -804,13 +731,9 @@ mod tests {
         assert_eq!([turn(1_000), turn(20_000), turn(3_000)], [1_000, 0, 3_000]);
     }
 
-    fn arrivals(arrival: Arrival, per_s: f64, offset: f64, seed: u64) -> Arrivals {
-        let seeds = [seed_of(&[seed]); 2];
-        QueueSpec { arrival, per_s, offset, ops: None, seeds }.arrivals(1000, false)
-    }
-
     fn poisson(per_s: f64, seed: u64) -> Arrivals {
-        Arrivals { at: 0, ..arrivals(Arrival::Poisson, per_s, 0.0, seed) }
+        let stream = Some(Stream::new(seed_of(&[seed])));
+        Arrivals { at: 0, rest: 0.0, gap: 1e9 / per_s, stream, left: None }
     }
 
     /// Kolmogorov's statistic of gaps against the exponential distribution, times √n: above
@@ -895,11 +818,12 @@ mod tests {
 
     #[test]
     fn even_arrivals_of_several_queues_interleave_without_drift() {
-        let queue = |i: u32| arrivals(Arrival::Uniform, 300.0, f64::from(i) / 3.0, 0);
+        let job = job(6, 3, Spread::Pinned, 900.0, plan::Arrival::Uniform);
+        let queue = |i: u32| Arrivals::new(&job, &[i, i + 3], false);
         let mut queues: Vec<Arrivals> = (0..3).map(queue).collect();
         for n in 0..100_000_u64 {
             let at = queues[(n % 3) as usize].next();
-            let exact = 1000.0 + n as f64 * 1e9 / 900.0;
+            let exact = n as f64 * 1e9 / 900.0;
             assert!((at as f64 - exact).abs() <= 1.0, "arrival {n}: {at} instead of {exact}");
         }
     }

@@ -26,7 +26,6 @@ pub(crate) fn lead(probe: Option<&Probe>) -> Duration {
     LEAD + probe.map_or(Duration::ZERO, Probe::lead)
 }
 
-#[derive(Debug)]
 pub(crate) struct ServerReading {
     status: Option<Reading>,
     /// The connection was found broken, as one is whose server was restarted.
@@ -73,23 +72,19 @@ impl ServerReading {
         self.status = read.await.flatten();
     }
 
-    pub(crate) fn status_since(
-        &self,
-        first: &ServerReading,
-        window_start: Instant,
-    ) -> Option<summary::Status> {
-        let (first, last) = first.status.as_ref().zip(self.status.as_ref())?;
-        Some(status::delta(first, last, window_start))
-    }
-
-    pub(crate) fn probed_since(
+    /// Tells what the server counted, and what it cost its host, since the first reading.
+    pub(crate) fn since(
         &self,
         first: &ServerReading,
         probe: Option<&Probe>,
         window_start: Instant,
-    ) -> Option<summary::Probed> {
-        let (first, last) = first.probed.as_ref().zip(self.probed.as_ref())?;
-        Some(probe?.cost(first, last, window_start))
+    ) -> (Option<summary::Status>, Option<summary::Probed>) {
+        let status = first.status.as_ref().zip(self.status.as_ref());
+        let probed = first.probed.as_ref().zip(self.probed.as_ref()).zip(probe);
+        (
+            status.map(|(first, last)| status::delta(first, last, window_start)),
+            probed.and_then(|((first, last), probe)| probe.cost(first, last, window_start)),
+        )
     }
 }
 

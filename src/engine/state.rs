@@ -7,7 +7,6 @@ use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
@@ -16,38 +15,30 @@ use tokio::sync::{mpsc, watch};
 
 use super::connect::Connector;
 use super::errors::{Failures, OpError};
-use super::job::{Job, Pick};
-use super::ledger::{Account, Pending};
-use super::outages::{OutageWatch, Report};
+use super::job::Job;
+use super::ledger::{self, Pending};
+use super::outages::{Event, Events, OutageWatch, add_error};
 use super::pacing::{Pacing, PacingCounts, Window};
 use super::turn_delay::{SelfWatch, ThreadUsage};
 use crate::error::{Error, Result};
 use crate::mysql::session::Failure;
 use crate::observe::recorder::{Ns, Phases, RecordedInterval, Recorder};
-use crate::plan::StatementMode;
+use crate::plan::{StatementMode, StopAt, limits};
+use crate::summary::LedgerEntry;
+use crate::workload::distribution::Sampler;
 
 pub(crate) struct StepSetup {
     pub job: Job,
     pub connector: Connector,
-    pub phases: Phases,
+    pub interval: Ns,
     pub outages: Mutex<OutageWatch>,
     pub opening: Instant,
     pub go: watch::Receiver<Go>,
-    pub ticks: watch::Receiver<()>,
-    pub window: SharedWindow,
-    pub threads: usize,
-    pub warmup: Ns,
+    /// Also tells every thread to look at what changed, now and then.
+    pub window: watch::Sender<Window>,
     /// With an open loop and a warm-up: when its queues are looked at.
     pub judged: Ns,
     pub events: mpsc::UnboundedSender<ThreadEvent>,
-}
-
-/// The window on the step's clock, as far as it is decided while threads run.
-#[derive(Debug)]
-pub(crate) struct SharedWindow {
-    start: AtomicU64,
-    end: AtomicU64,
-    early: AtomicBool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,7 +52,6 @@ pub(crate) enum ThreadEvent {
     Opened,
     Waiting(Error),
     NotOpened(Error),
-    Ready,
     /// An open loop's queues are not late, or drained: the window may begin.
     Warm,
     Interval(usize, Box<RecordedInterval>),
@@ -74,7 +64,8 @@ pub(crate) enum ThreadEvent {
 #[derive(Debug)]
 pub(crate) struct ThreadCounts {
     pub ops_by_client: Vec<u64>,
-    pub accounts: Vec<Account>,
+    pub ops_by_table: Vec<u64>,
+    pub ledger: Vec<LedgerEntry>,
     pub failures: Failures,
     pub usage: Vec<ThreadUsage>,
     pub ended: Ns,
@@ -84,8 +75,9 @@ pub(crate) struct ThreadCounts {
 impl ThreadCounts {
     pub(crate) fn merge(&mut self, other: ThreadCounts) {
         self.ops_by_client.extend(other.ops_by_client);
-        for (sum, account) in self.accounts.iter_mut().zip(&other.accounts) {
-            sum.merge(account);
+        self.ops_by_table.iter_mut().zip(other.ops_by_table).for_each(|(sum, ops)| *sum += ops);
+        for (sum, entry) in self.ledger.iter_mut().zip(&other.ledger) {
+            ledger::merge(sum, entry);
         }
         self.failures.merge(other.failures);
         self.usage.extend(other.usage);
@@ -93,35 +85,6 @@ impl ThreadCounts {
         if let (Some(sum), Some(counts)) = (&mut self.paced, &other.paced) {
             sum.merge(counts);
         }
-    }
-}
-
-impl SharedWindow {
-    /// Either may be [`super::pacing::NEVER`]: not decided.
-    pub(crate) fn new(start: Ns, end: Ns) -> SharedWindow {
-        let (start, end) = (AtomicU64::new(start), AtomicU64::new(end));
-        SharedWindow { start, end, early: AtomicBool::new(false) }
-    }
-
-    pub(crate) fn end(&self) -> Ns {
-        self.end.load(Ordering::Acquire)
-    }
-
-    /// Decides both: who sees the start sees the end, too.
-    pub(crate) fn set(&self, start: Ns, end: Ns) {
-        self.end.store(end, Ordering::Release);
-        self.start.store(start, Ordering::Release);
-    }
-
-    pub(crate) fn cut(&self, end: Ns) {
-        self.early.store(true, Ordering::Release);
-        self.end.store(end, Ordering::Release);
-    }
-
-    fn read(&self) -> Window {
-        let start = self.start.load(Ordering::Acquire);
-        let end = self.end();
-        Window { start, end, early: self.early.load(Ordering::Acquire) }
     }
 }
 
@@ -137,13 +100,13 @@ pub(crate) struct ThreadState {
     pub setup: Arc<StepSetup>,
     pub index: usize,
     pub origin: Instant,
-    pub window_start: Cell<Ns>,
-    pub window_end: Cell<Ns>,
+    pub window: Cell<Window>,
     pub recorder: RefCell<Recorder>,
-    pub accounts: RefCell<Vec<Account>>,
+    pub ops_by_table: Vec<Cell<u64>>,
+    pub ledger: RefCell<Vec<LedgerEntry>>,
     pub failures: RefCell<Failures>,
     pub watch: RefCell<SelfWatch>,
-    pub picks: Vec<Vec<Pick>>,
+    pub picks: Vec<Vec<Sampler>>,
     /// By table: SQL of each statement around its parameters; empty unless in text mode.
     pub texts: Vec<Vec<Vec<String>>>,
     pub pacing: Option<Pacing>,
@@ -154,7 +117,6 @@ pub(crate) struct ThreadState {
 #[derive(Debug, Default)]
 pub(crate) struct ClientState {
     pub client: u32,
-    pub place: usize,
     pub intended: Cell<Option<Ns>>,
     /// When the op in flight was issued.
     pub issued: Cell<Option<Ns>>,
@@ -169,13 +131,6 @@ pub(crate) struct ClientState {
     waker: RefCell<Option<Waker>>,
 }
 
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum WorkEnd<T> {
-    Done(T),
-    GivenUp,
-    Panicked(String),
-}
-
 impl ThreadState {
     /// Makes that of a thread with these clients; within its runtime only.
     pub(crate) fn new(
@@ -184,37 +139,40 @@ impl ThreadState {
         origin: Instant,
         clients: &[u32],
     ) -> Result<ThreadState> {
-        let (window, job) = (setup.window.read(), &setup.job);
+        let (window, job) = (*setup.window.borrow(), &setup.job);
         let events = setup.events.clone();
         let sink = move |interval| {
             let _ = events.send(ThreadEvent::Interval(index, Box::new(interval)));
         };
-        let recorder = Recorder::new(setup.phases, job.timed_statements(), Box::new(sink));
-        let pacing =
-            job.rate.map(|_| Pacing::new(job, clients, setup.threads, window, setup.warmup));
-        let tables = 0..job.places();
-        let client = |(place, client): (usize, &u32)| {
-            Rc::new(ClientState { client: *client, place, ..ClientState::default() })
+        let phases = Phases {
+            window_start: window.start,
+            window_end: window.end,
+            by_issue: matches!(job.plan.stop, StopAt::Ops(_)),
+            interval: setup.interval,
         };
-        let account = |table| Account::new(job.tables.schema, table);
+        let pacing = job.step.rate.map(|_| Pacing::new(job, clients, window));
+        let tables = 0..job.places();
+        let text = job.plan.statements == StatementMode::Text;
+        let client =
+            |client: &u32| Rc::new(ClientState { client: *client, ..ClientState::default() });
+        let entry = |table| {
+            let table = job.tables.schema.name(table + 1);
+            LedgerEntry { table, ..LedgerEntry::default() }
+        };
         Ok(ThreadState {
             setup: Arc::clone(setup),
             index,
             origin,
-            window_start: Cell::new(window.start),
-            window_end: Cell::new(window.end),
-            recorder: RefCell::new(recorder),
-            accounts: RefCell::new(tables.clone().map(account).collect()),
+            window: Cell::new(window),
+            recorder: RefCell::new(Recorder::new(phases, job.timed_statements, Box::new(sink))),
+            ops_by_table: tables.clone().map(|_| Cell::default()).collect(),
+            ledger: RefCell::new(tables.clone().map(entry).collect()),
             failures: RefCell::default(),
             watch: RefCell::new(SelfWatch::new()),
             picks: tables.clone().map(|t| job.picks(t)).collect(),
             pacing: pacing.transpose()?,
-            texts: if job.plan.statements == StatementMode::Text {
-                tables.map(|t| job.text_pieces(t)).collect()
-            } else {
-                Vec::new()
-            },
-            clients: (0..).zip(clients).map(client).collect(),
+            texts: tables.filter(|_| text).map(|t| job.text_pieces(t)).collect(),
+            clients: clients.iter().map(client).collect(),
         })
     }
 
@@ -226,10 +184,6 @@ impl ThreadState {
     #[inline]
     pub(crate) fn now(&self) -> Ns {
         self.origin.elapsed().as_nanos() as Ns
-    }
-
-    pub(crate) fn window(&self) -> (Ns, Ns) {
-        (self.window_start.get(), self.window_end.get())
     }
 
     pub(crate) fn op_timeout(&self) -> Duration {
@@ -245,13 +199,9 @@ impl ThreadState {
     }
 
     fn follow(&self) {
-        let window = self.setup.window.read();
-        if self.window_start.replace(window.start) != window.start {
-            self.recorder.borrow_mut().start_window(window.start);
-        }
-        if self.window_end.replace(window.end) != window.end {
-            self.recorder.borrow_mut().end_window(window.end);
-        }
+        let window = *self.setup.window.borrow();
+        self.window.set(window);
+        self.recorder.borrow_mut().set_window(window.start, window.end);
         if let Some(pacing) = &self.pacing {
             pacing.set_window(window);
         }
@@ -260,22 +210,23 @@ impl ThreadState {
     /// Tells the watch over outages what happened up to now; the drain has none.
     fn report(&self, now: Ns) {
         let mut recorder = self.recorder.borrow_mut();
-        let (ops, successes) = (recorder.ops(), recorder.take_successes());
-        let errors = std::mem::take(&mut self.failures.borrow_mut().new);
-        let report = Report { now, ops, successes, errors }.within(self.window_end.get());
-        self.setup.outages.lock().expect("nobody panics with it").report(self.index, report);
+        let mut events: Events = std::mem::take(&mut self.failures.borrow_mut().new);
+        events.extend(recorder.take_successes().map(|s| (s.first, Event::Success(s.last))));
+        let so_far = (now, recorder.ops());
+        let mut outages = self.setup.outages.lock().expect("nobody panics with it");
+        outages.report(self.index, so_far, events, self.window.get().end);
     }
 
     pub(crate) fn look(&self, now: Ns) {
-        let spun = self.pacing.as_ref().map_or(0, Pacing::spun);
-        self.watch.borrow_mut().look(now, self.window(), spun);
+        let spun = self.pacing.as_ref().map_or(0, |pacing| pacing.spun.get());
+        self.watch.borrow_mut().look(now, self.window.get(), spun);
     }
 
     /// Gives up ops that are in flight for too long, and after the window's end also connections
     /// that are not open again.
     fn give_up(&self, now: Ns) {
         let limit = self.job().plan.policy.op_timeout.map(|limit| limit.as_nanos() as Ns);
-        let over = now >= self.window_end.get();
+        let over = now >= self.window.get().end;
         if limit.is_none() && !over {
             return;
         }
@@ -296,7 +247,7 @@ impl ThreadState {
         let measured = client.measured.get();
         let mut recorder = self.recorder.borrow_mut();
         let mut failures = self.failures.borrow_mut();
-        failures.new.add(now, error.code(), &error.to_string());
+        add_error(&mut failures.new, now, error.code(), &error.to_string());
         if matches!(error, OpError::Timeout(_)) {
             failures.give_up(measured);
             return recorder.abandoned(client.intended.get(), issued, measured, now);
@@ -310,13 +261,6 @@ impl ThreadState {
         }
     }
 
-    /// Counts an op that ended without its client, which could not account for it; returns its error.
-    pub(crate) fn failed_outside(&self, client: &ClientState, error: OpError) -> OpError {
-        let now = self.now();
-        self.failed(client, client.issued.get().unwrap_or(now), now, &error);
-        error
-    }
-
     pub(crate) fn refused(&self, failure: Failure) {
         self.failures.borrow_mut().refused(self.now(), failure);
     }
@@ -325,14 +269,12 @@ impl ThreadState {
     fn abandon(&self) {
         let now = self.now();
         for client in &self.clients {
-            let Some(issued) = client.issued.get() else { continue };
-            self.doubt(client);
-            let (intended, measured) = (client.intended.get(), client.measured.get());
-            self.failures.borrow_mut().give_up(measured);
-            self.recorder.borrow_mut().abandoned(intended, issued, measured, now);
+            if let Some(issued) = client.issued.get() {
+                self.failed(client, issued, now, &OpError::Timeout(limits::DRAIN));
+            }
         }
         if let Some(pacing) = &self.pacing {
-            pacing.abandon(now, &mut self.recorder.borrow_mut());
+            pacing.queues.borrow_mut().abandon(now, &mut self.recorder.borrow_mut());
         }
     }
 
@@ -342,7 +284,7 @@ impl ThreadState {
         let pending = client.pending.replace(Pending::Nothing);
         let Some((table, writes, doubt)) = pending.doubt(self.job()) else { return false };
         self.failures.borrow_mut().in_doubt += 1;
-        self.accounts.borrow_mut()[table as usize].doubt(writes, &doubt);
+        ledger::add_doubt(&mut self.ledger.borrow_mut()[table as usize], writes, &doubt);
         true
     }
 
@@ -353,11 +295,12 @@ impl ThreadState {
         self.recorder.into_inner().finish(ended);
         ThreadCounts {
             ops_by_client: self.clients.iter().map(|client| client.ops.get()).collect(),
-            accounts: self.accounts.into_inner(),
+            ops_by_table: self.ops_by_table.into_iter().map(Cell::into_inner).collect(),
+            ledger: self.ledger.into_inner(),
             failures: self.failures.into_inner(),
             usage: vec![self.watch.into_inner().into_usage(self.pacing.is_some())],
             ended,
-            paced: self.pacing.map(Pacing::into_counts),
+            paced: self.pacing.map(|pacing| pacing.queues.into_inner().counts),
         }
     }
 }
@@ -370,22 +313,25 @@ impl ClientState {
         }
     }
 
-    /// Works until the work ends, is given up, or panics. What is given up is dropped where it
-    /// waits: what it borrowed, such as a session, must not be used again.
+    /// Works until the work ends, is given up after `limit`, or panics. What is given up is dropped
+    /// where it waits: what it borrowed, such as a session, must not be used again.
     ///
     /// No timer an op: the engine thread looks at the instants of all ops in flight every tick.
-    pub(crate) async fn watch<T>(&self, work: impl Future<Output = T>) -> WorkEnd<T> {
+    pub(crate) async fn watch<T>(
+        &self,
+        limit: Duration,
+        work: impl Future<Output = T>,
+    ) -> std::result::Result<T, OpError> {
         // A task has one waker for life.
         self.waker.replace(Some(poll_fn(|context| Poll::Ready(context.waker().clone())).await));
         let mut work = pin!(work);
         poll_fn(|context| {
             if self.given_up.get() && self.given_up.replace(false) {
-                return Poll::Ready(WorkEnd::GivenUp);
+                return Poll::Ready(Err(OpError::Timeout(limit)));
             }
             match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context))) {
-                Ok(Poll::Ready(done)) => Poll::Ready(WorkEnd::Done(done)),
-                Ok(Poll::Pending) => Poll::Pending,
-                Err(payload) => Poll::Ready(WorkEnd::Panicked(panic_text(payload.as_ref()))),
+                Ok(polled) => polled.map(Ok),
+                Err(payload) => Poll::Ready(Err(OpError::Driver(panic_text(payload.as_ref())))),
             }
         })
         .await
@@ -402,13 +348,15 @@ pub(crate) fn panic_text(payload: &(dyn Any + Send)) -> String {
 mod tests {
     use super::*;
 
-    fn run<T: 'static>(work: impl Future<Output = T> + 'static) -> WorkEnd<T> {
+    const LIMIT: Duration = Duration::from_secs(1);
+
+    fn run<T: 'static>(work: impl Future<Output = T> + 'static) -> std::result::Result<T, OpError> {
         let client = Rc::new(ClientState::default());
         let runtime = tokio::runtime::Builder::new_current_thread()
             .build_local(tokio::runtime::LocalOptions::default());
         let watching = Rc::clone(&client);
         runtime.expect("a runtime").block_on(async move {
-            let ended = tokio::task::spawn_local(async move { watching.watch(work).await });
+            let ended = tokio::task::spawn_local(async move { watching.watch(LIMIT, work).await });
             tokio::task::yield_now().await;
             client.give_up();
             ended.await.expect("it ends")
@@ -417,13 +365,13 @@ mod tests {
 
     #[test]
     fn work_is_given_up_when_it_waits_and_done_when_it_ends() {
-        assert_eq!(run(std::future::pending::<()>()), WorkEnd::GivenUp);
-        assert_eq!(run(async { 7 }), WorkEnd::Done(7));
+        assert_eq!(run(std::future::pending::<()>()), Err(OpError::Timeout(LIMIT)));
+        assert_eq!(run(async { 7 }), Ok(7));
     }
 
     #[test]
     fn work_that_panics_ends_with_its_text() {
         let ended = run(async { panic!("no {}", "good") });
-        assert_eq!(ended, WorkEnd::<()>::Panicked("no good".to_owned()));
+        assert_eq!(ended, Err::<(), _>(OpError::Driver("no good".to_owned())));
     }
 }

@@ -1,25 +1,24 @@
 //! A step from the outside: opens, says go, reads the server's counters at both edges of the
 //! window, ends early when it must, and puts together what the threads counted.
 
-use std::future::pending;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use mysql_async::Opts;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Notify, Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
 
 use super::Run;
 use super::connect::Connector;
 use super::errors::abort_error;
-use super::job::{Job, Tables, queues};
+use super::job::{Job, Tables, engine_threads, queues};
 use super::live_line::LiveLine;
 use super::outages::OutageWatch;
-use super::pacing::NEVER;
+use super::pacing::{NEVER, Window};
 use super::readings::{self, ServerReading};
-use super::state::{Go, SharedWindow, StepSetup, ThreadCounts, ThreadEvent};
+use super::state::{Go, StepSetup, ThreadCounts, ThreadEvent};
 use super::thread::{self, NOTICE, TICK};
 use crate::error::{Error, Result};
 use crate::judge::no_result;
@@ -27,11 +26,11 @@ use crate::mysql::options::ConnectOptions;
 use crate::mysql::session::Session;
 use crate::observe::probe::Probe;
 use crate::observe::process::{ClientReading, ClientUse};
-use crate::observe::recorder::{Ns, Phases, RecordedInterval};
+use crate::observe::recorder::Ns;
 use crate::observe::timeline::{IntervalLog, Timeline, seconds};
 use crate::plan::{Plan, Spread, Step, StopAt, limits};
 use crate::progress::Progress;
-use crate::stop::Stop;
+use crate::stop::{Stop, or_stop, within};
 use crate::summary::{Outcome, Probed, Server, SettingChange, Status, in_queues};
 
 /// How often threads report at least, whatever the timeline's interval: the live line and the
@@ -65,49 +64,60 @@ pub async fn run_step(
     control: &mut Option<Session>,
     progress: &mut Progress,
 ) -> Result<Run> {
+    let plan = context.plan;
     let (go, go_in) = watch::channel(Go::Wait);
-    let (tick, ticks) = watch::channel(());
-    let ticker = tokio::spawn(async move {
-        loop {
-            tokio::time::sleep(TICK).await;
-            tick.send_replace(());
-        }
-    });
     let (told, events) = mpsc::unbounded_channel();
-    let setup = Arc::new(setup(context, step, go_in, ticks, told));
+    let setup = Arc::new(setup(context, step, go_in, told));
     let handles = spawn(&setup, step.clients)?;
-    let run = Running::new(context, step, setup, events, progress).run(control, &go).await;
+    let entry = plan.interval.as_nanos() as Ns;
+    let mut timeline = Timeline::new(setup.job.threads, setup.job.timed_statements, entry);
+    timeline.log.clone_from(&context.log);
+    let mut beside = JoinSet::new();
+    beside.spawn(thread::tick(Arc::clone(&setup)));
+    if let Some(server) = context.server {
+        beside.spawn(readings::guard(Arc::clone(&setup), server.clone()));
+    }
+    // An open loop may have nothing to do: a gap of 30 means is one of 10 billions. A rate may be so
+    // low that there is no such time.
+    let idle = Duration::try_from_secs_f64(step.rate.map_or(0.0, |rate| 30.0 / rate));
+    let pause = idle.unwrap_or(limits::PHASE_MAX) + plan.think.unwrap_or(Duration::ZERO);
+    let window_start = setup.window.borrow().start;
+    let running = Running {
+        context,
+        beside,
+        events,
+        progress,
+        origin: setup.opening,
+        window_start,
+        silence: plan.policy.patience() + pause,
+        timeline,
+        line: LiveLine::new(plan, step),
+        seen: Seen::default(),
+        setup,
+    };
+    let run = running.run(control, &go).await;
     // Those that still open connections or wait for the start go, too.
     go.send_replace(Go::Cancel);
     join(handles).await;
-    ticker.abort();
     run
-}
-
-pub(crate) fn engine_threads(plan: &Plan, clients: u32) -> usize {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let wanted = plan.engine_threads.map_or(cores, |n| n as usize);
-    wanted.clamp(1, clients.max(1) as usize)
 }
 
 /// Says in how many queues the arrivals of an open loop come, where they are several: its response
 /// times are those of that many queues, each with its part of the clients.
 pub(crate) fn queues_told(plan: &Plan, spread: Spread, tables: u32) -> Option<String> {
-    if plan.rates.is_empty() {
-        return None;
-    }
-    let of = |clients: &u32| queues(engine_threads(plan, *clients), spread, tables, *clients);
-    let all: Vec<u32> = plan.clients.iter().map(of).collect();
-    let (least, most) = all.iter().min().zip(all.iter().max()).filter(|(_, most)| **most > 1)?;
+    let clients = plan.clients.iter().filter(|_| !plan.rates.is_empty());
+    let all = clients.map(|n| queues(engine_threads(plan, *n), spread, tables, *n));
+    let (least, most) = (all.clone().min()?, all.max().filter(|most| *most > 1)?);
     let range = if least < most { format!("{least} to ") } else { String::new() };
-    Some(format!("open loop: arrivals in {range}{}", in_queues(*most, spread)))
+    Some(format!("open loop: arrivals in {range}{}", in_queues(most, spread)))
 }
 
-fn window_end(plan: &Plan, start: Ns) -> Ns {
-    match plan.stop {
+fn window(plan: &Plan, start: Ns) -> Window {
+    let end = match plan.stop {
         StopAt::Time(time) => start.saturating_add(time.as_nanos() as Ns),
         StopAt::Ops(_) => NEVER,
-    }
+    };
+    Window { start, end, early: false }
 }
 
 /// How long before its start the window of an open loop is decided: the threads must hear of
@@ -120,48 +130,43 @@ fn setup(
     context: &StepContext<'_>,
     step: &Step,
     go: watch::Receiver<Go>,
-    ticks: watch::Receiver<()>,
     events: mpsc::UnboundedSender<ThreadEvent>,
 ) -> StepSetup {
     let plan = context.plan;
-    let threads = engine_threads(plan, step.clients);
+    let job = Job::new(plan, context.spread, context.tables, step);
     let warmup = plan.warmup.as_nanos() as Ns;
     // An open loop's window begins when the backlog of its warm-up is gone.
-    let window_start = if step.rate.is_some() && warmup > 0 { NEVER } else { warmup };
-    let window_end = window_end(plan, window_start);
+    let start = if step.rate.is_some() && warmup > 0 { NEVER } else { warmup };
     let (interval, look) = (plan.interval.as_nanos() as Ns, LOOK.as_nanos() as Ns);
     let pause = plan.think.map_or(0, |think| think.as_nanos() as Ns);
     StepSetup {
-        job: Job::new(plan, context.spread, context.tables, step),
-        connector: Connector::new(context.target, &context.opts),
-        phases: Phases {
-            window_start,
-            window_end,
-            by_issue: matches!(plan.stop, StopAt::Ops(_)),
-            // An even part of a longer one.
-            interval: interval / interval.div_ceil(look).max(1),
+        connector: Connector {
+            target: context.target.clone(),
+            opts: context.opts.clone(),
+            logins: Semaphore::new(limits::CONNECTS_AT_ONCE),
+            reopened: Notify::new(),
         },
-        outages: Mutex::new(OutageWatch::new(threads, pause)),
+        // An even part of a longer one.
+        interval: interval / interval.div_ceil(look).max(1),
+        outages: Mutex::new(OutageWatch::new(job.threads, pause)),
         opening: Instant::now(),
         go,
-        ticks,
-        window: SharedWindow::new(window_start, window_end),
-        threads,
-        warmup,
+        window: watch::Sender::new(window(plan, start)),
         judged: warmup.saturating_sub((ahead(context).as_nanos() as Ns).min(warmup / 2)),
         events,
+        job,
     }
 }
 
 fn spawn(setup: &Arc<StepSetup>, clients: u32) -> Result<Vec<JoinHandle<()>>> {
     let start = |index: usize| {
         let setup = Arc::clone(setup);
-        let share: Vec<u32> = (index as u32..clients).step_by(setup.threads).collect();
+        let share: Vec<u32> = (index as u32..clients).step_by(setup.job.threads).collect();
         let run = move || {
             let run = AssertUnwindSafe(|| thread::run(&setup, index, &share));
-            if catch_unwind(run).is_err() {
-                // Else the step would wait for its end.
-                setup.tell(ThreadEvent::Broken(broken()));
+            // Else the step would wait for its end.
+            if let Err(error) = catch_unwind(run).unwrap_or_else(|_| Err(broken())) {
+                setup.tell(ThreadEvent::Broken(error));
             }
         };
         std::thread::Builder::new().name(format!("engine-{index}")).spawn(run).map_err(|e| {
@@ -169,97 +174,54 @@ fn spawn(setup: &Arc<StepSetup>, clients: u32) -> Result<Vec<JoinHandle<()>>> {
                 .hint("raise the limit on processes (ulimit -u), or use --engine-threads 1")
         })
     };
-    (0..setup.threads).map(start).collect()
+    (0..setup.job.threads).map(start).collect()
 }
 
 fn broken() -> Error {
     Error::failed("an engine thread ended without a word; please report this")
 }
 
+/// Waits until the threads have ended; those that hang are left behind.
 async fn join(handles: Vec<JoinHandle<()>>) {
-    let deadline = Instant::now() + limits::COURTESY;
-    for handle in handles {
-        while !handle.is_finished() && Instant::now() < deadline {
+    let ended = async {
+        while !handles.iter().all(JoinHandle::is_finished) {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
-        if handle.is_finished() {
-            let _ = handle.join();
-        }
-    }
+    };
+    within(limits::COURTESY, ended).await;
 }
 
 struct Running<'a> {
     context: &'a StepContext<'a>,
     setup: Arc<StepSetup>,
-    /// Ends with what it found; aborted with the step.
-    guard: JoinSet<Vec<SettingChange>>,
-    changed: Vec<SettingChange>,
+    /// What ticks, and what watches the server, which ends with what it found; aborted with the step.
+    beside: JoinSet<Vec<SettingChange>>,
     events: mpsc::UnboundedReceiver<ThreadEvent>,
     progress: &'a mut Progress,
     origin: Instant,
+    /// [`NEVER`] until it is decided.
     window_start: Ns,
     /// A server that has not answered anybody for so long hangs.
     silence: Duration,
+    timeline: Timeline,
+    line: LiveLine<'a>,
+    seen: Seen,
+}
+
+#[derive(Default)]
+struct Seen {
     opened: u32,
-    ready: usize,
     waiting: bool,
     /// Threads whose open loop may begin its window.
     warm: usize,
-    warming: bool,
-    so_far: (u64, u64),
-    timeline: Timeline,
-    line: LiveLine,
+    ops: u64,
+    errors: u64,
     done: Vec<ThreadCounts>,
+    changed: Vec<SettingChange>,
     early: Option<(Outcome, Error)>,
-    /// The window is over, and what it needs of the server is read.
-    drained: bool,
 }
 
-impl<'a> Running<'a> {
-    fn new(
-        context: &'a StepContext<'a>,
-        step: &Step,
-        setup: Arc<StepSetup>,
-        events: mpsc::UnboundedReceiver<ThreadEvent>,
-        progress: &'a mut Progress,
-    ) -> Running<'a> {
-        let plan = context.plan;
-        let entry = plan.interval.as_nanos() as Ns;
-        let mut timeline = Timeline::new(setup.threads, setup.job.timed_statements(), entry);
-        timeline.log.clone_from(&context.log);
-        let mut guard = JoinSet::new();
-        if let Some(server) = context.server {
-            guard.spawn(readings::guard(Arc::clone(&setup), server.clone()));
-        }
-        // An open loop may have nothing to do: a gap of 30 means is one of 10 billions. A rate may be so
-        // low that there is no such time.
-        let idle = Duration::try_from_secs_f64(step.rate.map_or(0.0, |rate| 30.0 / rate));
-        Running {
-            context,
-            guard,
-            changed: Vec::new(),
-            events,
-            progress,
-            origin: setup.opening,
-            window_start: setup.phases.window_start,
-            silence: plan.policy.patience()
-                + idle.unwrap_or(limits::PHASE_MAX)
-                + plan.think.unwrap_or(Duration::ZERO),
-            opened: 0,
-            ready: 0,
-            waiting: false,
-            warm: 0,
-            warming: false,
-            so_far: (0, 0),
-            timeline,
-            line: LiveLine::new(plan, step),
-            done: Vec::new(),
-            early: None,
-            drained: false,
-            setup,
-        }
-    }
-
+impl Running<'_> {
     async fn run(mut self, control: &mut Option<Session>, go: &watch::Sender<Go>) -> Result<Run> {
         self.open().await?;
         (self.context.first_write)()?;
@@ -275,48 +237,48 @@ impl<'a> Running<'a> {
         // Ahead of now, so that every thread is there when the clock starts.
         self.origin = Instant::now() + Duration::from_millis(5);
         let started_at = jiff::Timestamp::now();
-        if let Some(log) = &self.context.log {
+        if let Some(log) = &context.log {
             log.lock().unwrap_or_else(PoisonError::into_inner).origin(started_at);
         }
         go.send_replace(Go::Start(self.origin));
         self.warm_up().await?;
         let warmup = Duration::from_nanos(self.window_start);
         let window_start = self.origin + warmup;
-        self.context.window.send_replace(Some(window_start));
+        context.window.send_replace(Some(window_start));
         let lead = readings::lead(probe).min(warmup / 2);
-        self.follow(Some(self.origin + warmup.saturating_sub(lead))).await?;
+        self.follow(self.origin + warmup.saturating_sub(lead)).await?;
         let reading = async {
             match before {
                 Some(before) => before,
                 None => ServerReading::take(control, probe).await,
             }
         };
-        let (first, own_first) = tokio::join!(reading, self.window_starts(window_start));
+        let starting = async {
+            if self.seen.early.is_none() {
+                self.follow(window_start).await?;
+            }
+            Ok::<_, Error>(ClientReading::now(probe))
+        };
+        let (first, own_first) = tokio::join!(reading, starting);
         let own_first = own_first?;
         self.window_ends().await?;
         let own = ClientReading::now(probe).since(&own_first);
         let mut last = ServerReading::take(control, probe).await;
-        last.take_again(self.context.target, &self.context.opts).await;
+        last.take_again(context.target, &context.opts).await;
         // A signal now ends the sweep, not this step: its window is whole.
-        self.drained = true;
         while !self.all_done() {
-            self.follow(None).await?;
+            let event = self.events.recv().await;
+            self.take(event)?;
         }
         self.judge(true);
         self.progress.clear();
-        let status = last.status_since(&first, window_start);
-        let probed = last.probed_since(&first, probe, window_start);
-        Ok(self.into_run(started_at, own, status, probed))
+        Ok(self.into_run(started_at, own, last.since(&first, probe, window_start)))
     }
 
     async fn open(&mut self) -> Result<()> {
-        while self.ready < self.setup.threads {
-            tokio::select! {
-                event = self.events.recv() => drop(self.take(event)?),
-                kind = self.context.stop.wait() => {
-                    return Err(Error::new(kind, "interrupted while opening connections"));
-                }
-            }
+        while self.seen.opened < self.setup.job.step.clients {
+            let event = or_stop(self.context.stop, async { Ok(self.events.recv().await) }).await;
+            self.take(event.map_err(|error| error.context("opening connections"))?)?;
         }
         self.progress.restart();
         Ok(())
@@ -329,69 +291,51 @@ impl<'a> Running<'a> {
             return Ok(());
         }
         let (plan, ahead) = (self.context.plan, ahead(self.context));
-        self.warming = true;
-        self.follow(Some(self.origin + (plan.warmup * 2).saturating_sub(ahead))).await?;
-        self.warming = false;
-        let window = &self.setup.window;
-        self.window_start = window.end();
-        if self.early.is_none() {
+        self.follow(self.origin + (plan.warmup * 2).saturating_sub(ahead)).await?;
+        self.window_start = if self.seen.early.is_none() {
             let start = (self.origin.elapsed() + ahead).max(plan.warmup).as_nanos() as Ns;
-            window.set(start, window_end(plan, start));
-            self.window_start = start;
-        }
-        self.line.window(self.window_start, window.end());
+            self.setup.window.send_replace(window(plan, start));
+            start
+        } else {
+            self.window_end()
+        };
         Ok(())
     }
 
-    /// Waits for the window's start; returns what this process did until then.
-    async fn window_starts(&mut self, start: Instant) -> Result<ClientReading> {
-        if self.early.is_none() {
-            self.follow(Some(start)).await?;
-        }
-        Ok(ClientReading::now(self.context.probe.as_ref()))
+    fn window_end(&self) -> Ns {
+        self.setup.window.borrow().end
     }
 
     async fn window_ends(&mut self) -> Result<()> {
         loop {
-            let end = self.setup.window.end();
-            let edge = (end != NEVER).then(|| self.origin + Duration::from_nanos(end));
-            self.follow(edge).await?;
-            // An early end moves the edge: then it is waited for once more. Without an edge
-            // (--ops) the window ends with the last thread.
-            let moved = end != self.setup.window.end();
-            if self.all_done() || (edge.is_some() && !moved) {
+            let end = self.window_end();
+            self.follow(self.origin + Duration::from_nanos(end)).await?;
+            // An early end moves the edge: then it is waited for once more.
+            if self.all_done() || end == self.window_end() {
                 return Ok(());
             }
         }
     }
 
     fn all_done(&self) -> bool {
-        self.done.len() >= self.setup.threads
+        self.seen.done.len() >= self.setup.job.threads
     }
 
-    /// Takes events until an instant (or, without one, until the next thread is done).
-    async fn follow(&mut self, until: Option<Instant>) -> Result<()> {
-        let done = self.done.len();
+    /// Takes events until an instant, or until all threads are done.
+    async fn follow(&mut self, until: Instant) -> Result<()> {
         let mut silence = Instant::now() + self.silence;
-        while !self.all_done() && (until.is_some() || self.done.len() == done) {
-            let interruptible = self.early.is_none() && !self.drained;
-            let edge = async {
-                match until {
-                    Some(at) => tokio::time::sleep_until(at.into()).await,
-                    None => pending().await,
-                }
-            };
+        while !self.all_done() {
+            let interruptible = self.seen.early.is_none();
             tokio::select! {
                 biased;
-                () = edge => break,
+                () = tokio::time::sleep_until(until.into()) => break,
                 event = self.events.recv() => {
                     if self.take(event)? {
                         silence = Instant::now() + self.silence;
                     }
                     // An early end may lie before the edge that is waited for.
-                    if (interruptible && self.early.is_some())
-                        || (self.warming && self.warm >= self.setup.threads)
-                    {
+                    let warm = self.window_start == NEVER && self.seen.warm >= self.setup.job.threads;
+                    if warm || (interruptible && self.seen.early.is_some()) {
                         break;
                     }
                 }
@@ -399,9 +343,9 @@ impl<'a> Running<'a> {
                     self.end_early(Outcome::Interrupted, Error::new(kind, "interrupted"));
                     break;
                 }
-                Some(changed) = self.guard.join_next(), if interruptible => {
-                    self.changed = changed.map_err(|_| broken())?;
-                    if let Some(error) = no_result(&self.changed) {
+                Some(changed) = self.beside.join_next(), if interruptible => {
+                    self.seen.changed = changed.map_err(|_| broken())?;
+                    if let Some(error) = no_result(&self.seen.changed) {
                         self.end_early(Outcome::ServerChanged, error);
                     }
                     break;
@@ -423,24 +367,23 @@ impl<'a> Running<'a> {
     fn take(&mut self, event: Option<ThreadEvent>) -> Result<bool> {
         match event.ok_or_else(broken)? {
             ThreadEvent::Opened => {
-                self.opened += 1;
-                self.progress.update(|| self.line.opening(self.opened));
+                self.seen.opened += 1;
+                self.progress.update(|| self.line.opening(self.seen.opened));
             }
-            ThreadEvent::Ready => self.ready += 1,
             ThreadEvent::Waiting(error) => {
-                if !std::mem::replace(&mut self.waiting, true) {
+                if !std::mem::replace(&mut self.seen.waiting, true) {
                     self.progress.note(&format!("waiting for the server: {error}"));
                 }
             }
             ThreadEvent::NotOpened(error) => {
-                return Err(error.context(format!("after {} connections", self.opened)));
+                return Err(error.context(format!("after {} connections", self.seen.opened)));
             }
             ThreadEvent::Interval(thread, interval) => {
                 let (ops, errors) = (interval.ops, interval.errors);
-                self.so_far = (self.so_far.0 + ops, self.so_far.1 + errors);
-                let complete = self.timeline.add(thread, *interval);
-                self.show(&complete);
-                self.progress.update(|| self.line.line());
+                (self.seen.ops, self.seen.errors) =
+                    (self.seen.ops + ops, self.seen.errors + errors);
+                self.line.add(&self.timeline.add(thread, *interval));
+                self.progress.update(|| self.line.line(*self.setup.window.borrow()));
                 self.judge(false);
                 return Ok(ops + errors > 0);
             }
@@ -449,25 +392,18 @@ impl<'a> Running<'a> {
                 self.end_early(Outcome::Aborted, error);
             }
             ThreadEvent::Done(thread, counts) => {
-                self.done.push(*counts);
-                let complete = self.timeline.thread_done(thread);
-                self.show(&complete);
+                self.seen.done.push(*counts);
+                self.line.add(&self.timeline.thread_done(thread));
             }
-            ThreadEvent::Warm => self.warm += 1,
+            ThreadEvent::Warm => self.seen.warm += 1,
             ThreadEvent::Broken(error) => return Err(error),
         }
         Ok(false)
     }
 
-    fn show(&mut self, intervals: &[RecordedInterval]) {
-        for interval in intervals {
-            self.line.add(interval);
-        }
-    }
-
     /// Ends a step with more errors than `--max-errors` allows; `last` where no more follow.
     fn judge(&mut self, last: bool) {
-        let (ops, errors) = self.so_far;
+        let (ops, errors) = (self.seen.ops, self.seen.errors);
         let max = self.context.plan.policy.errors_max;
         if let Some(max) = max.filter(|max| max.exceeded(errors, ops, last)) {
             let all = ops + errors;
@@ -479,36 +415,39 @@ impl<'a> Running<'a> {
 
     /// Moves the window's end to just ahead of now; the first reason stays.
     fn end_early(&mut self, outcome: Outcome, error: Error) {
-        if self.early.is_none() {
+        if self.seen.early.is_none() {
             if !self.all_done() {
                 let now = (self.origin.elapsed() + NOTICE).as_nanos() as Ns;
-                self.setup.window.cut(now.min(self.setup.window.end()));
+                self.setup.window.send_modify(|window| {
+                    (window.end, window.early) = (now.min(window.end), true);
+                });
             }
-            self.early = Some((outcome, error));
+            self.seen.early = Some((outcome, error));
         }
     }
 
     fn into_run(
-        mut self,
+        self,
         started_at: jiff::Timestamp,
         client: ClientUse,
-        status: Option<Status>,
-        probed: Option<Probed>,
+        (status, probed): (Option<Status>, Option<Probed>),
     ) -> Run {
-        let mut done = std::mem::take(&mut self.done).into_iter();
-        let mut counts = done.next().expect("a step has threads");
-        done.for_each(|other| counts.merge(other));
-        let window = &self.setup.window;
+        let decided = self.window_end();
+        let merged = self.seen.done.into_iter().reduce(|mut sum, other| {
+            sum.merge(other);
+            sum
+        });
+        let mut counts = merged.expect("a step has threads");
         // With --ops the window ends with the last answer.
-        let window_end = if window.end() == NEVER { counts.ended } else { window.end() };
+        let window_end = if decided == NEVER { counts.ended } else { decided };
         let mut watch = self.setup.outages.lock().expect("nobody panics with it");
         let outages = watch.finish(window_end, &self.timeline.entries);
         drop(watch);
-        let (outcome, error) = match self.early.take() {
-            Some((outcome, error)) => (outcome, Some(error)),
-            None => (Outcome::Completed, None),
-        };
-        counts.accounts.truncate(self.context.tables.count as usize);
+        let (outcome, error) =
+            self.seen.early.map_or((Outcome::Completed, None), |(end, why)| (end, Some(why)));
+        let tables = self.context.tables.count as usize;
+        counts.ops_by_table.truncate(tables);
+        counts.ledger.truncate(tables);
         Run {
             outcome,
             error,
@@ -516,12 +455,12 @@ impl<'a> Running<'a> {
             measured_s: seconds(window_end.saturating_sub(self.window_start)),
             outages,
             timeline: self.timeline,
-            ledger: counts.accounts.iter().map(|account| account.entry.clone()).collect(),
+            ledger: std::mem::take(&mut counts.ledger),
             errors: counts.failures.take_errors(),
             counts,
             client,
             status,
-            changed: self.changed,
+            changed: self.seen.changed,
             probed,
         }
     }

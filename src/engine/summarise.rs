@@ -2,26 +2,27 @@
 
 use std::collections::BTreeMap;
 
-use super::job::queues;
+use super::job::{engine_threads, queues};
 use super::live_line::millis;
 use super::pacing::{LATE, PacingCounts};
-use super::step::{StepContext, engine_threads};
+use super::step::StepContext;
 use super::{Run, turn_delay};
 use crate::error::plain;
 use crate::judge::thresholds::{BACKLOG_MAX, LATE_READING, THIRD_MIN};
-use crate::judge::{self, CalibrationStep, changed_after};
+use crate::judge::{self, changed_after};
 use crate::observe::host::{self, Host};
 use crate::observe::probe::Probe;
 use crate::observe::process::peak_resident_bytes;
 use crate::observe::recorder::Paced;
 use crate::observe::times::Times;
-use crate::plan::{Arrival, Plan, Step, StopAt, units};
+use crate::plan::{Arrival, Step, StopAt, units};
+use crate::stats;
 use crate::summary::{self, Interval, Phase, SettingChange, Summary};
 use crate::terms::Value::{Grouped, Number};
-use crate::terms::{Code, Finding, finding};
+use crate::terms::{Code, Finding, counted, finding};
+use crate::workload::{Setting, Statement};
 
 /// What a summary says besides the step: the same for all steps of a sweep, but for the server.
-#[derive(Debug, Clone)]
 pub(crate) struct Identity {
     pub run_id: String,
     pub label: String,
@@ -52,8 +53,8 @@ impl Identity {
             driver: self.driver.clone(),
             client: summary::Client {
                 host: self.host.name.clone(),
-                kernel: self.host.kernel.clone(),
-                cpu: self.host.cpu.clone(),
+                kernel: self.host.facts.kernel.clone(),
+                cpu: self.host.facts.cpu.clone(),
                 cores: self.host.cores_usable,
                 same_host: self.same_host,
                 max_rss_bytes: peak_resident_bytes(),
@@ -84,15 +85,13 @@ pub(crate) fn summary(
     changed: Option<Vec<SettingChange>>,
 ) -> Summary {
     let begun = identity.summary(step);
+    let found = findings(run, context, step, changed.as_deref());
     let mut summary = Summary {
         outcome: run.outcome,
         reason: run.error.as_ref().map(ToString::to_string),
         workload: workload(context),
         plan: plan(context, step, identity.data_seed),
-        warnings: findings(run, context, step, changed.as_deref())
-            .into_iter()
-            .map(Into::into)
-            .collect(),
+        warnings: found.into_iter().map(Into::into).collect(),
         server: summary::Server {
             settings_changed: changed.unwrap_or_default(),
             status: run.status.clone(),
@@ -116,28 +115,27 @@ pub(crate) fn summary(
 
 /// Describes the server's host: this one, or the one that the probe reads.
 pub(crate) fn host_facts(identity: &Identity, probe: Option<&Probe>) -> Option<summary::HostFacts> {
-    identity.server.host_facts.clone().or_else(|| probe?.facts().cloned())
+    identity.server.host_facts.clone().or_else(|| probe?.facts.clone())
 }
 
 fn workload(context: &StepContext<'_>) -> summary::Workload {
     let workload = &context.plan.workload;
     let running = workload.transactions.iter().flat_map(|t| workload.running(t));
-    let statements = running
-        .map(|(statement, repeat)| summary::StatementText {
-            kind: statement.kind.name().to_owned(),
-            sql: statement.expanded(&workload.options).sql,
-            repeat,
-        })
-        .collect();
+    let text = |(statement, repeat): (&Statement, u64)| summary::StatementText {
+        kind: statement.kind.name().to_owned(),
+        sql: statement.expanded(&workload.options).0,
+        repeat,
+    };
+    let options = |value: fn(&Setting) -> u64| {
+        workload.options.iter().map(|(name, option)| (name.clone(), value(option))).collect()
+    };
     summary::Workload {
         name: workload.name.clone(),
         built_in: workload.built_in,
-        statements,
+        statements: running.map(text).collect(),
         schema: workload.schema.to_string(),
-        options: workload.options.iter().map(|(name, s)| (name.clone(), s.value)).collect(),
-        option_defaults: Some(
-            workload.options.iter().map(|(name, s)| (name.clone(), s.default)).collect(),
-        ),
+        options: options(|option| option.value),
+        option_defaults: Some(options(|option| option.default)),
         transactions: Some(workload.definition()),
         unfollowed: workload.unfollowed(),
         mode: context.plan.statements,
@@ -178,8 +176,8 @@ fn plan(context: &StepContext<'_>, step: &Step, data_seed: Option<u32>) -> summa
 
 fn totals(run: &Run) -> summary::Totals {
     let (window, paced) = (&run.timeline.window, run.counts.paced);
-    let mut by_client = run.counts.ops_by_client.clone();
-    by_client.sort_unstable();
+    let by_client = || run.counts.ops_by_client.iter().copied();
+    let ops: Vec<f64> = by_client().map(|ops| ops as f64).collect();
     summary::Totals {
         ops: window.ops,
         statements: window.statements,
@@ -194,31 +192,31 @@ fn totals(run: &Run) -> summary::Totals {
         intended: paced.map(|counts| counts.intended),
         warmup_left: paced.map(|counts| counts.warmup_left),
         warmup_late_us: paced.map(|counts| counts.warmup_late as f64 / 1e3),
-        per_table: (run.counts.accounts.iter())
-            .map(|one| summary::TableOps { table: one.entry.table.clone(), ops: one.ops })
+        per_table: (run.ledger.iter().zip(&run.counts.ops_by_table))
+            .map(|(entry, ops)| summary::TableOps { table: entry.table.clone(), ops: *ops })
             .collect(),
         per_client: summary::PerClient {
-            ops_min: by_client[0],
-            ops_median: median(&by_client),
-            ops_max: by_client[by_client.len() - 1],
+            ops_min: by_client().min().expect("a step has clients"),
+            ops_median: stats::median(&ops).expect("a step has clients"),
+            ops_max: by_client().max().expect("a step has clients"),
         },
     }
 }
 
-fn median(sorted: &[u64]) -> f64 {
-    let (lower, upper) = ((sorted.len() - 1) / 2, sorted.len() / 2);
-    f64::midpoint(sorted[lower] as f64, sorted[upper] as f64)
-}
-
 fn latency(run: &Run) -> summary::Latency {
+    // Of an open loop, also where nothing was issued.
+    let paced = |times: fn(&Paced) -> &Times| {
+        let known = run.timeline.window.paced.as_ref().map(|paced| times(paced).distribution());
+        run.counts.paced.map(|_| known.unwrap_or_else(|| Times::new().distribution()))
+    };
     let of_statement = |(statement, times): (u32, &Times)| summary::StatementLatency {
         statement,
         service: times.distribution(),
     };
     summary::Latency {
         service: run.timeline.window.service.distribution(),
-        response: from_intended(run, |paced| &paced.response),
-        wait: from_intended(run, |paced| &paced.wait),
+        response: paced(|paced| &paced.response),
+        wait: paced(|paced| &paced.wait),
         failed: run.timeline.window.failed.distribution(),
         in_doubt: Some(run.counts.failures.window_in_doubt),
         abandoned: Some(run.counts.failures.window_abandoned),
@@ -226,27 +224,19 @@ fn latency(run: &Run) -> summary::Latency {
     }
 }
 
-fn from_intended(run: &Run, times: fn(&Paced) -> &Times) -> Option<summary::Distribution> {
-    run.counts.paced?;
-    let known = run.timeline.window.paced.as_ref().map(|paced| times(paced).distribution());
-    Some(known.unwrap_or_else(|| Times::new().distribution()))
-}
-
 fn client(run: &Run, host: &Host, begun: &summary::Client) -> summary::Client {
-    let cost = run.client.cost;
-    let ops = run.timeline.window.ops;
-    let (user_s, sys_s) = (cost.user.as_secs_f64(), cost.sys.as_secs_f64());
+    let (ops, cpu_s) = (run.timeline.window.ops, run.client.cost.cpu().as_secs_f64());
     summary::Client {
-        user_s,
-        sys_s,
-        us_per_op: (ops > 0).then(|| (user_s + sys_s) * 1e6 / ops as f64),
+        user_s: run.client.cost.user.as_secs_f64(),
+        sys_s: run.client.cost.sys.as_secs_f64(),
+        us_per_op: (ops > 0).then(|| cpu_s * 1e6 / ops as f64),
         threads: run.counts.usage.iter().map(|t| summary::Thread { busy: t.share.busy }).collect(),
         net_rx_bytes: run.client.traffic.map(|[received, _]| received),
         net_tx_bytes: run.client.traffic.map(|[_, sent]| sent),
         share: Some(summary::Share {
             threads: run.counts.usage.iter().map(|thread| thread.share.clone()).collect(),
             turns: turn_delay::of_all(&run.counts.usage),
-            host_cores: Some(host.cores_online).filter(|cores| *cores > 0),
+            host_cores: Some(host.facts.cores).filter(|cores| *cores > 0),
             host_busy: run.client.busy,
             other_load: run.client.others,
             steal: run.client.steal,
@@ -258,29 +248,6 @@ fn client(run: &Run, host: &Host, begun: &summary::Client) -> summary::Client {
     }
 }
 
-pub(crate) fn calibrated(run: &Run, plan: &Plan, step: &Step) -> CalibrationStep {
-    let window = &run.timeline.window;
-    let cpu_us = (run.client.cost.user + run.client.cost.sys).as_secs_f64() * 1e6;
-    let us_per_op = if window.ops > 0 { cpu_us / window.ops as f64 } else { 0.0 };
-    let threads = engine_threads(plan, step.clients);
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let at_most = threads.min(cores) as f64 * 1e6;
-    let turns = turn_delay::of_all(&run.counts.usage);
-    CalibrationStep {
-        clients: step.clients,
-        engine_threads: threads as u32,
-        measured_s: run.measured_s,
-        qps: run.per_s(window.statements),
-        us_per_op,
-        busy: run.counts.usage.iter().map(|t| t.share.busy).fold(0.0, f64::max),
-        tail_percentile: turns.tail_percentile,
-        turn_delay_tail_us: turns.turn_delay_tail_us,
-        other_load: run.client.others,
-        steal: run.client.steal,
-        ceiling_qps: if us_per_op > 0.0 { at_most / us_per_op } else { 0.0 },
-    }
-}
-
 /// Finds what a reader must know of a step beside its numbers. `changed` are the server's settings that
 /// differ after it.
 fn findings(
@@ -289,50 +256,41 @@ fn findings(
     step: &Step,
     changed: Option<&[SettingChange]>,
 ) -> Vec<Finding> {
-    let mut found = Vec::new();
-    if cfg!(debug_assertions) {
-        found.push(finding!(DebugBuild));
-    }
-    if let Some(root) = host::recorded() {
-        found.push(finding!(RecordedHost, host::ROOT_VARIABLE, plain(&root.to_string_lossy())));
-    }
+    let window = &run.timeline.window;
     let of_ops = run.errors.iter().filter(|e| e.class != "connect");
     let errors: u64 = of_ops.map(|e| e.count).sum();
-    if errors > 0 {
-        found.push(finding!(Errors, errors));
-    }
-    match (run.abandoned(), context.plan.policy.op_timeout) {
-        (0, _) => {}
-        (ops, Some(limit)) => found.push(finding!(GivenUp, ops, units::duration(limit))),
-        (ops, None) => found.push(finding!(Abandoned, ops)),
-    }
-    if run.counts.failures.reconnects > 0 {
-        found.push(finding!(Reconnects, run.counts.failures.reconnects));
-    }
-    if !run.outages.is_empty() {
-        let longest = run.outages.iter().map(|o| o.gap_s).fold(0.0, f64::max);
-        let (n, noun) = (run.outages.len(), if run.outages.len() == 1 { "time" } else { "times" });
-        found.push(finding!(Outages, format!("{n} {noun}"), Number(longest, 1)));
-    }
-    if run.status.is_none() {
-        found.push(finding!(NoStatus));
-    }
-    let untouched = run.counts.accounts.iter().any(|account| account.ops == 0);
-    if context.tables.count > 1 && untouched && run.timeline.window.ops > 0 {
-        found.push(finding!(UnusedTables));
-    }
+    let reconnects = run.counts.failures.reconnects;
+    let longest = run.outages.iter().map(|o| o.gap_s).fold(0.0, f64::max);
+    let outages = counted(run.outages.len() as u64, "time");
+    let untouched = run.counts.ops_by_table.contains(&0);
+    let all = [
+        cfg!(debug_assertions).then(|| finding!(DebugBuild)),
+        host::recorded().map(|root| {
+            finding!(RecordedHost, host::ROOT_VARIABLE, plain(&root.to_string_lossy()))
+        }),
+        (errors > 0).then(|| finding!(Errors, errors)),
+        match (run.abandoned(), context.plan.policy.op_timeout) {
+            (0, _) => None,
+            (ops, Some(limit)) => Some(finding!(GivenUp, ops, units::duration(limit))),
+            (ops, None) => Some(finding!(Abandoned, ops)),
+        },
+        (reconnects > 0).then(|| finding!(Reconnects, reconnects)),
+        (!run.outages.is_empty()).then(|| finding!(Outages, outages, Number(longest, 1))),
+        run.status.is_none().then(|| finding!(NoStatus)),
+        (context.tables.count > 1 && untouched && window.ops > 0).then(|| finding!(UnusedTables)),
+    ];
+    let mut found: Vec<Finding> = all.into_iter().flatten().collect();
     found.extend(changed_after(changed));
     if let (Some(rate), Some(counts)) = (step.rate, &run.counts.paced) {
         let most = rate * context.plan.warmup.as_secs_f64() / LATE as f64;
-        let response = run.timeline.window.paced.as_ref().map(|paced| &paced.response);
-        let usual_us = response.and_then(|response| response.percentile_us(99.0));
+        let usual_us = window.paced.as_ref().and_then(|paced| paced.response.percentile_us(99.0));
         found.extend(of_warmup(counts, most.max(f64::from(step.clients)), usual_us));
         let waiting = counts.behind.max(counts.backlog as f64);
         let grew = grew(&run.timeline.entries);
         let even = context.plan.arrival == Arrival::Uniform;
         if run.measured_s > 0.0 && backlog(waiting, counts.intended, step.clients, even, grew) {
             let code = if grew { Code::Growing } else { Code::NotSustained };
-            let values = [run.per_s(run.timeline.window.ops), rate, waiting].map(Grouped).to_vec();
+            let values = [run.per_s(window.ops), rate, waiting].map(Grouped).to_vec();
             found.push(Finding { code, values });
         }
     }

@@ -1,19 +1,18 @@
 //! One engine thread: a `current_thread` runtime, its share of the clients, one recorder. It opens
 //! connections, waits for the start, runs its clients through all phases, and drains.
 
+use std::convert::Infallible;
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use futures_util::FutureExt;
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::task::{JoinHandle, JoinSet};
 
 use super::client;
-use super::connect::{Connection, close_all};
-use super::errors::OpError;
-use super::pacing::NEVER;
+use super::connect::{Connection, close_all, pauses};
+use super::pacing::{NEVER, Pacing};
 use super::state::{Go, StepSetup, ThreadEvent, ThreadState, panic_text};
 use super::turn_delay::probe;
 use crate::error::{Error, Result};
@@ -30,30 +29,29 @@ pub(crate) const TICK: Duration = Duration::from_millis(20);
 /// In this time every thread has seen a new end of the window.
 pub(crate) const NOTICE: Duration = Duration::from_millis(50);
 
-/// Runs as the body of an engine thread; `clients` are its share, numbered over all threads.
-pub(crate) fn run(setup: &Arc<StepSetup>, index: usize, clients: &[u32]) {
-    let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
-    let ended = match runtime {
-        Ok(runtime) => {
-            let ended = runtime.block_on(step(setup, index, clients));
-            // What hangs in a goodbye is left behind.
-            runtime.shutdown_timeout(Duration::ZERO);
-            ended
-        }
-        Err(e) => Err(Error::failed(format!("cannot make an engine thread's runtime: {e}"))
-            .hint("raise the limits on descriptors and processes (ulimit -n, -u)")),
-    };
-    if let Err(error) = ended {
-        setup.tell(ThreadEvent::Broken(error));
+pub(crate) async fn tick<T>(setup: Arc<StepSetup>) -> T {
+    loop {
+        tokio::time::sleep(TICK).await;
+        setup.window.send_modify(|_| {});
     }
+}
+
+/// Runs as the body of an engine thread; `clients` are its share, numbered over all threads.
+pub(crate) fn run(setup: &Arc<StepSetup>, index: usize, clients: &[u32]) -> Result<()> {
+    let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
+    let runtime = runtime.map_err(|e| {
+        Error::failed(format!("cannot make an engine thread's runtime: {e}"))
+            .hint("raise the limits on descriptors and processes (ulimit -n, -u)")
+    })?;
+    let ended = runtime.block_on(step(setup, index, clients));
+    // What hangs in a goodbye is left behind.
+    runtime.shutdown_timeout(Duration::ZERO);
+    ended
 }
 
 async fn step(setup: &Arc<StepSetup>, index: usize, clients: &[u32]) -> Result<()> {
     let connections = open_all(setup, clients).await;
     let mut go = setup.go.clone();
-    if connections.len() == clients.len() {
-        setup.tell(ThreadEvent::Ready);
-    }
     let start = go.wait_for(|go| *go != Go::Wait).await.map(|go| *go);
     let Ok(Go::Start(origin)) = start else {
         close_all(connections.into_iter().map(|one| one.session).collect()).await;
@@ -88,17 +86,28 @@ async fn open_all(setup: &Arc<StepSetup>, clients: &[u32]) -> Vec<Connection> {
     opened
 }
 
+/// Opens a client's connection. Where lost ones are opened again, a server that is just gone is
+/// waited for; one that is there and says no for good is not.
 async fn open_one(setup: Arc<StepSetup>, client: u32) -> Option<Connection> {
     let mut go = setup.go.clone();
     let turn = setup.opening + Duration::from_secs(1) * client / limits::CONNECTS_PER_S;
-    tokio::time::sleep_until(turn.into()).await;
-    if *go.borrow_and_update() == Go::Cancel {
-        return None;
-    }
-    let waiting = |error| setup.tell(ThreadEvent::Waiting(error));
+    let waits = setup.job.plan.policy.reconnects();
+    let opening = async {
+        tokio::time::sleep_until(turn.into()).await;
+        let (began, mut pauses) = (Instant::now(), pauses(client, 0));
+        loop {
+            match setup.connector.open(&setup.job, client).await {
+                Err(error) if waits && error.may_pass() && began.elapsed() < limits::OUTAGE => {
+                    setup.tell(ThreadEvent::Waiting(error));
+                }
+                opened => break opened,
+            }
+            tokio::time::sleep(pauses()).await;
+        }
+    };
     // A cancelled step must not wait for a server that hangs.
     let opened = tokio::select! {
-        opened = setup.connector.open(&setup.job, client, waiting) => opened,
+        opened = opening => opened,
         _ = go.wait_for(|go| *go == Go::Cancel) => return None,
     };
     setup.tell(match &opened {
@@ -110,43 +119,38 @@ async fn open_one(setup: Arc<StepSetup>, client: u32) -> Option<Connection> {
 
 async fn work(state: &Rc<ThreadState>, connections: Vec<Connection>) -> Result<Vec<Session>> {
     tokio::time::sleep_until(state.origin.into()).await;
-    let mut tasks: JoinSet<(u32, std::result::Result<Option<Session>, OpError>)> = JoinSet::new();
+    let mut tasks: JoinSet<Option<Session>> = JoinSet::new();
     for (client, connection) in state.clients.iter().zip(connections) {
-        let run = client::run(Rc::clone(state), Rc::clone(client), connection);
-        let client = client.client;
-        // An async block would hold the client twice.
-        tasks.spawn_local(run.map(move |ended| (client, ended)));
+        tasks.spawn_local(client::run(Rc::clone(state), Rc::clone(client), connection));
     }
     let mut helpers = helpers(state);
-    let mut warm = state.window_start.get() != NEVER;
-    let mut ticks = state.setup.ticks.clone();
+    let mut warm = state.window.get().start != NEVER;
+    let mut ticks = state.setup.window.subscribe();
     let mut sessions = Vec::with_capacity(state.clients.len());
     loop {
         tokio::select! {
             ended = tasks.join_next() => match ended {
                 None => break,
-                Some(Ok((_, Ok(session)))) => sessions.extend(session),
-                Some(Ok((client, Err(error)))) => {
-                    state.setup.tell(ThreadEvent::Abort(client, error));
-                }
+                Some(Ok(session)) => sessions.extend(session),
                 // What the driver does is caught by the client.
                 Some(Err(panic)) => return Err(Error::failed(format!("a client: {panic}"))),
             },
             // Without it an open loop would issue nothing more, and a probe see nothing.
             Some(ended) = helpers.join_next() => return Err(Error::failed(match ended {
-                Ok(e) => format!("cannot wait for a kernel timer: {e}"),
+                Ok(Err(e)) => format!("cannot wait for a kernel timer: {e}"),
                 Err(panic) => format!("what runs beside the clients: {panic}"),
             })),
             Ok(()) = ticks.changed() => {
                 let now = state.now();
                 state.tick(now);
                 let judged = now >= state.setup.judged;
-                if !warm && judged && state.pacing.as_ref().is_none_or(|p| p.is_warm(now)) {
+                let is_warm = |pacing: &Pacing| pacing.queues.borrow_mut().is_warm(now);
+                if !warm && judged && state.pacing.as_ref().is_none_or(is_warm) {
                     warm = true;
                     state.setup.tell(ThreadEvent::Warm);
                 }
                 let drained = limits::DRAIN.as_nanos() as Ns;
-                if now > state.window_end.get().saturating_add(drained) {
+                if now > state.window.get().end.saturating_add(drained) {
                     break;
                 }
             }
@@ -161,18 +165,15 @@ async fn work(state: &Rc<ThreadState>, connections: Vec<Connection>) -> Result<V
 
 /// Starts what runs beside the clients: probes of the turn delay, and what wakes the clients of an
 /// open loop. They end only with an error.
-fn helpers(state: &Rc<ThreadState>) -> JoinSet<io::Error> {
+fn helpers(state: &Rc<ThreadState>) -> JoinSet<io::Result<Infallible>> {
     let mut tasks = JoinSet::new();
     let of = Rc::clone(state);
-    tasks.spawn_local(async move {
-        let Err(e) = probe(&of.watch, of.origin, || of.window()).await;
-        e
-    });
-    let of = Rc::clone(state);
-    tasks.spawn_local(async move {
-        let Some(pacing) = &of.pacing else { return std::future::pending().await };
-        let Err(e) = pacing.dispatch(of.origin).await;
-        e
-    });
+    tasks.spawn_local(async move { probe(&of.watch, of.origin, || of.window.get()).await });
+    if state.pacing.is_some() {
+        let of = Rc::clone(state);
+        tasks.spawn_local(async move {
+            of.pacing.as_ref().expect("an open loop").dispatch(of.origin).await
+        });
+    }
     tasks
 }

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use tokio::runtime::Handle;
 
+use super::pacing::Window;
 use crate::observe::process::{Scheduled, ThreadClock};
 use crate::observe::recorder::Ns;
 use crate::observe::timer::Timer;
@@ -24,11 +25,14 @@ const EVERY: Ns = 10_300_000;
 
 pub(crate) struct SelfWatch {
     clock: Option<ThreadClock>,
-    first: Option<Look>,
-    last: Option<Look>,
+    /// The first and the last one of the window.
+    looks: Option<[Look; 2]>,
     delays: TurnDelays,
     probed: Scheduled,
 }
+
+/// Delays, and what is left of them without the time that the thread waited for a core.
+type TurnDelays = [Times; 2];
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Look {
@@ -41,47 +45,32 @@ struct Look {
 }
 
 #[derive(Debug)]
-pub(crate) struct TurnDelays {
-    delay: Times,
-    /// Without the time that it waited for a core.
-    own: Times,
-}
-
-#[derive(Debug)]
 pub(crate) struct ThreadUsage {
     pub share: ThreadShare,
     delays: TurnDelays,
 }
 
-impl TurnDelays {
-    fn new() -> TurnDelays {
-        TurnDelays { delay: Times::new(), own: Times::new() }
-    }
-
-    fn told(&self) -> TurnDelay {
-        let probes = self.delay.count();
-        let tail = stats::highest_known(probes);
-        let at = |times: &Times| times.percentile_us(f64::from(tail?));
-        TurnDelay {
-            probes,
-            turn_delay_p50_us: self.delay.percentile_us(50.0),
-            turn_delay_p99_us: self.delay.percentile_us(99.0),
-            turn_delay_max_us: self.delay.max_us(),
-            own_delay_p99_us: self.own.percentile_us(99.0),
-            tail_percentile: tail,
-            turn_delay_tail_us: at(&self.delay),
-            own_delay_tail_us: at(&self.own),
-        }
+fn told([delay, own]: &TurnDelays) -> TurnDelay {
+    let tail = stats::highest_known(delay.count());
+    let at = |times: &Times| times.percentile_us(f64::from(tail?));
+    TurnDelay {
+        probes: delay.count(),
+        turn_delay_p50_us: delay.percentile_us(50.0),
+        turn_delay_p99_us: delay.percentile_us(99.0),
+        turn_delay_max_us: delay.max_us(),
+        own_delay_p99_us: own.percentile_us(99.0),
+        tail_percentile: tail,
+        turn_delay_tail_us: at(delay),
+        own_delay_tail_us: at(own),
     }
 }
 
 pub(crate) fn of_all(threads: &[ThreadUsage]) -> TurnDelay {
-    let mut all = TurnDelays::new();
+    let mut all = [Times::new(), Times::new()];
     for thread in threads {
-        all.delay.merge(&thread.delays.delay);
-        all.own.merge(&thread.delays.own);
+        all.iter_mut().zip(&thread.delays).for_each(|(sum, times)| sum.merge(times));
     }
-    all.told()
+    told(&all)
 }
 
 impl SelfWatch {
@@ -89,38 +78,37 @@ impl SelfWatch {
         let clock = ThreadClock::own();
         // A kernel that keeps no account leaves all delays to the thread.
         let probed = clock.as_ref().and_then(ThreadClock::read).unwrap_or_default();
-        SelfWatch { clock, first: None, last: None, delays: TurnDelays::new(), probed }
+        let delays = [Times::new(), Times::new()];
+        SelfWatch { clock, looks: None, delays, probed }
     }
 
     /// Looks, from the window's start to its end; within the thread's runtime.
-    pub(crate) fn look(&mut self, now: Ns, window: (Ns, Ns), spun: Ns) {
-        if now < window.0 {
+    pub(crate) fn look(&mut self, now: Ns, window: Window, spun: Ns) {
+        if now < window.start {
             return;
         }
         let busy = Handle::current().metrics().worker_total_busy_duration(0);
-        let look = Look { at: now, busy, scheduled: self.scheduled(), spun };
-        self.first.get_or_insert(look);
+        let scheduled = self.clock.as_ref().and_then(ThreadClock::read);
+        let look = Look { at: now, busy, scheduled, spun };
         // The last one is the first after the end: a thread that did not look for long at the end
         // was busy or waited.
-        if self.last.is_none_or(|last| last.at <= window.1) {
-            self.last = Some(look);
+        let [_, last] = self.looks.get_or_insert([look; 2]);
+        if last.at <= window.end {
+            *last = look;
         }
-    }
-
-    fn scheduled(&self) -> Option<Scheduled> {
-        self.clock.as_ref()?.read()
     }
 
     /// Counts the instants from `due` on that have passed; returns the next one.
     /// `parked` says that the thread had nothing to do at some time since the probe before.
-    fn turn(&mut self, mut due: Ns, now: Ns, window: (Ns, Ns), parked: bool) -> Ns {
-        let probed = self.scheduled().unwrap_or(self.probed);
+    fn turn(&mut self, mut due: Ns, now: Ns, window: Window, parked: bool) -> Ns {
+        let probed = self.clock.as_ref().and_then(ThreadClock::read).unwrap_or(self.probed);
         let since = probed.since(&self.probed);
         self.probed = probed;
         while due <= now {
-            if due >= window.0 && due < window.1 {
-                self.delays.delay.record(now - due);
-                self.delays.own.record(own_delay(now - due, since, parked));
+            if (window.start..window.end).contains(&due) {
+                let [delay, own] = &mut self.delays;
+                delay.record(now - due);
+                own.record(own_delay(now - due, since, parked));
             }
             due = due.saturating_add(EVERY);
         }
@@ -129,7 +117,7 @@ impl SelfWatch {
 
     pub(crate) fn into_usage(self, paced: bool) -> ThreadUsage {
         // Without a window there was nothing to see.
-        let (first, last) = (self.first.unwrap_or_default(), self.last.unwrap_or_default());
+        let [first, last] = self.looks.unwrap_or_default();
         let wall = Duration::from_nanos(last.at.saturating_sub(first.at));
         let scheduled = first.scheduled.zip(last.scheduled).map(|(first, last)| last.since(&first));
         let (ran, waited) = (scheduled.map(|s| s.ran), scheduled.map(|s| s.waited));
@@ -147,7 +135,7 @@ impl SelfWatch {
             cpu_s: ran.as_ref().map(Duration::as_secs_f64),
             spun_s: spun.as_secs_f64(),
             descheduled_s: waited.as_ref().map(Duration::as_secs_f64),
-            turns: self.delays.told(),
+            turns: told(&self.delays),
         };
         ThreadUsage { share, delays: self.delays }
     }
@@ -167,11 +155,11 @@ fn own_delay(delay: Ns, since: Scheduled, parked: bool) -> Ns {
     shared.max(delay.saturating_sub(waited))
 }
 
-/// Probes for ever. `window` is its start and its end, as far as they are decided.
+/// Probes for ever.
 pub(crate) async fn probe(
     watch: &RefCell<SelfWatch>,
     origin: Instant,
-    window: impl Fn() -> (Ns, Ns),
+    window: impl Fn() -> Window,
 ) -> io::Result<Infallible> {
     let timer = Timer::new()?;
     let now = || origin.elapsed().as_nanos() as Ns;
@@ -196,23 +184,27 @@ mod tests {
         SelfWatch { clock: None, ..SelfWatch::new() }
     }
 
+    fn window(start: Ns, end: Ns) -> Window {
+        Window { start, end, early: false }
+    }
+
     #[test]
     fn every_instant_of_a_stall_counts_with_its_own_delay() {
         let mut watch = watch();
-        let due = watch.turn(EVERY, 3 * EVERY, (0, Ns::MAX), false);
+        let due = watch.turn(EVERY, 3 * EVERY, window(0, Ns::MAX), false);
         assert_eq!(due, 4 * EVERY);
-        let delay = watch.delays.delay.distribution();
+        let delay = watch.delays[0].distribution();
         assert_eq!((delay.count, delay.max_us), (3, Some(20_600.0)));
         assert_eq!(delay.mean_us, Some(10_300.0));
-        assert_eq!(watch.turn(due, due - 1, (0, Ns::MAX), false), due, "woken early");
-        assert_eq!(watch.delays.delay.count(), 3);
+        assert_eq!(watch.turn(due, due - 1, window(0, Ns::MAX), false), due, "woken early");
+        assert_eq!(watch.delays[0].count(), 3);
     }
 
     #[test]
     fn only_instants_inside_the_window_count() {
         let mut watch = watch();
-        watch.turn(EVERY, 10 * EVERY, (3 * EVERY, 5 * EVERY), false);
-        assert_eq!(watch.delays.delay.count(), 2);
+        watch.turn(EVERY, 10 * EVERY, window(3 * EVERY, 5 * EVERY), false);
+        assert_eq!(watch.delays[0].count(), 2);
     }
 
     #[test]
@@ -253,7 +245,7 @@ mod tests {
     /// A thread between half a second, 10 ms on a core until then, and a last look.
     fn usage(last: Look, paced: bool) -> ThreadShare {
         let first = look(500, 0, 10, 0, 0);
-        SelfWatch { first: Some(first), last: Some(last), ..watch() }.into_usage(paced).share
+        SelfWatch { looks: Some([first, last]), ..watch() }.into_usage(paced).share
     }
 
     #[test]

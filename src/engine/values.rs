@@ -4,103 +4,88 @@ use std::fmt::Write as _;
 
 use mysql_async::Value;
 
-use super::job::{Bulk, Derived, Pick, Serial, Source, Values};
+use super::job::{CompiledStatement, Serial, Source, Sources};
+use crate::workload::distribution::Sampler;
 use crate::workload::random::Stream;
 use crate::workload::rows;
 
-#[derive(Debug)]
 pub(crate) struct Generator {
     pub stream: Stream,
-    pub slices: Vec<Pick>,
+    pub slices: Vec<Sampler>,
     /// By table of the client's; empty where no statement numbers rows.
     pub serials: Vec<Serial>,
     /// Values of the statement before, if the next one refers to them.
     pub previous: Vec<Value>,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub(crate) struct TableDraws<'a> {
     pub table: u32,
     /// Its place among the client's tables.
     pub slot: usize,
-    pub picks: &'a [Pick],
+    pub picks: &'a [Sampler],
 }
 
 impl Generator {
     #[inline]
-    pub(crate) fn draw(&mut self, values: &Values, from: TableDraws<'_>) -> Vec<Value> {
-        let mut drawn = Vec::with_capacity(values.sources.len());
-        self.draw_into(&mut drawn, values, from);
+    pub(crate) fn draw(&mut self, sources: &Sources, from: TableDraws<'_>) -> Vec<Value> {
+        let mut drawn = Vec::with_capacity(sources.len());
+        self.draw_into(&mut drawn, sources, from);
         drawn
     }
 
     #[inline]
-    fn draw_into(&mut self, drawn: &mut Vec<Value>, values: &Values, from: TableDraws<'_>) {
-        for source in &values.sources {
-            drawn.push(self.one(source, from));
-        }
-        for (at, derived) in &values.derived {
-            drawn[*at] = self.derive(*derived, drawn, from.table);
+    fn draw_into(&mut self, drawn: &mut Vec<Value>, sources: &Sources, from: TableDraws<'_>) {
+        drawn.clear();
+        drawn.resize(sources.len(), Value::NULL);
+        for (at, source) in sources {
+            drawn[*at] = self.one(source, drawn, from);
         }
     }
 
     #[inline]
-    fn one(&mut self, source: &Source, from: TableDraws<'_>) -> Value {
+    fn one(&mut self, source: &Source, drawn: &[Value], from: TableDraws<'_>) -> Value {
         match source {
-            Source::Draw(i) => pick(&from.picks[*i], &mut self.stream),
-            Source::Slice(i) => pick(&self.slices[*i], &mut self.stream),
-            Source::Serial => {
-                let serial = &mut self.serials[from.slot];
-                let next = serial.next;
-                serial.next += serial.step;
-                Value::UInt(next)
-            }
-            Source::C => {
-                Value::Bytes(rows::proven(from.table + 1, 0, || self.stream.bits()).to_vec())
-            }
+            Source::Draw(i) => Value::UInt(from.picks[*i].draw(&mut self.stream)),
+            Source::Slice(i) => Value::UInt(self.slices[*i].draw(&mut self.stream)),
+            Source::Serial => Value::UInt(self.serials[from.slot].next().expect("they never end")),
+            Source::C => self.proven(0, from),
+            Source::COf(of) => self.proven(number(&drawn[*of]), from),
             Source::Pad => Value::Bytes(rows::pad(|| self.stream.bits()).to_vec()),
             Source::Digits(n) => {
                 Value::Bytes((0..*n).map(|_| b'0' + self.stream.below(10) as u8).collect())
             }
             Source::Const(value) => value.clone(),
-            Source::Derived(_) => Value::NULL,
+            Source::Previous(of) => self.previous[*of].clone(),
+            Source::Sum(of, add) => Value::UInt(number(&drawn[*of]).saturating_add(*add)),
         }
     }
 
-    fn derive(&mut self, derived: Derived, drawn: &[Value], table: u32) -> Value {
-        match derived {
-            Derived::Sum(of, add) => Value::UInt(number(&drawn[of]).saturating_add(add)),
-            Derived::C(of) => {
-                let id = number(&drawn[of]);
-                Value::Bytes(rows::proven(table + 1, id, || self.stream.bits()).to_vec())
-            }
-            // The values of a bulk statement are not kept.
-            Derived::Previous(of) => self.previous.get(of).cloned().unwrap_or(Value::NULL),
-        }
+    fn proven(&mut self, id: u64, from: TableDraws<'_>) -> Value {
+        Value::Bytes(rows::proven(from.table + 1, id, || self.stream.bits()).to_vec())
     }
 
-    /// Writes a statement of as many rows as fit, one at least, into `sql`; `head` and the bulk's
-    /// tail stand around them. Returns the sum of the column at the position `summed`.
+    /// Writes a bulk statement of as many rows as fit, one at least, into `sql`; `head` stands before
+    /// them. Returns the sum of the `k` that it inserts.
     pub(crate) fn bulk_into(
         &mut self,
         sql: &mut String,
-        bulk: &Bulk,
+        statement: &CompiledStatement,
         head: &str,
-        summed: Option<usize>,
         from: TableDraws<'_>,
     ) -> i64 {
+        let bulk = statement.bulk.as_ref().expect("one of so many bytes");
         sql.push_str(head);
         let (mut rows, mut sum) = (0, 0_i64);
-        let mut row = Vec::with_capacity(bulk.values.sources.len());
+        let mut row = Vec::with_capacity(statement.sources.len());
         loop {
             // There are none where the statement does not number rows.
-            let (end, serial) = (sql.len(), self.serials.get(from.slot).copied());
+            let (end, serial) = (sql.len(), self.serials.get(from.slot).cloned());
             if rows > 0 {
                 sql.push_str(&bulk.join);
             }
-            row.clear();
-            self.draw_into(&mut row, &bulk.values, from);
-            literals_into(sql, &bulk.pieces, &row);
+            self.draw_into(&mut row, &statement.sources, from);
+            literals_into(sql, &statement.pieces, &row);
             if rows > 0 && sql.len() + bulk.tail.len() > bulk.bytes_max {
                 // The row is the next statement's first: its number is given again.
                 sql.truncate(end);
@@ -110,16 +95,20 @@ impl Generator {
                 break;
             }
             rows += 1;
-            sum = sum.saturating_add(summed.map_or(0, |i| signed(&row[i])));
+            sum = sum.saturating_add(statement.k_of(&row));
         }
         sql.push_str(&bulk.tail);
         sum
     }
 }
 
-#[inline]
-fn pick(pick: &Pick, stream: &mut Stream) -> Value {
-    Value::UInt(pick.base.wrapping_add(pick.sampler.draw(stream)))
+impl CompiledStatement {
+    /// Adds up the `k` of the rows that these values insert.
+    #[inline]
+    pub(crate) fn k_of(&self, values: &[Value]) -> i64 {
+        let k = |at: &usize| signed(&values[*at]);
+        self.inserted_k.iter().map(k).fold(0, i64::saturating_add)
+    }
 }
 
 /// Takes a value as an id; a workload's own text may stand in for one, and counts as 0.
@@ -132,7 +121,7 @@ pub(crate) fn number(value: &Value) -> u64 {
     }
 }
 
-pub(crate) fn signed(value: &Value) -> i64 {
+fn signed(value: &Value) -> i64 {
     match value {
         Value::UInt(n) => i64::try_from(*n).unwrap_or(i64::MAX),
         Value::Int(n) => *n,
@@ -155,9 +144,9 @@ pub(crate) fn literals_into(sql: &mut String, pieces: &[String], values: &[Value
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::job::Compiled;
-    use crate::engine::job::tests::TABLES;
-    use crate::workload::distribution::Distribution;
+    use crate::engine::job::Job;
+    use crate::engine::job::tests::{TABLES, a_plan, job_of};
+    use crate::plan::{Plan, Spread, StopAt};
     use crate::workload::{Workload, builtin};
     use proptest::prelude::*;
 
@@ -165,17 +154,19 @@ mod tests {
         Generator {
             stream: Stream::new(seed),
             slices: Vec::new(),
-            serials: vec![Serial { next: 1, step: 1 }],
+            serials: vec![(1..).step_by(1)],
             previous: Vec::new(),
         }
     }
 
-    fn of(params: &str) -> Compiled {
-        let marks = vec!["?"; params.matches('{').count() + params.matches('"').count() / 2];
-        let count = toml::from_str::<toml::Table>(&format!("p = {params}"))
-            .ok()
-            .and_then(|t| t["p"].as_array().map(Vec::len))
-            .unwrap_or(marks.len());
+    fn compiled(workload: Workload) -> Job {
+        let plan = Plan { workload, ..a_plan(0, 1, StopAt::Ops(1)) };
+        job_of(&plan, Spread::Random, TABLES, None)
+    }
+
+    fn of(params: &str) -> Job {
+        let table: toml::Table = toml::from_str(&format!("p = {params}")).expect("TOML");
+        let count = table["p"].as_array().map(Vec::len).expect("a list");
         let text = format!(
             "name = 'x'\nabout = 'y'\n[options]\nlen = 7\n[[transaction]]\n\
              [[transaction.statement]]\nkind = 'select'\nsql = 'SELECT {}'\nparams = {params}\n\
@@ -183,14 +174,13 @@ mod tests {
             vec!["?"; count].join(", ")
         );
         let workload = Workload::parse(&text, "w").unwrap_or_else(|e| panic!("{}", e.render()));
-        Compiled::new(&workload, Distribution::Uniform, TABLES, false)
+        compiled(workload)
     }
 
     fn drawn(params: &str, seed: u64) -> Vec<Value> {
-        let compiled = of(params);
-        let picks: Vec<Pick> = compiled.draws.iter().map(|d| d.pick(1)).collect();
-        let from = TableDraws { table: 0, slot: 0, picks: &picks };
-        generator(seed).draw(&compiled.statements[0].values, from)
+        let job = of(params);
+        let from = TableDraws { table: 0, slot: 0, picks: &job.picks(0) };
+        generator(seed).draw(&job.statements[0].sources, from)
     }
 
     proptest! {
@@ -238,16 +228,15 @@ mod tests {
         let workload = builtin().into_iter().find(|w| w.name == "bulk-insert").expect("built in");
         let small = [("bulk_bytes".to_owned(), 60)].into();
         let workload = workload.with_options(&small).expect("an option of it");
-        let compiled = Compiled::new(&workload, Distribution::Uniform, TABLES, false);
-        assert!(compiled.serial && compiled.prepared.is_empty());
-        let bulk = compiled.statements[0].bulk.as_ref().expect("a list of bytes");
+        let mut job = compiled(workload);
+        assert!(job.serial && job.prepared.is_empty());
+        let mut statement = job.statements.remove(0);
         let mut generator = generator(1);
         let from = TableDraws { table: 0, slot: 0, picks: &[] };
         let mut next = |bytes_max: usize| {
             let mut sql = String::new();
-            let bulk = Bulk { bytes_max, ..copy(bulk) };
-            let written =
-                generator.bulk_into(&mut sql, &bulk, "INSERT INTO t VALUES", Some(1), from);
+            statement.bulk.as_mut().expect("a list of bytes").bytes_max = bytes_max;
+            let written = generator.bulk_into(&mut sql, &statement, "INSERT INTO t VALUES", from);
             (sql, written)
         };
         let (sql, written) = next(36);
@@ -257,19 +246,5 @@ mod tests {
         assert_eq!(sql, "INSERT INTO t VALUES(3,3),(4,4),(5,5),(6,6)");
         assert_eq!((sql.len(), written), (43, 18));
         assert_eq!(next(0).0, "INSERT INTO t VALUES(7,7)", "one row at least");
-    }
-
-    fn copy(bulk: &Bulk) -> Bulk {
-        Bulk {
-            head: bulk.head.clone(),
-            tail: bulk.tail.clone(),
-            pieces: bulk.pieces.clone(),
-            values: Values {
-                sources: vec![Source::Serial, Source::Derived(Derived::Sum(0, 0))],
-                derived: bulk.values.derived.clone(),
-            },
-            join: bulk.join.clone(),
-            bytes_max: bulk.bytes_max,
-        }
     }
 }

@@ -71,24 +71,20 @@ impl Calibration {
         age_days: Option<i64>,
     ) -> Option<String> {
         let hardware = |host: &CalibratedHost| format!("{} × {}", host.cores, host.cpu);
-        let of_host = |host: &CalibratedHost| (host.id.clone(), host.name.clone());
-        let (kept, of) = (&self.host, |what: &str, kept: &str, here: &str| {
-            Some(format!("{what} {kept}, not {here}"))
-        });
-        if self.schema != CALIBRATION {
-            return of("its schema is", &self.schema, CALIBRATION);
-        }
-        if of_host(kept) != of_host(host) {
-            return of("it is of host", &kept.name, &host.name);
-        }
-        if hardware(kept) != hardware(host) {
-            return of("it is of", &hardware(kept), &hardware(host));
-        }
-        if kept.kernel != host.kernel {
-            return of("it is of kernel", &kept.kernel, &host.kernel);
-        }
-        if &self.loadgen != program {
-            return of("it is of loadgen", &told(&self.loadgen), &told(program));
+        let (kept, name) = (&self.host, |host: &CalibratedHost| host.name.clone());
+        // Of one name, a clone has another id.
+        let same = kept.id == host.id;
+        let differing = [
+            ("its schema is", self.schema.clone(), CALIBRATION.to_owned(), true),
+            ("it is of host", name(kept), name(host), same),
+            ("it is of", hardware(kept), hardware(host), true),
+            ("it is of kernel", kept.kernel.clone(), host.kernel.clone(), true),
+            ("it is of loadgen", told(&self.loadgen), told(program), true),
+        ]
+        .into_iter()
+        .find(|(_, kept, here, same)| kept != here || !same);
+        if let Some((what, kept, here, _)) = differing {
+            return Some(format!("{what} {kept}, not {here}"));
         }
         match age_days {
             Some(days) if days <= CALIBRATION_DAYS => self.disturbed(),
@@ -115,10 +111,10 @@ impl Calibration {
         };
         let sound = |step: &&CalibrationStep| step.us_per_op > 0.0 && step.disturbed().is_none();
         let sound = self.steps.iter().filter(sound);
-        let nearest = sound.min_by(|a, b| {
-            let ((threads_a, a), (threads_b, b)) = (distance(a), distance(b));
-            threads_a.cmp(&threads_b).then(a.total_cmp(&b))
-        })?;
+        let nearer = |a: &&CalibrationStep, b: &&CalibrationStep| {
+            distance(a).partial_cmp(&distance(b)).expect("clients and threads are 1 at least")
+        };
+        let nearest = sound.min_by(nearer)?;
         Some(Ceiling {
             qps: f64::from(threads.min(cores)) * 1e6 / nearest.us_per_op,
             us_per_op: nearest.us_per_op,

@@ -1,12 +1,14 @@
 //! The table of conditions. Whatever a summary says of the workload, the plan, the tables, the
-//! load, the suite, the server and both hosts is a condition, unless [`FREE`] names it.
+//! load, the suite, the server and both hosts is a condition, unless docs/report.md says why not.
 #![allow(clippy::unnecessary_wraps, reason = "the values of one table have one form")]
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
-use crate::summary::{HostFacts, HostState, Outcome, Server, Summary, durability};
-use crate::terms::is_identity;
+use serde_json::Value;
+
+use crate::summary::{HostFacts, HostState, Link, Outcome, Server, Summary, durability};
+use crate::terms::{is_identity, joined};
 
 /// The value of a variable, an option or a part of a workload that is not there.
 pub(crate) const ABSENT: &str = "(absent)";
@@ -89,13 +91,13 @@ conditions! {
     "tables of" Operation Unless("sbtest") All |s| Some(&s.workload.schema);
     "load" Measurement Unless("none") All |s| or_none(loading(s));
     "charset" Measurement Unless("the driver's") All |s| or("the driver's", charset(s));
-    "before" Measurement Unless("nothing") All |s| Some(before(s));
+    "before" Measurement Unless("nothing") All |s| or("nothing", before(s));
     "on error" Measurement Unless("abort") All |s| Some(s.plan.on_error);
     "op timeout" Measurement Unless("none") All |s| or_none(s.plan.op_timeout_s.map(seconds));
     "think" Measurement Unless("none") Sweeps |s| or_none(s.plan.think_s.map(seconds));
     "max errors" Measurement Differing All |s| or_none(s.plan.max_errors.as_ref());
     "engine threads" Measurement ByClients All |s| Some(s.plan.engine_threads);
-    "queues" Measurement Apart All |s| s.plan.queues;
+    "queues" Measurement ByClients All |s| s.plan.queues;
     "settle limit" Measurement Differing All |s| settle_limit(s);
     "commands beside" Measurement Differing All |s| commands(s);
     "arguments and instants of commands" Measurement Differing All |s| commands_asked(s);
@@ -110,8 +112,8 @@ conditions! {
         Some(s.server.table_formats.as_ref()?.join(" and "));
     "data" Noted Differing All |s| own_data(s);
     "server host" Measurement Differing All |s| Some(&s.server.host);
-    "server hostname" Noted Differing All |s| variable(s, "hostname");
-    "datadir" Noted Differing All |s| variable(s, "datadir").map(without_made);
+    "server hostname" Noted Differing All |s| s.variable("hostname");
+    "datadir" Noted Differing All |s| s.variable("datadir").map(without_made);
     "innodb_data_home_dir" Noted Differing All |s| place(s, "innodb_data_home_dir");
     "innodb_log_group_home_dir" Noted Differing All |s| place(s, "innodb_log_group_home_dir");
     "innodb_undo_directory" Noted Differing All |s| place(s, "innodb_undo_directory");
@@ -156,76 +158,6 @@ pub(crate) const OVERHEADS: [(&str, &str); 6] = [
     ("character_set_server", "server character set"),
 ];
 
-/// Why fields of a summary are no condition, and their paths; a path stands for all below it.
-/// Variables of the server that are free have a list of their own (src/terms/variables.rs).
-pub const FREE: &[(&str, &str)] = &[
-    ("the form of the file", "schema"),
-    ("names the invocation", "run_id"),
-    ("names the step", "step_id"),
-    ("names the row", "label"),
-    ("the user's own words", "notes"),
-    ("what does not complete fills no cell", "outcome"),
-    ("belongs to the outcome", "reason"),
-    ("names the table", "workload.name"),
-    ("the statements and the transactions tell what was run", "workload.built_in"),
-    ("follows from the SQL", "workload.statements.kind"),
-    ("the values of the options count", "workload.option_defaults"),
-    ("follows from the statements", "workload.unfollowed"),
-    ("names the column", "plan.clients plan.rate"),
-    ("repeats draw other keys of the same distribution", "plan.seed"),
-    ("counts the repeats", "plan.repeat_index plan.repeats"),
-    ("a sandbox takes any free one", "server.port"),
-    ("a step in which a condition changed has no result", "server.settings_changed"),
-    ("counters of the window", "server.status"),
-    ("costs of the window", "server.probed"),
-    (
-        "grows with writes; tables and rows are conditions, and of other tables it is noted",
-        "server.data_bytes",
-    ),
-    ("the variable innodb_buffer_pool_size is a condition", "server.buffer_pool_bytes"),
-    ("a cost of the window", "client.user_s client.sys_s client.us_per_op client.threads"),
-    ("a cost of the process", "client.max_rss_bytes"),
-    ("a time", "client.rtt_us measured_s experiment.commands.at_s conditions.before.settle.took_s"),
-    ("a time", "conditions.client_host.covered_s conditions.server_host.covered_s"),
-    ("a counter", "client.net_rx_bytes client.net_tx_bytes"),
-    ("a counter", "conditions.client_host.throttled conditions.client_host.swapped_pages"),
-    ("a counter", "conditions.client_host.links.rx_bytes conditions.client_host.links.tx_bytes"),
-    ("a counter", "conditions.server_host.throttled conditions.server_host.swapped_pages"),
-    ("a counter", "conditions.server_host.links.rx_bytes conditions.server_host.links.tx_bytes"),
-    ("the verdict judges it", "client.share"),
-    ("an instant", "started_at"),
-    ("the result", "totals latency timeline outages ledger load.rows_per_s"),
-    ("the result", "suite.tests.wall_s suite.tests.user_s suite.tests.sys_s"),
-    ("names a file", "record suite.output experiment.commands.output"),
-    ("the rows are counted after the clock has stopped", "load.verified"),
-    ("a suite with a failed test does not complete", "suite.tests.status"),
-    ("what follows from the rest", "warnings verdict"),
-    ("what the profile set is in the other fields", "experiment.profile"),
-    ("names the cell of the profile", "experiment.key"),
-    ("rows, warm-up and window are conditions", "experiment.scale"),
-    ("names a row", "experiment.base_label"),
-    ("a warning tells it", "experiment.written_by"),
-    ("what the command came to", "experiment.commands.exit"),
-    ("a warning judges it", "conditions.before.ahi_hits conditions.before.settle.complete"),
-    ("follows from the server's version", "conditions.before.settle.unknown"),
-    (
-        "levels that the warnings judge",
-        "conditions.before.settle.first conditions.before.settle.last conditions.at_start",
-    ),
-    ("readings that the warnings judge", "conditions.window"),
-    ("follows from distribution and rows, and counts", "conditions.keys"),
-    ("decides a warning only", "conditions.expected_class"),
-];
-
-/// Tells whether a path, without positions in lists, is free or lies below one that is.
-pub fn is_free(path: &str) -> bool {
-    let below = |free: &str| {
-        path.strip_prefix(free).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-    };
-    FREE.iter().flat_map(|(_, paths)| paths.split(' ')).any(below)
-        || path.strip_prefix("server.variables.").is_some_and(is_identity)
-}
-
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Difference {
     pub(crate) name: String,
@@ -245,8 +177,11 @@ fn values(step: &Summary) -> impl Iterator<Item = (&'static Condition, Option<St
 pub(crate) fn conditions(step: &Summary) -> Vec<Fact> {
     let table = values(step)
         .filter_map(|(known, value)| Some((Cow::Borrowed(known.name), value?, known.weight)));
-    // All options where it is not known what they usually are.
-    table.chain(options(step, |_| false)).collect()
+    let set = step.workload.options.iter().filter(|(name, _)| is_set(step, name));
+    let options = set.map(|(name, value)| {
+        (Cow::Owned(format!("option {name}")), value.to_string(), Weight::Operation)
+    });
+    table.chain(options).collect()
 }
 
 /// Lists the conditions in which two steps differ, those of the table first, variables last. What one
@@ -258,13 +193,21 @@ pub(crate) fn differences(first: &Summary, second: &Summary) -> Vec<Difference> 
             compare(&mut found, condition.name, one, other, condition.weight);
         }
     }
-    // An option that the other one lacks, and nobody has set: an older workload may not have had it.
-    let shared = |step: &Summary, other: &Summary| -> Vec<Fact> {
-        options(step, |name| other.workload.options.contains_key(name)).collect()
-    };
-    one_by_one(&mut found, &shared(first, second), &shared(second, first));
-    if first.workload.transactions.is_some() && second.workload.transactions.is_some() {
-        one_by_one(&mut found, &definition(first), &definition(second));
+    by_name(&mut found, &first.workload.options, &second.workload.options, |name| {
+        // An option that one lacks, and nobody has set: an older workload may not have had it.
+        let both = [first, second];
+        let counts = both.iter().all(|step| step.workload.options.contains_key(name))
+            || both.iter().any(|step| is_set(step, name));
+        counts.then(|| (format!("option {name}"), Weight::Operation))
+    });
+    if let Some((one, other)) = definition(first).zip(definition(second)) {
+        by_name(&mut found, &one, &other, |name| {
+            // What the answers are held against, and what the ledger takes from them, does not make
+            // it another operation.
+            let checks =
+                matches!(name.rsplit(' ').next(), Some("expect" | "missing_if" | "effect"));
+            Some((name.to_owned(), if checks { Weight::Measurement } else { Weight::Operation }))
+        });
     }
     found.extend(fingerprint_differences(&first.server, &second.server));
     found
@@ -272,63 +215,72 @@ pub(crate) fn differences(first: &Summary, second: &Summary) -> Vec<Difference> 
 
 pub(crate) fn fingerprint_differences(one: &Server, other: &Server) -> Vec<Difference> {
     let mut found = Vec::new();
-    let mut differ = |name: &str, one: &str, other: &str| {
-        compare(&mut found, name, one.to_owned(), other.to_owned(), Weight::Server);
-    };
-    differ("version", &one.version, &other.version);
-    differ("version_comment", &one.version_comment, &other.version_comment);
-    // A server, or a proxy, that does not tell them has none: that is unknown.
-    if one.variables.is_empty() || other.variables.is_empty() {
-        return found;
+    for (name, one, other) in [
+        ("version", &one.version, &other.version),
+        ("version_comment", &one.version_comment, &other.version_comment),
+    ] {
+        compare(&mut found, name, one.clone(), other.clone(), Weight::Server);
     }
-    let (mut ones, mut others) =
-        (one.variables.iter().peekable(), other.variables.iter().peekable());
-    // Both are sorted, and looking up a thousand names takes most of a large report's time.
-    while let Some(name) =
-        [ones.peek(), others.peek()].iter().flatten().map(|(name, _)| *name).min()
-    {
-        let one = ones.next_if(|(first, _)| *first == name).map_or(ABSENT, |(_, value)| value);
-        let other = others.next_if(|(first, _)| *first == name).map_or(ABSENT, |(_, value)| value);
-        if one != other && !is_identity(name) {
-            differ(name, one, other);
-        }
+    // A server, or a proxy, that does not tell them has none: that is unknown.
+    if !one.variables.is_empty() && !other.variables.is_empty() {
+        by_name(&mut found, &one.variables, &other.variables, |name| {
+            (!is_identity(name)).then(|| (name.to_owned(), Weight::Server))
+        });
     }
     found
 }
 
-/// Names the conditions that one of two steps knows and the other one does not.
-pub(crate) fn unknown(first: &Summary, second: &Summary) -> Vec<&'static str> {
-    let table = values(first).zip(values(second)).filter(|((condition, one), (_, other))| {
-        condition.weight > Weight::Noted && one.is_some() != other.is_some()
-    });
-    let mut names: Vec<&str> = table.map(|((condition, _), _)| condition.name).collect();
-    if first.workload.transactions.is_some() != second.workload.transactions.is_some() {
-        names.push("parameters");
-    }
-    if first.server.variables.is_empty() != second.server.variables.is_empty() {
-        names.push("variables");
-    }
-    names
-}
-
-/// Groups steps by the conditions that they know, each group with its first step. Steps of one group
-/// are compared with that one; then only the first steps need to be compared with each other.
-pub(crate) fn by_knowledge<'a>(steps: &[&'a Summary]) -> Vec<(&'a Summary, Vec<&'a Summary>)> {
-    let knows = |step: &'a Summary| {
-        let table: Vec<bool> = values(step).map(|(_, value)| value.is_some()).collect();
-        let options: Vec<&String> = step.workload.options.keys().collect();
-        let variables = !step.server.variables.is_empty();
-        (table, step.workload.transactions.is_some(), variables, options)
-    };
-    let mut groups: Vec<(_, &Summary, Vec<&Summary>)> = Vec::new();
-    for step in steps {
-        let known = knows(step);
-        match groups.iter_mut().find(|(other, ..)| *other == known) {
-            Some((.., others)) => others.push(step),
-            None => groups.push((known, step, Vec::new())),
+/// Adds the differences of two sorted lists, each of which may lack what the other one has; `named`
+/// names what counts. Looking up a thousand names would take most of a large report's time.
+fn by_name<V: PartialEq + ToString>(
+    found: &mut Vec<Difference>,
+    one: &BTreeMap<String, V>,
+    other: &BTreeMap<String, V>,
+    named: impl Fn(&str) -> Option<(String, Weight)>,
+) {
+    let text = |value: Option<&V>| value.map_or_else(|| ABSENT.to_owned(), V::to_string);
+    let (mut ones, mut others) = (one.iter().peekable(), other.iter().peekable());
+    while let Some(name) = ones.peek().into_iter().chain(others.peek()).map(|(name, _)| *name).min()
+    {
+        let one = ones.next_if(|(first, _)| *first == name).map(|(_, value)| value);
+        let other = others.next_if(|(first, _)| *first == name).map(|(_, value)| value);
+        if one != other
+            && let Some((name, weight)) = named(name)
+        {
+            compare(found, &name, text(one), text(other), weight);
         }
     }
-    groups.into_iter().map(|(_, first, others)| (first, others)).collect()
+}
+
+/// Lists the conditions, and whether a step knows them.
+fn knowledge(step: &Summary) -> Vec<(&'static str, Weight, bool)> {
+    let table = values(step).map(|(known, value)| (known.name, known.weight, value.is_some()));
+    let others = [
+        ("parameters", Weight::Operation, step.workload.transactions.is_some()),
+        ("variables", Weight::Server, !step.server.variables.is_empty()),
+    ];
+    table.chain(others).collect()
+}
+
+/// Names the conditions that one of two steps knows and the other one does not.
+pub(crate) fn unknown(first: &Summary, second: &Summary) -> Vec<&'static str> {
+    let both = knowledge(first).into_iter().zip(knowledge(second));
+    let unlike =
+        both.filter(|((_, weight, one), (.., other))| *weight > Weight::Noted && one != other);
+    unlike.map(|((name, ..), _)| name).collect()
+}
+
+/// Returns the first step of each kind of knowledge, which is the conditions that a step knows. Who
+/// differs from none of these differs from no other.
+pub(crate) fn by_knowledge<'a>(steps: &[&'a Summary]) -> Vec<&'a Summary> {
+    let mut firsts: Vec<(_, &Summary)> = Vec::new();
+    for step in steps {
+        let known = (knowledge(step), step.workload.options.keys().collect::<Vec<_>>());
+        if !firsts.iter().any(|(other, _)| *other == known) {
+            firsts.push((known, step));
+        }
+    }
+    firsts.into_iter().map(|(_, first)| first).collect()
 }
 
 fn compare(found: &mut Vec<Difference>, name: &str, first: String, second: String, weight: Weight) {
@@ -339,55 +291,30 @@ fn compare(found: &mut Vec<Difference>, name: &str, first: String, second: Strin
     }
 }
 
-/// Adds the differences of two lists of facts, each of which may lack what the other one has.
-fn one_by_one(found: &mut Vec<Difference>, one: &[Fact], other: &[Fact]) {
-    let value = |facts: &[Fact], name: &str| {
-        let fact = facts.iter().find(|(known, ..)| known == name);
-        fact.map_or_else(|| ABSENT.to_owned(), |(_, value, _)| value.clone())
-    };
-    let mut seen = BTreeSet::new();
-    for (name, _, weight) in one.iter().chain(other) {
-        if seen.insert(name) {
-            compare(found, name, value(one, name), value(other, name), *weight);
-        }
-    }
+/// Tells whether an option is not as nobody sets it; where that is not known, it counts as set.
+fn is_set(step: &Summary, name: &str) -> bool {
+    let value = step.workload.options.get(name);
+    let usual = step.workload.option_defaults.as_ref().and_then(|usual| usual.get(name));
+    value.is_some() && value != usual
 }
 
-/// Lists the options that count, or are not as nobody sets them.
-fn options(step: &Summary, counts: impl Fn(&String) -> bool) -> impl Iterator<Item = Fact> {
-    let usual = step.workload.option_defaults.as_ref();
-    let is_usual = move |name, value| usual.and_then(|usual| usual.get(name)) == Some(value);
-    let named = step.workload.options.iter();
-    named.filter(move |(name, value)| counts(name) || !is_usual(*name, *value)).map(
-        |(name, value)| {
-            (Cow::Owned(format!("option {name}")), value.to_string(), Weight::Operation)
-        },
-    )
-}
-
-/// Lists the parts of a workload's definition. What the answers are held against, and what the ledger
-/// takes from them, does not make it another operation.
-fn definition(step: &Summary) -> Vec<Fact> {
-    let mut facts = Vec::new();
-    let mut fact = |name: String, value: &serde_json::Value, weight| {
-        facts.push((Cow::Owned(name), value.to_string(), weight));
-    };
-    let transactions = step.workload.transactions.iter().filter_map(|all| all.as_array()).flatten();
-    for (number, transaction) in (1..).zip(transactions) {
+/// Lists the parts of a workload's definition.
+fn definition(step: &Summary) -> Option<BTreeMap<String, &Value>> {
+    let mut parts = BTreeMap::new();
+    let transactions = step.workload.transactions.as_ref()?.as_array();
+    for (number, transaction) in (1..).zip(transactions.into_iter().flatten()) {
         for name in ["weight", "begin"] {
-            fact(format!("transaction {number} {name}"), &transaction[name], Weight::Operation);
+            parts.insert(format!("transaction {number} {name}"), &transaction[name]);
         }
-        for (nth, statement) in (1..).zip(transaction["statement"].as_array().into_iter().flatten())
-        {
+        let statements = transaction["statement"].as_array().into_iter().flatten();
+        for (nth, statement) in (1..).zip(statements) {
             let fields = statement.as_object().into_iter().flatten();
-            for (name, value) in fields.filter(|(_, value)| !value.is_null()) {
-                let checks = ["expect", "missing_if", "effect"].contains(&name.as_str());
-                let weight = if checks { Weight::Measurement } else { Weight::Operation };
-                fact(format!("transaction {number} statement {nth} {name}"), value, weight);
-            }
+            parts.extend(fields.filter(|(_, value)| !value.is_null()).map(|(name, value)| {
+                (format!("transaction {number} statement {nth} {name}"), value)
+            }));
         }
     }
-    facts
+    Some(parts)
 }
 
 fn or<T: ToString>(usual: &str, value: Option<T>) -> Option<String> {
@@ -423,11 +350,9 @@ fn repeats(step: &Summary) -> Option<String> {
 }
 
 fn window(step: &Summary) -> String {
-    match (step.plan.time_s, step.plan.ops) {
-        (Some(time_s), _) => seconds(time_s),
-        (None, Some(ops)) => format!("{ops} ops"),
-        (None, None) => "to its end".to_owned(),
-    }
+    let ops = |ops| format!("{ops} ops");
+    let asked = step.plan.time_s.map(seconds).or(step.plan.ops.map(ops));
+    asked.unwrap_or_else(|| "to its end".to_owned())
 }
 
 /// Names the features that make the client library cheaper with some servers.
@@ -449,19 +374,19 @@ fn charset(step: &Summary) -> Option<&String> {
     step.load.as_ref().map(|load| &load.charset).or(step.plan.charset.as_ref())
 }
 
-fn before(step: &Summary) -> String {
-    let done = step.conditions.as_ref().and_then(|conditions| conditions.before.as_ref());
-    let Some(done) = done else { return "nothing".to_owned() };
-    let pool = match done.warm.as_str() {
-        "none" | "" => None,
-        "pool" => Some("rows read".to_owned()),
-        other => Some(other.to_owned()),
-    };
-    let ahi = (!["as-is", ""].contains(&done.ahi.as_str()))
-        .then(|| format!("adaptive hash index {}", done.ahi));
-    let settled = done.settle.as_ref().map(|_| "settled".to_owned());
-    let parts: Vec<String> = [pool, ahi, settled].into_iter().flatten().collect();
-    if parts.is_empty() { "nothing".to_owned() } else { parts.join(" and ") }
+fn before(step: &Summary) -> Option<String> {
+    let done = step.conditions.as_ref()?.before.as_ref()?;
+    let parts = [
+        match done.warm.as_str() {
+            "none" | "" => None,
+            "pool" => Some("rows read".to_owned()),
+            other => Some(other.to_owned()),
+        },
+        (!["as-is", ""].contains(&done.ahi.as_str()))
+            .then(|| format!("adaptive hash index {}", done.ahi)),
+        done.settle.as_ref().map(|_| "settled".to_owned()),
+    ];
+    joined(parts, " and ")
 }
 
 fn settle_limit(step: &Summary) -> Option<String> {
@@ -507,14 +432,10 @@ fn own_data(step: &Summary) -> Option<String> {
     Some(format!("about {size} {unit}"))
 }
 
-fn variable<'a>(step: &'a Summary, name: &str) -> Option<&'a str> {
-    step.server.variables.get(name).map(String::as_str)
-}
-
 /// Tells where a server has some of its files, which may be another disk; what is below its data
 /// directory is told from there.
 fn place(step: &Summary, name: &str) -> Option<String> {
-    let (place, datadir) = (variable(step, name)?, variable(step, "datadir")?);
+    let (place, datadir) = (step.variable(name)?, step.variable("datadir")?);
     Some(without_made(place.strip_prefix(datadir).unwrap_or(place).trim_start_matches("./")))
 }
 
@@ -556,18 +477,16 @@ fn on_or_off(on: bool) -> &'static str {
 }
 
 fn governors(host: &HostState) -> Option<String> {
-    joined(host.governors.iter().map(|(name, count)| format!("{name} of {count}")))
+    let named = host.governors.iter().map(|(name, count)| Some(format!("{name} of {count}")));
+    joined(named, " and ")
 }
 
 fn links(host: &HostState) -> Option<String> {
     // Those of containers and tunnels come and go.
     let passing = ["veth", "docker", "br-", "virbr", "cni", "tun", "tap", "wg"];
-    let lasting =
-        host.links.iter().filter(|link| !passing.iter().any(|name| link.name.starts_with(name)));
-    joined(lasting.map(|link| format!("{} of {} Mbit/s", link.name, link.mbit_per_s)))
-}
-
-fn joined(all: impl Iterator<Item = String>) -> Option<String> {
-    let all: Vec<String> = all.collect();
-    (!all.is_empty()).then(|| all.join(" and "))
+    let named = |link: &Link| {
+        let lasts = !passing.iter().any(|name| link.name.starts_with(name));
+        lasts.then(|| format!("{} of {} Mbit/s", link.name, link.mbit_per_s))
+    };
+    joined(host.links.iter().map(named), " and ")
 }

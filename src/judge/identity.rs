@@ -9,41 +9,30 @@ use crate::terms::{Finding, finding, is_identity};
 const NAMED_MAX: usize = 240;
 
 /// Variables whose change shows another server, such as the replica that took over.
-const ANOTHER: [&str; 9] = [
-    "version",
-    "version_comment",
-    "server_uuid",
-    "server_uid",
-    "hostname",
-    "port",
-    "datadir",
-    "pid_file",
-    "socket",
-];
+const ANOTHER: &str =
+    "version version_comment server_uuid server_uid hostname port datadir pid_file socket";
 
 pub(crate) fn is_another(changed: &[SettingChange]) -> bool {
     changed.iter().any(shows_another)
 }
 
 fn shows_another(change: &SettingChange) -> bool {
-    ANOTHER.contains(&change.name.as_str())
+    ANOTHER.split(' ').any(|name| name == change.name)
 }
 
 /// Says why a step during which this changed is no result.
 pub(crate) fn no_result(changed: &[SettingChange]) -> Option<Error> {
-    let counts = |change: &&SettingChange| !is_identity(&change.name);
-    let mut conditions: Vec<&SettingChange> = changed.iter().filter(counts).collect();
-    if conditions.is_empty() {
-        return None;
-    }
+    let conditions = changed.iter().filter(|change| !is_identity(&change.name));
     // The version first.
-    conditions.sort_by_key(|change| !shows_another(change));
-    let error = Error::failed(format!("the server changed: {}", named(&conditions)));
-    Some(if is_another(changed) {
-        error.hint("another server answers at this address: give each a label of its own")
+    let (first, rest): (Vec<_>, Vec<_>) = conditions.partition(|change| shows_another(change));
+    let conditions = [first, rest].concat();
+    let hint = if is_another(changed) {
+        "another server answers at this address: give each a label of its own"
     } else {
-        error.hint("leave the server's variables alone while it is measured, and measure again")
-    })
+        "leave the server's variables alone while it is measured, and measure again"
+    };
+    let error = || Error::failed(format!("the server changed: {}", named(&conditions))).hint(hint);
+    (!conditions.is_empty()).then(error)
 }
 
 /// Finds what changed by the look after a step; None where the server did not tell.
@@ -56,14 +45,10 @@ pub(crate) fn changed_after(changed: Option<&[SettingChange]>) -> Vec<Finding> {
 
 pub(crate) fn changed_when(changed: &[SettingChange], when: &str) -> Vec<Finding> {
     let (another, settings): (Vec<_>, Vec<_>) = changed.iter().partition(|c| shows_another(c));
-    let mut found = Vec::new();
-    if !another.is_empty() {
-        found.push(finding!(ServerReplaced, when, named(&another)));
-    }
-    if !settings.is_empty() {
-        found.push(finding!(SettingsChanged, when, named(&settings)));
-    }
-    found
+    let another = (!another.is_empty()).then(|| finding!(ServerReplaced, when, named(&another)));
+    let settings =
+        (!settings.is_empty()).then(|| finding!(SettingsChanged, when, named(&settings)));
+    another.into_iter().chain(settings).collect()
 }
 
 /// `name: before / after`, and how many more.

@@ -1,5 +1,7 @@
 //! What numbers are worth: what two of them must share to be of the same thing, what a reader of a
 //! step must know, and whether its number is the server's. All thresholds are in one file.
+//!
+//! Above its figure: the table of conditions has a line for each field of a summary.
 
 mod calibration;
 pub(crate) mod conditions;
@@ -15,7 +17,6 @@ pub(crate) use conditions::{
     ABSENT, CONDITIONS, Condition, Difference, OVERHEADS, Of, Shown, Weight, by_knowledge,
     conditions, differences, fingerprint_differences, unknown,
 };
-pub use conditions::{FREE, is_free};
 pub(crate) use identity::{changed_after, changed_when, is_another, no_result};
 pub(crate) use verdict::verdict;
 pub(crate) use warnings::{left, levels_in_words, warnings};

@@ -74,6 +74,14 @@ pub(crate) const DESCHEDULED: f64 = 0.05;
 /// A calibration is used for so many days: kernels, firmware and neighbours change.
 pub(crate) const CALIBRATION_DAYS: i64 = 30;
 
+/// A finding may be false with this probability, after correction.
+pub(crate) const ALPHA: f64 = 0.05;
+/// Labels whose failed ops differ by more are not the same, whatever the times of the others are.
+pub(crate) const FAILED_MAX: f64 = 0.01;
+/// A service level does not hold where a larger part of the ops fails: what is refused at once is
+/// fast.
+pub(crate) const LEVEL_FAILED_MAX: f64 = 0.01;
+
 /// A rate is not sustained where more than this part of the window's arrivals waits at its end.
 pub(crate) const BACKLOG_MAX: f64 = 0.01;
 /// A backlog grows where every interval of the last third has a larger median response time than

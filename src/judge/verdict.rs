@@ -1,11 +1,13 @@
 //! What a number is worth: a pure function of a step's summary (docs/verdicts.md).
 
+use std::cmp::Reverse;
+
 use super::thresholds::{
     CORES_FULL, DESCHEDULED, OF_CEILING, OTHER_LOAD, OTHERS_MOST, PROBES_MIN, STEAL, THREAD_BUSY,
     THREAD_IDLE, THROTTLED, TURN_DELAY, WAKING_US,
 };
 use crate::summary::VerdictKind::{ClientBound, Noisy, SharedHost};
-use crate::summary::{Reason, Share, Summary, ThreadShare, Verdict, VerdictKind};
+use crate::summary::{Reason, Share, Summary, ThreadShare, Verdict, VerdictKind, Warning};
 use crate::terms::Value::{Micros, Number, Share as Part};
 use crate::terms::{Code, Finding, finding};
 
@@ -17,31 +19,22 @@ type Found = (VerdictKind, Finding);
 pub(crate) fn verdict(step: &Summary) -> Option<Verdict> {
     let share = step.client.share.as_ref()?;
     let others = taken(share.other_load, share.steal, "this host").into_iter().map(|f| (Noisy, f));
-    let mut found: Vec<Found> = Vec::new();
     let full_of_others = full_of_others(step, share);
-    if full_of_others {
-        found.extend(others.clone());
-    } else {
-        found.extend(shared(step, share));
-    }
+    let before = if full_of_others { others.clone().collect() } else { Vec::new() };
+    let mut found: Vec<Found> = before;
+    found.extend(shared(step, share).filter(|_| !full_of_others));
     let own = [busy(step, share), turns(step, share), near_ceiling(step, share), held(step, share)];
     found.extend(own.into_iter().flatten());
-    if !full_of_others {
-        found.extend(others);
-    }
+    found.extend(others.filter(|_| !full_of_others));
     found.extend(on_the_server(step).into_iter().flatten().map(|f| (Noisy, f)));
     found.extend(waits(step, share));
-    let reason = |(kind, found): Found| {
-        (kind, Reason { code: found.code.name().to_owned(), message: found.to_string() })
-    };
-    let mut reasons: Vec<(VerdictKind, Reason)> = found.into_iter().map(reason).collect();
     let unsteady = step.warnings.iter().filter(|w| UNSTEADY.iter().any(|code| w.is(*code)));
-    reasons.extend(unsteady.map(|warning| {
-        let (code, message) = (warning.code.clone(), warning.message.clone());
-        (Noisy, Reason { code, message })
-    }));
+    let told = found.into_iter().map(|(kind, found)| (kind, Warning::from(found)));
+    let told = told.chain(unsteady.map(|warning| (Noisy, warning.clone())));
+    let reason = |(kind, Warning { code, message })| (kind, Reason { code, message });
+    let mut reasons: Vec<(VerdictKind, Reason)> = told.map(reason).collect();
     // Stable: of one weight they stay in this order.
-    reasons.sort_by_key(|(kind, _)| std::cmp::Reverse(*kind));
+    reasons.sort_by_key(|(kind, _)| Reverse(*kind));
     Some(Verdict {
         kind: reasons.first().map_or(VerdictKind::Ok, |(kind, _)| *kind),
         reasons: reasons.into_iter().map(|(_, reason)| reason).collect(),
@@ -55,9 +48,8 @@ fn shared(step: &Summary, share: &Share) -> Option<Found> {
 }
 
 fn busy(step: &Summary, share: &Share) -> Option<Found> {
-    let busiest = busiest(step, share);
-    let found = || finding!(ThreadBusy, Part(busiest), Part(THREAD_BUSY));
-    (busiest > THREAD_BUSY).then(|| (ClientBound, found()))
+    let busiest = Some(busiest(step, share)).filter(|busiest| *busiest > THREAD_BUSY)?;
+    Some((ClientBound, finding!(ThreadBusy, Part(busiest), Part(THREAD_BUSY))))
 }
 
 /// Late turns are the client's doing, unless its threads waited for a core that others had, did
@@ -69,14 +61,15 @@ fn turns(step: &Summary, share: &Share) -> Option<Found> {
     if turns.probes < PROBES_MIN || late <= limit {
         return None;
     }
-    let others = if turns.own_delay_tail_us.is_none_or(|own| own > limit) {
-        others_doing(step, share, percentile, limit)
-    } else {
+    let waited = turns.own_delay_tail_us.is_some_and(|own| own <= limit);
+    let others = if waited {
         Some(", which waited for a core".to_owned())
+    } else {
+        others_doing(step, share, percentile, limit)
     };
-    let (kind, why) = match others {
-        Some(why) if !oversubscribed(step, share) => (Noisy, why),
-        _ => (ClientBound, String::new()),
+    let (kind, why) = match others.filter(|_| !oversubscribed(step, share)) {
+        Some(why) => (Noisy, why),
+        None => (ClientBound, String::new()),
     };
     // Of the time and not of the ops, as the percentiles of latency are.
     let beyond = 100 - percentile.min(100);
@@ -124,9 +117,9 @@ fn waits(step: &Summary, share: &Share) -> Option<Found> {
 /// Finds what others than client and server took of a host's cores, where it is too much.
 pub(super) fn taken(other: Option<f64>, steal: Option<f64>, whose: &str) -> Vec<Finding> {
     let other = other.filter(|other| *other > OTHER_LOAD);
-    let steal = steal.filter(|steal| *steal > STEAL);
     let other = other.map(|part| finding!(OtherLoad, Part(part), whose));
-    other.into_iter().chain(steal.map(|part| finding!(Steal, Part(part), whose))).collect()
+    let steal = steal.filter(|steal| *steal > STEAL).map(|part| finding!(Steal, Part(part), whose));
+    other.into_iter().chain(steal).collect()
 }
 
 /// Tells who made the turns beyond a percentile late, if the client's threads did not wait for a core:

@@ -1,6 +1,8 @@
 //! What a reader of a step's numbers must know, told from its summary alone. docs/warnings.md has
 //! every code with its meaning, threshold and source.
 
+use std::str::FromStr;
+
 use super::thresholds::{
     CHANGE_MIN, CHANGE_P_MAX, CHECKPOINT_AGE_MAX, CLOCK_LOSS_MAX, DEVIATIONS, DIRTY_MAX, ERROR_MAX,
     FREE_PAGES_MAX, HALF_ON_MIN, HISTORY_MAX, HOTTEST_MAX, INTERVALS_MIN, LINK_MAX,
@@ -11,22 +13,30 @@ use crate::summary::{
     Conditions, HostState, Interval, Levels, Outcome, Phase, Sample, Settled, Summary, counter,
 };
 use crate::terms::Value::{Number, Seconds, Share};
-use crate::terms::{Class, Code, Finding, finding};
+use crate::terms::{Class, Code, Finding, finding, joined};
 
 const QUOTED_MAX: usize = 120;
 
 /// Finds what is to be said of a step beside what its run said already.
 pub(crate) fn warnings(step: &Summary) -> Vec<Finding> {
-    let mut found = Vec::new();
-    found.extend(pool(step));
+    let mut found: Vec<Finding> = pool(step).into_iter().collect();
     if let Some(conditions) = &step.conditions {
-        before(step, conditions, &mut found);
+        found.extend(unexpected(step, conditions));
+        let settle = conditions.before.as_ref().and_then(|before| before.settle.as_ref());
+        let settle = settle.filter(|settle| !settle.complete);
+        found.extend(settle.into_iter().flat_map(unsettled).flatten());
+        if let Some(levels) = &conditions.at_start {
+            found.extend(restored(levels));
+            found.extend(debt(step, levels));
+        }
     }
     found.extend(query_cache(step));
-    server(step, &mut found);
+    found.extend(server(step).into_iter().flatten());
     found.extend(window(step));
-    found.extend(skew(step));
-    hosts(step, &mut found);
+    if let Some(conditions) = &step.conditions {
+        found.extend(skew(conditions));
+        hosts(step, conditions, &mut found);
+    }
     found
 }
 
@@ -37,18 +47,6 @@ fn pool(step: &Summary) -> Option<Finding> {
     match step.data_bytes().zip(step.server.buffer_pool_bytes) {
         Some((data, pool)) if data <= pool => Some(finding!(ColdPool, data >> 20, pool >> 20)),
         _ => warming(step, step.conditions.as_ref()?),
-    }
-}
-
-fn before(step: &Summary, conditions: &Conditions, found: &mut Vec<Finding>) {
-    found.extend(unexpected(step, conditions));
-    let settle = conditions.before.as_ref().and_then(|before| before.settle.as_ref());
-    if let Some(settle) = settle.filter(|settle| !settle.complete) {
-        unsettled(settle, found);
-    }
-    if let Some(levels) = &conditions.at_start {
-        found.extend(restored(levels));
-        found.extend(debt(step, levels));
     }
 }
 
@@ -63,10 +61,10 @@ pub(crate) fn left(levels: &Levels) -> Left {
     let dirty = levels.pool_dirty_pages.zip(levels.pool_pages);
     let dirty = dirty.map(|(dirty, pages)| dirty as f64 > SETTLED_DIRTY * pages as f64);
     let history = levels.history_list_length.map(|length| length > SETTLED_HISTORY);
-    let all = [("dirty pages", dirty), ("history list", history)];
+    let unknown = [("dirty pages", dirty), ("history list", history)].into_iter();
     Left {
-        more: all.iter().any(|(_, over)| *over == Some(true)),
-        unknown: all.iter().filter(|(_, over)| over.is_none()).map(|(name, _)| *name).collect(),
+        more: dirty == Some(true) || history == Some(true),
+        unknown: unknown.filter(|(_, over)| over.is_none()).map(|(name, _)| name).collect(),
     }
 }
 
@@ -77,41 +75,37 @@ pub(crate) fn levels_in_words(levels: &Levels) -> String {
     [dirty, history].into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-fn unsettled(settle: &Settled, found: &mut Vec<Finding>) {
-    if left(&settle.last).more {
-        let levels = levels_in_words(&settle.last);
-        found.push(finding!(NotSettled, Number(settle.took_s, 0), levels));
-    }
-    if !settle.unknown.is_empty() {
-        found.push(finding!(SettleUnknown, settle.unknown.join(" and ")));
-    }
+fn unsettled(settle: &Settled) -> [Option<Finding>; 2] {
+    let (took, levels) = (Number(settle.took_s, 0), levels_in_words(&settle.last));
+    let unknown = settle.unknown.join(" and ");
+    [
+        left(&settle.last).more.then(|| finding!(NotSettled, took, levels)),
+        (!unknown.is_empty()).then(|| finding!(SettleUnknown, unknown)),
+    ]
 }
 
 /// Looks at a pool that is smaller than the data: it is warm when it is full and misses no more and
 /// no less than before.
 fn warming(step: &Summary, conditions: &Conditions) -> Option<Finding> {
-    let (first, last) = conditions.window.first().zip(conditions.window.last())?;
+    let window = &conditions.window;
+    let (first, last) = window.first().zip(window.last())?;
     let pages = conditions.at_start.as_ref().and_then(|levels| levels.pool_pages);
     if let Some((free, pages)) = first.pool_free_pages.zip(pages.filter(|pages| *pages > 0)) {
-        let part = |free: u64| free as f64 / pages as f64;
-        if part(free) > FREE_PAGES_MAX {
-            let left = part(last.pool_free_pages.unwrap_or(free));
-            return Some(finding!(FillingPool, Share(part(free)), Share(left)));
+        let [free, left] =
+            [free, last.pool_free_pages.unwrap_or(free)].map(|free| free as f64 / pages as f64);
+        if free > FREE_PAGES_MAX {
+            return Some(finding!(FillingPool, Share(free), Share(left)));
         }
     }
+    // Misses an op, and the variance of these: the variance of a count is the count.
     let third = |from: usize| -> Option<(f64, f64)> {
-        let (a, b) = (conditions.window.get(from)?, conditions.window.get(from + 1)?);
+        let (a, b) = (window.get(from)?, window.get(from + 1)?);
         let misses = b.pool_reads?.checked_sub(a.pool_reads?)? as f64;
-        Some((misses, ops_between(step, a, b)))
+        let ops = ops_between(step, a, b);
+        (ops > 0.0).then(|| (misses / ops, misses / ops.powi(2)))
     };
-    let ((early, early_ops), (late, late_ops)) = third(0).zip(third(2))?;
-    if early_ops <= 0.0 || late_ops <= 0.0 {
-        return None;
-    }
-    let (first, last) = (early / early_ops, late / late_ops);
-    // Of two counts of one rate: the variance of a count is the count.
-    let chance = (early / early_ops.powi(2) + late / late_ops.powi(2)).sqrt();
-    let least = (MISSES_CHANGE_MAX * first.max(last)).max(DEVIATIONS * chance);
+    let ((first, early), (last, late)) = third(0).zip(third(2))?;
+    let least = (MISSES_CHANGE_MAX * first.max(last)).max(DEVIATIONS * (early + late).sqrt());
     let code = if first > last { Code::WarmingPool } else { Code::CoolingPool };
     let values = vec![Number(first, 3), Number(last, 3)];
     ((first - last).abs() > least).then_some(Finding { code, values })
@@ -119,13 +113,14 @@ fn warming(step: &Summary, conditions: &Conditions) -> Option<Finding> {
 
 fn ops_between(step: &Summary, first: &Sample, last: &Sample) -> f64 {
     let measured = || step.timeline.iter().filter(|entry| entry.phase == Phase::Measure);
-    let Some(origin) = measured().map(|entry| entry.start_s).next() else { return 0.0 };
+    let origin = measured().map(|entry| entry.start_s).next().unwrap_or(0.0);
     let (from, to) = (origin + first.at_s, origin + last.at_s);
-    let part = |start: f64, length: f64| {
-        let common = (start + length).min(to) - start.max(from);
-        if length > 0.0 { (common / length).clamp(0.0, 1.0) } else { 0.0 }
+    let part = |entry: &Interval| {
+        let common = (entry.start_s + entry.length_s).min(to) - entry.start_s.max(from);
+        (common / entry.length_s).clamp(0.0, 1.0)
     };
-    measured().map(|entry| entry.ops as f64 * part(entry.start_s, entry.length_s)).sum()
+    let lasting = measured().filter(|entry| entry.length_s > 0.0);
+    lasting.map(|entry| entry.ops as f64 * part(entry)).sum()
 }
 
 fn unexpected(step: &Summary, conditions: &Conditions) -> Option<Finding> {
@@ -146,19 +141,11 @@ fn restored(levels: &Levels) -> Option<Finding> {
     if lower.starts_with("loaded ") || lower.starts_with("loading buffer pool") {
         return Some(finding!(RestoringPool, clipped));
     }
-    let recently = levels.uptime_s.is_some_and(|uptime| uptime <= RESTORED_S);
+    let (age, up) = levels.tables_age_s.zip(levels.uptime_s)?;
     // Tables that were made since then were not in the file. Both are whole seconds, read one
     // after the other.
-    let older = levels.tables_age_s.zip(levels.uptime_s).is_some_and(|(age, up)| age > up + 1);
-    let restored = lower.contains("load completed") && recently && older;
+    let restored = lower.contains("load completed") && up <= RESTORED_S && age > up + 1;
     restored.then(|| finding!(RestoredPool, clipped))
-}
-
-fn log_bytes(step: &Summary) -> Option<u64> {
-    let number = |name: &str| variable(step, name)?.parse::<u64>().ok();
-    let files = number("innodb_log_files_in_group").unwrap_or(1);
-    number("innodb_redo_log_capacity")
-        .or_else(|| number("innodb_log_file_size")?.checked_mul(files))
 }
 
 /// Tells what the test before left to be written and purged, which this one pays for.
@@ -167,7 +154,12 @@ fn debt(step: &Summary, levels: &Levels) -> Option<Finding> {
         let (part, of) = part.filter(|(_, of)| *of > 0)?;
         Some(part as f64 / of as f64).filter(|part| *part > limit).map(Share)
     };
-    let most = levels.checkpoint_age_max_bytes.or_else(|| log_bytes(step));
+    let log_bytes = || {
+        let files = number(step, "innodb_log_files_in_group").unwrap_or(1);
+        let in_files = || number::<u64>(step, "innodb_log_file_size")?.checked_mul(files);
+        number(step, "innodb_redo_log_capacity").or_else(in_files)
+    };
+    let most = levels.checkpoint_age_max_bytes.or_else(log_bytes);
     let dirty = above(levels.pool_dirty_pages.zip(levels.pool_pages), DIRTY_MAX);
     let age = above(levels.checkpoint_age_bytes.zip(most), CHECKPOINT_AGE_MAX);
     let history = levels.history_list_length.filter(|length| *length > HISTORY_MAX);
@@ -176,40 +168,37 @@ fn debt(step: &Summary, levels: &Levels) -> Option<Finding> {
         age.map(|part| format!("the checkpoint's age was {part} of the most it may be")),
         history.map(|length| format!("the history list held {length} transactions")),
     ];
-    let debts: Vec<String> = debts.into_iter().flatten().collect();
-    (!debts.is_empty()).then(|| finding!(Debt, debts.join(", ")))
+    joined(debts, ", ").map(|debts| finding!(Debt, debts))
 }
 
-fn variable<'a>(step: &'a Summary, name: &str) -> Option<&'a str> {
-    step.server.variables.get(name).map(String::as_str)
+fn number<T: FromStr>(step: &Summary, name: &str) -> Option<T> {
+    step.variable(name)?.parse().ok()
 }
 
-fn server(step: &Summary, found: &mut Vec<Finding>) {
-    let on = |name: &str| matches!(variable(step, name), Some("ON" | "1"));
-    let every = variable(step, "long_query_time").and_then(|v| v.parse::<f64>().ok()) == Some(0.0);
+fn server(step: &Summary) -> [Option<Finding>; 3] {
+    let on = |name: &str| matches!(step.variable(name), Some("ON" | "1"));
+    let every = number(step, "long_query_time") == Some(0.0);
     // They cost more than some differences that are measured.
     let logs = [
-        (on("general_log"), "the general log"),
-        (on("slow_query_log") && every, "the slow query log (long_query_time 0)"),
+        on("general_log").then(|| "the general log".to_owned()),
+        (on("slow_query_log") && every)
+            .then(|| "the slow query log (long_query_time 0)".to_owned()),
     ];
-    let logs: Vec<&str> = logs.iter().filter(|(on, _)| *on).map(|(_, what)| *what).collect();
-    if !logs.is_empty() {
-        found.push(finding!(Instrumented, logs.join(" and ")));
-    }
     let wrong = || step.totals.errors.iter().filter(|error| error.class == "wrong");
     let count: u64 = wrong().map(|error| error.count).sum();
-    if let Some(first) = wrong().next() {
-        let message: String = first.message.chars().take(QUOTED_MAX).collect();
-        found.push(finding!(WrongAnswers, count, message));
-    }
+    let message = |text: &String| text.chars().take(QUOTED_MAX).collect::<String>();
     let restarted_s = step.server.status.as_ref().and_then(|status| status.restarted_s);
-    found.extend(restarted_s.map(|at_s| finding!(Restarted, Number(at_s.max(0.0), 0))));
+    [
+        joined(logs, " and ").map(|logs| finding!(Instrumented, logs)),
+        wrong().next().map(|first| finding!(WrongAnswers, count, message(&first.message))),
+        restarted_s.map(|at_s| finding!(Restarted, Number(at_s.max(0.0), 0))),
+    ]
 }
 
 /// Looks for a cache of answers: what it answers, nobody computed.
 fn query_cache(step: &Summary) -> Option<Finding> {
-    let on = variable(step, "query_cache_type").is_some_and(|v| !matches!(v, "OFF" | "0"));
-    let bytes = variable(step, "query_cache_size").and_then(|v| v.parse::<u64>().ok());
+    let on = step.variable("query_cache_type").is_some_and(|v| !matches!(v, "OFF" | "0"));
+    let bytes: Option<u64> = number(step, "query_cache_size");
     let kib = bytes.filter(|bytes| on && *bytes > 0)? >> 10;
     let hits = step.status().and_then(|status| counter(status, &["Qcache_hits"]));
     Some(match hits {
@@ -227,25 +216,24 @@ fn window(step: &Summary) -> Option<Finding> {
         return None;
     }
     let length = Seconds(step.measured_s);
-    let (first, then) = series(step);
-    if first.values.len() < INTERVALS_MIN {
+    let all = series(step);
+    let known = all[0].values.len();
+    if known < INTERVALS_MIN {
         let which = if step.plan.rate.is_some() { "with an answer" } else { "of the timeline" };
-        let plural = if first.values.len() == 1 { "" } else { "s" };
+        let plural = if known == 1 { "" } else { "s" };
         let which = format!("whole interval{plural} {which}");
-        return Some(finding!(TooFewIntervals, length, first.values.len() as u64, which));
+        return Some(finding!(TooFewIntervals, length, known as u64, which));
     }
-    let all = || [Some(&first), then.as_ref()].into_iter().flatten();
-    if let Some((series, change)) = all().find_map(|series| Some((series, series.change()?))) {
-        let by = (change.after / change.before.max(f64::MIN_POSITIVE) - 1.0).abs();
+    if let Some((series, change)) = all.iter().find_map(|series| Some((series, series.change()?))) {
+        let by = Share((change.after / change.before.max(f64::MIN_POSITIVE) - 1.0).abs());
         let up = if change.after > change.before { "rose" } else { "fell" };
         return Some(if change.drift {
-            finding!(Drift, series.what, up, Share(by))
+            finding!(Drift, series.what, up, by)
         } else {
-            let at = Seconds(series.second(change.at));
-            finding!(LevelChange, series.what, up, Share(by), at)
+            finding!(LevelChange, series.what, up, by, Seconds(series.second(change.at)))
         });
     }
-    let told = then.unwrap_or(first);
+    let told = all.last().expect("one series at least");
     let error = relative_error(&told.values).filter(|error| *error > ERROR_MAX)?;
     // A rate that may as well be 0 is not known at all.
     Some(if error < 1.0 {
@@ -264,10 +252,9 @@ fn nothing_completed(step: &Summary) -> Option<Finding> {
         (step.latency.in_doubt.unwrap_or(step.totals.in_doubt), "are in doubt"),
         (given_up, "got no answer"),
     ];
-    let became: Vec<String> =
-        became.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
+    let became = became.map(|(n, what)| (n > 0).then(|| format!("{n} {what}")));
     let length = Seconds(step.measured_s);
-    (!became.is_empty()).then(|| finding!(NothingCompleted, length, became.join(", ")))
+    joined(became, ", ").map(|became| finding!(NothingCompleted, length, became))
 }
 
 /// What the whole intervals tell; one may have had no answer, and then tells nothing of times.
@@ -294,50 +281,44 @@ impl Series {
 
 /// Ops a second. Of an open loop, whose rate is given, the median times: the service's, and the
 /// response's, unless it is known already that these grew because the rate was too high.
-fn series(step: &Summary) -> (Series, Option<Series>) {
-    let measured: Vec<&Interval> =
-        step.timeline.iter().filter(|entry| entry.phase == Phase::Measure).collect();
-    let longest = measured.iter().map(|entry| entry.length_s).fold(0.0, f64::max);
-    let begin_s = measured.first().map_or(0.0, |entry| entry.start_s);
+fn series(step: &Summary) -> Vec<Series> {
+    let measured = || step.timeline.iter().filter(|entry| entry.phase == Phase::Measure);
+    let longest = measured().map(|entry| entry.length_s).fold(0.0, f64::max);
+    let begin_s = measured().next().map_or(0.0, |entry| entry.start_s);
     let of = |what, value: fn(&Interval) -> Option<f64>| {
-        let whole =
-            measured.iter().filter(|e| e.length_s >= WHOLE_INTERVAL * longest && longest > 0.0);
+        let whole = measured().filter(|e| e.length_s >= WHOLE_INTERVAL * longest && longest > 0.0);
         let (starts_s, values) =
             whole.filter_map(|entry| Some((entry.start_s - begin_s, value(entry)?))).unzip();
         Series { what, values, starts_s }
     };
     if step.plan.rate.is_none() {
-        return (of("the rate", |entry| Some(entry.ops as f64 / entry.length_s)), None);
+        return vec![of("the rate", |entry| Some(entry.ops as f64 / entry.length_s))];
     }
-    let sustained = !step.is_warned(Code::NotSustained);
+    let mut all = vec![of("the median service time", |entry| entry.p50_us)];
     let response = of("the median response time", |entry| entry.response_p50_us);
-    let service = of("the median service time", |entry| entry.p50_us);
-    (service, Some(response).filter(|series| sustained && !series.values.is_empty()))
+    if !step.is_warned(Code::NotSustained) && !response.values.is_empty() {
+        all.push(response);
+    }
+    all
 }
 
-fn skew(step: &Summary) -> Option<Finding> {
-    let keys = step.conditions.as_ref()?.keys.as_ref()?;
-    (keys.hottest_share > HOTTEST_MAX || keys.half_on_share < HALF_ON_MIN).then(|| {
-        finding!(
-            Skew,
-            keys.distribution.as_str(),
-            Share(keys.half_on_share),
-            Share(keys.hottest_share),
-            Number(keys.distinct, 0),
-            Number(keys.rows, 0),
-        )
+fn skew(conditions: &Conditions) -> Option<Finding> {
+    let keys = conditions.keys.as_ref()?;
+    let (hottest, half) = (keys.hottest_share, keys.half_on_share);
+    let numbers = [keys.distinct, keys.rows].map(|n| Number(n, 0));
+    let skewed = hottest > HOTTEST_MAX || half < HALF_ON_MIN;
+    let [distinct, rows] = numbers;
+    skewed.then(|| {
+        let distribution = keys.distribution.as_str();
+        finding!(Skew, distribution, Share(half), Share(hottest), distinct, rows)
     })
 }
 
-fn hosts(step: &Summary, found: &mut Vec<Finding>) {
-    let Some(conditions) = &step.conditions else { return };
+fn hosts(step: &Summary, conditions: &Conditions, found: &mut Vec<Finding>) {
     let client = if step.client.same_host { "the host" } else { "the client's host" };
-    for (whose, state) in
-        [(client, &conditions.client_host), ("the server's host", &conditions.server_host)]
-    {
-        if let Some(state) = state {
-            host(step, whose, state, found);
-        }
+    let hosts = [(client, &conditions.client_host), ("the server's host", &conditions.server_host)];
+    for (whose, state) in hosts {
+        found.extend(state.iter().flat_map(|state| host(step, whose, state)));
     }
     // The window's readings are all under load, so that an idle core's clock does not count.
     let mut clocks = conditions.window.iter().filter_map(|sample| sample.client_mhz);
@@ -348,20 +329,17 @@ fn hosts(step: &Summary, found: &mut Vec<Finding>) {
     }
 }
 
-fn host(step: &Summary, whose: &str, state: &HostState, found: &mut Vec<Finding>) {
+fn host(step: &Summary, whose: &str, state: &HostState) -> Vec<Finding> {
     let policies: u32 = state.governors.values().sum();
-    let others = state.governors.iter().filter(|(name, _)| *name != "performance");
-    let others: Vec<String> =
-        others.map(|(name, count)| format!("{name} ({count} of {policies})")).collect();
-    if !others.is_empty() {
-        found.push(finding!(CpuGovernor, whose, others.join(", ")));
-    }
-    if let Some(times) = state.throttled.filter(|times| *times > 0) {
-        found.push(finding!(CpuThrottled, whose, times));
-    }
-    if let Some(pages) = state.swapped_pages.filter(|pages| *pages > SWAPPED_MAX) {
-        found.push(finding!(Swapping, whose, pages));
-    }
+    let others = state.governors.iter().map(|(name, count)| {
+        (name != "performance").then(|| format!("{name} ({count} of {policies})"))
+    });
+    let others = joined(others, ", ").map(|others| finding!(CpuGovernor, whose, others));
+    let mut found: Vec<Finding> = others.into_iter().collect();
+    let throttled = state.throttled.filter(|times| *times > 0);
+    found.extend(throttled.map(|times| finding!(CpuThrottled, whose, times)));
+    let swapped = state.swapped_pages.filter(|pages| *pages > SWAPPED_MAX);
+    found.extend(swapped.map(|pages| finding!(Swapping, whose, pages)));
     for link in state.links.iter().filter(|_| state.covered_s > 0.0) {
         let bytes = link.rx_bytes.max(link.tx_bytes) as f64;
         let used = bytes * 8.0 / 1e6 / state.covered_s / link.mbit_per_s as f64;
@@ -371,10 +349,10 @@ fn host(step: &Summary, whose: &str, state: &HostState, found: &mut Vec<Finding>
         }
     }
     // The server's process is known on its own host only.
-    let interleaved = variable(step, "innodb_numa_interleave").is_some_and(|value| value != "OFF");
-    if let Some(nodes) = state.server_numa_nodes.filter(|nodes| *nodes > 1 && !interleaved) {
-        found.push(finding!(NumaUnbound, nodes));
-    }
+    let interleaved = step.variable("innodb_numa_interleave").is_some_and(|value| value != "OFF");
+    let nodes = state.server_numa_nodes.filter(|nodes| *nodes > 1 && !interleaved);
+    found.extend(nodes.map(|nodes| finding!(NumaUnbound, nodes)));
+    found
 }
 
 #[cfg(test)]

@@ -3,8 +3,6 @@
 //! A table is filled in chunks of ids, each in one transaction. Chunks are dealt out one at
 //! a time, so memory does not grow with the rows, and a chunk is what an interruption costs.
 
-use std::collections::VecDeque;
-
 /// Rows of a chunk at most: below the transaction limits of Galera (131,072 rows in old
 /// versions) and Group Replication (150 MB), and about half a second of one connection.
 const ROWS_MAX: u64 = 100_000;
@@ -40,8 +38,9 @@ pub(super) fn chunk_rows(tables: u64, rows: u64, jobs: u64) -> u64 {
     (tables * rows / (jobs * CHUNKS_A_JOB)).clamp(ROWS_MIN, ROWS_MAX)
 }
 
-#[derive(Debug, Clone, Copy, Default)]
-struct Slot {
+/// A table that is begun and not given to be finished.
+struct Begun {
+    slot: usize,
     given: u64,
     /// Chunks dealt out and not done: as many connections are at work on the table.
     open: u32,
@@ -50,68 +49,50 @@ struct Slot {
 /// Who fills what. A connection keeps to a table while it has chunks (rows come in order of
 /// the key, and the index is built while the pages are still cached), then takes a fresh
 /// table, then helps with another.
-#[derive(Debug)]
 pub(super) struct Chunks {
+    tables: usize,
     rows: u64,
     chunk_rows: u64,
     /// Connections at most on one table.
     crowd: u32,
-    slots: Vec<Slot>,
     /// Slots from here on are untouched.
     fresh: usize,
-    /// Slots that were begun and have chunks left: never more than there are connections.
-    begun: Vec<usize>,
-    full: VecDeque<usize>,
+    /// Never more than there are connections.
+    begun: Vec<Begun>,
 }
 
 impl Chunks {
     pub(super) fn new(tables: usize, rows: u64, chunk_rows: u64, crowd: u32) -> Chunks {
-        let slots = vec![Slot::default(); tables];
-        let (begun, full) = (Vec::new(), VecDeque::new());
-        Chunks { rows, chunk_rows, crowd, slots, fresh: 0, begun, full }
+        Chunks { tables, rows, chunk_rows, crowd, fresh: 0, begun: Vec::new() }
     }
 
     /// Deals out work to a connection whose last chunk was of slot `mine`; None when nothing is left
     /// that it could do.
     pub(super) fn next(&mut self, mine: Option<usize>) -> Option<Task> {
-        if let Some(slot) = self.full.pop_front() {
-            return Some(Task::Finish(slot));
+        let chunks = self.rows.div_ceil(self.chunk_rows);
+        if let Some(at) = self.begun.iter().position(|it| it.open == 0 && it.given == chunks) {
+            return Some(Task::Finish(self.begun.swap_remove(at).slot));
         }
-        let room = |slot: &usize| self.slots[*slot].open < self.crowd;
-        let least_crowded =
-            || self.begun.iter().copied().filter(room).min_by_key(|slot| self.slots[*slot].open);
-        let index = match mine.filter(|slot| self.begun.contains(slot) && room(slot)) {
-            Some(slot) => slot,
-            None if self.fresh < self.slots.len() => {
-                self.begun.push(self.fresh);
+        let room = |it: &&mut Begun| it.given < chunks && it.open < self.crowd;
+        let table = match self.begun.iter_mut().filter(room).find(|it| Some(it.slot) == mine) {
+            Some(own) => own,
+            None if self.fresh < self.tables => {
+                self.begun.push(Begun { slot: self.fresh, given: 0, open: 0 });
                 self.fresh += 1;
-                self.fresh - 1
+                self.begun.last_mut()?
             }
-            None => least_crowded()?,
+            None => self.begun.iter_mut().filter(room).min_by_key(|it| it.open)?,
         };
-        let chunks = self.chunks();
-        let slot = &mut self.slots[index];
-        let first = slot.given * self.chunk_rows + 1;
-        slot.given += 1;
-        slot.open += 1;
-        if slot.given == chunks {
-            self.begun.retain(|begun| *begun != index);
-        }
+        let first = table.given * self.chunk_rows + 1;
+        table.given += 1;
+        table.open += 1;
         let last = (first + self.chunk_rows - 1).min(self.rows);
-        Some(Task::Fill(Chunk { slot: index, first, last }))
+        Some(Task::Fill(Chunk { slot: table.slot, first, last }))
     }
 
     pub(super) fn done(&mut self, chunk: Chunk) {
-        let chunks = self.chunks();
-        let slot = &mut self.slots[chunk.slot];
-        slot.open -= 1;
-        if slot.open == 0 && slot.given == chunks {
-            self.full.push_back(chunk.slot);
-        }
-    }
-
-    fn chunks(&self) -> u64 {
-        self.rows.div_ceil(self.chunk_rows)
+        let table = self.begun.iter_mut().find(|it| it.slot == chunk.slot);
+        table.expect("a table is begun while a chunk of it is open").open -= 1;
     }
 }
 

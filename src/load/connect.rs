@@ -54,17 +54,13 @@ pub(super) fn explain(failure: &Failure) -> Error {
             "loadgen needs CREATE, DROP, ALTER, INDEX, SELECT, INSERT and DELETE on the database",
         ),
         1050 => error.hint("something else made this table meanwhile"),
-        1205 | 1213 => error.hint("something else holds locks in these tables").hint(AGAIN),
+        1205 | 1213 => {
+            error.hint("something else holds locks in these tables").hint(AGAIN).passing(true)
+        }
         1286 => error.hint("the tables need InnoDB"),
         1317 | 1053 | 1927 | 1969 => error.hint(AGAIN),
         _ => error,
     }
-}
-
-/// Reads one number; a server that returns something else cannot be trusted.
-pub(super) async fn number(session: &mut Session, sql: &str) -> Asked<u64> {
-    let number = one(session, sql).await?.and_then(|text| text.parse().ok());
-    number.ok_or_else(|| Failure::Lost("an answer that is no number".to_owned()))
 }
 
 /// Opens a session that is set up for DDL and filling, whatever the server's defaults are.
@@ -146,10 +142,9 @@ async fn kill(control: &mut Session, connections: &str) -> Asked<()> {
 /// connection is gone. The failure has been told, so what fails here has nobody to tell.
 pub(super) async fn give_up(mut control: Session, database: &str) {
     let killing = async {
-        if let Some(others) = at_work(&mut control, database).await? {
-            kill(&mut control, &others).await?;
+        if let Ok(Some(others)) = at_work(&mut control, database).await {
+            let _ = kill(&mut control, &others).await;
         }
-        Asked::Ok(())
     };
     let _ = within(COURTESY, killing).await;
 }

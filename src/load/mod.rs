@@ -18,16 +18,16 @@ mod text;
 mod throughput;
 
 use std::fmt;
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex};
 
 use mysql_async::Opts;
 
+use self::chunks::{Chunks, chunk_rows};
 use self::connect::{AGAIN, ANEW, Doing, JOBS_MAX, control, drop_table, explain, open};
-use self::fill::fill;
+use self::fill::{Filling, Unfinished, fill};
 use self::tables::{Step, decide, notes, same_charset};
-use self::throughput::{rate, short};
 use crate::error::{Error, Kind, Result};
-use crate::mysql::control::{one, pairs};
+use crate::mysql::control::pairs;
 use crate::mysql::dataset::discover;
 use crate::mysql::errors::Failure;
 use crate::mysql::liveness::Liveness;
@@ -95,8 +95,6 @@ pub struct Prepared {
     pub rows: u64,
     /// Rows that an interrupted fill had left.
     pub found: u64,
-    /// From the first row to the last mark.
-    pub elapsed: Duration,
     /// How the rows went in; None if all was finished before.
     pub method: Option<Method>,
 }
@@ -112,71 +110,44 @@ pub async fn prepare(
     progress: &mut Progress,
 ) -> Result<Prepared> {
     check(job)?;
-    let liveness = Liveness::new(target, opts);
+    let server = Arc::new(Liveness::new(target, opts));
     let prepared = async {
-        let ready = liveness.during(stop, set_up(job, &liveness, progress)).await;
-        let ready = ready.map_err(|e| match e.kind() {
+        let ready = server.during(stop, set_up(job, &server, progress)).await;
+        let (control, filling) = ready.map_err(|e| match e.kind() {
             Kind::Interrupted | Kind::Terminated => e.hint(AGAIN),
             _ => e,
         })?;
-        make(job, ready, liveness, stop, progress).await
-    };
-    prepared.await.map_err(|e| if job.passing { e.instead(AGAIN, ANEW) } else { e })
-}
-
-async fn make(
-    job: &Job,
-    ready: Ready,
-    liveness: Liveness,
-    stop: &Stop,
-    progress: &mut Progress,
-) -> Result<Prepared> {
-    let filled = ready.tables.len() as u32;
-    if filled == 0 {
+        if let Some(filling) = filling {
+            return fill(filling, control, stop, progress).await;
+        }
         progress.note(&if job.schema.filled() {
             "nothing to do (--force fills the tables again)".to_owned()
         } else {
             format!("{} tables, empty: the workload fills them", job.tables)
         });
-        ready.control.close(COURTESY).await;
-        return Ok(Prepared { tables: job.tables, ..Prepared::default() });
-    }
-    let (began, method) = (Instant::now(), ready.choice.method);
-    let (rows_after, found) = fill(job, ready, liveness, stop, progress).await?;
-    let elapsed = began.elapsed();
-    let rows = job.rows * u64::from(filled) - found;
-    progress.clear();
-    let s = if filled == 1 { "" } else { "s" };
-    let (each, seconds) = (units::count(job.rows), elapsed.as_secs_f64());
-    let mut closing = format!("{filled} table{s} of {each} rows in {seconds:.1} s");
-    if rows > 0 {
-        let (all, of_rows) = (short(rate(rows, elapsed)), short(rate(rows, rows_after)));
-        closing += &format!(" by {method}: {of_rows} rows/s, {all} rows/s with the indexes");
-    }
-    if found > 0 {
-        closing += &format!("; {} rows were there before", short(found as f64));
-    }
-    progress.note(&closing);
-    Ok(Prepared { tables: job.tables, filled, rows, found, elapsed, method: Some(method) })
+        control.close(COURTESY).await;
+        Ok(Prepared { tables: job.tables, ..Prepared::default() })
+    };
+    prepared.await.map_err(|e| if job.passing { e.instead(AGAIN, ANEW) } else { e })
 }
 
 fn check(job: &Job) -> Result<()> {
-    let range = |flag: &str, n: u64, max: u64| {
-        if (1..=max).contains(&n) {
-            return Ok(());
-        }
-        Err(Error::usage(format!("{flag} {n} is not within 1 to {}", units::count(max))))
-    };
-    range("--tables", u64::from(job.tables), u64::from(TABLES_MAX))?;
-    match (job.schema.filled(), job.rows) {
-        (false, 0) => {}
-        (false, _) => {
-            let text = format!("--rows, but tables of the schema {} stay empty", job.schema);
-            return Err(Error::usage(text).hint("leave --rows away"));
-        }
-        (true, rows) => range("--rows", rows, ROWS_MAX)?,
+    let filled = job.schema.filled();
+    if !filled && job.rows > 0 {
+        let text = format!("--rows, but tables of the schema {} stay empty", job.schema);
+        return Err(Error::usage(text).hint("leave --rows away"));
     }
-    range("--jobs", u64::from(job.jobs.unwrap_or(1)), u64::from(JOBS_MAX))
+    for (flag, n, max) in [
+        ("--tables", u64::from(job.tables), u64::from(TABLES_MAX)),
+        ("--rows", job.rows.max(u64::from(!filled)), ROWS_MAX),
+        ("--jobs", u64::from(job.jobs.unwrap_or(1)), u64::from(JOBS_MAX)),
+    ] {
+        if !(1..=max).contains(&n) {
+            let max = units::count(max);
+            return Err(Error::usage(format!("{flag} {n} is not within 1 to {max}")));
+        }
+    }
+    Ok(())
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -244,82 +215,54 @@ fn choose(
     }
 }
 
-struct Facts {
-    /// The largest packet that it takes, bytes.
-    packet: usize,
-    local_infile: bool,
-    autoinc_mode: u64,
-}
-
-impl Facts {
-    /// Asks it; without an answer the most careful assumption holds, of packets the smallest default
-    /// that any of the servers has.
-    async fn read(session: &mut Session) -> Result<Facts> {
-        let sql = "SHOW VARIABLES WHERE Variable_name IN \
-                   ('max_allowed_packet', 'local_infile', 'innodb_autoinc_lock_mode')";
-        let found = pairs(session, sql).await.doing("reading variables")?;
-        let number = |name: &str| found.get(name).and_then(|v| v.parse::<u64>().ok());
-        Ok(Facts {
-            packet: number("max_allowed_packet").unwrap_or(1 << 20) as usize,
-            local_infile: found.get("local_infile").is_some_and(|v| v == "ON" || v == "1"),
-            autoinc_mode: number("innodb_autoinc_lock_mode").unwrap_or(1),
-        })
-    }
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Unfinished {
-    number: u32,
-    /// Whether an interrupted fill left rows in it.
-    begun: bool,
-}
-
-/// The tables are there; some have no rows yet, or not all.
-struct Ready {
-    /// Holds the lock against a second prepare.
-    control: Session,
-    /// What is to be filled; empty if all is finished.
-    tables: Vec<Unfinished>,
-    choice: Choice,
-    jobs: u32,
-    /// The largest packet that both ends take, bytes.
-    packet: usize,
-}
-
-async fn set_up(job: &Job, server: &Liveness, progress: &mut Progress) -> Result<Ready> {
+/// Makes the tables that are not there; returns the session that holds the lock against a second
+/// prepare, and what is to be filled.
+async fn set_up(
+    job: &Job,
+    server: &Arc<Liveness>,
+    progress: &mut Progress,
+) -> Result<(Session, Option<Filling>)> {
     let mut control = control(server, progress).await?;
     let waits = server.waits(&control);
     if let Some(warning) = exposure(&mut control, &server.target).await? {
         progress.warn(&warning.to_string());
     }
-    let job = &Job { charset: charset(&mut control, job).await?, ..job.clone() };
+    let job = Job { charset: charset(&mut control, job).await?, ..job.clone() };
     let found = discover(&mut control, &server.target.database, job.schema).await?;
-    let steps = decide(&found, job)?;
-    let database_charset = one(&mut control, "SELECT @@character_set_database").await;
-    let database_charset = database_charset.doing("reading variables")?.unwrap_or_default();
-    for note in notes(&found, &database_charset, &steps, job) {
+    let steps = decide(&found, &job)?;
+    let sql = "SHOW VARIABLES WHERE Variable_name IN ('character_set_database', \
+               'max_allowed_packet', 'local_infile', 'innodb_autoinc_lock_mode')";
+    let variables = pairs(&mut control, sql).await.doing("reading variables")?;
+    let value = |name: &str| variables.get(name).map_or("", String::as_str);
+    for note in notes(&found, value("character_set_database"), &steps, &job) {
         progress.note(&note);
     }
     let mut tables = Vec::new();
     for (number, step) in steps {
-        create(&mut control, number, step, job, progress).await?;
+        create(&mut control, number, step, &job, progress).await?;
         if step != Step::Keep && job.schema.filled() {
             tables.push(Unfinished { number, begun: step == Step::Complete });
         }
     }
-    let facts = Facts::read(&mut control).await?;
     drop(waits);
-    let refusal = match tables.first() {
-        Some(_) if job.fill == Some(Method::Insert) => None,
-        Some(_) if !facts.local_infile => Some("local_infile is OFF".to_owned()),
-        Some(first) => refusal(server, job.schema, first.number).await?,
-        None => None,
+    let Some(first) = tables.first() else { return Ok((control, None)) };
+    let refusal = match value("local_infile") {
+        _ if job.fill == Some(Method::Insert) => None,
+        "ON" | "1" => refusal(server, job.schema, first.number).await?,
+        _ => Some("local_infile is OFF".to_owned()),
     };
     let (jobs, count) = (job.jobs.unwrap_or_else(default_jobs), tables.len() as u64);
-    let choice = choose(job.fill, refusal.as_deref(), facts.autoinc_mode, count, u64::from(jobs))?;
-    let jobs = u64::from(jobs).min(count.saturating_mul(u64::from(choice.crowd))) as u32;
-    let packet = facts.packet.min(server.opts.max_allowed_packet().unwrap_or(usize::MAX));
-    Ok(Ready { control, tables, choice, jobs, packet })
+    // Without an answer the most careful assumption holds, of packets the smallest default that any of
+    // the servers has.
+    let autoinc_mode = value("innodb_autoinc_lock_mode").parse().unwrap_or(1);
+    let packet = value("max_allowed_packet").parse().unwrap_or(1 << 20);
+    let packet = packet.min(server.opts.max_allowed_packet().unwrap_or(usize::MAX));
+    let choice = choose(job.fill, refusal.as_deref(), autoinc_mode, count, u64::from(jobs))?;
+    let jobs = u64::from(jobs).min(count.saturating_mul(u64::from(choice.crowd)));
+    let chunk_rows = chunk_rows(count, job.rows, jobs);
+    let chunks = Mutex::new(Chunks::new(tables.len(), job.rows, chunk_rows, choice.crowd));
+    let (server, jobs, so_far) = (Arc::clone(server), jobs as u32, Mutex::default());
+    Ok((control, Some(Filling { server, job, tables, choice, jobs, packet, chunks, so_far })))
 }
 
 /// Connections by default: two a core keep the server busy while one of them makes rows, and

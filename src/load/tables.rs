@@ -14,7 +14,7 @@ use crate::mysql::server::exposure;
 use crate::mysql::session::Session;
 use crate::progress::Progress;
 use crate::stop::{COURTESY, Stop};
-use crate::terms::units;
+use crate::terms::{named as listed, units};
 use crate::workload::Schema;
 use crate::workload::table::{Mark, State};
 
@@ -33,46 +33,60 @@ pub(super) enum Step {
 
 pub(super) type Steps = BTreeMap<u32, Step>;
 
+/// Tables that stand in the way, by the reason.
+#[derive(Default)]
+pub(super) struct Refused {
+    by_reason: BTreeMap<String, Vec<String>>,
+    foreign: bool,
+    ours: bool,
+}
+
+impl Refused {
+    /// Adds a table; `ours` is one that `--force` drops.
+    pub(super) fn add(&mut self, name: String, why: String, ours: bool) {
+        self.by_reason.entry(why).or_default().push(name);
+        (self.foreign, self.ours) = (self.foreign || !ours, self.ours || ours);
+    }
+
+    /// Names them all. `made_by` is whose tables may go, `force` what makes them go.
+    pub(super) fn conclude(self, what: &str, made_by: &str, force: &str) -> Result<()> {
+        if self.by_reason.is_empty() {
+            return Ok(());
+        }
+        let lines = self.by_reason.into_iter();
+        let lines = lines.map(|(why, names)| format!("\n  {}: {why}", listed(names, NAMED, ", ")));
+        let mut error = Error::data(format!("{what}:{}", lines.collect::<String>()));
+        if self.foreign {
+            error = error.hint(format!(
+                "tables that {made_by} did not make are never touched: DROP them yourself, or take \
+                 another --database"
+            ));
+        }
+        Err(if self.ours { error.hint(force) } else { error })
+    }
+}
+
 /// Decides about each table, or names all that stands in the way.
 pub(super) fn decide(found: &Discovered, job: &Job) -> Result<Steps> {
-    let mut steps = Steps::new();
-    let mut refused: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    let (mut foreign, mut ours) = (false, false);
+    const FORCE: &str = "--force drops the tables that prepare made and fills them again; or take \
+                         another --database";
+    let (mut steps, mut refused) = (Steps::new(), Refused::default());
     for number in 1..=job.tables {
         let table = found.tables.get(&number);
         match step(table, job) {
-            Ok(step) => {
-                steps.insert(number, step);
-            }
+            Ok(step) => drop(steps.insert(number, step)),
             Err(why) => {
-                let marked = table.is_some_and(|table| table.mark.is_some());
-                (foreign, ours) = (foreign || !marked, ours || marked);
-                refused.entry(why).or_default().push(job.schema.name(number));
+                let ours = table.is_some_and(|table| table.mark.is_some());
+                refused.add(job.schema.name(number), why, ours);
             }
         }
     }
-    if refused.is_empty() {
-        return Ok(steps);
-    }
     let what = format!("prepare would overwrite what is in `{}`", found.database);
-    let mut error = in_the_way(&what, &refused);
-    if foreign {
-        error = error.hint(
-            "tables that prepare did not make are never touched: DROP them yourself, or take \
-             another --database",
-        );
-    }
-    if ours {
-        error = error.hint(
-            "--force drops the tables that prepare made and fills them again; or take another \
-             --database",
-        );
-    }
-    Err(error)
+    refused.conclude(&what, "prepare", FORCE).map(|()| steps)
 }
 
 /// Decides about one table, or says why not to touch it.
-fn step(table: Option<&Table>, job: &Job) -> std::result::Result<Step, String> {
+fn step(table: Option<&Table>, job: &Job) -> Result<Step, String> {
     let Some(table) = table else { return Ok(Step::Create) };
     let Some(mark) = table.mark else {
         let view = "no table, but a view or the like";
@@ -117,14 +131,12 @@ pub(super) fn notes(
         let of = steps.iter().filter(|(_, step)| **step == wanted);
         let tables: Vec<u32> = of.map(|(table, _)| *table).collect();
         let Some(first) = tables.first().map(|first| &found.tables[first]) else { continue };
-        let named = names(job.schema, tables);
-        if wanted != Step::Keep {
-            notes.push(format!("{what}: {named}"));
-            continue;
+        let mut note = format!("{what}: {}", names(job.schema, tables));
+        if wanted == Step::Keep {
+            note += &format!(" ({} rows, data seed {})", units::count(job.rows), job.data_seed);
         }
-        let (rows, seed) = (units::count(job.rows), job.data_seed);
-        notes.push(format!("{what}: {named} ({rows} rows, data seed {seed})"));
-        if let (None, Some(charset)) = (&job.charset, &first.charset)
+        notes.push(note);
+        if let (Step::Keep, None, Some(charset)) = (wanted, &job.charset, &first.charset)
             && !same_charset(charset, database_charset)
         {
             notes.push(format!(
@@ -136,24 +148,13 @@ pub(super) fn notes(
     notes
 }
 
-pub(super) fn in_the_way(what: &str, refused: &BTreeMap<String, Vec<String>>) -> Error {
-    let line = |(why, names): (&String, &Vec<String>)| {
-        let shown = names[..names.len().min(NAMED)].join(", ");
-        match names.len() {
-            ..=NAMED => format!("\n  {shown}: {why}"),
-            more => format!("\n  {shown} and {} more: {why}", more - NAMED),
-        }
-    };
-    Error::data(format!("{what}:{}", refused.iter().map(line).collect::<String>()))
-}
-
-/// Whether two names mean the same character set: `utf8` is `utf8mb3`.
+/// Tells whether two names mean the same character set: `utf8` is `utf8mb3`.
 pub(super) fn same_charset(one: &str, other: &str) -> bool {
-    let usual = |name: &str| match name.to_ascii_lowercase().as_str() {
-        "utf8" => "utf8mb3".to_owned(),
-        name => name.to_owned(),
-    };
-    usual(one) == usual(other)
+    let [one, other] = [one, other].map(|name| match name.to_ascii_lowercase() {
+        name if name == "utf8" => "utf8mb3".to_owned(),
+        name => name,
+    });
+    one == other
 }
 
 /// Tables by kind and number; no kind without a table.
@@ -225,8 +226,8 @@ pub async fn cleanup(
             progress.warn(&warning.to_string());
         }
         let (dropped, left) = look(&mut session, &target.database, |_| true).await?;
-        let of = |(schema, numbers): (&Schema, &Vec<u32>)| {
-            numbers.iter().map(|number| schema.name(*number)).collect::<Vec<_>>()
+        let of = |(schema, numbers): (&Schema, &Vec<u32>)| -> Vec<String> {
+            numbers.iter().map(|number| schema.name(*number)).collect()
         };
         let all: Vec<String> = dropped.iter().flat_map(of).collect();
         for (done, name) in all.iter().enumerate() {
@@ -266,8 +267,16 @@ mod tests {
         Discovered { database, schema, tables }
     }
 
-    fn step(mark: Option<Mark>, job: &Job) -> std::result::Result<Step, String> {
+    fn step(mark: Option<Mark>, job: &Job) -> Result<Step, String> {
         super::step(Some(&found(&[(1, mark)]).tables[&1]), job)
+    }
+
+    struct Kept {
+        seed: u32,
+        rows: u64,
+        state: State,
+        job: Job,
+        expected: Step,
     }
 
     #[test]
@@ -275,15 +284,15 @@ mod tests {
         use State::{Filling, Ready};
         let force = Job { force: true, ..job() };
         let latin = Job { charset: Some("latin1".to_owned()), ..job() };
-        for (seed, rows, state, job, expected) in [
-            (1, 1000, Ready, job(), Step::Keep),
-            (1, 1000, Filling, job(), Step::Complete),
-            (2, 1000, Filling, job(), Step::Restart),
-            (1, 999, Filling, job(), Step::Restart),
-            (1, 1000, Filling, latin, Step::Restart),
-            (1, 1000, Ready, force.clone(), Step::Refill),
-            (2, 7, Ready, force.clone(), Step::Refill),
-            (2, 7, Filling, force, Step::Refill),
+        for Kept { seed, rows, state, job, expected } in [
+            Kept { seed: 1, rows: 1000, state: Ready, job: job(), expected: Step::Keep },
+            Kept { seed: 1, rows: 1000, state: Filling, job: job(), expected: Step::Complete },
+            Kept { seed: 2, rows: 1000, state: Filling, job: job(), expected: Step::Restart },
+            Kept { seed: 1, rows: 999, state: Filling, job: job(), expected: Step::Restart },
+            Kept { seed: 1, rows: 1000, state: Filling, job: latin, expected: Step::Restart },
+            Kept { seed: 1, rows: 1000, state: Ready, job: force.clone(), expected: Step::Refill },
+            Kept { seed: 2, rows: 7, state: Ready, job: force.clone(), expected: Step::Refill },
+            Kept { seed: 2, rows: 7, state: Filling, job: force, expected: Step::Refill },
         ] {
             let mark = Mark { seed, rows, state, id: None, loaded: false };
             assert_eq!(step(Some(mark), &job), Ok(expected), "{mark:?} {job:?}");
@@ -319,7 +328,7 @@ mod tests {
         let many: Vec<(u32, Option<Mark>)> = (1..=7).map(|number| (number, None)).collect();
         let foreign = decide(&found(&many), &job).expect_err("refused").render();
         assert!(!foreign.contains("--force"), "it would not help: {foreign}");
-        assert!(foreign.contains("sbtest5 and 2 more: not made"), "{foreign}");
+        assert!(foreign.contains("sbtest5, 2 more: not made"), "{foreign}");
     }
 
     #[test]

@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 /// The rate is that of the last so many seconds.
 const RECENT: Duration = Duration::from_secs(10);
 
-#[derive(Debug)]
 pub(super) struct Throughput {
     total: u64,
     /// When so many rows were in, oldest first.

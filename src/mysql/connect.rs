@@ -41,7 +41,6 @@ fn is_absence(e: &io::Error) -> bool {
     !matches!(e.kind(), ErrorKind::InvalidData | ErrorKind::PermissionDenied)
 }
 
-#[derive(Debug)]
 pub(crate) enum Failure {
     /// The driver, or by way of it the server or the kernel.
     Driver(Driver),
@@ -237,18 +236,15 @@ const PROTOCOL_41: u16 = 512;
 
 /// Makes the error for a server that speaks the protocol of before 4.1; None for others.
 async fn too_old(target: &ConnectOptions, failure: &Failure) -> Option<Error> {
+    use ErrorKind::{ConnectionRefused, NotFound, PermissionDenied};
     let odd = match failure {
         // What old servers say to a log-in of today. A host that fails to log in may be locked out.
         Failure::Driver(Driver::Server(e)) => matches!(e.code, 1043 | 1251),
-        Failure::Driver(Driver::Io(IoError::Io(e))) => !matches!(
-            e.kind(),
-            io::ErrorKind::ConnectionRefused
-                | io::ErrorKind::NotFound
-                | io::ErrorKind::PermissionDenied
-        ),
-        Failure::Timeout
-        | Failure::Driver(Driver::Driver(DriverError::UnknownAuthPlugin { .. })) => false,
-        Failure::Driver(_) | Failure::Panic => true,
+        Failure::Driver(Driver::Io(IoError::Io(e))) => {
+            !matches!(e.kind(), ConnectionRefused | NotFound | PermissionDenied)
+        }
+        Failure::Driver(Driver::Driver(DriverError::UnknownAuthPlugin { .. })) => false,
+        failure => !matches!(failure, Failure::Timeout),
     };
     let version = match &target.address {
         _ if !odd => return None,

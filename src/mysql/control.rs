@@ -33,9 +33,20 @@ pub(crate) fn numeric(texts: &BTreeMap<String, String>) -> Numbers {
     texts.iter().filter_map(|(name, text)| Some((name.clone(), text.parse().ok()?))).collect()
 }
 
+/// Finds a number that is none below zero.
+pub(super) fn amount(numbers: &Numbers, name: &str) -> Option<u64> {
+    numbers.get(name).and_then(|number| u64::try_from(*number).ok())
+}
+
 pub(crate) async fn one(session: &mut Session, sql: &str) -> Asked<Option<String>> {
     let rows = session.query(sql).await?;
     Ok(rows.into_iter().next().and_then(|row| row.into_iter().next()).flatten())
+}
+
+/// Reads one number; a server that returns something else cannot be trusted.
+pub(crate) async fn number(session: &mut Session, sql: &str) -> Asked<u64> {
+    let number = one(session, sql).await?.and_then(|text| text.parse().ok());
+    number.ok_or_else(|| Failure::Lost("an answer that is no number".to_owned()))
 }
 
 /// Reads the database that a session is in, as the server writes its name.
@@ -50,6 +61,38 @@ pub(crate) fn optional<T>(asked: Asked<T>) -> Asked<Option<T>> {
         Err(Failure::Server { .. }) => Ok(None),
         Err(lost @ Failure::Lost(_)) => Err(lost),
     }
+}
+
+/// A line of the server's list of connections.
+#[derive(Debug, Clone)]
+pub(super) struct Process {
+    /// A session knows the low 32 bits of its own.
+    pub(super) id: u64,
+    /// The account, without where it comes from.
+    pub(super) user: String,
+    /// `host:port`, or `localhost` for a socket.
+    pub(super) from: String,
+    pub(super) database: String,
+    pub(super) command: String,
+    pub(super) time_s: u64,
+}
+
+/// Lists the connections whose line has so many columns. SHOW is the one form that every version has.
+pub(super) async fn processes(session: &mut Session, columns: usize) -> Asked<Vec<Process>> {
+    let process = |row: Vec<Option<String>>| {
+        let mut texts = row.into_iter().map(Option::unwrap_or_default);
+        let mut text = || texts.next().unwrap_or_default();
+        Some(Process {
+            id: text().parse().ok()?,
+            user: text(),
+            from: text(),
+            database: text(),
+            command: text(),
+            time_s: text().parse().unwrap_or(0),
+        })
+    };
+    let rows = session.query("SHOW PROCESSLIST").await?.into_iter();
+    Ok(rows.filter(|row| row.len() >= columns).filter_map(process).collect())
 }
 
 /// Bounds the wait of a statement for others that are busy with its table: a year by default.

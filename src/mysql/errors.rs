@@ -1,12 +1,10 @@
-//! Errors of servers: what they mean to the client that got one, and to one that wants in; and what an
-//! examination finds.
+//! Errors of servers: what they mean to the client that got one, and to one that wants in.
 
 use std::fmt;
 
 use mysql_async::IoError;
 
-use crate::error::{Error, Result, clip};
-use crate::terms::Finding;
+use crate::error::{Error, clip};
 
 /// Characters of a server's message that are kept; servers' own have some hundred.
 pub(super) const MESSAGE_MAX: usize = 2000;
@@ -37,28 +35,35 @@ pub(crate) enum Class {
     Server,
 }
 
+/// Classes with their names in files, and the codes of each.
+const CLASSES: [(Class, &str, &[u16]); 9] = [
+    // Record changed since read; duplicate key (two clients that put the same row back); lock
+    // wait timeout; deadlock.
+    (Class::Session, "session", &[1020, 1062, 1205, 1213]),
+    // --read-only and its like; a read-only transaction; read-only mode.
+    (Class::ReadOnly, "read_only", &[1290, 1792, 1836]),
+    // Too many connections; of this account; or another limit of the account.
+    (Class::Full, "full", &[1040, 1203, 1226]),
+    // Killed query; max_statement_time (MariaDB); max_execution_time (MySQL).
+    (Class::Interrupted, "interrupted", &[1317, 1969, 3024]),
+    // Shutdown; aborted connections; offline mode; killed connection (MariaDB, MySQL).
+    (Class::Ended, "ended", &[1053, 1077, 1078, 1079, 1080, 1152, 1184, 1927, 3032, 3169]),
+    (Class::Idle, "idle", &[4031]),
+    // The binary log cannot be written; an error during COMMIT; logging is impossible; Group
+    // Replication's hook.
+    (Class::Commit, "commit", &[1026, 1180, 1598, 3100]),
+    // TiDB's "execution result undetermined".
+    (Class::Behind, "behind", &[8501]),
+    (Class::Server, "server", &[]),
+];
+
 pub(crate) fn class(code: u16) -> Class {
-    match code {
-        // Record changed since read; duplicate key (two clients that put the same row back); lock
-        // wait timeout; deadlock.
-        1020 | 1062 | 1205 | 1213 => Class::Session,
-        // --read-only and its like; a read-only transaction; read-only mode.
-        1290 | 1792 | 1836 => Class::ReadOnly,
-        // Too many connections; of this account; or another limit of the account.
-        1040 | 1203 | 1226 => Class::Full,
-        // Killed query; max_statement_time (MariaDB); max_execution_time (MySQL).
-        1317 | 1969 | 3024 => Class::Interrupted,
-        // Shutdown; aborted connections; offline mode; killed connection (MariaDB, MySQL).
-        1053 | 1077..=1080 | 1152 | 1184 | 1927 | 3032 | 3169 => Class::Ended,
-        4031 => Class::Idle,
-        // The binary log cannot be written; an error during COMMIT; logging is impossible; Group
-        // Replication's hook.
-        1026 | 1180 | 1598 | 3100 => Class::Commit,
-        // Those of a client library, which ProxySQL and MaxScale are to their servers; TiDB's
-        // "execution result undetermined".
-        2000..=2999 | 8501 => Class::Behind,
-        _ => Class::Server,
+    // Those of a client library, which ProxySQL and MaxScale are to their servers.
+    if (2000..=2999).contains(&code) {
+        return Class::Behind;
     }
+    let known = CLASSES.iter().find(|(_, _, codes)| codes.contains(&code));
+    known.map_or(Class::Server, |(class, ..)| *class)
 }
 
 /// No memory or no thread for one more; a log-in that was cut off on the way.
@@ -80,17 +85,7 @@ pub(crate) fn may_pass(code: u16) -> bool {
 
 impl Class {
     pub(crate) fn name(self) -> &'static str {
-        match self {
-            Class::Session => "session",
-            Class::ReadOnly => "read_only",
-            Class::Full => "full",
-            Class::Interrupted => "interrupted",
-            Class::Ended => "ended",
-            Class::Idle => "idle",
-            Class::Commit => "commit",
-            Class::Behind => "behind",
-            Class::Server => "server",
-        }
+        CLASSES[self as usize].1
     }
 
     /// Tells whether the session lives on.
@@ -172,74 +167,13 @@ impl From<Failure> for Error {
     }
 }
 
-/// Collects what is wrong instead of stopping at the first thing.
-#[derive(Debug, Default)]
-pub(super) struct Findings {
-    problems: Vec<(String, String)>,
-    warnings: Vec<Finding>,
-}
-
-impl Findings {
-    pub(super) fn problem(&mut self, message: impl Into<String>, hint: impl Into<String>) {
-        self.problems.push((message.into(), hint.into()));
-    }
-
-    /// Takes note of a problem, and gives None in place of what it keeps from being.
-    pub(super) fn refuse<T>(
-        &mut self,
-        message: impl Into<String>,
-        hint: impl Into<String>,
-    ) -> Option<T> {
-        self.problem(message, hint);
-        None
-    }
-
-    pub(super) fn warn(&mut self, found: Finding) {
-        self.warnings.push(found);
-    }
-
-    /// Takes note of a question that the server refused, and passes a lost connection on.
-    pub(super) fn asked<T>(
-        &mut self,
-        asked: Asked<T>,
-        what: &str,
-        hint: impl FnOnce(u16) -> String,
-    ) -> Asked<Option<T>> {
-        let failure = match asked {
-            Ok(answer) => return Ok(Some(answer)),
-            Err(failure) => failure,
-        };
-        let Failure::Server { code, .. } = failure else { return Err(failure) };
-        self.problem(format!("{what}: {failure}"), hint(code));
-        Ok(None)
-    }
-
-    /// Gives the warnings, or one error with all the problems and their hints.
-    pub(super) fn conclude(self) -> Result<Vec<Finding>> {
-        let message = match self.problems.as_slice() {
-            [] => return Ok(self.warnings),
-            [(only, _)] => only.clone(),
-            several => {
-                let listed =
-                    several.iter().zip(1..).map(|((what, _), i)| format!("\n  {i}. {what}"));
-                let listed = listed.collect::<String>();
-                format!("{} things keep this from running:{listed}", several.len())
-            }
-        };
-        let add = |error: Error, hint: String| {
-            if error.hints().contains(&hint) { error } else { error.hint(hint) }
-        };
-        let hints = self.problems.into_iter().map(|(_, hint)| hint);
-        Err(hints.fold(Error::server(message), add))
-    }
-}
-
 #[cfg(test)]
 mod class_tests {
     use super::*;
 
     #[test]
     fn every_code_of_the_policy_has_its_class() {
+        assert!(CLASSES.iter().enumerate().all(|(at, (class, ..))| *class as usize == at));
         let of = |codes: &[u16], expected| {
             for code in codes {
                 assert_eq!(class(*code), expected, "{code}");
@@ -278,47 +212,5 @@ mod class_tests {
         assert!(class(2013).leaves_doubt() && class(2013).keeps_session());
         assert!(!class(4031).leaves_doubt() && !class(1290).leaves_doubt());
         assert!(class(1317).keeps_session() && !class(1927).keeps_session());
-    }
-}
-
-#[cfg(test)]
-mod findings_tests {
-    use super::*;
-    use crate::error::Kind;
-
-    #[test]
-    fn one_problem_is_the_message() {
-        let mut findings = Findings::default();
-        findings.warn(crate::terms::finding!(MixedDataSeeds));
-        findings.problem("too few", "more");
-        let error = findings.conclude().expect_err("a problem");
-        assert_eq!(error.kind(), Kind::Server);
-        assert_eq!(error.render(), "error: too few\n\nhint: more\n");
-    }
-
-    #[test]
-    fn several_are_counted_and_hints_given_once() {
-        let mut findings = Findings::default();
-        findings.problem("a is missing", "prepare");
-        findings.problem("b is missing", "prepare");
-        findings.problem("c is small", "raise c");
-        let error = findings.conclude().expect_err("problems");
-        assert_eq!(
-            error.render(),
-            "error: 3 things keep this from running:\n  1. a is missing\n  2. b is missing\n  \
-             3. c is small\n\nhint: prepare\nhint: raise c\n"
-        );
-    }
-
-    #[test]
-    fn only_a_lost_connection_ends_the_examination() {
-        let mut findings = Findings::default();
-        let said = Failure::Server { code: 1142, sqlstate: "42000".into(), message: "no".into() };
-        assert!(findings.asked::<()>(Err(said), "sbtest1", |code| format!("hint {code}")).is_ok());
-        let lost = Failure::Lost("gone".to_owned());
-        assert_eq!(findings.asked::<()>(Err(lost.clone()), "x", |_| String::new()), Err(lost));
-        let error = findings.conclude().expect_err("a problem");
-        assert_eq!(error.to_string(), "sbtest1: error 1142 (42000): no");
-        assert_eq!(error.hints(), ["hint 1142"]);
     }
 }

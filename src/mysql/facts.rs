@@ -19,7 +19,6 @@ pub struct Server {
     /// `tcp` or `socket`.
     pub transport: String,
     /// The database; null from old versions.
-    #[serde(default)]
     pub database: Option<String>,
     /// Cipher of the session, null without TLS.
     pub tls_cipher: Option<String>,
@@ -38,20 +37,16 @@ pub struct Server {
     pub data_bytes: Option<u64>,
     /// Storage engine, row format, collation, options and indexes of the tables used, each
     /// combination once; null from old versions, and where they are not known.
-    #[serde(default)]
     pub table_formats: Option<Vec<String>>,
     /// `innodb_buffer_pool_size`.
     pub buffer_pool_bytes: Option<u64>,
     /// Whether the pages came from the buffer pool: by misses, else by size; null where
     /// neither is known.
-    #[serde(default)]
     pub class: Option<Class>,
     /// What a commit waits for, such as `bl0/dw0/trx2/O_DIRECT`: see [`durability`].
-    #[serde(default)]
     pub durability: Option<String>,
     /// What the server's process and its host did over the window; null where they cannot be
     /// looked at.
-    #[serde(default)]
     pub probed: Option<Probed>,
     /// Facts of the server's host, where it is this one or can be looked at.
     pub host_facts: Option<HostFacts>,
@@ -79,7 +74,6 @@ pub struct Status {
     pub last_s: f64,
     /// When the server was started anew between the readings, seconds from the window's start, by
     /// its uptime; null where it was not.
-    #[serde(default)]
     pub restarted_s: Option<f64>,
     /// Counters whose value changed: last minus first; after a restart, since that.
     pub deltas: BTreeMap<String, i64>,
@@ -88,7 +82,6 @@ pub struct Status {
     #[serde(default)]
     pub gauges: BTreeMap<String, i64>,
     /// What InnoDB tells elsewhere, where these counters lack it.
-    #[serde(default)]
     pub innodb: Option<Innodb>,
 }
 

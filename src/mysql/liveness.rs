@@ -17,7 +17,7 @@ use tokio::runtime::Builder;
 use tokio::sync::mpsc;
 use tokio::time::sleep;
 
-use super::control::{Asked, optional};
+use super::control::{Asked, Process, optional, processes};
 use super::options::ConnectOptions;
 use super::session::Session;
 use crate::error::{Error, Result};
@@ -26,10 +26,11 @@ use crate::terms::units;
 
 const EVERY: Duration = Duration::from_secs(5);
 
+/// Of a line of the list, up to how long it has done what it does.
+const COLUMNS: usize = 6;
+
 /// How often whoever waits looks at what the threads count.
 const LOOK: Duration = Duration::from_millis(100);
-
-type List = Vec<Vec<Option<String>>>;
 
 pub(crate) struct Liveness {
     pub(crate) target: ConnectOptions,
@@ -124,7 +125,7 @@ impl Liveness {
     }
 
     /// Comes back with any answer, a refusal too, or never. The session stays where the server let one in.
-    async fn ask(&self, session: &mut Option<Session>) -> Option<List> {
+    async fn ask(&self, session: &mut Option<Session>) -> Option<Vec<Process>> {
         loop {
             let opened = match session.take() {
                 Some(session) => Ok(session),
@@ -133,7 +134,7 @@ impl Liveness {
             let asked = match opened {
                 Ok(mut opened) => {
                     self.ids().all.insert(opened.id());
-                    let list = opened.query("SHOW PROCESSLIST").await;
+                    let list = processes(&mut opened, COLUMNS).await;
                     *session = Some(opened).filter(Session::is_usable);
                     list
                 }
@@ -149,38 +150,17 @@ impl Liveness {
 
     /// Names others that are doing something in this database, or did just now.
     pub(crate) async fn others(&self, session: &mut Session) -> Asked<Vec<String>> {
-        let list = optional(session.query("SHOW PROCESSLIST").await)?;
-        let ids = self.ids();
-        let other = |row: &Vec<Option<String>>| {
-            let entry = Entry::of(row)?;
-            let active = entry.command != "Sleep" || entry.time <= 1;
-            let here = entry.database == Some(self.target.database.as_str());
-            let other = !ids.all.contains(&entry.id) && entry.id != session.id();
-            (here && active && other).then(|| format!("connection {} of {}", entry.id, entry.user))
-        };
-        Ok(list.iter().flatten().filter_map(other).collect())
-    }
-}
-
-struct Entry<'a> {
-    id: u32,
-    user: String,
-    database: Option<&'a str>,
-    command: &'a str,
-    time: u64,
-}
-
-impl Entry<'_> {
-    fn of(row: &[Option<String>]) -> Option<Entry<'_>> {
-        let [id, user, host, database, command, time, ..] = row else { return None };
-        let text = |field: &Option<String>| field.clone().unwrap_or_default();
-        Some(Entry {
-            id: text(id).parse().ok()?,
-            user: format!("{}@{}", text(user), text(host)),
-            database: database.as_deref(),
-            command: command.as_deref().unwrap_or_default(),
-            time: text(time).parse().unwrap_or(0),
-        })
+        let mut list = optional(processes(session, COLUMNS).await)?.unwrap_or_default();
+        let (ids, own) = (self.ids(), session.id());
+        list.retain(|one| {
+            one.database == self.target.database && (one.command != "Sleep" || one.time_s <= 1)
+        });
+        let others = list.iter().filter(|one| {
+            u32::try_from(one.id).is_ok_and(|id| !ids.all.contains(&id) && id != own)
+        });
+        Ok(others
+            .map(|one| format!("connection {} of {}@{}", one.id, one.user, one.from))
+            .collect())
     }
 }
 
@@ -198,26 +178,21 @@ impl Looks {
     /// connections, or lead each to another server: what was never on a list is not forgotten.
     fn take(
         &mut self,
-        list: &List,
+        list: &[Process],
         own: u32,
         waiting: &BTreeSet<u32>,
         every: Duration,
     ) -> Option<(u32, u32)> {
-        let entries: BTreeMap<u32, Entry> =
-            list.iter().filter_map(|row| Entry::of(row)).map(|entry| (entry.id, entry)).collect();
-        if !entries.contains_key(&own) {
-            return None;
-        }
+        let entry = |id: u32| list.iter().find(|one| one.id == u64::from(id));
+        entry(own)?;
         // Between two statements it sleeps, too, but not since the look before.
-        let idle = |entry: &Entry| entry.command == "Sleep" && entry.time >= every.as_secs().max(1);
+        let idle = |one: &Process| one.command == "Sleep" && one.time_s >= every.as_secs().max(1);
         if std::mem::replace(&mut self.own, own) != own {
             self.seen.clear();
         }
-        self.seen.extend(waiting.iter().filter(|id| entries.contains_key(id)));
-        let seen = &self.seen;
-        let forgotten = |id: &&u32| entries.get(id).map_or(seen.contains(id), idle);
-        let before = std::mem::take(&mut self.in_a_row);
-        let looks = |id: &u32| (*id, before.get(id).copied().unwrap_or(0).saturating_add(1));
+        self.seen.extend(waiting.iter().filter(|id| entry(**id).is_some()));
+        let forgotten = |id: &&u32| entry(**id).map_or(self.seen.contains(id), idle);
+        let looks = |id: &u32| (*id, self.in_a_row.get(id).map_or(1, |looks| looks + 1));
         self.in_a_row = waiting.iter().filter(forgotten).map(looks).collect();
         self.in_a_row.iter().max_by_key(|(_, looks)| **looks).map(|(id, looks)| (*id, *looks))
     }
@@ -272,19 +247,18 @@ impl Threads<'_> {
     /// done at all, instead of by the others, before anybody is told.
     fn start_all(&self, start: impl Fn(usize) -> Thread) -> (Vec<Running>, Result<()>) {
         let mut threads = Vec::with_capacity(self.count);
-        for number in 0..self.count {
-            match start(number) {
-                Ok(thread) => threads.push(thread),
-                Err(error) => {
-                    let error = Error::failed(format!("cannot start a thread: {error}"))
-                        .hint("raise the limit on processes (ulimit -u)")
-                        .hint(self.again);
-                    self.halt.ask(error.kind());
-                    return (threads, Err(error));
-                }
-            }
-        }
-        (threads, Ok(()))
+        let started = (0..self.count).try_for_each(|number| {
+            threads.push(start(number)?);
+            Ok(())
+        });
+        let done = started.map_err(|error: std::io::Error| {
+            let error = Error::failed(format!("cannot start a thread: {error}"))
+                .hint("raise the limit on processes (ulimit -u)")
+                .hint(self.again);
+            self.halt.ask(error.kind());
+            error
+        });
+        (threads, done)
     }
 
     fn join(&self, thread: Running) -> Result<()> {
@@ -340,42 +314,43 @@ mod tests {
 
     const EVERY: Duration = Duration::from_secs(5);
 
-    fn row(id: &str, command: &str, time: &str) -> Vec<Option<String>> {
-        [id, "u", "h:1", "sbtest", command, time].map(|text| Some(text.to_owned())).to_vec()
+    fn row(id: u32, command: &str, time_s: u64) -> Process {
+        let [user, from, database, command] = ["u", "h:1", "sbtest", command].map(str::to_owned);
+        Process { id: id.into(), user, from, database, command, time_s }
     }
 
     #[test]
     fn a_connection_is_forgotten_when_the_server_waits_for_it_look_after_look() {
         let waiting: BTreeSet<u32> = [7, 8].into();
         let mut looks = Looks::default();
-        let mut look = |rows: &[Vec<Option<String>>]| {
-            let list: List = rows.iter().cloned().chain([row("1", "Query", "0")]).collect();
+        let mut look = |rows: &[Process]| {
+            let list: Vec<_> = rows.iter().cloned().chain([row(1, "Query", 0)]).collect();
             looks.take(&list, 1, &waiting, EVERY)
         };
-        let busy = row("8", "Query", "600");
-        assert_eq!(look(&[row("7", "Sleep", "6"), busy.clone()]), Some((7, 1)));
+        let busy = row(8, "Query", 600);
+        assert_eq!(look(&[row(7, "Sleep", 6), busy.clone()]), Some((7, 1)));
         assert_eq!(look(std::slice::from_ref(&busy)), Some((7, 2)), "it is not known any more");
-        assert_eq!(look(&[row("7", "Sleep", "0"), busy.clone()]), None, "it has just worked");
-        assert_eq!(look(&[row("7", "Sleep", "9"), busy]), Some((7, 1)), "from the start");
+        assert_eq!(look(&[row(7, "Sleep", 0), busy.clone()]), None, "it has just worked");
+        assert_eq!(look(&[row(7, "Sleep", 9), busy]), Some((7, 1)), "from the start");
         // Those of a proxy.
-        assert_eq!(looks.take(&vec![row("3", "Sleep", "9")], 1, &waiting, EVERY), None);
+        assert_eq!(looks.take(&[row(3, "Sleep", 9)], 1, &waiting, EVERY), None);
     }
 
     #[test]
     fn a_connection_that_another_server_has_is_not_forgotten() {
         let waiting: BTreeSet<u32> = [7].into();
         let mut looks = Looks::default();
-        let mut look = |own: &str, rows: &[Vec<Option<String>>]| {
-            let list: List = rows.iter().cloned().chain([row(own, "Query", "0")]).collect();
-            looks.take(&list, own.parse().expect("an id"), &waiting, EVERY)
+        let mut look = |own: u32, rows: &[Process]| {
+            let list: Vec<_> = rows.iter().cloned().chain([row(own, "Query", 0)]).collect();
+            looks.take(&list, own, &waiting, EVERY)
         };
-        assert_eq!((look("1", &[]), look("1", &[])), (None, None), "it was never there");
-        assert_eq!(look("1", &[row("7", "Query", "5")]), None);
-        assert_eq!(look("1", &[]), Some((7, 1)), "it was");
+        assert_eq!((look(1, &[]), look(1, &[])), (None, None), "it was never there");
+        assert_eq!(look(1, &[row(7, "Query", 5)]), None);
+        assert_eq!(look(1, &[]), Some((7, 1)), "it was");
         // The next one that asks may be led elsewhere.
-        assert_eq!((look("2", &[]), look("2", &[])), (None, None));
-        assert_eq!(look("2", &[row("7", "Sleep", "9")]), Some((7, 1)));
-        assert_eq!(look("2", &[]), Some((7, 2)));
+        assert_eq!((look(2, &[]), look(2, &[])), (None, None));
+        assert_eq!(look(2, &[row(7, "Sleep", 9)]), Some((7, 1)));
+        assert_eq!(look(2, &[]), Some((7, 2)));
     }
 
     /// Of a canned server, and in a hurry, though not more than a busy machine allows.

@@ -1,22 +1,26 @@
 //! Asks before the first step whether this server can run the plan: everything that is wrong is named
 //! at once.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::control::{self, Asked, Numbers, explain, numeric, one, optional, pairs};
-use super::dataset::{self, Dataset, Discovered, Wanted, read_hint};
-use super::errors::Findings;
+use super::control::{self, Asked, Numbers, amount, explain, numeric, one, optional, pairs};
+use super::dataset::{self, Dataset, Discovered, Table, names, sample, totals};
+use super::errors::Failure;
 use super::server::{Family, Product};
-use super::session::Session;
-use crate::error::Result;
+use super::session::{Session, quoted_text};
+use crate::error::{Error, Result};
 use crate::observe::process::Limit;
 use crate::observe::{host, process};
-use crate::terms::{self, Finding, finding};
+use crate::terms::{self, Finding, counted, finding};
 use crate::workload::Schema;
+use crate::workload::random::Stream;
+use crate::workload::table::{Mark, State, quoted};
 
 pub struct Needs<'a> {
     pub database: &'a str,
     pub schema: Schema,
+    /// `--tables`; None for those that are there, 0 where no statement names one.
     pub tables: Option<u32>,
     pub rows: Option<u64>,
     pub seed: u64,
@@ -57,27 +61,27 @@ async fn examine(
 ) -> Asked<(Product, Option<Dataset>)> {
     let product = Product::ask(session).await?;
     check_product(&product, findings);
-    check_autocommit(session, findings).await?;
+    let value = one(session, "SELECT @@session.autocommit").await;
+    check_autocommit(optional(value)?.flatten().as_deref(), findings);
     let seen = look(session).await?;
     // Another session's lock must not hold up the preflight for a day (MySQL: a year).
-    optional(session.execute("SET SESSION lock_wait_timeout = 10").await)?;
-    optional(session.execute("SET SESSION wait_timeout = 604800").await)?;
-
+    for setting in ["lock_wait_timeout = 10", "wait_timeout = 604800"] {
+        optional(session.execute(&format!("SET SESSION {setting}")).await)?;
+    }
     let listed = dataset::list(session, needs.database, needs.schema).await;
     let hint =
         |_| "loadgen finds its tables there; does the account have rights on them?".to_owned();
     let Some(found) = findings.asked(listed, "information_schema cannot be read", hint)? else {
         return Ok((product, None));
     };
-    let wanted = Wanted { tables: needs.tables, rows: needs.rows, seed: needs.seed };
-    let dataset = dataset::examine(session, &found, &wanted, findings).await?;
+    let mut tables = Tables { session, found: &found, needs, findings };
+    let dataset = tables.settle().await?;
     if let (true, Some(dataset)) = (needs.writes, &dataset) {
-        check_writable(session, &found, dataset.tables, findings).await?;
+        tables.try_writes(dataset.tables).await?;
     }
 
     // Also for tables that are not there yet, so that all is named at once.
-    let tables = needs.tables.unwrap_or_else(|| found.contiguous()).max(1);
-    judge(&seen, needs, tables, findings);
+    judge(&seen, needs, needs.tables.unwrap_or_else(|| found.contiguous()).max(1), findings);
     match process::raise_descriptor_limit() {
         Ok(limit) => {
             let own = Own {
@@ -95,27 +99,25 @@ async fn examine(
 
 fn check_product(product: &Product, findings: &mut Findings) {
     let oldest = "loadgen is tested from MySQL 5.5 and MariaDB 10.1 on";
+    let version = product.version.as_str();
     match (product.family, product.number) {
         (Family::Other(name), _) => {
-            findings.warn(finding!(UnknownServer, name.to_string(), product.version.as_str()));
+            findings.warn(finding!(UnknownServer, name.to_string(), version));
         }
-        (_, (0, 0, 0)) => findings.warn(finding!(UnknownVersion, product.version.as_str())),
-        (_, number) if number < (5, 1, 0) => {
+        (_, (0, 0, 0)) => findings.warn(finding!(UnknownVersion, version)),
+        (_, (..5, ..) | (5, 0, _)) => {
             findings.problem(format!("{product} is too old"), format!("{oldest}; 5.1 may work"));
         }
-        (_, number) if number < (5, 5, 0) => {
-            findings.warn(finding!(OldServer, product.to_string()));
-        }
+        (_, (5, ..5, _)) => findings.warn(finding!(OldServer, product.to_string())),
         _ => {}
     }
-    if product.version.contains("-debug") {
+    if version.contains("-debug") {
         findings.warn(finding!(ServerDebugBuild, product.to_string()));
     }
 }
 
-async fn check_autocommit(session: &mut Session, findings: &mut Findings) -> Asked<()> {
-    let value = one(session, "SELECT @@session.autocommit").await;
-    match optional(value)?.flatten().as_deref() {
+fn check_autocommit(value: Option<&str>, findings: &mut Findings) {
+    match value {
         Some("1") => {}
         Some(_) => findings.problem(
             "autocommit is off in a new session, so that nothing would be committed",
@@ -126,7 +128,6 @@ async fn check_autocommit(session: &mut Session, findings: &mut Findings) -> Ask
             "is a proxy in between?",
         ),
     }
-    Ok(())
 }
 
 /// Reads the numbers that limit connections and statements; what cannot be read is not there.
@@ -141,26 +142,262 @@ async fn look(session: &mut Session) -> Asked<Numbers> {
     Ok(numeric(&texts))
 }
 
-/// Tries an update that changes nothing: no variable tells as surely whether this account may
-/// write on this server.
-async fn check_writable(
-    session: &mut Session,
-    found: &Discovered,
-    tables: u32,
+const PROBES: u64 = 1000;
+/// Ids looked up in all tables together, at least ten a table.
+const PROBES_TOTAL: u64 = 1_000_000;
+/// Ids in one statement: MariaDB turns a list of a thousand into a join.
+const PROBES_A_STATEMENT: usize = 250;
+const MAX_ID: &str = "MAX(id)";
+
+/// The tables that are there, as they are examined.
+struct Tables<'a> {
+    session: &'a mut Session,
+    found: &'a Discovered,
+    needs: &'a Needs<'a>,
+    findings: &'a mut Findings,
+}
+
+impl Tables<'_> {
+    /// Settles which tables and ids a run uses; None if there is a problem that leaves them open.
+    ///
+    /// A gap is refused, because it is unclear what is meant. Without `--rows` the tables must agree on
+    /// the rows: by the COMMENT for those that `prepare` made, by `MAX(id)` for foreign ones.
+    async fn settle(&mut self) -> Asked<Option<Dataset>> {
+        let (found, needs) = (self.found, self.needs);
+        if needs.tables == Some(0) {
+            // Those that it names are of this database, for all that is known.
+            let which = format!("TABLE_SCHEMA = {}", quoted_text(&found.database));
+            let (data_bytes, formats) = dataset::facts(self.session, &which).await?;
+            let rows = needs.rows.unwrap_or(0);
+            return Ok(Some(Dataset { rows, data_bytes, formats, ..Dataset::default() }));
+        }
+        let Some(tables) = choose_tables(found, needs, self.findings) else { return Ok(None) };
+        let used: Vec<(u32, &Table)> =
+            found.tables.range(1..=tables).map(|(n, t)| (*n, t)).collect();
+        if !are_usable(found, &used, self.findings) {
+            return Ok(None);
+        }
+        let mut held = Vec::with_capacity(used.len());
+        for (number, table) in &used {
+            let rows = match table.mark {
+                Some(mark) => Some(mark.rows),
+                None => self.number(*number, MAX_ID, &found.sql_name(*number)).await?,
+            };
+            let Some(rows) = rows else { return Ok(None) };
+            held.push((*number, rows));
+        }
+        if !found.schema.filled() {
+            return Ok(Some(dataset(found.schema, &used, 0, self.findings)));
+        }
+        let Some(rows) = choose_rows(found.schema, &held, needs.rows, self.findings) else {
+            return Ok(None);
+        };
+        let readable = self.probe(&used, rows).await?;
+        Ok(readable.map(|()| dataset(found.schema, &used, rows, self.findings)))
+    }
+
+    /// Reads a number of a table, 0 for less; None if it cannot be read.
+    async fn number(&mut self, table: u32, which: &str, from: &str) -> Asked<Option<u64>> {
+        let asked = one(self.session, &format!("SELECT {which} FROM {from}")).await;
+        let what = format!("{} cannot be read", self.found.name(table));
+        let hint = |code| read_hint(code, self.needs.database);
+        let Some(text) = self.findings.asked(asked, &what, hint)? else { return Ok(None) };
+        // A table without rows has no such id.
+        let text = text.or_else(|| (which == MAX_ID).then(|| "0".to_owned()));
+        let number = text.and_then(|text| text.parse::<i128>().ok());
+        let odd = || Failure::Lost(format!("{which} that is no number"));
+        number.map(|number| Some(u64::try_from(number).unwrap_or(0))).ok_or_else(odd)
+    }
+
+    /// Looks up random ids of each table: a hole would make an operation cheaper than it is. None
+    /// if a table cannot be read; the others are not tried then, each might wait for a lock.
+    async fn probe(&mut self, used: &[(u32, &Table)], rows: u64) -> Asked<Option<()>> {
+        let mut stream = Stream::new(self.needs.seed);
+        let probes = (PROBES_TOTAL / used.len() as u64).clamp(10, PROBES);
+        for (number, table) in used {
+            let (ids, mut there) = (sample(&mut stream, rows, probes), 0_u64);
+            for chunk in ids.chunks(PROBES_A_STATEMENT) {
+                let list = chunk.iter().map(u64::to_string).collect::<Vec<_>>().join(",");
+                let name = self.found.sql_name(*number);
+                let from = format!("{name} WHERE id IN ({list})");
+                let counted = self.number(*number, "COUNT(*)", &from).await?;
+                let Some(counted) = counted else { return Ok(None) };
+                there = there.saturating_add(counted);
+            }
+            let asked = ids.len() as u64;
+            if there >= asked {
+                continue;
+            }
+            let (missing, what) = (asked - there, if asked == rows { "" } else { " random" });
+            let has = format!("{missing} of {asked}{what} ids from 1 to {rows} are not there");
+            let hint = match table.mark {
+                Some(_) => "rows were deleted since: `loadgen prepare --force` makes it anew",
+                None => {
+                    "an operation on an id that is not there measures something else: make the \
+                     tables anew, ids from 1 without gaps"
+                }
+            };
+            self.findings.problem(format!("{} has holes: {has}", self.found.name(*number)), hint);
+        }
+        Ok(Some(()))
+    }
+
+    /// Tries an update that changes nothing: no variable tells as surely whether this account may
+    /// write on this server.
+    async fn try_writes(&mut self, tables: u32) -> Asked<()> {
+        for number in 1..=tables {
+            // Ids start at 1.
+            let (table, column) = (self.found.sql_name(number), self.found.schema.writable());
+            let sql = format!("UPDATE {table} SET {column} = {column} WHERE id = 0");
+            let what = format!("{} cannot be written", self.found.name(number));
+            let tried = self.session.execute(&sql).await;
+            let hint = |code| write_hint(code, self.needs.database);
+            // What holds for one table mostly holds for all.
+            if self.findings.asked(tried, &what, hint)?.is_none() {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn choose_tables(found: &Discovered, needs: &Needs<'_>, findings: &mut Findings) -> Option<u32> {
+    let (there, database, schema) = (found.contiguous(), &found.database, found.schema);
+    let last = found.tables.keys().next_back().copied().unwrap_or(0);
+    let prepare = |tables: u32| {
+        let of = if schema == Schema::Sbtest { "" } else { &format!(" --schema {schema}") };
+        let rows = needs.rows.map_or("N".to_owned(), |rows| rows.to_string());
+        let rows = if schema.filled() { &format!(" --rows {rows}") } else { "" };
+        format!("`loadgen prepare{of} --tables {tables}{rows}` creates what is missing")
+    };
+    let wanted = needs.tables.unwrap_or(last.max(1));
+    let missing = (1..=wanted).filter(|number| !found.tables.contains_key(number));
+    let missing = names(schema, missing);
+    if missing.is_empty() {
+        return Some(wanted);
+    }
+    let has = match needs.tables {
+        Some(tables) => format!("--tables {tables}, but `{database}` lacks {missing}"),
+        None if last == 0 => format!("there is no table {missing} in `{database}`"),
+        None => format!("`{database}` has tables up to {}, but lacks {missing}", found.name(last)),
+    };
+    let before = match needs.tables {
+        None if there > 0 => format!("--tables {there} uses those before the gap; "),
+        _ => String::new(),
+    };
+    findings.refuse(has, before + &prepare(wanted))
+}
+
+fn are_usable(found: &Discovered, used: &[(u32, &Table)], findings: &mut Findings) -> bool {
+    let before = findings.problems.len();
+    for (number, table) in used {
+        let Some(why) = table.unusable(found.schema) else { continue };
+        let hint = match number {
+            1 => format!(
+                "loadgen uses {}, {} …: drop or rename it, or take another database with --database",
+                found.name(1),
+                found.name(2)
+            ),
+            _ => format!("--tables {} uses those before it", number - 1),
+        };
+        findings.problem(format!("{} {why}", found.name(*number)), hint);
+    }
+    let filling = |table: &Table| table.mark.is_some_and(|mark| mark.state == State::Filling);
+    let filling = those(found.schema, used, filling);
+    if !filling.is_empty() {
+        findings.problem(
+            format!("the fill of {filling} was not finished"),
+            "run the same `loadgen prepare` again: it completes or redoes the fill",
+        );
+    }
+    findings.problems.len() == before
+}
+
+fn those(schema: Schema, used: &[(u32, &Table)], are: impl Fn(&Table) -> bool) -> String {
+    names(schema, used.iter().filter(|(_, table)| are(table)).map(|(number, _)| *number))
+}
+
+fn choose_rows(
+    schema: Schema,
+    held: &[(u32, u64)],
+    wanted: Option<u64>,
     findings: &mut Findings,
-) -> Asked<()> {
-    for number in 1..=tables {
-        // Ids start at 1.
-        let (table, column) = (found.sql_name(number), found.schema.writable());
-        let sql = format!("UPDATE {table} SET {column} = {column} WHERE id = 0");
-        let what = format!("{} cannot be written", found.name(number));
-        let tried = session.execute(&sql).await;
-        // What holds for one table mostly holds for all.
-        if findings.asked(tried, &what, |code| write_hint(code, &found.database))?.is_none() {
-            break;
+) -> Option<u64> {
+    let (least_in, least) = held.iter().copied().min_by_key(|(_, rows)| *rows)?;
+    let (most_in, most) = held.iter().rev().copied().max_by_key(|(_, rows)| *rows)?;
+    if least == 0 {
+        let empty = names(schema, held.iter().filter(|(_, rows)| *rows == 0).map(|(n, _)| *n));
+        return findings.refuse(
+            format!("{empty}: no rows"),
+            "drop it, then `loadgen prepare` makes and fills it; or fill it as it was made",
+        );
+    }
+    let (least_in, most_in) = (schema.name(least_in), schema.name(most_in));
+    let hint = format!("--rows {least} uses what every table has");
+    match wanted {
+        Some(rows) if rows <= least => Some(rows),
+        Some(rows) => findings.refuse(
+            format!("--rows {rows}, but {least_in} has {least}"),
+            format!("{hint}; prepare makes larger tables"),
+        ),
+        None if least == most => Some(least),
+        None => {
+            let differ = format!("{least_in} has {least}, {most_in} has {most}");
+            findings.refuse(format!("the tables differ in their rows: {differ}"), hint)
         }
     }
-    Ok(())
+}
+
+fn dataset(schema: Schema, used: &[(u32, &Table)], rows: u64, findings: &mut Findings) -> Dataset {
+    /// Tells what all tables were made with.
+    fn common<T: PartialEq>(marks: &[Option<Mark>], of: fn(&Mark) -> T) -> Option<T> {
+        let mut all = marks.iter().map(|mark| mark.as_ref().map(of));
+        let first = all.next()??;
+        all.all(|other| other.as_ref() == Some(&first)).then_some(first)
+    }
+    let marks: Vec<_> = used.iter().map(|(_, table)| table.mark).collect();
+    let (own, data_seed) = (marks.iter().all(Option::is_some), common(&marks, |mark| mark.seed));
+    if own && data_seed.is_none() {
+        findings.warn(finding!(MixedDataSeeds));
+    }
+    let engine = |table: &Table| table.engine.clone().unwrap_or_default().to_ascii_lowercase();
+    let engines: BTreeSet<String> = used.iter().map(|(_, table)| engine(table)).collect();
+    if engines.len() > 1 {
+        let engines: Vec<String> = engines.into_iter().collect();
+        findings.warn(finding!(MixedEngines, engines.join(", ")));
+    }
+    let plain = those(schema, used, |table| !table.is_indexed(schema));
+    if !plain.is_empty() {
+        findings.warn(match schema {
+            Schema::Sbtest => finding!(KNotIndexed, plain),
+            _ => finding!(CountryNotIndexed, plain),
+        });
+    }
+    let format = |table: &Table| match schema.indexed().filter(|_| !table.is_indexed(schema)) {
+        Some(column) => format!("{} without an index on {column}", table.format),
+        None => table.format.clone(),
+    };
+    let (data_bytes, formats) = totals(used.iter().map(|(_, table)| (table.bytes, format(table))));
+    Dataset {
+        tables: used.len() as u32,
+        rows,
+        held: common(&marks, |mark| mark.rows),
+        data_seed,
+        own,
+        ids: marks.iter().map(|mark| mark.as_ref().and_then(|mark| mark.id)).collect(),
+        data_bytes,
+        formats,
+    }
+}
+
+fn read_hint(code: u16, database: &str) -> String {
+    match code {
+        1044 | 1142 | 1143 | 1227 => {
+            format!("GRANT SELECT, UPDATE ON {}.* TO the account", quoted(database))
+        }
+        1205 => "another session holds a lock on it: SHOW PROCESSLIST says which".to_owned(),
+        _ => "CHECK TABLE says whether it is damaged".to_owned(),
+    }
 }
 
 fn write_hint(code: u16, database: &str) -> String {
@@ -191,7 +428,6 @@ const OWN_RESIDENT: u64 = 64 << 20;
 /// Seconds by which `wait_timeout` must exceed the longest silence.
 const SPARE_SECONDS: u64 = 10;
 
-#[derive(Debug, Clone)]
 struct Own {
     descriptors_max: u64,
     descriptors_open: u64,
@@ -207,12 +443,11 @@ fn bound(findings: &mut Findings, (name, max): (&str, u64), (sum, need): (&str, 
 }
 
 fn judge(seen: &Numbers, needs: &Needs<'_>, tables: u32, findings: &mut Findings) {
-    let number = |name: &str| seen.get(name).and_then(|number| u64::try_from(*number).ok());
+    let number = |name: &str| amount(seen, name);
     // Servers that know none say 0; MariaDB says -1 for "nobody".
     let limit = |name: &str| number(name).filter(|limit| *limit != 0);
-    let (clients, tables_used) = (u64::from(needs.clients_max), u64::from(tables));
-    let shown = terms::clients(clients);
-    let spare = SPARE_CONNECTIONS;
+    let clients = u64::from(needs.clients_max);
+    let (shown, spare) = (terms::clients(clients), SPARE_CONNECTIONS);
     if let Some((max, connected)) = number("max_connections").zip(number("Threads_connected")) {
         let (need, fit) = (clients + connected + spare, max.saturating_sub(connected + spare));
         let sum = format!("{shown} + {connected} connected now + {spare} spare");
@@ -231,53 +466,36 @@ fn judge(seen: &Numbers, needs: &Needs<'_>, tables: u32, findings: &mut Findings
         let name = "this account's max_user_connections";
         bound(findings, (name, max), (&sum, clients + 1 + spare), hint);
     }
-    statements(
-        number("max_prepared_stmt_count"),
-        number("Prepared_stmt_count"),
-        needs,
-        tables,
-        findings,
-    );
+    judge_statements(seen, needs, tables, findings);
     let quiet = needs.quiet_max.as_secs();
-    if let Some(timeout) =
-        number("wait_timeout").filter(|s| *s < quiet.saturating_add(SPARE_SECONDS))
-    {
+    let short = |s: &u64| *s < quiet.saturating_add(SPARE_SECONDS);
+    if let Some(timeout) = number("wait_timeout").filter(short) {
         findings.warn(finding!(ShortWaitTimeout, timeout, quiet));
     }
     // A statement holds one table open; the cache must at least hold those in flight.
-    let tables_open = clients + tables_used;
-    if let Some(cache) = number("table_open_cache").filter(|cache| *cache < tables_open) {
-        findings.warn(finding!(SmallTableCache, cache, shown, tables_used));
+    let too_few = |open: &u64| *open < clients + u64::from(tables);
+    if let Some(cache) = number("table_open_cache").filter(too_few) {
+        findings.warn(finding!(SmallTableCache, cache, shown, tables));
     }
-    if let Some(files) = limit("open_files_limit").filter(|limit| *limit < tables_open) {
+    if let Some(files) = limit("open_files_limit").filter(too_few) {
         findings.warn(finding!(FewServerFiles, files, clients));
     }
 }
 
-fn statements(
-    max: Option<u64>,
-    now: Option<u64>,
-    needs: &Needs<'_>,
-    tables: u32,
-    findings: &mut Findings,
-) {
+fn judge_statements(seen: &Numbers, needs: &Needs<'_>, tables: u32, findings: &mut Findings) {
     let (statements, tables) = (needs.statements)(tables);
     let each = u64::from(statements) * u64::from(tables);
     if each == 0 {
         return;
     }
-    let Some(max) = max else {
+    let Some(max) = amount(seen, "max_prepared_stmt_count") else {
         return findings.warn(finding!(UnknownLimit, "max_prepared_stmt_count"));
     };
-    let now = now.unwrap_or(0);
+    let now = amount(seen, "Prepared_stmt_count").unwrap_or(0);
     let need = u64::from(needs.clients_max).saturating_mul(each).saturating_add(now);
     let pinned = if tables == 1 { "" } else { ", or --spread pinned (one table a client)" };
-    let sum = format!(
-        "{statements} statement{} × {tables} table{} × {} + {now} prepared now",
-        if statements == 1 { "" } else { "s" },
-        if tables == 1 { "" } else { "s" },
-        terms::clients(needs.clients_max),
-    );
+    let (held, of) = (counted(statements, "statement"), counted(tables, "table"));
+    let sum = format!("{held} × {of} × {} + {now} prepared now", terms::clients(needs.clients_max));
     let hint = format!(
         "SET GLOBAL max_prepared_stmt_count = {need} or more, or --statements text{pinned}"
     );
@@ -315,6 +533,63 @@ fn judge_own(own: &Own, clients: u64, findings: &mut Findings) {
     }
 }
 
+/// What is wrong, collected instead of stopping at the first thing.
+#[derive(Debug, Default)]
+struct Findings {
+    /// Each with its hint.
+    problems: Vec<(String, String)>,
+    warnings: Vec<Finding>,
+}
+
+impl Findings {
+    fn problem(&mut self, message: impl Into<String>, hint: impl Into<String>) {
+        self.problems.push((message.into(), hint.into()));
+    }
+
+    /// Takes note of a problem, and gives None in place of what it keeps from being.
+    fn refuse<T>(&mut self, message: String, hint: impl Into<String>) -> Option<T> {
+        self.problem(message, hint);
+        None
+    }
+
+    fn warn(&mut self, found: Finding) {
+        self.warnings.push(found);
+    }
+
+    /// Takes note of a question that the server refused, and passes a lost connection on.
+    fn asked<T>(
+        &mut self,
+        asked: Asked<T>,
+        what: &str,
+        hint: impl FnOnce(u16) -> String,
+    ) -> Asked<Option<T>> {
+        if let Err(failure @ Failure::Server { code, .. }) = &asked {
+            self.problem(format!("{what}: {failure}"), hint(*code));
+        }
+        optional(asked)
+    }
+
+    /// Gives the warnings, or one error with all the problems and their hints.
+    fn conclude(self) -> Result<Vec<Finding>> {
+        let message = match self.problems.as_slice() {
+            [] => return Ok(self.warnings),
+            [(only, _)] => only.clone(),
+            several => {
+                let listed = (1..).zip(several).map(|(i, (what, _))| format!("\n  {i}. {what}"));
+                let listed = listed.collect::<String>();
+                format!("{} things keep this from running:{listed}", several.len())
+            }
+        };
+        let mut error = Error::server(message);
+        for (_, hint) in self.problems {
+            if !error.hints().contains(&hint) {
+                error = error.hint(hint);
+            }
+        }
+        Err(error)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -344,7 +619,7 @@ mod tests {
 mod limits_tests {
     use super::*;
 
-    fn needs() -> Needs<'static> {
+    pub(super) fn needs() -> Needs<'static> {
         Needs {
             database: "sbtest",
             schema: Schema::Sbtest,
@@ -465,5 +740,162 @@ mod limits_tests {
         let shown = judged(79).expect_err("refused");
         assert!(shown.contains("control group (/x/memory.max) is 79, but"), "{shown}");
         assert!(shown.contains("= 80") && shown.contains("--memory 80m"), "{shown}");
+    }
+}
+
+#[cfg(test)]
+mod settle_tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    fn table(mark: Option<(u32, u64)>) -> Table {
+        Table {
+            kind: "BASE TABLE".to_owned(),
+            engine: Some("InnoDB".to_owned()),
+            format: "InnoDB Dynamic".to_owned(),
+            mark: mark.map(|(seed, rows)| Mark::ready(seed, rows, None)),
+            bytes: 1000,
+            columns: [("k".to_owned(), true)].into(),
+            ..Table::default()
+        }
+    }
+
+    fn found(numbers: &[u32]) -> Discovered {
+        Discovered {
+            database: "sbtest".to_owned(),
+            schema: Schema::Sbtest,
+            tables: numbers.iter().map(|n| (*n, table(Some((1, 100))))).collect(),
+        }
+    }
+
+    fn chosen(numbers: &[u32], tables: Option<u32>) -> std::result::Result<u32, Error> {
+        let mut findings = Findings::default();
+        let needs = Needs { tables, rows: Some(100), ..super::limits_tests::needs() };
+        let chosen = choose_tables(&found(numbers), &needs, &mut findings);
+        findings.conclude()?;
+        Ok(chosen.expect("a choice without a problem"))
+    }
+
+    #[test]
+    fn tables_are_those_that_are_there() {
+        assert_eq!(chosen(&[1, 2, 3], None).expect("all"), 3);
+        assert_eq!(chosen(&[1, 2, 3], Some(2)).expect("a part"), 2);
+        assert_eq!(chosen(&[1, 2, 5], Some(2)).expect("the gap is not used"), 2);
+    }
+
+    #[test]
+    fn missing_tables_and_gaps_are_named() {
+        let error = |numbers, tables| chosen(numbers, tables).expect_err("refused");
+        let missing = error(&[1, 4], Some(6));
+        assert_eq!(
+            missing.to_string(),
+            "--tables 6, but `sbtest` lacks sbtest2, sbtest3, sbtest5, sbtest6"
+        );
+        assert!(missing.hints()[0].contains("prepare --tables 6 --rows 100"));
+        let gap = error(&[1, 2, 5], None);
+        assert!(gap.to_string().contains("up to sbtest5, but lacks sbtest3, sbtest4"), "{gap}");
+        assert!(gap.hints()[0].starts_with("--tables 2 "), "{:?}", gap.hints());
+        assert!(error(&[3], None).hints()[0].contains("prepare --tables 3"));
+        assert!(error(&[], None).to_string().contains("no table sbtest1"));
+    }
+
+    #[test]
+    fn rows_must_agree_or_be_chosen() {
+        let choose = |held: &[(u32, u64)], wanted| {
+            let mut findings = Findings::default();
+            let rows = choose_rows(Schema::Sbtest, held, wanted, &mut findings);
+            findings.conclude().map(|_| rows).map_err(|e| e.render())
+        };
+        let even = [(1, 100), (2, 100)];
+        let uneven = [(1, 100), (2, 90), (3, 110)];
+        assert_eq!(choose(&even, None), Ok(Some(100)));
+        assert_eq!(choose(&uneven, Some(90)), Ok(Some(90)));
+        let differ = choose(&uneven, None).expect_err("refused");
+        assert!(differ.contains("sbtest2 has 90, sbtest3 has 110"), "{differ}");
+        assert!(differ.contains("hint: --rows 90 "), "{differ}");
+        assert!(choose(&even, Some(101)).is_err_and(|e| e.contains("sbtest1 has 100")));
+        assert!(choose(&[(1, 5), (2, 0)], Some(5)).is_err_and(|e| e.contains("sbtest2: no rows")));
+    }
+
+    #[test]
+    fn one_seed_for_all_or_none() {
+        let of = |tables: &[Table]| {
+            let used: Vec<_> = (1..).zip(tables).collect();
+            let mut findings = Findings::default();
+            let dataset = dataset(Schema::Sbtest, &used, 100, &mut findings);
+            let codes = findings.conclude().expect("no problem").into_iter().map(|w| w.code.name());
+            (dataset, codes.collect::<Vec<_>>())
+        };
+        let (ours, warnings) = of(&[table(Some((7, 100))), table(Some((7, 100)))]);
+        assert_eq!((ours.own, ours.data_seed, ours.data_bytes), (true, Some(7), 2000));
+        assert_eq!(warnings, [""; 0]);
+        let (mixed, warnings) = of(&[table(Some((7, 100))), table(Some((8, 100)))]);
+        assert_eq!((mixed.own, mixed.data_seed), (true, None));
+        assert_eq!(warnings, ["mixed_data_seeds"]);
+        let engine = Some("MyISAM".to_owned());
+        let myisam = Table { engine, columns: BTreeMap::new(), ..table(None) };
+        let (foreign, warnings) = of(&[table(Some((7, 100))), myisam]);
+        assert_eq!((foreign.own, foreign.data_seed), (false, None));
+        assert_eq!(warnings, ["mixed_engines", "k_not_indexed"]);
+    }
+}
+
+#[cfg(test)]
+mod probe_tests {
+    use super::*;
+
+    #[test]
+    fn samples_hold_both_ends_and_no_id_twice() {
+        let mut stream = Stream::new(7);
+        assert_eq!(sample(&mut stream, 3, 1000), [1, 2, 3]);
+        for rows in [1001, 1500, 16_000_000, crate::workload::table::ROWS_MAX] {
+            let ids = sample(&mut stream, rows, 1000);
+            assert_eq!((ids[0], ids[ids.len() - 1]), (1, rows));
+            assert!(ids.windows(2).all(|pair| pair[0] < pair[1]));
+            assert!(ids.len() > 600 && ids.len() <= 1000, "{}", ids.len());
+        }
+    }
+}
+
+#[cfg(test)]
+mod findings_tests {
+    use super::*;
+    use crate::error::Kind;
+
+    #[test]
+    fn one_problem_is_the_message() {
+        let mut findings = Findings::default();
+        findings.warn(crate::terms::finding!(MixedDataSeeds));
+        findings.problem("too few", "more");
+        let error = findings.conclude().expect_err("a problem");
+        assert_eq!(error.kind(), Kind::Server);
+        assert_eq!(error.render(), "error: too few\n\nhint: more\n");
+    }
+
+    #[test]
+    fn several_are_counted_and_hints_given_once() {
+        let mut findings = Findings::default();
+        findings.problem("a is missing", "prepare");
+        findings.problem("b is missing", "prepare");
+        findings.problem("c is small", "raise c");
+        let error = findings.conclude().expect_err("problems");
+        assert_eq!(
+            error.render(),
+            "error: 3 things keep this from running:\n  1. a is missing\n  2. b is missing\n  \
+             3. c is small\n\nhint: prepare\nhint: raise c\n"
+        );
+    }
+
+    #[test]
+    fn only_a_lost_connection_ends_the_examination() {
+        let mut findings = Findings::default();
+        let said = Failure::Server { code: 1142, sqlstate: "42000".into(), message: "no".into() };
+        assert!(findings.asked::<()>(Err(said), "sbtest1", |code| format!("hint {code}")).is_ok());
+        let lost = Failure::Lost("gone".to_owned());
+        assert_eq!(findings.asked::<()>(Err(lost.clone()), "x", |_| String::new()), Err(lost));
+        let error = findings.conclude().expect_err("a problem");
+        assert_eq!(error.to_string(), "sbtest1: error 1142 (42000): no");
+        assert_eq!(error.hints(), ["hint 1142"]);
     }
 }

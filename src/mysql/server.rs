@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::path::Path;
 
-use super::control::{self, Asked, Variables, database, explain, one, optional, pairs};
+use super::control::{self, Asked, Variables, database, explain, one, optional, pairs, processes};
 use super::facts::{Driver, Server, SettingChange, durability};
 use super::options::{Address, ConnectOptions, SslMode};
 use super::session::Session;
@@ -78,11 +78,8 @@ impl Product {
             Family::MariaDb => (self.number >= (10, 2, 0), self.number >= (10, 6, 0)),
             Family::Other(_) => (false, false),
         };
-        [(eof, "deprecate_eof"), (cache, "mariadb_metadata_cache")]
-            .into_iter()
-            .filter(|(has, _)| *has)
-            .map(|(_, name)| name.to_owned())
-            .collect()
+        let known = [("deprecate_eof", eof), ("mariadb_metadata_cache", cache)];
+        known.iter().filter(|(_, has)| *has).map(|(name, _)| (*name).to_owned()).collect()
     }
 }
 
@@ -149,19 +146,20 @@ async fn ask(session: &mut Session, mut server: Server) -> Asked<Fingerprint> {
     server.database = database(session).await?;
     let product = renew(session, &mut server).await?;
     let (root, port) = (Path::new(ROOT), server.port);
-    let seen_from = seen_from(session).await?;
-    let seen_from = seen_from.as_deref().unwrap_or("");
+    let (id, listed) = (session.id(), optional(processes(session, 3).await)?);
+    let own = listed.into_iter().flatten().find(|process| process.id as u32 == id);
+    let seen_from = own.map_or(String::new(), |process| process.from);
     let mut whereabouts = whereabouts(session, &server.variables, port).await?;
-    let direct = is_same_host(root, seen_from, port);
+    let direct = is_same_host(root, &seen_from, port);
     if !direct {
         let own = server.variables.get("port").and_then(|port| port.parse().ok());
         let ports: Vec<u16> = own.into_iter().chain(port).collect();
-        whereabouts.far_end = far_end(root, seen_from, &ports, whereabouts.uptime_s);
+        whereabouts.far_end = far_end(root, &seen_from, &ports, whereabouts.uptime_s);
     }
     let same_host = direct || whereabouts.far_end != FarEnd::Unknown;
     let (name, version) = (DRIVER.0.to_owned(), DRIVER.1.to_owned());
     let driver = Driver { name, version, capabilities: product.capabilities() };
-    server.host_facts = same_host.then(|| host::facts(root).into_facts());
+    server.host_facts = same_host.then(|| host::facts(root).facts);
     let rtt_us = control::median_us(session).await?;
     Ok(Fingerprint { server, driver, same_host, whereabouts, rtt_us })
 }
@@ -219,20 +217,6 @@ async fn whereabouts(
         uptime_s: uptime.and_then(|found| found.get("Uptime")?.parse().ok()),
         far_end: FarEnd::Unknown,
     })
-}
-
-/// Reads where the server sees this connection come from: `host:port`, or `localhost` for a socket.
-async fn seen_from(session: &mut Session) -> Asked<Option<String>> {
-    // SHOW is the one form that every version has.
-    let rows = optional(session.query("SHOW PROCESSLIST").await)?;
-    let id = session.id();
-    Ok(rows.into_iter().flatten().find_map(|row| match row.as_slice() {
-        // The greeting carries the low 32 bits.
-        [Some(found), _, from, ..] if found.parse::<u64>().is_ok_and(|n| n as u32 == id) => {
-            from.clone()
-        }
-        _ => None,
-    }))
 }
 
 fn host_and_port(seen_from: &str) -> Option<(&str, u16)> {
@@ -297,20 +281,72 @@ mod product_tests {
     use super::*;
     use proptest::prelude::*;
 
+    struct Said {
+        version: &'static str,
+        comment: &'static str,
+        family: Family,
+        number: (u16, u16, u16),
+    }
+
     #[test]
     fn servers_are_known_by_what_they_say() {
-        for (version, comment, family, number) in [
-            ("5.5.34", "MySQL Community Server (GPL)", Family::MySql, (5, 5, 34)),
-            ("9.7.4-2", "(Debian)", Family::MySql, (9, 7, 4)),
-            ("8.0.36-28", "Percona Server (GPL), Release 28", Family::MySql, (8, 0, 36)),
-            ("10.11.18-MariaDB-0+deb12u1", "Debian 12", Family::MariaDb, (10, 11, 18)),
-            ("5.5.5-10.1.23-MariaDB", "MariaDB Server", Family::MariaDb, (10, 1, 23)),
-            ("5.5.5-m3", "Source distribution", Family::MySql, (5, 5, 5)),
-            ("8.0.11-TiDB-v7.5.1", "TiDB Server", Family::Other("TiDB"), (8, 0, 11)),
-            ("8.0.30-Vitess", "Version: 19.0", Family::Other("Vitess"), (8, 0, 30)),
-            ("8.0.33", "(ProxySQL)", Family::Other("ProxySQL"), (8, 0, 33)),
-            ("unknown", "", Family::MySql, (0, 0, 0)),
-            ("70000.1.1", "", Family::MySql, (0, 0, 0)),
+        for Said { version, comment, family, number } in [
+            Said {
+                version: "5.5.34",
+                comment: "MySQL Community Server (GPL)",
+                family: Family::MySql,
+                number: (5, 5, 34),
+            },
+            Said {
+                version: "9.7.4-2",
+                comment: "(Debian)",
+                family: Family::MySql,
+                number: (9, 7, 4),
+            },
+            Said {
+                version: "8.0.36-28",
+                comment: "Percona Server (GPL), Release 28",
+                family: Family::MySql,
+                number: (8, 0, 36),
+            },
+            Said {
+                version: "10.11.18-MariaDB-0+deb12u1",
+                comment: "Debian 12",
+                family: Family::MariaDb,
+                number: (10, 11, 18),
+            },
+            Said {
+                version: "5.5.5-10.1.23-MariaDB",
+                comment: "MariaDB Server",
+                family: Family::MariaDb,
+                number: (10, 1, 23),
+            },
+            Said {
+                version: "5.5.5-m3",
+                comment: "Source distribution",
+                family: Family::MySql,
+                number: (5, 5, 5),
+            },
+            Said {
+                version: "8.0.11-TiDB-v7.5.1",
+                comment: "TiDB Server",
+                family: Family::Other("TiDB"),
+                number: (8, 0, 11),
+            },
+            Said {
+                version: "8.0.30-Vitess",
+                comment: "Version: 19.0",
+                family: Family::Other("Vitess"),
+                number: (8, 0, 30),
+            },
+            Said {
+                version: "8.0.33",
+                comment: "(ProxySQL)",
+                family: Family::Other("ProxySQL"),
+                number: (8, 0, 33),
+            },
+            Said { version: "unknown", comment: "", family: Family::MySql, number: (0, 0, 0) },
+            Said { version: "70000.1.1", comment: "", family: Family::MySql, number: (0, 0, 0) },
         ] {
             let product = Product::of(version, comment);
             assert_eq!((product.family, product.number), (family, number), "{version} {comment}");

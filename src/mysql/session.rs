@@ -141,12 +141,8 @@ impl Session {
         Ok(answer)
     }
 
-    pub async fn run_text(&mut self, sql: &str) -> Asked<Answer> {
-        self.run_bytes(sql.as_bytes()).await
-    }
-
     /// Runs SQL that may be in any character set: one round trip.
-    pub(crate) async fn run_bytes(&mut self, sql: &[u8]) -> Asked<Answer> {
+    pub async fn run_text(&mut self, sql: impl AsRef<[u8]>) -> Asked<Answer> {
         let mut answer = Answer::default();
         self.read(sql, |row| answer.take(row)).await?;
         answer.affected = self.conn.affected_rows();

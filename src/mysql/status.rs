@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use super::control::{Asked, Numbers, numeric, one, optional, pairs};
+use super::control::{Asked, Numbers, amount, numeric, one, optional, pairs};
 use super::facts::{Innodb, Levels, SINCE_FLUSH, Status};
 use super::session::{Session, quoted_text};
 use crate::observe::seconds_from;
@@ -59,10 +59,7 @@ async fn counters(session: &mut Session) -> Asked<(Numbers, Instant)> {
 
 /// Tells how long before the second of two readings the server was started, if after the first.
 fn restarted(first: &Reading, last: &Reading) -> Option<Duration> {
-    let uptime = |reading: &Reading| {
-        let s = reading.values.get("Uptime")?;
-        u64::try_from(*s).ok().map(Duration::from_secs)
-    };
+    let uptime = |reading: &Reading| amount(&reading.values, "Uptime").map(Duration::from_secs);
     let (before, after) = uptime(first).zip(uptime(last))?;
     let young = after + UPTIME_OFF < before + last.at.saturating_duration_since(first.at);
     // FLUSH STATUS leaves this one alone.
@@ -96,12 +93,11 @@ pub fn delta(first: &Reading, last: &Reading, window_start: Instant) -> Status {
     }
 }
 
-/// What InnoDB says outside of the status at one instant.
-#[derive(Debug, Clone, Default, PartialEq)]
+/// What InnoDB says outside of the status at one instant, by the names that summaries have for it.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Inside {
     source: &'static str,
-    counters: BTreeMap<&'static str, i64>,
-    levels: BTreeMap<&'static str, f64>,
+    values: BTreeMap<&'static str, f64>,
 }
 
 /// A server that has this in its status needs none of the rest.
@@ -158,66 +154,50 @@ async fn monitor(session: &mut Session) -> Asked<Option<Inside>> {
 }
 
 impl Inside {
-    fn of(source: &'static str) -> Inside {
-        Inside { source, ..Inside::default() }
-    }
-
-    /// Takes a number by its name here; one without a name is of no use.
-    fn put(&mut self, name: &'static str, number: f64) {
-        if LEVELS.contains(&name) {
-            self.levels.insert(name, number);
-        } else if !name.is_empty() {
-            self.counters.insert(name, number as i64);
-        }
-    }
-
     /// None without a counter: InnoDB did not speak.
-    fn known(self) -> Option<Inside> {
-        (!self.counters.is_empty()).then_some(self)
+    fn of(source: &'static str, values: BTreeMap<&'static str, f64>) -> Option<Inside> {
+        let counts = values.keys().any(|name| !LEVELS.contains(name));
+        counts.then_some(Inside { source, values })
     }
 
     fn of_metrics(found: &Numbers) -> Option<Inside> {
-        let mut inside = Inside::of("metrics");
-        for (theirs, ours) in METRICS {
-            found.get(theirs).into_iter().for_each(|number| inside.put(ours, *number as f64));
-        }
-        inside.known()
+        let told = |(theirs, ours)| Some((ours, *found.get(theirs)? as f64));
+        Inside::of("metrics", METRICS.into_iter().filter_map(told).collect())
     }
 
     fn of_text(text: &str) -> Option<Inside> {
-        let mut inside = Inside::of("text");
+        let mut values = BTreeMap::new();
         for line in text.lines() {
             let of_line = |(form, names): &(&str, _)| Some((*names, matched(form, line)?));
             let (names, numbers): (&[_], _) = LINES.iter().find_map(of_line).unwrap_or_default();
-            names.iter().zip(numbers).for_each(|(name, number)| inside.put(name, number));
+            values.extend(names.iter().copied().zip(numbers).filter(|(name, _)| !name.is_empty()));
         }
         let position = |name: &str| text.lines().find_map(|line| line.strip_prefix(name));
         if let Some(written) = position("Log sequence number").and_then(log_position) {
-            inside.counters.insert("log_bytes", written);
-            if let Some(checkpoint) = position("Last checkpoint at").and_then(log_position) {
-                inside.put("checkpoint_age_bytes", written.saturating_sub(checkpoint) as f64);
-            }
+            values.insert("log_bytes", written);
+            let checkpoint = position("Last checkpoint at").and_then(log_position);
+            values.extend(checkpoint.map(|at| ("checkpoint_age_bytes", written - at)));
         }
-        inside.known()
+        Inside::of("text", values)
+    }
+
+    fn number(&self, name: &str) -> Option<u64> {
+        self.values.get(name).map(|number| *number as u64)
     }
 
     /// Takes what happened since an earlier reading; None if they come from different sources, or if
     /// the server began to count anew.
     fn since(&self, earlier: &Inside) -> Option<Innodb> {
-        if self.source != earlier.source {
-            return None;
+        let mut told = Innodb { source: self.source.to_owned(), ..Innodb::default() };
+        for (name, after) in &self.values {
+            if LEVELS.contains(name) {
+                told.last.insert((*name).to_owned(), *after);
+            } else if let Some(before) = earlier.values.get(name) {
+                told.deltas.insert((*name).to_owned(), (after - before) as i64);
+            }
         }
-        let both = self.counters.iter().filter_map(|(name, after)| {
-            Some((*name, after.checked_sub(*earlier.counters.get(name)?)))
-        });
-        let delta = |(name, delta): (&str, Option<i64>)| {
-            Some((name.to_owned(), delta.filter(|delta| *delta >= 0)?))
-        };
-        Some(Innodb {
-            source: self.source.to_owned(),
-            deltas: both.map(delta).collect::<Option<_>>()?,
-            last: self.levels.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect(),
-        })
+        let sound = self.source == earlier.source && told.deltas.values().all(|delta| *delta >= 0);
+        sound.then_some(told)
     }
 }
 
@@ -236,12 +216,11 @@ fn matched(form: &str, line: &str) -> Option<Vec<f64>> {
 }
 
 /// Reads a position of the log: one number, or before 5.1's plugin two, the upper half first.
-fn log_position(text: &str) -> Option<i64> {
-    let numbers = text.split_ascii_whitespace().map(str::parse);
-    let numbers: Vec<i64> = numbers.collect::<Result<_, _>>().ok()?;
-    match numbers.as_slice() {
-        [all] => Some(*all),
-        [upper, lower] => upper.checked_mul(1 << 32)?.checked_add(*lower),
+fn log_position(text: &str) -> Option<f64> {
+    let numbers: Result<Vec<i64>, _> = text.split_ascii_whitespace().map(str::parse).collect();
+    match numbers.ok()?.as_slice() {
+        [all] => Some(*all as f64),
+        [upper, lower] => Some(*upper as f64 * 2_f64.powi(32) + *lower as f64),
         _ => None,
     }
 }
@@ -251,15 +230,15 @@ fn log_position(text: &str) -> Option<i64> {
 pub(crate) async fn levels(session: &mut Session, table: &str) -> Asked<Levels> {
     let texts = pairs(session, "SHOW GLOBAL STATUS").await?;
     let numbers = numeric(&texts);
-    let number = |name: &str| numbers.get(name).and_then(|n| u64::try_from(*n).ok());
+    let number = |name: &str| amount(&numbers, name);
     let metrics = inside(session, &numbers).await?;
-    let known = |inside: &Inside| inside.levels.contains_key("checkpoint_age_bytes");
     // Many servers have the history among their metrics, but the checkpoint in the text only.
-    let told = number("Innodb_checkpoint_age").is_some() || metrics.as_ref().is_some_and(known);
+    let told = metrics.as_ref().is_some_and(|it| it.values.contains_key("checkpoint_age_bytes"));
+    let told = told || number("Innodb_checkpoint_age").is_some();
     let text = if told { None } else { monitor(session).await? };
     let level = |name: &str, inner: &str| {
-        let inside = || [&metrics, &text].into_iter().flatten().find_map(|it| it.levels.get(inner));
-        number(name).or_else(|| inside().map(|level| level.max(0.0) as u64))
+        let inside = || [&metrics, &text].into_iter().flatten().find_map(|it| it.number(inner));
+        number(name).or_else(inside)
     };
     let pool_load =
         texts.get("Innodb_buffer_pool_load_status").filter(|text| !text.is_empty()).cloned();
@@ -289,10 +268,11 @@ async fn age(session: &mut Session, table: &str) -> Asked<Option<u64>> {
 
 /// Reads what is cheap enough to ask for within a window: pages that the buffer pool read from
 /// storage, and those that hold nothing.
-pub(crate) async fn pool(session: &mut Session) -> Asked<(Option<u64>, Option<u64>)> {
+pub(crate) async fn pool(session: &mut Session) -> Asked<[Option<u64>; 2]> {
     let found = pairs(session, "SHOW GLOBAL STATUS LIKE 'Innodb_buffer_pool\\_%'").await?;
-    let number = |name: &str| found.get(name).and_then(|text| text.parse().ok());
-    Ok((number("Innodb_buffer_pool_reads"), number("Innodb_buffer_pool_pages_free")))
+    let numbers = numeric(&found);
+    Ok(["Innodb_buffer_pool_reads", "Innodb_buffer_pool_pages_free"]
+        .map(|name| amount(&numbers, name)))
 }
 
 /// Reads the searches that the adaptive hash index answered, and those that it did not, since the
@@ -301,11 +281,9 @@ pub(crate) async fn searches(session: &mut Session) -> Asked<Option<(u64, u64)>>
     let found = pairs(session, "SHOW GLOBAL STATUS LIKE 'Innodb\\_adaptive\\_hash\\_%'").await?;
     let numbers = numeric(&found);
     let inside = inside(session, &numbers).await?;
-    let count = |name: &str, inner: &str| {
-        let inner = || inside.as_ref()?.counters.get(inner);
-        numbers.get(name).or_else(inner).and_then(|n| u64::try_from(*n).ok())
-    };
-    Ok(count("Innodb_adaptive_hash_hash_searches", "hash_searches")
+    let count =
+        |name: &str, inner: &str| amount(&numbers, name).or_else(|| inside.as_ref()?.number(inner));
+    Ok(count(IN_STATUS, "hash_searches")
         .zip(count("Innodb_adaptive_hash_non_hash_searches", "other_searches")))
 }
 
@@ -431,29 +409,23 @@ Pages read 1024, created 3, written 150
     #[test]
     fn the_monitors_text_is_read() {
         let inside = Inside::of_text(TEXT).expect("InnoDB's");
-        let counters: Vec<_> = inside.counters.iter().map(|(k, v)| (*k, *v)).collect();
+        let values: Vec<_> = inside.values.iter().map(|(k, v)| (*k, *v)).collect();
         assert_eq!(
-            counters,
-            [
-                ("log_bytes", 1_600_000),
-                ("log_ios", 28),
-                ("os_file_reads", 1045),
-                ("os_file_writes", 219),
-                ("os_fsyncs", 57),
-                ("pages_created", 3),
-                ("pages_read", 1024),
-                ("pages_written", 150),
-            ]
-        );
-        let levels: Vec<_> = inside.levels.iter().map(|(k, v)| (*k, *v)).collect();
-        assert_eq!(
-            levels,
+            values,
             [
                 ("averaged_s", 17.0),
                 ("checkpoint_age_bytes", 4325.0),
                 ("hash_searches_per_s", 123.45),
                 ("history_list_length", 312.0),
+                ("log_bytes", 1_600_000.0),
+                ("log_ios", 28.0),
+                ("os_file_reads", 1045.0),
+                ("os_file_writes", 219.0),
+                ("os_fsyncs", 57.0),
                 ("other_searches_per_s", 67.89),
+                ("pages_created", 3.0),
+                ("pages_read", 1024.0),
+                ("pages_written", 150.0),
             ]
         );
         assert_eq!(Inside::of_text("no monitor"), None);
@@ -461,8 +433,8 @@ Pages read 1024, created 3, written 150
 
     #[test]
     fn positions_of_built_in_5_1_have_two_halves() {
-        assert_eq!(log_position(" 1 4096"), Some((1 << 32) + 4096));
-        assert_eq!(log_position(" 77"), Some(77));
+        assert_eq!(log_position(" 1 4096"), Some(4_294_971_392.0));
+        assert_eq!(log_position(" 77"), Some(77.0));
         assert_eq!(log_position(" x"), None);
     }
 
@@ -478,7 +450,7 @@ Pages read 1024, created 3, written 150
         assert_eq!(first.since(&last), None, "the server was restarted");
         let found = METRICS.iter().map(|(name, _)| ((*name).to_owned(), 5));
         let metrics = Inside::of_metrics(&found.collect()).expect("metrics");
-        assert_eq!(metrics.counters, BTreeMap::from([("hash_searches", 5), ("other_searches", 5)]));
+        assert_eq!((metrics.values.len(), metrics.number("hash_searches")), (4, Some(5)));
         assert_eq!(metrics.since(&first), None);
         assert_eq!(Inside::of_metrics(&BTreeMap::new()), None);
     }
@@ -494,7 +466,7 @@ Pages read 1024, created 3, written 150
                 "{form}\n{text}\nLog sequence number {written}\nLast checkpoint at  {checkpoint}\n"
             );
             let inside = Inside::of_text(&whole).expect("a position");
-            prop_assert_eq!(inside.counters.get("log_bytes"), Some(&written));
+            prop_assert_eq!(inside.values.get("log_bytes"), Some(&(written as f64)));
             let _ = inside.since(&Inside::of_text(&whole).expect("a position"));
             let _ = (Inside::of_text(&text), log_position(&text));
         }

@@ -21,12 +21,9 @@ pub(crate) fn recorded() -> Option<PathBuf> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Host {
     pub name: String,
-    pub kernel: String,
-    pub cpu: String,
     /// By this process's affinity; a control group's quota may leave it less time than that.
     pub cores_usable: u32,
-    pub cores_online: u32,
-    pub memory_bytes: u64,
+    pub facts: HostFacts,
 }
 
 /// A host, as far as a result depends on it.
@@ -41,17 +38,6 @@ pub struct HostFacts {
     pub cores: u32,
     /// Memory in bytes.
     pub memory_bytes: u64,
-}
-
-impl Host {
-    pub(crate) fn into_facts(self) -> HostFacts {
-        HostFacts {
-            kernel: self.kernel,
-            cpu: self.cpu,
-            cores: self.cores_online,
-            memory_bytes: self.memory_bytes,
-        }
-    }
 }
 
 /// Reads the facts of the host whose file systems hang below `root` ([`ROOT`]).
@@ -76,14 +62,13 @@ pub(crate) fn facts_of(read: impl Fn(&str) -> String) -> Host {
     let online = cores_in(&read("sys/devices/system/cpu/online")).unwrap_or(listed);
     let status = read("proc/self/status");
     let usable = fields(&status, "Cpus_allowed_list").find_map(cores_in).unwrap_or(online);
-    Host {
-        name: line("proc/sys/kernel/hostname"),
+    let facts = HostFacts {
         kernel: line("proc/sys/kernel/osrelease"),
         cpu: cpu_model(&cpuinfo, &read("sys/firmware/devicetree/base/model")),
-        cores_usable: usable,
-        cores_online: online,
+        cores: online,
         memory_bytes: field(&read("proc/meminfo"), "MemTotal:").unwrap_or(0).saturating_mul(1024),
-    }
+    };
+    Host { name: line("proc/sys/kernel/hostname"), cores_usable: usable, facts }
 }
 
 fn known(text: &str) -> String {
@@ -150,11 +135,13 @@ mod tests {
         ]);
         let expected = Host {
             name: "db7".to_owned(),
-            kernel: "6.1.0-37-amd64".to_owned(),
-            cpu: "AMD EPYC 7702P 64-Core".to_owned(),
             cores_usable: 6,
-            cores_online: 128,
-            memory_bytes: 16 << 20,
+            facts: HostFacts {
+                kernel: "6.1.0-37-amd64".to_owned(),
+                cpu: "AMD EPYC 7702P 64-Core".to_owned(),
+                cores: 128,
+                memory_bytes: 16 << 20,
+            },
         };
         assert_eq!(host, expected);
     }
@@ -162,28 +149,31 @@ mod tests {
     #[test]
     fn arm_names_numbers_and_the_board() {
         let cpuinfo = "processor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: 0xd0c\n";
-        assert_eq!(tree(&[("proc/cpuinfo", cpuinfo)]).cpu, "CPU implementer 0x41, part 0xd0c");
+        assert_eq!(
+            tree(&[("proc/cpuinfo", cpuinfo)]).facts.cpu,
+            "CPU implementer 0x41, part 0xd0c"
+        );
         let host = tree(&[
             ("proc/cpuinfo", cpuinfo),
             ("sys/firmware/devicetree/base/model", "Raspberry Pi 4\0"),
         ]);
-        assert_eq!(host.cpu, "Raspberry Pi 4 (CPU implementer 0x41, part 0xd0c)");
-        assert_eq!((host.cores_online, host.cores_usable), (1, 1));
+        assert_eq!(host.facts.cpu, "Raspberry Pi 4 (CPU implementer 0x41, part 0xd0c)");
+        assert_eq!((host.facts.cores, host.cores_usable), (1, 1));
     }
 
     #[test]
     fn what_cannot_be_read_is_unknown() {
         let host = tree(&[("sys/devices/system/cpu/online", "7-3"), ("proc/meminfo", "MemTotal:")]);
-        assert_eq!((host.name.as_str(), host.cpu.as_str()), ("unknown", "unknown"));
-        assert_eq!((host.cores_usable, host.memory_bytes), (0, 0));
+        assert_eq!((host.name.as_str(), host.facts.cpu.as_str()), ("unknown", "unknown"));
+        assert_eq!((host.cores_usable, host.facts.memory_bytes), (0, 0));
     }
 
     #[test]
     fn this_host_is_known() {
         let host = facts(Path::new(ROOT));
-        assert_ne!(host.kernel, "unknown");
-        assert!(host.cores_usable >= 1 && host.cores_usable <= host.cores_online);
-        assert!(host.memory_bytes > 1 << 20);
+        assert_ne!(host.facts.kernel, "unknown");
+        assert!(host.cores_usable >= 1 && host.cores_usable <= host.facts.cores);
+        assert!(host.facts.memory_bytes > 1 << 20);
     }
 
     proptest! {

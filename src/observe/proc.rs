@@ -75,19 +75,15 @@ pub(super) fn uptime_s(text: &str) -> Option<f64> {
     text.split_ascii_whitespace().next()?.parse().ok().filter(|up: &f64| up.is_finite())
 }
 
-/// Reads what all cores did between two texts of `/proc/stat`, ticks: user, nice, system, idle, waiting
-/// for storage, interrupts, soft interrupts, stolen. Guests are in user already.
-pub(super) fn ticks(first: &str, last: &str) -> Option<[u64; 8]> {
-    let read = |text: &str| {
-        let mut ticks = [0_u64; 8];
-        let told = text.lines().find_map(|line| line.strip_prefix("cpu "))?;
-        for (tick, told) in ticks.iter_mut().zip(told.split_ascii_whitespace()) {
-            *tick = told.parse().ok()?;
-        }
-        Some(ticks)
-    };
-    let (first, last) = (read(first)?, read(last)?);
-    Some(std::array::from_fn(|at| last[at].saturating_sub(first[at])))
+/// Reads what all cores did so far, ticks: user, nice, system, idle, waiting for storage, interrupts,
+/// soft interrupts, stolen. Guests are in user already.
+pub(super) fn ticks(stat: &str) -> Option<[u64; 8]> {
+    let mut ticks = [0_u64; 8];
+    let told = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
+    for (tick, told) in ticks.iter_mut().zip(told.split_ascii_whitespace()) {
+        *tick = told.parse().ok()?;
+    }
+    Some(ticks)
 }
 
 /// What lies on top of disks, or is none: it would count twice.

@@ -10,12 +10,13 @@ use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 use nix::sys::resource::{RLIM_INFINITY, Resource, UsageWho, getrlimit, getrusage, setrlimit};
+use nix::sys::time::{TimeVal, TimeValLike};
 use procfs_core::process::Schedstat;
 use procfs_core::{FromRead, ProcessCGroups};
 
 use super::host;
-use super::probe::Probe;
-use super::proc::{self, field, seconds};
+use super::probe::{HostCost, Probe, host_cost, process_cost};
+use super::proc::{self, Files, field};
 use crate::error::{Error, Result};
 
 const DESCRIPTORS_MIN: u64 = 32;
@@ -51,10 +52,7 @@ pub(crate) fn children_usage() -> Cost {
 
 fn usage(who: UsageWho) -> Cost {
     let usage = getrusage(who).expect("a process that there is");
-    let time = |t: nix::sys::time::TimeVal| {
-        Duration::from_secs(t.tv_sec().max(0) as u64)
-            + Duration::from_micros(t.tv_usec().max(0) as u64)
-    };
+    let time = |t: TimeVal| Duration::from_micros(t.num_microseconds().max(0) as u64);
     Cost { user: time(usage.user_time()), sys: time(usage.system_time()) }
 }
 
@@ -152,14 +150,11 @@ fn group_files(root: &Path, controller: &str, name: &str, name_v1: &str) -> Vec<
 }
 
 /// What this process and its host did so far, and the server's process where it runs here.
-#[derive(Debug, Clone)]
 pub(crate) struct ClientReading {
     cost: Cost,
-    traffic: Option<[u64; 2]>,
-    stat: String,
+    files: Files,
     beside: bool,
-    /// Its process: ticks on cores, and its start.
-    server: Option<(u64, u64)>,
+    server: Option<u32>,
     throttled: Option<Duration>,
 }
 
@@ -178,69 +173,52 @@ pub(crate) struct ClientUse {
 impl ClientReading {
     pub(crate) fn now(probe: Option<&Probe>) -> ClientReading {
         let root = host::recorded().unwrap_or(host::ROOT.into());
-        let traffic = fs::read_to_string("/proc/net/dev").ok();
-        ClientReading {
-            traffic: traffic.and_then(|text| proc::traffic(&text)),
-            ..ClientReading::below(
-                &root,
-                probe.is_some_and(Probe::is_here),
-                probe.and_then(Probe::pid_here),
-            )
-        }
+        let (beside, server) = probe.map_or((false, None), |it| (it.is_here, it.pid_here));
+        ClientReading::below(&root, beside, server)
     }
 
     fn below(root: &Path, beside: bool, server: Option<u32>) -> ClientReading {
-        let read = |path: String| fs::read_to_string(root.join(path)).ok();
-        let stat = |pid: u32| read(format!("proc/{pid}/stat"));
-        ClientReading {
-            cost: process_usage(),
-            traffic: None,
-            stat: read("proc/stat".to_owned()).unwrap_or_default(),
-            beside,
-            server: server.and_then(stat).and_then(|stat| {
-                let ticks = proc::sum([proc::stat(&stat, 14)?, proc::stat(&stat, 15)?]);
-                Some((ticks, proc::stat(&stat, 22)?))
-            }),
-            throttled: throttled(root),
-        }
+        let mut names = ["/proc/stat", "/proc/net/dev"].map(str::to_owned).to_vec();
+        names.extend(server.map(|pid| format!("/proc/{pid}/stat")));
+        let (cost, files) = (process_usage(), proc::files(root, &names));
+        ClientReading { cost, files, beside, server, throttled: throttled(root) }
     }
 
     pub(crate) fn since(&self, earlier: &ClientReading) -> ClientUse {
-        let cost = self.cost.since(&earlier.cost);
-        let traffic = self.traffic.zip(earlier.traffic);
-        // Another process has got the number.
-        let server = self.server.zip(earlier.server).filter(|(now, then)| now.1 == then.1);
-        let server_s = server.map(|(now, then)| seconds([now.0.saturating_sub(then.0)]));
+        let (cost, files) = (self.cost.since(&earlier.cost), [&earlier.files, &self.files]);
+        let server = self.server.and_then(|pid| process_cost(pid, files));
+        let server_s = server.map(|server| server.user_s + server.sys_s);
         let throttled = self.throttled.zip(earlier.throttled);
-        let known = ClientUse {
-            cost,
-            traffic: traffic.map(|(now, then)| [0, 1].map(|at| now[at].saturating_sub(then[at]))),
-            busy: None,
-            others: None,
-            steal: None,
-            server_s,
-            throttled_s: throttled.map(|(now, then)| now.saturating_sub(then).as_secs_f64()),
+        let host = host_cost(files);
+        let [before, after] = files.map(|files| proc::traffic(files.get("/proc/net/dev")?));
+        let traffic = before.zip(after);
+        let part = |of: fn(&HostCost) -> f64, own_s: f64| {
+            let host = host.as_ref()?;
+            let idle_s = host.idle_s + host.iowait_s + host.steal_s;
+            let all_s = host.user_s + host.sys_s + idle_s;
+            (all_s > 0.0).then(|| ((of(host) - own_s) / all_s).clamp(0.0, 1.0))
         };
-        let ticks = proc::ticks(&earlier.stat, &self.stat).filter(|ticks| proc::sum(*ticks) > 0);
-        let Some(all) = ticks else { return known };
-        let [user, nice, sys, _, _, irq, softirq, steal] = all;
-        let part = |s: f64| (s / seconds(all)).clamp(0.0, 1.0);
-        let programs = seconds([user, nice, sys]) - cost.cpu().as_secs_f64();
+        let own_s = cost.cpu().as_secs_f64();
         ClientUse {
-            busy: Some(part(seconds([user, nice, sys, irq, softirq]))),
+            cost,
+            traffic: traffic.map(|(then, now)| [0, 1].map(|at| now[at].saturating_sub(then[at]))),
+            busy: part(|host| host.user_s + host.sys_s, 0.0),
             // What a server used whose process is gone, or another one now, or may not be looked at,
             // is not known.
-            others: (!self.beside || server_s.is_some())
-                .then(|| part(programs - server_s.unwrap_or(0.0))),
-            steal: Some(part(seconds([steal]))),
-            ..known
+            others: (!self.beside || server_s.is_some()).then_some(()).and_then(|()| {
+                let programs =
+                    |host: &HostCost| host.user_s + host.sys_s - host.irq_s.unwrap_or(0.0);
+                part(programs, own_s + server_s.unwrap_or(0.0))
+            }),
+            steal: part(|host| host.steal_s, 0.0),
+            server_s,
+            throttled_s: throttled.map(|(now, then)| now.saturating_sub(then).as_secs_f64()),
         }
     }
 }
 
 /// The scheduler's account of one thread, `/proc/thread-self/schedstat` (the kernel's
 /// sched-stats.rst), open.
-#[derive(Debug)]
 pub(crate) struct ThreadClock(File);
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -435,6 +413,17 @@ mod tests {
         assert_eq!(hidden.others, None, "the server's would be in it");
         let nothing = read(&last, 3, false, None).since(&read(&last, 3, false, None));
         assert_eq!((nothing.busy, nothing.throttled_s), (None, None));
+    }
+
+    #[test]
+    fn traffic_is_told_where_cores_are_not() {
+        let read = |bytes: u32| {
+            let lines = "Inter-| Receive\n face |bytes\n";
+            let dev = format!("{lines} eth0: {bytes} 1 0 0 0 0 0 0 {bytes} 1 0 0 0 0 0 0\n");
+            ClientReading::below(tree(&[("proc/net/dev", &dev)]).path(), false, None)
+        };
+        let used = read(50).since(&read(20));
+        assert_eq!((used.traffic, used.busy), (Some([30, 30]), None));
     }
 
     #[test]

@@ -11,11 +11,12 @@ use crate::observe::times::Times;
 pub type Ns = u64;
 
 /// A phase of a step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
     /// Before the window; not counted.
+    #[default]
     Warmup,
     /// The window.
     Measure,
@@ -57,7 +58,7 @@ impl Phases {
     }
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct RecordedInterval {
     pub phase: Phase,
     pub start: Ns,
@@ -75,38 +76,16 @@ pub struct RecordedInterval {
     pub paced: Option<Box<Paced>>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Paced {
     pub response: Times,
     pub wait: Times,
 }
 
-impl Paced {
-    fn new() -> Box<Paced> {
-        Box::new(Paced { response: Times::new(), wait: Times::new() })
-    }
-
-    fn merge(&mut self, other: &Paced) {
-        self.response.merge(&other.response);
-        self.wait.merge(&other.wait);
-    }
-}
-
 impl RecordedInterval {
     pub(super) fn new(phase: Phase, start: Ns, end: Ns, statements: usize) -> RecordedInterval {
-        RecordedInterval {
-            phase,
-            start,
-            end,
-            ops: 0,
-            statements: 0,
-            rows: 0,
-            errors: 0,
-            service: Times::new(),
-            failed: Times::new(),
-            by_statement: (0..statements).map(|_| Times::new()).collect(),
-            paced: None,
-        }
+        let by_statement = vec![Times::new(); statements];
+        RecordedInterval { phase, start, end, by_statement, ..RecordedInterval::default() }
     }
 
     pub(crate) fn merge(&mut self, other: &RecordedInterval) {
@@ -121,7 +100,9 @@ impl RecordedInterval {
             mine.merge(theirs);
         }
         if let Some(paced) = &other.paced {
-            self.paced.get_or_insert_with(Paced::new).merge(paced);
+            let mine = self.paced.get_or_insert_default();
+            mine.response.merge(&paced.response);
+            mine.wait.merge(&paced.wait);
         }
     }
 }
@@ -172,18 +153,15 @@ impl Recorder {
         }
     }
 
-    pub(crate) fn start_window(&mut self, start: Ns) {
-        self.phases.window_start = start;
-        if self.current.phase == Phase::Warmup {
-            self.current.end = self.current.end.min(start.max(self.current.start));
-        }
-    }
-
-    pub(crate) fn end_window(&mut self, end: Ns) {
-        self.phases.window_end = end;
-        if self.current.phase == Phase::Measure {
-            self.current.end = self.current.end.min(end.max(self.current.start));
-        }
+    /// Moves the edges of the window; the current interval ends where its phase does.
+    pub(crate) fn set_window(&mut self, start: Ns, end: Ns) {
+        (self.phases.window_start, self.phases.window_end) = (start, end);
+        let edge = match self.current.phase {
+            Phase::Warmup => start,
+            Phase::Measure => end,
+            Phase::Drain => Ns::MAX,
+        };
+        self.current.end = self.current.end.min(edge.max(self.current.start));
     }
 
     /// Ends the intervals that lie before `now`. Idle threads call it too.
@@ -229,7 +207,7 @@ impl Recorder {
     }
 
     fn paced(&mut self, intended: Ns, issued: Ns, completed: Ns) {
-        let paced = self.current.paced.get_or_insert_with(Paced::new);
+        let paced = self.current.paced.get_or_insert_default();
         paced.response.record(completed.saturating_sub(intended));
         paced.wait.record(issued.saturating_sub(intended));
     }
@@ -359,7 +337,7 @@ mod tests {
         let sink = Rc::clone(&seen);
         let mut recorder = Recorder::new(PHASES, 0, Box::new(move |i| sink.borrow_mut().push(i)));
         recorder.roll(260);
-        recorder.end_window(300);
+        recorder.set_window(PHASES.window_start, 300);
         let late = Op {
             intended: None,
             issued: 290,

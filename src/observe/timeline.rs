@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -35,18 +35,15 @@ pub struct Interval {
     /// Largest service time, microseconds.
     pub max_us: Option<f64>,
     /// Median response time, microseconds; null in a closed loop.
-    #[serde(default)]
     pub response_p50_us: Option<f64>,
     /// 99th percentile of the response time, microseconds.
-    #[serde(default)]
     pub response_p99_us: Option<f64>,
     /// Largest response time, microseconds.
-    #[serde(default)]
     pub response_max_us: Option<f64>,
 }
 
 /// What all threads measured so far.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Timeline {
     delivered: Vec<Ns>,
     /// Intervals that some thread may still add to, by their start.
@@ -64,15 +61,8 @@ impl Timeline {
     /// Begins one for so many threads, so many statements with times of their own, and entries of a
     /// length.
     pub(crate) fn new(threads: usize, statements: usize, entry: Ns) -> Timeline {
-        Timeline {
-            delivered: vec![0; threads],
-            open: BTreeMap::new(),
-            entry,
-            growing: None,
-            entries: Vec::new(),
-            window: RecordedInterval::new(Phase::Measure, 0, 0, statements),
-            log: None,
-        }
+        let window = RecordedInterval::new(Phase::Measure, 0, 0, statements);
+        Timeline { delivered: vec![0; threads], entry, window, ..Timeline::default() }
     }
 
     /// Takes an interval of a thread (from 0); returns those that no thread can add to any
@@ -179,8 +169,9 @@ pub struct IntervalLog {
     prefix: String,
     paced: bool,
     step_s: f64,
-    /// The first thing that went wrong: it must not end a measurement.
-    failed: Option<Error>,
+    /// What went wrong first must not end a measurement; a line after one that was cut would be read
+    /// as whole.
+    written: io::Result<()>,
 }
 
 impl IntervalLog {
@@ -197,7 +188,7 @@ impl IntervalLog {
             prefix: String::new(),
             paced: false,
             step_s: 0.0,
-            failed: None,
+            written: Ok(()),
         };
         let since_epoch = epoch_s(base);
         let version = env!("CARGO_PKG_VERSION");
@@ -243,31 +234,20 @@ impl IntervalLog {
         }
     }
 
-    /// Writes; a line after one that was cut would be read as whole.
     fn write(&mut self, text: &str) {
-        if self.failed.is_some() {
-            return;
-        }
-        let written = self.out.write_all(text.as_bytes());
-        self.note(written);
-    }
-
-    fn note(&mut self, written: std::io::Result<()>) {
-        if let (Err(error), None) = (written, &self.failed) {
-            let text = format!("--interval-log {}: {error}", self.path.display());
-            self.failed = Some(Error::failed(text).hint(
-                "the summary has the timeline all the same; name a file on a disk with more room",
-            ));
+        if self.written.is_ok() {
+            self.written = self.out.write_all(text.as_bytes());
         }
     }
 
     /// Ends a step: everything up to here is in the file.
     pub(crate) fn flush(&mut self) -> Result<()> {
-        if self.failed.is_none() {
-            let flushed = self.out.flush();
-            self.note(flushed);
-        }
-        self.failed.take().map_or(Ok(()), Err)
+        let written = std::mem::replace(&mut self.written, Ok(()));
+        written.and_then(|()| self.out.flush()).map_err(|error| {
+            Error::failed(format!("--interval-log {}: {error}", self.path.display())).hint(
+                "the summary has the timeline all the same; name a file on a disk with more room",
+            )
+        })
     }
 }
 

@@ -13,7 +13,6 @@ use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFl
 use nix::time::clock_gettime;
 use tokio::net::unix::pipe::Receiver;
 
-#[derive(Debug)]
 pub(crate) struct Timer {
     fd: TimerFd,
     expired: Receiver,

@@ -1,11 +1,12 @@
 //! What a person says of a sweep: the flags of a workload's verb, and the keys of a profile's run.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use super::value::{
-    CharsetName, Clients, ErrorsMax, Length, OpCount, Phase, Rates, Repeats, RowsOrAuto,
-    TableCount, Threads, Whole, key_value, label,
+    CharsetName, Clients, ErrorsMax, Length, Names, OpCount, OptionValue, Phase, Rates, Repeats,
+    RowsOrAuto, TableCount, Threads, Whole, key_value, label, named,
 };
 use super::{
     Ahi, Arrival, Before, OnError, Order, Plan, Policy, SpreadChoice, StatementMode, StopAt, Warm,
@@ -17,6 +18,8 @@ use crate::terms::{Class, Gate, parse_level};
 use crate::workload::Workload;
 use crate::workload::distribution::Distribution;
 
+const WINDOW: Duration = Duration::from_mins(1);
+const WARMUP: Duration = Duration::from_secs(10);
 /// A rate's search begins here, ops a second.
 const SLO_START: f64 = 1000.0;
 
@@ -24,6 +27,19 @@ const SLO_START: f64 = 1000.0;
 #[derive(clap::Args, serde::Deserialize, Debug, Clone, Default)]
 #[serde(default, deny_unknown_fields)]
 pub struct Knobs {
+    #[arg(skip)]
+    #[serde(deserialize_with = "named")]
+    pub name: Option<String>,
+    #[arg(skip)]
+    pub servers: Option<Names>,
+    #[arg(skip)]
+    pub workload: Option<Names>,
+    #[arg(skip)]
+    pub options: BTreeMap<String, OptionValue>,
+    /// `warm = "pool"` in its older form.
+    #[arg(skip)]
+    pub scan: bool,
+
     /// Tables: sbtest1 … sbtestN, for one [default: those that are there]
     #[arg(long, value_name = "N")]
     pub tables: Option<TableCount>,
@@ -172,6 +188,9 @@ pub struct Knobs {
 
 const BEFORE: &str = "Before the steps";
 
+/// A value, or the knob that forbids it and why.
+type Located<T> = std::result::Result<T, (&'static str, Error)>;
+
 /// Reads how near two rates must be: finer than chance between two windows makes no sense.
 fn resolution(text: &str) -> std::result::Result<f64, String> {
     match parse_percent(text)? {
@@ -192,27 +211,26 @@ impl Knobs {
     ///
     /// Usage: knobs that contradict each other, or the workload.
     pub(crate) fn resolve(self, workload: Workload, seed: u64) -> Result<Plan> {
+        self.located(workload, seed).map_err(|(_, error)| error)
+    }
+
+    /// Does the same, and names the knob that an error is of.
+    pub(super) fn located(self, workload: Workload, seed: u64) -> Located<Plan> {
         let clients = self.clients();
-        let stop = match (self.ops, self.time) {
-            (Some(ops), None) => StopAt::Ops(ops.0),
-            (None, time) => StopAt::Time(time.map_or(Duration::from_mins(1), |time| time.0)),
-            (Some(_), Some(_)) => return Err(Error::usage("either a time or ops, not both")),
-        };
-        let usual = match stop {
-            StopAt::Ops(_) => Duration::ZERO,
-            StopAt::Time(_) => Duration::from_secs(10),
-        };
-        let rates = match self.rate {
-            Some(rates) => rates.0,
-            None if self.slo.is_empty() => Vec::new(),
-            None => vec![SLO_START],
+        let start = self.slo.first().map_or_else(Vec::new, |_| vec![SLO_START]);
+        let rates = self.rate.map_or(start, |rates| rates.0);
+        let (stop, usual) = match (self.ops, self.time) {
+            (Some(ops), None) => (StopAt::Ops(ops.0), Duration::ZERO),
+            (None, time) => (StopAt::Time(time.map_or(WINDOW, |time| time.0)), WARMUP),
+            (Some(_), Some(_)) => return Err(("ops", Error::usage("a time or ops, not both"))),
         };
         if self.arrival.is_some() && rates.is_empty() {
-            return Err(Error::usage("an arrival is for an open loop").hint("--rate, or --slo"));
+            let text = "an arrival is for an open loop";
+            return Err(("arrival", Error::usage(text).hint("--rate, or --slo")));
         }
         if self.think.is_some() && !rates.is_empty() {
             let text = "--think is a pause of a closed loop, and a rate makes an open one";
-            return Err(Error::usage(text).hint("either --think, or --rate and --slo"));
+            return Err(("think", Error::usage(text).hint("either --think, or --rate and --slo")));
         }
         let plan = Plan {
             workload,
@@ -221,16 +239,16 @@ impl Knobs {
             tables: self.tables.map(Whole::small),
             rows: self.rows.and_then(|rows| rows.0),
             clients,
-            spread: self.spread.unwrap_or(SpreadChoice::Auto),
+            spread: self.spread.unwrap_or_default(),
             warmup: self.warmup.map_or(usual, |warmup| warmup.0),
             stop,
             rates,
             arrival: self.arrival.unwrap_or_default(),
             think: self.think.map(|think| think.0),
             repeats: self.repeat.map_or(1, Whole::small),
-            order: self.order.unwrap_or(Order::Ascending),
+            order: self.order.unwrap_or_default(),
             distribution: self.distribution.unwrap_or(Distribution::Uniform),
-            statements: self.statements.unwrap_or(StatementMode::Prepared),
+            statements: self.statements.unwrap_or_default(),
             seed: self.seed.map_or(seed, |seed| seed.0),
             engine_threads: self.engine_threads.map(Whole::small),
             charset: self.charset.map(|charset| charset.0),
@@ -249,12 +267,10 @@ impl Knobs {
                 op_timeout: self.op_timeout.map(|limit| limit.0),
             },
         };
-        check_steps(plan.count_steps())?;
+        check_steps(plan.count_steps()).map_err(|error| ("clients", error))?;
         // Where the tables are given, what they forbid needs no server to be said.
-        match plan.tables {
-            Some(tables) => plan.spread_over(tables).map(|_| plan),
-            None => Ok(plan),
-        }
+        let spread = plan.tables.map_or(Ok(()), |tables| plan.spread_over(tables).map(drop));
+        spread.map(|()| plan).map_err(|error| ("spread", error))
     }
 }
 

@@ -8,7 +8,7 @@ pub(crate) mod search;
 pub mod timed;
 pub mod value;
 
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -20,9 +20,9 @@ use crate::terms::{self, Cell, Class};
 pub use crate::terms::{
     Ahi, Arrival, OnError, Order, Spread, SpreadChoice, StatementMode, Warm, units,
 };
-use crate::workload::Workload;
 use crate::workload::distribution::Distribution;
 use crate::workload::random::{Stream, seed_of};
+use crate::workload::{Setting, Workload};
 
 pub mod defaults {
     pub const OUT: &str = "results";
@@ -129,9 +129,7 @@ impl fmt::Display for Before {
             (self.ahi != Ahi::AsIs).then(|| format!("ahi {}", self.ahi)),
             self.settle.map(|limit| format!("settle {}", units::duration(limit))),
         ];
-        let parts: Vec<String> = parts.into_iter().flatten().collect();
-        f.write_str(if parts.is_empty() { "nothing" } else { "" })?;
-        f.write_str(&parts.join(", "))
+        f.write_str(terms::joined(parts, ", ").as_deref().unwrap_or("nothing"))
     }
 }
 
@@ -178,13 +176,13 @@ impl Step {
 impl Plan {
     /// Lists the cells of one repeat in the order of execution.
     pub(crate) fn cells(&self, repeat: u32) -> Vec<(u32, Option<f64>)> {
-        let mut cells = Vec::new();
-        for clients in &self.clients {
-            match self.rates.as_slice() {
-                [] => cells.push((*clients, None)),
-                rates => cells.extend(rates.iter().map(|rate| (*clients, Some(*rate)))),
-            }
-        }
+        let rates = match self.rates.as_slice() {
+            [] => vec![None],
+            rates => rates.iter().copied().map(Some).collect(),
+        };
+        let all =
+            self.clients.iter().flat_map(|clients| rates.iter().map(|rate| (*clients, *rate)));
+        let mut cells: Vec<(u32, Option<f64>)> = all.collect();
         if self.order == Order::Shuffled {
             shuffle(&mut cells, seed_of(&[self.seed, u64::from(repeat)]));
         }
@@ -213,12 +211,12 @@ impl Plan {
         cells.saturating_mul(u64::from(self.repeats))
     }
 
-    pub(crate) fn scaled(self, scale: Scale) -> Plan {
-        let stop = match self.stop {
+    pub(crate) fn scale(&mut self, scale: Scale) {
+        self.warmup = scale.warmup(self.warmup);
+        self.stop = match self.stop {
             StopAt::Time(time) => StopAt::Time(scale.time(time)),
-            StopAt::Ops(ops) => StopAt::Ops(scale.ops(ops)),
+            StopAt::Ops(ops) => StopAt::Ops(scale.rows(ops)),
         };
-        Plan { warmup: scale.warmup(self.warmup), stop, ..self }
     }
 
     pub(crate) fn clients_max(&self) -> u32 {
@@ -285,94 +283,91 @@ impl Plan {
     /// Shows the whole plan, for `--list`, where each step may become so many. A random seed is
     /// another one in the run, so it is not shown.
     pub(crate) fn list(&self, seed_is_random: bool, each: u32) -> String {
-        let mut text = String::new();
-        self.list_work(&mut |name, value| line(&mut text, name, &value));
-        self.list_settings(seed_is_random, each, &mut |name, value| line(&mut text, name, &value));
-        for step in self.steps() {
-            let rate = step.rate.map_or_else(String::new, |rate| format!("  {rate:>8} ops/s"));
-            let clients = terms::clients(step.clients);
-            let Step { place, of, repeat, .. } = step;
-            let repeats = self.repeats;
-            text += &format!(
-                "step {place:>3} of {of}  {clients:>14}{rate}  repeat {repeat} of {repeats}\n"
-            );
-        }
-        text
+        let mut lines = self.list_work();
+        lines.extend(self.list_settings(seed_is_random));
+        lines.extend(self.list_times(each));
+        let lines =
+            lines.iter().map(|(name, value)| format!("{name:<14} {}\n", error::line(value)));
+        let step = |Step { place, of, clients, rate, repeat, .. }: Step| {
+            let rate = rate.map_or_else(String::new, |rate| format!("  {rate:>8} ops/s"));
+            let (clients, repeats) = (terms::clients(clients), self.repeats);
+            format!("step {place:>3} of {of}  {clients:>14}{rate}  repeat {repeat} of {repeats}\n")
+        };
+        lines.chain(self.steps().into_iter().map(step)).collect()
     }
 
-    fn list_work(&self, line: &mut dyn FnMut(&str, String)) {
-        line("workload", self.workload.name.clone());
-        for (name, setting) in &self.workload.options {
-            line("option", format!("{name} = {}", setting.shown()));
-        }
-        for transaction in &self.workload.transactions {
-            let begins = self.workload.begins(transaction);
-            line("transaction", if begins { "BEGIN … COMMIT" } else { "autocommit" }.to_owned());
-            for (statement, repeat) in self.workload.running(transaction) {
+    fn list_work(&self) -> Vec<(&'static str, String)> {
+        let workload = &self.workload;
+        let mut lines = vec![("workload", workload.name.clone())];
+        let option = |(name, setting): (&String, &Setting)| format!("{name} = {}", setting.shown());
+        lines.extend(workload.options.iter().map(|of| ("option", option(of))));
+        for transaction in &workload.transactions {
+            let begins = workload.begins(transaction);
+            let begins = if begins { "BEGIN … COMMIT" } else { "autocommit" };
+            lines.push(("transaction", begins.to_owned()));
+            for (statement, repeat) in workload.running(transaction) {
                 let times = if repeat == 1 { String::new() } else { format!("  × {repeat}") };
-                line("statement", format!("{}{times}", statement.told(&self.workload.options)));
+                lines.push(("statement", statement.told(&workload.options) + &times));
             }
         }
+        lines
     }
 
-    fn list_settings(&self, seed_is_random: bool, each: u32, line: &mut dyn FnMut(&str, String)) {
+    fn list_settings(&self, seed_is_random: bool) -> Vec<(&'static str, String)> {
         let or = |value: Option<String>, usual: &str| value.unwrap_or_else(|| usual.to_owned());
-        let spread = match (self.tables.map(|tables| self.spread_over(tables)), self.spread) {
-            (Some(Ok(spread)), _) => spread.to_string(),
-            (_, SpreadChoice::Auto) => "pinned where the tables divide the clients".to_owned(),
-            (_, SpreadChoice::Pinned) => Spread::Pinned.to_string(),
-            (_, SpreadChoice::Random) => Spread::Random.to_string(),
+        let spread = match self.tables.map(|tables| self.spread_over(tables)) {
+            Some(Ok(spread)) => spread.to_string(),
+            _ if self.spread == SpreadChoice::Auto => {
+                "pinned where the tables divide the clients".to_owned()
+            }
+            _ => self.spread.to_string(),
         };
         let threads = self.engine_threads.map(|n| n.to_string());
-        line("label", or(self.label.clone(), "the server's version"));
-        line("tables", or(self.tables.map(|n| n.to_string()), "those that are there"));
-        line("rows", or(self.rows.map(units::count), "what the tables say"));
-        line("distribution", self.distribution.to_string());
-        line("spread", spread);
-        line("statements", self.statements.to_string());
-        line("seed", if seed_is_random { "random".to_owned() } else { self.seed.to_string() });
-        line("engine threads", or(threads, "the smaller of cores and clients"));
-        line("charset", or(self.charset.clone(), "utf8mb4 (utf8 before 5.5.3)"));
-        for (key, value) in &self.notes {
-            line("note", format!("{key}={value}"));
-        }
-        line("warm-up", units::duration(self.warmup));
-        match self.stop {
-            StopAt::Time(time) => {
-                line("time", units::duration(time));
-                let steps = self.count_steps() as u32;
-                let total = units::duration((self.warmup + time) * steps);
-                line("at least", format!("{total} for {steps} steps"));
-                if each > 1 {
-                    let most = steps * each;
-                    // An open loop's warm-up takes as long again where its backlog must drain.
-                    let total = units::duration((self.warmup * 2 + time) * most);
-                    line("at most", format!("{total} for {most} steps"));
-                }
-            }
-            StopAt::Ops(ops) => line("ops", units::count(ops)),
-        }
-        if !self.rates.is_empty() {
-            line("arrival", self.arrival.to_string());
-        }
-        if let Some(think) = self.think {
-            line("think", units::duration(think));
-        }
-        line("before steps", self.before.to_string());
-        line("on error", self.policy.on_error.to_string());
-        if let Some(max) = self.policy.errors_max {
-            line("errors at most", max.to_string());
-        }
-        if let Some(limit) = self.policy.op_timeout {
-            line("op timeout", units::duration(limit));
-        }
-        line("interval", units::duration(self.interval));
-        line("out", self.out.display().to_string());
+        let mut lines = vec![
+            ("label", or(self.label.clone(), "the server's version")),
+            ("tables", or(self.tables.map(|n| n.to_string()), "those that are there")),
+            ("rows", or(self.rows.map(units::count), "what the tables say")),
+            ("distribution", self.distribution.to_string()),
+            ("spread", spread),
+            ("statements", self.statements.to_string()),
+            ("seed", if seed_is_random { "random".to_owned() } else { self.seed.to_string() }),
+            ("engine threads", or(threads, "the smaller of cores and clients")),
+            ("charset", or(self.charset.clone(), "utf8mb4 (utf8 before 5.5.3)")),
+        ];
+        lines.extend(self.notes.iter().map(|(key, value)| ("note", format!("{key}={value}"))));
+        lines
     }
-}
 
-fn line(text: &mut String, name: &str, value: &str) {
-    writeln!(text, "{name:<14} {}", error::line(value)).expect("memory");
+    fn list_times(&self, each: u32) -> impl Iterator<Item = (&'static str, String)> {
+        let (time, ops) = match self.stop {
+            StopAt::Time(time) => (Some(time), None),
+            StopAt::Ops(ops) => (None, Some(ops)),
+        };
+        let of = |warmup: Duration, steps: u32| {
+            let total = |time| units::duration((warmup + time) * steps);
+            time.map(|time| format!("{} for {steps} steps", total(time)))
+        };
+        let steps = self.count_steps() as u32;
+        // An open loop's warm-up takes as long again where its backlog must drain.
+        let most = of(self.warmup * 2, steps.saturating_mul(each)).filter(|_| each > 1);
+        let Policy { on_error, errors_max, op_timeout } = self.policy;
+        let lines = [
+            ("warm-up", Some(units::duration(self.warmup))),
+            ("time", time.map(units::duration)),
+            ("at least", of(self.warmup, steps)),
+            ("at most", most),
+            ("ops", ops.map(units::count)),
+            ("arrival", (!self.rates.is_empty()).then(|| self.arrival.to_string())),
+            ("think", self.think.map(units::duration)),
+            ("before steps", Some(self.before.to_string())),
+            ("on error", Some(on_error.to_string())),
+            ("errors at most", errors_max.map(|max| max.to_string())),
+            ("op timeout", op_timeout.map(units::duration)),
+            ("interval", Some(units::duration(self.interval))),
+            ("out", Some(self.out.display().to_string())),
+        ];
+        lines.into_iter().filter_map(|(name, value)| Some((name, value?)))
+    }
 }
 
 /// Makes a length of so many seconds, none where they are no number.

@@ -27,25 +27,14 @@ pub(crate) enum Answer {
     Unknown,
 }
 
-#[derive(Debug, Clone, Copy, Default)]
-struct Answers {
-    held: usize,
-    failed: usize,
-    unknown: usize,
+/// Counts of each [`Answer`], in their order.
+type Answers = [usize; 3];
+
+/// Weighs those for it against those against it.
+fn majority([held, failed, unknown]: Answers) -> Ordering {
+    (held + unknown).cmp(&failed)
 }
 
-impl Answers {
-    fn count(self) -> usize {
-        self.held + self.failed + self.unknown
-    }
-
-    /// Weighs those for it against those against it.
-    fn majority(self) -> Ordering {
-        (self.held + self.unknown).cmp(&self.failed)
-    }
-}
-
-#[derive(Debug, Clone)]
 pub(crate) struct Search {
     start: f64,
     /// Edges are near enough where one is larger than the other by this part at most.
@@ -73,24 +62,20 @@ impl Search {
     }
 
     pub(crate) fn tell(&mut self, rate: f64, answer: Answer) {
-        let answers = self.tries.entry(Rate(rate)).or_default();
-        match answer {
-            Answer::Held => answers.held += 1,
-            Answer::Failed => answers.failed += 1,
-            Answer::Unknown => answers.unknown += 1,
-        }
+        self.tries.entry(Rate(rate)).or_default()[answer as usize] += 1;
     }
 
     pub(crate) fn next(&self) -> Option<f64> {
-        let steps: usize = self.tries.values().map(|answers| answers.count()).sum();
+        let steps: usize = self.tries.values().flatten().sum();
         if steps >= STEPS_MAX { None } else { self.wanted() }
     }
 
     fn wanted(&self) -> Option<f64> {
-        if let Some((split, _)) = self.tries.iter().find(|(_, a)| a.majority().is_eq()) {
+        if let Some((split, _)) = self.tries.iter().find(|(_, all)| majority(**all).is_eq()) {
             return Some(split.0);
         }
-        let unsettled = |rate: f64| (self.tries[&Rate(rate)].count() < 2).then_some(rate);
+        let unsettled =
+            |rate: f64| (self.tries[&Rate(rate)].iter().sum::<usize>() < 2).then_some(rate);
         let most = RATE_MAX as f64;
         match self.edges() {
             (None, None) => Some(self.start),
@@ -109,10 +94,10 @@ impl Search {
 
     pub(crate) fn found(&self) -> Found {
         let (low, high) = self.edges();
-        let known = |answers: &Answers| answers.held > answers.failed;
+        let known = |[held, failed, _]: &Answers| held > failed;
         let noisy = |(rate, answers): (&Rate, &Answers)| {
-            let above = high.is_some_and(|high| rate.0 > high) && answers.majority().is_gt();
-            above || (answers.held > 0 && answers.failed > 0)
+            let above = high.is_some_and(|high| rate.0 > high) && majority(*answers).is_gt();
+            above || answers[..2].iter().all(|count| *count > 0)
         };
         // Where an answer is not known, higher rates are looked at; but none was seen to hold.
         let mut held = self
@@ -132,9 +117,9 @@ impl Search {
     /// Finds the highest rate that held below the lowest that failed, and that one.
     fn edges(&self) -> (Option<f64>, Option<f64>) {
         let mut tries = self.tries.iter();
-        let high = tries.find(|(_, answers)| answers.majority().is_lt()).map(|(rate, _)| rate.0);
+        let high = tries.find(|(_, all)| majority(**all).is_lt()).map(|(rate, _)| rate.0);
         let below = |rate: &Rate| high.is_none_or(|high| rate.0 < high);
-        let mut held = self.tries.iter().rev().filter(|(_, answers)| answers.majority().is_gt());
+        let mut held = self.tries.iter().rev().filter(|(_, all)| majority(**all).is_gt());
         (held.find(|(rate, _)| below(rate)).map(|(rate, _)| rate.0), high)
     }
 }

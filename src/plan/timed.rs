@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::defaults;
 use super::value::{CharsetName, InsertBytes, RowCount, TableCount, Whole, command, named};
+use crate::terms::InsertWord;
 
 /// Bytes of an extended INSERT by default: mysqldump's `net_buffer_length`, as its manual has it.
 pub const INSERT_BYTES: u64 = 1_046_528;
@@ -52,11 +53,12 @@ impl Default for InsertMode {
 
 impl fmt::Display for InsertMode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            InsertMode::Extended { .. } => "extended",
-            InsertMode::Single => "single",
-            InsertMode::LoadData => "load-data",
-        })
+        let word = match self {
+            InsertMode::Extended { .. } => InsertWord::Extended,
+            InsertMode::Single => InsertWord::Single,
+            InsertMode::LoadData => InsertWord::LoadData,
+        };
+        word.fmt(f)
     }
 }
 
@@ -77,8 +79,6 @@ pub struct SuiteTest {
     /// Program and arguments; no shell reads them.
     #[serde(deserialize_with = "command")]
     pub run: Vec<String>,
-    /// Its working directory; None: loadgen's.
-    #[serde(default)]
     pub dir: Option<PathBuf>,
 }
 
@@ -119,20 +119,13 @@ pub struct LoadKnobs {
     pub charset: Option<CharsetName>,
 }
 
-/// The name of an [`InsertMode`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum InsertWord {
-    Extended,
-    Single,
-    LoadData,
-}
+impl TryFrom<LoadKnobs> for LoadSpec {
+    type Error = String;
 
-impl LoadKnobs {
-    pub(crate) fn resolve(self) -> Result<LoadSpec, String> {
+    fn try_from(knobs: LoadKnobs) -> Result<LoadSpec, String> {
         let refused = |what: &str| Err(what.to_owned());
-        let own = self.mode.is_some() || self.insert_bytes.is_some() || self.tables.is_some();
-        let source = match (self.dump, self.rows) {
+        let own = knobs.mode.is_some() || knobs.insert_bytes.is_some() || knobs.tables.is_some();
+        let source = match (knobs.dump, knobs.rows) {
             (Some(_), Some(_)) => return refused("a load has rows or a dump, not both"),
             (None, None) => return refused("a load needs rows = \"16M\", or dump = \"FILE\""),
             (Some(_), None) if own => {
@@ -144,27 +137,19 @@ impl LoadKnobs {
             (Some(path), None) => LoadSource::Dump { path },
             (None, Some(rows)) => LoadSource::Generated {
                 rows: rows.0,
-                data_seed: self.data_seed.unwrap_or(defaults::DATA_SEED),
+                data_seed: knobs.data_seed.unwrap_or(defaults::DATA_SEED),
             },
         };
-        let insert = match (self.mode, self.insert_bytes) {
-            (None | Some(InsertWord::Extended), bytes) => {
+        let insert = match (knobs.mode.unwrap_or_default(), knobs.insert_bytes) {
+            (InsertWord::Extended, bytes) => {
                 InsertMode::Extended { bytes: bytes.map_or(INSERT_BYTES, |bytes| bytes.0) }
             }
-            (Some(InsertWord::Single), None) => InsertMode::Single,
-            (Some(InsertWord::LoadData), None) => InsertMode::LoadData,
-            (Some(_), Some(_)) => return refused("only the mode extended has a number of bytes"),
+            (_, Some(_)) => return refused("only the mode extended has a number of bytes"),
+            (InsertWord::Single, None) => InsertMode::Single,
+            (InsertWord::LoadData, None) => InsertMode::LoadData,
         };
-        let tables = self.tables.map_or(1, Whole::small);
-        Ok(LoadSpec { tables, source, insert, charset: self.charset.map(|name| name.0) })
-    }
-}
-
-impl TryFrom<LoadKnobs> for LoadSpec {
-    type Error = String;
-
-    fn try_from(knobs: LoadKnobs) -> Result<LoadSpec, String> {
-        knobs.resolve()
+        let tables = knobs.tables.map_or(1, Whole::small);
+        Ok(LoadSpec { tables, source, insert, charset: knobs.charset.map(|name| name.0) })
     }
 }
 
@@ -219,7 +204,7 @@ mod tests {
             ("dump = \"x\"\nmode = \"single\"", "as it is"),
             ("rows = 0", "from 1"),
             ("rows = \"1x\"", "'1x'"),
-            ("rows = 1\nmode = \"fast\"", "`fast`"),
+            ("rows = 1\nmode = \"fast\"", "fast"),
             ("rows = 1\nmode = \"single\"\ninsert_bytes = 2000", "extended"),
             ("rows = 1\ninsert_bytes = 10", "'10'"),
             ("rows = 1\ntables = 4294967297", "tables"),

@@ -6,12 +6,18 @@ use std::iter::successors;
 use std::str::FromStr;
 use std::time::Duration;
 
+use clap::ValueEnum;
+use clap::builder::PossibleValue;
 use serde::de::Error as _;
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
+use toml::Value;
 
 use super::limits::PHASE_MAX;
-use crate::terms::Gate;
 use crate::terms::units::{self, parse_count, parse_duration, parse_thousandths};
+use crate::terms::{
+    Ahi, Arrival, Choice, Class, Format, Gate, InsertWord, Layout, OnError, Order, Picture,
+    SpreadChoice, StatementMode, Warm,
+};
 use crate::workload::distribution::Distribution;
 use crate::workload::table::{ROWS_MAX, TABLES_MAX};
 
@@ -33,7 +39,8 @@ macro_rules! as_flags {
     ($($value:ty $([$($generic:tt)+])?),+) => {$(
         impl<'de $(, $($generic)+)?> Deserialize<'de> for $value {
             fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-                AnyValue::deserialize(from)?.to_string().parse().map_err(D::Error::custom)
+                let text = as_flag(&Value::deserialize(from)?).map_err(D::Error::custom)?;
+                text.parse().map_err(D::Error::custom)
             }
         }
     )+};
@@ -42,7 +49,7 @@ macro_rules! as_flags {
 macro_rules! values {
     ($($(#[$about:meta])* $name:ident($inner:ty) = $parse:expr;)+) => {$(
         $(#[$about])*
-        #[derive(Debug, Clone, PartialEq)]
+        #[derive(Debug, Clone, PartialEq, Serialize)]
         pub struct $name(pub $inner);
 
         impl FromStr for $name {
@@ -79,6 +86,37 @@ as_flags!(
     Whole<MIN, MAX> [const MIN: u64, const MAX: u64], Length<MS> [const MS: u64]
 );
 
+/// Gives clap the words of choices, for the flags, their help and completions.
+macro_rules! flags_choose {
+    ($($choice:ty),+) => {$(
+        impl ValueEnum for $choice {
+            fn value_variants<'a>() -> &'a [Self] {
+                Self::ALL
+            }
+
+            fn to_possible_value(&self) -> Option<PossibleValue> {
+                let (word, help) = self.told();
+                Some(PossibleValue::new(word).help(help))
+            }
+        }
+    )+};
+}
+
+flags_choose!(
+    Arrival,
+    SpreadChoice,
+    Order,
+    StatementMode,
+    OnError,
+    Warm,
+    Ahi,
+    Class,
+    Format,
+    Layout,
+    Picture,
+    InsertWord
+);
+
 /// A count within bounds, both included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Whole<const MIN: u64, const MAX: u64>(pub u64);
@@ -102,19 +140,16 @@ impl<const MIN: u64, const MAX: u64> FromStr for Whole<MIN, MAX> {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        match parse_count(text)? {
-            n if (MIN..=MAX).contains(&n) => Ok(Whole(n)),
-            _ => {
-                let (min, max) = (units::count(MIN), units::count(MAX));
-                Err(format!("'{text}' is no whole number from {min} to {max}"))
-            }
-        }
+        let n = parse_count(text)?;
+        let (min, max) = (units::count(MIN), units::count(MAX));
+        let fits = (MIN..=MAX).contains(&n).then_some(Whole(n));
+        fits.ok_or_else(|| format!("'{text}' is no whole number from {min} to {max}"))
     }
 }
 
 /// A length of time of so many milliseconds at least: a limit on nonsense, which also keeps sums
 /// of them in range.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Length<const MS: u64>(pub Duration);
 
 /// A phase: a warm-up, for one.
@@ -125,20 +160,18 @@ impl<const MS: u64> FromStr for Length<MS> {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let (length, min) = (parse_duration(text)?, Duration::from_millis(MS));
-        if length < min {
-            return Err(format!(
-                "'{text}' is too short: at least {}, such as 1s",
-                units::duration(min)
-            ));
+        let least = units::duration(min);
+        match length {
+            _ if length < min => {
+                Err(format!("'{text}' is too short: at least {least}, such as 1s"))
+            }
+            _ if length > PHASE_MAX => Err(format!("'{text}' is longer than a year")),
+            _ => Ok(Length(length)),
         }
-        if length > PHASE_MAX {
-            return Err(format!("'{text}' is longer than a year"));
-        }
-        Ok(Length(length))
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub enum ErrorsMax {
     /// So many, in all phases of a step.
     Count(u64),
@@ -222,12 +255,9 @@ impl Scale {
         if self.is_full() { n } else { ((n as f64 * self.0).round() as u64).max(min.min(n)) }
     }
 
+    /// Scales rows, or ops.
     pub fn rows(self, rows: u64) -> u64 {
         self.count(rows, 1000)
-    }
-
-    pub(crate) fn ops(self, ops: u64) -> u64 {
-        self.count(ops, 1000)
     }
 
     pub fn time(self, time: Duration) -> Duration {
@@ -240,12 +270,10 @@ impl Scale {
     }
 
     fn duration(self, length: Duration, least_ms: u64) -> Duration {
-        if self.is_full() || length.is_zero() {
-            return length;
-        }
         // Whole milliseconds read well in tables.
         let scaled = Duration::from_millis((length.as_secs_f64() * self.0 * 1e3).round() as u64);
-        scaled.max(Duration::from_millis(least_ms).min(length))
+        let least = Duration::from_millis(least_ms).min(length);
+        if self.is_full() { length } else { scaled.max(least) }
     }
 
     /// Scales an option that is a size, in bytes; servers of all versions take the least.
@@ -279,40 +307,51 @@ fn size(text: &str) -> Result<u64, String> {
     bytes(text).ok_or_else(|| "no size: a number, then nothing or K, M, G, T".to_owned())
 }
 
-/// A value of a profile; shown as the text that a flag would have.
-#[derive(Deserialize)]
-#[serde(untagged, expecting = "a number or a text, as the flag has it")]
-pub(super) enum AnyValue {
-    Switch(bool),
-    Whole(i64),
-    Number(f64),
-    Text(String),
-    List(Vec<AnyValue>),
+/// Shows a value of a profile as the text that a flag would have.
+pub(super) fn as_flag(value: &Value) -> Result<String, &'static str> {
+    Ok(match value {
+        Value::String(text) => text.clone(),
+        Value::Float(n) => n.to_string(),
+        Value::Array(values) => {
+            values.iter().map(as_flag).collect::<Result<Vec<_>, _>>()?.join(",")
+        }
+        Value::Table(_) | Value::Datetime(_) => {
+            return Err("a number or a text is wanted, as the flag has it");
+        }
+        Value::Boolean(on) => on.to_string(),
+        Value::Integer(n) => n.to_string(),
+    })
 }
 
-impl AnyValue {
-    /// Gives what is in a list, or the value itself.
-    pub(super) fn items(self) -> impl Iterator<Item = AnyValue> {
-        match self {
-            AnyValue::List(values) => values,
-            value => vec![value],
-        }
-        .into_iter()
+/// Gives what is in a list, or the value itself.
+pub(super) fn items(value: Value) -> Vec<Value> {
+    if let Value::Array(values) = value { values } else { vec![value] }
+}
+
+/// A name, or a list of them.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "Value")]
+pub struct Names(pub Vec<String>);
+
+impl TryFrom<Value> for Names {
+    type Error = &'static str;
+
+    fn try_from(value: Value) -> Result<Names, &'static str> {
+        let text = |name| match name {
+            Value::String(text) => Ok(text),
+            _ => Err("a name or a list of names is wanted"),
+        };
+        items(value).into_iter().map(text).collect::<Result<_, _>>().map(Names)
     }
 }
 
-impl fmt::Display for AnyValue {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            AnyValue::Switch(on) => on.fmt(f),
-            AnyValue::Whole(n) => n.fmt(f),
-            AnyValue::Number(n) => n.fmt(f),
-            AnyValue::Text(text) => f.write_str(text),
-            AnyValue::List(values) => {
-                let values: Vec<String> = values.iter().map(AnyValue::to_string).collect();
-                f.write_str(&values.join(","))
-            }
-        }
+impl Names {
+    pub(crate) fn texts(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(String::as_str)
+    }
+
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.texts().any(|known| known == name)
     }
 }
 
@@ -378,24 +417,16 @@ pub(crate) fn label(text: &str) -> Result<String, String> {
 }
 
 /// Reads a name of a profile, which is a label, too.
-pub(super) fn named<'de, D, T>(from: D) -> Result<T, D::Error>
-where
-    D: Deserializer<'de>,
-    T: From<String>,
-{
+pub(super) fn named<'de, D: Deserializer<'de>, T: From<String>>(from: D) -> Result<T, D::Error> {
     label(&String::deserialize(from)?).map(T::from).map_err(D::Error::custom)
 }
 
-pub(super) fn command<'de, D, T>(from: D) -> Result<T, D::Error>
-where
-    D: Deserializer<'de>,
-    T: From<Vec<String>>,
-{
+pub(super) fn command<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
     let words = Vec::<String>::deserialize(from)?;
-    match words.first() {
-        Some(program) if !program.is_empty() => Ok(T::from(words)),
-        _ => Err(D::Error::custom("a command is a program and its arguments")),
-    }
+    let is_one = words.first().is_some_and(|program| !program.is_empty());
+    is_one
+        .then_some(words)
+        .ok_or_else(|| D::Error::custom("a command is a program and its arguments"))
 }
 
 pub(crate) fn charset(text: &str) -> Result<String, String> {
@@ -544,6 +575,8 @@ mod tests {
         assert_eq!(scale.time(Duration::from_millis(300)), Duration::from_millis(300));
         assert_eq!(scale.warmup(Duration::from_secs(10)), Duration::from_millis(200));
         assert_eq!(scale.warmup(Duration::ZERO), Duration::ZERO);
+        let half: Scale = "0.5".parse().expect("a scale");
+        assert_eq!(half.time(Duration::from_micros(2_000_600)), Duration::from_secs(1));
         assert_eq!(scale.size("innodb-buffer-pool-size", 64 << 30), 65 << 20);
         assert_eq!(scale.size("loose_innodb_buffer_pool_size", 4 << 30), 8 << 20);
         assert_eq!(scale.size("innodb_buffer_pool_size", 5 << 20), 5 << 20);

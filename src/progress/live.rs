@@ -42,14 +42,8 @@ impl Live {
         self.draw();
     }
 
-    pub(super) fn table(&mut self, table: Table) {
-        self.table = Some(table);
-        self.line.clear();
-        self.draw();
-    }
-
-    pub(super) fn clear(&mut self) {
-        self.table = None;
+    pub(super) fn table(&mut self, table: Option<Table>) {
+        self.table = table;
         self.line.clear();
         self.draw();
     }

@@ -45,7 +45,7 @@ impl Progress {
     /// A table above the live line, until the next one or [`Progress::clear`]; in a pipe nothing.
     pub(crate) fn table(&mut self, table: impl FnOnce() -> Table) {
         if let Some(live) = &mut self.live {
-            live.table(table());
+            live.table(Some(table()));
         }
     }
 
@@ -68,7 +68,7 @@ impl Progress {
     /// Takes the live line away, and the table.
     pub(crate) fn clear(&mut self) {
         if let Some(live) = &mut self.live {
-            live.clear();
+            live.table(None);
         }
         self.restart();
     }

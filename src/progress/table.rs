@@ -1,6 +1,6 @@
 //! A table that fills up while a sweep runs: one column a cell.
 
-use console::{measure_text_width, pad_str, truncate_str};
+use console::{Alignment, measure_text_width, pad_str, truncate_str};
 
 use crate::error::line;
 
@@ -18,31 +18,19 @@ pub(crate) struct Table {
 impl Table {
     /// Its lines, none wider than this: columns that do not fit are left out at the ends.
     pub(super) fn lines(&self, width: usize) -> Vec<String> {
-        let heads = self.heads.iter().map(|head| line(head));
-        let mut lines: Vec<String> = column(&heads.collect::<Vec<_>>(), console::Alignment::Left);
-        let cells: Vec<Vec<String>> = self
-            .columns
-            .iter()
-            .map(|texts| {
-                column(
-                    &texts.iter().map(|t| line(t)).collect::<Vec<_>>(),
-                    console::Alignment::Right,
-                )
-            })
-            .collect();
-        let taken =
-            |cells: &[String]| GAP + cells.iter().map(|c| measure_text_width(c)).max().unwrap_or(0);
-        let head = lines.iter().map(|line| measure_text_width(line)).max().unwrap_or(0);
+        let (head, mut lines) = column(&self.heads, Alignment::Left);
+        let cells: Vec<_> =
+            self.columns.iter().map(|texts| column(texts, Alignment::Right)).collect();
+        let taken = |at: usize| cells.get(at).map(|(wide, _)| GAP + wide);
         // A mark at either end says that there is more.
         let room = width.saturating_sub(head + 2 * GAP);
         let mut first = self.current.min(cells.len().saturating_sub(1));
-        let mut used = cells.get(first).map_or(0, |cells| taken(cells));
-        let mut end = first + 1;
+        let mut used = taken(first).unwrap_or(0);
+        let mut end = cells.len().min(first + 1);
         loop {
-            let before = first.checked_sub(1).and_then(|at| Some((at, taken(cells.get(at)?))));
-            let after = cells.get(end).map(|cells| taken(cells));
-            match (before, after) {
-                (Some((at, wide)), _) if used + wide <= room => (first, used) = (at, used + wide),
+            let before = first.checked_sub(1).and_then(taken);
+            match (before, taken(end)) {
+                (Some(wide), _) if used + wide <= room => (first, used) = (first - 1, used + wide),
                 (_, Some(wide)) if used + wide <= room => (end, used) = (end + 1, used + wide),
                 _ => break,
             }
@@ -51,9 +39,8 @@ impl Table {
         for (row, line) in lines.iter_mut().enumerate() {
             let mark = |there: bool| if there && row == 0 { " …" } else { "" };
             line.push_str(mark(less));
-            for cells in cells.get(first..end).unwrap_or_default() {
-                line.push_str(&" ".repeat(GAP));
-                line.push_str(cells.get(row).map_or("", String::as_str));
+            for (_, texts) in &cells[first..end] {
+                line.extend([" ".repeat(GAP).as_str(), texts.get(row).map_or("", String::as_str)]);
             }
             line.push_str(mark(more));
             // The head's column is as wide where nothing was left out.
@@ -66,10 +53,11 @@ impl Table {
     }
 }
 
-/// Texts as wide as the widest of them.
-fn column(texts: &[String], side: console::Alignment) -> Vec<String> {
+/// The width of the widest text, and all of them as wide.
+fn column(texts: &[String], side: Alignment) -> (usize, Vec<String>) {
+    let texts: Vec<String> = texts.iter().map(|text| line(text)).collect();
     let width = texts.iter().map(|text| measure_text_width(text)).max().unwrap_or(0);
-    texts.iter().map(|text| pad_str(text, width, side, None).into_owned()).collect()
+    (width, texts.iter().map(|text| pad_str(text, width, side, None).into_owned()).collect())
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! What a host can generate, as a table.
 
 use super::notes::{as_one, mark};
-use super::page::{Page, Rows, Value};
+use super::page::{Page, Rows};
 use super::{Format, escape, write};
 use crate::judge::{Calibration, CalibrationStep};
 use crate::summary::VerdictKind;
@@ -18,17 +18,15 @@ pub(crate) fn calibration(calibration: &Calibration, format: Format) -> String {
     let (host, noisy) = (&calibration.host, VerdictKind::Noisy.name());
     let why: Vec<String> =
         calibration.steps.iter().filter_map(CalibrationStep::disturbed).collect();
-    let mut below = Vec::new();
-    if !why.is_empty() {
-        let why = as_one(&why);
-        below.push(format!("{} {noisy}: {why}; no ceiling for later runs", mark(0)));
-    }
-    below.push(format!(
+    let noted =
+        |why: &[String]| format!("{} {noisy}: {}; no ceiling for later runs", mark(0), as_one(why));
+    let measured = format!(
         "QPS: prepared point selects over loopback TCP from a server of canned answers, one \
          thread in another process on the same {} cores: what was left of them",
         host.cores
-    ));
-    below.extend(BELOW.map(str::to_owned));
+    );
+    let below = (!why.is_empty()).then(|| noted(&why)).into_iter().chain([measured]);
+    let below = below.chain(BELOW.map(str::to_owned)).collect();
     let title = format!(
         "what {} can generate: {} × {}, Linux {}",
         escape::line(&host.name),
@@ -53,8 +51,8 @@ pub(crate) fn calibration(calibration: &Calibration, format: Format) -> String {
         .shown("stolen", |step| step.steal.map(percent))
         .filed("steal", |step| step.steal)
         .both("verdict", "noisy", |step| match step.disturbed() {
-            Some(why) => Value::Label(why, format!("{noisy} {}", mark(0))),
-            None => Value::Label(String::new(), VerdictKind::Ok.name().to_owned()),
+            Some(why) => (why, format!("{noisy} {}", mark(0))),
+            None => (String::new(), VerdictKind::Ok.name().to_owned()),
         })
         .left()
         .sheet();

@@ -54,10 +54,8 @@ pub(crate) struct Series {
 pub(crate) struct Point {
     pub x: f64,
     pub y: f64,
-    /// Smallest and largest of the repeats.
-    pub range: Option<(f64, f64)>,
-    /// Covers the value with 95 %.
-    pub interval: Option<(f64, f64)>,
+    /// What covers the value with 95 %, and smallest and largest of the repeats.
+    pub bounds: [Bounds; 2],
     /// The label's marker stands here.
     pub marked: bool,
     /// The value in full; empty where the drawing tells it well enough.
@@ -66,29 +64,18 @@ pub(crate) struct Point {
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Span {
-    pub kind: SpanKind,
+    pub shade: Shade,
     pub from: f64,
     pub to: f64,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum SpanKind {
-    /// Before the window, or after it.
-    Uncounted,
-    Outage,
-    Errors,
-}
+/// The class of a shade, and its name in a legend.
+pub(crate) type Shade = (&'static str, &'static str);
 
-impl SpanKind {
-    /// Returns the class of its shade, and its name in a legend.
-    pub(crate) fn names(self) -> (&'static str, &'static str) {
-        match self {
-            SpanKind::Uncounted => ("uncounted", "warm-up and drain, not counted"),
-            SpanKind::Outage => ("outage", "outage, until the rate was back"),
-            SpanKind::Errors => ("errors", "errors"),
-        }
-    }
-}
+/// Before the window, or after it.
+const UNCOUNTED: Shade = ("uncounted", "warm-up and drain, not counted");
+const OUTAGE: Shade = ("outage", "outage, until the rate was back");
+const ERRORS: Shade = ("errors", "errors");
 
 impl Chart {
     fn new(table: &Table, title: String, x: Axis, y: Axis, series: Vec<Series>) -> Chart {
@@ -110,8 +97,7 @@ pub(crate) fn drawn(charts: &[Chart]) -> BTreeSet<usize> {
 pub(crate) const BARS: &str = "Bars with caps: 95 % interval. Thin bars: smallest to largest run.";
 
 pub(crate) fn has_bars(charts: &[Chart]) -> bool {
-    let points = charts.iter().flat_map(Chart::points);
-    points.into_iter().any(|point| point.range.or(point.interval).is_some())
+    charts.iter().flat_map(Chart::points).any(|point| point.bounds != [None, None])
 }
 
 /// The labels of all tables, each once, in the order of their lines: a label's position decides
@@ -135,79 +121,89 @@ fn at(column: &Column) -> String {
 /// Draws a table's numbers from zero, or its ratios around 1, over the clients of closed loops, and over
 /// the rates of each number of clients. Nothing but a baseline itself is no chart.
 pub(crate) fn over_clients(table: &Table, labels: &[&str]) -> Vec<Chart> {
-    let mut groups: BTreeMap<Option<u32>, Vec<usize>> = BTreeMap::new();
-    for (at, column) in table.columns.iter().enumerate() {
-        groups.entry(column.rate.map(|_| column.clients)).or_default().push(at);
+    let mut groups: BTreeMap<Option<u32>, Vec<Column>> = BTreeMap::new();
+    for column in &table.columns {
+        groups.entry(column.rate.map(|_| column.clients)).or_default().push(*column);
     }
-    let base = table.baseline.as_deref();
-    let unit = if base.is_none() && table.metric.unit() == "us" { MS } else { 1.0 };
-    let shown = table.shown().map(|value| value / unit);
-    let decimals = if base.is_some() { 3 } else { table.metric.decimals(shown) };
-    let across = |at: usize| {
-        let column = &table.columns[at];
-        column.per_s().unwrap_or(f64::from(column.clients))
-    };
-    let one_group = |(clients, columns): (Option<u32>, Vec<usize>)| {
-        let of_line = |line: &Line| {
-            let points = columns.iter().filter_map(|at| {
-                let point = point(table, line.cells[*at].as_ref()?, unit, decimals)?;
-                point.y.is_finite().then(|| Point { x: across(*at), ..point })
-            });
-            Series { label: position(labels, line.label), points: points.collect() }
-        };
-        let series = table.lines.iter().map(of_line).filter(|series| !series.points.is_empty());
-        let series: Vec<Series> = series.collect();
-        let places: Vec<f64> = columns.iter().map(|at| across(*at)).collect();
-        let name = if clients.is_some() { "asked ops a second" } else { "clients" };
-        let ends = series.iter().flat_map(|series| &series.points).flat_map(|point| {
-            let (low, high) = point.range.or(point.interval).unwrap_or((point.y, point.y));
-            [point.y, low, high]
-        });
-        let y = match base {
-            Some(_) => Axis::around("ratio, higher is better", 1.0, ends),
-            None => Axis::around(if unit > 1.0 { "ms" } else { table.metric.unit() }, 0.0, ends),
-        };
-        let (title, x) =
-            (table.metric.in_loop(clients.is_some()).name(), Axis::measured(name, &places));
-        let mut chart = Chart::new(table, title, x, y, series);
-        if let Some(base) = base {
-            let base_at = position(labels, base);
-            chart.series.iter().find(|series| series.label != base_at)?;
-            if chart.y.scale.from > 0.0 {
-                chart.y.name.push_str("; the axis does not begin at 0");
-            }
-            chart.title += &format!(" relative to {}", label(base));
-            chart.rule = Some(1.0);
-        }
-        chart.title += &clients.map_or_else(String::new, |n| format!(", open loop of {n} clients"));
-        chart.across = Some(match clients {
-            Some(_) => |rate| format!("{rate} ops/s asked"),
-            None => |clients| terms::clients(clients as u64),
-        });
-        (!chart.series.is_empty()).then_some(chart)
-    };
-    groups.into_iter().filter_map(one_group).collect()
+    let charts = groups.iter().map(|(clients, columns)| group(table, labels, *clients, columns));
+    charts.flatten().collect()
 }
 
-/// Returns the number of a cell in a unit, with its spread and its interval.
-fn point(table: &Table, cell: &Cell, unit: f64, decimals: usize) -> Option<Point> {
-    let spread = &cell.spread;
-    let scaled = |(low, high): (f64, f64)| (low / unit, high / unit);
-    let (range, interval) = match table.baseline {
-        Some(_) => (None, cell.relative_interval),
-        None => ((spread.n > 1).then_some((spread.min, spread.max)), cell.interval),
+fn group(
+    table: &Table,
+    labels: &[&str],
+    clients: Option<u32>,
+    columns: &[Column],
+) -> Option<Chart> {
+    let base = table.baseline.as_deref();
+    let across = |column: &Column| column.per_s().unwrap_or(f64::from(column.clients));
+    let (unit, name) = match (base, table.metric.unit()) {
+        (Some(_), _) => (1.0, "ratio, higher is better"),
+        (None, "us") => (MS, "ms"),
+        (None, name) => (1.0, name),
     };
-    let (y, range, interval) =
-        (table.number(cell)? / unit, range.map(scaled), interval.map(scaled));
+    let shown = table.shown().map(|value| value / unit);
+    let decimals = if base.is_some() { 3 } else { table.metric.decimals(shown) };
+    let of_line = |line: &Line| {
+        let point = |column: &Column| {
+            let point = point(table, line.cells.get(column)?, unit, decimals)?;
+            point.y.is_finite().then(|| Point { x: across(column), ..point })
+        };
+        let points = columns.iter().filter_map(point).collect();
+        Series { label: position(labels, line.label), points }
+    };
+    let mut series: Vec<Series> = table.lines.iter().map(of_line).collect();
+    series.retain(|series| !series.points.is_empty());
+    series.iter().find(|series| base != Some(labels[series.label]))?;
+    let ends = series.iter().flat_map(|series| &series.points).flat_map(|point| {
+        let [interval, range] = point.bounds;
+        let (low, high) = range.or(interval).unwrap_or((point.y, point.y));
+        [point.y, low, high]
+    });
+    let mut y = Axis::around(name, if base.is_some() { 1.0 } else { 0.0 }, ends);
+    if y.from > 0.0 {
+        y.name.push_str("; the axis does not begin at 0");
+    }
+    let mut title = table.metric.in_loop(clients.is_some()).name();
+    title.extend(base.map(|base| format!(" relative to {}", label(base))));
+    title.extend(clients.map(|clients| format!(", open loop of {clients} clients")));
+    let (name, said): (_, fn(f64) -> String) = match clients {
+        Some(_) => ("asked ops a second", |rate| format!("{rate} ops/s asked")),
+        None => ("clients", |clients| terms::clients(clients as u64)),
+    };
+    let x = Axis::measured(name, &columns.iter().map(across).collect::<Vec<f64>>());
+    let chart = Chart::new(table, title, x, y, series);
+    Some(Chart { rule: base.map(|_| 1.0), across: Some(said), ..chart })
+}
+
+pub(crate) type Bounds = Option<(f64, f64)>;
+
+/// Returns the 95 % interval of a cell's number, and what its runs lie between, in a unit.
+pub(crate) fn bounds(table: &Table, cell: &Cell, unit: f64) -> [Bounds; 2] {
+    let spread = &cell.spread;
+    let bounds = match table.baseline {
+        Some(_) => [cell.relative_interval, None],
+        None => [cell.interval, (spread.n > 1).then_some((spread.min, spread.max))],
+    };
+    bounds.map(|bounds| bounds.map(|(low, high)| (low / unit, high / unit)))
+}
+
+/// Writes them as `[low, high]` and `low..high`.
+pub(crate) fn bounds_shown([interval, range]: [Bounds; 2], decimals: usize) -> [Option<String>; 2] {
     let shown = |value| number(value, decimals);
-    let mut said = shown(y);
-    if let Some((low, high)) = interval {
-        said += &format!(" [{}, {}]", shown(low), shown(high));
-    }
-    if let Some((low, high)) = range {
-        said += &format!(" ({}..{} of {})", shown(low), shown(high), spread.n);
-    }
-    Some(Point { x: 0.0, y, range, interval, marked: true, said })
+    [
+        interval.map(|(low, high)| format!("[{}, {}]", shown(low), shown(high))),
+        range.map(|(low, high)| format!("{}..{}", shown(low), shown(high))),
+    ]
+}
+
+fn point(table: &Table, cell: &Cell, unit: f64, decimals: usize) -> Option<Point> {
+    let (y, bounds) = (table.number(cell)? / unit, bounds(table, cell, unit));
+    let mut said = number(y, decimals);
+    let [shown, runs] = bounds_shown(bounds, decimals);
+    said.extend(shown.map(|interval| format!(" {interval}")));
+    said.extend(runs.map(|range| format!(" ({range} of {})", cell.spread.n)));
+    Some(Point { x: 0.0, y, bounds, marked: true, said })
 }
 
 /// Draws latency by percentile, a chart for each column: the medians of the repeats' percentiles, up to
@@ -217,10 +213,10 @@ pub(crate) fn percentiles(table: &Table, labels: &[&str]) -> Result<Vec<Chart>> 
     for column in &table.columns {
         let mut series = Vec::new();
         for line in &table.lines {
-            let (label, points) =
-                (position(labels, line.label), curve(&among(column, &line.steps))?);
-            series.extend((!points.is_empty()).then_some(Series { label, points }));
+            let points = curve(&among(column, &line.steps))?;
+            series.push(Series { label: position(labels, line.label), points });
         }
+        series.retain(|series| !series.points.is_empty());
         let what = if column.rate.is_some() { "response time" } else { "service time" };
         let points = || series.iter().flat_map(|series| &series.points);
         let x = Axis::percentiles(points().map(|point| point.x).fold(0.9, f64::max));
@@ -306,25 +302,23 @@ pub(crate) fn timelines(
     };
     let scales: Vec<Axis> = table.columns.iter().map(scale).collect();
     let of_line = |line: &Line| {
-        let chart = |title: String, y: &Axis, steps: &[&Summary]| {
-            let runs = steps.iter().flat_map(|step| runs(&points(step, what), vertices));
-            let label = position(labels, line.label);
-            let series = runs.map(|points| Series { label, points }).collect();
-            let end = steps.iter().flat_map(|step| &step.timeline).map(end_s).fold(0.0, f64::max);
-            let x = Axis::elapsed("seconds from the start of the step", end);
-            let of =
-                format!("{}, {}", escape::line(table.workload), super::notes::label(line.label));
-            let chart = Chart::new(table, title, x, y.clone(), series);
-            Chart { of, spans: spans(steps, end), ..chart }
-        };
-        let charts = table.columns.iter().zip(&scales).flat_map(|(column, y)| {
-            let ended = format!("{}, did not complete", at(column));
-            [
-                chart(at(column), y, &among(column, &line.steps)),
-                chart(ended, y, &among(column, &line.left_out)),
-            ]
-        });
-        charts.filter(|chart| !chart.series.is_empty()).collect()
+        let label = position(labels, line.label);
+        let of = format!("{}, {}", escape::line(table.workload), super::notes::label(line.label));
+        let mut charts = Vec::new();
+        for (column, y) in table.columns.iter().zip(&scales) {
+            for (steps, ended) in [(&line.steps, ""), (&line.left_out, ", did not complete")] {
+                let steps = among(column, steps);
+                let runs = steps.iter().flat_map(|step| runs(&points(step, what), vertices));
+                let series = runs.map(|points| Series { label, points }).collect();
+                let timeline = steps.iter().flat_map(|step| &step.timeline);
+                let end = timeline.map(end_s).fold(0.0, f64::max);
+                let x = Axis::elapsed("seconds from the start of the step", end);
+                let chart = Chart::new(table, at(column) + ended, x, y.clone(), series);
+                charts.push(Chart { of: of.clone(), spans: spans(&steps, end), ..chart });
+            }
+        }
+        charts.retain(|chart| !chart.series.is_empty());
+        charts
     };
     table.lines.iter().map(of_line).collect()
 }
@@ -366,39 +360,22 @@ fn spans(steps: &[&Summary], end: f64) -> Vec<Span> {
     let first = steps.iter().take(1).flat_map(|step| &step.timeline);
     let uncounted = first.filter(|interval| interval.phase != Phase::Measure);
     let failed = steps.iter().flat_map(|step| &step.timeline).filter(|of| of.errors > 0);
-    let kinds = uncounted.map(|of| (SpanKind::Uncounted, of));
+    let shades = uncounted.map(|of| (UNCOUNTED, of)).chain(failed.map(|of| (ERRORS, of)));
     let mut spans: Vec<Span> = Vec::new();
-    for (kind, interval) in kinds.chain(failed.map(|of| (SpanKind::Errors, of))) {
+    for (shade, interval) in shades {
         let (from, to) = (interval.start_s, end_s(interval));
         // One span of intervals that follow each other.
-        match spans.last_mut().filter(|last| last.kind == kind && last.from <= from) {
+        match spans.last_mut().filter(|last| last.shade == shade && last.from <= from) {
             Some(last) if from <= last.to + 1e-6 => last.to = to.max(last.to),
-            _ => spans.push(Span { kind, from, to }),
+            _ => spans.push(Span { shade, from, to }),
         }
     }
     // Until the rate was back, else until somebody was served, else to the end.
     spans.extend(steps.iter().flat_map(|step| &step.outages).map(|outage| {
         let to = outage.recovered_s.or(outage.first_success_s).unwrap_or(end);
-        Span { kind: SpanKind::Outage, from: outage.first_error_s, to }
+        Span { shade: OUTAGE, from: outage.first_error_s, to }
     }));
     spans
-}
-
-/// Bounds, and what values are warped to: its equal differences are equal lengths of an axis.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Scale {
-    pub from: f64,
-    pub to: f64,
-    warp: fn(f64) -> f64,
-}
-
-impl Scale {
-    /// Tells where a value lies between 0 and 1.
-    pub(crate) fn at(self, value: f64) -> f64 {
-        let [value, from, to] = [value, self.from, self.to].map(self.warp);
-        let at = (value - from) / (to - from);
-        if at.is_nan() { 0.0 } else { at.clamp(0.0, 1.0) }
-    }
 }
 
 fn linear(value: f64) -> f64 {
@@ -414,19 +391,33 @@ fn tail(share: f64) -> f64 {
     -logarithmic(1.0 - share.clamp(0.0, 1.0))
 }
 
+/// Bounds, and what values are warped to: its equal differences are equal lengths.
 #[derive(Debug, Clone)]
 pub(crate) struct Axis {
     pub name: String,
-    pub scale: Scale,
+    pub from: f64,
+    pub to: f64,
+    warp: fn(f64) -> f64,
     pub ticks: Vec<(f64, String)>,
 }
 
+/// Returns the least and the greatest of the finite ones among some values.
+fn ends(values: impl Iterator<Item = f64>) -> Bounds {
+    let finite = values.filter(|value| value.is_finite()).map(|value| (value, value));
+    finite.reduce(|(low, high), (one, other)| (low.min(one), high.max(other)))
+}
+
 impl Axis {
+    /// Tells where a value lies between 0 and 1.
+    pub(crate) fn at(&self, value: f64) -> f64 {
+        let [value, from, to] = [value, self.from, self.to].map(self.warp);
+        let at = (value - from) / (to - from);
+        if at.is_nan() { 0.0 } else { at.clamp(0.0, 1.0) }
+    }
+
     /// Makes an axis of round numbers around a value and all others, none below zero.
     fn around(name: &str, centre: f64, values: impl Iterator<Item = f64>) -> Axis {
-        let (low, high) = values
-            .filter(|value| value.is_finite())
-            .fold((centre, centre), |(low, high), value| (low.min(value), high.max(value)));
+        let (low, high) = ends(values.chain([centre])).expect("the centre at least");
         // Ratios do not end at the axis; zero does.
         let room = if centre > 0.0 { ((high - low) / 10.0).max(centre * 0.02) } else { 0.0 };
         Axis::round(name, (low - room).max(0.0), high + room)
@@ -441,46 +432,40 @@ impl Axis {
         let count = (last - first).clamp(1.0, 4.0 * TICKS) as u32;
         let places = (0..=count).map(|i| (first + f64::from(i)) * step);
         let ticks: Vec<(f64, String)> = places.map(|at| (at, short(at, decimals))).collect();
-        let scale = Scale { from: ticks[0].0, to: ticks[count as usize].0, warp: linear };
-        Axis { name: name.to_owned(), scale, ticks }
+        let (from, to) = (ticks[0].0, ticks[count as usize].0);
+        Axis { name: name.to_owned(), from, to, warp: linear, ticks }
     }
 
     /// Makes a logarithmic axis from a power of ten to another, around all values above zero.
     fn decades(name: &str, values: impl Iterator<Item = f64>) -> Axis {
-        let (low, high) = values
-            .filter(|value| value.is_finite() && *value > 0.0)
-            .map(f64::log10)
-            .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| (low.min(v), high.max(v)));
-        let (low, high) = if low > high { (0.0, 1.0) } else { (low, high) };
+        let (low, high) = ends(values.map(f64::log10)).unwrap_or((0.0, 1.0));
         let first = low.floor() as i32;
         let last = (high.ceil() as i32).max(first + 1);
         // Within two decades 2 and 5 help to read.
         let between: &[f64] = if last - first <= 2 { &[1.0, 2.0, 5.0] } else { &[1.0] };
-        let end = 10_f64.powi(last);
+        let (from, to) = (10_f64.powi(first), 10_f64.powi(last));
         let places = (first..=last).flat_map(|power| between.iter().map(move |m| (power, *m)));
         let places = places.map(|(power, m)| (m * 10_f64.powi(power), (-power).max(0) as usize));
-        let ticks = places.filter(|(at, _)| *at <= end).map(|(at, digits)| (at, short(at, digits)));
-        let scale = Scale { from: 10_f64.powi(first), to: end, warp: logarithmic };
-        Axis { name: name.to_owned(), scale, ticks: ticks.collect() }
+        let ticks = places.filter(|(at, _)| *at <= to).map(|(at, digits)| (at, short(at, digits)));
+        Axis { name: name.to_owned(), from, to, warp: logarithmic, ticks: ticks.collect() }
     }
 
     /// Makes a logarithmic axis with ticks where something was measured.
     fn measured(name: &str, values: &[f64]) -> Axis {
-        let low = values.iter().copied().fold(f64::INFINITY, f64::min);
-        let high = values.iter().copied().fold(0.0, f64::max);
+        let (low, high) = ends(values.iter().copied()).unwrap_or((1.0, 1.0));
         // A single value stands in the middle.
         let (from, to) = if low < high { (low, high) } else { (low / 2.0, low * 2.0) };
         let decimals = usize::from(values.iter().any(|value| value.fract() != 0.0));
         let ticks = values.iter().map(|at| (*at, short(*at, decimals))).collect();
-        Axis { name: name.to_owned(), scale: Scale { from, to, warp: logarithmic }, ticks }
+        Axis { name: name.to_owned(), from, to, warp: logarithmic, ticks }
     }
 
     /// Makes an axis of percentiles up to a share.
     fn percentiles(share: f64) -> Axis {
         let places = [0.0, 0.5].into_iter().chain((1..=NINES_MAX).map(|n| nines(f64::from(n))));
         let ticks = places.filter(|at| *at <= share).map(|at| (at, percentile(at)[1..].to_owned()));
-        let scale = Scale { from: 0.0, to: share, warp: tail };
-        Axis { name: "percentile".to_owned(), scale, ticks: ticks.collect() }
+        let (name, ticks) = ("percentile".to_owned(), ticks.collect());
+        Axis { name, from: 0.0, to: share, warp: tail, ticks }
     }
 
     /// Makes an axis from zero that ends where the values end: for times.
@@ -488,7 +473,7 @@ impl Axis {
         let mut axis = Axis::round(name, 0.0, end);
         if end.is_finite() && end > 0.0 {
             axis.ticks.retain(|(at, _)| *at <= end);
-            axis.scale.to = end;
+            axis.to = end;
         }
         axis
     }
@@ -583,7 +568,7 @@ mod tests {
     fn ticks_are_round_numbers_that_reach_around_the_values() {
         let axis = Axis::around("QPS", 0.0, [26747.0, 114_046.0].into_iter());
         assert_eq!(texts(&axis), ["0", "50k", "100k", "150k"]);
-        assert!((axis.scale.at(75_000.0) - 0.5).abs() < 1e-12);
+        assert!((axis.at(75_000.0) - 0.5).abs() < 1e-12);
         let small = Axis::around("ms", 0.0, [0.31, 0.07].into_iter());
         assert_eq!(texts(&small), ["0.0", "0.1", "0.2", "0.3", "0.4"]);
         let ratio = Axis::around("ratio", 1.0, [0.93, 1.02].into_iter());
@@ -595,15 +580,15 @@ mod tests {
     fn an_axis_names_what_was_measured() {
         let axis = Axis::measured("clients", &[8.0, 16.0, 256.0, 4096.0, 10_000.0]);
         assert_eq!(texts(&axis), ["8", "16", "256", "4096", "10k"]);
-        let at = axis.scale.at(16.0);
+        let at = axis.at(16.0);
         assert!((at - 1.0 / (10_000_f64 / 8.0).log2()).abs() < 1e-12, "{at}");
-        assert!((Axis::measured("clients", &[64.0]).scale.at(64.0) - 0.5).abs() < 1e-12);
+        assert!((Axis::measured("clients", &[64.0]).at(64.0) - 0.5).abs() < 1e-12);
     }
 
     #[test]
     fn each_nine_of_a_percentile_takes_the_same_length() {
         let axis = Axis::percentiles(nines(4.0));
-        let at = [0.0, 0.9, 0.99, 0.999, 0.9999].map(|share| (axis.scale.at(share) * 4e9).round());
+        let at = [0.0, 0.9, 0.99, 0.999, 0.9999].map(|share| (axis.at(share) * 4e9).round());
         assert_eq!(at.map(|at: f64| at as i64), [0, 1, 2, 3, 4].map(|at| at * 1_000_000_000));
         assert_eq!(texts(&axis), ["0", "50", "90", "99", "99.9", "99.99"]);
     }
@@ -619,7 +604,7 @@ mod tests {
     #[test]
     fn a_time_axis_ends_with_the_time() {
         let axis = Axis::elapsed("s", 70.2);
-        assert_eq!((axis.scale.from, axis.scale.to), (0.0, 70.2));
+        assert_eq!((axis.from, axis.to), (0.0, 70.2));
         assert_eq!(texts(&axis), ["0", "20", "40", "60"]);
     }
 
@@ -636,7 +621,7 @@ mod tests {
                 Axis::elapsed("", at),
                 Axis::percentiles(1.0 - 1e-6),
             ] {
-                let on = axis.scale.at(at);
+                let on = axis.at(at);
                 prop_assert!((0.0..=1.0).contains(&on), "{axis:?} {on}");
                 prop_assert!(axis.ticks.len() < 800);
             }

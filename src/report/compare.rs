@@ -1,25 +1,23 @@
 //! Two labels compared with statistics instead of eyes: the unit is the run, never the op.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use jiff::Timestamp;
 
-use super::gate::{quantity_shown, share};
+use super::gate::{failed_share, quantity_shown};
 use super::notes::{
-    self, at_clients, both_values, codes, footing, label, marked, noted, push_new, some,
+    self, both_values, cell_named, codes, footing, label, marked, noted, push_new, some,
 };
 use super::page::{Page, Rows, Sheet, number};
-use super::table::{Cell, Column, Line, Table, among, known, missing, tables};
+use super::table::{Cell, Column, Table, among, known, missing, tables};
 use super::{Doubt, Format, Metric, Options, escape, write};
 use crate::error::{Error, Result};
+use crate::judge::thresholds::{ALPHA, FAILED_MAX};
 use crate::judge::{self, Weight};
 use crate::stats::{self, Shift, benjamini_hochberg, holm};
 use crate::summary::Summary;
 use crate::terms::Quantity;
-
-/// Labels whose failed ops differ by more are not the same, whatever the times of the others are.
-const FAILED_MAX: f64 = 0.01;
 
 pub(crate) const ASKED_FOR: &str =
     "at a given rate QPS is what was asked for, not what was found: --metric p99";
@@ -60,11 +58,9 @@ pub(super) struct Row<'t, 's> {
     pub table: &'t Table<'s>,
     pub column: Column,
     pub cells: [Option<&'t Cell<'s>>; 2],
-    pub runs: [usize; 2],
     pub ratio: Option<Ratio>,
-    /// An open loop was told this number: it is corrected among its like only.
-    asked_for: bool,
     verdict: Verdict,
+    /// Why there is no ratio, or why it shows nothing.
     what: Option<String>,
 }
 
@@ -77,6 +73,27 @@ pub(super) struct Ratio {
     pub p: f64,
     /// What the clearest p of a cell is multiplied by where no other cell differs.
     times: f64,
+}
+
+impl Question {
+    pub(super) fn labels(&self) -> [&str; 2] {
+        [&self.base, &self.new]
+    }
+
+    /// Returns the tables of both labels, which `named` calls so, where they are comparable.
+    pub(super) fn tables<'a>(
+        &self,
+        steps: &[&'a Summary],
+        metric: Metric,
+        named: [&str; 2],
+    ) -> Result<Vec<Table<'a>>> {
+        let options = Options { metric, latest: self.latest, ..Options::default() };
+        let tables = of_two(&tables(steps, &options)?, named, self.labels())?;
+        if !self.force {
+            tables.iter().try_for_each(comparable)?;
+        }
+        Ok(tables)
+    }
 }
 
 pub(super) fn of_two<'a>(
@@ -96,62 +113,51 @@ pub(super) fn nothing_in_common(labels: [&str; 2], but: &str) -> Error {
 
 pub(super) fn common<'t, 's>(table: &'t Table<'s>) -> Vec<(Column, [&'t Cell<'s>; 2])> {
     let [base, new] = table.lines.as_slice() else { return Vec::new() };
-    let cells = base.cells.iter().zip(&new.cells);
-    let both = table
-        .columns
-        .iter()
-        .zip(cells)
-        .filter_map(|(column, (one, other))| Some((*column, [one.as_ref()?, other.as_ref()?])));
+    let both = base.cells.iter().filter_map(|(at, one)| Some((*at, [one, new.cells.get(at)?])));
     both.collect()
 }
 
-/// Compares the new label with the base, for every workload and number of clients that both have.
 pub fn compare(steps: &[&Summary], question: &Question) -> Result<Comparison> {
-    let (metric, latest) = (question.metric, question.latest);
-    let all = tables(steps, &Options { metric, latest, ..Options::default() })?;
-    let labels = [question.base.as_str(), question.new.as_str()];
-    let tables = of_two(&all, ["--base", "--new"], labels)?;
-    if !question.force {
-        tables.iter().try_for_each(comparable)?;
-    }
+    let labels = question.labels();
+    let tables = question.tables(steps, question.metric, ["--base", "--new"])?;
     if tables.iter().all(|table| common(table).is_empty() && !crashed(table)) {
         return Err(nothing_in_common(labels, ""));
     }
-    let (mut rows, looks) = rows(&tables, labels, question.floor, question.repeats_max)?;
-    for row in rows.iter_mut().filter(|row| row.ratio.is_some()) {
-        row.what = row.incomplete(question.floor);
-        if row.what.is_some() && row.verdict != Verdict::Worse {
+    let (mut rows, looks) = rows(&tables, labels, question.floor, question.repeats_max);
+    for row in rows.iter_mut().flatten().filter(|row| row.ratio.is_some() && row.what.is_some()) {
+        if row.verdict != Verdict::Worse {
             row.verdict = Verdict::Incomplete;
         }
     }
-    let said = |pick: &dyn Fn(&Row) -> bool| -> Vec<String> {
-        rows.iter().filter(|row| pick(row)).filter_map(|row| row.what.clone()).collect()
-    };
-    let stopped = said(&|row| row.verdict == Verdict::Stopped);
-    let mut unknown = said(&|row| row.ratio.is_none() && row.verdict != Verdict::Stopped);
+    let (related, without): (Vec<&Row>, Vec<&Row>) =
+        rows.iter().flatten().partition(|row| row.ratio.is_some());
+    let (stopped, lacking): (Vec<&Row>, Vec<&Row>) =
+        without.into_iter().partition(|row| row.verdict == Verdict::Stopped);
+    let what =
+        |rows: &[&Row]| -> Vec<String> { rows.iter().filter_map(|row| row.what.clone()).collect() };
     let pages = pages(&rows, question.floor, looks);
     if pages.is_empty() {
-        let why = stopped.first().or(unknown.first()).expect("a row without a ratio says why");
+        let why = [what(&stopped), what(&lacking)].concat().swap_remove(0);
         return Err(Error::data(why).hint("another --metric"));
     }
-    unknown.extend(said(&|row| row.ratio.is_some()));
     // What was asked for is no finding, and none is missed there, unless it is all there is.
-    let pairs = || rows.iter().filter(|row| row.ratio.is_some());
-    let all_asked_for = pairs().all(|row| row.asked_for);
-    unknown.extend((all_asked_for && pairs().next().is_some()).then(|| ASKED_FOR.to_owned()));
-    let found_out = || pairs().filter(|row| all_asked_for || !row.asked_for);
-    let lines = |verdict| found_out().filter(move |row| row.verdict == verdict).map(Row::line);
+    let all_asked_for = related.iter().all(|row| row.is_asked_for());
+    let found_out = || related.iter().filter(|row| all_asked_for || !row.is_asked_for());
+    let nothing_found = all_asked_for && !related.is_empty();
+    let asked_for = nothing_found.then(|| ASKED_FOR.to_owned()).into_iter().collect();
+    let lines =
+        |verdict| found_out().filter(move |row| row.verdict == verdict).map(|row| row.line());
     let too_few = found_out().filter(|row| row.verdict == Verdict::TooFew);
     let times = too_few.filter_map(|row| Some(row.ratio.as_ref()?.times)).fold(1.0, f64::max);
-    let worse = pairs().filter(|row| row.verdict == Verdict::Worse).map(Row::line);
-    let absent = rows.iter().filter(|row| row.verdict == Verdict::NotMeasured);
+    let worse = related.iter().filter(|row| row.verdict == Verdict::Worse).map(|row| row.line());
+    let open = found_out().chain(&lacking).filter_map(|row| row.doubt(labels)).collect();
     Ok(Comparison {
-        worse: worse.chain(stopped).collect(),
-        unknown,
+        worse: worse.chain(what(&stopped)).collect(),
+        unknown: [what(&lacking), what(&related), asked_for].concat(),
         inconclusive: lines(Verdict::Inconclusive).collect(),
         too_few: lines(Verdict::TooFew).collect(),
         repeats_needed: repeats_needed(times),
-        open: found_out().chain(absent).filter_map(|row| row.doubt(labels)).collect(),
+        open,
         text: write(&pages, "compare", question.format, None),
     })
 }
@@ -160,27 +166,22 @@ fn crashed(table: &Table) -> bool {
     table.lines.len() == 2 && table.lines.iter().any(|line| !line.left_out.is_empty())
 }
 
-pub(super) fn comparable(table: &Table) -> Result<()> {
+fn comparable(table: &Table) -> Result<()> {
     for (column, cells) in common(table) {
         let [one, other] = cells.map(|cell| judge::by_knowledge(&cell.steps));
+        let pairs = one.iter().flat_map(|a| other.iter().map(move |b| (a, b)));
         let mut differing: Vec<String> = Vec::new();
-        for (one, other) in one.iter().flat_map(|(a, _)| other.iter().map(move |(b, _)| (a, b))) {
-            let found = judge::differences(one, other).into_iter();
-            let found = found.filter(|d| d.weight == Weight::Operation);
-            found.for_each(|d| push_new(&mut differing, both_values(&d)));
+        for found in pairs.flat_map(|(a, b)| judge::differences(a, b)) {
+            if found.weight == Weight::Operation {
+                push_new(&mut differing, both_values(&found));
+            }
         }
-        if differing.is_empty() {
-            continue;
+        if !differing.is_empty() {
+            let [one, other] = [0, 1].map(|at| escape::line(table.lines[at].label));
+            let (cell, found) = (cell_named(table, &column), some(differing, "; "));
+            let text = format!("{cell}: {one} and {other} were not measured on the same: {found}");
+            return Err(Error::data(text).hint("--force compares them all the same, and says so"));
         }
-        return Err(Error::data(format!(
-            "{} at {}: {} and {} were not measured on the same: {}",
-            escape::line(table.workload),
-            at_clients(&column),
-            escape::line(table.lines[0].label),
-            escape::line(table.lines[1].label),
-            some(differing, "; ")
-        ))
-        .hint("--force compares them all the same, and says so"));
     }
     Ok(())
 }
@@ -189,205 +190,181 @@ pub(crate) fn is_asked_for(table: &Table, column: &Column) -> bool {
     column.is_open() && table.metric.is_rate()
 }
 
-/// Returns the cells of two labels with their verdicts, and the looks that chance has, those that are
-/// planned among them. What one of both has measured, or begun, and the other has not, has a row, too:
-/// no table may seem to be all there is.
+/// Returns the cells of two labels with their verdicts, by their tables, and the looks that chance has,
+/// those that are planned among them. What one of both has measured, or begun, and the other has not,
+/// has a row, too: no table may seem to be all there is.
 pub(super) fn rows<'t, 's>(
     tables: &'t [Table<'s>],
     labels: [&str; 2],
     floor: f64,
     repeats_max: u32,
-) -> Result<(Vec<Row<'t, 's>>, u32)> {
-    let looks = tables.iter().map(|table| looks(table, repeats_max)).max().unwrap_or(1);
-    let mut rows = Vec::new();
-    for table in tables {
-        for (at, column) in table.columns.iter().enumerate() {
-            let lines = labels.map(|label| table.line(label));
-            let cells = lines.map(|line| line.and_then(|line| line.cells[at].as_ref()));
-            let asked_for = is_asked_for(table, column);
-            let mut row = Row {
-                table,
-                column: *column,
-                cells,
-                runs: cells.map(|cell| cell.map_or(0, |cell| cell.spread.n)),
-                ratio: None,
-                asked_for,
-                verdict: Verdict::NotMeasured,
-                what: None,
-            };
-            if let [Some(one), Some(other)] = cells {
-                let alike = |table: &Table| {
-                    let cells = common(table).into_iter();
-                    cells.filter(|(column, _)| is_asked_for(table, column) == asked_for).count()
-                };
-                let with_such = tables.iter().filter(|table| alike(table) > 0).count();
-                let times = (alike(table) * with_such) as f64 * f64::from(looks);
-                row.relate([one, other], times)?;
-            } else {
-                let lost =
-                    lines.map(|line| line.map_or(0, |line| among(column, &line.left_out).len()));
-                // Columns that only other labels have are not asked for.
-                if cells.iter().all(Option::is_none) && lost == [0, 0] {
-                    continue;
-                }
-                let why = (0..2).filter(|of| cells[*of].is_none()).map(|of| {
-                    let label = escape::line(labels[of]);
-                    match lost[of] {
-                        0 => format!("not measured by {label}"),
-                        lost => format!("none of {lost} runs of {label} completed"),
-                    }
-                });
-                row.what = Some(row.at(&why.collect::<Vec<String>>()));
-            }
-            rows.push(row);
+) -> (Vec<Vec<Row<'t, 's>>>, u32) {
+    let looks = looks(tables, repeats_max);
+    let row = |table: &'t Table<'s>, column: &Column| {
+        let lines = labels.map(|label| table.line(label));
+        let cells = lines.map(|line| line.and_then(|line| line.cells.get(column)));
+        let mut lost = lines.iter().flatten().flat_map(|line| &line.left_out);
+        // Columns that only other labels have are not asked for.
+        if !cells.iter().any(Option::is_some) && !lost.any(|step| step.cell() == *column) {
+            return None;
         }
-    }
+        let verdict = Verdict::NotMeasured;
+        let mut row = Row { table, column: *column, cells, ratio: None, verdict, what: None };
+        if let [Some(one), Some(other)] = cells {
+            let times = times(tables, table, column, looks);
+            row.ratio = Ratio::of([one, other], table.metric, times);
+            // The new label did nothing where the base did something.
+            let fell = table.metric.higher_is_better() && one.values.iter().all(|v| has_log(*v));
+            row.verdict = if fell { Verdict::Stopped } else { Verdict::NoRatio };
+        }
+        row.what = row.what(labels, floor);
+        Some(row)
+    };
+    let of_table =
+        |table: &'t Table<'s>| table.columns.iter().filter_map(|at| row(table, at)).collect();
+    let mut rows: Vec<Vec<Row>> = tables.iter().map(of_table).collect();
+    rows.retain(|rows| !rows.is_empty());
     judge(&mut rows, floor, looks);
-    Ok((rows, looks))
+    (rows, looks)
 }
 
-/// Counts the looks at the cells of a table: where one run (or what continues it) has steps that were
-/// planned with fewer repeats and steps that were planned with more, somebody looked and went on.
-fn looks(table: &Table, repeats_max: u32) -> u32 {
+/// Counts the looks at the cells of some tables: where one run (or what continues it) has steps that
+/// were planned with fewer repeats and steps that were planned with more, somebody looked and went on.
+fn looks(tables: &[Table], repeats_max: u32) -> u32 {
     let of_cell = |cell: &Cell| {
-        let mut planned: HashMap<&str, (u32, u32)> = HashMap::new();
+        let mut planned: BTreeMap<&str, BTreeSet<u32>> = BTreeMap::new();
         for step in &cell.steps {
-            let repeats = step.plan.repeats;
-            let (least, most) = planned.entry(&step.run_id).or_insert((repeats, repeats));
-            (*least, *most) = (repeats.min(*least), repeats.max(*most));
+            planned.entry(&step.run_id).or_default().insert(step.plan.repeats);
         }
-        let looks =
-            planned.values().map(|(least, most)| stats::looks(*least, repeats_max.max(*most)));
-        looks.max().unwrap_or(1)
+        let ends = planned.values().map(|all| all.first().zip(all.last()).expect("a step"));
+        let looks = ends.map(|(least, most)| stats::looks(*least, repeats_max.max(*most)));
+        looks.max().expect("a cell has steps")
     };
-    common(table).iter().flat_map(|(_, cells)| cells.map(of_cell)).max().unwrap_or(1)
+    let cells = tables.iter().flat_map(common).flat_map(|(_, cells)| cells);
+    cells.map(of_cell).max().unwrap_or(1)
+}
+
+/// Returns what a p is multiplied by at most: the cells of its kind, the workloads with such, the looks.
+fn times(tables: &[Table], table: &Table, column: &Column, looks: u32) -> f64 {
+    let asked_for = is_asked_for(table, column);
+    let alike = |table: &Table| {
+        let cells = common(table).into_iter();
+        cells.filter(|(other, _)| is_asked_for(table, other) == asked_for).count()
+    };
+    let workloads = tables.iter().filter(|table| alike(table) > 0).count();
+    (alike(table) * workloads) as f64 * f64::from(looks)
 }
 
 /// Corrects: by Holm within the row of a workload, by Benjamini and Hochberg over the workloads,
 /// each with its clearest cell, by Bonferroni over the looks. A cell's corrected p is the larger of
 /// the first two, times the looks. What was asked for does not make it harder to find the others.
-fn judge(rows: &mut [Row], floor: f64, looks: u32) {
+fn judge(tables: &mut [Vec<Row>], floor: f64, looks: u32) {
     let looks = f64::from(looks);
     for asked_for in [false, true] {
-        let mut alike: Vec<Vec<(&mut Ratio, &mut Verdict)>> = Vec::new();
-        for rows in rows.chunk_by_mut(|one, other| std::ptr::eq(one.table, other.table)) {
-            let rows = rows.iter_mut().filter(|row| row.asked_for == asked_for);
-            let rows = rows.filter_map(|row| Some((row.ratio.as_mut()?, &mut row.verdict)));
-            alike.extend(Some(rows.collect::<Vec<_>>()).filter(|rows| !rows.is_empty()));
-        }
-        let corrected: Vec<Vec<f64>> = alike
-            .iter()
-            .map(|rows| holm(&rows.iter().map(|(ratio, _)| ratio.shift.p).collect::<Vec<f64>>()))
-            .collect();
+        let is_such = |row: &&mut Row| row.ratio.is_some() && row.is_asked_for() == asked_for;
+        let rows = tables.iter_mut().map(|rows| rows.iter_mut().filter(is_such).collect());
+        let rows: Vec<Vec<&mut Row>> = rows.filter(|rows: &Vec<_>| !rows.is_empty()).collect();
+        let p = |row: &&mut Row| row.ratio.as_ref().expect("filtered").shift.p;
+        let within: Vec<Vec<f64>> =
+            rows.iter().map(|rows| holm(&rows.iter().map(p).collect::<Vec<f64>>())).collect();
         let least = |row: &Vec<f64>| row.iter().copied().fold(1.0, f64::min);
-        let over_all = benjamini_hochberg(&corrected.iter().map(least).collect::<Vec<f64>>());
-        for ((rows, corrected_row), over_all) in alike.into_iter().zip(&corrected).zip(over_all) {
-            let times = (corrected_row.len() * corrected.len()) as f64 * looks;
-            for ((ratio, found), p) in rows.into_iter().zip(corrected_row) {
+        let over_all = benjamini_hochberg(&within.iter().map(least).collect::<Vec<f64>>());
+        for ((rows, of_table), over_all) in rows.into_iter().zip(&within).zip(over_all) {
+            for (row, p) in rows.into_iter().zip(of_table) {
+                let ratio = row.ratio.as_mut().expect("filtered");
                 ratio.p = (p.max(over_all) * looks).min(1.0);
-                ratio.times = times;
-                *found = verdict(&ratio.shift, ratio.p, times, floor);
+                ratio.times = (of_table.len() * within.len()) as f64 * looks;
+                row.verdict = verdict(&ratio.shift, ratio.p, ratio.times, floor);
             }
         }
     }
 }
 
 impl Row<'_, '_> {
-    pub(super) fn median(&self, of: usize) -> Option<f64> {
+    fn is_asked_for(&self) -> bool {
+        is_asked_for(self.table, &self.column)
+    }
+
+    pub(super) fn runs(&self) -> [usize; 2] {
+        self.cells.map(|cell| cell.map_or(0, |cell| cell.spread.n))
+    }
+
+    fn median(&self, of: usize) -> Option<f64> {
         self.cells[of].map(|cell| cell.spread.median)
     }
 
-    fn at(&self, said: &[String]) -> String {
-        let workload = escape::line(self.table.workload);
-        format!("{workload} at {}: {}", at_clients(&self.column), said.join(", "))
+    /// Tells why there is no ratio; or that runs of a label did not complete, or that ops of one label
+    /// failed and the number does not show it.
+    fn what(&self, labels: [&str; 2], floor: f64) -> Option<String> {
+        let (metric, both) = (self.table.metric, self.cells.iter().all(Option::is_some));
+        let is_shown = metric.is_rate() || metric == Metric::ERRORS;
+        let failed =
+            self.cells.map(|cell| cell.and_then(|cell| failed_share(&cell.steps)).unwrap_or(0.0));
+        let failing = (failed[0] - failed[1]).abs() > floor.max(FAILED_MAX) && !is_shown;
+        let mut said = Vec::new();
+        for (at, label) in labels.iter().enumerate() {
+            let left_out = self.table.line(label).map_or(&[][..], |line| &line.left_out);
+            let (left_out, label) = (among(&self.column, left_out), escape::line(label));
+            match (self.cells[at], &self.ratio) {
+                (None, _) if left_out.is_empty() => said.push(format!("not measured by {label}")),
+                (None, _) => {
+                    said.push(format!("none of {} runs of {label} completed", left_out.len()));
+                }
+                (Some(cell), Some(_)) => {
+                    let (missing, all) = missing(&cell.steps, &left_out);
+                    let text = || format!("{missing} of {all} runs of {label} did not complete");
+                    said.extend((missing > 0).then(text));
+                    let share = quantity_shown(Quantity::ErrorShare, failed[at]);
+                    said.extend(failing.then(|| format!("{share} of the ops of {label} failed")));
+                }
+                (Some(cell), None) => {
+                    let none = cell.values.iter().filter(|value| !has_log(**value)).count();
+                    let (name, of) = (metric.name(), cell.values.len());
+                    let did = format!("did 0 {name}");
+                    let had = if metric.is_rate() { did } else { format!("had no {name} above 0") };
+                    let text = || format!("{none} of {of} runs of {label} {had}");
+                    said.extend((both && none > 0).then(text));
+                }
+            }
+        }
+        (!said.is_empty()).then(|| self.at(&said.join(", ")))
     }
 
-    fn relate(&mut self, cells: [&Cell; 2], times: f64) -> Result<()> {
-        let metric = &self.table.metric;
-        let logs = [logs(cells[0], metric)?, logs(cells[1], metric)?];
-        if let Some((shift, blocks)) = shift(cells, [&logs[0], &logs[1]], times) {
-            self.runs = [logs[0].len(), logs[1].len()];
-            self.ratio = Some(Ratio { p: shift.p, shift, blocks, times });
-            return Ok(());
-        }
-        // The new label did nothing where the base did something.
-        let fell = metric.higher_is_better() && !logs[0].is_empty();
-        self.verdict = if fell { Verdict::Stopped } else { Verdict::NoRatio };
-        let name = metric.name();
-        let did = metric.is_rate();
-        let had = if did { format!("did 0 {name}") } else { format!("had no {name} above 0") };
-        let mut why = Vec::new();
-        for (line, cell) in self.table.lines.iter().zip(cells) {
-            let values = metric.values(&cell.steps)?;
-            let none = values.iter().filter(|value| **value <= 0.0 || !value.is_finite()).count();
-            let (label, of) = (escape::line(line.label), values.len());
-            why.extend((none > 0).then(|| format!("{none} of {of} runs of {label} {had}")));
-        }
-        self.what = Some(self.at(&why));
-        Ok(())
+    fn at(&self, said: &str) -> String {
+        format!("{}: {said}", cell_named(self.table, &self.column))
     }
 
-    /// Tells how many runs of a cell did not complete, of each label that has such; or the ops that
-    /// failed, where those of one label did and the number does not show it.
-    fn incomplete(&self, floor: f64) -> Option<String> {
-        let of_label = |line: &Line| {
-            let left_out = among(&self.column, &line.left_out);
-            let (missing, all) = missing(&among(&self.column, &line.steps), &left_out);
-            let label = escape::line(line.label);
-            (missing > 0).then(|| format!("{missing} of {all} runs of {label} did not complete"))
-        };
-        let lines = &self.table.lines;
-        let mut said: Vec<String> = lines.iter().filter_map(of_label).collect();
-        let failed = |line: &Line| share(&among(&self.column, &line.steps)).unwrap_or(0.0);
-        let failed: Vec<f64> = lines.iter().map(failed).collect();
-        let told = self.table.metric.is_rate() || self.table.metric == Metric::ERRORS;
-        if !told && (failed[0] - failed[1]).abs() > floor.max(FAILED_MAX) {
-            said.extend(lines.iter().zip(failed).map(|(line, failed)| {
-                let share = quantity_shown(Quantity::ErrorShare, failed);
-                format!("{share} of the ops of {} failed", escape::line(line.label))
-            }));
+    fn found(&self) -> String {
+        match (&self.ratio, self.verdict) {
+            (Some(ratio), verdict) if verdict != Verdict::TooFew => ratio.found(),
+            _ => format!("{} and {} runs", self.runs()[0], self.runs()[1]),
         }
-        (!said.is_empty()).then(|| self.at(&said))
     }
 
     fn line(&self) -> String {
-        let why = match (&self.ratio, self.verdict) {
-            (Some(ratio), verdict) if verdict != Verdict::TooFew => ratio.found(),
-            _ => format!("{} and {} repeats", self.runs[0], self.runs[1]),
-        };
-        self.at(&[format!("{} {why}", self.table.metric.name())])
+        self.at(&format!("{} {}", self.table.metric.name(), self.found()))
     }
 
-    pub(super) fn chance(&self, what: &str) -> Option<String> {
-        let ratio = self.ratio.as_ref()?;
-        Some(match (self.verdict, self.runs) {
-            (Verdict::TooFew, [0 | 1, 0 | 1]) => {
-                format!("one run each: whether {what} changed by more than chance is not known")
-            }
-            (Verdict::TooFew, [one, other]) => format!(
-                "{one} and {other} runs: too few to know whether {what} changed by more than chance"
+    pub(super) fn chance(&self) -> Option<String> {
+        let ([one, other], ratio) = (self.runs(), self.ratio.as_ref()?);
+        Some(match self.verdict {
+            Verdict::TooFew => format!(
+                "too few runs ({one} and {other}) to know whether QPS changed by more than chance"
             ),
-            _ => format!("{what} new/base as `loadgen compare` has it: {}", ratio.found()),
+            _ => format!("QPS new/base as `loadgen compare` has it: {}", ratio.found()),
         })
     }
 
+    /// Returns what more runs may decide, or tell whether it matters.
     fn doubt(&self, of: [&str; 2]) -> Option<Doubt> {
+        use Verdict::{Better, Incomplete, NoRatio, NotMeasured, Same, Stopped, Worse};
         let why = match self.verdict {
-            Verdict::TooFew => format!("{}, {} and {}", self.verdict, self.runs[0], self.runs[1]),
-            // More runs tell whether it matters, too.
-            Verdict::NotShown
-            | Verdict::Inconclusive
-            | Verdict::SlightlyBetter
-            | Verdict::SlightlyWorse => {
-                format!("{}, {}", self.verdict, self.ratio.as_ref()?.found())
+            Better | Worse | Same | NoRatio | Stopped => return None,
+            Incomplete | NotMeasured => self.what.clone()?,
+            found => {
+                let ([base, new], at) = (of.map(label), notes::at_clients(&self.column));
+                format!("{new} against {base} at {at}: {found}, {}", self.found())
             }
-            Verdict::Incomplete | Verdict::NotMeasured => self.what.clone()?,
-            _ => return None,
-        };
-        let [base, new] = of.map(label);
-        let why = match self.verdict {
-            Verdict::NotMeasured => why,
-            _ => format!("{new} against {base} at {}: {why}", at_clients(&self.column)),
         };
         let labels = of.map(str::to_owned).into();
         Some(Doubt { workload: self.table.workload.to_owned(), labels, cell: self.column, why })
@@ -395,6 +372,15 @@ impl Row<'_, '_> {
 }
 
 impl Ratio {
+    /// Relates a cell to a base, p being multiplied by so much; nothing where a run has no logarithm.
+    pub(super) fn of(cells: [&Cell; 2], metric: Metric, times: f64) -> Option<Ratio> {
+        let turn = if metric.higher_is_better() { 1.0 } else { -1.0 };
+        let log = |value: &f64| has_log(*value).then(|| value.ln() * turn);
+        let logs = |cell: &Cell| cell.values.iter().map(log).collect::<Option<Vec<f64>>>();
+        let (shift, blocks) = shift(cells, [&logs(cells[0])?, &logs(cells[1])?], times)?;
+        Some(Ratio { p: shift.p, shift, blocks, times })
+    }
+
     fn found(&self) -> String {
         let interval = self.interval().unwrap_or_else(|| "-".to_owned());
         let estimate = number(self.shift.estimate.exp(), 3);
@@ -402,13 +388,16 @@ impl Ratio {
     }
 
     fn interval(&self) -> Option<String> {
-        let [low, high] = self.bounds()?.map(|bound| number(bound, 3));
-        Some(format!("{low} to {high}"))
+        self.bounds().map(|(low, high)| format!("{} to {}", number(low, 3), number(high, 3)))
     }
 
-    pub(super) fn bounds(&self) -> Option<[f64; 2]> {
-        self.shift.interval.map(|(low, high)| [low.exp(), high.exp()])
+    pub(super) fn bounds(&self) -> Option<(f64, f64)> {
+        self.shift.interval.map(|(low, high)| (low.exp(), high.exp()))
     }
+}
+
+fn has_log(value: f64) -> bool {
+    value > 0.0 && value.is_finite()
 }
 
 fn p_text(p: f64) -> String {
@@ -417,54 +406,25 @@ fn p_text(p: f64) -> String {
 
 /// Returns one of all tables with its ratios to a label, and their intervals, without the columns
 /// whose number was asked for; nothing where it has no such label.
-pub(crate) fn related<'a>(
-    table: &Table<'a>,
-    all: &[Table],
-    label: &str,
-) -> Result<Option<Table<'a>>> {
-    let Some(base) = table.line(label) else { return Ok(None) };
+pub(crate) fn related<'a>(table: &Table<'a>, all: &[Table], label: &str) -> Option<Table<'a>> {
+    let base = table.line(label)?;
     let mut related = table.clone();
     related.relate(label);
     // Each by itself, from the same runs or blocks of runs as a comparison over all tables.
     for line in related.lines.iter_mut().filter(|line| line.label != label) {
         let labels = [label, line.label];
         let compared: Vec<Table> = all.iter().map(|table| table.of_labels(&labels)).collect();
-        let rows = compared.iter().filter(|table| !common(table).is_empty()).count();
-        let looks = compared.iter().map(|table| looks(table, 0)).max().unwrap_or(1);
-        let both = line.cells.iter().zip(&base.cells);
-        let cells = both.filter(|(one, other)| one.is_some() && other.is_some()).count();
-        let times = (cells * rows) as f64 * f64::from(looks);
-        for (cell, base) in line.cells.iter_mut().zip(&base.cells) {
-            if let (Some(cell), Some(base)) = (cell, base) {
-                cell.relative_interval = interval(base, cell, &table.metric, times)?;
+        let (looks, here) = (looks(&compared, 0), table.of_labels(&labels));
+        for (column, cell) in &mut line.cells {
+            if let Some(base) = base.cells.get(column) {
+                let times = times(&compared, &here, column, looks);
+                let ratio = Ratio::of([base, cell], table.metric, times);
+                cell.relative_interval = ratio.and_then(|ratio| ratio.bounds());
             }
         }
     }
-    related.keep(&|at| !is_asked_for(table, &table.columns[at]));
-    Ok(Some(related))
-}
-
-/// Returns the 95 % interval of the ratio of a cell to a base, higher being better, where p is
-/// multiplied by so much; none where the runs are too few, or have no ratio.
-pub(crate) fn interval(
-    base: &Cell,
-    cell: &Cell,
-    metric: &Metric,
-    times: f64,
-) -> Result<Option<(f64, f64)>> {
-    let logs = [logs(base, metric)?, logs(cell, metric)?];
-    let shift = shift([base, cell], [&logs[0], &logs[1]], times);
-    let interval = shift.and_then(|(shift, _)| shift.interval);
-    Ok(interval.map(|(low, high)| (low.exp(), high.exp())))
-}
-
-fn logs(cell: &Cell, metric: &Metric) -> Result<Vec<f64>> {
-    let values = metric.values(&cell.steps)?;
-    if values.iter().any(|value| *value <= 0.0 || !value.is_finite()) {
-        return Ok(Vec::new());
-    }
-    let turn = if metric.higher_is_better() { 1.0 } else { -1.0 };
-    Ok(values.into_iter().map(|value| value.ln() * turn).collect())
+    related.keep(|column| !is_asked_for(table, column));
+    Some(related)
 }
 
 /// Tells how far the new runs lie above those of the base. Interleaved ones are compared in blocks,
@@ -484,20 +444,20 @@ pub(crate) fn shift(cells: [&Cell; 2], runs: [&[f64]; 2], times: f64) -> Option<
 
 fn are_blocks([one, other]: [&Cell; 2]) -> bool {
     let at = |step: &Summary| step.started_at.parse::<Timestamp>().ok();
-    let mut last: Option<Timestamp> = None;
+    let ends = |(a, b): (&&Summary, &&Summary)| {
+        let (first, second) = (at(a)?, at(b)?);
+        let same = a.plan.repeat_index == b.plan.repeat_index;
+        same.then(|| (first.min(second), first.max(second)))
+    };
     // The steps of a cell are sorted by time.
-    one.steps.iter().zip(&other.steps).all(|(a, b)| {
-        let (Some(first), Some(second)) = (at(a), at(b)) else { return false };
-        let after = last.is_none_or(|last| first.min(second) > last);
-        last = Some(first.max(second));
-        after && a.plan.repeat_index == b.plan.repeat_index
-    })
+    let blocks: Option<Vec<_>> = one.steps.iter().zip(&other.steps).map(ends).collect();
+    blocks.is_some_and(|blocks| blocks.windows(2).all(|two| two[1].0 > two[0].1))
 }
 
-fn pages(rows: &[Row], floor: f64, looks: u32) -> Vec<Page> {
-    let all = rows.chunk_by(|one, other| std::ptr::eq(one.table, other.table));
-    let (found, bare): (Vec<&[Row]>, Vec<&[Row]>) =
-        all.partition(|rows| rows.iter().any(|row| row.ratio.is_some()) || crashed(rows[0].table));
+fn pages(rows: &[Vec<Row>], floor: f64, looks: u32) -> Vec<Page> {
+    let (found, bare): (Vec<&Vec<Row>>, Vec<&Vec<Row>>) = rows
+        .iter()
+        .partition(|rows| rows.iter().any(|row| row.ratio.is_some()) || crashed(rows[0].table));
     let mut pages: Vec<Page> = found.iter().map(|rows| page(rows[0].table, rows)).collect();
     let Some((last, others)) = pages.split_last_mut() else { return pages };
     // Conditions that are those of all tables are left to the last.
@@ -507,21 +467,19 @@ fn pages(rows: &[Row], floor: f64, looks: u32) -> Vec<Page> {
         page.below.retain(|line| !shared.contains(line));
     }
     // Workloads without a table of their own.
-    last.below.extend(bare.iter().copied().flatten().filter_map(|row| row.what.clone()));
-    let ratios = found.iter().copied().flatten().filter_map(|row| row.ratio.as_ref());
-    last.below.push(method(ratios, floor, looks));
+    last.below.extend(bare.into_iter().flatten().filter_map(|row| row.what.clone()));
+    let ratios = rows.iter().flatten().filter_map(|row| row.ratio.as_ref());
+    last.below.push(method(&ratios.collect::<Vec<_>>(), floor, looks));
     pages
 }
 
 fn page(table: &Table, rows: &[Row]) -> Page {
     let how = if table.metric.higher_is_better() { "new/base" } else { "base/new" };
-    let asked_for = rows.iter().any(|row| row.asked_for && row.ratio.is_some());
-    let mut lines: Vec<String> = asked_for.then(|| ASKED_FOR.to_owned()).into_iter().collect();
-    for without in [true, false] {
-        let rows = rows.iter().filter(|row| row.ratio.is_none() == without);
-        lines.extend(rows.filter_map(|row| row.what.clone()));
-    }
-    lines.extend(footing(table));
+    let (related, without): (Vec<&Row>, Vec<&Row>) =
+        rows.iter().partition(|row| row.ratio.is_some());
+    let asked_for = related.iter().any(|row| row.is_asked_for()).then(|| ASKED_FOR.to_owned());
+    let whats = without.iter().chain(&related).filter_map(|row| row.what.clone());
+    let lines = asked_for.into_iter().chain(whats).chain(footing(table)).collect();
     let title = format!(
         "{}: {} of {} against {}, medians; ratio {how}: above 1 is better",
         escape::line(table.workload),
@@ -535,25 +493,25 @@ fn page(table: &Table, rows: &[Row]) -> Page {
 fn sheet(table: &Table, rows: &[Row], how: &str) -> Sheet {
     let values = rows.iter().flat_map(|row| [row.median(0), row.median(1)]).flatten();
     let decimals = table.metric.decimals(values);
-    let bound = |row: &Row, at: usize| Some((row.ratio.as_ref()?.bounds()?[at], 3));
+    let bounds = |row: &Row| row.ratio.as_ref()?.bounds();
     Rows::new(rows)
         .shown("clients", |row| row.column.to_string())
         .place_and_metric(table, |row| row.column)
         .filed("base", |_| table.lines[0].label)
         .filed("new", |_| table.lines[1].label)
-        .both(marked(table, 0), "base_value", |row| row.median(0).map(|v| (v, decimals)))
-        .both(marked(table, 1), "new_value", |row| row.median(1).map(|v| (v, decimals)))
-        .shown("runs", |row| match row.runs {
+        .both(&marked(table, 0), "base_value", |row| row.median(0).map(|v| (v, decimals)))
+        .both(&marked(table, 1), "new_value", |row| row.median(1).map(|v| (v, decimals)))
+        .shown("runs", |row| match row.runs() {
             [one, other] if one == other => one.to_string(),
             [one, other] => format!("{one}:{other}"),
         })
-        .filed("base_runs", |row| row.runs[0])
-        .filed("new_runs", |row| row.runs[1])
+        .filed("base_runs", |row| row.runs()[0])
+        .filed("new_runs", |row| row.runs()[1])
         .both(how, "ratio", |row| row.ratio.as_ref().map(|r| (r.shift.estimate.exp(), 3)))
         .shown("95 % interval", |row| row.ratio.as_ref()?.interval())
         .left()
-        .filed("ratio_low", |row| bound(row, 0))
-        .filed("ratio_high", |row| bound(row, 1))
+        .filed("ratio_low", |row| bounds(row).map(|(low, _)| low))
+        .filed("ratio_high", |row| bounds(row).map(|(_, high)| high))
         .filed("p", |row| row.ratio.as_ref().map(|ratio| ratio.shift.p))
         .shown("p", |row| row.ratio.as_ref().map(|ratio| p_text(ratio.p)))
         .filed("p_corrected", |row| row.ratio.as_ref().map(|ratio| ratio.p))
@@ -564,11 +522,11 @@ fn sheet(table: &Table, rows: &[Row], how: &str) -> Sheet {
         .sheet()
 }
 
-fn method<'p>(ratios: impl Iterator<Item = &'p Ratio>, floor: f64, looks: u32) -> String {
-    let (in_blocks, alone): (Vec<&Ratio>, Vec<&Ratio>) = ratios.partition(|ratio| ratio.blocks);
-    let blocks = match (in_blocks.is_empty(), alone.is_empty()) {
-        (true, _) => "runs as independent samples (Mann-Whitney)",
-        (false, true) => "interleaved runs in blocks (Wilcoxon signed ranks)",
+fn method(ratios: &[&Ratio], floor: f64, looks: u32) -> String {
+    let any = |blocks: bool| ratios.iter().any(|ratio| ratio.blocks == blocks);
+    let how = match (any(true), any(false)) {
+        (false, _) => "runs as independent samples (Mann-Whitney)",
+        (true, false) => "interleaved runs in blocks (Wilcoxon signed ranks)",
         _ => "runs as samples (Mann-Whitney) or, where interleaved, in blocks (Wilcoxon)",
     };
     let looks = match looks {
@@ -576,15 +534,12 @@ fn method<'p>(ratios: impl Iterator<Item = &'p Ratio>, floor: f64, looks: u32) -
         looks => format!(", times the {looks} looks of a comparison that goes on while undecided"),
     };
     format!(
-        "ratio and interval: Hodges-Lehmann on logarithms; {blocks}; p corrected by Holm within the \
+        "ratio and interval: Hodges-Lehmann on logarithms; {how}; p corrected by Holm within the \
          workload and Benjamini-Hochberg over all{looks}; differences below {} % do not matter; intervals \
          are not corrected",
         number(floor * 100.0, usize::from(floor < 0.01))
     )
 }
-
-/// A finding may be false with this probability, after correction.
-pub(super) const ALPHA: f64 = 0.05;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
@@ -628,8 +583,7 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// The verdict on a shift of logarithms whose corrected p this is. `times` is what the least p that
-/// so few runs can have is multiplied by where no other cell differs.
+/// Judges a shift of logarithms whose corrected p this is; `times` is that of a [`Ratio`].
 pub(super) fn verdict(shift: &Shift, p: f64, times: f64, floor: f64) -> Verdict {
     let off = |log: f64| (log.exp() - 1.0).abs();
     let open = |(low, high): (f64, f64)| low.exp() - 1.0 < -floor && high.exp() - 1.0 > floor;
@@ -678,6 +632,14 @@ mod tests {
     /// Experiments that are simulated.
     const MANY: u64 = 1000;
 
+    struct Case {
+        low: f64,
+        estimate: f64,
+        high: f64,
+        p: f64,
+        expected: Verdict,
+    }
+
     #[test]
     fn a_difference_that_may_matter_is_never_the_same() {
         use Verdict::{
@@ -687,21 +649,21 @@ mod tests {
             let (interval, estimate) = (Some((low.ln(), high.ln())), estimate.ln());
             verdict(&Shift { estimate, interval, p, p_least: 0.002 }, p, 1.0, 0.02)
         };
-        for (low, estimate, high, p, expected) in [
-            (0.93, 0.95, 0.97, 0.01, Worse),
-            (1.03, 1.05, 1.07, 0.01, Better),
+        for Case { low, estimate, high, p, expected } in [
+            Case { low: 0.93, estimate: 0.95, high: 0.97, p: 0.01, expected: Worse },
+            Case { low: 1.03, estimate: 1.05, high: 1.07, p: 0.01, expected: Better },
             // Certain, and at most by the floor.
-            (0.985, 0.99, 0.995, 0.01, Same),
+            Case { low: 0.985, estimate: 0.99, high: 0.995, p: 0.01, expected: Same },
             // Certain, and perhaps by more than the floor.
-            (0.96, 0.985, 0.995, 0.01, SlightlyWorse),
-            (1.005, 1.015, 1.03, 0.01, SlightlyBetter),
+            Case { low: 0.96, estimate: 0.985, high: 0.995, p: 0.01, expected: SlightlyWorse },
+            Case { low: 1.005, estimate: 1.015, high: 1.03, p: 0.01, expected: SlightlyBetter },
             // Perhaps by less than it: the estimate decides.
-            (0.96, 0.975, 0.995, 0.01, Worse),
-            (0.985, 1.0, 1.015, 0.7, Same),
-            (0.97, 0.99, 1.01, 0.2, NotShown),
-            (0.5, 0.7, 0.9, 0.06, NotShown),
-            (0.99, 1.0, 1.05, 0.2, NotShown),
-            (0.36, 0.99, 1.63, 0.8, Inconclusive),
+            Case { low: 0.96, estimate: 0.975, high: 0.995, p: 0.01, expected: Worse },
+            Case { low: 0.985, estimate: 1.0, high: 1.015, p: 0.7, expected: Same },
+            Case { low: 0.97, estimate: 0.99, high: 1.01, p: 0.2, expected: NotShown },
+            Case { low: 0.5, estimate: 0.7, high: 0.9, p: 0.06, expected: NotShown },
+            Case { low: 0.99, estimate: 1.0, high: 1.05, p: 0.2, expected: NotShown },
+            Case { low: 0.36, estimate: 0.99, high: 1.63, p: 0.8, expected: Inconclusive },
         ] {
             assert_eq!(of(low, estimate, high, p), expected, "{low} {estimate} {high} {p}");
         }

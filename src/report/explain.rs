@@ -1,16 +1,14 @@
 //! Where the time of an op went: the difference of two labels in parts that add up.
 //!
-//! In a closed loop each client has one op under way at any instant, so clients / ops a second is
-//! the time of an op, and of this time the CPU of client and server and the server's reads of the
-//! disks are known. As `new / base - 1` of the rates is `-(change of the time) / (time of the new
-//! one)`, the same quotient of each part is its share of the change, and the shares add up.
+//! `new / base - 1` of the rates is `-(change of the time of an op) / (time of the new one)`: the same
+//! quotient of each part is its share of the change, and the shares add up.
 
-use super::compare::{self, Question, Row, comparable, nothing_in_common, of_two};
+use super::compare::{self, Question, Row, nothing_in_common};
 use super::metric::{named, own_read_us, read_us, server_cpu_us};
-use super::notes::{at_clients, both_values, footing, label, marked};
+use super::notes::{both_values, cell_named, footing, label, marked};
 use super::page::{Page, Rows, Sheet, Value, number};
-use super::table::{Cell, tables};
-use super::{Metric, Options, escape, write};
+use super::table::Cell;
+use super::{Metric, write};
 use crate::error::{Error, Result};
 use crate::judge::{self, ABSENT, Difference};
 use crate::stats;
@@ -55,27 +53,19 @@ struct Split<'r, 't, 's> {
     differing: Vec<Difference>,
 }
 
-/// Splits the difference of two labels, for every workload and number of clients that both have.
 pub fn explain(steps: &[&Summary], question: &Question) -> Result<String> {
-    let options = Options { metric: Metric::QPS, latest: question.latest, ..Options::default() };
-    let all = tables(steps, &options)?;
-    let labels = [question.base.as_str(), question.new.as_str()];
-    let tables = of_two(&all, ["the base", "the new label"], labels)?;
-    if !question.force {
-        tables.iter().try_for_each(comparable)?;
-    }
+    let labels = question.labels();
+    let tables = question.tables(steps, Metric::QPS, ["the base", "the new label"])?;
     // What a difference must be to matter is not asked here.
-    let (rows, _) = compare::rows(&tables, labels, 0.0, 0)?;
+    let (rows, _) = compare::rows(&tables, labels, 0.0, 0);
     let both = |row: &&Row| row.cells.iter().all(Option::is_some);
-    let (open, closed): (Vec<&Row>, Vec<&Row>) =
-        rows.iter().filter(both).partition(|row| row.column.is_open());
     let (mut pages, mut idle): (Vec<Page>, Vec<String>) = (Vec::new(), Vec::new());
-    for rows in closed.chunk_by(|one, other| std::ptr::eq(one.table, other.table)) {
+    for rows in &rows {
         let (first, mut said) = (pages.len(), String::new());
-        for row in rows {
+        for row in rows.iter().filter(both).filter(|row| !row.column.is_open()) {
             let Some(split) = Split::of(row) else {
-                let (workload, at) = (escape::line(row.table.workload), at_clients(&row.column));
-                idle.push(format!("{workload} at {at}: 0 ops a second are not explained"));
+                let cell = cell_named(row.table, &row.column);
+                idle.push(format!("{cell}: 0 ops a second are not explained"));
                 continue;
             };
             let mut page = split.page();
@@ -92,13 +82,11 @@ pub fn explain(steps: &[&Summary], question: &Question) -> Result<String> {
         }
     }
     let Some(last) = pages.last_mut() else {
+        let but = " but in an open loop, where the rate is what was asked for";
         return Err(match idle.into_iter().next() {
             Some(first) => Error::data(first).hint("loadgen report shows the steps"),
-            None if open.is_empty() => nothing_in_common(labels, ""),
-            None => nothing_in_common(
-                labels,
-                " but in an open loop, where the rate is what was asked for",
-            ),
+            None if rows.iter().flatten().any(|row| both(&row)) => nothing_in_common(labels, but),
+            None => nothing_in_common(labels, ""),
         });
     };
     last.below.append(&mut idle);
@@ -106,19 +94,12 @@ pub fn explain(steps: &[&Summary], question: &Question) -> Result<String> {
     Ok(write(&pages, "explain", question.format, None))
 }
 
-fn runs(cells: [&Cell; 2], of: &dyn Fn(&Summary) -> Option<f64>) -> [Vec<f64>; 2] {
-    cells.map(|cell| cell.steps.iter().filter_map(|step| of(step)).collect())
-}
-
-fn medians(cells: [&Cell; 2], of: &dyn Fn(&Summary) -> Option<f64>) -> Option<[f64; 2]> {
-    let [one, other] = runs(cells, of).map(|runs| stats::median(&runs));
-    Some([one?, other?])
-}
-
 fn part(name: &'static str, cells: [&Cell; 2], of: &dyn Fn(&Summary) -> Option<f64>) -> Part {
-    let [one, other] = runs(cells, of);
+    let runs = |cell: &Cell| cell.steps.iter().filter_map(|step| of(step)).collect::<Vec<f64>>();
+    let [one, other] = cells.map(runs);
+    let us = stats::median(&one).zip(stats::median(&other)).map(|(one, other)| [one, other]);
     let shift = compare::shift(cells, [&one, &other], 1.0);
-    Part { name, us: medians(cells, of), interval: shift.and_then(|(shift, _)| shift.interval) }
+    Part { name, us, interval: shift.and_then(|(shift, _)| shift.interval) }
 }
 
 impl<'r, 't, 's> Split<'r, 't, 's> {
@@ -127,10 +108,8 @@ impl<'r, 't, 's> Split<'r, 't, 's> {
         let cells = row.cells.map(|cell| cell.expect("both have the cell"));
         let busy = f64::from(row.column.clients) * US;
         let tps = |step: &Summary| (step.measured_s > 0.0).then_some(step.totals.tps);
-        let rates = medians(cells, &tps)?;
-        if rates.iter().any(|rate| *rate <= 0.0) {
-            return None;
-        }
+        let rates =
+            part("", cells, &tps).us.filter(|rates| rates.iter().all(|rate| *rate > 0.0))?;
         let cycle = |step: &Summary| tps(step).filter(|tps| *tps > 0.0).map(|tps| busy / tps);
         let mut parts = Vec::from(PARTS.map(|(name, of)| part(name, cells, &of)));
         // What only one of both knows is in the rest of both.
@@ -145,35 +124,37 @@ impl<'r, 't, 's> Split<'r, 't, 's> {
         let rest = Part { us, ..part("rest", cells, &rest) };
         let whole = Part { us: Some(cycle_us), ..part("time of an op", cells, &cycle) };
         parts.extend([rest, whole]);
-        Some(Split { row, cells, parts, cycle_us, differing: differing(cells) })
+        // Class and durability follow from counters and variables.
+        let mut differing = judge::differences(cells[0].steps[0], cells[1].steps[0]);
+        differing.retain(|d| !["class", "durability"].contains(&d.name.as_str()));
+        Some(Split { row, cells, parts, cycle_us, differing })
     }
 
     fn page(&self) -> Page {
         let (table, row) = (self.row.table, self.row);
         let [one, other] = self.cells.map(|cell| cell.spread.median);
         let title = format!(
-            "{} at {}: QPS {} with {}, {} with {}: {} %",
-            escape::line(table.workload),
-            at_clients(&row.column),
+            "{}: QPS {} with {}, {} with {}: {} %",
+            cell_named(table, &row.column),
             number(one, 0),
             label(table.lines[0].label),
             number(other, 0),
             label(table.lines[1].label),
-            signed(100.0 * (other / one - 1.0), 1),
+            signed(100.0 * (other / one - 1.0)),
         );
-        let below = row.chance("QPS").into_iter().chain(self.remarks());
+        let below = row.chance().into_iter().chain(self.remarks());
         Page::of(title, self.sheet(), below.collect())
     }
 
     fn sheet(&self) -> Sheet {
         let (table, row) = (self.row.table, self.row);
         let told = |d: &Difference| (d.name.clone(), format!("{} -> {}", d.first, d.second));
-        let settings = Value::Pairs(self.differing.iter().map(told).collect());
+        let settings = Value::from(self.differing.iter().map(told).collect::<Vec<_>>());
         let change = |part: &&Part| part.us.map(|[one, other]| other - one);
         // What a change of the time of an op is of the rate.
         let percent = |part: &&Part| Some(-100.0 * change(part)? / self.cycle_us[1]);
-        let between = |(low, high)| format!("{} to {}", signed(low, 1), signed(high, 1));
-        let runs = row.ratio.as_ref().map_or([0, 0], |_| row.runs);
+        let between = |(low, high)| format!("{} to {}", signed(low), signed(high));
+        let runs = row.ratio.as_ref().map_or([0, 0], |_| row.runs());
         let bounds = row.ratio.as_ref().and_then(compare::Ratio::bounds);
         Rows::new(&self.parts)
             .place(table, |_| row.column)
@@ -183,13 +164,11 @@ impl<'r, 't, 's> Split<'r, 't, 's> {
             .filed("new_qps", |_| self.cells[1].spread.median)
             .both("microseconds an op", "part", |part| part.name)
             .left()
-            .both(marked(table, 0), "base_us", |part| part.us.map(|us| (us[0], 1)))
-            .both(marked(table, 1), "new_us", |part| part.us.map(|us| (us[1], 1)))
-            .shown("change", |part| {
-                change(part).map_or("unknown".to_owned(), |change| signed(change, 1))
-            })
+            .both(&marked(table, 0), "base_us", |part| part.us.map(|us| (us[0], 1)))
+            .both(&marked(table, 1), "new_us", |part| part.us.map(|us| (us[1], 1)))
+            .shown("change", |part| change(part).map_or("unknown".to_owned(), signed))
             .shown("95 % interval", |part| part.us.and(part.interval).map(between))
-            .shown("% of QPS", |part| percent(part).map(|percent| signed(percent, 1)))
+            .shown("% of QPS", |part| percent(part).map(signed))
             .filed("change_us", change)
             .filed("qps_percent", percent)
             .filed("differing", |_| settings.clone())
@@ -197,38 +176,39 @@ impl<'r, 't, 's> Split<'r, 't, 's> {
             .filed("change_high_us", |part| part.interval.map(|i| i.1))
             .filed("base_runs", |_| runs[0])
             .filed("new_runs", |_| runs[1])
-            .filed("ratio_low", |_| bounds.map(|bounds| bounds[0]))
-            .filed("ratio_high", |_| bounds.map(|bounds| bounds[1]))
+            .filed("ratio_low", |_| bounds.map(|(low, _)| low))
+            .filed("ratio_high", |_| bounds.map(|(_, high)| high))
             .filed("p_corrected", |_| row.ratio.as_ref().map(|ratio| ratio.p))
             .sheet()
     }
 
     fn remarks(&self) -> Vec<String> {
         let mut lines = Vec::new();
+        let medians = |of: &dyn Fn(&Summary) -> Option<f64>| part("", self.cells, of).us;
+        let texts = |[one, other]: [f64; 2], decimals| {
+            format!("{} and {}", number(one, decimals), number(other, decimals))
+        };
         let reads = named("innodb-reads").expect("a figure").value;
-        lines.extend(medians(self.cells, &reads).map(|reads| {
-            let [one, other] = reads.map(|reads| number(reads, 3));
-            format!("InnoDB reads an op: {one} and {other}")
-        }));
-        let others = medians(self.cells, &|step| Some(read_us(step)? - own_read_us(step)?));
-        let matters = |us: [f64; 2]| (0..2).any(|at| us[at] > OTHERS_MIN * self.cycle_us[at]);
-        lines.extend(others.filter(|us| matters(*us)).map(|us| {
-            let [one, other] = us.map(|us| number(us, 1));
-            format!("disk reads for others, by their bytes: {one} and {other} us an op")
-        }));
-        let busy = ["server CPU", "client CPU"].into_iter().filter_map(|name| {
-            let us = self.parts.iter().find(|part| part.name == name)?.us?;
-            let clients = f64::from(self.row.column.clients);
-            let cores = |at: usize| number(us[at] * clients / self.cycle_us[at], 2);
-            Some(format!("{} {} and {}", name.trim_end_matches(" CPU"), cores(0), cores(1)))
+        lines.extend(medians(&reads).map(|us| format!("InnoDB reads an op: {}", texts(us, 3))));
+        let matters = |us: &[f64; 2]| (0..2).any(|at| us[at] > OTHERS_MIN * self.cycle_us[at]);
+        let others = medians(&|step| Some(read_us(step)? - own_read_us(step)?)).filter(matters);
+        lines.extend(
+            others.map(|us| {
+                format!("disk reads for others, by their bytes: {} us an op", texts(us, 1))
+            }),
+        );
+        let clients = f64::from(self.row.column.clients);
+        let busy = [(1, "server"), (0, "client")].into_iter().filter_map(|(part, name)| {
+            let us = self.parts[part].us?;
+            let cores = [0, 1].map(|at| us[at] * clients / self.cycle_us[at]);
+            Some(format!("{name} {}", texts(cores, 2)))
         });
-        let busy: Vec<String> = busy.collect();
-        lines.extend((!busy.is_empty()).then(|| format!("cores busy: {}", busy.join("; "))));
-        let unknown: Vec<&str> =
-            self.parts.iter().filter(|part| part.us.is_none()).map(|part| part.name).collect();
-        if !unknown.is_empty() {
-            lines.push(format!("not known and in the rest: {}", unknown.join(", ")));
-        }
+        let busy = busy.collect::<Vec<String>>().join("; ");
+        lines.extend((!busy.is_empty()).then(|| format!("cores busy: {busy}")));
+        let unknown = self.parts.iter().filter(|part| part.us.is_none()).map(|part| part.name);
+        let unknown = unknown.collect::<Vec<&str>>().join(", ");
+        let is_unknown = !unknown.is_empty();
+        lines.extend(is_unknown.then(|| format!("not known and in the rest: {unknown}")));
         let below = |part: &&Part| part.us.is_some_and(|us| us.iter().any(|us| *us < 0.0));
         lines.extend(self.parts.iter().find(below).map(|part| {
             format!(
@@ -241,17 +221,10 @@ impl<'r, 't, 's> Split<'r, 't, 's> {
     }
 }
 
-fn signed(value: f64, decimals: usize) -> String {
-    let text = number(value, decimals);
-    let positive = text.bytes().any(|b| (b'1'..=b'9').contains(&b)) && !text.starts_with('-');
-    if positive { format!("+{text}") } else { text }
-}
-
-fn differing(cells: [&Cell; 2]) -> Vec<Difference> {
-    let mut all = judge::differences(cells[0].steps[0], cells[1].steps[0]);
-    // Class and durability follow from counters and variables.
-    all.retain(|difference| !["class", "durability"].contains(&difference.name.as_str()));
-    all
+/// Shows a change: with its sign, but of nothing.
+fn signed(value: f64) -> String {
+    let text = number(value, 1);
+    if value > 0.0 && text != number(0.0, 1) { format!("+{text}") } else { text }
 }
 
 fn named_settings(differing: &[Difference]) -> String {
@@ -263,6 +236,6 @@ fn named_settings(differing: &[Difference]) -> String {
     let both = terms::named(both.into_iter().map(both_values).collect(), NAMED_MAX, "; ");
     let alone = (!alone.is_empty()).then(|| format!("{} that only one of them has", alone.len()));
     let said: Vec<String> =
-        [Some(both).filter(|both| !both.is_empty()), alone].into_iter().flatten().collect();
+        Some(both).filter(|both| !both.is_empty()).into_iter().chain(alone).collect();
     format!("settings that differ: {}", said.join("; "))
 }

@@ -14,8 +14,8 @@ use hdrhistogram::serialization::Deserializer;
 const PAYLOAD_MAX: u64 = 4 << 20;
 /// What stands before the payload of `HdrHistogram` V2, bytes.
 const HEADER: usize = 40;
-/// What stands before the deflated bytes (cookie and length), bytes.
-const ENVELOPE: usize = 8;
+/// Of the length, which stands between the cookie and the deflated bytes, bytes.
+const LENGTH: usize = 4;
 /// The cookie of `HdrHistogram` V2, deflated.
 const COOKIE: [u8; 4] = [0x1c, 0x84, 0x93, 0x14];
 const NS_PER_US: f64 = 1e3;
@@ -23,9 +23,28 @@ const NS_PER_US: f64 = 1e3;
 pub(crate) struct Curve(Histogram<u64>);
 
 impl Curve {
-    /// Nothing of an empty histogram; the error says what is wrong with the text.
+    /// Decodes `HdrHistogram` V2, deflated, base64: nothing of an empty histogram; the error says what is
+    /// wrong with the text.
+    ///
+    /// The library believes the lengths that it reads and adds what it finds: a damaged file could
+    /// make it take gigabytes, or overflow. So the bytes are inflated and looked at here first.
     pub(crate) fn read(text: &str) -> Result<Option<Curve>, String> {
-        let histogram = decode(text)?;
+        let bytes = STANDARD.decode(text.trim()).map_err(|error| format!("base64: {error}"))?;
+        let deflated = bytes.strip_prefix(&COOKIE).and_then(|rest| rest.get(LENGTH..));
+        let mut plain = Vec::new();
+        ZlibDecoder::new(deflated.ok_or("it is no HdrHistogram V2, deflated")?)
+            .take(PAYLOAD_MAX + 1)
+            .read_to_end(&mut plain)
+            .map_err(|error| format!("deflate: {error}"))?;
+        if let Some(wrong) = wrong(&plain) {
+            return Err(wrong.to_owned());
+        }
+        let histogram = Deserializer::new().deserialize(&mut plain.as_slice());
+        let histogram: Histogram<u64> = histogram.map_err(|error| error.to_string())?;
+        // The library's total saturates, its search for a quantile does not.
+        if histogram.len() == u64::MAX {
+            return Err("its counts overflow".to_owned());
+        }
         Ok((!histogram.is_empty()).then_some(Curve(histogram)))
     }
 
@@ -38,54 +57,26 @@ impl Curve {
     }
 }
 
-/// Decodes `HdrHistogram` V2, deflated, base64.
-///
-/// The library believes the lengths that it reads and adds what it finds: a damaged file could
-/// make it take gigabytes, or overflow. So the bytes are inflated and looked at here first.
-fn decode(text: &str) -> Result<Histogram<u64>, String> {
-    let bytes = STANDARD.decode(text.trim()).map_err(|error| format!("base64: {error}"))?;
-    let deflated = bytes
-        .strip_prefix(&COOKIE)
-        .and_then(|rest| rest.get(ENVELOPE - COOKIE.len()..))
-        .ok_or("it is no HdrHistogram V2, deflated")?;
-    let mut plain = Vec::new();
-    ZlibDecoder::new(deflated)
-        .take(PAYLOAD_MAX + 1)
-        .read_to_end(&mut plain)
-        .map_err(|error| format!("deflate: {error}"))?;
-    check(&plain)?;
-    let histogram: Histogram<u64> = Deserializer::new()
-        .deserialize(&mut plain.as_slice())
-        .map_err(|error| error.to_string())?;
-    // The library's total saturates, its search for a quantile does not.
-    if histogram.len() == u64::MAX {
-        return Err("its counts overflow".to_owned());
-    }
-    Ok(histogram)
-}
-
-/// Refuses inflated bytes whose header promises more than there is.
-fn check(plain: &[u8]) -> Result<(), String> {
-    if plain.len() as u64 > PAYLOAD_MAX {
-        return Err(format!("it inflates to more than {} MiB", PAYLOAD_MAX >> 20));
-    }
+/// Tells what is wrong with inflated bytes whose header promises more than there is.
+fn wrong(plain: &[u8]) -> Option<&'static str> {
     let field = |from: usize, to: usize| -> Option<u64> {
         Some(plain.get(from..to)?.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte)))
     };
     let (Some(length), Some(low), Some(high)) = (field(4, 8), field(16, 24), field(24, 32)) else {
-        return Err("it ends too early".to_owned());
+        return Some("it ends too early");
     };
-    if (HEADER as u64).checked_add(length) != Some(plain.len() as u64) {
-        return Err("its length is not the one that it names".to_owned());
+    if plain.len() as u64 > PAYLOAD_MAX {
+        Some("it inflates to more than 4 MiB")
+    } else if HEADER as u64 + length != plain.len() as u64 {
+        Some("its length is not the one that it names")
+    } else if low > high || high > 1 << 62 {
+        Some("its range makes no sense")
+    } else if plain.windows(9).skip(HEADER).any(|bytes| bytes == [0xff; 9]) {
+        // The longest run of zeros that can be written: negating it overflows. No count looks so.
+        Some("a run of zeros is longer than any histogram")
+    } else {
+        None
     }
-    if low > high || high > 1 << 62 {
-        return Err("its range makes no sense".to_owned());
-    }
-    // The longest run of zeros that can be written: negating it overflows. No count looks so.
-    if plain.windows(9).skip(HEADER).any(|bytes| bytes == [0xff; 9]) {
-        return Err("a run of zeros is longer than any histogram".to_owned());
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -8,48 +8,42 @@ use base64::engine::general_purpose::STANDARD;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use sha2::{Digest, Sha256};
 
-use super::chart::{self, Chart, P99, RATE, position};
-use super::compare::{ASKED_FOR, interval, is_asked_for, related};
+use super::chart::{self, Chart, P99, RATE, bounds, position};
+use super::compare::{ASKED_FOR, Ratio, is_asked_for, related};
 use super::escape::{clip, markup};
-use super::layout;
-use super::notes::{self, Note, label, mark, noted};
-use super::origin::{TEXT_MAX, behind, listed, plan};
-use super::page::{self, Page, Rows, Sheet, number};
-use super::svg::{self, Plot, Size, Style, px};
-use super::table::{self, Cell, Column, Table, in_time, known};
+use super::layout::{self, Item, items};
+use super::notes::{self, Note, label, listed, mark, noted};
+use super::origin::{TEXT_MAX, behind, plan};
+use super::page::{self, Page, Rows, Sheet};
+use super::svg::{self, Plot, Size, px};
+use super::table::{self, Cell, Column, Line, Table, in_time, known, merit};
 use super::{Layout, Options, counted};
 use crate::error::Result;
 use crate::summary::{Outcome, Summary, VerdictKind};
 use crate::terms::{self, named};
 
 const SCRIPT: &str = include_str!("html/script.js");
-/// With more labels than this, the switches have a search, and no chart its own legend.
-const LEGEND_MAX: usize = 12;
-/// More labels with timelines, and more curves or rows of errors, are folded away.
-const OPEN_MAX: usize = 6;
-const UNFOLDED_MAX: usize = 12;
+/// More than these are folded away, and labels have a search in place of a legend of each chart.
+const MANY: usize = 12;
 /// With more steps than this, timelines show the rate alone.
 const RATES_ONLY_FROM: usize = 400;
 /// As wide as a phone: letters stay readable there, and grow on a wider screen.
 const USUAL: Size = (420.0, 280.0);
 /// Timelines are many, each of one label: they have no legend.
 const LOW: Size = (420.0, 170.0);
-/// Characters of a message, and of one line of a table.
+/// Characters of a message, and of a line of a table.
 const MESSAGE_MAX: usize = 200;
 const LINE_MAX: usize = 30;
-const COLUMNS_MAX: usize = 8;
-/// Digits after the point of a ratio's interval: two would often hide it.
-const RATIO_DECIMALS: usize = 3;
 
 /// Said where there is an open loop.
 const TIMES: &str = "Service times run from the call to its return; response times from the intended \
                      instant, which only columns with @, at an asked rate, have. Where no time is \
                      named, these show the response time, all others the service time.";
-const COURSE: &str = "Intervals of the timeline from the start of the warm-up, repeats over each \
-                      other. Grey: warm-up and drain, not counted. Red: operations failed; light red: \
-                      an outage, until the rate was back. Steps at as many clients have one scale, \
-                      whatever the label. Long timelines are thinned out; their extremes are kept. A \
-                      p99 of an interval with fewer than 1,000 operations is left out.";
+const COURSE: &str = "Intervals of the timeline, repeats over each other. Grey: warm-up and drain, not \
+                      counted. Red: operations failed; light red: an outage, until the rate was back. \
+                      Steps at as many clients have one scale, whatever the label. Long timelines are \
+                      thinned out, extremes kept; no p99 of fewer than 1,000 operations is shown.";
+const BY_PERCENTILE: &str = "By percentile: each further nine takes the same length";
 const CURVES: &str = "Medians of the repeats' percentiles, from their histograms, up to the last one \
                       with ten values beyond it in every repeat.";
 const BEST: &str = "Bold on grey: the best median of a column, and all that its runs do not tell from \
@@ -59,11 +53,10 @@ const SMALL: &str = "Small: [ ] the 95 % interval of the median; a..b the smalle
                      run, too few for an interval.";
 const SMALL_RATIOS: &str = "Small: 95 % interval of the ratio from the runs of both labels, each by \
                             itself, not corrected for the number of cells; loadgen compare decides.";
-const ORIGIN: &str = "A cell is the median of its repeats; the run is the unit of every statistic. \
+const ORIGIN: &str = "A cell is the median of its repeats: the run is the unit of every statistic. \
                       Intervals of medians are by order statistics, those of ratios Hodges and \
-                      Lehmann's on logarithms. Rates count the operations that succeeded in the \
-                      measured window; percentiles come from a histogram of every operation (three \
-                      significant digits), never from averages.";
+                      Lehmann's on logarithms. Rates count what succeeded in the measured window; \
+                      percentiles come from a histogram of every operation, three digits exact.";
 
 /// Returns the page of some steps.
 pub fn page(steps: &[&Summary], options: &Options) -> Result<String> {
@@ -72,13 +65,22 @@ pub fn page(steps: &[&Summary], options: &Options) -> Result<String> {
         known(&tables, "--baseline", label)?;
     }
     let labels = chart::labels(&tables);
-    let shown = Shown { steps, options, tables: &tables, labels: &labels };
+    let mut steps: Vec<&Summary> = tables.iter().flat_map(Table::all).collect();
+    steps.sort_by_cached_key(|step| in_time(step));
+    let shown = Shown { options, tables: &tables, labels: &labels, steps: &steps };
     let sections = tables.iter().map(|table| shown.workload(table)).collect::<Result<Vec<_>>>()?;
     let plain = Options { layout: Layout::Settings, baseline: None, ..options.clone() };
     let apart = layout::pages(&tables, &plain)?;
     let body = html! {
         header { h1 { "loadgen report" } p.faint { (shown.headline()) } }
-        (switches(&labels))
+        // Without its switch nothing of a label is shown, wherever it is.
+        fieldset #switches class=[(labels.len() > MANY).then_some("many")] {
+            legend { (terms::counted(labels.len() as u64, "label")) }
+            div.keys { @for (at, label) in labels.iter().enumerate() { span.key {
+                input type="checkbox" id={ "l" (at) } checked autocomplete="off";
+                (key(at, label))
+            } } }
+        }
         main {
             @for section in sections { (section) }
             section #settings {
@@ -99,7 +101,7 @@ pub fn page(steps: &[&Summary], options: &Options) -> Result<String> {
             "{off} .s{at}{{display:none}}{off} .k{at},#l{at}:not(:checked)+.k{at}{{opacity:.45}}\n"
         )
     });
-    let style = format!("{}\n{}", svg::rules_of_page(), switched.collect::<String>());
+    let style = svg::STYLE.to_owned() + &switched.collect::<String>();
     let workloads: Vec<&str> = tables.iter().map(|table| table.workload).collect();
     Ok(document(&format!("{} - loadgen report", workloads.join(", ")), &style, &body))
 }
@@ -133,26 +135,11 @@ fn document(title: &str, style: &str, body: &Markup) -> String {
     format!("{}\n", document.into_string())
 }
 
-/// Returns a switch for each label. Without it nothing of the label is shown, wherever it is.
-fn switches(labels: &[&str]) -> Markup {
-    html! {
-        fieldset #switches class=[(labels.len() > LEGEND_MAX).then_some("many")] {
-            legend { (terms::counted(labels.len() as u64, "label")) }
-            div.keys { @for (at, label) in labels.iter().enumerate() {
-                span.key {
-                    input type="checkbox" id={ "l" (at) } checked autocomplete="off";
-                    (key(at, label))
-                }
-            } }
-        }
-    }
-}
-
 /// Returns a label with a sample of its line; it switches the label.
 fn key(at: usize, label: &str) -> Markup {
     html! {
         label for={ "l" (at) } class={ "k" (at) } {
-            svg class={ "sample " (Style::of(at).class) } viewBox="0 0 28 12" aria-hidden="true" {
+            svg class={ "sample " (svg::class(at)) } viewBox="0 0 28 12" aria-hidden="true" {
                 (svg::sample(at))
             }
             " " (notes::label(label))
@@ -180,7 +167,7 @@ fn figure(chart: &Chart, labels: &[&str], size: Size) -> Markup {
     });
     // What the script computes values from, where they are not said.
     let [left, right, top, bottom] = [plot.left, plot.right, plot.top, plot.bottom].map(px);
-    let (x, y) = (chart.x.scale.to, chart.y.scale.to);
+    let (x, y) = (chart.x.to, chart.y.to);
     let scales = places.is_none().then(|| format!("{left} {right} {top} {bottom} {x} {y}"));
     let drawn = chart::drawn(std::slice::from_ref(chart));
     html! {
@@ -189,11 +176,16 @@ fn figure(chart: &Chart, labels: &[&str], size: Size) -> Markup {
             svg.chart viewBox={ "0 0 " (px(size.0)) " " (px(size.1)) } role="img"
                 aria-label=(markup(&format!("{}: {}", chart.of, chart.title)))
                 data-x=[&places] data-t=[scales] { (svg::draw(chart, size)) }
-            @if places.is_some() && drawn.len() <= LEGEND_MAX {
+            @if places.is_some() && drawn.len() <= MANY {
                 div.keys { @for at in drawn { (key(at, labels[at])) } }
             }
         }
     }
+}
+
+/// Folds something away that print shows all the same.
+fn fold(open: bool, head: &str, what: &Markup) -> Markup {
+    html! { details.print open[open] { summary { (head) } (what) } }
 }
 
 /// Writes a list or a table with its title; what belongs below it, where that is wanted.
@@ -238,17 +230,18 @@ fn of_sheets(sheets: &[&Sheet], labels: &[usize]) -> Markup {
 
 /// Everything that a page shows.
 struct Shown<'a> {
-    steps: &'a [&'a Summary],
     options: &'a Options,
     tables: &'a [Table<'a>],
     labels: &'a [&'a str],
+    /// Those that did not complete, too: what they were asked is worth knowing.
+    steps: &'a [&'a Summary],
 }
 
 impl Shown<'_> {
     /// Makes the section of one table, which has neither footnotes nor ratios yet.
     fn workload(&self, of: &Table) -> Result<Markup> {
         let (labels, plain) = (self.labels, noted(of.clone()));
-        let (related, remarks) = self.ratios(&plain)?;
+        let (related, remarks) = self.ratios(&plain);
         let mut numbers = chart::over_clients(&plain, labels);
         numbers.extend(related.iter().flat_map(|related| chart::over_clients(related, labels)));
         let costs = self.charts(&plain, &["server-cpu", "cpu"])?;
@@ -260,15 +253,15 @@ impl Shown<'_> {
         };
         let times = self.charts(&plain, times)?;
         let curves = chart::percentiles(&plain, labels)?;
-        let unfolded = curves.len() <= UNFOLDED_MAX && labels.len() <= LEGEND_MAX;
+        let unfolded = curves.len() <= MANY && labels.len() <= MANY;
         let per_op = self.pages(of, Layout::PerOp)?;
         Ok(html! { section {
             h2 { (markup(plain.workload)) }
             (charts(&numbers, labels, USUAL))
-            (main_table(&plain, labels)?)
+            (main_table(&plain, labels))
             p.behind { "Behind it: " (markup(&behind(&plain))) "." }
             @for line in notes::below(&plain) { p.faint { (markup(&line)) } }
-            @if let Some(related) = &related { (main_table(related, labels)?) }
+            @if let Some(related) = &related { (main_table(related, labels)) }
             @for remark in &remarks { p.faint { (markup(remark)) } }
             (errors(&plain, labels))
             @if plain.all().any(|step| !step.outages.is_empty()) {
@@ -279,41 +272,39 @@ impl Shown<'_> {
                 @if is_open { p.faint { (TIMES) } }
                 (charts(&times, labels, USUAL))
             }
-            @if !curves.is_empty() { details.print open[unfolded] {
-                summary { "By percentile: each further nine takes the same length" }
+            @if !curves.is_empty() { (fold(unfolded, BY_PERCENTILE, &html! {
                 p.faint { (CURVES) }
                 (charts(&curves, labels, USUAL))
-            } }
+            })) }
             @if !costs.is_empty() {
                 h3 { "Cost of an op" }
                 (charts(&costs, labels, USUAL))
             }
-            @if !per_op.is_empty() { details.print {
-                summary { "Cost of an op, number by number" }
+            @if !per_op.is_empty() { (fold(false, "Cost of an op, number by number", &html! {
                 @for page in &per_op { (of_page(page, false)) }
                 @for line in layout::COSTS { p.faint { (line) } }
-            } }
+            })) }
             (self.timelines(&plain))
         } })
     }
 
     /// Relates a workload to the label that was asked for, else to the first that was measured, and
     /// tells what else is to be said of it.
-    fn ratios<'t>(&self, plain: &Table<'t>) -> Result<(Option<Table<'t>>, Vec<String>)> {
+    fn ratios<'t>(&self, plain: &Table<'t>) -> (Option<Table<'t>>, Vec<String>) {
         let first = || plain.lines.iter().find(|line| !line.steps.is_empty()).map(|l| l.label);
         let base = self.options.baseline.as_deref().or_else(first);
         let is_other = |base: &&str| plain.lines.iter().any(|line| line.label != *base);
-        let Some(base) = base.filter(is_other) else { return Ok((None, Vec::new())) };
-        let Some(table) = related(plain, self.tables, base)? else {
-            return Ok((None, vec![format!("No ratios: {} was not measured here.", label(base))]));
+        let Some(base) = base.filter(is_other) else { return (None, Vec::new()) };
+        let Some(table) = related(plain, self.tables, base) else {
+            return (None, vec![format!("No ratios: {} was not measured here.", label(base))]);
         };
         let mut remarks = notes::unrelated(&table);
         remarks.extend((table.columns.len() < plain.columns.len()).then(|| ASKED_FOR.to_owned()));
         let mut others = table.lines.iter().filter(|line| line.label != base);
         let has = |cell: &Cell| cell.relative.is_some();
-        let any = others.any(|line| line.cells.iter().flatten().any(has));
+        let any = others.any(|line| line.cells.values().any(has));
         remarks.extend((!any).then(|| format!("No other label has a ratio to {}.", label(base))));
-        Ok((any.then_some(table), remarks))
+        (any.then_some(table), remarks)
     }
 
     fn pages(&self, table: &Table, layout: Layout) -> Result<Vec<Page>> {
@@ -324,101 +315,80 @@ impl Shown<'_> {
     }
 
     fn charts(&self, table: &Table, metrics: &[&str]) -> Result<Vec<Chart>> {
-        let steps = self.steps.iter().filter(|step| step.workload.name == table.workload);
-        let steps: Vec<&Summary> = steps.copied().collect();
+        let steps: Vec<&Summary> = table.all().collect();
         let mut charts = Vec::new();
         for metric in metrics {
             let options = Options { metric: metric.parse()?, ..self.options.clone() };
-            for table in table::tables(&steps, &options)? {
-                charts.extend(chart::over_clients(&table, self.labels));
-            }
+            let tables = table::tables(&steps, &options)?;
+            charts.extend(tables.iter().flat_map(|of| chart::over_clients(of, self.labels)));
         }
         Ok(charts)
     }
 
     /// Draws the course of every step, a fold for each label.
     fn timelines(&self, table: &Table) -> Markup {
-        let steps = self.tables.iter().flat_map(Table::all).count();
+        let steps = self.steps.len();
         let courses = if steps > RATES_ONLY_FROM { &[&RATE][..] } else { &[&RATE, &P99] };
         let vertices = chart::vertices_each(steps * courses.len());
         let of = |course: &&_| chart::timelines(table, self.labels, course, vertices);
         let each: Vec<Vec<Vec<Chart>>> = courses.iter().map(of).collect();
-        let drawn: Vec<usize> = (0..table.lines.len())
-            .filter(|at| each.iter().any(|lines| !lines[*at].is_empty()))
-            .collect();
-        html! { @if !drawn.is_empty() {
+        let mut lines: Vec<(usize, &Line)> = table.lines.iter().enumerate().collect();
+        lines.retain(|(at, _)| each.iter().any(|lines| !lines[*at].is_empty()));
+        html! { @if !lines.is_empty() {
             h3 { "In the course of each step" }
             p.faint { (COURSE) @if courses.len() == 1 { " With so many steps, the rate alone." } }
-            @for at in drawn {
-                @let of = table.lines[at].label;
-                details open[table.lines.len() <= OPEN_MAX] class={ "s" (position(self.labels, of)) } {
-                    summary { (label(of)) }
+            @for (at, line) in lines {
+                @let of = position(self.labels, line.label);
+                details open[table.lines.len() <= MANY] class={ "s" (of) } {
+                    summary { (label(line.label)) }
                     @for lines in &each { (charts(&lines[at], self.labels, LOW)) }
                 }
             }
         } }
     }
 
-    /// Returns also what did not complete: what it was asked is worth knowing.
-    fn all(&self) -> impl Iterator<Item = &Summary> {
-        self.tables.iter().flat_map(Table::all)
-    }
-
     fn headline(&self) -> String {
-        let starts: BTreeSet<String> = self.all().map(|step| instant(&step.started_at)).collect();
-        let ends: BTreeSet<&String> = starts.first().into_iter().chain(starts.last()).collect();
-        markup(&format!(
-            "{}, {}, {}, {}",
-            terms::counted(self.tables.len() as u64, "workload"),
-            terms::counted(self.labels.len() as u64, "label"),
-            terms::counted(self.all().count() as u64, "step"),
-            listed(&ends, " to ")
-        ))
+        let ends = self.steps.first().into_iter().chain(self.steps.last());
+        let ends: BTreeSet<String> = ends.map(|step| instant(&step.started_at)).collect();
+        let counts = [(self.tables.len(), "workload"), (self.labels.len(), "label")];
+        let [workloads, labels] = counts.map(|(count, of)| terms::counted(count as u64, of));
+        let steps = terms::counted(self.steps.len() as u64, "step");
+        markup(&format!("{workloads}, {labels}, {steps}, {}", listed(&ends, " to ")))
     }
 
     /// Tells how each number was obtained: the invocations behind the page, and their steps.
     fn origin(&self) -> Markup {
-        let mut steps: Vec<&Summary> = self.all().collect();
-        steps.sort_by_key(|step| in_time(step));
-        let mut invocations: BTreeMap<(&str, &str, &str), Vec<&Summary>> = BTreeMap::new();
-        for step in &steps {
-            let of = (step.run_id.as_str(), step.label.as_str(), step.workload.name.as_str());
+        let mut invocations: BTreeMap<_, Vec<&Summary>> = BTreeMap::new();
+        for step in self.steps {
+            let of = (&step.run_id, &step.label, &step.workload.name);
             invocations.entry(of).or_default().push(step);
         }
         let mut invocations: Vec<Vec<&Summary>> = invocations.into_values().collect();
-        invocations.sort_by_key(|steps| in_time(steps[0]));
-        let of: Vec<usize> = steps.iter().map(|step| position(self.labels, &step.label)).collect();
-        let sheet = Rows::new(steps)
-            .shown("step", |step| clip(&step.step_id, TEXT_MAX))
-            .left()
-            .shown("label", |step| label(&step.label))
-            .left()
-            .shown("workload", |step| clip(&step.workload.name, TEXT_MAX))
-            .left()
+        invocations.sort_by_cached_key(|steps| in_time(steps[0]));
+        let place = |step: &Summary| position(self.labels, &step.label);
+        let places: Vec<usize> = self.steps.iter().map(|step| place(step)).collect();
+        let sheet = Rows::new(self.steps)
+            .text("step", |step| clip(&step.step_id, TEXT_MAX))
+            .text("label", |step| label(&step.label))
+            .text("workload", |step| clip(&step.workload.name, TEXT_MAX))
             .shown("clients", |step| step.cell().to_string())
             .shown("repeat", |step| step.plan.repeat_index)
-            .shown("started", |step| instant(&step.started_at))
-            .left()
+            .text("started", |step| instant(&step.started_at))
             .shown("seconds", |step| (step.measured_s, 1))
             .shown("ops", |step| step.totals.ops)
             .shown("errors", |step| super::metric::errors(step))
             .shown("QPS", |step| (step.totals.qps, 0))
-            .shown("outcome", |step| clip(&notes::ending(step), TEXT_MAX))
-            .left()
+            .text("outcome", |step| clip(&notes::ending(step), TEXT_MAX))
             .sheet();
         html! { section #origin {
             h2 { "How the numbers were obtained" }
             p.faint { (ORIGIN) }
-            details.print {
-                summary { "Plans: " (invocations.len()) }
+            (fold(false, &format!("Plans: {}", invocations.len()), &html! {
                 @for steps in &invocations {
-                    div class={ "plan s" (position(self.labels, &steps[0].label)) } { (plan(steps)) }
+                    div class={ "plan s" (place(steps[0])) } { (plan(steps)) }
                 }
-            }
-            details.print {
-                summary { "Steps: " (of.len()) }
-                (of_sheets(&[&sheet], &of))
-            }
+            }))
+            (fold(false, &format!("Steps: {}", places.len()), &of_sheets(&[&sheet], &places)))
         } }
     }
 }
@@ -432,45 +402,44 @@ fn instant(text: &str) -> String {
 
 /// Returns the positions, line and column, of the best of each column: of the best median, and of all
 /// that the runs do not tell from it. There is none without a choice, or of what was asked for.
-fn best(table: &Table) -> Result<BTreeSet<(usize, usize)>> {
+fn best(table: &Table) -> BTreeSet<(usize, Column)> {
     let mut best = BTreeSet::new();
-    let turn = if table.metric.higher_is_better() { 1.0 } else { -1.0 };
-    let merit = |cell: &Cell| cell.spread.median * turn;
-    let asked_for = |at: usize| is_asked_for(table, &table.columns[at]);
-    for at in (0..table.columns.len()).filter(|at| !asked_for(*at)) {
-        let cells = table.lines.iter().enumerate();
-        let cells = cells.filter_map(|(line, of)| Some((line, of.cells[at].as_ref()?)));
-        let cells: Vec<(usize, &Cell)> =
-            cells.filter(|(_, cell)| merit(cell).is_finite()).collect();
-        let top = cells.iter().max_by(|a, b| merit(a.1).total_cmp(&merit(b.1)));
-        let Some((_, top)) = top.filter(|_| cells.len() > 1) else { continue };
-        for (line, cell) in &cells {
-            let interval = interval(top, cell, &table.metric, 1.0)?;
+    let merit = |cell: &Cell| merit(&table.metric, cell.spread.median);
+    for column in table.columns.iter().filter(|column| !is_asked_for(table, column)) {
+        let cells = items(table).filter(|item| item.column == *column);
+        let cells: Vec<Item> = cells.filter(|item| merit(item.cell).is_finite()).collect();
+        let top = cells.iter().max_by(|a, b| merit(a.cell).total_cmp(&merit(b.cell)));
+        let Some(top) = top.filter(|_| cells.len() > 1) else { continue };
+        for item in &cells {
+            let interval =
+                Ratio::of([top.cell, item.cell], table.metric, 1.0).and_then(|r| r.bounds());
             let is_level = interval.is_some_and(|(low, high)| low <= 1.0 && 1.0 <= high);
-            if is_level || merit(cell).total_cmp(&merit(top)).is_eq() {
-                best.insert((*line, at));
+            if is_level || merit(item.cell).total_cmp(&merit(top.cell)).is_eq() {
+                best.insert((item.at, *column));
             }
         }
     }
-    Ok(best)
+    best
 }
 
 /// Returns a workload's numbers, one label a line, with their title, what marks and small numbers mean,
 /// and the footnotes of what is no ratio.
-fn main_table(table: &Table, labels: &[&str]) -> Result<Markup> {
-    let (best, is_related) = (best(table)?, table.baseline.is_some());
-    let shown_decimals = layout::decimals(table);
-    let decimals = if is_related { RATIO_DECIMALS } else { table.metric.decimals(table.shown()) };
-    let has_small = table.cells().any(|cell| small(cell, is_related, decimals).is_some());
-    let of_small = has_small.then_some(if is_related { SMALL_RATIOS } else { SMALL });
-    let legend: Vec<&str> =
-        (!best.is_empty()).then_some(BEST).into_iter().chain(of_small).collect();
-    let title = markup(&notes::title(table));
+fn main_table(table: &Table, labels: &[&str]) -> Markup {
+    let (best, is_related) = (best(table), table.baseline.is_some());
+    // Two digits after the point would often hide a ratio's interval.
+    let decimals = if is_related { 3 } else { table.metric.decimals(table.shown()) };
+    // The 95 % interval, and what the runs lie between: too few for an interval have the latter alone.
+    let small = |cell: &Cell| chart::bounds_shown(bounds(table, cell, 1.0), decimals);
+    let of_small = if is_related { SMALL_RATIOS } else { SMALL };
+    let mut legend: Vec<&str> = Vec::new();
+    legend.extend((!best.is_empty()).then_some(BEST));
+    legend.extend(table.cells().any(|cell| small(cell) != [None, None]).then_some(of_small));
+    let (title, shown_decimals) = (markup(&notes::title(table)), layout::decimals(table));
     let doubt = |cell: &Cell| {
         let mut verdicts = cell.steps.iter().filter_map(|step| step.verdict.as_ref());
         verdicts.any(|verdict| verdict.kind != VerdictKind::Ok)
     };
-    Ok(html! {
+    html! {
         p.title { (title) }
         div.scroll { table.main aria-label=(title) {
             thead {
@@ -484,13 +453,16 @@ fn main_table(table: &Table, labels: &[&str]) -> Result<Markup> {
                 @let base = table.baseline.as_deref() == Some(of.label);
                 tr class={ "s" (position(labels, of.label)) @if base { " base" } } {
                     th.text scope="row" { (label(of.label)) (signs(table, line, None)) }
-                    @for (at, cell) in of.cells.iter().enumerate() {
-                        @let number = layout::number(table, cell.as_ref(), shown_decimals).text();
-                        td class=[best.contains(&(line, at)).then_some("best")] {
-                            @if cell.as_ref().is_some_and(doubt) { u { (number) } } @else { (number) }
-                            (signs(table, line, Some(&table.columns[at])))
-                            @if let Some((text, runs)) = cell.as_ref().and_then(|c| small(c, is_related, decimals)) {
-                                small title=[runs] { (text) }
+                    @for column in &table.columns {
+                        @let cell = of.cells.get(column);
+                        @let number = layout::number(table, cell, shown_decimals).shown;
+                        td class=[best.contains(&(line, *column)).then_some("best")] {
+                            @if cell.is_some_and(doubt) { u { (number) } } @else { (number) }
+                            (signs(table, line, Some(column)))
+                            @if let Some(([interval, range], cell)) = cell.map(|cell| (small(cell), cell)) {
+                                @let runs = |range| format!("{} runs: {range}", cell.spread.n);
+                                @let title = interval.as_ref().and(range.clone()).map(runs);
+                                @if let Some(text) = interval.or(range) { small title=[title] { (text) } }
                             }
                         }
                     }
@@ -501,23 +473,7 @@ fn main_table(table: &Table, labels: &[&str]) -> Result<Markup> {
         @if !is_related { @for (at, note) in table.notes.iter().enumerate() {
             p.note { (mark(at)) " " (markup(&note.text)) }
         } }
-    })
-}
-
-/// Tells what the runs say about a number: its 95 % interval, or what they lie between where they are
-/// too few for one; and the latter beside an interval.
-fn small(cell: &Cell, is_related: bool, decimals: usize) -> Option<(String, Option<String>)> {
-    let spread = &cell.spread;
-    let shown = |value| number(value, decimals);
-    let bracket = |(low, high)| format!("[{}, {}]", shown(low), shown(high));
-    if is_related {
-        return cell.relative_interval.map(|interval| (bracket(interval), None));
     }
-    let range = (spread.n > 1).then(|| format!("{}..{}", shown(spread.min), shown(spread.max)))?;
-    Some(match cell.interval {
-        Some(interval) => (bracket(interval), Some(format!("{} runs: {range}", spread.n))),
-        None => (range, None),
-    })
 }
 
 /// Returns the signs of the notes that hold for everything that a line shows, or of those that hold for
@@ -525,9 +481,7 @@ fn small(cell: &Cell, is_related: bool, decimals: usize) -> Option<(String, Opti
 fn signs(table: &Table, line: usize, column: Option<&Column>) -> Markup {
     let here = |note: &Note| {
         note.places.get(&line).is_some_and(|columns| {
-            let cells = table.columns.iter().zip(&table.lines[line].cells);
-            let mut shown = cells.filter(|(_, cell)| cell.is_some());
-            let throughout = shown.all(|(column, _)| columns.contains(column));
+            let throughout = table.lines[line].cells.keys().all(|shown| columns.contains(shown));
             column.map_or(throughout, |column| !throughout && columns.contains(column))
         })
     };
@@ -541,21 +495,19 @@ fn signs(table: &Table, line: usize, column: Option<&Column>) -> Markup {
 fn errors(table: &Table, labels: &[&str]) -> Markup {
     // By line, how it ended, and code: the count, the first message, the steps of each column.
     let mut rows: BTreeMap<_, (u64, String, BTreeMap<Column, usize>)> = BTreeMap::new();
-    for (line, step) in table.lines.iter().flat_map(|line| line.all().map(move |step| (line, step)))
-    {
-        let line = position(labels, line.label);
-        let mut add = |ended: String, code: String, count: u64, message: String| {
-            let row = rows.entry((line, ended, code)).or_insert((0, message, BTreeMap::new()));
+    for (label, step) in table.lines.iter().flat_map(|of| of.all().map(|step| (of.label, step))) {
+        let of_step = step.totals.errors.iter().map(|error| {
+            let class = || clip(&error.class, TEXT_MAX);
+            let code = error.code.map_or_else(class, |code| code.to_string());
+            (None, code, error.count, clip(&error.message, MESSAGE_MAX))
+        });
+        let ended = (step.outcome != Outcome::Completed).then(|| notes::ending(step));
+        let ended = ended.map(|how| (Some(how.clone()), "did not complete".to_owned(), 1, how));
+        for (ended, code, count, message) in of_step.chain(ended) {
+            let of = (position(labels, label), ended, code);
+            let row = rows.entry(of).or_insert((0, message, BTreeMap::new()));
             row.0 = row.0.saturating_add(count);
             *row.2.entry(step.cell()).or_default() += 1;
-        };
-        for error in &step.totals.errors {
-            let code = error.code.map(|code| code.to_string());
-            let code = code.unwrap_or_else(|| clip(&error.class, TEXT_MAX));
-            add(String::new(), code, error.count, clip(&error.message, MESSAGE_MAX));
-        }
-        if step.outcome != Outcome::Completed {
-            add(notes::ending(step), "did not complete".to_owned(), 1, notes::ending(step));
         }
     }
     let places = |steps: &BTreeMap<Column, usize>| {
@@ -563,24 +515,16 @@ fn errors(table: &Table, labels: &[&str]) -> Markup {
             1 => column.to_string(),
             steps => format!("{column} ({steps} steps)"),
         };
-        named(steps.iter().map(one).collect(), COLUMNS_MAX, ", ")
+        named(steps.iter().map(one).collect(), MANY, ", ")
     };
     let of: Vec<usize> = rows.keys().map(|(line, ..)| *line).collect();
     let sheet = Rows::new(rows)
-        .shown("label", |((line, ..), _)| label(labels[*line]))
-        .left()
-        .shown("error", |((_, _, code), _)| code.clone())
-        .left()
+        .text("label", |((line, ..), _)| label(labels[*line]))
+        .text("error", |((_, _, code), _)| code.clone())
         .shown("count", |(_, (count, ..))| *count)
-        .shown("in steps at clients", |(_, (_, _, steps))| places(steps))
-        .left()
-        .shown("first message", |(_, (_, message, _))| message.clone())
-        .left()
+        .text("in steps at clients", |(_, (_, _, steps))| places(steps))
+        .text("first message", |(_, (_, message, _))| message.clone())
         .sheet();
-    html! { @if !of.is_empty() {
-        details.print open[of.len() <= UNFOLDED_MAX] {
-            summary { "Errors, and steps that did not complete" }
-            (of_sheets(&[&sheet], &of))
-        }
-    } }
+    let head = "Errors, and steps that did not complete";
+    html! { @if !of.is_empty() { (fold(of.len() <= MANY, head, &of_sheets(&[&sheet], &of))) } }
 }

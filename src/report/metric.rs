@@ -36,14 +36,19 @@ pub enum Time {
 }
 
 impl Time {
-    /// Returns what stands before a metric's name, and its name in headings.
-    fn names(self) -> (&'static str, &'static str) {
+    /// Returns what stands before a metric's name, its name in headings, and what a table of closed and
+    /// open loops says of it.
+    fn names(self) -> (&'static str, &'static str, Option<&'static str>) {
+        let open_only =
+            "only open loops (with @) have this time: closed ones have none before the call";
+        let all = "service times, also of the open loops (with @)";
+        let own = "response times of the open loops (with @), service times of the others";
         match self {
-            Time::Unnamed => ("", "service time"),
-            Time::Service => ("service-", "service time"),
-            Time::Response => ("response-", "response time"),
-            Time::Wait => ("wait-", "waiting time"),
-            Time::Own => ("", "latency"),
+            Time::Unnamed => ("", "service time", None),
+            Time::Service => ("service-", "service time", Some(all)),
+            Time::Response => ("response-", "response time", Some(open_only)),
+            Time::Wait => ("wait-", "waiting time", Some(open_only)),
+            Time::Own => ("", "latency", Some(own)),
         }
     }
 
@@ -81,14 +86,13 @@ impl FromStr for Metric {
         let times = [Time::Service, Time::Response, Time::Wait, Time::Unnamed];
         let property =
             |of: Time| Some(Metric::Time(of, Property::parse(name.strip_prefix(of.names().0)?)?));
-        let names = || FIGURES.iter().map(|figure| figure.name).collect::<Vec<_>>().join(", ");
         // In the message, because a parser of command lines shows no hints of its values' errors.
         times.into_iter().find_map(property).ok_or_else(|| {
+            let names = FIGURES.iter().map(|figure| figure.name).collect::<Vec<_>>().join(", ");
             Error::usage(format!(
                 "no metric is called '{text}'; there are percentiles above p0 and below p100 such as \
                  p50 or p99.9, mean, min, max, stddev, also service-p99 and, of an open loop, \
-                 response-p99, wait-mean and so on, {}",
-                names()
+                 response-p99, wait-mean and so on, {names}"
             ))
         })
     }
@@ -147,14 +151,7 @@ impl Metric {
 
     pub(crate) fn of_closed_loops(self) -> Option<&'static str> {
         let Metric::Time(of, _) = self else { return None };
-        Some(match of {
-            Time::Unnamed => return None,
-            Time::Own => "response times of the open loops (with @), service times of the others",
-            Time::Service => "service times, also of the open loops (with @)",
-            Time::Response | Time::Wait => {
-                "only open loops (with @) have this time: closed ones have none before the call"
-            }
-        })
+        of.names().2
     }
 
     pub(crate) fn decimals(self, values: impl IntoIterator<Item = f64>) -> usize {
@@ -177,7 +174,7 @@ impl Metric {
         let Metric::Time(of, property) = self else {
             return self.figure().expect("no time").heading.to_owned();
         };
-        let (_, of) = of.names();
+        let (_, of, _) = of.names();
         match property {
             Property::Max => format!("largest {of}"),
             Property::Min => format!("smallest {of}"),
@@ -228,16 +225,17 @@ fn percentile_of(p: Percentile, of: &Distribution, step: &Summary) -> Result<Opt
     if is_scarce(p.0, of.count) {
         return Ok(None);
     }
-    Ok(match p.to_string().as_str() {
-        "p50" => of.p50_us,
-        "p75" => of.p75_us,
-        "p90" => of.p90_us,
-        "p95" => of.p95_us,
-        "p99" => of.p99_us,
-        "p99.9" => of.p99_9_us,
-        "p99.99" => of.p99_99_us,
-        _ => return of_histogram(p, p.0, of, step),
-    })
+    let kept = [
+        (50.0, of.p50_us),
+        (75.0, of.p75_us),
+        (90.0, of.p90_us),
+        (95.0, of.p95_us),
+        (99.0, of.p99_us),
+        (99.9, of.p99_9_us),
+        (99.99, of.p99_99_us),
+    ];
+    let kept = kept.into_iter().find(|(known, _)| p.0.total_cmp(known).is_eq());
+    kept.map_or_else(|| of_histogram(p, p.0, of, step), |(_, value)| Ok(value))
 }
 
 /// Gives a percentile of a step's own times and so many more that are longer than any of these, as
@@ -344,15 +342,16 @@ pub(crate) const FIGURES: &[Figure] = figures! {
     "handlers" [], "calls/op", "handler calls an op", "calls of the storage engine", false, handlers;
     "ahi" [], "%", "adaptive hash index", "percent of the searches that it answered", true, ahi;
     "server-cpu" [], "us/op", "server CPU an op", "microseconds", false, server_cpu_us;
-    "cs" [], "switches/op", "context switches an op", "of the server's process", false, switches;
+    "cs" [], "switches/op", "context switches an op", "of the server's process", false,
+        |s| of_process(s, |p| Some(p.voluntary_switches? as f64 + p.involuntary_switches? as f64));
     "reads" [], "reads/op", "disk reads an op", "of the server's host", false,
-        |s| host_per_op(s, |h| h.disk_reads);
+        |s| of_host(s, |h| Some(h.disk_reads? as f64));
     "read-time" [], "us/op", "disk read time an op", "microseconds, of the server's host", false,
         read_us;
     "rkb" [], "KB/op", "KB read an op", "by the server's process, from storage", false,
-        |s| process_per_op(s, |p| p.read_bytes).map(|bytes| bytes / KB);
+        |s| of_process(s, |p| Some(p.read_bytes? as f64 / KB));
     "wkb" [], "KB/op", "KB written an op", "by the server's process, to storage", false,
-        |s| process_per_op(s, |p| p.write_bytes).map(|bytes| bytes / KB);
+        |s| of_process(s, |p| Some(p.write_bytes? as f64 / KB));
     "cpu" ["client-cpu"], "us/op", "client CPU an op", "microseconds", false,
         |s| s.client.us_per_op;
     "client-seconds" [], "s", "client CPU", "seconds, user and system", false,
@@ -379,8 +378,8 @@ fn handlers(step: &Summary) -> Option<f64> {
 fn ahi(step: &Summary) -> Option<f64> {
     let status = step.status()?;
     let inside = status.innodb.as_ref();
-    let own = |name: &str| status.deltas.get(name).map(|delta| *delta as f64);
-    let counted = |name: &str| inside?.deltas.get(name).map(|delta| *delta as f64);
+    let own = |name: &str| Some(*status.deltas.get(name)? as f64);
+    let counted = |name: &str| Some(*inside?.deltas.get(name)? as f64);
     let averaged = |name: &str| inside?.last.get(name).copied();
     let pairs = [
         ["Innodb_adaptive_hash_hash_searches", "Innodb_adaptive_hash_non_hash_searches"].map(own),
@@ -398,44 +397,31 @@ pub(super) fn errors(step: &Summary) -> u64 {
     counts.fold(step.totals.abandoned, u64::saturating_add)
 }
 
-fn process(step: &Summary) -> Option<(&ProcessCost, f64)> {
+fn of_process(step: &Summary, of: fn(&ProcessCost) -> Option<f64>) -> Option<f64> {
     let probed = step.server.probed.as_ref()?;
-    Some((probed.process.as_ref()?, probed.first_s))
+    step.per_op(of(probed.process.as_ref()?)?, probed.first_s)
+}
+
+fn of_host(step: &Summary, of: fn(&HostCost) -> Option<f64>) -> Option<f64> {
+    let probed = step.server.probed.as_ref()?;
+    step.per_op(of(probed.host.as_ref()?)?, probed.first_s)
 }
 
 pub(super) fn server_cpu_us(step: &Summary) -> Option<f64> {
-    let (process, first_s) = process(step)?;
-    step.per_op((process.user_s + process.sys_s) * US, first_s)
-}
-
-fn switches(step: &Summary) -> Option<f64> {
-    let (process, first_s) = process(step)?;
-    let both = process.voluntary_switches?.saturating_add(process.involuntary_switches?);
-    step.per_op(both as f64, first_s)
-}
-
-fn process_per_op(step: &Summary, of: fn(&ProcessCost) -> Option<u64>) -> Option<f64> {
-    let (process, first_s) = process(step)?;
-    step.per_op(of(process)? as f64, first_s)
-}
-
-fn host_per_op(step: &Summary, of: fn(&HostCost) -> Option<u64>) -> Option<f64> {
-    let probed = step.server.probed.as_ref()?;
-    step.per_op(of(probed.host.as_ref()?)? as f64, probed.first_s)
+    of_process(step, |process| Some((process.user_s + process.sys_s) * US))
 }
 
 /// Time that reads of the disks took, whoever for.
 pub(super) fn read_us(step: &Summary) -> Option<f64> {
-    let probed = step.server.probed.as_ref()?;
-    step.per_op(probed.host.as_ref()?.disk_read_s? * US, probed.first_s)
+    of_host(step, |host| Some(host.disk_read_s? * US))
 }
 
 /// Its part that is the server's own, by bytes: what its process read, else InnoDB. None where
 /// neither is known, for others read from the same disks.
 pub(super) fn own_read_us(step: &Summary) -> Option<f64> {
-    let own = process_per_op(step, |p| p.read_bytes);
+    let own = of_process(step, |process| Some(process.read_bytes? as f64));
     let own = own.or_else(|| step.counter_per_op(&["Innodb_data_read"]))?;
-    let all = host_per_op(step, |h| h.disk_read_bytes)?;
+    let all = of_host(step, |host| Some(host.disk_read_bytes? as f64))?;
     let part = if own < all { own / all } else { 1.0 };
     Some(read_us(step)? * part)
 }

@@ -8,6 +8,8 @@
 //! A table is one workload: the numbers of clients across, one label a line. A cell is the
 //! median over the repeats of one invocation; the run is the unit, and nothing averages
 //! percentiles. Steps of several invocations share a cell only when plan and settings agree.
+//!
+//! Above its figure: charts and the interactive page draw what no other writer has.
 
 mod calibration;
 mod chart;
@@ -70,16 +72,11 @@ pub fn render(steps: &[&Summary], options: &Options) -> Result<String> {
     let tables = counted(steps, options)?;
     let spread = options.spread && matches!(options.format, Format::Csv | Format::Json);
     let name = if spread { "spread".to_owned() } else { options.layout.to_string() };
-    let mut pages = Vec::new();
-    if !spread {
-        pages = layout::pages(&tables, options)?;
-        if options.layout == Layout::Versions && options.format == Format::Json {
-            return Ok(layout::json(&tables, options));
-        }
+    let mut pages = if spread { Vec::new() } else { layout::pages(&tables, options)? };
+    if !spread && options.layout == Layout::Versions && options.format == Format::Json {
+        return Ok(layout::json(&tables, options));
     }
-    if options.spread {
-        pages.extend(tables.iter().map(layout::spread));
-    }
+    pages.extend(tables.iter().filter(|_| options.spread).map(layout::spread));
     Ok(write(&pages, &name, options.format, options.terminal))
 }
 

@@ -16,6 +16,7 @@ use crate::terms::{self, Code, Value, finding};
 const TEXT_MAX: usize = 300;
 /// Lines, and settings, that one note names.
 const NAMED_MAX: usize = 6;
+const DIFFERENCES_MAX: usize = 10;
 /// What follows a number that can be compared: others are codes, ports, rates that were asked.
 const UNITS: [&str; 5] = ["%", "s", "ms", "us", "µs"];
 
@@ -34,23 +35,19 @@ pub(crate) fn noted(mut table: Table) -> Table {
     let all: BTreeSet<Column> = table.columns.iter().copied().collect();
     // Lines of which the same is true share a note, and so do findings of one code.
     let mut of_lines: BTreeMap<(&str, String), BTreeMap<_, _>> = BTreeMap::new();
-    let mut by_code: BTreeMap<String, (Vec<String>, BTreeMap<_, BTreeSet<_>>)> = BTreeMap::new();
+    let mut found = Vec::new();
     for (at, line) in table.lines.iter().enumerate() {
-        for (code, text) in reference.iter().flat_map(|reference| of_line(line, reference)) {
-            of_lines.entry((code, text)).or_default().insert(at, all.clone());
+        for note in reference.iter().flat_map(|reference| of_line(line, reference)) {
+            of_lines.entry(note).or_default().insert(at, all.clone());
         }
-        for (column, said) in findings(&table, line) {
-            let (messages, places) = by_code.entry(clip(&said.code, VALUE_MAX)).or_default();
-            messages.push(said.message);
-            places.entry(at).or_default().insert(column);
-        }
+        found.extend(findings(&table, line).into_iter().map(|(column, said)| (at, column, said)));
     }
     let of_lines = of_lines.into_iter();
     let of_lines =
         of_lines.map(|((code, text), places)| Note { code: code.to_owned(), text, places });
-    let found = by_code.into_iter().map(|(code, (messages, places))| {
-        let text = as_one(&messages) + &place(&table, &places);
-        Note { code, text, places }
+    let found = grouped(found).into_iter().map(|mut note| {
+        note.text += &place(&table, &note.places);
+        note
     });
     let mut notes: Vec<Note> = of_lines.chain(found).collect();
     // Stable: of the notes of one line, those about all of it come first.
@@ -59,12 +56,22 @@ pub(crate) fn noted(mut table: Table) -> Table {
     table
 }
 
-fn of_line(line: &Line, reference: &Line) -> Vec<(&'static str, String)> {
-    let mut found = other_than(line, reference);
-    found.extend(queues(line, reference).map(|text| ("other_queues", text)));
-    found.extend(unknown(line, reference).map(|text| ("unknown_conditions", text)));
-    found.extend(mixed(line, std::ptr::eq(line, reference)).map(|text| ("invocations", text)));
-    found
+/// Makes a note of all that is said under one code, of lines and columns, by the first line.
+pub(crate) fn grouped(said: impl IntoIterator<Item = (usize, Column, Warning)>) -> Vec<Note> {
+    let mut by_code: BTreeMap<String, (Vec<String>, BTreeMap<_, BTreeSet<_>>)> = BTreeMap::new();
+    for (at, column, said) in said {
+        let (messages, places) = by_code.entry(clip(&said.code, VALUE_MAX)).or_default();
+        messages.push(said.message);
+        places.entry(at).or_default().insert(column);
+    }
+    let note = |(code, (messages, places)): (_, (Vec<_>, _))| Note {
+        code,
+        text: as_one(&messages),
+        places,
+    };
+    let mut notes: Vec<Note> = by_code.into_iter().map(note).collect();
+    notes.sort_by_key(|note| note.places.keys().next().copied());
+    notes
 }
 
 /// Returns the sign of a note by its position: † ‡ § ¶ †† ‡‡ …
@@ -76,9 +83,10 @@ pub(crate) fn signs(positions: impl IntoIterator<Item = usize>) -> String {
     positions.into_iter().flat_map(|at| [" ".to_owned(), mark(at)]).collect()
 }
 
-pub(crate) fn marks(table: &Table, line: usize) -> String {
-    let marked = table.notes.iter().enumerate().filter(|(_, note)| note.places.contains_key(&line));
-    signs(marked.map(|(at, _)| at))
+/// Returns the signs of the notes that hold for one of these lines.
+pub(crate) fn marks(notes: &[Note], lines: &[usize]) -> String {
+    let holds = |at: &usize| lines.iter().any(|line| notes[*at].places.contains_key(line));
+    signs((0..notes.len()).filter(holds))
 }
 
 fn findings(table: &Table, line: &Line) -> Vec<(Column, Warning)> {
@@ -97,15 +105,16 @@ fn findings(table: &Table, line: &Line) -> Vec<(Column, Warning)> {
 
 /// Returns what a reader of any number of a step must know.
 pub fn remarks(step: &Summary) -> Vec<Warning> {
+    let said_by = |code: &str, message: &str| Warning {
+        code: code.to_owned(),
+        message: clip(message, TEXT_MAX),
+    };
     let mut said: Vec<Warning> = Vec::new();
     if step.outcome != Outcome::Completed {
         said.push(finding!(Partial, ending(step)).into());
     }
     let verdict = step.verdict.as_ref().filter(|verdict| verdict.kind != VerdictKind::Ok);
-    said.extend(verdict.map(|verdict| Warning {
-        code: verdict.kind.name().replace('-', "_"),
-        message: clip(&verdict.sentence(), TEXT_MAX),
-    }));
+    said.extend(verdict.map(|v| said_by(&v.kind.name().replace('-', "_"), &v.sentence())));
     let shared = verdict.is_some_and(|verdict| verdict.kind == VerdictKind::SharedHost);
     if step.client.same_host && !shared && !step.is_warned(Code::SameHost) {
         said.push(finding!(SameHost).into());
@@ -116,10 +125,7 @@ pub fn remarks(step: &Summary) -> Vec<Warning> {
     if step.loadgen.profile != "release" && !step.is_warned(Code::DebugBuild) {
         said.push(finding!(DebugBuildNoted).into());
     }
-    said.extend(step.warnings.iter().map(|warning| Warning {
-        code: warning.code.clone(),
-        message: clip(&warning.message, TEXT_MAX),
-    }));
+    said.extend(step.warnings.iter().map(|warning| said_by(&warning.code, &warning.message)));
     said
 }
 
@@ -132,65 +138,74 @@ pub(crate) fn ending(step: &Summary) -> String {
 /// them would read as a bound of all. Else the first, and how many others there are.
 pub(crate) fn as_one(messages: &[String]) -> String {
     let all: BTreeSet<&String> = messages.iter().collect();
-    if all.len() == 1 {
-        return messages[0].clone();
-    }
     let all: Vec<Vec<&str>> = all.iter().map(|message| message.split(' ').collect()).collect();
+    let alike = all.iter().all(|words| words.len() == all[0].len());
     let word = |at: usize| -> Option<String> {
         let words: BTreeSet<&str> = all.iter().map(|words| words[at]).collect();
-        let mut words: Vec<&str> = words.into_iter().collect();
         let unit = all[0].get(at + 1).map(|unit| unit.trim_end_matches([',', ';', ':', '.', ')']));
-        if words.len() > 1 {
-            let sign = words[0].trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-            let number = |word: &&str| {
-                word.strip_prefix(sign)?.parse::<f64>().ok().filter(|n| n.is_finite())
-            };
-            let numbers = words.iter().all(|word| number(word).is_some());
-            let other = sign.contains(|c: char| c.is_alphanumeric() || c == '-');
-            if !numbers || other || !unit.is_some_and(|unit| UNITS.contains(&unit)) {
-                return None;
-            }
-            words.sort_by(|a, b| number(a).partial_cmp(&number(b)).expect("finite"));
-            return Some(format!("{}..{}", words[0], &words[words.len() - 1][sign.len()..]));
+        match words.len() {
+            1 => Some(all[0][at].to_owned()),
+            _ => range(&words).filter(|_| unit.is_some_and(|unit| UNITS.contains(&unit))),
         }
-        Some(words[0].to_owned())
     };
-    let alike = all.iter().all(|words| words.len() == all[0].len());
-    let words = if alike { (0..all[0].len()).map(word).collect() } else { None };
-    let words: Option<Vec<String>> = words;
+    let words: Option<Vec<String>> =
+        if alike { (0..all[0].len()).map(word).collect() } else { None };
     words.map_or_else(
         || format!("{} (for one, and {} more like it)", messages[0], all.len() - 1),
         |words| words.join(" "),
     )
 }
 
+/// Returns `±9..21` of numbers with one sign before them.
+fn range(words: &BTreeSet<&str>) -> Option<String> {
+    let sign = words.first()?.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let number = |word: &&str| {
+        let digits = word.strip_prefix(sign)?.to_owned();
+        Some((digits.parse::<f64>().ok().filter(|number| number.is_finite())?, digits))
+    };
+    let mut numbers: Vec<(f64, String)> = words.iter().map(number).collect::<Option<_>>()?;
+    numbers.sort_by(|one, other| one.0.total_cmp(&other.0));
+    let other = sign.contains(|c: char| c.is_alphanumeric() || c == '-');
+    (!other).then(|| format!("{sign}{}..{}", numbers[0].1, numbers[numbers.len() - 1].1))
+}
+
 fn place(table: &Table, places: &BTreeMap<usize, BTreeSet<Column>>) -> String {
     let mut whole = true;
     let named = places.iter().map(|(at, columns)| {
-        let line = &table.lines[*at];
-        let mut shown = table.columns.iter().zip(&line.cells).filter(|(_, cell)| cell.is_some());
-        let label = clip(line.label, VALUE_MAX);
-        if shown.all(|(column, _)| columns.contains(column)) {
+        let (line, label) = (&table.lines[*at], clip(table.lines[*at].label, VALUE_MAX));
+        if line.cells.keys().all(|column| columns.contains(column)) {
             return label;
         }
         whole = false;
-        let columns: Vec<String> = columns.iter().map(ToString::to_string).collect();
-        format!("{label} at {}", columns.join(", "))
+        format!("{label} at {}", listed(columns, ", "))
     });
     let named = some(named.collect(), "; ");
     if whole { String::new() } else { format!(" ({named})") }
 }
 
-/// Returns the conditions of steps: of each name the values that they have, in their order.
-pub(crate) fn conditions(steps: &[&Summary]) -> Vec<(Cow<'static, str>, Vec<String>)> {
-    let mut all: Vec<(Cow<'static, str>, Vec<String>)> = Vec::new();
-    for (name, value, _) in steps.iter().copied().flat_map(judge::conditions) {
-        match all.iter_mut().find(|(known, _)| *known == name) {
-            Some((_, values)) => push_new(values, value),
-            None => all.push((name, vec![value])),
+pub(crate) fn listed<T: ToString>(items: &BTreeSet<T>, separator: &str) -> String {
+    items.iter().map(T::to_string).collect::<Vec<String>>().join(separator)
+}
+
+/// The values of a condition, in their order, and the columns that have them.
+pub(crate) type Held<T = String> = Vec<(T, BTreeSet<Column>)>;
+
+pub(crate) fn conditions(steps: &[&Summary]) -> Vec<(Cow<'static, str>, Held)> {
+    let mut all: Vec<(Cow<'static, str>, Held)> = Vec::new();
+    for step in steps {
+        for (name, value, _) in judge::conditions(step) {
+            entry(entry(&mut all, name), value).insert(step.cell());
         }
     }
     all
+}
+
+fn entry<K: PartialEq, V: Default>(all: &mut Vec<(K, V)>, key: K) -> &mut V {
+    let at = all.iter().position(|(known, _)| *known == key).unwrap_or(all.len());
+    if at == all.len() {
+        all.push((key, V::default()));
+    }
+    &mut all[at].1
 }
 
 pub(crate) fn push_new<T: PartialEq>(all: &mut Vec<T>, new: T) {
@@ -203,177 +218,132 @@ pub(crate) fn some(texts: Vec<String>, joined: &str) -> String {
     terms::named(texts, NAMED_MAX, joined)
 }
 
-/// Joins the values of one condition of a line, with the columns in which each value holds, where
-/// there are several of both.
-pub(crate) fn by_column(line: &Line, name: &str, values: &[String]) -> String {
-    let columns_of = |steps: &mut dyn Iterator<Item = &&Summary>| -> BTreeSet<Column> {
-        steps.map(|step| step.cell()).collect()
-    };
-    let alone = values.len() < 2 || columns_of(&mut line.steps.iter()).len() < 2;
-    let held = values.iter().map(|value| {
-        let shown = clip(value, VALUE_MAX);
-        if alone {
-            return shown;
-        }
-        let has = |step: &&&Summary| {
-            judge::conditions(step).iter().any(|(known, held, _)| known == name && held == value)
-        };
-        let columns = columns_of(&mut line.steps.iter().filter(has));
-        let columns: Vec<String> = columns.iter().map(ToString::to_string).collect();
-        format!("{shown} ({})", columns.join(", "))
-    });
-    some(held.collect(), " and ")
-}
-
-/// Returns what a line does not share with the one that the caption describes, a note each.
-fn other_than(line: &Line, reference: &Line) -> Vec<(&'static str, String)> {
-    let (mut conditions, mut overheads, mut settings) = (Vec::new(), Vec::new(), Vec::new());
-    for Difference { name, first, second, weight } in against(line, reference) {
+/// Returns what a line does not share with the one that the caption describes, and what its own runs
+/// do not share: codes and texts of notes.
+fn of_line(line: &Line, reference: &Line) -> Vec<(&'static str, String)> {
+    let (differences, unknown) = against(line, reference);
+    let mut others: BTreeMap<&str, Vec<(bool, String)>> = BTreeMap::new();
+    for (Difference { name, first, second, weight }, columns) in differences {
         let (one, other) = told_apart(&first, &second);
         let text = |name: &str| format!("{} {other} instead of {one}", clip(name, VALUE_MAX));
-        let overhead = OVERHEADS.iter().find(|(variable, _)| *variable == name);
         let one_sided = first == ABSENT || second == ABSENT;
-        match overhead.filter(|_| !one_sided) {
-            Some((_, words)) => overheads.push(text(words)),
-            None if weight == Weight::Server => {
-                let follows = name.starts_with("performance_schema_");
-                settings.push((one_sided || follows || BUILD.contains(&&*name), text(&name)));
+        let overhead = OVERHEADS.iter().find(|(variable, _)| *variable == name && !one_sided);
+        let follows = name.starts_with("performance_schema_") || BUILD.contains(&&*name);
+        let (code, last, text) = match overhead {
+            Some((_, words)) => ("overheads", false, text(words)),
+            None if weight == Weight::Server => ("settings", one_sided || follows, text(&name)),
+            None if name == "queues" => {
+                let text = format!("arrivals in {other} instead of {one} queues at ");
+                ("other_queues", false, text + &listed(&columns, ", "))
             }
-            None if name == "SQL" => conditions.push("other SQL".to_owned()),
-            None => conditions.push(text(&name)),
-        }
+            None if name == "SQL" => ("conditions", false, "other SQL".to_owned()),
+            None => ("conditions", false, text(&name)),
+        };
+        others.entry(code).or_default().push((last, text));
     }
-    // What both have, and what follows from nothing else, comes first.
-    settings.sort_by_key(|(last, _)| *last);
-    let settings = settings.into_iter().map(|(_, text)| text).collect();
-    [("conditions", conditions), ("overheads", overheads), ("settings", settings)]
-        .into_iter()
-        .filter(|(_, found)| !found.is_empty())
-        .map(|(code, found)| (code, format!("other {code}: {}", some(found, ", "))))
-        .collect()
+    let others = others.into_iter().map(|(code, mut found)| {
+        // What both have, and what follows from nothing else, comes first.
+        found.sort_by_key(|(last, _)| *last);
+        let found = some(found.into_iter().map(|(_, text)| text).collect(), ", ");
+        let text = match code {
+            "other_queues" => found + ": its response times are of another kind of waiting",
+            _ => format!("other {code}: {found}"),
+        };
+        (code, text)
+    });
+    let unknown = (!unknown.is_empty()).then(|| {
+        let named = some(unknown.iter().map(|name| (*name).to_owned()).collect(), ", ");
+        ("unknown_conditions", format!("unknown whether these are the same: {named}"))
+    });
+    let mixed = mixed(line, std::ptr::eq(line, reference)).map(|text| ("invocations", text));
+    others.chain(unknown).chain(mixed).collect()
 }
 
 fn condition(difference: &Difference) -> Option<&'static Condition> {
     CONDITIONS.iter().find(|condition| condition.name == difference.name)
 }
 
-/// Returns the differences of a line from another one, each once. Steps are held against those of the
-/// same column, else against the first one of the other line that is of the same kind of loop.
-fn against(line: &Line, reference: &Line) -> Vec<Difference> {
-    let mut found: Vec<Difference> = Vec::new();
-    let mut columns: BTreeMap<Column, (Vec<&Summary>, Vec<&Summary>)> = BTreeMap::new();
+/// Returns the differences of a line from another one, each once and with its columns, and the
+/// conditions that only one of them knows. Steps are held against those of the same column, else
+/// against the first one of the other line that is of the same kind of loop.
+fn against(line: &Line, reference: &Line) -> (Held<Difference>, BTreeSet<&'static str>) {
+    let (mut found, mut unknown) = (Held::new(), BTreeSet::new());
+    let mut columns = BTreeMap::new();
+    // What was cut short may lack more.
+    let completed = |step: &&&Summary| step.outcome == Outcome::Completed;
     for step in &line.steps {
         let column = step.cell();
-        let (there, others) = columns.entry(column).or_insert_with(|| {
+        let (there, others, known) = columns.entry(column).or_insert_with(|| {
             let there = among(&column, &reference.steps);
             let same = |other: &&&Summary| other.cell().is_open() == column.is_open();
-            let alike = reference.steps.iter().find(same).or(reference.steps.first());
-            let alike = alike.filter(|_| there.is_empty()).copied();
-            let firsts = judge::by_knowledge(&there).into_iter().map(|(first, _)| first);
-            let others = firsts.chain(alike).collect();
-            (there, others)
+            let same = || reference.steps.iter().filter(same);
+            let known = there.iter().chain(same()).find(completed).copied();
+            let alike =
+                same().next().or(reference.steps.first()).filter(|_| there.is_empty()).copied();
+            let others: Vec<_> = judge::by_knowledge(&there).into_iter().chain(alike).collect();
+            (there, others, known)
         });
-        for difference in others.iter().flat_map(|other| judge::differences(other, step)) {
-            let condition = condition(&difference);
-            let named = match condition.map(|c| c.shown) {
-                Some(Shown::Apart) => false,
-                Some(Shown::ByClients) => !there.is_empty(),
-                // The columns tell closed loops from open ones.
-                _ => difference.name != "arrival" || !there.is_empty(),
-            };
-            // What is only noted may differ from repeat to repeat.
-            let elsewhere = condition.filter(|c| c.weight == Weight::Noted).is_some_and(|c| {
-                there.iter().any(|other| (c.value)(other).as_ref() == Some(&difference.second))
-            });
-            if named && !elsewhere {
-                push_new(&mut found, difference);
-            }
-        }
-    }
-    found
-}
-
-/// Tells in what the steps of one line differ, but for what the caption tells.
-fn mixed(line: &Line, captioned: bool) -> Option<String> {
-    let mut found: Vec<Difference> = Vec::new();
-    for (first, _) in judge::by_knowledge(&line.steps) {
-        for step in &line.steps {
-            for difference in judge::differences(first, step) {
-                let told = match condition(&difference).map_or(Shown::Differing, |c| c.shown) {
-                    Shown::Always | Shown::Unless(_) | Shown::Apart => true,
-                    Shown::ByClients => step.cell() != first.cell(),
-                    Shown::Differing => false,
+        let known = known.filter(|_| completed(&step));
+        unknown.extend(known.into_iter().flat_map(|known| judge::unknown(known, step)));
+        for other in others.iter() {
+            for difference in judge::differences(other, step) {
+                let condition = condition(&difference);
+                let named = match condition.map(|c| c.shown) {
+                    Some(Shown::Apart) => false,
+                    Some(Shown::ByClients) => !there.is_empty(),
+                    // The columns tell closed loops from open ones.
+                    _ => difference.name != "arrival" || !there.is_empty(),
                 };
-                if !told {
-                    push_new(&mut found, difference);
+                // What is only noted may differ from repeat to repeat.
+                let elsewhere = condition.filter(|c| c.weight == Weight::Noted).is_some_and(|c| {
+                    there.iter().any(|other| (c.value)(other).as_ref() == Some(&difference.second))
+                });
+                if named && !elsewhere {
+                    entry(&mut found, difference).insert(column);
                 }
             }
         }
     }
-    // Of other lines the caption does not tell what one cell has of both.
-    let mut columns: BTreeMap<Column, &Summary> = BTreeMap::new();
-    for step in line.steps.iter().filter(|_| !captioned) {
-        let first = *columns.entry(step.cell()).or_insert(step);
-        for condition in CONDITIONS.iter().filter(|c| c.weight == Weight::Noted) {
-            let values = (condition.value)(first).zip((condition.value)(step));
-            let known = found.iter().any(|known| known.name == condition.name);
-            found.extend(values.filter(|(one, other)| one != other && !known).map(
-                |(first, second)| {
-                    let (name, weight) = (condition.name.to_owned(), condition.weight);
-                    Difference { name, first, second, weight }
-                },
-            ));
+    (found, unknown)
+}
+
+/// Tells in what the steps of one line differ, but for what the caption tells. Of other lines it does
+/// not tell what one cell has of both.
+fn mixed(line: &Line, captioned: bool) -> Option<String> {
+    let of_line = pairs(&line.steps).map(|pair| (false, pair));
+    let cells = line.cells.values().filter(|_| !captioned);
+    let of_cells = cells.flat_map(|cell| pairs(&cell.steps)).map(|pair| (true, pair));
+    let mut found: Vec<Difference> = Vec::new();
+    for (in_cell, (first, step)) in of_line.chain(of_cells) {
+        for difference in judge::differences(first, step) {
+            let is_new = match condition(&difference).map_or(Shown::Differing, |c| c.shown) {
+                Shown::Differing => !in_cell,
+                Shown::ByClients => !in_cell && step.cell() == first.cell(),
+                Shown::Always | Shown::Unless(_) => in_cell && difference.weight == Weight::Noted,
+                Shown::Apart => false,
+            };
+            if is_new && !(in_cell && found.iter().any(|known| known.name == difference.name)) {
+                push_new(&mut found, difference);
+            }
         }
     }
-    let named = found.iter().map(both_values);
-    let text = format!("its runs differ in: {}", some(named.collect(), ", "));
-    (!found.is_empty()).then_some(text)
+    let named = some(found.iter().map(both_values).collect(), ", ");
+    (!found.is_empty()).then(|| format!("its runs differ in: {named}"))
+}
+
+/// Pairs the first step of each kind of knowledge with all others.
+fn pairs<'a>(steps: &[&'a Summary]) -> impl Iterator<Item = (&'a Summary, &'a Summary)> {
+    let pairs = move |first: &'a Summary| {
+        let others = steps.iter().filter(move |step| !std::ptr::eq(first, **step));
+        others.map(move |step| (first, *step))
+    };
+    judge::by_knowledge(steps).into_iter().flat_map(pairs)
 }
 
 pub(crate) fn both_values(difference: &Difference) -> String {
     let (one, other) = told_apart(&difference.first, &difference.second);
     format!("{} {one} and {other}", clip(&difference.name, VALUE_MAX))
 }
-
-/// Names the conditions that some of the steps know, and others of the same table do not.
-fn unknown(line: &Line, reference: &Line) -> Option<String> {
-    // What was cut short may lack more.
-    let completed = |step: &&Summary| step.outcome == Outcome::Completed;
-    let mut names: BTreeSet<&str> = BTreeSet::new();
-    for step in line.steps.iter().copied().filter(completed) {
-        let others = || reference.steps.iter().copied().filter(completed);
-        let same_loop = |other: &&Summary| other.cell().is_open() == step.cell().is_open();
-        let here = others().find(|other| other.cell() == step.cell());
-        let first = here.or_else(|| others().find(same_loop));
-        names.extend(first.into_iter().flat_map(|first| judge::unknown(first, step)));
-    }
-    let named = some(names.iter().map(|name| (*name).to_owned()).collect(), ", ");
-    (!names.is_empty()).then(|| format!("unknown whether these are the same: {named}"))
-}
-
-/// Tells the numbers of arrival queues in which a line differs from another one at the same columns:
-/// what one of them does not know is no difference.
-fn queues(line: &Line, reference: &Line) -> Option<String> {
-    let of = |line: &Line, column: Column| -> BTreeSet<u32> {
-        among(&column, &line.steps).iter().filter_map(|step| step.plan.queues).collect()
-    };
-    let words = |queues: BTreeSet<u32>| {
-        queues.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ")
-    };
-    let columns: BTreeSet<Column> = line.steps.iter().map(|step| step.cell()).collect();
-    columns.into_iter().find_map(|column| {
-        let (here, usual) = (of(line, column), of(reference, column));
-        (!here.is_empty() && !usual.is_empty() && here != usual).then(|| {
-            let (here, usual) = (words(here), words(usual));
-            format!(
-                "arrivals in {here} instead of {usual} queues at {column}: its response times are \
-                 of another kind of waiting"
-            )
-        })
-    })
-}
-
-const DIFFERENCES_MAX: usize = 10;
 
 /// Paths of a build's own files: two builds of one version differ in nothing else.
 pub(crate) const BUILD: &[&str] =
@@ -402,18 +372,32 @@ pub(crate) fn title(table: &Table) -> String {
 pub(crate) fn below(table: &Table) -> Vec<String> {
     let mut below = Vec::new();
     if let Some(line) = table.lines.iter().find(|line| !line.steps.is_empty()) {
+        let columns: BTreeSet<Column> = line.steps.iter().map(|step| step.cell()).collect();
+        let suite = line.steps.iter().all(|step| step.suite.is_some());
+        let load = line.steps.iter().all(|step| step.load.is_some());
+        let held = |(value, of): &(String, BTreeSet<Column>)| match columns.len() {
+            1 => clip(value, VALUE_MAX),
+            _ => format!("{} ({})", clip(value, VALUE_MAX), listed(of, ", ")),
+        };
         let said = conditions(&line.steps).into_iter().filter_map(|(name, values)| {
             let known = CONDITIONS.iter().find(|condition| condition.name == name);
             let (shown, of) = known.map_or((Shown::Differing, Of::All), |c| (c.shown, c.of));
             let option = name.strip_prefix("option ");
-            let usual = match shown {
-                Shown::Always => false,
-                Shown::Unless(usual) => values == [usual],
-                Shown::Differing | Shown::ByClients | Shown::Apart => option.is_none(),
+            let held = match values.as_slice() {
+                [(value, _)] if matches!(shown, Shown::Unless(usual) if value == usual) => {
+                    return None;
+                }
+                [(value, _)] => clip(value, VALUE_MAX),
+                _ => some(values.iter().map(held).collect(), " and "),
             };
-            let name_shown = clip(option.unwrap_or(&name), VALUE_MAX);
-            (!usual && measures(line, of))
-                .then(|| format!("{name_shown} {}", by_column(line, &name, &values)))
+            let is_shown = matches!(shown, Shown::Always | Shown::Unless(_)) || option.is_some();
+            let name = clip(option.unwrap_or(&name), VALUE_MAX);
+            let measures = match of {
+                Of::All => true,
+                Of::Tables => !suite,
+                Of::Sweeps => !suite && !load,
+            };
+            (is_shown && measures).then(|| format!("{name} {held}"))
         });
         below.push(said.collect::<Vec<String>>().join(", "));
     }
@@ -431,24 +415,15 @@ pub(crate) fn below(table: &Table) -> Vec<String> {
     below
 }
 
-fn measures(line: &Line, of: Of) -> bool {
-    let is = |there: fn(&Summary) -> bool| line.steps.iter().all(|step| there(step));
-    match of {
-        Of::All => true,
-        Of::Tables => !is(|step| step.suite.is_some()),
-        Of::Sweeps => !is(|step| step.suite.is_some()) && !is(|step| step.load.is_some()),
-    }
-}
-
 /// Names the columns that have cells, but none of the baseline; and tells of a cell beside one of the
 /// baseline that has no ratio to it.
 pub(crate) fn unrelated(table: &Table) -> Vec<String> {
     let Some(label) = &table.baseline else { return Vec::new() };
     let base = table.line(label);
     let (mut lacking, mut by_zero) = (Vec::new(), false);
-    for (at, column) in table.columns.iter().enumerate() {
-        let mut cells = table.lines.iter().filter_map(|line| line.cells[at].as_ref());
-        if base.is_some_and(|line| line.cells[at].is_some()) {
+    for column in &table.columns {
+        let mut cells = table.lines.iter().filter_map(|line| line.cells.get(column));
+        if base.is_some_and(|line| line.cells.contains_key(column)) {
             by_zero |= cells.any(|cell| cell.relative.is_none());
         } else if cells.next().is_some() {
             lacking.push(column.to_string());
@@ -466,21 +441,24 @@ pub(crate) fn at_clients(column: &Column) -> String {
     terms::clients(column.clients) + &rate.unwrap_or_default()
 }
 
+pub(crate) fn cell_named(table: &Table, column: &Column) -> String {
+    format!("{} at {}", shown_line(table.workload), at_clients(column))
+}
+
 pub(crate) fn label(label: &str) -> String {
     if label.trim().is_empty() { "(no label)".to_owned() } else { shown_line(label) }
 }
 
-pub(crate) fn footnotes(table: &Table) -> Vec<String> {
-    let notes = table.notes.iter().enumerate();
-    notes.map(|(at, note)| format!("{} {}", mark(at), note.text)).collect()
+pub(crate) fn footnotes(notes: &[Note]) -> Vec<String> {
+    notes.iter().enumerate().map(|(at, note)| format!("{} {}", mark(at), note.text)).collect()
 }
 
 pub(crate) fn footing(table: &Table) -> Vec<String> {
-    [footnotes(table), below(table)].concat()
+    [footnotes(&table.notes), below(table)].concat()
 }
 
 pub(crate) fn marked(table: &Table, at: usize) -> String {
-    label(table.lines[at].label) + &marks(table, at)
+    label(table.lines[at].label) + &marks(&table.notes, &[at])
 }
 
 /// Returns the codes of the footnotes that hold for a column, in any of these lines.
@@ -496,25 +474,19 @@ pub(crate) fn codes(table: &Table, lines: &[usize], column: &Column) -> String {
 /// those that follow from others, and how it was spoken to.
 pub(crate) fn legend(first: &Summary, second: &Summary) -> Vec<Difference> {
     let mut differences = judge::differences(first, second);
-    let variables = [first, second].map(|step| &step.server.variables);
     // Without the schema, the sizes that it would have are others, or not there.
     let schema = differences.iter().any(|d| d.name == "performance_schema");
-    differences.retain(|difference| {
-        let name = difference.name.as_str();
-        let known = variables.iter().any(|variables| variables.contains_key(name));
+    differences.retain(|d| {
+        let name = d.name.as_str();
         let follows = schema && name.starts_with("performance_schema_") || BUILD.contains(&name);
-        ["statements", "transport", "TLS"].contains(&name) || (known && !follows)
+        ["statements", "transport", "TLS"].contains(&name)
+            || (d.weight == Weight::Server && !follows)
     });
     differences
 }
 
 pub(crate) fn agree(steps: &[&Summary]) -> Result<()> {
-    let groups = judge::by_knowledge(steps);
-    let within = groups.iter().flat_map(|(first, all)| all.iter().map(move |step| (*first, *step)));
-    let between = groups.iter().enumerate().flat_map(|(at, (one, _))| {
-        groups.iter().skip(at + 1).map(move |(other, _)| (*one, *other))
-    });
-    for (first, other) in between.chain(within) {
+    for (first, other) in pairs(steps) {
         let mut differences = judge::differences(first, other);
         differences.retain(|d| d.weight > Weight::Noted);
         if !differences.is_empty() {
@@ -529,34 +501,31 @@ fn refusal(first: &Summary, second: &Summary, differences: &[Difference]) -> Err
         let (one, other) = told_apart(&d.first, &d.second);
         format!("{}: {one} / {other}", clip(&d.name, VALUE_MAX))
     });
-    let step = |step: &Summary| {
-        let (id, at) = (clip(&step.step_id, VALUE_MAX), clip(&step.started_at, VALUE_MAX));
-        format!("{id} ({at})")
-    };
-    let same_run = first.run_id == second.run_id;
-    let error = Error::data(format!(
-        "'{}' of {} at {} was measured {} with different settings, in steps {} and {}:\n  {}",
-        clip(&first.label, VALUE_MAX),
-        clip(&first.workload.name, VALUE_MAX),
-        terms::clients(first.plan.clients),
-        if same_run { "in one invocation" } else { "by several invocations" },
-        step(first),
-        step(second),
-        terms::named(named.collect(), DIFFERENCES_MAX, "\n  "),
-    ));
-    if same_run {
-        error.hint("name the files of one of them only, or give them labels of their own (--label)")
+    let [one, other] = [first, second].map(|step| {
+        format!("{} ({})", clip(&step.step_id, VALUE_MAX), clip(&step.started_at, VALUE_MAX))
+    });
+    let (by, hint, own) = if first.run_id == second.run_id {
+        ("in one invocation", "name the files of one of them only", "each of them")
     } else {
-        error
-            .hint("--latest takes the newest invocation of each label only")
-            .hint("or give each configuration a label of its own (--label)")
-    }
+        let newest = "--latest takes the newest invocation of each label only";
+        ("by several invocations", newest, "each configuration")
+    };
+    let (label, workload) = (clip(&first.label, VALUE_MAX), clip(&first.workload.name, VALUE_MAX));
+    let (at, named) = (
+        terms::clients(first.plan.clients),
+        terms::named(named.collect(), DIFFERENCES_MAX, "\n  "),
+    );
+    Error::data(format!(
+        "'{label}' of {workload} at {at} was measured {by} with different settings, in steps {one} \
+         and {other}:\n  {named}"
+    ))
+    .hint(hint)
+    .hint(format!("or give {own} a label of its own (--label)"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::as_one;
-    use super::*;
 
     fn one_of(messages: &[&str]) -> String {
         as_one(&messages.iter().map(|message| (*message).to_owned()).collect::<Vec<_>>())
@@ -581,17 +550,6 @@ mod tests {
             ("5 %", "NaN %"),
         ] {
             assert_eq!(one_of(&[one, other]), format!("{one} (for one, and 1 more like it)"));
-        }
-    }
-
-    #[test]
-    fn the_reference_lists_what_does_not_count() {
-        let text = include_str!("../../docs/report.md");
-        let all =
-            judge::FREE.iter().flat_map(|(why, paths)| paths.split(' ').map(move |p| (p, why)));
-        for (path, why) in all {
-            let row = format!("| `{path}` | {why} |");
-            assert!(text.contains(&row), "docs/report.md lacks the row {row}");
         }
     }
 }

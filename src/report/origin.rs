@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use maud::{Markup, html};
 
 use super::escape::{clip, markup};
-use super::notes::label;
+use super::notes::{label, listed};
 use super::page::number;
 use super::table::Table;
 use crate::stats;
@@ -22,14 +22,13 @@ pub(super) fn plan(steps: &[&Summary]) -> Markup {
     let first = steps[0];
     let (program, server, client) = (&first.loadgen, &first.server, &first.client);
     let revision = program.revision.as_deref().unwrap_or("unknown");
-    let port = server.port.map_or(String::new(), |port| format!(":{port}"));
+    let port = server.port.map_or_else(String::new, |port| format!(":{port}"));
     let by = format!("{} (revision {revision}), {} build", program.version, program.profile);
-    let driver = format!("driver {} {}", first.driver.name, first.driver.version);
     let at = format!("at {}{port} by {}", server.host, server.transport);
-    let cores = format!("{} cores, {}", client.cores, client.kernel);
+    let (driver, cores) = (&first.driver, format!("{} cores, {}", client.cores, client.kernel));
     let facts = [
         ("run", format!("{}, first step {}", first.run_id, first.started_at)),
-        ("program", format!("loadgen {by}, {driver}")),
+        ("program", format!("loadgen {by}, driver {} {}", driver.name, driver.version)),
         ("server", format!("{} {} {at}", server.version, server.version_comment)),
         ("client", format!("{}, {}, {cores}", client.host, client.cpu)),
     ];
@@ -58,45 +57,38 @@ fn command(steps: &[&Summary]) -> String {
     let divided = clients.iter().all(|clients| clients % plan.tables.max(1) == 0);
     let spread = if divided { Spread::Pinned } else { Spread::Random };
     let usual = |step: &Summary| step.client.cores.clamp(1, step.plan.clients.max(1));
-    let threads = steps.iter().find(|step| step.plan.engine_threads != usual(step));
-    let conditions = first.conditions.as_ref();
-    let before = conditions.and_then(|conditions| conditions.before.as_ref());
-    let class = conditions.and_then(|conditions| conditions.expected_class);
-    let flags = [
-        ("tables", Some(plan.tables.to_string())),
-        ("rows", Some(plan.rows.to_string())),
-        ("clients", Some(listed(&clients, ","))),
-        ("warmup", Some(seconds(plan.warmup_s))),
-        ("time", plan.time_s.map(seconds)),
-        ("ops", plan.ops.map(|ops| ops.to_string())),
-        ("rate", (!rates.is_empty()).then(|| listed(&rates, ","))),
-        ("arrival", plan.arrival.map(|arrival| arrival.to_string())),
-        ("repeat", (plan.repeats > 1).then(|| plan.repeats.to_string())),
-        ("statements", (workload.mode == StatementMode::Text).then(|| "text".to_owned())),
-        ("distribution", Some(workload.distribution.clone())),
-        ("spread", (workload.spread != spread).then(|| workload.spread.to_string())),
-        ("engine-threads", threads.map(|step| step.plan.engine_threads.to_string())),
-    ];
-    let last = [
-        ("seed", Some(plan.seed.to_string())),
-        ("warm", before.map(|before| before.warm.clone()).filter(|warm| warm != "none")),
-        ("ahi", before.map(|before| before.ahi.clone()).filter(|ahi| ahi != "as-is")),
-        ("expect-class", class.map(|class| class.to_string())),
-    ];
+    let threads = steps.iter().map(|step| (step.plan.engine_threads, usual(step)));
+    let threads = threads.filter(|(threads, usual)| threads != usual).map(|(threads, _)| threads);
+    let before = first.conditions.as_ref().and_then(|conditions| conditions.before.as_ref());
+    let class = first.conditions.as_ref().and_then(|conditions| conditions.expected_class);
     let mut words = vec!["loadgen".to_owned(), workload.name.clone()];
-    let flags = flags.into_iter().chain(plan.flags()).chain(last);
-    let flags = flags.filter_map(|(name, value)| Some([format!("--{name}"), value?]));
-    words.extend(flags.flatten());
+    let mut flag = |name: &str, value: Option<String>| {
+        words.extend(value.into_iter().flat_map(|value| [format!("--{name}"), value]));
+    };
+    flag("tables", Some(plan.tables.to_string()));
+    flag("rows", Some(plan.rows.to_string()));
+    flag("clients", Some(listed(&clients, ",")));
+    flag("warmup", Some(seconds(plan.warmup_s)));
+    flag("time", plan.time_s.map(seconds));
+    flag("ops", plan.ops.map(|ops| ops.to_string()));
+    flag("rate", (!rates.is_empty()).then(|| listed(&rates, ",")));
+    flag("arrival", plan.arrival.map(|arrival| arrival.to_string()));
+    flag("repeat", (plan.repeats > 1).then(|| plan.repeats.to_string()));
+    flag("statements", (workload.mode == StatementMode::Text).then(|| "text".to_owned()));
+    flag("distribution", Some(workload.distribution.clone()));
+    flag("spread", (workload.spread != spread).then(|| workload.spread.to_string()));
+    flag("engine-threads", threads.map(|threads| threads.to_string()).next());
+    plan.flags().into_iter().for_each(|(name, value)| flag(name, value));
+    flag("seed", Some(plan.seed.to_string()));
+    flag("warm", before.map(|before| before.warm.clone()).filter(|warm| warm != "none"));
+    flag("ahi", before.map(|before| before.ahi.clone()).filter(|ahi| ahi != "as-is"));
+    flag("expect-class", class.map(|class| class.to_string()));
     let options = workload.options.iter();
     words.extend(options.map(|(name, value)| format!("--{}={value}", name.replace('_', "-"))));
     let settle = before.and_then(|before| before.settle.as_ref());
     words.extend(settle.map(|settle| format!("--settle={}s", settle.limit_s)));
     words.extend(["--label".to_owned(), first.label.clone()]);
     words.iter().map(|word| quoted(word)).collect::<Vec<String>>().join(" ")
-}
-
-pub(super) fn listed<T: ToString>(items: &BTreeSet<T>, separator: &str) -> String {
-    items.iter().map(T::to_string).collect::<Vec<String>>().join(separator)
 }
 
 /// Returns a word as a shell takes it.
@@ -113,43 +105,65 @@ fn quoted(word: &str) -> String {
 /// could have done, and where it ran.
 pub(super) fn behind(table: &Table) -> String {
     let steps: Vec<&Summary> = table.lines.iter().flat_map(|line| &line.steps).copied().collect();
+    let of = |value: &dyn Fn(&Summary) -> Option<f64>, decimals| {
+        range(steps.iter().filter_map(|step| value(step)), decimals)
+    };
+    let mut facts = vec![counts(&steps)];
     let mut kinds: BTreeMap<VerdictKind, usize> = BTreeMap::new();
     for verdict in steps.iter().filter_map(|step| step.verdict.as_ref()) {
         *kinds.entry(verdict.kind).or_default() += 1;
     }
-    let kinds: Vec<String> =
-        kinds.iter().map(|(kind, count)| format!("{count} {}", kind.name())).collect();
-    let verdicts =
-        (!kinds.is_empty()).then(|| format!("verdicts on the steps: {}", kinds.join(", ")));
-    let ceiling = |step: &&Summary| {
+    if !kinds.is_empty() {
+        let kinds = kinds.iter().map(|(kind, count)| format!("{count} {}", kind.name()));
+        facts.push(format!("verdicts on the steps: {}", kinds.collect::<Vec<_>>().join(", ")));
+    }
+    let busiest = |step: &Summary| {
+        let shares = step.client.share.iter().flat_map(|s| &s.threads).map(|thread| thread.busy);
+        let looks = step.client.threads.iter().filter(|_| step.client.share.is_none());
+        let busy = shares.chain(looks.map(|thread| thread.busy)).max_by(f64::total_cmp);
+        busy.map(|busy| busy * 100.0)
+    };
+    let cost = of(&|step| step.client.us_per_op, 1);
+    let cost = cost.map_or_else(String::new, |cost| format!(", {cost} µs CPU an op"));
+    let busy = of(&busiest, 0);
+    facts.extend(busy.map(|busy| format!("the client's busiest thread was {busy}% busy{cost}")));
+    let part = |step: &Summary| {
         let ceiling = step.client.share.as_ref()?.ceiling.as_ref()?;
         Some(100.0 * step.totals.qps / ceiling.qps).filter(|part| part.is_finite())
     };
-    let ceiling = match range(steps.iter().filter_map(ceiling), 0) {
+    facts.push(match of(&part, 0) {
         Some(parts) => format!("the client did {parts}% of what its calibration says it can"),
         None => "the client's ceiling is not known (loadgen calibrate measures it)".to_owned(),
-    };
-    let facts = [Some(counts(&steps)), verdicts, busy(&steps), Some(ceiling), place(&steps)];
-    facts.into_iter().flatten().collect::<Vec<_>>().join("; ")
+    });
+    let trip = of(&|step| step.client.rtt_us.filter(|_| !step.client.same_host), 0);
+    let trip = trip.map_or_else(String::new, |trip| format!(", round trip {trip} µs"));
+    let places: BTreeSet<String> = steps.iter().map(|step| place(step)).collect();
+    let places = named(places.into_iter().collect(), PLACES_MAX, ", and ");
+    facts.extend((!steps.is_empty()).then(|| places + &trip));
+    facts.join("; ")
+}
+
+fn place(step: &Summary) -> String {
+    let on = format!("{} ({} cores)", clip(&step.client.host, TEXT_MAX), step.client.cores);
+    if step.client.same_host {
+        format!("client and server on {on}, by {}", clip(&step.server.transport, TEXT_MAX))
+    } else {
+        format!("client on {on}, server {}", clip(&step.server.host, TEXT_MAX))
+    }
 }
 
 /// Tells the server's count of statements in percent of the client's, over what the readings cover.
 fn counts(steps: &[&Summary]) -> String {
-    let (mut shares, mut reason) = (Vec::new(), "no step completed".to_owned());
-    for step in steps {
-        match share(step) {
-            Ok(share) => shares.push(share),
-            Err(why) => reason = why,
-        }
-    }
+    let (shares, reasons): (Vec<_>, Vec<_>) =
+        steps.iter().map(|s| share(s)).partition(Result::is_ok);
     let some = format!(" ({} of {} steps)", shares.len(), steps.len());
-    let some = if shares.len() < steps.len() { &some } else { "" };
-    match range(shares.into_iter(), 1) {
-        Some(share) => format!("the server counted {share}% of the client's statements{some}"),
-        None => {
-            format!("the server's count of statements is not held against the client's: {reason}")
-        }
+    let some = if reasons.is_empty() { "" } else { &some };
+    if let Some(share) = range(shares.into_iter().flatten(), 1) {
+        return format!("the server counted {share}% of the client's statements{some}");
     }
+    let none = Err("no step completed".to_owned());
+    let reason = reasons.into_iter().last().unwrap_or(none).expect_err("no share");
+    format!("the server's count of statements is not held against the client's: {reason}")
 }
 
 fn share(step: &Summary) -> std::result::Result<f64, String> {
@@ -172,38 +186,6 @@ fn range(values: impl Iterator<Item = f64>, decimals: usize) -> Option<String> {
     let spread = stats::spread(&values.collect::<Vec<f64>>())?;
     let (low, high) = (format!("{:.decimals$}", spread.min), format!("{:.decimals$}", spread.max));
     Some(if low == high { low } else { format!("{low} to {high}") })
-}
-
-fn busy(steps: &[&Summary]) -> Option<String> {
-    let busiest = |step: &&Summary| {
-        let looked: Vec<f64> = match &step.client.share {
-            Some(share) => share.threads.iter().map(|thread| thread.busy).collect(),
-            None => step.client.threads.iter().map(|thread| thread.busy).collect(),
-        };
-        looked.into_iter().max_by(f64::total_cmp).map(|busy| busy * 100.0)
-    };
-    let busy = range(steps.iter().filter_map(busiest), 0)?;
-    let cost = range(steps.iter().filter_map(|step| step.client.us_per_op), 1);
-    let cost = cost.map_or(String::new(), |cost| format!(", {cost} µs CPU an op"));
-    Some(format!("the client's busiest thread was {busy}% busy{cost}"))
-}
-
-fn place(steps: &[&Summary]) -> Option<String> {
-    let place = |step: &&Summary| {
-        let (client, server) = (&step.client, &step.server);
-        let on = format!("{} ({} cores)", clip(&client.host, TEXT_MAX), client.cores);
-        if client.same_host {
-            format!("client and server on {on}, by {}", clip(&server.transport, TEXT_MAX))
-        } else {
-            format!("client on {on}, server {}", clip(&server.host, TEXT_MAX))
-        }
-    };
-    let places: BTreeSet<String> = steps.iter().map(place).collect();
-    let away = steps.iter().filter(|step| !step.client.same_host);
-    let trip = range(away.filter_map(|step| step.client.rtt_us), 0);
-    let trip = trip.map_or(String::new(), |trip| format!(", round trip {trip} µs"));
-    let named = named(places.into_iter().collect(), PLACES_MAX, ", and ");
-    (!steps.is_empty()).then(|| named + &trip)
 }
 
 #[cfg(test)]

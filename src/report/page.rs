@@ -1,5 +1,7 @@
 //! Pages: columns and rows of values, which every layout makes and every writer takes.
 
+use serde_json::Value as Json;
+
 use super::table::Table;
 use crate::terms::Cell;
 
@@ -37,19 +39,13 @@ pub(crate) struct Column {
     pub values: Vec<Value>,
 }
 
-/// A value of one cell. Files have it in full.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Value {
-    /// Not measured, or not to be known.
-    Unknown,
-    Text(String),
-    /// A text for files, and how people see it.
-    Label(String, String),
-    /// With so many decimals for people.
-    Number(f64, usize),
-    Count(u64),
-    Bool(bool),
-    Pairs(Vec<(String, String)>),
+/// A value of one cell.
+#[derive(Debug, Clone)]
+pub(crate) struct Value {
+    /// As files have it, in full; nothing that was not measured, or is not to be known.
+    pub filed: Json,
+    /// As people see it.
+    pub shown: String,
 }
 
 /// Rows that become a sheet, column by column: each says how a row gets its value.
@@ -65,21 +61,21 @@ impl<T> Rows<T> {
 
     fn column<V: Into<Value>>(
         mut self,
-        head: Option<String>,
+        head: Option<&str>,
         name: Option<&'static str>,
         get: impl Fn(&T) -> V,
     ) -> Self {
         let values = self.rows.iter().map(|row| get(row).into()).collect();
-        self.columns.push(Column { head, name, left: false, values });
+        self.columns.push(Column { head: head.map(str::to_owned), name, left: false, values });
         self
     }
 
-    pub(crate) fn shown<V: Into<Value>>(
-        self,
-        head: impl Into<String>,
-        get: impl Fn(&T) -> V,
-    ) -> Self {
-        self.column(Some(head.into()), None, get)
+    pub(crate) fn shown<V: Into<Value>>(self, head: &str, get: impl Fn(&T) -> V) -> Self {
+        self.column(Some(head), None, get)
+    }
+
+    pub(crate) fn text<V: Into<Value>>(self, head: &str, get: impl Fn(&T) -> V) -> Self {
+        self.shown(head, get).left()
     }
 
     pub(crate) fn filed<V: Into<Value>>(self, name: &'static str, get: impl Fn(&T) -> V) -> Self {
@@ -88,11 +84,11 @@ impl<T> Rows<T> {
 
     pub(crate) fn both<V: Into<Value>>(
         self,
-        head: impl Into<String>,
+        head: &str,
         name: &'static str,
         get: impl Fn(&T) -> V,
     ) -> Self {
-        self.column(Some(head.into()), Some(name), get)
+        self.column(Some(head), Some(name), get)
     }
 
     pub(crate) fn left(mut self) -> Self {
@@ -132,7 +128,8 @@ impl Sheet {
     }
 
     pub(crate) fn texts(&self) -> impl Iterator<Item = Vec<String>> {
-        (0..self.rows).map(|row| self.shown().map(|column| column.values[row].text()).collect())
+        (0..self.rows)
+            .map(|row| self.shown().map(|column| column.values[row].shown.clone()).collect())
     }
 }
 
@@ -150,47 +147,41 @@ impl Page {
     }
 }
 
-impl Value {
-    pub(crate) fn text(&self) -> String {
-        match self {
-            Value::Unknown => "-".to_owned(),
-            Value::Text(text) | Value::Label(_, text) => text.clone(),
-            Value::Number(value, decimals) => number(*value, *decimals),
-            Value::Count(count) => count.to_string(),
-            Value::Bool(is) => is.to_string(),
-            Value::Pairs(pairs) => {
-                let pairs: Vec<String> = pairs.iter().map(|(k, v)| format!("{k}={v}")).collect();
-                pairs.join("; ")
-            }
-        }
-    }
+fn value(filed: impl Into<Json>, shown: impl Into<String>) -> Value {
+    Value { filed: filed.into(), shown: shown.into() }
 }
 
 macro_rules! values {
     ($($of:ty: $value:expr;)*) => {
         $(impl From<$of> for Value {
-            fn from(value: $of) -> Value {
-                $value(value)
+            fn from(of: $of) -> Value {
+                $value(of)
             }
         })*
     };
 }
 
 values! {
-    &str: |text: &str| Value::Text(text.to_owned());
-    String: Value::Text;
-    // For files: people need decimals.
-    f64: |value| Value::Number(value, 0);
-    (f64, usize): |(value, decimals)| Value::Number(value, decimals);
-    u64: Value::Count;
-    u32: |count| Value::Count(u64::from(count));
-    usize: |count| Value::Count(count as u64);
-    bool: Value::Bool;
+    &str: |text: &str| value(text, text);
+    String: |text: String| value(text.as_str(), text.clone());
+    // A text for files, and how people see it.
+    (String, String): |(text, shown): (String, String)| value(text, shown);
+    // With so many decimals for people; and for files, which need none.
+    (f64, usize): |(of, decimals)| value(of + 0.0, number(of, decimals));
+    f64: |of| Value::from((of, 0));
+    u64: |count: u64| value(count, count.to_string());
+    u32: |count: u32| value(count, count.to_string());
+    usize: |count: usize| value(count, count.to_string());
+    bool: |is: bool| value(is, is.to_string());
+    Vec<(String, String)>: |pairs: Vec<(String, String)>| {
+        let shown: Vec<String> = pairs.iter().map(|(k, v)| format!("{k}={v}")).collect();
+        value(pairs.into_iter().collect::<Json>(), shown.join("; "))
+    };
 }
 
 impl<V: Into<Value>> From<Option<V>> for Value {
-    fn from(value: Option<V>) -> Value {
-        value.map_or(Value::Unknown, Into::into)
+    fn from(of: Option<V>) -> Value {
+        of.map_or_else(|| value((), "-"), Into::into)
     }
 }
 
@@ -212,29 +203,22 @@ pub(crate) fn number(value: f64, decimals: usize) -> String {
     }
 }
 
-fn smallest(values: impl IntoIterator<Item = f64>) -> f64 {
+/// Counts the limits that the smallest of some values, but for zeros, stays below.
+fn below(values: impl IntoIterator<Item = f64>, limits: &[f64]) -> usize {
     let values = values.into_iter().map(f64::abs);
-    values.filter(|value| *value > 0.0).fold(f64::INFINITY, f64::min)
+    let least = values.filter(|value| *value > 0.0).fold(f64::INFINITY, f64::min);
+    limits.iter().filter(|limit| least < **limit).count()
 }
 
 /// Digits after the point that give the smallest of the values three significant digits: one
 /// number for a whole table, so that its points stand below each other.
 pub(crate) fn decimals(values: impl IntoIterator<Item = f64>) -> usize {
-    match smallest(values) {
-        x if x >= 100.0 => 0,
-        x if x >= 10.0 => 1,
-        x if x >= 1.0 => 2,
-        _ => 3,
-    }
+    below(values, &[100.0, 10.0, 1.0])
 }
 
 /// Digits after the point for ratios: two, as `0.87`, and more where two would hide one.
 pub(crate) fn ratio_decimals(values: impl IntoIterator<Item = f64>) -> usize {
-    match smallest(values) {
-        x if x >= 0.1 => 2,
-        x if x >= 0.01 => 3,
-        _ => 4,
-    }
+    2 + below(values, &[0.1, 0.01])
 }
 
 #[cfg(test)]

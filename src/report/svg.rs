@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use maud::{Markup, PreEscaped, html};
 
-use super::chart::{self, Chart, Point, Series, SpanKind};
+use super::chart::{self, Chart, Point, Series, Shade};
 use super::compare::{ASKED_FOR, is_asked_for, related};
 use super::escape::{clip, markup};
 use super::notes::{label, noted};
@@ -33,27 +33,9 @@ const INSET: f64 = 10.0;
 const SPAN_MIN: f64 = 1.5;
 /// A line of what stands below the charts.
 const LINE: f64 = 20.0;
-const SAMPLE: f64 = 36.0;
+const SAMPLE: &str = "36";
 const LABEL_MAX: usize = 48;
 
-/// A colour's name, on white and on black. Lines have Okabe and Ito's palette for all kinds of
-/// colour vision (<https://jfly.uni-koeln.de/color/>), lighter of the same hue on black.
-const COLOURS: [(&str, &str, &str); 14] = [
-    ("paper", "#ffffff", "#16181d"),
-    ("ink", "#1b1f24", "#e6e8eb"),
-    ("faint", "#59636e", "#9aa4af"),
-    ("grid", "#dfe3e8", "#31363e"),
-    ("shade", "#eef0f3", "#23272e"),
-    ("error", "#c62828", "#ff6b6b"),
-    ("c0", "#0072b2", "#4ba3e3"),
-    ("c1", "#e69f00", "#f0b429"),
-    ("c2", "#009e73", "#1fc99a"),
-    ("c3", "#d55e00", "#ff8a3d"),
-    ("c4", "#cc79a7", "#e59bc4"),
-    ("c5", "#56b4e9", "#9bd7ff"),
-    ("c6", "#000000", "#f2f2f2"),
-    ("c7", "#8a7d00", "#f0e442"),
-];
 /// Dashes and gaps of a line, as `stroke-dasharray` takes them.
 const DASHES: [Option<&str>; 5] =
     [None, Some("6 3"), Some("2 3"), Some("9 3 2 3"), Some("9 3 2 3 2 3")];
@@ -69,50 +51,30 @@ const MARKERS: [&str; 8] = [
     "m-3.2,-3.2h6.4l-6.4,6.4h6.4z",
 ];
 
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Style {
-    /// The class of its colour.
-    pub class: String,
-    marker: &'static str,
-    dashes: Option<&'static str>,
+/// Returns the class of a label's colour.
+pub(crate) fn class(label: usize) -> String {
+    format!("c{}", label % MARKERS.len())
 }
 
-impl Style {
-    /// Of the label at this position. Eight differ in everything, and 320 in something.
-    pub(crate) fn of(label: usize) -> Style {
-        let round = label / MARKERS.len();
-        Style {
-            class: format!("c{}", label % MARKERS.len()),
-            marker: MARKERS[(label + round / DASHES.len()) % MARKERS.len()],
-            dashes: DASHES[round % DASHES.len()],
-        }
-    }
+/// Returns marker and dashes of a label. Eight differ in everything, and 320 in something.
+fn look(label: usize) -> (&'static str, Option<&'static str>) {
+    let round = label / MARKERS.len();
+    let marker = MARKERS[(label + round / DASHES.len()) % MARKERS.len()];
+    (marker, DASHES[round % DASHES.len()])
 }
 
-/// Rules of drawings, and then those of pages alone.
-const RULES: &str = include_str!("html/style.css");
-
-/// Returns the rules of a page, in colours that follow the reader's scheme.
-pub(crate) fn rules_of_page() -> String {
-    let scheme = |pick: fn(&(&str, &'static str, &'static str)) -> &'static str| -> String {
-        COLOURS.iter().map(|colour| format!("--{}:{};", colour.0, pick(colour))).collect()
-    };
-    let (light, dark) = (scheme(|colour| colour.1), scheme(|colour| colour.2));
-    let dark = format!("@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}");
-    format!(":root{{{light}}}{dark}\n{}{RULES}", classes())
-}
+/// The style of a page: colours on white and on black, rules of drawings, then those of pages alone.
+pub(crate) const STYLE: &str = include_str!("html/style.css");
 
 /// Returns the rules of a file, without variables, which not every reader of SVG knows.
 fn rules_of_file() -> String {
-    let (of_drawings, _) = RULES.split_once("/* Pages alone: */").expect("both parts");
-    COLOURS.iter().fold(classes() + of_drawings, |rules, (name, light, _)| {
-        rules.replace(&format!("var(--{name})"), light)
-    })
-}
-
-/// Returns a class for the colour of each line.
-fn classes() -> String {
-    (0..MARKERS.len()).map(|at| format!(".c{at}{{color:var(--c{at})}}\n")).collect()
+    let between = |text: &'static str, from, to| {
+        text.split_once(from).and_then(|(_, rest)| rest.split_once(to)).expect("both parts").0
+    };
+    let rules = between(STYLE, "/* Drawings: */\n", "/* Pages alone: */").to_owned();
+    let colours = between(STYLE, ":root{", "}").split(';').filter_map(|of| of.split_once(':'));
+    colours
+        .fold(rules, |rules, (name, value)| rules.replace(&format!("var({})", name.trim()), value))
 }
 
 /// Draws a standalone file; nothing to draw is an error.
@@ -124,11 +86,10 @@ pub fn picture(steps: &[&Summary], options: &Options, what: Picture) -> Result<S
         charts.extend(match what {
             Picture::Qps => chart::over_clients(table, &labels),
             Picture::Relative => {
-                let first = table.lines.first().map_or("", |line| line.label);
-                let base = options.baseline.as_deref().unwrap_or(first);
+                let base = options.baseline.as_deref().unwrap_or(table.lines[0].label);
                 known(&tables, "--baseline", base)?;
-                let related = related(table, &tables, base)?;
-                related.map_or_else(Vec::new, |table| chart::over_clients(&table, &labels))
+                let related = related(table, &tables, base).into_iter();
+                related.flat_map(|table| chart::over_clients(&table, &labels)).collect()
             }
             Picture::Latency => chart::percentiles(table, &labels)?,
             Picture::Timeline => {
@@ -146,9 +107,9 @@ pub fn picture(steps: &[&Summary], options: &Options, what: Picture) -> Result<S
         };
         return Err(Error::data("there is nothing to draw in these summaries").hint(hint));
     }
-    let bars = chart::has_bars(&charts).then(|| chart::BARS.to_owned());
-    let notes: Vec<String> =
-        bars.into_iter().chain(tables.into_iter().flat_map(differences)).collect();
+    let mut notes: Vec<String> = Vec::new();
+    notes.extend(chart::has_bars(&charts).then(|| chart::BARS.to_owned()));
+    notes.extend(tables.into_iter().flat_map(differences));
     Ok(file(&charts, &labels, &notes))
 }
 
@@ -170,24 +131,22 @@ fn file(charts: &[Chart], labels: &[&str], notes: &[String]) -> String {
     let (size, abreast) = if charts.len() == 1 { (WIDE, 1) } else { (SMALL, 2) };
     let cell = (size.0 + MARGIN, size.1 + TITLE + MARGIN);
     let (inner, rows) = (cell.0 * abreast as f64 - MARGIN, charts.len().div_ceil(abreast));
-    let place = |at: usize| (cell.0 * (at % abreast) as f64, cell.1 * (at / abreast) as f64);
-    let line = |at: usize| {
-        let drawn = html! { g class=(Style::of(at).class) { (sample(at)) } };
-        (drawn, clip(&label(labels[at]), LABEL_MAX))
-    };
-    let shade = |kind: SpanKind| {
-        let (class, name) = kind.names();
-        (html! { rect class=(class) x="1" width="26" height="12" {} }, name.to_owned())
-    };
+    let chars = |width: f64| (width / (CHAR + 1.0)) as usize;
+    let drawn = chart::drawn(charts).into_iter().map(|at| {
+        let sample = html! { g class=(class(at)) { (sample(at)) } };
+        (Some(sample), clip(&label(labels[at]), LABEL_MAX))
+    });
     let spans = charts.iter().flat_map(|chart| &chart.spans);
-    let kinds: BTreeSet<SpanKind> = spans.map(|span| span.kind).collect();
-    let notes = notes.iter().flat_map(|note| wrapped(note, (inner / (CHAR + 1.0)) as usize));
-    let lines = chart::drawn(charts).into_iter().map(line).chain(kinds.into_iter().map(shade));
-    let lines: Vec<_> = lines.chain(notes.map(|note| (html! {}, note))).collect();
+    let shades: BTreeSet<Shade> = spans.map(|span| span.shade).collect();
+    let shades = shades.into_iter().rev().map(|(class, name)| {
+        let sample = html! { rect class=(class) x="1" width="26" height="12" {} };
+        (Some(sample), name.to_owned())
+    });
+    let notes = notes.iter().flat_map(|note| wrapped(note, chars(inner))).map(|note| (None, note));
+    let lines: Vec<(Option<Markup>, String)> = drawn.chain(shades).chain(notes).collect();
     let below = |at: usize| MARGIN + cell.1 * rows as f64 + LINE * at as f64;
     let (width, height) = (px(inner + 2.0 * MARGIN), px(below(lines.len()) + MARGIN));
     let full = |chart: &Chart| markup(&format!("{}: {}", chart.of, chart.title));
-    let fitting = |chart: &Chart| clip(&full(chart), (size.0 / (CHAR + 1.0)) as usize);
     let drawing = html! {
         svg xmlns="http://www.w3.org/2000/svg" width=(width) height=(height)
             viewBox={ "0 0 " (width) " " (height) } {
@@ -195,15 +154,17 @@ fn file(charts: &[Chart], labels: &[&str], notes: &[String]) -> String {
             style { (PreEscaped(rules_of_file())) }
             rect width="100%" height="100%" fill="#ffffff" {}
             @for (at, of) in charts.iter().enumerate() {
-                @let (x, y) = place(at);
+                @let (x, y) = (cell.0 * (at % abreast) as f64, cell.1 * (at / abreast) as f64);
                 (moved(MARGIN + x, MARGIN + y, &html! {
-                    text.title x="2" y="15" { (fitting(of)) }
+                    text.title x="2" y="15" { (clip(&full(of), chars(size.0))) }
                     (moved(0.0, TITLE, &draw(of, size)))
                 }))
             }
             @for (at, (sample, text)) in lines.iter().enumerate() {
-                @let x = if sample.0.is_empty() { 0.0 } else { SAMPLE };
-                (moved(MARGIN, below(at), &html! { (sample) text x=(px(x)) y="10" { (markup(text)) } }))
+                (moved(MARGIN, below(at), &html! {
+                    @if let Some(sample) = sample { (sample) }
+                    text x=(if sample.is_some() { SAMPLE } else { "0" }) y="10" { (markup(text)) }
+                }))
             }
         }
     };
@@ -229,10 +190,10 @@ fn wrapped(text: &str, chars_max: usize) -> Vec<String> {
 
 /// Returns a piece of a label's line with its marker, 28 by 12.
 pub(crate) fn sample(label: usize) -> Markup {
-    let style = Style::of(label);
+    let (marker, dashes) = look(label);
     html! {
-        path.l d="M1,6H27" stroke-dasharray=[style.dashes] {}
-        path.m d={ "M14,6" (style.marker) } {}
+        path.l d="M1,6H27" stroke-dasharray=[dashes] {}
+        path.m d={ "M14,6" (marker) } {}
     }
 }
 
@@ -259,11 +220,11 @@ impl Plot<'_> {
 
     pub(crate) fn x(&self, value: f64) -> f64 {
         let width = self.right - self.left - 2.0 * self.inset;
-        self.left + self.inset + self.chart.x.scale.at(value) * width
+        self.left + self.inset + self.chart.x.at(value) * width
     }
 
     fn y(&self, value: f64) -> f64 {
-        self.bottom - self.chart.y.scale.at(value) * (self.bottom - self.top)
+        self.bottom - self.chart.y.at(value) * (self.bottom - self.top)
     }
 
     /// Returns a line from side to side.
@@ -300,7 +261,7 @@ pub(crate) fn draw(chart: &Chart, size: Size) -> Markup {
         @for span in &chart.spans {
             @let (from, to) = (plot.x(span.from), plot.x(span.to));
             @let width = (to - from).max(SPAN_MIN);
-            rect class=(span.kind.names().0) x=(px(from.min(plot.right - width))) y=(px(plot.top))
+            rect class=(span.shade.0) x=(px(from.min(plot.right - width))) y=(px(plot.top))
                 width=(px(width)) height=(px(plot.bottom - plot.top)) {}
         }
         path.grid d={ (levels) (feet.collect::<String>()) } {}
@@ -323,34 +284,33 @@ fn aside(at: usize, chart: &Chart) -> f64 {
 }
 
 fn line(plot: Plot, series: &Series, aside: f64) -> Markup {
-    let style = Style::of(series.label);
+    let (marker, dashes) = look(series.label);
+    let points = &series.points;
     let place = |point: &Point| format!("{},{}", px(plot.x(point.x)), px(plot.y(point.y)));
-    let bars = |of: fn(&Point) -> Option<(f64, f64)>, cap: f64| -> String {
+    let bars = |which: usize, cap: f64| -> String {
         let bar = |point: &Point| {
             let x = plot.x(point.x) + aside;
+            let (low, high) = point.bounds[which]?;
+            let [low, high] = [low, high].map(|at| px(plot.y(at)));
             let (left, right, x) = (px(x - cap), px(x + cap), px(x));
-            let (low, high) = of(point)?;
-            let (low, high) = (px(plot.y(low)), px(plot.y(high)));
-            let caps =
-                |y: &str| if cap > 0.0 { format!("M{left},{y}H{right}") } else { String::new() };
-            Some(format!("{}M{x},{high}V{low}{}", caps(&high), caps(&low)))
+            let caps = format!("M{left},{high}H{right}M{left},{low}H{right}");
+            Some(format!("M{x},{high}V{low}{}", if cap > 0.0 { &caps } else { "" }))
         };
-        series.points.iter().filter_map(bar).collect()
+        points.iter().filter_map(bar).collect()
     };
-    let (spread, intervals) = (bars(|point| point.range, 0.0), bars(|point| point.interval, CAP));
-    let path = series.points.iter().map(place).collect::<Vec<String>>().join(" ");
+    let (intervals, spread) = (bars(0, CAP), bars(1, 0.0));
+    let path = points.iter().map(place).collect::<Vec<String>>().join(" ");
     // A dot: a line needs an end.
-    let dot = if series.points.len() == 1 { "h0" } else { "" };
-    let marked = series.points.iter().filter(|point| point.marked);
-    let markers: String =
-        marked.map(|point| format!("M{}{}", place(point), style.marker)).collect();
-    let said: Vec<&str> = series.points.iter().map(|point| point.said.as_str()).collect();
-    let is_said = said.iter().any(|said| !said.is_empty());
+    let dot = if points.len() == 1 { "h0" } else { "" };
+    let marked = points.iter().filter(|point| point.marked);
+    let markers: String = marked.map(|point| format!("M{}{marker}", place(point))).collect();
+    let said: Vec<&str> = points.iter().map(|point| point.said.as_str()).collect();
+    let said = (!said.concat().is_empty()).then(|| markup(&said.join("|")));
     html! {
-        g class={ "s" (series.label) " " (style.class) } data-v=[is_said.then(|| markup(&said.join("|")))] {
+        g class={ "s" (series.label) " " (class(series.label)) } data-v=[said] {
             @if !spread.is_empty() { path.e d=(spread) {} }
             @if !intervals.is_empty() { path.i d=(intervals) {} }
-            path.l d={ "M" (path) (dot) } stroke-dasharray=[style.dashes] {}
+            path.l d={ "M" (path) (dot) } stroke-dasharray=[dashes] {}
             @if !markers.is_empty() { path.m d=(markers) {} }
         }
     }
@@ -362,19 +322,18 @@ mod tests {
 
     #[test]
     fn many_labels_look_different() {
-        let looks: BTreeSet<Style> = (0..320).map(Style::of).collect();
+        let looks: BTreeSet<_> = (0..320).map(|label| (class(label), look(label))).collect();
         assert_eq!(looks.len(), 320);
-        let first: BTreeSet<&str> = (0..8).map(|label| Style::of(label).marker).collect();
+        let first: BTreeSet<&str> = (0..8).map(|label| look(label).0).collect();
         assert_eq!(first.len(), 8);
     }
 
     #[test]
     fn every_colour_has_a_value() {
         assert!(!rules_of_file().contains("var("), "{}", rules_of_file());
-        let page = rules_of_page();
-        for used in page.split("var(--").skip(1) {
+        for used in STYLE.split("var(--").skip(1) {
             let name = used.split(')').next().expect("a name");
-            assert_eq!(page.matches(&format!("--{name}:")).count(), 2, "{name} in both schemes");
+            assert_eq!(STYLE.matches(&format!("--{name}:")).count(), 2, "{name} in both schemes");
         }
     }
 }

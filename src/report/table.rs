@@ -22,6 +22,8 @@ const LABEL_MAX: usize = 60;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Cell<'a> {
+    /// The metric of each step that has it.
+    pub values: Vec<f64>,
     pub spread: Spread,
     /// Covers the median of such runs with 95 %; none where there are too few of them.
     pub interval: Option<(f64, f64)>,
@@ -36,7 +38,7 @@ pub(crate) struct Cell<'a> {
 #[derive(Debug, Clone)]
 pub(crate) struct Line<'a> {
     pub label: &'a str,
-    pub cells: Vec<Option<Cell<'a>>>,
+    pub cells: BTreeMap<Column, Cell<'a>>,
     pub steps: Vec<&'a Summary>,
     /// Steps that did not complete and fill no cell.
     pub left_out: Vec<&'a Summary>,
@@ -44,7 +46,7 @@ pub(crate) struct Line<'a> {
 
 impl<'a> Line<'a> {
     pub(crate) fn cell(&self) -> Option<&Cell<'a>> {
-        self.cells[0].as_ref()
+        self.cells.values().next()
     }
 
     pub(crate) fn all(&self) -> impl Iterator<Item = &'a Summary> {
@@ -68,9 +70,9 @@ impl<'a> Table<'a> {
     /// Returns a table of each column, without the lines that were not measured there. One that was
     /// may have no number all the same, such as a percentile of too few ops.
     pub(crate) fn by_column(&self) -> Vec<Table<'a>> {
-        let one = |(at, column): (usize, &Column)| {
+        let one = |column: &Column| {
             let mut table = Table { metric: self.metric_at(column), ..self.clone() };
-            table.keep(&|other| other == at);
+            table.keep(|other| other == column);
             for line in &mut table.lines {
                 line.steps = among(column, &line.steps);
                 line.left_out = among(column, &line.left_out);
@@ -78,17 +80,13 @@ impl<'a> Table<'a> {
             table.lines.retain(|line| !line.steps.is_empty());
             table
         };
-        let tables = self.columns.iter().enumerate().map(one);
+        let tables = self.columns.iter().map(one);
         tables.filter(|table| !table.lines.is_empty()).collect()
     }
 
-    pub(crate) fn keep(&mut self, kept: &dyn Fn(usize) -> bool) {
-        fn of<T>(all: &mut Vec<T>, kept: &dyn Fn(usize) -> bool) {
-            let mut at = 0..;
-            all.retain(|_| at.next().is_some_and(kept));
-        }
-        of(&mut self.columns, kept);
-        self.lines.iter_mut().for_each(|line| of(&mut line.cells, kept));
+    pub(crate) fn keep(&mut self, kept: impl Fn(&Column) -> bool) {
+        self.columns.retain(&kept);
+        self.lines.iter_mut().for_each(|line| line.cells.retain(|column, _| kept(column)));
     }
 
     pub(crate) fn of_labels(&self, labels: &[&str]) -> Table<'a> {
@@ -105,7 +103,7 @@ impl<'a> Table<'a> {
     }
 
     pub(crate) fn cells(&self) -> impl Iterator<Item = &Cell<'a>> {
-        self.lines.iter().flat_map(|line| &line.cells).flatten()
+        self.lines.iter().flat_map(|line| line.cells.values())
     }
 
     pub(crate) fn all(&self) -> impl Iterator<Item = &'a Summary> {
@@ -123,15 +121,10 @@ impl<'a> Table<'a> {
     /// Fills the cells' ratios: value/base for rates, base/value for times and costs. Cells of
     /// columns that the baseline lacks get none, nor do those that would be divided by 0.
     pub(crate) fn relate(&mut self, label: &str) {
-        let median = |cell: &Option<Cell>| Some(cell.as_ref()?.spread.median);
-        let base: Vec<Option<f64>> =
-            self.line(label).map_or(Vec::new(), |line| line.cells.iter().map(median).collect());
-        for line in &mut self.lines {
-            for (cell, base) in line.cells.iter_mut().zip(&base) {
-                if let (Some(cell), Some(base)) = (cell, base) {
-                    cell.relative = speed(&self.metric, *base, cell.spread.median);
-                }
-            }
+        let base = self.line(label).map_or_else(BTreeMap::new, |line| line.cells.clone());
+        for (column, cell) in self.lines.iter_mut().flat_map(|line| &mut line.cells) {
+            let base = base.get(column).map(|base| base.spread.median);
+            cell.relative = base.and_then(|base| speed(&self.metric, base, cell.spread.median));
         }
         self.baseline = Some(label.to_owned());
     }
@@ -141,41 +134,27 @@ pub(crate) fn among<'a>(column: &Column, steps: &[&'a Summary]) -> Vec<&'a Summa
     steps.iter().filter(|step| step.cell() == *column).copied().collect()
 }
 
-/// Labels with their steps.
-type Labels<'a> = Vec<(&'a str, Vec<&'a Summary>)>;
-
 /// Makes the tables of all workloads, cells filled, without footnotes: workloads and labels by the
 /// time of their first step, and what starts at the same instant by name.
 pub(crate) fn tables<'a>(steps: &[&'a Summary], options: &Options) -> Result<Vec<Table<'a>>> {
     let mut steps = steps.to_vec();
     steps.sort_by_cached_key(|step| in_time(step));
-    let mut found: Vec<(&str, Labels)> = Vec::new();
+    let mut found: BTreeMap<&str, BTreeMap<&str, Vec<&Summary>>> = BTreeMap::new();
     for step in steps {
-        let labels = group(&mut found, &step.workload.name);
-        group(labels, &step.label).push(step);
+        found.entry(&step.workload.name).or_default().entry(&step.label).or_default().push(step);
     }
     // As it was asked for, the others behind.
     let place = |label: &str| options.order.iter().position(|wanted| wanted == label);
     let first = |line: &Line| line.all().map(|step| in_time(step).0).min();
-    let lines = |labels: Labels<'a>| {
+    let of_workload = |(workload, labels): (&'a str, BTreeMap<&'a str, Vec<&'a Summary>>)| {
         let lines = labels.into_iter().map(|(label, steps)| line(label, steps, options));
         let mut lines: Vec<Line> = lines.collect();
-        lines
-            .sort_by_key(|line| (place(line.label).unwrap_or(usize::MAX), first(line), line.label));
-        lines
+        lines.sort_by_cached_key(|line| (place(line.label).unwrap_or(usize::MAX), first(line)));
+        (workload, lines)
     };
-    let mut found: Vec<(&str, Vec<Line>)> =
-        found.into_iter().map(|(workload, labels)| (workload, lines(labels))).collect();
-    found.sort_by_key(|(workload, lines)| (lines.iter().map(first).min(), *workload));
+    let mut found: Vec<(&str, Vec<Line>)> = found.into_iter().map(of_workload).collect();
+    found.sort_by_cached_key(|(_, lines)| lines.iter().map(first).min());
     found.into_iter().map(|(workload, lines)| table(workload, lines, &options.metric)).collect()
-}
-
-fn group<'g, 'a, T: Default>(groups: &'g mut Vec<(&'a str, T)>, name: &'a str) -> &'g mut T {
-    let at = groups.iter().position(|(known, _)| *known == name).unwrap_or_else(|| {
-        groups.push((name, T::default()));
-        groups.len() - 1
-    });
-    &mut groups[at].1
 }
 
 /// Sorts the steps of a label into those that count and the others.
@@ -187,7 +166,7 @@ fn line<'a>(label: &'a str, mut steps: Vec<&'a Summary>, options: &Options) -> L
     }
     let counts = |step: &&Summary| options.partial || step.outcome == Outcome::Completed;
     let (steps, left_out) = steps.into_iter().partition(counts);
-    Line { label, cells: Vec::new(), steps, left_out }
+    Line { label, cells: BTreeMap::new(), steps, left_out }
 }
 
 fn table<'a>(workload: &'a str, mut lines: Vec<Line<'a>>, metric: &Metric) -> Result<Table<'a>> {
@@ -196,8 +175,10 @@ fn table<'a>(workload: &'a str, mut lines: Vec<Line<'a>>, metric: &Metric) -> Re
     let columns: Vec<Column> = columns.into_iter().collect();
     let metric = metric.of(lines.iter().flat_map(|line| line.steps.iter().copied()));
     for line in &mut lines {
-        let cells = columns.iter().map(|column| cell(among(column, &line.steps), &metric));
-        line.cells = cells.collect::<Result<_>>()?;
+        for column in &columns {
+            let cell = cell(among(column, &line.steps), &metric)?;
+            line.cells.extend(cell.map(|cell| (*column, cell)));
+        }
     }
     Ok(Table { workload, metric, columns, lines, notes: Vec::new(), baseline: None })
 }
@@ -206,14 +187,8 @@ fn cell<'a>(steps: Vec<&'a Summary>, metric: &Metric) -> Result<Option<Cell<'a>>
     notes::agree(&steps)?;
     let values = metric.values(&steps)?;
     let interval = stats::median_interval(&values);
-    let (relative, relative_interval) = (None, None);
-    Ok(stats::spread(&values).map(|spread| Cell {
-        spread,
-        interval,
-        relative,
-        relative_interval,
-        steps,
-    }))
+    let (relative, relative_interval, spread) = (None, None, stats::spread(&values));
+    Ok(spread.map(|spread| Cell { values, spread, interval, relative, relative_interval, steps }))
 }
 
 /// Counts the runs of a cell that did not complete, and how many there are in all. One that was
@@ -221,7 +196,8 @@ fn cell<'a>(steps: Vec<&'a Summary>, metric: &Metric) -> Result<Option<Cell<'a>>
 /// the cell, which also `--partial` makes no completed ones.
 pub(crate) fn missing(counted: &[&Summary], left_out: &[&Summary]) -> (usize, usize) {
     // What is planned at first, begun and done; more repeats are given where they are needed only.
-    let mut runs: BTreeMap<&str, (u32, BTreeSet<u32>, BTreeSet<u32>)> = BTreeMap::new();
+    type Run = (u32, BTreeSet<u32>, BTreeSet<u32>);
+    let mut runs: BTreeMap<&str, Run> = BTreeMap::new();
     let mut done = 0;
     for step in counted.iter().chain(left_out) {
         // The repeats of a profile may be given by several invocations.
@@ -234,7 +210,7 @@ pub(crate) fn missing(counted: &[&Summary], left_out: &[&Summary]) -> (usize, us
             done += 1;
         }
     }
-    let missed = |(planned, begun, ended): &(u32, BTreeSet<u32>, BTreeSet<u32>)| {
+    let missed = |(planned, begun, ended): &Run| {
         let within = begun.iter().filter(|repeat| *repeat <= planned).count();
         (*planned as usize).saturating_sub(within) + begun.difference(ended).count()
     };
@@ -245,6 +221,11 @@ pub(crate) fn missing(counted: &[&Summary], left_out: &[&Summary]) -> (usize, us
 /// Returns the order of steps: by their beginning, what is no instant last.
 pub(crate) fn in_time(step: &Summary) -> (Timestamp, &str) {
     (step.started_at.parse().unwrap_or(Timestamp::MAX), &step.step_id)
+}
+
+/// Returns a number that is the higher, the better a value is.
+pub(crate) fn merit(metric: &Metric, value: f64) -> f64 {
+    if metric.higher_is_better() { value } else { -value }
 }
 
 pub(crate) fn speed(metric: &Metric, base: f64, value: f64) -> Option<f64> {

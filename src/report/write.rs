@@ -42,35 +42,31 @@ fn text(page: &Page, terminal: Option<usize>) -> Vec<String> {
 /// Returns the tables of a page. Those that follow each other have the same columns.
 fn table(page: &Page, terminal: Option<usize>) -> Vec<String> {
     let Some(first) = page.shown().next() else { return Vec::new() };
-    let heads = (!first.list).then(|| first.heads());
-    let (mut lines, mut drawn): (Vec<Vec<String>>, _) = (Vec::new(), Vec::new());
-    drawn.extend(heads.is_some().then(String::new));
-    lines.extend(heads);
+    // Each with what is drawn beside it.
+    let mut rows: Vec<(Vec<String>, &str)> = Vec::new();
+    rows.extend((!first.list).then(|| (first.heads(), "")));
     for sheet in page.shown() {
-        lines.extend(sheet.rule.clone().map(|rule| vec![rule]));
-        lines.extend(sheet.texts());
-        drawn.extend(sheet.drawn.iter().cloned());
+        rows.extend(sheet.rule.iter().map(|rule| (vec![rule.clone()], "")));
+        let drawn = sheet.drawn.iter().map(String::as_str).chain(std::iter::repeat(""));
+        rows.extend(sheet.texts().zip(drawn));
     }
-    let rows = || lines.iter().filter(|line| line.len() == first.shown().count());
-    let width = |at: usize| rows().map(|row| row[at].chars().count()).max().unwrap_or(0);
+    let cells = || rows.iter().filter(|(cells, _)| cells.len() == first.shown().count());
+    let width = |at: usize| cells().map(|(cells, _)| cells[at].chars().count()).max().unwrap_or(0);
     let columns: Vec<(usize, bool)> =
         first.shown().enumerate().map(|(at, column)| (width(at), column.left)).collect();
-    let line = |cells: &Vec<String>| -> String {
+    let line = |(cells, drawn): &(Vec<String>, &str)| {
         if first.list {
-            return format!("  • {}", cells.concat());
+            return (format!("  • {}", cells.concat()), (*drawn).to_owned());
         }
         let padded = cells.iter().zip(&columns).map(|(cell, (width, left))| {
             let column = first.pitch.max(width + GAP);
             let cell = if *left { cell.clone() } else { format!("{cell:>width$}") };
             format!("{cell:<column$}")
         });
-        padded.collect::<String>().trim_end().to_owned()
+        (padded.collect::<String>().trim_end().to_owned(), (*drawn).to_owned())
     };
-    let lines: Vec<String> = lines.iter().map(line).collect();
-    match terminal {
-        Some(columns) if drawn.len() == lines.len() => beside(lines, &drawn, columns),
-        _ => lines,
-    }
+    let (lines, drawn): (Vec<String>, Vec<String>) = rows.iter().map(line).unzip();
+    beside(lines, &drawn, terminal.unwrap_or(0))
 }
 
 fn markdown(page: &Page) -> Vec<String> {
@@ -113,21 +109,22 @@ fn csv(pages: &[Page], heads_always: bool) -> String {
 }
 
 fn plain(value: &Value) -> String {
-    match value {
-        Value::Unknown => String::new(),
-        // Minus zero means nothing to a reader.
-        Value::Number(number, _) => (number + 0.0).to_string(),
-        Value::Label(text, _) => escape::formula(text),
-        Value::Text(_) | Value::Pairs(_) => escape::formula(&value.text()),
-        Value::Count(_) | Value::Bool(_) => value.text(),
+    match &value.filed {
+        Json::String(text) => escape::formula(text),
+        Json::Object(_) => escape::formula(&value.shown),
+        Json::Number(number) if number.is_f64() => number.as_f64().expect("it is").to_string(),
+        // JSON knows no infinity.
+        Json::Null if value.shown == "-" => String::new(),
+        _ => value.shown.clone(),
     }
 }
 
 fn json(pages: &[Page], layout: &str) -> String {
     let rows = pages.iter().flat_map(|page| &page.sheets).flat_map(|sheet| {
         let record = |row: usize| {
-            let fields = sheet.filed().map(|(name, column)| (name, field(&column.values[row])));
-            fields.map(|(name, value)| (name.to_owned(), value)).collect::<Map<_, _>>()
+            let filed = sheet.filed();
+            let fields = filed.map(|(name, of)| (name.to_owned(), of.values[row].filed.clone()));
+            fields.collect::<Map<_, _>>()
         };
         (0..sheet.rows).map(record).filter(|record| !record.is_empty())
     });
@@ -142,20 +139,6 @@ fn json(pages: &[Page], layout: &str) -> String {
 pub(crate) fn pretty(report: &impl serde::Serialize) -> String {
     let text = serde_json::to_string_pretty(report).expect("maps with string keys, and no I/O");
     escape_hostile(text + "\n")
-}
-
-fn field(value: &Value) -> Json {
-    match value {
-        Value::Unknown => Json::Null,
-        Value::Text(text) | Value::Label(text, _) => json!(text),
-        Value::Number(number, _) => json!(number + 0.0),
-        Value::Count(count) => json!(count),
-        Value::Bool(is) => json!(is),
-        Value::Pairs(pairs) => {
-            let pairs = pairs.iter().map(|(name, value)| (name.clone(), json!(value)));
-            Json::Object(pairs.collect::<Map<String, Json>>())
-        }
-    }
 }
 
 const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
@@ -175,8 +158,10 @@ pub(crate) fn shape(values: impl IntoIterator<Item = Option<f64>>, max: f64) -> 
     values.into_iter().map(column).collect::<String>().trim_end().to_owned()
 }
 
-pub(crate) fn bar(value: f64, max: f64) -> String {
-    let eighths = (value / max * BAR * 8.0).round().clamp(0.0, BAR * 8.0) as usize;
+/// A bar of a value; nothing of none, or where the largest is none.
+pub(crate) fn bar(value: Option<f64>, max: f64) -> String {
+    let part = value.filter(|_| max > 0.0).map_or(0.0, |value| value / max);
+    let eighths = (part * BAR * 8.0).round().clamp(0.0, BAR * 8.0) as usize;
     "█".repeat(eighths / 8) + PARTS[eighths % 8]
 }
 
@@ -208,11 +193,12 @@ mod tests {
 
     #[test]
     fn bars_are_as_long_as_their_share() {
-        assert_eq!(bar(100.0, 100.0), "█".repeat(24));
-        assert_eq!(bar(50.0, 100.0), "█".repeat(12));
-        assert_eq!(bar(1.0, 48.0), "▌");
-        assert_eq!(bar(0.0, 100.0), "");
-        assert_eq!(bar(f64::INFINITY, 1.0).chars().count(), 24);
+        assert_eq!(bar(Some(100.0), 100.0), "█".repeat(24));
+        assert_eq!(bar(Some(50.0), 100.0), "█".repeat(12));
+        assert_eq!(bar(Some(1.0), 48.0), "▌");
+        assert_eq!(bar(Some(0.0), 100.0), "");
+        assert_eq!([bar(None, 1.0), bar(Some(0.0), 0.0)], ["", ""]);
+        assert_eq!(bar(Some(f64::INFINITY), 1.0).chars().count(), 24);
     }
 
     #[test]

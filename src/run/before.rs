@@ -1,21 +1,197 @@
-//! Brings a server into the state that a step is to start from: `--warm`, `--settle`, `--ahi`.
+//! What comes before a step: its server is reached and looked at, with its tables, and brought into
+//! the state that the step is to start from (`--warm`, `--settle`, `--ahi`).
 
 use std::time::{Duration, Instant};
 
-use super::survey::{Patience, Surveyed, pause};
-use crate::engine::Tables;
+use futures_util::{FutureExt as _, TryFutureExt as _};
+use mysql_async::Opts;
+
+use crate::engine::{Identity, Tables, readings};
 use crate::error::{Error, Result};
 use crate::judge::{left, levels_in_words};
-use crate::mysql::control::{one, optional};
+use crate::mysql::connect::settle_tls;
+use crate::mysql::control::{Asked, explain, one, optional};
+use crate::mysql::dataset::Dataset;
+use crate::mysql::liveness::Liveness;
+use crate::mysql::options::ConnectOptions;
+use crate::mysql::preflight::{self, Needs};
 use crate::mysql::session::{Failure, Session};
-use crate::mysql::status;
-use crate::plan::{Ahi, Plan, Warm, limits, units};
+use crate::mysql::{server, status};
+use crate::observe::probe::{Probe, Whereabouts};
+use crate::plan::{Ahi, Plan, Policy, Spread, Warm, limits, units};
 use crate::progress::Progress;
-use crate::stop::within;
-use crate::summary::{Levels, Prepared, Settled};
-use crate::terms;
+use crate::stop::{Stop, or_stop, within};
+use crate::summary::{Levels, Prepared, Server, Settled};
+use crate::terms::{self, Finding};
 use crate::workload::random::{Stream, name_part, seed_of};
 use crate::workload::table::quoted;
+
+/// A server that is reached, and what ends the waits for it.
+pub struct ServerLink<'a> {
+    pub(super) target: ConnectOptions,
+    /// [`ConnectOptions::opts`] of it.
+    pub(super) opts: Opts,
+    pub(super) stop: &'a Stop,
+}
+
+impl<'a> ServerLink<'a> {
+    /// Decides whether the server's connections are encrypted.
+    pub async fn new(target: &ConnectOptions, stop: &'a Stop) -> Result<ServerLink<'a>> {
+        let target = or_stop(stop, settle_tls(target)).await?;
+        Ok(ServerLink { opts: target.opts()?, target, stop })
+    }
+
+    pub(super) async fn open(&self, charset: Option<&str>) -> Result<Session> {
+        or_stop(self.stop, Session::open(&self.target, &self.opts, charset)).await
+    }
+
+    /// Asks the server until it is silent for too long, or a signal. Either way the future is dropped,
+    /// and its session must be, too.
+    pub(super) async fn ask<T, E: Into<Error>>(
+        &self,
+        asking: impl Future<Output = std::result::Result<T, E>>,
+    ) -> Result<T> {
+        let asking = or_stop(self.stop, asking.map_err(Into::into));
+        within(limits::SILENCE, asking).await.unwrap_or_else(|| {
+            let limit = units::duration(limits::SILENCE);
+            Err(Error::server(format!("{} has not answered within {limit}", self.target.address))
+                .hint("it is stopped, out of reach or very busy")
+                .passing(true))
+        })
+    }
+
+    /// Does what may take any time, as long as the server answers on another connection.
+    pub(super) async fn patiently<T>(
+        &self,
+        control: &mut Session,
+        doing: impl AsyncFnOnce(&mut Session) -> Result<T>,
+    ) -> Result<T> {
+        let liveness = Liveness::new(&self.target, &self.opts);
+        let _waits = liveness.waits(control);
+        liveness.during(self.stop, doing(control)).await
+    }
+}
+
+/// A server that was looked at, with its tables: the same for all steps.
+pub(super) struct Surveyed<'a> {
+    pub(super) link: &'a ServerLink<'a>,
+    /// Between the steps; None where it is lost.
+    pub(super) control: Option<Session>,
+    pub(super) identity: Identity,
+    /// How its process and host are read, where they can be.
+    pub(super) probe: Option<Probe>,
+    pub(super) warnings: Vec<Finding>,
+    pub(super) spread: Spread,
+    /// None of a timed job.
+    pub(super) tables: Tables,
+    pub(super) ids: Vec<Option<u32>>,
+    pub(super) whereabouts: Whereabouts,
+}
+
+impl Surveyed<'_> {
+    pub(super) async fn renewed(&self, session: &mut Session) -> Result<Server> {
+        let mut renewed = self.identity.server.clone();
+        let what = "read the server's version and variables";
+        let reading = server::renew(session, &mut renewed);
+        self.link.ask(reading.map_err(|failure| explain(&failure, what))).await?;
+        Ok(renewed)
+    }
+
+    pub(super) async fn levels(&self, session: &mut Session) -> Result<Option<Levels>> {
+        let table = self.tables.schema.name(1);
+        let reading = async { optional(status::levels(session, &table).await) };
+        let what = "read the server's levels";
+        self.link.ask(reading.map_err(|failure| explain(&failure, what))).await
+    }
+}
+
+/// Refuses a server or tables that a sweep cannot run on, and decides how its clients meet them.
+pub(super) async fn preflight(
+    plan: &Plan,
+    target: &ConnectOptions,
+    control: &mut Session,
+) -> Result<(Spread, Tables, Option<Dataset>, Vec<Finding>)> {
+    let spread = |tables| plan.spread_over(tables).unwrap_or(Spread::Random);
+    let (schema, clients_max) = (plan.workload.schema, plan.clients_max());
+    let needs = Needs {
+        database: &target.database,
+        schema,
+        tables: plan.tables,
+        rows: plan.rows,
+        seed: plan.seed,
+        clients_max,
+        statements: &|tables| plan.prepared_by_table(spread(tables), tables),
+        writes: plan.workload.writes(),
+        // Opening so many takes as long, doubled for slow servers.
+        quiet_max: Duration::from_secs(2) * clients_max / limits::CONNECTS_PER_S
+            + limits::COURTESY
+            + plan.think.unwrap_or(Duration::ZERO),
+    };
+    let ready = preflight::check(control, &needs).await?;
+    let Dataset { tables: count, rows, held, own, .. } = ready.dataset;
+    let spread = plan.spread_over(count)?;
+    if schema.filled() {
+        plan.workload.fits(rows)?;
+    }
+    let tables = Tables { schema, count, rows, held, own };
+    Ok((spread, tables, Some(ready.dataset), ready.warnings))
+}
+
+/// Finds a way to read the server's process and host: as `--probe` says, else here where the server
+/// runs on this host.
+pub(super) async fn probe(
+    prefix: Vec<String>,
+    server: Whereabouts,
+    same_host: bool,
+) -> Result<Option<Probe>> {
+    // It reads many files, or waits for a command: not on the thread that keeps time.
+    let looking = readings::aside(move || match prefix.as_slice() {
+        [] => Ok(same_host.then(|| Probe::local(&server))),
+        prefix => {
+            let probe = Probe::through(prefix, &server)?;
+            Ok(Some(if same_host { probe.beside(&server) } else { probe }))
+        }
+    });
+    looking.await.map_err(|_| {
+        Error::failed("cannot look at the server's host: there is no thread to be had")
+            .hint("raise the limit on processes (ulimit -u)")
+    })?
+}
+
+const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
+
+/// Waits for a server that is gone, where lost connections are opened again.
+pub(super) struct Patience<'a> {
+    policy: Policy,
+    stop: &'a Stop,
+    began: Instant,
+    said: String,
+}
+
+impl<'a> Patience<'a> {
+    pub(super) fn new(policy: Policy, stop: &'a Stop) -> Patience<'a> {
+        Patience { policy, stop, began: Instant::now(), said: String::new() }
+    }
+
+    /// Waits until it is time for another attempt; false at once where none mends this error, or
+    /// where there is no time for one.
+    pub(super) async fn lasts(&mut self, error: &Error, progress: &mut Progress) -> Result<bool> {
+        let waits = self.policy.reconnects() && error.may_pass();
+        if !waits || self.began.elapsed() >= self.policy.patience() {
+            return Ok(false);
+        }
+        let text = error.to_string();
+        if text != self.said {
+            progress.note(&format!("waiting for the server: {text}"));
+            self.said = text;
+        }
+        pause(self.stop, BETWEEN_LOOKS).await.map(|()| true)
+    }
+}
+
+pub(super) async fn pause(stop: &Stop, time: Duration) -> Result<()> {
+    or_stop(stop, tokio::time::sleep(time).map(Ok)).await
+}
 
 const PIECE: u64 = 100_000;
 /// Between two looks at a server that settles.
@@ -67,15 +243,12 @@ impl Preparation<'_> {
     /// purge. Where the account may, the server is told meanwhile to keep no dirty pages: some flush
     /// none while they are idle. An end that is asked for still puts that back.
     async fn settle(&mut self, limit: Duration) -> Result<Settled> {
-        let began = Instant::now();
+        let (began, mut orders) = (Instant::now(), Vec::new());
         let first = self.levels().await?;
-        let (mut last, mut lowered) = (first.clone(), Vec::new());
-        let waited = self.flushed(began + limit, &mut last, &mut lowered).await;
+        let mut last = first.clone();
+        let waited = self.flushed(began + limit, &mut last, &mut orders).await;
         let took_s = began.elapsed().as_secs_f64();
-        let names: Vec<&str> = lowered.iter().map(|(name, _)| *name).collect();
-        let orders = lowered.iter().map(|(name, value)| format!("SET GLOBAL {name} = {value}"));
-        let done = format!("--settle lowered {}", names.join(" and "));
-        self.put_back(&done, &orders.collect::<Vec<_>>(), waited).await?;
+        self.put_back("--settle lowered the limit of dirty pages", &orders, waited).await?;
         self.progress.clear();
         let found = left(&last);
         if found.more {
@@ -96,16 +269,16 @@ impl Preparation<'_> {
         &mut self,
         end: Instant,
         last: &mut Levels,
-        lowered: &mut Vec<(&'static str, String)>,
+        orders: &mut Vec<String>,
     ) -> Result<()> {
-        let began = Instant::now();
+        let (began, link) = (Instant::now(), self.at.link);
         if left(last).more {
-            self.at.link.ask(lower(self.control, lowered)).await?;
+            link.ask(lower(self.control, orders)).await?;
         }
         while left(last).more && Instant::now() < end {
             self.progress
                 .update(|| format!("settling: {}, {:.0?}", levels_in_words(last), began.elapsed()));
-            pause(self.at.link.stop, LOOK).await?;
+            pause(link.stop, LOOK).await?;
             *last = self.levels().await?;
         }
         Ok(())
@@ -117,7 +290,8 @@ impl Preparation<'_> {
 
     async fn ahi_is_on(&mut self) -> Result<bool> {
         let sql = format!("SELECT @@GLOBAL.{AHI}");
-        match self.at.link.ask(async { Ok(one(self.control, &sql).await) }).await? {
+        let asked = async { Ok::<_, Error>(one(self.control, &sql).await) };
+        match self.at.link.ask(asked).await? {
             Ok(value) => Ok(matches!(value.as_deref(), Some("1" | "ON"))),
             Err(failure @ Failure::Server { .. }) => {
                 Err(Error::server(format!("--ahi: this server has no {AHI}: {failure}"))
@@ -134,7 +308,7 @@ impl Preparation<'_> {
             return Ok(());
         }
         let off = format!("SET GLOBAL {AHI} = OFF");
-        let switching = async { Ok(self.control.execute(&off).await) };
+        let switching = async { Ok::<_, Error>(self.control.execute(&off).await) };
         let switched = match self.at.link.ask(switching).await {
             Ok(Err(failure @ Failure::Server { .. })) => {
                 return Err(Error::server(format!("--ahi cold cannot set {AHI}: {failure}")).hint(
@@ -158,23 +332,17 @@ impl Preparation<'_> {
         }
         let mut stream = Stream::new(seed_of(&[self.plan.seed, name_part("adaptive hash index")]));
         let began = Instant::now();
-        let mut counted = self.searches().await?;
-        let (mut share, mut steady) = (None::<f64>, 0);
+        let (mut counted, mut share, mut steady) = (self.searches().await?, None::<f64>, 0);
         while steady < PERIODS && began.elapsed() < AHI_MOST {
             self.read_rows(&mut stream).await?;
             let now = self.searches().await?;
-            let here = now.zip(counted).and_then(|((hash, other), (hash_then, other_then))| {
-                let hits = hash.saturating_sub(hash_then);
-                let all = hits + other.saturating_sub(other_then);
-                (all > 0).then(|| hits as f64 / all as f64)
+            let here = now.zip(counted).and_then(|(now, then)| {
+                let [hits, others] = [now.0.saturating_sub(then.0), now.1.saturating_sub(then.1)];
+                (hits + others > 0).then(|| hits as f64 / (hits + others) as f64)
             });
             // What is not counted can only be given some time.
-            let same = match (share, here) {
-                (Some(before), Some(now)) => (before - now).abs() < SETTLED_HITS,
-                (None, Some(_)) => false,
-                (_, None) => true,
-            };
-            steady = if same { steady + 1 } else { 0 };
+            let as_before = |now: f64| share.is_some_and(|then| (then - now).abs() < SETTLED_HITS);
+            steady = if here.is_none_or(as_before) { steady + 1 } else { 0 };
             (share, counted) = (here, now);
             self.progress.update(|| {
                 let hits = here.map_or_else(String::new, |s| format!(", {:.0} % hits", s * 100.0));
@@ -192,33 +360,32 @@ impl Preparation<'_> {
             let ids = (0..IDS).map(|_| (stream.below(tables.rows) + 1).to_string());
             let ids = ids.collect::<Vec<_>>().join(",");
             let sql = format!("SELECT COUNT(*) FROM {table} WHERE id IN ({ids})");
-            self.at.link.ask(async { Ok(self.control.query(&sql).await?) }).await?;
+            self.at.link.ask(self.control.query(&sql)).await?;
         }
         Ok(())
     }
 
     async fn searches(&mut self) -> Result<Option<(u64, u64)>> {
-        self.at.link.ask(async { Ok(status::searches(self.control).await?) }).await
+        self.at.link.ask(status::searches(self.control)).await
     }
 
     /// Puts back by these orders what was done to the server, whatever became of what it was done
     /// for; a signal does not cut this short.
     async fn put_back(&mut self, done: &str, orders: &[String], waited: Result<()>) -> Result<()> {
-        if orders.is_empty() {
+        let (link, stop) = (self.at.link, &Stop::default());
+        let still = ServerLink { target: link.target.clone(), opts: link.opts.clone(), stop };
+        let usable = self.control.is_usable();
+        if orders.is_empty() || usable && still.ask(set(self.control, orders)).await.is_ok() {
             return waited;
         }
-        if self.control.is_usable() && in_time(set(self.control, orders)).await.is_ok() {
-            return waited;
-        }
-        let link = &self.at.link;
         // An answer that is not waited for any more is still to come on the old connection.
         let mut patience = Patience::new(self.plan.policy, link.stop);
         let why = loop {
-            let again = in_time(async {
-                let mut other = Session::open(&link.target, &link.opts, None).await?;
+            let again = still.ask(async {
+                let mut other = Box::pin(still.open(None)).await?;
                 set(&mut other, orders).await?;
                 other.close(limits::COURTESY).await;
-                Ok(())
+                Ok::<_, Error>(())
             });
             let Err(why) = again.await else { return waited };
             // Of a server that is gone a signal ends the wait.
@@ -258,29 +425,22 @@ async fn read_all(tables: Tables, control: &mut Session, progress: &mut Progress
     Ok(())
 }
 
-/// Lowers the limits of dirty pages, where the account has the right to.
-async fn lower(control: &mut Session, lowered: &mut Vec<(&'static str, String)>) -> Result<()> {
+/// Lowers the limits of dirty pages, where the account has the right to; adds what puts them back.
+async fn lower(control: &mut Session, orders: &mut Vec<String>) -> Asked<()> {
     // The lower one must not be above the upper one.
     for name in ["innodb_max_dirty_pages_pct_lwm", "innodb_max_dirty_pages_pct"] {
         let value = optional(one(control, &format!("SELECT @@GLOBAL.{name}")).await)?.flatten();
         let Some(value) = value else { continue };
         // Known before it is done: what is cut short may have been done.
-        lowered.insert(0, (name, value));
+        orders.insert(0, format!("SET GLOBAL {name} = {value}"));
         if optional(control.execute(&format!("SET GLOBAL {name} = 0")).await)?.is_none() {
-            lowered.remove(0);
+            orders.remove(0);
         }
     }
     Ok(())
 }
 
-async fn in_time(setting: impl Future<Output = Result<()>>) -> Result<()> {
-    within(limits::SILENCE, setting).await.unwrap_or_else(|| {
-        let limit = units::duration(limits::SILENCE);
-        Err(Error::server(format!("no answer within {limit}")).passing(true))
-    })
-}
-
-async fn set(session: &mut Session, orders: &[String]) -> Result<()> {
+async fn set(session: &mut Session, orders: &[String]) -> Asked<()> {
     for order in orders {
         session.execute(order).await?;
     }

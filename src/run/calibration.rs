@@ -7,28 +7,26 @@ use std::io::{BufRead, BufReader, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use tokio::sync::watch;
-
 use super::servers::HEADROOM;
+use super::steps::{Job, ServerLink, Steps};
 use super::{print_data, random, replace, runtime, warn_of_debug_build};
-use crate::engine::{self, StepContext, Tables};
+use crate::engine;
 use crate::error::{Error, Result};
 use crate::judge::{CALIBRATION, CalibratedHost, Calibration, CalibrationStep};
 use crate::mysql::options::ConnectOptions;
 use crate::observe::host;
-use crate::observe::probe::{Probe, Whereabouts};
 use crate::observe::process::raise_descriptor_limit;
-use crate::plan::{Plan, Spread, Step};
+use crate::plan::Plan;
 use crate::progress::Progress;
 use crate::report::{self, Format};
 use crate::stop::Stop;
 use crate::stop::groups::Group;
-use crate::terms;
-use crate::workload::Schema;
+use crate::summary::{Store, Summary};
 use crate::workload::random::{mix, name_part};
 
 const VARIABLE: &str = "LOADGEN_CALIBRATION";
 const FILE: &str = "loadgen/calibration.json";
+/// Bytes that are read at most: it may be a device.
 const BYTES_MAX: u64 = 1 << 20;
 
 pub(crate) fn run(
@@ -43,38 +41,37 @@ pub(crate) fn run(
     // Before the work: half a minute should not end at a directory that cannot be written.
     let path = prepare(kept)?;
     raise_descriptor_limit()?;
-    let steps = steps(&plan.clients, threads);
-    let server = NullServer::start(plan.clients_max())?;
+    let (_server, port) = canned(plan.clients_max())?;
     let started_at = jiff::Timestamp::now();
-    let mut measured = Vec::with_capacity(steps.len());
-    for (number, (clients, threads)) in (1..).zip(&steps) {
-        stop.check()?;
-        let (of, clients) = (steps.len() as u32, *clients);
-        let step = Step { number, place: number, of, clients, rate: None, repeat: 1 };
-        let plan = Plan {
-            clients: vec![clients],
-            engine_threads: Some(*threads),
-            seed: random()? >> 11,
-            ..plan.clone()
+    let mut measured: Vec<CalibrationStep> = Vec::new();
+    let cores = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
+    for threads in threads.unwrap_or(&[1, cores]) {
+        // What has no clients for more threads was measured with fewer.
+        let there = |clients: &u32| {
+            let step = (*clients, *threads.min(clients));
+            measured.iter().any(|one| (one.clients, one.engine_threads) == step)
         };
-        let one = runtime()?.block_on(measure(&plan, &step, server.port, stop, &mut progress))?;
-        progress.note(&format!(
-            "{} on {}: {:.0} QPS, {:.1} us CPU an op",
-            terms::clients(clients),
-            terms::counted(*threads, "engine thread"),
-            one.qps,
-            one.us_per_op
-        ));
-        measured.push(one);
+        let mut clients = plan.clients.clone();
+        clients.retain(|clients| !there(clients));
+        if clients.is_empty() {
+            continue;
+        }
+        let (seed, engine_threads) = (random()? >> 11, Some(*threads));
+        let plan = Plan { clients, seed, engine_threads, ..plan.clone() };
+        let summaries = runtime()?.block_on(measure(&plan, port, stop, &mut progress))?;
+        measured.extend(summaries.iter().map(calibrated));
+    }
+    if measured.iter().any(|step| step.qps <= 0.0) {
+        return Err(Error::failed("the canned server has answered nothing"));
     }
     progress.clear();
-    let noisy = measured.iter().filter(|step| step.disturbed().is_some()).count();
-    if noisy > 0 {
-        progress.warn(&format!(
-            "this host was not idle in {noisy} of {} steps, which later runs will not use: calibrate \
-             it when it is",
-            measured.len()
-        ));
+    let (noisy, of) = (measured.iter().filter(|step| step.disturbed().is_some()), measured.len());
+    match noisy.count() {
+        0 => {}
+        noisy => progress.warn(&format!(
+            "this host was not idle in {noisy} of {of} steps, which later runs will not use: \
+             calibrate it when it is"
+        )),
     }
     let calibration = Calibration {
         schema: CALIBRATION.to_owned(),
@@ -90,79 +87,57 @@ pub(crate) fn run(
     Ok(())
 }
 
-/// Lists numbers of clients, and of threads that these can use, without duplicates.
-fn steps(clients: &[u32], threads: Option<&[u32]>) -> Vec<(u32, u32)> {
-    let cores = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
-    let mut steps: Vec<(u32, u32)> = Vec::new();
-    for threads in threads.unwrap_or(&[1, cores]) {
-        for clients in clients {
-            let step = (*clients, *threads.min(clients));
-            if !steps.contains(&step) {
-                steps.push(step);
-            }
-        }
-    }
-    steps
-}
-
+/// Measures the steps of a plan; their summaries are not kept.
 async fn measure(
     plan: &Plan,
-    step: &Step,
     port: u16,
     stop: &Stop,
     progress: &mut Progress,
-) -> Result<CalibrationStep> {
-    let target = ConnectOptions::canned(port);
-    let context = StepContext {
-        plan,
-        spread: Spread::Pinned,
-        tables: Tables {
-            schema: Schema::Sbtest,
-            count: 1,
-            rows: 1_000_000,
-            held: None,
-            own: false,
-        },
-        opts: target.opts()?,
-        target: &target,
-        server: None,
-        // So that what the server uses is not other load.
-        probe: Some(Probe::local(&Whereabouts { port: Some(port), ..Whereabouts::default() })),
-        stop,
-        log: None,
-        first_write: &|| Ok(()),
-        window: watch::channel(None).0,
-    };
-    let run = engine::run_step(&context, step, &mut None, progress).await?;
-    let measured = engine::calibrated(&run, plan, step);
-    match run.error {
-        Some(error) => Err(error),
-        None if measured.qps > 0.0 => Ok(measured),
-        None => Err(Error::failed("the canned server has answered nothing")),
+) -> Result<Vec<Summary>> {
+    let dir = tempfile::tempdir().map_err(|e| Error::failed(format!("no directory: {e}")))?;
+    let link = ServerLink::new(&ConnectOptions::canned(port), stop).await?;
+    let store = Store::open(dir.path())?;
+    let (mut steps, mut planned) =
+        (Steps::new(Job::Sweep(plan), &store, progress)?, plan.steps().into_iter());
+    steps.run(&link, |_| Ok(planned.next())).await?;
+    Ok(steps.summaries)
+}
+
+fn calibrated(step: &Summary) -> CalibrationStep {
+    let (client, engine_threads) = (&step.client, step.plan.engine_threads);
+    let share = client.share.as_ref().expect("each sweep has one");
+    let cores = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
+    let at_most = f64::from(engine_threads.min(cores)) * 1e6;
+    CalibrationStep {
+        clients: step.plan.clients,
+        engine_threads,
+        measured_s: step.measured_s,
+        qps: step.totals.qps,
+        us_per_op: client.us_per_op.unwrap_or(0.0),
+        busy: client.threads.iter().map(|thread| thread.busy).fold(0.0, f64::max),
+        tail_percentile: share.turns.tail_percentile,
+        turn_delay_tail_us: share.turns.turn_delay_tail_us,
+        other_load: share.other_load,
+        steal: share.steal,
+        ceiling_qps: client.us_per_op.map_or(0.0, |us| at_most / us),
     }
 }
 
-/// `loadgen canned`, until it is dropped or this process is gone: it ends with its standard input.
-struct NullServer {
-    _group: Group,
-    port: u16,
-}
-
-impl NullServer {
-    fn start(clients: u32) -> Result<NullServer> {
-        let failed =
-            |what: &dyn std::fmt::Display| Error::failed(format!("the canned server: {what}"));
-        let program = std::env::current_exe().map_err(|e| failed(&e))?;
-        let connections = clients.saturating_add(HEADROOM).to_string();
-        let mut command = Command::new(program);
-        command.args(["canned", "--until-eof", "--tables", "1", "--connections", &connections]);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut group = Group::spawn(&mut command).map_err(|e| failed(&e))?;
-        let (said, mut line) = (group.pipes().0.expect("a pipe was asked for"), String::new());
-        BufReader::new(said).read_line(&mut line).map_err(|e| failed(&e))?;
-        let port = line.trim().parse().map_err(|_| failed(&"it did not start"))?;
-        Ok(NullServer { _group: group, port })
-    }
+/// Starts `loadgen canned`, until the group is dropped or this process is gone: it ends with its
+/// standard input. Returns its port, too.
+fn canned(clients: u32) -> Result<(Group, u16)> {
+    let failed = |what: &dyn std::fmt::Display| Error::failed(format!("the canned server: {what}"));
+    let program = std::env::current_exe().map_err(|e| failed(&e))?;
+    let connections = clients.saturating_add(HEADROOM).to_string();
+    let mut command = Command::new(program);
+    command.args(["canned", "--until-eof", "--tables", "1", "--connections", &connections]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut group = Group::spawn(&mut command).map_err(|e| failed(&e))?;
+    let (said, mut line) =
+        (group.leader.stdout.take().expect("a pipe was asked for"), String::new());
+    BufReader::new(said).read_line(&mut line).map_err(|e| failed(&e))?;
+    let port = line.trim().parse().map_err(|_| failed(&"it did not start"))?;
+    Ok((group, port))
 }
 
 /// The file: as the flag says, the variable, else that of the XDG base directories.
@@ -208,13 +183,11 @@ fn age_days(at: jiff::Timestamp) -> Option<i64> {
 
 /// Reads it; None where there is no such file, what is wrong with it otherwise.
 fn read(path: &Path) -> std::result::Result<Option<Calibration>, String> {
-    let file = match File::open(path) {
-        Ok(file) => file,
-        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
-        Err(e) => return Err(e.to_string()),
-    };
     let mut text = String::new();
-    file.take(BYTES_MAX).read_to_string(&mut text).map_err(|e| e.to_string())?;
+    match File::open(path).and_then(|file| file.take(BYTES_MAX).read_to_string(&mut text)) {
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
+        read => read.map_err(|e| e.to_string())?,
+    };
     serde_json::from_str(&text).map(Some).map_err(|e| format!("it is none ({e})"))
 }
 
@@ -238,16 +211,16 @@ fn refused(path: &Path, error: &std::io::Error) -> Error {
 }
 
 fn this_host(root: &Path) -> CalibratedHost {
-    let facts = host::facts(root);
+    let host = host::facts(root);
     let id = fs::read_to_string(root.join("etc/machine-id")).unwrap_or_default();
     let id = id.trim();
     CalibratedHost {
         // machine-id(5) wants it hashed.
         id: (!id.is_empty()).then(|| format!("{:016x}", mix(name_part(id)))),
-        name: facts.name,
-        kernel: facts.kernel,
-        cpu: facts.cpu,
-        cores: facts.cores_usable,
+        name: host.name,
+        cores: host.cores_usable,
+        kernel: host.facts.kernel,
+        cpu: host.facts.cpu,
     }
 }
 
@@ -295,6 +268,7 @@ mod tests {
         fs::write(&path, "{}").expect("written");
         assert!(read(&path).is_err_and(|why| why.starts_with("it is none")));
         assert!(read(dir.path()).is_err(), "a directory");
+        assert!(read(Path::new("/dev/zero")).is_err(), "without an end");
     }
 
     #[test]

@@ -1,24 +1,54 @@
 //! What is read around a step and within its window for [`crate::summary::Conditions`].
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use super::survey::{Hosts, Surveyed};
+use super::before::Surveyed;
+use crate::engine::readings::aside;
 use crate::mysql::session::Session;
 use crate::mysql::status;
-use crate::observe::probe::{HostReading, Probe};
+use crate::observe::host;
+use crate::observe::probe::{HostReading, Probe, Whereabouts};
 use crate::plan::profile::Expect;
 use crate::plan::{Plan, StopAt, limits};
 use crate::stop::within;
-use crate::summary::{Class, Conditions, HostState, Keys, Levels, Prepared, Sample, Summary};
+use crate::summary::{Conditions, HostState, Keys, Levels, Prepared, Sample, Summary};
 use crate::workload::coverage::{coverage, keys_per_op};
 
 /// A shorter window has no thirds worth comparing.
 const WINDOW_MIN: Duration = Duration::from_secs(3);
 /// Instants of the readings, as parts of the window. The last one is over before its end.
 const INSTANTS: [f64; 4] = [0.0, 1.0 / 3.0, 2.0 / 3.0, 0.98];
+
+/// Hosts whose state a step depends on.
+struct Hosts {
+    client: Probe,
+    /// None where it is the client's, or nobody can look at it.
+    server: Option<Probe>,
+}
+
+impl Hosts {
+    fn of(probe: Option<&Probe>) -> Hosts {
+        let own = |root: &Path| Probe::below(root, &Whereabouts::default());
+        let (client, server) = match (host::recorded(), probe) {
+            (Some(root), _) => (own(&root), None),
+            // The server's process is known there.
+            (None, Some(probe)) if probe.is_local() => (probe.clone(), None),
+            (None, other) => (own(Path::new(host::ROOT)), other.cloned()),
+        };
+        Hosts { client, server }
+    }
+
+    /// Reads them off the thread that keeps time: there are many files, or a command is waited for.
+    async fn read(&self) -> [Option<HostReading>; 2] {
+        let (client, server) = (self.client.clone(), self.server.clone());
+        let read = aside(move || [client.state(), server.and_then(|server| server.state())]);
+        read.await.unwrap_or_default()
+    }
+}
 
 pub(super) struct Watch {
     conditions: Conditions,
@@ -36,7 +66,7 @@ impl Watch {
         at_start: Option<Levels>,
         opened: watch::Receiver<Option<Instant>>,
     ) -> Watch {
-        let hosts = at.hosts.clone();
+        let hosts = Hosts::of(at.probe.as_ref());
         let first = hosts.read().await;
         let window = match plan.stop {
             StopAt::Time(length) if length >= WINDOW_MIN => {
@@ -70,7 +100,7 @@ impl Watch {
             client_host: since(client, client_then),
             server_host: since(server, server_then),
             keys: keys(plan, step),
-            expected_class: expected(plan, expect),
+            expected_class: plan.before.expect.or_else(|| expect.iter().find_map(|e| e.database)),
             ..self.conditions
         }
     }
@@ -93,13 +123,13 @@ async fn sample(
             // It is over before its time.
             _ = opened.changed() => break,
         }
-        let (mut pool_reads, mut pool_free_pages) = (None, None);
+        let [mut pool_reads, mut pool_free_pages] = [None; 2];
         if let Some(mut asking) = session.take()
             && let Some(Ok(levels)) = within(limits::COURTESY, status::pool(&mut asking)).await
         {
             // A server that does not answer in time is not asked again.
             session = Some(asking);
-            (pool_reads, pool_free_pages) = levels;
+            [pool_reads, pool_free_pages] = levels;
         }
         let at_s = Instant::now().saturating_duration_since(start).as_secs_f64();
         let client_mhz = probe.fastest_mhz();
@@ -125,10 +155,4 @@ fn keys(plan: &Plan, step: &Summary) -> Option<Keys> {
         distinct: told.distinct * tables,
         rows: step.plan.rows as f64 * tables,
     })
-}
-
-/// Reads from the command line or the profile of which class the data should be.
-fn expected(plan: &Plan, wanted: &[Expect]) -> Option<Class> {
-    let of_profile = || wanted.iter().find_map(|expect| expect.database);
-    plan.before.expect.or_else(of_profile)
 }

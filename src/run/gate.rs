@@ -34,22 +34,19 @@ pub(crate) fn check<'a>(
 pub(crate) fn verdict(gates: &Gates) -> Result<()> {
     let Gates { held, failed, undecided, scarce, .. } = gates;
     let all = held + failed.len() + undecided.len();
-    let listed = |lines: &[String], what: &str| {
-        format!("{} of {all} gates {what}:\n  {}", lines.len(), lines.join("\n  "))
+    let listed = |(lines, what): (&Vec<String>, &str)| {
+        let n = lines.len();
+        (n > 0).then(|| format!("{n} of {all} gates {what}:\n  {}", lines.join("\n  ")))
     };
-    let unclear = || listed(undecided, "are undecided");
-    match (failed.as_slice(), undecided.as_slice()) {
-        ([], []) => Ok(()),
-        ([], _) => Err(Error::new(Kind::Undecided, unclear()).hint(if *scarce {
-            "a longer --time gives more answers to judge by"
-        } else {
-            "loadgen report has a footnote for each run that did not complete"
-        })),
-        (_, []) => Err(Error::new(Kind::Gate, listed(failed, "failed"))),
-        _ => {
-            let text = format!("{}\n{}", listed(failed, "failed"), unclear());
-            Err(Error::new(Kind::Gate, text))
-        }
+    let parts = [(failed, "failed"), (undecided, "are undecided")].into_iter().filter_map(listed);
+    let text = parts.collect::<Vec<_>>().join("\n");
+    match (failed.is_empty(), undecided.is_empty(), scarce) {
+        (true, true, _) => Ok(()),
+        (false, ..) => Err(Error::new(Kind::Gate, text)),
+        (.., true) => Err(Error::new(Kind::Undecided, text)
+            .hint("a longer --time gives more answers to judge by")),
+        (.., false) => Err(Error::new(Kind::Undecided, text)
+            .hint("loadgen report has a footnote for each run that did not complete")),
     }
 }
 

@@ -11,10 +11,10 @@ use crate::error::{Error, Result, line, told_apart};
 use crate::judge::fingerprint_differences;
 use crate::mysql::dataset::Dataset;
 use crate::plan::Step;
-use crate::plan::experiment::{Beside, Part, Subject};
-use crate::plan::profile::{Expect, Setting};
+use crate::plan::experiment::{Experiment, Leg, Part, Subject};
+use crate::plan::profile::{Command, Expect, Setting};
 use crate::plan::value::bytes;
-use crate::summary::{CommandRun, Experiment, Server, Store, Summary};
+use crate::summary::{self, CommandRun, Server, Store, Summary};
 use crate::terms::{self, Class, Finding, finding};
 use crate::workload::random::{mix, name_part};
 
@@ -23,30 +23,27 @@ const NAMED_MAX: usize = 6;
 const ROW_BYTES_MIN: u64 = 150;
 const ABSENT: &str = "absent";
 
-/// A step's place in the experiment.
-#[derive(Debug, Clone)]
-pub(super) struct Entry {
-    pub(super) experiment: Experiment,
-    pub(super) warnings: Vec<Finding>,
-}
-
 /// A job's place in a profile.
 pub(crate) struct InProfile<'a> {
-    pub(super) entries: BTreeMap<u32, Entry>,
+    pub(super) experiment: &'a Experiment,
+    pub(super) leg: &'a Leg,
+    /// What wrote to its data before; None where that is not known.
+    pub(super) written_by: Option<Vec<String>>,
+    /// Between a step's number and that of its cell.
+    pub(super) offset: u32,
     pub(super) subject: &'a Subject,
     pub(super) part: &'a Part,
     /// The server's process, where it is known.
     pub(super) pid: Option<u32>,
-    /// At the profile's own sizes: scaled down far, pools end at what servers take.
-    pub(super) full_size: bool,
-    pub(super) run_id: String,
+    /// What to say of data whose class is another one at this scale.
+    pub(super) scaled: Option<Finding>,
     pub(super) earlier: Option<Server>,
 }
 
 /// Tells a command's instant and arguments, before the placeholders are filled, from others, and no
 /// more: arguments may be nobody else's business.
-fn asked(command: &Beside) -> String {
-    let whole = mix(name_part(&format!("{:?} {:?}", command.at, command.run)));
+fn asked(command: &Command) -> String {
+    let whole = mix(name_part(&format!("{:?} {:?}", command.at.0, command.run)));
     format!("{:04x}", whole >> 48)
 }
 
@@ -84,12 +81,10 @@ impl InProfile<'_> {
             check_same(&self.subject.label, earlier, server)?;
         }
         let (expect, variables) = (&self.subject.expect, &server.variables);
-        check(expect, variables, bytes.filter(|_| self.full_size))?;
-        if let Some(what) = bytes.and_then(|bytes| database(expect, variables, bytes)) {
-            for entry in self.entries.values_mut() {
-                entry.warnings.push(finding!(ScaledClass, what.clone()));
-            }
-        }
+        // At the profile's own sizes: scaled down far, pools end at what servers take.
+        check(expect, variables, bytes.filter(|_| self.experiment.scale.is_full()))?;
+        let scaled = bytes.and_then(|bytes| database(expect, variables, bytes));
+        self.scaled = scaled.map(|what| finding!(ScaledClass, what));
         Ok(())
     }
 
@@ -97,17 +92,18 @@ impl InProfile<'_> {
     pub(super) fn beside(
         &self,
         store: &Store,
+        run_id: &str,
         step: &Step,
         window: &watch::Receiver<Option<Instant>>,
     ) -> Running {
         let here = self.part.commands.iter().filter(|command| {
-            command.clients.as_ref().is_none_or(|clients| clients.contains(&step.clients))
+            command.clients.as_ref().is_none_or(|clients| clients.0.contains(&step.clients))
         });
         let filled = (1..).zip(here).map(|(n, command)| beside::Command {
-            at: command.at,
+            at: command.at.0,
             words: command.run.iter().map(|word| self.fill(word, step)).collect(),
             asked: asked(command),
-            output: format!("{}-{}_command{n}.txt", self.run_id, step.number),
+            output: format!("{run_id}-{}_command{n}.txt", step.number),
         });
         beside::start(filled.collect(), store.dir(), window)
     }
@@ -120,14 +116,38 @@ impl InProfile<'_> {
             .replace("{clients}", &step.clients.to_string())
     }
 
+    /// Says what a step is in the experiment, and in what its data may differ from that of others.
     pub(super) fn sign(&self, summary: &mut Summary, step: &Step, ran: Vec<CommandRun>) {
         if !ran.is_empty() {
             let names: Vec<String> = ran.iter().map(told).collect();
             summary.warn([finding!(Perturbed, names.join(", "))]);
         }
-        let Entry { experiment, warnings } = self.entries[&step.number].clone();
-        summary.warn(warnings);
-        summary.experiment = Some(Experiment { commands: ran, ..experiment });
+        summary.workload.name.clone_from(&self.part.title);
+        let (writes, at) = (self.part.writes(), step.number.wrapping_sub(self.offset) as usize - 1);
+        // A run that writes, or comes after one that wrote, must start from the data that the other
+        // labels and repeats start from, or say that it did not.
+        summary.warn(match self.written_by.as_deref() {
+            Some([]) => None,
+            Some(titles) => Some(finding!(DataWritten, titles.join(", "))),
+            None => writes.then(|| finding!(DataUnknown)),
+        });
+        if writes {
+            // Only the first step of a sweep finds its data as it was prepared.
+            summary.warn((self.leg.cells[0] != at).then(|| finding!(CarriedOn)));
+            // Others should have written before: they are measured already, or not wanted.
+            let missing = self.experiment.before(at, &self.leg.cells);
+            let missing = missing.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+            summary.warn((!missing.is_empty()).then(|| finding!(DataNotEqual, missing)));
+        }
+        summary.warn(self.scaled.clone());
+        summary.experiment = Some(summary::Experiment {
+            profile: self.experiment.profile.name.clone(),
+            key: self.experiment.cells[at].key.clone(),
+            scale: self.experiment.scale.factor(),
+            base_label: self.subject.base.clone(),
+            written_by: self.written_by.clone(),
+            commands: ran,
+        });
     }
 }
 
@@ -188,19 +208,17 @@ fn text(setting: &Setting) -> &str {
     setting.0.as_deref().unwrap_or("ON")
 }
 
-/// Values are the same as texts, as truth values, or as sizes.
+/// Values are the same as texts, as truth values, or as sizes and other numbers.
 fn holds(wanted: &str, found: Option<&str>) -> bool {
     let Some(found) = found else { return wanted.eq_ignore_ascii_case(ABSENT) };
-    let truth = |text: &str| match text.to_ascii_uppercase().as_str() {
-        "ON" | "YES" | "TRUE" | "1" => Some(true),
-        "OFF" | "NO" | "FALSE" | "0" => Some(false),
-        _ => None,
+    let number = |text: &str| match text.to_ascii_uppercase().as_str() {
+        "ON" | "YES" | "TRUE" => Some(1.0),
+        "OFF" | "NO" | "FALSE" => Some(0.0),
+        _ => bytes(text).map(|bytes| bytes as f64).or_else(|| text.parse().ok()),
     };
-    let number = |text: &str| text.parse::<f64>().ok();
-    wanted.eq_ignore_ascii_case(found)
-        || truth(wanted).is_some_and(|wanted| truth(found) == Some(wanted))
-        || bytes(wanted).is_some_and(|wanted| bytes(found) == Some(wanted))
-        || number(wanted).is_some_and(|wanted| number(found) == Some(wanted))
+    let same =
+        number(wanted).zip(number(found)).is_some_and(|(one, other)| one.total_cmp(&other).is_eq());
+    same || wanted.eq_ignore_ascii_case(found)
 }
 
 #[cfg(test)]

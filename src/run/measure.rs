@@ -4,10 +4,10 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use super::before::ServerLink;
 use super::servers::sized;
 use super::slo::Slo;
 use super::steps::{Job, Steps};
-use super::survey::ServerLink;
 use super::{
     Invocation, Place, calibration, conclude, gate, print_data, runtime, start, tables, terminal,
 };
@@ -127,22 +127,22 @@ pub(crate) fn run(asked: &Asked<'_>, place: &Place, mut invocation: Invocation<'
         repeats: asked.repeats,
         prefix,
         calibration: calibration.as_ref(),
-        ..Steps::new(job, stop, &store, &mut progress)?
+        ..Steps::new(job, &store, &mut progress)?
     };
     let outcome = runtime()?.block_on(async {
         let link = ServerLink::new(&target, stop).await?;
         asked.make_ready(&link, sandbox.is_some(), &mut steps).await?;
         let mut planned = asked.steps().into_iter();
-        let mut next = |measured: &[Summary]| match &mut slo {
+        let next = |measured: &[Summary]| match &mut slo {
             Some(slo) => slo.next(measured),
             None => Ok(planned.next()),
         };
-        steps.run_by(&link, &mut next).await
+        steps.run(&link, next).await
     });
     let stopped = sandbox.map_or(Ok(()), Sandbox::stop);
     steps.progress.clear();
     let shown = match slo {
-        Some(slo) => slo.tell(&steps.summaries, outcome.is_ok()),
+        Some(slo) => slo.tell(&steps.summaries),
         None => print_table(&steps.summaries),
     };
     let all = steps.summaries.iter().collect();
@@ -183,29 +183,25 @@ fn probe_prefix(probe: Option<&str>) -> Result<Vec<String>> {
 
 /// Writes what is going to happen, for `--list`. A random seed is another one in the run.
 pub(crate) fn list(asked: &Asked<'_>, out: &Path, random_seed: bool) -> Result<String> {
+    let (mut text, mut lines) = (String::new(), Vec::new());
     match asked.job {
         Job::Sweep(plan) => {
             asked.search()?;
-            let each = if asked.slo.is_empty() { 1 } else { STEPS_MAX as u32 };
-            let mut text = plan.list(random_seed, each);
-            for gate in &asked.gates {
-                let _ = writeln!(text, "gate           {gate}");
-            }
-            for level in &asked.slo {
-                let _ = writeln!(
-                    text,
-                    "slo            {level}: these steps begin a search each, of {STEPS_MAX} steps \
-                     at most"
-                );
-            }
-            Ok(text)
+            text = plan.list(random_seed, if asked.slo.is_empty() { 1 } else { STEPS_MAX as u32 });
+            lines.extend(asked.gates.iter().map(|gate| ("gate", gate.to_string())));
+            let each = format!("these steps begin a search each, of {STEPS_MAX} steps at most");
+            lines.extend(asked.slo.iter().map(|level| ("slo", format!("{level}: {each}"))));
         }
-        Job::Load { spec, .. } => Ok(list_load(spec, asked, out)),
+        Job::Load { spec, .. } => lines = list_load(spec, asked, out),
         Job::Suite(_) => unreachable!("no verb runs a suite"),
     }
+    for (name, value) in lines {
+        let _ = writeln!(text, "{name:<14} {}", line(&value));
+    }
+    Ok(text)
 }
 
-fn list_load(spec: &LoadSpec, asked: &Asked<'_>, out: &Path) -> String {
+fn list_load(spec: &LoadSpec, asked: &Asked<'_>, out: &Path) -> Vec<(&'static str, String)> {
     let mut lines = vec![("workload", spec.name())];
     match &spec.source {
         LoadSource::Generated { rows, data_seed } => {
@@ -226,6 +222,4 @@ fn list_load(spec: &LoadSpec, asked: &Asked<'_>, out: &Path) -> String {
     lines.push(("repeats", asked.repeats.to_string()));
     lines.push(("out", out.display().to_string()));
     lines
-        .iter()
-        .fold(String::new(), |text, (name, value)| format!("{text}{name:<14} {}\n", line(value)))
 }

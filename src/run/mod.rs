@@ -1,4 +1,5 @@
-//! The one pipeline of everything that measures.
+//! The one pipeline of everything that measures. Above its figure: profiles' servers and kept data,
+//! searches for a rate and rechecks are stages of it, each with rules of its own.
 
 mod before;
 pub(crate) mod calibration;
@@ -11,7 +12,6 @@ pub(crate) mod recheck;
 mod servers;
 mod slo;
 pub mod steps;
-mod survey;
 pub(crate) mod tables;
 mod timed;
 mod told;

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use super::profile::{Earlier, Legs, read};
-use super::{Invocation, conclude, print_data, random};
-use crate::error::{Error, Kind, Result, line, plain, worst};
+use super::{Invocation, conclude, print_data};
+use crate::error::{Error, Kind, Result, line, worst};
 use crate::plan::experiment::{Cell, Experiment, Overrides};
 use crate::plan::value::Scale;
 use crate::report::{Doubt, Options, Question, compare, doubtful};
@@ -13,10 +13,11 @@ use crate::stats::next_look;
 use crate::summary::{self, Loaded, Summary};
 use crate::terms;
 
-/// A subject and a part of the experiment, and a cell of its table.
-type Spot = (usize, usize, terms::Cell);
+/// A cell of a table: its workload, clients and rate, and label.
+type Spot = (String, terms::Cell, String);
 
-type Wanted = BTreeMap<Spot, u32>;
+/// Spots with the repeats that they have and shall have.
+type Wanted = BTreeMap<Spot, (u32, u32)>;
 
 pub(crate) struct Recheck {
     /// Summaries, or directories of them; the first directory gets the new ones.
@@ -38,7 +39,6 @@ pub(crate) fn run(args: &Recheck, mut invocation: Invocation<'_>) -> Result<()> 
     let mut overrides = Overrides {
         programs: args.programs.clone(),
         scale: scale(&loaded, &profile.name)?,
-        seed: random()? >> 11,
         out: out.clone().unwrap_or_default(),
         ..Overrides::default()
     };
@@ -48,31 +48,28 @@ pub(crate) fn run(args: &Recheck, mut invocation: Invocation<'_>) -> Result<()> 
         Ok::<_, Error>(experiment)
     };
     let found = Earlier::of(loaded, &extended(&overrides)?, false, &mut invocation.progress)?;
-    let Some(run) = found.run.clone() else {
+    let Some(run) = &found.run else {
         let of = args.profile.display();
         return Err(Error::data(format!("no summary here is of a cell of {of}"))
             .hint("the same --program as for loadgen run, and the profile as it was then"));
     };
     // The keys of one experiment have one seed.
     overrides.seed = run.seed;
-    let experiment = extended(&overrides)?;
-    let mut spots: BTreeMap<Spot, Vec<&Cell>> = BTreeMap::new();
-    for cell in &experiment.cells {
-        spots.entry(spot(cell)).or_default().push(cell);
-    }
-    let mut again = Again { args, experiment: &experiment, spots, found };
-    let (wanted, doubts) = again.wanted()?;
-    if args.list || wanted.is_empty() {
-        return again.report(&doubts, &wanted);
-    }
-    invocation.out =
-        out.ok_or_else(|| Error::usage("no PATH is a directory: the new summaries go into one"))?;
-    let done = again.found.done.values();
-    let mut legs = Legs::new(&experiment, &mut invocation, Some(&run), done)?;
-    let errors = again.measure(&mut legs, wanted)?;
-    let mut progress = invocation.progress;
+    let mut again = Again { args, experiment: &extended(&overrides)?, found };
+    let (mut wanted, mut doubts) = again.wanted()?;
+    let mut errors = Vec::new();
+    let mut progress = if args.list || wanted.is_empty() {
+        invocation.progress
+    } else {
+        invocation.out = out
+            .ok_or_else(|| Error::usage("no PATH is a directory: the new summaries go into one"))?;
+        let store = invocation.begin()?;
+        let mut legs = Legs::new(again.experiment, &mut invocation, store, &again.found)?;
+        errors = again.measure(&mut legs, wanted)?;
+        (wanted, doubts) = again.wanted()?;
+        invocation.progress
+    };
     progress.clear();
-    let (wanted, doubts) = again.wanted()?;
     let reported = again.report(&doubts, &wanted);
     conclude([worst(errors).map_or(Ok(()), Err), reported], &mut progress)
 }
@@ -80,54 +77,56 @@ pub(crate) fn run(args: &Recheck, mut invocation: Invocation<'_>) -> Result<()> 
 fn scale(loaded: &Loaded, name: &str) -> Result<Scale> {
     let experiments = loaded.summaries.iter().filter_map(|(_, step)| step.experiment.as_ref());
     let of_profile = experiments.filter(|experiment| experiment.profile == name);
-    let mut scales: Vec<f64> = of_profile.map(|experiment| experiment.scale).collect();
-    scales.sort_unstable_by(f64::total_cmp);
-    scales.dedup();
-    match scales.as_slice() {
-        [] => Err(Error::data(format!("no summary here is of the profile '{name}'"))
-            .hint("summaries of `loadgen run` say which profile they are of")),
-        [one] => one.to_string().parse().map_err(Error::data),
-        _ => Err(Error::data(format!("these are runs of '{name}' at several scales"))
-            .hint("name the directory of one of them")),
-    }
+    let scales: BTreeSet<String> = of_profile.map(|of| of.scale.to_string()).collect();
+    let error = match scales.first() {
+        Some(one) if scales.len() == 1 => return one.parse().map_err(Error::data),
+        Some(_) => Error::data(format!("these are runs of '{name}' at several scales"))
+            .hint("name the directory of one of them"),
+        None => Error::data(format!("no summary here is of the profile '{name}'"))
+            .hint("summaries of `loadgen run` say which profile they are of"),
+    };
+    Err(error)
 }
 
-fn spot(cell: &Cell) -> Spot {
-    (cell.subject, cell.part, terms::Cell::new(cell.clients, cell.rate))
+fn spot(step: &Summary) -> Spot {
+    (step.workload.name.clone(), step.cell(), step.label.clone())
+}
+
+fn spots(doubt: &Doubt) -> impl Iterator<Item = Spot> {
+    doubt.labels.iter().map(|label| (doubt.workload.clone(), doubt.cell, label.clone()))
 }
 
 struct Again<'a> {
     args: &'a Recheck,
     experiment: &'a Experiment,
-    spots: BTreeMap<Spot, Vec<&'a Cell>>,
     found: Earlier,
 }
 
 impl Again<'_> {
+    fn spot(&self, cell: &Cell) -> Spot {
+        let Experiment { subjects, parts, .. } = self.experiment;
+        let (part, subject) = (&parts[cell.part], &subjects[cell.subject]);
+        (part.title.clone(), terms::Cell::new(cell.clients, cell.rate), subject.label.clone())
+    }
+
     /// Rounds of more repeats, until nothing is wanted or nothing more comes of it.
     fn measure(&mut self, running: &mut Legs<'_>, mut wanted: Wanted) -> Result<Vec<Error>> {
         let mut errors = Vec::new();
         while !wanted.is_empty() {
             let wants = |cell: &Cell| {
-                wanted.get(&spot(cell)).is_some_and(|repeats| cell.repeat <= *repeats)
+                wanted.get(&self.spot(cell)).is_some_and(|(_, repeats)| cell.repeat <= *repeats)
                     && !self.found.done.contains_key(&cell.key)
             };
             let legs = self.experiment.legs(wants);
-            for line in self.lines(&wanted) {
-                running.progress.note(&line);
-            }
+            lines(&wanted).for_each(|line| running.progress.note(&line));
             let steps: usize = legs.iter().map(|leg| leg.cells.len()).sum();
-            running
-                .progress
-                .note(&format!("measuring again: {}", terms::counted(steps as u64, "step")));
+            let steps = terms::counted(steps as u64, "step");
+            running.progress.note(&format!("measuring again: {steps}"));
             let there = self.found.done.len();
-            let ended = running.run(&legs);
+            let ended = running.run(&legs, &mut self.found);
             let stopped =
                 ended.iter().any(|e| matches!(e.kind(), Kind::Interrupted | Kind::Terminated));
             errors.extend(ended);
-            for step in running.summaries.drain(..) {
-                self.found.take(step);
-            }
             if stopped || self.found.done.len() == there {
                 break;
             }
@@ -138,122 +137,97 @@ impl Again<'_> {
 
     /// Finds what is in doubt, and the repeats that its cells shall have.
     fn wanted(&self) -> Result<(Wanted, Vec<Doubt>)> {
-        let doubts = self.doubts()?;
+        let cells = self.experiment.cells.iter().map(|cell| (self.spot(cell), 0));
+        let mut repeats: BTreeMap<Spot, u32> = cells.collect();
+        for step in self.found.done.values() {
+            *repeats.entry(spot(step)).or_default() += 1;
+        }
+        let mut doubts = self.doubts(&repeats)?;
+        // The profile may have a cell for one of both labels only.
+        doubts.retain(|doubt| spots(doubt).all(|at| repeats.contains_key(&at)));
         let mut wanted = Wanted::new();
         for doubt in &doubts {
-            let spots = self.spots_of(doubt);
-            let most = spots.iter().map(|at| self.repeats(at)).max().unwrap_or(0);
+            let most = spots(doubt).map(|at| repeats[&at]).max().unwrap_or(0);
             let next = next_look(most).min(self.args.question.repeats_max);
             // One that has fewer than its partner catches up.
-            for at in spots.into_iter().filter(|at| self.repeats(at) < next) {
-                let repeats = wanted.entry(at).or_insert(0);
-                *repeats = next.max(*repeats);
+            for (at, there) in spots(doubt).map(|at| (at.clone(), repeats[&at])) {
+                if there < next {
+                    let (_, wanted) = wanted.entry(at).or_insert((there, next));
+                    *wanted = next.max(*wanted);
+                }
             }
         }
         Ok((wanted, doubts))
     }
 
-    fn doubts(&self) -> Result<Vec<Doubt>> {
+    fn doubts(&self, repeats: &BTreeMap<Spot, u32>) -> Result<Vec<Doubt>> {
+        let lost: BTreeSet<Spot> = self.found.fell.iter().map(spot).collect();
+        let lost = lost.into_iter().filter(|at| repeats.get(at).is_none_or(|n| *n == 0));
+        let lost = lost.map(|(workload, cell, label)| {
+            let at = terms::clients(cell.clients);
+            let why = format!("{} at {at}: none of its runs completed", line(&label));
+            Doubt { workload, labels: vec![label], cell, why }
+        });
+        let mut doubts: Vec<Doubt> = lost.collect();
         let mut steps: Vec<&Summary> = self.found.done.values().collect();
         steps.sort_by_key(|step| &step.started_at);
         if steps.is_empty() {
-            return Ok(Vec::new());
+            return Ok(doubts);
         }
-        let metric = self.args.question.metric;
-        let options = Options { metric, ..Options::default() };
-        let mut doubts = self.lost();
         for (base, new) in self.pairs(&steps)? {
             let question = Question { base, new, ..self.args.question.clone() };
-            // The profile may have a cell for one of both labels only.
-            let there =
-                |doubt: &Doubt| self.spots_of(doubt).iter().all(|at| self.spots.contains_key(at));
-            doubts.extend(compare(&steps, &question)?.open.into_iter().filter(there));
+            doubts.extend(compare(&steps, &question)?.open);
         }
+        let options = Options { metric: self.args.question.metric, ..Options::default() };
         doubts.extend(doubtful(&steps, &options, self.args.spread_max)?);
         Ok(doubts)
     }
 
-    fn lost(&self) -> Vec<Doubt> {
-        let of = |s: &Summary| (s.label.clone(), s.workload.name.clone(), s.cell());
-        let done: BTreeSet<_> = self.found.done.values().map(of).collect();
-        let fell = self.found.fell.iter().map(of).filter(|fell| !done.contains(fell));
-        let doubt = |(label, workload, cell): (String, String, terms::Cell)| {
-            let at = terms::clients(cell.clients);
-            let why = format!("{} at {at}: none of its runs completed", line(&label));
-            Doubt { workload, labels: vec![label], cell, why }
-        };
-        fell.collect::<BTreeSet<_>>().into_iter().map(doubt).collect()
-    }
-
     /// Lists the labels that are compared, of those that have a workload in common.
     fn pairs(&self, steps: &[&Summary]) -> Result<Vec<(String, String)>> {
-        let labels: Vec<&str> =
-            self.experiment.subjects.iter().map(|subject| subject.label.as_str()).collect();
-        for (flag, label) in [("--base", &self.args.base), ("--new", &self.args.new)] {
-            if let Some(label) = label.as_ref().filter(|label| !labels.contains(&label.as_str())) {
+        let labels: Vec<&String> = self.experiment.subjects.iter().map(|s| &s.label).collect();
+        let Recheck { base, new, .. } = self.args;
+        for (flag, label) in [("--base", base), ("--new", new)] {
+            if let Some(label) = label.as_ref().filter(|label| !labels.contains(label)) {
+                let known: Vec<&str> = labels.iter().map(|label| label.as_str()).collect();
                 return Err(Error::usage(format!("{flag}: the profile has no label '{label}'"))
-                    .hint(format!("there are {}", labels.join(", "))));
+                    .hint(format!("there are {}", known.join(", "))));
             }
         }
-        let baseline = self.experiment.report.baseline.as_deref();
-        let base = self.args.base.as_deref().or(baseline).unwrap_or(labels[0]);
-        let new = match &self.args.new {
-            Some(label) => vec![label.as_str()],
-            None => labels.iter().copied().filter(|label| *label != base).collect(),
-        };
-        let cells_of = |label: &str| -> BTreeSet<(&str, terms::Cell)> {
-            let of = steps.iter().filter(|step| step.label == label);
+        let baseline = self.experiment.profile.report.baseline.as_ref();
+        let base = base.as_ref().or(baseline).unwrap_or(labels[0]);
+        let cells_of = |label: &String| -> BTreeSet<(&str, terms::Cell)> {
+            let of = steps.iter().filter(|step| step.label == *label);
             of.map(|step| (step.workload.name.as_str(), step.cell())).collect()
         };
         let of_base = cells_of(base);
-        let common = new.into_iter().filter(|label| !of_base.is_disjoint(&cells_of(label)));
-        Ok(common.map(|label| (base.to_owned(), label.to_owned())).collect())
-    }
-
-    fn spots_of(&self, doubt: &Doubt) -> Vec<Spot> {
-        let Experiment { subjects, parts, .. } = self.experiment;
-        let part = parts.iter().position(|part| part.title == doubt.workload);
-        let of = |part: usize| {
-            let subjects = subjects.iter().enumerate();
-            let subjects = subjects.filter(|(_, subject)| doubt.labels.contains(&subject.label));
-            subjects.map(move |(subject, _)| (subject, part, doubt.cell))
-        };
-        part.into_iter().flat_map(of).collect()
-    }
-
-    fn repeats(&self, at: &Spot) -> u32 {
-        let of = self.spots.get(at).into_iter().flatten();
-        of.filter(|cell| self.found.done.contains_key(&cell.key)).count() as u32
-    }
-
-    fn lines(&self, wanted: &Wanted) -> Vec<String> {
-        let line = |(at, repeats): (&Spot, &u32)| {
-            let (subject, part, cell) = *at;
-            let label = &self.experiment.subjects[subject].label;
-            let title = &self.experiment.parts[part].title;
-            let rate = cell.rate.map_or_else(String::new, |rate| format!(" at {rate}/s"));
-            let (there, clients) = (self.repeats(at), terms::clients(cell.clients));
-            format!("{title}  {clients}{rate}  {label}: {there} repeats, then {repeats}")
-        };
-        wanted.iter().map(line).collect()
+        let wanted = |label: &&String| new.as_ref().map_or(*label != base, |new| new == *label);
+        let common = labels.into_iter().filter(wanted);
+        let common = common.filter(|label| !of_base.is_disjoint(&cells_of(label)));
+        Ok(common.map(|label| (base.clone(), label.clone())).collect())
     }
 
     /// Prints what is in doubt and what it gets; an error where something stays open.
     fn report(&self, doubts: &[Doubt], wanted: &Wanted) -> Result<()> {
         let told =
             doubts.iter().map(|doubt| format!("in doubt  {}: {}\n", doubt.workload, doubt.why));
-        let again = self.lines(wanted).into_iter().map(|line| format!("again     {line}\n"));
+        let again = lines(wanted).map(|line| format!("again     {line}\n"));
         let none = doubts.is_empty().then(|| "nothing is in doubt\n".to_owned());
-        print_data(&plain(&told.chain(again).chain(none).collect::<String>()))?;
+        print_data(&told.chain(again).chain(none).collect::<String>())?;
         if self.args.list || doubts.is_empty() {
             return Ok(());
         }
-        let cells = doubts.iter().flat_map(|doubt| {
-            doubt.labels.iter().map(move |label| (&doubt.workload, doubt.cell, label))
-        });
-        let cells = cells.collect::<BTreeSet<_>>().len() as u64;
+        let cells = doubts.iter().flat_map(spots).collect::<BTreeSet<_>>().len() as u64;
         let text = format!("still in doubt: {}", terms::counted(cells, "cell"));
         Err(Error::new(Kind::Undecided, text)
             .hint("a higher --max-repeats, a longer time in the profile, or a quieter machine"))
     }
+}
+
+fn lines(wanted: &Wanted) -> impl Iterator<Item = String> {
+    wanted.iter().map(|((title, cell, label), (there, next))| {
+        let rate = cell.rate.map_or_else(String::new, |rate| format!(" at {rate}/s"));
+        let clients = terms::clients(cell.clients);
+        format!("{title}  {clients}{rate}  {label}: {there} repeats, then {next}")
+    })
 }

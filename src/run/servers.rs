@@ -1,27 +1,26 @@
 //! The server of a label while its legs are measured: taken, its tables prepared, given back. Servers
 //! that are there and may have commands, private ones, and data directories that outlive them.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsStr;
-use std::fs;
-use std::io::ErrorKind;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
-use super::survey::ServerLink;
+use super::before::ServerLink;
 use super::{replace, runtime, start};
 use crate::error::{Error, Result};
 use crate::mysql::connect::nobody;
-use crate::mysql::control::pairs;
-
+use crate::mysql::control::{Numbers, numeric, pairs};
 use crate::mysql::options::resolve::{self, Resolved};
 use crate::mysql::options::{ConnectOptions, ConnectionArgs, Env, Secret};
 use crate::mysql::session::Session;
-use crate::plan::experiment::{Dataset, Existing, Experiment, Private, Source, Subject, What};
-use crate::plan::profile::{Data, Profile};
+use crate::plan::experiment::{Dataset, Experiment, What};
+use crate::plan::profile::{self, Data, Profile};
 use crate::plan::timed::{LoadSource, LoadSpec};
 use crate::plan::{limits, units};
 use crate::progress::Progress;
@@ -43,21 +42,23 @@ pub(super) fn sized(clients: u32, statements: u64) -> Spec {
 
 pub(super) struct Servers<'a> {
     experiment: &'a Experiment,
-    stop: &'a Stop,
+    pub(super) stop: &'a Stop,
     /// Prepared data that goes away with loadgen: of the subject at hand.
     passing: Option<(usize, TempDir)>,
     targets: HashMap<usize, ConnectOptions>,
+    /// What wrote to the data of a server that was given back in the middle of a visit.
+    pub(super) written_by: Option<Vec<String>>,
 }
 
-pub(super) struct Taken {
+pub(super) struct Taken<'a> {
     pub(super) subject: usize,
-    pub(super) target: ConnectOptions,
+    pub(super) link: ServerLink<'a>,
     sandbox: Option<Sandbox>,
     /// The commands of a server that they started.
-    commands: Option<Existing>,
+    commands: Option<&'a profile::Server>,
     kept: Option<KeptData>,
-    /// Its tables are as they were prepared; None where nobody knows.
-    pristine: Option<bool>,
+    /// What wrote to its data since that was as it was prepared; None where nobody knows.
+    pub(super) written_by: Option<Vec<String>>,
     /// Tables that were looked at since it was taken.
     prepared: Vec<Dataset>,
 }
@@ -70,28 +71,25 @@ impl<'a> Servers<'a> {
         stop: &'a Stop,
         progress: &mut Progress,
     ) -> Result<Self> {
-        let mut targets = HashMap::new();
         for cell in &experiment.cells {
-            let part = &experiment.parts[cell.part];
-            if let What::Load(LoadSpec { source: LoadSource::Dump { path }, .. }) = &part.what {
-                let file = std::fs::File::open(path);
-                file.map_err(|e| Error::usage(format!("load {}: {e}", path.display())))?;
+            let what = &experiment.parts[cell.part].what;
+            if let What::Load(LoadSpec { source: LoadSource::Dump { path }, .. }) = what {
+                let refused = |e| Error::usage(format!("load {}: {e}", path.display()));
+                File::open(path).map_err(refused)?;
             }
         }
-        for (at, subject) in experiment.subjects.iter().enumerate() {
-            if !experiment.cells.iter().any(|cell| cell.subject == at) {
-                continue;
-            }
-            let found = match &subject.source {
-                Source::Sandbox(private) => {
-                    sandbox::find_program(private.program.as_deref()).map(|_| None)
-                }
-                Source::Existing(existing) => existing_target(existing, progress).map(Some),
+        let mut targets = HashMap::new();
+        let wanted: BTreeSet<usize> = experiment.cells.iter().map(|cell| cell.subject).collect();
+        for at in wanted {
+            let subject = &experiment.subjects[at];
+            let found = match &subject.server.sandbox {
+                Some(private) => sandbox::find_program(private.program.as_deref()).map(|_| None),
+                None => existing_target(&subject.server, progress).map(Some),
             };
             let found = found.map_err(|e| e.context(format!("server {}", subject.label)))?;
             targets.extend(found.map(|target| (at, target)));
         }
-        Ok(Servers { experiment, stop, passing: None, targets })
+        Ok(Servers { experiment, stop, passing: None, targets, written_by: None })
     }
 
     pub(super) fn take(
@@ -99,207 +97,146 @@ impl<'a> Servers<'a> {
         at: usize,
         tables: Option<&Dataset>,
         progress: &mut Progress,
-    ) -> Result<Taken> {
-        let subject = &self.experiment.subjects[at];
-        let existing = match &subject.source {
-            Source::Existing(existing) => existing,
-            Source::Sandbox(private) => {
-                return self.take_private(at, subject, private, tables, progress);
+    ) -> Result<Taken<'a>> {
+        let experiment = self.experiment;
+        let (mut sandbox, mut kept, mut commands) = (None, None, None);
+        let existing = &experiment.subjects[at].server;
+        let (target, written_by) = match &existing.sandbox {
+            None => {
+                let link = link(self.targets[&at].clone(), self.stop)?;
+                Controlled { existing, link: &link, progress }.renew()?;
+                let stops = !existing.start.is_empty() && !existing.stop.is_empty();
+                commands = stops.then_some(existing);
+                let reset = (!existing.reset.is_empty()).then(Vec::new);
+                (link.target, reset.or_else(|| self.written_by.clone()))
+            }
+            Some(private) => {
+                let (server, data) = self.private(at, private, tables, progress)?;
+                let written = data.as_ref().map_or_else(Vec::new, |of| of.mark.written_by.clone());
+                let target = ConnectOptions::private(server.socket());
+                (sandbox, kept) = (Some(server), data);
+                (target, Some(written))
             }
         };
-        let target = &self.targets[&at];
-        Controlled { existing, target, stop: self.stop, progress }.renew()?;
-        let target = runtime()?.block_on(ServerLink::new(target, self.stop))?.target;
-        let pristine = (!existing.reset.is_empty()).then_some(true);
-        let stops = !existing.start.is_empty() && !existing.stop.is_empty();
-        let commands = stops.then(|| existing.clone());
-        Ok(Taken { commands, pristine, ..Taken::new(at, target) })
+        let link = runtime()?.block_on(ServerLink::new(&target, self.stop))?;
+        let prepared = Vec::new();
+        Ok(Taken { subject: at, link, sandbox, commands, kept, written_by, prepared })
     }
 
-    fn take_private(
+    /// Starts a private server, and tells the data directory that it works in, if that stays. One
+    /// that works in a copy has these tables in it.
+    fn private(
         &mut self,
         at: usize,
-        subject: &Subject,
-        private: &Private,
+        private: &profile::Sandbox,
         tables: Option<&Dataset>,
         progress: &mut Progress,
-    ) -> Result<Taken> {
+    ) -> Result<(Sandbox, Option<KeptData>)> {
         let (clients, statements) = self.experiment.most(at);
-        let (program, options) = (private.program.clone(), private.options.clone());
-        let spec = Spec { program, options, ..sized(clients, statements) };
-        progress.note(&format!("label {}", subject.label));
-        let copied = match &private.data {
-            Data::ThrowAway => None,
+        let options = private.options.iter().map(|(name, value)| (name.clone(), value.0.clone()));
+        let (program, options) = (private.program.clone(), options.collect());
+        let mut spec = Spec { program, options, ..sized(clients, statements) };
+        progress.note(&format!("label {}", self.experiment.subjects[at].label));
+        let (dir, passing) = match private.data() {
+            Data::ThrowAway => return Ok((start(&spec, self.stop, progress)?, None)),
             Data::Keep(dir) => {
-                let (sandbox, kept) = self.start_in(spec, KeptData::open(dir)?, progress)?;
-                let pristine = kept.mark.written_by.is_empty();
-                return Ok(Taken { kept: Some(kept), ..Taken::private(at, sandbox, pristine) });
+                let mut kept = KeptData::open(dir)?;
+                return Ok((kept.start(spec, self.stop, progress)?, Some(kept)));
             }
-            Data::Copied => {
-                let dir = self.passing_dir(at)?;
-                Some(self.prepared(&spec, &dir, tables, true, progress)?)
-            }
-            Data::CopyOf(dir) => Some(self.prepared(&spec, dir, tables, false, progress)?),
+            Data::Copied => (self.passing_dir(at)?, true),
+            Data::CopyOf(dir) => (dir.clone(), false),
         };
-        let spec = match copied {
-            Some(kept) if kept.version().is_some() => {
-                let version = kept.version().map(str::to_owned);
-                Spec { data: DataDir::CopyOf(kept.data()), version, ..spec }
-            }
-            // No tables are wanted, and none were prepared.
-            _ => spec,
-        };
-        Ok(Taken::private(at, start(&spec, self.stop, progress)?, true))
+        let mut kept = KeptData::open(&dir)?;
+        if let Some(tables) = tables.filter(|tables| !kept.holds(&describe(tables))) {
+            let sandbox = kept.start(spec.clone(), self.stop, progress)?;
+            let link = link(ConnectOptions::private(sandbox.socket()), self.stop)?;
+            let prepared = fill(&link, &load::Job { passing, ..job(tables) }, progress);
+            // Ended well in any case: what was filled so far is not lost.
+            let stopped = sandbox.stop();
+            prepared?;
+            stopped?;
+            kept.add(&describe(tables))?;
+        }
+        // Without one no tables are wanted, and none were prepared.
+        if let Some(version) = kept.version() {
+            spec = Spec { data: DataDir::CopyOf(kept.data()), version: Some(version), ..spec };
+        }
+        Ok((start(&spec, self.stop, progress)?, None))
     }
 
     /// Names the directory of data that passes, beside the other things of this machine that do.
     fn passing_dir(&mut self, subject: usize) -> Result<PathBuf> {
-        if self.passing.as_ref().is_none_or(|(of, _)| *of != subject) {
-            let dir = tempfile::Builder::new().prefix("loadgen-data-").tempdir();
-            let dir = dir.map_err(|e| Error::failed(format!("no directory for data: {e}")))?;
-            self.passing = Some((subject, dir));
-        }
-        let (_, dir) = self.passing.as_ref().expect("it was just made");
-        Ok(dir.path().to_owned())
-    }
-
-    /// Makes sure that these tables are in data that nobody measures in, and that may be `passing`.
-    fn prepared(
-        &self,
-        spec: &Spec,
-        dir: &Path,
-        tables: Option<&Dataset>,
-        passing: bool,
-        progress: &mut Progress,
-    ) -> Result<KeptData> {
-        let kept = KeptData::open(dir)?;
-        let Some(tables) = tables.filter(|tables| !kept.holds(&describe(tables))) else {
-            return Ok(kept);
+        let passing = match self.passing.take() {
+            Some(passing) if passing.0 == subject => passing,
+            _ => {
+                let made = tempfile::Builder::new().prefix("loadgen-data-").tempdir();
+                let failed = |e| Error::failed(format!("no directory for data: {e}"));
+                (subject, made.map_err(failed)?)
+            }
         };
-        let (sandbox, mut kept) = self.start_in(spec.clone(), kept, progress)?;
-        let target = ConnectOptions::private(sandbox.socket());
-        let job = load::Job { passing, ..job(tables) };
-        let prepared = fill(&target, &job, self.stop, progress);
-        // Ended well in any case: what was filled so far is not lost.
-        let stopped = sandbox.stop();
-        prepared?;
-        stopped?;
-        kept.add(&describe(tables))?;
-        Ok(kept)
-    }
-
-    fn start_in(
-        &self,
-        spec: Spec,
-        mut kept: KeptData,
-        progress: &mut Progress,
-    ) -> Result<(Sandbox, KeptData)> {
-        let version = kept.version().map(str::to_owned);
-        let data = if version.is_some() {
-            DataDir::Filled(kept.data())
-        } else {
-            kept.clear()?;
-            DataDir::New(kept.data())
-        };
-        let sandbox = start(&Spec { data, version, ..spec }, self.stop, progress)?;
-        kept.change(|mark| sandbox.program_version().clone_into(&mut mark.version))?;
-        Ok((sandbox, kept))
+        Ok(self.passing.insert(passing).1.path().to_owned())
     }
 }
 
-impl Taken {
-    fn new(subject: usize, target: ConnectOptions) -> Taken {
-        let (sandbox, commands, kept, pristine) = (None, None, None, None);
-        Taken { subject, target, sandbox, commands, kept, pristine, prepared: Vec::new() }
-    }
-
-    fn private(subject: usize, sandbox: Sandbox, pristine: bool) -> Taken {
-        let target = ConnectOptions::private(sandbox.socket());
-        let (sandbox, pristine) = (Some(sandbox), Some(pristine));
-        Taken { sandbox, pristine, ..Taken::new(subject, target) }
-    }
-
+impl Taken<'_> {
     pub(super) fn pid(&self) -> Option<u32> {
         self.sandbox.as_ref().map(Sandbox::pid)
     }
 
-    pub(super) fn is_pristine(&self) -> bool {
-        self.pristine == Some(true)
-    }
-
-    /// Prepares the tables of a leg. Returns what wrote to them before; None where that is not
-    /// known.
-    pub(super) fn prepare(
-        &mut self,
-        tables: &Dataset,
-        written_by: &[String],
-        stop: &Stop,
-        progress: &mut Progress,
-    ) -> Result<Option<Vec<String>>> {
-        let before = self.written_by(written_by);
+    /// Prepares the tables of a leg.
+    pub(super) fn prepare(&mut self, tables: &Dataset, progress: &mut Progress) -> Result<()> {
         if tables.tables == 0 {
-            return Ok(before);
+            return Ok(());
         }
-        let force = tables.refill && !(written_by.is_empty() && self.is_pristine());
+        let force = tables.refill && self.written_by.as_ref().is_none_or(|by| !by.is_empty());
         let filled = if self.prepared.contains(tables) && !force {
             0
         } else {
             let passing = self.sandbox.is_some() && self.kept.is_none();
-            fill(&self.target, &load::Job { force, passing, ..job(tables) }, stop, progress)?
+            fill(&self.link, &load::Job { force, passing, ..job(tables) }, progress)?
         };
         self.prepared.push(tables.clone());
         if let Some(kept) = &mut self.kept {
             kept.add(&describe(tables))?;
         }
         if filled < tables.tables {
-            return Ok(before);
+            return Ok(());
         }
-        self.pristine = Some(true);
-        self.kept.as_mut().map_or(Ok(()), |kept| kept.change(|mark| mark.written_by.clear()))?;
-        Ok(Some(Vec::new()))
-    }
-
-    /// Lists what wrote to its data before, parts of this invocation among them; None where that is
-    /// not known.
-    pub(super) fn written_by(&self, here: &[String]) -> Option<Vec<String>> {
-        let kept = self.kept.as_ref().map_or(&[][..], |kept| &kept.mark.written_by);
-        match (self.pristine, here.is_empty()) {
-            (None, true) => None,
-            (Some(false), true) => Some(kept.to_vec()),
-            _ => Some(here.to_vec()),
-        }
+        self.written_by = Some(Vec::new());
+        self.kept.as_mut().map_or(Ok(()), |kept| kept.change(|mark| mark.written_by.clear()))
     }
 
     pub(super) fn writes(&mut self, title: &str) -> Result<()> {
-        self.pristine = Some(false);
-        let Some(kept) = &mut self.kept else { return Ok(()) };
-        kept.change(|mark| {
-            if !mark.written_by.iter().any(|known| known == title) {
-                mark.written_by.push(title.to_owned());
-            }
-        })
+        let written = self.written_by.get_or_insert_default();
+        if written.iter().any(|known| known == title) {
+            return Ok(());
+        }
+        written.push(title.to_owned());
+        let change = |mark: &mut Mark| mark.written_by.push(title.to_owned());
+        self.kept.as_mut().map_or(Ok(()), |kept| kept.change(change))
     }
 
     /// Gives it back: a sandbox ends, a server that `start` started is stopped, so that it does
     /// not disturb the next one, and what stays stays.
     pub(super) fn give_back(self, progress: &mut Progress) -> Result<()> {
-        if let Some(existing) = &self.commands {
+        if let Some(existing) = self.commands {
             // Also after a signal: whoever does not want to wait sends another.
-            let (target, stop) = (&self.target, &Stop::default());
-            Controlled { existing, target, stop, progress }.end()?;
+            let (ServerLink { target, opts, .. }, stop) = (self.link, &Stop::default());
+            let link = &ServerLink { target, opts, stop };
+            Controlled { existing, link, progress }.end()?;
         }
         self.sandbox.map_or(Ok(()), Sandbox::stop)
     }
 }
 
-fn fill(
-    target: &ConnectOptions,
-    job: &load::Job,
-    stop: &Stop,
-    progress: &mut Progress,
-) -> Result<u32> {
-    let opts = target.opts()?;
-    let prepared = runtime()?.block_on(load::prepare(target, &opts, job, stop, progress))?;
+/// Reaches a server that may not be there yet.
+fn link(target: ConnectOptions, stop: &Stop) -> Result<ServerLink<'_>> {
+    Ok(ServerLink { opts: target.opts()?, target, stop })
+}
+
+fn fill(link: &ServerLink<'_>, job: &load::Job, progress: &mut Progress) -> Result<u32> {
+    let ServerLink { target, opts, stop } = link;
+    let prepared = runtime()?.block_on(load::prepare(target, opts, job, stop, progress))?;
     Ok(prepared.filled)
 }
 
@@ -316,25 +253,9 @@ fn job(tables: &Dataset) -> load::Job {
 }
 
 fn describe(tables: &Dataset) -> String {
+    let Dataset { schema, tables: count, rows, data_seed, .. } = tables;
     let charset = tables.charset.as_deref().unwrap_or("-");
-    format!(
-        "{} {} x {} rows, seed {}, {charset}",
-        tables.schema, tables.tables, tables.rows, tables.data_seed
-    )
-}
-
-const ASK_EVERY: Duration = Duration::from_millis(250);
-/// A server that answers and lets nobody in is given so long to change its mind: some do while
-/// they start.
-const REFUSES_WITHIN: Duration = Duration::from_secs(20);
-/// Counters that only grow while a server runs: one that has fallen is another server's.
-const GROWING: &str = "SHOW GLOBAL STATUS WHERE Variable_name IN ('Uptime', 'Connections')";
-
-#[derive(Debug)]
-enum Seen {
-    Nobody,
-    Refuses(Error),
-    Up(BTreeMap<String, u64>),
+    format!("{schema} {count} x {rows} rows, seed {data_seed}, {charset}")
 }
 
 /// Refuses addresses of a profile that cannot be understood; connects nowhere.
@@ -354,7 +275,7 @@ pub(super) fn check_addresses(profile: &Profile) -> Result<()> {
     Ok(())
 }
 
-fn existing_target(existing: &Existing, progress: &mut Progress) -> Result<ConnectOptions> {
+fn existing_target(existing: &profile::Server, progress: &mut Progress) -> Result<ConnectOptions> {
     let Resolved { mut target, warnings, wants_prompt } =
         resolved(existing.url.as_ref(), existing.defaults_file.as_ref())?;
     if wants_prompt {
@@ -367,22 +288,28 @@ fn existing_target(existing: &Existing, progress: &mut Progress) -> Result<Conne
 }
 
 fn resolved(url: Option<&Secret>, defaults_file: Option<&PathBuf>) -> Result<Resolved> {
-    let args = ConnectionArgs {
-        url: url.cloned(),
-        defaults_file: defaults_file.cloned(),
-        ..ConnectionArgs::default()
-    };
+    let (url, defaults_file) = (url.cloned(), defaults_file.cloned());
+    let args = ConnectionArgs { defaults_file, url, ..ConnectionArgs::default() };
     // The profile says which server it is: a URL in the environment is for the other verbs.
     let mut env = Env::real();
     env.vars.remove(OsStr::new("LOADGEN_URL"));
     resolve::resolve(&args, &env)
 }
 
+const ASK_EVERY: Duration = Duration::from_millis(250);
+/// A server that answers and lets nobody in is given so long to change its mind: some do while
+/// they start.
+const REFUSES_WITHIN: Duration = Duration::from_secs(20);
+/// Counters that only grow while a server runs: one that has fallen is another server's.
+const GROWING: &str = "SHOW GLOBAL STATUS WHERE Variable_name IN ('Uptime', 'Connections')";
+
+/// Nobody, or who lets nobody in, or a server with its counters.
+type Seen = Option<Result<Numbers>>;
+
 /// A server that is there, and whom its commands are run for.
 struct Controlled<'a> {
-    existing: &'a Existing,
-    target: &'a ConnectOptions,
-    stop: &'a Stop,
+    existing: &'a profile::Server,
+    link: &'a ServerLink<'a>,
     progress: &'a mut Progress,
 }
 
@@ -390,108 +317,108 @@ impl Controlled<'_> {
     /// Stops, resets and starts the server as far as the profile has commands for it, and waits for
     /// the new one.
     fn renew(&mut self) -> Result<()> {
-        let Existing { start, stop: end, reset, within, .. } = self.existing;
+        let profile::Server { start, stop: end, reset, .. } = self.existing;
+        let within = self.existing.within();
+        let stop = self.link.stop;
         if start.is_empty() && end.is_empty() && reset.is_empty() {
             return Ok(());
         }
         let mut before = self.look()?;
-        if !end.is_empty() && !matches!(before, Seen::Nobody) {
+        if !end.is_empty() && before.is_some() {
             self.end()?;
-            before = Seen::Nobody;
+            before = None;
         }
         if !reset.is_empty() {
             self.progress.note("bringing the data back");
-            commands::run("reset", reset, *within, self.stop)?;
+            commands::run("reset", reset, within, stop)?;
         }
         if start.is_empty() {
             return Ok(());
         }
         self.progress.note("starting the server");
-        let started = commands::run("start", start, *within, self.stop);
-        let started = started.and_then(|()| self.wait(&before));
+        let started = commands::run("start", start, within, stop);
+        let started = started.and_then(|()| self.wait(before.and_then(Result::ok).as_ref()));
         if started.is_err() && !end.is_empty() {
             // Half a start must not disturb the next label; the first error is the one to show.
-            let _ = commands::run("stop", end, *within, &Stop::default());
+            let _ = commands::run("stop", end, within, &Stop::default());
         }
         started
     }
 
     /// Stops the server, and waits until nobody answers in its place.
     fn end(&mut self) -> Result<()> {
-        let (target, within) = (self.target, self.existing.within);
+        let (target, within) = (&self.link.target, self.existing.within());
         self.progress.note("stopping the server");
-        commands::run("stop", &self.existing.stop, within, self.stop)?;
-        let began = Instant::now();
-        while !matches!(self.look()?, Seen::Nobody) {
-            if began.elapsed() > within {
-                let within = units::duration(within);
-                return Err(Error::server(format!("{target} still answers {within} after `stop`"))
-                    .hint("`stop` must end the server that answers there"));
-            }
-            self.pause(|| format!("waiting for the end of {target}"))?;
-        }
-        Ok(())
+        commands::run("stop", &self.existing.stop, within, self.link.stop)?;
+        let within = units::duration(within);
+        self.until("the end of ", |seen| {
+            Ok(seen.map(|_| {
+                Error::server(format!("{target} still answers {within} after `stop`"))
+                    .hint("`stop` must end the server that answers there")
+            }))
+        })
     }
 
-    fn wait(&mut self, before: &Seen) -> Result<()> {
-        let (target, began, mut refused) = (self.target, Instant::now(), None);
-        let within = units::duration(self.existing.within);
-        loop {
-            let seen = self.look()?;
-            let waited = began.elapsed();
-            let error = match (seen, before) {
-                (Seen::Up(now), Seen::Up(old)) if !has_fallen(old, &now) => Error::server(format!(
+    fn wait(&mut self, before: Option<&Numbers>) -> Result<()> {
+        let (target, mut refused) = (&self.link.target, None);
+        let within = units::duration(self.existing.within());
+        self.until("", |seen| match seen {
+            Some(Ok(now)) if before.is_some_and(|old| !has_fallen(old, &now)) => {
+                let text = format!(
                     "{target} is still the old server {within} after the start: its uptime and \
                      its count of connections only grew"
-                ))
-                .hint("`start` must start it anew; give a `stop`, too"),
-                (Seen::Up(_), _) => return Ok(()),
-                (Seen::Refuses(error), _) => {
-                    if refused.get_or_insert_with(Instant::now).elapsed() > REFUSES_WITHIN {
-                        return Err(error);
-                    }
-                    error
-                }
-                (Seen::Nobody, _) => {
-                    refused = None;
-                    Error::server(format!("{target} does not answer {within} after its start"))
-                }
-            };
-            if waited > self.existing.within {
-                return Err(error);
+                );
+                Ok(Some(Error::server(text).hint("`start` must start it anew; give a `stop`, too")))
             }
-            self.pause(|| format!("waiting for {target}"))?;
-        }
+            Some(Ok(_)) => Ok(None),
+            Some(Err(error)) => {
+                let since = *refused.get_or_insert_with(Instant::now);
+                if since.elapsed() > REFUSES_WITHIN { Err(error) } else { Ok(Some(error)) }
+            }
+            None => {
+                refused = None;
+                let text = format!("{target} does not answer {within} after its start");
+                Ok(Some(Error::server(text)))
+            }
+        })
     }
 
-    fn pause(&mut self, what: impl FnOnce() -> String) -> Result<()> {
-        self.stop.check()?;
-        self.progress.update(what);
-        std::thread::sleep(ASK_EVERY);
+    /// Looks until nothing is wrong, or for too long.
+    fn until(
+        &mut self,
+        what: &str,
+        mut wrong: impl FnMut(Seen) -> Result<Option<Error>>,
+    ) -> Result<()> {
+        let began = Instant::now();
+        while let Some(error) = wrong(self.look()?)? {
+            if began.elapsed() > self.existing.within() {
+                return Err(error);
+            }
+            self.link.stop.check()?;
+            self.progress.update(|| format!("waiting for {what}{}", self.link.target));
+            std::thread::sleep(ASK_EVERY);
+        }
         Ok(())
     }
 
     fn look(&self) -> Result<Seen> {
-        let (target, opts) = (self.target, self.target.opts()?);
-        let link = ServerLink { target: target.clone(), opts, stop: self.stop };
+        let ServerLink { target, opts, .. } = self.link;
         let looking = async {
-            let mut session = match Session::open(target, &link.opts, None).await {
+            let mut session = match Session::open(target, opts, None).await {
                 Ok(session) => session,
-                Err(_) if nobody(target, &link.opts).await => return Ok(Seen::Nobody),
-                Err(error) => return Ok(Seen::Refuses(error)),
+                Err(_) if nobody(target, opts).await => return Ok::<_, Error>(None),
+                Err(error) => return Ok(Some(Err(error))),
             };
             let found = pairs(&mut session, GROWING).await;
             session.close(limits::COURTESY).await;
             // One that does not tell them is not known to be the old one.
-            let found = found.unwrap_or_default().into_iter();
-            let numbers = found.filter_map(|(name, text)| Some((name, text.parse().ok()?)));
-            Ok(Seen::Up(numbers.collect()))
+            Ok(Some(Ok(numeric(&found.unwrap_or_default()))))
         };
-        runtime()?.block_on(link.ask(looking))
+        runtime()?.block_on(self.link.ask(looking))
     }
 }
 
-fn has_fallen(old: &BTreeMap<String, u64>, now: &BTreeMap<String, u64>) -> bool {
+fn has_fallen(old: &Numbers, now: &Numbers) -> bool {
     now.iter().any(|(name, now)| old.get(name).is_some_and(|old| now < old))
 }
 
@@ -517,31 +444,27 @@ struct KeptData {
 impl KeptData {
     /// Takes a directory: a new or empty one, or one that loadgen has made.
     fn open(dir: &Path) -> Result<KeptData> {
-        let refused = |what: &str, hint: &str| {
-            Err(Error::usage(format!("{}{what}", dir.display())).hint(hint))
-        };
-        let failed = |e: std::io::Error| Error::usage(format!("{}: {e}", dir.display()));
+        let refused = |what: &str| Error::usage(format!("{}{what}", dir.display()));
+        let failed = |e: io::Error| refused(&format!(": {e}"));
         fs::create_dir_all(dir).map_err(failed)?;
         let mark = match fs::read(dir.join(MARK)) {
-            Ok(text) => match serde_json::from_slice::<Mark>(&text) {
-                Ok(mark) if mark.form == FORM => mark,
-                _ => {
-                    let what = format!(": {MARK} is damaged or of another form");
-                    return refused(&what, "remove the directory, or name another");
-                }
-            },
-            Err(e) if e.kind() == ErrorKind::NotFound => {
-                if fs::read_dir(dir).map_err(failed)?.next().is_some() {
-                    let what = " is not empty, and loadgen did not make it";
-                    return refused(what, "name a new directory for data");
-                }
-                Mark { form: FORM.to_owned(), ..Mark::default() }
+            Ok(text) => {
+                let mark = serde_json::from_slice::<Mark>(&text).ok();
+                mark.filter(|mark| mark.form == FORM).ok_or_else(|| {
+                    refused(&format!(": {MARK} is damaged or of another form"))
+                        .hint("remove the directory, or name another")
+                })?
             }
-            Err(e) => return Err(failed(e)),
+            Err(e) if e.kind() != ErrorKind::NotFound => return Err(failed(e)),
+            Err(_) if fs::read_dir(dir).map_err(failed)?.next().is_some() => {
+                return Err(refused(" is not empty, and loadgen did not make it")
+                    .hint("name a new directory for data"));
+            }
+            Err(_) => Mark { form: FORM.to_owned(), ..Mark::default() },
         };
         // The server is started elsewhere.
-        let kept = KeptData { dir: fs::canonicalize(dir).map_err(failed)?, mark };
-        kept.write()?;
+        let mut kept = KeptData { dir: fs::canonicalize(dir).map_err(failed)?, mark };
+        kept.change(|_| ())?;
         Ok(kept)
     }
 
@@ -550,18 +473,26 @@ impl KeptData {
     }
 
     /// The version whose data it is; none before the first start.
-    fn version(&self) -> Option<&str> {
-        (!self.mark.version.is_empty()).then_some(self.mark.version.as_str())
+    fn version(&self) -> Option<String> {
+        Some(self.mark.version.clone()).filter(|version| !version.is_empty())
     }
 
-    /// Clears the way for a first start: what an interrupted one left is no data.
-    fn clear(&self) -> Result<()> {
-        match fs::remove_dir_all(self.data()) {
-            Err(e) if e.kind() != ErrorKind::NotFound => {
-                Err(Error::failed(format!("{}: {e}", self.data().display())))
+    /// Starts a server in it. What an interrupted first start left is no data.
+    fn start(&mut self, spec: Spec, stop: &Stop, progress: &mut Progress) -> Result<Sandbox> {
+        let (version, dir) = (self.version(), self.data());
+        let data = if version.is_some() {
+            DataDir::Filled(dir)
+        } else {
+            match fs::remove_dir_all(&dir) {
+                Err(e) if e.kind() != ErrorKind::NotFound => {
+                    return Err(Error::failed(format!("{}: {e}", dir.display())));
+                }
+                _ => DataDir::New(dir),
             }
-            _ => Ok(()),
-        }
+        };
+        let sandbox = start(&Spec { data, version, ..spec }, stop, progress)?;
+        self.change(|mark| sandbox.program_version().clone_into(&mut mark.version))?;
+        Ok(sandbox)
     }
 
     fn holds(&self, tables: &str) -> bool {
@@ -580,14 +511,9 @@ impl KeptData {
     /// Changes the mark, and writes it.
     fn change(&mut self, change: impl FnOnce(&mut Mark)) -> Result<()> {
         change(&mut self.mark);
-        self.write()
-    }
-
-    fn write(&self) -> Result<()> {
-        let mut text = serde_json::to_string_pretty(&self.mark).expect("plain fields have JSON");
-        text.push('\n');
-        let failed = |e: std::io::Error| Error::failed(format!("{}: {e}", self.dir.display()));
-        replace(&self.dir.join(MARK), &text).map_err(failed)
+        let text = serde_json::to_string_pretty(&self.mark).expect("plain fields have JSON");
+        let failed = |e: io::Error| Error::failed(format!("{}: {e}", self.dir.display()));
+        replace(&self.dir.join(MARK), &(text + "\n")).map_err(failed)
     }
 }
 
@@ -597,15 +523,15 @@ mod tests {
 
     #[test]
     fn a_counter_that_fell_is_another_servers() {
-        let counters = |uptime: u64, connections: u64| {
+        let counters = |uptime: i64, connections: i64| -> Numbers {
             let names = [("Uptime", uptime), ("Connections", connections)];
             names.map(|(name, n)| (name.to_owned(), n)).into()
         };
-        let old: BTreeMap<String, u64> = counters(3, 40);
+        let old = counters(3, 40);
         assert!(!has_fallen(&old, &counters(3, 41)) && !has_fallen(&old, &counters(90, 42)));
         assert!(has_fallen(&old, &counters(1, 41)), "younger");
         assert!(has_fallen(&old, &counters(5, 2)), "older than it was, with fewer connections");
-        assert!(!has_fallen(&old, &BTreeMap::new()));
+        assert!(!has_fallen(&old, &Numbers::new()));
     }
 
     #[test]
@@ -618,7 +544,7 @@ mod tests {
         kept.add("sbtest 8 x 100").expect("written");
         kept.change(|mark| mark.written_by = vec!["update-index".to_owned()]).expect("written");
         let mut again = KeptData::open(&place).expect("loadgen's");
-        assert_eq!(again.version(), Some("8.0.33"));
+        assert_eq!(again.version().as_deref(), Some("8.0.33"));
         assert!(again.holds("sbtest 8 x 100") && !again.holds("sbtest 8 x 200"));
         again.add("sbtest 8 x 200").expect("written");
         again.add("bulk 1 x 0").expect("written");

@@ -2,99 +2,81 @@
 
 use super::print_data;
 use crate::error::{Error, Kind, Result};
+use crate::judge::thresholds::LEVEL_FAILED_MAX;
 use crate::plan::search::{Answer, STEPS_MAX, Search};
 use crate::plan::{Plan, Step};
 use crate::report::{self, Probe, quantity_shown};
 use crate::summary::{Outcome, Summary, VerdictKind};
 use crate::terms::{self, Code, Gate, Quantity};
 
-/// A level does not hold where a larger part of the ops fails, whatever it is about: what is refused
-/// at once is fast.
-const FAILED_MAX: f64 = 0.01;
-
 /// The searches of a sweep, one for each number of clients and repeat.
 pub(super) struct Slo {
     gates: Vec<Gate>,
-    start: f64,
-    resolution: f64,
-    searches: Vec<(u32, u32)>,
-    /// The search at hand, and the rate that is being measured.
-    search: Search,
-    asked: Option<f64>,
-    done: Vec<report::Search>,
+    searches: Vec<OneSearch>,
     probes: Vec<Probe>,
-    /// The search at hand met too few answers, some of which are within the level.
+}
+
+struct OneSearch {
+    clients: u32,
+    number: u32,
+    search: Search,
+    /// It met too few answers, some of which are within the level.
     scarce: bool,
-    none: Vec<String>,
-    open: Vec<String>,
 }
 
 impl Slo {
     /// Makes one search for each step of a closed loop of the plan.
     pub(super) fn new(plan: &Plan, level: &[Gate], start: f64, resolution: f64) -> Slo {
-        let closed = Plan { rates: Vec::new(), ..plan.clone() };
-        Slo {
-            gates: level.to_vec(),
-            start,
-            resolution,
-            searches: closed.steps().iter().map(|step| (step.clients, step.repeat)).collect(),
+        let search = |step: Step| OneSearch {
+            clients: step.clients,
+            number: step.repeat,
             search: Search::new(start, resolution),
-            asked: None,
-            done: Vec::new(),
-            probes: Vec::new(),
             scarce: false,
-            none: Vec::new(),
-            open: Vec::new(),
-        }
+        };
+        let closed = Plan { rates: Vec::new(), ..plan.clone() };
+        let searches = closed.steps().into_iter().map(search).collect();
+        Slo { gates: level.to_vec(), searches, probes: Vec::new() }
     }
 
-    fn here(&self) -> Option<(u32, u32)> {
-        self.searches.get(self.done.len()).copied()
+    /// Finds the search at hand, and its next rate: searches before it have none, later ones begin.
+    fn here(&mut self) -> Option<(&mut OneSearch, f64)> {
+        self.searches.iter_mut().find_map(|one| one.search.next().map(|rate| (one, rate)))
     }
 
     pub(super) fn next(&mut self, measured: &[Summary]) -> Result<Option<Step>> {
         self.learn(measured)?;
-        while let Some((clients, _)) = self.here() {
-            let Some(rate) = self.search.next() else {
-                self.end();
-                continue;
-            };
-            self.asked = Some(rate);
-            let (number, of) = (self.probes.len() as u32 + 1, self.searches.len() * STEPS_MAX);
-            // The keys of a step follow from its repeat: no rate is asked for the same twice.
-            let same =
-                |probe: &&Probe| probe.clients == clients && probe.rate.total_cmp(&rate).is_eq();
-            let repeat = self.probes.iter().filter(same).count() as u32 + 1;
-            let (rate, of) = (Some(rate), of as u32);
-            return Ok(Some(Step { number, place: number, of, clients, rate, repeat }));
-        }
-        Ok(None)
+        let of = (self.searches.len() * STEPS_MAX) as u32;
+        let Some((one, rate)) = self.here() else { return Ok(None) };
+        let clients = one.clients;
+        // The keys of a step follow from its repeat: no rate is asked for the same twice.
+        let same = |probe: &&Probe| probe.clients == clients && probe.rate.total_cmp(&rate).is_eq();
+        let repeat = self.probes.iter().filter(same).count() as u32 + 1;
+        let number = self.probes.len() as u32 + 1;
+        Ok(Some(Step { number, place: number, of, clients, rate: Some(rate), repeat }))
     }
 
     fn learn(&mut self, measured: &[Summary]) -> Result<()> {
-        // A step that could not begin has no summary: the last one is of the rate before.
-        let new = measured.get(self.probes.len());
-        let (Some(rate), Some(step)) = (self.asked.take(), new) else { return Ok(()) };
+        // A step that could not begin has no summary.
+        let Some(step) = measured.get(self.probes.len()) else { return Ok(()) };
         let judged: Vec<(Option<bool>, Option<f64>)> =
             self.gates.iter().map(|gate| report::holds(gate, step)).collect::<Result<_>>()?;
         let (holds, numbers): (Vec<Option<bool>>, Vec<Option<f64>>) = judged.into_iter().unzip();
         let mut why = lost(step);
-        let held = if why.is_some() || holds.contains(&Some(false)) {
-            Some(false)
+        let (held, answer) = if why.is_some() || holds.contains(&Some(false)) {
+            (Some(false), Answer::Failed)
+        } else if holds.contains(&None) {
+            (None, Answer::Unknown)
         } else {
-            (!holds.contains(&None)).then_some(true)
+            (Some(true), Answer::Held)
         };
         if why.is_none() && numbers.iter().flatten().any(|number| number.is_infinite()) {
-            why = report::failed_share(step).map(failed);
+            why = report::failed_share(&[step]).map(failed);
         }
-        self.scarce |= held.is_none() && self.gates.iter().all(|gate| report::may_hold(gate, step));
-        let answer = match held {
-            Some(true) => Answer::Held,
-            Some(false) => Answer::Failed,
-            None => Answer::Unknown,
-        };
-        self.search.tell(rate, answer);
-        let (clients, search) = self.here().expect("a rate was asked for");
+        let may_hold = self.gates.iter().all(|gate| report::may_hold(gate, step));
+        let (one, rate) = self.here().expect("a rate was asked for");
+        one.scarce |= held.is_none() && may_hold;
+        one.search.tell(rate, answer);
+        let (clients, search) = (one.clients, one.number);
         self.probes.push(Probe {
             clients,
             search,
@@ -109,69 +91,65 @@ impl Slo {
         Ok(())
     }
 
-    fn end(&mut self) {
-        let here = self.here().expect("there is a search to end");
-        let (clients, found) = (here.0, self.search.found());
-        let mut remarks = Vec::new();
-        if found.noisy {
-            remarks.push(
-                "noisy: a rate held and failed, or one held above one that failed; majorities \
-                 decided"
-                    .to_owned(),
-            );
-        }
-        let of_search = self.probes.iter().filter(|probe| (probe.clients, probe.search) == here);
-        remarks.extend(found.failed.and_then(|failed| limited(of_search, failed)));
-        let at = |rate: Option<f64>| rate.map_or_else(String::new, |rate| format!(" at {rate}/s"));
-        if self.search.next().is_some() {
-            remarks.push("cut short".to_owned());
-        } else if !found.confirmed {
-            remarks.push(format!("not confirmed within {STEPS_MAX} steps"));
-        }
-        if found.unknown.is_some() {
-            remarks.push(format!("too few answers{} to tell", at(found.unknown)));
-        }
-        let none = found.rate.is_none() && found.failed.is_some() && !self.scarce;
-        self.scarce = false;
-        if !found.confirmed || (found.unknown.is_some() && !none) {
-            self.open.push(terms::clients(clients) + &at(found.unknown.or(found.rate)));
-        } else if found.rate.is_none() {
-            self.none.push(terms::clients(clients));
-        }
-        self.done.push(report::Search { clients, rate: found.rate, remarks });
-        self.search = Search::new(self.start, self.resolution);
-    }
-
-    pub(super) fn tell(mut self, measured: &[Summary], whole: bool) -> Result<()> {
+    /// Prints what was found, of a search that was cut short, too.
+    pub(super) fn tell(mut self, measured: &[Summary]) -> Result<()> {
         self.learn(measured)?;
-        let (Some(first), Some(last)) = (measured.first(), self.probes.last()) else {
-            return Ok(());
-        };
-        if !whole && self.here() == Some((last.clients, last.search)) {
-            self.end();
+        let Some(first) = measured.first() else { return Ok(()) };
+        let (mut searches, mut none, mut open) = (Vec::new(), Vec::new(), Vec::new());
+        let at = |rate: Option<f64>| rate.map_or_else(String::new, |rate| format!(" at {rate}/s"));
+        for OneSearch { clients, number, search, scarce } in &self.searches {
+            let here = |probe: &&Probe| (probe.clients, probe.search) == (*clients, *number);
+            let probes: Vec<&Probe> = self.probes.iter().filter(here).collect();
+            if probes.is_empty() {
+                break;
+            }
+            let found = search.found();
+            let unknown = found.unknown.is_some();
+            let noisy = "noisy: a rate held and failed, or one held above one that failed; \
+                         majorities decided";
+            let end = match search.next() {
+                Some(_) => Some("cut short".to_owned()),
+                None if found.confirmed => None,
+                None => Some(format!("not confirmed within {STEPS_MAX} steps")),
+            };
+            let remarks = [
+                found.noisy.then(|| noisy.to_owned()),
+                found.failed.and_then(|failed| limited(&probes, failed)),
+                end,
+                unknown.then(|| format!("too few answers{} to tell", at(found.unknown))),
+            ];
+            let rate_failed = found.rate.is_none() && found.failed.is_some() && !scarce;
+            if !found.confirmed || (unknown && !rate_failed) {
+                open.push(terms::clients(*clients) + &at(found.unknown.or(found.rate)));
+            } else if found.rate.is_none() {
+                none.push(terms::clients(*clients));
+            }
+            let remarks = remarks.into_iter().flatten().collect();
+            searches.push(report::Search { clients: *clients, rate: found.rate, remarks });
         }
-        print_data(&report::path(first, &self.probes, &self.done, &self.gates))?;
+        print_data(&report::path(first, &self.probes, &searches, &self.gates))?;
         let level: Vec<&str> = self.gates.iter().map(|gate| gate.text.as_str()).collect();
         let level = level.join(" and ");
-        if !self.none.is_empty() {
-            let text = format!("no rate holds {level} at {}", self.none.join(", "));
-            return Err(
-                Error::new(Kind::Gate, text).hint("a lower --rate to begin with, or another level")
-            );
-        }
-        if self.open.is_empty() {
+        let (kind, text, hint) = if !none.is_empty() {
+            let text = format!("no rate holds {level} at {}", none.join(", "));
+            (Kind::Gate, text, "a lower --rate to begin with, or another level")
+        } else if !open.is_empty() {
+            let text = format!("whether {level} holds is not known at {}", open.join(", "));
+            let hint = "a longer --time gives more answers to judge by, a coarser --slo-resolution is \
+                        sooner done";
+            (Kind::Undecided, text, hint)
+        } else {
             return Ok(());
-        }
-        let text = format!("whether {level} holds is not known at {}", self.open.join(", "));
-        Err(Error::new(Kind::Undecided, text)
-            .hint("a longer --time gives more answers to judge by, a coarser --slo-resolution is sooner done"))
+        };
+        Err(Error::new(kind, text).hint(hint))
     }
 }
 
 /// Names a client that may be why the lowest rate that failed did.
-fn limited<'a>(search: impl Iterator<Item = &'a Probe>, failed: f64) -> Option<String> {
-    let there =
-        search.filter(|probe| probe.held == Some(false) && probe.rate.total_cmp(&failed).is_eq());
+fn limited(search: &[&Probe], failed: f64) -> Option<String> {
+    let there = search
+        .iter()
+        .filter(|probe| probe.held == Some(false) && probe.rate.total_cmp(&failed).is_eq());
     let kind = there.filter_map(|probe| probe.verdict).max()?;
     (kind >= VerdictKind::ClientBound)
         .then(|| format!("{} at {failed}/s, which failed: the server may hold more", kind.name()))
@@ -185,8 +163,8 @@ fn lost(step: &Summary) -> Option<String> {
     if step.is_warned(Code::NotSustained) {
         return Some("not sustained".to_owned());
     }
-    let failed_share = report::failed_share(step)?;
-    (failed_share > FAILED_MAX).then(|| failed(failed_share))
+    let failed_share = report::failed_share(&[step])?;
+    (failed_share > LEVEL_FAILED_MAX).then(|| failed(failed_share))
 }
 
 fn failed(share: f64) -> String {
@@ -212,7 +190,7 @@ mod tests {
         };
         let of = |last: Probe| {
             let below = probe(200.0, true, VerdictKind::ClientBound);
-            limited([below, last].iter(), 400.0).unwrap_or_default()
+            limited(&[&below, &last], 400.0).unwrap_or_default()
         };
         assert_eq!(
             of(probe(400.0, false, VerdictKind::ClientBound)),

@@ -4,24 +4,22 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use mysql_async::Opts;
 use tokio::sync::watch;
 
-use super::before::Preparation;
+pub use super::before::ServerLink;
+use super::before::{Patience, Preparation, Surveyed, preflight, probe};
 use super::conditions::Watch;
 use super::in_profile::InProfile;
-use super::survey::{self, Hosts, Patience, ServerLink, Surveyed, probe};
-use super::timed::Timed;
+use super::timed::{self, Measured};
 use super::{conclude, keep, random, told};
 use crate::commands::beside;
-use crate::engine::{self, Identity, Run, StepContext, Tables, readings};
-use crate::error::{Error, Result};
+use crate::engine::{self, Identity, StepContext, Tables, readings};
+use crate::error::Result;
 use crate::judge::{self, Calibration, is_another, no_result};
-use crate::load::reload::FORCE;
-use crate::mysql::options::{Address, ConnectOptions};
+use crate::mysql::options::Address;
 use crate::mysql::server::{changes, exposure, fingerprint};
 use crate::mysql::session::Session;
 use crate::observe::host;
@@ -30,10 +28,7 @@ use crate::observe::timeline::IntervalLog;
 use crate::plan::timed::{LoadSpec, SuiteSpec};
 use crate::plan::{Plan, Spread, Step, Warm, limits, units};
 use crate::progress::Progress;
-use crate::stop::Stop;
-use crate::summary::{
-    CommandRun, Outcome, Place, Record, Recorded, Server, SettingChange, Store, Summary,
-};
+use crate::summary::{Outcome, Place, Record, Recorded, Store, Summary};
 use crate::terms::{self, Code, Finding};
 use crate::workload::Schema;
 
@@ -42,9 +37,6 @@ const SAID_AT_ONCE: [Code; 3] = [Code::NotSustained, Code::WarmupBacklog, Code::
 /// The tables of a job that names none.
 const NO_TABLES: Tables =
     Tables { schema: Schema::Sbtest, count: 0, rows: 0, held: None, own: false };
-/// [`FORCE`], as a profile says it.
-const REFILL: &str =
-    "refill = true in [tables] drops also what prepare made; or name another database";
 
 #[derive(Debug, Clone, Copy)]
 pub enum Job<'a> {
@@ -63,7 +55,6 @@ pub struct Steps<'a> {
     pub(crate) label: Option<String>,
     pub(crate) notes: BTreeMap<String, String>,
     pub(crate) repeats: u32,
-    pub(crate) stop: &'a Stop,
     pub(crate) store: &'a Store,
     pub(crate) progress: &'a mut Progress,
     /// How the server's host is read: empty for this one.
@@ -75,29 +66,14 @@ pub struct Steps<'a> {
     pub summaries: Vec<Summary>,
 }
 
-/// A step that was measured, and is not kept yet.
-struct Measured {
-    summary: Summary,
-    error: Option<Error>,
-    ran: Vec<CommandRun>,
-    /// The record of what it was about to write.
-    begun: Option<Recorded>,
-}
-
 impl<'a> Steps<'a> {
     /// Makes an invocation's first and only job, without a label.
-    pub fn new(
-        job: Job<'a>,
-        stop: &'a Stop,
-        store: &'a Store,
-        progress: &'a mut Progress,
-    ) -> Result<Steps<'a>> {
+    pub fn new(job: Job<'a>, store: &'a Store, progress: &'a mut Progress) -> Result<Steps<'a>> {
         Ok(Steps {
             job,
             label: None,
             notes: BTreeMap::new(),
             repeats: 1,
-            stop,
             store,
             progress,
             prefix: Vec::new(),
@@ -109,42 +85,22 @@ impl<'a> Steps<'a> {
         })
     }
 
-    /// Measures steps on a target whose encryption is settled and whose tables are there; `opts` are
-    /// [`ConnectOptions::opts`] of it.
+    /// Measures one step after the other, each chosen when those before it are measured, on a server
+    /// whose tables are there.
     pub async fn run(
         &mut self,
-        target: &ConnectOptions,
-        opts: &Opts,
-        steps: &[Step],
-    ) -> Result<()> {
-        let link = ServerLink { target: target.clone(), opts: opts.clone(), stop: self.stop };
-        let mut steps = steps.iter().copied();
-        self.run_by(&link, &mut |_| Ok(steps.next())).await
-    }
-
-    /// Measures one step after the other, each chosen when those before it are measured.
-    pub(super) async fn run_by(
-        &mut self,
         link: &ServerLink<'_>,
-        next: &mut dyn FnMut(&[Summary]) -> Result<Option<Step>>,
+        mut next: impl FnMut(&[Summary]) -> Result<Option<Step>>,
     ) -> Result<()> {
-        let mut control = link.open(self.charset()).await?;
-        let mut at = self.survey(link, &mut control).await?;
-        if let Job::Sweep(plan) = self.job {
-            if let Some(path) = &plan.interval_log {
-                let log = IntervalLog::create(path, jiff::Timestamp::now())?;
-                self.log = Some(Arc::new(Mutex::new(log)));
-            }
-            self.warm(plan, &at, &mut control).await?;
-        }
-        at.control = Some(control);
+        let control = link.open(self.charset()).await?;
+        let mut at = self.survey(link, control).await?;
         while let Some(step) = next(&self.summaries)? {
-            self.stop.check()?;
+            link.stop.check()?;
             // Boxed: it holds all that a step is made of.
             Box::pin(self.step(&mut at, &step)).await?;
         }
         // A signal in the last drain cut nothing short, but the caller asked to stop.
-        self.stop.check()?;
+        link.stop.check()?;
         if let Some(control) = at.control {
             control.close(limits::COURTESY).await;
         }
@@ -152,41 +108,48 @@ impl<'a> Steps<'a> {
     }
 
     fn charset(&self) -> Option<&'a str> {
-        match self.job {
-            Job::Sweep(plan) => plan.charset.as_deref(),
-            Job::Load { .. } | Job::Suite(_) => None,
-        }
-    }
-
-    async fn warm(&mut self, plan: &Plan, at: &Surveyed<'_>, control: &mut Session) -> Result<()> {
-        if plan.before.warm != Warm::Pool {
-            return Ok(());
-        }
-        Preparation { plan, at, control, progress: self.progress }.warm_pool().await
+        let Job::Sweep(plan) = self.job else { return None };
+        plan.charset.as_deref()
     }
 
     /// Looks at the server for as long as it answers: random rows of many tables that nothing has
-    /// cached take minutes.
+    /// cached take minutes. Reads them where the plan wants them in the pool.
     async fn survey<'l>(
         &mut self,
-        link: &ServerLink<'l>,
-        control: &mut Session,
+        link: &'l ServerLink<'l>,
+        mut session: Session,
     ) -> Result<Surveyed<'l>> {
-        link.patiently(control, async |control| self.look(link.clone(), control).await).await
+        let control = &mut session;
+        let look = async |control: &mut Session| self.look(link, control).await;
+        let mut at = link.patiently(control, look).await?;
+        if let Job::Sweep(plan) = self.job {
+            if let (Some(path), None) = (&plan.interval_log, &self.log) {
+                let log = IntervalLog::create(path, jiff::Timestamp::now())?;
+                self.log = Some(Arc::new(Mutex::new(log)));
+            }
+            if plan.before.warm == Warm::Pool {
+                let progress = &mut *self.progress;
+                Preparation { plan, at: &at, control, progress }.warm_pool().await?;
+            }
+        }
+        match self.job {
+            Job::Sweep(_) => at.control = Some(session),
+            // It would be idle meanwhile, for hours perhaps.
+            Job::Load { .. } | Job::Suite(_) => session.close(limits::COURTESY).await,
+        }
+        Ok(at)
     }
 
     async fn look<'l>(
         &mut self,
-        link: ServerLink<'l>,
+        link: &'l ServerLink<'l>,
         control: &mut Session,
     ) -> Result<Surveyed<'l>> {
         let target = &link.target;
-        let (mut spread, mut tables, mut dataset) = (Spread::Pinned, NO_TABLES, None);
-        let mut warnings = Vec::new();
-        if let Job::Sweep(plan) = self.job {
-            let (ready, met, used) = survey::preflight(plan, target, control).await?;
-            (spread, tables, dataset, warnings) = (met, used, Some(ready.dataset), ready.warnings);
-        }
+        let (spread, tables, dataset, mut warnings) = match self.job {
+            Job::Sweep(plan) => preflight(plan, target, control).await?,
+            Job::Load { .. } | Job::Suite(_) => (Spread::Pinned, NO_TABLES, None, Vec::new()),
+        };
         warnings.extend(exposure(control, target).await?);
         let (host, port) = match &target.address {
             Address::Tcp { host, port } => (host.as_str(), Some(*port)),
@@ -198,7 +161,15 @@ impl<'a> Steps<'a> {
         if let Some(in_profile) = &mut self.in_profile {
             in_profile.check(&seen.server, dataset.as_ref())?;
         }
-        self.tell(&seen.server, target, spread, tables, &warnings);
+        for warning in &warnings {
+            self.progress.warn(&warning.to_string());
+        }
+        let (version, comment) = (&seen.server.version, &seen.server.version_comment);
+        let (what, queues) = self.told(spread, tables);
+        self.progress.note(&format!("{version} {comment} at {}: {what}", target.address));
+        if let Some(text) = queues {
+            self.progress.note(&text);
+        }
         let (whereabouts, same_host) = (seen.whereabouts, seen.same_host);
         let probe = probe(self.prefix.clone(), whereabouts.clone(), same_host).await?;
         let identity = Identity {
@@ -212,35 +183,12 @@ impl<'a> Steps<'a> {
             rtt_us: seen.rtt_us,
             host: host::facts(Path::new(host::ROOT)),
         };
-        let hosts = Hosts::of(probe.as_ref());
-        let ids = dataset.map_or_else(Vec::new, |dataset| dataset.ids);
-        let control = None;
-        Ok(Surveyed {
-            link,
-            control,
-            identity,
-            probe,
-            warnings,
-            spread,
-            tables,
-            ids,
-            whereabouts,
-            hosts,
-        })
+        let (control, ids) = (None, dataset.map_or_else(Vec::new, |dataset| dataset.ids));
+        Ok(Surveyed { link, control, identity, probe, warnings, spread, tables, ids, whereabouts })
     }
 
-    fn tell(
-        &mut self,
-        server: &Server,
-        target: &ConnectOptions,
-        spread: Spread,
-        tables: Tables,
-        warnings: &[Finding],
-    ) {
-        for warning in warnings {
-            self.progress.warn(&warning.to_string());
-        }
-        let (what, queues) = match self.job {
+    fn told(&self, spread: Spread, tables: Tables) -> (String, Option<String>) {
+        match self.job {
             Job::Sweep(plan) => {
                 let (count, rows) =
                     (terms::counted(tables.count, "table"), units::count(tables.rows));
@@ -249,20 +197,28 @@ impl<'a> Steps<'a> {
             }
             Job::Load { spec, .. } => (spec.name(), None),
             Job::Suite(spec) => (format!("suite {}", spec.name), None),
-        };
-        let (version, comment) = (&server.version, &server.version_comment);
-        self.progress.note(&format!("{version} {comment} at {}: {what}", target.address));
-        if let Some(text) = queues {
-            self.progress.note(&text);
         }
     }
 
     async fn step(&mut self, at: &mut Surveyed<'_>, step: &Step) -> Result<()> {
+        let nth = (step, self.repeats);
         let measured = match self.job {
             Job::Sweep(plan) => Box::pin(self.sweep(plan, at, step)).await,
-            Job::Load { .. } | Job::Suite(_) => Box::pin(self.timed(at, step)).await,
+            Job::Load { spec, force } => {
+                Box::pin(timed::load(at, nth, (spec, force), self.progress)).await
+            }
+            Job::Suite(spec) => {
+                timed::suite(at, nth, (spec, self.store.dir()), self.progress).await
+            }
         };
-        let Measured { mut summary, error, ran, begun } = measured?;
+        let Measured { mut summary, mut error, ran, begun } = measured?;
+        if error.is_none() {
+            error = no_result(&summary.server.settings_changed);
+            if let Some(changed) = &error {
+                (summary.outcome, summary.reason) =
+                    (Outcome::ServerChanged, Some(changed.to_string()));
+            }
+        }
         if let Some(here) = &self.in_profile {
             here.sign(&mut summary, step, ran);
         }
@@ -283,8 +239,7 @@ impl<'a> Steps<'a> {
             }
         }
         self.summaries.push(summary);
-        let log = self.log.as_ref().map(|log| log.lock().unwrap_or_else(PoisonError::into_inner));
-        let logged = log.map_or(Ok(()), |mut log| log.flush());
+        let logged = self.log.as_ref().map_or(Ok(()), |log| locked(log).flush());
         conclude([error.map_or(Ok(()), Err), kept, logged], self.progress)
     }
 
@@ -292,22 +247,26 @@ impl<'a> Steps<'a> {
         self.progress.table(|| told::table(plan, step, &self.summaries));
         let (window, opened) = watch::channel(None);
         let (changed_before, watch) = self.make_ready(plan, at, &opened).await?;
-        let identity = at.identity.clone();
-        let ids = if plan.workload.writes() { at.ids.as_slice() } else { &[] };
-        let begin = Begin::new(self.store, plan, at.tables, ids, &identity, step);
-        let first_write = || begin.first_write();
-        let beside = self.in_profile.as_ref().map(|here| here.beside(self.store, step, &opened));
+        let (link, store, begun) = (at.link, self.store, RefCell::new(None));
+        let record = record(plan, at, step);
+        let first_write = || {
+            *begun.borrow_mut() = record.as_ref().map(|record| store.begin(record)).transpose()?;
+            Ok(())
+        };
+        let here = self.in_profile.as_ref();
+        let beside = here.map(|here| here.beside(store, &self.run_id, step, &opened));
+        let identity = &at.identity;
         let context = StepContext {
             first_write: &first_write,
             window,
             plan,
             spread: at.spread,
             tables: at.tables,
-            target: &at.link.target,
+            target: &link.target,
             server: Some(&identity.server),
-            opts: at.link.opts.clone(),
+            opts: link.opts.clone(),
             probe: at.probe.clone(),
-            stop: self.stop,
+            stop: link.stop,
             log: self.log.clone(),
         };
         log_step(&context, step);
@@ -319,34 +278,28 @@ impl<'a> Steps<'a> {
             None => Vec::new(),
         };
         let mut run = run?;
-        let changed = changed_over(&mut run, &identity.server, &at.link, &mut at.control).await;
-        let mut summary = engine::summary(&run, &context, step, &identity, changed);
+        let changed = if run.changed.is_empty() {
+            // Over a new connection, as the clients' are: an old one may lead to a server that no
+            // longer has the address.
+            readings::changes(&identity.server, &mut None, &link.target, &link.opts).await
+        } else {
+            Some(std::mem::take(&mut run.changed))
+        };
+        if changed.as_deref().is_some_and(is_another) {
+            // The next step looks at its tables, too.
+            at.control = None;
+        }
+        let mut summary = engine::summary(&run, &context, step, identity, changed);
         summary.warn(at.warnings.iter().cloned().chain(changed_before));
         let expected = self.in_profile.as_ref().map_or(&[][..], |here| &here.subject.expect);
         summary.conditions = Some(watch.end(plan, expected, &summary).await);
-        let begun = begin.sign(&mut summary);
-        Ok(Measured { summary, error: run.error, ran, begun })
-    }
-
-    async fn timed(&mut self, at: &mut Surveyed<'_>, step: &Step) -> Result<Measured> {
-        if let Some(control) = at.control.take() {
-            // It would be idle meanwhile, for hours perhaps.
-            control.close(limits::COURTESY).await;
+        // What verify needs.
+        for entry in &mut summary.ledger {
+            entry.table_id = record.as_ref().and_then(|of| of.tables.get(&entry.table).cloned());
         }
-        let title = self.in_profile.as_ref().map(|here| here.part.title.clone());
-        // A profile has no such flag.
-        let spelt = |error: Error| match title {
-            Some(_) => error.instead(FORCE, REFILL),
-            None => error,
-        };
-        let timed = Timed { at, step, repeats: self.repeats, title: title.as_deref() };
-        let measured = match self.job {
-            Job::Load { spec, force } => Box::pin(timed.load(spec, force, self.progress)).await,
-            Job::Suite(spec) => timed.suite(spec, self.store.dir(), self.progress).await,
-            Job::Sweep(_) => unreachable!("a sweep has a window"),
-        };
-        let (summary, error) = measured.map_err(spelt)?;
-        Ok(Measured { summary, error: error.map(spelt), ran: Vec::new(), begun: None })
+        let begun = begun.take();
+        summary.record = begun.as_ref().map(Recorded::name);
+        Ok(Measured { summary, error: run.error, ran, begun })
     }
 
     /// Brings the server into the state that a step starts from, looks at who it is, and begins to
@@ -359,7 +312,7 @@ impl<'a> Steps<'a> {
         at: &mut Surveyed<'_>,
         opened: &watch::Receiver<Option<Instant>>,
     ) -> Result<(Vec<Finding>, Watch)> {
-        let mut patience = Patience::new(plan.policy, self.stop);
+        let mut patience = Patience::new(plan.policy, at.link.stop);
         let last = at.identity.server.clone();
         loop {
             match self.attempt(plan, at, opened).await {
@@ -380,15 +333,10 @@ impl<'a> Steps<'a> {
         at: &mut Surveyed<'_>,
         opened: &watch::Receiver<Option<Instant>>,
     ) -> Result<Watch> {
-        let there = at.control.take();
-        let lost = there.is_none();
-        let mut session = match there {
-            Some(session) => session,
-            None => at.link.open(self.charset()).await?,
-        };
-        if lost {
-            self.look_again(plan, at, &mut session).await?;
+        if at.control.is_none() {
+            self.look_again(at).await?;
         }
+        let mut session = at.control.take().expect("it was there, or was opened");
         let (control, progress) = (&mut session, &mut *self.progress);
         let done = Preparation { plan, at, control, progress }.step().await?;
         at.identity.server = at.renewed(&mut session).await?;
@@ -402,18 +350,14 @@ impl<'a> Steps<'a> {
 
     /// The server may be another process since its connection was lost, or another server, whose
     /// tables are looked at, too. Where its host does not tell, the steps go on without it.
-    async fn look_again(
-        &mut self,
-        plan: &Plan,
-        at: &mut Surveyed<'_>,
-        session: &mut Session,
-    ) -> Result<()> {
-        let server = at.renewed(session).await?;
+    async fn look_again(&mut self, at: &mut Surveyed<'_>) -> Result<()> {
+        let mut session = at.link.open(self.charset()).await?;
+        let server = at.renewed(&mut session).await?;
         if is_another(&changes(&at.identity.server, &server)) {
-            let link = at.link.clone();
-            *at = self.survey(&link, session).await?;
-            return self.warm(plan, at, session).await;
+            *at = self.survey(at.link, session).await?;
+            return Ok(());
         }
+        at.control = Some(session);
         // Its age is not the one of before.
         let server = Whereabouts { uptime_s: None, ..at.whereabouts.clone() };
         match probe(self.prefix.clone(), server, at.identity.same_host).await {
@@ -424,98 +368,35 @@ impl<'a> Steps<'a> {
     }
 }
 
+fn locked(log: &Mutex<IntervalLog>) -> MutexGuard<'_, IntervalLog> {
+    log.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Tells the interval log that a step begins. Where there are several, their tags differ.
 fn log_step(context: &StepContext, step: &Step) {
     let Some(log) = &context.log else { return };
     let rate = step.rate.map_or_else(String::new, |rate| format!(" at {rate}/s"));
-    let about = format!(
-        "step {} of {}: {} {}{rate}, repeat {}",
-        step.place,
-        step.of,
-        context.plan.workload.name,
-        terms::clients(step.clients),
-        step.repeat
-    );
-    let several = step.of > 1 || step.number > 1;
-    let prefix = if several { format!("step{}.", step.number) } else { String::new() };
-    log.lock().unwrap_or_else(PoisonError::into_inner).step(&about, step.rate.is_some(), &prefix);
+    let (name, clients) = (&context.plan.workload.name, terms::clients(step.clients));
+    let Step { place, of, repeat, number, .. } = step;
+    let about = format!("step {place} of {of}: {name} {clients}{rate}, repeat {repeat}");
+    let several = *of > 1 || *number > 1;
+    let prefix = if several { format!("step{number}.") } else { String::new() };
+    locked(log).step(&about, step.rate.is_some(), &prefix);
 }
 
-/// Tells what of the server changed over the step; a step on another one is no result.
-async fn changed_over(
-    run: &mut Run,
-    before: &Server,
-    link: &ServerLink<'_>,
-    control: &mut Option<Session>,
-) -> Option<Vec<SettingChange>> {
-    let changed = if run.changed.is_empty() {
-        // Over a new connection, as the clients' are: an old one may lead to a server that no
-        // longer has the address.
-        let changed = readings::changes(before, &mut None, &link.target, &link.opts).await;
-        if changed.as_deref().is_some_and(is_another) {
-            // The next step looks at its tables, too.
-            *control = None;
-        }
-        changed
-    } else {
-        Some(std::mem::take(&mut run.changed))
-    };
-    if run.error.is_none()
-        && let Some(error) = changed.as_deref().and_then(no_result)
-    {
-        (run.outcome, run.error) = (Outcome::ServerChanged, Some(error));
-    }
-    changed
-}
-
-/// The record of a step that writes, from before its first write to its durable summary.
-struct Begin<'a> {
-    store: &'a Store,
-    /// None where no table has an identity.
-    record: Option<Record>,
-    made: RefCell<Option<Recorded>>,
-}
-
-impl<'a> Begin<'a> {
-    /// Makes ready what the record says. `ids` are the identities of the first tables, in order: none
-    /// of a step that writes nothing, which leaves no record.
-    fn new(
-        store: &'a Store,
-        plan: &Plan,
-        tables: Tables,
-        ids: &[Option<u32>],
-        identity: &Identity,
-        step: &Step,
-    ) -> Begin<'a> {
-        let name = |number: u32| tables.schema.name(number);
-        // As in the table's COMMENT.
-        let known = (1..).zip(ids).filter_map(|(n, id)| id.map(|id| (name(n), format!("{id:x}"))));
-        let tables: BTreeMap<String, String> = known.collect();
-        let server = &identity.server;
-        let place = Place::of(&server.variables, server.database.as_deref());
-        let what = format!("{}, {}", plan.workload.name, terms::clients(step.clients));
-        let some = !tables.is_empty();
-        let id = identity.step_id(step);
-        let mut record = Record::new(id, what, plan.workload.built_in, place, tables);
-        record.label = Some(identity.label.clone());
-        Begin { store, record: some.then_some(record), made: RefCell::default() }
-    }
-
-    fn first_write(&self) -> Result<()> {
-        if let Some(record) = &self.record {
-            *self.made.borrow_mut() = Some(self.store.begin(record)?);
-        }
-        Ok(())
-    }
-
-    /// Puts into a summary what verify needs. Returns what is superseded when it is durable.
-    fn sign(&self, summary: &mut Summary) -> Option<Recorded> {
-        for entry in &mut summary.ledger {
-            let tables = self.record.as_ref().map(|record| &record.tables);
-            entry.table_id = tables.and_then(|tables| tables.get(&entry.table).cloned());
-        }
-        let made = self.made.take();
-        summary.record = made.as_ref().map(Recorded::name);
-        made
-    }
+/// Makes the record of a step that writes, which is there from before its first write to its durable
+/// summary; None where no table has an identity.
+fn record(plan: &Plan, at: &Surveyed<'_>, step: &Step) -> Option<Record> {
+    let Identity { server, label, .. } = &at.identity;
+    // As in the table's COMMENT.
+    let named =
+        |(n, id): (u32, &Option<u32>)| id.map(|id| (at.tables.schema.name(n), format!("{id:x}")));
+    let tables: BTreeMap<String, String> = (1..).zip(&at.ids).filter_map(named).collect();
+    let place = Place::of(&server.variables, server.database.as_deref());
+    let what = format!("{}, {}", plan.workload.name, terms::clients(step.clients));
+    let some = plan.workload.writes() && !tables.is_empty();
+    let id = at.identity.step_id(step);
+    let mut record = Record::new(id, what, plan.workload.built_in, place, tables);
+    record.label = Some(label.clone());
+    some.then_some(record)
 }

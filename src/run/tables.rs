@@ -1,17 +1,16 @@
 //! Tables that prepare makes: made, dropped, verified.
 
-use std::io::{IsTerminal, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::time::Duration;
 
-use super::survey::ServerLink;
+use super::before::ServerLink;
 use super::{print_data, runtime};
+use crate::engine::readings::aside;
 use crate::error::{Error, Kind, Result, line};
 use crate::load::{self, Job, Numbers};
 use crate::mysql::options::{ConnectOptions, ConnectionArgs, resolve};
 use crate::progress::Progress;
-use crate::stop::Stop;
+use crate::stop::{Stop, or_stop};
 use crate::summary;
 use crate::terms;
 use crate::verify::{Checked, Evidence, Verdict};
@@ -110,7 +109,7 @@ pub(super) async fn agree_to_drop(
     named: impl FnOnce(&Numbers) -> String,
 ) -> Result<()> {
     let ServerLink { target, opts, stop } = link;
-    if yes || !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
+    if yes || !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         return Ok(());
     }
     let tables = named(&load::marked(target, opts, loaded, stop).await?);
@@ -118,26 +117,15 @@ pub(super) async fn agree_to_drop(
         return Ok(());
     }
     let question = line(&format!("Drop {tables} at {target}? [y/N] "));
-    let mut err = std::io::stderr();
+    let mut err = io::stderr();
     let _ = err.write_all(question.as_bytes()).and_then(|()| err.flush());
-    // Read on a thread of its own, so that a signal ends the wait; the thread ends with the
-    // process.
-    let (sender, answers) = mpsc::channel();
-    std::thread::spawn(move || {
-        let mut answer = String::new();
-        let read = std::io::stdin().read_line(&mut answer);
-        let _ = sender.send(read.map(|_| answer.trim().to_ascii_lowercase()));
-    });
-    let answer = loop {
-        stop.check()?;
-        match answers.recv_timeout(Duration::from_millis(50)) {
-            Err(RecvTimeoutError::Timeout) => {}
-            answer => break answer,
+    // On a thread of its own, so that a signal ends the wait; the thread ends with the process.
+    let reading = aside(|| io::stdin().lines().next());
+    match or_stop(stop, async { Ok(reading.await) }).await? {
+        Ok(Some(Ok(yes))) if ["y", "yes"].contains(&yes.trim().to_ascii_lowercase().as_str()) => {
+            Ok(())
         }
-    };
-    match answer {
-        Ok(Ok(yes)) if yes == "y" || yes == "yes" => Ok(()),
-        _ => Err(Error::new(Kind::Failed, "nothing was dropped").hint("--yes does not ask")),
+        _ => Err(Error::failed("nothing was dropped").hint("--yes does not ask")),
     }
 }
 
@@ -162,46 +150,43 @@ fn inside(one: &Checked) -> String {
         0 => String::new(),
         n => format!(", {} in doubt", terms::counted(n, "write")),
     };
-    format!("{} rows{k} after {}{doubt}", one.rows.unwrap_or(0), terms::counted(one.steps, "step"))
+    format!("{} rows{k} after {}{doubt}", one.rows, terms::counted(one.steps, "step"))
 }
 
 /// Makes the error of the worst that was found.
 fn conclusion(checked: &[Checked]) -> Result<()> {
-    let of = checked.len();
-    let count = |is: fn(&Verdict) -> bool| checked.iter().filter(|one| is(&one.verdict)).count();
-    let found: [(usize, Kind, &str, &[&str]); 4] = [
-        (
-            count(|verdict| matches!(verdict, Verdict::Damaged(..))),
-            Kind::Data,
-            "hold what nobody wrote",
-            &["CHECK TABLE, and the server's error log"],
-        ),
-        (
-            count(|verdict| matches!(verdict, Verdict::Lost(..))),
-            Kind::Data,
-            "lost what was acknowledged",
-            &[
-                "durable is innodb_flush_log_at_trx_commit=1, on a disk that keeps its word",
-                "did something else write to them, or a run whose --out is not named here?",
-            ],
-        ),
-        (
-            count(|verdict| matches!(verdict, Verdict::Index(..))),
-            Kind::Data,
-            "have an index that disagrees with their rows",
-            &["keep the data directory as evidence; ALTER TABLE … FORCE builds the indexes anew"],
-        ),
-        (
-            count(|verdict| matches!(verdict, Verdict::Undecided(_))),
-            Kind::Undecided,
-            "cannot be judged",
-            &["loadgen prepare --force begins a new history"],
-        ),
-    ];
-    let Some((n, kind, what, hints)) = found.into_iter().find(|(n, ..)| *n > 0) else {
+    let meaning = |one: &Checked| -> (u8, Kind, &str, &[&str]) {
+        match one.verdict {
+            Verdict::Damaged(..) => {
+                let hints = &["CHECK TABLE, and the server's error log"];
+                (0, Kind::Data, "hold what nobody wrote", hints)
+            }
+            Verdict::Lost(..) => {
+                let hints = &[
+                    "durable is innodb_flush_log_at_trx_commit=1, on a disk that keeps its word",
+                    "did something else write to them, or a run whose --out is not named here?",
+                ];
+                (1, Kind::Data, "lost what was acknowledged", hints)
+            }
+            Verdict::Index(..) => {
+                let hints =
+                    &["keep the data directory as evidence; ALTER TABLE … FORCE builds the \
+                               indexes anew"];
+                (2, Kind::Data, "have an index that disagrees with their rows", hints)
+            }
+            Verdict::Undecided(_) => {
+                let hints = &["loadgen prepare --force begins a new history"];
+                (3, Kind::Undecided, "cannot be judged", hints)
+            }
+            Verdict::Ok => (u8::MAX, Kind::Failed, "", &[]),
+        }
+    };
+    let bad = checked.iter().filter(|one| one.verdict != Verdict::Ok);
+    let Some((worst, kind, what, hints)) = bad.map(meaning).min_by_key(|found| found.0) else {
         return Ok(());
     };
-    let error = Error::new(kind, format!("{n} of {of} tables {what}"));
+    let n = checked.iter().filter(|one| meaning(one).0 == worst).count();
+    let error = Error::new(kind, format!("{n} of {} tables {what}", checked.len()));
     Err(hints.iter().fold(error, |error, hint| error.hint(*hint)))
 }
 
@@ -210,7 +195,7 @@ mod tests {
     use super::*;
 
     fn checked(table: &str, verdict: Verdict) -> Checked {
-        let (rows, k) = (Some(10), Some(55));
+        let (rows, k) = (10, Some(55));
         Checked { table: table.to_owned(), verdict, rows, k, steps: 1, in_doubt: 2 }
     }
 

@@ -37,20 +37,17 @@ fn step(summary: &Summary) -> String {
     let (totals, plan) = (&summary.totals, &summary.plan);
     let rate = plan.rate.map_or_else(String::new, |rate| format!(" at {rate}/s"));
     let name = if summary.latency.response.is_some() { "response" } else { "service" };
-    let times = summary.latency.own();
     let ms = |us: Option<f64>| us.map_or_else(|| "-".to_owned(), engine::millis);
-    let percentile = |p: f64, us: Option<f64>| ms(us.filter(|_| !is_scarce(p, times.count)));
-    let errors: u64 = totals.errors.iter().map(|e| e.count).sum();
     let outages = summary.outages.len() as u64;
     let mut text = format!(
         "{} {}{rate}: {:.0} QPS, {name} time p50 {}, p99 {}, max {}, {}",
         summary.workload.name,
         terms::clients(plan.clients),
         totals.qps,
-        percentile(50.0, times.p50_us),
-        percentile(99.0, times.p99_us),
-        ms(times.max_us),
-        counted(errors, "error"),
+        ms(percentile(summary, 50.0, |times| times.p50_us)),
+        ms(percentile(summary, 99.0, |times| times.p99_us)),
+        ms(summary.latency.own().max_us),
+        counted(errors(summary), "error"),
     );
     for (n, told) in [
         (totals.abandoned, format!("{} abandoned", totals.abandoned)),
@@ -67,6 +64,16 @@ fn step(summary: &Summary) -> String {
         text.extend([", ", kind.name()]);
     }
     text
+}
+
+fn errors(summary: &Summary) -> u64 {
+    summary.totals.errors.iter().map(|e| e.count).sum()
+}
+
+/// Takes a percentile that enough values tell.
+fn percentile(step: &Summary, p: f64, of: fn(&Distribution) -> Option<f64>) -> Option<f64> {
+    let times = step.latency.own();
+    of(times).filter(|_| !is_scarce(p, times.count))
 }
 
 /// Makes one column a cell of the plan: what was measured there so far, medians over its repeats.
@@ -89,22 +96,15 @@ pub(super) fn table(plan: &Plan, current: &Step, done: &[Summary]) -> Table {
 }
 
 fn numbers(steps: &[&Summary]) -> [String; 4] {
-    let median = |of: &dyn Fn(&Summary) -> Option<f64>, text: fn(f64) -> String| {
+    let median = |of: fn(&Summary) -> Option<f64>, text: fn(f64) -> String| {
         let values: Vec<f64> = steps.iter().filter_map(|step| of(step)).collect();
         stats::median(&values).map_or_else(|| TO_COME.to_owned(), text)
     };
-    let percentile = |p: f64, of: fn(&Distribution) -> Option<f64>| {
-        let known = |step: &Summary| {
-            let times = step.latency.own();
-            of(times).filter(|_| !is_scarce(p, times.count))
-        };
-        median(&known, |us| engine::millis(us).trim_end_matches(" ms").to_owned())
-    };
-    let errors = |step: &Summary| Some(step.totals.errors.iter().map(|e| e.count as f64).sum());
+    let ms = |us: f64| engine::millis(us).trim_end_matches(" ms").to_owned();
     [
-        median(&|step| Some(step.totals.qps), |qps| format!("{qps:.0}")),
-        percentile(50.0, |times| times.p50_us),
-        percentile(99.0, |times| times.p99_us),
-        median(&errors, |errors| format!("{errors:.0}")),
+        median(|step| Some(step.totals.qps), |qps| format!("{qps:.0}")),
+        median(|step| percentile(step, 50.0, |times| times.p50_us), ms),
+        median(|step| percentile(step, 99.0, |times| times.p99_us), ms),
+        median(|step| Some(errors(step) as f64), |errors| format!("{errors:.0}")),
     ]
 }

@@ -24,6 +24,7 @@ use nix::errno::Errno;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
+use super::cannot;
 use crate::error::{Error, Result};
 
 /// `$1` is the directory. The signals are ignored because a terminal sends them to everyone;
@@ -76,6 +77,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(10);
 #[derive(Debug)]
 pub(super) struct Keeper {
     dir: PathBuf,
+    /// The soft limit of descriptors of every job.
+    descriptors: u64,
     shell: Child,
     /// Its end is the keeper's signal to clean up. Rust opens pipes close-on-exec, so no other
     /// child of loadgen holds it open.
@@ -88,9 +91,23 @@ fn group(job: &Child) -> Pid {
     Pid::from_raw(job.id().cast_signed())
 }
 
+/// Looks until it is so, for at most `limit`; whether it is.
+fn wait(limit: Duration, mut done: impl FnMut() -> bool) -> bool {
+    let began = Instant::now();
+    loop {
+        if done() {
+            return true;
+        }
+        if began.elapsed() >= limit {
+            return false;
+        }
+        thread::sleep(LOOK_EVERY);
+    }
+}
+
 impl Keeper {
     /// Starts a keeper, which makes the directory. `dir` is absolute and does not exist.
-    pub(super) fn start(dir: PathBuf) -> Result<Keeper> {
+    pub(super) fn start(dir: PathBuf, descriptors: u64) -> Result<Keeper> {
         let mut shell = Command::new("/bin/sh")
             .args(["-c", KEEPER, "loadgen-keeper"])
             .arg(&dir)
@@ -99,7 +116,7 @@ impl Keeper {
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
-            .map_err(|e| Error::server(format!("sandbox: cannot run /bin/sh: {e}")))?;
+            .map_err(cannot("run /bin/sh"))?;
         let (orders, output) = (shell.stdin.take(), shell.stdout.take().expect("it is piped"));
         let mut said = String::new();
         // What cannot be read shows as an answer that is not "ready".
@@ -108,10 +125,10 @@ impl Keeper {
             drop(orders);
             let _ = shell.wait();
             let said = said.trim();
-            return Err(Error::server(format!("sandbox: cannot make {}: {said}", dir.display()))
+            return Err(cannot(&format!("make {}", dir.display()))(said)
                 .hint("TMPDIR names another place for it"));
         }
-        Ok(Keeper { dir, shell, orders, job: None })
+        Ok(Keeper { dir, descriptors, shell, orders, job: None })
     }
 
     pub(super) fn dir(&self) -> &Path {
@@ -122,24 +139,21 @@ impl Keeper {
         self.job.as_ref().map(group)
     }
 
-    /// Starts a job with so many descriptors at most; it reads `input`, else nothing. `name` is that of
-    /// its two files in the directory, `NAME.out` and `NAME.log` (standard error). The job before it
-    /// has ended or is ended now.
+    /// Starts a job; it reads `input`, else nothing, and writes to two files in the directory, `job.out`
+    /// and `job.log` (standard error). The job before it has ended or is ended now.
     pub(super) fn launch(
         &mut self,
-        name: &str,
         program: &Path,
         arguments: &[OsString],
         input: Option<&Path>,
-        descriptors: u64,
     ) -> Result<()> {
         self.end_job(Duration::ZERO);
-        let failed = |e| Error::server(format!("sandbox: cannot start {}: {e}", program.display()));
-        let file = |extension| File::create(self.file(name, extension)).map_err(failed);
+        let what = format!("start {}", program.display());
+        let file = |extension| File::create(self.file(extension)).map_err(cannot(&what));
         let mut job = Command::new("/bin/sh")
             .args(["-c", GATE])
             .arg(input.unwrap_or(Path::new("/dev/null")))
-            .arg(descriptors.to_string())
+            .arg(self.descriptors.to_string())
             .arg(program)
             .args(arguments)
             .current_dir(&self.dir)
@@ -148,7 +162,7 @@ impl Keeper {
             .stdout(file("out")?)
             .stderr(file("log")?)
             .spawn()
-            .map_err(failed)?;
+            .map_err(cannot(&what))?;
         let mut gate = job.stdin.take().expect("it is piped");
         self.order(&format!("group {}\n", group(&job)));
         self.job = Some(job);
@@ -160,8 +174,7 @@ impl Keeper {
     /// The job's exit status once it has ended by itself. What it left running ends as well.
     pub(super) fn ended(&mut self) -> Result<Option<ExitStatus>> {
         let job = self.job.as_mut().expect("a job was started");
-        let status = job.try_wait();
-        let status = status.map_err(|e| Error::server(format!("sandbox: cannot wait: {e}")))?;
+        let status = job.try_wait().map_err(cannot("wait"))?;
         if status.is_some() {
             self.end_job(Duration::ZERO);
         }
@@ -171,44 +184,37 @@ impl Keeper {
     /// Ends the job: SIGTERM, SIGKILL after `grace`, and waits until its processes are gone.
     pub(super) fn end_job(&mut self, grace: Duration) {
         let Some(mut job) = self.job.take() else { return };
-        let (began, group) = (Instant::now(), group(&job));
-        let mut killed = false;
+        let group = group(&job);
+        // The group's number is nobody else's while a process of it exists, and a number that
+        // has become free is not given out again before all others were.
+        let mut gone = || {
+            let _ = job.try_wait();
+            killpg(group, None) == Err(Errno::ESRCH)
+        };
         if !grace.is_zero() {
             let _ = killpg(group, Signal::SIGTERM);
         }
-        // The group's number is nobody else's while a process of it exists, and a number that
-        // has become free is not given out again before all others were.
-        loop {
-            let _ = job.try_wait();
-            if killpg(group, None) == Err(Errno::ESRCH) {
-                break;
-            }
-            if !killed && began.elapsed() >= grace {
-                killed = true;
-                let _ = killpg(group, Signal::SIGKILL);
-            }
-            if began.elapsed() >= grace + KILLED_WITHIN {
-                break;
-            }
-            thread::sleep(LOOK_EVERY);
+        if !wait(grace, &mut gone) {
+            let _ = killpg(group, Signal::SIGKILL);
+            wait(KILLED_WITHIN, gone);
         }
         self.order("none\n");
     }
 
-    /// The last lines that the job of this name wrote, indented, for an error's message.
-    pub(super) fn tail(&self, name: &str) -> String {
-        let log = end(&self.written(name, "log"));
-        if log.is_empty() { end(&self.written(name, "out")) } else { log }
+    /// The last lines that the job wrote, indented, for an error's message.
+    pub(super) fn tail(&self) -> String {
+        let log = end(&self.written("log"));
+        if log.is_empty() { end(&self.written("out")) } else { log }
     }
 
-    /// What the job of this name wrote to its `log` or `out`; nothing if it cannot be read.
-    pub(super) fn written(&self, name: &str, extension: &str) -> String {
-        let bytes = fs::read(self.file(name, extension)).unwrap_or_default();
+    /// What the job wrote to its `log` or `out`; nothing if it cannot be read.
+    pub(super) fn written(&self, extension: &str) -> String {
+        let bytes = fs::read(self.file(extension)).unwrap_or_default();
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    fn file(&self, name: &str, extension: &str) -> PathBuf {
-        self.dir.join(format!("{name}.{extension}"))
+    fn file(&self, extension: &str) -> PathBuf {
+        self.dir.join(format!("job.{extension}"))
     }
 
     pub(super) fn close(&mut self, grace: Duration) -> Result<()> {
@@ -216,10 +222,7 @@ impl Keeper {
         if self.orders.take().is_none() {
             return Ok(());
         }
-        let began = Instant::now();
-        while matches!(self.shell.try_wait(), Ok(None)) && began.elapsed() < REMOVED_WITHIN {
-            thread::sleep(LOOK_EVERY);
-        }
+        wait(REMOVED_WITHIN, || !matches!(self.shell.try_wait(), Ok(None)));
         // Only if somebody killed the keeper.
         if self.dir.exists()
             && let Err(error) = fs::remove_dir_all(&self.dir)
@@ -271,13 +274,13 @@ mod tests {
     /// A keeper of a directory that nobody else has.
     fn keeper() -> Keeper {
         let name = format!("loadgen-keeper-test-{:x}", getrandom::u64().unwrap());
-        Keeper::start(std::env::temp_dir().join(name)).unwrap()
+        Keeper::start(std::env::temp_dir().join(name), 64).unwrap()
     }
 
     fn shell(keeper: &mut Keeper, script: &str) {
         let arguments = ["-c".into(), script.into()];
         let program = Path::new("/bin/sh");
-        keeper.launch("job", program, &arguments, None, 64).unwrap();
+        keeper.launch(program, &arguments, None).unwrap();
     }
 
     fn wait_for(mut done: impl FnMut() -> bool) {
@@ -298,10 +301,10 @@ mod tests {
             status.is_some()
         });
         assert_eq!(status.unwrap().code(), Some(3));
-        let printed = keeper.written("job", "out");
+        let printed = keeper.written("out");
         let dir = fs::canonicalize(keeper.dir()).unwrap();
         assert_eq!(printed, format!("{}\n64\n", dir.display()));
-        assert_eq!(keeper.tail("job"), "\n  said");
+        assert_eq!(keeper.tail(), "\n  said");
     }
 
     #[test]
@@ -319,7 +322,7 @@ mod tests {
     #[test]
     fn a_directory_that_exists_is_refused_and_kept() {
         let taken = tempfile::tempdir().unwrap();
-        let error = Keeper::start(taken.path().to_owned()).unwrap_err();
+        let error = Keeper::start(taken.path().to_owned(), 64).unwrap_err();
         assert!(error.to_string().contains("cannot make"), "{error}");
         assert!(taken.path().exists());
     }
@@ -330,7 +333,7 @@ mod tests {
         shell(&mut keeper, "trap '' TERM; sleep 1000 & echo $! ; wait");
         let mut child = String::new();
         wait_for(|| {
-            child = keeper.written("job", "out");
+            child = keeper.written("out");
             child.ends_with('\n')
         });
         let child = Pid::from_raw(child.trim().parse().unwrap());

@@ -9,26 +9,24 @@
 //! however loadgen ends. The server's settings are its own defaults, but for its limits of
 //! connections and statements and what the user asks for.
 
-mod directory;
 mod keeper;
-mod options;
 mod program;
 mod serve;
 
 pub(crate) use program::find as find_program;
 
+use std::env;
 use std::ffi::OsString;
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
-use std::process::ExitStatus;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::sys::resource::{Resource, getrlimit};
 
-use self::directory::Directory;
 use self::keeper::Keeper;
-use self::options::UserOption;
-use self::serve::Served;
+use self::program::Program;
 use crate::error::{Error, Kind, Result};
 
 /// How long a server may take to end well before it is killed. Its data is thrown away, so
@@ -42,6 +40,13 @@ const ENDS_WELL_WITHIN: Duration = Duration::from_mins(30);
 const SAY_EVERY: Duration = Duration::from_secs(5);
 
 const LOOK_EVERY: Duration = Duration::from_millis(25);
+
+/// The longest path of a Unix socket in bytes, without its terminating zero.
+const SOCKET_PATH_MAX: usize = 107;
+
+/// What a start must not inherit: the list of pages that were cached (servers from MySQL 5.7 and
+/// MariaDB 10.2 on would read them again, others would not), and the server's identity.
+const LEFT_BEHIND: [&str; 2] = ["ib_buffer_pool", "auto.cnf"];
 
 #[derive(Debug, Clone, Default)]
 pub struct Spec {
@@ -88,13 +93,13 @@ pub struct Sandbox {
 struct Start<'a> {
     spec: &'a Spec,
     path: PathBuf,
-    options: Vec<UserOption>,
+    /// The user's, as arguments.
+    options: Vec<String>,
+    program: Program,
     directory: Directory,
     keeper: Keeper,
     say: &'a mut dyn FnMut(&str),
     interrupted: &'a dyn Fn() -> bool,
-    /// The soft limit of descriptors that the server starts with.
-    descriptors: u64,
 }
 
 impl Start<'_> {
@@ -111,11 +116,9 @@ impl Start<'_> {
             if (self.interrupted)() {
                 return Err(Error::new(Kind::Interrupted, format!("interrupted: {what}")));
             }
-            if let Some(found) = look(self)? {
-                return Ok(Some(found));
-            }
-            if began.elapsed() >= limit {
-                return Ok(None);
+            let found = look(self)?;
+            if found.is_some() || began.elapsed() >= limit {
+                return Ok(found);
             }
             if said.elapsed() >= SAY_EVERY {
                 said = Instant::now();
@@ -125,27 +128,39 @@ impl Start<'_> {
         }
     }
 
-    fn launch(&mut self, name: &str, arguments: &[OsString], input: Option<&Path>) -> Result<()> {
-        self.keeper.launch(name, &self.path, arguments, input, self.descriptors)
+    /// The arguments of a run: those of every run, its own, and those of the user's that it `takes`.
+    fn arguments(&self, own: Vec<OsString>, takes: fn(&str) -> bool) -> Vec<OsString> {
+        let users = self.options.iter().filter(|option| takes(option)).map(OsString::from);
+        let needs = self.program.needs.iter().cloned();
+        self.directory.arguments().into_iter().chain(needs).chain(own).chain(users).collect()
     }
 
-    /// Runs the program to its end, or gives it up after `limit`.
+    /// Runs the program to its end, or gives it up after `limit`; tells how it failed, if so.
     fn run(
         &mut self,
-        name: &str,
         arguments: &[OsString],
         input: Option<&Path>,
         what: &str,
         limit: Duration,
-    ) -> Result<Option<ExitStatus>> {
-        self.launch(name, arguments, input)?;
-        self.until(what, limit, |start| start.keeper.ended())
+    ) -> Result<Option<String>> {
+        self.keeper.launch(&self.path, arguments, input)?;
+        let ended = self.until(what, limit, |start| start.keeper.ended())?;
+        Ok(match ended {
+            Some(status) => (!status.success()).then(|| status.to_string()),
+            None => Some(format!("not within {} s", limit.as_secs())),
+        })
     }
 
-    /// Makes the error of a server that does not come up, with the end of this job's log.
-    fn failure(&self, how: &str, job: &str) -> Error {
-        failure(&self.path, how, &self.keeper.tail(job), &self.options)
+    /// Makes the error of a server that does not come up, with the end of its log.
+    fn failure(&self, how: &str) -> Error {
+        failure(&self.path, how, &self.keeper.tail(), &self.options)
     }
+}
+
+/// Makes the error of what the machine does not let a sandbox do.
+fn cannot<E: std::fmt::Display>(what: &str) -> impl Fn(E) -> Error {
+    let what = format!("sandbox: cannot {what}");
+    move |why| Error::server(format!("{what}: {why}"))
 }
 
 impl Sandbox {
@@ -160,50 +175,48 @@ impl Sandbox {
         interrupted: &dyn Fn() -> bool,
     ) -> Result<Sandbox> {
         let began = Instant::now();
-        let options = options::accept(&spec.options)?;
+        let options = program::accept(&spec.options)?;
         let path = program::find(spec.program.as_deref())?;
         let (elsewhere, stops_within) = match &spec.data {
             DataDir::Own | DataDir::CopyOf(_) => (None, STOPS_WITHIN),
-            DataDir::New(dir) | DataDir::Filled(dir) => (Some(dir.clone()), ENDS_WELL_WITHIN),
+            DataDir::New(dir) | DataDir::Filled(dir) => (Some(dir.as_path()), ENDS_WELL_WITHIN),
         };
         let directory = Directory::choose(elsewhere)?;
-        let keeper = Keeper::start(directory.path.clone())?;
+        let keeper = Keeper::start(directory.path.clone(), descriptors(spec.max_connections))?;
         directory.furnish()?;
         say(&format!("sandbox: {} in {}", path.display(), directory.path.display()));
-        let descriptors = descriptors(spec.max_connections);
-        let mut start =
-            Start { spec, path, options, directory, keeper, say, interrupted, descriptors };
-        let program = program::ask(&mut start)?;
-        check_version(&start, &program)?;
+        let program = Program::default();
+        let mut start = Start { spec, path, options, program, directory, keeper, say, interrupted };
+        program::ask(&mut start)?;
+        let program_version = start.program.version.clone();
+        if let Some(version) = spec.version.as_ref().filter(|version| **version != program_version)
+        {
+            // Another version might refuse the data, or change it for good.
+            return Err(Error::usage(format!(
+                "sandbox: {} is {program_version}, but the data directory is of {version}",
+                start.path.display()
+            ))
+            .hint("give each version a directory of its own"));
+        }
         let data = start.directory.data.clone();
         match &spec.data {
-            DataDir::Filled(_) => directory::forget(&data),
+            DataDir::Filled(_) => forget(&data),
             DataDir::CopyOf(from) => {
                 (start.say)(&format!("sandbox: copying the data of {}", from.display()));
-                directory::copy(from, &data, &mut start)?;
+                copy(from, &data, &mut start)?;
             }
             DataDir::Own | DataDir::New(_) => {
-                (start.say)(&format!("sandbox: initialising {}", program.version));
-                serve::initialise(&program, &mut start)?;
-                directory::forget(&data);
+                (start.say)(&format!("sandbox: initialising {program_version}"));
+                serve::initialise(&mut start)?;
+                forget(&data);
             }
         }
         (start.say)("sandbox: starting the server");
-        let Served { port, pid, version } = serve::serve(&program, &mut start)?;
-        (start.say)(&format!(
-            "sandbox: {version} ready on port {port} after {:.1} s",
-            began.elapsed().as_secs_f64()
-        ));
-        let (socket, program_version) = (start.directory.socket.clone(), program.version);
-        Ok(Sandbox {
-            keeper: start.keeper,
-            socket,
-            port,
-            pid,
-            version,
-            program_version,
-            stops_within,
-        })
+        let (port, pid, version) = serve::serve(&mut start)?;
+        let seconds = began.elapsed().as_secs_f64();
+        (start.say)(&format!("sandbox: {version} ready on port {port} after {seconds:.1} s"));
+        let Start { keeper, directory: Directory { socket, .. }, .. } = start;
+        Ok(Sandbox { keeper, socket, port, pid, version, program_version, stops_within })
     }
 
     pub fn socket(&self) -> &Path {
@@ -239,19 +252,6 @@ impl Sandbox {
     }
 }
 
-/// Another version might refuse the data, or change it for good.
-fn check_version(start: &Start, program: &program::Program) -> Result<()> {
-    match &start.spec.version {
-        Some(version) if *version != program.version => Err(Error::usage(format!(
-            "sandbox: {} is {}, but the data directory is of {version}",
-            start.path.display(),
-            program.version
-        ))
-        .hint("give each version a directory of its own")),
-        _ => Ok(()),
-    }
-}
-
 /// What a server needs: by the servers' own reckoning five a connection, and some thousands
 /// for tables. It raises its limit itself if the user's options ask for more.
 fn descriptors(max_connections: u32) -> u64 {
@@ -261,7 +261,7 @@ fn descriptors(max_connections: u32) -> u64 {
 
 /// The error of a server that does not come up: what happened, the end of its log, and what
 /// the log suggests.
-fn failure(program: &Path, how: &str, log: &str, options: &[UserOption]) -> Error {
+fn failure(program: &Path, how: &str, log: &str, options: &[String]) -> Error {
     let program = program.display();
     let said = if log.is_empty() { "; it logged nothing" } else { "; its log ends:" };
     let mut error = Error::server(format!("sandbox: {program} {how}{said}{log}"));
@@ -279,6 +279,113 @@ fn failure(program: &Path, how: &str, log: &str, options: &[UserOption]) -> Erro
         ));
     }
     error
+}
+
+/// A sandbox's directory, and what lies in it; the data may lie elsewhere, and stays there then.
+struct Directory {
+    path: PathBuf,
+    data: PathBuf,
+    socket: PathBuf,
+    pid_file: PathBuf,
+    /// The server's temporary files, and what it may import.
+    scratch: PathBuf,
+}
+
+impl Directory {
+    fn new(path: PathBuf, data: Option<PathBuf>) -> Directory {
+        Directory {
+            data: data.unwrap_or_else(|| path.join("data")),
+            socket: path.join("mysqld.sock"),
+            pid_file: path.join("mysqld.pid"),
+            scratch: path.join("tmp"),
+            path,
+        }
+    }
+
+    /// Chooses one that does not exist yet, below TMPDIR.
+    fn choose(data: Option<&Path>) -> Result<Directory> {
+        let wanted = env::temp_dir();
+        let base = fs::canonicalize(&wanted).map_err(|e| {
+            Error::usage(format!("TMPDIR={}: {e}", wanted.display()))
+                .hint("name a directory that exists")
+        })?;
+        Directory::below(&base, data)
+    }
+
+    /// Names one below another, or below /tmp if the socket's path became too long.
+    fn below(base: &Path, data: Option<&Path>) -> Result<Directory> {
+        let number = getrandom::u64()
+            .map_err(|e| Error::failed(format!("sandbox: no random number: {e}")))?;
+        let name = format!("loadgen-{number:016x}");
+        let of = |base: &Path| Directory::new(base.join(&name), data.map(Path::to_owned));
+        Ok(match of(base) {
+            fits if fits.socket.as_os_str().len() <= SOCKET_PATH_MAX => fits,
+            _ => of(Path::new("/tmp")),
+        })
+    }
+
+    /// Makes those in it, once the keeper has made the directory.
+    fn furnish(&self) -> Result<()> {
+        for dir in [&self.data, &self.scratch] {
+            fs::create_dir_all(dir).map_err(cannot(&format!("make {}", dir.display())))?;
+        }
+        Ok(())
+    }
+
+    /// The options of every run: no option file of this machine, every file in the directory.
+    /// Some builds insist on a directory for imports that only their package makes.
+    fn arguments(&self) -> Vec<OsString> {
+        let mut arguments = vec![
+            "--no-defaults".into(),
+            with("--datadir=", &self.data),
+            with("--tmpdir=", &self.scratch),
+            with("--secure-file-priv=", &self.scratch),
+            with("--pid-file=", &self.pid_file),
+        ];
+        // The servers refuse to run as root by accident, and nobody else may change the user.
+        if nix::unistd::geteuid().is_root() {
+            arguments.push("--user=root".into());
+        }
+        arguments
+    }
+}
+
+/// An option with a path.
+fn with(name: &str, path: &Path) -> OsString {
+    let mut argument = OsString::from(name);
+    argument.push(path);
+    argument
+}
+
+/// Makes a start in a directory as cold as one in a copy of it. Initialising leaves a list, too.
+fn forget(data: &Path) {
+    // Most often there is none.
+    let _ = fs::remove_file(data.join(LEFT_BEHIND[0]));
+}
+
+/// Copies a data directory that no server uses into another one, which is there. On a file system that
+/// shares blocks the kernel copies none.
+fn copy(from: &Path, to: &Path, start: &mut Start<'_>) -> Result<()> {
+    let failed = |path: &Path, e: io::Error| {
+        cannot(&format!("copy {} to {}", path.display(), to.display()))(e)
+            .hint("TMPDIR names another place for sandboxes")
+    };
+    for entry in fs::read_dir(from).map_err(|e| failed(from, e))? {
+        if (start.interrupted)() {
+            return Err(Error::new(Kind::Interrupted, "interrupted: sandbox: copying its data"));
+        }
+        let entry = entry.map_err(|e| failed(from, e))?;
+        let (path, name) = (entry.path(), entry.file_name());
+        let kind = entry.file_type().map_err(|e| failed(&path, e))?;
+        let target = to.join(&name);
+        if kind.is_dir() {
+            fs::create_dir(&target).map_err(|e| failed(&path, e))?;
+            copy(&path, &target, start)?;
+        } else if kind.is_file() && !LEFT_BEHIND.iter().any(|left| name == *left) {
+            fs::copy(&path, &target).map_err(|e| failed(&path, e))?;
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -302,18 +409,9 @@ mod tests {
                 version: None,
             };
             let directory = Directory::choose(None).unwrap();
-            let keeper = Keeper::start(directory.path.clone()).unwrap();
-            let (path, options) = ("/x/mysqld".into(), Vec::new());
-            Start {
-                spec: &SPEC,
-                path,
-                options,
-                directory,
-                keeper,
-                say,
-                interrupted,
-                descriptors: 64,
-            }
+            let keeper = Keeper::start(directory.path.clone(), 64).unwrap();
+            let (path, options, program) = ("/x/mysqld".into(), Vec::new(), Program::default());
+            Start { spec: &SPEC, path, options, program, directory, keeper, say, interrupted }
         }
     }
 
@@ -325,7 +423,7 @@ mod tests {
         let silent = failure(Path::new("/x/mysqld"), "ended", "", &[]);
         assert!(silent.to_string().ends_with("it logged nothing"));
         assert!(silent.hints().is_empty());
-        let options = options::accept(&[("sql_mode".into(), None)]).unwrap();
+        let options = program::accept(&[("sql_mode".into(), None)]).unwrap();
         assert!(
             failure(Path::new("/x/mysqld"), "ended", "", &options).hints()[0].contains("--help")
         );
@@ -346,6 +444,48 @@ mod tests {
         assert_eq!(wait.until("x", Duration::ZERO, |_| Ok(None::<()>)).unwrap(), None);
         stop.set(true);
         let error = wait.until("x", Duration::from_mins(1), |_| Ok(None::<()>)).unwrap_err();
+        assert_eq!(error.kind(), Kind::Interrupted);
+    }
+
+    #[test]
+    fn no_two_directories_are_alike() {
+        let (one, other) = (Directory::choose(None).unwrap(), Directory::choose(None).unwrap());
+        assert_ne!(one.path, other.path);
+        assert!(!one.path.exists());
+    }
+
+    #[test]
+    fn the_path_of_the_socket_always_fits() {
+        for length in [1, 60, 70, 71, 72, 200] {
+            let base = PathBuf::from(format!("/{}", "x".repeat(length)));
+            let directory = Directory::below(&base, None).unwrap();
+            assert_eq!(directory.path.starts_with(&base), length <= 69, "{length}");
+            assert!(directory.socket.as_os_str().len() <= SOCKET_PATH_MAX, "{length}");
+        }
+    }
+
+    #[test]
+    fn no_option_file_is_the_first_option() {
+        let directory = Directory::new("/x".into(), None);
+        assert_eq!(directory.arguments().first().unwrap(), "--no-defaults");
+    }
+
+    #[test]
+    fn the_whole_tree_is_copied_but_for_what_a_start_must_not_inherit() {
+        let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        fs::create_dir(from.path().join("sbtest")).unwrap();
+        for name in ["ibdata1", "sbtest/sbtest1.ibd", "ib_buffer_pool", "auto.cnf"] {
+            fs::write(from.path().join(name), name).unwrap();
+        }
+        let stop = std::cell::Cell::new(false);
+        let (mut say, interrupted) = (|_: &str| {}, || stop.get());
+        let mut start = Start::test(&mut say, &interrupted);
+        copy(from.path(), to.path(), &mut start).unwrap();
+        let text = |name: &str| fs::read_to_string(to.path().join(name)).unwrap_or_default();
+        assert_eq!(text("sbtest/sbtest1.ibd"), "sbtest/sbtest1.ibd");
+        assert_eq!((text("ibdata1").as_str(), text("ib_buffer_pool").as_str()), ("ibdata1", ""));
+        stop.set(true);
+        let error = copy(from.path(), to.path(), &mut start).unwrap_err();
         assert_eq!(error.kind(), Kind::Interrupted);
     }
 }

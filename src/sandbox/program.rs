@@ -7,9 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::Start;
-use super::directory::with;
-use super::options::UserOption;
+use super::{Start, with};
 use crate::error::{Error, Result};
 
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
@@ -17,7 +15,8 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 /// Where a server's program lies when it is not on the PATH.
 const ELSEWHERE: [&str; 3] = ["/usr/sbin", "/usr/libexec", "/usr/local/sbin"];
 
-#[derive(Debug)]
+/// What a program tells of itself.
+#[derive(Debug, Default)]
 pub(super) struct Program {
     /// What it answers to `--version`, without its own name.
     pub(super) version: String,
@@ -59,40 +58,35 @@ fn runs(path: &Path) -> bool {
 
 /// Asks the program for its version and its directories; the user's options go along, so that
 /// most servers refuse a wrong one here, before they are initialised.
-pub(super) fn ask(start: &mut Start) -> Result<Program> {
+pub(super) fn ask(start: &mut Start) -> Result<()> {
     let question = ["--no-defaults".into(), "--version".into()];
     let said = run(&question, "does not tell its version", start)?;
     let version = version(&said).ok_or_else(|| stranger(&start.path, &said))?;
-    let told = start.options.iter().any(|option| option.is("basedir"));
+    let told = start.options.iter().any(|option| stem(option) == "basedir");
     let basedir = if told { None } else { basedir(&start.path) };
-    let mut needs: Vec<OsString> = basedir.iter().map(|dir| with("--basedir=", dir)).collect();
-    let mut arguments = start.directory.arguments();
-    arguments.extend(needs.clone());
-    arguments.extend(start.options.iter().map(UserOption::argument));
-    arguments.extend(["--verbose".into(), "--help".into()]);
+    let needs = basedir.iter().map(|dir| with("--basedir=", dir)).collect();
+    start.program = Program { version, needs, ..Program::default() };
+    let arguments = start.arguments(vec!["--verbose".into(), "--help".into()], |_| true);
     let help = run(&arguments, "refuses its options", start)?;
     if setting(&help, "datadir").is_none() {
         return Err(stranger(&start.path, &help));
     }
     // A second protocol on a well-known port, open to the network.
-    if setting(&help, "mysqlx").is_some() {
-        needs.push("--mysqlx=OFF".into());
-    }
-    let initialises = setting(&help, "initialize-insecure").is_some();
-    Ok(Program { shares: shares(&help, basedir.as_deref()), initialises, needs, version })
+    let other_port = setting(&help, "mysqlx").is_some();
+    start.program.needs.extend(other_port.then(|| "--mysqlx=OFF".into()));
+    start.program.initialises = setting(&help, "initialize-insecure").is_some();
+    start.program.shares = shares(&help, basedir.as_deref());
+    Ok(())
 }
 
 /// What the program prints; an error if it fails (then it `refuses`), or does not end in time.
 fn run(arguments: &[OsString], refuses: &str, start: &mut Start) -> Result<String> {
-    const NAME: &str = "program";
     let what = format!("sandbox: asking {} about itself", start.path.display());
-    let how = match start.run(NAME, arguments, None, &what, ANSWER_WITHIN)? {
-        Some(status) if status.success() => return Ok(start.keeper.written(NAME, "out")),
-        Some(status) => format!("{refuses} ({status})"),
-        None => format!("does not say what it is within {} s", ANSWER_WITHIN.as_secs()),
+    let Some(how) = start.run(arguments, None, &what, ANSWER_WITHIN)? else {
+        return Ok(start.keeper.written("out"));
     };
-    let (path, tail) = (start.path.display(), start.keeper.tail(NAME));
-    Err(Error::usage(format!("--sandbox={path}: {how}{tail}"))
+    let (path, tail) = (start.path.display(), start.keeper.tail());
+    Err(Error::usage(format!("--sandbox={path}: {refuses} ({how}){tail}"))
         .hint("it takes a mysqld or mariadbd, and --sandbox-option what that program knows"))
 }
 
@@ -131,6 +125,94 @@ fn shares(help: &str, basedir: Option<&Path>) -> Vec<PathBuf> {
     });
     let charsets = told("character-sets-dir").and_then(|dir| dir.parent().map(Path::to_owned));
     told("lc-messages-dir").into_iter().chain(charsets).chain(below).collect()
+}
+
+/// Options that would let the server leave its directory or its loopback port, or make the
+/// program do something else than serve. The server takes any unambiguous beginning of an
+/// option's name too, hence the comparison by beginnings.
+const REFUSED: [&str; 22] = [
+    "admin-address",
+    "bind-address",
+    "bootstrap",
+    "chroot",
+    "daemonize",
+    "datadir",
+    "defaults-extra-file",
+    "defaults-file",
+    "defaults-group-suffix",
+    "help",
+    "initialize",
+    "initialize-insecure",
+    "mysqlx",
+    "networking",
+    "no-defaults",
+    "pid-file",
+    "port",
+    "print-defaults",
+    "socket",
+    "user",
+    "verbose",
+    "version",
+];
+
+/// Prefixes that the server takes before any option's name.
+const PREFIXES: [&str; 5] = ["loose-", "skip-", "disable-", "enable-", "maximum-"];
+
+/// Beginnings of the options that decide how data files look, or where the server finds its
+/// own parts: they hold while the data directory is initialised as well. The others do not,
+/// because much that is fine for a server is not for its bootstrap (`init-file`, `read-only`).
+const SHAPING: [&str; 11] = [
+    "innodb",
+    "aria",
+    "character-set-server",
+    "collation-server",
+    "lower-case-table-names",
+    "basedir",
+    "lc-messages-dir",
+    "character-sets-dir",
+    "plugin",
+    "early-plugin-load",
+    "file-key-management",
+];
+
+/// Accepts the user's options in their order, as arguments with dashes; or names the one that cannot be.
+pub(super) fn accept(raw: &[(String, Option<String>)]) -> Result<Vec<String>> {
+    raw.iter().map(|(name, value)| accept_one(name, value.as_deref())).collect()
+}
+
+fn accept_one(raw: &str, value: Option<&str>) -> Result<String> {
+    let name = raw.strip_prefix("--").unwrap_or(raw).replace('_', "-");
+    let spelled = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.');
+    if name.is_empty() || name.starts_with('-') || !name.chars().all(spelled) {
+        return Err(Error::usage(format!("--sandbox-option '{raw}' names no server option"))
+            .hint("write --sandbox-option performance_schema=ON"));
+    }
+    let argument = format!("--{name}{}", value.map_or(String::new(), |value| format!("={value}")));
+    if REFUSED.iter().any(|refused| refused.starts_with(stem(&argument))) {
+        return Err(Error::usage(format!(
+            "--sandbox-option '{raw}' is not for a sandbox: directory, socket, port, account and \
+             option files are its own"
+        ))
+        .hint(
+            "to measure a server with settings of that kind, start it yourself and name it with \
+             --host or --socket",
+        ));
+    }
+    Ok(argument)
+}
+
+pub(super) fn shapes_data(argument: &str) -> bool {
+    SHAPING.iter().any(|start| stem(argument).starts_with(start))
+}
+
+/// The option's name without the prefixes that every one may carry.
+pub(super) fn stem(argument: &str) -> &str {
+    let name = argument.trim_start_matches("--");
+    let mut rest = name.split_once('=').map_or(name, |(name, _)| name);
+    while let Some(shorter) = PREFIXES.iter().find_map(|prefix| rest.strip_prefix(prefix)) {
+        rest = shorter;
+    }
+    rest
 }
 
 #[cfg(test)]
@@ -193,6 +275,74 @@ lc-messages-dir                   (No default value)
             prop_assert_eq!(version(&format!("{text}\n/x  Ver {name} for")), version(&text).or(Some(name)));
             let help = format!("{text}\n-----\nbasedir {value}\n{text}");
             let _ = (setting(&help, "basedir"), shares(&help, None), version(&text));
+        }
+    }
+
+    fn one(name: &str, value: Option<&str>) -> Result<String> {
+        accept_one(name, value)
+    }
+
+    #[test]
+    fn underscores_dashes_and_leading_dashes_are_alike() {
+        for name in ["performance_schema", "performance-schema", "--performance_schema"] {
+            assert_eq!(one(name, Some("ON")).unwrap(), "--performance-schema=ON");
+        }
+        assert_eq!(one("skip_name_resolve", None).unwrap(), "--skip-name-resolve");
+        assert_eq!(one("sql-mode", Some("")).unwrap(), "--sql-mode=");
+    }
+
+    #[test]
+    fn what_breaks_the_isolation_is_a_usage_error() {
+        for name in [
+            "datadir",
+            "data",
+            "socket",
+            "sock",
+            "port",
+            "pid_file",
+            "bind-address",
+            "bind",
+            "loose-datadir",
+            "loose_skip_networking",
+            "skip-networking",
+            "user",
+            "defaults-file",
+            "daemonize",
+            "initialize-insecure",
+            "mysqlx",
+            "",
+            "-P",
+            "a b",
+            "x\n",
+        ] {
+            let error = one(name, Some("x")).unwrap_err();
+            assert_eq!(error.kind(), Kind::Usage, "{name}");
+        }
+    }
+
+    #[test]
+    fn names_that_only_begin_alike_are_accepted() {
+        for name in [
+            "port-open-timeout",
+            "basedir",
+            "user-stat",
+            "socket-instrument",
+            "init-file",
+            "userstat",
+        ] {
+            assert!(one(name, Some("1")).is_ok(), "{name}");
+        }
+    }
+
+    #[test]
+    fn only_options_that_shape_the_data_hold_at_initialisation() {
+        for name in
+            ["innodb_page_size", "loose-innodb-log-file-size", "lower_case_table_names", "basedir"]
+        {
+            assert!(shapes_data(&one(name, Some("1")).unwrap()), "{name}");
+        }
+        for name in ["log-bin", "init_file", "performance_schema", "sql_mode"] {
+            assert!(!shapes_data(&one(name, Some("1")).unwrap()), "{name}");
         }
     }
 }

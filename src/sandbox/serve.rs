@@ -9,10 +9,8 @@ use std::time::Duration;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, getpgid};
 
-use super::Start;
-use super::directory::with;
-use super::options::UserOption;
-use super::program::Program;
+use super::program::shapes_data;
+use super::{Start, cannot, with};
 use crate::error::{Error, Result};
 use crate::mysql::control::{Asked, rows};
 use crate::mysql::errors::Failure;
@@ -37,52 +35,37 @@ const PORT_WAS_TAKEN: &str = "Bind on TCP/IP port";
 const DEFAULT_CONNECTIONS: u32 = 151;
 const DEFAULT_STATEMENTS: u32 = 16_382;
 
-const INITIALISE: &str = "initialise";
-const SERVER: &str = "server";
-
 /// Fills the data directory with system tables; root has no password. Newer servers do it themselves,
 /// the others are fed with the SQL that they ship.
-pub(super) fn initialise(program: &Program, start: &mut Start) -> Result<()> {
-    let mut arguments = start.directory.arguments();
-    arguments.extend(program.needs.clone());
-    let shaping = start.options.iter().filter(|option| option.shapes_data());
-    arguments.extend(shaping.map(UserOption::argument));
+pub(super) fn initialise(start: &mut Start) -> Result<()> {
     let sql = start.directory.path.join("system.sql");
-    if program.initialises {
-        arguments.push("--initialize-insecure".into());
+    let (input, how) = if start.program.initialises {
+        (None, "--initialize-insecure")
     } else {
-        arguments.push("--bootstrap".into());
-        fs::write(&sql, system_tables(&start.path, program)?)
-            .map_err(|e| Error::server(format!("sandbox: cannot write {}: {e}", sql.display())))?;
-    }
-    let input = (!program.initialises).then_some(&*sql);
-    let what = "sandbox: initialising";
-    let how = match start.run(INITIALISE, &arguments, input, what, INITIALISED_WITHIN)? {
-        Some(status) if status.success() => return Ok(()),
-        Some(status) => format!("could not initialise a data directory ({status})"),
-        None => {
-            let limit = INITIALISED_WITHIN.as_secs();
-            format!("did not initialise a data directory within {limit} s")
-        }
+        fs::write(&sql, system_tables(&start.path, &start.program.shares)?)
+            .map_err(cannot(&format!("write {}", sql.display())))?;
+        (Some(&*sql), "--bootstrap")
     };
-    Err(start.failure(&how, INITIALISE))
+    let arguments = start.arguments(vec![how.into()], shapes_data);
+    let what = "sandbox: initialising";
+    let failed = start.run(&arguments, input, what, INITIALISED_WITHIN)?;
+    failed.map_or(Ok(()), |how| {
+        Err(start.failure(&format!("could not initialise a data directory ({how})")))
+    })
 }
 
 /// Joins the SQL that makes the system tables, one statement a line as the old servers want it.
-fn system_tables(path: &Path, program: &Program) -> Result<String> {
-    let found = program
-        .shares
-        .iter()
-        .find_map(|share| part(share, "system_tables").map(|tables| (share, tables)));
-    let Some((share, tables)) = found else {
-        let looked = program.shares.iter().map(|dir| dir.display().to_string()).collect::<Vec<_>>();
-        return Err(Error::server(format!(
+fn system_tables(path: &Path, shares: &[PathBuf]) -> Result<String> {
+    let found = shares.iter().find_map(|share| Some((share, part(share, "system_tables")?)));
+    let (share, tables) = found.ok_or_else(|| {
+        let looked = shares.iter().map(|dir| dir.display().to_string()).collect::<Vec<_>>();
+        Error::server(format!(
             "sandbox: {} ships no mysql_system_tables.sql; looked in {}",
             path.display(),
             looked.join(", ")
         ))
-        .hint("--sandbox-option basedir=DIR names the directory above the server's share"));
-    };
+        .hint("--sandbox-option basedir=DIR names the directory above the server's share")
+    })?;
     let mut sql = String::from(
         // MariaDB's own switches: root logs in by the socket with no more than its name, and
         // there is no account without a name, which would take other accounts' logins.
@@ -91,9 +74,8 @@ fn system_tables(path: &Path, program: &Program) -> Result<String> {
     let others =
         ["performance_tables", "system_tables_data"].iter().filter_map(|name| part(share, name));
     for file in std::iter::once(tables).chain(others) {
-        let text = fs::read_to_string(&file)
-            .map_err(|e| Error::server(format!("sandbox: cannot read {}: {e}", file.display())))?;
-        sql.push_str(&text);
+        let text = fs::read_to_string(&file);
+        sql += &text.map_err(cannot(&format!("read {}", file.display())))?;
         sql.push('\n');
     }
     // MySQL knows no such switch. Where accounts are in global_priv, user is a view.
@@ -110,26 +92,19 @@ fn part(share: &Path, name: &str) -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
-#[derive(Debug)]
-pub(super) struct Served {
-    pub(super) port: u16,
-    pub(super) pid: u32,
-    /// `@@version`.
-    pub(super) version: String,
-}
-
-/// Starts the server on a free port, and on another one if that was taken meanwhile.
-pub(super) fn serve(program: &Program, start: &mut Start) -> Result<Served> {
+/// Starts the server on a free port, and on another one if that was taken meanwhile; tells the port, its
+/// process and its `@@version`.
+pub(super) fn serve(start: &mut Start) -> Result<(u16, u32, String)> {
     for tried in 1.. {
         let port = free_port()?;
-        let arguments = arguments(program, start, port);
-        start.launch(SERVER, &arguments, None)?;
+        let arguments = arguments(start, port);
+        start.keeper.launch(&start.path, &arguments, None)?;
         let how = match answer(start, port)? {
-            Ok(version) => return Ok(Served { port, pid: own_pid(start)?, version }),
+            Ok(version) => return Ok((port, own_pid(start)?, version)),
             Err(how) => how,
         };
-        if tried == PORTS || !start.keeper.written(SERVER, "log").contains(PORT_WAS_TAKEN) {
-            return Err(start.failure(&how, SERVER));
+        if tried == PORTS || !start.keeper.written("log").contains(PORT_WAS_TAKEN) {
+            return Err(start.failure(&how));
         }
     }
     unreachable!("the last port that is tried returns")
@@ -140,33 +115,27 @@ fn free_port() -> Result<u16> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
         .and_then(|listener| listener.local_addr())
         .map(|address| address.port())
-        .map_err(|e| Error::server(format!("sandbox: no free port on 127.0.0.1: {e}")))
+        .map_err(cannot("get a free port on 127.0.0.1"))
 }
 
-fn arguments(program: &Program, start: &Start, port: u16) -> Vec<OsString> {
-    let mut arguments = start.directory.arguments();
-    arguments.extend(program.needs.clone());
-    arguments.push(with("--socket=", &start.directory.socket));
+fn arguments(start: &Start, port: u16) -> Vec<OsString> {
     let connections = start.spec.max_connections.max(DEFAULT_CONNECTIONS);
     let statements = start.spec.max_prepared_stmts.max(DEFAULT_STATEMENTS);
-    arguments.extend(
-        [
-            format!("--port={port}"),
-            "--bind-address=127.0.0.1".into(),
-            // A machine whose resolver hangs must not delay the connections.
-            "--skip-name-resolve".into(),
-            "--local-infile=ON".into(),
-            format!("--max-connections={connections}"),
-            format!("--loose-max-prepared-stmt-count={statements}"),
-        ]
-        .map(OsString::from),
-    );
-    arguments.extend(start.options.iter().map(UserOption::argument));
-    arguments
+    let own = vec![
+        with("--socket=", &start.directory.socket),
+        format!("--port={port}").into(),
+        "--bind-address=127.0.0.1".into(),
+        // A machine whose resolver hangs must not delay the connections.
+        "--skip-name-resolve".into(),
+        "--local-infile=ON".into(),
+        format!("--max-connections={connections}").into(),
+        format!("--loose-max-prepared-stmt-count={statements}").into(),
+    ];
+    start.arguments(own, |_| true)
 }
 
 /// Waits until the server answers on its socket and on its port; tells its version, or how it ended.
-fn answer(start: &mut Start, port: u16) -> Result<std::result::Result<String, String>> {
+fn answer(start: &mut Start, port: u16) -> Result<Result<String, String>> {
     // By the socket, which only this user reaches, it gets what its initialisation left out.
     let socket = ConnectOptions {
         connect_timeout: ANSWER_WITHIN,
@@ -182,41 +151,36 @@ fn answer(start: &mut Start, port: u16) -> Result<std::result::Result<String, St
         if !start.directory.socket.exists() {
             return Ok(None);
         }
-        let mut version = String::new();
-        for (target, furnishes) in [(&socket, true), (&tcp, false)] {
-            match ask(target, furnishes)? {
-                Ok(identity) => version = check(identity, start, port)?,
-                Err(Failure::Lost(why)) => {
-                    last = why;
-                    return Ok(None);
-                }
-                Err(refused @ Failure::Server { .. }) => {
-                    let how = format!("refuses its own root account: {refused}");
-                    return Err(start.failure(&how, SERVER));
-                }
+        match ask(&socket, &tcp)? {
+            Ok(identity) => check(identity, start, port).map(|version| Some(Ok(version))),
+            Err(Failure::Lost(why)) => {
+                last = why;
+                Ok(None)
+            }
+            Err(refused @ Failure::Server { .. }) => {
+                Err(start.failure(&format!("refuses its own root account: {refused}")))
             }
         }
-        Ok(Some(Ok(version)))
     })?;
     answered.ok_or_else(|| {
-        let how = format!("does not answer within {} s ({last})", ANSWERS_WITHIN.as_secs());
-        start.failure(&how, SERVER)
+        let limit = ANSWERS_WITHIN.as_secs();
+        start.failure(&format!("does not answer within {limit} s ({last})"))
     })
 }
 
 /// A server's own account of itself: data directory, pid file, port, version.
 type Identity = [String; 4];
 
-/// Asks a server who it is, after it got what a sandbox needs, if it is to.
-fn ask(target: &ConnectOptions, furnishes: bool) -> Result<Asked<Identity>> {
+/// Gives a server by its socket what a sandbox needs, and asks who it is by its port.
+fn ask(socket: &ConnectOptions, tcp: &ConnectOptions) -> Result<Asked<Identity>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|e| Error::failed(format!("sandbox: no runtime: {e}")))?;
-    let opts = target.opts()?;
+    let runtime = runtime.map_err(cannot("make a runtime"))?;
+    let (by_socket, by_tcp) = (socket.opts()?, tcp.opts()?);
     let asking = async {
-        let mut session = Session::open_again(target, &opts, None).await?;
-        if furnishes {
-            furnish(&mut session).await?;
-        }
+        let mut session = Session::open_again(socket, &by_socket, None).await?;
+        furnish(&mut session).await?;
+        session.close(COURTESY).await;
+        let mut session = Session::open_again(tcp, &by_tcp, None).await?;
         let sql = "SELECT @@datadir, @@pid_file, @@port, @@version";
         let row = rows::<4>(&mut session, sql).await?.pop();
         session.close(COURTESY).await;
@@ -248,14 +212,11 @@ fn check(
     port: u16,
 ) -> Result<String> {
     let same = |theirs: &str, ours: &Path| {
-        fs::canonicalize(theirs)
-            .is_ok_and(|theirs| fs::canonicalize(ours).is_ok_and(|ours| theirs == ours))
+        let real = [Path::new(theirs), ours].map(fs::canonicalize);
+        matches!(real, [Ok(theirs), Ok(ours)] if theirs == ours)
     };
-    let directory = &start.directory;
-    if same(&data, &directory.data)
-        && same(&pid_file, &directory.pid_file)
-        && its_port == port.to_string()
-    {
+    let ours = same(&data, &start.directory.data) && same(&pid_file, &start.directory.pid_file);
+    if ours && its_port == port.to_string() {
         return Ok(version);
     }
     Err(Error::server(format!(
@@ -287,7 +248,7 @@ fn own_pid(start: &Start) -> Result<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sandbox::directory::Directory;
+    use crate::sandbox::Directory;
 
     #[test]
     fn ports_are_free_and_differ_while_held() {
@@ -301,13 +262,8 @@ mod tests {
         assert_ne!(free_port().unwrap(), held.local_addr().unwrap().port());
     }
 
-    fn program(share: &Path) -> Program {
-        Program {
-            version: String::new(),
-            needs: Vec::new(),
-            shares: vec!["/nonexistent".into(), share.to_owned()],
-            initialises: false,
-        }
+    fn shares(share: &Path) -> [PathBuf; 2] {
+        ["/nonexistent".into(), share.to_owned()]
     }
 
     #[test]
@@ -316,19 +272,18 @@ mod tests {
         let write = |name: &str, text: &str| fs::write(share.path().join(name), text).unwrap();
         write("mariadb_system_tables.sql", "CREATE TABLE global_priv (x int);");
         write("mysql_system_tables_data.sql", "INSERT INTO global_priv VALUES (1);");
-        let sql = system_tables(Path::new("/opt/bin/mysqld"), &program(share.path())).unwrap();
+        let sql = system_tables(Path::new("/opt/bin/mysqld"), &shares(share.path())).unwrap();
         assert!(sql.ends_with("(x int);\nINSERT INTO global_priv VALUES (1);\n"), "{sql}");
         write("mariadb_system_tables.sql", "CREATE TABLE user (x int);");
         write("mysql_system_tables_data.sql", "");
-        let sql = system_tables(Path::new("/opt/bin/mysqld"), &program(share.path())).unwrap();
+        let sql = system_tables(Path::new("/opt/bin/mysqld"), &shares(share.path())).unwrap();
         assert!(sql.ends_with("DELETE FROM user WHERE User='';\n"), "{sql}");
     }
 
     #[test]
     fn a_server_without_its_sql_is_an_error_that_says_where_it_looked() {
         let share = tempfile::tempdir().unwrap();
-        let error =
-            system_tables(Path::new("/opt/bin/mysqld"), &program(share.path())).unwrap_err();
+        let error = system_tables(Path::new("/opt/bin/mysqld"), &shares(share.path())).unwrap_err();
         assert!(error.to_string().contains("/nonexistent"), "{error}");
         assert!(error.hints()[0].contains("basedir"));
     }
@@ -362,9 +317,9 @@ mod tests {
         let port = listener.local_addr().unwrap().port();
         let stranger = std::thread::spawn(move || listener.accept().map(drop));
         let target = ConnectOptions::canned(port);
-        assert!(matches!(ask(&target, false), Ok(Err(Failure::Lost(_)))));
+        assert!(matches!(ask(&target, &target), Ok(Err(Failure::Lost(_)))));
         stranger.join().unwrap().unwrap();
         let nobody = ConnectOptions::private(Path::new("/nonexistent/s"));
-        assert!(matches!(ask(&nobody, false), Ok(Err(Failure::Lost(_)))));
+        assert!(matches!(ask(&nobody, &nobody), Ok(Err(Failure::Lost(_)))));
     }
 }

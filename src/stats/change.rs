@@ -3,7 +3,8 @@
 
 use crate::workload::random::{Stream, seed_of};
 
-use super::{median, quantile};
+use super::median;
+use super::rank::doubled_ranks;
 
 /// Values that a series is averaged down to: what a change-point needs, and short enough to
 /// shuffle often. It also takes out most of what neighbours have in common.
@@ -116,10 +117,7 @@ fn averaged(values: &[f64], most: usize) -> Vec<f64> {
 
 /// Ranks from 1; equal values share the mean of theirs.
 fn ranks(values: &[f64]) -> Vec<f64> {
-    let below = |value: f64| values.iter().filter(|other| **other < value).count() as f64;
-    let equal =
-        |value: f64| values.iter().filter(|other| other.total_cmp(&value).is_eq()).count() as f64;
-    values.iter().map(|value| below(*value) + f64::midpoint(equal(*value), 1.0)).collect()
+    doubled_ranks(values).into_iter().map(|rank| rank as f64 / 2.0).collect()
 }
 
 /// Where the sum of the ranks before is furthest from what chance makes it, and how far apart the
@@ -161,7 +159,7 @@ fn line(values: &[f64]) -> Option<impl Fn(usize) -> f64> {
     let slope = median(&slopes)?;
     let at_zero: Vec<f64> =
         values.iter().enumerate().map(|(i, value)| value - slope * i as f64).collect();
-    let start = quantile(&at_zero, 0.5)?;
+    let start = median(&at_zero)?;
     Some(move |i: usize| start + slope * i as f64)
 }
 

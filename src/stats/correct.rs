@@ -82,19 +82,18 @@ mod tests {
 
     #[test]
     fn doublings_are_counted_up_to_the_last() {
-        // 6 12 24, then 4 8 16 24, and 2 6 12 24, of which the first finds nothing.
-        for (first, last, count) in [
-            (6, 24, 3),
-            (4, 24, 4),
-            (2, 24, 3),
-            (0, 24, 3),
-            (24, 24, 1),
-            (30, 24, 1),
-            (1, 1, 1),
-            (6, 7, 2),
-            (6, u32::MAX, 31),
-        ] {
+        let counted = |first: u32, last: u32, count: u32| {
             assert_eq!(looks(first, last), count, "{first} to {last}");
-        }
+        };
+        // 6 12 24, then 4 8 16 24, and 2 6 12 24, of which the first finds nothing.
+        counted(6, 24, 3);
+        counted(4, 24, 4);
+        counted(2, 24, 3);
+        counted(0, 24, 3);
+        counted(24, 24, 1);
+        counted(30, 24, 1);
+        counted(1, 1, 1);
+        counted(6, 7, 2);
+        counted(6, u32::MAX, 31);
     }
 }

@@ -98,20 +98,19 @@ mod tests {
 
     #[test]
     fn ranks_are_exact_where_binary_fractions_are_not() {
-        for (percentile, count, rank) in [
-            (99.9, 5_000, 4_995),
-            (99.9, 1_000, 999),
-            (99.9, 1_001, 1_000),
-            (50.0, 2, 1),
-            (50.0, 3, 2),
-            (99.99, 10_000_000, 9_999_000),
-            (1.0, 7, 1),
-            (100.0, 7, 7),
-            (0.0, 7, 1),
-        ] {
+        let ranked = |percentile: f64, count: u64, rank: u64| {
             let asked = (nearest_rank(percentile, count) * count as f64).ceil() as u64;
             assert_eq!(asked, rank, "p{percentile} of {count}");
-        }
+        };
+        ranked(99.9, 5_000, 4_995);
+        ranked(99.9, 1_000, 999);
+        ranked(99.9, 1_001, 1_000);
+        ranked(50.0, 2, 1);
+        ranked(50.0, 3, 2);
+        ranked(99.99, 10_000_000, 9_999_000);
+        ranked(1.0, 7, 1);
+        ranked(100.0, 7, 7);
+        ranked(0.0, 7, 1);
     }
 
     #[test]

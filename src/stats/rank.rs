@@ -36,28 +36,19 @@ pub(crate) fn two_samples(first: &[f64], second: &[f64]) -> Option<Shift> {
     let (n, m) = (first.len(), second.len());
     let ranks = doubled_ranks(&[first, second].concat());
     let sum: usize = ranks.iter().skip(n).sum();
-    let untied: Vec<usize> = (1..=n + m).map(|rank| 2 * rank).collect();
     let (p, p_least, outside) = if n + m <= EXACT_MAX {
-        let tail = tail(&sums(&untied, m));
-        let tied = sums(&ranks, m);
-        (two_sided(&tied, sum), (2.0 * tail[0].1).min(1.0), {
-            // U counts pairs: the sum of the ranks above its least.
-            let least = m * (m + 1);
-            outside(tail.iter().map(|(s, p)| ((s - least) / 2, *p)))
-        })
+        exact(&sums(&untied(n + m), m), &sums(&ranks, m), sum)
     } else {
-        let (mean, deviation) = moments(n, m, &ranks);
-        let z = ((sum as f64 / 2.0 - mean).abs() - 0.5).max(0.0) / deviation;
-        let plain = (n as f64 * m as f64 * (n + m + 1) as f64 / 12.0).sqrt();
-        let rank = n as f64 * m as f64 / 2.0 - Z_975 * plain;
-        (2.0 * above(z), 0.0, rank.max(0.0) as usize)
+        let (n, m) = (n as f64, m as f64);
+        let all = n + m;
+        let middle = f64::midpoint(all, 1.0);
+        let squares: f64 = ranks.iter().map(|r| (*r as f64 / 2.0 - middle).powi(2)).sum();
+        let deviation = (n * m * squares / (all * (all - 1.0))).sqrt();
+        let plain = (n * m * (all + 1.0) / 12.0).sqrt();
+        approximate(sum as f64 / 2.0 - m * middle, deviation, n * m, plain)
     };
-    Some(Shift {
-        estimate: quantile(&differences, 0.5)?,
-        interval: between(differences, outside),
-        p,
-        p_least,
-    })
+    let estimate = quantile(&differences, 0.5)?;
+    Some(Shift { estimate, interval: between(differences, outside), p, p_least })
 }
 
 /// Tells how far pairs differ from nothing: the Wilcoxon signed-rank test, and the median of the
@@ -65,30 +56,20 @@ pub(crate) fn two_samples(first: &[f64], second: &[f64]) -> Option<Shift> {
 /// Differences of exactly nothing say nothing about the sign and are left out of the test.
 pub(crate) fn pairs(differences: &[f64]) -> Option<Shift> {
     let n = differences.len();
-    let averages: Vec<f64> = (0..n)
-        .flat_map(|i| {
-            differences[i..].iter().map(move |other| f64::midpoint(differences[i], *other))
-        })
-        .collect();
+    let from = |i: usize| differences[i..].iter().map(move |b| f64::midpoint(differences[i], *b));
+    let averages: Vec<f64> = (0..n).flat_map(from).collect();
     let estimate = quantile(&averages, 0.5)?;
     let moved: Vec<f64> = differences.iter().copied().filter(|d| *d != 0.0).collect();
-    let magnitudes: Vec<f64> = moved.iter().map(|d| d.abs()).collect();
-    let ranks = doubled_ranks(&magnitudes);
+    let ranks = doubled_ranks(&moved.iter().map(|d| d.abs()).collect::<Vec<f64>>());
     let sum: usize = ranks.iter().zip(&moved).filter(|(_, d)| **d > 0.0).map(|(r, _)| r).sum();
-    let untied: Vec<usize> = (1..=n).map(|rank| 2 * rank).collect();
     let (p, p_least, outside) = if n <= EXACT_MAX {
-        let tail = tail(&signed_sums(&untied));
-        let p = two_sided(&signed_sums(&ranks), sum);
-        let least = (2.0 * tail[0].1).min(1.0);
-        (p, least, outside(tail.iter().map(|(s, p)| (s / 2, *p))))
+        exact(&signed_sums(&untied(n)), &signed_sums(&ranks), sum)
     } else {
         let squares: f64 = ranks.iter().map(|r| (*r as f64 / 2.0).powi(2)).sum();
         let mean = ranks.iter().sum::<usize>() as f64 / 4.0;
-        let z = ((sum as f64 / 2.0 - mean).abs() - 0.5).max(0.0) / (squares / 4.0).sqrt();
         let (all, n) = (averages.len() as f64, n as f64);
-        let rank = all / 2.0 - Z_975 * (n * (n + 1.0) * (2.0 * n + 1.0) / 24.0).sqrt();
-        let p = if moved.is_empty() { 1.0 } else { 2.0 * above(z) };
-        (p, 0.0, rank.max(0.0) as usize)
+        let plain = (n * (n + 1.0) * (2.0 * n + 1.0) / 24.0).sqrt();
+        approximate(sum as f64 / 2.0 - mean, (squares / 4.0).sqrt(), all, plain)
     };
     Some(Shift { estimate, interval: between(averages, outside), p, p_least })
 }
@@ -100,26 +81,45 @@ pub(crate) fn median_interval(values: &[f64]) -> Option<(f64, f64)> {
     let n = values.len();
     let outside = if n <= EXACT_MAX {
         // As many values lie above the median as a coin shows heads.
-        outside(tail(&signed_sums(&vec![1; n])).into_iter())
+        outside(&signed_sums(&vec![1; n]))
     } else {
         (((n + 1) as f64 - Z_975 * (n as f64).sqrt()) / 2.0).max(0.0) as usize
     };
     between(values.to_vec(), outside)
 }
 
+/// Returns p of a sum of ranks, the least that there can be, and how many of the sorted values lie
+/// outside of the interval, by the probabilities of sums without ties and of these ranks' sums.
+fn exact(untied: &[f64], tied: &[f64], sum: usize) -> (f64, f64, usize) {
+    let low: f64 = tied.iter().take(sum + 1).sum();
+    let high: f64 = tied.iter().skip(sum).sum();
+    let two_sided = |tail: f64| (2.0 * tail).min(1.0);
+    let least = untied.iter().copied().find(|p| *p > 0.0).unwrap_or(1.0);
+    (two_sided(low.min(high)), two_sided(least), outside(untied))
+}
+
+/// Returns the same by the normal distribution: of a sum that is so far off its mean, of `all`
+/// values, `plain` being the deviation without ties.
+fn approximate(off: f64, deviation: f64, all: f64, plain: f64) -> (f64, f64, usize) {
+    let z = (off.abs() - 0.5).max(0.0) / deviation;
+    let p = if deviation > 0.0 { (2.0 * above(z)).min(1.0) } else { 1.0 };
+    (p, 0.0, (all / 2.0 - Z_975 * plain).max(0.0) as usize)
+}
+
 /// Standard normal quantile of 0.975.
 const Z_975: f64 = 1.959_963_984_540_054;
 
 /// Ranks from 1 of values in any order, doubled, so that those of ties are whole, too.
-fn doubled_ranks(values: &[f64]) -> Vec<usize> {
-    values
-        .iter()
-        .map(|v| {
-            let below = values.iter().filter(|o| o.total_cmp(v).is_lt()).count();
-            let same = values.iter().filter(|o| o.total_cmp(v).is_eq()).count();
-            2 * below + same + 1
-        })
-        .collect()
+pub(super) fn doubled_ranks(values: &[f64]) -> Vec<usize> {
+    let count = |is: &dyn Fn(&f64) -> bool| values.iter().filter(|other| is(other)).count();
+    let rank = |value: &f64| {
+        2 * count(&|o| o.total_cmp(value).is_lt()) + count(&|o| o.total_cmp(value).is_eq()) + 1
+    };
+    values.iter().map(rank).collect()
+}
+
+fn untied(n: usize) -> Vec<usize> {
+    (1..=n).map(|rank| 2 * rank).collect()
 }
 
 /// Tells how probable each sum of `size` of the ranks is, when every choice of them is alike.
@@ -157,29 +157,14 @@ fn signed_sums(ranks: &[usize]) -> Vec<f64> {
     ways
 }
 
-/// Twice the smaller tail, the value included.
-fn two_sided(probabilities: &[f64], sum: usize) -> f64 {
-    let low: f64 = probabilities.iter().take(sum + 1).sum();
-    let high: f64 = probabilities.iter().skip(sum).sum();
-    (2.0 * low.min(high)).min(1.0)
-}
-
-/// Returns the sums that can be, ascending, with the probability of each or a smaller one.
-fn tail(probabilities: &[f64]) -> Vec<(usize, f64)> {
-    let mut below = 0.0;
-    let mut tail = Vec::new();
-    for (sum, p) in probabilities.iter().enumerate().filter(|(_, p)| **p > 0.0) {
-        below += p;
-        tail.push((sum, below));
-    }
-    tail
-}
-
-/// Tells how many of the sorted values lie outside of the 95 % interval on either side; of so many
-/// steps of the statistic each tail has 2.5 % at most. 0: there is no such interval.
-fn outside(tail: impl Iterator<Item = (usize, f64)>) -> usize {
-    // The least value of the statistic leaves one value outside.
-    tail.take_while(|(_, p)| *p <= 0.025 + 1e-12).last().map_or(0, |(value, _)| value + 1)
+/// Tells how many of the sorted values lie outside of the 95 % interval on either side: as many
+/// values of the statistic, which has no gaps, make up 2.5 % at most. 0: there is no such interval.
+fn outside(probabilities: &[f64]) -> usize {
+    let below = probabilities.iter().filter(|p| **p > 0.0).scan(0.0, |below, p| {
+        *below += p;
+        Some(*below)
+    });
+    below.take_while(|below| *below <= 0.025 + 1e-12).count()
 }
 
 /// Returns the interval that leaves so many values outside on either side, less one for its ends.
@@ -187,15 +172,6 @@ fn between(mut values: Vec<f64>, outside: usize) -> Option<(f64, f64)> {
     values.sort_unstable_by(f64::total_cmp);
     let low = outside.checked_sub(1)?;
     Some((*values.get(low)?, *values.get(values.len().checked_sub(outside)?)?))
-}
-
-/// Mean and deviation of the rank sum of the second sample, ties included.
-fn moments(n: usize, m: usize, ranks: &[usize]) -> (f64, f64) {
-    let (n, m) = (n as f64, m as f64);
-    let all = n + m;
-    let middle = f64::midpoint(all, 1.0);
-    let squares: f64 = ranks.iter().map(|r| (*r as f64 / 2.0 - middle).powi(2)).sum();
-    (m * middle, (n * m * squares / (all * (all - 1.0))).sqrt().max(f64::MIN_POSITIVE))
 }
 
 /// The standard normal's probability above `z` ≥ 0, to 1e-7: Abramowitz and Stegun, 26.2.17.

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::io;
 use std::os::unix::process::CommandExt;
-use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus};
+use std::process::{Child, Command};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use nix::sys::signal::{Signal, killpg};
@@ -15,25 +15,21 @@ use nix::unistd::Pid;
 static RUNNING: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
 
 /// A command and all that it starts; killed when dropped before its end.
-#[derive(Debug)]
-pub(crate) struct Group(Child);
+pub(crate) struct Group {
+    pub(crate) leader: Child,
+}
 
 impl Group {
     /// Starts a command as the leader of a group.
     pub(crate) fn spawn(command: &mut Command) -> io::Result<Group> {
-        let child = command.process_group(0).spawn()?;
-        running().insert(child.id().cast_signed());
-        Ok(Group(child))
+        let leader = command.process_group(0).spawn()?;
+        running().insert(leader.id().cast_signed());
+        Ok(Group { leader })
     }
 
     /// Its number, which is its leader's process id.
     pub(crate) fn pid(&self) -> Pid {
-        Pid::from_raw(self.0.id().cast_signed())
-    }
-
-    /// The ends of its pipes, once, where it has some.
-    pub(crate) fn pipes(&mut self) -> (Option<ChildStdout>, Option<ChildStderr>) {
-        (self.0.stdout.take(), self.0.stderr.take())
+        Pid::from_raw(self.leader.id().cast_signed())
     }
 
     /// Sends a signal to all that are in it.
@@ -41,23 +37,13 @@ impl Group {
         // That nobody is left is what it is for.
         let _ = killpg(self.pid(), signal);
     }
-
-    /// How its leader ended, if it did.
-    pub(crate) fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
-        self.0.try_wait()
-    }
-
-    /// Waits for the end of its leader.
-    pub(crate) fn wait(&mut self) -> io::Result<ExitStatus> {
-        self.0.wait()
-    }
 }
 
 impl Drop for Group {
     fn drop(&mut self) {
-        if let Ok(None) = self.try_wait() {
+        if let Ok(None) = self.leader.try_wait() {
             self.signal(Signal::SIGKILL);
-            let _ = self.wait();
+            let _ = self.leader.wait();
         }
         running().remove(&self.pid().as_raw());
     }

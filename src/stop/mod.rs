@@ -4,10 +4,12 @@
 
 pub(crate) mod groups;
 
-use std::sync::Arc;
+use std::future::poll_fn;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
 use std::time::Duration;
 
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
 use crate::error::{Error, Kind};
@@ -67,28 +69,29 @@ impl Stop {
     /// an error of whoever writes it, not the end of the process.
     pub(crate) fn listen(&self, at_once: fn(u8) -> !) -> std::io::Result<()> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
-        let ignored = hangup_ignored();
-        let (mut int, mut term, mut hup) = {
-            let _inside = runtime.enter();
-            // Caught is enough: the write that went too far then fails.
-            drop(signal(SignalKind::from_raw(nix::sys::signal::Signal::SIGXFSZ as i32))?);
-            let hup = if ignored { None } else { Some(signal(SignalKind::hangup())?) };
-            (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?, hup)
-        };
-        let stop = self.clone();
-        let mut seen = false;
+        let inside = runtime.enter();
+        // Caught is enough: the write that went too far then fails.
+        drop(signal(SignalKind::from_raw(nix::sys::signal::Signal::SIGXFSZ as i32))?);
+        let mut signals = vec![
+            (signal(SignalKind::interrupt())?, Kind::Interrupted, true),
+            (signal(SignalKind::terminate())?, Kind::Terminated, true),
+        ];
+        if !hangup_ignored() {
+            signals.push((signal(SignalKind::hangup())?, Kind::Terminated, false));
+        }
+        drop(inside);
+        let (stop, mut seen) = (self.clone(), false);
         std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
             runtime.block_on(async {
                 loop {
-                    let kind = tokio::select! {
-                        _ = int.recv() => Kind::Interrupted,
-                        _ = term.recv() => Kind::Terminated,
-                        () = hung_up(hup.as_mut()) => {
-                            stop.ask(Kind::Terminated);
-                            continue;
-                        }
-                    };
-                    if std::mem::replace(&mut seen, true) {
+                    let (kind, counts) = poll_fn(|context| {
+                        let mut sent = signals.iter_mut().filter_map(|(signal, kind, counts)| {
+                            signal.poll_recv(context).is_ready().then_some((*kind, *counts))
+                        });
+                        sent.next().map_or(Poll::Pending, Poll::Ready)
+                    })
+                    .await;
+                    if counts && std::mem::replace(&mut seen, true) {
                         at_once(kind.exit_code());
                     }
                     stop.ask(kind);
@@ -97,6 +100,11 @@ impl Stop {
         })?;
         Ok(())
     }
+}
+
+/// Locks also what a panicking thread left.
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Waits for an answer, unless asked to stop first.
@@ -126,14 +134,6 @@ fn hangup_ignored() -> bool {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
         .is_some_and(|mask| mask & 1 != 0)
-}
-
-/// Returns at the next SIGHUP; never where none is listened to.
-async fn hung_up(signal: Option<&mut Signal>) {
-    match signal {
-        Some(signal) => drop(signal.recv().await),
-        None => std::future::pending().await,
-    }
 }
 
 #[cfg(test)]

@@ -114,7 +114,6 @@ pub struct CommandRun {
     /// Its program; arguments may be nobody else's business.
     pub program: String,
     /// Four hexadecimal digits of its instant and its arguments; null from old versions.
-    #[serde(default)]
     pub asked: Option<String>,
     /// When it was started, seconds from the window's start.
     pub at_s: f64,

@@ -17,6 +17,10 @@ impl Summary {
         self.warnings.iter().any(|warning| warning.is(code))
     }
 
+    pub(crate) fn variable(&self, name: &str) -> Option<&str> {
+        self.server.variables.get(name).map(String::as_str)
+    }
+
     pub(crate) fn cell(&self) -> Cell {
         Cell::new(self.plan.clients, self.plan.rate)
     }

@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Distribution;
+use crate::terms::VerdictKind;
 
 const TOLD_MAX: usize = 2;
 
@@ -16,15 +17,12 @@ pub struct Latency {
     /// Response time: from the intended instant; null unless paced.
     pub response: Option<Distribution>,
     /// The part of the response time before the call; null unless paced.
-    #[serde(default)]
     pub wait: Option<Distribution>,
     /// Service time of the ops that failed.
     pub failed: Distribution,
     /// Ops in doubt, which are in none of these times; null from old versions.
-    #[serde(default)]
     pub in_doubt: Option<u64>,
     /// Ops that were issued and given up, in the times at their age; null from old versions.
-    #[serde(default)]
     pub abandoned: Option<u64>,
     /// Service time of each statement, for workloads with several.
     pub by_statement: Vec<StatementLatency>,
@@ -77,7 +75,6 @@ pub struct Outage {
 pub struct LedgerEntry {
     pub table: String,
     /// Identity of the table's content, 1 to 8 hexadecimal digits; null where it has none.
-    #[serde(default)]
     pub table_id: Option<String>,
     pub updates: u64,
     pub inserts: u64,
@@ -97,7 +94,6 @@ pub struct LedgerEntry {
     #[serde(default)]
     pub untraced: u64,
     /// What the writes in doubt may have changed; null where there are none.
-    #[serde(default)]
     pub doubt: Option<Doubt>,
 }
 
@@ -119,17 +115,14 @@ pub struct Doubt {
 
 impl Doubt {
     pub(crate) fn add(&mut self, other: &Doubt) {
-        let Doubt { rows_added, rows_removed, k_added, k_removed, rows_unknown, k_unknown } = self;
-        for (sum, more) in [
-            (rows_added, other.rows_added),
-            (rows_removed, other.rows_removed),
-            (k_added, other.k_added),
-            (k_removed, other.k_removed),
-            (rows_unknown, other.rows_unknown),
-            (k_unknown, other.k_unknown),
-        ] {
-            *sum = sum.saturating_add(more);
-        }
+        *self = Doubt {
+            rows_added: self.rows_added.saturating_add(other.rows_added),
+            rows_removed: self.rows_removed.saturating_add(other.rows_removed),
+            k_added: self.k_added.saturating_add(other.k_added),
+            k_removed: self.k_removed.saturating_add(other.k_removed),
+            rows_unknown: self.rows_unknown.saturating_add(other.rows_unknown),
+            k_unknown: self.k_unknown.saturating_add(other.k_unknown),
+        };
     }
 }
 
@@ -190,13 +183,10 @@ pub struct TurnDelay {
     /// 99th percentile of what is left without the time that the thread waited for a core.
     pub own_delay_p99_us: Option<f64>,
     /// The highest whole percentile, 99 at most, that ten probes lie beyond; null below 20 probes.
-    #[serde(default)]
     pub tail_percentile: Option<u32>,
     /// The delay at that percentile.
-    #[serde(default)]
     pub turn_delay_tail_us: Option<f64>,
     /// What is left there without the time that the thread waited for a core.
-    #[serde(default)]
     pub own_delay_tail_us: Option<f64>,
 }
 
@@ -213,32 +203,6 @@ pub struct Ceiling {
     pub engine_threads: u32,
     /// When it was measured, RFC 3339.
     pub calibrated_at: String,
-}
-
-/// What a number is worth. Later ones outweigh earlier ones.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum VerdictKind {
-    /// Nothing speaks against its being the server's.
-    Ok,
-    /// Something else on the client's host, or an unsteady level, is in it.
-    Noisy,
-    /// The client is in it.
-    ClientBound,
-    /// Client and server shared cores that were full.
-    SharedHost,
-}
-
-impl VerdictKind {
-    pub fn name(self) -> &'static str {
-        match self {
-            VerdictKind::Ok => "ok",
-            VerdictKind::Noisy => "noisy",
-            VerdictKind::ClientBound => "client-bound",
-            VerdictKind::SharedHost => "shared-host",
-        }
-    }
 }
 
 /// What a step's number is worth, and why.
@@ -262,13 +226,12 @@ pub struct Reason {
 }
 
 impl Verdict {
-    /// The kind and its reasons in a line: the weightiest ones, and the codes of the others.
+    /// Tells the kind and its reasons in a line: the weightiest ones, and the codes of the others.
     pub(crate) fn sentence(&self) -> String {
         let (told, others) = self.reasons.split_at(self.reasons.len().min(TOLD_MAX));
-        let mut told: Vec<&str> = told.iter().map(|reason| reason.message.as_str()).collect();
+        let mut told: Vec<String> = told.iter().map(|reason| reason.message.clone()).collect();
         let codes: Vec<&str> = others.iter().map(|reason| reason.code.as_str()).collect();
-        let more = format!("also {}", codes.join(", "));
-        told.extend((!codes.is_empty()).then_some(more.as_str()));
+        told.extend((!codes.is_empty()).then(|| format!("also {}", codes.join(", "))));
         match told.as_slice() {
             [] => self.kind.name().to_owned(),
             told => format!("{}: {}", self.kind.name(), told.join("; ")),

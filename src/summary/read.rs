@@ -6,10 +6,11 @@ use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
+use serde_json::Value;
 
 use super::{SCHEMA, Summary};
 use crate::error::{Error, Result, clip};
+use crate::terms::named;
 
 /// Largest file that is read, bytes. An hour's timeline of seconds takes less than one MiB.
 const FILE_MAX: u64 = 64 << 20;
@@ -159,21 +160,15 @@ pub fn from_json(bytes: &[u8]) -> std::result::Result<Summary, String> {
 
 /// Says what the `schema` of complete JSON is, where that is the reason for refusing it.
 fn schema_of(bytes: &[u8]) -> Option<String> {
-    #[derive(Deserialize)]
-    struct Probe {
-        schema: Option<serde_json::Value>,
-    }
-    match serde_json::from_slice::<Probe>(bytes) {
-        Ok(Probe { schema: Some(serde_json::Value::String(schema)) }) => {
-            (schema != SCHEMA).then(|| foreign(&schema))
-        }
-        Ok(Probe { schema: Some(other) }) => Some(foreign(&other.to_string())),
-        Ok(Probe { schema: None }) => {
-            Some("it is JSON without a \"schema\": loadgen did not write it".to_owned())
-        }
-        Err(error) if error.is_data() => {
-            Some("it is JSON, but no object: loadgen did not write it".to_owned())
-        }
+    match serde_json::from_slice::<Value>(bytes) {
+        Ok(Value::Object(object)) => match object.get("schema") {
+            None | Some(Value::Null) => {
+                Some("it is JSON without a \"schema\": loadgen did not write it".to_owned())
+            }
+            Some(Value::String(schema)) => (schema != SCHEMA).then(|| foreign(schema)),
+            Some(other) => Some(foreign(&other.to_string())),
+        },
+        Ok(_) => Some("it is JSON, but no object: loadgen did not write it".to_owned()),
         Err(error) => Some(located(&error)),
     }
 }
@@ -197,24 +192,22 @@ fn located(error: &serde_json::Error) -> String {
 
 fn refusal(bad: &[(PathBuf, String)]) -> Error {
     let told = |(path, why): &(PathBuf, String)| format!("{}: {why}", path.display());
-    let text = if let [one] = bad {
-        told(one)
-    } else {
-        let mut lines = vec![format!("{} files cannot be used:", bad.len())];
-        lines.extend(bad.iter().take(NAMED_MAX).map(|one| format!("  {}", told(one))));
-        let more = bad.len().saturating_sub(NAMED_MAX);
-        lines.extend((more > 0).then(|| format!("  … and {more} more")));
-        lines.join("\n")
+    let told: Vec<String> = bad.iter().map(told).collect();
+    let text = match told.as_slice() {
+        [one] => one.clone(),
+        all => {
+            let count = all.len();
+            format!("{count} files cannot be used:\n  {}", named(told, NAMED_MAX, "\n  "))
+        }
     };
     Error::data(text).hint("--skip-bad leaves such files out")
 }
 
 fn nothing(paths: &[PathBuf], skipped: &[(PathBuf, String)]) -> Error {
-    let named: Vec<String> =
-        paths.iter().take(NAMED_MAX).map(|path| path.display().to_string()).collect();
+    let paths = paths.iter().map(|path| path.display().to_string()).collect();
     let but = skipped.first().map_or_else(String::new, |(path, reason)| {
         format!("; {} skipped, the first: {}: {reason}", skipped.len(), path.display())
     });
-    let message = format!("no summaries in {}{but}", named.join(", "));
+    let message = format!("no summaries in {}{but}", named(paths, NAMED_MAX, ", "));
     Error::data(message).hint("a sweep writes them to its --out directory (results by default)")
 }

@@ -28,7 +28,6 @@ pub struct Record {
     /// What it does, for people.
     pub what: String,
     /// The row of the table; old versions did not say.
-    #[serde(default)]
     pub label: Option<String>,
     /// Whether its workload is one of loadgen's own; old versions did not say.
     #[serde(default)]
@@ -46,7 +45,6 @@ pub struct Place {
     pub hostname: Option<String>,
     /// `@@datadir`.
     pub datadir: Option<String>,
-    #[serde(default)]
     pub database: Option<String>,
 }
 

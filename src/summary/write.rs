@@ -1,6 +1,5 @@
 //! Writing: a summary, or the record of a step, appears whole, under a name of its own, or not at all.
 
-use std::fmt::Write as _;
 use std::fs::{self, File, Permissions};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -11,7 +10,7 @@ use tempfile::{Builder, NamedTempFile};
 use super::Summary;
 use super::read::parent;
 use super::record::{Record, Recorded, SUFFIX};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Kind, Result, drives_terminal};
 
 /// Longest part of a file name that comes from a label or a workload, bytes.
 const PART_MAX: usize = 64;
@@ -77,12 +76,9 @@ impl Store {
     pub(crate) fn begin(&self, record: &Record) -> Result<Recorded> {
         let step = &record.step_id;
         let json = serde_json::to_string_pretty(record).expect("its maps have string keys") + "\n";
+        let why = || format!("no record of step {step} could be made, so that it was not begun");
         let path = self.put(&json, |hex| format!("{step}-{hex:08x}{SUFFIX}"), sync);
-        let path = path.map_err(|error| {
-            error.context(format!(
-                "no record of step {step} could be made, so that it was not begun"
-            ))
-        })?;
+        let path = path.map_err(|error| error.context(why()))?;
         Ok(Recorded { path })
     }
 
@@ -94,10 +90,11 @@ impl Store {
         name: impl Fn(u32) -> String,
         sync: fn(&Path) -> io::Result<()>,
     ) -> Result<PathBuf> {
-        let named = self.persist(text, || Ok(name(getrandom::u32().map_err(io::Error::from)?)));
+        let named = self.persist(text, || Ok(name(getrandom::u32()?)));
         let durable = named.and_then(|path| match sync(&self.dir) {
             Ok(()) => Ok(path),
             Err(error) => {
+                // The first error is the cause.
                 let _ = fs::remove_file(path);
                 Err(error)
             }
@@ -161,24 +158,24 @@ fn unwritable(dir: &Path, error: &io::Error, begun: bool) -> Error {
     let (shown, told) = (dir.display(), error.to_string());
     let other = "--out DIR names another directory".to_owned();
     let (kind, what, hint) = match error.kind() {
-        ErrorKind::NotFound if parent(dir).is_dir() => {
-            (Kind::Usage, "the directory went away", format!("mkdir -p '{shown}'"))
-        }
         ErrorKind::NotFound => {
-            (Kind::Usage, "its parent directory does not exist", format!("mkdir -p '{shown}'"))
+            let gone = parent(dir).is_dir();
+            let of = if gone {
+                "the directory went away"
+            } else {
+                "its parent directory does not exist"
+            };
+            (Kind::Usage, of, format!("mkdir -p '{shown}'"))
         }
-        ErrorKind::NotADirectory => (
-            Kind::Usage,
-            "it, or a part of its path, is a file and no directory",
-            "remove the file, or name another directory with --out".to_owned(),
-        ),
+        ErrorKind::NotADirectory => {
+            let of = "it, or a part of its path, is a file and no directory";
+            (Kind::Usage, of, format!("remove the file; or {other}"))
+        }
         ErrorKind::PermissionDenied => (Kind::Usage, "permission denied", other),
         ErrorKind::ReadOnlyFilesystem => (Kind::Usage, "the file system is read-only", other),
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => (
-            Kind::Failed,
-            "no space left",
-            format!("free some space in '{shown}', or name another directory with --out"),
-        ),
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+            (Kind::Failed, "no space left", format!("free some space in '{shown}'; or {other}"))
+        }
         _ => (Kind::Failed, told.as_str(), other),
     };
     let kind = if begun { Kind::Failed } else { kind };
@@ -188,15 +185,14 @@ fn unwritable(dir: &Path, error: &io::Error, begun: bool) -> Error {
 /// Names a summary's file: for people, and never parsed. `hex` keeps two steps of one second apart.
 pub fn file_name(summary: &Summary, hex: u32) -> String {
     let plan = &summary.plan;
-    let rate =
-        plan.rate.map_or_else(String::new, |rate| format!("_r{}", part(&rate.to_string(), 24)));
+    let rate = plan.rate.map_or_else(String::new, |rate| format!("_r{}", part(&rate.to_string())));
     let start = summary.started_at.parse::<jiff::Timestamp>();
     let start = start.map(|start| start.strftime("%Y%m%dT%H%M%SZ").to_string());
     format!(
         "{}_{}_{}_c{}{rate}_n{}_{hex:08x}.json",
         start.unwrap_or_else(|_| "undated".to_owned()),
-        part(&summary.label, PART_MAX),
-        part(&summary.workload.name, PART_MAX),
+        part(&summary.label),
+        part(&summary.workload.name),
         plan.clients,
         plan.repeat_index,
     )
@@ -204,9 +200,9 @@ pub fn file_name(summary: &Summary, hex: u32) -> String {
 
 /// Makes a text a part of a file name: no separators, quotes, spaces or anything that a shell, a
 /// terminal or another file system could take amiss.
-fn part(text: &str, bytes_max: usize) -> String {
+pub(crate) fn part(text: &str) -> String {
     let safe = |c: char| if c.is_ascii_alphanumeric() || "+-.=@".contains(c) { c } else { '_' };
-    let part: String = text.chars().take(bytes_max).map(safe).collect();
+    let part: String = text.chars().take(PART_MAX).map(safe).collect();
     if part.is_empty() { "_".to_owned() } else { part }
 }
 
@@ -220,23 +216,13 @@ pub fn to_json(summary: &Summary) -> String {
 /// Escapes in the strings of JSON what a terminal acts upon. Outside of strings there is none of it,
 /// so that an escape is right wherever one is found.
 pub(crate) fn escape_hostile(json: String) -> String {
-    let hostile = |c: char| {
-        (c.is_control() && c != '\n')
-            || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
+    let hostile = |c: char| drives_terminal(c) && c != '\n';
     if !json.contains(hostile) {
         return json;
     }
-    let mut out = String::with_capacity(json.len() + 64);
-    for c in json.chars() {
-        if hostile(c) {
-            // All of them are in the basic plane: one escape, no surrogates.
-            write!(out, "\\u{:04x}", u32::from(c)).expect("memory");
-        } else {
-            out.push(c);
-        }
-    }
-    out
+    // All of them are in the basic plane: one escape, no surrogates.
+    let escape = |c| if hostile(c) { format!("\\u{:04x}", u32::from(c)) } else { c.to_string() };
+    json.chars().map(escape).collect()
 }
 
 #[cfg(test)]

@@ -2,156 +2,197 @@
 
 use std::fmt;
 
-use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
-/// The spacing of an open loop's arrivals (`--arrival`).
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Arrival {
-    /// Independent of each other, as of many users
-    #[default]
-    Poisson,
-    /// Evenly spaced
-    Uniform,
+/// A closed set with a word for each of it.
+pub trait Choice: Copy + 'static {
+    const ALL: &'static [Self];
+
+    /// Gives its word, and what the help says of it.
+    fn told(self) -> (&'static str, &'static str);
+
+    /// Finds what a word stands for.
+    fn of(word: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|choice| choice.told().0 == word)
+    }
 }
 
-/// How clients meet tables (`--spread`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum SpreadChoice {
-    /// Pinned where every client count is a multiple of the tables, else random
-    Auto,
-    /// Client i works on table i mod tables
-    Pinned,
-    /// Each op draws its table
-    Random,
+/// Declares choices, each with the line that the help has of it; `=` names the usual one.
+macro_rules! choices {
+    ($($(#[$meta:meta])* $name:ident $(= $usual:ident)? {
+        $(#[doc = $help:literal] $(#[$of:meta])* $choice:ident $word:literal;)+
+    })+) => {$(
+        $(#[$meta])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+        pub enum $name { $(#[doc = $help] $(#[$of])* #[serde(rename = $word)] $choice),+ }
+        $(impl Default for $name { fn default() -> Self { Self::$usual } })?
+        impl $name { pub fn name(self) -> &'static str { self.told().0 } }
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result { f.write_str(self.told().0) }
+        }
+        impl Choice for $name {
+            const ALL: &'static [Self] = &[$(Self::$choice),+];
+            fn told(self) -> (&'static str, &'static str) {
+                match self { $(Self::$choice => ($word, $help.trim_ascii())),+ }
+            }
+        }
+    )+};
 }
 
-/// How clients meet tables, decided.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Spread {
-    /// Client i works on table i mod tables, as one sysbench process a table would.
-    #[default]
-    Pinned,
-    /// Each op draws its table.
-    Random,
-}
+choices! {
+    /// The spacing of an open loop's arrivals (`--arrival`).
+    Arrival = Poisson {
+        /// Independent of each other, as of many users
+        Poisson "poisson";
+        /// Evenly spaced
+        Uniform "uniform";
+    }
 
-/// The order of a sweep's clients (`--order`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Order {
-    /// Fewest clients first
-    Ascending,
-    /// Shuffled by the seed, differently in each repeat
-    Shuffled,
-}
+    /// How clients meet tables (`--spread`).
+    SpreadChoice = Auto {
+        /// Pinned where every client count is a multiple of the tables, else random
+        Auto "auto";
+        /// Client i works on table i mod tables
+        Pinned "pinned";
+        /// Each op draws its table
+        Random "random";
+    }
 
-/// How statements reach the server (`--statements`).
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[cfg_attr(test, schemars(rename = "Mode", description = "How statements reach the server."))]
-#[serde(rename_all = "snake_case")]
-pub enum StatementMode {
-    /// `COM_STMT_EXECUTE` of statements prepared before the window.
-    #[value(help = "Server-side prepared statements")]
-    #[default]
-    Prepared,
-    /// `COM_QUERY` with the values as literals.
-    #[value(help = "SQL text")]
-    Text,
-}
+    /// How clients meet tables, decided.
+    Spread = Pinned {
+        /// Client i works on table i mod tables, as one sysbench process a table would
+        Pinned "pinned";
+        /// Each op draws its table
+        Random "random";
+    }
 
-/// What an error does to its client and to the step (`--on-error`); each does more than the last.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum OnError {
-    /// End the step, but for deadlocks, lock wait timeouts and the like: these are counted
-    #[default]
-    Abort,
-    /// Count what the server answers and go on; a lost connection ends the step
-    Continue,
-    /// The same, and open lost connections again
-    Reconnect,
-}
+    /// The order of a sweep's clients (`--order`).
+    Order = Ascending {
+        /// Fewest clients first
+        Ascending "ascending";
+        /// Shuffled by the seed, differently in each repeat
+        Shuffled "shuffled";
+    }
 
-/// What is read before the first step (`--warm`).
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Warm {
-    /// Nothing is read
-    #[default]
-    None,
-    /// All rows and the index of their second column are read once, before the first step
-    Pool,
-}
+    /// How statements reach the server.
+    #[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Mode"))]
+    StatementMode = Prepared {
+        /// Server-side prepared statements
+        Prepared "prepared";
+        /// SQL text
+        Text "text";
+    }
 
-/// The adaptive hash index before each step (`--ahi`).
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Ahi {
-    /// Left alone
-    #[default]
-    AsIs,
-    /// Switched off and on again before each step: it starts empty
-    Cold,
-    /// Before each step rows are read until it answers as many searches as it will
-    Warm,
-}
+    /// What an error does to its client and to the step (`--on-error`); each does more than the last.
+    OnError = Abort {
+        /// End the step, but for deadlocks, lock wait timeouts and the like: these are counted
+        Abort "abort";
+        /// Count what the server answers and go on; a lost connection ends the step
+        Continue "continue";
+        /// The same, and open lost connections again
+        Reconnect "reconnect";
+    }
 
-/// Where the pages of a step came from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum Class {
-    /// From the buffer pool.
-    #[serde(alias = "inside-buffer-pool")]
-    Cached,
-    /// From storage, one in a hundred statements at least.
-    #[serde(alias = "larger-than-buffer-pool")]
-    IoBound,
-}
+    /// How rows are put in (`--mode`).
+    InsertWord = Extended {
+        /// Many rows a statement
+        Extended "extended";
+        /// One row a statement
+        Single "single";
+        /// LOAD DATA LOCAL
+        LoadData "load-data";
+    }
 
-/// The form of a table (`--format`).
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub enum Format {
-    /// Aligned columns for a terminal or a mail
-    #[default]
-    Text,
-    /// Tables of GitHub's Markdown
-    Markdown,
-    /// One row a cell, for spreadsheets and scripts
-    Csv,
-    /// One object, loadgen.report/1
-    Json,
-}
+    /// What is read before the first step (`--warm`).
+    Warm = None {
+        /// Nothing is read
+        None "none";
+        /// All rows and the index of their second column are read once, before the first step
+        Pool "pool";
+    }
 
-/// The arrangement of a report's numbers (`--layout`).
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub enum Layout {
-    /// Clients across, one label a line
-    #[default]
-    Versions,
-    /// A list for each number of clients, best first
-    List,
-    /// Absolute and relative to one label (--baseline, else the first)
-    Relative,
-    /// Range of the change between two labels (--from, --to) in each workload, percent
-    Delta,
-    /// Cost of what --to has and --from has not, for each number of clients, percent
-    Overhead,
-    /// What an op costs the server and the client, absolute and relative
-    PerOp,
-    /// The best number of each label, and the clients it was reached at
-    Peak,
-    /// Times without service: gaps, first success, back to 95 % of the earlier rate
-    Outages,
-    /// Suites of commands, test by test: wall, user and system seconds
-    Suite,
-    /// What tells the labels from each other, by the server's variables
-    Settings,
+    /// The adaptive hash index before each step (`--ahi`).
+    Ahi = AsIs {
+        /// Left alone
+        AsIs "as-is";
+        /// Switched off and on again before each step: it starts empty
+        Cold "cold";
+        /// Before each step rows are read until it answers as many searches as it will
+        Warm "warm";
+    }
+
+    /// Where the pages of a step came from.
+    #[cfg_attr(test, derive(schemars::JsonSchema))]
+    Class {
+        /// From the buffer pool
+        #[serde(alias = "inside-buffer-pool")]
+        Cached "cached";
+        /// From storage, one in a hundred statements at least
+        #[serde(alias = "larger-than-buffer-pool")]
+        IoBound "io-bound";
+    }
+
+    /// What a number is worth. Later ones outweigh earlier ones.
+    #[derive(PartialOrd, Ord)]
+    #[cfg_attr(test, derive(schemars::JsonSchema))]
+    VerdictKind {
+        /// Nothing speaks against its being the server's.
+        Ok "ok";
+        /// Something else on the client's host, or an unsteady level, is in it.
+        Noisy "noisy";
+        /// The client is in it.
+        ClientBound "client-bound";
+        /// Client and server shared cores that were full.
+        SharedHost "shared-host";
+    }
+
+    /// The form of a table (`--format`).
+    Format = Text {
+        /// Aligned columns for a terminal or a mail
+        Text "text";
+        /// Tables of GitHub's Markdown
+        Markdown "markdown";
+        /// One row a cell, for spreadsheets and scripts
+        Csv "csv";
+        /// One object, loadgen.report/1
+        Json "json";
+    }
+
+    /// The arrangement of a report's numbers (`--layout`).
+    Layout = Versions {
+        /// Clients across, one label a line
+        Versions "versions";
+        /// A list for each number of clients, best first
+        List "list";
+        /// Absolute and relative to one label (--baseline, else the first)
+        Relative "relative";
+        /// Range of the change between two labels (--from, --to) in each workload, percent
+        Delta "delta";
+        /// Cost of what --to has and --from has not, for each number of clients, percent
+        Overhead "overhead";
+        /// What an op costs the server and the client, absolute and relative
+        PerOp "per-op";
+        /// The best number of each label, and the clients it was reached at
+        Peak "peak";
+        /// Times without service: gaps, first success, back to 95 % of the earlier rate
+        Outages "outages";
+        /// Suites of commands, test by test: wall, user and system seconds
+        Suite "suite";
+        /// What tells the labels from each other, by the server's variables
+        Settings "settings";
+    }
+
+    /// The subject of a picture (`--chart`).
+    Picture = Qps {
+        /// The numbers over the clients, with the spread of the repeats
+        Qps "qps";
+        /// The same relative to one label (--baseline, else the first)
+        Relative "relative";
+        /// Latency by percentile
+        Latency "latency";
+        /// Ops a second in the course of each step
+        Timeline "timeline";
+    }
 }
 
 impl Layout {
@@ -163,52 +204,5 @@ impl Layout {
     /// Tells whether it relates all labels to one.
     pub(crate) fn relates(self) -> bool {
         matches!(self, Layout::Versions | Layout::Relative | Layout::PerOp)
-    }
-}
-
-/// The subject of a picture (`--chart`).
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub enum Picture {
-    /// The numbers over the clients, with the spread of the repeats
-    #[default]
-    Qps,
-    /// The same relative to one label (--baseline, else the first)
-    Relative,
-    /// Latency by percentile
-    Latency,
-    /// Ops a second in the course of each step
-    Timeline,
-}
-
-macro_rules! shown_as_flags {
-    ($($name:ty),*) => {$(
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                let word = self.to_possible_value().expect("no variant is skipped");
-                f.write_str(word.get_name())
-            }
-        }
-    )*};
-}
-shown_as_flags!(Arrival, Spread, StatementMode, OnError, Warm, Ahi, Class, Layout);
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn words_are_the_same_in_flags_and_in_json() {
-        fn check<T: ValueEnum + Serialize + fmt::Display>() {
-            for word in T::value_variants() {
-                assert_eq!(serde_json::to_value(word).expect("JSON"), word.to_string());
-            }
-        }
-        check::<Arrival>();
-        check::<Spread>();
-        check::<StatementMode>();
-        check::<OnError>();
-        check::<Warm>();
-        check::<Ahi>();
-        check::<Class>();
     }
 }

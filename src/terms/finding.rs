@@ -221,10 +221,7 @@ impl fmt::Display for Value {
                     _ => write!(f, "{percent:.2} %"),
                 }
             }
-            Value::Seconds(s) => {
-                let text = format!("{s:.1}");
-                f.write_str(text.strip_suffix(".0").unwrap_or(&text))
-            }
+            Value::Seconds(s) => f.write_str(&short(*s)),
             Value::Micros(us) => match us {
                 us if *us < 1e3 => write!(f, "{us:.0} us"),
                 us if *us < 1e4 => write!(f, "{:.2} ms", us / 1e3),
@@ -239,8 +236,7 @@ impl fmt::Display for Value {
 /// A number with its thousands apart; below 100 with a decimal.
 fn grouped(number: f64) -> String {
     if number < 100.0 {
-        let text = format!("{number:.1}");
-        return text.strip_suffix(".0").unwrap_or(&text).to_owned();
+        return short(number);
     }
     let digits = format!("{number:.0}");
     let mut text = String::new();
@@ -251,6 +247,12 @@ fn grouped(number: f64) -> String {
         text.push(digit);
     }
     text
+}
+
+/// Writes a number with a decimal, unless that is 0.
+fn short(number: f64) -> String {
+    let text = format!("{number:.1}");
+    text.strip_suffix(".0").unwrap_or(&text).to_owned()
 }
 
 macro_rules! values_from {

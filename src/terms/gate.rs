@@ -75,29 +75,31 @@ impl fmt::Display for Percentile {
     }
 }
 
+/// The names of properties; of two that mean the same, the first is shown.
+const PROPERTIES: [(&str, Property); 6] = [
+    ("mean", Property::Mean),
+    ("avg", Property::Mean),
+    ("median", Property::Percentile(Percentile(50.0))),
+    ("max", Property::Max),
+    ("min", Property::Min),
+    ("stddev", Property::Stddev),
+];
+
 impl Property {
     /// Reads a name, lower case.
     pub(crate) fn parse(name: &str) -> Option<Property> {
-        Some(match name {
-            "mean" | "avg" => Property::Mean,
-            "median" => Property::Percentile(Percentile(50.0)),
-            "max" => Property::Max,
-            "min" => Property::Min,
-            "stddev" => Property::Stddev,
-            other => Property::Percentile(Percentile::parse(other)?),
-        })
+        let known = PROPERTIES.iter().find(|(known, _)| *known == name).map(|(_, known)| *known);
+        known.or_else(|| Percentile::parse(name).map(Property::Percentile))
     }
 }
 
 impl fmt::Display for Property {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Property::Percentile(percentile) => return percentile.fmt(f),
-            Property::Mean => "mean",
-            Property::Max => "max",
-            Property::Min => "min",
-            Property::Stddev => "stddev",
-        })
+        if let Property::Percentile(percentile) = self {
+            return percentile.fmt(f);
+        }
+        let known = PROPERTIES.iter().find(|(_, known)| known == self);
+        f.write_str(known.expect("all others are there").0)
     }
 }
 
@@ -196,37 +198,87 @@ mod tests {
         text.parse().unwrap_or_else(|what| panic!("{what}"))
     }
 
+    struct Side {
+        text: &'static str,
+        shown: &'static str,
+        quantity: Quantity,
+        holds: f64,
+        fails: f64,
+    }
+
     #[test]
     fn conditions_hold_on_their_side_of_the_value() {
-        for (text, shown, quantity, holds, fails) in [
-            (
-                "p99<2ms",
-                "p99<2ms",
-                Quantity::Latency(Property::Percentile(Percentile(99.0))),
-                1999.9,
-                2000.0,
-            ),
-            (
-                "p99.9 <= 500us",
-                "p99.9<=500us",
-                Quantity::Latency(Property::Percentile(Percentile(99.9))),
-                500.0,
-                500.1,
-            ),
-            (
-                "median<500µs",
-                "median<500µs",
-                Quantity::Latency(Property::Percentile(Percentile(50.0))),
-                1.0,
-                501.0,
-            ),
-            ("qps>=10k", "qps>=10k", Quantity::Qps, 10_000.0, 9_999.9),
-            ("tps>0.5", "tps>0.5", Quantity::Tps, 0.6, 0.5),
-            ("errors==0", "errors==0", Quantity::Errors, 0.0, 1.0),
-            ("errors<0.1%", "errors<0.1%", Quantity::ErrorShare, 0.0009, 0.001),
-            (" mean < 1ms ", "mean<1ms", Quantity::Latency(Property::Mean), 0.0, 1000.0),
-            ("max<1s", "max<1s", Quantity::Latency(Property::Max), 999_999.0, 1e6),
-            ("min>100ns", "min>100ns", Quantity::Latency(Property::Min), 0.2, 0.1),
+        for Side { text, shown, quantity, holds, fails } in [
+            Side {
+                text: "p99<2ms",
+                shown: "p99<2ms",
+                quantity: Quantity::Latency(Property::Percentile(Percentile(99.0))),
+                holds: 1999.9,
+                fails: 2000.0,
+            },
+            Side {
+                text: "p99.9 <= 500us",
+                shown: "p99.9<=500us",
+                quantity: Quantity::Latency(Property::Percentile(Percentile(99.9))),
+                holds: 500.0,
+                fails: 500.1,
+            },
+            Side {
+                text: "median<500µs",
+                shown: "median<500µs",
+                quantity: Quantity::Latency(Property::Percentile(Percentile(50.0))),
+                holds: 1.0,
+                fails: 501.0,
+            },
+            Side {
+                text: "qps>=10k",
+                shown: "qps>=10k",
+                quantity: Quantity::Qps,
+                holds: 10_000.0,
+                fails: 9_999.9,
+            },
+            Side {
+                text: "tps>0.5",
+                shown: "tps>0.5",
+                quantity: Quantity::Tps,
+                holds: 0.6,
+                fails: 0.5,
+            },
+            Side {
+                text: "errors==0",
+                shown: "errors==0",
+                quantity: Quantity::Errors,
+                holds: 0.0,
+                fails: 1.0,
+            },
+            Side {
+                text: "errors<0.1%",
+                shown: "errors<0.1%",
+                quantity: Quantity::ErrorShare,
+                holds: 0.0009,
+                fails: 0.001,
+            },
+            Side {
+                text: " mean < 1ms ",
+                shown: "mean<1ms",
+                quantity: Quantity::Latency(Property::Mean),
+                holds: 0.0,
+                fails: 1000.0,
+            },
+            Side {
+                text: "max<1s",
+                shown: "max<1s",
+                quantity: Quantity::Latency(Property::Max),
+                holds: 999_999.0,
+                fails: 1e6,
+            },
+            Side {
+                text: "min>100ns",
+                shown: "min>100ns",
+                quantity: Quantity::Latency(Property::Min),
+                holds: 0.2,
+                fails: 0.1,
+            },
         ] {
             let gate = gate(text);
             assert_eq!(gate.to_string(), shown);

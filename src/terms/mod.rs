@@ -1,4 +1,6 @@
 //! The field's words as types: those of flags, profiles, summaries and reports alike. No I/O.
+//!
+//! Above its figure: the sentences of all findings are here, and docs/warnings.md is made of them.
 
 mod cell;
 mod choice;
@@ -9,8 +11,8 @@ mod variables;
 
 pub use cell::{Cell, Rate};
 pub use choice::{
-    Ahi, Arrival, Class, Format, Layout, OnError, Order, Picture, Spread, SpreadChoice,
-    StatementMode, Warm,
+    Ahi, Arrival, Choice, Class, Format, InsertWord, Layout, OnError, Order, Picture, Spread,
+    SpreadChoice, StatementMode, VerdictKind, Warm,
 };
 pub(crate) use finding::finding;
 pub use finding::{Code, Finding, Value};
@@ -27,6 +29,12 @@ pub(crate) fn clients(count: impl Into<u64>) -> String {
 pub(crate) fn counted(count: impl Into<u64>, noun: &str) -> String {
     let count: u64 = count.into();
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
+/// Joins those that are there; None where there are none.
+pub(crate) fn joined(all: impl IntoIterator<Item = Option<String>>, by: &str) -> Option<String> {
+    let all: Vec<String> = all.into_iter().flatten().collect();
+    (!all.is_empty()).then(|| all.join(by))
 }
 
 /// Names the first so many, and counts the others: `a, b, 3 more`.

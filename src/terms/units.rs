@@ -40,10 +40,6 @@ pub fn parse_count(text: &str) -> Result<u64, String> {
 }
 
 /// Reads a count in thousandths, so that it need not be whole: `0.5` is 500.
-///
-/// # Errors
-///
-/// The text says what is wrong with the value; the caller adds the flag's name.
 pub(crate) fn parse_thousandths(text: &str) -> Result<u64, String> {
     let units = COUNT_UNITS.map(|(name, size)| (name, size * 1000));
     scaled(text, &units, "k M G (powers of 1000) or Ki Mi Gi (powers of 1024)", "rate")
@@ -61,19 +57,11 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
 
 /// Reads a time of an answer: a number, then `ns us µs ms s`; what is meant by a bare number
 /// nobody knows. Nanoseconds.
-///
-/// # Errors
-///
-/// The text says what is wrong with the value; the caller adds where it stands.
 pub(crate) fn parse_time(text: &str) -> Result<u64, String> {
     scaled(text, &TIME_UNITS, "ns us ms s", "time")
 }
 
 /// Reads a percentage, `2%` as 0.02; the sign may be left away.
-///
-/// # Errors
-///
-/// The text says what is wrong with the value; the caller adds the flag's name.
 pub(crate) fn parse_percent(text: &str) -> Result<f64, String> {
     let digits = text.strip_suffix('%').unwrap_or(text);
     let plain = digits.bytes().all(|b| b.is_ascii_digit() || b == b'.');
@@ -85,69 +73,55 @@ pub(crate) fn parse_percent(text: &str) -> Result<f64, String> {
 
 /// The count with the largest unit (of 1000) that leaves at most one decimal, or plain.
 pub fn count(n: u64) -> String {
-    for (unit, size) in COUNT_UNITS[1..4].iter().rev() {
-        if n >= *size && n.is_multiple_of(size / 10) {
-            let (whole, tenth) = (n / size, n % size / (size / 10));
-            return match tenth {
-                0 => format!("{whole}{unit}"),
-                _ => format!("{whole}.{tenth}{unit}"),
-            };
-        }
-    }
-    n.to_string()
+    let fits = |size: u64| n >= size && n.is_multiple_of(size / 10);
+    let unit = COUNT_UNITS[1..4].iter().rev().find(|(_, size)| fits(*size));
+    unit.map_or_else(|| n.to_string(), |(unit, size)| decimal(n.into(), *size, unit))
 }
 
 /// The duration in the unit that people would take: whole hours and minutes (from two up) as
 /// such, else seconds, below one second milliseconds.
-pub fn duration(d: Duration) -> String {
-    let nanos = d.as_nanos();
-    for (unit, size, least) in [("h", 3_600_000_000_000, 1), ("m", 60_000_000_000, 2)] {
-        if nanos >= size * least && nanos.is_multiple_of(size) {
-            return format!("{}{unit}", nanos / size);
-        }
-    }
-    let (unit, size, digits) = if nanos >= 1_000_000_000 || nanos == 0 {
-        ("s", 1_000_000_000, 9)
-    } else {
-        ("ms", 1_000_000, 6)
+pub fn duration(length: Duration) -> String {
+    let nanos = length.as_nanos();
+    let [_, millis, second, minute, hour] = DURATION_UNITS;
+    let whole = |(_, size): (&str, u64), least: u128| {
+        nanos >= u128::from(size) * least && nanos.is_multiple_of(size.into())
     };
-    let (whole, rest) = (nanos / size, nanos % size);
-    if rest == 0 {
-        return format!("{whole}{unit}");
-    }
-    let fraction = format!("{rest:0digits$}");
-    format!("{whole}.{}{unit}", fraction.trim_end_matches('0'))
+    let (unit, size) = match nanos {
+        _ if whole(hour, 1) => hour,
+        _ if whole(minute, 2) => minute,
+        1..1_000_000_000 => millis,
+        _ => second,
+    };
+    decimal(nanos, size, unit)
+}
+
+/// Writes a number in units of a power of ten, or whole ones of another, without zeros at its end.
+fn decimal(n: u128, size: u64, unit: &str) -> String {
+    let (whole, rest, digits) =
+        (n / u128::from(size), n % u128::from(size), size.ilog10() as usize);
+    let fraction = format!(".{rest:0digits$}");
+    format!("{whole}{}{unit}", fraction.trim_end_matches('0').trim_end_matches('.'))
 }
 
 fn scaled(text: &str, units: &[(&str, u64)], known: &str, what: &str) -> Result<u64, String> {
     let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(split);
-    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-    let no_number = || format!("'{text}' is no {what}: a number, then {known}");
-    let bare_dot = number.contains('.') && fraction.is_empty();
-    if whole.is_empty() || bare_dot || fraction.contains('.') {
-        return Err(no_number());
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
+    if whole.is_empty() || fraction.is_empty() || fraction.contains('.') {
+        return Err(format!("'{text}' is no {what}: a number, then {known}"));
     }
     let Some((_, size)) = units.iter().find(|(name, _)| *name == unit) else {
         return Err(format!("'{text}' is no {what}: the unit '{unit}' is none of {known}"));
     };
-    let too_large = || format!("'{text}' is too large for a {what}");
-    let whole: u64 = whole.parse().map_err(|_| too_large())?;
-    let whole = whole.checked_mul(*size).ok_or_else(too_large)?;
-    let part =
-        part_of(*size, fraction).ok_or_else(|| format!("'{text}' is no exact {what}: too fine"))?;
-    whole.checked_add(part).ok_or_else(too_large)
-}
-
-/// `0.fraction × size` where that is whole. 19 digits are more than any exact product needs.
-fn part_of(size: u64, fraction: &str) -> Option<u64> {
-    let digits = fraction.trim_end_matches('0');
-    if digits.is_empty() {
-        return Some(0);
-    }
-    let scale = 10_u128.checked_pow(u32::try_from(digits.len()).ok()?)?;
-    let product = digits.parse::<u128>().ok()?.checked_mul(u128::from(size))?;
-    (product % scale == 0).then(|| u64::try_from(product / scale).ok()).flatten()
+    let fraction = fraction.trim_end_matches('0');
+    let too_fine = || format!("'{text}' is no exact {what}: too fine");
+    let parts = u32::try_from(fraction.len()).ok().and_then(|digits| 10_u128.checked_pow(digits));
+    let parts = parts.ok_or_else(too_fine)?;
+    let number = format!("{whole}{fraction}").parse::<u128>().ok();
+    let product = number.and_then(|number| number.checked_mul(u128::from(*size)));
+    let value = product.and_then(|product| u64::try_from(product / parts).ok());
+    let value = value.ok_or_else(|| format!("'{text}' is too large for a {what}"))?;
+    if product.is_some_and(|product| product % parts != 0) { Err(too_fine()) } else { Ok(value) }
 }
 
 #[cfg(test)]

@@ -42,12 +42,11 @@ pub(super) type Known = (String, String);
 impl Evidence<'_> {
     /// Tells the history of a table at this place since it got its mark.
     pub(super) fn of(&self, here: &Place, table: &str, mark: &Mark) -> History {
-        let mut history = History::default();
         let Some(id) = mark.id.map(|id| format!("{id:x}")) else {
             let why = "an older loadgen prepared it, whose ledgers do not say whose they are";
-            history.unknown.push(why.to_owned());
-            return history;
+            return History::unknown(why);
         };
+        let mut history = History::default();
         for summary in self.summaries {
             let unfollowed = summary.workload.unfollowed.as_deref();
             let its = |entry: &&LedgerEntry| {
@@ -86,11 +85,8 @@ impl Evidence<'_> {
 
     /// Counts the steps that wrote to other tables than these.
     pub(super) fn strangers(&self, tables: &[Known]) -> usize {
-        let ours = |entry: &LedgerEntry| {
-            tables.iter().any(|(n, id)| *n == entry.table && Some(id) == entry.table_id.as_ref())
-        };
-        let other = |entry: &LedgerEntry| changes(entry) && !ours(entry);
-        self.summaries.iter().filter(|summary| summary.ledger.iter().any(other)).count()
+        let other = |summary: &&&Summary| wrote(summary).iter().any(|it| !tables.contains(it));
+        self.summaries.iter().filter(other).count()
     }
 
     fn is_another(&self, place: &Place, here: &Place) -> bool {
@@ -100,23 +96,20 @@ impl Evidence<'_> {
     /// Finds tables that steps here wrote to beside one of these, and that are none of these: each with
     /// one such step.
     pub(super) fn missing(&self, here: &Place, tables: &[Known]) -> BTreeMap<String, String> {
-        let summaries = self.summaries.iter().filter(|s| !self.is_another(&place(s), here));
-        let of_summary = |summary: &&Summary| {
-            let wrote = summary.ledger.iter().filter(|entry| changes(entry));
-            let named = wrote.filter_map(|e| Some((e.table.clone(), e.table_id.clone()?)));
-            (summary.step_id.clone(), named.collect::<Vec<Known>>())
-        };
-        let records = self.records.iter().filter(|(_, r)| !self.is_another(&r.place, here));
-        let of_record = |(_, record): &(String, Record)| {
-            (record.step_id.clone(), record.tables.clone().into_iter().collect())
-        };
+        let summaries = self.summaries.iter().map(|s| (&s.step_id, place(s), wrote(s)));
+        let records = self.records.iter().map(|(_, record)| {
+            let wrote = record.tables.clone().into_iter().collect();
+            (&record.step_id, record.place.clone(), wrote)
+        });
         let mut missing = BTreeMap::new();
-        for (step, wrote) in summaries.map(of_summary).chain(records.map(of_record)) {
-            if wrote.iter().any(|known| tables.contains(known)) {
-                let gone =
-                    wrote.into_iter().filter(|(name, _)| !tables.iter().any(|(n, _)| n == name));
-                missing.extend(gone.map(|(name, _)| (name, step.clone())));
+        for (step, place, wrote) in summaries.chain(records) {
+            if self.is_another(&place, here) || !wrote.iter().any(|it| tables.contains(it)) {
+                continue;
             }
+            let gone = |(name, id): &Known| {
+                !id.is_empty() && !tables.iter().any(|(known, _)| known == name)
+            };
+            missing.extend(wrote.into_iter().filter(gone).map(|(name, _)| (name, step.clone())));
         }
         missing
     }
@@ -126,11 +119,22 @@ fn place(summary: &Summary) -> Place {
     Place::of(&summary.server.variables, summary.server.database.as_deref())
 }
 
+/// Lists the tables that a step wrote to; of old versions' the identity is empty.
+fn wrote(summary: &Summary) -> Vec<Known> {
+    let known =
+        |entry: &LedgerEntry| (entry.table.clone(), entry.table_id.clone().unwrap_or_default());
+    summary.ledger.iter().filter(|entry| changes(entry)).map(known).collect()
+}
+
 fn changes(entry: &LedgerEntry) -> bool {
     [entry.updates, entry.inserts, entry.deletes, entry.in_doubt].iter().any(|n| *n > 0)
 }
 
 impl History {
+    pub(super) fn unknown(why: &str) -> History {
+        History { unknown: vec![why.to_owned()], ..History::default() }
+    }
+
     /// Adds what a step wrote. A file may say anything.
     fn add(&mut self, entry: &LedgerEntry) {
         for (sum, more) in [

@@ -10,7 +10,6 @@
 //! identity that is new each time it is filled: the ledgers that name it are those since. What
 //! cannot be known is said, not guessed: `docs/faults.md`.
 
-mod counts;
 mod history;
 mod read;
 mod table;
@@ -18,18 +17,16 @@ mod verdict;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
 use mysql_async::Opts;
 
-use self::counts::{Counts, check_table, recovered, snapshot};
-use self::history::Known;
-use self::read::{Seen, read};
-use self::table::Table;
+use self::history::{History, Known};
+use self::read::{read, recovered, still_open};
+use self::table::{Index, Table, has_k, indexes};
 use self::verdict::judge;
 use crate::error::{Error, Result};
-use crate::mysql::control::{self, Asked};
+use crate::mysql::control;
 use crate::mysql::dataset::{discover, names};
 use crate::mysql::liveness::Liveness;
 use crate::mysql::options::ConnectOptions;
@@ -39,7 +36,7 @@ use crate::progress::Progress;
 use crate::stop::{COURTESY, SILENCE, Stop};
 use crate::summary::Place;
 use crate::workload::Schema;
-use crate::workload::table::Mark;
+use crate::workload::table::{Mark, State};
 
 pub use self::history::Evidence;
 pub use self::verdict::{Finding, Found, Verdict};
@@ -51,8 +48,8 @@ const EVERY: Duration = Duration::from_millis(500);
 pub(crate) struct Checked {
     pub table: String,
     pub verdict: Verdict,
-    /// Rows that it holds; None where it was not read.
-    pub rows: Option<u64>,
+    /// Rows that it holds, as far as it was read.
+    pub rows: u64,
     /// The sum of `k`, where there is one.
     pub k: Option<i128>,
     /// Steps that wrote to it since it was filled, or may have.
@@ -74,28 +71,22 @@ pub(crate) async fn verify(
     let looking = look(&server, evidence, progress);
     let (tables, missing) = server.during(stop, looking).await?;
     let tables = Arc::new(tables);
-    let seen = read(&server, &tables, stop, progress).await?;
-    let asking = settle(&server, &tables, seen, progress);
-    let found = server.during(stop, asking).await?;
+    let found = read(&server, &tables, stop, progress).await?;
     progress.clear();
     let checked = tables.iter().zip(found).map(|(table, found)| Checked {
         table: table.name.clone(),
-        rows: table.is_ready().then_some(found.rows),
+        verdict: judge(table.mark.rows, &table.history, &found),
+        rows: found.rows,
         k: found.k,
         steps: table.history.steps,
         in_doubt: table.history.in_doubt,
-        verdict: if table.is_ready() {
-            judge(table.mark.rows, &table.history, &found)
-        } else {
-            Verdict::Undecided("its fill was not finished".to_owned())
-        },
     });
     let gone = missing.into_iter().map(|(table, step)| {
         let verdict = Verdict::Undecided(format!(
             "it is not here, or not as prepare made it, and step {step} wrote to it: dropped, \
              renamed or lost"
         ));
-        Checked { table, verdict, rows: None, k: None, steps: 0, in_doubt: 0 }
+        Checked { table, verdict, rows: 0, k: None, steps: 0, in_doubt: 0 }
     });
     Ok(checked.chain(gone).collect())
 }
@@ -131,28 +122,10 @@ async fn look(
     let here = Place::of(&variables, database.as_deref());
     let (mut tables, mut foreign) = (Vec::new(), Vec::new());
     for schema in Schema::ALL {
-        let mut indexes = table::indexes(&mut session, schema).await?;
-        let mut others = Vec::new();
-        for (number, seen) in discover(&mut session, &target.database, schema).await?.tables {
-            let Some(mark) = seen.mark else {
-                others.push(number);
-                continue;
-            };
-            let mut history = evidence.of(&here, &schema.name(number), &mark);
-            if let (Some(engine), true) = (seen.keeps_what_failed(), history.steps > 0) {
-                history.unknown.push(format!(
-                    "its engine is {engine}, which takes nothing back: of a write that failed a \
-                     part may be there"
-                ));
-            }
-            // It may have none but that of its rows.
-            let indexes = indexes.remove(&number).unwrap_or_default();
-            tables.push(Table::new(schema, number, mark, indexes, history));
-        }
-        if !others.is_empty() {
-            foreign.push(names(schema, others));
-        }
+        let others = find(&mut session, &target.database, schema, evidence, &here, &mut tables);
+        foreign.push(names(schema, others.await?));
     }
+    foreign.retain(|names| !names.is_empty());
     let foreign = foreign.join(", ");
     if tables.is_empty() {
         return Err(nothing(&target.database, &foreign));
@@ -174,6 +147,40 @@ async fn look(
     Ok((tables, evidence.missing(&here, &known)))
 }
 
+/// Finds the tables of a kind, with their histories; returns the numbers of those that are not
+/// prepare's.
+async fn find(
+    session: &mut Session,
+    database: &str,
+    schema: Schema,
+    evidence: &Evidence<'_>,
+    here: &Place,
+    tables: &mut Vec<Table>,
+) -> Result<Vec<u32>> {
+    let (mut indexes, mut others) = (indexes(session, schema).await?, Vec::new());
+    for (number, seen) in discover(session, database, schema).await?.tables {
+        let Some(mark) = seen.mark else {
+            others.push(number);
+            continue;
+        };
+        let name = schema.name(number);
+        let mut history = match mark.state {
+            State::Ready => evidence.of(here, &name, &mark),
+            State::Filling => History::unknown("its fill was not finished"),
+        };
+        if let (Some(engine), true) = (seen.keeps_what_failed(), history.steps > 0) {
+            history.unknown.push(format!(
+                "its engine is {engine}, which takes nothing back: of a write that failed a part \
+                 may be there"
+            ));
+        }
+        let primary = Index { name: "PRIMARY".to_owned(), k: has_k(schema) };
+        let indexes = [primary].into_iter().chain(indexes.remove(&number).into_iter().flatten());
+        tables.push(Table { schema, number, name, mark, history, indexes: indexes.collect() });
+    }
+    Ok(others)
+}
+
 fn nothing(database: &str, foreign: &str) -> Error {
     if foreign.is_empty() {
         return Error::data(format!("there is no table of prepare's in `{database}`"))
@@ -187,95 +194,18 @@ fn nothing(database: &str, foreign: &str) -> Error {
 /// Waits while a server that was killed rolls back what had not committed: it does so in the background,
 /// also after it lets clients in. A transaction that XA prepared stays for ever, so the wait has an end.
 async fn wait_for_rollbacks(session: &mut Session, progress: &mut Progress) -> Result<()> {
-    let began = Instant::now();
-    let mut told = false;
+    let (began, mut told) = (Instant::now(), false);
     loop {
         let left = recovered(session).await;
         let left = left.map_err(|f| control::explain(&f, "ask what the server rolls back"))?;
-        if left == 0 {
-            return Ok(());
+        let over = began.elapsed() > SILENCE;
+        if left > 0 && (over || !std::mem::replace(&mut told, true)) {
+            let what = if over { "going on" } else { "waiting" };
+            progress.note(&format!("{what}: {}", still_open(left)));
         }
-        if began.elapsed() > SILENCE {
-            progress.note(&format!("going on: {}", open(left)));
+        if left == 0 || over {
             return Ok(());
-        }
-        if !std::mem::replace(&mut told, true) {
-            progress.note(&format!("waiting: {}", open(left)));
         }
         tokio::time::sleep(EVERY).await;
     }
-}
-
-fn open(n: u64) -> String {
-    let s = if n == 1 { "" } else { "s" };
-    format!("{n} transaction{s} of before the server's start still open")
-}
-
-/// Concludes what was found in the tables; asks once more after those in which an index or what was
-/// read disagrees with the server's own counts.
-async fn settle(
-    server: &Liveness,
-    tables: &[Table],
-    seen: Vec<Seen>,
-    progress: &mut Progress,
-) -> Result<Vec<Found>> {
-    let mut session = None;
-    let mut found = Vec::with_capacity(seen.len());
-    for (table, mut seen) in tables.iter().zip(seen) {
-        if let Some(others) = &seen.changed {
-            seen.found.finding = Some(moving(others));
-        } else if table.is_ready() && seen.counts.torn(&seen.read()).is_some() {
-            progress.update(|| format!("{}: counting once more, CHECK TABLE", table.name));
-            let session = match &mut session {
-                Some(session) => session,
-                none => none.insert(read::open(server).await?),
-            };
-            let _waits = server.waits(session);
-            let confirmed = confirm(session, table, &mut seen, server).await;
-            let at = || format!("checking {}", table.name);
-            seen.found.finding = confirmed.map_err(|f| read::explain(&f, &at()))?;
-        }
-        found.push(seen.found);
-    }
-    if let Some(session) = session {
-        session.close(COURTESY).await;
-    }
-    Ok(found)
-}
-
-/// Looks once more at a table of which an index, or what was read, disagrees with the server's
-/// own count of its rows. What was read in pieces is read again in one: between two of them a row
-/// may have lost what another one gained.
-async fn confirm(
-    session: &mut Session,
-    table: &Table,
-    seen: &mut Seen,
-    server: &Liveness,
-) -> Asked<Option<Finding>> {
-    snapshot(session).await?;
-    let counts = Counts::take(session, &table.name, &table.indexes).await?;
-    if !counts.rows().agrees(&seen.read()) {
-        let mut found = Found { k_start: seen.found.k_start, ..Found::default() };
-        table.read(session, "1 = 1", &AtomicU64::new(0), &mut found).await?;
-        seen.found = found;
-    }
-    session.execute("COMMIT").await?;
-    if counts.rows() != seen.counts.rows() {
-        return Ok(Some(moving(&server.others(session).await?)));
-    }
-    let Some((by, what)) = counts.torn(&seen.read()) else { return Ok(None) };
-    let left = recovered(session).await?;
-    if left > 0 {
-        return Ok(Some(Finding::Unsettled(format!("{what}, but {}", open(left)))));
-    }
-    let said = check_table(session, &table.name).await?;
-    Ok(Some(Finding::Index(by, format!("{what}; {said}"))))
-}
-
-fn moving(others: &[String]) -> Finding {
-    let active = match others {
-        [] => String::new(),
-        others => format!("; active in this database: {}", others.join(", ")),
-    };
-    Finding::Unsettled(format!("it changed while it was read: something else writes to it{active}"))
 }

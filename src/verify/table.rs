@@ -5,18 +5,49 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use mysql_async::{Row, Value};
 
-use super::counts::{self, Index};
 use super::history::History;
 use super::verdict::Found;
 use crate::error::Result;
-use crate::mysql::control::{Asked, explain, one, rows};
+use crate::mysql::control::{Asked, explain, rows};
 use crate::mysql::session::Session;
 use crate::workload::Schema;
-use crate::workload::rows::Filler;
-use crate::workload::rows::{PAD_LEN, Rows, is_digits, proves};
+use crate::workload::rows::{Filler, PAD_LEN, Rows, is_digits, proves};
 use crate::workload::table::{Mark, State, quoted};
 
-const PASSWORD: (&str, usize) = ("password", 32);
+/// Digits that an update of phptest's sets as the password.
+const PASSWORD_LEN: usize = 32;
+
+/// Rows, and the sum of `k` where that is in the index.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Count {
+    pub(super) rows: u64,
+    pub(super) k: Option<i128>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Index {
+    /// Empty for whichever the server takes.
+    pub(super) name: String,
+    pub(super) k: bool,
+}
+
+impl Count {
+    pub(super) fn agrees(&self, other: &Count) -> bool {
+        let same_k = self.k.zip(other.k).is_none_or(|(one, other)| one == other);
+        self.rows == other.rows && same_k
+    }
+
+    pub(super) fn differs_by(&self, other: &Count) -> u64 {
+        self.rows.abs_diff(other.rows).max(1)
+    }
+}
+
+impl std::fmt::Display for Count {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} rows", self.rows)?;
+        self.k.map_or(Ok(()), |k| write!(f, " with a sum of k of {k}"))
+    }
+}
 
 /// A table that prepare made, and what is known of it.
 #[derive(Debug, Clone)]
@@ -30,7 +61,7 @@ pub(super) struct Table {
     pub(super) indexes: Vec<Index>,
 }
 
-/// The indexes of the tables of a kind, each table's own rows first.
+/// Lists the indexes of the tables of a kind, but for that of the rows themselves.
 pub(super) async fn indexes(
     session: &mut Session,
     schema: Schema,
@@ -62,19 +93,6 @@ enum Content {
 }
 
 impl Table {
-    /// `indexes` without that of the rows themselves.
-    pub(super) fn new(
-        schema: Schema,
-        number: u32,
-        mark: Mark,
-        indexes: Vec<Index>,
-        history: History,
-    ) -> Table {
-        let primary = Index { name: "PRIMARY".to_owned(), k: has_k(schema) };
-        let indexes = std::iter::once(primary).chain(indexes).collect();
-        Table { schema, number, name: schema.name(number), mark, history, indexes }
-    }
-
     pub(super) fn is_ready(&self) -> bool {
         self.mark.state == State::Ready
     }
@@ -86,13 +104,6 @@ impl Table {
         }
         let rows = Rows::new(self.mark.seed, self.number, self.mark.rows);
         (first..=last).map(|id| i128::from(rows.k(id))).sum()
-    }
-
-    /// Asks for the greatest id that there is of those that prepare filled; 0 without any. Whatever the
-    /// mark says, there is nothing to read beyond it.
-    pub(super) async fn last(&self, session: &mut Session) -> Asked<u64> {
-        let greatest = one(session, &format!("SELECT MAX(id) FROM {}", quoted(&self.name))).await?;
-        Ok(counts::number(greatest.as_deref())?.clamp(0, i128::from(self.mark.rows)) as u64)
     }
 
     pub(super) async fn read(
@@ -115,17 +126,18 @@ impl Table {
     }
 }
 
-fn has_k(schema: Schema) -> bool {
+pub(super) fn has_k(schema: Schema) -> bool {
     schema != Schema::Phptest
 }
 
 /// Holds the rows of a table against what they must be.
 struct Contents<'a> {
     table: &'a Table,
+    columns: Vec<&'static str>,
     /// Whether all that wrote to it since is known, and built in.
     known: bool,
     inserted: bool,
-    rows: Rows,
+    /// None where tables are empty when they are made.
     filler: Option<Filler>,
     line: Vec<u8>,
 }
@@ -136,55 +148,79 @@ impl Contents<'_> {
         let inserts = [history.inserts, history.doubt.rows_added, history.doubt.rows_unknown];
         Contents {
             table,
+            columns: schema.columns(),
             known: history.unknown.is_empty() && !history.custom,
             inserted: inserts.iter().any(|n| *n > 0),
-            rows: Rows::new(seed, number, rows),
             filler: Filler::new(schema, seed, number, rows),
             line: Vec::new(),
         }
     }
 
     fn take(&mut self, row: &Row, found: &mut Found) {
+        let Table { schema, ref mark, ref history, .. } = *self.table;
+        // Some SQL modes pad a CHAR that they return.
+        let own = |column| match row.as_ref(column) {
+            Some(Value::Bytes(bytes)) if schema == Schema::Sbtest => bytes.trim_ascii_end(),
+            Some(Value::Bytes(bytes)) => bytes,
+            _ => &[],
+        };
+        let number = |column| std::str::from_utf8(own(column)).ok()?.parse::<i64>().ok();
         found.rows += 1;
-        let id = number(row, 0).and_then(|id| u64::try_from(id).ok());
         if let Some(k) = &mut found.k {
-            *k += i128::from(number(row, 1).unwrap_or(0));
+            *k += i128::from(number(1).unwrap_or(0));
         }
-        let Some(id) = id.filter(|id| (1..=self.table.mark.rows).contains(id)) else {
-            found.strange += u64::from(self.known && !self.is_inserted(id, row));
+        let id = number(0).and_then(|id| u64::try_from(id).ok());
+        let Some(id) = id.filter(|id| (1..=mark.rows).contains(id)) else {
+            // One that a workload inserted proves itself.
+            let inserted = id.is_some_and(|id| match schema {
+                Schema::Sbtest => self.proves(id, own(2), true) && is_pad(own(3)),
+                Schema::Bulk => own(0) == own(1),
+                Schema::Phptest => false,
+            });
+            found.strange += u64::from(self.known && !inserted);
             return;
         };
         found.filled += 1;
-        let content = match self.table.schema {
-            Schema::Sbtest => {
-                let filled = self.rows.row(id);
-                found.k_filled += i128::from(filled.k);
-                self.of_sbtest(id, (&filled.c, &filled.pad), (text(row, 2), text(row, 3)))
-            }
-            Schema::Phptest => self.of_phptest(id, row),
-            // Those are empty when they are made.
-            Schema::Bulk => Content::Filled,
-        };
-        match content {
+        if let Some(Filler::Sbtest(rows)) = &self.filler {
+            found.k_filled += i128::from(rows.k(id));
+        }
+        // One write in doubt may have set a password in any number of rows.
+        let any = schema == Schema::Phptest && history.in_doubt > 0;
+        match self.content(id, own) {
             Content::Filled => {}
-            Content::Rewritten => found.rewritten += u64::from(self.known),
+            Content::Rewritten => found.rewritten += u64::from(self.known && !any),
             Content::Wrong => found.is_wrong(id),
         }
     }
 
-    /// A `c` proves itself, whoever set it. Only what is built in is known to set no other `pad`.
-    /// Both are given as they were filled, and as they are.
-    fn of_sbtest(&self, id: u64, filled: (&[u8], &[u8]), own: (&[u8], &[u8])) -> Content {
-        if own == filled {
-            return Content::Filled;
+    /// Holds the columns against those that were filled, but for `k`, which is summed. A `c` proves
+    /// itself, whoever set it; only what is built in is known to set nothing of another form.
+    fn content<'r>(&mut self, id: u64, own: impl Fn(usize) -> &'r [u8]) -> Content {
+        let Some(filler) = self.filler else { return Content::Filled };
+        self.line.clear();
+        filler.line(&mut self.line, id);
+        let line = self.line.strip_suffix(b"\n").expect("a line ends");
+        let mut content = Content::Filled;
+        let filled = line.split(|byte| *byte == b'\t');
+        for (at, (column, filled)) in self.columns.iter().zip(filled).enumerate() {
+            let own = own(at);
+            if own == filled {
+                continue;
+            }
+            let explained = match *column {
+                "id" | "k" => continue,
+                "c" => self.proves(id, own, self.inserted),
+                _ if !self.known => true,
+                "pad" => is_pad(own),
+                "password" => own.len() == PASSWORD_LEN && is_digits(own),
+                _ => false,
+            };
+            if !explained {
+                return Content::Wrong;
+            }
+            content = Content::Rewritten;
         }
-        let (c, pad) = own;
-        let pad_is_right = pad == filled.1 || !self.known || is_pad(pad);
-        if self.proves(id, c, self.inserted) && pad_is_right {
-            Content::Rewritten
-        } else {
-            Content::Wrong
-        }
+        content
     }
 
     /// Where AUTO_INCREMENT gives the id, `c` was made before anybody knew it. Servers that forget
@@ -193,52 +229,18 @@ impl Contents<'_> {
         let proves = |id| proves(self.table.number, id, c);
         proves(id) || (inserted && proves(0))
     }
-
-    /// Nothing proves itself: as it was filled, but for what the two updates set.
-    fn of_phptest(&mut self, id: u64, row: &Row) -> Content {
-        let Some(filler) = self.filler.filter(|_| self.known) else {
-            return Content::Filled;
-        };
-        self.line.clear();
-        filler.line(&mut self.line, id);
-        let line = self.line.strip_suffix(b"\n").unwrap_or(&self.line);
-        let mut content = Content::Filled;
-        let columns =
-            self.table.schema.columns().into_iter().zip(line.split(|byte| *byte == b'\t'));
-        for (at, (column, filled)) in columns.enumerate() {
-            let own = field(row, at);
-            if own == filled {
-                continue;
-            }
-            if column != PASSWORD.0 || own.len() != PASSWORD.1 || !is_digits(own) {
-                return Content::Wrong;
-            }
-            content = Content::Rewritten;
-        }
-        // One write in doubt may have set it in any number of rows.
-        if self.table.history.in_doubt > 0 { Content::Filled } else { content }
-    }
-
-    /// Whether a workload inserts such a row, with an id that none was filled with.
-    fn is_inserted(&self, id: Option<u64>, row: &Row) -> bool {
-        let Some(id) = id else { return false };
-        match self.table.schema {
-            Schema::Sbtest => self.proves(id, text(row, 2), true) && is_pad(text(row, 3)),
-            Schema::Bulk => field(row, 0) == field(row, 1),
-            Schema::Phptest => false,
-        }
-    }
 }
 
 fn is_pad(pad: &[u8]) -> bool {
-    pad.len() == PAD_LEN
-        && pad.chunks(12).all(|group| match group.split_at_checked(11) {
-            Some((digits, rest)) => is_digits(digits) && matches!(rest, [] | [b'-']),
-            None => false,
-        })
+    let group = |group: &[u8]| group.len() == 11 && is_digits(group);
+    pad.len() == PAD_LEN && pad.split(|byte| *byte == b'-').all(group)
 }
 
 impl Found {
+    pub(super) fn count(&self) -> Count {
+        Count { rows: self.rows, k: self.k }
+    }
+
     fn is_wrong(&mut self, id: u64) {
         self.wrong += 1;
         self.first_wrong = Some(self.first_wrong.map_or(id, |first| first.min(id)));
@@ -247,10 +249,7 @@ impl Found {
     pub(super) fn add(&mut self, part: &Found) {
         self.rows += part.rows;
         self.filled += part.filled;
-        self.k = match (self.k, part.k) {
-            (Some(sum), Some(k)) => Some(sum + k),
-            (sum, k) => sum.or(k),
-        };
+        self.k = self.k.into_iter().chain(part.k).reduce(|sum, k| sum + k);
         self.k_filled += part.k_filled;
         self.k_start += part.k_start;
         self.wrong += part.wrong;
@@ -258,22 +257,6 @@ impl Found {
         self.rewritten += part.rewritten;
         self.strange += part.strange;
     }
-}
-
-fn field(row: &Row, column: usize) -> &[u8] {
-    match row.as_ref(column) {
-        Some(Value::Bytes(bytes)) => bytes,
-        _ => &[],
-    }
-}
-
-/// Some SQL modes pad what they return.
-fn text(row: &Row, column: usize) -> &[u8] {
-    field(row, column).trim_ascii_end()
-}
-
-fn number(row: &Row, column: usize) -> Option<i64> {
-    std::str::from_utf8(field(row, column)).ok()?.parse().ok()
 }
 
 #[cfg(test)]
@@ -285,13 +268,19 @@ mod tests {
     #[test]
     fn an_inserted_row_may_have_the_id_of_a_filled_one() {
         let mark = Mark::ready(7, 100, None);
-        let of =
-            |history: &History| Table::new(Schema::Sbtest, 1, mark, Vec::new(), history.clone());
+        let of = |history: &History| Table {
+            schema: Schema::Sbtest,
+            number: 1,
+            name: "sbtest1".to_owned(),
+            mark,
+            history: history.clone(),
+            indexes: Vec::new(),
+        };
         let inserted = History { inserts: 1, ..History::default() };
         let filled = Rows::new(7, 1, 100).row(100);
-        let filled = (&filled.c[..], &filled.pad[..]);
+        let (k, pad) = (filled.k.to_string(), pad(|| 5));
         let content = |history: &History, c: &[u8]| {
-            Contents::new(&of(history)).of_sbtest(100, filled, (c, &pad(|| 5)))
+            Contents::new(&of(history)).content(100, |at| [b"100", k.as_bytes(), c, &pad][at])
         };
         // Of no id, for AUTO_INCREMENT gives it.
         let free = proven(1, 0, || 9);

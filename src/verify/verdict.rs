@@ -1,6 +1,7 @@
 //! Judges whether a table holds what it must. Pure: a history and what was read, to a verdict.
 
 use super::history::History;
+use crate::terms::named;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Found {
@@ -31,6 +32,8 @@ pub enum Finding {
     Unsettled(String),
     /// An index disagrees with the rows, by so many, in words.
     Index(u64, String),
+    /// What it tells of the table is no number, in words.
+    Damaged(String),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,98 +50,115 @@ pub enum Verdict {
     Undecided(String),
 }
 
-const OTHER: &str = "something else wrote to it, or a summary is not here";
+type Made = fn(u64, String) -> Verdict;
+
+const UNDECIDED: Made = |_, why| Verdict::Undecided(why);
+
+/// What can be said against the rows, the surest first; `{n}` is how many, or by how much.
+const CHECKS: [(Made, &str); 14] = [
+    (Verdict::Damaged, "{wrong}"),
+    (UNDECIDED, "{unknown}"),
+    (UNDECIDED, "{n} writes in doubt may have added or removed any number of rows"),
+    (Verdict::Lost, "{n} rows are missing"),
+    (Verdict::Lost, "{n} deleted rows are there"),
+    (UNDECIDED, "{n} rows more than are accounted for: {other}"),
+    (Verdict::Damaged, "the contents of {n} inserted rows are not their own"),
+    (
+        UNDECIDED,
+        "the sum of k cannot be told: {n} rows came or went with a k that nobody read; {rest}",
+    ),
+    (Verdict::Lost, "the sum of k is {n} below what was acknowledged"),
+    (UNDECIDED, "the sum of k is {n} above what is accounted for: {other}"),
+    (UNDECIDED, "the contents of {n} rows more were changed than is accounted for: {other}"),
+    (UNDECIDED, "{wrong}: a workload of your own wrote to it, or they are damaged"),
+    (UNDECIDED, "k was raised and lowered by {n} or more, of which losses cancel out; {rest}"),
+    (UNDECIDED, "{n} updates leave nothing that could be counted; {rest}"),
+];
 
 /// Judges a table into which prepare filled so many rows.
 pub(super) fn judge(start: u64, history: &History, found: &Found) -> Verdict {
-    let (by, torn) = match &found.finding {
-        Some(Finding::Unsettled(why)) => return Verdict::Undecided(why.clone()),
-        Some(Finding::Index(by, torn)) => (*by, torn),
-        None => return of_rows(start, history, found),
-    };
-    match of_rows(start, history, found) {
-        Verdict::Lost(n, what) => Verdict::Lost(n, format!("{what}; {torn}")),
-        Verdict::Damaged(n, what) => Verdict::Damaged(n, format!("{what}; {torn}")),
-        _ => Verdict::Index(by, torn.clone()),
+    let rows = of_rows(start, history, found);
+    match &found.finding {
+        None => rows,
+        Some(Finding::Unsettled(why)) => Verdict::Undecided(why.clone()),
+        Some(Finding::Damaged(what)) => Verdict::Damaged(1, what.clone()),
+        Some(Finding::Index(by, torn)) => match rows {
+            Verdict::Lost(n, what) => Verdict::Lost(n, format!("{what}; {torn}")),
+            Verdict::Damaged(n, what) => Verdict::Damaged(n, format!("{what}; {torn}")),
+            _ => Verdict::Index(*by, torn.clone()),
+        },
     }
 }
 
 fn of_rows(start: u64, history: &History, found: &Found) -> Verdict {
-    let wrong = found.first_wrong.map(|id| match found.wrong {
-        1 => format!("the content of id {id} is not its own"),
-        n => format!("the contents of {n} rows are not their own, the first is id {id}"),
-    });
-    // What no history explains, but for a workload of somebody's own, which writes what it likes.
-    if let Some(what) = wrong.clone().filter(|_| !history.custom) {
-        return Verdict::Damaged(found.wrong, what);
-    }
-    if let Some(why) = history.unknown.first() {
-        let more = match history.unknown.len() {
-            1 => String::new(),
-            n => format!(" (and {} more)", n - 1),
-        };
-        return Verdict::Undecided(format!("{why}{more}"));
-    }
-    let own = || {
-        let or = "a workload of your own wrote to it, or they are damaged";
-        wrong.map(|what| Verdict::Undecided(format!("{what}: {or}")))
+    let against = against(start, history, found);
+    let Some(at) = against.iter().position(|n| *n > 0) else { return Verdict::Ok };
+    let (verdict, text) = CHECKS[at];
+    let wrong = match (found.first_wrong, found.wrong) {
+        (None, _) => String::new(),
+        (Some(id), 1) => format!("the content of id {id} is not its own"),
+        (Some(id), n) => {
+            format!("the contents of {n} rows are not their own, the first is id {id}")
+        }
     };
-    rows(start, history, found)
-        .or_else(|| strange(history, found))
-        .or_else(|| k(history, found))
-        .or_else(|| rewritten(history, found))
-        .or_else(own)
-        .or_else(|| balanced(history))
-        .or_else(|| untraced(history))
-        .unwrap_or(Verdict::Ok)
+    let unknown = named(history.unknown.clone(), 1, "; and ");
+    let what = text
+        .replace("{n}", &against[at].to_string())
+        .replace("{rest}", "all else is right")
+        .replace("{other}", "something else wrote to it, or a summary is not here")
+        .replace("{wrong}", &wrong)
+        .replace("{unknown}", &unknown);
+    verdict(against[at].try_into().unwrap_or(u64::MAX), what)
 }
 
-/// Rows that were inserted with a content that proves itself, and have another one. Rows that
-/// another program inserted besides are none of them.
-fn strange(history: &History, found: &Found) -> Option<Verdict> {
-    let proven = found.rows.saturating_sub(found.filled).saturating_sub(found.strange);
-    // Those of ids that were filled, as write-only inserts them, come after a delete of the same.
-    let gone = history.deletes.saturating_add(history.doubt.rows_removed);
-    let due = history.inserts.saturating_sub(gone);
-    let n = due.saturating_sub(proven).min(found.strange);
-    let what = || format!("the contents of {n} inserted rows are not their own");
-    (n > 0).then(|| Verdict::Damaged(n, what()))
-}
-
-/// More rows with other contents than they were filled with than there were such writes.
-fn rewritten(history: &History, found: &Found) -> Option<Verdict> {
-    let writes = history.untraced.saturating_add(history.inserts).saturating_add(history.in_doubt);
-    undecided(found.rewritten.saturating_sub(writes), |many| {
-        format!("the contents of {many} rows more were changed than is accounted for: {OTHER}")
-    })
-}
-
-/// Too few rows, or too many.
-fn rows(start: u64, history: &History, found: &Found) -> Option<Verdict> {
+/// Tells by how much each of the checks holds.
+fn against(start: u64, history: &History, found: &Found) -> [i128; CHECKS.len()] {
     let doubt = &history.doubt;
-    let any = |n| format!("{n} writes in doubt may have added or removed any number of rows");
-    if doubt.rows_unknown > 0 {
-        return undecided(doubt.rows_unknown, any);
-    }
-    let [start, deletes, inserts] = [start, history.deletes, history.inserts].map(i128::from);
-    let [removed, added] = [doubt.rows_removed, doubt.rows_added].map(i128::from);
+    let [start, deletes, inserts, added, removed, taken] = [
+        start,
+        history.deletes,
+        history.inserts,
+        doubt.rows_added,
+        doubt.rows_removed,
+        history.k_taken,
+    ]
+    .map(i128::from);
     // Of the filled ids alone: a row that somebody else inserts hides no row that is missing.
     let filled = i128::from(found.filled) - (start - deletes);
     let many = i128::from(found.rows) - (start + inserts - deletes);
-    let few = -many - removed;
-    let lost = if history.rewrites() { few } else { few.max(-filled - removed) };
-    if lost > 0 {
-        return Some(Verdict::Lost(clamp(lost), format!("{lost} rows are missing")));
-    }
-    if filled > 0 && inserts == 0 && added == 0 {
-        return Some(Verdict::Lost(clamp(filled), format!("{filled} deleted rows are there")));
-    }
-    undecided(many - added, |many| format!("{many} rows more than are accounted for: {OTHER}"))
+    let few = if history.rewrites() { -many } else { (-many).max(-filled) };
+    // Rows that another program inserted besides prove nothing. Those of ids that were filled, as
+    // write-only inserts them, come after a delete of the same.
+    let [strange, proven] =
+        [found.strange, found.rows.saturating_sub(found.filled)].map(i128::from);
+    let unproven = (inserts - deletes - removed).max(0) - (proven - strange).max(0);
+    let [untraced, in_doubt] = [history.untraced, history.in_doubt].map(i128::from);
+    let [k_unknown, k_low, k_high] = k(history, found);
+    // Of what was added to some rows and taken from others a loss may be of both, and change no sum.
+    let moved = history.k_added.saturating_add(taken).min(taken);
+    // What no history explains, but for a workload of somebody's own, which writes what it likes.
+    let [damaged, own] = if history.custom { [0, found.wrong] } else { [found.wrong, 0] };
+    [
+        damaged.into(),
+        history.unknown.len() as i128,
+        doubt.rows_unknown.into(),
+        few - removed,
+        if inserts == 0 && added == 0 { filled } else { 0 },
+        many - added,
+        unproven.min(strange),
+        k_unknown,
+        k_low,
+        k_high,
+        i128::from(found.rewritten) - untraced - inserts - in_doubt,
+        own.into(),
+        moved,
+        untraced,
+    ]
 }
 
-/// A sum of `k` that is too small, or too large.
-fn k(history: &History, found: &Found) -> Option<Verdict> {
-    let (sum, doubt) = (found.k?, &history.doubt);
+/// Tells by how much the sum of `k` cannot be told, is too small, or is too large.
+fn k(history: &History, found: &Found) -> [i128; 3] {
+    let (Some(sum), doubt) = (found.k, &history.doubt) else { return [0; 3] };
     let unknown = history.k_unknown.saturating_add(doubt.k_unknown);
     // Rows that are gone took a k with them that is known if it never changed. A sum of 0 is
     // no sign of that: what was added to one row may have been taken from another.
@@ -148,53 +168,13 @@ fn k(history: &History, found: &Found) -> Option<Verdict> {
     let base = match unknown {
         0 => found.k_start,
         _ if unchanged => found.k_filled,
-        _ => {
-            return undecided(unknown, |unknown| {
-                format!(
-                    "the sum of k cannot be told: {unknown} rows came or went with a k that \
-                     nobody read; rows and contents are right"
-                )
-            });
-        }
+        _ => return [unknown.into(), 0, 0],
     };
     // A server may answer anything.
     let expected = base.saturating_add(history.k_added);
     let low = expected.saturating_sub(i128::from(doubt.k_removed));
     let high = expected.saturating_add(i128::from(doubt.k_added));
-    if sum < low {
-        let lost = low.saturating_sub(sum);
-        let what = format!("the sum of k is {lost} below what was acknowledged");
-        return Some(Verdict::Lost(clamp(lost), what));
-    }
-    undecided(sum.saturating_sub(high), |many| {
-        format!("the sum of k is {many} above what is accounted for: {OTHER}")
-    })
-}
-
-/// Of what was added to some rows and taken from others a loss may be of both, and change no sum.
-fn balanced(history: &History) -> Option<Verdict> {
-    let taken = history.k_taken;
-    let given = history.k_added.saturating_add(i128::from(taken));
-    undecided(given.min(i128::from(taken)), |_| {
-        format!(
-            "k was raised by {given} and lowered by {taken}, of which losses cancel out; rows, k \
-             and contents are right"
-        )
-    })
-}
-
-fn untraced(history: &History) -> Option<Verdict> {
-    undecided(history.untraced, |n| {
-        format!("{n} updates leave nothing that could be counted; rows, k and contents are right")
-    })
-}
-
-fn undecided<N: Copy + Default + PartialOrd>(n: N, why: impl Fn(N) -> String) -> Option<Verdict> {
-    (n > N::default()).then(|| Verdict::Undecided(why(n)))
-}
-
-fn clamp(n: i128) -> u64 {
-    u64::try_from(n).unwrap_or(u64::MAX)
+    [0, low.saturating_sub(sum), sum.saturating_sub(high)]
 }
 
 #[cfg(test)]
@@ -280,7 +260,7 @@ mod tests {
         assert!(undecided(&c, &whole()).contains("5 updates"));
         assert_eq!(lost(&c, &found(99, 99, 4950)), 1, "but what can be known is");
         let killed = History { unknown: vec!["one".into(), "two".into()], ..c };
-        assert_eq!(undecided(&killed, &found(99, 99, 4950)), "one (and 1 more)");
+        assert_eq!(undecided(&killed, &found(99, 99, 4950)), "one; and 1 more");
         let many = undecided(&History::default(), &found(101, 100, 5050));
         assert!(many.contains("1 rows more") && many.contains("something else"), "{many}");
     }
@@ -337,7 +317,7 @@ mod tests {
     #[test]
     fn losses_that_cancel_out_are_not_right_for_their_sum() {
         let moved = History { updates: 6, k_taken: 3, ..History::default() };
-        assert!(undecided(&moved, &whole()).contains("raised by 3 and lowered by 3"));
+        assert!(undecided(&moved, &whole()).contains("raised and lowered by 3"));
         assert_eq!(lost(&moved, &found(100, 100, 4999)), 1);
         let down = History { updates: 3, k_added: -3, k_taken: 3, ..History::default() };
         assert_eq!(judge(100, &down, &found(100, 100, 4997)), Verdict::Ok);

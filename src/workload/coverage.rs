@@ -1,9 +1,7 @@
 //! Where keys fall, by arithmetic: how hot the hottest row is, and how many rows are touched.
 
 use super::distribution::Distribution;
-use super::options::Options;
-use super::param::{KeySource, Param};
-use super::{Statement, Workload};
+use super::{Param, Workload};
 
 /// Rows that are looked at one by one, at the hot end; behind them zones become wider by a factor.
 const SINGLE: u64 = 1024;
@@ -22,36 +20,30 @@ pub(crate) struct Coverage {
 }
 
 /// Neighbours in density: so many rows, and their share of the keys.
-struct Zone {
-    rows: f64,
-    share: f64,
-}
+type Zone = (f64, f64);
 
-impl Zone {
-    fn density(&self) -> f64 {
-        self.share / self.rows
-    }
+fn density((rows, share): &Zone) -> f64 {
+    share / rows
 }
 
 /// Tells where `draws` keys of a table of `rows` fall.
 pub(crate) fn coverage(distribution: Distribution, rows: u64, draws: f64) -> Coverage {
     let rows = rows.max(1);
     let mut zones = zones(distribution, rows);
-    zones.sort_by(|a, b| b.density().total_cmp(&a.density()));
-    let (mut share, mut half) = (0.0_f64, 0.0_f64);
-    for zone in &zones {
-        let wanted = (0.5 - share).max(0.0);
-        half += zone.rows * if zone.share > wanted { wanted / zone.share } else { 1.0 };
-        share += zone.share;
-        if share >= 0.5 {
+    zones.sort_by(|a, b| density(b).total_cmp(&density(a)));
+    let (mut sum, mut half) = (0.0_f64, 0.0_f64);
+    for (rows, share) in &zones {
+        if sum >= 0.5 {
             break;
         }
+        half += rows * ((0.5 - sum) / share).min(1.0);
+        sum += share;
     }
     // A row that a draw hits with p is missed by all with (1 - p)^n.
-    let missed = |zone: &Zone| draws * libm::log1p(-zone.density().min(1.0));
-    let touched = |zone: &Zone| zone.rows * -libm::expm1(missed(zone));
+    let missed = |zone: &Zone| draws * libm::log1p(-density(zone).min(1.0));
+    let touched = |zone: &Zone| zone.0 * -libm::expm1(missed(zone));
     Coverage {
-        hottest_share: zones[0].density(),
+        hottest_share: density(&zones[0]),
         half_on_share: half / rows as f64,
         distinct: if draws > 0.0 { zones.iter().map(touched).sum() } else { 0.0 },
     }
@@ -60,7 +52,7 @@ pub(crate) fn coverage(distribution: Distribution, rows: u64, draws: f64) -> Cov
 fn zones(distribution: Distribution, rows: u64) -> Vec<Zone> {
     let n = rows as f64;
     match distribution {
-        Distribution::Uniform => vec![Zone { rows: n, share: 1.0 }],
+        Distribution::Uniform => vec![(n, 1.0)],
         Distribution::Zipf(s) | Distribution::ZipfAdjacent(s) => {
             // The integral of x^-s, scaled in the end: near enough to the sum behind the first.
             let integral = |x: f64| match s - 1.0 {
@@ -87,16 +79,16 @@ fn ranks(rows: u64, share: impl Fn(u64, u64) -> f64) -> Vec<Zone> {
     while from < rows {
         let wide = (from as f64 * WIDENING).ceil() as u64;
         let to = if from < SINGLE { from + 1 } else { wide.min(rows) };
-        zones.push(Zone { rows: (to - from) as f64, share: share(from, to) });
+        zones.push(((to - from) as f64, share(from, to)));
         from = to;
     }
     zones
 }
 
 fn scaled(mut zones: Vec<Zone>) -> Vec<Zone> {
-    let all: f64 = zones.iter().map(|zone| zone.share).sum();
-    for zone in &mut zones {
-        zone.share /= all;
+    let all: f64 = zones.iter().map(|(_, share)| share).sum();
+    for (_, share) in &mut zones {
+        *share /= all;
     }
     zones
 }
@@ -108,12 +100,12 @@ fn special(n: f64) -> Vec<Zone> {
     let within = |half_width: f64| libm::erf(half_width * 12.0 / core::f64::consts::SQRT_2);
     // Both sides of the middle together, outside of the band.
     let edge = (band / n / 2.0).min(0.5);
-    let mut zones = vec![Zone { rows: band, share: 0.75 + 0.25 * within(edge) }];
+    let mut zones = vec![(band, 0.75 + 0.25 * within(edge))];
     let step = (0.5 - edge) / f64::from(BELL);
     if step > 0.0 {
         zones.extend((0..BELL).map(|i| {
             let (from, to) = (edge + f64::from(i) * step, edge + f64::from(i + 1) * step);
-            Zone { rows: 2.0 * step * n, share: 0.25 * (within(to) - within(from)) }
+            (2.0 * step * n, 0.25 * (within(to) - within(from)))
         }));
     }
     scaled(zones)
@@ -127,8 +119,15 @@ pub(crate) fn keys_per_op(workload: &Workload, usual: Distribution) -> Option<(D
     for transaction in &workload.transactions {
         let part = f64::from(transaction.weight) / weights;
         for (statement, repeat) in workload.running(transaction) {
-            for (source, times) in keys(statement, &workload.options) {
-                let (distribution, n) = (source.or(usual), part * repeat as f64 * times);
+            let (_, params) = statement.expanded(&workload.options);
+            for param in &params {
+                let (Param::Key(source)
+                | Param::Slice(source)
+                | Param::RangeStart { distribution: source, .. }) = param
+                else {
+                    continue;
+                };
+                let (distribution, n) = (source.0.unwrap_or(usual), part * repeat as f64);
                 match drawn.iter_mut().find(|(of, _)| *of == distribution) {
                     Some((_, sum)) => *sum += n,
                     None => drawn.push((distribution, n)),
@@ -137,21 +136,6 @@ pub(crate) fn keys_per_op(workload: &Workload, usual: Distribution) -> Option<(D
         }
     }
     drawn.into_iter().filter(|(_, n)| *n > 0.0).max_by(|(_, a), (_, b)| a.total_cmp(b))
-}
-
-/// Lists the keys that are ids of rows, and how often each is drawn.
-fn keys(statement: &Statement, options: &Options) -> Vec<(KeySource, f64)> {
-    let listed = statement.list.iter().flat_map(|list| {
-        let times = list.rows(options) as f64;
-        list.params.iter().map(move |param| (param, times))
-    });
-    let all = statement.params.iter().map(|param| (param, 1.0)).chain(listed);
-    all.filter_map(|(param, times)| match param {
-        Param::Key(source) | Param::Slice(source) => Some((*source, times)),
-        Param::RangeStart { distribution, .. } => Some((*distribution, times)),
-        _ => None,
-    })
-    .collect()
 }
 
 #[cfg(test)]

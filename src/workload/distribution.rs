@@ -28,10 +28,8 @@ impl std::str::FromStr for Distribution {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let (name, value) = match text.split_once(':') {
-            Some((name, value)) => (name, Some(value)),
-            None => (text, None),
-        };
+        let (name, value) =
+            text.split_once(':').map_or((text, None), |(name, value)| (name, Some(value)));
         // The shape above 0, as it may be up to `max`.
         let shape = |what: &str, like: f64, max: f64| -> Result<f64, String> {
             let value = value.ok_or_else(|| format!("'{name}' needs {what}: {name}:{like}"))?;
@@ -39,17 +37,18 @@ impl std::str::FromStr for Distribution {
             read.ok_or_else(|| format!("'{value}' of {name} is not {what}, such as {like}"))
         };
         let exponent = || shape("an exponent above 0 and up to 10", 0.99, 10.0);
-        match (name, value) {
-            ("uniform", None) => Ok(Distribution::Uniform),
-            ("special", None) => Ok(Distribution::Special),
-            ("uniform" | "special", Some(_)) => Err(format!("{name} takes no value")),
-            ("pareto", _) => {
-                shape("a share between 0 and 1", 0.2, 1.0_f64.next_down()).map(Distribution::Pareto)
+        let share = || shape("a share between 0 and 1", 0.2, 1.0_f64.next_down());
+        Ok(match name {
+            "uniform" | "special" if value.is_some() => {
+                return Err(format!("{name} takes no value"));
             }
-            ("zipf", _) => exponent().map(Distribution::Zipf),
-            ("zipf-adjacent", _) => exponent().map(Distribution::ZipfAdjacent),
-            _ => Err(format!("'{text}' is none of {FORMS}")),
-        }
+            "uniform" => Distribution::Uniform,
+            "special" => Distribution::Special,
+            "pareto" => Distribution::Pareto(share()?),
+            "zipf" => Distribution::Zipf(exponent()?),
+            "zipf-adjacent" => Distribution::ZipfAdjacent(exponent()?),
+            _ => return Err(format!("'{text}' is none of {FORMS}")),
+        })
     }
 }
 
@@ -69,6 +68,7 @@ impl fmt::Display for Distribution {
 #[derive(Debug, Clone)]
 pub struct Sampler {
     rows: u64,
+    pub(crate) base: u64,
     shape: Shape,
 }
 
@@ -96,13 +96,13 @@ impl Sampler {
             Distribution::Pareto(h) => Shape::Pareto(libm::log(h) / libm::log1p(-h)),
             Distribution::Special => Shape::Special,
         };
-        Sampler { rows, shape }
+        Sampler { rows, base: 0, shape }
     }
 
-    /// Draws an id in `1..=rows`.
+    /// Draws an id in `1..=rows`, or as many after the base.
     #[inline]
     pub fn draw(&self, stream: &mut Stream) -> u64 {
-        match &self.shape {
+        let first = match &self.shape {
             Shape::Uniform => stream.below(self.rows) + 1,
             Shape::Zipf(zipf, None) => zipf.draw(stream),
             Shape::Zipf(zipf, Some(permutation)) => permutation.apply(zipf.draw(stream) - 1) + 1,
@@ -111,7 +111,8 @@ impl Sampler {
                 (at as u64).min(self.rows - 1) + 1
             }
             Shape::Special => special(self.rows, stream),
-        }
+        };
+        self.base.wrapping_add(first)
     }
 }
 

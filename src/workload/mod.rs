@@ -5,9 +5,7 @@
 
 pub(crate) mod coverage;
 pub mod distribution;
-mod expect;
 pub(crate) mod options;
-pub(crate) mod param;
 pub mod phptest;
 pub mod random;
 pub mod rows;
@@ -18,13 +16,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, Result};
+use crate::error::{self, Error};
 use options::{ensure, known};
 
-pub(crate) use expect::{Content, Effect};
 pub(crate) use options::{Options, Setting};
-pub(crate) use param::Param;
-pub(crate) use statement::{List, Statement};
+pub(crate) use statement::{Const, Content, Count, Effect, KeySource, Param, Statement};
 pub use table::Schema;
 
 const PASSES_MAX: u64 = 100_000;
@@ -59,14 +55,14 @@ pub struct Workload {
 pub(crate) struct Transaction {
     #[serde(default = "one")]
     pub weight: u32,
-    #[serde(default)]
+    #[serde(default = "autocommit")]
     pub begin: Begin,
     #[serde(rename = "statement")]
     pub statements: Vec<Statement>,
 }
 
-fn one() -> u32 {
-    1
+fn one<T: From<u8>>() -> T {
+    1.into()
 }
 
 /// The BEGIN before and the COMMIT after the statements.
@@ -77,65 +73,54 @@ pub(crate) enum Begin {
     Unless { unless: String },
 }
 
-impl Default for Begin {
-    fn default() -> Self {
-        Begin::Always(false)
-    }
-}
-
-macro_rules! files {
-    ($($name:literal),* $(,)?) => {
-        [$(($name, include_str!(concat!("../../profiles/workloads/", $name)))),*]
-    };
+fn autocommit() -> Begin {
+    Begin::Always(false)
 }
 
 /// One workload each, in the order of `loadgen workloads`.
-const FILES: [(&str, &str); 11] = files![
-    "point-select.toml",
-    "update-index.toml",
-    "update-non-index.toml",
-    "read-only.toml",
-    "write-only.toml",
-    "read-write.toml",
-    "insert.toml",
-    "delete.toml",
-    "random-points.toml",
-    "random-ranges.toml",
-    "bulk-insert.toml",
+const FILES: [&str; 11] = [
+    include_str!("../../profiles/workloads/point-select.toml"),
+    include_str!("../../profiles/workloads/update-index.toml"),
+    include_str!("../../profiles/workloads/update-non-index.toml"),
+    include_str!("../../profiles/workloads/read-only.toml"),
+    include_str!("../../profiles/workloads/write-only.toml"),
+    include_str!("../../profiles/workloads/read-write.toml"),
+    include_str!("../../profiles/workloads/insert.toml"),
+    include_str!("../../profiles/workloads/delete.toml"),
+    include_str!("../../profiles/workloads/random-points.toml"),
+    include_str!("../../profiles/workloads/random-ranges.toml"),
+    include_str!("../../profiles/workloads/bulk-insert.toml"),
 ];
 
 /// Then those of the suite of 2007, as `[[workload]]`.
-const SUITE: (&str, &str) = files!["phptest.toml"][0];
+const SUITE: &str = include_str!("../../profiles/workloads/phptest.toml");
 
 /// Reads the built-in workloads, in the order of `loadgen workloads`.
 pub fn builtin() -> Vec<Workload> {
-    let (name, text) = SUITE;
-    let mut suite: BTreeMap<String, Vec<Workload>> =
-        toml::from_str(text).unwrap_or_else(|e| panic!("{name}: {e}"));
+    let suite: Result<BTreeMap<String, Vec<Workload>>, _> = toml::from_str(SUITE);
+    let mut suite = suite.unwrap_or_else(|e| panic!("the suite of 2007: {e}"));
     let suite = suite.remove("workload").expect("a list of workloads");
-    let all = FILES.iter().map(|(name, text)| Workload::parse(text, name));
-    all.chain(suite.into_iter().map(|workload| workload.checked().map_err(Error::usage)))
-        .map(|read| read.unwrap_or_else(|e| panic!("a built-in workload: {}", e.render())))
-        .map(|workload| Workload { built_in: true, ..workload })
-        .collect()
+    let read = FILES.iter().map(|text| toml::from_str(text).unwrap_or_else(|e| panic!("{e}")));
+    let checked = |workload: Workload| {
+        workload.check().unwrap_or_else(|what| panic!("workload '{}': {what}", workload.name));
+        Workload { built_in: true, ..workload }
+    };
+    read.chain(suite).map(checked).collect()
 }
 
 impl Workload {
     /// Reads and checks a workload; `origin` names the file in errors.
-    pub fn parse(text: &str, origin: &str) -> Result<Workload> {
-        let read: std::result::Result<Workload, _> = toml::from_str(text);
-        let read = read.map_err(|e| e.to_string().trim_end().to_owned());
-        read.and_then(Workload::checked)
-            .map_err(|what| Error::usage(format!("{origin}: {what}")).hint(FORM))
-    }
-
-    fn checked(self) -> std::result::Result<Workload, String> {
-        self.check().map_err(|what| format!("workload '{}': {what}", self.name))?;
-        Ok(self)
+    pub fn parse(text: &str, origin: &str) -> error::Result<Workload> {
+        let read = toml::from_str(text).map_err(|e| e.to_string().trim_end().to_owned());
+        let checked = read.and_then(|read: Workload| {
+            let checked = read.check().map_err(|what| format!("workload '{}': {what}", read.name));
+            checked.map(|()| read)
+        });
+        checked.map_err(|what| Error::usage(format!("{origin}: {what}")).hint(FORM))
     }
 
     /// Finds what is wrong beyond its form.
-    pub(crate) fn check(&self) -> std::result::Result<(), String> {
+    pub(crate) fn check(&self) -> Result<(), String> {
         let named = !self.name.is_empty() && self.name.bytes().all(|b| b.is_ascii_graphic());
         ensure(named, "a name is of printable ASCII characters without spaces")?;
         options::check(&self.options)?;
@@ -145,7 +130,7 @@ impl Workload {
         self.transactions.iter().try_for_each(|t| self.check_transaction(t))
     }
 
-    fn check_transaction(&self, transaction: &Transaction) -> std::result::Result<(), String> {
+    fn check_transaction(&self, transaction: &Transaction) -> Result<(), String> {
         let statements = &transaction.statements;
         ensure(!statements.is_empty(), "a transaction needs a [[transaction.statement]]")?;
         if let Begin::Unless { unless } = &transaction.begin {
@@ -165,7 +150,10 @@ impl Workload {
     }
 
     /// Sets these options; switches take 0 and 1.
-    pub(crate) fn with_options(mut self, values: &BTreeMap<String, u64>) -> Result<Workload> {
+    pub(crate) fn with_options(
+        mut self,
+        values: &BTreeMap<String, u64>,
+    ) -> error::Result<Workload> {
         let set = options::set(&mut self.options, values).and_then(|()| self.check());
         set.map_err(|what| Error::usage(format!("{}: {what}", self.name)))?;
         Ok(self)
@@ -195,7 +183,7 @@ impl Workload {
             let digit = |at: usize| sql.as_bytes().get(at).is_some_and(u8::is_ascii_digit);
             sql.contains("{table}") || ends.any(digit)
         };
-        self.table_a_client || self.statements().any(|s| named(&s.expanded(&self.options).sql))
+        self.table_a_client || self.statements().any(|s| named(&s.expanded(&self.options).0))
     }
 
     /// Lists the statements of all transactions that run with these options.
@@ -233,12 +221,11 @@ impl Workload {
     /// those that are always text not at all.
     pub(crate) fn prepared(&self) -> u32 {
         let kept = self.statements().filter(|statement| !statement.is_text());
-        let all: BTreeSet<String> = kept.map(|s| s.expanded(&self.options).sql).collect();
-        all.len() as u32
+        kept.map(|s| s.expanded(&self.options).0).collect::<BTreeSet<String>>().len() as u32
     }
 
     /// Refuses tables of so many rows where a range does not fit into them.
-    pub(crate) fn fits(&self, rows: u64) -> Result<()> {
+    pub(crate) fn fits(&self, rows: u64) -> error::Result<()> {
         let params = self.statements().flat_map(|s| &s.params);
         let lengths = params.filter_map(|param| match param {
             Param::RangeStart { len, .. } => Some(len.value(&self.options)),

@@ -105,14 +105,9 @@ pub(super) fn ensure(holds: bool, otherwise: impl fmt::Display) -> Result<(), St
 
 /// Refuses the name of an option that is not there.
 pub(super) fn known(name: &str, options: &Options) -> Result<(), String> {
-    let names: Vec<&str> = options.keys().map(String::as_str).collect();
-    ensure(
-        options.contains_key(name),
-        match names.as_slice() {
-            [] => format!("'{name}' is no option: there is no [options]"),
-            _ => format!("'{name}' is no option; there are {}", names.join(", ")),
-        },
-    )
+    let names = options.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+    let there = if names.is_empty() { "none in [options]" } else { &names };
+    ensure(options.contains_key(name), format_args!("'{name}' is no option; there are {there}"))
 }
 
 /// Refuses options whose names cannot be flags, and values out of bounds.

@@ -65,24 +65,13 @@ impl Stream {
     }
 }
 
-/// The bits of one row: a counter through `SplitMix64`, cheaper to start than a generator.
-pub(super) struct Bits(u64);
-
-impl Bits {
-    #[inline]
-    pub(super) fn new(seed: u64, row: u64) -> Bits {
-        Bits(mix(seed ^ mix(row)))
-    }
-
-    #[inline]
-    pub(super) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(1);
-        mix(self.0)
-    }
-
-    #[inline]
-    pub(super) fn below(&mut self, n: u64) -> u64 {
-        scale(self.next(), n)
+/// Gives the bits of one row: a counter through `SplitMix64`, cheaper to start than a generator.
+#[inline]
+pub(super) fn bits(seed: u64, row: u64) -> impl FnMut() -> u64 {
+    let mut counter = mix(seed ^ mix(row));
+    move || {
+        counter = counter.wrapping_add(1);
+        mix(counter)
     }
 }
 

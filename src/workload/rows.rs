@@ -6,7 +6,7 @@
 //! uniform in 1…rows.
 
 use super::phptest;
-use super::random::{Bits, mix, scale, seed_of};
+use super::random::{bits, mix, scale, seed_of};
 use super::table::Schema;
 
 pub(crate) const C_LEN: usize = 119;
@@ -42,15 +42,19 @@ impl Rows {
 
     /// Gives the `k` of the row with this id: a twentieth of making the row.
     pub fn k(&self, id: u64) -> u64 {
-        1 + Bits::new(self.seed, id).below(self.count)
+        1 + scale(bits(self.seed, id)(), self.count)
+    }
+
+    /// Makes the row with this id of `phptestN`.
+    pub fn phptest(&self, id: u64) -> phptest::Row {
+        phptest::row(self.seed, self.count, id)
     }
 
     pub fn row(&self, id: u64) -> Row {
-        let mut bits = Bits::new(self.seed, id);
-        let k = 1 + bits.below(self.count);
-        let c = proven(self.table, id, || bits.next());
-        let pad = pad(|| bits.next());
-        Row { id, k, c, pad }
+        let mut bits = bits(self.seed, id);
+        let k = 1 + scale(bits(), self.count);
+        let c = proven(self.table, id, &mut bits);
+        Row { id, k, c, pad: pad(bits) }
     }
 }
 
@@ -113,7 +117,7 @@ fn write_digits(out: &mut [u8], mut value: u64) {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Filler {
     Sbtest(Rows),
-    Phptest(phptest::Rows),
+    Phptest(Rows),
 }
 
 impl Filler {
@@ -121,7 +125,7 @@ impl Filler {
     pub(crate) fn new(schema: Schema, data_seed: u32, table: u32, rows: u64) -> Option<Filler> {
         match schema {
             Schema::Sbtest => Some(Filler::Sbtest(Rows::new(data_seed, table, rows))),
-            Schema::Phptest => Some(Filler::Phptest(phptest::Rows::new(data_seed, table, rows))),
+            Schema::Phptest => Some(Filler::Phptest(Rows::new(data_seed, table, rows))),
             Schema::Bulk => None,
         }
     }
@@ -170,7 +174,7 @@ impl Filler {
                 value(&row.pad, quote);
             }
             Filler::Phptest(rows) => {
-                for (text, is_number) in rows.row(id).iter().zip(phptest::NUMBERS) {
+                for (text, is_number) in rows.phptest(id).iter().zip(phptest::NUMBERS) {
                     value(text.as_bytes(), if is_number { b"" } else { quote });
                 }
             }

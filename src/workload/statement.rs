@@ -1,10 +1,13 @@
-//! Statements: what they send, how their lists are written out, and what can be wrong with them.
+//! Statements: what they send, where the values of their `?` come from, what every answer is held
+//! against, and what a success changes.
 
-use serde::{Deserialize, Serialize};
+use std::fmt;
 
-use super::expect::{self, Effect, Expect};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+
+use super::distribution::Distribution;
 use super::options::{Amount, Options, ensure, known};
-use super::param::{self, Param};
 
 /// Parameters of a prepared statement: the protocol's limit.
 const PARAMS_MAX: u64 = 65_535;
@@ -32,7 +35,7 @@ pub(crate) struct Statement {
     /// Repeated together with the statement before it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub with_previous: bool,
-    #[serde(deserialize_with = "expect::or_any")]
+    #[serde(deserialize_with = "or_any")]
     pub expect: Expect,
     /// With this option on, it is no error if there are fewer rows.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -74,24 +77,10 @@ pub(crate) enum Kind {
     Other,
 }
 
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Expanded {
-    /// With `{table}` still in it. A list of so many bytes stands there once.
-    pub sql: String,
-    /// One for each `?`, referring to each other.
-    pub params: Vec<Param>,
-}
-
 impl Kind {
     /// Gives its name in the summary.
     pub(crate) fn name(self) -> &'static str {
-        match self {
-            Kind::Select => "select",
-            Kind::Update => "update",
-            Kind::Insert => "insert",
-            Kind::Delete => "delete",
-            Kind::Other => "other",
-        }
+        ["select", "update", "insert", "delete", "other"][self as usize]
     }
 }
 
@@ -102,7 +91,7 @@ impl List {
     }
 
     fn check(&self, options: &Options) -> Result<(), String> {
-        param::check(&self.each, &self.params, options)?;
+        check_params(&self.each, &self.params, options)?;
         let previous = self.params.iter().any(|p| matches!(p, Param::Previous(_)));
         ensure(!previous, "a list knows no statement before")?;
         match (&self.times, &self.bytes) {
@@ -135,10 +124,10 @@ impl Statement {
         self.sql.replace("{list}", &format!("{}{} … {count}", list.each, list.join))
     }
 
-    pub(crate) fn expanded(&self, options: &Options) -> Expanded {
-        let Some(list) = &self.list else {
-            return Expanded { sql: self.sql.clone(), params: self.params.clone() };
-        };
+    /// Writes the list out: gives the SQL, with `{table}` still in it, and one parameter for each `?`,
+    /// referring to each other. A list of so many bytes stands there once.
+    pub(crate) fn expanded(&self, options: &Options) -> (String, Vec<Param>) {
+        let Some(list) = &self.list else { return (self.sql.clone(), self.params.clone()) };
         let (times, before, each) = (list.rows(options), self.before_list(), list.params.len());
         let sql = self.sql.replace("{list}", &vec![list.each.as_str(); times].join(&list.join));
         let own = |of: usize| if of > before { of + times * each } else { of };
@@ -149,7 +138,7 @@ impl Statement {
             params.extend(list.params.iter().map(|p| p.moved(place)));
         }
         params.extend(tail.iter().map(|p| p.moved(own)));
-        Expanded { sql, params }
+        (sql, params)
     }
 
     pub(crate) fn before_list(&self) -> usize {
@@ -163,7 +152,7 @@ impl Statement {
         before: Option<&Statement>,
         options: &Options,
     ) -> Result<(), String> {
-        param::check(&self.sql, &self.params, options)?;
+        check_params(&self.sql, &self.params, options)?;
         match (&self.list, self.sql.matches("{list}").count()) {
             (None, 0) => {}
             (Some(list), 1) => list.check(options)?,
@@ -180,11 +169,9 @@ impl Statement {
         ensure(!changes, "a select changes nothing")?;
         let Effect::InsertK(of) = self.effect else { return Ok(()) };
         let params = self.list.as_ref().map_or(&self.params, |list| &list.params);
-        let param = of
-            .checked_sub(1)
-            .and_then(|at| params.get(at))
-            .ok_or_else(|| format!("insert_k = {of} is no parameter (they are counted from 1)"))?;
-        ensure(param.is_counted(), format_args!("insert_k = {of}: parameter {of} holds no number"))
+        let counted =
+            numbered(params, of).map_err(|what| format!("insert_k: {what}"))?.is_counted();
+        ensure(counted, format_args!("insert_k: parameter {of} holds no number"))
     }
 
     fn check_previous(&self, before: Option<&Statement>) -> Result<(), String> {
@@ -223,25 +210,368 @@ impl Statement {
         let (sql, word) = (self.sql.to_ascii_uppercase(), self.first_word());
         let none = self.effect == Effect::None;
         let ours = self.sql.contains("{table}");
+        let unsaid = none && (ours || self.sql.contains(prefix)) && self.writes();
+        let control = CONTROL.contains(&word.as_str());
         let listed = matches!(self.effect, Effect::InsertK(_)) && self.list.is_some();
-        let why =
-            if CONTROL.contains(&word.as_str()) || (word == "SET" && sql.contains("AUTOCOMMIT")) {
-                "begins or ends transactions itself"
-            } else if none && (ours || self.sql.contains(prefix)) && self.writes() {
-                "gives no effect"
-            } else if none {
-                return None;
-            } else if !ours {
-                "does not say {table}"
-            } else if word == "REPLACE" || sql.contains("ON DUPLICATE KEY") {
-                "does not tell rows that came from rows that were changed"
-            } else if listed && sql.contains("IGNORE") {
-                "does not tell which of its rows came"
-            } else if sql.trim_end().trim_end_matches(';').contains(';') {
-                "is several statements"
-            } else {
-                return None;
-            };
+        let several = sql.trim_end().trim_end_matches(';').contains(';');
+        let (_, why) = [
+            (
+                control || (word == "SET" && sql.contains("AUTOCOMMIT")),
+                "begins or ends transactions itself",
+            ),
+            (unsaid, "gives no effect"),
+            (!none && !ours, "does not say {table}"),
+            (
+                !none && (word == "REPLACE" || sql.contains("ON DUPLICATE KEY")),
+                "does not tell rows that came from rows that were changed",
+            ),
+            (listed && sql.contains("IGNORE"), "does not tell which of its rows came"),
+            (!none && several, "is several statements"),
+        ]
+        .into_iter()
+        .find(|(so, _)| *so)?;
         Some(format!("'{}' {why}", self.sql.chars().take(SHOWN).collect::<String>()))
+    }
+}
+
+/// The longest text of random digits.
+const DIGITS_MAX: usize = 65_535;
+
+/// The source of a parameter's value. Parameters are counted from 1.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub(crate) enum Param {
+    /// An id of the table, drawn anew: `{ key = "default" }`.
+    Key(KeySource),
+    /// An id of this client's own share of the table: `{ slice = "default" }`.
+    Slice(KeySource),
+    /// An id from which so many still follow in the table: `{ range_start = { len = 100 } }`.
+    RangeStart {
+        /// The first one included.
+        len: Amount,
+        #[serde(default)]
+        distribution: KeySource,
+    },
+    /// The end of a range from another parameter on: `{ range_end = { of = 1, len = 100 } }`.
+    RangeEnd(RangeEnd),
+    /// A number between two: `{ between = { min = 1, max = 200 } }`.
+    Between {
+        min: u64,
+        max: u64,
+        /// Whatever `--distribution` is.
+        #[serde(default = "uniform")]
+        distribution: KeySource,
+    },
+    /// A value for `k`, as `--distribution` has it: `"k"`.
+    K,
+    /// A number above all ids, which no other client takes: `"serial"`.
+    Serial,
+    /// The value of another parameter of this statement: `{ same_as = 1 }`.
+    SameAs(usize),
+    /// The value of a parameter of the statement before: `{ previous = 1 }`.
+    Previous(usize),
+    /// A value for `c`, of no id in particular: `"c"`.
+    C,
+    /// A self-proving value of `c` for the id of another parameter: `{ c_of = 1 }`.
+    COf(usize),
+    /// A value for `pad`: `"pad"`.
+    Pad,
+    /// So many random digits: `{ digits = 32 }`.
+    Digits(usize),
+    /// Always the same: `{ const = 5 }`, `{ const = "text" }`.
+    Const(Const),
+}
+
+/// The distribution that a key comes from; None: that of `--distribution`.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub(crate) struct KeySource(pub Option<Distribution>);
+
+const USUAL: &str = "default";
+
+impl TryFrom<String> for KeySource {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let own = if text == USUAL { None } else { Some(text.parse()?) };
+        Ok(KeySource(own))
+    }
+}
+
+impl From<KeySource> for String {
+    fn from(KeySource(own): KeySource) -> String {
+        own.map_or_else(|| USUAL.to_owned(), |distribution| distribution.to_string())
+    }
+}
+
+/// The end of a range: exactly one of `len` and `delta`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RangeEnd {
+    pub of: usize,
+    /// Values in the range, both ends included.
+    pub len: Option<Amount>,
+    /// The end is so much more than the begin.
+    pub delta: Option<Amount>,
+}
+
+impl RangeEnd {
+    pub(crate) fn add(&self, options: &Options) -> u64 {
+        match &self.len {
+            Some(len) => len.value(options).saturating_sub(1),
+            None => self.delta.as_ref().expect("a len or a delta").value(options),
+        }
+    }
+}
+
+fn uniform() -> KeySource {
+    KeySource(Some(Distribution::Uniform))
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged, expecting = "a whole number or a text")]
+pub(crate) enum Const {
+    Number(i64),
+    Text(String),
+}
+
+/// Checks that there is a parameter for each `?`, and that each can be made.
+fn check_params(sql: &str, params: &[Param], options: &Options) -> Result<(), String> {
+    let (marks, there) = (sql.matches('?').count(), params.len());
+    let hint = "a ? of the text itself: { const = \"?\" }";
+    ensure(marks == there, format_args!("{marks} `?` but {there} params ({hint})"))?;
+    (0..there).try_for_each(|at| params[at].check(at, params, options))
+}
+
+fn numbered(params: &[Param], of: usize) -> Result<&Param, String> {
+    let param = of.checked_sub(1).and_then(|at| params.get(at));
+    param.ok_or_else(|| format!("{of} is no parameter (they are counted from 1)"))
+}
+
+impl Param {
+    /// Gives the parameter of the same statement that the value is made from.
+    pub(super) fn refers_to(&self) -> Option<usize> {
+        self.clone().reference().copied()
+    }
+
+    fn reference(&mut self) -> Option<&mut usize> {
+        match self {
+            Param::SameAs(of) | Param::COf(of) => Some(of),
+            Param::RangeEnd(end) => Some(&mut end.of),
+            _ => None,
+        }
+    }
+
+    /// Makes the same with what it refers to elsewhere.
+    fn moved(&self, place: impl Fn(usize) -> usize) -> Param {
+        let mut moved = self.clone();
+        moved.reference().into_iter().for_each(|of| *of = place(*of));
+        moved
+    }
+
+    /// Tells whether values can be counted on from.
+    fn is_number(&self) -> bool {
+        !matches!(self, Param::C | Param::COf(_) | Param::Pad | Param::Digits(_) | Param::Const(_))
+    }
+
+    /// Tells whether values can be added up.
+    fn is_counted(&self) -> bool {
+        self.is_number() || matches!(self, Param::Const(Const::Number(_)))
+    }
+
+    fn check(&self, at: usize, params: &[Param], options: &Options) -> Result<(), String> {
+        if let Some(of) = self.refers_to() {
+            let target = numbered(params, of)?;
+            ensure(target.is_number(), format_args!("parameter {of} holds no id or number"))?;
+            // Made in order, after all that are drawn.
+            let made = target.refers_to().is_some() || matches!(target, Param::Previous(_));
+            let late = format_args!("parameter {of} is made from another one later");
+            ensure(!made || of <= at, late)?;
+        }
+        match self {
+            Param::RangeEnd(end) => match (&end.len, &end.delta) {
+                (Some(amount), None) | (None, Some(amount)) => amount.check(options),
+                _ => Err("range_end has either a len or a delta".to_owned()),
+            },
+            Param::RangeStart { len, .. } => len.check(options),
+            Param::Between { min, max, .. } => {
+                ensure(min <= max, format_args!("there is nothing between {min} and {max}"))
+            }
+            Param::Digits(n) => {
+                let bounds = format_args!("digits = {n} is not within 1 to {DIGITS_MAX}");
+                ensure((1..=DIGITS_MAX).contains(n), bounds)
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What an answer must be; anything else is an error, not a result. `"any"`, `{ rows = … }` or
+/// `{ affected = … }`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Expect {
+    pub rows: Option<Count>,
+    pub affected: Option<Count>,
+    /// The first column is a `c` that must prove itself (tables of loadgen only).
+    pub content: Option<Content>,
+    /// The first column of the first row.
+    pub value: Option<Amount>,
+}
+
+/// Reads an expectation or the word `any`.
+fn or_any<'de, D: Deserializer<'de>>(from: D) -> Result<Expect, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged, expecting = "\"any\", { rows = … } or { affected = … }")]
+    enum Form {
+        Word(String),
+        Table(Expect),
+    }
+    match Form::deserialize(from)? {
+        Form::Word(word) if word == "any" => Ok(Expect::default()),
+        Form::Table(expect) if expect != Expect::default() => Ok(expect),
+        _ => Err(D::Error::custom("an expectation has rows or affected, or is \"any\"")),
+    }
+}
+
+/// What the first column of an answer holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Content {
+    /// The self-proving `c` of the row whose id is the statement's first key.
+    C,
+}
+
+/// A number of rows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(
+    untagged,
+    deny_unknown_fields,
+    expecting = "a number, an option, { min, max } or { per, times, limit }"
+)]
+pub(crate) enum Count {
+    Exactly(Amount),
+    /// One in so many of the table's rows, rounded down or up; so many times that, but no more than
+    /// LIMIT: `{ per = 200 }`.
+    Part {
+        per: u64,
+        #[serde(default = "super::one")]
+        times: u64,
+        limit: Option<u64>,
+    },
+    /// `{ min = 1, max = "range_size" }`, each of which may be left away.
+    Within {
+        #[serde(default = "none")]
+        min: Amount,
+        max: Option<Amount>,
+    },
+}
+
+fn none() -> Amount {
+    Amount::Number(0)
+}
+
+impl Count {
+    /// Gives the smallest and the largest number; `held` is the rows that each table holds, if they
+    /// are known.
+    pub(crate) fn bounds(&self, options: &Options, held: Option<u64>) -> (u64, u64) {
+        match self {
+            Count::Exactly(amount) => (amount.value(options), amount.value(options)),
+            Count::Within { min, max } => {
+                let max = max.as_ref().map_or(u64::MAX, |max| max.value(options));
+                (min.value(options), max)
+            }
+            Count::Part { per, times, limit } => {
+                let limit = limit.unwrap_or(u64::MAX);
+                let Some(held) = held else { return (0, limit) };
+                let of = |n: u64| n.saturating_mul(*times).min(limit);
+                (of(held / per), of(held.div_ceil(*per)))
+            }
+        }
+    }
+
+    fn check(&self, options: &Options) -> Result<(), String> {
+        match self {
+            Count::Exactly(amount) => amount.check(options),
+            Count::Within { min, max } => {
+                std::iter::once(min).chain(max).try_for_each(|bound| bound.check(options))?;
+                let (min, max) = self.bounds(options, None);
+                ensure(min <= max, format_args!("no number is {min} to {max}"))
+            }
+            Count::Part { per, .. } => ensure(*per > 0, "per = 0 divides nothing"),
+        }
+    }
+}
+
+impl Expect {
+    fn check(&self, options: &Options) -> Result<(), String> {
+        let both = self.rows.is_some() && self.affected.is_some();
+        ensure(!both, "rows are returned or affected, not both")?;
+        let of_rows = self.content.is_some() || self.value.is_some();
+        ensure(self.rows.is_some() || !of_rows, "content and value are those of rows returned")?;
+        self.rows.iter().chain(&self.affected).try_for_each(|count| count.check(options))?;
+        self.value.iter().try_for_each(|value| value.check(options))
+    }
+}
+
+impl fmt::Display for Count {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Count::Exactly(amount) => write!(f, "{amount}"),
+            Count::Within { min, max: None } => write!(f, "{min} or more"),
+            Count::Within { min, max: Some(max) } => write!(f, "{min} to {max}"),
+            Count::Part { per, times, limit } => {
+                if let Some(limit) = limit {
+                    write!(f, "up to {limit} of ")?;
+                }
+                match times {
+                    1 => write!(f, "1/{per} of the table's"),
+                    times => write!(f, "{times} × 1/{per} of the table's"),
+                }
+            }
+        }
+    }
+}
+
+impl fmt::Display for Expect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.rows, &self.affected) {
+            (Some(rows), _) => {
+                let one = matches!(rows, Count::Exactly(Amount::Number(1)));
+                write!(f, "{rows} row{}", if one { "" } else { "s" })?;
+                if self.content.is_some() {
+                    f.write_str(", c proves itself")?;
+                }
+                self.value.iter().try_for_each(|value| write!(f, ", value {value}"))
+            }
+            (None, Some(affected)) => write!(f, "{affected} affected"),
+            (None, None) => f.write_str("anything"),
+        }
+    }
+}
+
+/// What a success adds to the ledger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Effect {
+    #[default]
+    None,
+    /// Rows have other values, but not of `k`.
+    Update,
+    /// The sum of `k` grows by so much a row.
+    AddK(i64),
+    /// One row's `c` has another proving value.
+    SetC,
+    /// New rows, with a `k` that is not known.
+    Insert,
+    /// New rows, whose `k` is this parameter, counted from 1 (within the list, if there is one).
+    InsertK(usize),
+    /// Rows are gone, and with them a `k` that nobody has read.
+    Delete,
+}
+
+impl Effect {
+    fn is_none(&self) -> bool {
+        *self == Effect::None
     }
 }

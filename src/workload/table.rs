@@ -1,6 +1,7 @@
 //! The tables that workloads run on: names, columns, DDL, and the mark that loadgen leaves in their
 //! COMMENT.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -281,18 +282,14 @@ impl Mark {
     pub fn parse(comment: &str) -> Option<Mark> {
         let mut words = comment.split_ascii_whitespace();
         words.next().filter(|first| *first == "loadgen:1")?;
-        let (mut seed, mut rows, mut state, mut id) = (None, None, None, None);
-        for word in words {
-            match word.split_once('=')? {
-                ("seed", v) => seed = v.parse().ok(),
-                ("rows", v) => rows = v.parse().ok().filter(|r| *r <= ROWS_MAX),
-                ("state", v) => state = STATES.iter().find(|(word, ..)| *word == v),
-                ("id", v) => id = u32::from_str_radix(v, 16).ok(),
-                _ => {}
-            }
-        }
-        let (_, state, loaded) = *state?;
-        Some(Mark { seed: seed?, rows: rows?, state, id, loaded })
+        let fields: BTreeMap<&str, &str> =
+            words.map(|word| word.split_once('=')).collect::<Option<_>>()?;
+        let (_, state, loaded) =
+            STATES.into_iter().find(|(word, ..)| fields.get("state") == Some(word))?;
+        let seed = fields.get("seed")?.parse().ok()?;
+        let rows = fields.get("rows")?.parse().ok().filter(|rows| *rows <= ROWS_MAX)?;
+        let id = fields.get("id").and_then(|id| u32::from_str_radix(id, 16).ok());
+        Some(Mark { seed, rows, state, id, loaded })
     }
 }
 

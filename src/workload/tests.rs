@@ -1,5 +1,4 @@
 use super::distribution::Distribution;
-use super::param::KeySource;
 use super::statement::Kind;
 use super::*;
 
@@ -27,7 +26,7 @@ fn the_built_in_ones_have_their_names() {
     assert_eq!(names[..3], ["point-select", "update-index", "update-non-index"]);
     assert_eq!(names.len(), 11 + 15);
     assert!(builtin().iter().all(|w| w.built_in));
-    let own = Workload::parse(FILES[0].1, "own.toml").expect("one of them");
+    let own = Workload::parse(FILES[0], "own.toml").expect("one of them");
     assert!(!own.built_in, "a file of somebody's own");
     for sysbench in [
         "oltp_point_select",
@@ -87,21 +86,18 @@ fn transactions_are_a_matter_of_the_option() {
 #[test]
 fn lists_are_written_out_with_their_parameters() {
     let workload = with("random-ranges", &[("random_ranges", 2)]);
-    let expanded = workload.statements().next().expect("one").expanded(&workload.options);
-    assert_eq!(
-        expanded.sql,
-        "SELECT count(k) FROM {table} WHERE k BETWEEN ? AND ? OR k BETWEEN ? AND ?"
-    );
-    let ends: Vec<Option<usize>> = expanded.params.iter().map(Param::refers_to).collect();
+    let (sql, params) = workload.statements().next().expect("one").expanded(&workload.options);
+    assert_eq!(sql, "SELECT count(k) FROM {table} WHERE k BETWEEN ? AND ? OR k BETWEEN ? AND ?");
+    let ends: Vec<Option<usize>> = params.iter().map(Param::refers_to).collect();
     assert_eq!(ends, [None, Some(1), None, Some(3)]);
     // Parameters before and after a list refer to each other across it.
     let text = "name = 'x'\nabout = 'y'\n[[transaction]]\n[[transaction.statement]]\nkind = 'select'\n\
                 sql = 'SELECT ? IN ({list}) AND ?'\nparams = [{ key = 'default' }, { same_as = 1 }]\n\
                 list = { each = '?, ?', times = 2, params = ['k', { same_as = 1 }] }\nexpect = 'any'\n";
     let workload = Workload::parse(text, "w").unwrap_or_else(|e| panic!("{}", e.render()));
-    let expanded = workload.statements().next().expect("one").expanded(&workload.options);
-    assert_eq!(expanded.sql, "SELECT ? IN (?, ?, ?, ?) AND ?");
-    let ends: Vec<Option<usize>> = expanded.params.iter().map(Param::refers_to).collect();
+    let (sql, params) = workload.statements().next().expect("one").expanded(&workload.options);
+    assert_eq!(sql, "SELECT ? IN (?, ?, ?, ?) AND ?");
+    let ends: Vec<Option<usize>> = params.iter().map(Param::refers_to).collect();
     assert_eq!(ends, [None, None, Some(2), None, Some(4), Some(1)]);
 }
 
@@ -130,7 +126,7 @@ fn errors_point_at_the_line() {
 }
 
 /// A workload of one statement.
-fn one(lines: &str) -> std::result::Result<Workload, String> {
+fn one(lines: &str) -> Result<Workload, String> {
     let text = format!(
         "name = 'x'\nabout = 'y'\n[options]\nn = 3\noff = false\n[[transaction]]\n\
          [[transaction.statement]]\nkind = 'select'\n{lines}\n"
@@ -138,37 +134,97 @@ fn one(lines: &str) -> std::result::Result<Workload, String> {
     Workload::parse(&text, "w").map_err(|e| e.to_string())
 }
 
+const KEY: &str = "[{ key = 'default' }]";
+
+struct Fault {
+    sql: &'static str,
+    params: &'static str,
+    expect: &'static str,
+    why: &'static str,
+}
+
+const FAULTS: [Fault; 21] = [
+    Fault { sql: "SELECT ?, ?", params: KEY, expect: "{ rows = 1 }", why: "2 `?` but 1 params" },
+    Fault { sql: "SELECT ?", params: "[{ c_of = 1 }]", expect: "{ rows = 1 }", why: "holds no id" },
+    Fault {
+        sql: "SELECT ?, ?",
+        params: "[{ c_of = 0 }, { key = 'default' }]",
+        expect: "{ rows = 1 }",
+        why: "no parameter",
+    },
+    Fault { sql: "SELECT ?", params: "[{ same_as = 2 }]", expect: "'any'", why: "no parameter" },
+    Fault {
+        sql: "SELECT ?, ?",
+        params: "[{ same_as = 2 }, { same_as = 1 }]",
+        expect: "'any'",
+        why: "made from another",
+    },
+    Fault { sql: "SELECT ?", params: "[{ key = 'gauss' }]", expect: "{ rows = 1 }", why: "gauss" },
+    Fault {
+        sql: "SELECT ?",
+        params: "[{ between = { min = 2, max = 1 } }]",
+        expect: "'any'",
+        why: "nothing between",
+    },
+    Fault { sql: "SELECT ?", params: "[{ digits = 0 }]", expect: "'any'", why: "digits" },
+    Fault {
+        sql: "SELECT ?",
+        params: "[{ between = { min = 1, max = 2, x = 1 } }]",
+        expect: "'any'",
+        why: "keys in table: x",
+    },
+    Fault {
+        sql: "SELECT ?",
+        params: "[{ range_start = { len = 1, x = 1 } }]",
+        expect: "'any'",
+        why: "keys in table: x",
+    },
+    Fault {
+        sql: "SELECT 1",
+        params: "[]",
+        expect: "{ rows = { min = 1, x = 2 } }",
+        why: "affected",
+    },
+    Fault {
+        sql: "SELECT ?",
+        params: "[{ range_start = { len = 'm' } }]",
+        expect: "'any'",
+        why: "'m' is no option",
+    },
+    Fault {
+        sql: "SELECT ?, ?",
+        params: "['k', { range_end = { of = 1 } }]",
+        expect: "'any'",
+        why: "len or a delta",
+    },
+    Fault { sql: "SELECT ?", params: "[{ previous = 1 }]", expect: "'any'", why: "with_previous" },
+    Fault {
+        sql: "SELECT 1",
+        params: "[]",
+        expect: "{ rows = 1, content = 'c' }",
+        why: "needs a key",
+    },
+    Fault { sql: "SELECT 1", params: "[]", expect: "{ cows = 1 }", why: "rows" },
+    Fault { sql: "SELECT 1", params: "[]", expect: "{ rows = -1 }", why: "" },
+    Fault { sql: "SELECT 1", params: "[]", expect: "{ rows = 1, affected = 1 }", why: "not both" },
+    Fault {
+        sql: "SELECT 1",
+        params: "[]",
+        expect: "{ rows = { min = 2, max = 1 } }",
+        why: "2 to 1",
+    },
+    Fault { sql: "SELECT 1", params: "[]", expect: "'some'", why: "any" },
+    Fault { sql: "SELECT {list}", params: "[]", expect: "'any'", why: "there is none" },
+];
+
 #[test]
 fn contradictions_are_refused() {
     let with = |sql: &str, params: &str, expect: &str| {
         one(&format!("sql = '{sql}'\nparams = {params}\nexpect = {expect}")).map(|_| ())
     };
-    let key = "[{ key = 'default' }]";
-    assert_eq!(with("SELECT ?", key, "{ rows = 1 }"), Ok(()));
+    assert_eq!(with("SELECT ?", KEY, "{ rows = 1 }"), Ok(()));
     assert_eq!(with("SELECT ?", "[{ key = 'pareto:0.2' }]", "'any'"), Ok(()));
-    for (sql, params, expect, why) in [
-        ("SELECT ?, ?", key, "{ rows = 1 }", "2 `?` but 1 params"),
-        ("SELECT ?", "[{ c_of = 1 }]", "{ rows = 1 }", "holds no id"),
-        ("SELECT ?, ?", "[{ c_of = 0 }, { key = 'default' }]", "{ rows = 1 }", "no parameter"),
-        ("SELECT ?", "[{ same_as = 2 }]", "'any'", "no parameter"),
-        ("SELECT ?, ?", "[{ same_as = 2 }, { same_as = 1 }]", "'any'", "made from another"),
-        ("SELECT ?", "[{ key = 'gauss' }]", "{ rows = 1 }", "gauss"),
-        ("SELECT ?", "[{ between = { min = 2, max = 1 } }]", "'any'", "nothing between"),
-        ("SELECT ?", "[{ digits = 0 }]", "'any'", "digits"),
-        ("SELECT ?", "[{ between = { min = 1, max = 2, x = 1 } }]", "'any'", "keys in table: x"),
-        ("SELECT ?", "[{ range_start = { len = 1, x = 1 } }]", "'any'", "keys in table: x"),
-        ("SELECT 1", "[]", "{ rows = { min = 1, x = 2 } }", "affected"),
-        ("SELECT ?", "[{ range_start = { len = 'm' } }]", "'any'", "'m' is no option"),
-        ("SELECT ?, ?", "['k', { range_end = { of = 1 } }]", "'any'", "len or a delta"),
-        ("SELECT ?", "[{ previous = 1 }]", "'any'", "with_previous"),
-        ("SELECT 1", "[]", "{ rows = 1, content = 'c' }", "needs a key"),
-        ("SELECT 1", "[]", "{ cows = 1 }", "rows"),
-        ("SELECT 1", "[]", "{ rows = -1 }", ""),
-        ("SELECT 1", "[]", "{ rows = 1, affected = 1 }", "not both"),
-        ("SELECT 1", "[]", "{ rows = { min = 2, max = 1 } }", "2 to 1"),
-        ("SELECT 1", "[]", "'some'", "any"),
-        ("SELECT {list}", "[]", "'any'", "there is none"),
-    ] {
+    for Fault { sql, params, expect, why } in FAULTS {
         let error = with(sql, params, expect).expect_err(sql);
         assert!(error.contains(why), "{sql} {params} {expect}: {error}");
     }
@@ -269,7 +325,7 @@ fn a_key_may_have_its_own_distribution() {
     let workload = one("sql = 'SELECT ?'\nparams = [{ key = 'zipf:0.9' }]\nexpect = 'any'");
     let workload = workload.expect("fine");
     let params = &workload.statements().next().expect("one").params;
-    assert_eq!(params[..], [Param::Key(KeySource::Own(Distribution::Zipf(0.9)))]);
+    assert_eq!(params[..], [Param::Key(KeySource(Some(Distribution::Zipf(0.9))))]);
 }
 
 #[test]
@@ -323,20 +379,52 @@ fn what_is_built_in_is_followed() {
     }
 }
 
+struct Untold {
+    kind: &'static str,
+    sql: &'static str,
+    effect: &'static str,
+    says: Option<&'static str>,
+}
+
 #[test]
 fn what_an_effect_does_not_tell_is_said() {
     let add = "effect = { add_k = 1 }";
-    for (kind, sql, effect, says) in [
-        ("update", "UPDATE {table} SET k = k + 1", add, None),
-        ("update", "UPDATE {table} SET k = k + 1;", add, None),
-        ("update", "UPDATE {table} SET pad = 1", "", Some("gives no effect")),
-        ("other", " replace into sbtest1 (id) VALUES (1)", "", Some("gives no effect")),
-        ("insert", "INSERT INTO visits VALUES (1)", "", None),
-        ("update", "UPDATE sbtest1 SET k = k + 1", add, Some("does not say {table}")),
-        ("update", "UPDATE {table} SET k = 1; DO 1", add, Some("is several statements")),
-        ("other", "START TRANSACTION READ ONLY", "", None),
-        ("other", "OPTIMIZE TABLE {table}", "", None),
-        ("select", "/* update */ SELECT c FROM {table}", "", None),
+    for Untold { kind, sql, effect, says } in [
+        Untold { kind: "update", sql: "UPDATE {table} SET k = k + 1", effect: add, says: None },
+        Untold { kind: "update", sql: "UPDATE {table} SET k = k + 1;", effect: add, says: None },
+        Untold {
+            kind: "update",
+            sql: "UPDATE {table} SET pad = 1",
+            effect: "",
+            says: Some("gives no effect"),
+        },
+        Untold {
+            kind: "other",
+            sql: " replace into sbtest1 (id) VALUES (1)",
+            effect: "",
+            says: Some("gives no effect"),
+        },
+        Untold { kind: "insert", sql: "INSERT INTO visits VALUES (1)", effect: "", says: None },
+        Untold {
+            kind: "update",
+            sql: "UPDATE sbtest1 SET k = k + 1",
+            effect: add,
+            says: Some("does not say {table}"),
+        },
+        Untold {
+            kind: "update",
+            sql: "UPDATE {table} SET k = 1; DO 1",
+            effect: add,
+            says: Some("is several statements"),
+        },
+        Untold { kind: "other", sql: "START TRANSACTION READ ONLY", effect: "", says: None },
+        Untold { kind: "other", sql: "OPTIMIZE TABLE {table}", effect: "", says: None },
+        Untold {
+            kind: "select",
+            sql: "/* update */ SELECT c FROM {table}",
+            effect: "",
+            says: None,
+        },
     ] {
         let why = effect_of(kind, sql, effect).unfollowed();
         assert_eq!(why.is_some(), says.is_some(), "{sql}: {why:?}");

@@ -174,15 +174,21 @@ fn garbage_and_wrong_headers() {
     goes_on(&server, &mut raw);
 }
 
+struct Refusal {
+    code: u16,
+    state: &'static str,
+    message: &'static str,
+}
+
 #[test]
 fn errors_keep_their_bytes() {
     let errors = [
-        (1213, "40001", "Deadlock found"),
-        (1205, "HY000", "Lock wait timeout exceeded"),
-        (1290, "HY000", "read-only"),
-        (1064, "42000", "near '\u{1b}[2J\u{1b}]0;owned\u{7}'"),
+        Refusal { code: 1213, state: "40001", message: "Deadlock found" },
+        Refusal { code: 1205, state: "HY000", message: "Lock wait timeout exceeded" },
+        Refusal { code: 1290, state: "HY000", message: "read-only" },
+        Refusal { code: 1064, state: "42000", message: "near '\u{1b}[2J\u{1b}]0;owned\u{7}'" },
     ];
-    for (code, state, message) in errors {
+    for Refusal { code, state, message } in errors {
         let (server, mut raw) = first(Action::error(code, state, message));
         raw.query(UPDATE);
         assert_eq!(error(&raw.packet().1), (code, state.to_owned(), message.to_owned()));
@@ -253,15 +259,21 @@ fn hanging_before_and_after_the_login() {
     assert_eq!(server.counts().sessions, 1);
 }
 
+struct KeyExchange {
+    action: Action,
+    nonce: usize,
+    key: Option<Vec<u8>>,
+}
+
 #[test]
 fn key_exchanges_that_break_clients() {
     let key = b"\x01-----BEGIN PUBLIC KEY-----".to_vec();
     let cases = [
-        (Action::EmptyAuthSwitchNonce, 0, None),
-        (Action::PublicKey(Vec::new()), 21, Some(Vec::new())),
-        (Action::PublicKey(key.clone()), 21, Some(key)),
+        KeyExchange { action: Action::EmptyAuthSwitchNonce, nonce: 0, key: None },
+        KeyExchange { action: Action::PublicKey(Vec::new()), nonce: 21, key: Some(Vec::new()) },
+        KeyExchange { action: Action::PublicKey(key.clone()), nonce: 21, key: Some(key) },
     ];
-    for (action, nonce, key) in cases {
+    for KeyExchange { action, nonce, key } in cases {
         let (server, mut raw) = connecting(action);
         raw.packet();
         raw.log_in(FLAGS);

@@ -62,15 +62,25 @@ fn a_servers_names_and_versions_are_shown_as_text() {
     check("settings", &mut program(&["report", out, "--layout", "settings"]), 0);
 }
 
+struct Asked {
+    name: &'static str,
+    at: At,
+    words: &'static [&'static str],
+}
+
 #[test]
 fn a_servers_errors_are_shown_as_text() {
     let error = || Action::error(1064, "\u{1b}[2J\r", HOSTILE);
-    for (name, at, words) in [
-        ("refused", At::Connect(1), &["cleanup", "--yes"][..]),
-        ("asked", At::Statement(1), &["cleanup", "--yes"]),
-        ("preparing", At::EachStatement(1), &["prepare", "--rows", "100"]),
-        ("loading", At::EachStatement(1), &["load", "--rows", "100"]),
-        ("measuring", At::EachStatement(60), &["point-select", "--ops", "500"]),
+    for Asked { name, at, words } in [
+        Asked { name: "refused", at: At::Connect(1), words: &["cleanup", "--yes"][..] },
+        Asked { name: "asked", at: At::Statement(1), words: &["cleanup", "--yes"] },
+        Asked { name: "preparing", at: At::EachStatement(1), words: &["prepare", "--rows", "100"] },
+        Asked { name: "loading", at: At::EachStatement(1), words: &["load", "--rows", "100"] },
+        Asked {
+            name: "measuring",
+            at: At::EachStatement(60),
+            words: &["point-select", "--ops", "500"],
+        },
     ] {
         let script = Script {
             answers: tables::answers(1),

@@ -47,13 +47,21 @@ fn a_server_that_asks_for_a_file_in_reply_to_anything_gets_none() {
     }
 }
 
+struct Account<'a> {
+    create: &'a str,
+    password: &'a str,
+    warned: bool,
+}
+
 #[test]
 fn an_exposed_password_is_warned_about_and_noted() {
     let sha2 = "CREATE USER `u`@`%` IDENTIFIED WITH 'caching_sha2_password' AS '<secret>'";
     let native = sha2.replace("caching_sha2_password", "mysql_native_password");
-    for (create, password, warned) in
-        [(sha2, "-psecret", true), (sha2, "--password=", false), (&native, "-psecret", false)]
-    {
+    for Account { create, password, warned } in [
+        Account { create: sha2, password: "-psecret", warned: true },
+        Account { create: sha2, password: "--password=", warned: false },
+        Account { create: &native, password: "-psecret", warned: false },
+    ] {
         let mut answers = vec![Answer::value("SHOW CREATE USER CURRENT_USER()", "c", create)];
         answers.extend(tables::answers(1));
         let (_server, port) = start(answers);

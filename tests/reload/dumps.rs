@@ -66,21 +66,43 @@ fn a_dump_in_latin1_says_so_itself() {
     });
 }
 
+struct BadDump {
+    bad: &'static str,
+    code: i32,
+    says: &'static str,
+}
+
 #[test]
 fn faults_name_file_and_line_and_what_came_before_is_kept() {
     let dir = tempfile::tempdir().expect("a directory");
     let good = "CREATE TABLE t (id INT PRIMARY KEY) ENGINE=InnoDB;\nINSERT INTO t VALUES (1);\n";
-    let cases: [(&str, i32, &str); 7] = [
-        ("INSERT INTO t VALUES (2", 4, "x.sql: line 3: a statement without end"),
-        ("DELIMITER ;;\nCREATE TRIGGER x;;\n", 4, "line 3: not in a dump of tables: DELIMITER"),
-        ("\n\nDROP DATABASE mysql;\n", 4, "line 5: not in a dump of tables: DROP DATABASE"),
-        ("INSERT INTO t VALUES (1);\n", 1, "line 3: error 1062"),
-        ("INSERT INTO u VALUES (1);\n", 1, "line 3: error 1146"),
-        ("'\\'", 4, "without end"),
-        ("/*!40101 SET NAMES gbk */;\n", 4, "line 3: not in a dump of tables: a file in gbk"),
+    let cases = [
+        BadDump {
+            bad: "INSERT INTO t VALUES (2",
+            code: 4,
+            says: "x.sql: line 3: a statement without end",
+        },
+        BadDump {
+            bad: "DELIMITER ;;\nCREATE TRIGGER x;;\n",
+            code: 4,
+            says: "line 3: not in a dump of tables: DELIMITER",
+        },
+        BadDump {
+            bad: "\n\nDROP DATABASE mysql;\n",
+            code: 4,
+            says: "line 5: not in a dump of tables: DROP DATABASE",
+        },
+        BadDump { bad: "INSERT INTO t VALUES (1);\n", code: 1, says: "line 3: error 1062" },
+        BadDump { bad: "INSERT INTO u VALUES (1);\n", code: 1, says: "line 3: error 1146" },
+        BadDump { bad: "'\\'", code: 4, says: "without end" },
+        BadDump {
+            bad: "/*!40101 SET NAMES gbk */;\n",
+            code: 4,
+            says: "line 3: not in a dump of tables: a file in gbk",
+        },
     ];
     everywhere(|db| {
-        for (bad, code, says) in &cases {
+        for BadDump { bad, code, says } in &cases {
             let path = written(dir.path(), format!("{good}{bad}").as_bytes());
             let (error, summary) = db.fails(&dump(&path));
             assert_eq!(i32::from(error.kind().exit_code()), *code, "{error}");

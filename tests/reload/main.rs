@@ -17,7 +17,7 @@ use loadgen::load::{self, Job};
 use loadgen::plan::Step;
 use loadgen::plan::timed::{InsertMode, LoadSource, LoadSpec};
 use loadgen::progress::Progress;
-use loadgen::run::steps::{Job as Measuring, Steps};
+use loadgen::run::steps::{Job as Measuring, ServerLink, Steps};
 use loadgen::stop::Stop;
 use loadgen::summary::{Store, Summary};
 
@@ -59,11 +59,14 @@ impl Db<'_> {
     fn measure(&self, job: Measuring, dir: &Path, stop: &Stop) -> Result<Measured> {
         let store = Store::open(dir)?;
         let mut quiet = Progress::new(true, None);
-        let mut steps = Steps::new(job, stop, &store, &mut quiet)?;
+        let mut steps = Steps::new(job, &store, &mut quiet)?;
         let (number, place, of, clients, rate, repeat) = (1, 1, 1, 1, None, 1);
         let step = Step { number, place, of, clients, rate, repeat };
-        let (target, opts) = (self.target(), self.target().opts()?);
-        let ended = run(steps.run(&target, &opts, &[step]));
+        let (target, mut planned) = (self.target(), [step].into_iter());
+        let ended = run(async {
+            let link = ServerLink::new(&target, stop).await?;
+            steps.run(&link, |_| Ok(planned.next())).await
+        });
         match steps.summaries.pop() {
             Some(summary) => Ok(Measured { summary, error: ended.err() }),
             None => Err(ended.expect_err("no summary without an error")),

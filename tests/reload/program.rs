@@ -73,13 +73,19 @@ fn standard_input_is_a_dump_and_the_plan_connects_nowhere() {
     }
 }
 
+struct Ending {
+    mode: &'static str,
+    signal: Signal,
+    status: i32,
+}
+
 #[test]
 fn a_signal_ends_it_soon_and_what_was_measured_is_saved() {
     let (db, dir) = (Db::new(&SANDBOXES[0].1), tempfile::tempdir().expect("a directory"));
-    for (mode, signal, status) in [
-        ("extended", Signal::SIGINT, 130),
-        ("single", Signal::SIGTERM, 143),
-        ("load-data", Signal::SIGINT, 130),
+    for Ending { mode, signal, status } in [
+        Ending { mode: "extended", signal: Signal::SIGINT, status: 130 },
+        Ending { mode: "single", signal: Signal::SIGTERM, status: 143 },
+        Ending { mode: "load-data", signal: Signal::SIGINT, status: 130 },
     ] {
         let out = dir.path().join(mode);
         let args = ["--rows", "100M", "--mode", mode];

@@ -39,11 +39,20 @@ fn by(factor: f64) -> Vec<f64> {
     OLD.iter().rev().map(|qps| qps * factor).collect()
 }
 
+struct Change {
+    factor: f64,
+    verdict: &'static str,
+    worse: usize,
+}
+
 #[test]
 fn six_against_six_find_what_is_there_and_nothing_else() {
-    for (factor, verdict, worse) in
-        [(0.9, "worse", 1), (1.1, "better", 0), (1.0, "same", 0), (1.01, "same", 0)]
-    {
+    for Change { factor, verdict, worse } in [
+        Change { factor: 0.9, verdict: "worse", worse: 1 },
+        Change { factor: 1.1, verdict: "better", worse: 0 },
+        Change { factor: 1.0, verdict: "same", worse: 0 },
+        Change { factor: 1.01, verdict: "same", worse: 0 },
+    ] {
         let steps = [runs("old", 8, 0, &OLD), runs("new", 8, 60, &by(factor))].concat();
         let told = compared(&steps, &question("old", "new")).expect("a comparison");
         let row = told.text.lines().nth(2).expect("a row");

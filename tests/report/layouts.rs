@@ -83,10 +83,19 @@ update-index: QPS, statements a second; 1 client
     assert!(text.starts_with(published), "{text}");
 }
 
+struct Overhead {
+    off: f64,
+    on: f64,
+    cost: &'static str,
+}
+
 #[test]
 fn the_second_texts_percentages_follow_from_its_numbers() {
     // It says "about 10%" and "9.4%".
-    for (off, on, cost) in [(4107.0, 3909.0, "4.8"), (7810.0, 7365.0, "5.7")] {
+    for Overhead { off, on, cost } in [
+        Overhead { off: 4107.0, on: 3909.0, cost: "4.8" },
+        Overhead { off: 7810.0, on: 7365.0, cost: "5.7" },
+    ] {
         let steps = singles("update-index", &[(off, "off"), (on, "on")]);
         let text = report(&steps, &between(Layout::Overhead, "off", "on"));
         assert_eq!(
@@ -205,6 +214,10 @@ fn a_suite_is_told_test_by_test_and_in_total() {
     );
     let relative = report(&suites(), &laid(Layout::Relative));
     assert!(collapsed(&relative).contains(&"5.6.11 1093 0.72".to_owned()), "{relative}");
+    let mut named = suites();
+    named[0].suite.as_mut().expect("a suite").tests[0].name = "total".to_owned();
+    let text = report(&named, &laid(Layout::Suite));
+    assert!(collapsed(&text).contains(&"total 4.0.30 100 50 25 1".to_owned()), "{text}");
     let error = try_report(&[step(0, "a", 8, 1.0)], &laid(Layout::Suite)).expect_err("no suite");
     assert_eq!(error.kind(), Kind::Data);
 }

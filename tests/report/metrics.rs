@@ -6,26 +6,64 @@ use loadgen::error::Kind;
 use loadgen::summary::{Distribution, HostCost, Innodb, Probed, ProcessCost, Summary};
 use loadgen::terms::Arrival;
 
+struct Shown {
+    name: &'static str,
+    cell: &'static str,
+    title: &'static str,
+}
+
 #[test]
 fn every_metric_shows_its_field_and_says_its_unit() {
     let mut a = step(0, "a", 8, 1000.0);
     a.totals.tps = 100.0;
-    for (name, cell, title) in [
-        ("qps", "1000    a", "point-select: QPS, statements a second"),
-        ("tps", "100     a", "point-select: TPS, ops a second"),
-        ("p50", "790     a", "point-select: p50 service time, microseconds"),
-        ("p75", "850     a", ""),
-        ("p90", "900     a", ""),
-        ("p95", "950     a", ""),
-        ("p99", "1200    a", "point-select: p99 service time, microseconds"),
-        ("p99.9", "2400    a", ""),
-        ("p99.99", "4800    a", ""),
-        ("mean", "800     a", "point-select: mean service time, microseconds"),
-        ("max", "9600    a", "point-select: largest service time, microseconds"),
-        ("min", "100     a", "point-select: smallest service time, microseconds"),
-        ("stddev", "50.0    a", "standard deviation of the service time, microseconds"),
-        ("errors", "0       a", "point-select: errors, a step, all phases"),
-        ("cpu", "10.0    a", "point-select: client CPU an op, microseconds"),
+    for Shown { name, cell, title } in [
+        Shown { name: "qps", cell: "1000    a", title: "point-select: QPS, statements a second" },
+        Shown { name: "tps", cell: "100     a", title: "point-select: TPS, ops a second" },
+        Shown {
+            name: "p50",
+            cell: "790     a",
+            title: "point-select: p50 service time, microseconds",
+        },
+        Shown { name: "p75", cell: "850     a", title: "" },
+        Shown { name: "p90", cell: "900     a", title: "" },
+        Shown { name: "p95", cell: "950     a", title: "" },
+        Shown {
+            name: "p99",
+            cell: "1200    a",
+            title: "point-select: p99 service time, microseconds",
+        },
+        Shown { name: "p99.9", cell: "2400    a", title: "" },
+        Shown { name: "p99.99", cell: "4800    a", title: "" },
+        Shown {
+            name: "mean",
+            cell: "800     a",
+            title: "point-select: mean service time, microseconds",
+        },
+        Shown {
+            name: "max",
+            cell: "9600    a",
+            title: "point-select: largest service time, microseconds",
+        },
+        Shown {
+            name: "min",
+            cell: "100     a",
+            title: "point-select: smallest service time, microseconds",
+        },
+        Shown {
+            name: "stddev",
+            cell: "50.0    a",
+            title: "standard deviation of the service time, microseconds",
+        },
+        Shown {
+            name: "errors",
+            cell: "0       a",
+            title: "point-select: errors, a step, all phases",
+        },
+        Shown {
+            name: "cpu",
+            cell: "10.0    a",
+            title: "point-select: client CPU an op, microseconds",
+        },
     ] {
         let text = report(&[a.clone()], &metric(name));
         assert!(text.lines().any(|line| line == cell), "{name}: {text}");
@@ -44,12 +82,28 @@ fn times_from_the_intended_instant_are_those_of_an_open_loop_only() {
     a.latency.wait = Some(Distribution { mean_us: Some(77.0), ..service.clone() });
     a.latency.response =
         Some(Distribution { p99_us: Some(4321.0), max_us: Some(9999.0), ..service });
-    for (name, cell, title) in [
-        ("response-p99", "4321", "point-select: p99 response time, microseconds"),
-        ("response-max", "9999", "point-select: largest response time, microseconds"),
-        ("wait-mean", "77.0", "point-select: mean waiting time, microseconds"),
-        ("service-p99", "1200", "point-select: p99 service time, microseconds"),
-        ("p99", "4321", "point-select: p99 latency, microseconds"),
+    for Shown { name, cell, title } in [
+        Shown {
+            name: "response-p99",
+            cell: "4321",
+            title: "point-select: p99 response time, microseconds",
+        },
+        Shown {
+            name: "response-max",
+            cell: "9999",
+            title: "point-select: largest response time, microseconds",
+        },
+        Shown {
+            name: "wait-mean",
+            cell: "77.0",
+            title: "point-select: mean waiting time, microseconds",
+        },
+        Shown {
+            name: "service-p99",
+            cell: "1200",
+            title: "point-select: p99 service time, microseconds",
+        },
+        Shown { name: "p99", cell: "4321", title: "point-select: p99 latency, microseconds" },
     ] {
         let text = report(&[a.clone(), b.clone()], &metric(name));
         let line = text.lines().find(|line| line.contains("  a")).expect("a line");
@@ -234,6 +288,12 @@ fn times_keep_useful_digits() {
     assert_eq!(grid(&report(&steps, &metric("p50")))[2], "41.3    1041.3  a");
 }
 
+struct Related {
+    name: &'static str,
+    ratio: &'static str,
+    how: &'static str,
+}
+
 #[test]
 fn higher_is_better_whatever_is_related() {
     let mut steps = [step(0, "old", 8, 1000.0), step(1, "new", 8, 2000.0)];
@@ -241,11 +301,11 @@ fn higher_is_better_whatever_is_related() {
     steps[1].latency.service.p99_us = Some(400.0);
     steps[0].client.us_per_op = Some(8.0);
     steps[1].client.us_per_op = Some(6.0);
-    for (name, ratio, how) in [
-        ("qps", "2.00", "value/base"),
-        ("tps", "2.00", "value/base"),
-        ("p99", "0.25", "base/value"),
-        ("cpu", "1.33", "base/value"),
+    for Related { name, ratio, how } in [
+        Related { name: "qps", ratio: "2.00", how: "value/base" },
+        Related { name: "tps", ratio: "2.00", how: "value/base" },
+        Related { name: "p99", ratio: "0.25", how: "base/value" },
+        Related { name: "cpu", ratio: "1.33", how: "base/value" },
     ] {
         let text = report(&steps, &related("old", name));
         let lines = grid(&text);

@@ -41,17 +41,34 @@ fn printed(stdout: &[u8]) -> Summary {
         .unwrap_or_else(|e| panic!("{e}: {text}"))
 }
 
+struct InTheWay {
+    bytes: u64,
+    out: std::path::PathBuf,
+    code: i32,
+    says: &'static str,
+}
+
 #[test]
 fn what_is_in_the_way_is_found_before_anything_is_connected() {
     let dir = tempfile::tempdir().expect("a directory");
     let file = dir.path().join("file");
     fs::write(&file, "").expect("writable");
     // Nobody listens on this port: whoever connects ends with 3.
-    for (bytes, out, code, says) in [
-        (1 << 30, dir.path().join("none").join("results"), 2, "parent directory does not exist"),
-        (1 << 30, file.clone(), 2, "is a file and no directory"),
-        (1 << 30, file.join("results"), 2, "is a file and no directory"),
-        (4096, dir.path().join("results"), 1, "File too large"),
+    for InTheWay { bytes, out, code, says } in [
+        InTheWay {
+            bytes: 1 << 30,
+            out: dir.path().join("none").join("results"),
+            code: 2,
+            says: "parent directory does not exist",
+        },
+        InTheWay { bytes: 1 << 30, out: file.clone(), code: 2, says: "is a file and no directory" },
+        InTheWay {
+            bytes: 1 << 30,
+            out: file.join("results"),
+            code: 2,
+            says: "is a file and no directory",
+        },
+        InTheWay { bytes: 4096, out: dir.path().join("results"), code: 1, says: "File too large" },
     ] {
         let output = within(bytes, 1, &[], &out);
         let text = String::from_utf8_lossy(&output.stderr);
@@ -171,6 +188,13 @@ fn listed(ended: &Ended, end: &str) -> usize {
     ended.stderr.lines().filter(is).count()
 }
 
+struct Disk<'a> {
+    mount: &'a str,
+    more: &'a str,
+    code: i32,
+    says: &'a str,
+}
+
 /// A disk of a hundred KiB, and one that may not be written, where this account may mount one.
 #[test]
 fn a_full_disk_and_a_read_only_one() {
@@ -180,10 +204,10 @@ fn a_full_disk_and_a_read_only_one() {
     let server = canned(Vec::new());
     // A few of them fill the disk.
     let large = format!("--clients 1,2,3,4,5,6 --note large={}", "x".repeat(20_000));
-    for (mount, more, code, says) in [
-        ("size=100k", large.as_str(), 1, "no space left"),
-        ("size=4k", "", 1, "no space left"),
-        ("ro", "", 2, "read-only"),
+    for Disk { mount, more, code, says } in [
+        Disk { mount: "size=100k", more: large.as_str(), code: 1, says: "no space left" },
+        Disk { mount: "size=4k", more: "", code: 1, says: "no space left" },
+        Disk { mount: "ro", more: "", code: 2, says: "read-only" },
     ] {
         let results = Results::new();
         let words =

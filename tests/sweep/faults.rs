@@ -45,12 +45,30 @@ fn without_faults_both_modes_measure_and_print_the_table() {
     }
 }
 
+struct WrongAnswer {
+    workload: &'static str,
+    action: Action,
+    says: &'static str,
+}
+
 #[test]
 fn wrong_answers_are_errors_not_results() {
-    for (workload, action, says) in [
-        ("point-select", Action::RowsInstead(0), "0 rows instead of 1"),
-        ("point-select", Action::RowsInstead(2), "2 rows instead of 1"),
-        ("update-index", Action::AffectedInstead(0), "0 rows affected instead of 1"),
+    for WrongAnswer { workload, action, says } in [
+        WrongAnswer {
+            workload: "point-select",
+            action: Action::RowsInstead(0),
+            says: "0 rows instead of 1",
+        },
+        WrongAnswer {
+            workload: "point-select",
+            action: Action::RowsInstead(2),
+            says: "2 rows instead of 1",
+        },
+        WrongAnswer {
+            workload: "update-index",
+            action: Action::AffectedInstead(0),
+            says: "0 rows affected instead of 1",
+        },
     ] {
         let server = canned(vec![fault(At::Statement(500), action)]);
         let words = format!("{workload} --tables 8 --clients 8 --warmup 0 --time 2m");
@@ -204,16 +222,54 @@ fn a_server_that_refuses_connections_is_named() {
     assert!(ended.took < Duration::from_mins(1));
 }
 
+struct Passing {
+    at: At,
+    code: u16,
+    message: &'static str,
+}
+
+struct Lasting {
+    at: At,
+    code: u16,
+    sqlstate: &'static str,
+    message: &'static str,
+}
+
 /// Of eight clients the fourth or fifth is refused.
 #[test]
 fn what_waiting_does_not_mend_ends_a_step_that_may_reconnect_at_once() {
-    for (at, code, sqlstate, message) in [
-        (At::Connect(6), 1045, "28000", "Access denied for user"),
-        (At::Connect(6), 1049, "42000", "Unknown database"),
-        (At::Connect(6), 1130, "HY000", "Host is not allowed"),
-        (At::Prepare(6), 1461, "42000", "max_prepared_stmt_count"),
-        (At::Prepare(6), 1146, "42S02", "Table doesn't exist"),
-        (At::Prepare(6), 1142, "42000", "SELECT command denied"),
+    for Lasting { at, code, sqlstate, message } in [
+        Lasting {
+            at: At::Connect(6),
+            code: 1045,
+            sqlstate: "28000",
+            message: "Access denied for user",
+        },
+        Lasting { at: At::Connect(6), code: 1049, sqlstate: "42000", message: "Unknown database" },
+        Lasting {
+            at: At::Connect(6),
+            code: 1130,
+            sqlstate: "HY000",
+            message: "Host is not allowed",
+        },
+        Lasting {
+            at: At::Prepare(6),
+            code: 1461,
+            sqlstate: "42000",
+            message: "max_prepared_stmt_count",
+        },
+        Lasting {
+            at: At::Prepare(6),
+            code: 1146,
+            sqlstate: "42S02",
+            message: "Table doesn't exist",
+        },
+        Lasting {
+            at: At::Prepare(6),
+            code: 1142,
+            sqlstate: "42000",
+            message: "SELECT command denied",
+        },
     ] {
         let server = canned(vec![Fault::new(at, Action::error(code, sqlstate, message))]);
         let ended = run_canned(&format!("{SHORT} --on-error reconnect"), &server);
@@ -224,10 +280,14 @@ fn what_waiting_does_not_mend_ends_a_step_that_may_reconnect_at_once() {
         assert!(ended.summaries.is_empty());
     }
     // And what does: the client comes in later.
-    for (at, code, message) in [
-        (At::Connect(6), 1040, "Too many connections"),
-        (At::Connect(6), 1053, "Server shutdown in progress"),
-        (At::Prepare(6), 1047, "WSREP has not yet prepared node for application use"),
+    for Passing { at, code, message } in [
+        Passing { at: At::Connect(6), code: 1040, message: "Too many connections" },
+        Passing { at: At::Connect(6), code: 1053, message: "Server shutdown in progress" },
+        Passing {
+            at: At::Prepare(6),
+            code: 1047,
+            message: "WSREP has not yet prepared node for application use",
+        },
     ] {
         let server = canned(vec![Fault::new(at, Action::error(code, "08S01", message))]);
         let ended = run_canned(&format!("{SHORT} --on-error reconnect"), &server);

@@ -136,7 +136,9 @@ fn ops_in_doubt_fail_a_gate_and_a_service_level_of_errors_when_they_are_too_many
         assert!(warmed || in_doubt == step.totals.in_doubt, "{in_doubt}");
         assert!(in_doubt <= step.totals.in_doubt, "{in_doubt}");
     }
-    let level = "--rate 200 --slo median<60s --slo-resolution 90% --warmup 0 --time 200ms";
+    // Evenly spaced, so that each client has its eighth of the operations at the lowest rate too.
+    let level = "--rate 200 --arrival uniform --slo median<60s --slo-resolution 90% --warmup 0 \
+                 --time 1s";
     let ended = run_canned(&format!("{update} {level}"), &server);
     assert!(!ended.stdout.contains("  yes"), "{}", ended.stdout);
     assert_ne!(ended.code, 0, "{}{}", ended.stdout, ended.stderr);

@@ -59,6 +59,13 @@ fn one(kind: &str, sql: &str, more: &str) -> String {
     )
 }
 
+struct History {
+    workload: String,
+    how: &'static str,
+    code: i32,
+    says: &'static str,
+}
+
 #[test]
 #[expect(clippy::too_many_lines, reason = "a table of workloads")]
 fn what_a_workload_of_ones_own_writes_is_no_loss() {
@@ -78,31 +85,31 @@ fn what_a_workload_of_ones_own_writes_is_no_loss() {
     );
     let list = "params = ['k', 'c', 'pad']";
     let ops = "ops = 40";
-    for (workload, how, code, says) in [
+    for History { workload, how, code, says } in [
         // What the ledger follows.
-        (
-            one(
+        History {
+            workload: one(
                 "update",
                 "UPDATE {table} SET k = k + 1 WHERE id BETWEEN ? AND ? LIMIT 5",
                 "params = [{ range_start = { len = 9 } }, { range_end = { of = 1, len = 9 } }]\n\
                  expect = { affected = 5 }\neffect = { add_k = 1 }",
             ),
-            ops,
-            0,
-            "ok: ",
-        ),
-        (
-            one(
+            how: ops,
+            code: 0,
+            says: "ok: ",
+        },
+        History {
+            workload: one(
                 "delete",
                 "DELETE FROM {table} WHERE id = ? RETURNING k",
                 "params = [{ key = 'default' }]\nexpect = { rows = { max = 1 } }\neffect = 'delete'",
             ),
-            ops,
-            0,
-            "ok: ",
-        ),
-        (
-            one(
+            how: ops,
+            code: 0,
+            says: "ok: ",
+        },
+        History {
+            workload: one(
                 "insert",
                 "INSERT INTO {table} (k, c, pad) VALUES {list}",
                 &format!(
@@ -110,73 +117,83 @@ fn what_a_workload_of_ones_own_writes_is_no_loss() {
                      expect = {{ affected = 3 }}\neffect = {{ insert_k = 1 }}"
                 ),
             ),
-            ops,
-            0,
-            "ok: ",
-        ),
+            how: ops,
+            code: 0,
+            says: "ok: ",
+        },
         // What it does not.
-        (
-            one("update", "UPDATE {table} SET pad = 'x' WHERE id = ?", key),
-            ops,
-            98,
-            "undecided: step ",
-        ),
-        (one("delete", "DELETE FROM {table} WHERE id = ?", key), ops, 98, "gives no effect"),
-        (
-            one(
+        History {
+            workload: one("update", "UPDATE {table} SET pad = 'x' WHERE id = ?", key),
+            how: ops,
+            code: 98,
+            says: "undecided: step ",
+        },
+        History {
+            workload: one("delete", "DELETE FROM {table} WHERE id = ?", key),
+            how: ops,
+            code: 98,
+            says: "gives no effect",
+        },
+        History {
+            workload: one(
                 "insert",
                 "REPLACE INTO {table} (id, k, c, pad) VALUES (?, ?, ?, ?)",
                 "params = [{ key = 'default' }, 'k', { c_of = 1 }, 'pad']\nexpect = 'any'\n\
                  effect = { insert_k = 2 }",
             ),
-            ops,
-            98,
-            "rows that came",
-        ),
-        (
-            one(
+            how: ops,
+            code: 98,
+            says: "rows that came",
+        },
+        History {
+            workload: one(
                 "update",
                 "INSERT INTO {table} (id, k) VALUES (?, 1) ON DUPLICATE KEY UPDATE k = k + 1",
                 &format!("{key}effect = {{ add_k = 1 }}"),
             ),
-            ops,
-            98,
-            "rows that came",
-        ),
-        (
-            one(
+            how: ops,
+            code: 98,
+            says: "rows that came",
+        },
+        History {
+            workload: one(
                 "update",
                 "UPDATE {table} SET k = k - 1 WHERE id = ?; DO 1",
                 &format!("{key}effect = {{ add_k = 1 }}"),
             ),
-            "ops = 40\nstatements = 'text'",
-            98,
-            "several statements",
-        ),
-        (rolled_back, ops, 98, "begins or ends transactions itself"),
+            how: "ops = 40\nstatements = 'text'",
+            code: 98,
+            says: "several statements",
+        },
+        History {
+            workload: rolled_back,
+            how: ops,
+            code: 98,
+            says: "begins or ends transactions itself",
+        },
         // It may write what it likes.
-        (
-            one(
+        History {
+            workload: one(
                 "update",
                 "UPDATE {table} SET c = ? WHERE id = ?",
                 "params = ['c', { key = 'default' }]\nexpect = 'any'\neffect = 'set_c'",
             ),
-            ops,
-            98,
-            "a workload of your own",
-        ),
-        (
-            one(
+            how: ops,
+            code: 98,
+            says: "a workload of your own",
+        },
+        History {
+            workload: one(
                 "update",
                 "UPDATE {table} SET id = id + 1000000 WHERE id = ?",
                 &format!("{key}effect = 'update'"),
             ),
-            ops,
-            98,
-            "undecided: ",
-        ),
+            how: ops,
+            code: 98,
+            says: "undecided: ",
+        },
         // What was added to one row and taken from another does not tell a lost transaction.
-        (moved, ops, 98, "cancel out"),
+        History { workload: moved, how: ops, code: 98, says: "cancel out" },
     ] {
         prepare(&server, "");
         let results = Results::new();

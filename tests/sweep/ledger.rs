@@ -67,6 +67,13 @@ fn contents_are_right_where_the_server_pads_them() {
     assert_eq!(code, 0, "{lines:?}");
 }
 
+struct Change {
+    sql: &'static str,
+    undo: &'static str,
+    code: i32,
+    says: &'static str,
+}
+
 #[test]
 fn what_is_lost_or_foreign_is_found_and_counted() {
     let server = sandbox(&local(), &[]);
@@ -82,34 +89,44 @@ fn what_is_lost_or_foreign_is_found_and_counted() {
     assert!(lines[0].starts_with("sbtest1  ok: 550 rows, sum of k "), "{lines:?}");
 
     let first = "sbtest.sbtest1";
-    for (sql, undo, code, says) in [
-        (
-            "UPDATE {} SET k = k - 1 WHERE id = 7",
-            "UPDATE {} SET k = k + 1 WHERE id = 7",
-            4,
-            "LOST 1: ",
-        ),
-        (
-            "UPDATE {} SET k = k + 3 WHERE id = 7",
-            "UPDATE {} SET k = k - 3 WHERE id = 7",
-            98,
-            "3 above",
-        ),
-        (
-            "UPDATE {} SET c = REVERSE(c) WHERE id IN (9, 8)",
-            "UPDATE {} SET c = REVERSE(c) WHERE id IN (9, 8)",
-            4,
-            "DAMAGED 2: the contents of 2 rows are not their own, the first is id 8",
-        ),
-        (
-            "INSERT INTO {} (id, k) VALUES (100000, 5)",
-            "DELETE FROM {} WHERE id = 100000",
-            98,
-            "1 rows more than are accounted for",
-        ),
-        ("DELETE FROM {} WHERE id IN (3, 4)", "", 4, "LOST 2: 2 rows are missing"),
+    for Change { sql, undo, code, says } in [
+        Change {
+            sql: "UPDATE {} SET k = k - 1 WHERE id = 7",
+            undo: "UPDATE {} SET k = k + 1 WHERE id = 7",
+            code: 4,
+            says: "LOST 1: ",
+        },
+        Change {
+            sql: "UPDATE {} SET k = k + 3 WHERE id = 7",
+            undo: "UPDATE {} SET k = k - 3 WHERE id = 7",
+            code: 98,
+            says: "3 above",
+        },
+        Change {
+            sql: "UPDATE {} SET c = REVERSE(c) WHERE id IN (9, 8)",
+            undo: "UPDATE {} SET c = REVERSE(c) WHERE id IN (9, 8)",
+            code: 4,
+            says: "DAMAGED 2: the contents of 2 rows are not their own, the first is id 8",
+        },
+        Change {
+            sql: "INSERT INTO {} (id, k) VALUES (100000, 5)",
+            undo: "DELETE FROM {} WHERE id = 100000",
+            code: 98,
+            says: "1 rows more than are accounted for",
+        },
+        Change {
+            sql: "DELETE FROM {} WHERE id IN (3, 4)",
+            undo: "",
+            code: 4,
+            says: "LOST 2: 2 rows are missing",
+        },
         // Another one's row makes the count right, and hides nothing.
-        ("INSERT INTO {} (id, k) VALUES (100001, 5), (100002, 5)", "", 4, "LOST 2: "),
+        Change {
+            sql: "INSERT INTO {} (id, k) VALUES (100001, 5), (100002, 5)",
+            undo: "",
+            code: 4,
+            says: "LOST 2: ",
+        },
     ] {
         change(&server, &sql.replace("{}", first));
         let (status, lines) = verify(&server, &[results.dir()]);
@@ -123,6 +140,13 @@ fn what_is_lost_or_foreign_is_found_and_counted() {
     // Filled again it has another identity: the ledgers of before say nothing of it.
     prepare(&server, "--tables 2");
     assert_eq!(verify(&server, &[results.dir()]).0, 0);
+}
+
+struct Damage {
+    sql: &'static str,
+    table: usize,
+    code: i32,
+    says_so: &'static str,
 }
 
 #[test]
@@ -143,12 +167,32 @@ fn contents_are_those_that_were_filled_or_that_a_write_explains() {
     };
     prepared();
     says(0, 0, "ok: ");
-    for (sql, table, code, says_so) in [
+    for Damage { sql, table, code, says_so } in [
         // Another row's is of the right form, but nobody wrote it.
-        ("sbtest1 SET pad = REVERSE(pad) WHERE id = 3", 0, 98, "the contents of 1 rows more"),
-        ("sbtest1 SET pad = 'x' WHERE id = 3", 0, 4, "DAMAGED 1: the content of id 3"),
-        ("phptest1 SET city = 'x' WHERE id = 9", 1, 4, "DAMAGED 1: the content of id 9"),
-        ("phptest1 SET password = REPEAT('7', 32) WHERE id = 9", 1, 98, "contents of 1 rows more"),
+        Damage {
+            sql: "sbtest1 SET pad = REVERSE(pad) WHERE id = 3",
+            table: 0,
+            code: 98,
+            says_so: "the contents of 1 rows more",
+        },
+        Damage {
+            sql: "sbtest1 SET pad = 'x' WHERE id = 3",
+            table: 0,
+            code: 4,
+            says_so: "DAMAGED 1: the content of id 3",
+        },
+        Damage {
+            sql: "phptest1 SET city = 'x' WHERE id = 9",
+            table: 1,
+            code: 4,
+            says_so: "DAMAGED 1: the content of id 9",
+        },
+        Damage {
+            sql: "phptest1 SET password = REPEAT('7', 32) WHERE id = 9",
+            table: 1,
+            code: 98,
+            says_so: "contents of 1 rows more",
+        },
     ] {
         change(&server, &format!("UPDATE sbtest.{sql}"));
         says(table, code, says_so);
@@ -188,6 +232,21 @@ fn whoever_writes_meanwhile_is_named_and_nothing_is_read_again() {
     assert_eq!(wait(child, start, &results).code, 130);
     let (code, lines) = verify(&server, &[results.dir()]);
     assert_eq!(code, 0, "{lines:?}");
+}
+
+#[test]
+fn a_number_that_is_not_whole_is_a_finding_when_other_tables_are_right() {
+    let server = sandbox(&local(), &[]);
+    let results = Results::new();
+    for (column, says) in [("k", "DAMAGED 1: SUM(k) is '"), ("id", "DAMAGED 1: MAX(id) is '")] {
+        prepare(&server, "--tables 2");
+        let sql = format!("ALTER TABLE sbtest.sbtest1 MODIFY {column} DECIMAL(20,2) NOT NULL");
+        change(&server, &sql);
+        let (code, lines) = verify(&server, &[results.dir()]);
+        assert_eq!(code, 4, "{lines:?}");
+        assert!(lines[0].starts_with(&format!("sbtest1  {says}")), "{lines:?}");
+        assert!(lines[1].starts_with("sbtest2  ok: "), "{lines:?}");
+    }
 }
 
 /// A real server's index cannot be bent by SQL.

@@ -43,8 +43,8 @@ pub(crate) fn values(bytes: &[u8]) {
         let again = shown.parse::<Metric>().ok().map(|again| again.to_string());
         assert_eq!(again, Some(shown));
     }
-    if let Ok(mode) = text.parse::<SslMode>() {
-        assert_eq!(mode.to_string().parse(), Ok(mode));
+    if let Ok(mode) = SslMode::parse(text) {
+        assert_eq!(SslMode::parse(&mode.to_string()), Ok(mode));
     }
     if let Some(mark) = Mark::parse(text) {
         assert_eq!(Mark::parse(&mark.to_string()), Some(mark));

@@ -134,24 +134,21 @@ pub(super) struct Read {
 /// Reads the files in MySQL's order: `/etc/my.cnf`, `/etc/mysql/my.cnf`,
 /// `--defaults-extra-file`, `~/.my.cnf`.
 pub(super) fn read(flags: &ConnectionArgs, env: &Env) -> Result<Read> {
-    let mut files = Vec::new();
-    let named = |flag: &'static str, path: &Option<PathBuf>| Some((path.clone()?, Some(flag)));
-    let usual = |path: PathBuf| Some((path, None));
-    if flags.defaults_file.is_some() {
-        files.push(named("--defaults-file", &flags.defaults_file));
-    } else if !flags.no_defaults {
-        let home = env.text("HOME")?.map(|home| Path::new(&home).join(".my.cnf"));
-        files.extend([
-            usual("/etc/my.cnf".into()),
-            usual("/etc/mysql/my.cnf".into()),
-            named("--defaults-extra-file", &flags.defaults_extra_file),
-            home.and_then(usual),
-        ]);
-    }
+    let files = match &flags.defaults_file {
+        None if flags.no_defaults => vec![],
+        None => vec![
+            ("", Some("/etc/my.cnf".into())),
+            ("", Some("/etc/mysql/my.cnf".into())),
+            ("--defaults-extra-file", flags.defaults_extra_file.clone()),
+            ("", env.text("HOME")?.map(|home| Path::new(&home).join(".my.cnf"))),
+        ],
+        only => vec![("--defaults-file", only.clone())],
+    };
     let mut reader = Reader { env, out: Read::default(), open: Vec::new(), bytes: 0 };
-    for (path, flag) in files.into_iter().flatten() {
-        let what = format!("{} {}", flag.unwrap_or("option file"), path.display());
-        reader.file(&path, &what, flag.is_some())?;
+    for (flag, path) in files {
+        let Some(path) = path else { continue };
+        let named = if flag.is_empty() { "option file" } else { flag };
+        reader.file(&path, &format!("{named} {}", path.display()), !flag.is_empty())?;
     }
     Ok(reader.out)
 }
@@ -195,30 +192,25 @@ impl Reader<'_> {
         self.open.push(path.to_owned());
         let shown = text.mode & 0o004 != 0;
         let mut group = None;
-        for (number, line) in String::from_utf8_lossy(&text.bytes).lines().enumerate() {
-            let at = format!("{name}:{}", number + 1);
+        for (line, number) in String::from_utf8_lossy(&text.bytes).lines().zip(1..) {
+            let at = format!("{name}:{number}");
             let refused = |why: &str| Error::usage(format!("{at}: {why}"));
             match parse(line).map_err(|why| refused(&why))? {
                 Line::Nothing => {}
-                Line::Group(name) => group = Some(strictness(name)),
+                Line::Group(name) => group = Some(name.to_ascii_lowercase()),
                 Line::Include(file) => self.include(Path::new(file), &at)?,
                 Line::IncludeDir(dir) => self.include_dir(Path::new(dir), &at)?,
                 Line::Directive(text) => {
                     self.ignored(&format!("{at}: !{text}"), "it is no directive");
                 }
-                Line::Option { key, value } => match group {
+                Line::Option { key, value } => match group.as_deref() {
                     None => return Err(refused("an option before any [group]")),
-                    Some(None) => {}
-                    Some(Some(strict)) => {
-                        if [Some(key), value.as_deref()]
-                            .iter()
-                            .flatten()
-                            .any(|t| t.contains('\u{fffd}'))
-                        {
-                            return Err(refused("is no UTF-8"));
-                        }
-                        self.setting(key, value, strict, at, shown);
+                    Some("client" | "loadgen") if without_comment(line).contains('\u{fffd}') => {
+                        return Err(refused("is no UTF-8"));
                     }
+                    Some("client") => self.setting(key, value, false, at, shown),
+                    Some("loadgen") => self.setting(key, value, true, at, shown),
+                    Some(_) => {}
                 },
             }
         }
@@ -258,15 +250,6 @@ impl Reader<'_> {
         files.retain(|path| path.extension().is_some_and(|extension| extension == "cnf"));
         files.sort();
         files.iter().try_for_each(|file| self.include(file, at))
-    }
-}
-
-/// Tells whether an unknown key of a group is a mistake; None for a group that loadgen does not read.
-fn strictness(group: &str) -> Option<bool> {
-    match group.to_ascii_lowercase().as_str() {
-        "client" => Some(false),
-        "loadgen" => Some(true),
-        _ => None,
     }
 }
 
@@ -396,6 +379,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use std::io::Write;
+    use std::os::unix::ffi::OsStringExt;
 
     fn option(line: &str) -> (String, Option<String>) {
         match parse(line) {
@@ -501,6 +485,11 @@ mod tests {
         let none = ConnectionArgs { no_defaults: true, ..ConnectionArgs::default() };
         assert!(read_with(&none, USUAL).unwrap().0.is_empty());
         assert!(settings(&[]).is_empty());
+        let mut env = fake::env(&[], USUAL, &[]);
+        env.vars.insert("HOME".into(), OsString::from_vec(vec![0xff]));
+        let read = |choice| super::read(choice, &env);
+        assert!(read(&none).is_ok() && read(&only).is_ok(), "nobody asks for it");
+        assert!(read(&extra).is_err_and(|e| e.to_string() == "HOME is no UTF-8"));
     }
 
     #[test]
@@ -529,6 +518,8 @@ mod tests {
         assert!(missing.starts_with("/etc/my.cnf:1: !includedir /none"), "{missing}");
         let bytes: Files = &[("/etc/my.cnf", 0o644, "[mysqld]\na=\u{fffd}\n[client]\na=\u{fffd}")];
         assert_eq!(of(bytes), "/etc/my.cnf:4: is no UTF-8");
+        let comment: Files = &[("/etc/my.cnf", 0o644, "[client]\nport=1 # \u{fffd}")];
+        assert_eq!(settings(comment), ["port=1"]);
     }
 
     #[test]

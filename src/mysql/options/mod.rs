@@ -58,7 +58,7 @@ pub struct ConnectionArgs {
     pub database: Option<String>,
 
     /// DISABLED, PREFERRED, REQUIRED, VERIFY_CA or VERIFY_IDENTITY [default: DISABLED]
-    #[arg(long, value_name = "MODE")]
+    #[arg(long, value_name = "MODE", value_parser = SslMode::parse)]
     pub ssl_mode: Option<SslMode>,
 
     /// Certificates (PEM) of the authorities that VERIFY_CA and VERIFY_IDENTITY trust
@@ -163,7 +163,7 @@ impl ConnectOptions {
         ConnectOptions { address, ..ConnectOptions::private(Path::new("")) }
     }
 
-    /// Makes the driver's options, every one that matters stated. Call it once and clone the result:
+    /// Makes the driver's options; a test holds those that are its defaults. Call it once and clone the result:
     /// certificate files are read here. Its `Debug` shows the password: never print it.
     ///
     /// * `prefer_socket(false)`: else a TCP connection silently moves to whatever server owns the
@@ -178,15 +178,9 @@ impl ConnectOptions {
             .prefer_socket(false)
             .max_allowed_packet(Some(MAX_ALLOWED_PACKET))
             .wait_timeout(Some(WAIT_TIMEOUT_S))
-            .tcp_nodelay(true)
             .tcp_keepalive(Some(KEEPALIVE))
             .stmt_cache_size(0)
-            .compression(None)
             .client_found_rows(true)
-            .secure_auth(true)
-            .enable_cleartext_plugin(false)
-            .init(Vec::<String>::new())
-            .setup(Vec::<String>::new())
             .ssl_opts(self.ssl.options()?);
         let builder = match &self.address {
             Address::Tcp { host, port } => {
@@ -240,9 +234,9 @@ impl fmt::Display for Address {
     }
 }
 
-/// A password, or a text that may hold one (the URL of `--url`). `Debug` and `Display` show
+/// A password, or a text that may hold one (the URL of `--url`). `Debug` shows
 /// `***`, or nothing where there is nothing to hide.
-#[derive(Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq, serde::Deserialize)]
 pub struct Secret(String);
 
 impl Secret {
@@ -268,13 +262,7 @@ impl From<&str> for Secret {
 
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
-impl fmt::Display for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_empty() { "" } else { "***" })
+        f.write_str(if self.is_empty() { "" } else { "***" })
     }
 }
 
@@ -300,9 +288,9 @@ mod tests {
     #[test]
     fn nothing_shows_a_secret() {
         let secret = Secret::new("marker");
-        let pretty = format!("{secret} {secret:?} {:#?}", Some(&secret));
-        assert_eq!(pretty, "*** *** Some(\n    ***,\n)");
-        assert_eq!(format!("[{}]", Secret::default()), "[]");
+        let pretty = format!("{secret:?} {:#?}", Some(&secret));
+        assert_eq!(pretty, "*** Some(\n    ***,\n)");
+        assert_eq!(format!("[{:?}]", Secret::default()), "[]");
         assert_eq!(secret.expose(), "marker");
     }
 

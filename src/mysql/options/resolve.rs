@@ -7,11 +7,10 @@
 //! other are an error when they were meant for loadgen (flags, a URL), and settled as the MySQL
 //! clients do where they were not (option files usually hold a port *and* a socket).
 
+use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::net::Ipv6Addr;
-use std::path::PathBuf;
-use std::str::FromStr;
-use std::time::Duration;
+use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use percent_encoding::percent_decode_str;
@@ -68,37 +67,49 @@ pub(crate) fn prompt(target: &ConnectOptions) -> Result<Secret> {
 /// Resolves the flags in a given world. Opens no connection and asks nothing.
 pub fn resolve(args: &ConnectionArgs, env: &Env) -> Result<Resolved> {
     let files::Read { settings, mut warnings } = files::read(args, env)?;
-    let mut inputs = Inputs::default();
-    inputs.environment(env)?;
-    inputs.option_files(&settings)?;
-    match (&args.url, env.text("LOADGEN_URL")?) {
-        (Some(url), _) => inputs.url(url, "--url")?,
-        (None, Some(url)) => inputs.url(&Secret::new(url), "LOADGEN_URL")?,
-        (None, None) => {}
+    let mut inputs = Inputs::of_flags(args, env)?;
+    for (name, key) in VARIABLES {
+        if let Some(value) = env.text(name)? {
+            inputs.take(key, Some(&value), Rank::Environment, name)?;
+        }
     }
-    inputs.flags(args, env)?;
-
+    for Setting { key, value, strict, at } in settings {
+        // A line such as `password secret` is one key: it must not be shown whole.
+        let word = |c: char| c.is_ascii_alphanumeric() || c == '-';
+        let from = format!("{at}: {}", key.split(|c| !word(c)).next().unwrap_or_default());
+        let known = inputs.take(&key, value.as_deref(), Rank::File, &from)?;
+        if strict && !known {
+            return Err(Error::usage(format!("{from}: [loadgen] knows no such key"))
+                .hint(format!("it knows {KEYS}, {URL_KEYS}"))
+                .hint("loose- in front of the key makes it a wish"));
+        }
+    }
+    let variable = env.text("LOADGEN_URL")?.map(Secret::new);
+    let variable = variable.as_ref().map(|url| (url, "LOADGEN_URL"));
+    if let Some((url, name)) = args.url.as_ref().map(|url| (url, "--url")).or(variable) {
+        let wrong = |why| Error::usage(format!("{name} {why}")).hint(URL_FORM);
+        for (key, value) in parts(url).map_err(wrong)? {
+            let from = format!("the {key} of {name}");
+            let taken = inputs.take(&key, Some(&value), Rank::Url, &from);
+            taken.map_err(|error| error.hint(URL_FORM))?;
+        }
+    }
     let address = address(&inputs, env)?;
     let ssl = ssl(&inputs, &address, &mut warnings)?;
-    let connect_timeout = match &inputs.connect_timeout {
-        Some(given) if given.value.is_zero() => {
-            return Err(Error::usage(format!("{} is 0: no server is that fast", given.from)));
-        }
-        given => given.as_ref().map_or(CONNECT_TIMEOUT, |given| given.value),
-    };
-    let nameless =
-        || Error::usage("this account of the operating system has no name").hint("-u names one");
-    let user = inputs.user.map(|given| given.value).or_else(|| env.os_user.clone());
-    let password = inputs.password.map_or_else(|| Some(Secret::default()), |given| given.value);
-    let target = ConnectOptions {
-        address,
-        user: user.ok_or_else(nameless)?,
-        database: inputs.database.map_or_else(|| DEFAULT_DATABASE.to_owned(), |given| given.value),
-        ssl,
-        connect_timeout,
-        password: password.clone().unwrap_or_default(),
-    };
-    Ok(Resolved { target, warnings, wants_prompt: password.is_none() })
+    let said = inputs.said;
+    let connect_timeout = said.connect_timeout.unwrap_or(CONNECT_TIMEOUT);
+    if connect_timeout.is_zero() {
+        let (_, from) = &inputs.by["connect-timeout"];
+        return Err(Error::usage(format!("{from} is 0: no server is that fast")));
+    }
+    let user = said.user.or_else(|| env.os_user.clone()).ok_or_else(|| {
+        Error::usage("this account of the operating system has no name").hint("-u names one")
+    })?;
+    let wants_prompt = said.password == Some(None);
+    let password = said.password.flatten().unwrap_or_default();
+    let database = said.database.unwrap_or_else(|| DEFAULT_DATABASE.to_owned());
+    let target = ConnectOptions { address, user, password, database, ssl, connect_timeout };
+    Ok(Resolved { target, warnings, wants_prompt })
 }
 
 /// Who said it, weakest first.
@@ -110,198 +121,141 @@ enum Rank {
     Flag,
 }
 
-/// A value and who said it.
-#[derive(Clone)]
-struct Given<T> {
-    value: T,
-    rank: Rank,
-    /// As messages name it: `--host`, `/etc/my.cnf:3: host`, `the host of --url`.
-    from: String,
-}
-
-impl Given<PathBuf> {
-    fn shown(&self) -> String {
-        format!("{} ({})", self.from, self.value.display())
-    }
-}
-
-/// The strongest word on each subject so far; sources come weakest first. No `Debug`: the password is
-/// behind a [`Secret`], but the less is printed, the better.
-#[derive(Default)]
+/// The strongest word on each subject so far.
 struct Inputs {
-    host: Option<Given<String>>,
-    port: Option<Given<u16>>,
-    socket: Option<Given<PathBuf>>,
-    protocol: Option<Given<Protocol>>,
-    user: Option<Given<String>>,
-    /// None inside: to be asked for.
-    password: Option<Given<Option<Secret>>>,
-    database: Option<Given<String>>,
-    ssl_mode: Option<Given<SslMode>>,
-    ssl_ca: Option<Given<PathBuf>>,
-    ssl_cert: Option<Given<PathBuf>>,
-    ssl_key: Option<Given<PathBuf>>,
-    connect_timeout: Option<Given<Duration>>,
+    said: ConnectionArgs,
+    /// By key, who said it: the rank, and its name in messages, such as `--host`, `/etc/my.cnf:3: host`,
+    /// `the host of --url`.
+    by: BTreeMap<String, (Rank, String)>,
 }
 
+const VARIABLES: [(&str, &str); 4] = [
+    ("MYSQL_HOST", "host"),
+    ("MYSQL_TCP_PORT", "port"),
+    ("MYSQL_UNIX_PORT", "socket"),
+    ("MYSQL_PWD", "password"),
+];
 /// The keys of `[loadgen]` beside those of a URL's options.
 const KEYS: &str = "host, port, user, password, database, ssl, ssl-verify-server-cert";
 const URL_KEYS: &str = "socket, protocol, ssl-mode, ssl-ca, ssl-cert, ssl-key, connect-timeout";
+const URL_FORM: &str = "mysql://USER:PASSWORD@HOST:PORT/DATABASE?ssl-mode=REQUIRED&socket=/PATH, \
+                        with %40 for an @ and so on";
 
 impl Inputs {
-    fn environment(&mut self, env: &Env) -> Result<()> {
-        for (name, key) in [
-            ("MYSQL_HOST", "host"),
-            ("MYSQL_TCP_PORT", "port"),
-            ("MYSQL_UNIX_PORT", "socket"),
-            ("MYSQL_PWD", "password"),
-        ] {
-            if let Some(value) = env.text(name)? {
-                self.set(key, Some(&value), Rank::Environment, name)
-                    .map_err(|why| Error::usage(format!("{name}: {why}")))?;
-            }
-        }
-        Ok(())
-    }
-
-    fn option_files(&mut self, settings: &[Setting]) -> Result<()> {
-        for Setting { key, value, strict, at } in settings {
-            // A line such as `password secret` is one key: it must not be shown whole.
-            let word = |c: char| c.is_ascii_alphanumeric() || c == '-';
-            let from = format!("{at}: {}", key.split(|c| !word(c)).next().unwrap_or_default());
-            let known = self
-                .set(key, value.as_deref(), Rank::File, &from)
-                .map_err(|why| Error::usage(format!("{from}: {why}")))?;
-            if *strict && !known {
-                return Err(Error::usage(format!("{from}: [loadgen] knows no such key"))
-                    .hint(format!("it knows {KEYS}, {URL_KEYS}"))
-                    .hint("loose- in front of the key makes it a wish"));
-            }
-        }
-        Ok(())
-    }
-
-    fn url(&mut self, text: &Secret, name: &str) -> Result<()> {
-        let error = |why: String| {
-            Error::usage(format!("{name} {why}")).hint(
-                "mysql://USER:PASSWORD@HOST:PORT/DATABASE?ssl-mode=REQUIRED&socket=/PATH, with \
-                 %40 for an @ and so on",
-            )
-        };
-        for (key, value) in parts(text).map_err(error)? {
-            self.set(&key, Some(&value), Rank::Url, &format!("the {key} of {name}"))
-                .map_err(|why| error(format!("has {key}: {why}")))?;
-        }
-        Ok(())
-    }
-
-    fn flags(&mut self, args: &ConnectionArgs, env: &Env) -> Result<()> {
-        fn flag<T: Clone>(slot: &mut Option<Given<T>>, value: Option<&T>, name: &str) {
-            if let Some(value) = value {
-                put(slot, value.clone(), Rank::Flag, name);
-            }
-        }
-        flag(&mut self.host, args.host.as_ref(), "--host");
-        flag(&mut self.port, args.port.as_ref(), "--port");
-        flag(&mut self.socket, args.socket.as_ref(), "--socket");
-        flag(&mut self.protocol, args.protocol.as_ref(), "--protocol");
-        flag(&mut self.user, args.user.as_ref(), "--user");
-        flag(&mut self.database, args.database.as_ref(), "--database");
-        flag(&mut self.ssl_mode, args.ssl_mode.as_ref(), "--ssl-mode");
-        flag(&mut self.ssl_ca, args.ssl_ca.as_ref(), "--ssl-ca");
-        flag(&mut self.ssl_cert, args.ssl_cert.as_ref(), "--ssl-cert");
-        flag(&mut self.ssl_key, args.ssl_key.as_ref(), "--ssl-key");
-        flag(&mut self.connect_timeout, args.connect_timeout.as_ref(), "--connect-timeout");
-        flag(&mut self.password, args.password.as_ref(), "--password");
+    fn of_flags(args: &ConnectionArgs, env: &Env) -> Result<Inputs> {
+        let mut said = args.clone();
         if let Some(fd) = args.password_fd {
-            put(&mut self.password, Some((env.read_fd)(fd)?), Rank::Flag, "--password-fd");
+            said.password = Some(Some((env.read_fd)(fd)?));
         }
-        Ok(())
+        let given = [
+            ("host", said.host.is_some()),
+            ("port", said.port.is_some()),
+            ("user", said.user.is_some()),
+            ("password", said.password.is_some()),
+            ("database", said.database.is_some()),
+            ("socket", said.socket.is_some()),
+            ("protocol", said.protocol.is_some()),
+            ("ssl-mode", said.ssl_mode.is_some()),
+            ("ssl-ca", said.ssl_ca.is_some()),
+            ("ssl-cert", said.ssl_cert.is_some()),
+            ("ssl-key", said.ssl_key.is_some()),
+            ("connect-timeout", said.connect_timeout.is_some()),
+        ];
+        let given = given.into_iter().filter(|(_, given)| *given);
+        let by = given.map(|(key, _)| (key.to_owned(), (Rank::Flag, format!("--{key}"))));
+        Ok(Inputs { said, by: by.collect() })
     }
 
-    /// Takes a key with its value as text, and tells whether the key is known. An empty value is as
-    /// good as none given, but for the password, where it means that there is none.
-    fn set(
-        &mut self,
-        key: &str,
-        value: Option<&str>,
-        rank: Rank,
-        from: &str,
-    ) -> std::result::Result<bool, String> {
-        if let Some(mode) = self.switched(key, value)? {
-            put(&mut self.ssl_mode, mode, rank, from);
-            return Ok(true);
-        }
-        if key == "password" {
-            put(&mut self.password, value.map(Secret::new), rank, from);
-            return Ok(true);
-        }
+    /// Takes a key with its value as text, unless a flag says it, and tells whether the key is known.
+    fn take(&mut self, key: &str, value: Option<&str>, rank: Rank, from: &str) -> Result<bool> {
+        let wrong = |why| Error::usage(format!("{from}: {why}"));
+        let mode = self.said.ssl_mode.unwrap_or_default();
+        let switched = switched(mode, key, value).map_err(wrong)?;
+        let key = if switched.is_some() { "ssl-mode" } else { key };
         if !KEYS.split(", ").chain(URL_KEYS.split(", ")).any(|known| known == key) {
             return Ok(false);
         }
-        let value = value.ok_or("needs a value")?;
-        if value.is_empty() {
-            return Ok(true);
-        }
-        match key {
-            "host" => put(&mut self.host, value.to_owned(), rank, from),
-            "user" => put(&mut self.user, value.to_owned(), rank, from),
-            "database" => put(&mut self.database, value.to_owned(), rank, from),
-            "socket" => put(&mut self.socket, value.into(), rank, from),
-            "ssl-ca" => put(&mut self.ssl_ca, value.into(), rank, from),
-            "ssl-cert" => put(&mut self.ssl_cert, value.into(), rank, from),
-            "ssl-key" => put(&mut self.ssl_key, value.into(), rank, from),
-            "ssl-mode" => put(&mut self.ssl_mode, SslMode::from_str(value)?, rank, from),
-            "connect-timeout" => {
-                put(&mut self.connect_timeout, units::parse_duration(value)?, rank, from);
+        let mut overruled = ConnectionArgs::default();
+        let by_flag = self.by.get(key).is_some_and(|(rank, _)| *rank == Rank::Flag);
+        let said = if by_flag { &mut overruled } else { &mut self.said };
+        let taken = match switched {
+            Some(_) => {
+                said.ssl_mode = switched;
+                true
             }
-            "port" => match value.parse() {
-                // In option files it stands for "the usual one".
-                Ok(0) => {}
-                Ok(port) => put(&mut self.port, port, rank, from),
-                Err(_) => return Err(format!("'{value}' is no port")),
-            },
-            "protocol" if value.eq_ignore_ascii_case("default") => {}
-            "protocol" => {
-                let protocol = <Protocol as ValueEnum>::from_str(value, true);
-                let wrong = |_| format!("'{value}' is no protocol: tcp or socket");
-                put(&mut self.protocol, protocol.map_err(wrong)?, rank, from);
-            }
-            _ => unreachable!("'{key}' is one of KEYS"),
+            None => set(said, key, value).map_err(wrong)?,
+        };
+        if taken && !by_flag {
+            self.by.insert(key.to_owned(), (rank, from.to_owned()));
         }
         Ok(true)
     }
 
-    /// Reads the older switches of encryption: `ssl` (demands it, as MariaDB's and MySQL 5.7's) and
-    /// `ssl-verify-server-cert`, with `skip-` and `disable-` for off and `enable-` for on. Each
-    /// moves the mode that the lines before it made; None for another key.
-    fn switched(
-        &self,
-        key: &str,
-        value: Option<&str>,
-    ) -> std::result::Result<Option<SslMode>, String> {
-        let off = key.strip_prefix("skip-").or_else(|| key.strip_prefix("disable-"));
-        let name = off.or_else(|| key.strip_prefix("enable-")).unwrap_or(key);
-        if !matches!(name, "ssl" | "ssl-verify-server-cert") {
-            return Ok(None);
-        }
-        let said = match value.unwrap_or("1").to_ascii_lowercase().as_str() {
-            "1" | "on" | "true" => true,
-            "0" | "off" | "false" => false,
-            other => return Err(format!("'{other}' is neither on nor off")),
-        };
-        let mode = self.ssl_mode.as_ref().map(|given| given.value).unwrap_or_default();
-        Ok(Some(match (name, said != off.is_some()) {
-            ("ssl", true) => mode.max(SslMode::Required),
-            ("ssl", false) => SslMode::Disabled,
-            (_, true) => SslMode::VerifyIdentity,
-            (_, false) => mode.min(SslMode::Required),
-        }))
+    fn shown(&self, key: &str, file: &Path) -> String {
+        format!("{} ({})", self.by[key].1, file.display())
     }
 }
 
-fn put<T>(slot: &mut Option<Given<T>>, value: T, rank: Rank, from: &str) {
-    *slot = Some(Given { value, rank, from: from.to_owned() });
+/// Sets what a key means. An empty value is as good as none given, but for the password, where it means
+/// that there is none.
+fn set(
+    said: &mut ConnectionArgs,
+    key: &str,
+    value: Option<&str>,
+) -> std::result::Result<bool, String> {
+    if key == "password" {
+        said.password = Some(value.map(Secret::new));
+        return Ok(true);
+    }
+    let value = value.ok_or("needs a value")?;
+    match key {
+        _ if value.is_empty() => return Ok(false),
+        // In option files it stands for "the usual one".
+        "port" if value.parse() == Ok(0) => return Ok(false),
+        "protocol" if value.eq_ignore_ascii_case("default") => return Ok(false),
+        "host" => said.host = Some(value.to_owned()),
+        "user" => said.user = Some(value.to_owned()),
+        "database" => said.database = Some(value.to_owned()),
+        "socket" => said.socket = Some(value.into()),
+        "ssl-ca" => said.ssl_ca = Some(value.into()),
+        "ssl-cert" => said.ssl_cert = Some(value.into()),
+        "ssl-key" => said.ssl_key = Some(value.into()),
+        "ssl-mode" => said.ssl_mode = Some(SslMode::parse(value)?),
+        "connect-timeout" => said.connect_timeout = Some(units::parse_duration(value)?),
+        "port" => said.port = Some(value.parse().map_err(|_| format!("'{value}' is no port"))?),
+        "protocol" => {
+            let wrong = |_| format!("'{value}' is no protocol: tcp or socket");
+            said.protocol = Some(Protocol::from_str(value, true).map_err(wrong)?);
+        }
+        _ => unreachable!("'{key}' is one of KEYS"),
+    }
+    Ok(true)
+}
+
+/// Reads the older switches of encryption: `ssl` (demands it, as MariaDB's and MySQL 5.7's) and
+/// `ssl-verify-server-cert`, with `skip-` and `disable-` for off and `enable-` for on. Each
+/// moves the mode that the lines before it made; None for another key.
+fn switched(
+    mode: SslMode,
+    key: &str,
+    value: Option<&str>,
+) -> std::result::Result<Option<SslMode>, String> {
+    let off = key.strip_prefix("skip-").or_else(|| key.strip_prefix("disable-"));
+    let name = off.or_else(|| key.strip_prefix("enable-")).unwrap_or(key);
+    if !matches!(name, "ssl" | "ssl-verify-server-cert") {
+        return Ok(None);
+    }
+    let said = match value.unwrap_or("1").to_ascii_lowercase().as_str() {
+        "1" | "on" | "true" => true,
+        "0" | "off" | "false" => false,
+        other => return Err(format!("'{other}' is neither on nor off")),
+    };
+    Ok(Some(match (name, said != off.is_some()) {
+        ("ssl", true) => mode.max(SslMode::Required),
+        ("ssl", false) => SslMode::Disabled,
+        (_, true) => SslMode::VerifyIdentity,
+        (_, false) => mode.min(SslMode::Required),
+    }))
 }
 
 fn read_url(text: &Secret) -> std::result::Result<Url, String> {
@@ -360,44 +314,39 @@ pub(super) fn without_password(text: &Secret) -> Option<(Secret, String)> {
     Some((Secret::new(password), url.to_string()))
 }
 
-fn address(inputs: &Inputs, env: &Env) -> Result<Address> {
-    fn vote<T>(
-        given: Option<&Given<T>>,
-        means: impl Fn(&T) -> Protocol,
-    ) -> Option<(Rank, &str, Protocol)> {
-        given.map(|given| (given.rank, given.from.as_str(), means(&given.value)))
-    }
-    let remote =
-        inputs.host.as_ref().filter(|given| !given.value.eq_ignore_ascii_case("localhost"));
+fn address(Inputs { said, by }: &Inputs, env: &Env) -> Result<Address> {
+    let remote = said.host.as_ref().filter(|host| !host.eq_ignore_ascii_case("localhost"));
     // Equally strong ones count in this order, which is the MySQL clients'.
     let votes = [
-        vote(inputs.protocol.as_ref(), |protocol| *protocol),
-        vote(remote, |_| Protocol::Tcp),
-        vote(inputs.socket.as_ref(), |_| Protocol::Socket),
-        vote(inputs.port.as_ref(), |_| Protocol::Tcp),
+        ("protocol", said.protocol),
+        ("host", remote.map(|_| Protocol::Tcp)),
+        ("socket", said.socket.as_ref().map(|_| Protocol::Socket)),
+        ("port", said.port.map(|_| Protocol::Tcp)),
     ];
-    let votes: Vec<_> = votes.into_iter().flatten().collect();
-    for (rank, tcp, _) in votes.iter().filter(|(_, _, means)| *means == Protocol::Tcp) {
-        let socket =
-            votes.iter().find(|(other, _, means)| other == rank && *means == Protocol::Socket);
-        if let Some((_, socket, _)) = socket.filter(|_| *rank >= Rank::Url) {
+    let votes = votes.into_iter().filter_map(|(key, means)| by.get(key).zip(means));
+    let votes: Vec<_> = votes.collect();
+    for ((rank, tcp), _) in votes.iter().filter(|(_, means)| *means == Protocol::Tcp) {
+        let against = |((other, _), means): &&(&(Rank, _), _)| {
+            other == rank && *rank >= Rank::Url && *means == Protocol::Socket
+        };
+        if let Some(((_, socket), _)) = votes.iter().find(against) {
             let message = format!("{tcp} means TCP, {socket} the Unix socket: give one of them");
             return Err(Error::usage(message));
         }
     }
-    let host = inputs.host.as_ref().map(host_name).transpose()?;
+    let host = said.host.as_ref().map(|host| host_name(host, &by["host"].1)).transpose()?;
     // What option files and environment say was not said together: MYSQL_HOST must not lose to a
     // [client] socket.
-    let strongest = votes.iter().rev().max_by_key(|(rank, ..)| (*rank).max(Rank::File));
+    let strongest = votes.iter().rev().max_by_key(|((rank, _), _)| (*rank).max(Rank::File));
     let usual = || USUAL_SOCKETS.map(PathBuf::from).into_iter().find(|path| (env.is_socket)(path));
-    let socket = || inputs.socket.as_ref().map(|given| given.value.clone()).or_else(usual);
+    let socket = || said.socket.clone().or_else(usual);
     let tcp = || Address::Tcp {
         host: host.unwrap_or_else(|| "127.0.0.1".to_owned()),
-        port: inputs.port.as_ref().map_or(DEFAULT_PORT, |given| given.value),
+        port: said.port.unwrap_or(DEFAULT_PORT),
     };
     match strongest {
-        Some((_, _, Protocol::Tcp)) => Ok(tcp()),
-        Some((_, from, Protocol::Socket)) => socket().map(Address::Socket).ok_or_else(|| {
+        Some((_, Protocol::Tcp)) => Ok(tcp()),
+        Some(((_, from), Protocol::Socket)) => socket().map(Address::Socket).ok_or_else(|| {
             Error::usage(format!("{from}: there is no socket at {}", USUAL_SOCKETS.join(", ")))
                 .hint("-S names it")
         }),
@@ -405,8 +354,7 @@ fn address(inputs: &Inputs, env: &Env) -> Result<Address> {
     }
 }
 
-fn host_name(given: &Given<String>) -> Result<String> {
-    let (host, from) = (&given.value, &given.from);
+fn host_name(host: &str, from: &str) -> Result<String> {
     let bare = host.strip_prefix('[').and_then(|h| h.strip_suffix(']')).unwrap_or(host);
     // A zone may follow the address.
     let ipv6 = bare.split('%').next().is_some_and(|ip| ip.parse::<Ipv6Addr>().is_ok());
@@ -425,24 +373,26 @@ fn host_name(given: &Given<String>) -> Result<String> {
 }
 
 fn ssl(inputs: &Inputs, address: &Address, warnings: &mut Vec<String>) -> Result<Ssl> {
-    let given = inputs.ssl_mode.as_ref();
-    let mode = given.map(|given| given.value).unwrap_or_default();
-    let from = given.map_or("--ssl-mode", |given| &given.from);
-    let Inputs { ssl_ca, ssl_cert, ssl_key, .. } = inputs;
+    let given = inputs.by.get("ssl-mode");
+    let from = given.map_or("--ssl-mode", |(_, from)| from);
+    let ConnectionArgs { ssl_mode, ssl_ca, ssl_cert, ssl_key, socket, .. } = &inputs.said;
+    let mode = ssl_mode.unwrap_or_default();
+    let files = [("ssl-ca", ssl_ca), ("ssl-cert", ssl_cert), ("ssl-key", ssl_key)];
+    let files = files.map(|(key, file)| file.as_ref().map(|file| (key, inputs.shown(key, file))));
     if mode == SslMode::Disabled {
-        for file in [ssl_ca, ssl_cert, ssl_key].into_iter().flatten() {
+        for (key, shown) in files.into_iter().flatten() {
             let unset = if given.is_none() { " where it is not given" } else { "" };
             let why = format!("{from} is DISABLED{unset}");
             // Who names them for loadgen expects encryption.
-            if file.rank >= Rank::Url {
-                return Err(Error::usage(format!("{} is of no use: {why}", file.shown()))
+            if inputs.by[key].0 >= Rank::Url {
+                return Err(Error::usage(format!("{shown} is of no use: {why}"))
                     .hint("--ssl-mode VERIFY_IDENTITY, VERIFY_CA or REQUIRED encrypts"));
             }
-            warnings.push(format!("{} is not used: {why}", file.shown()));
+            warnings.push(format!("{shown} is not used: {why}"));
         }
         return Ok(Ssl::default());
     }
-    if given.is_some_and(|given| given.rank == Rank::File) {
+    if given.is_some_and(|(rank, _)| *rank == Rank::File) {
         warnings.push(format!("{from} makes ssl-mode {mode}: connections are encrypted"));
     }
     if let Address::Socket(_) = address {
@@ -450,30 +400,30 @@ fn ssl(inputs: &Inputs, address: &Address, warnings: &mut Vec<String>) -> Result
             warnings.push(format!("{from} PREFERRED has no effect over the socket {address}"));
             return Ok(Ssl::default());
         }
-        let socket = inputs.socket.as_ref().map_or_else(|| address.to_string(), Given::shown);
+        let socket = socket
+            .as_ref()
+            .map_or_else(|| address.to_string(), |path| inputs.shown("socket", path));
         let message = format!("{from} ({mode}) and the socket {socket}: no TLS goes over a socket");
         return Err(Error::usage(message).hint("--protocol tcp, or --ssl-mode DISABLED"));
     }
-    match ssl_ca {
+    match &files[0] {
         None if mode.verifies() => {
             return Err(Error::usage(format!("{from}: ssl-mode {mode} needs --ssl-ca"))
                 .hint("--ssl-ca /etc/ssl/certs/ca-certificates.crt trusts the public authorities")
                 .hint("--ssl-mode REQUIRED encrypts and verifies nothing"));
         }
-        Some(ca) if !mode.verifies() => {
-            warnings.push(format!("{} is not used: ssl-mode {mode} verifies nothing", ca.shown()));
+        Some((_, ca)) if !mode.verifies() => {
+            warnings.push(format!("{ca} is not used: ssl-mode {mode} verifies nothing"));
         }
         _ => {}
     }
-    for (one, other, name) in [(ssl_cert, ssl_key, "--ssl-key"), (ssl_key, ssl_cert, "--ssl-cert")]
-    {
-        if let (Some(one), None) = (one, other) {
-            return Err(Error::usage(format!("{} needs {name}", one.shown())));
-        }
+    match &files[1..] {
+        [Some((_, one)), None] => return Err(Error::usage(format!("{one} needs --ssl-key"))),
+        [None, Some((_, one))] => return Err(Error::usage(format!("{one} needs --ssl-cert"))),
+        _ => {}
     }
-    let file = |given: &Option<Given<PathBuf>>| given.as_ref().map(|given| given.value.clone());
-    let ca = file(ssl_ca).filter(|_| mode.verifies());
-    Ok(Ssl { mode, ca, cert: file(ssl_cert), key: file(ssl_key) })
+    let ca = ssl_ca.clone().filter(|_| mode.verifies());
+    Ok(Ssl { mode, ca, cert: ssl_cert.clone(), key: ssl_key.clone() })
 }
 
 #[cfg(test)]
@@ -483,6 +433,7 @@ mod tests {
     use crate::mysql::options::files::fake::{self, Files};
     use clap::{Args, Command, FromArgMatches};
     use proptest::prelude::*;
+    use std::time::Duration;
 
     const SOCKET: &[&str] = &["/tmp/mysql.sock"];
 
@@ -576,56 +527,240 @@ mod tests {
     const TCP: Files = &[("/etc/my.cnf", 0o600, "[client]\nprotocol=TCP\nsocket=/file.sock")];
     const REMOTE: Files = &[("/etc/my.cnf", 0o600, "[client]\nhost=db1\nsocket=/file.sock")];
 
+    struct Way {
+        line: &'static str,
+        vars: &'static [&'static str],
+        files: &'static [(&'static str, u32, &'static str)],
+        sockets: &'static [&'static str],
+        wanted: &'static str,
+    }
+
+    const WAYS: [Way; 36] = [
+        // No host, or localhost, without a port: the socket where there is one.
+        Way {
+            line: "-h localhost",
+            vars: &[],
+            files: &[],
+            sockets: SOCKET,
+            wanted: "socket /tmp/mysql.sock",
+        },
+        Way {
+            line: "-h LOCALHOST",
+            vars: &[],
+            files: &[],
+            sockets: &[],
+            wanted: "tcp LOCALHOST:3306",
+        },
+        Way {
+            line: "-h localhost -P 3307",
+            vars: &[],
+            files: &[],
+            sockets: SOCKET,
+            wanted: "tcp localhost:3307",
+        },
+        Way {
+            line: "-P 3307",
+            vars: &[],
+            files: &[],
+            sockets: SOCKET,
+            wanted: "tcp 127.0.0.1:3307",
+        },
+        Way {
+            line: "-h 127.0.0.1",
+            vars: &[],
+            files: &[],
+            sockets: SOCKET,
+            wanted: "tcp 127.0.0.1:3306",
+        },
+        Way { line: "-h [::1]", vars: &[], files: &[], sockets: SOCKET, wanted: "tcp [::1]:3306" },
+        Way {
+            line: "-h fe80::1%eth0",
+            vars: &[],
+            files: &[],
+            sockets: SOCKET,
+            wanted: "tcp [fe80::1%eth0]:3306",
+        },
+        Way {
+            line: "-S /x.sock",
+            vars: &[],
+            files: &[],
+            sockets: SOCKET,
+            wanted: "socket /x.sock",
+        },
+        Way {
+            line: "-S /x.sock -h localhost",
+            vars: &[],
+            files: &[],
+            sockets: SOCKET,
+            wanted: "socket /x.sock",
+        },
+        Way {
+            line: "--protocol tcp",
+            vars: &[],
+            files: &[],
+            sockets: SOCKET,
+            wanted: "tcp 127.0.0.1:3306",
+        },
+        Way {
+            line: "--protocol tcp -h localhost",
+            vars: &[],
+            files: &[],
+            sockets: SOCKET,
+            wanted: "tcp localhost:3306",
+        },
+        Way {
+            line: "--protocol socket",
+            vars: &[],
+            files: &[],
+            sockets: SOCKET,
+            wanted: "socket /tmp/mysql.sock",
+        },
+        // Option files name a port and a socket side by side.
+        Way { line: "", vars: &[], files: BOTH, sockets: &[], wanted: "socket /file.sock" },
+        Way {
+            line: "-h localhost",
+            vars: &[],
+            files: BOTH,
+            sockets: SOCKET,
+            wanted: "socket /file.sock",
+        },
+        Way { line: "-h db2", vars: &[], files: BOTH, sockets: SOCKET, wanted: "tcp db2:3306" },
+        Way {
+            line: "-P 3307",
+            vars: &[],
+            files: BOTH,
+            sockets: SOCKET,
+            wanted: "tcp 127.0.0.1:3307",
+        },
+        Way {
+            line: "--protocol tcp",
+            vars: &[],
+            files: BOTH,
+            sockets: SOCKET,
+            wanted: "tcp 127.0.0.1:3306",
+        },
+        Way {
+            line: "--url mysql://db2/",
+            vars: &[],
+            files: BOTH,
+            sockets: SOCKET,
+            wanted: "tcp db2:3306",
+        },
+        Way {
+            line: "--url mysql://localhost/",
+            vars: &[],
+            files: BOTH,
+            sockets: SOCKET,
+            wanted: "socket /file.sock",
+        },
+        Way { line: "", vars: &[], files: PORT, sockets: SOCKET, wanted: "tcp 127.0.0.1:3307" },
+        Way {
+            line: "--protocol socket",
+            vars: &[],
+            files: PORT,
+            sockets: SOCKET,
+            wanted: "socket /tmp/mysql.sock",
+        },
+        Way {
+            line: "-S /x.sock",
+            vars: &[],
+            files: REMOTE,
+            sockets: &[],
+            wanted: "socket /x.sock",
+        },
+        Way { line: "", vars: &[], files: REMOTE, sockets: &[], wanted: "tcp db1:3306" },
+        Way {
+            line: "-h localhost",
+            vars: &[],
+            files: REMOTE,
+            sockets: &[],
+            wanted: "socket /file.sock",
+        },
+        Way { line: "", vars: &[], files: TCP, sockets: SOCKET, wanted: "tcp 127.0.0.1:3306" },
+        Way {
+            line: "-S /x.sock",
+            vars: &[],
+            files: TCP,
+            sockets: SOCKET,
+            wanted: "socket /x.sock",
+        },
+        // The environment.
+        Way {
+            line: "",
+            vars: &["MYSQL_UNIX_PORT=/env.sock"],
+            files: &[],
+            sockets: SOCKET,
+            wanted: "socket /env.sock",
+        },
+        Way {
+            line: "",
+            vars: &["MYSQL_UNIX_PORT=/env.sock", "MYSQL_TCP_PORT=5"],
+            files: &[],
+            sockets: SOCKET,
+            wanted: "socket /env.sock",
+        },
+        Way {
+            line: "",
+            vars: &["MYSQL_TCP_PORT=5"],
+            files: &[],
+            sockets: SOCKET,
+            wanted: "tcp 127.0.0.1:5",
+        },
+        Way {
+            line: "",
+            vars: &["MYSQL_UNIX_PORT=/env.sock"],
+            files: PORT,
+            sockets: SOCKET,
+            wanted: "socket /env.sock",
+        },
+        Way {
+            line: "",
+            vars: &["MYSQL_HOST=env"],
+            files: BOTH,
+            sockets: SOCKET,
+            wanted: "tcp env:3306",
+        },
+        Way {
+            line: "",
+            vars: &["MYSQL_TCP_PORT=5"],
+            files: BOTH,
+            sockets: SOCKET,
+            wanted: "socket /file.sock",
+        },
+        // A URL.
+        Way {
+            line: "--url mysql://localhost:3306/",
+            vars: &[],
+            files: &[],
+            sockets: SOCKET,
+            wanted: "tcp localhost:3306",
+        },
+        Way {
+            line: "--url mysql://localhost/?socket=/u.sock",
+            vars: &[],
+            files: PORT,
+            sockets: SOCKET,
+            wanted: "socket /u.sock",
+        },
+        Way {
+            line: "--url mysql://db1:1/ -S /x.sock",
+            vars: &[],
+            files: &[],
+            sockets: SOCKET,
+            wanted: "socket /x.sock",
+        },
+        Way {
+            line: "--url mysql:///?socket=/u.sock -P 3307",
+            vars: &[],
+            files: &[],
+            sockets: SOCKET,
+            wanted: "tcp 127.0.0.1:3307",
+        },
+    ];
+
     #[test]
     fn tcp_or_socket() {
-        for (line, vars, files, sockets, wanted) in [
-            // No host, or localhost, without a port: the socket where there is one.
-            ("-h localhost", &[][..], &[][..], SOCKET, "socket /tmp/mysql.sock"),
-            ("-h LOCALHOST", &[], &[], &[][..], "tcp LOCALHOST:3306"),
-            ("-h localhost -P 3307", &[], &[], SOCKET, "tcp localhost:3307"),
-            ("-P 3307", &[], &[], SOCKET, "tcp 127.0.0.1:3307"),
-            ("-h 127.0.0.1", &[], &[], SOCKET, "tcp 127.0.0.1:3306"),
-            ("-h [::1]", &[], &[], SOCKET, "tcp [::1]:3306"),
-            ("-h fe80::1%eth0", &[], &[], SOCKET, "tcp [fe80::1%eth0]:3306"),
-            ("-S /x.sock", &[], &[], SOCKET, "socket /x.sock"),
-            ("-S /x.sock -h localhost", &[], &[], SOCKET, "socket /x.sock"),
-            ("--protocol tcp", &[], &[], SOCKET, "tcp 127.0.0.1:3306"),
-            ("--protocol tcp -h localhost", &[], &[], SOCKET, "tcp localhost:3306"),
-            ("--protocol socket", &[], &[], SOCKET, "socket /tmp/mysql.sock"),
-            // Option files name a port and a socket side by side.
-            ("", &[], BOTH, &[], "socket /file.sock"),
-            ("-h localhost", &[], BOTH, SOCKET, "socket /file.sock"),
-            ("-h db2", &[], BOTH, SOCKET, "tcp db2:3306"),
-            ("-P 3307", &[], BOTH, SOCKET, "tcp 127.0.0.1:3307"),
-            ("--protocol tcp", &[], BOTH, SOCKET, "tcp 127.0.0.1:3306"),
-            ("--url mysql://db2/", &[], BOTH, SOCKET, "tcp db2:3306"),
-            ("--url mysql://localhost/", &[], BOTH, SOCKET, "socket /file.sock"),
-            ("", &[], PORT, SOCKET, "tcp 127.0.0.1:3307"),
-            ("--protocol socket", &[], PORT, SOCKET, "socket /tmp/mysql.sock"),
-            ("-S /x.sock", &[], REMOTE, &[], "socket /x.sock"),
-            ("", &[], REMOTE, &[], "tcp db1:3306"),
-            ("-h localhost", &[], REMOTE, &[], "socket /file.sock"),
-            ("", &[], TCP, SOCKET, "tcp 127.0.0.1:3306"),
-            ("-S /x.sock", &[], TCP, SOCKET, "socket /x.sock"),
-            // The environment.
-            ("", &["MYSQL_UNIX_PORT=/env.sock"], &[], SOCKET, "socket /env.sock"),
-            (
-                "",
-                &["MYSQL_UNIX_PORT=/env.sock", "MYSQL_TCP_PORT=5"],
-                &[],
-                SOCKET,
-                "socket /env.sock",
-            ),
-            ("", &["MYSQL_TCP_PORT=5"], &[], SOCKET, "tcp 127.0.0.1:5"),
-            ("", &["MYSQL_UNIX_PORT=/env.sock"], PORT, SOCKET, "socket /env.sock"),
-            ("", &["MYSQL_HOST=env"], BOTH, SOCKET, "tcp env:3306"),
-            ("", &["MYSQL_TCP_PORT=5"], BOTH, SOCKET, "socket /file.sock"),
-            // A URL.
-            ("--url mysql://localhost:3306/", &[], &[], SOCKET, "tcp localhost:3306"),
-            ("--url mysql://localhost/?socket=/u.sock", &[], PORT, SOCKET, "socket /u.sock"),
-            ("--url mysql://db1:1/ -S /x.sock", &[], &[], SOCKET, "socket /x.sock"),
-            ("--url mysql:///?socket=/u.sock -P 3307", &[], &[], SOCKET, "tcp 127.0.0.1:3307"),
-        ] {
+        for Way { line, vars, files, sockets, wanted } in WAYS {
             assert_eq!(
                 address_of(line, &world(vars, files, sockets)),
                 wanted,
@@ -691,7 +826,7 @@ mod tests {
             ("--connect-timeout 0", "--connect-timeout is 0"),
             ("--url mysql://h/?sokcet=/x", "unknown option 'sokcet'"),
             ("--url mysql://h/?user=x", "unknown option 'user'"),
-            ("--url mysql://h/?ssl-mode=x", "--url has ssl-mode: 'x'"),
+            ("--url mysql://h/?ssl-mode=x", "the ssl-mode of --url: 'x'"),
             ("--url pg://u:marker@h/", "--url does not start"),
         ] {
             let error = error(line, &env);
@@ -726,34 +861,96 @@ mod tests {
         (r.target.ssl.mode, r.warnings.len())
     }
 
+    struct Encryption {
+        line: &'static str,
+        text: &'static str,
+        wanted: SslMode,
+        warnings: usize,
+    }
+
     #[test]
     fn encryption_is_off_until_somebody_switches_it_on() {
         use SslMode::{Disabled, Preferred, Required, VerifyCa, VerifyIdentity};
-        for (line, text, wanted, warnings) in [
-            ("", "", Disabled, 0),
-            ("--ssl-mode preferred", "", Preferred, 0),
-            ("--ssl-mode VERIFY_CA --ssl-ca /c", "", VerifyCa, 0),
-            ("--url mysql://h/?ssl_mode=REQUIRED", "", Required, 0),
+        for Encryption { line, text, wanted, warnings } in [
+            Encryption { line: "", text: "", wanted: Disabled, warnings: 0 },
+            Encryption { line: "--ssl-mode preferred", text: "", wanted: Preferred, warnings: 0 },
+            Encryption {
+                line: "--ssl-mode VERIFY_CA --ssl-ca /c",
+                text: "",
+                wanted: VerifyCa,
+                warnings: 0,
+            },
+            Encryption {
+                line: "--url mysql://h/?ssl_mode=REQUIRED",
+                text: "",
+                wanted: Required,
+                warnings: 0,
+            },
             // An option file that changes it is reported.
-            ("", "[client]\nssl-mode=REQUIRED", Required, 1),
-            ("", "[client]\nssl", Required, 1),
-            ("", "[client]\nssl=0", Disabled, 0),
-            ("", "[client]\nssl\nskip-ssl", Disabled, 0),
-            ("", "[client]\nssl-mode=VERIFY_IDENTITY\nssl\nssl-ca=/c", VerifyIdentity, 1),
-            ("", "[client]\nssl_ca=/c\nssl-verify-server-cert", VerifyIdentity, 1),
-            (
-                "",
-                "[client]\nssl-ca=/c\nssl\nssl-verify-server-cert=on\ndisable-ssl-verify-server-cert",
-                Required,
-                2,
-            ),
-            ("", "[client]\nssl-verify-server-cert=OFF", Disabled, 0),
-            ("", "[client]\nenable-ssl=TRUE", Required, 1),
-            ("--ssl-mode DISABLED", "[client]\nssl-mode=REQUIRED", Disabled, 0),
-            ("--ssl-mode REQUIRED", "[client]\nssl-mode=DISABLED", Required, 0),
+            Encryption {
+                line: "",
+                text: "[client]\nssl-mode=REQUIRED",
+                wanted: Required,
+                warnings: 1,
+            },
+            Encryption { line: "", text: "[client]\nssl", wanted: Required, warnings: 1 },
+            Encryption { line: "", text: "[client]\nssl=0", wanted: Disabled, warnings: 0 },
+            Encryption { line: "", text: "[client]\nssl\nskip-ssl", wanted: Disabled, warnings: 0 },
+            Encryption {
+                line: "",
+                text: "[client]\nssl-mode=VERIFY_IDENTITY\nssl\nssl-ca=/c",
+                wanted: VerifyIdentity,
+                warnings: 1,
+            },
+            Encryption {
+                line: "",
+                text: "[client]\nssl_ca=/c\nssl-verify-server-cert",
+                wanted: VerifyIdentity,
+                warnings: 1,
+            },
+            Encryption {
+                line: "",
+                text: "[client]\nssl-ca=/c\nssl\nssl-verify-server-cert=on\ndisable-ssl-verify-server-cert",
+                wanted: Required,
+                warnings: 2,
+            },
+            Encryption {
+                line: "",
+                text: "[client]\nssl-verify-server-cert=OFF",
+                wanted: Disabled,
+                warnings: 0,
+            },
+            Encryption {
+                line: "",
+                text: "[client]\nenable-ssl=TRUE",
+                wanted: Required,
+                warnings: 1,
+            },
+            Encryption {
+                line: "--ssl-mode DISABLED",
+                text: "[client]\nssl-mode=REQUIRED",
+                wanted: Disabled,
+                warnings: 0,
+            },
+            Encryption {
+                line: "--ssl-mode REQUIRED",
+                text: "[client]\nssl-mode=DISABLED",
+                wanted: Required,
+                warnings: 0,
+            },
             // Files that are of no use.
-            ("", "[client]\nssl-ca=/c\nssl-cert=/d\nssl-key=/e", Disabled, 3),
-            ("--ssl-mode REQUIRED --ssl-ca /c", "", Required, 1),
+            Encryption {
+                line: "",
+                text: "[client]\nssl-ca=/c\nssl-cert=/d\nssl-key=/e",
+                wanted: Disabled,
+                warnings: 3,
+            },
+            Encryption {
+                line: "--ssl-mode REQUIRED --ssl-ca /c",
+                text: "",
+                wanted: Required,
+                warnings: 1,
+            },
         ] {
             assert_eq!(mode(line, text), (wanted, warnings), "{line} {text}");
         }

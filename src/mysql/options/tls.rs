@@ -11,15 +11,17 @@
 use std::fmt;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 
+use clap::ValueEnum;
 use mysql_async::{ClientIdentity, SslOpts};
 
 use crate::error::{Error, Result};
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+/// Modes, weakest first.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+#[value(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum SslMode {
-    /// No encryption: the default, since a comparison must not switch it on by itself.
+    // A comparison must not switch encryption on by itself.
     #[default]
     Disabled,
     Preferred,
@@ -29,37 +31,22 @@ pub enum SslMode {
 }
 
 impl SslMode {
-    /// All with their names, weakest first.
-    const NAMES: [(SslMode, &str); 5] = [
-        (SslMode::Disabled, "DISABLED"),
-        (SslMode::Preferred, "PREFERRED"),
-        (SslMode::Required, "REQUIRED"),
-        (SslMode::VerifyCa, "VERIFY_CA"),
-        (SslMode::VerifyIdentity, "VERIFY_IDENTITY"),
-    ];
-
     /// Tells whether the server's certificate is verified.
     pub(crate) fn verifies(self) -> bool {
         self >= SslMode::VerifyCa
+    }
+
+    pub fn parse(text: &str) -> std::result::Result<SslMode, String> {
+        SslMode::from_str(&text.replace('-', "_"), true).map_err(|_| {
+            let names = SslMode::value_variants().iter().map(ToString::to_string);
+            format!("'{text}' is no ssl-mode: {}", names.collect::<Vec<_>>().join(", "))
+        })
     }
 }
 
 impl fmt::Display for SslMode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(SslMode::NAMES[*self as usize].1)
-    }
-}
-
-impl FromStr for SslMode {
-    type Err = String;
-
-    fn from_str(text: &str) -> std::result::Result<Self, String> {
-        let wanted = text.replace('-', "_");
-        let known = SslMode::NAMES.iter().find(|(_, name)| name.eq_ignore_ascii_case(&wanted));
-        known.map(|(mode, _)| *mode).ok_or_else(|| {
-            let names = SslMode::NAMES.map(|(_, name)| name).join(", ");
-            format!("'{text}' is no ssl-mode: {names}")
-        })
+        f.write_str(self.to_possible_value().expect("no variant is skipped").get_name())
     }
 }
 
@@ -154,12 +141,12 @@ mod tests {
 
     #[test]
     fn spelling_is_mysqls_in_any_case() {
-        for (i, (mode, _)) in SslMode::NAMES.into_iter().enumerate() {
-            assert_eq!(mode as usize, i);
-            assert_eq!(mode.to_string().parse(), Ok(mode));
-            assert_eq!(mode.to_string().to_lowercase().replace('_', "-").parse(), Ok(mode));
+        for mode in SslMode::value_variants() {
+            assert_eq!(SslMode::parse(&mode.to_string()), Ok(*mode));
+            let lower = mode.to_string().to_lowercase().replace('_', "-");
+            assert_eq!(SslMode::parse(&lower), Ok(*mode));
         }
-        let error = "on".parse::<SslMode>().unwrap_err();
+        let error = SslMode::parse("on").unwrap_err();
         assert!(error.contains("'on'") && error.contains("VERIFY_IDENTITY"), "{error}");
     }
 

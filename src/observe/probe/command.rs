@@ -63,13 +63,12 @@ fn run<'a>(
     command.args(arguments).args(words).stdin(Stdio::null());
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut group = Group::spawn(&mut command).map_err(|e| format!("it cannot be started: {e}"))?;
-    let (out, err) = group.pipes();
-    let (out, err) = (drain(out), drain(err));
+    let (out, err) = (drain(group.leader.stdout.take()), drain(group.leader.stderr.take()));
     let late = |_| format!("no answer within {} s", limit.as_secs());
     let out = out.recv_timeout(limit).map_err(late)?;
     // It ends with its output; what does not is killed when it is dropped.
     let end = Instant::now() + WORDS;
-    while matches!(group.try_wait(), Ok(None)) && Instant::now() < end {
+    while matches!(group.leader.try_wait(), Ok(None)) && Instant::now() < end {
         std::thread::sleep(Duration::from_millis(5));
     }
     Ok((out, err))

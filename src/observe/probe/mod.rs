@@ -43,18 +43,18 @@ const STATE: [&str; 9] = [
 ];
 
 /// How to read `/proc` of the server's host, and which process is the server there.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Probe {
     root: PathBuf,
     /// What goes before `grep`; empty for this host.
     prefix: Vec<String>,
     pid: Option<u32>,
     /// The server runs on this host, however it is read.
-    is_here: bool,
-    pid_here: Option<u32>,
+    pub(crate) is_here: bool,
+    pub(crate) pid_here: Option<u32>,
     /// Nobody expands `*` behind the prefix.
     lists: bool,
-    facts: Option<HostFacts>,
+    pub(crate) facts: Option<HostFacts>,
     took: Duration,
 }
 
@@ -127,7 +127,6 @@ pub struct HostCost {
     /// System CPU, interrupts included.
     pub sys_s: f64,
     /// Of these, interrupts, which are nobody's.
-    #[serde(default)]
     pub irq_s: Option<f64>,
     /// Idle while waiting for storage.
     pub iowait_s: f64,
@@ -142,7 +141,6 @@ pub struct HostCost {
     /// Writes completed by them.
     pub disk_writes: Option<u64>,
     /// Seconds that the reads took, added up.
-    #[serde(default)]
     pub disk_read_s: Option<f64>,
     /// Bytes read from them.
     pub disk_read_bytes: Option<u64>,
@@ -210,16 +208,7 @@ impl Probe {
 
     pub(crate) fn below(root: &Path, server: &Whereabouts) -> Probe {
         let pid = find::here(root, server);
-        Probe {
-            root: root.to_owned(),
-            prefix: Vec::new(),
-            pid,
-            is_here: true,
-            pid_here: pid,
-            lists: false,
-            facts: None,
-            took: Duration::ZERO,
-        }
+        Probe { root: root.to_owned(), pid, is_here: true, pid_here: pid, ..Probe::default() }
     }
 
     /// Reads another host through a command. The process is looked for by the file of its id.
@@ -234,19 +223,13 @@ impl Probe {
             return Err(refused(prefix, "it printed no /proc/stat"));
         }
         let text = |path: &str| read.get(path).map_or("", String::as_str);
-        let mut probe = Probe {
-            root: PathBuf::from(host::ROOT),
-            prefix: prefix.to_vec(),
-            pid: None,
-            is_here: false,
-            pid_here: None,
-            lists: false,
-            facts: Some(host::facts_of(|path| text(&format!("/{path}")).to_owned()).into_facts()),
-            took: began.elapsed(),
-        };
+        let facts = host::facts_of(|path| text(&format!("/{path}")).to_owned()).facts;
+        let (facts, took) = (Some(facts), began.elapsed());
+        let (root, prefix) = (host::ROOT.into(), prefix.to_vec());
+        let mut probe = Probe { root, prefix, facts, took, ..Probe::default() };
         if let Some(pid) = pid_file.and_then(|file| text(file).trim().parse::<u32>().ok()) {
             let files = [format!("/proc/{pid}/stat"), of_threads(pid, "*")];
-            let again = command::grep(prefix, &files, READING).unwrap_or_default();
+            let again = command::grep(&probe.prefix, &files, READING).unwrap_or_default();
             let is_server = again.get(&files[0]).is_some_and(|stat| {
                 find::is_of_age(stat, text("/proc/uptime"), server.uptime_s, probe.took)
             });
@@ -260,22 +243,10 @@ impl Probe {
         self.prefix.is_empty()
     }
 
-    pub(crate) fn is_here(&self) -> bool {
-        self.is_here
-    }
-
-    pub(crate) fn pid_here(&self) -> Option<u32> {
-        self.pid_here
-    }
-
     /// The same probe of a server that runs on this host: its process is looked for here, too.
     #[must_use]
     pub(crate) fn beside(self, server: &Whereabouts) -> Probe {
         Probe { is_here: true, pid_here: find::here(Path::new(host::ROOT), server), ..self }
-    }
-
-    pub(crate) fn facts(&self) -> Option<&HostFacts> {
-        self.facts.as_ref()
     }
 
     /// How long before an instant a reading has to begin, to be over by then.
@@ -320,18 +291,25 @@ impl Probe {
         fastest_mhz(&std::fs::read_to_string(self.root.join("proc/cpuinfo")).ok()?)
     }
 
-    /// Tells what happened between two readings; their seconds count from `origin`.
-    pub(crate) fn cost(&self, first: &HostReading, last: &HostReading, origin: Instant) -> Probed {
+    /// Tells what happened between two readings, their seconds counted from `origin`; None where
+    /// neither the process nor its host can be measured.
+    pub(crate) fn cost(
+        &self,
+        first: &HostReading,
+        last: &HostReading,
+        origin: Instant,
+    ) -> Option<Probed> {
         let [first_s, last_s] = instants(first, last, origin);
-        Probed {
-            via: if self.is_local() { "local" } else { "command" }.to_owned(),
-            first_s,
-            last_s,
-            process: self.pid.and_then(|pid| process_cost(pid, &first.files, &last.files)),
-            host: host_cost(&first.files, &last.files),
-        }
+        let files = [&first.files, &last.files];
+        let via = if self.is_local() { "local" } else { "command" }.to_owned();
+        let (process, host) = (self.pid.and_then(|pid| process_cost(pid, files)), host_cost(files));
+        let told = process.is_some() || host.is_some();
+        told.then_some(Probed { via, first_s, last_s, process, host })
     }
 }
+
+/// Files at two moments, the earlier ones first.
+pub(super) type Pair<'a> = [&'a Files; 2];
 
 impl HostReading {
     pub(crate) fn state_since(&self, earlier: &HostReading) -> HostState {
@@ -348,26 +326,26 @@ impl HostReading {
         let allowed =
             |name: &str| server.lines().find_map(|line| line.strip_prefix(name)).and_then(cores_in);
         let numa_nodes = text("/sys/devices/system/node/has_memory").and_then(cores_in);
-        let grown = |of: fn(&Files) -> Option<u64>| grown(&earlier.files, &self.files, of);
+        let pair = [&earlier.files, &self.files];
+        let throttled = pair.map(|files| {
+            let counts = like(files, "/sys/devices/system/cpu/cpu*_throttle_count");
+            let counts: Vec<u64> = counts.filter_map(|(_, n)| n.parse().ok()).collect();
+            (!counts.is_empty()).then(|| proc::sum(counts))
+        });
         HostState {
             covered_s: self.began.saturating_duration_since(earlier.began).as_secs_f64(),
             governors,
             turbo,
-            throttled: grown(|files| {
-                let counts = like(files, "/sys/devices/system/cpu/cpu*_throttle_count");
-                let counts: Vec<u64> = counts.filter_map(|(_, n)| n.parse().ok()).collect();
-                (!counts.is_empty()).then(|| proc::sum(counts))
-            }),
+            throttled: since(throttled),
             numa_nodes,
             // The list of a process may name nodes that are not there.
             server_numa_nodes: allowed("Mems_allowed_list:")
                 .map(|nodes| nodes.min(numa_nodes.unwrap_or(u32::MAX))),
             server_cores: allowed("Cpus_allowed_list:"),
-            swapped_pages: grown(|files| {
-                let pages = |way: &str| field(files.get("/proc/vmstat")?, way);
-                Some(pages("pswpin ")?.saturating_add(pages("pswpout ")?))
+            swapped_pages: grown(pair, "/proc/vmstat", |text| {
+                Some(field(text, "pswpin ")?.saturating_add(field(text, "pswpout ")?))
             }),
-            links: links(&earlier.files, &self.files).unwrap_or_default(),
+            links: links(pair).unwrap_or_default(),
         }
     }
 }
@@ -380,15 +358,20 @@ fn like<'a>(files: &'a Files, path: &str) -> impl Iterator<Item = (&'a str, &'a 
     })
 }
 
-fn grown(first: &Files, last: &Files, of: impl Fn(&Files) -> Option<u64>) -> Option<u64> {
-    Some(of(last)?.saturating_sub(of(first)?))
+fn since([first, last]: [Option<u64>; 2]) -> Option<u64> {
+    Some(last?.saturating_sub(first?))
+}
+
+/// Tells by how much a count in a file grew.
+fn grown(files: Pair, path: &str, of: impl Fn(&str) -> Option<u64>) -> Option<u64> {
+    since(files.map(|files| of(files.get(path)?)))
 }
 
 /// Finds the interfaces that have a speed: virtual ones say -1, or nothing.
-fn links(first: &Files, last: &Files) -> Option<Vec<Link>> {
-    let read = |files: &Files| proc::interfaces(files.get("/proc/net/dev")?);
-    let (first, now) = (read(first)?, read(last)?);
-    let links = like(last, "/sys/class/net/*/speed").filter_map(|(name, speed)| {
+fn links(files: Pair) -> Option<Vec<Link>> {
+    let [first, now] = files.map(|files| proc::interfaces(files.get("/proc/net/dev")?));
+    let (first, now) = first.zip(now)?;
+    let links = like(files[1], "/sys/class/net/*/speed").filter_map(|(name, speed)| {
         let mbit_per_s = speed.parse::<u64>().ok().filter(|speed| *speed > 0)?;
         let (then, now) = (first.get(name)?, now.get(name)?);
         Some(Link {
@@ -420,23 +403,26 @@ fn instants(first: &HostReading, last: &HostReading, origin: Instant) -> [f64; 2
     [start + one, start + other]
 }
 
-fn process_cost(pid: u32, first: &Files, last: &Files) -> Option<ProcessCost> {
-    let of = |files: &Files, name: &str| files.get(&format!("/proc/{pid}/{name}")).cloned();
-    let (one, other) = (of(first, "stat")?, of(last, "stat")?);
+pub(super) fn process_cost(pid: u32, files: Pair) -> Option<ProcessCost> {
+    let file = |name: &str| format!("/proc/{pid}/{name}");
+    let stat = |place| files.map(|files| proc::stat(files.get(&file("stat"))?, place));
     // Another process has got the number: the server was restarted.
-    if proc::stat(&one, 22)? != proc::stat(&other, 22)? {
+    if !matches!(stat(22), [Some(then), Some(now)] if then == now) {
         return None;
     }
-    let cpu_s = |at| Some(seconds([proc::stat(&other, at)?.saturating_sub(proc::stat(&one, at)?)]));
-    let moved = |key: &str| grown(first, last, |files| field(&of(files, "io")?, key));
+    let cpu_s = |place| Some(seconds([since(stat(place))?]));
+    let moved = |key: &str| grown(files, &file("io"), |text| field(text, key));
     let switches = |key: &str| {
-        let threads = format!("/proc/{pid}/task/*/status");
-        let before: BTreeMap<_, _> = like(first, &threads).collect();
-        let both = like(last, &threads).filter_map(|(thread, text)| {
-            Some(field(text, key)?.saturating_sub(field(before.get(thread)?, key)?))
+        let threads = file("task/*/status");
+        let [before, after] = files.map(|files| {
+            let counts = like(files, &threads);
+            let counts = counts.map(|(thread, text)| (thread, field(text, key)));
+            counts.collect::<BTreeMap<_, _>>()
         });
+        let both = after.iter().filter_map(|(thread, now)| since([*before.get(thread)?, *now]));
         (!before.is_empty()).then(|| proc::sum(both))
     };
+    let resident = files[1].get(&file("status")).and_then(|status| field(status, "VmRSS:"));
     Some(ProcessCost {
         pid,
         user_s: cpu_s(14)?,
@@ -445,24 +431,21 @@ fn process_cost(pid: u32, first: &Files, last: &Files) -> Option<ProcessCost> {
         involuntary_switches: switches("nonvoluntary_ctxt_switches:"),
         read_bytes: moved("read_bytes:"),
         write_bytes: moved("write_bytes:"),
-        rss_bytes: of(last, "status")
-            .and_then(|status| field(&status, "VmRSS:"))
-            .map(|kib| kib.saturating_mul(1024)),
-        threads: proc::stat(&other, 20).and_then(|threads| u32::try_from(threads).ok()),
+        rss_bytes: resident.map(|kib| kib.saturating_mul(1024)),
+        threads: stat(20)[1].and_then(|threads| u32::try_from(threads).ok()),
     })
 }
 
-fn host_cost(first: &Files, last: &Files) -> Option<HostCost> {
-    let (one, other) = (first.get("/proc/stat")?, last.get("/proc/stat")?);
-    let [user, nice, sys, idle, iowait, irq, softirq, steal] = proc::ticks(one, other)?;
+pub(super) fn host_cost(files: Pair) -> Option<HostCost> {
+    let [first, last] = files.map(|files| proc::ticks(files.get("/proc/stat")?));
+    let (first, last) = first.zip(last)?;
+    let [user, nice, sys, idle, iowait, irq, softirq, steal] =
+        std::array::from_fn(|at| last[at].saturating_sub(first[at]));
     let disk = |of: fn(&DiskStat) -> u64| {
-        let all = |files: &Files| files.get("/proc/diskstats").map(|text| proc::disks(text));
-        grown(first, last, |files| Some(proc::sum(all(files)?.iter().map(of))))
+        grown(files, "/proc/diskstats", |text| Some(proc::sum(proc::disks(text).iter().map(of))))
     };
     let bytes = |sectors: u64| sectors.saturating_mul(SECTOR_BYTES);
-    let net = |way: usize| {
-        grown(first, last, |files| Some(proc::traffic(files.get("/proc/net/dev")?)?[way]))
-    };
+    let net = |way: usize| grown(files, "/proc/net/dev", |text| Some(proc::traffic(text)?[way]));
     Some(HostCost {
         user_s: seconds([user, nice]),
         sys_s: seconds([sys, irq, softirq]),
@@ -470,7 +453,7 @@ fn host_cost(first: &Files, last: &Files) -> Option<HostCost> {
         iowait_s: seconds([iowait]),
         idle_s: seconds([idle]),
         steal_s: seconds([steal]),
-        context_switches: grown(first, last, |files| field(files.get("/proc/stat")?, "ctxt ")),
+        context_switches: grown(files, "/proc/stat", |text| field(text, "ctxt ")),
         disk_reads: disk(|d| d.reads),
         disk_writes: disk(|d| d.writes),
         disk_read_s: disk(|d| d.time_reading).map(|ms| ms as f64 / 1e3),
@@ -571,7 +554,7 @@ mod tests {
         let first = probe.read().expect("a reading");
         let later = Probe { root: after.path().to_owned(), ..probe.clone() };
         let last = later.read().expect("a reading");
-        let probed = probe.cost(&first, &last, Instant::now());
+        let probed = probe.cost(&first, &last, Instant::now()).expect("a cost");
         assert_eq!(probed.via, "local");
         assert!(probed.first_s <= probed.last_s && probed.last_s <= 0.0);
         let process = probed.process.expect("found");
@@ -608,11 +591,13 @@ mod tests {
         let probe = Probe::below(root.path(), &server());
         let first = probe.read().expect("a reading");
         let stat = fs::read_to_string(root.path().join("proc/7/stat")).expect("there");
-        fs::write(root.path().join("proc/7/stat"), stat.replace(" 9000 ", " 9500 "))
-            .expect("written");
-        let last = probe.read().expect("a reading");
-        let probed = probe.cost(&first, &last, Instant::now());
-        assert!(probed.process.is_none() && probed.host.is_some());
+        for start in [" 9500 ", " 8500 "] {
+            fs::write(root.path().join("proc/7/stat"), stat.replace(" 9000 ", start))
+                .expect("written");
+            let last = probe.read().expect("a reading");
+            let probed = probe.cost(&first, &last, Instant::now()).expect("a cost");
+            assert!(probed.process.is_none() && probed.host.is_some());
+        }
     }
 
     #[test]
@@ -624,7 +609,7 @@ mod tests {
         fs::remove_dir_all(root.path().join("proc/7/task")).expect("there");
         let probe = Probe::below(root.path(), &server());
         let reading = probe.read().expect("a reading");
-        let probed = probe.cost(&reading, &reading, Instant::now());
+        let probed = probe.cost(&reading, &reading, Instant::now()).expect("a cost");
         let process = probed.process.expect("its stat is there");
         assert_eq!(
             (process.read_bytes, process.voluntary_switches, process.rss_bytes),
@@ -632,6 +617,10 @@ mod tests {
         );
         let host = probed.host.expect("its stat is there");
         assert_eq!((host.disk_reads, host.net_rx_bytes), (None, None));
+        fs::remove_file(root.path().join("proc/7/stat")).expect("there");
+        fs::remove_file(root.path().join("proc/stat")).expect("there");
+        let clock = probe.read().expect("its uptime is there");
+        assert_eq!(probe.cost(&clock, &clock, Instant::now()), None, "there is nothing to measure");
         let nothing = tempfile::tempdir().expect("a directory");
         assert_eq!(Probe::below(nothing.path(), &server()).read(), None);
     }
@@ -653,8 +642,8 @@ mod tests {
         assert_eq!(Probe::local(&nobody).pid, None);
         // Looked at through a command, it is still a process of this host.
         let through = || Probe::through(&["env".to_owned()], &by_port).expect("this host");
-        assert_eq!((through().pid, through().pid_here()), (None, None), "it may be another host");
-        assert_eq!(through().beside(&by_port).pid_here(), own);
+        assert_eq!((through().pid, through().pid_here), (None, None), "it may be another host");
+        assert_eq!(through().beside(&by_port).pid_here, own);
     }
 
     /// A server says where its file is, and it may say anything.
@@ -695,7 +684,7 @@ mod tests {
         let shell = ["sh", "-c", "eval \"$*\"", "sh"].map(str::to_owned);
         let through = Probe { prefix: shell.to_vec(), ..own.clone() };
         let (first, last) = (own.read().expect("here"), through.read().expect("there"));
-        let probed = through.cost(&first, &last, Instant::now());
+        let probed = through.cost(&first, &last, Instant::now()).expect("a cost");
         assert_eq!(probed.via, "command");
         let process = probed.process.expect("this process");
         assert!(process.voluntary_switches.is_some() && process.rss_bytes > Some(1 << 20));
@@ -713,9 +702,8 @@ mod tests {
             Probe::through(&["env".to_owned()], &Whereabouts::default()).expect("this host");
         assert_eq!(found.pid, None);
         let here = host::facts(Path::new("/"));
-        let facts = found.facts().expect("of a host");
-        assert_eq!((&facts.kernel, &facts.cpu), (&here.kernel, &here.cpu));
-        assert_eq!((facts.cores, facts.memory_bytes), (here.cores_online, here.memory_bytes));
+        let facts = found.facts.as_ref().expect("of a host");
+        assert_eq!(facts, &here.facts);
     }
 
     #[test]
@@ -762,13 +750,13 @@ mod tests {
             ];
             for text in &hosts {
                 let _ = (proc::stat(text, 22), proc::uptime_s(text), field(text, "ctxt "));
-                let _ = (proc::ticks(text, text), proc::traffic(text), proc::disks(text));
+                let _ = (proc::ticks(text), proc::traffic(text), proc::disks(text));
                 let all = COST.iter().chain(&STATE).map(|path| (path.replace('*', "1"), text.clone()));
                 let own = ["stat", "io", "status"].map(|name| (format!("/proc/1/{name}"), text.clone()));
                 let now = Instant::now();
                 let reading = HostReading { began: now, ended: now, files: all.chain(own).collect() };
-                let _ = (reading.state_since(&reading), process_cost(1, &reading.files, &reading.files));
-                let _ = (host_cost(&reading.files, &reading.files), instants(&reading, &reading, now));
+                let _ = (reading.state_since(&reading), process_cost(1, [&reading.files; 2]));
+                let _ = (host_cost([&reading.files; 2]), instants(&reading, &reading, now));
             }
         }
     }

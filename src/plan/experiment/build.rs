@@ -1,68 +1,74 @@
-//! Profile → Experiment: the labels, what `base` inherits, the runs and their tables.
+//! Profile → Experiment: the labels, what `base` inherits, the runs and their tables. What the form
+//! of the file cannot say is checked on the way: names that must exist, values that exclude each other.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::fmt;
+use std::mem::take;
 use std::path::PathBuf;
+use std::slice::from_ref;
 use std::time::Duration;
 
-use super::{
-    Beside, Dataset, Existing, Experiment, Overrides, Part, Private, Source, Subject, What, cells,
-};
+use super::{Dataset, Experiment, Overrides, Part, Subject, What};
 use crate::error::{Error, Result};
 use crate::plan::knobs::Knobs;
-use crate::plan::profile::{
-    Data, Expect, Load, Measured, Names, Profile, Sandbox, Server, Suite, Sweep,
-};
-use crate::plan::timed::{LoadSource, LoadSpec};
-use crate::plan::value::{Repeats, Scale, Whole};
-use crate::plan::{Ahi, Plan, Warm, check_steps, defaults};
-use crate::terms::Gate;
-use crate::workload::Workload;
+use crate::plan::profile::{Command, Data, Expect, Measured, Profile, Sandbox, Server, Setting};
+use crate::plan::timed::LoadSource;
+use crate::plan::value::{Length, Names, Scale, Whole};
+use crate::plan::{Ahi, Plan, StopAt, Warm, check_steps, defaults, units};
+use crate::terms::joined;
+use crate::workload::{Workload, builtin};
 
 const ROWS: u64 = 10_000;
-/// How long a command that starts or stops a server may take.
-const WITHIN: Duration = Duration::from_mins(10);
+
+/// The program that a sandbox takes where the profile names none.
+type Program = (String, PathBuf);
 
 pub(super) fn experiment(profile: &Profile, overrides: &Overrides) -> Result<Experiment> {
+    profile.ensure(!profile.servers.is_empty(), "name", "a profile needs a [[server]]")?;
+    profile.ensure(!profile.runs.is_empty(), "name", "a profile needs a [[run]]")?;
+    let subjects = subjects(profile, overrides)?;
+    check_labels(profile, "report/order", profile.report.order.as_ref())?;
+    check_workloads(profile)?;
+    let mut parts = Vec::new();
+    for n in 0..profile.runs.len() {
+        add_parts(&mut parts, profile, n, overrides, &subjects)?;
+    }
+    for (n, command) in profile.commands.iter().enumerate() {
+        check_command(profile, n, command, &parts)?;
+    }
+    for part in &mut parts {
+        if let What::Sweep(plan, _) = &mut part.what {
+            plan.scale(overrides.scale);
+        }
+    }
+    let steps = parts.iter().map(Part::count_steps).fold(0, u64::saturating_add);
+    check_steps(steps)?;
     let mut experiment = Experiment {
-        name: profile.name.clone(),
-        about: profile.about.clone(),
+        profile: profile.clone(),
         scale: overrides.scale,
-        order: profile.order,
-        refill: profile.tables.refill,
-        restart: profile.restart,
-        subjects: subjects(profile, overrides)?,
-        parts: Vec::new(),
+        subjects,
+        parts,
         cells: Vec::new(),
         all: Vec::new(),
-        report: profile.report.clone(),
         changes: Vec::new(),
     };
-    for n in 0..profile.runs.len() {
-        experiment.parts.extend(parts(profile, n, overrides, &experiment.subjects)?);
-    }
-    let steps = experiment.parts.iter().map(cells::count).fold(0, u64::saturating_add);
-    check_steps(steps)?;
-    experiment.cells = cells::cells(&experiment, overrides.seed);
-    experiment.all.clone_from(&experiment.cells);
-    cells::keep(&mut experiment, &overrides.only)?;
-    name_labels(&mut experiment, profile)?;
+    experiment.make_cells(overrides.seed);
+    experiment.keep(&overrides.only)?;
+    name_labels(&mut experiment)?;
     Ok(experiment)
 }
 
-fn name_labels(experiment: &mut Experiment, profile: &Profile) -> Result<()> {
-    let subjects = &experiment.subjects;
-    let is = |subject: &Subject, name: &str| subject.label == name || subject.name == name;
-    let called = |name: &str| -> Vec<&Subject> {
-        match name {
-            "first" => subjects.first().into_iter().collect(),
-            "last" => subjects.last().into_iter().collect(),
-            _ => subjects.iter().filter(|subject| is(subject, name)).collect(),
-        }
-    };
+/// Finds the labels that the report names.
+fn name_labels(experiment: &mut Experiment) -> Result<()> {
+    let (subjects, profile) = (&experiment.subjects, &experiment.profile);
+    let is = |subject: &Subject, name: &str| subject.label == name || subject.server.name() == name;
     let found = |key: &str, wanted: &Option<String>| {
         let Some(wanted) = wanted else { return Ok(Vec::new()) };
-        let found = called(wanted);
+        let found: Vec<&Subject> = match wanted.as_str() {
+            "first" => subjects.first().into_iter().collect(),
+            "last" => subjects.last().into_iter().collect(),
+            name => subjects.iter().filter(|subject| is(subject, name)).collect(),
+        };
         if found.is_empty() {
             let labels: Vec<&str> = subjects.iter().map(|s| s.label.as_str()).collect();
             let known = labels.join(", ");
@@ -71,21 +77,22 @@ fn name_labels(experiment: &mut Experiment, profile: &Profile) -> Result<()> {
         }
         Ok(found)
     };
-    let report = &mut experiment.report;
-    let baseline = found("baseline", &report.baseline)?;
-    report.baseline = baseline.first().map(|subject| subject.label.clone());
-    experiment.changes = pairs(&found("from", &report.from)?, &found("to", &report.to)?);
-    if let Some(Names(order)) = &mut report.order {
-        let named = order.iter().flat_map(|name| subjects.iter().filter(|s| is(s, name)));
-        *order = named.map(|subject| subject.label.clone()).collect();
-    }
+    let report = &profile.report;
+    let baseline = found("baseline", &report.baseline)?.first().map(|found| found.label.clone());
+    let changes = pairs(&found("from", &report.from)?, &found("to", &report.to)?);
+    let labels = |name: &String| -> Vec<String> {
+        subjects.iter().filter(|s| is(s, name)).map(|s| s.label.clone()).collect()
+    };
+    let order = report.order.as_ref().map(|names| Names(names.0.iter().flat_map(labels).collect()));
+    let report = &mut experiment.profile.report;
+    (report.baseline, report.order, experiment.changes) = (baseline, order, changes);
     Ok(())
 }
 
 /// Pairs labels that are compared: those of the same program, or all where no two have one in common.
 fn pairs(from: &[&Subject], to: &[&Subject]) -> Vec<(String, String)> {
     let program = |subject: &Subject| {
-        let label = subject.label.strip_suffix(&subject.name).unwrap_or_default();
+        let label = subject.label.strip_suffix(subject.server.name()).unwrap_or_default();
         label.trim_end_matches('+').to_owned()
     };
     let all = from.iter().flat_map(|from| to.iter().map(move |to| (*from, *to)));
@@ -94,138 +101,213 @@ fn pairs(from: &[&Subject], to: &[&Subject]) -> Vec<(String, String)> {
     chosen.into_iter().map(|(from, to)| (from.label.clone(), to.label.clone())).collect()
 }
 
-/// Makes the parts of a run: one for each of its workloads.
-fn parts(
+/// Refuses names that are no label. Templates get a program's name before theirs, which only
+/// the experiment knows.
+fn check_labels(profile: &Profile, here: &str, names: Option<&Names>) -> Result<()> {
+    for (n, name) in names.into_iter().flat_map(Names::texts).enumerate() {
+        let is_label = profile.servers.iter().any(|server| server.name() == name);
+        let what = format_args!("'{name}' is no label of a [[server]]");
+        profile.ensure(is_label, format_args!("{here}/{n}"), what)?;
+    }
+    Ok(())
+}
+
+fn check_workloads(profile: &Profile) -> Result<()> {
+    let mut names: BTreeSet<String> = builtin().into_iter().map(|workload| workload.name).collect();
+    for (n, workload) in profile.workloads.iter().enumerate() {
+        let (here, name) = (format!("workload/{n}"), &workload.name);
+        let checked = workload.check();
+        checked.map_err(|what| profile.refuse(&here, format!("workload '{name}': {what}")))?;
+        let what = format_args!("there is a workload '{name}' already");
+        profile.ensure(names.insert(name.clone()), here, what)?;
+    }
+    Ok(())
+}
+
+/// Adds the parts of a run: one for each of its workloads. Two of one title would be one table, and
+/// could be no one measurement.
+fn add_parts(
+    parts: &mut Vec<Part>,
     profile: &Profile,
     n: usize,
     overrides: &Overrides,
     subjects: &[Subject],
-) -> Result<Vec<Part>> {
+) -> Result<()> {
     let run = &profile.runs[n];
-    let titles = profile.titles(run);
-    let (whats, repeat, gates): (Vec<What>, Option<Repeats>, Vec<Gate>) = match &run.what {
-        Measured::Load(Load { load, repeat }) => {
-            (vec![What::Load(scaled(load, overrides))], *repeat, Vec::new())
+    let here = |key: &str| format!("run/{n}/{key}");
+    let measures = run.servers.as_ref().is_none_or(|names| !names.0.is_empty());
+    profile.ensure(measures, here("servers"), "a run without servers measures nothing")?;
+    check_labels(profile, &here("servers"), run.servers.as_ref())?;
+    let (mut gates, mut whats) = (Vec::new(), Vec::new());
+    match &run.what {
+        Measured::Load(load) => {
+            let mut load = load.clone();
+            if let LoadSource::Generated { rows, .. } = &mut load.source {
+                *rows = overrides.scale.rows(*rows);
+            }
+            whats.push((load.name(), What::Load(load)));
         }
-        Measured::Suite(Suite { suite, repeat }) => {
-            (vec![What::Suite(suite.clone())], *repeat, Vec::new())
+        Measured::Suite(suite) => {
+            let what = format_args!("suite {} has no tests", suite.name);
+            profile.ensure(!suite.tests.is_empty(), here("suite"), what)?;
+            let mut known = BTreeSet::new();
+            for test in &suite.tests {
+                let what = format_args!("test {} is there twice", test.name);
+                profile.ensure(known.insert(&test.name), here("suite"), what)?;
+            }
+            whats.push((format!("suite-{}", suite.name), What::Suite(suite.clone())));
         }
-        Measured::Sweep(sweep) => {
-            let plans = titles.iter().zip(&sweep.workload.0).map(|(title, name)| {
-                let here = |key: &str, what: &dyn fmt::Display| {
-                    profile.refuse(&format!("run/{n}/{key}"), format!("run {title}: {what}"))
+        Measured::Sweep(knobs) => {
+            let one =
+                run.name.is_none() || knobs.workload.iter().flat_map(Names::texts).count() < 2;
+            let what = "a name is for one workload; this run has several";
+            profile.ensure(one, here("name"), what)?;
+            gates = [profile.gates.as_slice(), &knobs.gates].concat();
+            for workload in workloads(profile, n, knobs)? {
+                let title = run.name.clone().unwrap_or_else(|| workload.name.clone());
+                let told = |key: &str, what: &dyn fmt::Display| {
+                    profile.refuse(&here(key), format!("run {title}: {what}"))
                 };
-                plan(profile, sweep, (title, name), overrides, &here)
-            });
-            let gates = [profile.gates.as_slice(), &sweep.knobs.gates].concat();
-            (plans.collect::<Result<_>>()?, sweep.knobs.repeat, gates)
+                let workload = Workload { name: title.clone(), ..workload };
+                whats.push((title.clone(), plan(profile, knobs, workload, overrides, &told)?));
+            }
         }
+    }
+    let is_for = |s: &Subject| run.servers.as_ref().is_none_or(|names| names.has(s.server.name()));
+    for (nth, (title, what)) in whats.into_iter().enumerate() {
+        let title = run.name.clone().unwrap_or(title);
+        let key = if run.name.is_some() { "name" } else { &format!("workload/{nth}") };
+        let new = parts.iter().all(|part| part.title != title);
+        let twice = format_args!("there is a run '{title}' already: name = \"…\" tells them apart");
+        profile.ensure(new, here(key), twice)?;
+        parts.push(Part {
+            what,
+            repeats: run.repeat.map_or(1, Whole::small),
+            subjects: (0..subjects.len()).filter(|at| is_for(&subjects[*at])).collect(),
+            commands: commands(profile, &title, overrides.scale),
+            gates: gates.clone(),
+            title,
+        });
+    }
+    Ok(())
+}
+
+/// Finds the workloads of a run, and checks that its options are some of theirs.
+fn workloads(profile: &Profile, n: usize, knobs: &Knobs) -> Result<Vec<Workload>> {
+    let find = |(nth, name)| {
+        profile.workload(name).ok_or_else(|| {
+            let known = builtin().into_iter().chain(profile.workloads.iter().cloned());
+            let known: Vec<String> = known.map(|workload| workload.name).collect();
+            let what = format!("no workload '{name}': {}", known.join(", "));
+            profile.refuse(&format!("run/{n}/workload/{nth}"), what)
+        })
     };
-    let is_for = |s: &Subject| run.servers.as_ref().is_none_or(|names| names.0.contains(&s.name));
-    let part = |(title, what)| Part {
-        commands: commands(profile, &title, overrides),
-        repeats: repeat.map_or(1, Whole::small),
-        subjects: (0..subjects.len()).filter(|at| is_for(&subjects[*at])).collect(),
-        gates: gates.clone(),
-        what,
-        title,
-    };
-    Ok(titles.into_iter().zip(whats).map(part).collect())
+    let found = knobs
+        .workload
+        .iter()
+        .flat_map(Names::texts)
+        .enumerate()
+        .map(find)
+        .collect::<Result<Vec<Workload>>>()?;
+    let known: BTreeSet<&String> = found.iter().flat_map(|found| found.options.keys()).collect();
+    for name in knobs.options.keys() {
+        let there = joined(known.iter().map(|known| Some((*known).clone())), ", ");
+        let there =
+            there.map_or("the workload has none".to_owned(), |all| format!("there are {all}"));
+        let (key, what) =
+            (format!("run/{n}/options/{name}"), format!("no option '{name}': {there}"));
+        profile.ensure(known.contains(&name), key, what)?;
+    }
+    Ok(found)
 }
 
 /// Plans one workload of a run on its tables; `here` makes the error of a key.
 fn plan(
     profile: &Profile,
-    sweep: &Sweep,
-    (title, name): (&str, &str),
+    knobs: &Knobs,
+    workload: Workload,
     overrides: &Overrides,
     here: &dyn Fn(&str, &dyn fmt::Display) -> Error,
 ) -> Result<What> {
-    let workload = profile.workload(name).expect("the profile was checked");
     // Of several workloads not every one has all options.
-    let options = sweep.options.iter().filter(|(name, _)| workload.options.contains_key(*name));
+    let options = knobs.options.iter().filter(|(name, _)| workload.options.contains_key(*name));
     let options = options.map(|(name, value)| (name.clone(), value.0)).collect();
-    let mut workload = workload.with_options(&options).map_err(|e| here("", &e))?;
-    title.clone_into(&mut workload.name);
-    let dataset = dataset(profile, sweep, &workload, overrides.scale);
-    let filled = dataset.schema.filled();
-    if filled {
-        workload.fits(dataset.rows).map_err(|e| here("", &e))?;
+    let workload = workload.with_options(&options).map_err(|e| here("", &e))?;
+    let (schema, named, mut knobs) = (workload.schema, workload.names_tables(), knobs.clone());
+    // Where each client has a table, the number of the other runs' tables is not meant.
+    let count = profile.tables.count.filter(|_| !workload.table_a_client);
+    knobs.tables = knobs.tables.or(count).filter(|_| named);
+    knobs.out = Some(overrides.out.clone());
+    let rows = knobs.rows.take().and_then(|rows| rows.0);
+    let rows = rows.or(profile.tables.rows.map(|rows| rows.0)).unwrap_or(ROWS);
+    let rows = schema.filled().then(|| overrides.scale.rows(rows));
+    if let Some(rows) = rows {
+        workload.fits(rows).map_err(|e| here("", &e))?;
     }
-    let knobs = Knobs {
-        // The tables may be none.
-        tables: None,
-        rows: None,
-        warm: if sweep.scan { Some(Warm::Pool) } else { sweep.knobs.warm },
-        out: Some(overrides.out.clone()),
-        ..sweep.knobs.clone()
-    };
-    let key = if knobs.think.is_some() && knobs.rate.is_some() { "think" } else { "arrival" };
-    let plan = knobs.resolve(workload, overrides.seed).map_err(|e| here(key, &e))?;
-    let plan = Plan {
-        tables: Some(dataset.tables),
-        rows: filled.then_some(dataset.rows),
-        ..plan.scaled(overrides.scale)
-    };
-    if dataset.tables == 0 && (plan.before.warm == Warm::Pool || plan.before.ahi == Ahi::Warm) {
+    let plan = knobs.located(workload, overrides.seed).map_err(|(key, e)| here(key, &e))?;
+    let tables = if named { plan.tables_or_default() } else { 0 };
+    let plan = Plan { tables: Some(tables), rows, ..plan };
+    if tables == 0 && (plan.before.warm == Warm::Pool || plan.before.ahi == Ahi::Warm) {
         let what = "warm and ahi read the tables that prepare makes, and no statement names one";
         return Err(here("", &what));
     }
-    plan.spread_over(dataset.tables).map_err(|e| here("spread", &e))?;
+    plan.spread_over(tables).map_err(|e| here("spread", &e))?;
+    let of = &profile.tables;
+    let dataset = Dataset {
+        schema,
+        tables,
+        // None where the schema's tables stay empty.
+        rows: rows.unwrap_or(0),
+        data_seed: of.data_seed.unwrap_or(defaults::DATA_SEED),
+        charset: of.charset.as_ref().map(|name| name.0.clone()),
+        jobs: of.jobs.map(Whole::small),
+        refill: of.refill,
+    };
     Ok(What::Sweep(Box::new(plan), dataset))
 }
 
-fn dataset(profile: &Profile, sweep: &Sweep, workload: &Workload, scale: Scale) -> Dataset {
-    let (tables, knobs, schema) = (&profile.tables, &sweep.knobs, workload.schema);
-    let count = match (knobs.tables.or(tables.count), workload.table_a_client) {
-        _ if !workload.names_tables() => 0,
-        (_, true) if knobs.tables.is_none() => knobs.clients().into_iter().max().unwrap_or(1),
-        (count, _) => count.map_or(defaults::TABLES, Whole::small),
-    };
-    let rows = knobs.rows.as_ref().and_then(|rows| rows.0).or(tables.rows.map(|rows| rows.0));
-    Dataset {
-        schema,
-        tables: count,
-        rows: if schema.filled() { scale.rows(rows.unwrap_or(ROWS)) } else { 0 },
-        data_seed: tables.data_seed.unwrap_or(defaults::DATA_SEED),
-        charset: tables.charset.as_ref().map(|name| name.0.clone()),
-        jobs: tables.jobs.map(Whole::small),
-        refill: tables.refill,
-    }
+fn is_beside(command: &Command, title: &str) -> bool {
+    command.workload.as_ref().is_none_or(|names| names.has(title))
 }
 
-fn scaled(load: &LoadSpec, overrides: &Overrides) -> LoadSpec {
-    let mut load = load.clone();
-    if let LoadSource::Generated { rows, .. } = &mut load.source {
-        *rows = overrides.scale.rows(*rows);
-    }
-    load
+fn commands(profile: &Profile, title: &str, scale: Scale) -> Vec<Command> {
+    let here = profile.commands.iter().filter(|command| is_beside(command, title));
+    here.map(|command| Command { at: Length(scale.warmup(command.at.0)), ..command.clone() })
+        .collect()
 }
 
-fn commands(profile: &Profile, title: &String, overrides: &Overrides) -> Vec<Beside> {
-    let all = profile.commands.iter();
-    let here = all.filter(|c| c.workload.as_ref().is_none_or(|names| names.0.contains(title)));
-    here.map(|command| Beside {
-        at: overrides.scale.warmup(command.at.0),
-        run: command.run.clone(),
-        clients: command.clients.as_ref().map(|clients| clients.0.clone()),
-    })
-    .collect()
+/// Refuses a command that would never run: beside no run, no step, or after the end of all windows.
+fn check_command(profile: &Profile, n: usize, command: &Command, parts: &[Part]) -> Result<()> {
+    let here = |key: &str| format!("command/{n}/{key}");
+    let titles: Vec<&str> = parts.iter().map(|part| part.title.as_str()).collect();
+    for (nth, name) in command.workload.iter().flat_map(Names::texts).enumerate() {
+        let what = format_args!("'{name}' is no [[run]]: {}", titles.join(", "));
+        profile.ensure(titles.contains(&name), here(&format!("workload/{nth}")), what)?;
+    }
+    let (mut known, mut longest) = (BTreeSet::<u32>::new(), None);
+    for part in parts {
+        let (clients, window) = match &part.what {
+            What::Sweep(plan, _) => (plan.clients.as_slice(), plan.stop),
+            What::Load(_) | What::Suite(_) => (from_ref(&1), StopAt::Ops(1)),
+        };
+        known.extend(clients.iter().copied().filter(|_| is_beside(command, &part.title)));
+        let StopAt::Time(time) = window else { continue };
+        longest = longest.max(Some(time));
+    }
+    for clients in command.clients.iter().flat_map(|clients| &clients.0) {
+        let known_ones: Vec<String> = known.iter().map(ToString::to_string).collect();
+        let what = format_args!("no step has {clients} clients: {}", known_ones.join(", "));
+        profile.ensure(known.contains(clients), here("clients"), what)?;
+    }
+    let (at, longest) = (command.at.0, longest.unwrap_or(Duration::MAX));
+    let [start, end] = [at, longest].map(units::duration);
+    let what = format_args!("at {start} there is no window any more: it lasts {end}");
+    profile.ensure(at < longest, here("at"), what)
 }
 
 /// Makes the labels: a server with what it inherits, and one for each program that it may take.
 fn subjects(profile: &Profile, overrides: &Overrides) -> Result<Vec<Subject>> {
-    let mut whole: Vec<Server> = Vec::new();
-    for server in &profile.servers {
-        let own = server.clone();
-        whole.push(match &own.base {
-            Some(name) => {
-                let base = whole.iter().find(|server| server.name() == name);
-                merged(base.expect("the profile was checked").clone(), own)
-            }
-            None => own,
-        });
-    }
+    let whole = servers(profile)?;
     let takes_programs =
         |server: &&Server| server.sandbox.as_ref().is_some_and(|sandbox| sandbox.program.is_none());
     let (open, own): (Vec<_>, Vec<_>) = whole.iter().partition(takes_programs);
@@ -234,126 +316,153 @@ fn subjects(profile: &Profile, overrides: &Overrides) -> Result<Vec<Subject>> {
         let message = "--program: every sandbox of this profile names its own";
         return Err(Error::usage(message).hint("take `program` out of [server.sandbox]"));
     }
-    let subject = |server: &Server, program| subject(profile, server, program, overrides.scale);
+    let subject = |(server, program)| subject(profile, server, program, overrides.scale);
     let subjects: Vec<Subject> = if programs.is_empty() {
-        whole.iter().map(|server| subject(server, None)).collect()
+        whole.iter().map(|server| subject((server, None))).collect()
     } else {
         // A program is taken through all its variants before the next.
         let each = programs.iter().flat_map(|p| open.iter().map(move |server| (*server, Some(p))));
-        own.iter().map(|server| (*server, None)).chain(each).map(|(s, p)| subject(s, p)).collect()
+        own.iter().map(|server| (*server, None)).chain(each).map(subject).collect()
     };
-    for (at, subject) in subjects.iter().enumerate() {
-        if subjects.iter().take(at).any(|other| other.label == subject.label) {
-            return Err(Error::usage(format!("two servers have the label '{}'", subject.label))
-                .hint("give each --program a name of its own"));
-        }
+    let mut known = BTreeSet::new();
+    if let Some(subject) = subjects.iter().find(|subject| !known.insert(&subject.label)) {
+        return Err(Error::usage(format!("two servers have the label '{}'", subject.label))
+            .hint("give each --program a name of its own"));
     }
     Ok(subjects)
+}
+
+/// Lists the servers of a profile, each with what it inherits.
+fn servers(profile: &Profile) -> Result<Vec<Server>> {
+    let mut whole: Vec<Server> = Vec::new();
+    for (n, server) in profile.servers.iter().enumerate() {
+        let here = |key: &str| format!("server/{n}/{key}");
+        let known = |name: &str| whole.iter().find(|server| server.name() == name);
+        let what = match server.name() {
+            "" => "of several servers each needs a label",
+            name => &format!("the label '{name}' is there twice"),
+        };
+        profile.ensure(known(server.name()).is_none(), here("label"), what)?;
+        check_server(profile, &here, server)?;
+        let of_base = |base: &String| {
+            let what = || format!("base '{base}' is no label of a [[server]] above");
+            let base = known(base).ok_or_else(|| profile.refuse(&here("base"), what()))?;
+            Ok::<_, Error>(merged(base.clone(), server.clone()))
+        };
+        let server = server.base.as_ref().map_or_else(|| Ok(server.clone()), of_base)?;
+        whole.push(server);
+    }
+    Ok(whole)
+}
+
+fn check_server(profile: &Profile, here: &dyn Fn(&str) -> String, server: &Server) -> Result<()> {
+    let there = server.url.is_some() || server.defaults_file.is_some();
+    let (private, variant) = (server.sandbox.is_some(), server.base.is_some());
+    let [start, stop, reset] =
+        [&server.start, &server.stop, &server.reset].map(|command| !command.is_empty());
+    for (holds, what) in [
+        (!there || !private, "a server is there (url, defaults_file) or a sandbox, not both"),
+        (there || private || variant, "a server needs url, defaults_file, sandbox or base"),
+        (
+            !private || !(start || stop || reset),
+            "loadgen starts and stops a sandbox itself: start, stop and reset are for url",
+        ),
+        (start == stop || variant, "start and stop go together"),
+    ] {
+        profile.ensure(holds, here("label"), what)?;
+    }
+    let Some(sandbox) = &server.sandbox else { return Ok(()) };
+    for name in sandbox.scaled_options.keys() {
+        let once = sandbox.options.keys().all(|other| plain(other) != plain(name));
+        let what = format_args!("{name} is among options, too: it has one value");
+        profile.ensure(once, here(&format!("sandbox/scaled_options/{name}")), what)?;
+    }
+    let (Data::Keep(dir) | Data::CopyOf(dir)) = sandbox.data() else { return Ok(()) };
+    let named = !dir.as_os_str().is_empty();
+    profile.ensure(named, here("sandbox/data"), "a directory has a name")
+}
+
+fn plain(name: &str) -> String {
+    name.replace('-', "_")
 }
 
 /// Takes what one server says, and the rest from its base.
 fn merged(base: Server, own: Server) -> Server {
     let elsewhere = own.url.is_some() || own.defaults_file.is_some();
-    let keep = !elsewhere && own.sandbox.is_none();
+    let (url, defaults_file) = if elsewhere || own.sandbox.is_some() {
+        (own.url, own.defaults_file)
+    } else {
+        (base.url, base.defaults_file)
+    };
     let sandbox = match (base.sandbox, own.sandbox) {
         _ if elsewhere => None,
         (Some(base), Some(own)) => Some(merged_sandbox(base, own)),
         (base, own) => own.or(base),
     };
+    let or = |own: Vec<String>, base: Vec<String>| if own.is_empty() { base } else { own };
     Server {
-        label: own.label,
-        base: own.base,
-        note: own.note.or(base.note),
-        url: own.url.or(base.url.filter(|_| keep)),
-        defaults_file: own.defaults_file.or(base.defaults_file.filter(|_| keep)),
+        url,
+        defaults_file,
         sandbox,
-        start: own.start.or(base.start),
-        stop: own.stop.or(base.stop),
-        reset: own.reset.or(base.reset),
+        note: own.note.or(base.note),
+        start: or(own.start, base.start),
+        stop: or(own.stop, base.stop),
+        reset: or(own.reset, base.reset),
         within: own.within.or(base.within),
-        probe: own.probe.or(base.probe),
+        probe: or(own.probe, base.probe),
         expect: Expect {
             variables: base.expect.variables.into_iter().chain(own.expect.variables).collect(),
             database: own.expect.database.or(base.expect.database),
         },
+        ..own
     }
 }
 
-fn merged_sandbox(base: Sandbox, own: Sandbox) -> Sandbox {
-    let (mut options, mut scaled_options) = (base.options, base.scaled_options);
+fn merged_sandbox(base: Sandbox, mut own: Sandbox) -> Sandbox {
     // An option is in one of the two.
-    let plain = |name: &str| name.replace('-', "_");
     let said = own.options.keys().chain(own.scaled_options.keys()).map(|name| plain(name));
     let said: Vec<String> = said.collect();
-    options.retain(|name, _| !said.contains(&plain(name)));
-    scaled_options.retain(|name, _| !said.contains(&plain(name)));
-    options.extend(own.options);
-    scaled_options.extend(own.scaled_options);
-    let (program, data) = (own.program.or(base.program), own.data.or(base.data));
-    Sandbox { program, options, scaled_options, data }
+    let unsaid = |name: &String| !said.contains(&plain(name));
+    own.options.extend(base.options.into_iter().filter(|(name, _)| unsaid(name)));
+    own.scaled_options.extend(base.scaled_options.into_iter().filter(|(name, _)| unsaid(name)));
+    Sandbox { program: own.program.or(base.program), data: own.data.or(base.data), ..own }
 }
 
-fn subject(
-    profile: &Profile,
-    server: &Server,
-    program: Option<&(String, PathBuf)>,
-    scale: Scale,
-) -> Subject {
-    let with_program = |name: &str| match (program, name) {
+fn subject(profile: &Profile, server: &Server, program: Option<&Program>, scale: Scale) -> Subject {
+    let labelled = |name: &str| match (program, name) {
         (None, "") => profile.name.clone(),
         (None, name) => name.to_owned(),
         (Some((program, _)), "") => program.clone(),
         (Some((program, _)), name) => format!("{program}+{name}"),
     };
-    let words = |list: &Option<Vec<String>>| list.clone().unwrap_or_default();
-    let source = match &server.sandbox {
-        Some(sandbox) => Source::Sandbox(private(sandbox, program, scale)),
-        None => Source::Existing(Existing {
-            url: server.url.clone(),
-            defaults_file: server.defaults_file.clone(),
-            start: words(&server.start),
-            stop: words(&server.stop),
-            reset: words(&server.reset),
-            within: server.within.map_or(WITHIN, |within| within.0),
-        }),
-    };
+    let mut server = server.clone();
+    if let Some(sandbox) = &mut server.sandbox {
+        set_up(sandbox, program, scale);
+    }
     Subject {
-        label: with_program(server.name()),
-        name: server.name().to_owned(),
-        base: server.base.as_ref().map(|base| with_program(base)),
-        note: server.note.clone(),
-        source,
-        probe: words(&server.probe),
+        label: labelled(server.name()),
+        base: server.base.as_deref().map(labelled),
         expect: vec![profile.expect.clone(), server.expect.clone()],
+        server,
     }
 }
 
-fn private(sandbox: &Sandbox, program: Option<&(String, PathBuf)>, scale: Scale) -> Private {
-    let plain = sandbox.options.iter().map(|(name, value)| (name.clone(), value.0.clone()));
-    let sizes = sandbox
-        .scaled_options
-        .iter()
-        .map(|(name, size)| (name.clone(), Some(scale.size(name, size.0).to_string())));
-    let options: BTreeMap<String, Option<String>> = plain.chain(sizes).collect();
+/// Gives a sandbox its program, the sizes of this scale and directories of its own.
+fn set_up(sandbox: &mut Sandbox, program: Option<&Program>, scale: Scale) {
+    for (name, size) in take(&mut sandbox.scaled_options) {
+        let size = scale.size(&name, size.0).to_string();
+        sandbox.options.insert(name, Setting(Some(size)));
+    }
+    let program = program.filter(|_| sandbox.program.is_none());
     // Directories of one program are of no use to another, and a trial at a small scale must not
     // drop what took hours to fill.
-    let own = |mut dir: PathBuf| {
+    if let Some(Data::Keep(dir) | Data::CopyOf(dir)) = &mut sandbox.data {
         if !scale.is_full() {
             dir.as_mut_os_string().push(format!("-x{}", scale.factor()));
         }
-        match program {
-            Some((name, _)) if sandbox.program.is_none() => dir.join(name),
-            _ => dir.join("server"),
-        }
-    };
-    let data = match sandbox.data.clone().unwrap_or_default() {
-        Data::Keep(dir) => Data::Keep(own(dir)),
-        Data::CopyOf(dir) => Data::CopyOf(own(dir)),
-        data => data,
-    };
-    Private {
-        program: sandbox.program.clone().or_else(|| program.map(|(_, path)| path.clone())),
-        options: options.into_iter().collect(),
-        data,
+        dir.push(program.map_or("server", |(name, _)| name));
+    }
+    if let Some((_, path)) = program {
+        sandbox.program = Some(path.clone());
     }
 }

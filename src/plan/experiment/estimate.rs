@@ -1,13 +1,15 @@
 //! The plan of an experiment as text, with a guess at what it takes before anything is connected to.
 
 use std::collections::BTreeMap;
+use std::mem::replace;
+use std::path::Path;
 use std::time::Duration;
 
-use super::{Cell, Experiment, Leg, Part, Source, Subject, What};
+use super::{Cell, Dataset, Experiment, Part, What};
 use crate::error::line;
-use crate::plan::profile::{Data, Turns};
+use crate::plan::profile::{Data, Sandbox, Server, Setting, Turns};
 use crate::plan::timed::{InsertMode, LoadSource, LoadSpec};
-use crate::plan::{Plan, StopAt, seconds_of, units};
+use crate::plan::{StopAt, seconds_of, units};
 use crate::terms;
 use crate::workload::Schema;
 
@@ -40,92 +42,101 @@ struct Estimate {
     passing: u64,
 }
 
-impl Estimate {
-    fn count_data(&mut self, leg: &Leg, subject: &Subject, part: &Part) {
-        let (bytes, fill) = data(part);
-        let whole = bytes + SERVER_BYTES;
-        // Labels of one server, for all that is known, share its tables. A copied one goes away with
-        // its label: only that it is there counts.
-        let (place, stays, passes) = match &subject.source {
-            Source::Existing(_) => (Some("a server that is there".to_owned()), bytes, 0),
-            Source::Sandbox(private) => match &private.data {
-                Data::ThrowAway => (None, 0, whole),
-                Data::Keep(dir) => (Some(dir.display().to_string()), whole, 0),
-                Data::Copied => (Some(format!("label {}", subject.label)), 1, 2 * whole),
-                Data::CopyOf(dir) => (Some(dir.display().to_string()), whole, whole),
-            },
-        };
-        let copied = place.is_some() && passes > 0;
-        let new = match place {
-            None => leg.fresh,
-            Some(place) => {
-                let there = self.kept.entry(place).or_default();
-                let new = *there < stays;
-                *there = stays.max(*there);
-                new
-            }
-        };
-        self.preparing += START * u32::from(leg.fresh);
-        if new {
-            self.preparing += fill + START * u32::from(copied);
-        }
-        if leg.fresh && copied {
-            self.preparing += seconds_of(bytes as f64 / COPY_BYTES_A_SECOND);
-        }
-        self.passing = self.passing.max(passes);
-    }
-}
-
 fn estimate(experiment: &Experiment, wanted: impl Fn(&Cell) -> bool) -> Estimate {
     let mut estimate = Estimate::default();
     for leg in experiment.legs(wanted) {
-        let (subject, part) = (&experiment.subjects[leg.subject], &experiment.parts[leg.part]);
-        estimate.count_data(&leg, subject, part);
-        let each = match &part.what {
-            What::Sweep(plan, _) => step_time(plan) + AROUND_STEP,
-            What::Load(load) => load_time(load),
-            What::Suite(suite) => TEST * suite.tests.len() as u32,
+        let subject = &experiment.subjects[leg.subject];
+        let (bytes, fill, each) = guess(&experiment.parts[leg.part]);
+        let whole = bytes + SERVER_BYTES;
+        // Labels of one server, for all that is known, share its tables. A copied one goes away with
+        // its label: only that it is there counts.
+        let shown = |dir: &Path| dir.display().to_string();
+        let (place, stays, passes) = match subject.server.sandbox.as_ref().map(Sandbox::data) {
+            None => (Some("a server that is there".to_owned()), bytes, 0),
+            Some(Data::ThrowAway) => (None, 0, whole),
+            Some(Data::Keep(dir)) => (Some(shown(dir)), whole, 0),
+            Some(Data::Copied) => (Some(format!("label {}", subject.label)), 1, 2 * whole),
+            Some(Data::CopyOf(dir)) => (Some(shown(dir)), whole, whole),
         };
+        let copied = place.is_some() && passes > 0;
+        let new = place.map_or(leg.fresh, |place| {
+            let there = estimate.kept.entry(place).or_default();
+            let before = replace(there, stays.max(*there));
+            before < stays
+        });
+        let copy = seconds_of(bytes as f64 / COPY_BYTES_A_SECOND);
+        let filling = fill + START * u32::from(copied);
+        for (takes, time) in [(leg.fresh, START), (new, filling), (leg.fresh && copied, copy)] {
+            estimate.preparing += time * u32::from(takes);
+        }
+        estimate.passing = estimate.passing.max(passes);
         estimate.measuring += each * leg.cells.len() as u32;
     }
     estimate
 }
 
+/// Guesses the bytes of a part's tables, how long `prepare` fills them, and how long a cell takes.
+fn guess(part: &Part) -> (u64, Duration, Duration) {
+    let bytes = |tables: u32, rows: u64, row: u64| {
+        let of_one = rows.saturating_mul(row).saturating_add(TABLE_BYTES);
+        of_one.saturating_mul(tables.into())
+    };
+    let time =
+        |tables: u32, rows: u64, pace: f64| seconds_of(f64::from(tables) * rows as f64 / pace);
+    match &part.what {
+        What::Sweep(plan, Dataset { schema, tables, rows, .. }) => {
+            let (row, pace) = if *schema == Schema::Phptest { PHPTEST } else { SBTEST };
+            let window = match plan.stop {
+                StopAt::Time(time) => time,
+                StopAt::Ops(ops) => seconds_of(ops as f64 / OPS_A_SECOND),
+            };
+            let each = plan.warmup + AROUND_STEP + window;
+            (bytes(*tables, *rows, row), time(*tables, *rows, pace), each)
+        }
+        What::Load(LoadSpec {
+            tables, source: LoadSource::Generated { rows, .. }, insert, ..
+        }) => {
+            let single = *insert == InsertMode::Single;
+            let pace = if single { SINGLE_ROWS_A_SECOND } else { SBTEST.1 };
+            (bytes(*tables, *rows, SBTEST.0), Duration::ZERO, time(*tables, *rows, pace))
+        }
+        What::Load(_) => (0, Duration::ZERO, TEST),
+        What::Suite(suite) => (0, Duration::ZERO, TEST * suite.tests.len() as u32),
+    }
+}
+
 pub(super) fn list(experiment: &Experiment, wanted: impl Fn(&Cell) -> bool + Copy) -> String {
     let mut text = String::new();
     let mut put = |name: &str, value: &str| text += &format!("{name:<10} {}\n", line(value));
-    put("profile", &experiment.name);
-    experiment.about.trim().lines().for_each(|about| put("", about.trim_end()));
+    let profile = &experiment.profile;
+    put("profile", &profile.name);
+    profile.about.trim().lines().for_each(|about| put("", about.trim_end()));
     if !experiment.scale.is_full() {
         put("scale", &experiment.scale.factor().to_string());
     }
-    let order = match experiment.order {
+    let order = match profile.order {
         Turns::InTurn => "each label with its repeats in turn",
         Turns::Interleaved => "labels interleaved, every second repeat backwards",
         Turns::Shuffled => "labels shuffled by the seed in each repeat",
     };
-    let restart = if experiment.restart { "" } else { "; no restart between repeats" };
+    let restart = if profile.restart { "" } else { "; no restart between repeats" };
     put("order", &format!("{order}{restart}"));
     for subject in &experiment.subjects {
-        put("label", &format!("{}  ({})", subject.label, source(subject)));
+        put("label", &format!("{}  ({})", subject.label, source(&subject.server)));
     }
     for part in &experiment.parts {
         put("run", &format!("{}: {}", part.title, describe(part)));
         part.gates.iter().for_each(|gate| put("gate", &format!("{}: {gate}", part.title)));
     }
-    for (at, cell) in experiment.cells.iter().enumerate() {
+    let of = experiment.cells.len();
+    for (at, cell) in (1..).zip(&experiment.cells) {
         let (subject, part) = (&experiment.subjects[cell.subject], &experiment.parts[cell.part]);
+        let (label, title, repeats) = (line(&subject.label), line(&part.title), part.repeats);
         let rate = cell.rate.map_or_else(String::new, |rate| format!(" at {rate}/s"));
+        let (clients, repeat) = (terms::clients(cell.clients), cell.repeat);
         let done = if wanted(cell) { "" } else { "  (measured already)" };
         text += &format!(
-            "step {:>4} of {}  {}  {}  {}{rate}  repeat {} of {}{done}\n",
-            at + 1,
-            experiment.cells.len(),
-            line(&subject.label),
-            line(&part.title),
-            terms::clients(cell.clients),
-            cell.repeat,
-            part.repeats,
+            "step {at:>4} of {of}  {label}  {title}  {clients}{rate}  repeat {repeat} of {repeats}{done}\n"
         );
     }
     let estimate = estimate(experiment, wanted);
@@ -144,72 +155,36 @@ pub(super) fn list(experiment: &Experiment, wanted: impl Fn(&Cell) -> bool + Cop
     text
 }
 
-/// Guesses the bytes of a part's tables, and how long `prepare` fills them.
-fn data(part: &Part) -> (u64, Duration) {
-    let (schema, tables, rows) = match &part.what {
-        What::Sweep(_, dataset) => (dataset.schema, dataset.tables, dataset.rows),
-        What::Load(LoadSpec { tables, source: LoadSource::Generated { rows, .. }, .. }) => {
-            (Schema::Sbtest, *tables, *rows)
-        }
-        What::Load(_) | What::Suite(_) => return (0, Duration::ZERO),
+fn source(server: &Server) -> String {
+    let Some(sandbox) = &server.sandbox else {
+        let how = if server.start.is_empty() { "is there" } else { "commands start" };
+        return format!("a server that {how}");
     };
-    let (row, pace) = if schema == Schema::Phptest { PHPTEST } else { SBTEST };
-    let bytes = rows.saturating_mul(row).saturating_add(TABLE_BYTES);
-    let fill = part.dataset().map_or(0.0, |_| f64::from(tables) * rows as f64 / pace);
-    (u64::from(tables).saturating_mul(bytes), seconds_of(fill))
-}
-
-/// Guesses how long a step of a plan lasts, connecting not counted.
-fn step_time(plan: &Plan) -> Duration {
-    let window = match plan.stop {
-        StopAt::Time(time) => time,
-        StopAt::Ops(ops) => seconds_of(ops as f64 / OPS_A_SECOND),
-    };
-    plan.warmup + window
-}
-
-fn load_time(load: &LoadSpec) -> Duration {
-    let LoadSource::Generated { rows, .. } = &load.source else { return TEST };
-    let single = load.insert == InsertMode::Single;
-    let pace = if single { SINGLE_ROWS_A_SECOND } else { SBTEST.1 };
-    seconds_of(f64::from(load.tables) * *rows as f64 / pace)
-}
-
-fn source(subject: &Subject) -> String {
-    let private = match &subject.source {
-        Source::Existing(existing) if existing.start.is_empty() => {
-            return "a server that is there".to_owned();
-        }
-        Source::Existing(_) => return "a server that commands start".to_owned(),
-        Source::Sandbox(private) => private,
-    };
-    let program = private.program.as_ref().map(|path| path.display().to_string());
+    let program = sandbox.program.as_ref().map(|path| path.display().to_string());
     let program = program.unwrap_or_else(|| "mariadbd or mysqld from PATH".to_owned());
-    let data = match &private.data {
+    let data = match sandbox.data() {
         Data::ThrowAway => "thrown away".to_owned(),
         Data::Copied => "copied".to_owned(),
         Data::Keep(dir) => format!("kept in {}", dir.display()),
         Data::CopyOf(dir) => format!("copied from {}", dir.display()),
     };
-    let option = |(name, value): &(String, Option<String>)| {
-        value.as_ref().map_or_else(|| format!(" {name}"), |value| format!(" {name}={value}"))
+    let option = |(name, value): (&String, &Setting)| {
+        value.0.as_ref().map_or_else(|| format!(" {name}"), |value| format!(" {name}={value}"))
     };
-    let options: String = private.options.iter().map(option).collect();
+    let options: String = sandbox.options.iter().map(option).collect();
     format!("sandbox of {program}, data {data}{options}")
 }
 
 fn describe(part: &Part) -> String {
     let (plan, dataset) = match &part.what {
         What::Sweep(plan, dataset) => (plan, dataset),
-        What::Load(LoadSpec { tables, source, insert, .. }) => {
-            return match source {
-                LoadSource::Generated { rows, .. } => {
-                    format!("{tables} tables of {} rows, {insert}", units::count(*rows))
-                }
-                LoadSource::Dump { path } => path.display().to_string(),
-            };
-        }
         What::Suite(suite) => return format!("{} commands", suite.tests.len()),
+        What::Load(LoadSpec { tables, source, insert, .. }) => match source {
+            LoadSource::Dump { path } => return path.display().to_string(),
+            LoadSource::Generated { rows, .. } => {
+                return format!("{tables} tables of {} rows, {insert}", units::count(*rows));
+            }
+        },
     };
     let clients: Vec<String> = plan.clients.iter().map(u32::to_string).collect();
     let (clients, warmup) = (clients.join(" "), units::duration(plan.warmup));

@@ -1,62 +1,59 @@
 //! A profile: an experiment as a file. The types are the form of the TOML; what is wrong in a
 //! file is told with its line and column. `docs/profiles.md` describes every key.
 
-mod check;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use serde::de::IgnoredAny;
-use serde::{Deserialize, Deserializer};
-use toml::Spanned;
+use serde::{Deserialize, Serialize};
 use toml::de::{DeTable, DeValue, ValueDeserializer};
+use toml::{Spanned, Value};
 
 use super::knobs::Knobs;
 use super::timed::{LoadSpec, SuiteSpec};
 use super::value::{
-    AnyValue, CharsetName, Clients, Length, OptionValue, Phase, Repeats, RowCount, Size,
-    TableCount, Threads, command, named,
+    CharsetName, Clients, Length, Names, Phase, Repeats, RowCount, Size, TableCount, Threads,
+    as_flag, command, items, named,
 };
 use crate::error::Error;
 use crate::mysql::options::Secret;
-use crate::terms::{Class, Gate};
+use crate::terms::{Class, Gate, Warm};
 use crate::workload::{Workload, builtin};
 
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
+/// How long a command that starts or stops a server may take.
+const WITHIN: Duration = Duration::from_mins(10);
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Profile {
     /// Its name, in summaries; a label where there is one server without.
     #[serde(deserialize_with = "named")]
     pub name: String,
-    #[serde(default)]
     pub about: String,
-    #[serde(default)]
     pub order: Turns,
     /// Whether a server that is measured again in its next repeat is taken anew for it.
     #[serde(default = "yes")]
     pub restart: bool,
     /// What must hold at the end, in every run of a workload.
-    #[serde(default)]
     pub gates: Vec<Gate>,
-    #[serde(default, rename = "server")]
+    #[serde(rename = "server")]
     pub servers: Vec<Server>,
-    #[serde(default)]
     pub tables: Tables,
-    #[serde(default, rename = "workload")]
+    #[serde(rename = "workload")]
     pub workloads: Vec<Workload>,
     #[serde(skip)]
     pub runs: Vec<Run>,
     /// The runs as they are written: each kind is read by itself.
-    #[serde(default, rename = "run")]
+    #[serde(rename = "run")]
     _runs: IgnoredAny,
-    #[serde(default)]
     pub expect: Expect,
-    #[serde(default, rename = "command")]
+    #[serde(rename = "command")]
     pub commands: Vec<Command>,
-    #[serde(default)]
     pub report: Report,
     #[serde(skip)]
     file: File,
@@ -89,26 +86,23 @@ pub struct Server {
     pub base: Option<String>,
     pub note: Option<String>,
     /// A server that is there: `mysql://…`.
-    #[serde(deserialize_with = "secret")]
     pub url: Option<Secret>,
     pub defaults_file: Option<PathBuf>,
     pub sandbox: Option<Sandbox>,
+    /// Program and arguments; empty for none.
     #[serde(deserialize_with = "command")]
-    pub start: Option<Vec<String>>,
+    pub start: Vec<String>,
     #[serde(deserialize_with = "command")]
-    pub stop: Option<Vec<String>>,
+    pub stop: Vec<String>,
     /// Brings its data back to what it was, while it is stopped.
     #[serde(deserialize_with = "command")]
-    pub reset: Option<Vec<String>>,
+    pub reset: Vec<String>,
+    /// Each command, and the start, may take so long.
     pub within: Option<Length<1>>,
     /// Reads the files of the server's host: program and arguments before `grep`.
     #[serde(deserialize_with = "command")]
-    pub probe: Option<Vec<String>>,
+    pub probe: Vec<String>,
     pub expect: Expect,
-}
-
-fn secret<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Secret>, D::Error> {
-    Ok(Some(Secret::new(String::deserialize(from)?)))
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -122,11 +116,10 @@ pub struct Sandbox {
     pub data: Option<Data>,
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Data {
     /// Made anew for every start, and thrown away.
-    #[default]
     ThrowAway,
     /// Prepared once for the label, and copied for every start; thrown away at the end.
     Copied,
@@ -153,49 +146,29 @@ pub struct Tables {
 pub struct Run {
     pub name: Option<String>,
     pub servers: Option<Names>,
+    pub repeat: Option<Repeats>,
     pub what: Measured,
-}
-
-#[derive(Deserialize)]
-struct Head {
-    #[serde(default, deserialize_with = "named")]
-    name: Option<String>,
-    servers: Option<Names>,
 }
 
 /// What a run measures; each kind has keys of its own.
 #[derive(Debug, Clone)]
 pub enum Measured {
-    Sweep(Box<Sweep>),
-    Load(Load),
-    Suite(Suite),
+    /// A workload (or several) at some numbers of clients.
+    Sweep(Box<Knobs>),
+    Load(LoadSpec),
+    Suite(SuiteSpec),
 }
 
-/// A workload (or several) at some numbers of clients.
-#[derive(Debug, Clone, Deserialize)]
-pub struct Sweep {
-    pub workload: Names,
-    #[serde(default)]
-    pub options: BTreeMap<String, OptionValue>,
-    /// `warm = "pool"` in its older form.
-    #[serde(default)]
-    pub scan: bool,
-    #[serde(skip)]
-    pub knobs: Knobs,
-}
-
-#[derive(Debug, Clone, Deserialize)]
+/// The keys of a run that lasts as long as it takes.
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Load {
-    pub load: LoadSpec,
-    pub repeat: Option<Repeats>,
-}
-
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Suite {
-    pub suite: SuiteSpec,
-    pub repeat: Option<Repeats>,
+struct Timed {
+    #[serde(default, deserialize_with = "named")]
+    name: Option<String>,
+    servers: Option<Names>,
+    repeat: Option<Repeats>,
+    load: Option<LoadSpec>,
+    suite: Option<SuiteSpec>,
 }
 
 /// What must hold before a run, else it is refused.
@@ -207,7 +180,7 @@ pub struct Expect {
     pub database: Option<Class>,
 }
 
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Command {
     /// When it starts, from the start of the window.
@@ -216,6 +189,7 @@ pub struct Command {
     /// `{clients}` are those of the step.
     #[serde(deserialize_with = "command")]
     pub run: Vec<String>,
+    #[serde(skip_serializing)]
     pub workload: Option<Names>,
     pub clients: Option<Clients>,
 }
@@ -235,57 +209,35 @@ pub struct Report {
     pub order: Option<Names>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "AnyValue")]
-pub struct Names(pub Vec<String>);
-
-impl TryFrom<AnyValue> for Names {
-    type Error = &'static str;
-
-    fn try_from(value: AnyValue) -> Result<Names, &'static str> {
-        let text = |name| match name {
-            AnyValue::Text(text) => Ok(text),
-            _ => Err("a name or a list of names is wanted"),
-        };
-        value.items().map(text).collect::<Result<_, _>>().map(Names)
-    }
-}
-
-impl Names {
-    pub(crate) fn texts(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().map(String::as_str)
-    }
-}
-
 /// The value of a server's option as text; none for an option that stands alone (`true`).
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "AnyValue")]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Value")]
 pub struct Setting(pub Option<String>);
 
-impl TryFrom<AnyValue> for Setting {
+impl TryFrom<Value> for Setting {
     type Error = &'static str;
 
-    fn try_from(value: AnyValue) -> Result<Setting, &'static str> {
-        Ok(Setting(match value {
-            AnyValue::Switch(true) => None,
-            AnyValue::Switch(false) => Some("OFF".to_owned()),
-            AnyValue::List(_) => return Err("a text, a number, true or false is wanted"),
-            value => Some(value.to_string()),
-        }))
+    fn try_from(value: Value) -> Result<Setting, &'static str> {
+        match value {
+            Value::Boolean(true) => Ok(Setting(None)),
+            Value::Boolean(false) => Ok(Setting(Some("OFF".to_owned()))),
+            Value::Array(_) => Err("a text, a number, true or false is wanted"),
+            value => as_flag(&value).map(|text| Setting(Some(text))),
+        }
     }
 }
 
 /// Values of which one must hold.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "AnyValue")]
+#[serde(try_from = "Value")]
 pub struct Values(pub Vec<Setting>);
 
-impl TryFrom<AnyValue> for Values {
+impl TryFrom<Value> for Values {
     type Error = &'static str;
 
-    fn try_from(value: AnyValue) -> Result<Values, &'static str> {
-        let values: Vec<Setting> =
-            value.items().map(Setting::try_from).collect::<Result<_, _>>()?;
+    fn try_from(value: Value) -> Result<Values, &'static str> {
+        let values = items(value).into_iter().map(Setting::try_from);
+        let values = values.collect::<Result<Vec<Setting>, _>>()?;
         if values.is_empty() { Err("one of no values never holds") } else { Ok(Values(values)) }
     }
 }
@@ -297,17 +249,17 @@ impl Profile {
     ///
     /// Usage, with line and column.
     pub fn parse(text: &str, origin: &str) -> Result<Profile, Error> {
-        let file = File { origin: origin.to_owned(), text: text.to_owned() };
-        let doc = DeTable::parse(text).map_err(|e| file.wrong(&e, ""))?;
+        let file = File { origin: origin.to_owned(), text: Secret::new(text) };
+        let doc = DeTable::parse(text).map_err(|e| file.wrong(&e))?;
         let runs = doc.get_ref().get("run").cloned();
         let table = Spanned::new(doc.span(), DeValue::Table(doc.into_inner()));
-        let profile: Profile = read(table).map_err(|e| file.wrong(&e, ""))?;
+        let profile: Profile = read(table).map_err(|e| file.wrong(&e))?;
         let mut profile = Profile { file, ..profile };
+        profile.ensure(!profile.name.is_empty(), "name", "missing field `name`")?;
         if let Some(DeValue::Array(runs)) = runs.map(Spanned::into_inner) {
             let runs = runs.iter().enumerate().map(|(n, run)| profile.read_run(n, run));
             profile.runs = runs.collect::<Result<Vec<Run>, Error>>()?;
         }
-        check::check(&profile)?;
         Ok(profile)
     }
 
@@ -316,24 +268,20 @@ impl Profile {
         let DeValue::Table(table) = run.get_ref() else {
             return Err(here("a run is a table: [[run]]"));
         };
-        let wrong = |e: toml::de::Error| self.file.wrong(&e, "");
-        let timed = |e| self.file.wrong(&e, ", `name`, `servers`: it lasts as long as it takes");
-        let part = |table| Spanned::new(run.span(), DeValue::Table(table));
-        let (head, rest) = split(table.clone(), &["name", "servers"]);
-        let Head { name, servers } = read(part(head)).map_err(wrong)?;
-        let what = match ["workload", "load", "suite"].map(|kind| rest.contains_key(kind)) {
-            [true, false, false] => {
-                let (own, knobs) = split(rest, &["workload", "options", "scan"]);
-                let keys = ", `name`, `servers`, `workload`, `options`, `scan`";
-                let knobs: Knobs = read(part(knobs)).map_err(|e| self.file.wrong(&e, keys))?;
-                let sweep: Sweep = read(part(own)).map_err(wrong)?;
-                Measured::Sweep(Box::new(Sweep { knobs, ..sweep }))
-            }
-            [false, true, false] => Measured::Load(read(part(rest)).map_err(timed)?),
-            [false, false, true] => Measured::Suite(read(part(rest)).map_err(timed)?),
-            _ => return Err(here("a run has one of workload, load and suite")),
-        };
-        Ok(Run { name, servers, what })
+        let kinds = ["workload", "load", "suite"].map(|kind| table.contains_key(kind));
+        if kinds.iter().filter(|there| **there).count() != 1 {
+            return Err(here("a run has one of workload, load and suite"));
+        }
+        if kinds[0] {
+            let mut knobs: Knobs = read(run.clone()).map_err(|e| self.file.wrong(&e))?;
+            knobs.warm = if knobs.scan { Some(Warm::Pool) } else { knobs.warm };
+            let (name, servers, repeat) = (knobs.name.take(), knobs.servers.take(), knobs.repeat);
+            return Ok(Run { name, servers, repeat, what: Measured::Sweep(Box::new(knobs)) });
+        }
+        let Timed { name, servers, repeat, load, suite } =
+            read(run.clone()).map_err(|e| self.file.wrong(&e))?;
+        let what = load.map(Measured::Load).or(suite.map(Measured::Suite)).expect("it has one");
+        Ok(Run { name, servers, repeat, what })
     }
 
     /// Finds the workload of a name, of this file or built in.
@@ -343,19 +291,14 @@ impl Profile {
         own.or_else(|| builtin().into_iter().find(named))
     }
 
-    /// Lists the titles of a run's tables: one for each of its workloads.
-    pub(crate) fn titles(&self, run: &Run) -> Vec<String> {
-        if let Some(name) = &run.name {
-            return vec![name.clone()];
-        }
-        match &run.what {
-            Measured::Sweep(sweep) => {
-                let title = |name: &String| self.workload(name).map_or(name.clone(), |w| w.name);
-                sweep.workload.0.iter().map(title).collect()
-            }
-            Measured::Load(load) => vec![load.load.name()],
-            Measured::Suite(suite) => vec![format!("suite-{}", suite.suite.name)],
-        }
+    /// Refuses the value of a path, unless something holds.
+    pub(super) fn ensure(
+        &self,
+        holds: bool,
+        path: impl fmt::Display,
+        what: impl fmt::Display,
+    ) -> Result<(), Error> {
+        if holds { Ok(()) } else { Err(self.refuse(&path.to_string(), what.to_string())) }
     }
 
     /// Makes the error of a value; `path` leads to it, such as `run/0/spread`.
@@ -369,28 +312,35 @@ impl Server {
     pub(crate) fn name(&self) -> &str {
         self.label.as_deref().unwrap_or_default()
     }
+
+    pub(crate) fn within(&self) -> Duration {
+        self.within.map_or(WITHIN, |within| within.0)
+    }
+
+    /// Tells whether its data can be brought back to what it was.
+    pub(crate) fn renews(&self) -> bool {
+        match &self.sandbox {
+            Some(sandbox) => !matches!(sandbox.data(), Data::Keep(_)),
+            None => !self.reset.is_empty(),
+        }
+    }
 }
 
-/// Takes these keys out of a table.
-fn split<'de>(table: DeTable<'de>, keys: &[&str]) -> (DeTable<'de>, DeTable<'de>) {
-    table.into_iter().partition(|(key, _)| keys.contains(&key.get_ref().as_ref()))
+impl Sandbox {
+    pub(crate) fn data(&self) -> &Data {
+        self.data.as_ref().unwrap_or(&Data::ThrowAway)
+    }
 }
 
 fn read<'de, T: Deserialize<'de>>(value: Spanned<DeValue<'de>>) -> Result<T, toml::de::Error> {
     T::deserialize(ValueDeserializer::from(value))
 }
 
-#[derive(Clone, Default)]
+#[derive(Debug, Clone, Default)]
 struct File {
     origin: String,
-    text: String,
-}
-
-/// The text may hold passwords.
-impl fmt::Debug for File {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.origin)
-    }
+    /// It may hold passwords.
+    text: Secret,
 }
 
 impl File {
@@ -398,40 +348,36 @@ impl File {
     /// a password is not shown.
     fn error(&self, at: usize, what: &str) -> Error {
         const SHOWN_MAX: usize = 100;
-        let before = self.text.get(..at).unwrap_or(&self.text);
+        let text = self.text.expose();
+        let before = text.get(..at).unwrap_or(text);
         let start = before.rfind('\n').map_or(0, |newline| newline + 1);
         let (line, column) =
             (before.matches('\n').count() + 1, before[start..].chars().count() + 1);
-        let shown = self.text[start..].lines().next().unwrap_or_default();
-        let excerpt = if may_hold_password(shown) {
-            String::new()
-        } else {
+        let shown = text[start..].lines().next().filter(|shown| !may_hold_password(shown));
+        let excerpt = shown.map_or_else(String::new, |shown| {
             let shown: String = shown.chars().take(SHOWN_MAX).collect();
             format!("\n  {line} | {}", shown.trim_end())
-        };
+        });
         // Messages that quote a value do so in this form; a URL in one is never of use.
         let quoted = what.contains("string \"") && may_hold_password(what);
-        let what = if what.contains("://") || quoted {
-            "a text that may hold a password does not belong here"
-        } else {
-            what
-        };
+        let hidden = what.contains("://") || quoted;
+        let what =
+            if hidden { "a text that may hold a password does not belong here" } else { what };
         Error::usage(format!("{}:{line}:{column}: {what}{excerpt}", self.origin))
             .hint("docs/profiles.md lists every key")
     }
 
-    /// Makes the error of what is no TOML, or has another form; `also` names keys that it does not
-    /// know.
-    fn wrong(&self, error: &toml::de::Error, also: &str) -> Error {
-        let at = error.span().map_or(self.text.len(), |span| span.start);
-        let what = error.message();
-        let also = if what.starts_with("unknown field") { also } else { "" };
-        self.error(at, &format!("{what}{also}"))
+    /// Makes the error of what is no TOML, or has another form.
+    fn wrong(&self, error: &toml::de::Error) -> Error {
+        self.error(
+            error.span().map_or(self.text.expose().len(), |span| span.start),
+            error.message(),
+        )
     }
 
     /// Finds the value of a path, such as `run/0/spread`: where it begins, or what would hold it.
     fn place(&self, path: &str) -> usize {
-        let doc = DeTable::parse(&self.text).expect("what was read is TOML");
+        let doc = DeTable::parse(self.text.expose()).expect("what was read is TOML");
         let mut found = doc.span().start;
         let doc = DeValue::Table(doc.into_inner());
         let mut value = &doc;

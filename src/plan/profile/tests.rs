@@ -1,4 +1,5 @@
 use super::*;
+use crate::plan::experiment::{Experiment, Overrides};
 
 const SMALL: &str = r#"
 name = "x"
@@ -39,8 +40,12 @@ layout = ["versions", "relative"]
 baseline = "first"
 "#;
 
+fn checked(text: &str) -> Result<Experiment, Error> {
+    Experiment::new(&Profile::parse(text, "p.toml")?, &Overrides::default())
+}
+
 fn error(text: &str) -> String {
-    Profile::parse(text, "p.toml").expect_err("refused").to_string()
+    checked(text).expect_err("refused").to_string()
 }
 
 /// The message for the small profile with one thing in it changed.
@@ -63,8 +68,8 @@ fn a_profile_is_read() {
     assert_eq!(profile.servers.len(), 2);
     let b = profile.servers[1].sandbox.as_ref().expect("a sandbox");
     assert_eq!(b.data, Some(Data::CopyOf("dir".into())));
-    let Measured::Sweep(sweep) = &profile.runs[0].what else { panic!("a sweep") };
-    assert_eq!(sweep.knobs.clients(), [8, 16, 32, 64, 128, 256]);
+    let Measured::Sweep(knobs) = &profile.runs[0].what else { panic!("a sweep") };
+    assert_eq!(knobs.clients(), [8, 16, 32, 64, 128, 256]);
     assert_eq!(profile.expect.database, Some(Class::IoBound));
     assert!(profile.workload("mine").is_some() && profile.workload("update").is_some());
 }
@@ -90,19 +95,46 @@ fn errors_of_the_form_point_at_line_and_column() {
     }
 }
 
+struct Change {
+    from: &'static str,
+    to: &'static str,
+    at: &'static str,
+    says: &'static str,
+}
+
 #[test]
 fn what_contradicts_itself_points_there_too() {
-    for (from, to, at, says) in [
-        ("base = \"a\"", "base = \"c\"", "\"c\"", "no label"),
-        ("label = \"b\"", "label = \"a\"", "\"a\"\nbase", "twice"),
-        ("\"point-select\", \"mine\"", "\"point-selct\"", "\"point-selct\"", "update-index"),
-        ("at = \"10s\"", "at = \"2m\"", "\"2m\"", "no window any more"),
-        ("time = \"60s\"", "time = \"60s\"\nops = 5", "5\n[[command]]", "not both"),
-        ("time = \"60s\"", "time = 0", "0\n[[command]]", "too short"),
-        ("rows = \"16M\"", "rows = 0", "0\n[[workload]]", "from 1"),
-        ("\"4G\"", "\"4 gigs\"", "\"4 gigs\"", "no size"),
-        ("[\"perf\", \"record\", \"-p\", \"{pid}\"]", "[]", "[]", "program"),
-        ("name = \"x\"", "name = \"\"", "\"\"", "at least one"),
+    for Change { from, to, at, says } in [
+        Change { from: "base = \"a\"", to: "base = \"c\"", at: "\"c\"", says: "no label" },
+        Change { from: "label = \"b\"", to: "label = \"a\"", at: "\"a\"\nbase", says: "twice" },
+        Change {
+            from: "\"point-select\", \"mine\"",
+            to: "\"point-selct\"",
+            at: "\"point-selct\"",
+            says: "update-index",
+        },
+        Change {
+            from: "at = \"10s\"",
+            to: "at = \"2m\"",
+            at: "\"2m\"",
+            says: "no window any more",
+        },
+        Change {
+            from: "time = \"60s\"",
+            to: "time = \"60s\"\nops = 5",
+            at: "5\n[[command]]",
+            says: "not both",
+        },
+        Change { from: "time = \"60s\"", to: "time = 0", at: "0\n[[command]]", says: "too short" },
+        Change { from: "rows = \"16M\"", to: "rows = 0", at: "0\n[[workload]]", says: "from 1" },
+        Change { from: "\"4G\"", to: "\"4 gigs\"", at: "\"4 gigs\"", says: "no size" },
+        Change {
+            from: "[\"perf\", \"record\", \"-p\", \"{pid}\"]",
+            to: "[]",
+            at: "[]",
+            says: "program",
+        },
+        Change { from: "name = \"x\"", to: "name = \"\"", at: "\"\"", says: "at least one" },
     ] {
         let text = SMALL.replacen(from, to, 1);
         let error = error(&text);
@@ -140,28 +172,68 @@ fn no_error_shows_a_password() {
 fn every_value_is_held_against_what_it_may_be() {
     let sandbox = "options = { performance_schema = \"OFF\" }\nscaled_options = { innodb_buffer_pool_size = \"4G\" }\n";
     let run = "time = \"60s\"";
-    for (from, to, at, says) in [
-        ("label = \"a\"", "label = \"a\\tb\"", "\"a\\tb\"", "one line"),
-        ("label = \"a\"", "label = \"\"", "\"\"", "at least one"),
-        ("label = \"a\"", "label = \"a\"\nwithin = 0", "0\n[server.s", "too short"),
-        ("label = \"a\"", "label = \"a\"\nwithin = \"9000h\"", "\"9000h\"", "a year"),
-        ("{ copy_of = \"dir\" }", "{ copy_of = \"\" }", "{ copy_of", "has a name"),
-        (
-            sandbox,
-            "options = { a-b = 1 }\nscaled_options = { a_b = \"4G\" }\n",
-            "\"4G\"",
-            "among options",
-        ),
-        ("[\"OFF\", \"absent\"]", "[]", "[]", "never holds"),
-        ("count = 8", "count = 8\njobs = 0", "0\nrows", "from 1 to 1024"),
-        ("count = 8", "count = 8\ncharset = \"x y\"", "\"x y\"", "character set"),
-        (run, "charset = \"x'\"", "\"x'\"", "character set"),
-        (run, "engine_threads = 0", "0\n[[command", "from 1 to 1024"),
-        (run, "warmup = \"9000h\"", "\"9000h\"", "a year"),
-        (run, "servers = []", "[]", "measures nothing"),
-        (run, "servers = [10.10]", "[10.10]", "a name"),
-        (run, "options = { range_size = 1 }", "1 }", "the workload has none"),
-        ("at = \"10s\"", "at = \"10s\"\nclients = [8, 9]", "[8, 9]", "no step has 9 clients"),
+    for Change { from, to, at, says } in [
+        Change {
+            from: "label = \"a\"",
+            to: "label = \"a\\tb\"",
+            at: "\"a\\tb\"",
+            says: "one line",
+        },
+        Change { from: "label = \"a\"", to: "label = \"\"", at: "\"\"", says: "at least one" },
+        Change {
+            from: "label = \"a\"",
+            to: "label = \"a\"\nwithin = 0",
+            at: "0\n[server.s",
+            says: "too short",
+        },
+        Change {
+            from: "label = \"a\"",
+            to: "label = \"a\"\nwithin = \"9000h\"",
+            at: "\"9000h\"",
+            says: "a year",
+        },
+        Change {
+            from: "{ copy_of = \"dir\" }",
+            to: "{ copy_of = \"\" }",
+            at: "{ copy_of",
+            says: "has a name",
+        },
+        Change {
+            from: sandbox,
+            to: "options = { a-b = 1 }\nscaled_options = { a_b = \"4G\" }\n",
+            at: "\"4G\"",
+            says: "among options",
+        },
+        Change { from: "[\"OFF\", \"absent\"]", to: "[]", at: "[]", says: "never holds" },
+        Change {
+            from: "count = 8",
+            to: "count = 8\njobs = 0",
+            at: "0\nrows",
+            says: "from 1 to 1024",
+        },
+        Change {
+            from: "count = 8",
+            to: "count = 8\ncharset = \"x y\"",
+            at: "\"x y\"",
+            says: "character set",
+        },
+        Change { from: run, to: "charset = \"x'\"", at: "\"x'\"", says: "character set" },
+        Change { from: run, to: "engine_threads = 0", at: "0\n[[command", says: "from 1 to 1024" },
+        Change { from: run, to: "warmup = \"9000h\"", at: "\"9000h\"", says: "a year" },
+        Change { from: run, to: "servers = []", at: "[]", says: "measures nothing" },
+        Change { from: run, to: "servers = [10.10]", at: "[10.10]", says: "a name" },
+        Change {
+            from: run,
+            to: "options = { range_size = 1 }",
+            at: "1 }",
+            says: "the workload has none",
+        },
+        Change {
+            from: "at = \"10s\"",
+            to: "at = \"10s\"\nclients = [8, 9]",
+            at: "[8, 9]",
+            says: "no step has 9 clients",
+        },
     ] {
         let text = SMALL.replacen(from, to, 1);
         let error = error(&text);
@@ -192,7 +264,7 @@ fn every_value_is_held_against_what_it_may_be() {
 #[test]
 fn paths_lead_to_values_or_to_what_would_hold_them() {
     let text = "name = \"x\"\n[[run]]\na = 1\n[[run]]\nlist = [\"b\", \"c\"]\n";
-    let file = File { origin: "p.toml".to_owned(), text: text.to_owned() };
+    let file = File { origin: "p.toml".to_owned(), text: Secret::new(text) };
     for (path, at) in [
         ("name", "\"x\""),
         ("run/0/a", "1"),
@@ -208,7 +280,7 @@ fn paths_lead_to_values_or_to_what_would_hold_them() {
 fn a_line_that_may_hold_a_password_is_not_shown() {
     let text = "url = \"mysql://u:marker@h\" x";
     let error = |text: &str, at: usize, what: &str| {
-        File { origin: "p.toml".to_owned(), text: text.to_owned() }.error(at, what)
+        File { origin: "p.toml".to_owned(), text: Secret::new(text) }.error(at, what)
     };
     let shown = error(text, 27, "no such thing").render();
     assert!(shown.contains("p.toml:1:28: no such thing") && !shown.contains("marker"));
@@ -232,7 +304,7 @@ proptest::proptest! {
         let from = *at.get(&places);
         let to = places.iter().copied().find(|to| *to >= from + length).unwrap_or(SMALL.len());
         let text = format!("{}{put}{}", &SMALL[..from], &SMALL[to..]);
-        if let Err(error) = Profile::parse(&text, "p.toml") {
+        if let Err(error) = checked(&text) {
             let said = error.to_string();
             proptest::prop_assert!(said.starts_with("p.toml:"), "{}", said);
         }

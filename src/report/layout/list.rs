@@ -1,19 +1,18 @@
 //! Lists as the second published text has them: the labels of each column, best first, their peaks,
 //! what tells them from each other by the variables of their servers; and times without service.
 
-use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::escape::{clip, line as shown};
 use super::super::notes::{at_clients, codes, footing, label, legend, marked, title};
 use super::super::page::{Page, Rows, Sheet, Value, number};
-use super::super::table::{Table, speed};
+use super::super::table::{Line, Table, merit, speed};
 use super::super::write::bar;
 use super::{Item, items};
 use crate::error::{VALUE_MAX, told_apart};
 use crate::judge::{self, Difference};
 use crate::summary::{Outage, Summary};
-use crate::terms::named;
+use crate::terms::{self, named};
 
 const SETTINGS_MAX: usize = 12;
 /// Longest text of an error that a line shows, characters.
@@ -25,10 +24,6 @@ const OUTAGES: [&str; 2] = [
      interval with 95 % of the earlier rate",
 ];
 
-fn better(table: &Table, one: f64, other: f64) -> Ordering {
-    if table.metric.higher_is_better() { other.total_cmp(&one) } else { one.total_cmp(&other) }
-}
-
 pub(super) fn list(tables: &[Table]) -> Vec<Page> {
     let alone = tables.len() == 1;
     tables.iter().map(|table| Page { title_below: alone, ..ranked(table) }).collect()
@@ -36,35 +31,29 @@ pub(super) fn list(tables: &[Table]) -> Vec<Page> {
 
 fn ranked(table: &Table) -> Page {
     let column = table.columns[0];
+    let value = |line: &Line| line.cell().map(|cell| cell.spread.median);
+    let mut rows: Vec<(usize, Option<f64>)> = table.lines.iter().map(value).enumerate().collect();
     // Equal ones stay in the order of their labels; what has no number comes last.
-    let mut found: Vec<Item> = items(table).collect();
-    found.sort_by(|a, b| better(table, a.cell.spread.median, b.cell.spread.median));
-    let value = |item: &Item| item.cell.spread.median;
-    let ranks =
-        found.iter().zip(1_usize..).map(|(item, rank)| (item.at, Some((value(item), rank))));
-    let without = (0..table.lines.len()).filter(|at| table.lines[*at].cell().is_none());
-    let rows: Vec<(usize, Option<(f64, usize)>)> =
-        ranks.chain(without.map(|at| (at, None))).collect();
-    let decimals = table.metric.decimals(found.iter().map(value));
+    let merit = |value: f64| merit(&table.metric, value);
+    rows.sort_by(|(_, one), (_, other)| match (one, other) {
+        (Some(one), Some(other)) => merit(*other).total_cmp(&merit(*one)),
+        _ => one.is_none().cmp(&other.is_none()),
+    });
+    let decimals = table.metric.decimals(rows.iter().filter_map(|row| row.1));
+    let finite = |row: &(usize, Option<f64>)| row.1.filter(|value| value.is_finite());
+    let max = rows.iter().filter_map(finite).fold(0.0, f64::max);
+    let drawn = rows.iter().map(|row| bar(finite(row), max)).collect();
     let (_, unit) = table.metric.short();
-    let drawn = {
-        let value = |(_, found): &(usize, Option<(f64, usize)>)| {
-            found.map(|(value, _)| value).filter(|value| value.is_finite()).unwrap_or(0.0)
-        };
-        let max = rows.iter().map(value).fold(0.0, f64::max);
-        let bar = |row| if max > 0.0 { bar(value(row), max) } else { String::new() };
-        rows.iter().map(bar).collect()
-    };
-    let sheet = Rows::new(rows)
+    let sheet = Rows::new(rows.into_iter().zip(1_usize..))
         .place_and_metric(table, |_| column)
-        .shown("", |(at, found)| {
-            let value = Value::from(found.map(|(value, _)| (value, decimals))).text();
+        .shown("", |((at, value), _)| {
+            let value = Value::from(value.map(|value| (value, decimals))).shown;
             format!("{value} {unit} - {}", marked(table, *at))
         })
-        .filed("rank", |(_, found)| found.map(|(_, rank)| rank))
-        .filed("label", |(at, _)| table.lines[*at].label)
-        .filed("value", |(_, found)| found.map(|(value, _)| value))
-        .filed("notes", |(at, _)| codes(table, &[*at], &column))
+        .filed("rank", |((_, value), rank)| value.map(|_| *rank))
+        .filed("label", |((at, _), _)| table.lines[*at].label)
+        .filed("value", |((_, value), _)| *value)
+        .filed("notes", |((at, _), _)| codes(table, &[*at], &column))
         .sheet();
     let title = format!("{}; {}", title(table), at_clients(&column));
     Page::of(title, Sheet { list: true, drawn, ..sheet }, footing(table))
@@ -73,18 +62,18 @@ fn ranked(table: &Table) -> Page {
 pub(super) fn peak(table: &Table) -> Page {
     let value = |item: &Item| item.cell.spread.median;
     // The first of equal ones: fewer clients reach it.
-    let best = |a, b| if better(table, value(&b), value(&a)).is_lt() { b } else { a };
-    let peaks = (0..table.lines.len())
-        .map(|at| (at, items(table).filter(|item| item.at == at).reduce(best)));
-    let peaks: Vec<(usize, Option<Item>)> = peaks.collect();
-    let found = || peaks.iter().filter_map(|(_, item)| *item);
+    let best = |a, b| {
+        if merit(&table.metric, value(&b)) > merit(&table.metric, value(&a)) { b } else { a }
+    };
+    let peak = |at| items(table).filter(|item| item.at == at).reduce(best);
+    let peaks: Vec<Option<Item>> = (0..table.lines.len()).map(peak).collect();
+    let found = || peaks.iter().copied().flatten();
     let decimals = table.metric.decimals(found().map(|item| value(&item)));
     let top = found().reduce(best).map(|item| value(&item));
-    let seen = Rows::new(peaks.iter().copied())
+    let seen = Rows::new(peaks.iter().enumerate())
         .shown("peak", |(_, peak)| peak.map(|item| (value(&item), decimals)))
         .shown("clients", |(_, peak)| peak.map(|item| item.column.to_string()))
-        .shown("label", |(at, _)| marked(table, *at))
-        .left();
+        .text("label", |(at, _)| marked(table, *at));
     let records = Rows::new(found())
         .place_and_metric(table, |item| item.column)
         .filed("label", |item| item.line.label)
@@ -107,12 +96,8 @@ pub(super) fn outages(table: &Table) -> Page {
     let rows: Vec<(&Summary, &Outage)> =
         steps.iter().flat_map(|step| step.outages.iter().map(|outage| (*step, outage))).collect();
     let many = if rows.is_empty() { "none".to_owned() } else { rows.len().to_string() };
-    let title = format!(
-        "{}: outages, {many} in {} step{}",
-        shown(table.workload),
-        steps.len(),
-        if steps.len() == 1 { "" } else { "s" }
-    );
+    let steps = terms::counted(steps.len() as u64, "step");
+    let title = format!("{}: outages, {many} in {steps}", shown(table.workload));
     if rows.is_empty() {
         return Page::of(title, Sheet::default(), Vec::new());
     }
@@ -135,10 +120,9 @@ pub(super) fn outages(table: &Table) -> Page {
         .both("to 95 % s", "to_95_percent_s", |(_, outage)| until(outage, outage.recovered_s))
         .filed("code", |(_, outage)| outage.code.map(u64::from))
         .both("errors", "errors", |(_, outage)| outage.errors)
-        .shown("label", |(step, _)| label(&step.label))
-        .left()
+        .text("label", |(step, _)| label(&step.label))
         .both("first error", "first_error", |(_, outage)| {
-            Value::Label(outage.first_error.clone(), clip(&shown(&outage.first_error), TEXT_MAX))
+            (outage.first_error.clone(), clip(&shown(&outage.first_error), TEXT_MAX))
         })
         .left()
         .filed("last_error", |(_, outage)| outage.last_error.as_str())
@@ -146,94 +130,77 @@ pub(super) fn outages(table: &Table) -> Page {
     Page::of(title, sheet, OUTAGES.map(str::to_owned).into())
 }
 
-struct Label<'a> {
-    name: &'a str,
-    step: &'a Summary,
-    /// Others of its steps were measured on other settings.
-    is_mixed: bool,
-}
-
-impl Label<'_> {
-    fn build(&self) -> (&str, &str) {
-        (&self.step.server.version, &self.step.server.version_comment)
-    }
-}
-
 pub(super) fn settings(tables: &[Table]) -> Page {
-    let mut labels: Vec<Label> = Vec::new();
-    for line in tables.iter().flat_map(|table| &table.lines).filter(|line| !line.steps.is_empty()) {
-        let at = labels.iter().position(|label| label.name == line.label).unwrap_or_else(|| {
-            labels.push(Label { name: line.label, step: line.steps[0], is_mixed: false });
-            labels.len() - 1
-        });
-        let label = &mut labels[at];
-        label.is_mixed |= line.steps.iter().any(|step| !legend(label.step, step).is_empty());
+    let lines = tables.iter().flat_map(|table| &table.lines).filter(|line| !line.steps.is_empty());
+    let lines: Vec<&Line> = lines.collect();
+    // The first step of a label stands for it.
+    let mut labels: Vec<(&str, &Summary)> = Vec::new();
+    for line in &lines {
+        let is_new = labels.iter().all(|(known, _)| *known != line.label);
+        labels.extend(is_new.then(|| (line.label, line.steps[0])));
     }
-    let sheet = Rows::new((0..labels.len()).map(|at| entry(&labels, at)))
-        .shown("", |row| row.said.clone())
-        .filed("label", |row| row.label.name)
-        .filed("version", |row| row.label.step.server.version.as_str())
-        .filed("version_comment", |row| row.label.step.server.version_comment.as_str())
-        .filed("same_as", |row| row.same_as)
-        .filed("settings", |row| Value::Pairs(row.settings.clone()))
+    let mixed = |(label, first): (&str, &Summary)| {
+        let mut steps = lines.iter().filter(|l| l.label == label).flat_map(|line| &line.steps);
+        let is_mixed = steps.any(|step| !legend(first, step).is_empty());
+        if is_mixed { "; its runs differ, this is the first" } else { "" }
+    };
+    let sheet = Rows::new((0..labels.len()).map(|at| (labels[at], entry(&labels, at))))
+        .shown("", |(of, (said, ..))| format!("{} - {said}{}", label(of.0), mixed(*of)))
+        .filed("label", |((label, _), _)| *label)
+        .filed("version", |((_, step), _)| step.server.version.as_str())
+        .filed("version_comment", |((_, step), _)| step.server.version_comment.as_str())
+        .filed("same_as", |(_, (_, same_as, _))| *same_as)
+        .filed("settings", |(_, (.., settings))| settings.clone())
         .sheet();
     let title = "labels, by the settings of their servers".to_owned();
     Page { title_below: true, ..Page::of(title, Sheet { list: true, ..sheet }, Vec::new()) }
 }
 
-struct Entry<'l, 's> {
-    label: &'l Label<'s>,
-    said: String,
-    same_as: &'s str,
-    settings: Vec<(String, String)>,
+fn build(step: &Summary) -> (&str, &str) {
+    (&step.server.version, &step.server.version_comment)
 }
 
-fn entry<'l, 's>(labels: &'l [Label<'s>], at: usize) -> Entry<'l, 's> {
-    let label = &labels[at];
-    let of_build = |labels: &'l [Label<'s>]| labels.iter().filter(|l| l.build() == label.build());
+/// Returns what people read of a label, the earlier label that it is like, and its settings: those that
+/// this one has not, or all in which labels of its build differ.
+fn entry<'a>(
+    labels: &[(&'a str, &Summary)],
+    at: usize,
+) -> (String, &'a str, Vec<(String, String)>) {
+    let (_, step) = labels[at];
+    let of_build = |(_, other): &&(&str, &Summary)| build(other) == build(step);
     // The earlier label with the fewest other settings, the first of equals.
-    let nearest = of_build(&labels[..at])
-        .map(|other| (other.name, legend(other.step, label.step)))
-        .reduce(|best, next| if next.1.len() < best.1.len() { next } else { best });
-    let earlier = nearest.is_some();
+    let nearest = labels[..at].iter().filter(of_build);
+    let nearest = nearest.map(|(name, other)| (*name, legend(other, step)));
+    let nearest = nearest.min_by_key(|(_, found)| found.len());
     // Of a long value what differs, else it looks like the other one.
-    let (same_as, settings, texts): (_, Vec<_>, Vec<_>) = if let Some((name, found)) = nearest {
-        let differs = |d: &Difference| (d.name.clone(), told_apart(&d.first, &d.second).1);
-        let value = |d: &Difference| (d.name.clone(), d.second.clone());
-        (name, found.iter().map(value).collect(), found.iter().map(differs).collect())
-    } else {
-        let whole = values(label, of_build(labels));
-        ("", whole.clone(), whole)
+    let differs = |d: &Difference| (d.name.clone(), told_apart(&d.first, &d.second).1);
+    let value = |d: &Difference| (d.name.clone(), d.second.clone());
+    let (settings, texts): (Vec<_>, Vec<_>) = match &nearest {
+        Some((_, found)) => found.iter().map(|d| (value(d), differs(d))).unzip(),
+        None => values(step, labels.iter().filter(of_build)).map(|of| (of.clone(), of)).unzip(),
     };
     let pair = |(name, value): &(String, String)| {
         format!("{}={}", clip(name, VALUE_MAX), clip(value, VALUE_MAX))
     };
     let pairs = named(texts.iter().map(pair).collect(), SETTINGS_MAX, ", ");
-    let (version, comment) = label.build();
-    let said = match (earlier, settings.is_empty()) {
-        (true, true) => format!("same as {}", shown(same_as)),
-        (true, false) => format!("same as {} except {pairs}", shown(same_as)),
-        (false, empty) => {
-            let comment = format!(" {}", clip(comment, VALUE_MAX));
-            let with = if empty { String::new() } else { format!(" with {pairs}") };
-            format!("{}{}{with}", shown(version), comment.trim_end())
-        }
+    let but = |how| if pairs.is_empty() { String::new() } else { format!(" {how} {pairs}") };
+    let Some((name, _)) = nearest else {
+        let (version, comment) = build(step);
+        let build = format!("{} {}", shown(version), clip(comment, VALUE_MAX));
+        return (format!("{}{}", build.trim_end(), but("with")), "", settings);
     };
-    let mixed = if label.is_mixed { "; its runs differ, this is the first" } else { "" };
-    let said = format!("{} - {said}{mixed}", self::label(label.name));
-    Entry { label, said, same_as, settings }
+    (format!("same as {}{}", shown(name), but("except")), name, settings)
 }
 
-fn values<'l, 's: 'l>(
-    label: &Label,
-    of_build: impl Iterator<Item = &'l Label<'s>>,
-) -> Vec<(String, String)> {
-    let differences = of_build.flat_map(|other| legend(label.step, other.step));
+fn values<'l>(
+    step: &Summary,
+    of_build: impl Iterator<Item = &'l (&'l str, &'l Summary)>,
+) -> impl Iterator<Item = (String, String)> {
+    let differences = of_build.flat_map(|(_, other)| legend(step, other));
     let names: BTreeSet<String> = differences.map(|difference| difference.name).collect();
-    let values: BTreeMap<String, String> = judge::conditions(label.step)
-        .into_iter()
-        .map(|(name, value, _)| (name.into_owned(), value))
-        .chain(label.step.server.variables.clone())
-        .collect();
-    names.into_iter().filter_map(|name| Some((name.clone(), values.get(&name)?.clone()))).collect()
+    let conditions = judge::conditions(step).into_iter();
+    let conditions = conditions.map(|(name, value, _)| (name.into_owned(), value));
+    let values: BTreeMap<String, String> =
+        conditions.chain(step.server.variables.clone()).collect();
+    values.into_iter().filter(move |(name, _)| names.contains(name))
 }

@@ -7,32 +7,30 @@ pub(crate) use relative::LEGEND as COSTS;
 use serde::{Serialize, Serializer};
 
 use super::notes::{self, Note, codes, conditions, footnotes, label, marked, noted, push_new};
-use super::page::{Page, Rows, Sheet, Value, ratio_decimals};
+use super::page::{self, Page, Rows, Sheet, Value, ratio_decimals};
 use super::table::{Cell, Column, Line, Table, known};
 use super::write::{SCHEMA, pretty, shape};
 use super::{Layout, Metric, Options, escape};
 use crate::error::{Error, Result};
-use crate::judge;
+use crate::judge::CONDITIONS;
 
 /// Refuses labels that a layout does nothing with, and the lack of those that it needs.
 pub(crate) fn check(options: &Options) -> Result<()> {
     let layout = options.layout;
-    let refused =
-        |what: &str, hint: &str| Err(Error::usage(format!("--layout {layout} {what}")).hint(hint));
-    if layout.compares() && (options.from.is_none() || options.to.is_none()) {
-        return refused("compares two labels", "--from LABEL --to LABEL names them");
-    }
-    if !layout.compares() && (options.from.is_some() || options.to.is_some()) {
+    let given = [&options.from, &options.to].map(Option::is_some);
+    let (wrong, hint) = if layout.compares() && given != [true, true] {
+        ("compares two labels", "--from LABEL --to LABEL names them")
+    } else if !layout.compares() && given != [false, false] {
         let hint = "--layout delta and --layout overhead do; --baseline relates all labels";
-        return refused("takes no --from and --to", hint);
-    }
-    if options.spread && layout != Layout::Versions {
-        return refused("takes no --spread", "--layout versions, the default, does");
-    }
-    if !layout.relates() && options.baseline.is_some() {
-        return refused("takes no --baseline", "--layout versions, relative and per-op do");
-    }
-    Ok(())
+        ("takes no --from and --to", hint)
+    } else if options.spread && layout != Layout::Versions {
+        ("takes no --spread", "--layout versions, the default, does")
+    } else if !layout.relates() && options.baseline.is_some() {
+        ("takes no --baseline", "--layout versions, relative and per-op do")
+    } else {
+        return Ok(());
+    };
+    Err(Error::usage(format!("--layout {layout} {wrong}")).hint(hint))
 }
 
 pub(crate) fn pages(tables: &[Table], options: &Options) -> Result<Vec<Page>> {
@@ -65,10 +63,7 @@ pub(crate) struct Item<'t, 's> {
 
 pub(crate) fn items<'t, 's>(table: &'t Table<'s>) -> impl Iterator<Item = Item<'t, 's>> {
     table.lines.iter().enumerate().flat_map(move |(at, line)| {
-        let cells = table.columns.iter().zip(&line.cells);
-        cells.filter_map(move |(column, cell)| {
-            Some(Item { at, line, column: *column, cell: cell.as_ref()? })
-        })
+        line.cells.iter().map(move |(column, cell)| Item { at, line, column: *column, cell })
     })
 }
 
@@ -100,17 +95,17 @@ fn related<'a>(tables: &[Table<'a>], options: &Options) -> Vec<Table<'a>> {
 fn page(table: &Table) -> Page {
     let decimals = decimals(table);
     let mut rows = Rows::new(table.lines.iter().enumerate());
-    for (at, column) in table.columns.iter().enumerate() {
-        rows = rows.shown(column.to_string(), |(_, line)| {
-            number(table, line.cells[at].as_ref(), decimals)
+    for column in &table.columns {
+        rows = rows.shown(&column.to_string(), |(_, line)| {
+            number(table, line.cells.get(column), decimals)
         });
     }
-    let sheet = rows.shown(CLIENTS, |(at, _)| marked(table, *at)).left().sheet();
+    let sheet = rows.text(CLIENTS, |(at, _)| marked(table, *at)).sheet();
     let sheet = Sheet { pitch: PITCH, drawn: shapes(table), ..sheet };
     Page {
         title: vec![notes::title(table)],
         sheets: vec![sheet, records(table)],
-        notes: footnotes(table),
+        notes: footnotes(&table.notes),
         below: notes::below(table),
         ..Page::default()
     }
@@ -130,7 +125,8 @@ pub(crate) fn number(table: &Table, cell: Option<&Cell>, decimals: usize) -> Val
 fn shapes(table: &Table) -> Vec<String> {
     let max = table.shown().filter(|value| value.is_finite()).fold(0.0, f64::max);
     let shape = |line: &Line| {
-        let values = line.cells.iter().map(|cell| cell.as_ref().and_then(|c| table.number(c)));
+        let value = |column| line.cells.get(column).and_then(|cell| table.number(cell));
+        let values = table.columns.iter().map(value);
         if table.columns.len() > 1 { shape(values, max) } else { String::new() }
     };
     table.lines.iter().map(shape).collect()
@@ -138,46 +134,41 @@ fn shapes(table: &Table) -> Vec<String> {
 
 /// Returns one row a cell with everything that identifies it. New columns are added at the end.
 fn records(table: &Table) -> Sheet {
-    let rows = items(table).map(|of| (judge::conditions(of.cell.steps[0]), of.cell.steps[0], of));
-    let rows = Rows::new(rows);
-    let conditions = |mut rows: Rows<(Vec<judge::conditions::Fact>, _, _)>,
-                      names: &[&'static str]| {
-        for name in names {
-            rows = rows.filed(name, |(facts, ..)| {
-                let fact = facts.iter().find(|(known, ..)| known == name);
-                fact.map(|(_, value, _)| value.clone())
-            });
-        }
-        rows
-    };
-    let rows = rows
+    fn condition(name: &'static str) -> impl Fn(&Item) -> Option<String> {
+        let known = CONDITIONS.iter().find(|known| known.name == name).expect("a condition");
+        |of| (known.value)(of.cell.steps[0])
+    }
+    Rows::new(items(table))
         .filed("workload", |_| table.workload)
-        .filed("label", |(.., of)| of.line.label)
-        .filed("clients", |(.., of)| of.column.clients)
-        .filed("rate", |(.., of)| of.column.per_s())
-        .filed("metric", |(.., of)| table.metric_at(&of.column).to_string())
+        .filed("label", |of| of.line.label)
+        .filed("clients", |of| of.column.clients)
+        .filed("rate", |of| of.column.per_s())
+        .filed("metric", |of| table.metric_at(&of.column).to_string())
         .filed("unit", |_| table.metric.unit())
-        .filed("value", |(.., of)| of.cell.spread.median)
-        .filed("min", |(.., of)| of.cell.spread.min)
-        .filed("max", |(.., of)| of.cell.spread.max)
-        .filed("steps", |(.., of)| of.cell.spread.n)
+        .filed("value", |of| of.cell.spread.median)
+        .filed("min", |of| of.cell.spread.min)
+        .filed("max", |of| of.cell.spread.max)
+        .filed("steps", |of| of.cell.spread.n)
         .filed("baseline", |_| table.baseline.clone())
-        .filed("relative", |(.., of)| of.cell.relative);
-    let named = ["tables", "rows", "distribution", "statements", "transport"];
-    let rows = conditions(rows, &named)
-        .filed("server_version", |(_, first, _)| first.server.version.as_str())
-        .filed("started_at", |(_, first, _)| first.started_at.as_str())
-        .filed("notes", |(.., of)| codes(table, &[of.at], &of.column));
-    conditions(rows, &["class", "durability"])
-        .filed("data_bytes", |(_, first, _)| first.server.data_bytes)
-        .filed("buffer_pool_bytes", |(_, first, _)| first.server.buffer_pool_bytes)
+        .filed("relative", |of| of.cell.relative)
+        .filed("tables", condition("tables"))
+        .filed("rows", condition("rows"))
+        .filed("distribution", condition("distribution"))
+        .filed("statements", condition("statements"))
+        .filed("transport", condition("transport"))
+        .filed("server_version", |of| of.cell.steps[0].server.version.as_str())
+        .filed("started_at", |of| of.cell.steps[0].started_at.as_str())
+        .filed("notes", |of| codes(table, &[of.at], &of.column))
+        .filed("class", condition("class"))
+        .filed("durability", condition("durability"))
+        .filed("data_bytes", |of| of.cell.steps[0].server.data_bytes)
+        .filed("buffer_pool_bytes", |of| of.cell.steps[0].server.buffer_pool_bytes)
         .sheet()
 }
 
 /// Tells how the runs of each cell spread, a page for each table.
 pub(crate) fn spread(table: &Table) -> Page {
     let decimals = table.metric.decimals(table.cells().map(|cell| cell.spread.median));
-    let text = |value: f64| Value::Number(value, decimals).text();
     let sheet = Rows::new(items(table))
         .shown("clients", |of| of.column.to_string())
         .place_and_metric(table, |of| of.column)
@@ -186,13 +177,17 @@ pub(crate) fn spread(table: &Table) -> Page {
         .both("median", "median", |of| (of.cell.spread.median, decimals))
         .both("min", "min", |of| (of.cell.spread.min, decimals))
         .both("max", "max", |of| (of.cell.spread.max, decimals))
-        .shown("range %", |of| range(of.cell).map(|share| (share * 100.0, 1)))
-        .shown("95 % interval", |of| {
-            of.cell.interval.map(|(low, high)| format!("{} to {}", text(low), text(high)))
+        .shown("range %", |of| {
+            let of = of.cell.spread;
+            let share = (of.max - of.min) / of.median;
+            (of.n > 1 && of.median > 0.0).then_some((share * 100.0, 1))
         })
-        .left()
-        .shown("label", |of| label(of.line.label))
-        .left()
+        .text("95 % interval", |of| {
+            of.cell
+                .interval
+                .map(|(low, high)| [low, high].map(|of| page::number(of, decimals)).join(" to "))
+        })
+        .text("label", |of| label(of.line.label))
         .filed("interval_low", |of| of.cell.interval.map(|i| i.0))
         .filed("interval_high", |of| of.cell.interval.map(|i| i.1))
         .sheet();
@@ -205,101 +200,90 @@ pub(crate) fn spread(table: &Table) -> Page {
     Page::of(title, sheet, vec![RUNS.to_owned()])
 }
 
-fn range(cell: &Cell) -> Option<f64> {
-    let spread = cell.spread;
-    (spread.n > 1 && spread.median > 0.0).then(|| (spread.max - spread.min) / spread.median)
-}
-
 /// JSON whose fields stay in their order.
+#[derive(Serialize)]
+#[serde(untagged)]
 enum Node {
     Leaf(serde_json::Value),
     List(Vec<Node>),
-    Fields(Vec<(&'static str, Node)>),
+    Fields(#[serde(serialize_with = "in_order")] Vec<(&'static str, Node)>),
 }
 
-impl Serialize for Node {
-    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
-        match self {
-            Node::Leaf(value) => value.serialize(serializer),
-            Node::List(nodes) => nodes.serialize(serializer),
-            Node::Fields(fields) => {
-                serializer.collect_map(fields.iter().map(|(n, node)| (n, node)))
-            }
-        }
+fn in_order<S: Serializer>(
+    fields: &[(&str, Node)],
+    serializer: S,
+) -> std::result::Result<S::Ok, S::Error> {
+    serializer.collect_map(fields.iter().map(|(name, node)| (name, node)))
+}
+
+impl<T: Into<serde_json::Value>> From<T> for Node {
+    fn from(value: T) -> Node {
+        Node::Leaf(value.into())
     }
 }
 
-fn leaf(value: impl Into<serde_json::Value>) -> Node {
-    Node::Leaf(value.into())
+/// A node whose fields are named values, themselves nodes or what JSON has.
+macro_rules! fields {
+    ($($name:ident: $value:expr),* $(,)?) => {
+        Node::Fields(vec![$((stringify!($name), Node::from($value))),*])
+    };
 }
 
-fn list<T>(of: impl IntoIterator<Item = T>, node: impl FnMut(T) -> Node) -> Node {
-    Node::List(of.into_iter().map(node).collect())
+fn list<T, N: Into<Node>>(of: impl IntoIterator<Item = T>, node: impl Fn(T) -> N) -> Node {
+    Node::List(of.into_iter().map(|item| node(item).into()).collect())
 }
 
 /// Writes the tables as JSON: lines of cells, which are more than rows.
 pub(crate) fn json(tables: &[Table], options: &Options) -> String {
     let tables = related(tables, options);
-    pretty(&Node::Fields(vec![
-        ("schema", leaf(SCHEMA)),
-        ("layout", leaf("versions")),
-        ("metric", tables.first().map_or(leaf(()), metric)),
-        ("baseline", leaf(options.baseline.as_deref())),
-        ("tables", list(&tables, of_table)),
-    ]))
+    pretty(&fields! {
+        schema: SCHEMA,
+        layout: "versions",
+        metric: tables.first().map_or(Node::from(()), metric),
+        baseline: options.baseline.as_deref(),
+        tables: list(&tables, of_table),
+    })
 }
 
 fn metric(table: &Table) -> Node {
-    Node::Fields(vec![
-        ("name", leaf(table.metric.to_string())),
-        ("unit", leaf(table.metric.unit())),
-        ("higher_is_better", leaf(table.metric.higher_is_better())),
-    ])
+    let metric = table.metric;
+    let higher_is_better = metric.higher_is_better();
+    fields! { name: metric.to_string(), unit: metric.unit(), higher_is_better: higher_is_better }
 }
 
 fn of_table(table: &Table) -> Node {
     let column = |column: &Column| {
-        Node::Fields(vec![
-            ("clients", leaf(column.clients)),
-            ("rate", leaf(column.per_s())),
-            ("metric", leaf(table.metric_at(column).to_string())),
-        ])
+        let metric = table.metric_at(column).to_string();
+        fields! { clients: column.clients, rate: column.per_s(), metric: metric }
+    };
+    let cell = |cell: &Cell| {
+        let spread = cell.spread;
+        fields! {
+            value: spread.median, min: spread.min, max: spread.max, steps: spread.n,
+            relative: cell.relative,
+            step_ids: list(&cell.steps, |step| step.step_id.as_str()),
+        }
     };
     let line = |line: &Line| {
-        Node::Fields(vec![
-            ("label", leaf(line.label)),
-            ("conditions", leaf(of_conditions(line))),
-            ("cells", list(&line.cells, |cell| cell.as_ref().map_or(leaf(()), of_cell))),
-        ])
+        let cell = |column| line.cells.get(column).map_or(Node::from(()), cell);
+        let (conditions, cells) = (of_conditions(line), list(&table.columns, cell));
+        fields! { label: line.label, conditions: conditions, cells: cells }
     };
     // Where a note holds: positions in `lines`, and of each in `columns`.
     let note = |note: &Note| {
         let places = list(&note.places, |(line, columns)| {
             let held = (0..table.columns.len()).filter(|at| columns.contains(&table.columns[*at]));
-            Node::Fields(vec![("line", leaf(*line)), ("columns", list(held, leaf))])
+            fields! { line: *line, columns: list(held, Node::from) }
         });
-        let (code, text) = (leaf(note.code.as_str()), leaf(note.text.as_str()));
-        Node::Fields(vec![("code", code), ("text", text), ("places", places)])
+        fields! { code: note.code.as_str(), text: note.text.as_str(), places: places }
     };
-    Node::Fields(vec![
-        ("workload", leaf(table.workload)),
-        ("metric", metric(table)),
-        ("columns", list(&table.columns, column)),
-        ("lines", list(&table.lines, line)),
-        ("notes", list(&table.notes, note)),
-    ])
-}
-
-fn of_cell(cell: &Cell) -> Node {
-    let ids = cell.steps.iter().map(|step| step.step_id.as_str());
-    Node::Fields(vec![
-        ("value", leaf(cell.spread.median)),
-        ("min", leaf(cell.spread.min)),
-        ("max", leaf(cell.spread.max)),
-        ("steps", leaf(cell.spread.n)),
-        ("relative", leaf(cell.relative)),
-        ("step_ids", list(ids, leaf)),
-    ])
+    fields! {
+        workload: table.workload,
+        metric: metric(table),
+        columns: list(&table.columns, column),
+        lines: list(&table.lines, line),
+        notes: list(&table.notes, note),
+    }
 }
 
 /// Returns the conditions of a line, and all options of its workload in one text: the others are
@@ -314,6 +298,7 @@ fn of_conditions(line: &Line) -> serde_json::Map<String, serde_json::Value> {
     let options = (!texts.is_empty()).then(|| ("options".to_owned(), texts.into()));
     let named = conditions(&line.steps)
         .into_iter()
-        .map(|(name, values)| (name.to_lowercase().replace([' ', '-'], "_"), values.into()));
+        .map(|(name, values)| (name, values.into_iter().map(|(value, _)| value).collect()))
+        .map(|(name, values)| (name.to_lowercase().replace([' ', '-'], "_"), values));
     named.chain(options).collect()
 }

@@ -5,9 +5,9 @@
 use super::super::compare::{common, nothing_in_common, of_two};
 use super::super::metric::named;
 use super::super::notes::{
-    self, at_clients, codes, footing, label, mark, marked, marks, signs, title,
+    self, at_clients, codes, footing, label, mark, marked, marks, push_new, signs, title,
 };
-use super::super::page::{Page, Rows, Sheet, Value, number, ratio_decimals};
+use super::super::page::{Page, Rows, Sheet, number, ratio_decimals};
 use super::super::table::{Column, Line, NO_RATIO, Table, ratio, speed};
 use super::super::{Metric, Options, escape};
 use crate::error::{Error, Result};
@@ -18,60 +18,46 @@ use crate::summary::SuiteTest;
 const REMARK: &str = "note";
 
 pub(super) fn relative(mut table: Table, baseline: Option<&str>) -> Page {
-    let has_number = |line: &&Line| line.cell().is_some();
-    let first = table.lines.iter().find(has_number).unwrap_or(&table.lines[0]);
-    let base = baseline.unwrap_or(first.label).to_owned();
-    // Here the baseline may be missing though other pages have it: then nothing relates.
-    let there = table.lines.iter().filter(has_number).any(|line| line.label == base);
-    if there {
-        table.relate(&base);
-    }
+    let measured = table.lines.iter().find(|line| line.cell().is_some());
+    let base = baseline.unwrap_or(measured.unwrap_or(&table.lines[0]).label).to_owned();
+    table.relate(&base);
     // The title tells the metric itself, and not its ratio.
     table.baseline = None;
-    let (short, _) = table.metric.short();
-    let shown_base = escape::line(&base);
-    let how = if table.metric.higher_is_better() {
-        format!("{short} / {short}-for-{shown_base}")
-    } else {
-        format!("{short}-for-{shown_base} / {short}")
-    };
+    let (column, (short, _), shown_base) =
+        (table.columns[0], table.metric.short(), escape::line(&base));
+    let of_base = format!("{short}-for-{shown_base}");
+    let [over, under] =
+        if table.metric.higher_is_better() { [&short, &of_base] } else { [&of_base, &short] };
     let mut below = footing(&table);
-    if !there {
+    // Other pages may have the baseline all the same.
+    if table.line(&base).and_then(Line::cell).is_none() {
         below.push(format!("{shown_base} has no number here: nothing to relate to"));
     } else if table.cells().any(|cell| cell.relative.is_none()) {
         below.push(NO_RATIO.to_owned());
     }
-    let title = format!("{}; {}", title(&table), at_clients(&table.columns[0]));
-    let title = vec![title, format!("Relative-perf is {how}")];
-    Page { title, sheets: vec![relative_sheet(&table, &base)], below, ..Page::default() }
-}
-
-fn relative_sheet(table: &Table, base: &str) -> Sheet {
-    let column = table.columns[0];
     let decimals = table.metric.decimals(table.shown());
     let ratios = ratio_decimals(table.cells().filter_map(|cell| cell.relative));
-    Rows::new(table.lines.iter().enumerate())
-        .place_and_metric(table, |_| column)
-        .both("", "label", |(_, line)| Value::Label(line.label.to_owned(), label(line.label)))
+    let sheet = Rows::new(table.lines.iter().enumerate())
+        .place_and_metric(&table, |_| column)
+        .both("", "label", |(_, line)| (line.label.to_owned(), label(line.label)))
         .left()
-        .both(table.metric.short().0, "value", |(_, line)| {
-            line.cell().map(|cell| (cell.spread.median, decimals))
-        })
-        .filed("baseline", |_| base)
+        .both(&short, "value", |(_, line)| Some((line.cell()?.spread.median, decimals)))
+        .filed("baseline", |_| base.as_str())
+        // As published: the baseline is 1, and what merely equals it 1.00.
         .both("Relative-perf", "relative", |(_, line)| {
-            // As published: the baseline is 1, and what merely equals it 1.00.
-            let decimals = if line.label == base { 0 } else { ratios };
-            line.cell().and_then(|cell| cell.relative).map(|relative| (relative, decimals))
+            Some((line.cell()?.relative?, if line.label == base { 0 } else { ratios }))
         })
         // The signs of footnotes end the line: numbers follow the label alone.
-        .shown("", |(at, line)| {
+        .text("", |(at, line)| {
             let remark = line.steps.iter().find_map(|step| step.notes.get(REMARK));
             let remark = remark.map_or_else(String::new, |n| format!(" -> {}", escape::line(n)));
-            (marks(table, *at) + &remark).trim().to_owned()
+            (marks(&table.notes, &[*at]) + &remark).trim().to_owned()
         })
-        .left()
-        .filed("notes", |(at, _)| codes(table, &[*at], &column))
-        .sheet()
+        .filed("notes", |(at, _)| codes(&table, &[*at], &column))
+        .sheet();
+    let title = format!("{}; {}", title(&table), at_clients(&column));
+    let title = vec![title, format!("Relative-perf is {over} / {under}")];
+    Page { title, sheets: vec![sheet], below, ..Page::default() }
 }
 
 /// Head, names in files (absolute and relative), metric and decimals of what an op costs.
@@ -96,76 +82,49 @@ pub(crate) const LEGEND: [&str; 3] = [
 
 const OF_ZERO: &str = "- among the relative numbers: the first is 0 or was not measured";
 
-struct Costs {
-    at: usize,
-    absolute: Vec<Option<f64>>,
-    relative: Vec<Option<f64>>,
-}
-
 pub(super) fn per_op(table: &Table, baseline: Option<&str>) -> Result<Page> {
-    let costs = table.lines.iter().map(costs).collect::<Result<Vec<Vec<Option<f64>>>>>()?;
+    let cost = |line: &Line, name| {
+        let metric = Metric::Figure(named(name).expect("a cost is a figure"));
+        Ok(stats::median(&metric.values(&line.steps)?))
+    };
+    let costs = |line: &Line| COSTS.iter().map(|(_, _, name, _)| cost(line, name)).collect();
+    let costs: Vec<Vec<Option<f64>>> = table.lines.iter().map(costs).collect::<Result<_>>()?;
     let base = match baseline {
         Some(label) => table.lines.iter().position(|line| line.label == label),
         None => Some(0),
     };
-    let first = base.map(|at| costs[at].clone());
-    let row = |(at, absolute): (usize, Vec<Option<f64>>)| {
-        // There is no such number where the first is 0 and this one is not.
-        let relative = |(at, value): (usize, &Option<f64>)| ratio((*value)?, first.as_ref()?[at]?);
-        Costs { at, relative: absolute.iter().enumerate().map(relative).collect(), absolute }
-    };
-    let rows: Vec<Costs> = costs.into_iter().enumerate().map(row).collect();
-    let mut lines: Vec<String> = LEGEND.map(str::to_owned).to_vec();
-    let mut pairs = rows.iter().flat_map(|row| row.absolute.iter().zip(&row.relative));
-    if first.is_some() && pairs.any(|(value, ratio)| value.is_some() && ratio.is_none()) {
-        lines.push(OF_ZERO.to_owned());
+    // There is no such number where the first is 0 and this one is not.
+    let relative = |line: usize, at: usize| ratio(costs[line][at]?, costs[base?][at]?);
+    let lines = 0..costs.len();
+    let lacks = |line: usize, at: usize| costs[line][at].is_some() && relative(line, at).is_none();
+    let by_zero = lines.clone().any(|line| (0..COSTS.len()).any(|at| lacks(line, at)));
+    let mut below = LEGEND.map(str::to_owned).to_vec();
+    below.extend((base.is_some() && by_zero).then(|| OF_ZERO.to_owned()));
+    below.extend(footing(table));
+    // A 0 has no decimals.
+    let shown =
+        |value: Option<f64>, decimals| Some((value?, if value? == 0.0 { 0 } else { decimals }));
+    let column = table.columns[0];
+    let mut all = Rows::new(lines.clone())
+        .place(table, |_| column)
+        .filed("label", |line| table.lines[*line].label);
+    let mut others = Rows::new(lines.filter(|line| Some(*line) != base));
+    for (at, (head, names, _, decimals)) in COSTS.iter().enumerate() {
+        all = all.both(head, names[0], |line| shown(costs[*line][at], *decimals));
+        others = others.shown(head, |line| shown(relative(*line, at), 2));
     }
-    lines.extend(footing(table));
+    all = all.text("dbms", |line| marked(table, *line));
+    for (at, (_, names, ..)) in COSTS.iter().enumerate() {
+        all = all.filed(names[1], |line| relative(*line, at));
+    }
+    let all = all.filed("notes", |line| codes(table, &[*line], &column)).sheet();
     let to = baseline.map_or_else(|| "first result".to_owned(), escape::line);
     let rule = Some(format!("--- relative to {to}"));
-    let others: Vec<&Costs> = rows.iter().filter(|row| Some(row.at) != base).collect();
-    let mut sheets = vec![absolute_costs(table, &rows)];
-    if !others.is_empty() {
-        sheets.push(Sheet { rule, ..relative_costs(table, others) });
-    }
-    let clients = at_clients(&table.columns[0]);
-    let title = vec![format!("{}: cost of an op; {clients}", escape::line(table.workload))];
-    Ok(Page { title, sheets, below: lines, ..Page::default() })
-}
-
-/// With so many decimals; a 0 has none.
-fn cost(value: Option<f64>, decimals: usize) -> Option<(f64, usize)> {
-    value.map(|value| (value, if value == 0.0 { 0 } else { decimals }))
-}
-
-fn absolute_costs(table: &Table, rows: &[Costs]) -> Sheet {
-    let column = table.columns[0];
-    let mut rows =
-        Rows::new(rows).place(table, |_| column).filed("label", |row| table.lines[row.at].label);
-    for (at, (head, names, _, decimals)) in COSTS.iter().enumerate() {
-        rows = rows.both(*head, names[0], |row| cost(row.absolute[at], *decimals));
-    }
-    rows = rows.shown("dbms", |row| marked(table, row.at)).left();
-    for (at, (_, names, ..)) in COSTS.iter().enumerate() {
-        rows = rows.filed(names[1], |row| row.relative[at]);
-    }
-    rows.filed("notes", |row| codes(table, &[row.at], &column)).sheet()
-}
-
-fn relative_costs(table: &Table, rows: Vec<&Costs>) -> Sheet {
-    let mut rows = Rows::new(rows);
-    for (at, (head, ..)) in COSTS.iter().enumerate() {
-        rows = rows.shown(*head, |row| cost(row.relative[at], 2));
-    }
-    rows.shown("dbms", |row| marked(table, row.at)).left().sheet()
-}
-
-fn costs(line: &Line) -> Result<Vec<Option<f64>>> {
-    let median = |name: &str| {
-        let metric = Metric::Figure(named(name).expect("a cost is a figure"));
-        Ok(stats::median(&metric.values(&line.steps)?))
-    };
-    COSTS.iter().map(|(_, _, name, _)| median(name)).collect()
+    let others = Sheet { rule, ..others.text("dbms", |line| marked(table, *line)).sheet() };
+    let sheets = if others.rows > 0 { vec![all, others] } else { vec![all] };
+    let of = escape::line(table.workload);
+    let title = vec![format!("{of}: cost of an op; {}", at_clients(&column))];
+    Ok(Page { title, sheets, below, ..Page::default() })
 }
 
 const TOTAL: &str = "total";
@@ -186,57 +145,42 @@ pub(super) fn suites<'s>(tables: impl Iterator<Item = Table<'s>>) -> Result<Vec<
     Ok(pages)
 }
 
-struct Test<'a> {
-    name: &'a str,
-    at: usize,
-    times: Times,
-    relative: Option<f64>,
-}
-
 fn suite(table: &Table) -> Page {
     let of_labels: Vec<Vec<(&str, Times)>> = table.lines.iter().map(tests).collect();
     // In the order of the first label that has them; the sums come last.
     let mut names: Vec<&str> = Vec::new();
-    for (name, _) in of_labels.iter().flatten() {
-        if !names.contains(name) && *name != TOTAL {
-            names.push(name);
-        }
+    for (name, _) in of_labels.iter().flatten().filter(|(name, _)| *name != TOTAL) {
+        push_new(&mut names, name);
     }
     names.push(TOTAL);
-    let found = |name: &str, at: usize| -> Option<Times> {
+    let found = |name: &str, at: usize| {
         of_labels[at].iter().find(|(known, _)| *known == name).map(|(_, times)| *times)
     };
-    let mut by_zero = false;
-    let mut rows = Vec::new();
-    for name in names {
-        let first = found(name, 0);
-        for at in 0..table.lines.len() {
-            let Some(times) = found(name, at) else { continue };
-            let relative = first.and_then(|first| ratio(first[0], times[0]));
-            by_zero |= first.is_some() && relative.is_none();
-            rows.push(Test { name, at, times, relative });
-        }
+    let (mut rows, mut by_zero) = (Vec::new(), false);
+    for (name, at) in names.iter().flat_map(|name| (0..of_labels.len()).map(move |at| (*name, at)))
+    {
+        let Some(times): Option<Times> = found(name, at) else { continue };
+        let relative = found(name, 0).map(|first| ratio(first[0], times[0]));
+        by_zero |= relative == Some(None);
+        rows.push((name, at, times, relative.flatten()));
     }
-    let decimals = table.metric.decimals(rows.iter().map(|row| row.times[0]));
-    let of = |row: &Test| table.lines[row.at].label;
+    let decimals = table.metric.decimals(rows.iter().map(|(.., times, _)| times[0]));
+    let of = |at: usize| table.lines[at].label;
     let sheet = Rows::new(rows)
         .filed("workload", |_| table.workload)
-        .both("test", "test", |row| Value::Label(row.name.to_owned(), escape::line(row.name)))
+        .both("test", "test", |(name, ..)| ((*name).to_owned(), escape::line(name)))
         .left()
-        .both("label", "label", |row| Value::Label(of(row).to_owned(), label(of(row))))
+        .both("label", "label", |(_, at, ..)| (of(*at).to_owned(), label(of(*at))))
         .left()
-        .both("wall s", "wall_s", |row| (row.times[0], decimals))
-        .both("user s", "user_s", |row| (row.times[1], decimals))
-        .both("sys s", "sys_s", |row| (row.times[2], decimals))
-        .both("Relative-perf", "relative", |row| {
-            let decimals = |ratio| if row.at == 0 { 0 } else { ratio_decimals([ratio]) };
-            row.relative.map(|ratio| (ratio, decimals(ratio)))
+        .both("wall s", "wall_s", |(.., times, _)| (times[0], decimals))
+        .both("user s", "user_s", |(.., times, _)| (times[1], decimals))
+        .both("sys s", "sys_s", |(.., times, _)| (times[2], decimals))
+        .both("Relative-perf", "relative", |(_, at, _, relative)| {
+            relative.map(|ratio| (ratio, if *at == 0 { 0 } else { ratio_decimals([ratio]) }))
         })
-        .shown("", |row| marks(table, row.at).trim().to_owned())
-        .left()
+        .text("", |(_, at, ..)| marks(&table.notes, &[*at]).trim().to_owned())
         .sheet();
-    let first = label(table.lines[0].label);
-    let how = format!("Relative-perf is Seconds-for-{first} / Seconds");
+    let how = format!("Relative-perf is Seconds-for-{} / Seconds", label(of(0)));
     let mut below = footing(table);
     below.extend(by_zero.then(|| NO_RATIO.to_owned()));
     Page { title: vec![title(table), how], sheets: vec![sheet], below, ..Page::default() }
@@ -244,27 +188,22 @@ fn suite(table: &Table) -> Page {
 
 /// Of each test of a label, and of their sum, the medians over its runs.
 fn tests<'a>(line: &Line<'a>) -> Vec<(&'a str, Times)> {
-    let runs: Vec<&[SuiteTest]> =
-        line.steps.iter().filter_map(|step| Some(step.suite.as_ref()?.tests.as_slice())).collect();
+    let runs = line.steps.iter().filter_map(|step| Some(step.suite.as_ref()?.tests.as_slice()));
+    let runs: Vec<&[SuiteTest]> = runs.collect();
+    let mut names: Vec<&str> = Vec::new();
+    runs.iter().copied().flatten().for_each(|test| push_new(&mut names, &test.name));
+    // A test of this name hides the sum.
+    let sums = !names.contains(&TOTAL);
+    push_new(&mut names, TOTAL);
     let seconds: [fn(&SuiteTest) -> f64; 3] =
         [|test| test.wall_s, |test| test.user_s, |test| test.sys_s];
-    let times = |name: Option<&str>| {
-        seconds.map(|value| {
-            let sum = |run: &&[SuiteTest]| {
-                let picked = || run.iter().filter(|test| name.is_none_or(|name| test.name == name));
-                picked().next().map(|_| picked().map(value).sum())
-            };
-            stats::median(&runs.iter().filter_map(sum).collect::<Vec<f64>>()).unwrap_or(0.0)
-        })
+    let median = |name: &str, value: fn(&SuiteTest) -> f64| {
+        let picked = |test: &&SuiteTest| test.name == name || (sums && name == TOTAL);
+        let sum =
+            |run: &&[SuiteTest]| run.iter().filter(picked).map(value).reduce(|sum, s| sum + s);
+        stats::median(&runs.iter().filter_map(sum).collect::<Vec<f64>>()).unwrap_or(0.0)
     };
-    let mut found: Vec<(&str, Times)> = Vec::new();
-    for test in runs.iter().copied().flatten() {
-        if !found.iter().any(|(name, _)| *name == test.name) {
-            found.push((&test.name, times(Some(&test.name))));
-        }
-    }
-    found.push((TOTAL, times(None)));
-    found
+    names.into_iter().map(|name| (name, seconds.map(|value| median(name, value)))).collect()
 }
 
 /// From here on the decimals of a percentage say nothing.
@@ -290,8 +229,8 @@ fn pairs<'a>(
 ) -> Result<Vec<(Table<'a>, Vec<Pair>)>> {
     let labels = labels(options);
     let tables = of_two(tables, ["--from", "--to"], labels)?.into_iter().map(|table| {
-        let pair = |(column, [from, to]): (Column, [&super::Cell; 2])| {
-            let (from, to) = (from.spread.median, to.spread.median);
+        let pair = |(column, cells): (Column, [&super::Cell; 2])| {
+            let [from, to] = cells.map(|cell| cell.spread.median);
             Pair { column, from, to, change: change(&table, from, to) }
         };
         let pairs: Vec<Pair> = common(&table).into_iter().map(pair).collect();
@@ -306,23 +245,17 @@ pub(super) fn delta(tables: &[Table], options: &Options) -> Result<Vec<Page>> {
         Some((speed(&table.metric, from, to)? - 1.0) * 100.0)
     })?;
     let (marks, mut below) = shared(&found);
-    if found.iter().any(|(_, pairs)| divides_by_zero(pairs)) {
-        below.push(NO_RATIO.to_owned());
-    }
+    below.extend(no_ratio(found.iter().flat_map(|(_, pairs)| pairs)));
     let rows = found.iter().zip(&marks).map(|((table, pairs), marks)| (table, pairs, marks));
     let shown = Rows::new(rows)
-        .shown("workload", |(table, ..)| escape::line(table.workload))
-        .left()
-        .shown("change", |(_, pairs, _)| {
-            extremes(pairs).map(|((_, low), (_, high))| range(low, high))
-        })
-        .shown("least at", |(_, pairs, _)| extremes(pairs).map(|((pair, _), _)| at(pair)))
-        .shown("most at", |(_, pairs, _)| extremes(pairs).map(|(_, (pair, _))| at(pair)))
-        .shown("of", |(table, pairs, marks)| {
-            let columns: Vec<String> = pairs.iter().map(at).collect();
+        .text("workload", |(table, ..)| escape::line(table.workload))
+        .shown("change", |(_, pairs, _)| extremes(pairs).map(|[low, high]| range(low.1, high.1)))
+        .shown("least at", |(_, pairs, _)| extremes(pairs).map(|[low, _]| low.0.to_string()))
+        .shown("most at", |(_, pairs, _)| extremes(pairs).map(|[_, high]| high.0.to_string()))
+        .text("of", |(table, pairs, marks)| {
+            let columns: Vec<String> = pairs.iter().map(|pair| pair.column.to_string()).collect();
             format!("{} at {}{marks}", table.metric.short().0, columns.join(", "))
-        })
-        .left();
+        });
     let records = found.iter().map(|(table, pairs)| {
         let rows = records(table, pairs).filed("change_percent", |pair| pair.change);
         rows.filed("notes", |pair| codes(table, &[0, 1], &pair.column)).sheet()
@@ -333,35 +266,31 @@ pub(super) fn delta(tables: &[Table], options: &Options) -> Result<Vec<Page>> {
     Ok(vec![Page { title, sheets, below, ..Page::default() }])
 }
 
-fn at(pair: &Pair) -> String {
-    pair.column.to_string()
-}
-
 /// Returns the signs of each workload, and the lines below all: the same of many is said once.
 fn shared(found: &[(Table, Vec<Pair>)]) -> (Vec<String>, Vec<String>) {
-    let mut notes: Vec<&str> = Vec::new();
-    // Each with the workloads that it is about.
-    let mut conditions: Vec<(String, Vec<String>)> = Vec::new();
-    let mut marks = Vec::new();
-    for (table, _) in found {
-        let workload = escape::line(table.workload);
-        for line in notes::below(table) {
-            match conditions.iter_mut().find(|(known, _)| *known == line) {
-                Some((_, workloads)) => workloads.push(workload.clone()),
-                None => conditions.push((line, vec![workload.clone()])),
-            }
+    let (mut notes, mut conditions) = (Vec::new(), Vec::new());
+    let below: Vec<Vec<String>> = found.iter().map(|(table, _)| notes::below(table)).collect();
+    for ((table, _), below) in found.iter().zip(&below) {
+        table.notes.iter().for_each(|note| push_new(&mut notes, &note.text));
+        for line in below {
+            push_new(&mut conditions, line);
         }
-        let here: Vec<&str> = table.notes.iter().map(|note| note.text.as_str()).collect();
-        let new: Vec<&str> = here.iter().filter(|text| !notes.contains(text)).copied().collect();
-        notes.extend(new);
-        marks.push(signs((0..notes.len()).filter(|at| here.contains(&notes[*at]))));
     }
-    let alone = conditions.len() == 1;
-    let conditions = conditions.into_iter().map(|(line, workloads)| match workloads.len() {
-        _ if alone => line,
-        1 => format!("{}: {line}", workloads[0]),
-        _ => format!("{} and others: {line}", workloads[0]),
-    });
+    let signs_of = |(table, _): &(Table, _)| {
+        let has = |text: &String| table.notes.iter().any(|note| note.text == *text);
+        signs((0..notes.len()).filter(|at| has(notes[*at])))
+    };
+    let marks = found.iter().map(signs_of).collect();
+    let named = |line: &&String| {
+        let having = found.iter().zip(&below).filter(|(_, below)| below.contains(line));
+        let having: Vec<String> = having.map(|((of, _), _)| escape::line(of.workload)).collect();
+        let others = if having.len() > 1 { " and others" } else { "" };
+        format!("{}{others}: {line}", having[0])
+    };
+    let conditions: Vec<String> = match conditions.as_slice() {
+        [alone] => vec![(*alone).clone()],
+        all => all.iter().map(named).collect(),
+    };
     let notes = notes.iter().enumerate().map(|(at, text)| format!("{} {text}", mark(at)));
     (marks, notes.chain(conditions).collect())
 }
@@ -378,25 +307,21 @@ pub(super) fn overhead(tables: &[Table], options: &Options) -> Result<Vec<Page>>
 fn cost_page(table: &Table, pairs: &[Pair]) -> Page {
     let decimals = table.metric.decimals(pairs.iter().flat_map(|pair| [pair.from, pair.to]));
     let sheet = records(table, pairs)
-        .shown("clients", |pair| at(pair))
-        .shown(marked(table, 0), |pair| (pair.from, decimals))
-        .shown(marked(table, 1), |pair| (pair.to, decimals))
+        .shown("clients", |pair| pair.column.to_string())
+        .shown(&marked(table, 0), |pair| (pair.from, decimals))
+        .shown(&marked(table, 1), |pair| (pair.to, decimals))
         .both("cost %", "cost_percent", |pair| pair.change.map(|change| (change, 1)))
         .filed("notes", |pair| codes(table, &[0, 1], &pair.column))
         .sheet();
     let (short, _) = table.metric.short();
     let mut lines = Vec::new();
-    if let Some(((_, low), (most, high))) = extremes(pairs) {
+    if let Some([(_, low), (most, high)]) = extremes(pairs) {
         let share = if table.metric.higher_is_better() { "less" } else { "more" };
-        lines.push(format!(
-            "{} costs {} ({share} {short} than {}), most at {}",
-            label(table.lines[1].label),
-            range_with(low, high, 1),
-            label(table.lines[0].label),
-            at_clients(&most.column)
-        ));
+        let [from, to] = [0, 1].map(|at| label(table.lines[at].label));
+        let (range, most) = (range_with(low, high, 1), at_clients(&most));
+        lines.push(format!("{to} costs {range} ({share} {short} than {from}), most at {most}"));
     }
-    lines.extend(divides_by_zero(pairs).then(|| NO_RATIO.to_owned()));
+    lines.extend(no_ratio(pairs));
     lines.extend(footing(table));
     let title = format!("{}: cost in percent of {short}", escape::line(table.workload));
     Page::of(title, sheet, lines)
@@ -411,17 +336,15 @@ fn records<'p>(table: &Table, pairs: &'p [Pair]) -> Rows<&'p Pair> {
         .filed("to_value", |pair| pair.to)
 }
 
-type Change<'a> = (&'a Pair, f64);
-
 /// Returns the least and the largest change, of equal ones at the fewest clients.
-fn extremes(pairs: &[Pair]) -> Option<(Change<'_>, Change<'_>)> {
-    let changes = || pairs.iter().filter_map(|pair| Some((pair, pair.change?)));
-    let by = |a: &Change, b: &Change| a.1.total_cmp(&b.1);
-    Some((changes().min_by(by)?, changes().rev().max_by(by)?))
+fn extremes(pairs: &[Pair]) -> Option<[(Column, f64); 2]> {
+    let changes = || pairs.iter().filter_map(|pair| Some((pair.column, pair.change?)));
+    let by = |a: &(Column, f64), b: &(Column, f64)| a.1.total_cmp(&b.1);
+    Some([changes().min_by(by)?, changes().rev().max_by(by)?])
 }
 
-fn divides_by_zero(pairs: &[Pair]) -> bool {
-    pairs.iter().any(|pair| pair.change.is_none())
+fn no_ratio<'p>(pairs: impl IntoIterator<Item = &'p Pair>) -> Option<String> {
+    pairs.into_iter().any(|pair| pair.change.is_none()).then(|| NO_RATIO.to_owned())
 }
 
 /// Returns `5-16%`; whole percents, as published, where they are large enough.

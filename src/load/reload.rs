@@ -1,0 +1,736 @@
+//! Timed reloads: tables dropped, created and loaded again over one connection, as
+//! `mysql < dump.sql` would.
+//!
+//! ```text
+//! a thread makes or reads statements ─▶ batches ─▶ one connection ─▶ counted, sampled, marked
+//! ```
+//!
+//! What belongs to the load is on the clock: every statement of the dump, from the first to the
+//! answer of the last. What loadgen does for itself is not: looking whose a table is, dropping its
+//! own one of before, marking, counting.
+//!
+//! Statements travel in batches: one row a statement would otherwise cost a wake-up of a thread for
+//! each. A few batches are ahead at most, so memory is bounded and the server never waits.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use mysql_async::{Opts, OptsBuilder};
+use tokio::sync::mpsc;
+
+use super::connect::{AGAIN as COMPLETED, Doing, claim, control, drop_table, explain};
+use super::dump::{Kind, Seen, Splitter, classify, refuse_charset, unquoted};
+use super::tables::Refused;
+use super::throughput::{Throughput, rate, short};
+use super::{ready_mark, text};
+use crate::error::{Error, Result};
+use crate::mysql::control::{impatient, number, one, pairs};
+use crate::mysql::dataset;
+use crate::mysql::errors::{Asked, Failure};
+use crate::mysql::liveness::Liveness;
+use crate::mysql::options::ConnectOptions;
+use crate::mysql::session::{Session, quoted_text};
+use crate::observe::process::{Cost, process_usage};
+use crate::observe::recorder::{Ns, Op, Phases, Recorder};
+use crate::observe::timeline::Timeline;
+use crate::plan::timed::{InsertMode, LoadSource, LoadSpec};
+use crate::progress::Progress;
+use crate::stop::{COURTESY, Stop};
+use crate::summary::ErrorCount;
+use crate::terms::units;
+use crate::workload::Schema;
+use crate::workload::random::Stream;
+use crate::workload::rows::{Filler, Rows};
+use crate::workload::table::{self, LOADED, Mark, State, name, quoted};
+
+const INTERVAL: Ns = 1_000_000_000;
+const PHASES: Phases =
+    Phases { window_start: 0, window_end: Ns::MAX, by_issue: false, interval: INTERVAL };
+const LOOK: Duration = Duration::from_millis(100);
+
+/// The words for what the same command does when it is given again.
+const AGAIN: &str = "the same command again drops the tables that it made and begins anew";
+
+/// The driver's largest packet, bytes.
+const PACKET_MAX: u64 = 1 << 30;
+
+/// Connected and ready to load.
+pub(crate) struct Reload {
+    spec: LoadSpec,
+    /// Whether tables that prepare made are dropped, too.
+    force: bool,
+    /// For what is not part of the load; it holds the lock against a second loadgen.
+    control: Session,
+    /// The one that loads; None once it is lost. MySQL 5.6 counts a session twice while it ends: it
+    /// stays until the counters are read.
+    session: Option<Session>,
+    dump: Option<Dump>,
+    /// The dump's name.
+    file: Option<String>,
+    /// The largest packet that both ends take, bytes.
+    packet: usize,
+    /// The loading session's character_set_… and collation_… variables at its start.
+    character_sets: BTreeMap<String, String>,
+    server: Rc<Liveness>,
+    began: Instant,
+    /// Time that loadgen took for itself.
+    own: Duration,
+    recorder: Recorder,
+    timeline: Rc<RefCell<Timeline>>,
+    counters: Arc<Counters>,
+    done: Loaded,
+}
+
+impl Reload {
+    /// Opens the dump and two connections. `opts` are those of `target`; with `force` tables that
+    /// prepare made are dropped, too.
+    pub(crate) async fn open(
+        target: &ConnectOptions,
+        opts: &Opts,
+        spec: &LoadSpec,
+        force: bool,
+        stop: &Stop,
+        progress: &mut Progress,
+    ) -> Result<Reload> {
+        let dump = match &spec.source {
+            LoadSource::Generated { .. } => None,
+            LoadSource::Dump { path } => Some(Dump::open(path)?),
+        };
+        let server = Rc::new(Liveness::new(target, opts));
+        let connecting = async {
+            let mut control = control(&server, progress).await?;
+            let _control_waits = server.waits(&control);
+            let packet = check(spec, &mut control).await?;
+            if dump.is_none() {
+                may_take(&mut control, (1..=spec.tables).map(name), force).await?;
+            }
+            // The driver's own limit is below what some dumps hold.
+            let opts = OptsBuilder::from_opts(opts.clone()).max_allowed_packet(Some(packet));
+            let charset = spec.charset.as_deref();
+            let mut session = Session::open(target, &opts.into(), charset).await?;
+            let _session_waits = server.waits(&session);
+            impatient(&mut session).await.doing("setting up a connection")?;
+            claim(&mut session, &target.database, 0).await?;
+            // LIKE's underscore is any character: right for both families of names.
+            let sql = "SHOW SESSION VARIABLES WHERE Variable_name LIKE 'character_set_%' \
+                       OR Variable_name LIKE 'collation_%'";
+            let mut character_sets = pairs(&mut session, sql).await.doing("reading variables")?;
+            character_sets.remove("character_sets_dir");
+            Ok((control, Some(session), packet, character_sets))
+        };
+        let (control, session, packet, character_sets) = server.during(stop, connecting).await?;
+        let charset = character_sets.get("character_set_client").cloned().unwrap_or_default();
+        if let (Some(dump), Err(why)) = (&dump, refuse_charset(charset.as_bytes())) {
+            let error = Error::usage(format!("{}: {why}", dump.name));
+            return Err(error.hint("--charset names another"));
+        }
+        let timeline = Rc::new(RefCell::new(Timeline::new(1, 0, INTERVAL)));
+        let sink = Rc::clone(&timeline);
+        let finished = move |interval| drop(sink.borrow_mut().add(0, interval));
+        Ok(Reload {
+            spec: spec.clone(),
+            force,
+            control,
+            session,
+            file: dump.as_ref().map(|dump| dump.name.clone()),
+            dump,
+            packet,
+            character_sets,
+            server,
+            began: Instant::now(),
+            own: Duration::ZERO,
+            recorder: Recorder::new(PHASES, 0, Box::new(finished)),
+            timeline,
+            counters: Arc::default(),
+            done: Loaded { charset, ..Loaded::default() },
+        })
+    }
+
+    /// Loads, until all is loaded, something fails, the server is silent, or `stop` is asked. On a
+    /// `current_thread` runtime. [`Reloaded::verify`] counts what is there then.
+    pub(crate) async fn run(mut self, stop: &Stop, progress: &mut Progress) -> Result<Reloaded> {
+        let (dump, server) = (self.dump.take(), Rc::clone(&self.server));
+        let length = dump.as_ref().and_then(|dump| dump.length);
+        let shown = show(Arc::clone(&self.counters), self.spec.clone(), length, progress);
+        // A packet has one byte before the statement.
+        let batches = start(&self.spec, dump, self.packet.saturating_sub(1))?;
+        let (before, started_at) = (process_usage(), jiff::Timestamp::now());
+        self.began = Instant::now();
+        let error = tokio::select! {
+            biased;
+            done = server.during(stop, self.all(batches)) => done.err(),
+            () = shown => None,
+        };
+        let (end, cost) = (self.now(), process_usage().since(&before));
+        progress.clear();
+        let Reload { control, session, character_sets, began, recorder, timeline, done, .. } = self;
+        recorder.finish(end);
+        let mut timeline = Rc::into_inner(timeline).expect("the recorder is gone").into_inner();
+        timeline.thread_done(0);
+        Ok(Reloaded {
+            started_at,
+            began,
+            measured_s: end as f64 / 1e9,
+            rows: done.tables.iter().map(|table| table.rows).sum(),
+            character_sets,
+            timeline,
+            cost,
+            done,
+            control: Some(control),
+            session: session.filter(|_| error.is_none()),
+            server,
+            error,
+        })
+    }
+
+    fn now(&self) -> Ns {
+        self.began.elapsed().saturating_sub(self.own).as_nanos() as Ns
+    }
+
+    async fn all(&mut self, mut batches: mpsc::Receiver<Batch>) -> Result<()> {
+        while let Some(batch) = batches.recv().await {
+            let batch = batch?;
+            if batch.is_empty() {
+                return Ok(());
+            }
+            for item in &batch {
+                self.statement(item).await?;
+                self.counters.taken.store(item.taken, Ordering::Relaxed);
+            }
+        }
+        Err(Error::failed("the thread that makes statements panicked"))
+    }
+
+    async fn statement(&mut self, item: &Item) -> Result<()> {
+        let (kind, raw) = (item.seen.kind, &item.sql[item.seen.name.clone()]);
+        let place = match kind {
+            Kind::Other | Kind::Names => None,
+            _ => Some(self.table(raw, item).await?),
+        };
+        let issued = self.now();
+        let affected = match self.send(item).await {
+            Ok(affected) => affected,
+            Err(failure) => return Err(self.failed(&failure, issued, item.line, raw)),
+        };
+        let rows = if kind == Kind::Insert { affected } else { 0 };
+        let completed = self.now();
+        self.done.statements += 1;
+        self.done.bytes += item.sql.len() as u64 + self.counters.lines.swap(0, Ordering::Relaxed);
+        self.counters.rows.fetch_add(rows, Ordering::Relaxed);
+        let (intended, measured) = (None, true);
+        let op = Op { intended, issued, measured, completed, statements: 1, rows };
+        self.recorder.succeeded(op);
+        match (kind, place) {
+            (Kind::Insert, Some(place)) => {
+                let session = self.session.as_ref().expect("it answered just now");
+                self.done.warnings += u64::from(session.warnings());
+                let table = &mut self.done.tables[place];
+                (table.rows, table.inserts) = (table.rows + rows, table.inserts + 1);
+            }
+            (Kind::Create, Some(place)) => {
+                let paused = Instant::now();
+                let _waits = self.server.waits(&self.control);
+                self.done.tables[place].created(&mut self.control).await?;
+                self.own += paused.elapsed();
+            }
+            (Kind::Names, _) => {
+                self.done.charset = unquoted(raw).expect("an odd character set is refused");
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Finds the place of a statement's table, which is looked at when it is met first.
+    async fn table(&mut self, raw: &[u8], item: &Item) -> Result<usize> {
+        let known = unquoted(raw)
+            .and_then(|name| self.done.tables.iter().rposition(|table| table.name == name));
+        if let Some(place) = known {
+            return Ok(place);
+        }
+        let paused = Instant::now();
+        let waits = self.server.waits(&self.control);
+        let met = LoadedTable::meet(&mut self.control, raw, item.seen.kind, self.force).await;
+        drop(waits);
+        self.own += paused.elapsed();
+        self.done.tables.push(met.map_err(|error| match &self.file {
+            Some(file) => error.context(format!("{file}: line {}", item.line)),
+            None => error,
+        })?);
+        Ok(self.done.tables.len() - 1)
+    }
+
+    /// Sends a statement, with the lines that it wants; returns the rows affected.
+    async fn send(&mut self, item: &Item) -> Asked<u64> {
+        let Reload { session, server, spec, packet, counters, .. } = self;
+        let open = session.as_mut().expect("a load ends with its connection");
+        let _waits = server.waits(open);
+        let (Some(table), LoadSource::Generated { rows, data_seed }) = (item.rows_of, &spec.source)
+        else {
+            return Ok(open.run_text(&item.sql).await?.affected);
+        };
+        let counting = Arc::clone(counters);
+        let filler = Filler::Sbtest(Rows::new(*data_seed, table, *rows));
+        let lines = text::lines(filler, 1, *rows, *packet, move |rows, bytes| {
+            counting.rows.fetch_add(rows, Ordering::Relaxed);
+            counting.lines.fetch_add(bytes as u64, Ordering::Relaxed);
+        });
+        let sql = std::str::from_utf8(&item.sql).expect("our own");
+        let open = session.take().expect("it is there");
+        let (open, affected) = open.load_data(sql, lines).await?;
+        *session = Some(open);
+        // The live line counted what was sent.
+        counters.rows.fetch_sub(*rows, Ordering::Relaxed);
+        Ok(affected)
+    }
+
+    fn failed(&mut self, failure: &Failure, issued: Ns, line: u64, raw: &[u8]) -> Error {
+        self.recorder.failed(issued, true, self.now());
+        let (class, code, sqlstate, message) = match failure {
+            Failure::Server { code, sqlstate, message } => {
+                ("session", Some(*code), Some(sqlstate.clone()), message.clone())
+            }
+            Failure::Lost(what) => ("lost", None, None, what.clone()),
+        };
+        let class = class.to_owned();
+        self.done.errors.push(ErrorCount { code, sqlstate, class, message, count: 1 });
+        let at = match (&self.file, unquoted(raw)) {
+            (Some(file), _) => format!("{file}: line {line}"),
+            (None, Some(table)) if !table.is_empty() => format!("loading {table}"),
+            _ => "loading".to_owned(),
+        };
+        explain(failure).instead(COMPLETED, AGAIN).context(at)
+    }
+}
+
+/// Checks that the server takes the statements that this load makes; returns its largest packet, bytes.
+async fn check(spec: &LoadSpec, control: &mut Session) -> Result<usize> {
+    let packet = number(control, "SELECT @@max_allowed_packet").await.doing("reading variables")?;
+    match (&spec.source, spec.insert) {
+        (LoadSource::Generated { .. }, InsertMode::Extended { bytes }) if bytes > packet => {
+            let wanted = units::count(bytes);
+            return Err(Error::server(format!(
+                "--insert-bytes {wanted}: the server's max_allowed_packet is {packet}"
+            ))
+            .hint("SET GLOBAL max_allowed_packet, or fewer --insert-bytes"));
+        }
+        (_, InsertMode::LoadData) => {
+            let allowed = one(control, "SELECT @@local_infile").await.doing("reading variables")?;
+            if allowed.as_deref() == Some("0") {
+                return Err(Error::server("--mode load-data: local_infile is OFF")
+                    .hint("SET GLOBAL local_infile = 1"));
+            }
+        }
+        _ => {}
+    }
+    Ok(packet.min(PACKET_MAX) as usize)
+}
+
+pub(crate) struct Reloaded {
+    pub error: Option<Error>,
+    pub started_at: jiff::Timestamp,
+    /// The same instant, for readings beside it.
+    pub began: Instant,
+    /// From the first statement to the last answer, loadgen's own doings left out, seconds.
+    pub measured_s: f64,
+    pub rows: u64,
+    /// The loading session's character_set_… and collation_… variables at its start.
+    pub character_sets: BTreeMap<String, String>,
+    pub timeline: Timeline,
+    pub cost: Cost,
+    pub done: Loaded,
+    control: Option<Session>,
+    session: Option<Session>,
+    server: Rc<Liveness>,
+}
+
+impl Reloaded {
+    /// Counts the rows, looks at a sample of generated ones, marks the tables as whole, and says
+    /// goodbye. Interrupted, the tables stay as they are, without the mark.
+    pub(crate) async fn verify(&mut self, spec: &LoadSpec, stop: &Stop) -> Result<()> {
+        if let Some(session) = self.session.take() {
+            session.close(COURTESY).await;
+        }
+        let mut control = self.control.take().expect("it is verified once");
+        let _waits = self.server.waits(&control);
+        self.server.during(stop, verify(&mut control, &self.done.tables, spec)).await?;
+        control.close(COURTESY).await;
+        Ok(())
+    }
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Loaded {
+    pub statements: u64,
+    /// Bytes of these, and of the lines of LOAD DATA.
+    pub bytes: u64,
+    pub warnings: u64,
+    pub tables: Vec<LoadedTable>,
+    /// Character set of the statements: the dump's own SET NAMES, else the session's.
+    pub charset: String,
+    pub errors: Vec<ErrorCount>,
+}
+
+#[derive(Debug, Default)]
+struct Counters {
+    rows: AtomicU64,
+    /// Bytes of the dump that were sent.
+    taken: AtomicU64,
+    /// Bytes of the lines of a LOAD DATA.
+    lines: AtomicU64,
+}
+
+/// Shows the live line, and never ends. `length` is of a dump, where it is known.
+async fn show(
+    counters: Arc<Counters>,
+    spec: LoadSpec,
+    length: Option<u64>,
+    progress: &mut Progress,
+) {
+    let began = Instant::now();
+    let (total, what) = match spec.source {
+        LoadSource::Generated { rows, .. } => (Some(rows * u64::from(spec.tables)), "rows"),
+        LoadSource::Dump { .. } => (length, "bytes"),
+    };
+    let mut throughput = total.map(|total| Throughput::new(total, began));
+    loop {
+        tokio::time::sleep(LOOK).await;
+        let [rows, taken] =
+            [&counters.rows, &counters.taken].map(|counter| counter.load(Ordering::Relaxed));
+        let per_s = short(rate(rows, began.elapsed()));
+        let of_dump = format!("{} rows, {per_s} rows/s", short(rows as f64));
+        let text = throughput.as_mut().map(|throughput| {
+            throughput.at(Instant::now(), if what == "rows" { rows } else { taken });
+            throughput.text(what)
+        });
+        progress.update(|| match text {
+            Some(text) if what == "rows" => format!("loading: {text}"),
+            Some(text) => format!("loading: {of_dump}; {text}"),
+            None => format!("loading: {of_dump}"),
+        });
+    }
+}
+
+/// Bytes of a batch, unless one statement is longer.
+const BATCH: usize = 64 << 10;
+/// Batches that are ready at most.
+const AHEAD: usize = 2;
+
+struct Dump {
+    file: Box<dyn Read + Send>,
+    name: String,
+    /// Its length, bytes, where that is known.
+    length: Option<u64>,
+}
+
+impl Dump {
+    /// Opens it; `-` is standard input.
+    fn open(path: &Path) -> Result<Dump> {
+        if path == Path::new("-") {
+            let name = "standard input".to_owned();
+            return Ok(Dump { file: Box::new(std::io::stdin()), name, length: None });
+        }
+        let name = path.display().to_string();
+        let failed =
+            |what: &dyn std::fmt::Display| Error::usage(format!("--from-dump {name}: {what}"));
+        let file = File::open(path).map_err(|e| failed(&e))?;
+        let facts = file.metadata().map_err(|e| failed(&e))?;
+        if facts.is_dir() {
+            return Err(failed(&"it is a directory"));
+        }
+        let length = facts.is_file().then_some(facts.len());
+        Ok(Dump { file: Box::new(file), name, length })
+    }
+}
+
+struct Item {
+    sql: Vec<u8>,
+    /// The line of the dump that it begins on; 0 for a generated one.
+    line: u64,
+    /// Bytes of the dump up to its end.
+    taken: u64,
+    seen: Seen,
+    /// It is a LOAD DATA LOCAL, of the rows of this table.
+    rows_of: Option<u32>,
+}
+
+/// The next items; none at the end.
+type Batch = Result<Vec<Item>>;
+
+struct Feed {
+    batches: mpsc::Sender<Batch>,
+    batch: Vec<Item>,
+    bytes: usize,
+}
+
+impl Feed {
+    fn push(&mut self, item: Item) -> Result<()> {
+        self.bytes += item.sql.len();
+        self.batch.push(item);
+        if self.bytes >= BATCH { self.flush() } else { Ok(()) }
+    }
+
+    /// Adds a statement of our own, which a dump has.
+    fn say(&mut self, sql: impl Into<Vec<u8>>) -> Result<()> {
+        let sql = sql.into();
+        let seen = classify(&sql).expect("it is one of a dump's");
+        self.push(Item { sql, line: 0, taken: 0, seen, rows_of: None })
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        self.bytes = 0;
+        match std::mem::take(&mut self.batch) {
+            nothing if nothing.is_empty() => Ok(()),
+            batch => self.hand_over(Ok(batch)),
+        }
+    }
+
+    fn hand_over(&mut self, batch: Batch) -> Result<()> {
+        let sent = self.batches.blocking_send(batch);
+        sent.map_err(|_| Error::failed("nobody wants the statements"))
+    }
+}
+
+/// Starts the thread that makes the statements, or reads those of a dump, none longer than `limit`
+/// bytes. It ends when nobody listens any more; one that waits for standard input ends with the process.
+fn start(spec: &LoadSpec, dump: Option<Dump>, limit: usize) -> Result<mpsc::Receiver<Batch>> {
+    let (batches, receiver) = mpsc::channel(AHEAD);
+    let (mut feed, spec) = (Feed { batches, batch: Vec::new(), bytes: 0 }, spec.clone());
+    let work = move || {
+        let done = match dump {
+            Some(dump) => read(&mut feed, dump, limit),
+            None => generate(&mut feed, &spec),
+        };
+        // What stands before a fault is sent: the server sees what any client would show it. It fails
+        // only where nobody listens any more.
+        let _ = feed.flush().and_then(|()| feed.hand_over(done.map(|()| Vec::new())));
+    };
+    std::thread::Builder::new()
+        .name("statements".to_owned())
+        .spawn(work)
+        .map_err(|e| Error::failed(format!("cannot start a thread: {e}")))?;
+    Ok(receiver)
+}
+
+fn read(feed: &mut Feed, dump: Dump, limit: usize) -> Result<()> {
+    let mut dump = Splitter::new(dump.file, &dump.name, limit);
+    while let Some(statement) = dump.next_statement()? {
+        let (line, sql) = (statement.line, statement.sql.to_vec());
+        let seen = classify(&sql).map_err(|why| {
+            dump.error(line, &format!("not in a dump of tables: {why}"))
+                .hint("load takes what mysqldump writes of the tables of one database")
+        })?;
+        feed.push(Item { sql, line, taken: dump.taken(), seen, rows_of: None })?;
+    }
+    Ok(())
+}
+
+/// What mysqldump's file begins with, as far as it says how rows are taken. Without
+/// NO_ENGINE_SUBSTITUTION an old server without InnoDB would quietly make MyISAM tables.
+const HEAD: [&str; 4] = [
+    "SET UNIQUE_CHECKS=0",
+    "SET FOREIGN_KEY_CHECKS=0",
+    "SET SQL_MODE='NO_AUTO_VALUE_ON_ZERO,NO_ENGINE_SUBSTITUTION'",
+    "SET SQL_NOTES=0",
+];
+
+/// Makes the statements of a dump that nobody wrote: sysbench's tables as `mysqldump --opt` would have
+/// them in its file.
+fn generate(feed: &mut Feed, spec: &LoadSpec) -> Result<()> {
+    let LoadSource::Generated { rows, data_seed } = spec.source else {
+        unreachable!("a dump is read")
+    };
+    for sql in HEAD {
+        feed.say(sql)?;
+    }
+    for number in 1..=spec.tables {
+        let named = quoted(&name(number));
+        let mark = Mark::filling(data_seed, rows).by_load();
+        feed.say(format!("DROP TABLE IF EXISTS {named}"))?;
+        feed.say(table::create_indexed(number, rows, &mark))?;
+        let bytes = match spec.insert {
+            InsertMode::LoadData => {
+                let charset = spec.charset.as_deref().unwrap_or("latin1");
+                let sql = text::load_data(Schema::Sbtest, number, charset);
+                let at = sql.find(&named).expect("it names its table");
+                let seen = Seen { kind: Kind::Insert, name: at..at + named.len() };
+                let (sql, rows_of) = (sql.into_bytes(), Some(number));
+                feed.push(Item { sql, line: 0, taken: 0, seen, rows_of })?;
+                continue;
+            }
+            InsertMode::Extended { bytes } => usize::try_from(bytes).unwrap_or(usize::MAX),
+            InsertMode::Single => 0,
+        };
+        feed.say(format!("LOCK TABLES {named} WRITE"))?;
+        feed.say(format!("/*!40000 ALTER TABLE {named} DISABLE KEYS */"))?;
+        let filler = Filler::Sbtest(Rows::new(data_seed, number, rows));
+        let head = format!("INSERT INTO {named} VALUES ");
+        let (mut next, mut size) = (1, 0);
+        while next <= rows {
+            let mut sql = Vec::with_capacity(size);
+            next = text::extended(&mut sql, &head, filler, next, rows, bytes);
+            size = sql.len();
+            feed.say(sql)?;
+        }
+        feed.say(format!("/*!40000 ALTER TABLE {named} ENABLE KEYS */"))?;
+        feed.say("UNLOCK TABLES")?;
+    }
+    Ok(())
+}
+
+/// Rows of a table whose content is looked at.
+const SAMPLE: u64 = 100;
+/// What goes on all the same.
+pub(crate) const FORCE: &str = "--force drops also what prepare made; or take another --database";
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct LoadedTable {
+    pub name: String,
+    pub rows: u64,
+    /// INSERTs and LOAD DATAs into it.
+    pub inserts: u64,
+    /// Whether this load created it: then it must hold these rows and no others.
+    created: bool,
+    /// The COMMENT that its own CREATE TABLE gave it.
+    comment: String,
+}
+
+impl LoadedTable {
+    /// Meets a table before the first statement that names it. What is there and the dump is about
+    /// to make again is dropped here, so that every load of it begins alike.
+    async fn meet(
+        control: &mut Session,
+        raw: &[u8],
+        kind: Kind,
+        force: bool,
+    ) -> Result<LoadedTable> {
+        let name = unquoted(raw).filter(|name| !name.is_empty()).ok_or_else(|| {
+            Error::data(format!("'{}' is no table's name", String::from_utf8_lossy(raw)))
+        })?;
+        let there = may_take(control, std::iter::once(name.clone()), force).await?;
+        if there && matches!(kind, Kind::Drop | Kind::Create) {
+            drop_table(control, &name).await?;
+        }
+        Ok(LoadedTable { name, ..LoadedTable::default() })
+    }
+
+    /// Notes that it was just created, and marks it as this verb's own, so that it can be dropped
+    /// whatever ends this load.
+    async fn created(&mut self, control: &mut Session) -> Result<()> {
+        self.comment = comment(control, &self.name)
+            .await?
+            .ok_or_else(|| Error::failed(format!("{} was created, and is not there", self.name)))?;
+        (self.created, self.rows) = (true, 0);
+        match Mark::parse(&self.comment).filter(|mark| mark.state == State::Filling) {
+            Some(mark) if mark.loaded => Ok(()),
+            Some(mark) => set_comment(control, &self.name, &mark.by_load().to_string()).await,
+            None => set_comment(control, &self.name, LOADED).await,
+        }
+    }
+}
+
+/// Tells whether one of these tables is there, unless one is not this verb's to drop.
+async fn may_take(
+    control: &mut Session,
+    tables: impl Iterator<Item = String>,
+    force: bool,
+) -> Result<bool> {
+    let (mut there, mut refused) = (false, Refused::default());
+    for name in tables {
+        let Some(comment) = comment(control, &name).await? else { continue };
+        there = true;
+        match Mark::parse(&comment) {
+            Some(mark) if mark.loaded || force => {}
+            None if comment == LOADED => {}
+            Some(Mark { rows, .. }) => {
+                let why = format!("made by prepare, {} rows", units::count(rows));
+                refused.add(quoted(&name), why, true);
+            }
+            None => refused.add(quoted(&name), "not made by loadgen".to_owned(), false),
+        }
+    }
+    let what = "load would overwrite what it did not make";
+    refused.conclude(what, "loadgen", FORCE).map(|()| there)
+}
+
+/// Counts the tables, looks at a sample of generated rows, and says in the mark that they are whole.
+async fn verify(control: &mut Session, tables: &[LoadedTable], spec: &LoadSpec) -> Result<()> {
+    for table in tables.iter().filter(|table| table.created) {
+        let (doing, named) = (format!("counting the rows of {}", table.name), quoted(&table.name));
+        let sql = format!("SELECT COUNT(*) FROM {named}");
+        let count = number(control, &sql).await.doing(&doing)?;
+        // The sizes that servers tell are of before the load otherwise.
+        control.query(&format!("ANALYZE LOCAL TABLE {named}")).await.doing(&doing)?;
+        let expected = match spec.source {
+            LoadSource::Generated { rows, .. } => rows,
+            LoadSource::Dump { .. } => table.rows,
+        };
+        if count != expected || table.rows != expected {
+            return Err(Error::data(format!(
+                "{} holds {count} rows after a load of {expected} (the server said {})",
+                table.name, table.rows
+            ))
+            .hint("does something else write to it?"));
+        }
+        let mark = match (&spec.source, Mark::parse(&table.comment)) {
+            (LoadSource::Generated { rows, data_seed }, _) => {
+                sample(control, &table.name, *rows, *data_seed).await?;
+                ready_mark(*data_seed, *rows)
+            }
+            // A dump of a table that loadgen filled: it is whole again, and holds nothing of what
+            // was written to it after the dump.
+            (LoadSource::Dump { .. }, Some(mark)) if mark.rows == count => match mark.state {
+                State::Filling => mark,
+                State::Ready => ready_mark(mark.seed, mark.rows),
+            },
+            (LoadSource::Dump { .. }, _) => continue,
+        };
+        set_comment(control, &table.name, &mark.by_load().to_string()).await?;
+    }
+    Ok(())
+}
+
+/// Holds the first, the last and some other rows against what they must be.
+async fn sample(control: &mut Session, table: &str, count: u64, data_seed: u32) -> Result<()> {
+    let number = Schema::Sbtest.number(table).expect("it was generated");
+    let rows = Filler::Sbtest(Rows::new(data_seed, number, count));
+    let ids = dataset::sample(&mut Stream::new(count), count, SAMPLE);
+    let list: Vec<String> = ids.iter().map(u64::to_string).collect();
+    let sql = format!(
+        "SELECT id, k, c, pad FROM {} WHERE id IN ({}) ORDER BY id",
+        quoted(table),
+        list.join(",")
+    );
+    let found = control.query(&sql).await.doing(&format!("reading a sample of {table}"))?;
+    let mut found = found.into_iter().map(|row| row.into_iter().flatten().collect::<Vec<_>>());
+    for id in ids {
+        let mut line = Vec::new();
+        rows.line(&mut line, id);
+        if found.next().is_none_or(|row| (row.join("\t") + "\n").into_bytes() != line) {
+            return Err(Error::data(format!("{table}: row {id} is not the one that was sent")));
+        }
+    }
+    Ok(())
+}
+
+/// Reads the COMMENT of a table; None where there is none. A view has "VIEW".
+async fn comment(control: &mut Session, table: &str) -> Result<Option<String>> {
+    let sql = format!(
+        "SELECT TABLE_COMMENT FROM information_schema.TABLES \
+         WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = {}",
+        quoted_text(table)
+    );
+    one(control, &sql).await.doing(&format!("looking for {table}"))
+}
+
+async fn set_comment(control: &mut Session, table: &str, comment: &str) -> Result<()> {
+    let sql = format!("ALTER TABLE {} COMMENT = {}", quoted(table), quoted_text(comment));
+    control.execute(&sql).await.doing(&format!("marking {table}")).map(drop)
+}
