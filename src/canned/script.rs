@@ -11,7 +11,6 @@ const SYSBENCH_C: &[u8] = b"68487932199-96439406143-93774651418-41631865787-9640
 20604855487-25459966574-28203206787-41238978918-19503783441";
 
 /// Everything that a canned server says and does.
-#[derive(Debug, Clone)]
 pub struct Script {
     pub version: String,
     /// What a `SELECT … FROM t` returns.

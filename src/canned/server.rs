@@ -26,7 +26,6 @@ const BACKLOG: u32 = 4096;
 const OTHER_DESCRIPTORS: u64 = 64;
 
 /// Where a server listens.
-#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Listen {
     /// A port of 127.0.0.1; 0 takes a free one.
     Port(u16),

@@ -22,7 +22,6 @@ const DIES_WITHIN: Duration = Duration::from_secs(2);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// One command, ready to run.
-#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Command {
     /// From the window's start.
     pub(crate) at: Duration,

@@ -11,7 +11,6 @@ use crate::workload::random::Stream;
 use crate::workload::table::{self, Mark};
 
 /// Everything named as the tables of a schema, such as `sbtestN`, in a database.
-#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Discovered {
     pub database: String,
     pub schema: Schema,

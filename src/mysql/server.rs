@@ -111,7 +111,6 @@ fn numbers(version: &str, family: Family) -> (u16, u16, u16) {
 /// The driver, as Cargo.lock pins it (a test compares).
 const DRIVER: (&str, &str) = ("mysql_async", "0.37.1");
 
-#[derive(Debug, Clone, PartialEq)]
 pub struct Fingerprint {
     /// For the summary; `settings_changed` is empty and `status` is None yet.
     pub server: Server,

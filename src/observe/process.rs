@@ -96,7 +96,6 @@ pub(crate) fn address_space_max() -> Option<u64> {
 }
 
 /// A limit of memory. What is above that ends in SIGKILL.
-#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Limit {
     pub bytes: u64,
     pub file: PathBuf,

@@ -15,7 +15,6 @@ const SPARE: usize = 2;
 const WIDTH_MIN: usize = 20;
 
 /// The lines at the end of a terminal.
-#[derive(Debug)]
 pub(super) struct Live {
     term: Term,
     table: Option<Table>,

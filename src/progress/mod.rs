@@ -13,7 +13,6 @@ use crate::error::{indented, line, plain};
 use live::Live;
 
 /// Everything that takes longer than a second talks to one of these.
-#[derive(Debug)]
 pub struct Progress {
     live: Option<Live>,
     every: Duration,

@@ -335,7 +335,6 @@ pub struct Probe {
     pub verdict: Option<VerdictKind>,
 }
 
-#[derive(Debug, Clone)]
 pub struct Search {
     pub clients: u32,
     /// The highest rate that holds; nothing where none does.

@@ -65,14 +65,12 @@ impl fmt::Display for Distribution {
 }
 
 /// Draws ids of one table. Built once a client and table; a draw allocates nothing.
-#[derive(Debug, Clone)]
 pub struct Sampler {
     rows: u64,
     pub(crate) base: u64,
     shape: Shape,
 }
 
-#[derive(Debug, Clone)]
 enum Shape {
     Uniform,
     Zipf(Zipf, Option<Permutation>),
@@ -137,7 +135,6 @@ fn special(rows: u64, stream: &mut Stream) -> u64 {
 /// Zipf by rejection-inversion (Hörmann and Derflinger 1996, "Rejection-inversion to generate
 /// variates from monotone discrete distributions"): constant time and space for any n. It
 /// uses `libm` instead of the machine's mathematics, so that streams agree across machines.
-#[derive(Debug, Clone)]
 struct Zipf {
     n: u64,
     s: f64,

@@ -31,7 +31,6 @@ pub(crate) fn scale(bits: u64, n: u64) -> u64 {
 }
 
 /// One client's stream: xoshiro256++, seeded through `SplitMix64` as its authors advise.
-#[derive(Debug, Clone)]
 pub struct Stream(Xoshiro256PlusPlus);
 
 impl Stream {
@@ -79,7 +78,6 @@ const ROUNDS: u64 = 4;
 
 /// A keyed permutation of 0…n−1, computed, not stored: a balanced Feistel network over the next even
 /// power of two, with cycle walking (Black and Rogaway 2002).
-#[derive(Debug, Clone)]
 pub(super) struct Permutation {
     n: u64,
     half_bits: u32,

@@ -109,7 +109,6 @@ pub struct Cell {
 }
 
 /// Cells of one part on one subject in one repeat: one sweep.
-#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Leg {
     pub subject: usize,
     pub part: usize,
