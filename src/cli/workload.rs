@@ -7,7 +7,7 @@ use clap::builder::OsStringValueParser;
 
 use super::{DisplayArgs, listen};
 use crate::error::{Error, Result};
-use crate::mysql::options::ConnectionArgs;
+use crate::mysql::ConnectionArgs;
 use crate::plan::knobs::Knobs;
 use crate::run::measure::{self, Asked};
 use crate::run::steps::Job;

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use nix::sys::memfd::{MFdFlags, memfd_create};
 
 use crate::error::{Error, Result};
-use crate::mysql::options::{Address, ConnectOptions, SslMode};
+use crate::mysql::{Address, ConnectOptions, SslMode};
 
 /// A file that is in memory and in no directory: however this process ends, no password is left
 /// anywhere. Only this user can read it.

@@ -17,7 +17,7 @@ use nix::sys::signal::Signal;
 use super::option_file::{self, OptionFile};
 use super::wait;
 use crate::error::{Error, Result, plain};
-use crate::mysql::options::{Address, ConnectOptions};
+use crate::mysql::{Address, ConnectOptions};
 use crate::observe::process::{Cost, children_usage};
 use crate::plan::timed::{SuiteSpec, SuiteTest};
 use crate::progress::Progress;

@@ -10,7 +10,7 @@ use super::ledger::{Change, Pending, in_doubt};
 use super::pacing::Pacing;
 use super::state::{ClientState, ThreadEvent, ThreadState};
 use super::values::{Generator, TableDraws, literals_into, number};
-use crate::mysql::session::{Answer, Failure, Session};
+use crate::mysql::{Answer, Failure, Session};
 use crate::observe::recorder::{Ns, Op};
 use crate::plan::Spread;
 use crate::summary::Doubt;

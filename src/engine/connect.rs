@@ -8,8 +8,7 @@ use tokio::task::JoinSet;
 
 use super::job::{Job, Serial};
 use crate::error::{Error, Result, clip};
-use crate::mysql::options::ConnectOptions;
-use crate::mysql::session::{Failure, Session};
+use crate::mysql::{ConnectOptions, Failure, Session};
 use crate::plan::{limits, units};
 use crate::stop::within;
 use crate::workload::random::{Stream, seed_of};

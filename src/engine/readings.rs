@@ -9,10 +9,7 @@ use tokio::sync::oneshot;
 
 use super::state::StepSetup;
 use crate::judge::no_result;
-use crate::mysql::options::ConnectOptions;
-use crate::mysql::server;
-use crate::mysql::session::Session;
-use crate::mysql::status::{self, Reading};
+use crate::mysql::{ConnectOptions, Reading, Session, server, status};
 use crate::observe::probe::{HostReading, Probe};
 use crate::plan::limits;
 use crate::stop::within;

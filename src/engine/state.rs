@@ -21,7 +21,7 @@ use super::outages::{Event, Events, OutageWatch, add_error};
 use super::pacing::{Pacing, PacingCounts, Window};
 use super::turn_delay::{SelfWatch, ThreadUsage};
 use crate::error::{Error, Result};
-use crate::mysql::session::Failure;
+use crate::mysql::Failure;
 use crate::observe::recorder::{Ns, Phases, RecordedInterval, Recorder};
 use crate::plan::{StatementMode, StopAt, limits};
 use crate::summary::LedgerEntry;

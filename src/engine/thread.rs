@@ -16,7 +16,7 @@ use super::pacing::{NEVER, Pacing};
 use super::state::{Go, StepSetup, ThreadEvent, ThreadState, panic_text};
 use super::turn_delay::probe;
 use crate::error::{Error, Result};
-use crate::mysql::session::Session;
+use crate::mysql::Session;
 use crate::observe::recorder::Ns;
 use crate::plan::limits;
 

@@ -4,9 +4,7 @@
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
-use crate::mysql::control::{Asked, impatient, one, optional};
-use crate::mysql::liveness::Liveness;
-use crate::mysql::session::{Failure, Session, quoted_text};
+use crate::mysql::{Asked, Failure, Liveness, Session, impatient, one, optional, quoted_text};
 use crate::progress::Progress;
 use crate::stop::{COURTESY, SILENCE, within};
 use crate::terms::units;

@@ -27,13 +27,7 @@ use self::connect::{AGAIN, ANEW, Doing, JOBS_MAX, control, drop_table, explain, 
 use self::fill::{Filling, Unfinished, fill};
 use self::tables::{Step, decide, notes, same_charset};
 use crate::error::{Error, Kind, Result};
-use crate::mysql::control::pairs;
-use crate::mysql::dataset::discover;
-use crate::mysql::errors::Failure;
-use crate::mysql::liveness::Liveness;
-use crate::mysql::options::ConnectOptions;
-use crate::mysql::server::exposure;
-use crate::mysql::session::Session;
+use crate::mysql::{ConnectOptions, Failure, Liveness, Session, discover, exposure, pairs};
 use crate::plan::defaults;
 use crate::progress::Progress;
 use crate::stop::{COURTESY, Stop};

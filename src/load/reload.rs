@@ -31,12 +31,10 @@ use super::tables::Refused;
 use super::throughput::{Throughput, rate, short};
 use super::{ready_mark, text};
 use crate::error::{Error, Result};
-use crate::mysql::control::{impatient, number, one, pairs};
-use crate::mysql::dataset;
-use crate::mysql::errors::{Asked, Failure};
-use crate::mysql::liveness::Liveness;
-use crate::mysql::options::ConnectOptions;
-use crate::mysql::session::{Session, quoted_text};
+use crate::mysql::{
+    Asked, ConnectOptions, Failure, Liveness, Session, dataset, impatient, number, one, pairs,
+    quoted_text,
+};
 use crate::observe::process::{Cost, process_usage};
 use crate::observe::recorder::{Ns, Op, Phases, Recorder};
 use crate::observe::timeline::Timeline;

@@ -7,11 +7,9 @@ use mysql_async::Opts;
 use super::Job;
 use super::connect::{control, drop_table};
 use crate::error::{Error, Result};
-use crate::mysql::dataset::{Discovered, Table, discover, names};
-use crate::mysql::liveness::Liveness;
-use crate::mysql::options::ConnectOptions;
-use crate::mysql::server::exposure;
-use crate::mysql::session::Session;
+use crate::mysql::{
+    ConnectOptions, Discovered, Liveness, Session, Table, discover, exposure, names,
+};
 use crate::progress::Progress;
 use crate::stop::{COURTESY, Stop};
 use crate::terms::{named as listed, units};

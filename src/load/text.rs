@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use futures_util::StreamExt;
 
-use crate::mysql::session::Infile;
+use crate::mysql::Infile;
 use crate::workload::Schema;
 use crate::workload::rows::Filler;
 use crate::workload::table::quoted;

@@ -18,3 +18,17 @@ pub mod preflight;
 pub mod server;
 pub mod session;
 pub mod status;
+
+pub(crate) use connect::{nobody, settle_tls};
+pub(crate) use control::{
+    Numbers, explain, impatient, number, numeric, one, optional, pairs, rows,
+};
+pub(crate) use dataset::{Dataset, Discovered, Table, discover, names};
+pub(crate) use errors::{Asked, Class, Failure, LOST, class};
+pub(crate) use liveness::{Liveness, Threads};
+pub(crate) use options::resolve::{self, Resolved};
+pub(crate) use options::{Address, ConnectOptions, ConnectionArgs, Env, Secret, SslMode};
+pub(crate) use preflight::Needs;
+pub(crate) use server::{changes, exposure, fingerprint};
+pub(crate) use session::{Answer, Infile, Session, quoted_text};
+pub(crate) use status::Reading;

@@ -9,14 +9,10 @@ use mysql_async::Opts;
 use crate::engine::{Identity, Tables, readings};
 use crate::error::{Error, Result};
 use crate::judge::{left, levels_in_words};
-use crate::mysql::connect::settle_tls;
-use crate::mysql::control::{Asked, explain, one, optional};
-use crate::mysql::dataset::Dataset;
-use crate::mysql::liveness::Liveness;
-use crate::mysql::options::ConnectOptions;
-use crate::mysql::preflight::{self, Needs};
-use crate::mysql::session::{Failure, Session};
-use crate::mysql::{server, status};
+use crate::mysql::{
+    Asked, ConnectOptions, Dataset, Failure, Liveness, Needs, Session, explain, one, optional,
+    preflight, settle_tls, {server, status},
+};
 use crate::observe::probe::{Probe, Whereabouts};
 use crate::plan::{Ahi, Plan, Policy, Spread, Warm, limits, units};
 use crate::progress::Progress;

@@ -13,7 +13,7 @@ use super::{print_data, random, replace, runtime, warn_of_debug_build};
 use crate::engine;
 use crate::error::{Error, Result};
 use crate::judge::{CALIBRATION, CalibratedHost, Calibration, CalibrationStep};
-use crate::mysql::options::ConnectOptions;
+use crate::mysql::ConnectOptions;
 use crate::observe::host;
 use crate::observe::process::raise_descriptor_limit;
 use crate::plan::Plan;

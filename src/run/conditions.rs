@@ -8,8 +8,7 @@ use tokio::task::JoinHandle;
 
 use super::before::Surveyed;
 use crate::engine::readings::aside;
-use crate::mysql::session::Session;
-use crate::mysql::status;
+use crate::mysql::{Session, status};
 use crate::observe::host;
 use crate::observe::probe::{HostReading, Probe, Whereabouts};
 use crate::plan::profile::Expect;

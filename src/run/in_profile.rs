@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use crate::commands::beside::{self, Running};
 use crate::error::{Error, Result, line, told_apart};
 use crate::judge::fingerprint_differences;
-use crate::mysql::dataset::Dataset;
+use crate::mysql::Dataset;
 use crate::plan::Step;
 use crate::plan::experiment::{Experiment, Leg, Part, Subject};
 use crate::plan::profile::{Command, Expect, Setting};

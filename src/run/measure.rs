@@ -13,7 +13,7 @@ use super::{
 };
 use crate::error::{Error, Result, line};
 use crate::load;
-use crate::mysql::options::ConnectOptions;
+use crate::mysql::ConnectOptions;
 use crate::plan::search::STEPS_MAX;
 use crate::plan::timed::{InsertMode, LoadSource, LoadSpec};
 use crate::plan::{Plan, Step, units};

@@ -22,7 +22,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result, indented, plain, ranked};
-use crate::mysql::options::ConnectionArgs;
+use crate::mysql::ConnectionArgs;
 use crate::observe::process::raise_descriptor_limit;
 use crate::progress::{Progress, say};
 use crate::sandbox::{Sandbox, Spec};

@@ -14,11 +14,10 @@ use tempfile::TempDir;
 use super::before::ServerLink;
 use super::{replace, runtime, start};
 use crate::error::{Error, Result};
-use crate::mysql::connect::nobody;
-use crate::mysql::control::{Numbers, numeric, pairs};
-use crate::mysql::options::resolve::{self, Resolved};
-use crate::mysql::options::{ConnectOptions, ConnectionArgs, Env, Secret};
-use crate::mysql::session::Session;
+use crate::mysql::{
+    ConnectOptions, ConnectionArgs, Env, Numbers, Resolved, Secret, Session, nobody, numeric,
+    pairs, resolve,
+};
 use crate::plan::experiment::{Dataset, Experiment, What};
 use crate::plan::profile::{self, Data, Profile};
 use crate::plan::timed::{LoadSource, LoadSpec};

@@ -8,7 +8,7 @@ use super::{print_data, runtime};
 use crate::engine::readings::aside;
 use crate::error::{Error, Kind, Result, line};
 use crate::load::{self, Job, Numbers};
-use crate::mysql::options::{ConnectOptions, ConnectionArgs, resolve};
+use crate::mysql::{ConnectOptions, ConnectionArgs, resolve};
 use crate::progress::Progress;
 use crate::stop::{Stop, or_stop};
 use crate::summary;

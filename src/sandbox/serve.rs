@@ -12,10 +12,7 @@ use nix::unistd::{Pid, getpgid};
 use super::program::shapes_data;
 use super::{Start, cannot, with};
 use crate::error::{Error, Result};
-use crate::mysql::control::{Asked, rows};
-use crate::mysql::errors::Failure;
-use crate::mysql::options::{Address, ConnectOptions};
-use crate::mysql::session::Session;
+use crate::mysql::{Address, Asked, ConnectOptions, Failure, Session, rows};
 use crate::stop::{COURTESY, within};
 
 const INITIALISED_WITHIN: Duration = Duration::from_mins(2);

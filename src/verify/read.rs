@@ -12,10 +12,9 @@ use std::sync::{Arc, Mutex};
 use super::table::{Count, Index, Table};
 use super::verdict::{Finding, Found};
 use crate::error::{Error, Result, VALUE_MAX, clip};
-use crate::mysql::control::{Asked, impatient, number, one, optional, rows};
-use crate::mysql::errors::{Failure, LOST};
-use crate::mysql::liveness::{Liveness, Threads};
-use crate::mysql::session::Session;
+use crate::mysql::{
+    Asked, Failure, LOST, Liveness, Session, Threads, impatient, number, one, optional, rows,
+};
 use crate::progress::Progress;
 use crate::stop::{COURTESY, Stop, locked};
 use crate::terms::{counted, units};
