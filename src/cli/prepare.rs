@@ -2,8 +2,8 @@
 
 use super::{ServerArgs, listen};
 use crate::error::{Error, Result};
-use crate::load::{Job, Method};
 use crate::plan::defaults;
+use crate::plan::experiment::{Dataset, Method};
 use crate::plan::value::{self, RowCount, TableCount};
 use crate::run::tables;
 use crate::workload::Schema;
@@ -85,7 +85,7 @@ pub(super) fn run(args: PrepareArgs) -> Result<()> {
         None if args.schema.filled() => defaults::ROWS.parse::<RowCount>().map_err(Error::usage)?.0,
         None => 0,
     };
-    let job = Job {
+    let tables = Dataset {
         schema: args.schema,
         tables: args.tables.small(),
         rows,
@@ -101,5 +101,5 @@ pub(super) fn run(args: PrepareArgs) -> Result<()> {
         passing: false,
     };
     let progress = args.server.display.progress();
-    tables::prepare(&job, args.yes, &args.server.connection, progress, &listen()?)
+    tables::prepare(&tables, args.yes, &args.server.connection, progress, &listen()?)
 }

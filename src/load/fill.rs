@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 use super::chunks::{Chunk, Chunks, Task};
 use super::connect::{AGAIN, Doing, claim, give_up, open};
 use super::throughput::{Throughput, rate, short};
-use super::{Choice, Job, Method, Prepared, ready_mark, text};
+use super::{Choice, Prepared, ready_mark, text};
 use crate::error::{Error, Result};
 use crate::mysql::{Failure, Liveness, Session, Threads, number, optional, rows};
+use crate::plan::experiment::{Dataset, Method};
 use crate::progress::Progress;
 use crate::stop::{COURTESY, Stop, locked};
 use crate::terms::{counted, units};
@@ -32,7 +33,7 @@ pub(super) struct Unfinished {
 /// Tables that are there, of which some have no rows yet, or not all.
 pub(super) struct Filling {
     pub(super) server: Arc<Liveness>,
-    pub(super) job: Job,
+    pub(super) job: Dataset,
     /// The chunks' slots are places in here.
     pub(super) tables: Vec<Unfinished>,
     pub(super) choice: Choice,
@@ -181,7 +182,8 @@ impl Filling {
         begun: bool,
         at: &str,
     ) -> Result<Session> {
-        let (Job { schema, data_seed, rows, .. }, Chunk { first, last, .. }) = (&self.job, chunk);
+        let (Dataset { schema, data_seed, rows, .. }, Chunk { first, last, .. }) =
+            (&self.job, chunk);
         if begun {
             let named = quoted(&schema.name(table));
             let range = format!("WHERE id BETWEEN {first} AND {last}");
@@ -223,7 +225,7 @@ impl Filling {
     /// Builds the index, counts, and makes the mark that says so.
     async fn finish(&self, mut session: Session, table: Unfinished) -> Result<Session> {
         let _waits = self.server.waits(&session);
-        let Job { schema, data_seed, rows: count, .. } = self.job;
+        let Dataset { schema, data_seed, rows: count, .. } = self.job;
         let (name, named) = (schema.name(table.number), quoted(&schema.name(table.number)));
         if let Some(index) = schema.index(table.number) {
             locked(&self.so_far).indexing += 1;

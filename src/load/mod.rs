@@ -17,7 +17,6 @@ mod tables;
 mod text;
 mod throughput;
 
-use std::fmt;
 use std::sync::{Arc, Mutex};
 
 use mysql_async::Opts;
@@ -28,7 +27,7 @@ use self::fill::{Filling, Unfinished, fill};
 use self::tables::{Step, decide, notes, same_charset};
 use crate::error::{Error, Kind, Result};
 use crate::mysql::{ConnectOptions, Failure, Liveness, Session, discover, exposure, pairs};
-use crate::plan::defaults;
+use crate::plan::experiment::{Dataset, Method};
 use crate::progress::Progress;
 use crate::stop::{COURTESY, Stop};
 use crate::terms::units;
@@ -41,42 +40,6 @@ pub use self::tables::{Cleaned, Numbers, cleanup, marked, named};
 /// and verify says that it cannot judge it.
 fn ready_mark(seed: u32, rows: u64) -> Mark {
     Mark::ready(seed, rows, getrandom::u32().ok())
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Job {
-    pub schema: Schema,
-    /// `sbtest1` to this.
-    pub tables: u32,
-    /// Rows of each; 0, and nothing else, where the schema's tables stay empty.
-    pub rows: u64,
-    pub data_seed: u32,
-    /// How to fill; None for LOAD DATA LOCAL where the server allows it and INSERT is not faster.
-    pub fill: Option<Method>,
-    /// Connections; None for a sensible number.
-    pub jobs: Option<u32>,
-    /// Character set of the tables; None for the database's.
-    pub charset: Option<String>,
-    /// Whether tables that prepare made are dropped and filled again, whatever they hold.
-    pub force: bool,
-    /// Whether the data goes away with loadgen, and an interrupted fill with it.
-    pub passing: bool,
-}
-
-impl Default for Job {
-    fn default() -> Self {
-        Job {
-            schema: Schema::default(),
-            tables: defaults::TABLES,
-            rows: 10_000,
-            data_seed: defaults::DATA_SEED,
-            fill: None,
-            jobs: None,
-            charset: None,
-            force: false,
-            passing: false,
-        }
-    }
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -99,7 +62,7 @@ pub struct Prepared {
 pub async fn prepare(
     target: &ConnectOptions,
     opts: &Opts,
-    job: &Job,
+    job: &Dataset,
     stop: &Stop,
     progress: &mut Progress,
 ) -> Result<Prepared> {
@@ -125,7 +88,7 @@ pub async fn prepare(
     prepared.await.map_err(|e| if job.passing { e.instead(AGAIN, ANEW) } else { e })
 }
 
-fn check(job: &Job) -> Result<()> {
+fn check(job: &Dataset) -> Result<()> {
     let filled = job.schema.filled();
     if !filled && job.rows > 0 {
         let text = format!("--rows, but tables of the schema {} stay empty", job.schema);
@@ -142,21 +105,6 @@ fn check(job: &Job) -> Result<()> {
         }
     }
     Ok(())
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Method {
-    LoadData,
-    Insert,
-}
-
-impl fmt::Display for Method {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Method::LoadData => "LOAD DATA LOCAL",
-            Method::Insert => "multi-row INSERT",
-        })
-    }
 }
 
 /// Connections a table from which on INSERTs side by side are faster than LOAD DATA in turn:
@@ -212,7 +160,7 @@ fn choose(
 /// Makes the tables that are not there; returns the session that holds the lock against a second
 /// prepare, and what is to be filled.
 async fn set_up(
-    job: &Job,
+    job: &Dataset,
     server: &Arc<Liveness>,
     progress: &mut Progress,
 ) -> Result<(Session, Option<Filling>)> {
@@ -221,7 +169,7 @@ async fn set_up(
     if let Some(warning) = exposure(&mut control, &server.target).await? {
         progress.warn(&warning.to_string());
     }
-    let job = Job { charset: charset(&mut control, job).await?, ..job.clone() };
+    let job = Dataset { charset: charset(&mut control, job).await?, ..job.clone() };
     let found = discover(&mut control, &server.target.database, job.schema).await?;
     let steps = decide(&found, &job)?;
     let sql = "SHOW VARIABLES WHERE Variable_name IN ('character_set_database', \
@@ -266,7 +214,7 @@ fn default_jobs() -> u32 {
     (2 * cores as u32).clamp(2, 16)
 }
 
-async fn charset(session: &mut Session, job: &Job) -> Result<Option<String>> {
+async fn charset(session: &mut Session, job: &Dataset) -> Result<Option<String>> {
     let Some(wanted) = &job.charset else { return Ok(None) };
     let sql = "SELECT CHARACTER_SET_NAME FROM information_schema.CHARACTER_SETS ORDER BY 1";
     let rows = session.query(sql).await.doing("listing character sets")?;
@@ -284,7 +232,7 @@ async fn create(
     session: &mut Session,
     number: u32,
     step: Step,
-    job: &Job,
+    job: &Dataset,
     progress: &mut Progress,
 ) -> Result<()> {
     let name = job.schema.name(number);

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use mysql_async::Opts;
 
-use super::Job;
 use super::connect::{control, drop_table};
 use crate::error::{Error, Result};
 use crate::mysql::{
     ConnectOptions, Discovered, Liveness, Session, Table, discover, exposure, names,
 };
+use crate::plan::experiment::Dataset;
 use crate::progress::Progress;
 use crate::stop::{COURTESY, Stop};
 use crate::terms::{named as listed, units};
@@ -65,7 +65,7 @@ impl Refused {
 }
 
 /// Decides about each table, or names all that stands in the way.
-pub(super) fn decide(found: &Discovered, job: &Job) -> Result<Steps> {
+pub(super) fn decide(found: &Discovered, job: &Dataset) -> Result<Steps> {
     const FORCE: &str = "--force drops the tables that prepare made and fills them again; or take \
                          another --database";
     let (mut steps, mut refused) = (Steps::new(), Refused::default());
@@ -84,7 +84,7 @@ pub(super) fn decide(found: &Discovered, job: &Job) -> Result<Steps> {
 }
 
 /// Decides about one table, or says why not to touch it.
-fn step(table: Option<&Table>, job: &Job) -> Result<Step, String> {
+fn step(table: Option<&Table>, job: &Dataset) -> Result<Step, String> {
     let Some(table) = table else { return Ok(Step::Create) };
     let Some(mark) = table.mark else {
         let view = "no table, but a view or the like";
@@ -117,7 +117,7 @@ pub(super) fn notes(
     found: &Discovered,
     database_charset: &str,
     steps: &Steps,
-    job: &Job,
+    job: &Dataset,
 ) -> Vec<String> {
     let mut notes = Vec::new();
     for (wanted, what) in [
@@ -252,8 +252,8 @@ mod tests {
     use super::*;
     use crate::error::Kind;
 
-    fn job() -> Job {
-        Job { rows: 1000, ..Job::default() }
+    fn job() -> Dataset {
+        Dataset { tables: 1, rows: 1000, data_seed: 1, ..Dataset::default() }
     }
 
     fn found(tables: &[(u32, Option<Mark>)]) -> Discovered {
@@ -265,7 +265,7 @@ mod tests {
         Discovered { database, schema, tables }
     }
 
-    fn step(mark: Option<Mark>, job: &Job) -> Result<Step, String> {
+    fn step(mark: Option<Mark>, job: &Dataset) -> Result<Step, String> {
         super::step(Some(&found(&[(1, mark)]).tables[&1]), job)
     }
 
@@ -273,15 +273,15 @@ mod tests {
         seed: u32,
         rows: u64,
         state: State,
-        job: Job,
+        job: Dataset,
         expected: Step,
     }
 
     #[test]
     fn each_table_gets_the_right_step() {
         use State::{Filling, Ready};
-        let force = Job { force: true, ..job() };
-        let latin = Job { charset: Some("latin1".to_owned()), ..job() };
+        let force = Dataset { force: true, ..job() };
+        let latin = Dataset { charset: Some("latin1".to_owned()), ..job() };
         for Kept { seed, rows, state, job, expected } in [
             Kept { seed: 1, rows: 1000, state: Ready, job: job(), expected: Step::Keep },
             Kept { seed: 1, rows: 1000, state: Filling, job: job(), expected: Step::Complete },
@@ -303,10 +303,10 @@ mod tests {
         let ready = |rows| Some(Mark::ready(1, rows, None));
         let why = step(ready(16_000_000), &job()).expect_err("refused");
         assert_eq!(why, "16M rows with data seed 1, asked for 1k rows with data seed 1");
-        let latin = Job { charset: Some("latin1".to_owned()), ..job() };
+        let latin = Dataset { charset: Some("latin1".to_owned()), ..job() };
         let why = step(ready(1000), &latin).expect_err("refused");
         assert!(why.contains("utf8mb4") && why.contains("latin1"), "{why}");
-        let force = Job { force: true, ..job() };
+        let force = Dataset { force: true, ..job() };
         assert!(step(None, &force).is_err(), "never, whatever the flags");
     }
 
@@ -314,7 +314,7 @@ mod tests {
     fn all_conflicts_are_named_at_once() {
         let ready = |rows| Some(Mark::ready(1, rows, None));
         let seen = found(&[(1, None), (2, ready(5)), (3, ready(5)), (4, ready(7)), (9, None)]);
-        let job = Job { tables: 8, ..job() };
+        let job = Dataset { tables: 8, ..job() };
         let error = decide(&seen, &job).expect_err("refused");
         assert_eq!(error.kind(), Kind::Data);
         let text = error.render();
@@ -334,7 +334,7 @@ mod tests {
         let ready = Some(Mark::ready(1, 1000, None));
         let filling = Some(Mark::filling(1, 1000));
         let seen = found(&[(1, ready), (2, ready), (3, filling)]);
-        let job = Job { tables: 4, ..job() };
+        let job = Dataset { tables: 4, ..job() };
         let steps = decide(&seen, &job).expect("fine");
         assert_eq!(
             notes(&seen, "utf8mb4", &steps, &job),

@@ -14,9 +14,10 @@ use super::{
 use crate::error::{Error, Result, line};
 use crate::load;
 use crate::mysql::ConnectOptions;
+use crate::plan::experiment::Dataset;
 use crate::plan::search::STEPS_MAX;
 use crate::plan::timed::{InsertMode, LoadSource, LoadSpec};
-use crate::plan::{Plan, Step, units};
+use crate::plan::{Plan, Step, defaults, units};
 use crate::report;
 use crate::sandbox::{Sandbox, Spec};
 use crate::summary::{Outcome, Summary};
@@ -79,15 +80,16 @@ impl Asked<'_> {
         let ServerLink { target, opts, stop } = link;
         match self.job {
             Job::Sweep(plan) if private => {
-                let job = load::Job {
+                let tables = Dataset {
                     schema: plan.workload.schema,
                     tables: plan.tables_or_default(),
                     rows: plan.rows.filter(|_| plan.workload.schema.filled()).unwrap_or(0),
+                    data_seed: defaults::DATA_SEED,
                     charset: plan.charset.clone(),
                     passing: true,
-                    ..load::Job::default()
+                    ..Dataset::default()
                 };
-                load::prepare(target, opts, &job, stop, steps.progress).await.map(|_| ())
+                load::prepare(target, opts, &tables, stop, steps.progress).await.map(|_| ())
             }
             Job::Load { spec, force: true } if !private => {
                 let named = |made: &load::Numbers| to_drop(spec, made);

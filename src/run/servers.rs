@@ -149,7 +149,8 @@ impl<'a> Servers<'a> {
         if let Some(tables) = tables.filter(|tables| !kept.holds(&describe(tables))) {
             let sandbox = kept.start(spec.clone(), self.stop, progress)?;
             let link = link(ConnectOptions::private(sandbox.socket()), self.stop)?;
-            let prepared = fill(&link, &load::Job { passing, ..job(tables) }, progress);
+            let prepared =
+                fill(&link, &Dataset { force: false, passing, ..tables.clone() }, progress);
             // Ended well in any case: what was filled so far is not lost.
             let stopped = sandbox.stop();
             prepared?;
@@ -187,12 +188,12 @@ impl Taken<'_> {
         if tables.tables == 0 {
             return Ok(());
         }
-        let force = tables.refill && self.written_by.as_ref().is_none_or(|by| !by.is_empty());
+        let force = tables.force && self.written_by.as_ref().is_none_or(|by| !by.is_empty());
         let filled = if self.prepared.contains(tables) && !force {
             0
         } else {
             let passing = self.sandbox.is_some() && self.kept.is_none();
-            fill(&self.link, &load::Job { force, passing, ..job(tables) }, progress)?
+            fill(&self.link, &Dataset { force, passing, ..tables.clone() }, progress)?
         };
         self.prepared.push(tables.clone());
         if let Some(kept) = &mut self.kept {
@@ -233,22 +234,10 @@ fn link(target: ConnectOptions, stop: &Stop) -> Result<ServerLink<'_>> {
     Ok(ServerLink { opts: target.opts()?, target, stop })
 }
 
-fn fill(link: &ServerLink<'_>, job: &load::Job, progress: &mut Progress) -> Result<u32> {
+fn fill(link: &ServerLink<'_>, tables: &Dataset, progress: &mut Progress) -> Result<u32> {
     let ServerLink { target, opts, stop } = link;
-    let prepared = runtime()?.block_on(load::prepare(target, opts, job, stop, progress))?;
+    let prepared = runtime()?.block_on(load::prepare(target, opts, tables, stop, progress))?;
     Ok(prepared.filled)
-}
-
-fn job(tables: &Dataset) -> load::Job {
-    load::Job {
-        schema: tables.schema,
-        tables: tables.tables,
-        rows: tables.rows,
-        data_seed: tables.data_seed,
-        jobs: tables.jobs,
-        charset: tables.charset.clone(),
-        ..load::Job::default()
-    }
 }
 
 fn describe(tables: &Dataset) -> String {

@@ -7,8 +7,9 @@ use super::before::ServerLink;
 use super::{print_data, runtime};
 use crate::engine::readings::aside;
 use crate::error::{Error, Kind, Result, line};
-use crate::load::{self, Job, Numbers};
+use crate::load::{self, Numbers};
 use crate::mysql::{ConnectOptions, ConnectionArgs, resolve};
+use crate::plan::experiment::Dataset;
 use crate::progress::Progress;
 use crate::stop::{Stop, or_stop};
 use crate::summary;
@@ -18,7 +19,7 @@ use crate::workload::Schema;
 
 /// Fills what is missing; asks before it drops, unless `yes`.
 pub(crate) fn prepare(
-    job: &Job,
+    job: &Dataset,
     yes: bool,
     connection: &ConnectionArgs,
     progress: Progress,

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::process::Command;
 
-use loadgen::load::{Job, Method};
+use loadgen::plan::experiment::{Dataset, Method};
 use loadgen::workload::rows::Rows;
 
 use crate::{Db, by, everywhere, job};
@@ -25,7 +25,7 @@ fn assert_rows(db: &Db, table: u32, rows: u64, data_seed: u32) {
 #[test]
 fn both_ways_make_the_same_tables_of_the_rows_that_the_seed_says() {
     everywhere(|db| {
-        let seeded = Job { data_seed: 7, ..job(2, ROWS) };
+        let seeded = Dataset { data_seed: 7, ..job(2, ROWS) };
         let done = db.prepare(&by(Method::LoadData, seeded.clone())).unwrap();
         assert_eq!((done.tables, done.filled, done.rows), (2, 2, 2 * ROWS));
         assert_eq!(done.method, Some(Method::LoadData));
@@ -139,21 +139,21 @@ fn large_tables_have_wide_ids() {
 fn the_character_set_is_the_one_asked_for() {
     everywhere(|db| {
         let charset = |name: &str| Some(name.to_owned());
-        db.prepare(&Job { charset: charset("latin1"), ..job(1, 10) }).unwrap();
+        db.prepare(&Dataset { charset: charset("latin1"), ..job(1, 10) }).unwrap();
         assert!(db.info(1, "TABLE_COLLATION").starts_with("latin1"));
         // Either spelling of the three-byte one, on every server.
         for name in ["utf8", "utf8mb3", "UTF8MB4"] {
             let made = Db::new(db.sandbox);
-            made.prepare(&Job { charset: charset(name), ..job(1, 10) }).unwrap();
+            made.prepare(&Dataset { charset: charset(name), ..job(1, 10) }).unwrap();
             assert!(made.info(1, "TABLE_COLLATION").starts_with("utf8"), "{name}");
             assert_rows(&made, 1, 10, 1);
-            let again = made.prepare(&Job { charset: charset(name), ..job(1, 10) }).unwrap();
+            let again = made.prepare(&Dataset { charset: charset(name), ..job(1, 10) }).unwrap();
             assert_eq!(again.filled, 0, "{name} is what it has");
         }
         // Two bytes a character: the rows are converted, not copied.
         for fill in [Method::LoadData, Method::Insert] {
             let made = Db::new(db.sandbox);
-            made.prepare(&by(fill, Job { charset: charset("ucs2"), ..job(1, 10) })).unwrap();
+            made.prepare(&by(fill, Dataset { charset: charset("ucs2"), ..job(1, 10) })).unwrap();
             assert_rows(&made, 1, 10, 1);
         }
     });

@@ -1,8 +1,9 @@
 //! What prepare and cleanup do about tables that are there.
 
 use loadgen::error::Kind;
-use loadgen::load::{self, Job};
+use loadgen::load;
 use loadgen::mysql::session::Session;
+use loadgen::plan::experiment::Dataset;
 use loadgen::progress::Progress;
 use loadgen::stop::Stop;
 use loadgen::workload::Schema;
@@ -40,7 +41,7 @@ fn everything_in_the_way_is_named_and_nothing_is_made() {
         db.query("CREATE TABLE {}sbtest3 (id INT PRIMARY KEY) COMMENT 'precious'");
         db.query("CREATE VIEW {}sbtest4 AS SELECT 1 AS one");
         let before = (db.tables(), db.checksum(1));
-        let error = db.prepare(&Job { data_seed: 2, ..job(5, 100) }).unwrap_err();
+        let error = db.prepare(&Dataset { data_seed: 2, ..job(5, 100) }).unwrap_err();
         assert_eq!(error.kind(), Kind::Data);
         let text = error.render();
         for part in [
@@ -51,7 +52,7 @@ fn everything_in_the_way_is_named_and_nothing_is_made() {
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }
-        let forced = Job { force: true, ..job(5, 100) };
+        let forced = Dataset { force: true, ..job(5, 100) };
         let text = db.prepare(&forced).unwrap_err().render();
         assert!(text.contains("sbtest3") && !text.contains("sbtest1,"), "{text}");
         assert_eq!((db.tables(), db.checksum(1)), before);
@@ -62,8 +63,8 @@ fn everything_in_the_way_is_named_and_nothing_is_made() {
 #[test]
 fn another_character_set_is_refused_too() {
     everywhere(|db| {
-        db.prepare(&Job { charset: Some("latin1".to_owned()), ..job(1, 100) }).unwrap();
-        let other = Job { charset: Some("utf8mb4".to_owned()), ..job(1, 100) };
+        db.prepare(&Dataset { charset: Some("latin1".to_owned()), ..job(1, 100) }).unwrap();
+        let other = Dataset { charset: Some("utf8mb4".to_owned()), ..job(1, 100) };
         let error = db.prepare(&other).unwrap_err();
         assert_eq!(error.kind(), Kind::Data);
         assert!(error.to_string().contains("latin1") && error.to_string().contains("utf8mb4"));
@@ -79,9 +80,9 @@ fn force_fills_again_what_prepare_made() {
         let fresh = db.checksum(1);
         db.query("UPDATE {}sbtest1 SET k = k + 1");
         assert_ne!(db.checksum(1), fresh);
-        assert_eq!(db.prepare(&Job { force: true, ..job(1, 6000) }).unwrap().filled, 1);
+        assert_eq!(db.prepare(&Dataset { force: true, ..job(1, 6000) }).unwrap().filled, 1);
         assert_eq!(db.checksum(1), fresh);
-        db.prepare(&Job { force: true, data_seed: 9, ..job(1, 50) }).unwrap();
+        db.prepare(&Dataset { force: true, data_seed: 9, ..job(1, 50) }).unwrap();
         assert_eq!((db.count(1), db.comment(1).contains("seed=9")), (50, true));
     });
 }

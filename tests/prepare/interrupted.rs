@@ -3,7 +3,7 @@
 use std::process::Stdio;
 
 use loadgen::error::Kind;
-use loadgen::load::{Job, Method};
+use loadgen::plan::experiment::{Dataset, Method};
 use loadgen::stop::Stop;
 use loadgen::workload::Schema;
 
@@ -15,7 +15,7 @@ const ROWS: u64 = 100_000;
 
 /// Interrupts a fill as soon as some rows are in. On a busy machine it may be over by then: not each
 /// time.
-fn interrupt(db: &Db, job: &Job) {
+fn interrupt(db: &Db, job: &Dataset) {
     let in_time = (0..5).any(|_| {
         let stop = Stop::default();
         std::thread::scope(|scope| {
@@ -43,7 +43,7 @@ fn an_interrupted_fill_is_completed() {
         db.prepare(&job(1, ROWS)).unwrap();
         for fill in [Method::LoadData, Method::Insert] {
             let broken = Db::new(db.sandbox);
-            interrupt(&broken, &Job { jobs: Some(1), ..by(fill, job(1, ROWS)) });
+            interrupt(&broken, &Dataset { jobs: Some(1), ..by(fill, job(1, ROWS)) });
             assert!(broken.comment(1).ends_with("state=filling"));
             assert!((1..ROWS).contains(&broken.count(1)));
             // With other chunks than before.
@@ -60,8 +60,8 @@ fn an_interrupted_fill_is_completed() {
 #[test]
 fn an_interrupted_fill_with_other_parameters_begins_again() {
     everywhere(|db| {
-        interrupt(db, &Job { jobs: Some(1), passing: true, ..job(1, ROWS) });
-        let other = Job { data_seed: 2, ..job(1, 6000) };
+        interrupt(db, &Dataset { jobs: Some(1), passing: true, ..job(1, ROWS) });
+        let other = Dataset { data_seed: 2, ..job(1, 6000) };
         db.prepare(&other).unwrap();
         assert_eq!(db.comment(1), "loadgen:1 seed=2 rows=6000 state=ready");
         let fresh = Db::new(db.sandbox);
@@ -72,7 +72,7 @@ fn an_interrupted_fill_with_other_parameters_begins_again() {
 
 #[test]
 fn the_suite_of_2007_is_completed_too() {
-    let suite = |fill| Job { schema: Schema::Phptest, ..by(fill, job(1, 12_345)) };
+    let suite = |fill| Dataset { schema: Schema::Phptest, ..by(fill, job(1, 12_345)) };
     everywhere(|db| {
         db.prepare(&suite(Method::LoadData)).unwrap();
         let checksum = |db: &Db| db.query("CHECKSUM TABLE {}phptest1").remove(0).remove(1);
@@ -142,7 +142,7 @@ fn a_prepare_completes_when_it_follows_a_kill_at_once() {
 #[test]
 fn a_row_that_goes_during_the_fill_is_missed_and_comes_back() {
     everywhere(|db| {
-        let job = Job { jobs: Some(1), ..job(1, ROWS) };
+        let job = Dataset { jobs: Some(1), ..job(1, ROWS) };
         let error = std::thread::scope(|scope| {
             scope.spawn(|| {
                 while db.tables().is_empty() || db.count(1) == 0 {}
@@ -200,7 +200,7 @@ fn rows_that_prepare_did_not_write_are_found() {
         assert_eq!(error.kind(), Kind::Data);
         assert!(error.to_string().contains("1 to 20001"), "{error}");
         assert!(db.comment(1).ends_with("state=filling"));
-        assert_eq!(db.prepare(&Job { force: true, ..job(1, 20_000) }).unwrap().filled, 1);
+        assert_eq!(db.prepare(&Dataset { force: true, ..job(1, 20_000) }).unwrap().filled, 1);
     });
 }
 

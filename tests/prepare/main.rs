@@ -11,16 +11,17 @@ mod refusing;
 
 use databases::{Db, SANDBOXES, everywhere, run};
 use loadgen::error::Result;
-use loadgen::load::{self, Job, Method, Prepared};
+use loadgen::load::{self, Prepared};
+use loadgen::plan::experiment::{Dataset, Method};
 use loadgen::progress::Progress;
 use loadgen::stop::Stop;
 
 impl Db<'_> {
-    fn prepare(&self, job: &Job) -> Result<Prepared> {
+    fn prepare(&self, job: &Dataset) -> Result<Prepared> {
         self.prepare_until(job, &Stop::default())
     }
 
-    fn prepare_until(&self, job: &Job, stop: &Stop) -> Result<Prepared> {
+    fn prepare_until(&self, job: &Dataset, stop: &Stop) -> Result<Prepared> {
         let target = self.target();
         let opts = target.opts()?;
         run(load::prepare(&target, &opts, job, stop, &mut Progress::new(true, None)))
@@ -82,10 +83,10 @@ impl Db<'_> {
     }
 }
 
-fn job(tables: u32, rows: u64) -> Job {
-    Job { tables, rows, jobs: Some(3), ..Job::default() }
+fn job(tables: u32, rows: u64) -> Dataset {
+    Dataset { tables, rows, data_seed: 1, jobs: Some(3), ..Dataset::default() }
 }
 
-fn by(fill: Method, job: Job) -> Job {
-    Job { fill: Some(fill), ..job }
+fn by(fill: Method, job: Dataset) -> Dataset {
+    Dataset { fill: Some(fill), ..job }
 }

@@ -4,7 +4,7 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use loadgen::error::Kind;
-use loadgen::load::{Job, Method};
+use loadgen::plan::experiment::{Dataset, Method};
 
 use crate::{Db, by, common, job};
 
@@ -56,7 +56,7 @@ fn without_local_infile_it_inserts_and_says_how_to_be_faster() {
     // The same rows by the other way, on the same odd server.
     let inserted = db.checksum(2);
     db.query("SET GLOBAL local_infile = 1");
-    let done = db.prepare(&Job { force: true, ..job(2, 12_000) }).unwrap();
+    let done = db.prepare(&Dataset { force: true, ..job(2, 12_000) }).unwrap();
     assert_eq!(done.method, Some(Method::LoadData));
     assert_eq!(db.checksum(2), inserted);
     assert_eq!(db.info(2, "ENGINE"), "InnoDB");
@@ -105,14 +105,14 @@ fn usage_is_checked_before_anything_is_made() {
     let sandbox = common::sandbox(&common::local(), &[]);
     let db = Db::new(&sandbox);
     for (wrong, named) in [
-        (Job { tables: 0, ..job(1, 1) }, "--tables"),
-        (Job { tables: 100_001, ..job(1, 1) }, "--tables"),
-        (Job { rows: 0, ..job(1, 1) }, "--rows"),
-        (Job { rows: 10_000_000_001, ..job(1, 1) }, "--rows"),
-        (Job { jobs: Some(0), ..job(1, 1) }, "--jobs"),
-        (Job { jobs: Some(257), ..job(1, 1) }, "--jobs"),
-        (Job { charset: Some("klingon".to_owned()), ..job(1, 1) }, "klingon"),
-        (Job { charset: Some("x'; DROP".to_owned()), ..job(1, 1) }, "--charset"),
+        (Dataset { tables: 0, ..job(1, 1) }, "--tables"),
+        (Dataset { tables: 100_001, ..job(1, 1) }, "--tables"),
+        (Dataset { rows: 0, ..job(1, 1) }, "--rows"),
+        (Dataset { rows: 10_000_000_001, ..job(1, 1) }, "--rows"),
+        (Dataset { jobs: Some(0), ..job(1, 1) }, "--jobs"),
+        (Dataset { jobs: Some(257), ..job(1, 1) }, "--jobs"),
+        (Dataset { charset: Some("klingon".to_owned()), ..job(1, 1) }, "klingon"),
+        (Dataset { charset: Some("x'; DROP".to_owned()), ..job(1, 1) }, "--charset"),
     ] {
         let error = db.prepare(&wrong).unwrap_err();
         assert_eq!(error.kind(), Kind::Usage, "{error}");

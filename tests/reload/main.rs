@@ -13,8 +13,9 @@ use std::path::{Path, PathBuf};
 
 use databases::{Db, SANDBOXES, everywhere, run, say_which};
 use loadgen::error::{Error, Result};
-use loadgen::load::{self, Job};
+use loadgen::load;
 use loadgen::plan::Step;
+use loadgen::plan::experiment::Dataset;
 use loadgen::plan::timed::{InsertMode, LoadSource, LoadSpec};
 use loadgen::progress::Progress;
 use loadgen::run::steps::{Job as Measuring, ServerLink, Steps};
@@ -80,7 +81,7 @@ impl Db<'_> {
 
     /// Makes `sbtest1` to this.
     fn prepare(&self, tables: u32, rows: u64) {
-        let job = Job { tables, rows, ..Job::default() };
+        let job = Dataset { tables, rows, data_seed: 1, ..Dataset::default() };
         let target = self.target();
         let opts = target.opts().expect("options");
         let mut quiet = Progress::new(true, None);

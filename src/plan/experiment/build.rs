@@ -261,7 +261,8 @@ fn plan(
         data_seed: of.data_seed.unwrap_or(defaults::DATA_SEED),
         charset: of.charset.as_ref().map(|name| name.0.clone()),
         jobs: of.jobs.map(Whole::small),
-        refill: of.refill,
+        force: of.refill,
+        ..Dataset::default()
     };
     Ok(What::Sweep(Box::new(plan), dataset))
 }

@@ -11,6 +11,7 @@ mod estimate;
 mod tests;
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -81,19 +82,43 @@ pub enum What {
     Suite(SuiteSpec),
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+/// Tables as prepare makes them, and how.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Dataset {
     pub schema: Schema,
-    /// How many; 0 where no statement names one.
+    /// `sbtest1` to this; 0 where no statement names one.
     pub tables: u32,
     /// Rows of each, and so the ids that keys are drawn from; 0 where the schema's tables stay empty.
     pub rows: u64,
     pub data_seed: u32,
+    /// Character set of the tables; None for the database's.
     pub charset: Option<String>,
-    /// Connections that fill; None: as many as fit.
+    /// Connections that fill; None for a sensible number.
     pub jobs: Option<u32>,
-    /// They may be dropped and filled again to bring them back.
-    pub refill: bool,
+    /// Whether tables that prepare made are dropped and filled again, whatever they hold.
+    #[serde(rename = "refill")]
+    pub force: bool,
+    /// None for LOAD DATA LOCAL where the server allows it and INSERT is not faster.
+    #[serde(skip)]
+    pub fill: Option<Method>,
+    /// Whether the data goes away with loadgen, and an interrupted fill with it.
+    #[serde(skip)]
+    pub passing: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Method {
+    LoadData,
+    Insert,
+}
+
+impl fmt::Display for Method {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Method::LoadData => "LOAD DATA LOCAL",
+            Method::Insert => "multi-row INSERT",
+        })
+    }
 }
 
 /// One cell of a table, once.
