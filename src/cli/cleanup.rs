@@ -2,7 +2,7 @@
 
 use super::{ServerArgs, listen};
 use crate::error::Result;
-use crate::run::tables;
+use crate::run::measure;
 
 #[derive(clap::Args, Debug, Clone)]
 #[command(after_help = "\
@@ -19,5 +19,5 @@ pub(crate) struct CleanupArgs {
 
 pub(super) fn run(args: CleanupArgs) -> Result<()> {
     let CleanupArgs { yes, server: ServerArgs { display, connection } } = args;
-    tables::cleanup(yes, &connection, display.progress(), &listen()?)
+    measure::cleanup(yes, &connection, display.progress(), &listen()?)
 }

@@ -5,8 +5,7 @@ use std::path::PathBuf;
 use crate::error::{Error, Kind, Result};
 use crate::plan::units::parse_percent;
 use crate::report::{Comparison, Format, Metric, Question, compare};
-use crate::run::gate::{decided, unfinished};
-use crate::run::{print_data, warn};
+use crate::run::{decided, print_data, unfinished, warn};
 
 #[expect(clippy::struct_excessive_bools, reason = "switches of a command line")]
 #[derive(Debug, Clone, clap::Args)]

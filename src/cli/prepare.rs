@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::plan::defaults;
 use crate::plan::experiment::{Dataset, Method};
 use crate::plan::value::{self, RowCount, TableCount};
-use crate::run::tables;
+use crate::run::measure;
 use crate::workload::Schema;
 
 /// How rows get into the tables (`--fill`).
@@ -101,5 +101,5 @@ pub(super) fn run(args: PrepareArgs) -> Result<()> {
         passing: false,
     };
     let progress = args.server.display.progress();
-    tables::prepare(&tables, args.yes, &args.server.connection, progress, &listen()?)
+    measure::prepare(&tables, args.yes, &args.server.connection, progress, &listen()?)
 }

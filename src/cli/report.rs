@@ -4,8 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 use crate::report::{self, Format, Layout, Metric, Options, Picture, page, picture, render};
-use crate::run::gate::{decided, unfinished};
-use crate::run::{gate, print_data, replace, terminal, warn};
+use crate::run::{decided, gate_verdict, print_data, replace, terminal, unfinished, warn};
 use crate::terms::Gate;
 
 /// Formats of a report, pictures included.
@@ -107,7 +106,7 @@ pub(super) fn run(args: ReportArgs) -> Result<()> {
     if !gates.is_empty() {
         let judged = report::gates(&steps, &gates, &options)?;
         put(&judged.text)?;
-        return gate::verdict(&judged).and_then(|()| decided(&unfinished));
+        return gate_verdict(&judged).and_then(|()| decided(&unfinished));
     }
     for what in &unfinished {
         warn(what);

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::{ServerArgs, listen};
 use crate::error::Result;
-use crate::run::tables;
+use crate::run::measure;
 
 #[derive(clap::Args, Debug, Clone)]
 #[command(after_help = "\
@@ -29,5 +29,5 @@ pub(crate) struct VerifyArgs {
 
 pub(super) fn run(args: VerifyArgs) -> Result<()> {
     let VerifyArgs { paths, elsewhere, server: ServerArgs { display, connection } } = args;
-    tables::verify(&paths, elsewhere, &connection, display.progress(), &listen()?)
+    measure::verify(&paths, elsewhere, &connection, display.progress(), &listen()?)
 }

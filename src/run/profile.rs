@@ -13,7 +13,9 @@ use std::path::Path;
 use super::in_profile::InProfile;
 use super::servers::{Servers, Taken, check_addresses};
 use super::steps::{Job, Steps};
-use super::{Invocation, calibration, conclude, gate, print_data, random, runtime, terminal};
+use super::{
+    Invocation, calibration, check_gates, conclude, print_data, random, runtime, terminal,
+};
 use crate::error::{Error, Kind, Result, line, worst};
 use crate::judge::Calibration;
 use crate::load::reload::FORCE;
@@ -85,7 +87,7 @@ pub(crate) fn run(
     let all: Vec<&Summary> = done.into_iter().chain(&earlier.fell).collect();
     let of = |part: &Part| all.iter().copied().filter(|s| s.workload.name == part.title).collect();
     let judged = experiment.parts.iter().map(|part| (of(part), part.gates.as_slice()));
-    let judged = gate::check(judged, &mut progress);
+    let judged = check_gates(judged, &mut progress);
     conclude([worst(errors).map_or(Ok(()), Err), printed, judged], &mut progress)
 }
 

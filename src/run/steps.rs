@@ -1,10 +1,11 @@
 //! The steps of a job on a server, one after the other: the one path of every verb that measures,
-//! and of profiles.
+//! and of profiles. Then what is special of loads and suites, and how steps are told.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{File, OpenOptions};
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use tokio::sync::watch;
@@ -13,21 +14,30 @@ pub use super::before::ServerLink;
 use super::before::{Patience, Preparation, Surveyed, preflight, probe};
 use super::conditions::Watch;
 use super::in_profile::InProfile;
-use super::timed::{self, Measured};
-use super::{conclude, keep, random, told};
-use crate::commands::beside;
-use crate::engine::{self, Identity, StepContext, Tables, readings};
-use crate::error::Result;
-use crate::judge::{self, Calibration, is_another, no_result};
-use crate::mysql::{Address, Session, changes, exposure, fingerprint};
+use super::{conclude, keep, random};
+use crate::commands::{beside, suite};
+use crate::engine::readings::{self, ServerReading};
+use crate::engine::{self, Identity, StepContext, Tables, host_facts};
+use crate::error::{Error, Kind, Result};
+use crate::judge::{self, Calibration, changed_after, class_by_size, is_another, no_result};
+use crate::load::reload::{LoadedTable, Reload, Reloaded};
+use crate::mysql::{
+    Address, Session, changes, dataset, exposure, fingerprint, optional, quoted_text,
+};
 use crate::observe::host;
 use crate::observe::probe::Whereabouts;
+use crate::observe::process::ClientReading;
 use crate::observe::timeline::IntervalLog;
-use crate::plan::timed::{LoadSpec, SuiteSpec};
+use crate::observe::times::Times;
+use crate::plan::timed::{InsertMode, LoadSource, LoadSpec, SuiteSpec};
 use crate::plan::{Plan, Spread, Step, Warm, limits, units};
-use crate::progress::Progress;
-use crate::summary::{Outcome, Place, Record, Recorded, Store, Summary};
-use crate::terms::{self, Code, Finding};
+use crate::progress::{Progress, Table};
+use crate::stats::{self, is_scarce};
+use crate::stop::{locked, within};
+use crate::summary::{
+    self, CommandRun, Distribution, Outcome, Place, Record, Recorded, Store, Summary, VerdictKind,
+};
+use crate::terms::{self, Cell, Code, Finding, StatementMode, counted, finding};
 use crate::workload::Schema;
 
 /// Codes of warnings that a reader of the step's own line must know.
@@ -188,8 +198,7 @@ impl<'a> Steps<'a> {
     fn told(&self, spread: Spread, tables: Tables) -> (String, Option<String>) {
         match self.job {
             Job::Sweep(plan) => {
-                let (count, rows) =
-                    (terms::counted(tables.count, "table"), units::count(tables.rows));
+                let (count, rows) = (counted(tables.count, "table"), units::count(tables.rows));
                 let text = format!("{count} of {rows} rows, {spread} clients, seed {}", plan.seed);
                 (text, engine::queues_told(plan, spread, tables.count))
             }
@@ -203,11 +212,9 @@ impl<'a> Steps<'a> {
         let measured = match self.job {
             Job::Sweep(plan) => Box::pin(self.sweep(plan, at, step)).await,
             Job::Load { spec, force } => {
-                Box::pin(timed::load(at, nth, (spec, force), self.progress)).await
+                Box::pin(load(at, nth, (spec, force), self.progress)).await
             }
-            Job::Suite(spec) => {
-                timed::suite(at, nth, (spec, self.store.dir()), self.progress).await
-            }
+            Job::Suite(spec) => run_suite(at, nth, (spec, self.store.dir()), self.progress).await,
         };
         let Measured { mut summary, mut error, ran, begun } = measured?;
         if error.is_none() {
@@ -230,7 +237,7 @@ impl<'a> Steps<'a> {
         if let (Ok(()), Some(begun)) = (&kept, begun) {
             begun.superseded();
         }
-        self.progress.note(&told::line(&summary));
+        self.progress.note(&line(&summary));
         for warning in &summary.warnings {
             if SAID_AT_ONCE.iter().any(|code| warning.is(*code)) {
                 self.progress.warn(&warning.message);
@@ -242,7 +249,7 @@ impl<'a> Steps<'a> {
     }
 
     async fn sweep(&mut self, plan: &Plan, at: &mut Surveyed<'_>, step: &Step) -> Result<Measured> {
-        self.progress.table(|| told::table(plan, step, &self.summaries));
+        self.progress.table(|| table(plan, step, &self.summaries));
         let (window, opened) = watch::channel(None);
         let (changed_before, watch) = self.make_ready(plan, at, &opened).await?;
         let (link, store, begun) = (at.link, self.store, RefCell::new(None));
@@ -366,10 +373,6 @@ impl<'a> Steps<'a> {
     }
 }
 
-fn locked(log: &Mutex<IntervalLog>) -> MutexGuard<'_, IntervalLog> {
-    log.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// Tells the interval log that a step begins. Where there are several, their tags differ.
 fn log_step(context: &StepContext, step: &Step) {
     let Some(log) = &context.log else { return };
@@ -397,4 +400,350 @@ fn record(plan: &Plan, at: &Surveyed<'_>, step: &Step) -> Option<Record> {
     let mut record = Record::new(id, what, plan.workload.built_in, place, tables);
     record.label = Some(label.clone());
     some.then_some(record)
+}
+
+/// A step that was measured, and is not kept yet.
+struct Measured {
+    summary: Summary,
+    error: Option<Error>,
+    ran: Vec<CommandRun>,
+    /// The record of what it was about to write.
+    begun: Option<Recorded>,
+}
+
+/// What is read before a window, and of which step.
+struct Start<'a> {
+    at: &'a Surveyed<'a>,
+    step: &'a Step,
+    repeats: u32,
+    server: summary::Server,
+    reading: ServerReading,
+    own: ClientReading,
+}
+
+/// Loads once, and counts afterwards what is there; with `force` over tables that prepare made, too.
+async fn load(
+    at: &Surveyed<'_>,
+    (step, repeats): (&Step, u32),
+    (spec, force): (&LoadSpec, bool),
+    progress: &mut Progress,
+) -> Result<Measured> {
+    let ServerLink { target, opts, stop } = at.link;
+    let reload = Reload::open(target, opts, spec, force, stop, progress).await?;
+    let start = Start::read(at, step, repeats).await?;
+    let mut loaded = reload.run(stop, progress).await?;
+    let mut summary = start.finish(spec.name(), loaded.began).await;
+    let mut error = loaded.error.take();
+    if error.is_none() {
+        progress.update(|| "counting the rows".to_owned());
+        error = loaded.verify(spec, stop).await.err();
+        progress.clear();
+    }
+    if error.is_none() && loaded.done.tables.is_empty() {
+        // What feeds a pipe may have failed.
+        let text = format!("{}: no table was loaded", spec.name());
+        let hint = "is the dump whole? mysqldump writes nothing where it fails";
+        error = Some(Error::data(text).hint(hint));
+    }
+    fill(&mut summary, spec, &loaded, error.is_none());
+    let server = &mut summary.server;
+    (server.data_bytes, server.table_formats) =
+        table_facts(at.link, &loaded.done.tables).await.unzip();
+    server.class = class_by_size(server.data_bytes, server.buffer_pool_bytes);
+    Ok(ended(summary, error))
+}
+
+/// Runs the commands once; what they print goes to a new file in `dir`.
+async fn run_suite(
+    at: &Surveyed<'_>,
+    (step, repeats): (&Step, u32),
+    (spec, dir): (&SuiteSpec, &Path),
+    progress: &mut Progress,
+) -> Result<Measured> {
+    let start = Start::read(at, step, repeats).await?;
+    let (name, output) = output(dir, &at.identity.label, spec, step.repeat)?;
+    let (began, started_at) = (Instant::now(), jiff::Timestamp::now());
+    // It blocks this thread, and there is nothing else for it to do.
+    let (tests, error) = suite::run(spec, &at.link.target, &output, at.link.stop, progress)?;
+    let mut summary = start.finish(format!("suite-{}", spec.name), began).await;
+    let sum = |of: fn(&summary::SuiteTest) -> f64| tests.iter().map(of).sum::<f64>();
+    summary.started_at = started_at.to_string();
+    summary.measured_s = sum(|test| test.wall_s);
+    let good = tests.iter().filter(|test| test.status == suite::OK).count() as u64;
+    count(&mut summary, good, 0, sum(|test| test.user_s), sum(|test| test.sys_s));
+    summary.suite = Some(summary::Suite { tests, output: Some(name) });
+    Ok(ended(summary, error))
+}
+
+impl<'a> Start<'a> {
+    /// Reads who the server is, and its counters, on a connection of its own.
+    async fn read(at: &'a Surveyed<'a>, step: &'a Step, repeats: u32) -> Result<Start<'a>> {
+        let probe = at.probe.as_ref();
+        let mut session = at.link.open(None).await?;
+        let server = at.renewed(&mut session).await?;
+        let mut control = Some(session);
+        let reading = ServerReading::take(&mut control, probe).await;
+        close(control).await;
+        Ok(Start { at, step, repeats, server, reading, own: ClientReading::now(probe) })
+    }
+
+    /// Reads the same after the window that began then, and makes a summary in which only the run
+    /// itself is missing. A server that does not answer in time costs the reading, not the
+    /// measurement.
+    async fn finish(self, workload: String, began: Instant) -> Summary {
+        let Surveyed { link, identity, probe, .. } = self.at;
+        let probe = probe.as_ref();
+        let traffic = ClientReading::now(probe).since(&self.own).traffic;
+        // Not the connection of before: a server drops one that was idle for hours.
+        let session = within(limits::COURTESY, Session::open(&link.target, &link.opts, None)).await;
+        let mut control = session.and_then(Result::ok);
+        let last = ServerReading::take(&mut control, probe).await;
+        let changed = readings::changes(&self.server, &mut control, &link.target, &link.opts).await;
+        close(control).await;
+        let mut summary = identity.summary(self.step);
+        let (of, plan) = (&mut summary.workload, &mut summary.plan);
+        (of.name, of.mode) = (workload, StatementMode::Text);
+        (of.distribution, of.schema) = ("sequential".to_owned(), Schema::Sbtest.to_string());
+        (plan.clients, plan.engine_threads) = (1, 1);
+        (plan.repeat_index, plan.repeats) = (self.step.repeat, self.repeats);
+        summary.client.net_rx_bytes = traffic.map(|[received, _]| received);
+        summary.client.net_tx_bytes = traffic.map(|[_, sent]| sent);
+        let (latency, none) = (&mut summary.latency, Times::new().distribution());
+        (latency.service, latency.failed) = (none.clone(), none);
+        (latency.in_doubt, latency.abandoned) = (Some(0), Some(0));
+        let (status, probed) = last.since(&self.reading, probe, began);
+        summary.warn(cfg!(debug_assertions).then(|| finding!(DebugBuild)));
+        summary.warn(changed_after(changed.as_deref()));
+        summary.warn(status.is_none().then(|| finding!(NoStatus)));
+        summary.server = summary::Server {
+            settings_changed: changed.unwrap_or_default(),
+            status,
+            probed,
+            host_facts: host_facts(identity, probe),
+            ..self.server
+        };
+        summary
+    }
+}
+
+/// Reads the size of some tables with their indexes, bytes, and their formats, each once; None where
+/// the server does not tell.
+async fn table_facts(link: &ServerLink<'_>, tables: &[LoadedTable]) -> Option<(u64, Vec<String>)> {
+    let names: Vec<String> = tables.iter().map(|table| quoted_text(&table.name)).collect();
+    if names.is_empty() {
+        return None;
+    }
+    let which = format!("TABLE_SCHEMA = DATABASE() AND TABLE_NAME IN ({})", names.join(","));
+    let asking = async {
+        let mut session = Session::open(&link.target, &link.opts, None).await?;
+        // MySQL 8 keeps sizes for a day otherwise; servers without the variable keep none.
+        let fresh = "SET SESSION information_schema_stats_expiry = 0";
+        optional(session.execute(fresh).await)?;
+        Ok::<_, Error>(dataset::facts(&mut session, &which).await?)
+    };
+    within(limits::COURTESY, asking).await?.ok()
+}
+
+async fn close(control: Option<Session>) {
+    if let Some(session) = control {
+        session.close(limits::COURTESY).await;
+    }
+}
+
+fn output(dir: &Path, label: &str, spec: &SuiteSpec, repeat: u32) -> Result<(String, File)> {
+    let (label, suite) = (summary::part(label), summary::part(&spec.name));
+    let name = format!("{label}_suite-{suite}_n{repeat}_{:016x}.output", random()?);
+    let file = OpenOptions::new().write(true).create_new(true).open(dir.join(&name));
+    let file = file.map_err(|e| Error::failed(format!("{}: {e}", dir.join(&name).display())))?;
+    Ok((name, file))
+}
+
+/// Says in the summary how it ended.
+fn ended(mut summary: Summary, error: Option<Error>) -> Measured {
+    summary.outcome = match error.as_ref().map(Error::kind) {
+        None => Outcome::Completed,
+        Some(Kind::Interrupted | Kind::Terminated) => Outcome::Interrupted,
+        Some(_) => Outcome::Aborted,
+    };
+    summary.reason = error.as_ref().map(ToString::to_string);
+    Measured { summary, error, ran: Vec::new(), begun: None }
+}
+
+fn per_s(n: u64, seconds: f64) -> f64 {
+    if seconds > 0.0 { n as f64 / seconds } else { 0.0 }
+}
+
+/// Writes ops and rows of a run, and what follows from them once its time is known.
+fn count(summary: &mut Summary, ops: u64, rows: u64, user_s: f64, sys_s: f64) {
+    let per_s = per_s(ops, summary.measured_s);
+    let (totals, client) = (&mut summary.totals, &mut summary.client);
+    (totals.ops, totals.statements, totals.rows) = (ops, ops, rows);
+    (totals.tps, totals.qps) = (per_s, per_s);
+    totals.per_client = summary::PerClient { ops_min: ops, ops_median: ops as f64, ops_max: ops };
+    (client.user_s, client.sys_s) = (user_s, sys_s);
+    client.us_per_op = (ops > 0).then(|| (user_s + sys_s) * 1e6 / ops as f64);
+}
+
+fn fill(summary: &mut Summary, spec: &LoadSpec, loaded: &Reloaded, verified: bool) {
+    summary.started_at = loaded.started_at.to_string();
+    summary.measured_s = loaded.measured_s;
+    let cost = loaded.cost;
+    count(
+        summary,
+        loaded.done.statements,
+        loaded.rows,
+        cost.user.as_secs_f64(),
+        cost.sys.as_secs_f64(),
+    );
+    let (file, bytes, sql) = match (&spec.source, spec.insert) {
+        (LoadSource::Dump { path }, _) => {
+            (Some(path.display().to_string()), None, "the dump's own")
+        }
+        (_, InsertMode::Extended { bytes }) => {
+            (None, Some(bytes), "INSERT INTO {table} VALUES (…),(…),…")
+        }
+        (_, InsertMode::Single) => (None, None, "INSERT INTO {table} VALUES (…)"),
+        (_, InsertMode::LoadData) => (None, None, "LOAD DATA LOCAL INFILE … INTO TABLE {table}"),
+    };
+    let (kind, sql) = ("insert".to_owned(), sql.to_owned());
+    summary.workload.statements = vec![summary::StatementText { kind, sql, repeat: 1 }];
+    let (tables, plan) = (&loaded.done.tables, &mut summary.plan);
+    (plan.tables, plan.rows) = match spec.source {
+        LoadSource::Generated { rows, data_seed } => {
+            plan.data_seed = Some(u64::from(data_seed));
+            (spec.tables, rows)
+        }
+        LoadSource::Dump { .. } => {
+            (tables.len() as u32, tables.iter().map(|table| table.rows).max().unwrap_or(0))
+        }
+    };
+    summary.totals.errors.clone_from(&loaded.done.errors);
+    let ops = |of: &LoadedTable| summary::TableOps { table: of.name.clone(), ops: of.inserts };
+    summary.totals.per_table = tables.iter().map(ops).collect();
+    summary.latency.service = loaded.timeline.window.service.distribution();
+    summary.latency.failed = loaded.timeline.window.failed.distribution();
+    summary.timeline.clone_from(&loaded.timeline.entries);
+    if loaded.done.warnings > 0 {
+        summary.warn([finding!(ServerWarnings, loaded.done.warnings)]);
+    }
+    if let (Some(file), Some(asked)) = (&file, &spec.charset)
+        && !asked.eq_ignore_ascii_case(&loaded.done.charset)
+    {
+        let (file, set) = (file.clone(), loaded.done.charset.as_str());
+        summary.warn([finding!(Charset, file, set, asked.as_str())]);
+    }
+    let rows = |of: &LoadedTable| summary::TableRows { table: of.name.clone(), rows: of.rows };
+    summary.load = Some(summary::Load {
+        source: if file.is_none() { "generated" } else { "dump" }.to_owned(),
+        mode: file.is_none().then(|| spec.insert.to_string()),
+        insert_bytes: bytes,
+        file,
+        rows: loaded.rows,
+        rows_per_s: per_s(loaded.rows, loaded.measured_s),
+        statements: loaded.done.statements,
+        bytes: loaded.done.bytes,
+        charset: loaded.done.charset.clone(),
+        character_sets: loaded.character_sets.clone(),
+        tables: tables.iter().map(rows).collect(),
+        verified,
+    });
+}
+
+const TO_COME: &str = "·";
+
+/// Writes the line that stays of what has ended.
+fn line(summary: &Summary) -> String {
+    let (name, client, mark) = (&summary.workload.name, &summary.client, summary.outcome.mark());
+    let (measured_s, user_s, sys_s) = (summary.measured_s, client.user_s, client.sys_s);
+    let cpu = format!("CPU {user_s:.2} s user {sys_s:.2} s system");
+    if let Some(load) = &summary.load {
+        let (rows, per_s) = (units::count(summary.totals.rows), load.rows_per_s);
+        let statements = load.statements;
+        return format!(
+            "{name}: {rows} rows in {measured_s:.3} s, {per_s:.0} rows/s, {statements} statements, \
+             client {cpu}{mark}"
+        );
+    }
+    if let Some(suite) = &summary.suite {
+        let (good, of) = (summary.totals.ops, suite.tests.len());
+        return format!("{name}: {good} of {of} tests in {measured_s:.3} s, {cpu}{mark}");
+    }
+    format!("{}{mark}", step(summary))
+}
+
+/// Tells an open loop with the response time: a closed one has no other than the service time.
+fn step(summary: &Summary) -> String {
+    let (totals, plan) = (&summary.totals, &summary.plan);
+    let rate = plan.rate.map_or_else(String::new, |rate| format!(" at {rate}/s"));
+    let name = if summary.latency.response.is_some() { "response" } else { "service" };
+    let ms = |us: Option<f64>| us.map_or_else(|| "-".to_owned(), engine::millis);
+    let outages = summary.outages.len() as u64;
+    let mut text = format!(
+        "{} {}{rate}: {:.0} QPS, {name} time p50 {}, p99 {}, max {}, {}",
+        summary.workload.name,
+        terms::clients(plan.clients),
+        totals.qps,
+        ms(percentile(summary, 50.0, |times| times.p50_us)),
+        ms(percentile(summary, 99.0, |times| times.p99_us)),
+        ms(summary.latency.own().max_us),
+        counted(errors(summary), "error"),
+    );
+    for (n, told) in [
+        (totals.abandoned, format!("{} abandoned", totals.abandoned)),
+        (totals.in_doubt, format!("{} in doubt", totals.in_doubt)),
+        (totals.reconnects, counted(totals.reconnects, "reconnect")),
+        (outages, counted(outages, "outage")),
+    ] {
+        if n > 0 {
+            text.extend([", ", &told]);
+        }
+    }
+    let verdict = summary.verdict.as_ref().map(|verdict| verdict.kind);
+    if let Some(kind) = verdict.filter(|kind| *kind != VerdictKind::Ok) {
+        text.extend([", ", kind.name()]);
+    }
+    text
+}
+
+fn errors(summary: &Summary) -> u64 {
+    summary.totals.errors.iter().map(|e| e.count).sum()
+}
+
+/// Takes a percentile that enough values tell.
+fn percentile(step: &Summary, p: f64, of: fn(&Distribution) -> Option<f64>) -> Option<f64> {
+    let times = step.latency.own();
+    of(times).filter(|_| !is_scarce(p, times.count))
+}
+
+/// Makes one column a cell of the plan: what was measured there so far, medians over its repeats.
+fn table(plan: &Plan, current: &Step, done: &[Summary]) -> Table {
+    let cells: BTreeSet<Cell> = plan.steps().iter().map(Step::cell).collect();
+    let here = current.cell();
+    let column = |cell: &Cell| {
+        let of = done.iter().filter(|s| s.outcome == Outcome::Completed && s.cell() == *cell);
+        let mark = if *cell == here { "▸" } else { "" };
+        let mut texts = vec![format!("{mark}{cell}")];
+        texts.extend(numbers(&of.collect::<Vec<&Summary>>()));
+        texts
+    };
+    Table {
+        heads: ["clients", "QPS", "p50 ms", "p99 ms", "errors"].map(str::to_owned).to_vec(),
+        columns: cells.iter().map(column).collect(),
+        // A search measures cells that no plan has.
+        current: cells.iter().position(|cell| *cell == here).unwrap_or(0),
+    }
+}
+
+fn numbers(steps: &[&Summary]) -> [String; 4] {
+    let median = |of: fn(&Summary) -> Option<f64>, text: fn(f64) -> String| {
+        let values: Vec<f64> = steps.iter().filter_map(|step| of(step)).collect();
+        stats::median(&values).map_or_else(|| TO_COME.to_owned(), text)
+    };
+    let ms = |us: f64| engine::millis(us).trim_end_matches(" ms").to_owned();
+    [
+        median(|step| Some(step.totals.qps), |qps| format!("{qps:.0}")),
+        median(|step| percentile(step, 50.0, |times| times.p50_us), ms),
+        median(|step| percentile(step, 99.0, |times| times.p99_us), ms),
+        median(|step| Some(errors(step) as f64), |errors| format!("{errors:.0}")),
+    ]
 }
