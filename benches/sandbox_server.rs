@@ -44,7 +44,7 @@ fn serve() -> Result<()> {
     // Nothing to do on a signal: the sandbox's keeper sees that this process is gone.
     let sandbox = Sandbox::start(&spec, &mut say, &|| false)?;
     let mut out = std::io::stdout();
-    let (port, version, pid) = (sandbox.port(), sandbox.version(), sandbox.pid());
+    let (port, version, pid) = (sandbox.port, &sandbox.version, sandbox.pid);
     let announced = writeln!(out, "{port} {version}\n{pid}");
     if announced.and_then(|()| out.flush()).is_ok() {
         // Whatever ends the input ends the server.

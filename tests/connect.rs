@@ -35,7 +35,7 @@ fn run<T>(future: impl Future<Output = T>) -> T {
 
 fn tcp(sandbox: &Sandbox, user: &str, password: &str) -> ConnectOptions {
     ConnectOptions {
-        address: Address::Tcp { host: "127.0.0.1".into(), port: sandbox.port() },
+        address: Address::Tcp { host: "127.0.0.1".into(), port: sandbox.port },
         user: user.into(),
         password: Secret::new(password),
         database: "sbtest".into(),
@@ -45,7 +45,7 @@ fn tcp(sandbox: &Sandbox, user: &str, password: &str) -> ConnectOptions {
 }
 
 fn socket(sandbox: &Sandbox, user: &str, password: &str) -> ConnectOptions {
-    let address = Address::Socket(sandbox.socket().to_owned());
+    let address = Address::Socket(sandbox.socket.clone());
     ConnectOptions { address, ..tcp(sandbox, user, password) }
 }
 
@@ -231,7 +231,7 @@ fn each_ssl_mode_does_what_it_says() {
         let reload = if mariadb { "FLUSH SSL" } else { "ALTER INSTANCE RELOAD TLS" };
         let (ca, other) = (certificates.path("ca.pem"), certificates.path("other-ca.pem"));
         let by_ip = tcp(&sandbox, "root", "");
-        let address = Address::Tcp { host: "localhost".into(), port: sandbox.port() };
+        let address = Address::Tcp { host: "localhost".into(), port: sandbox.port };
         let by_name = ConnectOptions { address, ..by_ip.clone() };
         let encrypts = |target: &ConnectOptions, mode, ca: Option<&Path>| {
             cipher(&with_ssl(target, mode, ca)).map(|cipher| !cipher.is_empty())
@@ -398,7 +398,7 @@ fn errors_of_a_server_that_is_there_say_what_to_do() {
     );
 
     let stopped = {
-        let address = Address::Socket(sandbox.socket().to_owned());
+        let address = Address::Socket(sandbox.socket.clone());
         drop(sandbox);
         ConnectOptions { address, password: Secret::new("marker"), ..target }
     };
@@ -427,10 +427,10 @@ fn from_the_command_line_to_a_session() {
     );
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("my.cnf");
-    let (path, socket) = (file.to_str().unwrap(), sandbox.socket().to_str().unwrap());
+    let (path, socket) = (file.to_str().unwrap(), sandbox.socket.to_str().unwrap());
     let text = format!("[client]\nsocket={socket}\nuser=filed\npassword='p;w#\\\"' # of filed\n");
     std::fs::write(&file, text).unwrap();
-    let port = sandbox.port();
+    let port = sandbox.port;
     let url = format!("mysql://filed:p%3Bw%23%22@127.0.0.1:{port}/sbtest");
     for Line { args, mode, user, transport, warnings } in [
         Line {

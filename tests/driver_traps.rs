@@ -100,7 +100,7 @@ fn an_answer_given_up_on_never_answers_the_next_question() {
 #[test]
 fn a_connection_stays_where_it_was_asked_to_go() {
     let real = sandbox(&local(), &[]);
-    let path = real.socket().to_str().unwrap().to_owned();
+    let path = real.socket.to_str().unwrap().to_owned();
     let columns = ["@@max_allowed_packet", "@@wait_timeout", "@@socket"];
     let row: [Option<&str>; 3] = [Some("16777216"), Some("28800"), Some(&path)];
     let elsewhere = canned(Script {
@@ -126,7 +126,7 @@ fn a_connection_stays_where_it_was_asked_to_go() {
 fn forty_statements_of_a_session_all_run() {
     let real = sandbox(&local(), &[]);
     run(async {
-        let mut conn = Conn::new(careless(real.port())).await.unwrap();
+        let mut conn = Conn::new(careless(real.port)).await.unwrap();
         let first = conn.prep("SELECT 0").await.unwrap();
         for n in 1..=32 {
             conn.prep(format!("SELECT {n}")).await.unwrap();
@@ -134,7 +134,7 @@ fn forty_statements_of_a_session_all_run() {
         let closed = conn.exec_drop(&first, ()).await;
         assert!(matches!(&closed, Err(Error::Server(e)) if e.code == 1243), "{closed:?}");
 
-        let mut session = root(real.socket(), "").await;
+        let mut session = root(&real.socket, "").await;
         let mut handles = Vec::new();
         for n in 0_i64..40 {
             handles.push((n, session.prepare(&format!("SELECT {n}")).await.unwrap()));
@@ -150,15 +150,15 @@ fn forty_statements_of_a_session_all_run() {
 fn a_statement_belongs_to_its_session() {
     let real = sandbox(&local(), &[]);
     run(async {
-        let mut one = Conn::new(careless(real.port())).await.unwrap();
-        let mut other = Conn::new(careless(real.port())).await.unwrap();
+        let mut one = Conn::new(careless(real.port)).await.unwrap();
+        let mut other = Conn::new(careless(real.port)).await.unwrap();
         let ones = one.prep("SELECT 1").await.unwrap();
         other.prep("SELECT 2").await.unwrap();
         let answer: Option<u8> = other.exec_first(&ones, ()).await.unwrap();
         assert_eq!(answer, Some(2), "the driver runs whatever has that number there");
 
-        let mut session = root(real.socket(), "").await;
-        let mut bare = root(real.socket(), "").await;
+        let mut session = root(&real.socket, "").await;
+        let mut bare = root(&real.socket, "").await;
         let handle = session.prepare("SELECT 1").await.unwrap();
         is_lost(&bare.run_prepared(handle, vec![]).await);
         assert_eq!(session.run_prepared(handle, vec![]).await.unwrap().rows, 1);
@@ -195,21 +195,21 @@ async fn rows_become(session: &mut Session, expected: &str) {
 fn a_load_that_is_given_up_leaves_nothing() {
     for server in servers() {
         let real = sandbox(&server, &[]);
-        on(&server.name, real.version());
+        on(&server.name, &real.version);
         run(async {
-            let mut control = root(real.socket(), "sbtest").await;
+            let mut control = root(&real.socket, "sbtest").await;
             execute(&mut control, &["SET GLOBAL local_infile = 1"]).await;
             own_table(&mut control, 1, 1, State::Filling).await;
 
             let broken = [Ok(lines(1..=500)), Err(std::io::Error::other("no more"))];
-            let session = root(real.socket(), "sbtest").await;
+            let session = root(&real.socket, "sbtest").await;
             let outcome = session.load_data(LOAD, stream::iter(broken).boxed()).await;
             assert!(outcome.is_err(), "the stream broke");
             rows_become(&mut control, "500").await;
             execute(&mut control, &["COMMIT", "DELETE FROM sbtest1"]).await;
 
             let endless = stream::iter([Ok(lines(1..=500))]).chain(stream::pending()).boxed();
-            let session = root(real.socket(), "sbtest").await;
+            let session = root(&real.socket, "sbtest").await;
             let mut load = Box::pin(session.load_data(LOAD, endless));
             tokio::select! {
                 _ = &mut load => panic!("the stream has no end"),
@@ -321,12 +321,12 @@ fn a_hostile_answer_ends_the_session() {
 fn the_server_goes_on_with_what_its_client_gave_up() {
     let real = sandbox(&local(), &[]);
     run(async {
-        let mut control = root(real.socket(), "sbtest").await;
+        let mut control = root(&real.socket, "sbtest").await;
         own_table(&mut control, 1, 1, State::Ready).await;
-        let mut holder = root(real.socket(), "sbtest").await;
+        let mut holder = root(&real.socket, "sbtest").await;
         let lock = ["START TRANSACTION", "SELECT k FROM sbtest1 WHERE id = 1 FOR UPDATE"];
         execute(&mut holder, &lock).await;
-        let mut session = root(real.socket(), "sbtest").await;
+        let mut session = root(&real.socket, "sbtest").await;
         let kept_waiting = "SELECT COUNT(*) FROM information_schema.PROCESSLIST \
                             WHERE INFO LIKE 'UPDATE sbtest1%'";
         tokio::select! {
@@ -345,9 +345,9 @@ fn the_server_goes_on_with_what_its_client_gave_up() {
 fn sessions_are_what_they_claim_on_every_server() {
     for server in servers() {
         let real = sandbox(&server, &[]);
-        on(&server.name, real.version());
+        on(&server.name, &real.version);
         run(async {
-            let address = target(tcp(real.port()), "root", "sbtest");
+            let address = target(tcp(real.port), "root", "sbtest");
             let mut session = open(&address).await;
             own_table(&mut session, 1, 10, State::Ready).await;
             // An unchanged value is a row found, not a row changed.

@@ -35,9 +35,9 @@ use sessions::{execute, fill, on, open, own_table, root, run, target, tcp};
 fn tables_are_found_as_they_are() {
     for server in servers() {
         let sandbox = sandbox(&server, &[]);
-        on(&server.name, sandbox.version());
+        on(&server.name, &sandbox.version);
         run(async {
-            let mut session = root(sandbox.socket(), "").await;
+            let mut session = root(&sandbox.socket, "").await;
             let nothing = discover(&mut session, "no_such_database", Schema::Sbtest).await.unwrap();
             assert_eq!((nothing.contiguous(), nothing.tables.len()), (0, 0));
             execute(&mut session, &["CREATE DATABASE `odd``name`", "USE `odd``name`"]).await;
@@ -92,9 +92,9 @@ fn tables_are_found_as_they_are() {
 fn tables_of_other_options_or_indexes_have_another_format() {
     for server in servers() {
         let sandbox = sandbox(&server, &[]);
-        on(&server.name, sandbox.version());
+        on(&server.name, &sandbox.version);
         run(async {
-            let mut session = root(sandbox.socket(), "sbtest").await;
+            let mut session = root(&sandbox.socket, "sbtest").await;
             own_table(&mut session, 1, 100, State::Ready).await;
             let mut formats = Vec::new();
             for change in [
@@ -155,15 +155,15 @@ async fn sizes_are_fresh(session: &mut Session) {
 fn a_server_is_who_it_is() {
     for server in servers() {
         let sandbox = sandbox(&server, &[("report-password", "hunter2")]);
-        on(&server.name, sandbox.version());
+        on(&server.name, &sandbox.version);
         run(async {
-            let mut session = root(sandbox.socket(), "sbtest").await;
+            let mut session = root(&sandbox.socket, "sbtest").await;
             let over_socket =
                 server::fingerprint(&mut session, "ignored", None, Some(7)).await.unwrap();
             let facts = &over_socket.server;
             assert_eq!((facts.host.as_str(), facts.port), ("localhost", None));
             assert_eq!((facts.transport.as_str(), facts.tls_cipher.as_deref()), ("socket", None));
-            assert!(sandbox.version().starts_with(&facts.version), "{}", facts.version);
+            assert!(sandbox.version.starts_with(&facts.version), "{}", facts.version);
             assert!(!facts.version_comment.is_empty());
             assert_eq!(facts.data_bytes, Some(7));
             let pool = facts.variables["innodb_buffer_pool_size"].parse().unwrap();
@@ -175,8 +175,8 @@ fn a_server_is_who_it_is() {
             let text = serde_json::to_string(facts).unwrap();
             assert!(!text.contains("hunter2") && text.contains("(withheld)"));
 
-            let mut direct = open(&target(tcp(sandbox.port()), "root", "sbtest")).await;
-            let port = Some(sandbox.port());
+            let mut direct = open(&target(tcp(sandbox.port), "root", "sbtest")).await;
+            let port = Some(sandbox.port);
             let over_tcp = server::fingerprint(&mut direct, "127.0.0.1", port, None).await.unwrap();
             assert!(over_tcp.same_host, "a direct connection to this host");
             assert_eq!((over_tcp.server.transport.as_str(), over_tcp.server.port), ("tcp", port));
@@ -184,14 +184,14 @@ fn a_server_is_who_it_is() {
 
             // MySQL 8 and later make themselves certificates; the others have none here.
             if facts.variables.get("ssl_cert").is_some_and(|path| !path.is_empty()) {
-                let mut wanted = target(tcp(sandbox.port()), "root", "sbtest");
+                let mut wanted = target(tcp(sandbox.port), "root", "sbtest");
                 wanted.ssl.mode = SslMode::Required;
                 let mut encrypted = open(&wanted).await;
                 let seen = server::fingerprint(&mut encrypted, "127.0.0.1", port, None).await;
                 assert!(seen.unwrap().server.tls_cipher.is_some_and(|name| name.len() > 5));
             }
 
-            let forwarder = forward(format!("127.0.0.1:{}", sandbox.port()));
+            let forwarder = forward(format!("127.0.0.1:{}", sandbox.port));
             let mut far = open(&target(tcp(forwarder), "root", "sbtest")).await;
             let seen =
                 server::fingerprint(&mut far, "127.0.0.1", Some(forwarder), None).await.unwrap();
@@ -242,7 +242,7 @@ fn a_server_in_a_container_of_this_host_shares_it() {
     };
     let sandbox = sandbox(&common::local(), &[]);
     common::query(&sandbox, &format!("CREATE USER 'guest'@'{gateway}'"));
-    let words = std::fs::read(format!("/proc/{}/cmdline", sandbox.pid())).unwrap();
+    let words = std::fs::read(format!("/proc/{}/cmdline", sandbox.pid)).unwrap();
     let words = words.split(|byte| *byte == 0).filter(|word| !word.is_empty());
     let words: Vec<_> = words.map(std::ffi::OsStr::from_bytes).collect();
     let mut first = Restarting::new(sandbox);
@@ -251,7 +251,7 @@ fn a_server_in_a_container_of_this_host_shares_it() {
     server.args(["netns", "exec", &namespace.0]).args(words);
     server.arg(format!("--bind-address={address}")).stderr(Stdio::null());
     let mut server = server.spawn().unwrap();
-    let port = first.sandbox.port();
+    let port = first.sandbox.port;
     until("the server's start", || TcpStream::connect((address, port)).is_ok());
     let forwarder = forward(format!("{address}:{port}"));
     let seen = ["10.213.117.2", "127.0.0.1"].iter().zip([port, forwarder]).map(|(host, port)| {
@@ -299,10 +299,10 @@ fn forward(to: String) -> u16 {
 fn settings_and_counters_are_the_servers_own() {
     for server in servers() {
         let sandbox = sandbox(&server, &[("log-bin", "binlog"), ("server-id", "7")]);
-        on(&server.name, sandbox.version());
+        on(&server.name, &sandbox.version);
         run(async {
-            let mut control = root(sandbox.socket(), "sbtest").await;
-            let mut client = root(sandbox.socket(), "sbtest").await;
+            let mut control = root(&sandbox.socket, "sbtest").await;
+            let mut client = root(&sandbox.socket, "sbtest").await;
             own_table(&mut client, 1, 100, State::Ready).await;
             let select = client.prepare("SELECT c FROM sbtest1 WHERE id = ?").await.unwrap();
             let update = client.prepare("UPDATE sbtest1 SET k=k+1 WHERE id = ?").await.unwrap();

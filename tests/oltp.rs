@@ -21,7 +21,7 @@ const COUNTERS: [&str; 7] = ["select", "update", "delete", "insert", "begin", "c
 type Mix = [i64; 7];
 
 fn loadgen(sandbox: &Sandbox, words: &str) -> Ended {
-    let socket = sandbox.socket().to_str().expect("a path");
+    let socket = sandbox.socket.to_str().expect("a path");
     run(words, &["-S", socket, "-u", "root"])
 }
 
@@ -33,7 +33,7 @@ fn ran(sandbox: &Sandbox, words: &str) -> Summary {
 }
 
 fn prepare(sandbox: &Sandbox, words: &str) {
-    let socket = sandbox.socket().to_str().expect("a path");
+    let socket = sandbox.socket.to_str().expect("a path");
     let output = Command::new(env!("CARGO_BIN_EXE_loadgen"))
         .arg("prepare")
         .args(words.split_whitespace())
@@ -72,7 +72,7 @@ fn sysbench(sandbox: &Sandbox, words: &str, command: &str) -> Option<String> {
     let output = Command::new("sysbench")
         .args(words.split_whitespace())
         .args(["--mysql-user=root", "--mysql-db=theirs", "--time=0", "--rand-type=uniform"])
-        .arg(format!("--mysql-socket={}", sandbox.socket().display()))
+        .arg(format!("--mysql-socket={}", sandbox.socket.display()))
         .arg(command)
         .output()
         .expect("sysbench runs");
@@ -358,7 +358,7 @@ fn all_kinds_of_tables_are_cleaned_up() {
         prepare(&sandbox, words);
     }
     query(&sandbox, "CREATE TABLE sbtest.bulk2 (id INT PRIMARY KEY)");
-    let socket = sandbox.socket().to_str().expect("a path");
+    let socket = sandbox.socket.to_str().expect("a path");
     let ended = Command::new(env!("CARGO_BIN_EXE_loadgen"))
         .args(["cleanup", "--yes", "-u", "root", "--no-defaults", "-S", socket])
         .output()

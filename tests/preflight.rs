@@ -262,8 +262,8 @@ async fn all_at_once(admin: &mut Session, path: &Path) {
 fn every_refusal_is_provoked_and_named() {
     for server in servers() {
         let sandbox = sandbox(&server, &[]);
-        on(&server.name, sandbox.version());
-        let path = sandbox.socket();
+        on(&server.name, &sandbox.version);
+        let path = &sandbox.socket;
         run(async {
             let mut admin = root(path, "sbtest").await;
             for number in 1..=2 {
@@ -282,7 +282,7 @@ fn every_refusal_is_provoked_and_named() {
 #[test]
 fn a_locked_table_ends_the_preflight() {
     let sandbox = sandbox(&local(), &[]);
-    let path = sandbox.socket();
+    let path = &sandbox.socket;
     run(async {
         let mut admin = root(path, "sbtest").await;
         own_table(&mut admin, 1, 100, State::Ready).await;

@@ -240,7 +240,7 @@ fn a_workload_of_the_users_own_with_two_statements_and_a_transaction() {
 
 /// A profile of a server that runs already.
 fn of_server(server: &loadgen::sandbox::Sandbox, more: &str) -> Place {
-    let socket = server.socket().display();
+    let socket = server.socket.display();
     Place::new(&format!(
         "name = 'x'\n[[server]]\nlabel = 'a'\nurl = 'mysql://root@localhost/sbtest?socket={socket}'\n\
          {more}"
@@ -300,7 +300,7 @@ fn a_load_in_a_profile_refuses_what_prepare_made_unless_it_may_be_refilled() {
     let server = common::sandbox(&common::local(), &[]);
     let prepare = Command::new(env!("CARGO_BIN_EXE_loadgen"))
         .args(["prepare", "--rows", "100", "--no-defaults", "-u", "root", "-S"])
-        .arg(server.socket())
+        .arg(&server.socket)
         .output()
         .expect("the program runs");
     assert!(prepare.status.success());
@@ -578,7 +578,7 @@ fn a_run_that_goes_on_refuses_another_server() {
     let place = Place::new(&format!(
         "name = 'x'\n[[server]]\nlabel = 'a'\nurl = 'mysql://root@localhost/sbtest?socket={}'\n\
          [tables]\nrows = 300\n[[run]]\nworkload = 'point-select'\nops = 50\nrepeat = 2\n",
-        sandbox.socket().display()
+        sandbox.socket.display()
     ));
     place.run("--only repeat=1").assert_code(0);
     common::query(&sandbox, "SET GLOBAL innodb_io_capacity = 333");
@@ -603,7 +603,7 @@ fn two_databases(server: &loadgen::sandbox::Sandbox) -> Place {
         common::query(server, &format!("CREATE DATABASE IF NOT EXISTS {name}"));
     }
     let label = |label: &str, database: &str| {
-        let socket = server.socket().display();
+        let socket = server.socket.display();
         format!(
             "[[server]]\nlabel='{label}'\nurl='mysql://root@localhost/{database}?socket={socket}'\n"
         )
@@ -662,8 +662,8 @@ fn gates_and_recheck_know_of_steps_when_these_did_not_complete() {
 fn labels_are_interleaved_gated_and_measured_again_where_they_are_in_doubt() {
     let server = common::sandbox(&common::local(), &[]);
     common::query(&server, "CREATE DATABASE IF NOT EXISTS sbtest");
-    let dir = server.socket().parent().expect("a directory").join("client.cnf");
-    let options = format!("[client]\nuser=root\nsocket={}\n", server.socket().display());
+    let dir = server.socket.parent().expect("a directory").join("client.cnf");
+    let options = format!("[client]\nuser=root\nsocket={}\n", server.socket.display());
     fs::write(&dir, options).expect("written");
     let labels =
         |name: &str| format!("[[server]]\nlabel='{name}'\ndefaults_file='{}'\n", dir.display());

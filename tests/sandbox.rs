@@ -81,11 +81,11 @@ fn a_sandbox_is_who_it_claims_to_be_and_leaves_nothing() {
         else {
             panic!("no row");
         };
-        assert_eq!(row[0], sandbox.version(), "{}", server.name);
-        assert_eq!(row[1], sandbox.port().to_string());
+        assert_eq!(row[0], sandbox.version, "{}", server.name);
+        assert_eq!(row[1], sandbox.port.to_string());
         assert!(Path::new(&row[2]).starts_with(fs::canonicalize(&dir).unwrap()), "{row:?}");
         assert_eq!(row[3], "1");
-        let status = fs::read_to_string(format!("/proc/{}/status", sandbox.pid())).unwrap();
+        let status = fs::read_to_string(format!("/proc/{}/status", sandbox.pid)).unwrap();
         assert!(
             status.contains("mysqld") || status.contains("mariadbd") || status.contains("ld-linux"),
             "{status}"
@@ -102,7 +102,7 @@ fn a_sandbox_is_who_it_claims_to_be_and_leaves_nothing() {
         assert_eq!(fs::metadata(&dir).unwrap().permissions().mode() & 0o777, 0o700);
         // The terminal's Ctrl-C goes to loadgen's own group.
         let group = |pid| nix::unistd::getpgid(pid).unwrap();
-        assert_ne!(group(Some(Pid::from_raw(sandbox.pid().cast_signed()))), group(None));
+        assert_ne!(group(Some(Pid::from_raw(sandbox.pid.cast_signed()))), group(None));
         sandbox.stop().unwrap();
         assert!(!dir.exists() && processes_of(&dir).is_empty(), "{}", server.name);
     }
@@ -202,7 +202,7 @@ fn the_servers_own_pid_is_known_behind_a_wrapper() {
     let text = format!("{} \"$@\"\nexit $?", program.display());
     let wrapper = Server { name: "wrapper".into(), program: script(dir.path(), "wrapper", &text) };
     let sandbox = sandbox(&wrapper, &[]);
-    let comm = fs::read_to_string(format!("/proc/{}/comm", sandbox.pid())).unwrap();
+    let comm = fs::read_to_string(format!("/proc/{}/comm", sandbox.pid)).unwrap();
     assert_eq!(comm.trim(), "mariadbd");
     let left = sandbox.dir().to_owned();
     sandbox.stop().unwrap();
@@ -238,7 +238,7 @@ fn a_port_that_another_process_takes_first_is_given_up() {
         let unlucky = Server { program: script(dir.path(), "unlucky", &text), name: server.name };
         let sandbox = sandbox(&unlucky, &[]);
         assert!(marker.exists(), "{}", unlucky.name);
-        assert_ne!(sandbox.port(), port);
+        assert_ne!(sandbox.port, port);
         sandbox.stop().unwrap();
     }
 }
@@ -251,8 +251,8 @@ fn two_sandboxes_do_not_meet() {
         let other = scope.spawn(|| sandbox(&server, &[]));
         (one.join().unwrap(), other.join().unwrap())
     });
-    assert_ne!(one.port(), other.port());
-    assert_ne!(one.pid(), other.pid());
+    assert_ne!(one.port, other.port);
+    assert_ne!(one.pid, other.pid);
     query(&one, "CREATE DATABASE only_here");
     assert!(query(&other, "SHOW DATABASES LIKE 'only_here'").is_empty());
     let (first, second) = (one.dir().to_owned(), other.dir().to_owned());
@@ -267,7 +267,7 @@ fn two_sandboxes_do_not_meet() {
 fn a_server_that_died_by_itself_is_taken_away_too() {
     let sandbox = sandbox(&local(), &[]);
     let dir = sandbox.dir().to_owned();
-    kill(Pid::from_raw(sandbox.pid().cast_signed()), Signal::SIGKILL).unwrap();
+    kill(Pid::from_raw(sandbox.pid.cast_signed()), Signal::SIGKILL).unwrap();
     sandbox.stop().unwrap();
     nothing_left(&dir);
 }

@@ -115,7 +115,7 @@ pub(crate) fn run(asked: &Asked<'_>, place: &Place, mut invocation: Invocation<'
         Some((program, options)) => {
             let spec = Spec { program, options, ..asked.sandbox()? };
             let sandbox = start(&spec, stop, &mut progress)?;
-            let target = ConnectOptions::private(sandbox.socket());
+            let target = ConnectOptions::private(&sandbox.socket);
             (Some(sandbox), target)
         }
     };

@@ -112,7 +112,7 @@ impl<'a> Servers<'a> {
             Some(private) => {
                 let (server, data) = self.private(at, private, tables, progress)?;
                 let written = data.as_ref().map_or_else(Vec::new, |of| of.mark.written_by.clone());
-                let target = ConnectOptions::private(server.socket());
+                let target = ConnectOptions::private(&server.socket);
                 (sandbox, kept) = (Some(server), data);
                 (target, Some(written))
             }
@@ -148,7 +148,7 @@ impl<'a> Servers<'a> {
         let mut kept = KeptData::open(&dir)?;
         if let Some(tables) = tables.filter(|tables| !kept.holds(&describe(tables))) {
             let sandbox = kept.start(spec.clone(), self.stop, progress)?;
-            let link = link(ConnectOptions::private(sandbox.socket()), self.stop)?;
+            let link = link(ConnectOptions::private(&sandbox.socket), self.stop)?;
             let prepared =
                 fill(&link, &Dataset { force: false, passing, ..tables.clone() }, progress);
             // Ended well in any case: what was filled so far is not lost.
@@ -180,7 +180,7 @@ impl<'a> Servers<'a> {
 
 impl Taken<'_> {
     pub(super) fn pid(&self) -> Option<u32> {
-        self.sandbox.as_ref().map(Sandbox::pid)
+        self.sandbox.as_ref().map(|sandbox| sandbox.pid)
     }
 
     /// Prepares the tables of a leg.
@@ -479,7 +479,7 @@ impl KeptData {
             }
         };
         let sandbox = start(&Spec { data, version, ..spec }, stop, progress)?;
-        self.change(|mark| sandbox.program_version().clone_into(&mut mark.version))?;
+        self.change(|mark| sandbox.program_version.clone_into(&mut mark.version))?;
         Ok(sandbox)
     }
 

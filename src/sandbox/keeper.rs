@@ -76,7 +76,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// Dropping it takes everything away.
 #[derive(Debug)]
 pub(super) struct Keeper {
-    dir: PathBuf,
+    pub(super) dir: PathBuf,
     /// The soft limit of descriptors of every job.
     descriptors: u64,
     shell: Child,
@@ -94,15 +94,13 @@ fn group(job: &Child) -> Pid {
 /// Looks until it is so, for at most `limit`; whether it is.
 fn wait(limit: Duration, mut done: impl FnMut() -> bool) -> bool {
     let began = Instant::now();
-    loop {
-        if done() {
-            return true;
-        }
+    while !done() {
         if began.elapsed() >= limit {
             return false;
         }
         thread::sleep(LOOK_EVERY);
     }
+    true
 }
 
 impl Keeper {
@@ -129,10 +127,6 @@ impl Keeper {
                 .hint("TMPDIR names another place for it"));
         }
         Ok(Keeper { dir, descriptors, shell, orders, job: None })
-    }
-
-    pub(super) fn dir(&self) -> &Path {
-        &self.dir
     }
 
     pub(super) fn group(&self) -> Option<Pid> {
@@ -302,7 +296,7 @@ mod tests {
         });
         assert_eq!(status.unwrap().code(), Some(3));
         let printed = keeper.written("out");
-        let dir = fs::canonicalize(keeper.dir()).unwrap();
+        let dir = fs::canonicalize(&keeper.dir).unwrap();
         assert_eq!(printed, format!("{}\n64\n", dir.display()));
         assert_eq!(keeper.tail(), "\n  said");
     }
@@ -311,7 +305,7 @@ mod tests {
     fn the_directory_is_private_and_goes_away() {
         use std::os::unix::fs::PermissionsExt;
         let mut keeper = keeper();
-        let dir = keeper.dir().to_owned();
+        let dir = keeper.dir.clone();
         assert_eq!(fs::metadata(&dir).unwrap().permissions().mode() & 0o777, 0o700);
         fs::create_dir(dir.join("data")).unwrap();
         fs::write(dir.join("data/x"), "x").unwrap();
@@ -348,7 +342,7 @@ mod tests {
         let mut keeper = keeper();
         shell(&mut keeper, "sleep 1000");
         keeper.shell.kill().unwrap();
-        let dir = keeper.dir().to_owned();
+        let dir = keeper.dir.clone();
         keeper.close(Duration::ZERO).unwrap();
         assert!(!dir.exists());
     }

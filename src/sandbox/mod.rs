@@ -10,24 +10,22 @@
 //! connections and statements and what the user asks for.
 
 mod keeper;
-mod program;
-mod serve;
 
-pub(crate) use program::find as find_program;
-
-use std::env;
 use std::ffi::OsString;
-use std::fs;
-use std::io;
+use std::net::{Ipv4Addr, TcpListener};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{env, fs, io, thread};
 
 use nix::sys::resource::{Resource, getrlimit};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::{Pid, getpgid};
 
 use self::keeper::Keeper;
-use self::program::Program;
 use crate::error::{Error, Kind, Result};
+use crate::mysql::{Address, Asked, ConnectOptions, Failure, Session, rows};
+use crate::stop::{COURTESY, within};
 
 /// How long a server may take to end well before it is killed. Its data is thrown away, so
 /// there is nothing to wait for but files that it keeps elsewhere at the user's wish.
@@ -81,11 +79,12 @@ pub enum DataDir {
 #[derive(Debug)]
 pub struct Sandbox {
     keeper: Keeper,
-    socket: PathBuf,
-    port: u16,
-    pid: u32,
-    version: String,
-    program_version: String,
+    pub socket: PathBuf,
+    pub port: u16,
+    /// The server's own process, also if the program is a wrapper.
+    pub pid: u32,
+    pub version: String,
+    pub(crate) program_version: String,
     stops_within: Duration,
 }
 
@@ -128,11 +127,23 @@ impl Start<'_> {
         }
     }
 
-    /// The arguments of a run: those of every run, its own, and those of the user's that it `takes`.
+    /// Returns the arguments of a run: no option file of this machine and every file in the directory,
+    /// its own, and those of the user's that it `takes`.
     fn arguments(&self, own: Vec<OsString>, takes: fn(&str) -> bool) -> Vec<OsString> {
-        let users = self.options.iter().filter(|option| takes(option)).map(OsString::from);
-        let needs = self.program.needs.iter().cloned();
-        self.directory.arguments().into_iter().chain(needs).chain(own).chain(users).collect()
+        let directory = &self.directory;
+        let mut arguments = vec![
+            "--no-defaults".into(),
+            with("--datadir=", &directory.data),
+            with("--tmpdir=", &directory.scratch),
+            // Some builds insist on a directory for imports that only their package makes.
+            with("--secure-file-priv=", &directory.scratch),
+            with("--pid-file=", &directory.pid_file),
+        ];
+        // The servers refuse to run as root by accident, and nobody else may change the user.
+        arguments.extend(nix::unistd::geteuid().is_root().then(|| "--user=root".into()));
+        arguments.extend(self.program.needs.iter().cloned().chain(own));
+        arguments.extend(self.options.iter().filter(|option| takes(option)).map(OsString::from));
+        arguments
     }
 
     /// Runs the program to its end, or gives it up after `limit`; tells how it failed, if so.
@@ -151,9 +162,27 @@ impl Start<'_> {
         })
     }
 
-    /// Makes the error of a server that does not come up, with the end of its log.
+    /// Makes the error of a server that does not come up: what happened, the end of its log, and what
+    /// the log suggests.
     fn failure(&self, how: &str) -> Error {
-        failure(&self.path, how, &self.keeper.tail(), &self.options)
+        let (program, log) = (self.path.display(), self.keeper.tail());
+        let said = if log.is_empty() { "; it logged nothing" } else { "; its log ends:" };
+        let mut error = Error::server(format!("sandbox: {program} {how}{said}{log}"));
+        let log = log.to_lowercase();
+        if ["permission denied", "errcode: 13", "errno: 13"].iter().any(|text| log.contains(text)) {
+            error = error
+                .hint("AppArmor or SELinux may confine this program: TMPDIR names another place");
+        }
+        if log.contains("no space left") {
+            error = error.hint("TMPDIR names a place with more room");
+        }
+        if !self.options.is_empty() {
+            error = error.hint(format!(
+                "check the --sandbox-option: '{program} --no-defaults --verbose --help' lists what \
+                 it knows"
+            ));
+        }
+        error
     }
 }
 
@@ -175,19 +204,22 @@ impl Sandbox {
         interrupted: &dyn Fn() -> bool,
     ) -> Result<Sandbox> {
         let began = Instant::now();
-        let options = program::accept(&spec.options)?;
-        let path = program::find(spec.program.as_deref())?;
+        let options = spec.options.iter().map(|(name, value)| accept(name, value.as_deref()));
+        let options = options.collect::<Result<_>>()?;
+        let path = find_program(spec.program.as_deref())?;
         let (elsewhere, stops_within) = match &spec.data {
             DataDir::Own | DataDir::CopyOf(_) => (None, STOPS_WITHIN),
             DataDir::New(dir) | DataDir::Filled(dir) => (Some(dir.as_path()), ENDS_WELL_WITHIN),
         };
         let directory = Directory::choose(elsewhere)?;
         let keeper = Keeper::start(directory.path.clone(), descriptors(spec.max_connections))?;
-        directory.furnish()?;
+        for dir in [&directory.data, &directory.scratch] {
+            fs::create_dir_all(dir).map_err(cannot(&format!("make {}", dir.display())))?;
+        }
         say(&format!("sandbox: {} in {}", path.display(), directory.path.display()));
         let program = Program::default();
         let mut start = Start { spec, path, options, program, directory, keeper, say, interrupted };
-        program::ask(&mut start)?;
+        ask_program(&mut start)?;
         let program_version = start.program.version.clone();
         if let Some(version) = spec.version.as_ref().filter(|version| **version != program_version)
         {
@@ -200,49 +232,29 @@ impl Sandbox {
         }
         let data = start.directory.data.clone();
         match &spec.data {
-            DataDir::Filled(_) => forget(&data),
+            DataDir::Filled(_) => {}
             DataDir::CopyOf(from) => {
                 (start.say)(&format!("sandbox: copying the data of {}", from.display()));
                 copy(from, &data, &mut start)?;
             }
             DataDir::Own | DataDir::New(_) => {
                 (start.say)(&format!("sandbox: initialising {program_version}"));
-                serve::initialise(&mut start)?;
-                forget(&data);
+                initialise(&mut start)?;
             }
         }
+        // As cold as a copy: initialising leaves a list, too. Most often there is none.
+        let _ = fs::remove_file(data.join(LEFT_BEHIND[0]));
         (start.say)("sandbox: starting the server");
-        let (port, pid, version) = serve::serve(&mut start)?;
+        let (port, pid, version) = serve(&mut start)?;
         let seconds = began.elapsed().as_secs_f64();
         (start.say)(&format!("sandbox: {version} ready on port {port} after {seconds:.1} s"));
         let Start { keeper, directory: Directory { socket, .. }, .. } = start;
         Ok(Sandbox { keeper, socket, port, pid, version, program_version, stops_within })
     }
 
-    pub fn socket(&self) -> &Path {
-        &self.socket
-    }
-
-    pub fn port(&self) -> u16 {
-        self.port
-    }
-
-    /// The server's own process, also if the program is a wrapper.
-    pub fn pid(&self) -> u32 {
-        self.pid
-    }
-
     /// The directory that holds everything and goes away.
     pub fn dir(&self) -> &Path {
-        self.keeper.dir()
-    }
-
-    pub fn version(&self) -> &str {
-        &self.version
-    }
-
-    pub(crate) fn program_version(&self) -> &str {
-        &self.program_version
+        &self.keeper.dir
     }
 
     /// Stops the server, well if it ends within ten seconds (half an hour where its data stays),
@@ -257,28 +269,6 @@ impl Sandbox {
 fn descriptors(max_connections: u32) -> u64 {
     let wanted = (u64::from(max_connections) * 5 + 10_000).max(32_768);
     getrlimit(Resource::RLIMIT_NOFILE).map_or(wanted, |(_, hard)| wanted.min(hard))
-}
-
-/// The error of a server that does not come up: what happened, the end of its log, and what
-/// the log suggests.
-fn failure(program: &Path, how: &str, log: &str, options: &[String]) -> Error {
-    let program = program.display();
-    let said = if log.is_empty() { "; it logged nothing" } else { "; its log ends:" };
-    let mut error = Error::server(format!("sandbox: {program} {how}{said}{log}"));
-    let log = log.to_lowercase();
-    if ["permission denied", "errcode: 13", "errno: 13"].iter().any(|text| log.contains(text)) {
-        error =
-            error.hint("AppArmor or SELinux may confine this program: TMPDIR names another place");
-    }
-    if log.contains("no space left") {
-        error = error.hint("TMPDIR names a place with more room");
-    }
-    if !options.is_empty() {
-        error = error.hint(format!(
-            "check the --sandbox-option: '{program} --no-defaults --verbose --help' lists what it knows"
-        ));
-    }
-    error
 }
 
 /// A sandbox's directory, and what lies in it; the data may lie elsewhere, and stays there then.
@@ -323,44 +313,11 @@ impl Directory {
             _ => of(Path::new("/tmp")),
         })
     }
-
-    /// Makes those in it, once the keeper has made the directory.
-    fn furnish(&self) -> Result<()> {
-        for dir in [&self.data, &self.scratch] {
-            fs::create_dir_all(dir).map_err(cannot(&format!("make {}", dir.display())))?;
-        }
-        Ok(())
-    }
-
-    /// The options of every run: no option file of this machine, every file in the directory.
-    /// Some builds insist on a directory for imports that only their package makes.
-    fn arguments(&self) -> Vec<OsString> {
-        let mut arguments = vec![
-            "--no-defaults".into(),
-            with("--datadir=", &self.data),
-            with("--tmpdir=", &self.scratch),
-            with("--secure-file-priv=", &self.scratch),
-            with("--pid-file=", &self.pid_file),
-        ];
-        // The servers refuse to run as root by accident, and nobody else may change the user.
-        if nix::unistd::geteuid().is_root() {
-            arguments.push("--user=root".into());
-        }
-        arguments
-    }
 }
 
 /// An option with a path.
 fn with(name: &str, path: &Path) -> OsString {
-    let mut argument = OsString::from(name);
-    argument.push(path);
-    argument
-}
-
-/// Makes a start in a directory as cold as one in a copy of it. Initialising leaves a list, too.
-fn forget(data: &Path) {
-    // Most often there is none.
-    let _ = fs::remove_file(data.join(LEFT_BEHIND[0]));
+    [name.as_ref(), path.as_os_str()].into_iter().collect()
 }
 
 /// Copies a data directory that no server uses into another one, which is there. On a file system that
@@ -388,18 +345,403 @@ fn copy(from: &Path, to: &Path, start: &mut Start<'_>) -> Result<()> {
     Ok(())
 }
 
+const TELLS_WITHIN: Duration = Duration::from_secs(30);
+
+/// Where a server's program lies when it is not on the PATH.
+const ELSEWHERE: [&str; 3] = ["/usr/sbin", "/usr/libexec", "/usr/local/sbin"];
+
+/// What a program tells of itself.
+#[derive(Debug, Default)]
+struct Program {
+    /// What it answers to `--version`, without its own name.
+    version: String,
+    /// The options that this program needs at every run, besides the sandbox's.
+    needs: Vec<OsString>,
+    /// Where the SQL that makes its system tables may be.
+    shares: Vec<PathBuf>,
+    /// Whether it makes its system tables itself (`--initialize-insecure`).
+    initialises: bool,
+}
+
+/// The named program, or the first server of this machine.
+pub(crate) fn find_program(named: Option<&Path>) -> Result<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let places: Vec<PathBuf> =
+        env::split_paths(&path).chain(ELSEWHERE.iter().map(PathBuf::from)).collect();
+    let search = |name: &Path| places.iter().map(|dir| dir.join(name)).find(|path| runs(path));
+    let found = match named {
+        None => ["mariadbd", "mysqld"].iter().find_map(|name| search(name.as_ref())),
+        // As a shell does: a bare name is looked up, anything else is a path.
+        Some(name) if name.components().count() == 1 && !name.has_root() => search(name),
+        Some(path) => std::path::absolute(path).ok().filter(|path| runs(path)),
+    };
+    found.ok_or_else(|| match named {
+        None => Error::server("--sandbox: neither mariadbd nor mysqld is on the PATH").hint(
+            "install one (Debian: mariadb-server-core), or name its program: \
+             --sandbox=/path/to/mysqld",
+        ),
+        Some(named) => Error::usage(format!("--sandbox={}: no such program", named.display()))
+            .hint("name a mysqld or mariadbd that can be executed"),
+    })
+}
+
+fn runs(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+}
+
+/// Asks the program for its version and its directories; the user's options go along, so that
+/// most servers refuse a wrong one here, before they are initialised.
+fn ask_program(start: &mut Start) -> Result<()> {
+    let question = ["--no-defaults".into(), "--version".into()];
+    let said = run(&question, "does not tell its version", start)?;
+    let version = version(&said).ok_or_else(|| stranger(&start.path, &said))?;
+    let told = start.options.iter().any(|option| stem(option) == "basedir");
+    let basedir = if told { None } else { basedir(&start.path) };
+    let needs = basedir.iter().map(|dir| with("--basedir=", dir)).collect();
+    start.program = Program { version, needs, ..Program::default() };
+    let arguments = start.arguments(vec!["--verbose".into(), "--help".into()], |_| true);
+    let help = run(&arguments, "refuses its options", start)?;
+    if setting(&help, "datadir").is_none() {
+        return Err(stranger(&start.path, &help));
+    }
+    // A second protocol on a well-known port, open to the network.
+    let other_port = setting(&help, "mysqlx").is_some();
+    start.program.needs.extend(other_port.then(|| "--mysqlx=OFF".into()));
+    start.program.initialises = setting(&help, "initialize-insecure").is_some();
+    start.program.shares = shares(&help, basedir.as_deref());
+    Ok(())
+}
+
+/// What the program prints; an error if it fails (then it `refuses`), or does not end in time.
+fn run(arguments: &[OsString], refuses: &str, start: &mut Start) -> Result<String> {
+    let what = format!("sandbox: asking {} about itself", start.path.display());
+    let Some(how) = start.run(arguments, None, &what, TELLS_WITHIN)? else {
+        return Ok(start.keeper.written("out"));
+    };
+    let (path, tail) = (start.path.display(), start.keeper.tail());
+    Err(Error::usage(format!("--sandbox={path}: {refuses} ({how}){tail}"))
+        .hint("it takes a mysqld or mariadbd, and --sandbox-option what that program knows"))
+}
+
+fn stranger(path: &Path, said: &str) -> Error {
+    let line: String = said.lines().next().unwrap_or("nothing").chars().take(200).collect();
+    Error::usage(format!("--sandbox={}: no mysqld or mariadbd; it says: {line}", path.display()))
+        .hint("name the server's program, not a client's: --sandbox=/usr/sbin/mysqld")
+}
+
+/// What follows `Ver` in an answer like `/usr/sbin/mysqld  Ver 8.0.33 for Linux on x86_64 (…)`.
+fn version(said: &str) -> Option<String> {
+    let (_, rest) = said.lines().find_map(|line| line.split_once(" Ver "))?;
+    Some(rest.split_whitespace().next()?.to_owned())
+}
+
+/// A setting's value in the table that ends `--verbose --help`; empty if it has none.
+fn setting<'a>(help: &'a str, name: &str) -> Option<&'a str> {
+    let (_, table) = help.split_once("\n-----")?;
+    let value = table.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?.trim();
+    Some(if value == "(No default value)" { "" } else { value })
+}
+
+/// An unpacked archive's own directory: old servers would look for their messages where they
+/// were built to be installed.
+fn basedir(program: &Path) -> Option<PathBuf> {
+    let base = fs::canonicalize(program).ok()?.parent()?.parent()?.to_owned();
+    base.join("share/english/errmsg.sys").exists().then_some(base)
+}
+
+/// Where packages and archives put the SQL: beside the messages, or below the base directory.
+fn shares(help: &str, basedir: Option<&Path>) -> Vec<PathBuf> {
+    let told = |name| setting(help, name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let base = basedir.map(Path::to_owned).or_else(|| told("basedir"));
+    let below = base.iter().flat_map(|base| {
+        ["share", "share/mysql", "share/mariadb", "scripts"].iter().map(|dir| base.join(dir))
+    });
+    let charsets = told("character-sets-dir").and_then(|dir| dir.parent().map(Path::to_owned));
+    told("lc-messages-dir").into_iter().chain(charsets).chain(below).collect()
+}
+
+/// Options that would let the server leave its directory or its loopback port, or make the
+/// program do something else than serve. The server takes any unambiguous beginning of an
+/// option's name too, hence the comparison by beginnings.
+const REFUSED: &str = "admin-address bind-address bootstrap chroot daemonize datadir \
+    defaults-extra-file defaults-file defaults-group-suffix help initialize initialize-insecure mysqlx \
+    networking no-defaults pid-file port print-defaults socket user verbose version";
+
+/// Prefixes that the server takes before any option's name.
+const PREFIXES: [&str; 5] = ["loose-", "skip-", "disable-", "enable-", "maximum-"];
+
+/// Beginnings of the options that decide how data files look, or where the server finds its
+/// own parts: they hold while the data directory is initialised as well. The others do not,
+/// because much that is fine for a server is not for its bootstrap (`init-file`, `read-only`).
+const SHAPING: &str = "innodb aria character-set-server collation-server lower-case-table-names \
+    basedir lc-messages-dir character-sets-dir plugin early-plugin-load file-key-management";
+
+/// Accepts an option of the user's, as an argument with dashes.
+fn accept(raw: &str, value: Option<&str>) -> Result<String> {
+    let name = raw.strip_prefix("--").unwrap_or(raw).replace('_', "-");
+    let spelled = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.');
+    if name.is_empty() || name.starts_with('-') || !name.chars().all(spelled) {
+        return Err(Error::usage(format!("--sandbox-option '{raw}' names no server option"))
+            .hint("write --sandbox-option performance_schema=ON"));
+    }
+    let argument = format!("--{name}{}", value.map_or(String::new(), |value| format!("={value}")));
+    if REFUSED.split(' ').any(|refused| refused.starts_with(stem(&argument))) {
+        return Err(Error::usage(format!(
+            "--sandbox-option '{raw}' is not for a sandbox: directory, socket, port, account and \
+             option files are its own"
+        ))
+        .hint(
+            "to measure a server with settings of that kind, start it yourself and name it with \
+             --host or --socket",
+        ));
+    }
+    Ok(argument)
+}
+
+fn shapes_data(argument: &str) -> bool {
+    SHAPING.split(' ').any(|start| stem(argument).starts_with(start))
+}
+
+/// The option's name without the prefixes that every one may carry.
+fn stem(argument: &str) -> &str {
+    let name = argument.trim_start_matches("--");
+    let mut rest = name.split_once('=').map_or(name, |(name, _)| name);
+    while let Some(shorter) = PREFIXES.iter().find_map(|prefix| rest.strip_prefix(prefix)) {
+        rest = shorter;
+    }
+    rest
+}
+
+const INITIALISED_WITHIN: Duration = Duration::from_mins(2);
+
+const ANSWERS_WITHIN: Duration = Duration::from_mins(1);
+
+/// The longest that one question may take; it is asked again.
+const ANSWER_WITHIN: Duration = Duration::from_secs(3);
+
+/// How many ports are tried when other processes take them first.
+const PORTS: usize = 5;
+
+/// What a server's log says, in all versions, when its port is another process's.
+const PORT_WAS_TAKEN: &str = "Bind on TCP/IP port";
+
+/// What every server takes if it is not told; a sandbox has no reason to take less.
+const DEFAULT_CONNECTIONS: u32 = 151;
+const DEFAULT_STATEMENTS: u32 = 16_382;
+
+/// Fills the data directory with system tables; root has no password. Newer servers do it themselves,
+/// the others are fed with the SQL that they ship.
+fn initialise(start: &mut Start) -> Result<()> {
+    let sql = start.directory.path.join("system.sql");
+    let (input, how) = if start.program.initialises {
+        (None, "--initialize-insecure")
+    } else {
+        fs::write(&sql, system_tables(&start.path, &start.program.shares)?)
+            .map_err(cannot(&format!("write {}", sql.display())))?;
+        (Some(&*sql), "--bootstrap")
+    };
+    let arguments = start.arguments(vec![how.into()], shapes_data);
+    match start.run(&arguments, input, "sandbox: initialising", INITIALISED_WITHIN)? {
+        Some(how) => Err(start.failure(&format!("could not initialise a data directory ({how})"))),
+        None => Ok(()),
+    }
+}
+
+/// Joins the SQL that makes the system tables, one statement a line as the old servers want it.
+fn system_tables(path: &Path, shares: &[PathBuf]) -> Result<String> {
+    let found = shares.iter().find_map(|share| Some((share, part(share, "system_tables")?)));
+    let (share, tables) = found.ok_or_else(|| {
+        let looked = shares.iter().map(|dir| dir.display().to_string()).collect::<Vec<_>>();
+        Error::server(format!(
+            "sandbox: {} ships no mysql_system_tables.sql; looked in {}",
+            path.display(),
+            looked.join(", ")
+        ))
+        .hint("--sandbox-option basedir=DIR names the directory above the server's share")
+    })?;
+    let mut sql = String::from(
+        // MariaDB's own switches: root logs in by the socket with no more than its name, and
+        // there is no account without a name, which would take other accounts' logins.
+        "CREATE DATABASE mysql;\nUSE mysql;\nSET @auth_root_socket=NULL;\nSET @skip_auth_anonymous=1;\n",
+    );
+    let others =
+        ["performance_tables", "system_tables_data"].iter().filter_map(|name| part(share, name));
+    for file in std::iter::once(tables).chain(others) {
+        let text = fs::read_to_string(&file);
+        sql += &text.map_err(cannot(&format!("read {}", file.display())))?;
+        sql.push('\n');
+    }
+    // MySQL knows no such switch. Where accounts are in global_priv, user is a view.
+    if !sql.contains("global_priv") {
+        sql.push_str("DELETE FROM user WHERE User='';\n");
+    }
+    Ok(sql)
+}
+
+fn part(share: &Path, name: &str) -> Option<PathBuf> {
+    let paths = ["mariadb", "mysql"].map(|prefix| share.join(format!("{prefix}_{name}.sql")));
+    paths.into_iter().find(|path| path.is_file())
+}
+
+/// Starts the server on a free port, and on another one if that was taken meanwhile; tells the port, its
+/// process and its `@@version`.
+fn serve(start: &mut Start) -> Result<(u16, u32, String)> {
+    let mut tried = 0;
+    loop {
+        let port = free_port()?;
+        let arguments = arguments(start, port);
+        start.keeper.launch(&start.path, &arguments, None)?;
+        let how = match answer(start, port)? {
+            Ok(version) => return Ok((port, own_pid(start)?, version)),
+            Err(how) => how,
+        };
+        tried += 1;
+        if tried == PORTS || !start.keeper.written("log").contains(PORT_WAS_TAKEN) {
+            return Err(start.failure(&how));
+        }
+    }
+}
+
+/// Takes the system's choice. Nothing holds it until the server does, hence the attempts.
+fn free_port() -> Result<u16> {
+    let address = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|of| of.local_addr());
+    Ok(address.map_err(cannot("get a free port on 127.0.0.1"))?.port())
+}
+
+fn arguments(start: &Start, port: u16) -> Vec<OsString> {
+    let connections = start.spec.max_connections.max(DEFAULT_CONNECTIONS);
+    let statements = start.spec.max_prepared_stmts.max(DEFAULT_STATEMENTS);
+    let own = vec![
+        with("--socket=", &start.directory.socket),
+        format!("--port={port}").into(),
+        "--bind-address=127.0.0.1".into(),
+        // A machine whose resolver hangs must not delay the connections.
+        "--skip-name-resolve".into(),
+        "--local-infile=ON".into(),
+        format!("--max-connections={connections}").into(),
+        format!("--loose-max-prepared-stmt-count={statements}").into(),
+    ];
+    start.arguments(own, |_| true)
+}
+
+/// Waits until the server answers on its socket and on its port; tells its version, or how it ended.
+fn answer(start: &mut Start, port: u16) -> Result<Result<String, String>> {
+    // By the socket, which only this user reaches, it gets what its initialisation left out.
+    let socket = ConnectOptions {
+        connect_timeout: ANSWER_WITHIN,
+        ..ConnectOptions::private(&start.directory.socket).with_database("")
+    };
+    let address = Address::Tcp { host: "127.0.0.1".to_owned(), port };
+    let tcp = ConnectOptions { address, ..socket.clone() };
+    let mut last = String::from("no socket yet");
+    let answered = start.until("sandbox: starting the server", ANSWERS_WITHIN, |start| {
+        if let Some(status) = start.keeper.ended()? {
+            return Ok(Some(Err(format!("ended while it started ({status})"))));
+        }
+        if !start.directory.socket.exists() {
+            return Ok(None);
+        }
+        Ok(match ask(&socket, &tcp)? {
+            Ok(identity) => Some(Ok(check(identity, start, port)?)),
+            Err(Failure::Lost(why)) => {
+                last = why;
+                None
+            }
+            Err(refused) => Some(Err(format!("refuses its own root account: {refused}"))),
+        })
+    })?;
+    let late = || Err(format!("does not answer within {} s ({last})", ANSWERS_WITHIN.as_secs()));
+    Ok(answered.unwrap_or_else(late))
+}
+
+/// A server's own account of itself: data directory, pid file, port, version.
+type Identity = [String; 4];
+
+/// Gives a server by its socket what a sandbox needs, and asks who it is by its port.
+fn ask(socket: &ConnectOptions, tcp: &ConnectOptions) -> Result<Asked<Identity>> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(cannot("make a runtime"))?;
+    let (by_socket, by_tcp) = (socket.opts()?, tcp.opts()?);
+    let asking = async {
+        let mut session = Session::open_again(socket, &by_socket, None).await?;
+        furnish(&mut session).await?;
+        session.close(COURTESY).await;
+        let mut session = Session::open_again(tcp, &by_tcp, None).await?;
+        let sql = "SELECT @@datadir, @@pid_file, @@port, @@version";
+        let row = rows::<4>(&mut session, sql).await?.pop();
+        session.close(COURTESY).await;
+        let row = row.ok_or_else(|| Failure::Lost("an answer without a row".to_owned()))?;
+        Ok(row.map(Option::unwrap_or_default))
+    };
+    // The connection ends with the future, so nobody reads an answer that came too late.
+    let late = || Err(Failure::Lost(format!("no answer within {ANSWER_WITHIN:?}")));
+    Ok(runtime.block_on(within(ANSWER_WITHIN, asking)).unwrap_or_else(late))
+}
+
+/// Makes the account for the loopback port and the database. It may have done so: an answer that came
+/// too late is asked for again.
+async fn furnish(session: &mut Session) -> Asked<()> {
+    const ACCOUNT: &str = "'root'@'127.0.0.1'";
+    let known = "SELECT 1 FROM mysql.user WHERE User = 'root' AND Host = '127.0.0.1'";
+    if session.query(known).await?.is_empty() {
+        session.execute(&format!("CREATE USER {ACCOUNT}")).await?;
+    }
+    let grant = format!("GRANT ALL PRIVILEGES ON *.* TO {ACCOUNT} WITH GRANT OPTION");
+    session.execute(&grant).await?;
+    session.execute("CREATE DATABASE IF NOT EXISTS sbtest").await.map(drop)
+}
+
+/// Makes sure that it is the server of this directory, on this port; tells its version.
+fn check(
+    [data, pid_file, its_port, version]: Identity,
+    start: &Start,
+    port: u16,
+) -> Result<String> {
+    let same = |theirs: &str, ours: &Path| {
+        let real = [Path::new(theirs), ours].map(fs::canonicalize);
+        matches!(real, [Ok(theirs), Ok(ours)] if theirs == ours)
+    };
+    let ours = same(&data, &start.directory.data) && same(&pid_file, &start.directory.pid_file);
+    if ours && its_port == port.to_string() {
+        return Ok(version);
+    }
+    Err(Error::server(format!(
+        "sandbox: another server than the one started answers: data directory {data}, pid file \
+         {pid_file}, port {its_port}"
+    )))
+}
+
+/// Reads the number of the server's own process, which must be in the group that the keeper ends.
+fn own_pid(start: &Start) -> Result<u32> {
+    let text = fs::read_to_string(&start.directory.pid_file);
+    let number = text.ok().and_then(|text| text.trim().parse::<u32>().ok());
+    if let Some(number) = number {
+        let pid = Pid::from_raw(number.cast_signed());
+        if getpgid(Some(pid)).ok() == start.keeper.group() {
+            return Ok(number);
+        }
+        // A wrapper that makes a session, or a container where the number means another process.
+        let cmdline = fs::read(format!("/proc/{number}/cmdline")).unwrap_or_default();
+        let data = with("--datadir=", &start.directory.data);
+        if cmdline.split(|byte| *byte == 0).any(|argument| argument == data.as_encoded_bytes()) {
+            let _ = kill(pid, Signal::SIGKILL);
+        }
+    }
+    Err(Error::server("sandbox: its wrapper takes the server to another session or container")
+        .hint("end the wrapper with: exec mysqld … \"$@\""))
+}
+
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
+
+    use proptest::prelude::*;
 
     use super::*;
 
     impl<'a> Start<'a> {
         /// One of nothing that runs, but for its keeper.
-        pub(super) fn test(
-            say: &'a mut dyn FnMut(&str),
-            interrupted: &'a dyn Fn() -> bool,
-        ) -> Start<'a> {
+        fn test(say: &'a mut dyn FnMut(&str), interrupted: &'a dyn Fn() -> bool) -> Start<'a> {
             static SPEC: Spec = Spec {
                 program: None,
                 options: Vec::new(),
@@ -417,16 +759,17 @@ mod tests {
 
     #[test]
     fn a_failure_shows_the_log_and_suggests_what_it_says() {
-        let full = failure(Path::new("/x/mysqld"), "ended", "\n  No space left on device", &[]);
-        assert!(full.to_string().ends_with("its log ends:\n  No space left on device"));
-        assert!(full.hints()[0].contains("TMPDIR"));
-        let silent = failure(Path::new("/x/mysqld"), "ended", "", &[]);
+        let (mut say, interrupted) = (|_: &str| {}, || false);
+        let mut start = Start::test(&mut say, &interrupted);
+        let silent = start.failure("ended");
         assert!(silent.to_string().ends_with("it logged nothing"));
         assert!(silent.hints().is_empty());
-        let options = program::accept(&[("sql_mode".into(), None)]).unwrap();
-        assert!(
-            failure(Path::new("/x/mysqld"), "ended", "", &options).hints()[0].contains("--help")
-        );
+        fs::write(start.keeper.dir.join("job.log"), "No space left on device").unwrap();
+        let full = start.failure("ended");
+        assert!(full.to_string().ends_with("its log ends:\n  No space left on device"));
+        assert!(full.hints()[0].contains("TMPDIR"));
+        start.options.push(accept("sql_mode", None).unwrap());
+        assert!(start.failure("ended").hints()[1].contains("--help"));
     }
 
     #[test]
@@ -466,8 +809,9 @@ mod tests {
 
     #[test]
     fn no_option_file_is_the_first_option() {
-        let directory = Directory::new("/x".into(), None);
-        assert_eq!(directory.arguments().first().unwrap(), "--no-defaults");
+        let (mut say, interrupted) = (|_: &str| {}, || false);
+        let start = Start::test(&mut say, &interrupted);
+        assert_eq!(start.arguments(Vec::new(), |_| true)[0], "--no-defaults");
     }
 
     #[test]
@@ -487,5 +831,200 @@ mod tests {
         stop.set(true);
         let error = copy(from.path(), to.path(), &mut start).unwrap_err();
         assert_eq!(error.kind(), Kind::Interrupted);
+    }
+
+    const HELP: &str = "\
+mysqld  Ver 5.6.24 for linux on x86_64
+  -h, --datadir=name  Path to the database root directory
+datadir  of the prose is none
+
+Variables (--variable-name=value)
+and boolean options {FALSE|TRUE}  Value (after reading options)
+--------------------------------- ----------------------------
+basedir                           /opt/my sql/
+character-sets-dir                /opt/my sql/share/charsets/
+datadir                           /data/
+initialize-insecure               FALSE
+lc-messages                       en_US
+lc-messages-dir                   (No default value)
+";
+
+    #[test]
+    fn directories_are_read_from_the_help() {
+        assert_eq!(setting(HELP, "datadir"), Some("/data/"));
+        assert_eq!(setting(HELP, "lc-messages-dir"), Some(""));
+        assert_eq!(setting(HELP, "initialize"), None);
+        let found = shares(HELP, None);
+        assert_eq!(found.first().unwrap(), Path::new("/opt/my sql/share"));
+        assert!(found.contains(&PathBuf::from("/opt/my sql/share/mysql")));
+        let known = shares(HELP, Some(Path::new("/real")));
+        assert!(known.contains(&PathBuf::from("/real/share")));
+    }
+
+    #[test]
+    fn the_version_is_what_follows_ver() {
+        let said = "/usr/sbin/mariadbd  Ver 10.11.19-MariaDB-0+deb12u1 for debian-linux-gnu on x86_64 (Debian 12)\n";
+        assert_eq!(version(said).as_deref(), Some("10.11.19-MariaDB-0+deb12u1"));
+        assert_eq!(version("bash: --no-defaults: invalid option\n"), None);
+    }
+
+    #[test]
+    fn a_program_is_found_by_path_and_by_name() {
+        assert_eq!(find_program(Some(Path::new("/bin/sh"))).unwrap(), Path::new("/bin/sh"));
+        assert!(find_program(Some(Path::new("sh"))).unwrap().ends_with("sh"));
+        for missing in ["/nonexistent/mysqld", "no-such-server", "/tmp", ""] {
+            assert_eq!(
+                find_program(Some(Path::new(missing))).unwrap_err().kind(),
+                Kind::Usage,
+                "{missing}"
+            );
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_answer_of_a_program_is_borne(name in "[a-z0-9.-]{1,20}", text in "\\PC{0,60}", value in "[a-z/]{0,20}") {
+            prop_assert_eq!(version(&format!("{text}\n/x  Ver {name} for")), version(&text).or(Some(name)));
+            let help = format!("{text}\n-----\nbasedir {value}\n{text}");
+            let _ = (setting(&help, "basedir"), shares(&help, None), version(&text));
+        }
+    }
+
+    #[test]
+    fn underscores_dashes_and_leading_dashes_are_alike() {
+        for name in ["performance_schema", "performance-schema", "--performance_schema"] {
+            assert_eq!(accept(name, Some("ON")).unwrap(), "--performance-schema=ON");
+        }
+        assert_eq!(accept("skip_name_resolve", None).unwrap(), "--skip-name-resolve");
+        assert_eq!(accept("sql-mode", Some("")).unwrap(), "--sql-mode=");
+    }
+
+    #[test]
+    fn what_breaks_the_isolation_is_a_usage_error() {
+        for name in [
+            "datadir",
+            "data",
+            "socket",
+            "sock",
+            "port",
+            "pid_file",
+            "bind-address",
+            "bind",
+            "loose-datadir",
+            "loose_skip_networking",
+            "skip-networking",
+            "user",
+            "defaults-file",
+            "daemonize",
+            "initialize-insecure",
+            "mysqlx",
+            "",
+            "-P",
+            "a b",
+            "x\n",
+        ] {
+            let error = accept(name, Some("x")).unwrap_err();
+            assert_eq!(error.kind(), Kind::Usage, "{name}");
+        }
+    }
+
+    #[test]
+    fn names_that_only_begin_alike_are_accepted() {
+        for name in [
+            "port-open-timeout",
+            "basedir",
+            "user-stat",
+            "socket-instrument",
+            "init-file",
+            "userstat",
+        ] {
+            assert!(accept(name, Some("1")).is_ok(), "{name}");
+        }
+    }
+
+    #[test]
+    fn only_options_that_shape_the_data_hold_at_initialisation() {
+        for name in
+            ["innodb_page_size", "loose-innodb-log-file-size", "lower_case_table_names", "basedir"]
+        {
+            assert!(shapes_data(&accept(name, Some("1")).unwrap()), "{name}");
+        }
+        for name in ["log-bin", "init_file", "performance_schema", "sql_mode"] {
+            assert!(!shapes_data(&accept(name, Some("1")).unwrap()), "{name}");
+        }
+    }
+
+    #[test]
+    fn ports_are_free_and_differ_while_held() {
+        // Another test may take it first.
+        let held = loop {
+            let port = free_port().unwrap();
+            if let Ok(held) = TcpListener::bind((Ipv4Addr::LOCALHOST, port)) {
+                break held;
+            }
+        };
+        assert_ne!(free_port().unwrap(), held.local_addr().unwrap().port());
+    }
+
+    fn shipped(share: &Path) -> [PathBuf; 2] {
+        ["/nonexistent".into(), share.to_owned()]
+    }
+
+    #[test]
+    fn the_parts_that_are_shipped_follow_each_other() {
+        let share = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| fs::write(share.path().join(name), text).unwrap();
+        write("mariadb_system_tables.sql", "CREATE TABLE global_priv (x int);");
+        write("mysql_system_tables_data.sql", "INSERT INTO global_priv VALUES (1);");
+        let sql = system_tables(Path::new("/opt/bin/mysqld"), &shipped(share.path())).unwrap();
+        assert!(sql.ends_with("(x int);\nINSERT INTO global_priv VALUES (1);\n"), "{sql}");
+        write("mariadb_system_tables.sql", "CREATE TABLE user (x int);");
+        write("mysql_system_tables_data.sql", "");
+        let sql = system_tables(Path::new("/opt/bin/mysqld"), &shipped(share.path())).unwrap();
+        assert!(sql.ends_with("DELETE FROM user WHERE User='';\n"), "{sql}");
+    }
+
+    #[test]
+    fn a_server_without_its_sql_is_an_error_that_says_where_it_looked() {
+        let share = tempfile::tempdir().unwrap();
+        let error =
+            system_tables(Path::new("/opt/bin/mysqld"), &shipped(share.path())).unwrap_err();
+        assert!(error.to_string().contains("/nonexistent"), "{error}");
+        assert!(error.hints()[0].contains("basedir"));
+    }
+
+    #[test]
+    fn another_servers_answer_is_an_error_that_names_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let (mut say, interrupted) = (|_: &str| {}, || false);
+        let directory = Directory::new(dir.path().to_owned(), None);
+        fs::create_dir(&directory.data).unwrap();
+        fs::write(&directory.pid_file, "1\n").unwrap();
+        let ours = || -> Identity {
+            let text = |path: &Path| path.display().to_string();
+            [text(&directory.data), text(&directory.pid_file), "3307".into(), "8".into()]
+        };
+        let identity = ours();
+        let other = ["/var/lib/mysql".into(), identity[1].clone(), "3307".into(), "8".into()];
+        let start = Start {
+            directory: Directory::new(dir.path().to_owned(), None),
+            ..Start::test(&mut say, &interrupted)
+        };
+        assert_eq!(check(identity, &start, 3307).unwrap(), "8");
+        assert!(check(ours(), &start, 3306).is_err());
+        let said = check(other, &start, 3307).unwrap_err().to_string();
+        assert!(said.contains("/var/lib/mysql"), "{said}");
+    }
+
+    #[test]
+    fn somebody_who_hangs_up_is_no_server_yet() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let stranger = std::thread::spawn(move || listener.accept().map(drop));
+        let target = ConnectOptions::canned(port);
+        assert!(matches!(ask(&target, &target), Ok(Err(Failure::Lost(_)))));
+        stranger.join().unwrap().unwrap();
+        let nobody = ConnectOptions::private(Path::new("/nonexistent/s"));
+        assert!(matches!(ask(&nobody, &nobody), Ok(Err(Failure::Lost(_)))));
     }
 }

@@ -37,7 +37,7 @@ pub(crate) fn everywhere(test: impl Fn(&Db)) {
 
 #[expect(clippy::print_stderr, reason = "the harness shows it with a failure only")]
 pub(crate) fn say_which(server: &Server, sandbox: &Sandbox) {
-    eprintln!("on {} ({})", server.name, sandbox.version());
+    eprintln!("on {} ({})", server.name, &sandbox.version);
 }
 
 impl<'a> Db<'a> {
@@ -49,7 +49,7 @@ impl<'a> Db<'a> {
 
     pub(crate) fn target(&self) -> ConnectOptions {
         ConnectOptions {
-            address: Address::Socket(self.sandbox.socket().to_owned()),
+            address: Address::Socket(self.sandbox.socket.clone()),
             user: "root".into(),
             password: Secret::default(),
             database: self.name.clone(),

@@ -126,7 +126,7 @@ fn initialised(server: &Server) -> PathBuf {
 /// How to reach a sandbox, every option that decides whom the driver talks to explicit.
 pub(crate) fn target(sandbox: &Sandbox) -> Opts {
     OptsBuilder::default()
-        .socket(sandbox.socket().to_str())
+        .socket(sandbox.socket.to_str())
         .user(Some("root"))
         .prefer_socket(false)
         .max_allowed_packet(Some(16 * 1024 * 1024))

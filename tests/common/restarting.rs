@@ -32,7 +32,7 @@ pub(crate) struct Restarting {
 
 impl Restarting {
     pub(crate) fn new(sandbox: Sandbox) -> Restarting {
-        let pid = sandbox.pid();
+        let pid = sandbox.pid;
         let bytes = std::fs::read(format!("/proc/{pid}/cmdline")).expect("the server runs");
         let command = bytes.split(|byte| *byte == 0).filter(|word| !word.is_empty());
         let command = command.map(|word| OsString::from_vec(word.to_vec())).collect();
@@ -61,7 +61,7 @@ impl Restarting {
     pub(crate) fn start(&mut self) {
         // MySQL takes the dead server for a live one, whose lock this is, while nobody has waited for
         // it.
-        let mut lock = self.sandbox.socket().as_os_str().to_owned();
+        let mut lock = self.sandbox.socket.as_os_str().to_owned();
         lock.push(".lock");
         let _ = std::fs::remove_file(lock);
         let child = Command::new(&self.command[0])
@@ -76,7 +76,7 @@ impl Restarting {
     }
 
     pub(crate) fn answers(&self) -> bool {
-        std::os::unix::net::UnixStream::connect(self.sandbox.socket()).is_ok()
+        std::os::unix::net::UnixStream::connect(&self.sandbox.socket).is_ok()
     }
 }
 

@@ -63,5 +63,5 @@ fn run(command: &mut Command, input: &str) -> Said {
 
 /// The flags that reach a sandbox's root over its socket.
 fn root(server: &Sandbox) -> [&str; 5] {
-    ["--no-defaults", "-u", "root", "-S", server.socket().to_str().expect("a plain path")]
+    ["--no-defaults", "-u", "root", "-S", server.socket.to_str().expect("a plain path")]
 }

@@ -33,7 +33,7 @@ fn a_name_is_only_a_name() {
     ] {
         query(&server, &sql);
     }
-    let port = server.port().to_string();
+    let port = server.port.to_string();
     let dir = tempfile::tempdir().expect("a directory");
     let results = dir.path().join("a/results");
     fs::create_dir(dir.path().join("a")).expect("writable");

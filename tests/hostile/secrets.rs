@@ -102,7 +102,7 @@ struct Files {
 }
 
 fn write_files(dir: &Path, server: &Sandbox) -> Files {
-    let (port, socket) = (server.port(), server.socket().display());
+    let (port, socket) = (server.port, server.socket.display());
     let url = format!("mysql://marked:{MARKER}@127.0.0.1:{port}/sbtest");
     let run = "[tables]\ncount = 1\nrows = 200\n[[run]]\nworkload = [\"point-select\"]\n\
                clients = 2\nops = 100\n";
@@ -141,8 +141,8 @@ fn use_of(name: &'static str, code: i32, line: &str) -> Use<'static> {
 }
 
 fn uses(server: &Sandbox, files: &Files, results: &Path) -> Vec<Use<'static>> {
-    let port = server.port().to_string();
-    let socket = server.socket().to_str().expect("a plain path").to_owned();
+    let port = server.port.to_string();
+    let socket = server.socket.to_str().expect("a plain path").to_owned();
     let results = results.to_str().expect("a plain path").to_owned();
     let url = format!("mysql://marked:{MARKER}@127.0.0.1:{port}/sbtest");
     let tcp = format!("--no-defaults -h 127.0.0.1 -P {port} -u marked");
@@ -287,7 +287,7 @@ fn reports(results: &str, out: &dyn std::fmt::Display) -> Vec<Use<'static>> {
 #[test]
 fn what_a_kill_leaves_does_not_tell() {
     let server = marked();
-    let port = server.port().to_string();
+    let port = server.port.to_string();
     let password = format!("-p{MARKER}");
     let tcp = ["--no-defaults", "-h", "127.0.0.1", "-P", &port, "-u", "marked", &password];
     let out = tempfile::tempdir().expect("a directory");
@@ -360,7 +360,7 @@ fn a_driver_that_breaks_shows_no_password() {
 #[test]
 fn a_running_process_does_not_tell() {
     let server = marked();
-    let port = server.port().to_string();
+    let port = server.port.to_string();
     let password = format!("-p{MARKER}");
     let tcp = ["--no-defaults", "-h", "127.0.0.1", "-P", &port, "-u", "marked", &password];
     let out = tempfile::tempdir().expect("a directory");

@@ -122,7 +122,7 @@ impl Two {
         let said = run(&mut program(&[&prepare[..], &root(&encrypted)].concat()), "");
         assert_eq!(said.code, 0, "{}", said.both());
         let bare = sandbox(&local(), &[("skip-ssl", "1")]);
-        let proxy = Proxy::to(encrypted.port());
+        let proxy = Proxy::to(encrypted.port);
         Two { certificates, encrypted, bare, proxy }
     }
 
@@ -147,7 +147,7 @@ impl Two {
             let running = sweep.try_wait().expect("ours").is_none();
             !running || (self.proxy.seen().0 >= 5 && self.proxy.seen().1 > 100_000)
         });
-        self.proxy.lay(self.bare.port());
+        self.proxy.lay(self.bare.port);
         until("attempts to connect", || {
             let running = sweep.try_wait().expect("ours").is_none();
             !running || self.proxy.seen().0 >= 8
@@ -169,7 +169,7 @@ fn a_run_with_tls_says_nothing_to_a_server_that_comes_back_without() {
         servers.take_away(&mut sweep);
         let (attempts, bytes) = servers.proxy.seen();
         assert_eq!(bytes, 0, "{mode}: {attempts} connections in plain text");
-        servers.proxy.lay(servers.encrypted.port());
+        servers.proxy.lay(servers.encrypted.port);
         let said = said(&sweep.wait_with_output().expect("it ends"));
         assert_eq!(said.code, 0, "{mode}: {}", said.both());
         let summary = only_summary(out.path());

@@ -61,7 +61,7 @@ const SYSBENCH: [&str; 2] = [
 fn sysbench(db: &Db) {
     let made = Command::new("sysbench")
         .args(["oltp_point_select", "--mysql-user=root", "--tables=1", "--table-size=10"])
-        .arg(format!("--mysql-socket={}", db.sandbox.socket().display()))
+        .arg(format!("--mysql-socket={}", db.sandbox.socket.display()))
         .arg(format!("--mysql-db={}", db.name))
         .arg("prepare")
         .output()

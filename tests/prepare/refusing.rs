@@ -23,7 +23,7 @@ pub(crate) fn loadgen(db: &Db, args: &[&str]) -> Command {
     command
         .args(args)
         .args(["--no-defaults", "-u", "root", "-D", &db.name, "-S"])
-        .arg(db.sandbox.socket())
+        .arg(&db.sandbox.socket)
         .stdin(Stdio::null());
     command
 }
@@ -74,7 +74,7 @@ fn accounts_without_rights_are_told_which_ones() {
     db.query(&format!("GRANT SELECT ON {}.* TO reader@localhost", db.name));
     let mut command = Command::new(env!("CARGO_BIN_EXE_loadgen"));
     command.args(["prepare", "--no-defaults", "-u", "reader", "-D", &db.name, "-S"]);
-    let output = command.arg(sandbox.socket()).output().unwrap();
+    let output = command.arg(&sandbox.socket).output().unwrap();
     let (_, err) = texts(&output);
     assert_eq!(output.status.code(), Some(1), "{err}");
     assert!(err.contains("1142") && err.contains("loadgen needs CREATE"), "{err}");

@@ -225,7 +225,7 @@ fn a_dump_of_today_goes_round() {
     for extended in ["--extended-insert", "--skip-extended-insert"] {
         let out = Command::new(&program)
             .args(["--no-defaults", "--opt", extended, "-uroot", "-S"])
-            .arg(db.sandbox.socket())
+            .arg(&db.sandbox.socket)
             .arg(&db.name)
             .output()
             .expect("it runs");

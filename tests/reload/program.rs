@@ -14,7 +14,7 @@ use super::{Db, SANDBOXES, common, fixture};
 pub(crate) fn loadgen(db: &Db, out: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_loadgen"));
     command.args(["load", "--no-defaults", "-uroot", "--label", "x", "-D", &db.name, "-S"]);
-    command.arg(db.sandbox.socket()).arg("--out").arg(out).args(args);
+    command.arg(&db.sandbox.socket).arg("--out").arg(out).args(args);
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
@@ -111,7 +111,7 @@ fn a_server_that_dies_ends_it_with_its_status() {
     let (db, dir) = (Db::new(&sandbox), tempfile::tempdir().expect("a directory"));
     let mut child = loadgen(&db, dir.path(), &["--rows", "100M"]).spawn().expect("it starts");
     wait_for_rows(&db, &mut child);
-    kill(Pid::from_raw(sandbox.pid().cast_signed()), Signal::SIGKILL).expect("it lives");
+    kill(Pid::from_raw(sandbox.pid.cast_signed()), Signal::SIGKILL).expect("it lives");
     let died = Instant::now();
     let done = child.wait_with_output().expect("it ends");
     assert!(died.elapsed() < Duration::from_mins(1));

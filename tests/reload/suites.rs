@@ -53,7 +53,7 @@ fn tests_are_timed_and_find_the_server() {
 
     let output = fs::read_to_string(dir.path().join(suite.output.as_ref().expect("a file")));
     let output = output.expect("the output");
-    let socket = SANDBOXES[0].1.socket().display().to_string();
+    let socket = SANDBOXES[0].1.socket.display().to_string();
     assert!(output.contains("== place: sh -c echo"), "{output}");
     assert!(
         output.contains(&format!("\n{socket},root,test_")) && output.contains(",.\n"),

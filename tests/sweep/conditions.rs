@@ -36,7 +36,7 @@ fn start(data: DataDir, options: &[(&str, &str)]) -> Sandbox {
 }
 
 fn run_as(user: &str, sandbox: &Sandbox, words: &str) -> Ended {
-    let socket = sandbox.socket().to_str().expect("a path");
+    let socket = sandbox.socket.to_str().expect("a path");
     run(words, &["-S", socket, "-u", user])
 }
 
@@ -91,7 +91,7 @@ fn meddled_with(sandbox: &Sandbox) {
 
 /// Whether it came in time.
 fn meddled(sandbox: &Sandbox, capacity: u32) -> bool {
-    let socket = sandbox.socket().to_str().expect("a path").to_owned();
+    let socket = sandbox.socket.to_str().expect("a path").to_owned();
     let results = Results::new();
     let words = "point-select --clients 1 --warmup 0 --ops 20000";
     let child = command(words, &["-S", &socket, "-u", "root"], &results).spawn().expect("it runs");
@@ -158,7 +158,7 @@ fn the_state_of_a_server_is_told_and_brought_about() {
     let data = dir.path().join("data");
     let cache = [("query-cache-type", "1"), ("query-cache-size", "1M")];
     let sandbox = start(DataDir::New(data.clone()), &cache);
-    let socket = sandbox.socket().to_str().expect("a path");
+    let socket = sandbox.socket.to_str().expect("a path");
     let prepared = std::process::Command::new(env!("CARGO_BIN_EXE_loadgen"))
         .args(["prepare", "--rows", "200k", "-u", "root", "--no-defaults", "-S"])
         .arg(socket)

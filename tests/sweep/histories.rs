@@ -13,7 +13,7 @@ use super::restarting::{Restarting, until};
 fn loadgen(sandbox: &Sandbox, words: &str, paths: &[&Path]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_loadgen"));
     command.args(words.split_whitespace()).args(paths).args(["--no-defaults", "-u", "root", "-S"]);
-    command.arg(sandbox.socket()).output().expect("the program runs")
+    command.arg(&sandbox.socket).output().expect("the program runs")
 }
 
 fn prepare(sandbox: &Sandbox, more: &str) {
@@ -33,7 +33,7 @@ fn verify(sandbox: &Sandbox, words: &str, results: &Results) -> (i32, Vec<String
 /// Runs a workload of somebody's own.
 fn run(sandbox: &Sandbox, workload: &str, more: &str, results: &Results) {
     let file = tempfile::NamedTempFile::new().expect("a file");
-    let socket = sandbox.socket().display();
+    let socket = sandbox.socket.display();
     let text = format!(
         "name = 'x'\n[[server]]\nlabel = 'a'\nurl = 'mysql://root@localhost/sbtest?socket={socket}'\n\
          [tables]\nrows = 500\n[[workload]]\nname = 'mine'\nabout = 'x'\n{workload}\n\

@@ -23,7 +23,7 @@ const ROWS: u32 = 500;
 fn loadgen(sandbox: &Sandbox, words: &str, paths: &[&Path]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_loadgen"));
     command.args(words.split_whitespace()).args(paths).args(["--no-defaults", "-u", "root", "-S"]);
-    command.arg(sandbox.socket()).output().expect("the program runs")
+    command.arg(&sandbox.socket).output().expect("the program runs")
 }
 
 fn prepare(sandbox: &Sandbox, more: &str) {
@@ -33,7 +33,7 @@ fn prepare(sandbox: &Sandbox, more: &str) {
 
 /// Runs a workload to its end.
 fn work(sandbox: &Sandbox, words: &str, results: &Results) {
-    let socket = sandbox.socket().to_str().expect("a path");
+    let socket = sandbox.socket.to_str().expect("a path");
     let connection = ["-S", socket, "-u", "root"];
     let done = command(words, &connection, results).output().expect("the program runs");
     assert!(done.status.success(), "{words}: {}", String::from_utf8_lossy(&done.stderr));
@@ -218,7 +218,7 @@ fn whoever_writes_meanwhile_is_named_and_nothing_is_read_again() {
     let done = loadgen(&server, "prepare --rows 200k --force", &[]);
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     let results = Results::new();
-    let connection = ["-S", server.socket().to_str().expect("a path"), "-u", "root"];
+    let connection = ["-S", server.socket.to_str().expect("a path"), "-u", "root"];
     let words = "update --clients 4 --warmup 0 --time 10m";
     let start = Instant::now();
     let child = command(words, &connection, &results).spawn().expect("runs");
@@ -332,7 +332,7 @@ fn what_the_server_still_rolls_back_is_waited_for() {
         .arg("verify")
         .arg(results.dir())
         .args(["--no-defaults", "-u", "root", "-S"])
-        .arg(server.sandbox.socket())
+        .arg(&server.sandbox.socket)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -401,7 +401,7 @@ fn a_killed_server_that_is_durable_has_lost_nothing() {
     prepare(&server.sandbox, "--tables 4");
     let results = Results::new();
     for kills in 1..=2 {
-        let socket = server.sandbox.socket().to_str().expect("a path").to_owned();
+        let socket = server.sandbox.socket.to_str().expect("a path").to_owned();
         let connection = ["-S", &socket, "-u", "root"];
         let words = "update --tables 4 --clients 64 --warmup 0 --time 10m";
         let start = Instant::now();
@@ -430,7 +430,7 @@ fn a_killed_loadgen_leaves_a_record_and_verify_does_not_guess() {
     let server = sandbox(&local(), &[]);
     prepare(&server, "--tables 2");
     let results = Results::new();
-    let socket = server.socket().to_str().expect("a path").to_owned();
+    let socket = server.socket.to_str().expect("a path").to_owned();
     let connection = ["-S", &socket, "-u", "root"];
     // Those of steps without a summary: a summary appears before its record goes.
     let records = || {

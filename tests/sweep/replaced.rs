@@ -32,7 +32,7 @@ impl Address {
 
     fn lead_to(&self, server: &Sandbox) {
         let new = self.0.path().join("new");
-        symlink(server.socket(), &new).expect("a link");
+        symlink(&server.socket, &new).expect("a link");
         std::fs::rename(new, self.path()).expect("one step");
     }
 }
@@ -54,7 +54,7 @@ impl Sweep {
 }
 
 fn end(server: &Sandbox) {
-    kill(Pid::from_raw(server.pid().cast_signed()), Signal::SIGKILL).expect("it runs");
+    kill(Pid::from_raw(server.pid.cast_signed()), Signal::SIGKILL).expect("it runs");
 }
 
 fn count(server: &Sandbox, name: &str) -> u64 {

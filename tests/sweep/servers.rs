@@ -14,7 +14,7 @@ use super::restarting::until;
 /// A server with four small tables.
 pub(crate) fn prepared(server: &super::common::Server, options: &[(&str, &str)]) -> Sandbox {
     let sandbox = sandbox(server, options);
-    let socket = sandbox.socket().to_str().expect("a path").to_owned();
+    let socket = sandbox.socket.to_str().expect("a path").to_owned();
     let output = std::process::Command::new(env!("CARGO_BIN_EXE_loadgen"))
         .args(["prepare", "--tables", "4", "--rows", "2000", "-u", "root", "--no-defaults", "-S"])
         .arg(&socket)
@@ -25,7 +25,7 @@ pub(crate) fn prepared(server: &super::common::Server, options: &[(&str, &str)])
 }
 
 fn socket(sandbox: &Sandbox) -> [String; 4] {
-    let path = sandbox.socket().to_str().expect("a path").to_owned();
+    let path = sandbox.socket.to_str().expect("a path").to_owned();
     ["-S".to_owned(), path, "-u".to_owned(), "root".to_owned()]
 }
 
@@ -111,7 +111,7 @@ fn qps_and_ops_agree_with_the_servers_counters() {
 fn what_is_recorded_beside(summary: &Summary, sandbox: &Sandbox, name: &str) {
     let probed = summary.server.probed.as_ref().expect("the server is on this host");
     let process = probed.process.as_ref().expect("its process is found");
-    assert_eq!((process.pid, probed.via.as_str()), (sandbox.pid(), "local"), "{name}");
+    assert_eq!((process.pid, probed.via.as_str()), (sandbox.pid, "local"), "{name}");
     let cpu_us = (process.user_s + process.sys_s) * 1e6 / summary.totals.ops as f64;
     assert!((1.0..10_000.0).contains(&cpu_us), "{name}: {cpu_us} us of CPU an op");
     let switches = process.voluntary_switches.zip(process.involuntary_switches);
@@ -176,7 +176,7 @@ fn a_killed_or_stopped_server_ends_the_step_in_bounded_time() {
         };
         let before = updates();
         until("the next step's updates", || updates() > before + 100);
-        let pid = Pid::from_raw(sandbox.pid().cast_signed());
+        let pid = Pid::from_raw(sandbox.pid.cast_signed());
         kill(pid, signal).expect("it runs");
         let ended = wait(child, start, &results);
         if signal == Signal::SIGSTOP {

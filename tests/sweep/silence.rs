@@ -46,7 +46,7 @@ fn ended(child: Child) -> (Option<i32>, String) {
 /// A database with a small table.
 fn database(server: &Sandbox, name: &str) {
     query(server, &format!("CREATE DATABASE {name}"));
-    let socket = server.socket().to_str().expect("a path");
+    let socket = server.socket.to_str().expect("a path");
     let (code, said) = ended(loadgen("prepare --rows 10", &["-S", socket, "-D", name], None));
     assert_eq!(code, Some(0), "{said}");
 }
@@ -83,7 +83,7 @@ fn a_stopped_server_is_given_up_and_an_interruption_ends_at_once() {
     let lock = "a.sbtest1 WRITE, b.sbtest1 WRITE, c.sbtest1 WRITE, d.sbtest1 WRITE";
     let holder = Holder::new(&server.sandbox, lock);
     let (results, loads) = (Results::new(), Results::new());
-    let socket = server.sandbox.socket().to_str().expect("a path");
+    let socket = server.sandbox.socket.to_str().expect("a path");
     let on = |words: &str, database: &str, path: Option<&Path>| {
         loadgen(words, &["-S", socket, "-D", database], path)
     };
@@ -163,7 +163,7 @@ fn a_connection_whose_answer_never_comes_is_given_up() {
         database(&server, name);
     }
     let holder = Holder::new(&server, "a.sbtest1 WRITE, b.sbtest1 WRITE, c.sbtest1 WRITE");
-    let relay = Relay::new(server.port());
+    let relay = Relay::new(server.port);
     let port = relay.port.to_string();
     let (results, loads) = (Results::new(), Results::new());
     let on = |words: &str, database: &str, path: Option<&Path>| {

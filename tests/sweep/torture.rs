@@ -21,7 +21,7 @@ struct Sweep {
 impl Sweep {
     fn start(server: &Restarting, user: &str, words: &str) -> Sweep {
         let (results, started) = (Results::new(), Instant::now());
-        let socket = server.sandbox.socket().to_str().expect("a path").to_owned();
+        let socket = server.sandbox.socket.to_str().expect("a path").to_owned();
         let connection = ["-S", &socket, "-u", user];
         let child = command(words, &connection, &results).spawn().expect("runs");
         Sweep { results, started, child }
