@@ -1,24 +1,13 @@
-//! The command line: clap structs, and one thin file a verb.
+//! The command line: clap structs and thin verbs, those of one kind in a file.
 
-mod calibrate;
-mod canned;
-mod cleanup;
-mod compare;
-mod completions;
-mod explain;
-mod load;
-mod options;
-mod prepare;
-mod recheck;
-mod report;
-mod run;
+mod host;
+mod profile;
+mod summaries;
 mod sysbench;
-mod verify;
+mod tables;
 mod workload;
-mod workloads;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
 
 use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
@@ -28,10 +17,9 @@ use crate::mysql::options::handover::{hand_over, masked};
 use crate::observe::process::require_descriptors;
 use crate::plan::value::Length;
 use crate::progress::{Progress, say};
-use crate::run::warn;
+use crate::run::{print_data, warn};
 use crate::stop::Stop;
 use crate::stop::groups;
-use crate::summary::{self, Loaded};
 use crate::workload::{Workload, builtin};
 use workload::WorkloadArgs;
 
@@ -61,15 +49,6 @@ impl DisplayArgs {
     }
 }
 
-/// Reads summaries, and names what is left out.
-fn load(paths: &[PathBuf], skip_bad: bool) -> Result<Loaded> {
-    let loaded = summary::load(paths, skip_bad)?;
-    for (path, reason) in &loaded.skipped {
-        warn(&format!("skipped {}: {reason}", path.display()));
-    }
-    Ok(loaded)
-}
-
 const AFTER: &str = "\
 Examples:
   loadgen prepare --tables 8 --rows 16M
@@ -97,30 +76,47 @@ fn verbs() -> Vec<(Command, Run)> {
     let workload = |workload: Workload| -> (Command, Run) {
         let (command, _) = verb::<WorkloadArgs>(&workload.name, &workload.about, |_| Ok(()));
         let command = command.visible_aliases(workload.aliases.clone());
-        let command = options::add(command, &workload);
+        let command = workload::add_options(command, &workload);
         let run = move |matches: &ArgMatches| {
-            let options = options::given(&workload, matches);
+            let options = workload::given(&workload, matches);
             workload::run(workload.with_options(&options)?, read(matches)?)
         };
         (command, Box::new(run))
     };
     let others = [
-        verb("workloads", "List the workloads with their SQL and expected outcome", workloads::run),
-        verb("run", "Run an experiment from its profile", run::run),
-        verb("load", "Reload a table and time it", load::run),
-        verb("report", "Turn summaries into tables", report::run),
-        verb("compare", "Compare two labels with statistics", compare::run),
-        verb("calibrate", "Measure what this host can generate at most", calibrate::run),
-        verb("recheck", "Run again what is not decided", recheck::run),
-        verb("explain", "Split a difference of two labels into its parts", explain::run),
-        verb("verify", "Check that the tables hold what was written", verify::run),
-        verb("cleanup", "Drop the tables that prepare made", cleanup::run),
-        verb("completions", "Print completions for a shell", completions::run),
-        verb("canned", "Serve canned answers, for benches", canned::run),
+        verb(
+            "workloads",
+            "List the workloads with their SQL and expected outcome",
+            workload::workloads,
+        ),
+        verb("run", "Run an experiment from its profile", profile::run),
+        verb("load", "Reload a table and time it", workload::load),
+        verb("report", "Turn summaries into tables", summaries::report),
+        verb("compare", "Compare two labels with statistics", summaries::compare),
+        verb("calibrate", "Measure what this host can generate at most", host::calibrate),
+        verb("recheck", "Run again what is not decided", profile::recheck),
+        verb("explain", "Split a difference of two labels into its parts", summaries::explain),
+        verb("verify", "Check that the tables hold what was written", tables::verify),
+        verb("cleanup", "Drop the tables that prepare made", tables::cleanup),
+        verb("completions", "Print completions for a shell", completions),
+        verb("canned", "Serve canned answers, for benches", host::canned),
     ];
-    let prepare = verb("prepare", "Create and fill tables", prepare::run);
+    let prepare = verb("prepare", "Create and fill tables", tables::prepare);
     let workloads = builtin().into_iter().map(workload);
     std::iter::once(prepare).chain(workloads).chain(others).collect()
+}
+
+#[derive(clap::Args, Debug, Clone)]
+struct CompletionsArgs {
+    /// The shell
+    #[arg(value_enum)]
+    shell: clap_complete::Shell,
+}
+
+fn completions(CompletionsArgs { shell }: CompletionsArgs) -> Result<()> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut command(), "loadgen", &mut script);
+    print_data(&String::from_utf8_lossy(&script))
 }
 
 /// The whole command line.

@@ -1,18 +1,26 @@
-//! A workload's verb, and the flags of everything that measures on one server.
+//! Verbs that measure on one server: a workload's, with its options as flags, and load; and the list of
+//! the workloads.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::builder::OsStringValueParser;
+use clap::builder::{OsStringValueParser, PossibleValuesParser, TypedValueParser as _};
+use clap::{Arg, ArgMatches, Command};
 
 use super::{DisplayArgs, listen};
 use crate::error::{Error, Result};
 use crate::mysql::ConnectionArgs;
 use crate::plan::knobs::Knobs;
+use crate::plan::timed::{LoadKnobs, LoadSpec};
+use crate::plan::units::parse_count;
+use crate::plan::value::Whole;
+use crate::plan::{Plan, defaults, value};
 use crate::run::measure::{self, Asked};
 use crate::run::steps::Job;
 use crate::run::{Invocation, Place, print_data, random};
-use crate::workload::Workload;
+use crate::workload::options::OPTION_MAX;
+use crate::workload::{Schema, Workload, builtin};
 
 #[derive(clap::Args, Debug, Clone)]
 pub(crate) struct WorkloadArgs {
@@ -75,7 +83,7 @@ fn option(text: &str) -> std::result::Result<(String, Option<String>), String> {
 
 impl MeasureArgs {
     /// Measures what is asked, on this server, or lists it.
-    pub(super) fn run(
+    fn run(
         self,
         asked: &Asked<'_>,
         out: PathBuf,
@@ -103,15 +111,176 @@ pub(super) fn run(workload: Workload, args: WorkloadArgs) -> Result<()> {
     // 53 bits, so that every reader of JSON sees the same number.
     let plan = knobs.resolve(workload, random()? >> 11)?;
     let Knobs { gates, slo, slo_resolution, seed, .. } = args.knobs;
-    let asked = Asked {
-        job: Job::Sweep(&plan),
-        label: plan.label.clone(),
-        notes: plan.notes.clone(),
-        repeats: plan.repeats,
-        gates,
-        slo,
-        slo_resolution: slo_resolution.unwrap_or(0.05),
-        yes: false,
-    };
-    args.measure.run(&asked, plan.out.clone(), args.calibration, seed.is_none())
+    let Plan { label, notes, repeats, out, .. } = plan.clone();
+    let (job, slo_resolution) = (Job::Sweep(&plan), slo_resolution.unwrap_or(0.05));
+    let asked = Asked { job, label, notes, repeats, gates, slo, slo_resolution, yes: false };
+    args.measure.run(&asked, out, args.calibration, seed.is_none())
+}
+
+const HEADING: &str = "Options of this workload";
+
+/// Adds a flag for each option of the workload: `--range-size N`, `--skip-trx`. sysbench's
+/// spelling, with underscores, is taken too.
+pub(super) fn add_options(mut command: Command, workload: &Workload) -> Command {
+    for (name, setting) in &workload.options {
+        let shown = setting.shown();
+        let help = match setting.about.as_str() {
+            "" => format!("[default: {shown}]"),
+            about => format!("{about} [default: {shown}]"),
+        };
+        let arg = Arg::new(id(name)).long(name.replace('_', "-")).help(help).help_heading(HEADING);
+        let arg = if name.contains('_') { arg.alias(name.clone()) } else { arg };
+        command = command.arg(if setting.switch {
+            arg.num_args(0..=1)
+                .require_equals(true)
+                .value_name("on|off")
+                .hide_possible_values(true)
+                .default_missing_value("on")
+                .value_parser(
+                    PossibleValuesParser::new(["on", "true", "1", "off", "false", "0"])
+                        .map(|word| u64::from(["on", "true", "1"].contains(&word.as_str()))),
+                )
+        } else {
+            arg.value_name("N").value_parser(number)
+        });
+    }
+    command
+}
+
+pub(crate) fn given(workload: &Workload, matches: &ArgMatches) -> BTreeMap<String, u64> {
+    let given = |name: &String| Some((name.clone(), *matches.get_one::<u64>(&id(name))?));
+    workload.options.keys().filter_map(given).collect()
+}
+
+/// No other argument has such an id.
+fn id(name: &str) -> String {
+    format!("option {name}")
+}
+
+fn number(text: &str) -> Result<u64, String> {
+    match parse_count(text)? {
+        n if n > OPTION_MAX => Err(format!("{n} is more than {OPTION_MAX}")),
+        n => Ok(n),
+    }
+}
+
+pub(super) fn workloads((): ()) -> Result<()> {
+    print_data(&(builtin().iter().map(told).collect::<Vec<_>>().join("\n")))
+}
+
+fn told(workload: &Workload) -> String {
+    let (options, transactions) = (&workload.options, &workload.transactions);
+    let mut lines = vec![
+        format!("{}  ({})", workload.name, workload.aliases.join(", ")),
+        format!("  {}", workload.about),
+    ];
+    if workload.schema != Schema::default() {
+        lines.push(format!("  tables of --schema {}", workload.schema));
+    }
+    lines.extend(options.iter().map(|(name, setting)| {
+        format!("  --{} {}: {}", name.replace('_', "-"), setting.shown(), setting.about)
+    }));
+    for transaction in transactions {
+        if transactions.len() > 1 {
+            lines.push(format!("  transaction, weight {}", transaction.weight));
+        }
+        let begins = workload.begins(transaction);
+        lines.extend(begins.then(|| "  BEGIN".to_owned()));
+        for (statement, repeat) in workload.running(transaction) {
+            let times = if repeat == 1 { String::new() } else { format!("  × {repeat}") };
+            lines.push(format!("  {}{times}", statement.told(options)));
+            lines.push(format!("    expects {}", statement.expect));
+        }
+        lines.extend(begins.then(|| "  COMMIT".to_owned()));
+    }
+    lines.join("\n") + "\n"
+}
+
+#[derive(clap::Args, Debug, Clone)]
+#[command(after_help = "\
+The rows are made on the fly, as mysqldump --opt would have written them, or read from a file that
+mysqldump wrote, whose statements are sent as they are. One connection loads them. Tables that an
+earlier load made are dropped, those of prepare with --force, others never.
+
+Examples:
+  loadgen load --rows 16M --label 8.0.33
+  loadgen load --rows 16M --mode single --charset latin1
+  mysqldump --opt db t1 | loadgen load --from-dump -")]
+pub(crate) struct LoadArgs {
+    #[command(flatten)]
+    pub knobs: LoadKnobs,
+
+    /// Load so many times; the table shows the median
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub repeat: u32,
+
+    /// The row of the table [default: the server's version]
+    #[arg(long, value_name = "NAME", value_parser = value::label)]
+    pub label: Option<String>,
+
+    /// Something to keep in the summaries; may be given several times
+    #[arg(long = "note", value_name = "KEY=VALUE", value_parser = value::key_value)]
+    pub notes: Vec<(String, String)>,
+
+    /// Drop also tables that prepare made
+    #[arg(long)]
+    pub force: bool,
+
+    /// Do not ask before that
+    #[arg(long)]
+    pub yes: bool,
+
+    /// Directory of the summaries
+    #[arg(long, value_name = "DIR", default_value = defaults::OUT)]
+    pub out: PathBuf,
+
+    #[command(flatten)]
+    pub measure: MeasureArgs,
+}
+
+pub(super) fn load(args: LoadArgs) -> Result<()> {
+    let mut knobs = args.knobs.clone();
+    match &knobs.dump {
+        Some(path) if path.as_os_str() == "-" && args.repeat > 1 => {
+            let text = "--from-dump -: standard input comes once, not --repeat times";
+            return Err(Error::usage(text).hint("give it a file"));
+        }
+        Some(_) => {}
+        None => knobs.rows = knobs.rows.or(Some(Whole(defaults::ROWS))),
+    }
+    let spec = LoadSpec::try_from(knobs).map_err(Error::usage)?;
+    let LoadArgs { repeat: repeats, label, notes, force, yes, out, measure, .. } = args;
+    let (job, gates, slo) = (Job::Load { spec: &spec, force }, Vec::new(), Vec::new());
+    let asked = Asked { job, label, notes, repeats, gates, slo, slo_resolution: 0.0, yes };
+    measure.run(&asked, out, None, false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(words: &str) -> Result<BTreeMap<String, u64>, String> {
+        let words = words.split_whitespace();
+        let matches =
+            crate::cli::command().try_get_matches_from(["loadgen"].into_iter().chain(words));
+        let matches = matches.map_err(|e| e.to_string())?;
+        let (verb, matches) = matches.subcommand().ok_or("no verb")?;
+        let workload = builtin().into_iter().find(|w| w.name == verb).ok_or("no workload")?;
+        Ok(given(&workload, matches))
+    }
+
+    #[test]
+    fn options_are_flags_in_both_spellings() {
+        let given = parsed("oltp_read_write --range-size 10 --point_selects=1k --skip-trx");
+        let expected = [("point_selects", 1000), ("range_size", 10), ("skip_trx", 1)]
+            .map(|(n, v)| (n.to_owned(), v));
+        assert_eq!(given, Ok(expected.into()));
+        assert_eq!(parsed("read-write --skip_trx=off"), Ok([("skip_trx".to_owned(), 0)].into()));
+        assert_eq!(parsed("read-write"), Ok(BTreeMap::new()), "defaults stay the workload's");
+        for wrong in
+            ["read-write --range-size x", "read-write --skip-trx=yes", "read-write --delta 1"]
+        {
+            assert!(parsed(wrong).is_err(), "{wrong}");
+        }
+    }
 }

@@ -28,7 +28,7 @@ pub mod defaults {
     pub const OUT: &str = "results";
     /// `--tables` where the database has none.
     pub(crate) const TABLES: u32 = 1;
-    pub(crate) const ROWS: &str = "10k";
+    pub(crate) const ROWS: u64 = 10_000;
     pub(crate) const CALIBRATE_CLIENTS: &str = "1,8,64,256";
     pub(crate) const CALIBRATE_TIME: &str = "2s";
     pub(crate) const DATA_SEED: u32 = 1;

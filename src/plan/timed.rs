@@ -86,16 +86,16 @@ pub struct SuiteTest {
 #[derive(clap::Args, Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LoadKnobs {
-    /// Tables sbtest1 to sbtestN, one after the other
-    #[arg(long, value_name = "N", default_value = "1")]
+    /// Tables sbtest1 to sbtestN, one after the other [default: 1]
+    #[arg(long, value_name = "N")]
     pub tables: Option<TableCount>,
 
-    /// Rows of each table, up to 10G
-    #[arg(long, value_name = "N", default_value = defaults::ROWS)]
+    /// Rows of each table, up to 10G [default: 10k]
+    #[arg(long, value_name = "N")]
     pub rows: Option<RowCount>,
 
-    /// Seed of the rows' content
-    #[arg(long, value_name = "N", default_value = "1")]
+    /// Seed of the rows' content [default: 1]
+    #[arg(long, value_name = "N")]
     pub data_seed: Option<u32>,
 
     /// Load this file of mysqldump's instead, statement by statement as it is; - is standard input

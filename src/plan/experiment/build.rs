@@ -18,8 +18,6 @@ use crate::plan::{Ahi, Plan, StopAt, Warm, check_steps, defaults, units};
 use crate::terms::joined;
 use crate::workload::{Workload, builtin};
 
-const ROWS: u64 = 10_000;
-
 /// The program that a sandbox takes where the profile names none.
 type Program = (String, PathBuf);
 
@@ -239,7 +237,7 @@ fn plan(
     knobs.tables = knobs.tables.or(count).filter(|_| named);
     knobs.out = Some(overrides.out.clone());
     let rows = knobs.rows.take().and_then(|rows| rows.0);
-    let rows = rows.or(profile.tables.rows.map(|rows| rows.0)).unwrap_or(ROWS);
+    let rows = rows.or(profile.tables.rows.map(|rows| rows.0)).unwrap_or(defaults::ROWS);
     let rows = schema.filled().then(|| overrides.scale.rows(rows));
     if let Some(rows) = rows {
         workload.fits(rows).map_err(|e| here("", &e))?;

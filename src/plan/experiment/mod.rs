@@ -19,24 +19,47 @@ use serde::Serialize;
 
 use super::profile::{Command, Expect, Profile, Server, Setting, Turns};
 use super::timed::{LoadSpec, SuiteSpec};
-use super::value::{Clients, Scale};
-use super::{Plan, Step, shuffle};
+use super::value::{self, Clients, Scale};
+use super::{Plan, Step, defaults, shuffle};
 use crate::error::{Error, Result};
 use crate::terms::Gate;
 use crate::workload::Schema;
 use crate::workload::random::{mix, name_part, seed_of};
 
 /// Flags beside a profile.
-#[derive(Debug, Clone, Default)]
+#[derive(clap::Args, Debug, Clone, Default)]
 pub struct Overrides {
-    /// `--program NAME=PATH`: the programs of sandboxes that name none.
+    /// Program of the sandboxes that name none, and its part of their labels; may be given
+    /// several times [default: mariadbd or mysqld from PATH]
+    #[arg(long = "program", value_name = "NAME=PATH", value_parser = program)]
     pub programs: Vec<(String, PathBuf)>,
+
+    /// Shrink rows, times and sizes: 0.001, for one
+    #[arg(long, value_name = "FACTOR", default_value = "1")]
     pub scale: Scale,
+
+    /// Measure a part: label=, workload=, clients= or repeat= with a list; may be given several
+    /// times, then all must hold
+    #[arg(long, value_name = "KEY=LIST")]
     pub only: Vec<Only>,
+
+    #[arg(skip)]
     pub seed: u64,
+
+    /// Directory of the summaries
+    #[arg(long, value_name = "DIR", default_value = defaults::OUT)]
     pub out: PathBuf,
-    /// `--force`: what an earlier version measured is measured again.
+
+    /// Measure again what an earlier version of loadgen measured into --out
+    #[arg(long)]
     pub force: bool,
+}
+
+pub(crate) fn program(text: &str) -> std::result::Result<(String, PathBuf), String> {
+    match text.split_once('=') {
+        Some((name, path)) if !path.is_empty() => Ok((value::label(name)?, PathBuf::from(path))),
+        _ => Err(format!("'{text}' is not NAME=PATH")),
+    }
 }
 
 #[derive(Debug, Clone)]

@@ -1,7 +1,9 @@
-//! `loadgen prepare`: create and fill tables.
+//! Verbs of the tables: prepare, cleanup, verify.
+
+use std::path::PathBuf;
 
 use super::{ServerArgs, listen};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::plan::defaults;
 use crate::plan::experiment::{Dataset, Method};
 use crate::plan::value::{self, RowCount, TableCount};
@@ -79,27 +81,61 @@ impl clap::ValueEnum for Schema {
     }
 }
 
-pub(super) fn run(args: PrepareArgs) -> Result<()> {
-    let rows = match args.rows {
-        Some(rows) => rows.0,
-        None if args.schema.filled() => defaults::ROWS.parse::<RowCount>().map_err(Error::usage)?.0,
-        None => 0,
+pub(super) fn prepare(args: PrepareArgs) -> Result<()> {
+    let usual = if args.schema.filled() { defaults::ROWS } else { 0 };
+    let (tables, rows) = (args.tables.small(), args.rows.map_or(usual, |rows| rows.0));
+    let fill = match args.fill {
+        Fill::Auto => None,
+        Fill::LoadData => Some(Method::LoadData),
+        Fill::Insert => Some(Method::Insert),
     };
-    let tables = Dataset {
-        schema: args.schema,
-        tables: args.tables.small(),
-        rows,
-        data_seed: args.data_seed,
-        fill: match args.fill {
-            Fill::Auto => None,
-            Fill::LoadData => Some(Method::LoadData),
-            Fill::Insert => Some(Method::Insert),
-        },
-        jobs: args.jobs,
-        charset: args.charset,
-        force: args.force,
-        passing: false,
-    };
-    let progress = args.server.display.progress();
-    measure::prepare(&tables, args.yes, &args.server.connection, progress, &listen()?)
+    let PrepareArgs { schema, data_seed, jobs, charset, force, yes, server, .. } = args;
+    let passing = false;
+    let dataset = Dataset { schema, tables, rows, data_seed, fill, jobs, charset, force, passing };
+    let ServerArgs { display, connection } = server;
+    measure::prepare(&dataset, yes, &connection, display.progress(), &listen()?)
+}
+
+#[derive(clap::Args, Debug, Clone)]
+#[command(after_help = "\
+The tables are known by the mark that prepare leaves in their COMMENT; others of the same names,
+such as sysbench's, stay.")]
+pub(crate) struct CleanupArgs {
+    /// Do not ask before dropping
+    #[arg(long)]
+    pub yes: bool,
+
+    #[command(flatten)]
+    pub server: ServerArgs,
+}
+
+pub(super) fn cleanup(args: CleanupArgs) -> Result<()> {
+    let CleanupArgs { yes, server: ServerArgs { display, connection } } = args;
+    measure::cleanup(yes, &connection, display.progress(), &listen()?)
+}
+
+#[derive(clap::Args, Debug, Clone)]
+#[command(after_help = "\
+Reads every row of the tables that prepare made. Name all directories that runs since then wrote
+to: a write that no summary tells of looks like another program's. Exit status: 0 all there,
+4 something is lost or damaged or an index disagrees, 98 something cannot be judged (docs/faults.md says what and why).
+
+Example:
+  loadgen verify results/ --socket /run/mysqld/mysqld.sock")]
+pub(crate) struct VerifyArgs {
+    /// Summaries, or directories of them
+    #[arg(required = true, value_name = "PATH")]
+    pub paths: Vec<PathBuf>,
+
+    /// Count also what was written on another server: this one is its replica or has its data
+    #[arg(long)]
+    pub elsewhere: bool,
+
+    #[command(flatten)]
+    pub server: ServerArgs,
+}
+
+pub(super) fn verify(args: VerifyArgs) -> Result<()> {
+    let VerifyArgs { paths, elsewhere, server: ServerArgs { display, connection } } = args;
+    measure::verify(&paths, elsewhere, &connection, display.progress(), &listen()?)
 }

@@ -1,14 +1,55 @@
-//! `loadgen recheck`: measures again what is not decided.
+//! Verbs of profiles: run an experiment from its servers to its tables, measure again what is open.
 
 use std::path::PathBuf;
 
-use super::run::program;
 use super::{DisplayArgs, listen};
 use crate::error::Result;
+use crate::plan::experiment::{Overrides, program};
 use crate::plan::units::parse_percent;
 use crate::report::{Metric, Question};
-use crate::run::Invocation;
 use crate::run::recheck::{self, Recheck};
+use crate::run::{Invocation, profile};
+
+#[derive(clap::Args, Debug, Clone)]
+#[command(after_help = "\
+Started again, it skips what is measured already (in --out) and goes on; with everything measured it
+only reports. docs/profiles.md describes the file.
+
+Examples:
+  loadgen run profiles/smoke.toml
+  loadgen run profiles/io-bound-point-select.toml --list
+  loadgen run profiles/version-cost.toml --scale 0.001 \\
+      --program 5.6=/opt/mysql-5.6/bin/mysqld --program 11.8=/usr/sbin/mariadbd")]
+pub(crate) struct RunArgs {
+    /// The profile
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+
+    #[command(flatten)]
+    pub overrides: Overrides,
+
+    /// Print the whole plan with an estimate of time and disk, and connect nowhere
+    #[arg(long)]
+    pub list: bool,
+
+    /// Seed of the keys, below 2^53 [default: random, recorded]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..1 << 53))]
+    pub seed: Option<u64>,
+
+    /// What this host can generate, as loadgen calibrate keeps it [default: where it keeps it]
+    #[arg(long, value_name = "FILE")]
+    pub calibration: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub display: DisplayArgs,
+}
+
+pub(super) fn run(args: RunArgs) -> Result<()> {
+    let (progress, out, calibration) =
+        (args.display.progress(), args.overrides.out.clone(), args.calibration);
+    let invocation = Invocation { progress, stop: &listen()?, out, calibration };
+    profile::run(&args.file, args.overrides, args.seed, args.list, invocation)
+}
 
 #[derive(clap::Args, Debug, Clone)]
 #[command(after_help = "\
@@ -70,25 +111,15 @@ pub(crate) struct RecheckArgs {
     pub display: DisplayArgs,
 }
 
-pub(super) fn run(args: RecheckArgs) -> Result<()> {
+pub(super) fn recheck(args: RecheckArgs) -> Result<()> {
     let (progress, calibration) = (args.display.progress(), args.calibration);
     // The first directory of the paths is looked for later.
     let (stop, out) = (&listen()?, PathBuf::new());
     let invocation = Invocation { progress, stop, out, calibration };
-    let recheck = Recheck {
-        paths: args.paths,
-        profile: args.profile,
-        programs: args.programs,
-        base: args.base,
-        new: args.new,
-        question: Question {
-            metric: args.metric,
-            floor: args.floor,
-            repeats_max: args.max_repeats,
-            ..Question::default()
-        },
-        spread_max: args.spread_max,
-        list: args.list,
-    };
+    let RecheckArgs {
+        paths, profile, programs, base, new, metric, floor, spread_max, list, ..
+    } = args;
+    let question = Question { metric, floor, repeats_max: args.max_repeats, ..Question::default() };
+    let recheck = Recheck { paths, profile, programs, base, new, question, spread_max, list };
     recheck::run(&recheck, invocation)
 }

@@ -1,10 +1,15 @@
-//! `loadgen report`: summaries → tables, one chart, or the page.
+//! Verbs of summaries: report (tables, one chart, or the page), compare (two labels, with statistics),
+//! explain (where the time of an op went).
 
 use std::path::{Path, PathBuf};
 
-use crate::error::{Error, Result};
-use crate::report::{self, Format, Layout, Metric, Options, Picture, page, picture, render};
+use crate::error::{Error, Kind, Result};
+use crate::plan::units::parse_percent;
+use crate::report::{
+    self, Comparison, Format, Layout, Metric, Options, Picture, Question, page, picture, render,
+};
 use crate::run::{decided, gate_verdict, print_data, replace, terminal, unfinished, warn};
+use crate::summary::{self, Loaded};
 use crate::terms::Gate;
 
 /// Formats of a report, pictures included.
@@ -38,12 +43,32 @@ impl Output {
     }
 }
 
-#[expect(clippy::struct_excessive_bools, reason = "switches of a command line")]
+/// The summaries that are read.
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct ReportArgs {
+pub(crate) struct ReadArgs {
     /// Summaries, or directories of them
     #[arg(required = true, value_name = "PATH")]
     pub paths: Vec<PathBuf>,
+    /// Of each label and workload only the newest invocation
+    #[arg(long)]
+    pub latest: bool,
+    /// Leave out damaged and foreign files, and name them
+    #[arg(long)]
+    pub skip_bad: bool,
+}
+
+impl ReadArgs {
+    fn load(&self) -> Result<Loaded> {
+        let loaded = summary::load(&self.paths, self.skip_bad)?;
+        for (path, reason) in &loaded.skipped {
+            warn(&format!("skipped {}: {reason}", path.display()));
+        }
+        Ok(loaded)
+    }
+}
+
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct ReportArgs {
     /// What the cells show: qps, tps, a percentile such as p50 or p99.9, mean, min, max, stddev
     /// (response time in an open loop, else service time), service-p99, errors, iops, miss, cpu …
     /// (all in docs/report.md); natural is qps, or seconds of what ran to its end
@@ -73,9 +98,6 @@ pub(crate) struct ReportArgs {
     /// Labels in the order of their lines; may be given several times [default: by their time]
     #[arg(long, value_name = "LABEL")]
     pub order: Vec<String>,
-    /// Of each label and workload only the newest invocation
-    #[arg(long)]
-    pub latest: bool,
     /// Count steps that did not complete, and mark them
     #[arg(long)]
     pub partial: bool,
@@ -86,31 +108,28 @@ pub(crate) struct ReportArgs {
     /// A second table: each cell's runs, their median, extremes and its 95 % interval
     #[arg(long)]
     pub spread: bool,
-    /// Leave out damaged and foreign files, and name them
-    #[arg(long)]
-    pub skip_bad: bool,
+    #[command(flatten)]
+    pub read: ReadArgs,
 }
 
 /// Prints the report on standard output or into a file, and names skipped files on standard error.
-pub(super) fn run(args: ReportArgs) -> Result<()> {
+pub(super) fn report(args: ReportArgs) -> Result<()> {
     args.check()?;
+    let ReportArgs { read, gates, format, chart, output, .. } = args.clone();
     let options = args.options();
-    let ReportArgs { paths, gates, format, chart, output, latest, skip_bad, .. } = args;
-    let loaded = super::load(&paths, skip_bad)?;
+    let loaded = read.load()?;
     let steps = loaded.steps();
     let put = |text: &str| match &output {
         None => print_data(text),
         Some(path) => write(path, text),
     };
-    let unfinished = unfinished(&paths, &steps, latest);
+    let unfinished = unfinished(&read.paths, &steps, read.latest);
     if !gates.is_empty() {
         let judged = report::gates(&steps, &gates, &options)?;
         put(&judged.text)?;
         return gate_verdict(&judged).and_then(|()| decided(&unfinished));
     }
-    for what in &unfinished {
-        warn(what);
-    }
+    unfinished.iter().for_each(|what| warn(what));
     put(&match format {
         Output::Html => page(&steps, &options)?,
         Output::Svg => picture(&steps, &options, chart.unwrap_or_default())?,
@@ -148,21 +167,135 @@ impl ReportArgs {
     }
 
     /// The part that [`render`] takes.
-    pub(crate) fn options(&self) -> Options {
+    pub(crate) fn options(self) -> Options {
+        let ReportArgs { metric, layout, baseline, from, to, order, partial, spread, .. } = self;
+        let format = self.format.tables().unwrap_or_default();
+        let terminal = if self.output.is_none() { terminal() } else { None };
+        let latest = self.read.latest;
         Options {
-            metric: self.metric,
-            layout: self.layout,
-            format: self.format.tables().unwrap_or_default(),
-            baseline: self.baseline.clone(),
-            from: self.from.clone(),
-            to: self.to.clone(),
-            order: self.order.clone(),
-            latest: self.latest,
-            partial: self.partial,
-            terminal: if self.output.is_none() { terminal() } else { None },
-            spread: self.spread,
+            metric,
+            layout,
+            format,
+            baseline,
+            from,
+            to,
+            order,
+            latest,
+            partial,
+            terminal,
+            spread,
         }
     }
+}
+
+#[expect(clippy::struct_excessive_bools, reason = "switches of a command line")]
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct CompareArgs {
+    /// The label that is compared against
+    #[arg(long, value_name = "LABEL")]
+    pub base: String,
+    /// The label that is compared
+    #[arg(long, value_name = "LABEL")]
+    pub new: String,
+    /// What is compared, as for report
+    #[arg(long, value_name = "METRIC", default_value_t)]
+    pub metric: Metric,
+    /// A smaller difference does not matter
+    #[arg(long, value_name = "PERCENT", default_value = "2%", value_parser = parse_percent)]
+    pub floor: f64,
+    /// Exit with 99 where the new label is worse, with 98 where that cannot be known (too few repeats, runs
+    /// or ops that did not complete, or not measured)
+    #[arg(long)]
+    pub fail_on_regression: bool,
+    /// Exit with 98 where the interval is wider than the floor on both sides
+    #[arg(long, value_name = "VERDICT", value_enum)]
+    pub fail_on: Option<FailOn>,
+    /// Compare also what was measured on other tables or by other statements
+    #[arg(long)]
+    pub force: bool,
+    /// Output format
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
+    pub format: Format,
+    #[command(flatten)]
+    pub read: ReadArgs,
+}
+
+/// A verdict that is no regression, and fails all the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum FailOn {
+    /// Neither a difference nor the lack of one is shown
+    Inconclusive,
+}
+
+/// Prints the comparison on standard output; with `--fail-on-regression` and `--fail-on`, what fails
+/// is the error.
+pub(super) fn compare(args: CompareArgs) -> Result<()> {
+    let loaded = args.read.load()?;
+    let steps = loaded.steps();
+    let CompareArgs { base, new, metric, floor, force, format, .. } = args;
+    let latest = args.read.latest;
+    let question =
+        Question { base, new, metric, floor, force, latest, format, ..Question::default() };
+    let comparison = report::compare(&steps, &question)?;
+    print_data(&comparison.text)?;
+    let unfinished = unfinished(&args.read.paths, &steps, latest);
+    comparison.unknown.iter().chain(&unfinished).for_each(|what| warn(what));
+    if args.fail_on_regression {
+        judge(&comparison, &question.base)?;
+        decided(&unfinished)?;
+    }
+    let inconclusive =
+        args.fail_on.map_or(&[][..], |FailOn::Inconclusive| &comparison.inconclusive);
+    undecided("inconclusive", inconclusive, "more or longer runs make the interval narrow")
+}
+
+fn undecided(what: &str, cells: &[String], hint: &str) -> Result<()> {
+    if cells.is_empty() {
+        return Ok(());
+    }
+    Err(Error::new(Kind::Undecided, format!("{what}: {}", cells.join("; "))).hint(hint))
+}
+
+/// Refuses a comparison that shows a regression, or cannot rule one out.
+fn judge(comparison: &Comparison, base: &str) -> Result<()> {
+    if !comparison.worse.is_empty() {
+        let text = format!("worse than {base}: {}", comparison.worse.join("; "));
+        return Err(Error::new(Kind::Gate, text));
+    }
+    undecided("not known", &comparison.unknown, "loadgen report shows what there is")?;
+    let wanted = comparison.repeats_needed;
+    let hint = format!("so many cells want {wanted} of each label: --repeat {wanted}");
+    undecided("too few repeats to know", &comparison.too_few, &hint)
+}
+
+#[derive(Debug, Clone, clap::Args)]
+#[command(after_help = "\
+At a number of clients in a closed loop, clients / ops a second is the time of an op. It is split into
+the CPU of client and server, the reads of the disks, and the rest; docs/explain.md says how.")]
+pub(crate) struct ExplainArgs {
+    /// The label that is compared against
+    #[arg(value_name = "BASE")]
+    pub base: String,
+    /// The label that is compared
+    #[arg(value_name = "NEW")]
+    pub new: String,
+    /// Output format
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
+    pub format: Format,
+    /// Explain also what was measured on other tables or by other statements
+    #[arg(long)]
+    pub force: bool,
+    #[command(flatten)]
+    pub read: ReadArgs,
+}
+
+/// Prints the parts on standard output.
+pub(super) fn explain(args: ExplainArgs) -> Result<()> {
+    let loaded = args.read.load()?;
+    let ExplainArgs { base, new, force, format, .. } = args;
+    let latest = args.read.latest;
+    let question = Question { base, new, force, latest, format, ..Question::default() };
+    print_data(&report::explain(&loaded.steps(), &question)?)
 }
 
 #[cfg(test)]
@@ -199,8 +332,8 @@ mod tests {
              --layout delta --from y --to z",
         )
         .expect("all flags");
-        assert_eq!(args.paths.len(), 2);
-        assert!(args.skip_bad);
+        assert_eq!(args.read.paths.len(), 2);
+        assert!(args.read.skip_bad);
         let options = args.options();
         assert_eq!(options.metric.to_string(), "p99.9");
         assert_eq!(options.format, Format::Markdown);
@@ -247,5 +380,33 @@ mod tests {
         assert!(parse("").expect_err("no path").contains("PATH"));
         assert!(parse("a --format xml").expect_err("no format").contains("markdown"));
         assert!(parse("a --metric p100").expect_err("no metric").contains("p100"));
+    }
+
+    #[test]
+    fn what_is_worse_counts_before_what_is_not_known() {
+        let line = || vec!["w at 8 clients".to_owned()];
+        let mut comparison = Comparison {
+            text: String::new(),
+            worse: line(),
+            too_few: line(),
+            repeats_needed: 7,
+            unknown: Vec::new(),
+            inconclusive: Vec::new(),
+            open: Vec::new(),
+        };
+        let error = judge(&comparison, "old").expect_err("worse");
+        assert_eq!(error.kind().exit_code(), 99);
+        comparison.worse.clear();
+        let error = judge(&comparison, "old").expect_err("too few");
+        assert_eq!(error.kind().exit_code(), 98);
+        assert!(error.hints()[0].ends_with("--repeat 7"), "{error}");
+        comparison.too_few.clear();
+        comparison.unknown = line();
+        assert_eq!(judge(&comparison, "old").expect_err("unknown").kind().exit_code(), 98);
+        comparison.unknown.clear();
+        assert!(judge(&comparison, "old").is_ok());
+        let error = undecided("inconclusive", &line(), "more runs").expect_err("inconclusive");
+        assert_eq!(error.kind().exit_code(), 98);
+        assert!(undecided("inconclusive", &[], "more runs").is_ok());
     }
 }
