@@ -5,30 +5,21 @@
 //! at the end.
 
 mod client;
-mod connect;
 mod errors;
 mod job;
-mod ledger;
-mod live_line;
-mod outages;
 mod pacing;
-pub(crate) mod readings;
-mod state;
 mod step;
 mod summarise;
 mod thread;
-mod turn_delay;
-mod values;
 
 use crate::error::Error;
 use crate::observe::timeline::Timeline;
 use crate::summary::{ErrorCount, LedgerEntry, Outage, Outcome, Probed, SettingChange, Status};
 
 pub use job::Tables;
-pub(crate) use live_line::millis;
-pub(crate) use step::queues_told;
+pub(crate) use step::{ServerReading, aside, changes, queues_told};
 pub use step::{StepContext, run_step};
-pub(crate) use summarise::{Identity, host_facts, program, summary};
+pub(crate) use summarise::{Identity, host_facts, millis, program, summary};
 
 /// What one step produced in memory.
 #[derive(Debug)]
@@ -41,7 +32,7 @@ pub struct Run {
     /// What the tables must hold more.
     pub ledger: Vec<LedgerEntry>,
     pub errors: Vec<ErrorCount>,
-    pub(crate) counts: state::ThreadCounts,
+    pub(crate) counts: thread::ThreadCounts,
     pub outages: Vec<Outage>,
     pub(crate) client: crate::observe::process::ClientUse,
     pub status: Option<Status>,

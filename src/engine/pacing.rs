@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
+use super::errors::add;
 use super::job::{Job, place, queues};
-use super::ledger::add;
 use crate::error::{Error, Result};
 use crate::observe::recorder::{Ns, Recorder};
 use crate::observe::timer::Timer;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use futures_util::{FutureExt as _, TryFutureExt as _};
 use mysql_async::Opts;
 
-use crate::engine::{Identity, Tables, readings};
+use crate::engine::{Identity, Tables, aside};
 use crate::error::{Error, Result};
 use crate::judge::{left, levels_in_words};
 use crate::mysql::{
@@ -141,7 +141,7 @@ pub(super) async fn probe(
     same_host: bool,
 ) -> Result<Option<Probe>> {
     // It reads many files, or waits for a command: not on the thread that keeps time.
-    let looking = readings::aside(move || match prefix.as_slice() {
+    let looking = aside(move || match prefix.as_slice() {
         [] => Ok(same_host.then(|| Probe::local(&server))),
         prefix => {
             let probe = Probe::through(prefix, &server)?;

@@ -7,7 +7,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::before::Surveyed;
-use crate::engine::readings::aside;
+use crate::engine::aside;
 use crate::mysql::{Session, status};
 use crate::observe::host;
 use crate::observe::probe::{HostReading, Probe, Whereabouts};

@@ -12,7 +12,7 @@ use super::steps::{Job, Steps};
 use super::{
     Invocation, Place, calibration, check_gates, conclude, print_data, runtime, start, terminal,
 };
-use crate::engine::readings::aside;
+use crate::engine::aside;
 use crate::error::{Error, Kind, Result, line};
 use crate::load::{self, Numbers};
 use crate::mysql::{ConnectOptions, ConnectionArgs, resolve};

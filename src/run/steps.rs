@@ -16,8 +16,7 @@ use super::conditions::Watch;
 use super::in_profile::InProfile;
 use super::{conclude, keep, random};
 use crate::commands::{beside, suite};
-use crate::engine::readings::{self, ServerReading};
-use crate::engine::{self, Identity, StepContext, Tables, host_facts};
+use crate::engine::{self, Identity, ServerReading, StepContext, Tables, host_facts};
 use crate::error::{Error, Kind, Result};
 use crate::judge::{self, Calibration, changed_after, class_by_size, is_another, no_result};
 use crate::load::reload::{LoadedTable, Reload, Reloaded};
@@ -286,7 +285,7 @@ impl<'a> Steps<'a> {
         let changed = if run.changed.is_empty() {
             // Over a new connection, as the clients' are: an old one may lead to a server that no
             // longer has the address.
-            readings::changes(&identity.server, &mut None, &link.target, &link.opts).await
+            engine::changes(&identity.server, &mut None, &link.target, &link.opts).await
         } else {
             Some(std::mem::take(&mut run.changed))
         };
@@ -498,7 +497,7 @@ impl<'a> Start<'a> {
         let session = within(limits::COURTESY, Session::open(&link.target, &link.opts, None)).await;
         let mut control = session.and_then(Result::ok);
         let last = ServerReading::take(&mut control, probe).await;
-        let changed = readings::changes(&self.server, &mut control, &link.target, &link.opts).await;
+        let changed = engine::changes(&self.server, &mut control, &link.target, &link.opts).await;
         close(control).await;
         let mut summary = identity.summary(self.step);
         let (of, plan) = (&mut summary.workload, &mut summary.plan);
