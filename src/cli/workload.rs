@@ -19,8 +19,7 @@ use crate::plan::{Plan, defaults, value};
 use crate::run::measure::{self, Asked};
 use crate::run::steps::Job;
 use crate::run::{Invocation, Place, print_data, random};
-use crate::workload::options::OPTION_MAX;
-use crate::workload::{Schema, Workload, builtin};
+use crate::workload::{OPTION_MAX, Schema, Workload, builtin};
 
 #[derive(clap::Args, Debug, Clone)]
 pub(crate) struct WorkloadArgs {

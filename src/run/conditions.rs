@@ -15,7 +15,7 @@ use crate::plan::profile::Expect;
 use crate::plan::{Plan, StopAt, limits};
 use crate::stop::within;
 use crate::summary::{Conditions, HostState, Keys, Levels, Prepared, Sample, Summary};
-use crate::workload::coverage::{coverage, keys_per_op};
+use crate::workload::distribution::{coverage, keys_per_op};
 
 /// A shorter window has no thirds worth comparing.
 const WINDOW_MIN: Duration = Duration::from_secs(3);

@@ -3,10 +3,7 @@
 //! A workload is a TOML file, the same form for the built-in ones (`profiles/workloads/`,
 //! compiled in) and for those that users write; `docs/workloads.md` tells all of it.
 
-pub(crate) mod coverage;
 pub mod distribution;
-pub(crate) mod options;
-pub mod phptest;
 pub mod random;
 pub mod rows;
 mod statement;
@@ -17,10 +14,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{self, Error};
-use options::{ensure, known};
 
-pub(crate) use options::{Options, Setting};
-pub(crate) use statement::{Const, Content, Count, Effect, KeySource, Param, Statement};
+pub(crate) use statement::{
+    Const, Content, Count, Effect, KeySource, OPTION_MAX, Options, Param, Setting, Statement,
+};
+use statement::{ensure, known};
 pub use table::Schema;
 
 const PASSES_MAX: u64 = 100_000;
@@ -123,7 +121,7 @@ impl Workload {
     pub(crate) fn check(&self) -> Result<(), String> {
         let named = !self.name.is_empty() && self.name.bytes().all(|b| b.is_ascii_graphic());
         ensure(named, "a name is of printable ASCII characters without spaces")?;
-        options::check(&self.options)?;
+        statement::check_options(&self.options)?;
         ensure(!self.transactions.is_empty(), "a workload needs a [[transaction]]")?;
         let weighted = self.transactions.iter().any(|t| t.weight > 0);
         ensure(weighted, "the weights of the transactions add up to 0")?;
@@ -154,7 +152,7 @@ impl Workload {
         mut self,
         values: &BTreeMap<String, u64>,
     ) -> error::Result<Workload> {
-        let set = options::set(&mut self.options, values).and_then(|()| self.check());
+        let set = statement::set_options(&mut self.options, values).and_then(|()| self.check());
         set.map_err(|what| Error::usage(format!("{}: {what}", self.name)))?;
         Ok(self)
     }
