@@ -10,10 +10,12 @@ use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use loadgen::canned::{Canned, Listen, Script, tables};
+use loadgen::mysql::connect::ServerLink;
 use loadgen::mysql::options::{Address, ConnectOptions, Secret, Ssl};
 use loadgen::mysql::session::Session;
 use loadgen::observe::recorder::{Ns, Op, Phases, Recorder};
 use loadgen::observe::times::Times;
+use loadgen::stop::Stop;
 use loadgen::workload::distribution::{Distribution, Sampler};
 use loadgen::workload::random::Stream;
 use loadgen::workload::rows::{self, Rows};
@@ -133,8 +135,8 @@ fn stage() -> (Canned, Runtime, Session) {
         connect_timeout: Duration::from_secs(10),
     };
     let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
-    let opts = target.opts().expect("options");
-    let session = runtime.block_on(Session::open(&target, &opts, None)).expect("a session");
+    let link = ServerLink::to(target, &Stop::default()).expect("options");
+    let session = runtime.block_on(Session::open(&link, None)).expect("a session");
     (server, runtime, session)
 }
 

@@ -14,13 +14,14 @@ use clap::{Args, FromArgMatches};
 use common::{Server, local, query, sandbox, servers};
 use loadgen::cli::help_without_h;
 use loadgen::error::{Error, Kind, Result};
-use loadgen::mysql::connect::{connect, settle_tls};
+use loadgen::mysql::connect::{ServerLink, connect, settle_tls};
 use loadgen::mysql::options::{
     Address, ConnectOptions, ConnectionArgs, Secret, Ssl, SslMode, resolve,
 };
 use loadgen::mysql::server;
 use loadgen::mysql::session::Session;
 use loadgen::sandbox::Sandbox;
+use loadgen::stop::Stop;
 use mysql_async::Row;
 use mysql_async::prelude::Queryable;
 
@@ -52,6 +53,10 @@ fn socket(sandbox: &Sandbox, user: &str, password: &str) -> ConnectOptions {
 fn with_ssl(target: &ConnectOptions, mode: SslMode, ca: Option<&Path>) -> ConnectOptions {
     let ssl = Ssl { mode, ca: ca.map(Path::to_owned), ..Ssl::default() };
     ConnectOptions { ssl, ..target.clone() }
+}
+
+fn link(target: &ConnectOptions) -> Result<ServerLink> {
+    ServerLink::to(target.clone(), &Stop::default())
 }
 
 /// The first row of a query, as text.
@@ -155,7 +160,7 @@ fn accounts_log_in_over_every_transport() {
 
 /// Whether the user is told that the password could be got.
 async fn warned(target: &ConnectOptions) -> bool {
-    let mut session = Session::open(target, &target.opts().unwrap(), None).await.unwrap();
+    let mut session = Session::open(&link(target).unwrap(), None).await.unwrap();
     server::exposure(&mut session, target).await.unwrap().is_some()
 }
 
@@ -353,13 +358,13 @@ fn a_required_run_never_falls_back() {
             let ca = Path::new("/etc/ssl/certs/ca-certificates.crt");
             let ca = (mode == SslMode::VerifyCa && ca.exists()).then_some(ca);
             let target = with_ssl(&plain, mode, ca);
-            let Ok(opts) = target.opts() else { continue };
+            let Ok(link) = link(&target) else { continue };
             for _ in 0..3 {
-                let again = Session::open_again(&target, &opts, None).await;
+                let again = Session::open_again(&link, None).await;
                 assert!(again.is_err(), "{mode}: in plain text");
             }
         }
-        let opened = Session::open_again(&plain, &plain.opts().unwrap(), None).await;
+        let opened = Session::open_again(&link(&plain).unwrap(), None).await;
         assert!(opened.is_ok(), "the server is there");
     });
 }

@@ -14,9 +14,11 @@ use common::{local, sandbox, servers};
 use futures_util::stream::{self, StreamExt};
 use loadgen::canned::{Action, Answer, At, Canned, Fault, Listen, Script};
 use loadgen::error::Kind;
+use loadgen::mysql::connect::ServerLink;
 use loadgen::mysql::options::{ConnectOptions, Secret};
 use loadgen::mysql::server::Product;
 use loadgen::mysql::session::{Failure, Session};
+use loadgen::stop::Stop;
 use loadgen::workload::table::State;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Error, Opts, OptsBuilder, Value};
@@ -274,8 +276,8 @@ fn a_hostile_login_is_an_error_and_the_process_lives() {
             // What hangs is waited for; the others have their time on a busy machine, too.
             let hurried =
                 ConnectOptions { connect_timeout: Duration::from_millis(500), ..target.clone() };
-            let opts = hurried.opts().unwrap();
-            let error = Session::open(&hurried, &opts, None).await.err().expect("hostile");
+            let link = ServerLink::to(hurried, &Stop::default()).unwrap();
+            let error = Session::open(&link, None).await.err().expect("hostile");
             assert_eq!(error.kind(), Kind::Server, "{action:?}");
             assert!(!format!("{error:?}{}", error.render()).contains("marker-pw"), "{action:?}");
             open(&target).await;
@@ -369,10 +371,10 @@ fn sessions_are_what_they_claim_on_every_server() {
 
             let charset = "SELECT @@character_set_client";
             assert!(one(&mut session, charset).await.starts_with("utf8"));
-            let opts = address.opts().unwrap();
-            let mut latin = Session::open(&address, &opts, Some("latin1")).await.unwrap();
+            let link = ServerLink::to(address.clone(), &Stop::default()).unwrap();
+            let mut latin = Session::open(&link, Some("latin1")).await.unwrap();
             assert_eq!(one(&mut latin, charset).await, "latin1");
-            let unknown = Session::open(&address, &opts, Some("klingon")).await;
+            let unknown = Session::open(&link, Some("klingon")).await;
             assert!(unknown.err().unwrap().to_string().contains("--charset klingon"));
         });
     }

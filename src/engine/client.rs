@@ -4,7 +4,6 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use mysql_async::Opts;
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinSet;
 
@@ -13,7 +12,7 @@ use super::job::{Check, Generator, Job, Serial, TableDraws, literals_into, numbe
 use super::pacing::Pacing;
 use super::thread::{ClientState, ThreadEvent, ThreadState};
 use crate::error::{Error, Result, clip};
-use crate::mysql::{Answer, ConnectOptions, Failure, Session};
+use crate::mysql::{Answer, Failure, ServerLink, Session};
 use crate::observe::recorder::{Ns, Op};
 use crate::plan::{Spread, limits, units};
 use crate::stop::within;
@@ -415,8 +414,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(1);
 const ID_MAX: usize = 40;
 
 pub(crate) struct Connector {
-    pub target: ConnectOptions,
-    pub opts: Opts,
+    pub link: ServerLink,
     /// Bounds the logins under way over all threads.
     pub logins: Semaphore,
     pub reopened: Notify,
@@ -434,7 +432,7 @@ impl Connector {
     pub(crate) async fn open(&self, job: &Job, client: u32) -> Result<Connection> {
         let _permit = self.logins.acquire().await.expect("nobody closes it");
         let charset = job.plan.charset.as_deref();
-        let mut session = Session::open(&self.target, &self.opts, charset).await?;
+        let mut session = Session::open(&self.link, charset).await?;
         let preparing = async {
             let handles = prepare(job, client, &mut session).await.map_err(of_statement)?;
             let mut serials = Vec::new();
@@ -443,7 +441,7 @@ impl Connector {
             }
             Ok(Connection { session, handles, serials })
         };
-        let limit = self.target.connect_timeout;
+        let limit = self.link.target.connect_timeout;
         within(limit, preparing).await.unwrap_or_else(|| {
             let error = Error::server(too_slow(limit)).hint("--connect-timeout waits longer");
             Err(error.passing(true))
@@ -458,8 +456,8 @@ impl Connector {
     ) -> std::result::Result<(Session, Vec<usize>), Failure> {
         let _permit = self.logins.acquire().await.expect("nobody closes it");
         let charset = job.plan.charset.as_deref();
-        let mut session = Session::open_again(&self.target, &self.opts, charset).await?;
-        let limit = self.target.connect_timeout;
+        let mut session = Session::open_again(&self.link, charset).await?;
+        let limit = self.link.target.connect_timeout;
         match within(limit, prepare(job, client, &mut session)).await {
             Some(Ok(handles)) => Ok((session, handles)),
             Some(Err((_, failure))) => Err(failure),

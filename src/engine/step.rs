@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use mysql_async::Opts;
 use tokio::sync::{Notify, Semaphore, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
@@ -20,14 +19,14 @@ use super::summarise::LiveLine;
 use super::thread::{self, Go, NOTICE, StepSetup, TICK, ThreadCounts, ThreadEvent};
 use crate::error::{Error, Result};
 use crate::judge::no_result;
-use crate::mysql::{ConnectOptions, Reading, Session, server, status};
+use crate::mysql::{Reading, ServerLink, Session, server, status};
 use crate::observe::probe::{HostReading, Probe};
 use crate::observe::process::{ClientReading, ClientUse};
 use crate::observe::recorder::Ns;
 use crate::observe::timeline::{IntervalLog, Timeline, seconds};
 use crate::plan::{Plan, Spread, Step, StopAt, limits};
 use crate::progress::Progress;
-use crate::stop::{Stop, or_stop, within};
+use crate::stop::{or_stop, within};
 use crate::summary::{self, Outcome, Probed, Server, SettingChange, Status, in_queues};
 
 /// How often threads report at least, whatever the timeline's interval: the live line and the
@@ -39,12 +38,9 @@ pub struct StepContext<'a> {
     pub plan: &'a Plan,
     pub spread: Spread,
     pub tables: Tables,
-    /// [`ConnectOptions::opts`] of it.
-    pub opts: Opts,
-    pub target: &'a ConnectOptions,
+    pub link: &'a ServerLink,
     pub server: Option<&'a Server>,
     pub probe: Option<Probe>,
-    pub stop: &'a Stop,
     pub log: Option<Arc<Mutex<IntervalLog>>>,
     /// Is called when all clients are connected, before the first statement of any.
     pub first_write: &'a dyn Fn() -> Result<()>,
@@ -138,8 +134,7 @@ fn setup(
     let pause = plan.think.map_or(0, |think| think.as_nanos() as Ns);
     StepSetup {
         connector: Connector {
-            target: context.target.clone(),
-            opts: context.opts.clone(),
+            link: context.link.clone(),
             logins: Semaphore::new(limits::CONNECTS_AT_ONCE),
             reopened: Notify::new(),
         },
@@ -261,7 +256,7 @@ impl Running<'_> {
         self.window_ends().await?;
         let own = ClientReading::now(probe).since(&own_first);
         let mut last = ServerReading::take(control, probe).await;
-        last.take_again(context.target, &context.opts).await;
+        last.take_again(context.link).await;
         // A signal now ends the sweep, not this step: its window is whole.
         while !self.all_done() {
             let event = self.events.recv().await;
@@ -274,7 +269,8 @@ impl Running<'_> {
 
     async fn open(&mut self) -> Result<()> {
         while self.seen.opened < self.setup.job.step.clients {
-            let event = or_stop(self.context.stop, async { Ok(self.events.recv().await) }).await;
+            let event =
+                or_stop(&self.context.link.stop, async { Ok(self.events.recv().await) }).await;
             self.take(event.map_err(|error| error.context("opening connections"))?)?;
         }
         self.progress.restart();
@@ -336,7 +332,7 @@ impl Running<'_> {
                         break;
                     }
                 }
-                kind = self.context.stop.wait(), if interruptible => {
+                kind = self.context.link.stop.wait(), if interruptible => {
                     self.end_early(Outcome::Interrupted, Error::new(kind, "interrupted"));
                     break;
                 }
@@ -348,7 +344,7 @@ impl Running<'_> {
                     break;
                 }
                 () = tokio::time::sleep_until(silence.into()), if interruptible => {
-                    let (address, silence) = (&self.context.target.address, self.silence);
+                    let (address, silence) = (&self.context.link.target.address, self.silence);
                     let text = format!("{address} has not answered any client for {silence:?}");
                     self.end_early(Outcome::Aborted, Error::failed(text).hint(
                         "it is stopped or out of reach; --op-timeout gives ops up earlier",
@@ -504,12 +500,12 @@ impl ServerReading {
 
     /// Reads the counters over a connection of its own where the old one is gone: the server may
     /// be there again, and tells then since when.
-    pub(crate) async fn take_again(&mut self, target: &ConnectOptions, opts: &Opts) {
+    pub(crate) async fn take_again(&mut self, link: &ServerLink) {
         if !self.lost {
             return;
         }
         let read = within(limits::COURTESY, async {
-            let mut session = Session::open_again(target, opts, None).await.ok()?;
+            let mut session = Session::open_again(link, None).await.ok()?;
             let reading = status::read(&mut session).await.ok();
             session.close(limits::COURTESY).await;
             reading
@@ -550,14 +546,13 @@ pub(crate) fn aside<T: Send + 'static>(
 pub(crate) async fn changes(
     before: &summary::Server,
     control: &mut Option<Session>,
-    target: &ConnectOptions,
-    opts: &Opts,
+    link: &ServerLink,
 ) -> Option<Vec<SettingChange>> {
     let given = control.take();
     let looking = within(limits::COURTESY, async {
         let mut session = match given {
             Some(session) => session,
-            None => Session::open_again(target, opts, None).await.ok()?,
+            None => Session::open_again(link, None).await.ok()?,
         };
         let mut after = before.clone();
         let looked = server::renew(&mut session, &mut after).await;
@@ -576,7 +571,7 @@ pub(super) async fn guard(setup: Arc<StepSetup>, before: summary::Server) -> Vec
     let connector = &setup.connector;
     loop {
         connector.reopened.notified().await;
-        let changed = changes(&before, &mut None, &connector.target, &connector.opts).await;
+        let changed = changes(&before, &mut None, &connector.link).await;
         if let Some(changed) = changed.filter(|changed| no_result(changed).is_some()) {
             return changed;
         }

@@ -63,7 +63,7 @@ pub(super) fn explain(failure: &Failure) -> Error {
 
 /// Opens a session that is set up for DDL and filling, whatever the server's defaults are.
 pub(super) async fn open(server: &Liveness) -> Result<Session> {
-    let mut session = Session::open(&server.target, &server.opts, None).await?;
+    let mut session = Session::open(&server.link, None).await?;
     // Strict: bad data is an error. Without NO_ENGINE_SUBSTITUTION an old server without InnoDB
     // would quietly make MyISAM tables.
     let sql = "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', autocommit = 1, \
@@ -95,7 +95,7 @@ pub(super) async fn claim(session: &mut Session, database: &str, job: u32) -> Re
 /// Opens the session that lasts to the end. It holds a lock, so that two of us never fill or drop the
 /// same tables; the lock goes with the connection.
 pub(super) async fn control(server: &Liveness, progress: &mut Progress) -> Result<Session> {
-    let database = &server.target.database;
+    let database = &server.link.target.database;
     if database.is_empty() {
         return Err(Error::usage("no database is named").hint("--database sbtest"));
     }

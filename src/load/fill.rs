@@ -61,7 +61,6 @@ pub(super) struct SoFar {
 pub(super) async fn fill(
     filling: Filling,
     control: Session,
-    stop: &Stop,
     progress: &mut Progress,
 ) -> Result<Prepared> {
     let filling = Arc::new(filling);
@@ -73,7 +72,6 @@ pub(super) async fn fill(
         name: "fill",
         count: filling.jobs as usize,
         halt: &Stop::default(),
-        stop,
         liveness: &filling.server,
         again: AGAIN,
     };
@@ -90,8 +88,8 @@ pub(super) async fn fill(
     };
     let theirs = Arc::clone(&filling);
     let done = threads.run(move || work(Arc::clone(&theirs)), look).await;
-    if let Err(error) = done.and_then(|()| filling.verdict(stop)) {
-        give_up(control, &filling.server.target.database).await;
+    if let Err(error) = done.and_then(|()| filling.verdict()) {
+        give_up(control, &filling.server.link.target.database).await;
         return Err(error);
     }
     control.close(COURTESY).await;
@@ -147,7 +145,7 @@ impl Filling {
 
     async fn open(&self, job: u32) -> Result<Session> {
         let mut session = open(&self.server).await?;
-        claim(&mut session, &self.server.target.database, job).await?;
+        claim(&mut session, &self.server.link.target.database, job).await?;
         Ok(session)
     }
 
@@ -278,14 +276,14 @@ impl Filling {
         format!("filled; {finished} of {tables} tables ready, {seconds} s{beside}")
     }
 
-    fn verdict(&self, stop: &Stop) -> Result<()> {
+    fn verdict(&self) -> Result<()> {
         let SoFar { filled, finished, .. } = *locked(&self.so_far);
         let tables = self.tables.len();
         if finished == tables {
             return Ok(());
         }
         let so_far = format!("{} of {} rows", short(filled as f64), short(self.total() as f64));
-        let error = match stop.asked() {
+        let error = match self.server.link.stop.asked() {
             Some(kind) => Error::new(kind, format!("interrupted after {so_far}")),
             None => Error::failed(format!("{finished} of {tables} tables are finished, {so_far}")),
         };

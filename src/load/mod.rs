@@ -19,17 +19,15 @@ mod throughput;
 
 use std::sync::{Arc, Mutex};
 
-use mysql_async::Opts;
-
 use self::chunks::{Chunks, chunk_rows};
 use self::connect::{AGAIN, ANEW, Doing, JOBS_MAX, control, drop_table, explain, open};
 use self::fill::{Filling, Unfinished, fill};
 use self::tables::{Step, decide, notes, same_charset};
 use crate::error::{Error, Kind, Result};
-use crate::mysql::{ConnectOptions, Failure, Liveness, Session, discover, exposure, pairs};
+use crate::mysql::{Failure, Liveness, ServerLink, Session, discover, exposure, pairs};
 use crate::plan::experiment::{Dataset, Method};
 use crate::progress::Progress;
-use crate::stop::{COURTESY, Stop};
+use crate::stop::COURTESY;
 use crate::terms::units;
 use crate::workload::Schema;
 use crate::workload::table::{Mark, ROWS_MAX, TABLES_MAX};
@@ -57,25 +55,22 @@ pub struct Prepared {
 }
 
 /// Makes the tables and fills them, or completes what an interrupted fill left. Runs on a
-/// `current_thread` runtime; every connection of the fill gets a thread of its own. `opts` are
-/// [`ConnectOptions::opts`] of `target`.
+/// `current_thread` runtime; every connection of the fill gets a thread of its own.
 pub async fn prepare(
-    target: &ConnectOptions,
-    opts: &Opts,
+    link: &ServerLink,
     job: &Dataset,
-    stop: &Stop,
     progress: &mut Progress,
 ) -> Result<Prepared> {
     check(job)?;
-    let server = Arc::new(Liveness::new(target, opts));
+    let server = Arc::new(Liveness::new(link));
     let prepared = async {
-        let ready = server.during(stop, set_up(job, &server, progress)).await;
+        let ready = server.during(set_up(job, &server, progress)).await;
         let (control, filling) = ready.map_err(|e| match e.kind() {
             Kind::Interrupted | Kind::Terminated => e.hint(AGAIN),
             _ => e,
         })?;
         if let Some(filling) = filling {
-            return fill(filling, control, stop, progress).await;
+            return fill(filling, control, progress).await;
         }
         progress.note(&if job.schema.filled() {
             "nothing to do (--force fills the tables again)".to_owned()
@@ -166,11 +161,11 @@ async fn set_up(
 ) -> Result<(Session, Option<Filling>)> {
     let mut control = control(server, progress).await?;
     let waits = server.waits(&control);
-    if let Some(warning) = exposure(&mut control, &server.target).await? {
+    if let Some(warning) = exposure(&mut control, &server.link.target).await? {
         progress.warn(&warning.to_string());
     }
     let job = Dataset { charset: charset(&mut control, job).await?, ..job.clone() };
-    let found = discover(&mut control, &server.target.database, job.schema).await?;
+    let found = discover(&mut control, &server.link.target.database, job.schema).await?;
     let steps = decide(&found, &job)?;
     let sql = "SHOW VARIABLES WHERE Variable_name IN ('character_set_database', \
                'max_allowed_packet', 'local_infile', 'innodb_autoinc_lock_mode')";
@@ -198,7 +193,7 @@ async fn set_up(
     // the servers has.
     let autoinc_mode = value("innodb_autoinc_lock_mode").parse().unwrap_or(1);
     let packet = value("max_allowed_packet").parse().unwrap_or(1 << 20);
-    let packet = packet.min(server.opts.max_allowed_packet().unwrap_or(usize::MAX));
+    let packet = packet.min(server.link.opts.max_allowed_packet().unwrap_or(usize::MAX));
     let choice = choose(job.fill, refusal.as_deref(), autoinc_mode, count, u64::from(jobs))?;
     let jobs = u64::from(jobs).min(count.saturating_mul(u64::from(choice.crowd)));
     let chunk_rows = chunk_rows(count, job.rows, jobs);

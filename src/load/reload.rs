@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use mysql_async::{Opts, OptsBuilder};
+use mysql_async::OptsBuilder;
 use tokio::sync::mpsc;
 
 use super::connect::{AGAIN as COMPLETED, Doing, claim, control, drop_table, explain};
@@ -32,7 +32,7 @@ use super::throughput::{Throughput, rate, short};
 use super::{ready_mark, text};
 use crate::error::{Error, Result};
 use crate::mysql::{
-    Asked, ConnectOptions, Failure, Liveness, Session, dataset, impatient, number, one, pairs,
+    Asked, Failure, Liveness, ServerLink, Session, dataset, impatient, number, one, pairs,
     quoted_text,
 };
 use crate::observe::process::{Cost, process_usage};
@@ -40,7 +40,7 @@ use crate::observe::recorder::{Ns, Op, Phases, Recorder};
 use crate::observe::timeline::Timeline;
 use crate::plan::timed::{InsertMode, LoadSource, LoadSpec};
 use crate::progress::Progress;
-use crate::stop::{COURTESY, Stop};
+use crate::stop::COURTESY;
 use crate::summary::ErrorCount;
 use crate::terms::units;
 use crate::workload::Schema;
@@ -87,21 +87,19 @@ pub(crate) struct Reload {
 }
 
 impl Reload {
-    /// Opens the dump and two connections. `opts` are those of `target`; with `force` tables that
+    /// Opens the dump and two connections. With `force` tables that
     /// prepare made are dropped, too.
     pub(crate) async fn open(
-        target: &ConnectOptions,
-        opts: &Opts,
+        link: &ServerLink,
         spec: &LoadSpec,
         force: bool,
-        stop: &Stop,
         progress: &mut Progress,
     ) -> Result<Reload> {
         let dump = match &spec.source {
             LoadSource::Generated { .. } => None,
             LoadSource::Dump { path } => Some(Dump::open(path)?),
         };
-        let server = Rc::new(Liveness::new(target, opts));
+        let server = Rc::new(Liveness::new(link));
         let connecting = async {
             let mut control = control(&server, progress).await?;
             let _control_waits = server.waits(&control);
@@ -110,12 +108,13 @@ impl Reload {
                 may_take(&mut control, (1..=spec.tables).map(name), force).await?;
             }
             // The driver's own limit is below what some dumps hold.
-            let opts = OptsBuilder::from_opts(opts.clone()).max_allowed_packet(Some(packet));
+            let opts = OptsBuilder::from_opts(link.opts.clone()).max_allowed_packet(Some(packet));
+            let wide = ServerLink { opts: opts.into(), ..link.clone() };
             let charset = spec.charset.as_deref();
-            let mut session = Session::open(target, &opts.into(), charset).await?;
+            let mut session = Session::open(&wide, charset).await?;
             let _session_waits = server.waits(&session);
             impatient(&mut session).await.doing("setting up a connection")?;
-            claim(&mut session, &target.database, 0).await?;
+            claim(&mut session, &link.target.database, 0).await?;
             // LIKE's underscore is any character: right for both families of names.
             let sql = "SHOW SESSION VARIABLES WHERE Variable_name LIKE 'character_set_%' \
                        OR Variable_name LIKE 'collation_%'";
@@ -123,7 +122,7 @@ impl Reload {
             character_sets.remove("character_sets_dir");
             Ok((control, Some(session), packet, character_sets))
         };
-        let (control, session, packet, character_sets) = server.during(stop, connecting).await?;
+        let (control, session, packet, character_sets) = server.during(connecting).await?;
         let charset = character_sets.get("character_set_client").cloned().unwrap_or_default();
         if let (Some(dump), Err(why)) = (&dump, refuse_charset(charset.as_bytes())) {
             let error = Error::usage(format!("{}: {why}", dump.name));
@@ -151,9 +150,9 @@ impl Reload {
         })
     }
 
-    /// Loads, until all is loaded, something fails, the server is silent, or `stop` is asked. On a
+    /// Loads, until all is loaded, something fails, the server is silent, or an end is asked for. On a
     /// `current_thread` runtime. [`Reloaded::verify`] counts what is there then.
-    pub(crate) async fn run(mut self, stop: &Stop, progress: &mut Progress) -> Result<Reloaded> {
+    pub(crate) async fn run(mut self, progress: &mut Progress) -> Result<Reloaded> {
         let (dump, server) = (self.dump.take(), Rc::clone(&self.server));
         let length = dump.as_ref().and_then(|dump| dump.length);
         let shown = show(Arc::clone(&self.counters), self.spec.clone(), length, progress);
@@ -163,7 +162,7 @@ impl Reload {
         self.began = Instant::now();
         let error = tokio::select! {
             biased;
-            done = server.during(stop, self.all(batches)) => done.err(),
+            done = server.during(self.all(batches)) => done.err(),
             () = shown => None,
         };
         let (end, cost) = (self.now(), process_usage().since(&before));
@@ -352,13 +351,13 @@ pub(crate) struct Reloaded {
 impl Reloaded {
     /// Counts the rows, looks at a sample of generated ones, marks the tables as whole, and says
     /// goodbye. Interrupted, the tables stay as they are, without the mark.
-    pub(crate) async fn verify(&mut self, spec: &LoadSpec, stop: &Stop) -> Result<()> {
+    pub(crate) async fn verify(&mut self, spec: &LoadSpec) -> Result<()> {
         if let Some(session) = self.session.take() {
             session.close(COURTESY).await;
         }
         let mut control = self.control.take().expect("it is verified once");
         let _waits = self.server.waits(&control);
-        self.server.during(stop, verify(&mut control, &self.done.tables, spec)).await?;
+        self.server.during(verify(&mut control, &self.done.tables, spec)).await?;
         control.close(COURTESY).await;
         Ok(())
     }

@@ -2,16 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use mysql_async::Opts;
-
 use super::connect::{control, drop_table};
 use crate::error::{Error, Result};
-use crate::mysql::{
-    ConnectOptions, Discovered, Liveness, Session, Table, discover, exposure, names,
-};
+use crate::mysql::{Discovered, Liveness, ServerLink, Session, Table, discover, exposure, names};
 use crate::plan::experiment::Dataset;
 use crate::progress::Progress;
-use crate::stop::{COURTESY, Stop};
+use crate::stop::COURTESY;
 use crate::terms::{named as listed, units};
 use crate::workload::Schema;
 use crate::workload::table::{Mark, State};
@@ -172,22 +168,17 @@ pub fn named(tables: &Numbers) -> String {
 
 /// Lists the tables that carry loadgen's mark, finished or not; `load`'s own only where `loaded`
 /// wants them.
-pub async fn marked(
-    target: &ConnectOptions,
-    opts: &Opts,
-    loaded: bool,
-    stop: &Stop,
-) -> Result<Numbers> {
-    let server = Liveness::new(target, opts);
+pub async fn marked(link: &ServerLink, loaded: bool) -> Result<Numbers> {
+    let server = Liveness::new(link);
     let looking = async {
-        let mut session = Session::open(target, opts, None).await?;
+        let mut session = Session::open(link, None).await?;
         let _waits = server.waits(&session);
         let wanted = |mark: Mark| loaded || !mark.loaded;
-        let (ours, _) = look(&mut session, &target.database, wanted).await?;
+        let (ours, _) = look(&mut session, &link.target.database, wanted).await?;
         session.close(COURTESY).await;
         Ok(ours)
     };
-    server.during(stop, looking).await
+    server.during(looking).await
 }
 
 /// Lists the tables whose marks are wanted, and those that have none, of every kind.
@@ -209,21 +200,16 @@ async fn look(
     Ok((ours, foreign))
 }
 
-/// Drops the tables that carry loadgen's mark, and nothing else. `opts` are those of `target`.
-pub async fn cleanup(
-    target: &ConnectOptions,
-    opts: &Opts,
-    stop: &Stop,
-    progress: &mut Progress,
-) -> Result<Cleaned> {
-    let server = Liveness::new(target, opts);
+/// Drops the tables that carry loadgen's mark, and nothing else.
+pub async fn cleanup(link: &ServerLink, progress: &mut Progress) -> Result<Cleaned> {
+    let server = Liveness::new(link);
     let cleaning = async {
         let mut session = control(&server, progress).await?;
         let _waits = server.waits(&session);
-        if let Some(warning) = exposure(&mut session, target).await? {
+        if let Some(warning) = exposure(&mut session, &link.target).await? {
             progress.warn(&warning.to_string());
         }
-        let (dropped, left) = look(&mut session, &target.database, |_| true).await?;
+        let (dropped, left) = look(&mut session, &link.target.database, |_| true).await?;
         let of = |(schema, numbers): (&Schema, &Vec<u32>)| -> Vec<String> {
             numbers.iter().map(|number| schema.name(*number)).collect()
         };
@@ -235,10 +221,10 @@ pub async fn cleanup(
         session.close(COURTESY).await;
         Ok(Cleaned { dropped, left })
     };
-    let cleaned = server.during(stop, cleaning).await?;
+    let cleaned = server.during(cleaning).await?;
     progress.clear();
     progress.note(&match cleaned.dropped.len() {
-        0 => format!("no table of prepare's in {}", target.database),
+        0 => format!("no table of prepare's in {}", link.target.database),
         _ => format!("dropped {}", named(&cleaned.dropped)),
     });
     if !cleaned.left.is_empty() {

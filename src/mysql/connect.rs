@@ -13,8 +13,29 @@ use tokio::net::{TcpStream, UnixStream};
 use super::errors::{self, MESSAGE_MAX};
 use super::options::{Address, ConnectOptions, Ssl, SslMode};
 use crate::error::{Error, Result, clip, line};
-use crate::stop::{COURTESY, within};
+use crate::stop::{COURTESY, Stop, or_stop, within};
 use crate::terms::units;
+
+/// A server that is reached, and what ends the waits for it.
+#[derive(Clone)]
+pub struct ServerLink {
+    pub target: ConnectOptions,
+    /// [`ConnectOptions::opts`] of it.
+    pub opts: Opts,
+    pub stop: Stop,
+}
+
+impl ServerLink {
+    /// Decides whether the server's connections are encrypted.
+    pub async fn new(target: &ConnectOptions, stop: &Stop) -> Result<ServerLink> {
+        ServerLink::to(or_stop(stop, settle_tls(target)).await?, stop)
+    }
+
+    /// Takes a server whose encryption is decided, or that may not be there yet.
+    pub fn to(target: ConnectOptions, stop: &Stop) -> Result<ServerLink> {
+        Ok(ServerLink { opts: target.opts()?, target, stop: stop.clone() })
+    }
+}
 
 pub async fn connect(target: &ConnectOptions, opts: &Opts) -> Result<Conn> {
     match try_connect(target, opts).await {
@@ -28,8 +49,8 @@ pub async fn connect(target: &ConnectOptions, opts: &Opts) -> Result<Conn> {
 
 /// Tells whether nobody listens there, or who does hangs up at once. Somebody who lets nobody in, or
 /// says nothing in time, is somebody.
-pub(crate) async fn nobody(target: &ConnectOptions, opts: &Opts) -> bool {
-    match try_connect(target, opts).await {
+pub(crate) async fn nobody(link: &ServerLink) -> bool {
+    match try_connect(&link.target, &link.opts).await {
         Err(Failure::Driver(Driver::Io(IoError::Io(e)))) => is_absence(&e),
         _ => false,
     }

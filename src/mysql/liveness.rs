@@ -12,13 +12,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use mysql_async::Opts;
 use tokio::runtime::Builder;
 use tokio::sync::mpsc;
 use tokio::time::sleep;
 
+use super::connect::ServerLink;
 use super::control::{Asked, Process, optional, processes};
-use super::options::ConnectOptions;
 use super::session::Session;
 use crate::error::{Error, Result};
 use crate::stop::{SILENCE, Stop};
@@ -33,8 +32,7 @@ const COLUMNS: usize = 6;
 const LOOK: Duration = Duration::from_millis(100);
 
 pub(crate) struct Liveness {
-    pub(crate) target: ConnectOptions,
-    pub(crate) opts: Opts,
+    pub(crate) link: ServerLink,
     every: Duration,
     silence: Duration,
     ids: Mutex<Ids>,
@@ -59,9 +57,9 @@ impl Drop for Waits<'_> {
 }
 
 impl Liveness {
-    pub(crate) fn new(target: &ConnectOptions, opts: &Opts) -> Liveness {
-        let (target, opts) = (target.clone(), opts.clone());
-        Liveness { target, opts, every: EVERY, silence: SILENCE, ids: Mutex::default() }
+    pub(crate) fn new(link: &ServerLink) -> Liveness {
+        let link = link.clone();
+        Liveness { link, every: EVERY, silence: SILENCE, ids: Mutex::default() }
     }
 
     fn ids(&self) -> MutexGuard<'_, Ids> {
@@ -78,14 +76,10 @@ impl Liveness {
     }
 
     /// Does something, unless the user interrupts or the server stops answering.
-    pub(crate) async fn during<T>(
-        &self,
-        stop: &Stop,
-        doing: impl Future<Output = Result<T>>,
-    ) -> Result<T> {
+    pub(crate) async fn during<T>(&self, doing: impl Future<Output = Result<T>>) -> Result<T> {
         tokio::select! {
             biased;
-            kind = stop.wait() => Err(Error::new(kind, "interrupted")),
+            kind = self.link.stop.wait() => Err(Error::new(kind, "interrupted")),
             done = doing => done,
             silent = self.ends() => Err(silent),
         }
@@ -94,7 +88,7 @@ impl Liveness {
     /// Comes back only when the server, or a connection that waits, is silent.
     pub(crate) async fn ends(&self) -> Error {
         let (mut session, mut looks) = (None, Looks::default());
-        let (address, silence) = (&self.target.address, units::duration(self.silence));
+        let (address, silence) = (&self.link.target.address, units::duration(self.silence));
         loop {
             sleep(self.every).await;
             let list = tokio::select! {
@@ -129,7 +123,7 @@ impl Liveness {
         loop {
             let opened = match session.take() {
                 Some(session) => Ok(session),
-                None => Session::open_again(&self.target, &self.opts, None).await,
+                None => Session::open_again(&self.link, None).await,
             };
             let asked = match opened {
                 Ok(mut opened) => {
@@ -153,7 +147,7 @@ impl Liveness {
         let mut list = optional(processes(session, COLUMNS).await)?.unwrap_or_default();
         let (ids, own) = (self.ids(), session.id());
         list.retain(|one| {
-            one.database == self.target.database && (one.command != "Sleep" || one.time_s <= 1)
+            one.database == self.link.target.database && (one.command != "Sleep" || one.time_s <= 1)
         });
         let others = list.iter().filter(|one| {
             u32::try_from(one.id).is_ok_and(|id| !ids.all.contains(&id) && id != own)
@@ -204,7 +198,6 @@ pub(crate) struct Threads<'a> {
     /// Asked when one of them fails, the server is silent, or the user interrupts: all of them
     /// then drop what they do.
     pub(crate) halt: &'a Stop,
-    pub(crate) stop: &'a Stop,
     pub(crate) liveness: &'a Liveness,
     /// The hint where a thread could not do its work at all.
     pub(crate) again: &'a str,
@@ -229,7 +222,7 @@ impl Threads<'_> {
             let halted = self.halt.asked().is_some();
             tokio::select! {
                 biased;
-                kind = self.stop.wait(), if !halted => self.halt.ask(kind),
+                kind = self.liveness.link.stop.wait(), if !halted => self.halt.ask(kind),
                 // Nothing is ever sent: this is the last sender going away.
                 _ = ended.recv() => break,
                 error = &mut silent, if !halted => {
@@ -311,6 +304,7 @@ mod tests {
     use super::*;
     use crate::canned::{Action, At, Canned, Fault, Listen, Script};
     use crate::error::Kind;
+    use crate::mysql::ConnectOptions;
 
     const EVERY: Duration = Duration::from_secs(5);
 
@@ -354,13 +348,13 @@ mod tests {
     }
 
     /// Of a canned server, and in a hurry, though not more than a busy machine allows.
-    fn liveness(faults: Vec<Fault>) -> (Canned, Liveness) {
+    fn liveness(faults: Vec<Fault>, stop: &Stop) -> (Canned, Liveness) {
         let server = Canned::start(Script { faults, ..Script::default() }, Listen::Port(0));
         let server = server.expect("a free port");
         let target = ConnectOptions::canned(server.port());
-        let opts = target.opts().expect("options");
+        let link = ServerLink::to(target, stop).expect("options");
         let (every, silence) = (Duration::from_millis(20), Duration::from_secs(2));
-        (server, Liveness { every, silence, ..Liveness::new(&target, &opts) })
+        (server, Liveness { every, silence, ..Liveness::new(&link) })
     }
 
     fn run<T>(future: impl Future<Output = T>) -> T {
@@ -372,9 +366,9 @@ mod tests {
     fn a_silent_server_ends_what_would_never_end() {
         for at in [At::Connect(1), At::Statement(3)] {
             let hang = Fault::new(at, Action::StallAll(Duration::from_mins(10)));
-            let (_server, liveness) = liveness(vec![hang]);
+            let (_server, liveness) = liveness(vec![hang], &Stop::default());
             let never = std::future::pending::<Result<()>>();
-            let error = run(liveness.during(&Stop::default(), never)).expect_err("silence");
+            let error = run(liveness.during(never)).expect_err("silence");
             assert_eq!(error.kind(), Kind::Server);
             assert!(error.to_string().contains("has not answered for 2s"), "{error}");
             assert!(!error.hints().is_empty());
@@ -387,22 +381,22 @@ mod tests {
         for faults in
             [vec![], vec![Fault::new(At::EachConnect(1), Action::error(1040, "08004", "full"))]]
         {
-            let (server, liveness) = liveness(faults);
+            let (server, liveness) = liveness(faults, &Stop::default());
             let long = async {
                 sleep(2 * liveness.silence).await;
                 Ok(5)
             };
-            assert_eq!(run(liveness.during(&Stop::default(), long)).expect("an answer"), 5);
+            assert_eq!(run(liveness.during(long)).expect("an answer"), 5);
             assert!(server.counts().connections > 0, "it was asked");
         }
     }
 
     #[test]
     fn an_interruption_comes_first() {
-        let (_server, liveness) = liveness(vec![]);
         let stop = Stop::default();
         stop.ask(Kind::Interrupted);
-        let error = run(liveness.during(&stop, async { Ok(()) })).expect_err("interrupted");
+        let (_server, liveness) = liveness(vec![], &stop);
+        let error = run(liveness.during(async { Ok(()) })).expect_err("interrupted");
         assert_eq!(error.kind(), Kind::Interrupted);
     }
 
@@ -415,11 +409,10 @@ mod tests {
     where
         F: Future<Output = Result<()>>,
     {
-        let (_server, liveness) = liveness(faults);
+        let (_server, liveness) = liveness(faults, stop);
         let halt = Stop::default();
         let again = "do it again";
-        let threads =
-            Threads { name: "test", count: 3, halt: &halt, stop, liveness: &liveness, again };
+        let threads = Threads { name: "test", count: 3, halt: &halt, liveness: &liveness, again };
         let number = Arc::new(AtomicU32::new(0));
         let work = move || {
             let (first, number) = (first.clone(), number.fetch_add(1, Ordering::Relaxed));
@@ -445,17 +438,10 @@ mod tests {
 
     #[test]
     fn a_thread_that_cannot_be_started_ends_the_others() {
-        let (_server, liveness) = liveness(vec![]);
-        let (halt, stop) = (Stop::default(), Stop::default());
+        let halt = Stop::default();
+        let (_server, liveness) = liveness(vec![], &Stop::default());
         let again = "do it again";
-        let threads = Threads {
-            name: "test",
-            count: 3,
-            halt: &halt,
-            stop: &stop,
-            liveness: &liveness,
-            again,
-        };
+        let threads = Threads { name: "test", count: 3, halt: &halt, liveness: &liveness, again };
         let (alive, _ended) = mpsc::unbounded_channel::<()>();
         let none_after_the_first = |number| match number {
             0 => start("test-0", &pending::<Result<()>>, &halt, &alive),

@@ -19,7 +19,7 @@ pub mod server;
 pub mod session;
 pub mod status;
 
-pub(crate) use connect::{nobody, settle_tls};
+pub(crate) use connect::{ServerLink, nobody};
 pub(crate) use control::{
     Numbers, explain, impatient, number, numeric, one, optional, pairs, rows,
 };

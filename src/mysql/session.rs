@@ -9,9 +9,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::stream::BoxStream;
 use mysql_async::prelude::Queryable;
-use mysql_async::{Conn, Opts, Params, Row, Value};
+use mysql_async::{Conn, Params, Row, Value};
 
-use super::connect;
+use super::connect::{self, ServerLink};
 pub use super::errors::{Asked, Failure, LOST};
 use super::options::ConnectOptions;
 use crate::error::{Error, Result, plain};
@@ -63,27 +63,19 @@ impl Answer {
 
 impl Session {
     /// Connects and authenticates within the target's limit, then sets the character set if one
-    /// is given. `opts` are [`ConnectOptions::opts`] of it.
-    pub async fn open(
-        target: &ConnectOptions,
-        opts: &Opts,
-        charset: Option<&str>,
-    ) -> Result<Session> {
-        let conn = connect::connect(target, opts).await?;
-        Session::begun(conn, target, charset).await.map_err(|failure| {
+    /// is given.
+    pub async fn open(link: &ServerLink, charset: Option<&str>) -> Result<Session> {
+        let conn = connect::connect(&link.target, &link.opts).await?;
+        Session::begun(conn, &link.target, charset).await.map_err(|failure| {
             Error::server(format!("--charset {}: {failure}", charset.unwrap_or_default()))
                 .passing(failure.may_pass())
         })
     }
 
     /// Does the same for a server that has let such a session in before: why not now, without hints.
-    pub async fn open_again(
-        target: &ConnectOptions,
-        opts: &Opts,
-        charset: Option<&str>,
-    ) -> Asked<Session> {
-        let conn = connect::try_connect(target, opts).await?;
-        Session::begun(conn, target, charset).await
+    pub async fn open_again(link: &ServerLink, charset: Option<&str>) -> Asked<Session> {
+        let conn = connect::try_connect(&link.target, &link.opts).await?;
+        Session::begun(conn, &link.target, charset).await
     }
 
     async fn begun(conn: Conn, target: &ConnectOptions, charset: Option<&str>) -> Asked<Session> {

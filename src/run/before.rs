@@ -4,14 +4,13 @@
 use std::time::{Duration, Instant};
 
 use futures_util::{FutureExt as _, TryFutureExt as _};
-use mysql_async::Opts;
 
 use crate::engine::{Identity, Tables, aside};
 use crate::error::{Error, Result};
 use crate::judge::{left, levels_in_words};
 use crate::mysql::{
-    Asked, ConnectOptions, Dataset, Failure, Liveness, Needs, Session, explain, one, optional,
-    preflight, settle_tls, {server, status},
+    Asked, ConnectOptions, Dataset, Failure, Liveness, Needs, ServerLink, Session, explain, one,
+    optional, preflight, {server, status},
 };
 use crate::observe::probe::{Probe, Whereabouts};
 use crate::plan::{Ahi, Plan, Policy, Spread, Warm, limits, units};
@@ -22,55 +21,39 @@ use crate::terms::{self, Finding};
 use crate::workload::random::{Stream, name_part, seed_of};
 use crate::workload::table::quoted;
 
-/// A server that is reached, and what ends the waits for it.
-pub struct ServerLink<'a> {
-    pub(super) target: ConnectOptions,
-    /// [`ConnectOptions::opts`] of it.
-    pub(super) opts: Opts,
-    pub(super) stop: &'a Stop,
+pub(super) async fn open(link: &ServerLink, charset: Option<&str>) -> Result<Session> {
+    or_stop(&link.stop, Session::open(link, charset)).await
 }
 
-impl<'a> ServerLink<'a> {
-    /// Decides whether the server's connections are encrypted.
-    pub async fn new(target: &ConnectOptions, stop: &'a Stop) -> Result<ServerLink<'a>> {
-        let target = or_stop(stop, settle_tls(target)).await?;
-        Ok(ServerLink { opts: target.opts()?, target, stop })
-    }
+/// Asks the server until it is silent for too long, or a signal. Either way the future is dropped,
+/// and its session must be, too.
+pub(super) async fn ask<T, E: Into<Error>>(
+    link: &ServerLink,
+    asking: impl Future<Output = std::result::Result<T, E>>,
+) -> Result<T> {
+    let asking = or_stop(&link.stop, asking.map_err(Into::into));
+    within(limits::SILENCE, asking).await.unwrap_or_else(|| {
+        let limit = units::duration(limits::SILENCE);
+        Err(Error::server(format!("{} has not answered within {limit}", link.target.address))
+            .hint("it is stopped, out of reach or very busy")
+            .passing(true))
+    })
+}
 
-    pub(super) async fn open(&self, charset: Option<&str>) -> Result<Session> {
-        or_stop(self.stop, Session::open(&self.target, &self.opts, charset)).await
-    }
-
-    /// Asks the server until it is silent for too long, or a signal. Either way the future is dropped,
-    /// and its session must be, too.
-    pub(super) async fn ask<T, E: Into<Error>>(
-        &self,
-        asking: impl Future<Output = std::result::Result<T, E>>,
-    ) -> Result<T> {
-        let asking = or_stop(self.stop, asking.map_err(Into::into));
-        within(limits::SILENCE, asking).await.unwrap_or_else(|| {
-            let limit = units::duration(limits::SILENCE);
-            Err(Error::server(format!("{} has not answered within {limit}", self.target.address))
-                .hint("it is stopped, out of reach or very busy")
-                .passing(true))
-        })
-    }
-
-    /// Does what may take any time, as long as the server answers on another connection.
-    pub(super) async fn patiently<T>(
-        &self,
-        control: &mut Session,
-        doing: impl AsyncFnOnce(&mut Session) -> Result<T>,
-    ) -> Result<T> {
-        let liveness = Liveness::new(&self.target, &self.opts);
-        let _waits = liveness.waits(control);
-        liveness.during(self.stop, doing(control)).await
-    }
+/// Does what may take any time, as long as the server answers on another connection.
+pub(super) async fn patiently<T>(
+    link: &ServerLink,
+    control: &mut Session,
+    doing: impl AsyncFnOnce(&mut Session) -> Result<T>,
+) -> Result<T> {
+    let liveness = Liveness::new(link);
+    let _waits = liveness.waits(control);
+    liveness.during(doing(control)).await
 }
 
 /// A server that was looked at, with its tables: the same for all steps.
 pub(super) struct Surveyed<'a> {
-    pub(super) link: &'a ServerLink<'a>,
+    pub(super) link: &'a ServerLink,
     /// Between the steps; None where it is lost.
     pub(super) control: Option<Session>,
     pub(super) identity: Identity,
@@ -89,7 +72,7 @@ impl Surveyed<'_> {
         let mut renewed = self.identity.server.clone();
         let what = "read the server's version and variables";
         let reading = server::renew(session, &mut renewed);
-        self.link.ask(reading.map_err(|failure| explain(&failure, what))).await?;
+        ask(self.link, reading.map_err(|failure| explain(&failure, what))).await?;
         Ok(renewed)
     }
 
@@ -97,7 +80,7 @@ impl Surveyed<'_> {
         let table = self.tables.schema.name(1);
         let reading = async { optional(status::levels(session, &table).await) };
         let what = "read the server's levels";
-        self.link.ask(reading.map_err(|failure| explain(&failure, what))).await
+        ask(self.link, reading.map_err(|failure| explain(&failure, what))).await
     }
 }
 
@@ -214,7 +197,7 @@ impl Preparation<'_> {
     pub(super) async fn warm_pool(&mut self) -> Result<()> {
         let (tables, progress) = (self.at.tables, &mut *self.progress);
         let reading = async |control: &mut Session| read_all(tables, control, progress).await;
-        self.at.link.patiently(self.control, reading).await
+        patiently(self.at.link, self.control, reading).await
     }
 
     pub(super) async fn step(&mut self) -> Result<Option<Prepared>> {
@@ -269,12 +252,12 @@ impl Preparation<'_> {
     ) -> Result<()> {
         let (began, link) = (Instant::now(), self.at.link);
         if left(last).more {
-            link.ask(lower(self.control, orders)).await?;
+            ask(link, lower(self.control, orders)).await?;
         }
         while left(last).more && Instant::now() < end {
             self.progress
                 .update(|| format!("settling: {}, {:.0?}", levels_in_words(last), began.elapsed()));
-            pause(link.stop, LOOK).await?;
+            pause(&link.stop, LOOK).await?;
             *last = self.levels().await?;
         }
         Ok(())
@@ -287,7 +270,7 @@ impl Preparation<'_> {
     async fn ahi_is_on(&mut self) -> Result<bool> {
         let sql = format!("SELECT @@GLOBAL.{AHI}");
         let asked = async { Ok::<_, Error>(one(self.control, &sql).await) };
-        match self.at.link.ask(asked).await? {
+        match ask(self.at.link, asked).await? {
             Ok(value) => Ok(matches!(value.as_deref(), Some("1" | "ON"))),
             Err(failure @ Failure::Server { .. }) => {
                 Err(Error::server(format!("--ahi: this server has no {AHI}: {failure}"))
@@ -305,7 +288,7 @@ impl Preparation<'_> {
         }
         let off = format!("SET GLOBAL {AHI} = OFF");
         let switching = async { Ok::<_, Error>(self.control.execute(&off).await) };
-        let switched = match self.at.link.ask(switching).await {
+        let switched = match ask(self.at.link, switching).await {
             Ok(Err(failure @ Failure::Server { .. })) => {
                 return Err(Error::server(format!("--ahi cold cannot set {AHI}: {failure}")).hint(
                     "GRANT SUPER ON *.* TO the account (MySQL 8: SYSTEM_VARIABLES_ADMIN), or \
@@ -356,29 +339,29 @@ impl Preparation<'_> {
             let ids = (0..IDS).map(|_| (stream.below(tables.rows) + 1).to_string());
             let ids = ids.collect::<Vec<_>>().join(",");
             let sql = format!("SELECT COUNT(*) FROM {table} WHERE id IN ({ids})");
-            self.at.link.ask(self.control.query(&sql)).await?;
+            ask(self.at.link, self.control.query(&sql)).await?;
         }
         Ok(())
     }
 
     async fn searches(&mut self) -> Result<Option<(u64, u64)>> {
-        self.at.link.ask(status::searches(self.control)).await
+        ask(self.at.link, status::searches(self.control)).await
     }
 
     /// Puts back by these orders what was done to the server, whatever became of what it was done
     /// for; a signal does not cut this short.
     async fn put_back(&mut self, done: &str, orders: &[String], waited: Result<()>) -> Result<()> {
-        let (link, stop) = (self.at.link, &Stop::default());
-        let still = ServerLink { target: link.target.clone(), opts: link.opts.clone(), stop };
+        let link = self.at.link;
+        let still = ServerLink { stop: Stop::default(), ..link.clone() };
         let usable = self.control.is_usable();
-        if orders.is_empty() || usable && still.ask(set(self.control, orders)).await.is_ok() {
+        if orders.is_empty() || usable && ask(&still, set(self.control, orders)).await.is_ok() {
             return waited;
         }
         // An answer that is not waited for any more is still to come on the old connection.
-        let mut patience = Patience::new(self.plan.policy, link.stop);
+        let mut patience = Patience::new(self.plan.policy, &link.stop);
         let why = loop {
-            let again = still.ask(async {
-                let mut other = Box::pin(still.open(None)).await?;
+            let again = ask(&still, async {
+                let mut other = Box::pin(open(&still, None)).await?;
                 set(&mut other, orders).await?;
                 other.close(limits::COURTESY).await;
                 Ok::<_, Error>(())

@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::servers::HEADROOM;
-use super::steps::{Job, ServerLink, Steps};
+use super::steps::{Job, Steps};
 use super::{print_data, random, replace, runtime, warn_of_debug_build};
 use crate::engine;
 use crate::error::{Error, Result};
 use crate::judge::{CALIBRATION, CalibratedHost, Calibration, CalibrationStep};
-use crate::mysql::ConnectOptions;
+use crate::mysql::{ConnectOptions, ServerLink};
 use crate::observe::host;
 use crate::observe::process::raise_descriptor_limit;
 use crate::plan::Plan;

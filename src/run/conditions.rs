@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use super::before::Surveyed;
+use super::before::{Surveyed, open};
 use crate::engine::aside;
 use crate::mysql::{Session, status};
 use crate::observe::host;
@@ -72,7 +72,7 @@ impl Watch {
                 // Looking needs a connection of its own, where there is an InnoDB.
                 let pool = at_start.as_ref().and_then(|levels| levels.pool_pages);
                 let session = match pool {
-                    Some(_) => within(limits::COURTESY, at.link.open(None)).await,
+                    Some(_) => within(limits::COURTESY, open(at.link, None)).await,
                     None => None,
                 };
                 let session = session.and_then(Result::ok);

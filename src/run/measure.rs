@@ -5,7 +5,6 @@ use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
-use super::before::ServerLink;
 use super::servers::sized;
 use super::slo::Slo;
 use super::steps::{Job, Steps};
@@ -15,7 +14,7 @@ use super::{
 use crate::engine::aside;
 use crate::error::{Error, Kind, Result, line};
 use crate::load::{self, Numbers};
-use crate::mysql::{ConnectOptions, ConnectionArgs, resolve};
+use crate::mysql::{ConnectOptions, ConnectionArgs, ServerLink, resolve};
 use crate::plan::experiment::Dataset;
 use crate::plan::search::STEPS_MAX;
 use crate::plan::timed::{InsertMode, LoadSource, LoadSpec};
@@ -78,11 +77,10 @@ impl Asked<'_> {
     /// Makes the tables of a private server, or asks whether those that are in the way may go.
     async fn make_ready(
         &self,
-        link: &ServerLink<'_>,
+        link: &ServerLink,
         private: bool,
         steps: &mut Steps<'_>,
     ) -> Result<()> {
-        let ServerLink { target, opts, stop } = link;
         match self.job {
             Job::Sweep(plan) if private => {
                 let tables = Dataset {
@@ -94,7 +92,7 @@ impl Asked<'_> {
                     passing: true,
                     ..Dataset::default()
                 };
-                load::prepare(target, opts, &tables, stop, steps.progress).await.map(|_| ())
+                load::prepare(link, &tables, steps.progress).await.map(|_| ())
             }
             Job::Load { spec, force: true } if !private => {
                 let named = |made: &Numbers| to_drop(spec, made);
@@ -242,7 +240,7 @@ pub(crate) fn prepare(
     on_server(connection, progress, stop, async |link, progress| {
         let named = |made: &Numbers| first(made, job.schema, job.tables);
         agree_to_drop(link, yes || !job.force, true, named).await?;
-        load::prepare(&link.target, &link.opts, job, stop, progress).await.map(|_| ())
+        load::prepare(link, job, progress).await.map(|_| ())
     })
 }
 
@@ -255,7 +253,7 @@ pub(crate) fn cleanup(
 ) -> Result<()> {
     on_server(connection, progress, stop, async |link, progress| {
         agree_to_drop(link, yes, true, load::named).await?;
-        load::cleanup(&link.target, &link.opts, stop, progress).await.map(|_| ())
+        load::cleanup(link, progress).await.map(|_| ())
     })
 }
 
@@ -278,7 +276,7 @@ pub(crate) fn verify(
     let steps = loaded.steps();
     let evidence = Evidence { summaries: &steps, records: &records, elsewhere };
     let checked = on_server(connection, progress, stop, async |link, progress| {
-        crate::verify::verify(&link.target, &link.opts, &evidence, stop, progress).await
+        crate::verify::verify(link, &evidence, progress).await
     })?;
     print_data(&lines(&checked))?;
     conclusion(&checked)
@@ -289,7 +287,7 @@ fn on_server<T>(
     connection: &ConnectionArgs,
     mut progress: Progress,
     stop: &Stop,
-    doing: impl AsyncFnOnce(&ServerLink<'_>, &mut Progress) -> Result<T>,
+    doing: impl AsyncFnOnce(&ServerLink, &mut Progress) -> Result<T>,
 ) -> Result<T> {
     let target = find(connection, &mut progress)?;
     let done = runtime()?.block_on(async {
@@ -318,25 +316,24 @@ fn first(made: &Numbers, schema: Schema, tables: u32) -> String {
 /// that a load made if `loaded`; any answer but yes is an error that nothing was done. Elsewhere
 /// nothing is looked for.
 async fn agree_to_drop(
-    link: &ServerLink<'_>,
+    link: &ServerLink,
     yes: bool,
     loaded: bool,
     named: impl FnOnce(&Numbers) -> String,
 ) -> Result<()> {
-    let ServerLink { target, opts, stop } = link;
     if yes || !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         return Ok(());
     }
-    let tables = named(&load::marked(target, opts, loaded, stop).await?);
+    let tables = named(&load::marked(link, loaded).await?);
     if tables.is_empty() {
         return Ok(());
     }
-    let question = line(&format!("Drop {tables} at {target}? [y/N] "));
+    let question = line(&format!("Drop {tables} at {}? [y/N] ", link.target));
     let mut err = io::stderr();
     let _ = err.write_all(question.as_bytes()).and_then(|()| err.flush());
     // On a thread of its own, so that a signal ends the wait; the thread ends with the process.
     let reading = aside(|| io::stdin().lines().next());
-    match or_stop(stop, async { Ok(reading.await) }).await? {
+    match or_stop(&link.stop, async { Ok(reading.await) }).await? {
         Ok(Some(Ok(yes))) if ["y", "yes"].contains(&yes.trim().to_ascii_lowercase().as_str()) => {
             Ok(())
         }

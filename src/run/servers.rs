@@ -11,12 +11,12 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
-use super::before::ServerLink;
+use super::before::ask;
 use super::{replace, runtime, start};
 use crate::error::{Error, Result};
 use crate::mysql::{
-    ConnectOptions, ConnectionArgs, Env, Numbers, Resolved, Secret, Session, nobody, numeric,
-    pairs, resolve,
+    ConnectOptions, ConnectionArgs, Env, Numbers, Resolved, Secret, ServerLink, Session, nobody,
+    numeric, pairs, resolve,
 };
 use crate::plan::experiment::{Dataset, Experiment, What};
 use crate::plan::profile::{self, Data, Profile};
@@ -51,7 +51,7 @@ pub(super) struct Servers<'a> {
 
 pub(super) struct Taken<'a> {
     pub(super) subject: usize,
-    pub(super) link: ServerLink<'a>,
+    pub(super) link: ServerLink,
     sandbox: Option<Sandbox>,
     /// The commands of a server that they started.
     commands: Option<&'a profile::Server>,
@@ -102,7 +102,7 @@ impl<'a> Servers<'a> {
         let existing = &experiment.subjects[at].server;
         let (target, written_by) = match &existing.sandbox {
             None => {
-                let link = link(self.targets[&at].clone(), self.stop)?;
+                let link = ServerLink::to(self.targets[&at].clone(), self.stop)?;
                 Controlled { existing, link: &link, progress }.renew()?;
                 let stops = !existing.start.is_empty() && !existing.stop.is_empty();
                 commands = stops.then_some(existing);
@@ -148,7 +148,7 @@ impl<'a> Servers<'a> {
         let mut kept = KeptData::open(&dir)?;
         if let Some(tables) = tables.filter(|tables| !kept.holds(&describe(tables))) {
             let sandbox = kept.start(spec.clone(), self.stop, progress)?;
-            let link = link(ConnectOptions::private(&sandbox.socket), self.stop)?;
+            let link = ServerLink::to(ConnectOptions::private(&sandbox.socket), self.stop)?;
             let prepared =
                 fill(&link, &Dataset { force: false, passing, ..tables.clone() }, progress);
             // Ended well in any case: what was filled so far is not lost.
@@ -221,23 +221,15 @@ impl Taken<'_> {
     pub(super) fn give_back(self, progress: &mut Progress) -> Result<()> {
         if let Some(existing) = self.commands {
             // Also after a signal: whoever does not want to wait sends another.
-            let (ServerLink { target, opts, .. }, stop) = (self.link, &Stop::default());
-            let link = &ServerLink { target, opts, stop };
+            let link = &ServerLink { stop: Stop::default(), ..self.link };
             Controlled { existing, link, progress }.end()?;
         }
         self.sandbox.map_or(Ok(()), Sandbox::stop)
     }
 }
 
-/// Reaches a server that may not be there yet.
-fn link(target: ConnectOptions, stop: &Stop) -> Result<ServerLink<'_>> {
-    Ok(ServerLink { opts: target.opts()?, target, stop })
-}
-
-fn fill(link: &ServerLink<'_>, tables: &Dataset, progress: &mut Progress) -> Result<u32> {
-    let ServerLink { target, opts, stop } = link;
-    let prepared = runtime()?.block_on(load::prepare(target, opts, tables, stop, progress))?;
-    Ok(prepared.filled)
+fn fill(link: &ServerLink, tables: &Dataset, progress: &mut Progress) -> Result<u32> {
+    Ok(runtime()?.block_on(load::prepare(link, tables, progress))?.filled)
 }
 
 fn describe(tables: &Dataset) -> String {
@@ -297,7 +289,7 @@ type Seen = Option<Result<Numbers>>;
 /// A server that is there, and whom its commands are run for.
 struct Controlled<'a> {
     existing: &'a profile::Server,
-    link: &'a ServerLink<'a>,
+    link: &'a ServerLink,
     progress: &'a mut Progress,
 }
 
@@ -307,7 +299,7 @@ impl Controlled<'_> {
     fn renew(&mut self) -> Result<()> {
         let profile::Server { start, stop: end, reset, .. } = self.existing;
         let within = self.existing.within();
-        let stop = self.link.stop;
+        let stop = &self.link.stop;
         if start.is_empty() && end.is_empty() && reset.is_empty() {
             return Ok(());
         }
@@ -337,7 +329,7 @@ impl Controlled<'_> {
     fn end(&mut self) -> Result<()> {
         let (target, within) = (&self.link.target, self.existing.within());
         self.progress.note("stopping the server");
-        commands::run("stop", &self.existing.stop, within, self.link.stop)?;
+        commands::run("stop", &self.existing.stop, within, &self.link.stop)?;
         let within = units::duration(within);
         self.until("the end of ", |seen| {
             Ok(seen.map(|_| {
@@ -390,11 +382,10 @@ impl Controlled<'_> {
     }
 
     fn look(&self) -> Result<Seen> {
-        let ServerLink { target, opts, .. } = self.link;
         let looking = async {
-            let mut session = match Session::open(target, opts, None).await {
+            let mut session = match Session::open(self.link, None).await {
                 Ok(session) => session,
-                Err(_) if nobody(target, opts).await => return Ok::<_, Error>(None),
+                Err(_) if nobody(self.link).await => return Ok::<_, Error>(None),
                 Err(error) => return Ok(Some(Err(error))),
             };
             let found = pairs(&mut session, GROWING).await;
@@ -402,7 +393,7 @@ impl Controlled<'_> {
             // One that does not tell them is not known to be the old one.
             Ok(Some(Ok(numeric(&found.unwrap_or_default()))))
         };
-        runtime()?.block_on(self.link.ask(looking))
+        runtime()?.block_on(ask(self.link, looking))
     }
 }
 

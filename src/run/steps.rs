@@ -10,8 +10,7 @@ use std::time::Instant;
 
 use tokio::sync::watch;
 
-pub use super::before::ServerLink;
-use super::before::{Patience, Preparation, Surveyed, preflight, probe};
+use super::before::{Patience, Preparation, Surveyed, open, patiently, preflight, probe};
 use super::conditions::Watch;
 use super::in_profile::InProfile;
 use super::{conclude, keep, random};
@@ -21,7 +20,7 @@ use crate::error::{Error, Kind, Result};
 use crate::judge::{self, Calibration, changed_after, class_by_size, is_another, no_result};
 use crate::load::reload::{LoadedTable, Reload, Reloaded};
 use crate::mysql::{
-    Address, Session, changes, dataset, exposure, fingerprint, optional, quoted_text,
+    Address, ServerLink, Session, changes, dataset, exposure, fingerprint, optional, quoted_text,
 };
 use crate::observe::host;
 use crate::observe::probe::Whereabouts;
@@ -96,10 +95,10 @@ impl<'a> Steps<'a> {
     /// whose tables are there.
     pub async fn run(
         &mut self,
-        link: &ServerLink<'_>,
+        link: &ServerLink,
         mut next: impl FnMut(&[Summary]) -> Result<Option<Step>>,
     ) -> Result<()> {
-        let control = link.open(self.charset()).await?;
+        let control = open(link, self.charset()).await?;
         let mut at = self.survey(link, control).await?;
         while let Some(step) = next(&self.summaries)? {
             link.stop.check()?;
@@ -123,12 +122,12 @@ impl<'a> Steps<'a> {
     /// cached take minutes. Reads them where the plan wants them in the pool.
     async fn survey<'l>(
         &mut self,
-        link: &'l ServerLink<'l>,
+        link: &'l ServerLink,
         mut session: Session,
     ) -> Result<Surveyed<'l>> {
         let control = &mut session;
         let look = async |control: &mut Session| self.look(link, control).await;
-        let mut at = link.patiently(control, look).await?;
+        let mut at = patiently(link, control, look).await?;
         if let Job::Sweep(plan) = self.job {
             if let (Some(path), None) = (&plan.interval_log, &self.log) {
                 let log = IntervalLog::create(path, jiff::Timestamp::now())?;
@@ -149,7 +148,7 @@ impl<'a> Steps<'a> {
 
     async fn look<'l>(
         &mut self,
-        link: &'l ServerLink<'l>,
+        link: &'l ServerLink,
         control: &mut Session,
     ) -> Result<Surveyed<'l>> {
         let target = &link.target;
@@ -266,11 +265,9 @@ impl<'a> Steps<'a> {
             plan,
             spread: at.spread,
             tables: at.tables,
-            target: &link.target,
+            link,
             server: Some(&identity.server),
-            opts: link.opts.clone(),
             probe: at.probe.clone(),
-            stop: link.stop,
             log: self.log.clone(),
         };
         log_step(&context, step);
@@ -285,7 +282,7 @@ impl<'a> Steps<'a> {
         let changed = if run.changed.is_empty() {
             // Over a new connection, as the clients' are: an old one may lead to a server that no
             // longer has the address.
-            engine::changes(&identity.server, &mut None, &link.target, &link.opts).await
+            engine::changes(&identity.server, &mut None, link).await
         } else {
             Some(std::mem::take(&mut run.changed))
         };
@@ -316,7 +313,7 @@ impl<'a> Steps<'a> {
         at: &mut Surveyed<'_>,
         opened: &watch::Receiver<Option<Instant>>,
     ) -> Result<(Vec<Finding>, Watch)> {
-        let mut patience = Patience::new(plan.policy, at.link.stop);
+        let mut patience = Patience::new(plan.policy, &at.link.stop);
         let last = at.identity.server.clone();
         loop {
             match self.attempt(plan, at, opened).await {
@@ -355,7 +352,7 @@ impl<'a> Steps<'a> {
     /// The server may be another process since its connection was lost, or another server, whose
     /// tables are looked at, too. Where its host does not tell, the steps go on without it.
     async fn look_again(&mut self, at: &mut Surveyed<'_>) -> Result<()> {
-        let mut session = at.link.open(self.charset()).await?;
+        let mut session = open(at.link, self.charset()).await?;
         let server = at.renewed(&mut session).await?;
         if is_another(&changes(&at.identity.server, &server)) {
             *at = self.survey(at.link, session).await?;
@@ -427,15 +424,14 @@ async fn load(
     (spec, force): (&LoadSpec, bool),
     progress: &mut Progress,
 ) -> Result<Measured> {
-    let ServerLink { target, opts, stop } = at.link;
-    let reload = Reload::open(target, opts, spec, force, stop, progress).await?;
+    let reload = Reload::open(at.link, spec, force, progress).await?;
     let start = Start::read(at, step, repeats).await?;
-    let mut loaded = reload.run(stop, progress).await?;
+    let mut loaded = reload.run(progress).await?;
     let mut summary = start.finish(spec.name(), loaded.began).await;
     let mut error = loaded.error.take();
     if error.is_none() {
         progress.update(|| "counting the rows".to_owned());
-        error = loaded.verify(spec, stop).await.err();
+        error = loaded.verify(spec).await.err();
         progress.clear();
     }
     if error.is_none() && loaded.done.tables.is_empty() {
@@ -463,7 +459,7 @@ async fn run_suite(
     let (name, output) = output(dir, &at.identity.label, spec, step.repeat)?;
     let (began, started_at) = (Instant::now(), jiff::Timestamp::now());
     // It blocks this thread, and there is nothing else for it to do.
-    let (tests, error) = suite::run(spec, &at.link.target, &output, at.link.stop, progress)?;
+    let (tests, error) = suite::run(spec, &at.link.target, &output, &at.link.stop, progress)?;
     let mut summary = start.finish(format!("suite-{}", spec.name), began).await;
     let sum = |of: fn(&summary::SuiteTest) -> f64| tests.iter().map(of).sum::<f64>();
     summary.started_at = started_at.to_string();
@@ -478,7 +474,7 @@ impl<'a> Start<'a> {
     /// Reads who the server is, and its counters, on a connection of its own.
     async fn read(at: &'a Surveyed<'a>, step: &'a Step, repeats: u32) -> Result<Start<'a>> {
         let probe = at.probe.as_ref();
-        let mut session = at.link.open(None).await?;
+        let mut session = open(at.link, None).await?;
         let server = at.renewed(&mut session).await?;
         let mut control = Some(session);
         let reading = ServerReading::take(&mut control, probe).await;
@@ -494,10 +490,10 @@ impl<'a> Start<'a> {
         let probe = probe.as_ref();
         let traffic = ClientReading::now(probe).since(&self.own).traffic;
         // Not the connection of before: a server drops one that was idle for hours.
-        let session = within(limits::COURTESY, Session::open(&link.target, &link.opts, None)).await;
+        let session = within(limits::COURTESY, Session::open(link, None)).await;
         let mut control = session.and_then(Result::ok);
         let last = ServerReading::take(&mut control, probe).await;
-        let changed = engine::changes(&self.server, &mut control, &link.target, &link.opts).await;
+        let changed = engine::changes(&self.server, &mut control, link).await;
         close(control).await;
         let mut summary = identity.summary(self.step);
         let (of, plan) = (&mut summary.workload, &mut summary.plan);
@@ -527,14 +523,14 @@ impl<'a> Start<'a> {
 
 /// Reads the size of some tables with their indexes, bytes, and their formats, each once; None where
 /// the server does not tell.
-async fn table_facts(link: &ServerLink<'_>, tables: &[LoadedTable]) -> Option<(u64, Vec<String>)> {
+async fn table_facts(link: &ServerLink, tables: &[LoadedTable]) -> Option<(u64, Vec<String>)> {
     let names: Vec<String> = tables.iter().map(|table| quoted_text(&table.name)).collect();
     if names.is_empty() {
         return None;
     }
     let which = format!("TABLE_SCHEMA = DATABASE() AND TABLE_NAME IN ({})", names.join(","));
     let asking = async {
-        let mut session = Session::open(&link.target, &link.opts, None).await?;
+        let mut session = Session::open(link, None).await?;
         // MySQL 8 keeps sizes for a day otherwise; servers without the variable keep none.
         let fresh = "SET SESSION information_schema_stats_expiry = 0";
         optional(session.execute(fresh).await)?;

@@ -24,8 +24,8 @@ use nix::unistd::{Pid, getpgid};
 
 use self::keeper::Keeper;
 use crate::error::{Error, Kind, Result};
-use crate::mysql::{Address, Asked, ConnectOptions, Failure, Session, rows};
-use crate::stop::{COURTESY, within};
+use crate::mysql::{Address, Asked, ConnectOptions, Failure, ServerLink, Session, rows};
+use crate::stop::{COURTESY, Stop, within};
 
 /// How long a server may take to end well before it is killed. Its data is thrown away, so
 /// there is nothing to wait for but files that it keeps elsewhere at the user's wish.
@@ -661,12 +661,13 @@ type Identity = [String; 4];
 fn ask(socket: &ConnectOptions, tcp: &ConnectOptions) -> Result<Asked<Identity>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(cannot("make a runtime"))?;
-    let (by_socket, by_tcp) = (socket.opts()?, tcp.opts()?);
+    let by = |target: &ConnectOptions| ServerLink::to(target.clone(), &Stop::default());
+    let (by_socket, by_tcp) = (by(socket)?, by(tcp)?);
     let asking = async {
-        let mut session = Session::open_again(socket, &by_socket, None).await?;
+        let mut session = Session::open_again(&by_socket, None).await?;
         furnish(&mut session).await?;
         session.close(COURTESY).await;
-        let mut session = Session::open_again(tcp, &by_tcp, None).await?;
+        let mut session = Session::open_again(&by_tcp, None).await?;
         let sql = "SELECT @@datadir, @@pid_file, @@port, @@version";
         let row = rows::<4>(&mut session, sql).await?.pop();
         session.close(COURTESY).await;

@@ -19,16 +19,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use mysql_async::Opts;
-
 use self::history::{History, Known};
 use self::read::{read, recovered, still_open};
 use self::table::{Index, Table, has_k, indexes};
 use self::verdict::judge;
 use crate::error::{Error, Result};
-use crate::mysql::{ConnectOptions, Liveness, Session, control, discover, exposure, names};
+use crate::mysql::{Liveness, ServerLink, Session, control, discover, exposure, names};
 use crate::progress::Progress;
-use crate::stop::{COURTESY, SILENCE, Stop};
+use crate::stop::{COURTESY, SILENCE};
 use crate::summary::Place;
 use crate::workload::Schema;
 use crate::workload::table::{Mark, State};
@@ -53,20 +51,17 @@ pub(crate) struct Checked {
     pub in_doubt: u64,
 }
 
-/// Reads the tables that prepare made, all of them, and holds them against the evidence. `opts`
-/// are [`ConnectOptions::opts`] of `target`.
+/// Reads the tables that prepare made, all of them, and holds them against the evidence.
 pub(crate) async fn verify(
-    target: &ConnectOptions,
-    opts: &Opts,
+    link: &ServerLink,
     evidence: &Evidence<'_>,
-    stop: &Stop,
     progress: &mut Progress,
 ) -> Result<Vec<Checked>> {
-    let server = Arc::new(Liveness::new(target, opts));
+    let server = Arc::new(Liveness::new(link));
     let looking = look(&server, evidence, progress);
-    let (tables, missing) = server.during(stop, looking).await?;
+    let (tables, missing) = server.during(looking).await?;
     let tables = Arc::new(tables);
-    let found = read(&server, &tables, stop, progress).await?;
+    let found = read(&server, &tables, progress).await?;
     progress.clear();
     let checked = tables.iter().zip(found).map(|(table, found)| Checked {
         table: table.name.clone(),
@@ -104,8 +99,8 @@ async fn look(
     evidence: &Evidence<'_>,
     progress: &mut Progress,
 ) -> Result<(Vec<Table>, BTreeMap<String, String>)> {
-    let target = &server.target;
-    let mut session = Session::open(target, &server.opts, None).await?;
+    let target = &server.link.target;
+    let mut session = Session::open(&server.link, None).await?;
     let _waits = server.waits(&session);
     if let Some(warning) = exposure(&mut session, target).await? {
         progress.warn(&warning.to_string());

@@ -75,7 +75,6 @@ struct Reading {
 pub(super) async fn read(
     server: &Arc<Liveness>,
     tables: &Arc<Vec<Table>>,
-    stop: &Stop,
     progress: &mut Progress,
 ) -> Result<Vec<Found>> {
     let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
@@ -106,7 +105,6 @@ pub(super) async fn read(
             name: "verify",
             count: jobs.min(tasks.len()),
             halt: &Stop::default(),
-            stop,
             liveness: server,
             again: "give the same command again",
         };
@@ -123,7 +121,7 @@ pub(super) async fn read(
         };
         let theirs = Arc::clone(&reading);
         let done = threads.run(move || work(Arc::clone(&theirs)), look).await;
-        stop.check()?;
+        server.link.stop.check()?;
         done?;
     }
     Ok(std::mem::take(&mut *locked(&reading.seen)).into_iter().map(|seen| seen.found).collect())
@@ -152,7 +150,7 @@ async fn work(reading: Arc<Reading>) -> Result<()> {
 
 /// Opens a session that sees what is committed, and nothing of what others do while a statement runs.
 async fn open(server: &Liveness) -> Result<Session> {
-    let mut session = Session::open(&server.target, &server.opts, None).await?;
+    let mut session = Session::open(&server.link, None).await?;
     let failed = |f: Failure| explain(&f, "setting up a connection");
     let isolation = "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ";
     session.execute(isolation).await.map_err(failed)?;

@@ -4,8 +4,10 @@
 use std::path::Path;
 use std::time::Duration;
 
+use loadgen::mysql::connect::ServerLink;
 use loadgen::mysql::options::{Address, ConnectOptions, Secret, Ssl};
 use loadgen::mysql::session::Session;
+use loadgen::stop::Stop;
 use loadgen::workload::Schema;
 use loadgen::workload::table::{self, Mark, State};
 
@@ -41,8 +43,8 @@ pub(crate) fn target(address: Address, user: &str, database: &str) -> ConnectOpt
 }
 
 pub(crate) async fn open(target: &ConnectOptions) -> Session {
-    let opts = target.opts().unwrap();
-    Session::open(target, &opts, None).await.unwrap_or_else(|error| panic!("{}", error.render()))
+    let link = ServerLink::to(target.clone(), &Stop::default()).unwrap();
+    Session::open(&link, None).await.unwrap_or_else(|error| panic!("{}", error.render()))
 }
 
 /// Root's session over a socket.

@@ -2,6 +2,7 @@
 
 use loadgen::error::Kind;
 use loadgen::load;
+use loadgen::mysql::connect::ServerLink;
 use loadgen::mysql::session::Session;
 use loadgen::plan::experiment::Dataset;
 use loadgen::progress::Progress;
@@ -109,18 +110,17 @@ fn cleanup_drops_what_prepare_made_and_nothing_else() {
 fn two_at_a_time_are_one_too_many() {
     // On one server: it waits for the lock for some seconds.
     let db = &Db::new(&SANDBOXES[0].1);
-    let target = db.target();
-    let opts = target.opts().unwrap();
+    let link = ServerLink::to(db.target(), &Stop::default()).unwrap();
     run(async {
         // What another prepare does first.
         let key = name_part(&db.name);
-        let mut other = Session::open(&target, &opts, None).await.unwrap();
+        let mut other = Session::open(&link, None).await.unwrap();
         other.execute(&format!("DO GET_LOCK('loadgen.{key:016x}', 0)")).await.unwrap();
-        let (stop, mut progress) = (Stop::default(), Progress::new(true, None));
-        let error = load::prepare(&target, &opts, &job(1, 10), &stop, &mut progress).await;
+        let mut progress = Progress::new(true, None);
+        let error = load::prepare(&link, &job(1, 10), &mut progress).await;
         let text = error.unwrap_err().render();
         assert!(text.contains(&format!("connection {}", other.id())), "{text}");
-        let error = load::cleanup(&target, &opts, &stop, &mut progress).await;
+        let error = load::cleanup(&link, &mut progress).await;
         assert_eq!(error.unwrap_err().kind(), Kind::Server);
     });
     assert_eq!(db.tables(), [""; 0]);

@@ -12,6 +12,7 @@ mod refusing;
 use databases::{Db, SANDBOXES, everywhere, run};
 use loadgen::error::Result;
 use loadgen::load::{self, Prepared};
+use loadgen::mysql::connect::ServerLink;
 use loadgen::plan::experiment::{Dataset, Method};
 use loadgen::progress::Progress;
 use loadgen::stop::Stop;
@@ -22,16 +23,14 @@ impl Db<'_> {
     }
 
     fn prepare_until(&self, job: &Dataset, stop: &Stop) -> Result<Prepared> {
-        let target = self.target();
-        let opts = target.opts()?;
-        run(load::prepare(&target, &opts, job, stop, &mut Progress::new(true, None)))
+        let link = ServerLink::to(self.target(), stop)?;
+        run(load::prepare(&link, job, &mut Progress::new(true, None)))
     }
 
     fn cleanup(&self) -> Result<load::Cleaned> {
-        let target = self.target();
-        let opts = target.opts()?;
+        let link = ServerLink::to(self.target(), &Stop::default())?;
         let mut progress = Progress::new(true, None);
-        run(load::cleanup(&target, &opts, &Stop::default(), &mut progress))
+        run(load::cleanup(&link, &mut progress))
     }
 
     /// Runs SQL; `{}` is the database with a dot.

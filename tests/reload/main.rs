@@ -14,11 +14,12 @@ use std::path::{Path, PathBuf};
 use databases::{Db, SANDBOXES, everywhere, run, say_which};
 use loadgen::error::{Error, Result};
 use loadgen::load;
+use loadgen::mysql::connect::ServerLink;
 use loadgen::plan::Step;
 use loadgen::plan::experiment::Dataset;
 use loadgen::plan::timed::{InsertMode, LoadSource, LoadSpec};
 use loadgen::progress::Progress;
-use loadgen::run::steps::{Job as Measuring, ServerLink, Steps};
+use loadgen::run::steps::{Job as Measuring, Steps};
 use loadgen::stop::Stop;
 use loadgen::summary::{Store, Summary};
 
@@ -82,10 +83,9 @@ impl Db<'_> {
     /// Makes `sbtest1` to this.
     fn prepare(&self, tables: u32, rows: u64) {
         let job = Dataset { tables, rows, data_seed: 1, ..Dataset::default() };
-        let target = self.target();
-        let opts = target.opts().expect("options");
+        let link = ServerLink::to(self.target(), &Stop::default()).expect("options");
         let mut quiet = Progress::new(true, None);
-        run(load::prepare(&target, &opts, &job, &Stop::default(), &mut quiet)).expect("prepared");
+        run(load::prepare(&link, &job, &mut quiet)).expect("prepared");
     }
 
     /// A load that must complete.

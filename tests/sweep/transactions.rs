@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use loadgen::engine::{self, StepContext, Tables};
+use loadgen::mysql::connect::ServerLink;
 use loadgen::mysql::options::{Address, ConnectOptions, Ssl};
 use loadgen::mysql::session::Session;
 use loadgen::observe::times::Times;
@@ -84,25 +85,22 @@ fn run(plan: &Plan, port: u16) -> engine::Run {
         ssl: Ssl::default(),
         connect_timeout: Duration::from_secs(5),
     };
-    let opts = target.opts().expect("options");
-    let stop = Stop::default();
+    let link = ServerLink::to(target, &Stop::default()).expect("options");
     let context = StepContext {
         plan,
         spread: Spread::Pinned,
         tables: Tables { schema: Schema::Sbtest, count: 4, rows: 100, held: None, own: false },
         first_write: &|| Ok(()),
         window: tokio::sync::watch::channel(None).0,
-        target: &target,
+        link: &link,
         server: None,
-        opts: opts.clone(),
         probe: None,
-        stop: &stop,
         log: None,
     };
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
-        let mut control = Some(Session::open(&target, &opts, None).await.expect("a session"));
+        let mut control = Some(Session::open(&link, None).await.expect("a session"));
         let step = Step { number: 1, place: 1, of: 1, clients: 4, rate: None, repeat: 1 };
         let mut progress = Progress::new(true, None);
         engine::run_step(&context, &step, &mut control, &mut progress).await.expect("a run")

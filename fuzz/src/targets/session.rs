@@ -22,8 +22,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::{FutureExt, StreamExt, stream};
 use loadgen::error::plain;
+use loadgen::mysql::connect::ServerLink;
 use loadgen::mysql::options::{Address, ConnectOptions, Secret, Ssl, SslMode};
 use loadgen::mysql::session::{Answer, Failure, Session};
+use loadgen::stop::Stop;
 use mysql_async::Value;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, UnixListener};
@@ -197,8 +199,8 @@ async fn client(
     seen: &Seen,
 ) -> Vec<String> {
     let mut shown = Vec::new();
-    let opts = target.opts().expect("sound options");
-    let mut session = match Session::open(target, &opts, charset).await {
+    let link = ServerLink::to(target.clone(), &Stop::default()).expect("sound options");
+    let mut session = match Session::open(&link, charset).await {
         Ok(session) => session,
         Err(error) => {
             let text = error.to_string();
