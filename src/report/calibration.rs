@@ -54,7 +54,6 @@ pub(crate) fn calibration(calibration: &Calibration, format: Format) -> String {
             Some(why) => (why, format!("{noisy} {}", mark(0))),
             None => (String::new(), VerdictKind::Ok.name().to_owned()),
         })
-        .left()
         .sheet();
     write(&[Page::of(title, sheet, below)], "calibration", format, None)
 }

@@ -17,7 +17,7 @@ use crate::judge::thresholds::{ALPHA, FAILED_MAX};
 use crate::judge::{self, Weight};
 use crate::stats::{self, Shift, benjamini_hochberg, holm};
 use crate::summary::Summary;
-use crate::terms::Quantity;
+use crate::terms::{self, Quantity};
 
 pub(crate) const ASKED_FOR: &str =
     "at a given rate QPS is what was asked for, not what was found: --metric p99";
@@ -145,19 +145,21 @@ pub fn compare(steps: &[&Summary], question: &Question) -> Result<Comparison> {
     let found_out = || related.iter().filter(|row| all_asked_for || !row.is_asked_for());
     let nothing_found = all_asked_for && !related.is_empty();
     let asked_for = nothing_found.then(|| ASKED_FOR.to_owned()).into_iter().collect();
-    let lines =
-        |verdict| found_out().filter(move |row| row.verdict == verdict).map(|row| row.line());
-    let too_few = found_out().filter(|row| row.verdict == Verdict::TooFew);
-    let times = too_few.filter_map(|row| Some(row.ratio.as_ref()?.times)).fold(1.0, f64::max);
-    let worse = related.iter().filter(|row| row.verdict == Verdict::Worse).map(|row| row.line());
-    let open = found_out().chain(&lacking).filter_map(|row| row.doubt(labels)).collect();
+    let is = |verdict| move |row: &&&Row| row.verdict == verdict;
+    let (line, times) = (|row: &&Row| row.line(), |row: &&Row| Some(row.ratio.as_ref()?.times));
+    let too_few = || found_out().filter(is(Verdict::TooFew));
     Ok(Comparison {
-        worse: worse.chain(what(&stopped)).collect(),
+        worse: related
+            .iter()
+            .filter(is(Verdict::Worse))
+            .filter_map(line)
+            .chain(what(&stopped))
+            .collect(),
         unknown: [what(&lacking), what(&related), asked_for].concat(),
-        inconclusive: lines(Verdict::Inconclusive).collect(),
-        too_few: lines(Verdict::TooFew).collect(),
-        repeats_needed: repeats_needed(times),
-        open,
+        inconclusive: found_out().filter(is(Verdict::Inconclusive)).filter_map(line).collect(),
+        too_few: too_few().filter_map(line).collect(),
+        repeats_needed: repeats_needed(too_few().filter_map(times).fold(1.0, f64::max)),
+        open: found_out().chain(&lacking).filter_map(|row| row.doubt(labels)).collect(),
         text: write(&pages, "compare", question.format, None),
     })
 }
@@ -297,35 +299,27 @@ impl Row<'_, '_> {
     /// failed and the number does not show it.
     fn what(&self, labels: [&str; 2], floor: f64) -> Option<String> {
         let (metric, both) = (self.table.metric, self.cells.iter().all(Option::is_some));
+        let failed = self.cells.map(|cell| failed_share(&cell?.steps));
+        let apart = (failed[0].unwrap_or(0.0) - failed[1].unwrap_or(0.0)).abs();
         let is_shown = metric.is_rate() || metric == Metric::ERRORS;
-        let failed =
-            self.cells.map(|cell| cell.and_then(|cell| failed_share(&cell.steps)).unwrap_or(0.0));
-        let failing = (failed[0] - failed[1]).abs() > floor.max(FAILED_MAX) && !is_shown;
+        let failing = both && !is_shown && apart > floor.max(FAILED_MAX);
         let mut said = Vec::new();
         for (at, label) in labels.iter().enumerate() {
             let left_out = self.table.line(label).map_or(&[][..], |line| &line.left_out);
             let (left_out, label) = (among(&self.column, left_out), escape::line(label));
-            match (self.cells[at], &self.ratio) {
-                (None, _) if left_out.is_empty() => said.push(format!("not measured by {label}")),
-                (None, _) => {
-                    said.push(format!("none of {} runs of {label} completed", left_out.len()));
-                }
-                (Some(cell), Some(_)) => {
-                    let (missing, all) = missing(&cell.steps, &left_out);
-                    let text = || format!("{missing} of {all} runs of {label} did not complete");
-                    said.extend((missing > 0).then(text));
-                    let share = quantity_shown(Quantity::ErrorShare, failed[at]);
-                    said.extend(failing.then(|| format!("{share} of the ops of {label} failed")));
-                }
-                (Some(cell), None) => {
-                    let none = cell.values.iter().filter(|value| !has_log(**value)).count();
-                    let (name, of) = (metric.name(), cell.values.len());
-                    let did = format!("did 0 {name}");
-                    let had = if metric.is_rate() { did } else { format!("had no {name} above 0") };
-                    let text = || format!("{none} of {of} runs of {label} {had}");
-                    said.extend((both && none > 0).then(text));
-                }
-            }
+            let (steps, values) =
+                self.cells[at].map_or((&[][..], &[][..]), |cell| (&cell.steps, &cell.values));
+            let not_measured = self.cells[at].is_none() && left_out.is_empty();
+            said.extend(not_measured.then(|| format!("not measured by {label}")));
+            let mut of_runs = |count: usize, of: usize, what: &str| {
+                said.extend((count > 0).then(|| format!("{count} of {of} runs of {label} {what}")));
+            };
+            let (missing, all) = missing(steps, &left_out);
+            of_runs(missing, all, "did not complete");
+            let none = values.iter().filter(|value| both && !has_log(**value)).count();
+            of_runs(none, values.len(), &format!("had no {} above 0", metric.name()));
+            let share = quantity_shown(Quantity::ErrorShare, failed[at].unwrap_or(0.0));
+            said.extend(failing.then(|| format!("{share} of the ops of {label} failed")));
         }
         (!said.is_empty()).then(|| self.at(&said.join(", ")))
     }
@@ -334,25 +328,19 @@ impl Row<'_, '_> {
         format!("{}: {said}", cell_named(self.table, &self.column))
     }
 
-    fn found(&self) -> String {
-        match (&self.ratio, self.verdict) {
-            (Some(ratio), verdict) if verdict != Verdict::TooFew => ratio.found(),
-            _ => format!("{} and {} runs", self.runs()[0], self.runs()[1]),
-        }
-    }
-
-    fn line(&self) -> String {
-        self.at(&format!("{} {}", self.table.metric.name(), self.found()))
-    }
-
-    pub(super) fn chance(&self) -> Option<String> {
+    /// Says what the comparison found; nothing without a ratio.
+    pub(super) fn found(&self) -> Option<String> {
         let ([one, other], ratio) = (self.runs(), self.ratio.as_ref()?);
-        Some(match self.verdict {
-            Verdict::TooFew => format!(
-                "too few runs ({one} and {other}) to know whether QPS changed by more than chance"
-            ),
-            _ => format!("QPS new/base as `loadgen compare` has it: {}", ratio.found()),
-        })
+        if self.verdict == Verdict::TooFew {
+            return Some(format!("too few runs ({one} and {other}) to know of a change"));
+        }
+        let interval = ratio.interval().unwrap_or_else(|| "-".to_owned());
+        let estimate = number(ratio.shift.estimate.exp(), 3);
+        Some(format!("{estimate} ({interval}), p {}", p_text(ratio.p)))
+    }
+
+    fn line(&self) -> Option<String> {
+        Some(self.at(&format!("{}: {}", self.table.metric.name(), self.found()?)))
     }
 
     /// Returns what more runs may decide, or tell whether it matters.
@@ -363,7 +351,7 @@ impl Row<'_, '_> {
             Incomplete | NotMeasured => self.what.clone()?,
             found => {
                 let ([base, new], at) = (of.map(label), notes::at_clients(&self.column));
-                format!("{new} against {base} at {at}: {found}, {}", self.found())
+                format!("{new} against {base} at {at}: {found}, {}", self.found()?)
             }
         };
         let labels = of.map(str::to_owned).into();
@@ -379,12 +367,6 @@ impl Ratio {
         let logs = |cell: &Cell| cell.values.iter().map(log).collect::<Option<Vec<f64>>>();
         let (shift, blocks) = shift(cells, [&logs(cells[0])?, &logs(cells[1])?], times)?;
         Some(Ratio { p: shift.p, shift, blocks, times })
-    }
-
-    fn found(&self) -> String {
-        let interval = self.interval().unwrap_or_else(|| "-".to_owned());
-        let estimate = number(self.shift.estimate.exp(), 3);
-        format!("{estimate} ({interval}), p {}", p_text(self.p))
     }
 
     fn interval(&self) -> Option<String> {
@@ -468,8 +450,16 @@ fn pages(rows: &[Vec<Row>], floor: f64, looks: u32) -> Vec<Page> {
     }
     // Workloads without a table of their own.
     last.below.extend(bare.into_iter().flatten().filter_map(|row| row.what.clone()));
-    let ratios = rows.iter().flatten().filter_map(|row| row.ratio.as_ref());
-    last.below.push(method(&ratios.collect::<Vec<_>>(), floor, looks));
+    let ratios = || rows.iter().flatten().filter_map(|row| row.ratio.as_ref());
+    let (all, blocks) = (ratios().count(), ratios().filter(|ratio| ratio.blocks).count());
+    last.below.push(format!(
+        "ratio and interval: Hodges-Lehmann on logarithms; runs of {blocks} of {all} cells in blocks \
+         (Wilcoxon signed ranks), of the others as independent samples (Mann-Whitney); p corrected by \
+         Holm within the workload and Benjamini-Hochberg over all, times {}; differences below {} % do \
+         not matter; intervals are not corrected",
+        terms::counted(looks, "look"),
+        number(floor * 100.0, usize::from(floor < 0.01))
+    ));
     pages
 }
 
@@ -508,8 +498,7 @@ fn sheet(table: &Table, rows: &[Row], how: &str) -> Sheet {
         .filed("base_runs", |row| row.runs()[0])
         .filed("new_runs", |row| row.runs()[1])
         .both(how, "ratio", |row| row.ratio.as_ref().map(|r| (r.shift.estimate.exp(), 3)))
-        .shown("95 % interval", |row| row.ratio.as_ref()?.interval())
-        .left()
+        .text("95 % interval", |row| row.ratio.as_ref()?.interval())
         .filed("ratio_low", |row| bounds(row).map(|(low, _)| low))
         .filed("ratio_high", |row| bounds(row).map(|(_, high)| high))
         .filed("p", |row| row.ratio.as_ref().map(|ratio| ratio.shift.p))
@@ -517,28 +506,8 @@ fn sheet(table: &Table, rows: &[Row], how: &str) -> Sheet {
         .filed("p_corrected", |row| row.ratio.as_ref().map(|ratio| ratio.p))
         .filed("in_blocks", |row| row.ratio.as_ref().is_some_and(|ratio| ratio.blocks))
         .both("verdict", "verdict", |row| row.verdict.to_string())
-        .left()
         .filed("notes", |row| codes(table, &[0, 1], &row.column))
         .sheet()
-}
-
-fn method(ratios: &[&Ratio], floor: f64, looks: u32) -> String {
-    let any = |blocks: bool| ratios.iter().any(|ratio| ratio.blocks == blocks);
-    let how = match (any(true), any(false)) {
-        (false, _) => "runs as independent samples (Mann-Whitney)",
-        (true, false) => "interleaved runs in blocks (Wilcoxon signed ranks)",
-        _ => "runs as samples (Mann-Whitney) or, where interleaved, in blocks (Wilcoxon)",
-    };
-    let looks = match looks {
-        1 => String::new(),
-        looks => format!(", times the {looks} looks of a comparison that goes on while undecided"),
-    };
-    format!(
-        "ratio and interval: Hodges-Lehmann on logarithms; {how}; p corrected by Holm within the \
-         workload and Benjamini-Hochberg over all{looks}; differences below {} % do not matter; intervals \
-         are not corrected",
-        number(floor * 100.0, usize::from(floor < 0.01))
-    )
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -142,7 +142,9 @@ impl<'r, 't, 's> Split<'r, 't, 's> {
             label(table.lines[1].label),
             signed(100.0 * (other / one - 1.0)),
         );
-        let below = row.chance().into_iter().chain(self.remarks());
+        let chance =
+            row.found().map(|found| format!("QPS new/base as `loadgen compare` has it: {found}"));
+        let below = chance.into_iter().chain(self.remarks());
         Page::of(title, self.sheet(), below.collect())
     }
 
@@ -163,7 +165,6 @@ impl<'r, 't, 's> Split<'r, 't, 's> {
             .filed("base_qps", |_| self.cells[0].spread.median)
             .filed("new_qps", |_| self.cells[1].spread.median)
             .both("microseconds an op", "part", |part| part.name)
-            .left()
             .both(&marked(table, 0), "base_us", |part| part.us.map(|us| (us[0], 1)))
             .both(&marked(table, 1), "new_us", |part| part.us.map(|us| (us[1], 1)))
             .shown("change", |part| change(part).map_or("unknown".to_owned(), signed))

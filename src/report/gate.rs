@@ -129,7 +129,6 @@ fn sheet(table: &Table, rows: Vec<Row>) -> Sheet {
         .place(table, |row| row.column)
         .filed("label", |row| table.lines[row.at].label)
         .both("gate", "gate", |row| row.gate.text.as_str())
-        .left()
         .shown("it is", Row::shown)
         .filed("value", |row| row.found.value)
         .filed("unit", |row| match metric(row.gate.quantity) {
@@ -143,7 +142,6 @@ fn sheet(table: &Table, rows: Vec<Row>) -> Sheet {
             Some(false) => ("fails".to_owned(), "FAILS".to_owned()).into(),
             None => ("undecided".to_owned(), format!("undecided: {}", row.found.why)).into(),
         })
-        .left()
         .text("label", |row| marked(table, row.at))
         .filed("reason", |row| row.found.why.clone())
         .sheet()

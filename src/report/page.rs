@@ -65,8 +65,9 @@ impl<T> Rows<T> {
         name: Option<&'static str>,
         get: impl Fn(&T) -> V,
     ) -> Self {
-        let values = self.rows.iter().map(|row| get(row).into()).collect();
-        self.columns.push(Column { head: head.map(str::to_owned), name, left: false, values });
+        let values: Vec<Value> = self.rows.iter().map(|row| get(row).into()).collect();
+        let left = name.is_some() && values.iter().any(|value| value.filed.is_string());
+        self.columns.push(Column { head: head.map(str::to_owned), name, left, values });
         self
     }
 
@@ -75,7 +76,9 @@ impl<T> Rows<T> {
     }
 
     pub(crate) fn text<V: Into<Value>>(self, head: &str, get: impl Fn(&T) -> V) -> Self {
-        self.shown(head, get).left()
+        let mut rows = self.shown(head, get);
+        rows.columns.last_mut().expect("a column").left = true;
+        rows
     }
 
     pub(crate) fn filed<V: Into<Value>>(self, name: &'static str, get: impl Fn(&T) -> V) -> Self {
@@ -89,11 +92,6 @@ impl<T> Rows<T> {
         get: impl Fn(&T) -> V,
     ) -> Self {
         self.column(Some(head), Some(name), get)
-    }
-
-    pub(crate) fn left(mut self) -> Self {
-        self.columns.last_mut().expect("a column").left = true;
-        self
     }
 
     /// Adds what begins every record: the workload, and where in its table the row is.

@@ -124,7 +124,6 @@ pub(super) fn outages(table: &Table) -> Page {
         .both("first error", "first_error", |(_, outage)| {
             (outage.first_error.clone(), clip(&shown(&outage.first_error), TEXT_MAX))
         })
-        .left()
         .filed("last_error", |(_, outage)| outage.last_error.as_str())
         .sheet();
     Page::of(title, sheet, OUTAGES.map(str::to_owned).into())

@@ -40,7 +40,6 @@ pub(super) fn relative(mut table: Table, baseline: Option<&str>) -> Page {
     let sheet = Rows::new(table.lines.iter().enumerate())
         .place_and_metric(&table, |_| column)
         .both("", "label", |(_, line)| (line.label.to_owned(), label(line.label)))
-        .left()
         .both(&short, "value", |(_, line)| Some((line.cell()?.spread.median, decimals)))
         .filed("baseline", |_| base.as_str())
         // As published: the baseline is 1, and what merely equals it 1.00.
@@ -169,9 +168,7 @@ fn suite(table: &Table) -> Page {
     let sheet = Rows::new(rows)
         .filed("workload", |_| table.workload)
         .both("test", "test", |(name, ..)| ((*name).to_owned(), escape::line(name)))
-        .left()
         .both("label", "label", |(_, at, ..)| (of(*at).to_owned(), label(of(*at))))
-        .left()
         .both("wall s", "wall_s", |(.., times, _)| (times[0], decimals))
         .both("user s", "user_s", |(.., times, _)| (times[1], decimals))
         .both("sys s", "sys_s", |(.., times, _)| (times[2], decimals))
