@@ -10,11 +10,15 @@ use super::page::{Page, Rows, Sheet, Value, number};
 use super::table::{Column, Table, among, missing, tables};
 use super::{Format, Options, escape, write};
 use crate::error::Result;
-use crate::stats::{self, enough};
+use crate::stats::{self, Spread, enough};
 use crate::summary::{Summary, VerdictKind, Warning};
 use crate::terms::{self, Gate, Property, Quantity};
 
 const NO_OP: &str = "no op was answered";
+const WHAT: &str = "medians over the runs, of errors their sum; latency is the response time of open loops \
+                    (with @), the service time of others; errors are those of all phases, their share is \
+                    the window's (of summaries of older versions with what was in doubt or given up in \
+                    any phase)";
 
 #[derive(Debug, Clone, Default)]
 pub struct Gates {
@@ -52,7 +56,7 @@ pub fn gates(steps: &[&Summary], wanted: &[Gate], options: &Options) -> Result<G
         for row in &rows {
             gates.count(&table, row);
         }
-        let lines = [vec![what(&table)], footing(&table)].concat();
+        let lines = [vec![WHAT.to_owned()], footing(&table)].concat();
         let title = format!("{}: gates", escape::line(table.workload));
         pages.push(Page::of(title, sheet(&table, rows), lines));
     }
@@ -67,10 +71,10 @@ fn rows<'t, 's>(table: &Table<'s>, wanted: &'t [Gate]) -> Result<Vec<Row<'t, 's>
             let cell = line.cells.get(column);
             let completed = cell.map_or(&[][..], |cell| &cell.steps);
             let left_out = among(column, &line.left_out);
-            let lacking = match missing(completed, &left_out) {
-                _ if completed.is_empty() => Some("no step completed".to_owned()),
-                (0, _) => None,
-                (missing, all) => Some(format!("{missing} of {all} runs did not complete")),
+            let (missing, all) = missing(completed, &left_out);
+            let lacking = match completed.len() {
+                0 => "no step completed".to_owned(),
+                _ => format!("{missing} of {all} runs did not complete"),
             };
             for gate in wanted.iter().filter(|_| cell.is_some() || !left_out.is_empty()) {
                 let of_errors = metric(gate.quantity).is_none();
@@ -78,8 +82,9 @@ fn rows<'t, 's>(table: &Table<'s>, wanted: &'t [Gate]) -> Result<Vec<Row<'t, 's>
                 let runs = [completed, counted].concat();
                 let mut found = judge(gate, &runs)?;
                 // Errors that are too many already become no fewer by what is missing.
-                if found.held == Some(true) || (found.held == Some(false) && !of_errors) {
-                    found = lacking.clone().map_or(found, Found::unknown);
+                let is_sure = of_errors && found.held == Some(false);
+                if missing > 0 && found.held.is_some() && !is_sure {
+                    found = Found::unknown(lacking.clone());
                 }
                 rows.push(Row { at, column: *column, gate, runs, found });
             }
@@ -104,19 +109,14 @@ fn judge(gate: &Gate, runs: &[&Summary]) -> Result<Found> {
         Ok(value) => return Ok(Found::of(gate, value)),
         Err(why) => why,
     };
-    // Where a percentile has too few values beyond it, and the highest that has enough is too high
-    // already, so is this one.
+    // Where a percentile has too few values beyond it, and one that has enough is too high already, so
+    // is this one.
     if let Quantity::Latency(Property::Percentile(percentile)) = gate.quantity {
         for lower in percentile.lower().filter(|_| gate.range.contains(&0.0)) {
-            if let Ok(value) = over(Quantity::Latency(Property::Percentile(lower)), runs)? {
-                let found = Found::of(gate, value);
-                let why_bound = "the value is a lower bound".to_owned();
-                let is_bound = found.held == Some(false);
-                return Ok(if is_bound {
-                    Found { why: why_bound, ..found }
-                } else {
-                    Found::unknown(why)
-                });
+            let value = over(Quantity::Latency(Property::Percentile(lower)), runs)?;
+            if let Some(value) = value.ok().filter(|value| !gate.range.contains(value)) {
+                let why = "the value is a lower bound".to_owned();
+                return Ok(Found { why, ..Found::of(gate, value) });
             }
         }
     }
@@ -131,10 +131,9 @@ fn sheet(table: &Table, rows: Vec<Row>) -> Sheet {
         .both("gate", "gate", |row| row.gate.text.as_str())
         .shown("it is", Row::shown)
         .filed("value", |row| row.found.value)
-        .filed("unit", |row| match metric(row.gate.quantity) {
-            Some(metric) => metric.unit(),
-            None if row.gate.quantity == Quantity::Errors => Metric::ERRORS.unit(),
-            None => "share",
+        .filed("unit", |row| match row.gate.quantity {
+            Quantity::ErrorShare => "share",
+            quantity => metric(quantity).unwrap_or(Metric::ERRORS).unit(),
         })
         .both("runs", "runs", |row| row.runs.len())
         .both("verdict", "verdict", |row| match row.found.held {
@@ -162,13 +161,11 @@ impl Gates {
         match row.found.held {
             Some(true) => self.held += 1,
             Some(false) => {
-                let together = match metric(quantity) {
-                    _ if runs < 2 => String::new(),
-                    Some(_) => format!(" (median of {runs} runs)"),
-                    None => format!(" (of {runs} runs together)"),
-                };
-                let (what, value) = (in_words(quantity, &row.runs), row.shown().expect("it fails"));
-                self.failed.push(format!("{of} FAILS, {what} is {value}{together}"));
+                let metric = metric(quantity).map(|metric| metric.in_loop(row.column.is_open()));
+                let what = metric.map_or_else(|| "it".to_owned(), Metric::name);
+                let (value, runs) =
+                    (row.shown().expect("it fails"), terms::counted(runs as u64, "run"));
+                self.failed.push(format!("{of} FAILS, {what} is {value} over {runs}"));
             }
             None => {
                 let scarce = |step: &&Summary| metric(quantity)?.scarce(step);
@@ -177,19 +174,6 @@ impl Gates {
             }
         }
     }
-}
-
-fn what(table: &Table) -> String {
-    let open = table.columns.iter().filter(|column| column.is_open()).count();
-    let latency = match open {
-        0 => "service time, of closed loops",
-        open if open == table.columns.len() => "response time, of open loops",
-        _ => "response time in the open loops (with @), service time in the others",
-    };
-    format!(
-        "medians over the runs, of errors their sum; latency is {latency}; errors are those of all \
-         phases, their share is the window's"
-    )
 }
 
 /// Tells whether one step holds it as a service level, and its number; nothing where that is not
@@ -257,26 +241,6 @@ fn over(quantity: Quantity, steps: &[&Summary]) -> Result<std::result::Result<f6
         values.push(value);
     }
     Ok(stats::median(&values).ok_or_else(|| "no step completed".to_owned()))
-}
-
-/// Says what the number of some steps is: of a latency, which time; of errors, which phases.
-fn in_words(quantity: Quantity, steps: &[&Summary]) -> &'static str {
-    let any = |of: fn(&Summary) -> bool| steps.iter().any(|step| of(step));
-    let is_open = any(|step| step.latency.response.is_some());
-    let tells_less = any(|step| {
-        step.latency.abandoned.is_none() && step.totals.in_doubt.max(step.totals.abandoned) > 0
-    });
-    match quantity {
-        Quantity::Qps | Quantity::Tps => "it",
-        Quantity::Latency(_) if is_open => "the response time",
-        Quantity::Latency(_) => "the service time",
-        Quantity::Errors => "the number of all phases",
-        Quantity::ErrorShare if tells_less => {
-            "the failed share of the window's ops, with what was in doubt or given up in any \
-             phase (an older version wrote the summaries),"
-        }
-        Quantity::ErrorShare => "the failed share of the window's ops",
-    }
 }
 
 pub(crate) fn quantity_shown(quantity: Quantity, value: f64) -> String {
@@ -386,12 +350,9 @@ fn highest(clients: u32, found: &[Search], probes: &[Probe], level: &str) -> (St
     let rate = match stats::spread(&rates) {
         None => format!("no rate held {level}"),
         Some(one) if here.len() == 1 => format!("{}/s", one.median),
-        Some(spread) => {
-            let (n, none) = (here.len(), here.len() - spread.n);
-            let none = if none > 0 { format!("; {none} found none") } else { String::new() };
-            let median = number(spread.median, usize::from(spread.median < 100.0));
-            let (min, max) = (spread.min, spread.max);
-            format!("{median}/s, the median of {n} searches ({min} to {max}{none})")
+        Some(Spread { n, min, median, max }) => {
+            let (median, all) = (quantity_shown(Quantity::Tps, median), here.len());
+            format!("{median}, the median of {n} of {all} searches ({min} to {max})")
         }
     };
     let mut said = vec![&rate];
