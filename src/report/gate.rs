@@ -308,7 +308,7 @@ pub struct Search {
 pub fn path(first: &Summary, probes: &[Probe], found: &[Search], slo: &[Gate]) -> String {
     let notes = grouped(probes.iter().enumerate().flat_map(|(at, probe)| {
         let column = Column::new(probe.clients, Some(probe.rate));
-        probe.remarks.iter().map(move |said| (at, column, said.clone()))
+        probe.remarks.iter().map(move |said| (at, column, said.clone(), true))
     }));
     let mut rows = Rows::new(probes.iter().enumerate())
         .shown("clients", |(_, probe)| probe.clients)

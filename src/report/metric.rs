@@ -174,13 +174,7 @@ impl Metric {
         let Metric::Time(of, property) = self else {
             return self.figure().expect("no time").heading.to_owned();
         };
-        let (_, of, _) = of.names();
-        match property {
-            Property::Max => format!("largest {of}"),
-            Property::Min => format!("smallest {of}"),
-            Property::Stddev => format!("standard deviation of the {of}"),
-            other => format!("{other} {of}"),
-        }
+        format!("{property} {}", of.names().1)
     }
 
     pub(crate) fn short(self) -> (String, &'static str) {

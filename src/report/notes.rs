@@ -30,46 +30,39 @@ pub(crate) struct Note {
 }
 
 /// Fills in the footnotes of a table, in the order in which its lines need them.
-pub(crate) fn noted(mut table: Table) -> Table {
+pub(crate) fn noted(table: Table) -> Table {
     let reference = table.lines.iter().find(|line| !line.steps.is_empty());
-    let all: BTreeSet<Column> = table.columns.iter().copied().collect();
-    // Lines of which the same is true share a note, and so do findings of one code.
-    let mut of_lines: BTreeMap<(&str, String), BTreeMap<_, _>> = BTreeMap::new();
-    let mut found = Vec::new();
+    let mut said = Vec::new();
     for (at, line) in table.lines.iter().enumerate() {
-        for note in reference.iter().flat_map(|reference| of_line(line, reference)) {
-            of_lines.entry(note).or_default().insert(at, all.clone());
+        for (code, message) in reference.iter().flat_map(|reference| of_line(line, reference)) {
+            let of_line = Warning { code: code.to_owned(), message };
+            let columns = table.columns.iter();
+            said.extend(columns.map(|column| (at, *column, of_line.clone(), false)));
         }
-        found.extend(findings(&table, line).into_iter().map(|(column, said)| (at, column, said)));
+        let findings = findings(&table, line).into_iter();
+        said.extend(findings.map(|(column, finding)| (at, column, finding, true)));
     }
-    let of_lines = of_lines.into_iter();
-    let of_lines =
-        of_lines.map(|((code, text), places)| Note { code: code.to_owned(), text, places });
-    let found = grouped(found).into_iter().map(|mut note| {
+    let mut notes = grouped(said);
+    for note in &mut notes {
         note.text += &place(&table, &note.places);
-        note
-    });
-    let mut notes: Vec<Note> = of_lines.chain(found).collect();
-    // Stable: of the notes of one line, those about all of it come first.
-    notes.sort_by_key(|note| note.places.keys().next().copied());
-    table.notes = notes;
-    table
+    }
+    Table { notes, ..table }
 }
 
-/// Makes a note of all that is said under one code, of lines and columns, by the first line.
-pub(crate) fn grouped(said: impl IntoIterator<Item = (usize, Column, Warning)>) -> Vec<Note> {
-    let mut by_code: BTreeMap<String, (Vec<String>, BTreeMap<_, BTreeSet<_>>)> = BTreeMap::new();
-    for (at, column, said) in said {
-        let (messages, places) = by_code.entry(clip(&said.code, VALUE_MAX)).or_default();
-        messages.push(said.message);
-        places.entry(at).or_default().insert(column);
+/// Makes notes of what is said of lines and columns, by the first line: one of each text, but of all
+/// findings of one code, which come last.
+pub(crate) fn grouped(said: impl IntoIterator<Item = (usize, Column, Warning, bool)>) -> Vec<Note> {
+    let mut groups: BTreeMap<_, (Vec<String>, BTreeMap<_, BTreeSet<_>>)> = BTreeMap::new();
+    for (at, column, Warning { code, message }, is_finding) in said {
+        let text = Some(message.clone()).filter(|_| !is_finding);
+        let group = groups.entry((is_finding, clip(&code, VALUE_MAX), text)).or_default();
+        group.0.push(message);
+        group.1.entry(at).or_default().insert(column);
     }
-    let note = |(code, (messages, places)): (_, (Vec<_>, _))| Note {
-        code,
-        text: as_one(&messages),
-        places,
-    };
-    let mut notes: Vec<Note> = by_code.into_iter().map(note).collect();
+    let groups = groups.into_iter();
+    let mut notes: Vec<Note> = groups
+        .map(|((_, code, _), (messages, places))| Note { code, text: as_one(&messages), places })
+        .collect();
     notes.sort_by_key(|note| note.places.keys().next().copied());
     notes
 }
@@ -188,7 +181,7 @@ pub(crate) fn listed<T: ToString>(items: &BTreeSet<T>, separator: &str) -> Strin
 }
 
 /// The values of a condition, in their order, and the columns that have them.
-pub(crate) type Held<T = String> = Vec<(T, BTreeSet<Column>)>;
+pub(crate) type Held = Vec<(String, BTreeSet<Column>)>;
 
 pub(crate) fn conditions(steps: &[&Summary]) -> Vec<(Cow<'static, str>, Held)> {
     let mut all: Vec<(Cow<'static, str>, Held)> = Vec::new();
@@ -221,35 +214,31 @@ pub(crate) fn some(texts: Vec<String>, joined: &str) -> String {
 /// Returns what a line does not share with the one that the caption describes, and what its own runs
 /// do not share: codes and texts of notes.
 fn of_line(line: &Line, reference: &Line) -> Vec<(&'static str, String)> {
-    let (differences, unknown) = against(line, reference);
-    let mut others: BTreeMap<&str, Vec<(bool, String)>> = BTreeMap::new();
-    for (Difference { name, first, second, weight }, columns) in differences {
-        let (one, other) = told_apart(&first, &second);
-        let text = |name: &str| format!("{} {other} instead of {one}", clip(name, VALUE_MAX));
-        let one_sided = first == ABSENT || second == ABSENT;
-        let overhead = OVERHEADS.iter().find(|(variable, _)| *variable == name && !one_sided);
-        let follows = name.starts_with("performance_schema_") || BUILD.contains(&&*name);
-        let (code, last, text) = match overhead {
-            Some((_, words)) => ("overheads", false, text(words)),
-            None if weight == Weight::Server => ("settings", one_sided || follows, text(&name)),
-            None if name == "queues" => {
-                let text = format!("arrivals in {other} instead of {one} queues at ");
-                ("other_queues", false, text + &listed(&columns, ", "))
-            }
-            None if name == "SQL" => ("conditions", false, "other SQL".to_owned()),
-            None => ("conditions", false, text(&name)),
+    let (mut differences, unknown) = against(line, reference);
+    let one_sided = |d: &Difference| d.first == ABSENT || d.second == ABSENT;
+    let follows = |name: &str| name.starts_with("performance_schema_") || BUILD.contains(&name);
+    // What both have, and what follows from nothing else, comes first.
+    differences.sort_by_key(|d| d.weight == Weight::Server && (one_sided(d) || follows(&d.name)));
+    let mut others: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for d in &differences {
+        let (one, other) = told_apart(&d.first, &d.second);
+        let overhead = OVERHEADS.iter().find(|(name, _)| *name == d.name && !one_sided(d));
+        let (code, name) = match (overhead, d.weight) {
+            (Some((_, words)), _) => ("overheads", *words),
+            (_, Weight::Server) => ("settings", &*d.name),
+            _ if d.name == "queues" => ("other_queues", "queues"),
+            _ => ("conditions", &*d.name),
         };
-        others.entry(code).or_default().push((last, text));
+        others.entry(code).or_default().push(match name {
+            "SQL" => "other SQL".to_owned(),
+            name => format!("{} {other} instead of {one}", clip(name, VALUE_MAX)),
+        });
     }
-    let others = others.into_iter().map(|(code, mut found)| {
-        // What both have, and what follows from nothing else, comes first.
-        found.sort_by_key(|(last, _)| *last);
-        let found = some(found.into_iter().map(|(_, text)| text).collect(), ", ");
-        let text = match code {
-            "other_queues" => found + ": its response times are of another kind of waiting",
-            _ => format!("other {code}: {found}"),
-        };
-        (code, text)
+    let others = others.into_iter().map(|(code, found)| match (code, some(found, ", ")) {
+        ("other_queues", found) => {
+            (code, found + ": its response times are of another kind of waiting")
+        }
+        (_, found) => (code, format!("other {code}: {found}")),
     });
     let unknown = (!unknown.is_empty()).then(|| {
         let named = some(unknown.iter().map(|name| (*name).to_owned()).collect(), ", ");
@@ -263,11 +252,11 @@ fn condition(difference: &Difference) -> Option<&'static Condition> {
     CONDITIONS.iter().find(|condition| condition.name == difference.name)
 }
 
-/// Returns the differences of a line from another one, each once and with its columns, and the
-/// conditions that only one of them knows. Steps are held against those of the same column, else
+/// Returns the differences of a line from another one, each once, and the conditions that only one
+/// of them knows. Steps are held against those of the same column, else
 /// against the first one of the other line that is of the same kind of loop.
-fn against(line: &Line, reference: &Line) -> (Held<Difference>, BTreeSet<&'static str>) {
-    let (mut found, mut unknown) = (Held::new(), BTreeSet::new());
+fn against(line: &Line, reference: &Line) -> (Vec<Difference>, BTreeSet<&'static str>) {
+    let (mut found, mut unknown) = (Vec::new(), BTreeSet::new());
     let mut columns = BTreeMap::new();
     // What was cut short may lack more.
     let completed = |step: &&&Summary| step.outcome == Outcome::Completed;
@@ -299,7 +288,7 @@ fn against(line: &Line, reference: &Line) -> (Held<Difference>, BTreeSet<&'stati
                     there.iter().any(|other| (c.value)(other).as_ref() == Some(&difference.second))
                 });
                 if named && !elsewhere {
-                    entry(&mut found, difference).insert(column);
+                    push_new(&mut found, difference);
                 }
             }
         }
@@ -357,13 +346,12 @@ pub(crate) fn title(table: &Table) -> String {
             format!(" relative to {}, {how}: higher is better", shown_line(label))
         }
     };
-    let runs = || table.cells().map(|cell| cell.spread.n);
-    let medians = match (runs().min(), runs().max()) {
-        (_, None | Some(0 | 1)) => String::new(),
-        (Some(least), Some(most)) if least < most => {
-            format!("; medians of {least} to {most} repeats")
-        }
-        (_, Some(most)) => format!("; medians of {most} repeats"),
+    let runs: BTreeSet<usize> = table.cells().map(|cell| cell.spread.n).collect();
+    let ends: BTreeSet<usize> = runs.first().into_iter().chain(runs.last()).copied().collect();
+    let medians = if runs.last() > Some(&1) {
+        format!("; medians of {} repeats", listed(&ends, " to "))
+    } else {
+        String::new()
     };
     format!("{}: {}{unit}{medians}", shown_line(table.workload), table.metric.name())
 }
@@ -375,28 +363,26 @@ pub(crate) fn below(table: &Table) -> Vec<String> {
         let columns: BTreeSet<Column> = line.steps.iter().map(|step| step.cell()).collect();
         let suite = line.steps.iter().all(|step| step.suite.is_some());
         let load = line.steps.iter().all(|step| step.load.is_some());
-        let held = |(value, of): &(String, BTreeSet<Column>)| match columns.len() {
-            1 => clip(value, VALUE_MAX),
-            _ => format!("{} ({})", clip(value, VALUE_MAX), listed(of, ", ")),
-        };
         let said = conditions(&line.steps).into_iter().filter_map(|(name, values)| {
+            // What is not in the table is an option.
             let known = CONDITIONS.iter().find(|condition| condition.name == name);
-            let (shown, of) = known.map_or((Shown::Differing, Of::All), |c| (c.shown, c.of));
-            let option = name.strip_prefix("option ");
-            let held = match values.as_slice() {
-                [(value, _)] if matches!(shown, Shown::Unless(usual) if value == usual) => {
-                    return None;
-                }
-                [(value, _)] => clip(value, VALUE_MAX),
-                _ => some(values.iter().map(held).collect(), " and "),
+            let (shown, of) = known.map_or((Shown::Always, Of::All), |c| (c.shown, c.of));
+            let is_shown = match shown {
+                Shown::Unless(usual) => values.iter().any(|(value, _)| value != usual),
+                shown => shown == Shown::Always,
             };
-            let is_shown = matches!(shown, Shown::Always | Shown::Unless(_)) || option.is_some();
-            let name = clip(option.unwrap_or(&name), VALUE_MAX);
             let measures = match of {
                 Of::All => true,
                 Of::Tables => !suite,
                 Of::Sweeps => !suite && !load,
             };
+            let alike = values.len() == 1 || columns.len() == 1;
+            let held = values.iter().map(|(value, of)| match clip(value, VALUE_MAX) {
+                value if alike => value,
+                value => format!("{value} ({})", listed(of, ", ")),
+            });
+            let held = some(held.collect(), " and ");
+            let name = clip(name.strip_prefix("option ").unwrap_or(&name), VALUE_MAX);
             (is_shown && measures).then(|| format!("{name} {held}"))
         });
         below.push(said.collect::<Vec<String>>().join(", "));

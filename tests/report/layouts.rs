@@ -531,7 +531,7 @@ fn labels_that_a_layout_has_no_use_for_are_refused() {
     assert_eq!(error.kind(), Kind::Data);
     // At 16 clients the baseline is not there.
     let text = report(&steps, &related(Layout::Relative, "a"));
-    assert!(text.contains("a has no number here"), "{text}");
+    assert!(text.contains("a has no cell at 16: nothing to relate to there"), "{text}");
 }
 
 #[test]

@@ -42,18 +42,14 @@ fn every_metric_shows_its_field_and_says_its_unit() {
         Shown {
             name: "max",
             cell: "9600    a",
-            title: "point-select: largest service time, microseconds",
+            title: "point-select: max service time, microseconds",
         },
         Shown {
             name: "min",
             cell: "100     a",
-            title: "point-select: smallest service time, microseconds",
+            title: "point-select: min service time, microseconds",
         },
-        Shown {
-            name: "stddev",
-            cell: "50.0    a",
-            title: "standard deviation of the service time, microseconds",
-        },
+        Shown { name: "stddev", cell: "50.0    a", title: "stddev service time, microseconds" },
         Shown {
             name: "errors",
             cell: "0       a",
@@ -91,7 +87,7 @@ fn times_from_the_intended_instant_are_those_of_an_open_loop_only() {
         Shown {
             name: "response-max",
             cell: "9999",
-            title: "point-select: largest response time, microseconds",
+            title: "point-select: max response time, microseconds",
         },
         Shown {
             name: "wait-mean",

@@ -21,6 +21,7 @@ pub(super) fn relative(mut table: Table, baseline: Option<&str>) -> Page {
     let measured = table.lines.iter().find(|line| line.cell().is_some());
     let base = baseline.unwrap_or(measured.unwrap_or(&table.lines[0]).label).to_owned();
     table.relate(&base);
+    let below = footing(&table);
     // The title tells the metric itself, and not its ratio.
     table.baseline = None;
     let (column, (short, _), shown_base) =
@@ -28,13 +29,6 @@ pub(super) fn relative(mut table: Table, baseline: Option<&str>) -> Page {
     let of_base = format!("{short}-for-{shown_base}");
     let [over, under] =
         if table.metric.higher_is_better() { [&short, &of_base] } else { [&of_base, &short] };
-    let mut below = footing(&table);
-    // Other pages may have the baseline all the same.
-    if table.line(&base).and_then(Line::cell).is_none() {
-        below.push(format!("{shown_base} has no number here: nothing to relate to"));
-    } else if table.cells().any(|cell| cell.relative.is_none()) {
-        below.push(NO_RATIO.to_owned());
-    }
     let decimals = table.metric.decimals(table.shown());
     let ratios = ratio_decimals(table.cells().filter_map(|cell| cell.relative));
     let sheet = Rows::new(table.lines.iter().enumerate())
