@@ -1,8 +1,8 @@
-//! What the server shall say: data, and the check that it makes sense.
+//! What the server shall say, and what shall go wrong: data, and the check that it makes sense.
 
-use std::time::Duration;
+use std::cell::Cell;
+use std::time::{Duration, Instant};
 
-use super::fault::Fault;
 use super::wire::SqlError;
 use crate::error::{Error, Result};
 
@@ -87,10 +87,8 @@ impl Answer {
 
     pub fn rows(matches: impl Into<String>, columns: &[&str], rows: &[&[Option<&str>]]) -> Self {
         let columns = columns.iter().map(|&c| c.to_owned()).collect();
-        let rows = rows
-            .iter()
-            .map(|row| row.iter().map(|value| value.map(str::to_owned)).collect())
-            .collect();
+        let bytes = |value: &Option<&str>| value.map(|text| text.as_bytes().to_vec());
+        let rows = rows.iter().map(|row| row.iter().map(bytes).collect()).collect();
         Self::new(matches, Reply::Rows { columns, rows })
     }
 
@@ -127,7 +125,7 @@ pub enum Reply {
     /// A result set of text columns, `None` is NULL.
     Rows {
         columns: Vec<String>,
-        rows: Vec<Vec<Option<String>>>,
+        rows: Vec<Vec<Option<Vec<u8>>>>,
     },
     Ok {
         affected: u64,
@@ -163,4 +161,268 @@ pub enum Auth {
     /// Asks the client to switch to this plugin; any answer is right.
     Switch(String),
     Deny,
+}
+
+/// Statements are matched by this much of their beginning: a bulk INSERT of 1 MiB must not be
+/// searched once an answer.
+const LOOKED_AT: usize = 4096;
+
+pub(crate) fn looked_at(sql: &[u8]) -> &[u8] {
+    &sql[..sql.len().min(LOOKED_AT)]
+}
+
+/// Tells whether a text contains a lower-case word, without regard to ASCII case.
+pub(crate) fn contains(text: &[u8], lower: &[u8]) -> bool {
+    let Some((&first, rest)) = lower.split_first() else { return true };
+    let upper = first.to_ascii_uppercase();
+    text.iter().enumerate().any(|(i, &byte)| {
+        (byte == first || byte == upper)
+            && text
+                .get(i + 1..i + 1 + rest.len())
+                .is_some_and(|after| after.eq_ignore_ascii_case(rest))
+    })
+}
+
+/// When a fault fires. Counts start at 1 and run over all connections, for each fault on its
+/// own; a statement is a `COM_QUERY` or a `COM_STMT_EXECUTE`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum At {
+    Statement(u64),
+    EachStatement(u64),
+    Connect(u64),
+    EachConnect(u64),
+    Prepare(u64),
+    /// At the first statement that arrives when this time has passed since the start.
+    After(Duration),
+}
+
+/// What goes wrong. The effects are on the answer to what fired the fault: the statement's
+/// answer, the prepare's, or the greeting.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Action {
+    /// This connection answers that much later.
+    Stall(Duration),
+    /// Nothing is answered on any connection, nor greeted, for that long.
+    StallAll(Duration),
+    Close,
+    /// The connection is reset (RST) instead of an answer; on a socket it is closed.
+    Reset,
+    /// The server's half of the connection is closed instead of an answer; the client's stays open
+    /// until it goes.
+    HalfClose,
+    HalfPacketThenStall,
+    HalfPacketThenClose,
+    /// The answer in writes of one byte, a millisecond apart so that each is read by itself.
+    OneByteAtATime,
+    /// These bytes, headers and all, instead of the answer.
+    Garbage(Vec<u8>),
+    /// The answer's first header announces that many bytes more (or fewer) than follow.
+    WrongLength(i32),
+    WrongSequence,
+    /// An error instead of the answer; at a connection it takes the greeting's place, without
+    /// SQLSTATE as servers do it, and the connection is closed.
+    Error(SqlError),
+    RowsInstead(usize),
+    AffectedInstead(u64),
+    RowContent(Vec<u8>),
+    /// One row with a value of that many bytes; 16 MiB and more go in several packets.
+    OversizedRow(usize),
+    /// A result set that announces that many columns and ends there. `1 << 40` makes
+    /// `mysql_async` 0.37.1 reserve memory for all of them, which aborts the client's process.
+    HugeColumnCount(u64),
+    TrailingPackets(usize),
+    HangAtGreeting,
+    HangAtAuth,
+    /// Asks for `caching_sha2_password` with a nonce of no bytes, and for the password under
+    /// the server's key: a client that computes modulo the nonce's length fails.
+    EmptyAuthSwitchNonce,
+    /// Goes through a full `caching_sha2_password` exchange with this packet, which may be
+    /// empty, as the server's key.
+    PublicKey(Vec<u8>),
+    /// The greeting of protocol 9 (servers before 3.21).
+    Protocol9Greeting,
+    /// The greeting of a server 4.0.30: protocol 10 without `CLIENT_PROTOCOL_41`; the login is
+    /// refused with error 1251.
+    Pre41Greeting,
+}
+
+impl Action {
+    pub fn error(code: u16, sqlstate: &str, message: &str) -> Self {
+        Action::Error(SqlError::new(code, sqlstate, message))
+    }
+
+    /// Tells whether the answer, on time or not, is the one that was asked for.
+    pub(crate) fn keeps_the_answer(&self) -> bool {
+        matches!(
+            self,
+            Action::Stall(_)
+                | Action::StallAll(_)
+                | Action::OneByteAtATime
+                | Action::WrongLength(_)
+                | Action::WrongSequence
+                | Action::TrailingPackets(_)
+        )
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    pub at: At,
+    /// Only statements (or prepares) that contain this text count, without regard to ASCII
+    /// case; so setting-up queries can be left alone.
+    pub only: Option<String>,
+    pub action: Action,
+}
+
+impl Fault {
+    pub fn new(at: At, action: Action) -> Self {
+        Fault { at, only: None, action }
+    }
+
+    #[must_use]
+    pub fn only(mut self, text: impl Into<String>) -> Self {
+        self.only = Some(text.into());
+        self
+    }
+
+    pub(crate) fn check(&self) -> Result<()> {
+        let Fault { at, action, .. } = self;
+        let (count, at_statement, at_connect) = match *at {
+            At::Statement(n) | At::EachStatement(n) => (n, true, false),
+            At::Connect(n) | At::EachConnect(n) => (n, false, true),
+            At::Prepare(n) => (n, false, false),
+            At::After(_) => (1, true, false),
+        };
+        if count == 0 {
+            return Err(Error::usage(format!("canned fault {at:?}: counts start at 1")));
+        }
+        let possible = match action {
+            Action::Error(error) => return error.check(),
+            Action::RowsInstead(_)
+            | Action::AffectedInstead(_)
+            | Action::RowContent(_)
+            | Action::OversizedRow(_)
+            | Action::HugeColumnCount(_) => at_statement,
+            Action::HangAtGreeting
+            | Action::HangAtAuth
+            | Action::EmptyAuthSwitchNonce
+            | Action::PublicKey(_)
+            | Action::Protocol9Greeting
+            | Action::Pre41Greeting => at_connect,
+            _ => true,
+        };
+        if possible {
+            return Ok(());
+        }
+        Err(Error::usage(format!("canned fault {action:?} cannot happen at {at:?}")))
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Event<'a> {
+    Statement(&'a [u8]),
+    Prepare(&'a [u8]),
+    Connect,
+}
+
+/// The script's faults, their texts in lower case, with how often each was concerned.
+pub(crate) struct Faults {
+    armed: Vec<(Fault, Cell<u64>)>,
+    started: Instant,
+}
+
+impl Faults {
+    pub(crate) fn new(faults: &[Fault]) -> Self {
+        let armed = faults.iter().cloned().map(|mut fault| {
+            fault.only.iter_mut().for_each(|text| text.make_ascii_lowercase());
+            (fault, Cell::new(0))
+        });
+        Faults { armed: armed.collect(), started: Instant::now() }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.armed.is_empty()
+    }
+
+    /// Counts an event; of several faults that it fires the first one acts.
+    pub(crate) fn fire(&self, event: Event<'_>) -> Option<Action> {
+        // Every fault counts, also those that another one hides.
+        let fires = |(fault, seen): &&(Fault, Cell<u64>)| self.fires(fault, seen, event);
+        let fired = self.armed.iter().filter(fires).map(|(fault, _)| &fault.action);
+        fired.fold(None, |first, next| first.or(Some(next))).cloned()
+    }
+
+    fn fires(&self, fault: &Fault, seen: &Cell<u64>, event: Event<'_>) -> bool {
+        let concerns = |sql: &[u8]| {
+            fault.only.as_ref().is_none_or(|text| contains(looked_at(sql), text.as_bytes()))
+        };
+        let counts = match (fault.at, event) {
+            (At::Connect(_) | At::EachConnect(_), Event::Connect) => true,
+            (At::Statement(_) | At::EachStatement(_), Event::Statement(sql))
+            | (At::Prepare(_), Event::Prepare(sql)) => concerns(sql),
+            (At::After(time), Event::Statement(sql)) => {
+                concerns(sql) && self.started.elapsed() >= time
+            }
+            _ => false,
+        };
+        seen.set(seen.get() + u64::from(counts));
+        counts
+            && match fault.at {
+                At::Statement(n) | At::Connect(n) | At::Prepare(n) => seen.get() == n,
+                At::EachStatement(n) | At::EachConnect(n) => seen.get().is_multiple_of(n),
+                At::After(_) => seen.get() == 1,
+            }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_fault_counts_only_what_concerns_it() {
+        let armed = Faults::new(&[
+            Fault::new(At::Statement(2), Action::Close).only("update"),
+            Fault::new(At::EachStatement(3), Action::Reset),
+        ]);
+        let fired: Vec<_> =
+            ["UPDATE t", "SELECT 1", "SELECT 1", "x UPDATE", "SELECT 1", "SELECT 1"]
+                .iter()
+                .map(|sql| armed.fire(Event::Statement(sql.as_bytes())))
+                .collect();
+        let expected =
+            [None, None, Some(Action::Reset), Some(Action::Close), None, Some(Action::Reset)];
+        assert_eq!(fired, expected);
+        assert_eq!(armed.fire(Event::Prepare(b"UPDATE")), None);
+        assert_eq!(armed.fire(Event::Connect), None);
+    }
+
+    #[test]
+    fn a_hidden_fault_counts_all_the_same() {
+        let armed = Faults::new(&[
+            Fault::new(At::Statement(1), Action::Close),
+            Fault::new(At::EachStatement(2), Action::Reset),
+        ]);
+        assert_eq!(armed.fire(Event::Statement(b"a")), Some(Action::Close));
+        assert_eq!(armed.fire(Event::Statement(b"b")), Some(Action::Reset));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        let greeting = Fault::new(At::Statement(1), Action::HangAtGreeting);
+        assert!(greeting.check().is_err_and(|e| e.to_string().contains("HangAtGreeting")));
+        assert!(Fault::new(At::Connect(1), Action::RowsInstead(0)).check().is_err());
+        assert!(Fault::new(At::Prepare(1), Action::RowsInstead(0)).check().is_err());
+        assert!(Fault::new(At::EachStatement(0), Action::Close).check().is_err());
+        assert!(Fault::new(At::Prepare(1), Action::error(1, "HY0", "")).check().is_err());
+        assert!(Fault::new(At::Prepare(1), Action::Close).check().is_ok());
+        assert!(Fault::new(At::After(Duration::ZERO), Action::RowsInstead(2)).check().is_ok());
+    }
+    #[test]
+    fn contains_needs_the_whole_word() {
+        assert!(contains(b"aab", b"ab"));
+        assert!(contains(b"xAB", b"ab"));
+        assert!(!contains(b"xa", b"ab"));
+        assert!(contains(b"", b""));
+    }
 }

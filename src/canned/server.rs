@@ -1,4 +1,4 @@
-//! Listening, accepting, ending.
+//! Starting, listening, accepting, ending.
 
 use std::future::Future;
 use std::io;
@@ -6,19 +6,100 @@ use std::net::Ipv4Addr;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::rc::Rc;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
-use tokio::net::{TcpListener, TcpSocket, TcpStream, UnixListener, UnixSocket};
+use tokio::net::{TcpListener, TcpSocket, TcpStream, UnixListener};
 use tokio::runtime::{Builder, LocalOptions};
+use tokio::sync::oneshot;
 
-use super::Counts;
-use super::greet::greet;
 use super::script::{Script, Service};
-use super::session::Session;
-use super::shared::Shared;
+use super::session::{Session, Shared};
 use crate::error::{Error, Result};
 use crate::observe::process::raise_descriptor_limit;
+
+/// What a server has done since its start.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Connections accepted, refused ones included.
+    pub connections: u64,
+    pub open: u64,
+    pub open_max: u64,
+    /// Connections that got through the handshake.
+    pub sessions: u64,
+    pub queries: u64,
+    pub prepares: u64,
+    /// `COM_STMT_EXECUTE` of a statement that exists.
+    pub executes: u64,
+    pub closes: u64,
+    pub pings: u64,
+    /// `COM_RESET_CONNECTION` and `COM_CHANGE_USER`.
+    pub resets: u64,
+    pub quits: u64,
+    /// Statements (of `queries` and `executes`) that ask for the canned row.
+    pub selects: u64,
+    /// Statements (of `queries` and `executes`) that change one row.
+    pub changes: u64,
+    /// Commands answered with an error that no script asked for.
+    pub refused: u64,
+    pub faults: u64,
+    /// Bytes that clients streamed for LOAD DATA LOCAL.
+    pub local_bytes: u64,
+}
+
+/// A running server on a thread of its own; dropping it closes every connection and stops it.
+#[derive(Debug)]
+pub struct Canned {
+    port: u16,
+    counts: Arc<Mutex<Counts>>,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<Result<()>>>,
+}
+
+impl Canned {
+    /// Starts a server and returns once it listens.
+    pub fn start(script: Script, listen: Listen) -> Result<Canned> {
+        let counts = Arc::default();
+        let (stop, stopped) = oneshot::channel();
+        let (ready, bound) = mpsc::channel();
+        let shared = Arc::clone(&counts);
+        let thread = std::thread::Builder::new().name("canned".to_owned()).spawn(move || {
+            // A dropped sender stops the server as well as a sent word.
+            let stopped = async { _ = stopped.await };
+            // Nobody waits any more only if `start` itself was unwound.
+            serve(script, &listen, shared, stopped, |port| _ = ready.send(port))
+        });
+        let thread = thread
+            .map_err(|e| Error::failed(format!("cannot start the canned server's thread: {e}")))?;
+        let Ok(port) = bound.recv() else {
+            let ended = thread.join().expect("a server does not panic");
+            return Err(ended.expect_err("it did not listen"));
+        };
+        Ok(Canned { port, counts, stop: Some(stop), thread: Some(thread) })
+    }
+
+    /// The port on 127.0.0.1; 0 if it listens on a socket.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Tells what it has done so far. Commands without an answer (closing a statement, quitting) are
+    /// counted when the server comes to them; an `open` of 0 says that it has seen them all.
+    pub fn counts(&self) -> Counts {
+        *self.counts.lock().expect("no count panics")
+    }
+}
+
+impl Drop for Canned {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            // An error of a server that is no longer wanted has no reader.
+            let _ = thread.join();
+        }
+    }
+}
 
 /// Thousands of clients may come at once.
 const BACKLOG: u32 = 4096;
@@ -33,23 +114,10 @@ pub enum Listen {
     Socket(PathBuf),
 }
 
-/// Runs a server in this thread until `stop` is done, and says what it did. `ready` is called
-/// with the port (0 for a socket) once clients can connect.
+/// Runs a server in this thread until `stop` is done; another one may read the counts meanwhile.
+/// `ready` is called with the port (0 for a socket) once clients can connect.
 /// `stop` is polled within the server's runtime, so that it may wait for tokio's signals.
 pub fn serve(
-    script: Script,
-    listen: &Listen,
-    stop: impl Future<Output = ()>,
-    ready: impl FnOnce(u16),
-) -> Result<Counts> {
-    let counts = Arc::default();
-    run(script, listen, Arc::clone(&counts), stop, ready)?;
-    let counts = *counts.lock().expect("no count panics");
-    Ok(counts)
-}
-
-/// Does the same, with counts that another thread may read meanwhile.
-pub(crate) fn run(
     script: Script,
     listen: &Listen,
     counts: Arc<Mutex<Counts>>,
@@ -104,21 +172,18 @@ impl Drop for Listener {
 
 impl Listener {
     fn bind(listen: &Listen) -> Result<Self> {
-        let cannot = |e, place: &dyn std::fmt::Display| {
-            Error::failed(format!("canned server: cannot listen on {place}: {e}"))
-        };
-        match listen {
-            Listen::Port(port) => Self::tcp(*port).map_err(|e| {
-                cannot(e, &format!("127.0.0.1:{port}")).hint("port 0 takes a free one")
-            }),
-            Listen::Socket(path) => {
-                let bound = UnixSocket::new_stream().and_then(|socket| {
-                    socket.bind(path)?;
-                    Ok(Listener::Unix(socket.listen(BACKLOG)?, path.clone()))
-                });
-                bound.map_err(|e| cannot(e, &path.display()))
+        let (bound, place, hint) = match listen {
+            Listen::Port(port) => {
+                (Self::tcp(*port), format!("127.0.0.1:{port}"), "port 0 takes a free one")
             }
-        }
+            Listen::Socket(path) => {
+                let bound = UnixListener::bind(path).map(|it| Listener::Unix(it, path.clone()));
+                (bound, path.display().to_string(), "the socket must not exist yet")
+            }
+        };
+        bound.map_err(|e| {
+            Error::failed(format!("canned server: cannot listen on {place}: {e}")).hint(hint)
+        })
     }
 
     fn tcp(port: u16) -> io::Result<Self> {
@@ -165,7 +230,7 @@ async fn accept(listener: &Listener, shared: &Rc<Shared>) {
 
 /// Serves a connection to its end. Every failure is the client's going away: it needs no report.
 async fn talk(mut session: Session) -> io::Result<()> {
-    greet(&mut session).await?;
+    session.greet().await?;
     session.shared.count(|counts| counts.sessions += 1);
     session.serve().await
 }

@@ -1,7 +1,12 @@
-//! One connection: read, decide, answer.
+//! One connection: greeted, asked and answered; and what all connections of a server share.
 
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, HashMap};
+use std::future::poll_fn;
 use std::io;
 use std::rc::Rc;
+use std::sync::{Arc, Mutex};
+use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
 
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -9,29 +14,318 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
-use super::command::{Commands, Response};
-use super::fault::Action;
-use super::script::Service;
-use super::shared::Shared;
-use super::wire::{self, HEADER, Input, PAYLOAD_MAX, SqlError};
+use super::Counts;
+use super::script::{Action, Auth, Event, Faults, Script, Service, looked_at};
+use super::wire::{self, AnswerKind, Dialect, HEADER, Input, PAYLOAD_MAX, Replies, SqlError};
+use crate::observe::timer::Timer;
 
+pub(crate) struct Shared {
+    pub(crate) script: Script,
+    replies: Replies,
+    faults: Faults,
+    pub(crate) clock: Clock,
+    /// No fault and no service time: nothing ever waits.
+    calm: bool,
+    counts: Arc<Mutex<Counts>>,
+    stalled_until: Cell<Option<Instant>>,
+}
+
+impl Shared {
+    pub(crate) fn new(script: Script, counts: Arc<Mutex<Counts>>) -> io::Result<Self> {
+        let faults = Faults::new(&script.faults);
+        Ok(Shared {
+            replies: Replies::new(&script),
+            calm: faults.is_empty() && script.service == Service::Instant,
+            faults,
+            counts,
+            clock: Clock::new()?,
+            stalled_until: Cell::new(None),
+            script,
+        })
+    }
+
+    /// Counts something; readers are rare, so that the lock is free.
+    pub(crate) fn count<T>(&self, count: impl FnOnce(&mut Counts) -> T) -> T {
+        count(&mut self.counts.lock().expect("no count panics"))
+    }
+
+    /// Tells which fault an event fires.
+    fn fault(&self, event: Event<'_>) -> Option<Action> {
+        let action = self.faults.fire(event);
+        if action.is_some() {
+            self.count(|counts| counts.faults += 1);
+        }
+        action
+    }
+
+    fn stall(&self, time: Duration) {
+        self.stalled_until.set(Instant::now().checked_add(time));
+    }
+
+    async fn wait_for_stall(&self) {
+        while let Some(until) = self.stalled_until.get() {
+            if Instant::now() >= until {
+                self.stalled_until.set(None);
+                return;
+            }
+            tokio::time::sleep_until(until.into()).await;
+        }
+    }
+}
+
+type Key = (Instant, u64);
+
+/// Sleeping to a tenth of a millisecond: one kernel timer serves all sleepers.
+pub(crate) struct Clock {
+    timer: Timer,
+    sleepers: RefCell<BTreeMap<Key, Waker>>,
+    names: Cell<u64>,
+}
+
+/// Takes a sleeper that is dropped out of the list.
+struct Place<'a> {
+    clock: &'a Clock,
+    key: Key,
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.clock.sleepers.borrow_mut().remove(&self.key);
+    }
+}
+
+impl Clock {
+    fn new() -> io::Result<Self> {
+        Ok(Clock { timer: Timer::new()?, sleepers: RefCell::default(), names: Cell::new(0) })
+    }
+
+    /// Sleeps; needs [`Clock::run`] running beside it.
+    async fn sleep_until(&self, deadline: Instant) {
+        let place = Place { clock: self, key: (deadline, self.names.get()) };
+        self.names.set(self.names.get() + 1);
+        poll_fn(|context| {
+            if Instant::now() >= deadline {
+                return Poll::Ready(());
+            }
+            let mut sleepers = self.sleepers.borrow_mut();
+            sleepers.insert(place.key, context.waker().clone());
+            if sleepers.first_key_value().is_some_and(|(first, _)| *first == place.key) {
+                self.timer.set(deadline);
+            }
+            Poll::Pending
+        })
+        .await;
+    }
+
+    pub(crate) async fn run(&self) -> io::Result<()> {
+        loop {
+            self.timer.expired().await?;
+            let now = Instant::now();
+            let mut sleepers = self.sleepers.borrow_mut();
+            while let Some(entry) = sleepers.first_entry() {
+                if entry.key().0 > now {
+                    self.timer.set(entry.key().0);
+                    break;
+                }
+                entry.remove().wake();
+            }
+        }
+    }
+}
+
+const QUIT: u8 = 0x01;
+const INIT_DB: u8 = 0x02;
+const QUERY: u8 = 0x03;
+const PING: u8 = 0x0E;
+const CHANGE_USER: u8 = 0x11;
+const STMT_PREPARE: u8 = 0x16;
+const STMT_EXECUTE: u8 = 0x17;
+const STMT_SEND_LONG_DATA: u8 = 0x18;
+const STMT_CLOSE: u8 = 0x19;
+const STMT_RESET: u8 = 0x1A;
+const SET_OPTION: u8 = 0x1B;
+const RESET_CONNECTION: u8 = 0x1F;
+
+/// Statements that one connection may hold: a server's default for all of them together.
+const STATEMENTS_MAX: usize = 16_382;
+
+/// What a connection knows of its statements. Numbers are never used again, so that a client
+/// that uses a closed statement gets an error.
+struct Commands {
+    pub(crate) shared: Rc<Shared>,
+    deprecate_eof: bool,
+    last: u32,
+    known: HashMap<u32, Prepared>,
+}
+
+struct Prepared {
+    plan: AnswerKind,
+    /// The beginning of its text; kept only if a fault may ask for it.
+    sql: Rc<[u8]>,
+}
+
+/// What is to be done.
+enum Response {
+    Quit,
+    Answer {
+        plan: AnswerKind,
+        dialect: Dialect,
+        action: Option<Action>,
+    },
+    /// These packets, if any.
+    Reply(Vec<u8>, Option<Action>),
+}
+
+impl Commands {
+    fn new(shared: Rc<Shared>) -> Commands {
+        Commands { shared, deprecate_eof: false, last: 0, known: HashMap::new() }
+    }
+
+    /// Decides what a command gets.
+    fn decide(&mut self, payload: &[u8]) -> Response {
+        let Some((&command, body)) = payload.split_first() else {
+            return self.refuse(1835, "HY000", "Malformed communication packet");
+        };
+        let id = || body.first_chunk().map(|bytes| u32::from_le_bytes(*bytes));
+        let shared = &self.shared;
+        match command {
+            STMT_EXECUTE => match id().and_then(|id| self.known.get(&id)) {
+                Some(Prepared { plan, sql }) => self.answer(*plan, true, sql),
+                None => self.unknown(id(), "mysqld_stmt_execute"),
+            },
+            QUERY => self.answer(shared.replies.plan(body), false, body),
+            STMT_PREPARE => self.prepare(body),
+            STMT_CLOSE => {
+                shared.count(|counts| counts.closes += 1);
+                id().map(|id| self.known.remove(&id));
+                Response::Reply(Vec::new(), None)
+            }
+            STMT_SEND_LONG_DATA => Response::Reply(Vec::new(), None),
+            STMT_RESET if id().is_some_and(|id| self.known.contains_key(&id)) => done(),
+            STMT_RESET => self.unknown(id(), "mysql_stmt_reset"),
+            PING => {
+                shared.count(|counts| counts.pings += 1);
+                done()
+            }
+            INIT_DB => done(),
+            SET_OPTION => packet(&wire::eof(self.deprecate_eof)),
+            RESET_CONNECTION | CHANGE_USER => {
+                shared.count(|counts| counts.resets += 1);
+                self.known.clear();
+                done()
+            }
+            QUIT => {
+                shared.count(|counts| counts.quits += 1);
+                Response::Quit
+            }
+            _ => self.refuse(1047, "08S01", "Unknown command"),
+        }
+    }
+
+    fn answer(&self, plan: AnswerKind, binary: bool, sql: &[u8]) -> Response {
+        self.shared.count(|counts| {
+            counts.executes += u64::from(binary);
+            counts.queries += u64::from(!binary);
+            counts.selects += u64::from(plan == AnswerKind::CANNED);
+            counts.changes += u64::from(plan == AnswerKind::CHANGED);
+        });
+        let dialect = Dialect { binary, deprecate_eof: self.deprecate_eof };
+        Response::Answer { plan, dialect, action: self.shared.fault(Event::Statement(sql)) }
+    }
+
+    fn prepare(&mut self, sql: &[u8]) -> Response {
+        let shared = &self.shared;
+        shared.count(|counts| counts.prepares += 1);
+        let action = shared.fault(Event::Prepare(sql));
+        let plan = shared.replies.plan(sql);
+        if shared.replies.is(plan, wire::ERROR) {
+            let dialect = Dialect { binary: false, deprecate_eof: self.deprecate_eof };
+            return Response::Answer { plan, dialect, action };
+        }
+        if shared.replies.is(plan, wire::LOCAL) {
+            let message = "This command is not supported in the prepared statement protocol yet";
+            return self.refuse(1295, "HY000", message);
+        }
+        let Some(parameters) = parameters(sql) else {
+            return self.refuse(1390, "HY000", "Prepared statement contains too many placeholders");
+        };
+        if self.known.len() >= STATEMENTS_MAX {
+            let message = "Can't create more than max_prepared_stmt_count statements (current \
+                           value: 16382)";
+            return self.refuse(1461, "42000", message);
+        }
+        let kept = if shared.faults.is_empty() { &[] } else { looked_at(sql) };
+        self.last = self.last.wrapping_add(1);
+        self.known.insert(self.last, Prepared { plan, sql: Rc::from(kept) });
+        let reply = shared.replies.prepared(plan, self.last, parameters, self.deprecate_eof);
+        Response::Reply(reply, action)
+    }
+
+    fn unknown(&self, id: Option<u32>, place: &str) -> Response {
+        let id = id.unwrap_or(0);
+        let message = format!("Unknown prepared statement handler ({id}) given to {place}");
+        self.refuse(1243, "HY000", &message)
+    }
+
+    fn refuse(&self, code: u16, sqlstate: &str, message: &str) -> Response {
+        self.shared.count(|counts| counts.refused += 1);
+        packet(&SqlError::new(code, sqlstate, message).payload(false))
+    }
+}
+
+fn done() -> Response {
+    packet(&wire::ok(0))
+}
+
+fn packet(payload: &[u8]) -> Response {
+    Response::Reply(wire::packet(1, payload), None)
+}
+
+/// Counts the `?` outside quotes; `None` above the protocol's 65,535.
+fn parameters(sql: &[u8]) -> Option<u16> {
+    let mut count = 0_u32;
+    let mut quote = None;
+    let mut bytes = sql.iter();
+    while let Some(&byte) = bytes.next() {
+        match (quote, byte) {
+            (Some(b'"' | b'\''), b'\\') => _ = bytes.next(),
+            (Some(open), _) if byte == open => quote = None,
+            (None, b'"' | b'\'' | b'`') => quote = Some(byte),
+            (None, b'?') => count += 1,
+            _ => {}
+        }
+    }
+    u16::try_from(count).ok()
+}
+
+const CLIENT_PROTOCOL_41: u32 = 0x200;
+const CLIENT_SSL: u32 = 0x800;
+const CLIENT_DEPRECATE_EOF: u32 = 0x100_0000;
+/// `LONG_PASSWORD`, `FOUND_ROWS`, `LONG_FLAG`, `CONNECT_WITH_DB`, `LOCAL_FILES`, `IGNORE_SPACE`,
+/// `PROTOCOL_41`, `INTERACTIVE`, `TRANSACTIONS`, `SECURE_CONNECTION`, `MULTI_STATEMENTS`,
+/// `MULTI_RESULTS`, `PS_MULTI_RESULTS`, `PLUGIN_AUTH`, `CONNECT_ATTRS` and
+/// `PLUGIN_AUTH_LENENC_CLIENT_DATA`.
+const OFFERED: u32 = 0x3F_A78F;
+
+/// Always the same: no password is checked.
+const NONCE: &[u8; 20] = b"canned-nonce-20bytes";
 /// Answers beyond this are sent before more requests are looked at.
 const UNSENT_MAX: usize = 64 << 10;
 
 /// Makes the error that ends a session in good order.
-pub(crate) fn over() -> io::Error {
+fn over() -> io::Error {
     io::ErrorKind::ConnectionAborted.into()
 }
 
 /// A connection and what the server knows about it.
 pub(crate) struct Session {
     pub(crate) shared: Rc<Shared>,
-    pub(crate) socket: TcpStream,
-    pub(crate) input: Input,
+    socket: TcpStream,
+    input: Input,
     /// Answers that are not sent yet.
-    pub(crate) out: Vec<u8>,
-    pub(crate) id: u32,
-    pub(crate) commands: Commands,
+    out: Vec<u8>,
+    id: u32,
+    commands: Commands,
     random: Xoshiro256PlusPlus,
 }
 
@@ -64,6 +358,96 @@ impl Session {
         }
     }
 
+    /// Greets a client and lets it in.
+    pub(crate) async fn greet(&mut self) -> io::Result<()> {
+        let shared = Rc::clone(&self.shared);
+        if shared.count(|counts| counts.open) > u64::from(shared.script.connections_max) {
+            shared.count(|counts| counts.refused += 1);
+            let error = SqlError::new(1040, "08004", "Too many connections");
+            return self.refuse(0, &error, true).await;
+        }
+        let action = shared.fault(Event::Connect);
+        shared.wait_for_stall().await;
+        let greeting = wire::packet(0, &greeting(&shared.script, self.id));
+        // The packets that the client has to answer after its login.
+        let mut asked = match &shared.script.auth {
+            Auth::Switch(plugin) => vec![auth_switch(plugin, NONCE)],
+            Auth::Native | Auth::Deny => Vec::new(),
+        };
+        // A full exchange of `caching_sha2_password`: the nonce, the demand for the password, the key.
+        let exchange =
+            |nonce, key| vec![auth_switch("caching_sha2_password", nonce), vec![0x01, 0x04], key];
+        match &action {
+            Some(Action::HangAtGreeting) => return self.drain().await,
+            Some(Action::Protocol9Greeting) => return self.old(b"\x093.20.32a\0", &[]).await,
+            Some(Action::Pre41Greeting) => {
+                // LONG_FLAG, CONNECT_WITH_DB, TRANSACTIONS; latin1; 13 bytes of filler.
+                let more = [[0x0C, 0x20, 8, 2, 0].as_slice(), &[0; 13]].concat();
+                return self.old(b"\x0A4.0.30\0", &more).await;
+            }
+            Some(Action::Error(error)) => return self.refuse(0, error, true).await,
+            Some(Action::EmptyAuthSwitchNonce) => {
+                asked = exchange(&[], b"\x01no key is needed here".to_vec());
+            }
+            Some(Action::PublicKey(key)) => asked = exchange(NONCE, key.clone()),
+            _ => {}
+        }
+        let hangs = action == Some(Action::HangAtAuth);
+        match action {
+            Some(action) => self.deliver(greeting, action).await?,
+            None => self.out.extend(greeting),
+        }
+        if hangs {
+            return self.drain().await;
+        }
+        self.log_in(asked).await
+    }
+
+    /// Takes the client's login and its answers to what it is asked.
+    async fn log_in(&mut self, asked: Vec<Vec<u8>>) -> io::Result<()> {
+        let (mut sequence, login) = self.packet().await?;
+        let flags = login.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
+        // TLS is not offered: a client that asks for it all the same cannot be understood.
+        if flags & CLIENT_PROTOCOL_41 == 0 || flags & CLIENT_SSL != 0 {
+            self.shared.count(|counts| counts.refused += 1);
+            let error = SqlError::new(1043, "08S01", "Bad handshake");
+            return self.refuse(sequence.wrapping_add(1), &error, true).await;
+        }
+        let script = &self.shared.script;
+        self.commands.deprecate_eof = script.deprecate_eof && flags & CLIENT_DEPRECATE_EOF != 0;
+        for payload in asked {
+            self.out.extend(wire::packet(sequence.wrapping_add(1), &payload));
+            (sequence, _) = self.packet().await?;
+        }
+        if self.shared.script.auth == Auth::Deny {
+            self.shared.count(|counts| counts.refused += 1);
+            let error = SqlError::new(1045, "28000", "Access denied (using password: YES)");
+            return self.refuse(sequence.wrapping_add(1), &error, false).await;
+        }
+        self.out.extend(wire::packet(sequence.wrapping_add(1), &wire::ok(0)));
+        self.flush().await
+    }
+
+    /// Sends what waits and reads a packet, with its sequence number.
+    async fn packet(&mut self) -> io::Result<(u8, Vec<u8>)> {
+        self.flush().await?;
+        loop {
+            if let Some((sequence, payload)) = self.input.next_command() {
+                return Ok((sequence, payload.to_vec()));
+            }
+            self.input.fill(&mut self.socket).await?;
+        }
+    }
+
+    /// Greets as servers before 4.1 did, and refuses whatever comes back.
+    async fn old(&mut self, version: &[u8], more: &[u8]) -> io::Result<()> {
+        let greeting = [version, &self.id.to_le_bytes(), b"scramble\0", more].concat();
+        self.out.extend(wire::packet(0, &greeting));
+        let (sequence, _) = self.packet().await?;
+        let message = "Client does not support authentication protocol requested by server";
+        self.refuse(sequence.wrapping_add(1), &SqlError::new(1251, "08004", message), true).await
+    }
+
     /// Answers commands until the client goes.
     pub(crate) async fn serve(&mut self) -> io::Result<()> {
         loop {
@@ -84,7 +468,6 @@ impl Session {
             self.shared.wait_for_stall().await;
         }
         match response {
-            Response::Nothing => {}
             Response::Quit => {
                 self.flush().await?;
                 return Err(over());
@@ -96,7 +479,7 @@ impl Session {
                     self.take_time().await?;
                 }
                 let replies = &self.shared.replies;
-                let mut local = replies.is_local(plan);
+                let mut local = replies.is(plan, wire::LOCAL);
                 let usual = replies.bytes(plan, dialect);
                 match action {
                     None => self.out.extend_from_slice(usual),
@@ -127,7 +510,7 @@ impl Session {
         Ok(())
     }
 
-    pub(crate) async fn flush(&mut self) -> io::Result<()> {
+    async fn flush(&mut self) -> io::Result<()> {
         if !self.out.is_empty() {
             self.socket.write_all(&self.out).await?;
             self.out.clear();
@@ -135,21 +518,21 @@ impl Session {
         Ok(())
     }
 
-    /// Sends an error as the greeting's place would hold it, and ends the session.
-    pub(crate) async fn refuse_early(&mut self, sequence: u8, error: &SqlError) -> io::Result<()> {
-        self.out.extend(wire::packet(sequence, &error.payload(true)));
+    /// Sends an error and ends the session. An `early` one stands in the greeting's place.
+    async fn refuse(&mut self, sequence: u8, error: &SqlError, early: bool) -> io::Result<()> {
+        self.out.extend(wire::packet(sequence, &error.payload(early)));
         self.flush().await?;
         Err(over())
     }
 
     /// Reads and forgets until the client goes, and ends the session.
-    pub(crate) async fn drain(&mut self) -> io::Result<()> {
+    async fn drain(&mut self) -> io::Result<()> {
         tokio::io::copy(&mut self.socket, &mut tokio::io::sink()).await?;
         Err(over())
     }
 
     /// Sends an answer as a fault wants it; some faults end the session.
-    pub(crate) async fn deliver(&mut self, mut reply: Vec<u8>, action: Action) -> io::Result<()> {
+    async fn deliver(&mut self, mut reply: Vec<u8>, action: Action) -> io::Result<()> {
         // What was answered before is not part of the fault.
         self.flush().await?;
         match &action {
@@ -258,9 +641,36 @@ fn newlines(bytes: &[u8]) -> u64 {
     bytes.iter().filter(|&&byte| byte == b'\n').count() as u64
 }
 
+fn greeting(script: &Script, id: u32) -> Vec<u8> {
+    let flags = OFFERED | if script.deprecate_eof { CLIENT_DEPRECATE_EOF } else { 0 };
+    let [low_0, low_1, high_0, high_1] = flags.to_le_bytes();
+    let [status_0, status_1] = wire::AUTOCOMMIT.to_le_bytes();
+    let (first, second) = NONCE.split_at(8);
+    let nonce_length = NONCE.len() as u8 + 1;
+    [
+        b"\x0A",
+        script.version.as_bytes(),
+        &[0],
+        &id.to_le_bytes(),
+        first,
+        &[0, low_0, low_1, wire::CHARSET, status_0, status_1, high_0, high_1, nonce_length],
+        &[0; 10],
+        second,
+        b"\0mysql_native_password\0",
+    ]
+    .concat()
+}
+
+fn auth_switch(plugin: &str, nonce: &[u8]) -> Vec<u8> {
+    let end: &[u8] = if nonce.is_empty() { b"" } else { b"\0" };
+    [b"\xFE", plugin.as_bytes(), b"\0", nonce, end].concat()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+    use tokio::runtime::LocalOptions;
 
     #[test]
     fn exponential_times_have_their_mean() {
@@ -284,5 +694,56 @@ mod tests {
         reply = wire::packet(3, b"x");
         reply.extend(wire::packet(4, b""));
         assert_eq!(last_sequence(&reply), 4);
+    }
+
+    #[test]
+    fn parameters_are_counted_outside_quotes() {
+        assert_eq!(parameters(b"a=? AND b='?' AND c=\"\\\"?\" AND `?`=? "), Some(2));
+        assert_eq!(parameters(b"'it''s ?' ?"), Some(1));
+        assert_eq!(parameters(b"'open ?"), Some(0));
+        assert_eq!(parameters(&vec![b'?'; 65_535]), Some(65_535));
+        assert_eq!(parameters(&vec![b'?'; 65_536]), None);
+    }
+
+    proptest! {
+        #[test]
+        fn no_statement_panics(sql in prop::collection::vec(any::<u8>(), 0..200), marks in 0_usize..50) {
+            let _ = parameters(&sql);
+            let text = format!("SELECT '?' + \"?\" {}", "?,".repeat(marks));
+            prop_assert_eq!(parameters(text.as_bytes()), u16::try_from(marks).ok());
+        }
+    }
+
+    #[test]
+    fn sleepers_wake_in_the_order_of_their_deadlines() {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build_local(LocalOptions::default());
+        runtime.unwrap().block_on(async {
+            let clock = Rc::new(Clock::new().unwrap());
+            let runner = Rc::clone(&clock);
+            tokio::task::spawn_local(async move { runner.run().await });
+            let woken = Rc::new(RefCell::new(Vec::new()));
+            // Late enough for all of them to sleep before the first one is due.
+            let start = Instant::now() + Duration::from_millis(300);
+            let sleeper = |us: u64| {
+                let (clock, woken) = (Rc::clone(&clock), Rc::clone(&woken));
+                tokio::task::spawn_local(async move {
+                    let deadline = start + Duration::from_micros(us);
+                    clock.sleep_until(deadline).await;
+                    assert!(Instant::now() >= deadline);
+                    woken.borrow_mut().push(us);
+                })
+            };
+            let dropped = sleeper(1_000);
+            let tasks = [sleeper(30_000), sleeper(0), sleeper(10_000), sleeper(20_000)];
+            tokio::task::yield_now().await;
+            dropped.abort();
+            for task in tasks {
+                task.await.unwrap();
+            }
+            assert_eq!(*woken.borrow(), [0, 10_000, 20_000, 30_000]);
+            assert!(clock.sleepers.borrow().is_empty());
+        });
     }
 }

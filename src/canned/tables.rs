@@ -7,7 +7,7 @@ const ROWS: &str = "100";
 
 /// Makes the answers of a server that has foreign tables sbtest1 … sbtestN and allows what loadgen needs.
 pub fn answers(tables: u32) -> Vec<Answer> {
-    let text = |text: &str| Some(text.to_owned());
+    let text = |text: &str| Some(text.as_bytes().to_vec());
     let names = || (1..=tables).map(|n| text(&format!("sbtest{n}")));
     let columns = names().flat_map(|name| {
         [("id", "PRI"), ("k", "MUL"), ("c", ""), ("pad", "")]

@@ -1,11 +1,12 @@
-//! Packets: how they are framed, the few kinds that the server builds, and the commands that come
-//! out of what a client sends, in bounded memory.
+//! Packets: how they are framed, the commands that come out of what a client sends, in bounded memory,
+//! and the answers as bytes, built once, with the choice which of them a statement gets, from its text.
 
 use std::io;
 
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 
+use super::script::{Action, Answer, Reply, Script, contains, looked_at};
 use crate::error::{Error, Result};
 
 /// The longest payload of one packet; longer ones go on in the next.
@@ -18,43 +19,40 @@ pub(crate) const AUTOCOMMIT: u16 = 2;
 /// `utf8mb4_general_ci`.
 pub(crate) const CHARSET: u8 = 45;
 
+/// First bytes of an answer that is an error, and of a LOCAL INFILE request.
+pub(crate) const ERROR: u8 = 0xFF;
+pub(crate) const LOCAL: u8 = 0xFB;
+
 /// Of a longer command the rest is read and thrown away.
 pub(crate) const KEPT: usize = 256 << 10;
 /// The first size of a read buffer: 10,000 connections must fit in memory.
 const SMALL: usize = 1 << 10;
 
-/// Packets with their headers, numbered upwards from `sequence`.
-pub(crate) struct Packets {
-    pub(crate) bytes: Vec<u8>,
-    sequence: u8,
-}
-
-impl Packets {
-    pub(crate) fn starting_at(sequence: u8) -> Self {
-        Packets { bytes: Vec::new(), sequence }
-    }
-
-    /// Adds a payload, in several packets if it needs them.
-    pub(crate) fn push(&mut self, payload: &[u8]) {
-        let mut rest = payload;
+/// Frames payloads, each in several packets if it needs them, numbered upwards from `sequence`.
+pub(crate) fn packets<T: AsRef<[u8]>>(
+    mut sequence: u8,
+    payloads: impl IntoIterator<Item = T>,
+) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for payload in payloads {
+        let mut rest = payload.as_ref();
         loop {
             let (part, after) = rest.split_at(rest.len().min(PAYLOAD_MAX));
             let [a, b, c, _] = (part.len() as u32).to_le_bytes();
-            self.bytes.extend_from_slice(&[a, b, c, self.sequence]);
-            self.bytes.extend_from_slice(part);
-            self.sequence = self.sequence.wrapping_add(1);
+            bytes.extend_from_slice(&[a, b, c, sequence]);
+            bytes.extend_from_slice(part);
+            sequence = sequence.wrapping_add(1);
             if part.len() < PAYLOAD_MAX {
-                return;
+                break;
             }
             rest = after;
         }
     }
+    bytes
 }
 
 pub(crate) fn packet(sequence: u8, payload: &[u8]) -> Vec<u8> {
-    let mut packets = Packets::starting_at(sequence);
-    packets.push(payload);
-    packets.bytes
+    packets(sequence, [payload])
 }
 
 /// Reads the payload length and the sequence number of a packet's header.
@@ -63,20 +61,19 @@ pub(crate) fn header(bytes: &[u8]) -> Option<(usize, u8)> {
     Some((u32::from_le_bytes([a, b, c, 0]) as usize, sequence))
 }
 
-pub(crate) fn put_int(out: &mut Vec<u8>, n: u64) {
+/// Encodes a number as the protocol does with lengths.
+fn int(n: u64) -> Vec<u8> {
     let (mark, width) = match n {
-        0..=250 => return out.push(n as u8),
+        0..=250 => return vec![n as u8],
         251..=0xFFFF => (0xFC, 2),
         0x1_0000..=0xFF_FFFF => (0xFD, 3),
         _ => (0xFE, 8),
     };
-    out.push(mark);
-    out.extend_from_slice(&n.to_le_bytes()[..width]);
+    [&[mark], &n.to_le_bytes()[..width]].concat()
 }
 
-fn put_string(out: &mut Vec<u8>, bytes: &[u8]) {
-    put_int(out, bytes.len() as u64);
-    out.extend_from_slice(bytes);
+fn string(bytes: &[u8]) -> Vec<u8> {
+    [&int(bytes.len() as u64), bytes].concat()
 }
 
 /// An error as a server sends it.
@@ -103,24 +100,16 @@ impl SqlError {
 
     /// Makes the payload; an `early` one, before the client has said what it understands, has no SQLSTATE.
     pub(crate) fn payload(&self, early: bool) -> Vec<u8> {
-        let [low, high] = self.code.to_le_bytes();
-        let mut out = vec![0xFF, low, high];
-        if !early {
-            out.push(b'#');
-            out.extend_from_slice(self.sqlstate.as_bytes());
-        }
-        out.extend_from_slice(self.message.as_bytes());
-        out
+        let state = if early { String::new() } else { format!("#{}", self.sqlstate) };
+        let texts = [state.as_bytes(), self.message.as_bytes()].concat();
+        [&[ERROR], self.code.to_le_bytes().as_slice(), &texts].concat()
     }
 }
 
 fn ok_like(mark: u8, affected: u64) -> Vec<u8> {
-    let mut out = vec![mark];
-    put_int(&mut out, affected);
-    put_int(&mut out, 0); // last insert id
-    out.extend_from_slice(&AUTOCOMMIT.to_le_bytes());
-    out.extend_from_slice(&[0, 0]); // warnings
-    out
+    let [low, high] = AUTOCOMMIT.to_le_bytes();
+    // Last insert id, status, warnings.
+    [&[mark], int(affected).as_slice(), &[0, low, high, 0, 0]].concat()
 }
 
 pub(crate) fn ok(affected: u64) -> Vec<u8> {
@@ -137,22 +126,17 @@ pub(crate) fn eof(deprecate_eof: bool) -> Vec<u8> {
 }
 
 /// Makes the definition of a CHAR(120) column.
-pub(crate) fn column(name: &str) -> Vec<u8> {
+fn column(name: &str) -> Vec<u8> {
     const STRING: u8 = 0xFE;
-    let mut out = Vec::new();
     // Catalog, schema, table twice, name twice.
-    for part in ["def", "", "", "", name, name] {
-        put_string(&mut out, part.as_bytes());
-    }
-    out.push(0x0C);
-    out.extend_from_slice(&u16::from(CHARSET).to_le_bytes());
-    out.extend_from_slice(&480_u32.to_le_bytes());
-    out.extend_from_slice(&[STRING, 0, 0, 0, 0, 0]); // type, flags, decimals, filler
-    out
+    let texts = ["def", "", "", "", name, name].map(|part| string(part.as_bytes())).concat();
+    let (charset, length) = (u16::from(CHARSET).to_le_bytes(), 480_u32.to_le_bytes());
+    // Type, flags, decimals and filler come last.
+    [&texts, [0x0C].as_slice(), &charset, &length, &[STRING, 0, 0, 0, 0, 0]].concat()
 }
 
 /// Makes a row of the text or of the binary protocol; `None` is NULL.
-pub(crate) fn row(values: &[Option<Vec<u8>>], binary: bool) -> Vec<u8> {
+fn row(values: &[Option<Vec<u8>>], binary: bool) -> Vec<u8> {
     let mut out = Vec::new();
     if binary {
         // A zero, and a bitmap of the NULLs that starts at bit 2.
@@ -160,7 +144,7 @@ pub(crate) fn row(values: &[Option<Vec<u8>>], binary: bool) -> Vec<u8> {
     }
     for (i, value) in values.iter().enumerate() {
         match value {
-            Some(bytes) => put_string(&mut out, bytes),
+            Some(bytes) => out.extend(string(bytes)),
             None if binary => out[1 + (i + 2) / 8] |= 1 << ((i + 2) % 8),
             None => out.push(0xFB),
         }
@@ -255,21 +239,229 @@ impl Input {
     }
 }
 
+/// The place of a prebuilt answer among all; the script's own come last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct AnswerKind(usize);
+
+impl AnswerKind {
+    pub(crate) const CANNED: AnswerKind = AnswerKind(0);
+    /// One value, for a SELECT of no table.
+    const VALUE: AnswerKind = AnswerKind(1);
+    const EMPTY: AnswerKind = AnswerKind(2);
+    /// OK, one row affected.
+    pub(crate) const CHANGED: AnswerKind = AnswerKind(3);
+    const DONE: AnswerKind = AnswerKind(4);
+    /// LOAD DATA is not allowed.
+    const NO_LOCAL: AnswerKind = AnswerKind(5);
+    const OWN: usize = 6;
+}
+
+/// How a client wants its result sets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Dialect {
+    /// It executed a prepared statement.
+    pub(crate) binary: bool,
+    /// It negotiated `CLIENT_DEPRECATE_EOF`.
+    pub(crate) deprecate_eof: bool,
+}
+
+#[derive(Clone)]
+struct Table {
+    columns: Vec<Vec<u8>>,
+    rows: Vec<Vec<Option<Vec<u8>>>>,
+}
+
+impl Table {
+    fn packets(&self, Dialect { binary, deprecate_eof }: Dialect) -> Vec<u8> {
+        let mut payloads = vec![int(self.columns.len() as u64)];
+        payloads.extend_from_slice(&self.columns);
+        if !deprecate_eof {
+            payloads.push(eof(false));
+        }
+        payloads.extend(self.rows.iter().map(|values| row(values, binary)));
+        payloads.push(eof(deprecate_eof));
+        packets(1, payloads)
+    }
+}
+
+/// One answer in every dialect.
+struct Packed {
+    /// The result set, if it is one.
+    table: Option<Table>,
+    /// Text, text without EOF, binary, binary without EOF.
+    bytes: [Vec<u8>; 4],
+}
+
+impl Packed {
+    fn of(reply: &Reply) -> Self {
+        let payload = match reply {
+            Reply::Ok { affected } => ok(*affected),
+            Reply::Error(error) => error.payload(false),
+            Reply::LocalInfile { file } => [&[LOCAL], file.as_bytes()].concat(),
+            Reply::Rows { columns, rows } => {
+                let columns = columns.iter().map(|name| column(name)).collect();
+                let table = Table { columns, rows: rows.clone() };
+                let bytes = [(false, false), (false, true), (true, false), (true, true)].map(
+                    |(binary, deprecate_eof)| table.packets(Dialect { binary, deprecate_eof }),
+                );
+                return Packed { table: Some(table), bytes };
+            }
+        };
+        Packed { table: None, bytes: [(); 4].map(|()| packet(1, &payload)) }
+    }
+}
+
+pub(crate) struct Replies {
+    /// The texts of the script's answers, in lower case.
+    texts: Vec<Vec<u8>>,
+    /// The canned row, the others by their [`AnswerKind`], then the script's.
+    packed: Vec<Packed>,
+}
+
+impl Replies {
+    pub(crate) fn new(script: &Script) -> Self {
+        let row = vec![Some(script.row.content.clone())];
+        let local = SqlError::new(
+            3948,
+            "42000",
+            "Loading local data is disabled; this must be enabled on both the client and server sides",
+        );
+        let fixed: [Reply; AnswerKind::OWN] = [
+            Reply::Rows {
+                columns: vec![script.row.column.clone()],
+                rows: vec![row; script.row.count],
+            },
+            Answer::value("", "value", "1").reply,
+            Answer::rows("", &["Variable_name", "Value"], &[]).reply,
+            Reply::Ok { affected: 1 },
+            Reply::Ok { affected: 0 },
+            Reply::Error(local),
+        ];
+        let own = script.answers.iter().map(|answer| &answer.reply);
+        let text = |answer: &Answer| answer.matches.to_ascii_lowercase().into_bytes();
+        Replies {
+            texts: script.answers.iter().map(text).collect(),
+            packed: fixed.iter().chain(own).map(Packed::of).collect(),
+        }
+    }
+
+    pub(crate) fn bytes(&self, plan: AnswerKind, dialect: Dialect) -> &[u8] {
+        let at = 2 * usize::from(dialect.binary) + usize::from(dialect.deprecate_eof);
+        &self.packed[plan.0].bytes[at]
+    }
+
+    /// Tells whether an answer begins with [`ERROR`] or [`LOCAL`]; a result set with neither.
+    pub(crate) fn is(&self, plan: AnswerKind, first: u8) -> bool {
+        self.packed[plan.0].bytes[0][HEADER] == first
+    }
+
+    /// Makes the answer to a `COM_STMT_PREPARE`: the statement, its parameters, its columns.
+    pub(crate) fn prepared(
+        &self,
+        plan: AnswerKind,
+        id: u32,
+        parameters: u16,
+        deprecate_eof: bool,
+    ) -> Vec<u8> {
+        let columns = self.packed[plan.0].table.as_ref().map_or(&[][..], |table| &table.columns);
+        let count = (columns.len() as u16).to_le_bytes();
+        // Filler and warnings come last.
+        let mut payloads = vec![
+            [&[0], id.to_le_bytes().as_slice(), &count, &parameters.to_le_bytes(), &[0; 3]]
+                .concat(),
+        ];
+        for definitions in [&vec![column("?"); parameters.into()], columns] {
+            payloads.extend_from_slice(definitions);
+            if !definitions.is_empty() && !deprecate_eof {
+                payloads.push(eof(false));
+            }
+        }
+        packets(1, payloads)
+    }
+
+    /// Makes the answer as a fault wants it instead; `None` for faults that leave its content alone.
+    pub(crate) fn twisted(
+        &self,
+        action: &Action,
+        plan: AnswerKind,
+        dialect: Dialect,
+    ) -> Option<Vec<u8>> {
+        let canned = self.packed[AnswerKind::CANNED.0].table.as_ref().expect("rows");
+        let table = self.packed[plan.0].table.as_ref().unwrap_or(canned);
+        // The same columns with other rows, each of one value.
+        let rows = |content: &[u8], count| {
+            let row = vec![Some(content.to_vec()); table.columns.len()];
+            Table { columns: table.columns.clone(), rows: vec![row; count] }.packets(dialect)
+        };
+        Some(match action {
+            Action::RowsInstead(count) => {
+                let first = canned.rows.first().and_then(|row| row[0].as_deref());
+                rows(first.unwrap_or(b""), *count)
+            }
+            Action::RowContent(content) => rows(content, 1),
+            Action::OversizedRow(size) => rows(&vec![b'x'; *size], 1),
+            Action::AffectedInstead(n) => packet(1, &ok(*n)),
+            Action::HugeColumnCount(n) => packet(1, &int(*n)),
+            _ => return None,
+        })
+    }
+
+    /// Decides which answer a statement gets.
+    pub(crate) fn plan(&self, sql: &[u8]) -> AnswerKind {
+        let text = looked_at(sql);
+        if let Some(i) = self.texts.iter().position(|answer| contains(text, answer)) {
+            return AnswerKind(AnswerKind::OWN + i);
+        }
+        let text = without_lead(text);
+        let end = text.iter().position(|b| !b.is_ascii_alphabetic()).unwrap_or(text.len());
+        let (word, rest) = text.split_at(end);
+        match word.to_ascii_lowercase().as_slice() {
+            b"select" | b"with" => select(rest),
+            b"update" | b"insert" | b"delete" | b"replace" => AnswerKind::CHANGED,
+            b"show" | b"describe" | b"desc" | b"explain" => AnswerKind::EMPTY,
+            b"load" => AnswerKind::NO_LOCAL,
+            _ => AnswerKind::DONE,
+        }
+    }
+}
+
+fn select(text: &[u8]) -> AnswerKind {
+    const SYSTEM: [&[u8]; 4] = [b"information_schema", b"performance_schema", b"mysql.", b"sys."];
+    let from = text.split(u8::is_ascii_whitespace).any(|w| w.eq_ignore_ascii_case(b"from"));
+    if !from {
+        AnswerKind::VALUE
+    } else if SYSTEM.iter().any(|schema| contains(text, schema)) {
+        AnswerKind::EMPTY
+    } else {
+        AnswerKind::CANNED
+    }
+}
+
+/// Takes a statement from its first word on: white space, brackets and comments may come before.
+fn without_lead(mut text: &[u8]) -> &[u8] {
+    loop {
+        let start = text.iter().position(|&b| !b.is_ascii_whitespace() && b != b'(');
+        text = &text[start.unwrap_or(text.len())..];
+        if !text.starts_with(b"/*") {
+            return text;
+        }
+        let end = text.windows(2).position(|pair| pair == b"*/").map_or(text.len(), |i| i + 2);
+        text = &text[end..];
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use super::super::script::Row;
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn integers_take_the_shortest_form() {
-        let encoded = |n| {
-            let mut out = Vec::new();
-            put_int(&mut out, n);
-            out
-        };
-        assert_eq!(encoded(250), [250]);
-        assert_eq!(encoded(251), [0xFC, 251, 0]);
-        assert_eq!(encoded(0x1_0000), [0xFD, 0, 0, 1]);
-        assert_eq!(encoded(1 << 40), [0xFE, 0, 0, 0, 0, 0, 1, 0, 0]);
+        assert_eq!(int(250), [250]);
+        assert_eq!(int(251), [0xFC, 251, 0]);
+        assert_eq!(int(0x1_0000), [0xFD, 0, 0, 1]);
+        assert_eq!(int(1 << 40), [0xFE, 0, 0, 0, 0, 0, 1, 0, 0]);
     }
 
     #[test]
@@ -324,5 +516,80 @@ mod tests {
         bytes.extend(packet(0, b"x"));
         let expected = [(KEPT, 9, 1), (KEPT, 8, 1), (1, b'x', 0)];
         assert_eq!(commands(&bytes, 100_000), expected);
+    }
+
+    /// The payloads' first bytes and the sequence numbers.
+    fn outline(mut bytes: &[u8]) -> Vec<(u8, u8)> {
+        let mut seen = Vec::new();
+        while let Some((length, sequence)) = header(bytes) {
+            seen.push((bytes[HEADER], sequence));
+            bytes = &bytes[HEADER + length..];
+        }
+        seen
+    }
+
+    #[test]
+    fn result_sets_follow_the_dialect() {
+        let replies = Replies::new(&Script::default());
+        let of = |binary, deprecate_eof| {
+            outline(replies.bytes(AnswerKind::CANNED, Dialect { binary, deprecate_eof }))
+        };
+        assert_eq!(of(false, false), [(1, 1), (3, 2), (0xFE, 3), (119, 4), (0xFE, 5)]);
+        assert_eq!(of(false, true), [(1, 1), (3, 2), (119, 3), (0xFE, 4)]);
+        assert_eq!(of(true, true), [(1, 1), (3, 2), (0, 3), (0xFE, 4)]);
+    }
+
+    #[test]
+    fn a_prepared_select_describes_parameters_and_columns() {
+        let replies = Replies::new(&Script::default());
+        let full = outline(&replies.prepared(AnswerKind::CANNED, 7, 2, false));
+        assert_eq!(full, [(0, 1), (3, 2), (3, 3), (0xFE, 4), (3, 5), (0xFE, 6)]);
+        let lean = outline(&replies.prepared(AnswerKind::CHANGED, 7, 1, true));
+        assert_eq!(lean, [(0, 1), (3, 2)]);
+    }
+
+    #[test]
+    fn a_script_without_rows_still_twists() {
+        let row = Row { count: 0, ..Row::default() };
+        let replies = Replies::new(&Script { row, ..Script::default() });
+        let dialect = Dialect { binary: true, deprecate_eof: true };
+        let bytes = replies.twisted(&Action::RowsInstead(2), AnswerKind::CHANGED, dialect);
+        assert_eq!(outline(&bytes.unwrap()).len(), 5);
+        assert_eq!(replies.twisted(&Action::Close, AnswerKind::CHANGED, dialect), None);
+    }
+
+    fn planned(sql: &str) -> AnswerKind {
+        let answers = ["@@version", "c=?"].map(|text| Answer::ok(text, 0)).to_vec();
+        Replies::new(&Script { answers, ..Script::default() }).plan(sql.as_bytes())
+    }
+
+    #[test]
+    fn the_first_word_decides_unless_an_answer_matches() {
+        assert_eq!(planned("SELECT c FROM sbtest1 WHERE id=?"), AnswerKind::CANNED);
+        assert_eq!(planned(" /* x */ (select c\nfrom t)"), AnswerKind::CANNED);
+        assert_eq!(planned("SELECT 1"), AnswerKind::VALUE);
+        assert_eq!(planned("SELECT 'fromage'"), AnswerKind::VALUE);
+        assert_eq!(planned("SELECT x FROM information_schema.tables"), AnswerKind::EMPTY);
+        assert_eq!(planned("show status"), AnswerKind::EMPTY);
+        assert_eq!(planned("UPDATE t SET k=k+1 WHERE id=?"), AnswerKind::CHANGED);
+        assert_eq!(planned("LOAD DATA LOCAL INFILE 'x' INTO TABLE t"), AnswerKind::NO_LOCAL);
+        assert_eq!(planned("BEGIN"), AnswerKind::DONE);
+        assert_eq!(planned(""), AnswerKind::DONE);
+        assert_eq!(planned("/*"), AnswerKind::DONE);
+        assert_eq!(planned("select @@VERSION"), AnswerKind(AnswerKind::OWN));
+        assert_eq!(planned("UPDATE t SET C=? WHERE id=?"), AnswerKind(AnswerKind::OWN + 1));
+    }
+
+    #[test]
+    fn only_the_beginning_is_matched() {
+        let far = format!("INSERT {} @@version", "x".repeat(4096));
+        assert_eq!(planned(&far), AnswerKind::CHANGED);
+    }
+
+    proptest! {
+        #[test]
+        fn no_statement_panics(sql in prop::collection::vec(any::<u8>(), 0..200)) {
+            let _ = Replies::new(&Script::default()).plan(&sql);
+        }
     }
 }

@@ -1,12 +1,12 @@
 //! Verbs of this host: calibrate, and the canned-answer server in a process of its own.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::{DisplayArgs, listen};
 use crate::canned::{Action, At, Fault, Listen, Script, Service, serve, tables};
 use crate::error::{Kind, Result};
-use crate::observe::process::raise_descriptor_limit;
 use crate::plan::defaults;
 use crate::plan::knobs::Knobs;
 use crate::plan::units::parse_duration;
@@ -126,7 +126,6 @@ fn service(text: &str) -> std::result::Result<Service, String> {
 /// Serves until it is told to stop; prints the port.
 pub(super) fn canned(args: CannedArgs) -> Result<()> {
     let stop = &listen()?;
-    raise_descriptor_limit()?;
     // Of the workload's statements only: those of the preflight are to be answered.
     let closing = |every| Fault::new(At::EachStatement(every), Action::Close).only("WHERE id=");
     let mut service = args.service.unwrap_or(Service::Instant);
@@ -153,6 +152,7 @@ pub(super) fn canned(args: CannedArgs) -> Result<()> {
     let until = async {
         stop.wait().await;
     };
-    serve(script, &listen, until, |port| printed = print_data(&format!("{port}\n")))?;
+    let ready = |port| printed = print_data(&format!("{port}\n"));
+    serve(script, &listen, Arc::default(), until, ready)?;
     printed
 }
