@@ -18,8 +18,7 @@ use crate::observe::process::require_descriptors;
 use crate::plan::value::Length;
 use crate::progress::{Progress, say};
 use crate::run::{print_data, warn};
-use crate::stop::Stop;
-use crate::stop::groups;
+use crate::stop::{Stop, kill_all};
 use crate::workload::{Workload, builtin};
 use workload::WorkloadArgs;
 
@@ -166,7 +165,7 @@ fn listen() -> Result<Stop> {
     // sandbox's keeper sees that this process is gone and takes the server away.
     #[expect(clippy::exit, reason = "the second signal ends the process")]
     let listening = stop.listen(|code| {
-        groups::kill_all();
+        kill_all();
         std::process::exit(i32::from(code))
     });
     listening.map_err(|e| Error::failed(format!("cannot listen to signals: {e}")))?;

@@ -10,8 +10,7 @@ use nix::sys::signal::Signal;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::stop::groups::Group;
-use crate::stop::within;
+use crate::stop::{Group, within};
 use crate::summary::CommandRun;
 
 /// What still runs when the step is over may take so long to end by itself.

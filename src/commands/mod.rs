@@ -2,7 +2,6 @@
 //! window, and what starts, stops and resets a server.
 
 pub(crate) mod beside;
-mod option_file;
 pub(crate) mod suite;
 
 use std::io::{self, Read, Seek};
@@ -16,8 +15,7 @@ use nix::sys::wait::{Id, WaitPidFlag, waitid};
 
 use crate::error::{Error, Result};
 use crate::plan::limits;
-use crate::stop::Stop;
-use crate::stop::groups::Group;
+use crate::stop::{Group, Stop};
 
 /// Between two looks for a signal.
 const LOOK: Duration = Duration::from_millis(50);

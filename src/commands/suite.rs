@@ -6,23 +6,25 @@
 //! of the MySQL clients (`--defaults-file`) that only this user reads, with all of it and the
 //! password, which is on no command line and in no file that has a name.
 
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::io::{self, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::signal::Signal;
 
-use super::option_file::{self, OptionFile};
 use super::wait;
 use crate::error::{Error, Result, plain};
-use crate::mysql::{Address, ConnectOptions};
+use crate::mysql::{Address, ConnectOptions, SslMode};
 use crate::observe::process::{Cost, children_usage};
 use crate::plan::timed::{SuiteSpec, SuiteTest};
 use crate::progress::Progress;
-use crate::stop::Stop;
-use crate::stop::groups::Group;
+use crate::stop::{Group, Stop};
 use crate::summary;
 
 /// The status of a test that succeeded.
@@ -47,7 +49,7 @@ pub(crate) fn run(
     stop: &Stop,
     progress: &mut Progress,
 ) -> Result<(Vec<summary::SuiteTest>, Option<Error>)> {
-    let options = option_file::write(target)?;
+    let options = option_file(target)?;
     let mut ran: Vec<summary::SuiteTest> = Vec::new();
     let all = spec.tests.len();
     progress.restart();
@@ -92,7 +94,7 @@ fn titled(test: &SuiteTest, mut output: &File, command: &mut Command) -> io::Res
     Ok(())
 }
 
-fn command(test: &SuiteTest, target: &ConnectOptions, options: &OptionFile) -> Command {
+fn command(test: &SuiteTest, target: &ConnectOptions, options: &File) -> Command {
     let mut command = Command::new(&test.run[0]);
     command.args(&test.run[1..]);
     if let Some(dir) = &test.dir {
@@ -112,7 +114,7 @@ fn command(test: &SuiteTest, target: &ConnectOptions, options: &OptionFile) -> C
     command
         .env("LOADGEN_USER", &target.user)
         .env("LOADGEN_DATABASE", &target.database)
-        .env("LOADGEN_DEFAULTS_FILE", options.path());
+        .env("LOADGEN_DEFAULTS_FILE", path(options));
     command
 }
 
@@ -183,12 +185,81 @@ fn password_in(word: &str) -> usize {
     named.chain(short.map(|(_, end)| end)).min().unwrap_or(word.len())
 }
 
+/// Gives the path by which commands open a file, as long as it is open here.
+fn path(file: &File) -> String {
+    format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd())
+}
+
+/// Writes the option file: in memory and in no directory, so that no password is left anywhere,
+/// however this process ends. Only this user can read it.
+fn option_file(target: &ConnectOptions) -> Result<File> {
+    let text = text(target)?;
+    let write = || -> io::Result<File> {
+        let mut file = File::from(memfd_create("loadgen.cnf", MFdFlags::MFD_CLOEXEC)?);
+        // The clients pass over a file that everybody may write, as this one's first mode says.
+        file.set_permissions(Permissions::from_mode(0o600))?;
+        file.write_all(text.as_bytes())?;
+        Ok(file)
+    };
+    write().map_err(|e| Error::failed(format!("the option file of the suite: {e}")))
+}
+
+fn text(target: &ConnectOptions) -> Result<String> {
+    let ssl = &target.ssl;
+    let path = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
+    let mut lines = match &target.address {
+        Address::Tcp { host, port } => vec![
+            ("host", Some(host.clone())),
+            ("port", Some(port.to_string())),
+            ("protocol", Some("tcp".to_owned())),
+        ],
+        Address::Socket(socket) => vec![("socket", Some(socket.display().to_string()))],
+    };
+    let password = target.password.expose();
+    // The password must not go further than loadgen lets it.
+    let mode = Some(ssl.mode).filter(|mode| *mode != SslMode::Disabled);
+    lines.extend([
+        ("user", Some(target.user.clone())),
+        ("password", (!password.is_empty()).then(|| password.to_owned())),
+        ("ssl-ca", path(&ssl.ca)),
+        ("ssl-cert", path(&ssl.cert)),
+        ("ssl-key", path(&ssl.key)),
+        ("loose-ssl-mode", mode.map(|mode| mode.to_string())),
+    ]);
+    let mut text = "[client]\n".to_owned();
+    for (key, value) in lines.into_iter().filter_map(|(key, value)| Some((key, value?))) {
+        let quoted = quoted(&value).ok_or_else(|| {
+            // The value may be the password.
+            Error::usage(format!("the {key} has both kinds of quotes: no option file can hold it"))
+        })?;
+        text.extend([key, "=", &quoted, "\n"]);
+    }
+    if let Some(mode) = mode {
+        // MariaDB's have no modes, and verify the name, too, or nothing.
+        text.push_str("[client-mariadb]\nssl\n");
+        text.push_str(if mode.verifies() { "ssl-verify-server-cert\n" } else { "" });
+    }
+    Ok(text)
+}
+
+/// A value in quotes: a `#` would begin a comment. Quotes inside cannot be escaped, backslashes
+/// must be.
+fn quoted(value: &str) -> Option<String> {
+    let quote = ['"', '\''].into_iter().find(|quote| !value.contains(*quote))?;
+    let escapes = [("\\", "\\\\"), ("\n", "\\n"), ("\r", "\\r"), ("\t", "\\t")];
+    let escaped =
+        escapes.iter().fold(value.to_owned(), |value, (from, to)| value.replace(from, to));
+    Some(format!("{quote}{escaped}{quote}"))
+}
+
 #[cfg(test)]
 mod tests {
     use nix::unistd::Pid;
 
     use super::*;
     use crate::error::Kind;
+    use crate::mysql::Secret;
+    use crate::mysql::options::Ssl;
 
     fn shell(script: &str) -> Command {
         let mut command = Command::new("sh");
@@ -294,5 +365,57 @@ mod tests {
         ] {
             assert_eq!(kept(&[word.to_owned()]), [shown]);
         }
+    }
+
+    fn target(password: &str) -> ConnectOptions {
+        ConnectOptions {
+            address: Address::Tcp { host: "db1".to_owned(), port: 3307 },
+            user: "me".to_owned(),
+            password: Secret::new(password),
+            database: "sbtest".to_owned(),
+            ssl: Ssl::default(),
+            connect_timeout: Duration::from_secs(1),
+        }
+    }
+
+    #[test]
+    fn values_survive_the_grammar() {
+        let written = text(&target("a#b\\c\"d e")).expect("fine");
+        assert!(written.contains("password='a#b\\\\c\"d e'\n"), "{written}");
+        assert!(written.starts_with("[client]\nhost=\"db1\"\nport=\"3307\"\n"), "{written}");
+        let error = text(&target("mark\"er'")).expect_err("not to be written");
+        assert!(!error.render().contains("mark"), "{}", error.render());
+        assert!(!text(&target("")).expect("fine").contains("password"));
+    }
+
+    #[test]
+    fn nobody_else_reads_it_and_it_is_in_no_directory() {
+        let file = option_file(&target("secret")).expect("written");
+        let facts = std::fs::metadata(path(&file)).expect("its facts");
+        assert_eq!(facts.permissions().mode() & 0o777, 0o600);
+        assert_eq!(std::os::unix::fs::MetadataExt::nlink(&facts), 0);
+        // Each reader begins at its beginning.
+        for _ in 0..2 {
+            let read = std::fs::read_to_string(path(&file)).expect("readable");
+            assert!(read.starts_with("[client]") && read.contains("secret"), "{read}");
+        }
+        let path = path(&file);
+        drop(file);
+        assert!(!std::fs::exists(path).expect("a path"));
+    }
+
+    #[test]
+    fn encryption_that_is_wanted_is_wanted_of_the_commands_too() {
+        let with = |mode, ca: Option<&str>| {
+            let ssl = Ssl { mode, ca: ca.map(Into::into), ..Ssl::default() };
+            text(&ConnectOptions { ssl, ..target("x") }).expect("fine")
+        };
+        assert!(!with(SslMode::Disabled, None).contains("ssl"));
+        let required = with(SslMode::Required, None);
+        assert!(required.contains("loose-ssl-mode=\"REQUIRED\"\n"), "{required}");
+        assert!(required.ends_with("[client-mariadb]\nssl\n"), "{required}");
+        let verified = with(SslMode::VerifyCa, Some("/a b.pem"));
+        assert!(verified.contains("ssl-ca=\"/a b.pem\"\n"), "{verified}");
+        assert!(verified.ends_with("\nssl\nssl-verify-server-cert\n"), "{verified}");
     }
 }

@@ -19,8 +19,7 @@ use crate::observe::process::raise_descriptor_limit;
 use crate::plan::Plan;
 use crate::progress::Progress;
 use crate::report::{self, Format};
-use crate::stop::Stop;
-use crate::stop::groups::Group;
+use crate::stop::{Group, Stop};
 use crate::summary::{Store, Summary};
 use crate::workload::random::{mix, name_part};
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::error::clip;
 use crate::observe::proc::Files;
-use crate::stop::groups::Group;
+use crate::stop::Group;
 
 /// Most that a reading prints: 4,000 threads of 60 lines.
 const OUTPUT_MAX: u64 = 64 << 20;

@@ -1,14 +1,22 @@
 //! SIGINT and SIGTERM: the first asks to finish with what there is, the second ends at once.
 //! SIGHUP, of a terminal that goes away, asks too, and no number of them does more than that: the
 //! kernel and the shell may send one each.
+//!
+//! Commands that loadgen runs for its user, each in a process group of its own: suites, what stands
+//! beside a window, what starts and stops servers or looks at them. The terminal's Ctrl-C is not for
+//! them, so a second signal, at which nothing is waited for, has to end them first.
 
-pub(crate) mod groups;
-
+use std::collections::BTreeSet;
 use std::future::poll_fn;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
 
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
@@ -20,23 +28,13 @@ pub(crate) const SILENCE: Duration = Duration::from_mins(1);
 pub(crate) const COURTESY: Duration = Duration::from_secs(5);
 
 /// Whether and why to stop; cloned into everything that takes time. Works across runtimes.
-#[derive(Debug, Clone)]
-pub struct Stop {
-    asked: watch::Receiver<Option<Kind>>,
-    sender: Arc<watch::Sender<Option<Kind>>>,
-}
-
-impl Default for Stop {
-    fn default() -> Self {
-        let (sender, asked) = watch::channel(None);
-        Stop { asked, sender: Arc::new(sender) }
-    }
-}
+#[derive(Debug, Clone, Default)]
+pub struct Stop(watch::Sender<Option<Kind>>);
 
 impl Stop {
     /// Asks to stop; what `kind` says becomes the exit status.
     pub fn ask(&self, kind: Kind) {
-        self.sender.send_if_modified(|asked| {
+        self.0.send_if_modified(|asked| {
             let first = asked.is_none();
             asked.get_or_insert(kind);
             first
@@ -45,33 +43,29 @@ impl Stop {
 
     /// Why to stop, if asked.
     pub(crate) fn asked(&self) -> Option<Kind> {
-        *self.asked.borrow()
+        *self.0.borrow()
     }
 
     /// The error to end with, if asked to stop.
     pub(crate) fn check(&self) -> Result<(), Error> {
-        match self.asked() {
-            Some(kind) => Err(Error::new(kind, "interrupted")),
-            None => Ok(()),
-        }
+        self.asked().map_or(Ok(()), |kind| Err(Error::new(kind, "interrupted")))
     }
 
     /// Returns when asked to stop.
     pub(crate) async fn wait(&self) -> Kind {
-        let mut asked = self.asked.clone();
-        let found = asked.wait_for(Option::is_some).await;
-        // The sender lives in self: it cannot be gone.
-        found.ok().and_then(|kind| *kind).unwrap_or(Kind::Interrupted)
+        let mut asked = self.0.subscribe();
+        let found = asked.wait_for(Option::is_some).await.expect("the sender lives in self");
+        found.expect("it was waited for")
     }
 
     /// Listens to the signals on a thread of its own. A second signal calls `at_once`, which
     /// must not return, with the exit status. From then on a file that may not grow further is
     /// an error of whoever writes it, not the end of the process.
-    pub(crate) fn listen(&self, at_once: fn(u8) -> !) -> std::io::Result<()> {
+    pub(crate) fn listen(&self, at_once: fn(u8) -> !) -> io::Result<()> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
         let inside = runtime.enter();
         // Caught is enough: the write that went too far then fails.
-        drop(signal(SignalKind::from_raw(nix::sys::signal::Signal::SIGXFSZ as i32))?);
+        drop(signal(SignalKind::from_raw(Signal::SIGXFSZ as i32))?);
         let mut signals = vec![
             (signal(SignalKind::interrupt())?, Kind::Interrupted, true),
             (signal(SignalKind::terminate())?, Kind::Terminated, true),
@@ -99,6 +93,51 @@ impl Stop {
             });
         })?;
         Ok(())
+    }
+}
+
+/// The groups that run.
+static RUNNING: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
+
+/// A command and all that it starts; killed when dropped before its end.
+pub(crate) struct Group {
+    pub(crate) leader: Child,
+}
+
+impl Group {
+    /// Starts a command as the leader of a group.
+    pub(crate) fn spawn(command: &mut Command) -> io::Result<Group> {
+        let leader = command.process_group(0).spawn()?;
+        locked(&RUNNING).insert(leader.id().cast_signed());
+        Ok(Group { leader })
+    }
+
+    /// Its number, which is its leader's process id.
+    pub(crate) fn pid(&self) -> Pid {
+        Pid::from_raw(self.leader.id().cast_signed())
+    }
+
+    /// Sends a signal to all that are in it.
+    pub(crate) fn signal(&self, signal: Signal) {
+        // That nobody is left is what it is for.
+        let _ = killpg(self.pid(), signal);
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        if let Ok(None) = self.leader.try_wait() {
+            self.signal(Signal::SIGKILL);
+            let _ = self.leader.wait();
+        }
+        locked(&RUNNING).remove(&self.pid().as_raw());
+    }
+}
+
+/// Kills all of them, whatever they do.
+pub(crate) fn kill_all() {
+    for group in locked(&RUNNING).iter() {
+        let _ = killpg(Pid::from_raw(*group), Signal::SIGKILL);
     }
 }
 
