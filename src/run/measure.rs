@@ -357,12 +357,12 @@ fn lines(checked: &[Checked]) -> String {
 }
 
 fn inside(one: &Checked) -> String {
-    let k = one.k.map_or_else(String::new, |k| format!(", sum of k {k}"));
-    let doubt = match one.in_doubt {
+    let k = one.found.k.map_or_else(String::new, |k| format!(", sum of k {k}"));
+    let doubt = match one.history.in_doubt {
         0 => String::new(),
         n => format!(", {} in doubt", counted(n, "write")),
     };
-    format!("{} rows{k} after {}{doubt}", one.rows, counted(one.steps, "step"))
+    format!("{} rows{k} after {}{doubt}", one.found.rows, counted(one.history.steps, "step"))
 }
 
 /// Makes the error of the worst that was found.
@@ -405,10 +405,12 @@ fn conclusion(checked: &[Checked]) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::verify::{Found, History};
 
     fn checked(table: &str, verdict: Verdict) -> Checked {
-        let (rows, k) = (10, Some(55));
-        Checked { table: table.to_owned(), verdict, rows, k, steps: 1, in_doubt: 2 }
+        let found = Found { rows: 10, k: Some(55), ..Found::default() };
+        let history = History { steps: 1, in_doubt: 2, ..History::default() };
+        Checked { table: table.to_owned(), verdict, found, history }
     }
 
     #[test]

@@ -10,29 +10,24 @@
 //! identity that is new each time it is filled: the ledgers that name it are those since. What
 //! cannot be known is said, not guessed: `docs/faults.md`.
 
-mod history;
 mod read;
-mod table;
 mod verdict;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use self::history::{History, Known};
-use self::read::{read, recovered, still_open};
-use self::table::{Index, Table, has_k, indexes};
-use self::verdict::judge;
+use self::read::{Table, indexes, read, recovered, still_open};
+use self::verdict::Known;
 use crate::error::{Error, Result};
-use crate::mysql::{Liveness, ServerLink, Session, control, discover, exposure, names};
+use crate::load::{Numbers, named};
+use crate::mysql::{Liveness, ServerLink, Session, control, discover, exposure};
 use crate::progress::Progress;
 use crate::stop::{COURTESY, SILENCE};
 use crate::summary::Place;
 use crate::workload::Schema;
-use crate::workload::table::{Mark, State};
 
-pub use self::history::Evidence;
-pub use self::verdict::{Finding, Found, Verdict};
+pub use self::verdict::{Evidence, Found, History, Verdict, judge};
 
 /// How often the server is asked what it still rolls back.
 const EVERY: Duration = Duration::from_millis(500);
@@ -41,14 +36,9 @@ const EVERY: Duration = Duration::from_millis(500);
 pub(crate) struct Checked {
     pub table: String,
     pub verdict: Verdict,
-    /// Rows that it holds, as far as it was read.
-    pub rows: u64,
-    /// The sum of `k`, where there is one.
-    pub k: Option<i128>,
-    /// Steps that wrote to it since it was filled, or may have.
-    pub steps: u64,
-    /// Writes that nobody knows the outcome of.
-    pub in_doubt: u64,
+    /// What it holds, as far as it was read.
+    pub found: Found,
+    pub history: History,
 }
 
 /// Reads the tables that prepare made, all of them, and holds them against the evidence.
@@ -63,33 +53,18 @@ pub(crate) async fn verify(
     let tables = Arc::new(tables);
     let found = read(&server, &tables, progress).await?;
     progress.clear();
-    let checked = tables.iter().zip(found).map(|(table, found)| Checked {
-        table: table.name.clone(),
-        verdict: judge(table.mark.rows, &table.history, &found),
-        rows: found.rows,
-        k: found.k,
-        steps: table.history.steps,
-        in_doubt: table.history.in_doubt,
+    let checked = tables.iter().cloned().zip(found).map(|(table, found)| {
+        let Table { name: table, mark, history, .. } = table;
+        Checked { table, verdict: judge(mark.rows, &history, &found), found, history }
     });
     let gone = missing.into_iter().map(|(table, step)| {
         let verdict = Verdict::Undecided(format!(
             "it is not here, or not as prepare made it, and step {step} wrote to it: dropped, \
              renamed or lost"
         ));
-        Checked { table, verdict, rows: 0, k: None, steps: 0, in_doubt: 0 }
+        Checked { table, verdict, found: Found::default(), history: History::default() }
     });
     Ok(checked.chain(gone).collect())
-}
-
-/// Tells what verify says of a table of this mark in which this was found. Connects nowhere.
-pub fn decide(
-    evidence: &Evidence<'_>,
-    here: &Place,
-    table: &str,
-    mark: &Mark,
-    found: &Found,
-) -> Verdict {
-    judge(mark.rows, &evidence.of(here, table, mark), found)
 }
 
 /// Finds the tables that carry loadgen's mark, with their histories, when nothing is rolled back any
@@ -110,18 +85,38 @@ async fn look(
     let database = control::database(&mut session).await;
     let database = database.map_err(|f| control::explain(&f, "ask which database it is"))?;
     let here = Place::of(&variables, database.as_deref());
-    let (mut tables, mut foreign) = (Vec::new(), Vec::new());
+    let (mut tables, mut foreign) = (Vec::new(), Numbers::new());
     for schema in Schema::ALL {
-        let others = find(&mut session, &target.database, schema, evidence, &here, &mut tables);
-        foreign.push(names(schema, others.await?));
+        let mut indexes = indexes(&mut session, schema).await?;
+        for (number, seen) in discover(&mut session, &target.database, schema).await?.tables {
+            let Some(mark) = seen.mark else {
+                foreign.entry(schema).or_default().push(number);
+                continue;
+            };
+            let name = schema.name(number);
+            let mut history = evidence.of(&here, &name, &mark);
+            if let (Some(engine), true) = (seen.keeps_what_failed(), history.steps > 0) {
+                history.unknown.push(format!(
+                    "its engine is {engine}, which takes nothing back: of a write that failed a \
+                     part may be there"
+                ));
+            }
+            let primary = vec![("PRIMARY".to_owned(), schema != Schema::Phptest)];
+            let indexes = [primary, indexes.remove(&number).unwrap_or_default()].concat();
+            tables.push(Table { schema, number, name, mark, history, indexes });
+        }
     }
-    foreign.retain(|names| !names.is_empty());
-    let foreign = foreign.join(", ");
+    let others = match named(&foreign) {
+        foreign if foreign.is_empty() => foreign,
+        foreign => format!("; not made by loadgen prepare: {foreign}"),
+    };
     if tables.is_empty() {
-        return Err(nothing(&target.database, &foreign));
+        let none = format!("there is no table of prepare's in `{}`{others}", target.database);
+        return Err(Error::data(none)
+            .hint("verify needs what prepare fills: --database names where the runs wrote to"));
     }
-    if !foreign.is_empty() {
-        progress.note(&format!("left out, not made by prepare: {foreign}"));
+    if !others.is_empty() {
+        progress.note(&format!("left out{others}"));
     }
     let known = |table: &Table| Some((table.name.clone(), format!("{:x}", table.mark.id?)));
     let known: Vec<Known> = tables.iter().filter_map(known).collect();
@@ -135,50 +130,6 @@ async fn look(
     wait_for_rollbacks(&mut session, progress).await?;
     session.close(COURTESY).await;
     Ok((tables, evidence.missing(&here, &known)))
-}
-
-/// Finds the tables of a kind, with their histories; returns the numbers of those that are not
-/// prepare's.
-async fn find(
-    session: &mut Session,
-    database: &str,
-    schema: Schema,
-    evidence: &Evidence<'_>,
-    here: &Place,
-    tables: &mut Vec<Table>,
-) -> Result<Vec<u32>> {
-    let (mut indexes, mut others) = (indexes(session, schema).await?, Vec::new());
-    for (number, seen) in discover(session, database, schema).await?.tables {
-        let Some(mark) = seen.mark else {
-            others.push(number);
-            continue;
-        };
-        let name = schema.name(number);
-        let mut history = match mark.state {
-            State::Ready => evidence.of(here, &name, &mark),
-            State::Filling => History::unknown("its fill was not finished"),
-        };
-        if let (Some(engine), true) = (seen.keeps_what_failed(), history.steps > 0) {
-            history.unknown.push(format!(
-                "its engine is {engine}, which takes nothing back: of a write that failed a part \
-                 may be there"
-            ));
-        }
-        let primary = Index { name: "PRIMARY".to_owned(), k: has_k(schema) };
-        let indexes = [primary].into_iter().chain(indexes.remove(&number).into_iter().flatten());
-        tables.push(Table { schema, number, name, mark, history, indexes: indexes.collect() });
-    }
-    Ok(others)
-}
-
-fn nothing(database: &str, foreign: &str) -> Error {
-    if foreign.is_empty() {
-        return Error::data(format!("there is no table of prepare's in `{database}`"))
-            .hint("--database names the one that the runs wrote to");
-    }
-    Error::data(format!("{foreign} of `{database}` were not made by loadgen prepare")).hint(
-        "what such tables held at the start is not known: verify needs those that prepare makes",
-    )
 }
 
 /// Waits while a server that was killed rolls back what had not committed: it does so in the background,

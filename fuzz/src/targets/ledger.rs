@@ -2,7 +2,7 @@
 
 use loadgen::error::plain;
 use loadgen::summary::{Doubt, LedgerEntry, Place, Record, Summary, from_json};
-use loadgen::verify::{Evidence, Finding, Found, Verdict, decide};
+use loadgen::verify::{Evidence, Found, Verdict, judge};
 use loadgen::workload::table::Mark;
 
 use super::harmless;
@@ -23,7 +23,7 @@ pub(crate) fn record(bytes: &[u8]) {
     for (name, id) in &tables {
         let Ok(number) = u32::from_str_radix(id, 16) else { continue };
         let mark = Mark::ready(1, 0, Some(number));
-        let verdict = decide(&evidence, &NOWHERE, name, &mark, &Found::default());
+        let verdict = judge(0, &evidence.of(&NOWHERE, name, &mark), &Found::default());
         // Leading zeros, or a sign: it is not how an identity is written.
         if format!("{number:x}") == *id {
             match verdict {
@@ -76,7 +76,7 @@ pub(crate) fn ledger(bytes: &[u8]) {
     let right = matches!(sure, Verdict::Ok);
     assert!(!right || !bad(&doubtful), "{sure:?}, and with doubts {doubtful:?}");
     match (&found.finding, found.first_wrong) {
-        (Some(Finding::Unsettled(_)), _) => assert!(matches!(sure, Verdict::Undecided(_))),
+        (Some(Verdict::Undecided(_)), _) => assert!(matches!(sure, Verdict::Undecided(_))),
         (_, Some(_)) => assert!(matches!(sure, Verdict::Damaged(..))),
         (Some(_), None) => assert!(bad(&sure) || matches!(sure, Verdict::Index(..))),
         (None, None) => assert!(!matches!(sure, Verdict::Index(..))),
@@ -97,8 +97,8 @@ fn found(numbers: &mut Numbers) -> Found {
         rewritten: numbers.next(),
         strange: numbers.next(),
         finding: match finding {
-            1 => Some(Finding::Unsettled("it changed".to_owned())),
-            2 => Some(Finding::Index(3, "k_1 has 3 rows more".to_owned())),
+            1 => Some(Verdict::Undecided("it changed".to_owned())),
+            2 => Some(Verdict::Index(3, "k_1 has 3 rows more".to_owned())),
             _ => None,
         },
     };
@@ -140,7 +140,7 @@ fn said(mark: &Mark, found: &Found, ledger: Vec<LedgerEntry>) -> Verdict {
         .expect("the fixture is sound");
     summary.ledger = ledger;
     let evidence = Evidence { summaries: &[&summary], records: &[], elsewhere: true };
-    let verdict = decide(&evidence, &NOWHERE, TABLE, mark, found);
+    let verdict = judge(mark.rows, &evidence.of(&NOWHERE, TABLE, mark), found);
     match &verdict {
         Verdict::Ok => {}
         Verdict::Lost(n, what) | Verdict::Damaged(n, what) | Verdict::Index(n, what) => {
