@@ -33,7 +33,7 @@ use crate::progress::{Progress, Table};
 use crate::stats::{self, is_scarce};
 use crate::stop::{locked, within};
 use crate::summary::{
-    self, CommandRun, Distribution, Outcome, Place, Record, Recorded, Store, Summary, VerdictKind,
+    self, CommandRun, Distribution, Outcome, Place, Record, Store, Summary, VerdictKind,
 };
 use crate::terms::{self, Cell, Code, Finding, StatementMode, counted, finding};
 use crate::workload::Schema;
@@ -214,7 +214,7 @@ impl<'a> Steps<'a> {
             }
             Job::Suite(spec) => run_suite(at, nth, (spec, self.store.dir()), self.progress).await,
         };
-        let Measured { mut summary, mut error, ran, begun } = measured?;
+        let Measured { mut summary, mut error, ran } = measured?;
         if error.is_none() {
             error = no_result(&summary.server.settings_changed);
             if let Some(changed) = &error {
@@ -232,9 +232,6 @@ impl<'a> Steps<'a> {
             summary.verdict = judge::verdict(&summary);
         }
         let kept = keep(self.store, &summary, self.progress);
-        if let (Ok(()), Some(begun)) = (&kept, begun) {
-            begun.superseded();
-        }
         self.progress.note(&line(&summary));
         for warning in &summary.warnings {
             if SAID_AT_ONCE.iter().any(|code| warning.is(*code)) {
@@ -298,9 +295,8 @@ impl<'a> Steps<'a> {
         for entry in &mut summary.ledger {
             entry.table_id = record.as_ref().and_then(|of| of.tables.get(&entry.table).cloned());
         }
-        let begun = begun.take();
-        summary.record = begun.as_ref().map(Recorded::name);
-        Ok(Measured { summary, error: run.error, ran, begun })
+        summary.record = begun.take();
+        Ok(Measured { summary, error: run.error, ran })
     }
 
     /// Brings the server into the state that a step starts from, looks at who it is, and begins to
@@ -403,8 +399,6 @@ struct Measured {
     summary: Summary,
     error: Option<Error>,
     ran: Vec<CommandRun>,
-    /// The record of what it was about to write.
-    begun: Option<Recorded>,
 }
 
 /// What is read before a window, and of which step.
@@ -561,7 +555,7 @@ fn ended(mut summary: Summary, error: Option<Error>) -> Measured {
         Some(_) => Outcome::Aborted,
     };
     summary.reason = error.as_ref().map(ToString::to_string);
-    Measured { summary, error, ran: Vec::new(), begun: None }
+    Measured { summary, error, ran: Vec::new() }
 }
 
 fn per_s(n: u64, seconds: f64) -> f64 {

@@ -5,38 +5,33 @@
 //! old ones for ever. Readers tolerate unknown fields and refuse unknown `schema` values.
 //! `docs/summary.schema.json` is generated from these types and tested.
 
-mod conditions;
-mod facts;
-mod measured;
-mod read;
-mod record;
-mod write;
+mod files;
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::mysql::facts::SINCE_FLUSH;
 pub use crate::mysql::facts::{Driver, Innodb, Levels, Server, SettingChange, Status, durability};
 pub use crate::observe::host::HostFacts;
 pub use crate::observe::probe::{HostCost, HostState, Link, Probed, ProcessCost};
 pub use crate::observe::recorder::Phase;
 pub use crate::observe::timeline::Interval;
 pub use crate::observe::times::Distribution;
-use crate::terms::{Arrival, Code, Finding, OnError, Spread, StatementMode};
+use crate::terms::{Arrival, Cell, Code, Finding, OnError, Spread, StatementMode};
 pub use crate::terms::{Class, VerdictKind};
 
-pub(crate) use conditions::{CommandRun, Experiment, Load, Suite, SuiteTest, TableRows};
-pub use conditions::{Conditions, Keys, Prepared, Sample, Settled};
-pub(crate) use facts::{counter, in_queues};
-pub(crate) use measured::{Ceiling, Share, ThreadShare, TurnDelay};
-pub use measured::{Doubt, Latency, LedgerEntry, Outage, Reason, StatementLatency, Verdict};
-pub use read::{Loaded, collect, from_json, load};
-pub use record::{Place, Record, Recorded, records};
-pub use write::{Store, file_name, to_json};
-pub(crate) use write::{escape_hostile, part};
+pub use files::{
+    Loaded, Place, Record, Store, collect, file_name, from_json, load, records, to_json,
+};
+pub(crate) use files::{escape_hostile, part};
 
 /// The `schema` value that this version writes.
 pub(crate) const SCHEMA: &str = "loadgen.summary/1";
+/// No row of any workload's tables takes less: InnoDB's header and two numbers.
+const ROW_MIN_BYTES: u64 = 16;
+/// Reasons of a verdict that a line tells in words.
+const TOLD_MAX: usize = 2;
 
 /// Everything that one step measured, and what it was measured on.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -380,11 +375,507 @@ impl Warning {
     }
 }
 
+/// Latency of what was issued inside the window, including what finished in the drain.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Latency {
+    /// Service time: from just before the call to its return.
+    pub service: Distribution,
+    /// Response time: from the intended instant; null unless paced.
+    pub response: Option<Distribution>,
+    /// The part of the response time before the call; null unless paced.
+    pub wait: Option<Distribution>,
+    /// Service time of the ops that failed.
+    pub failed: Distribution,
+    /// Ops in doubt, which are in none of these times; null from old versions.
+    pub in_doubt: Option<u64>,
+    /// Ops that were issued and given up, in the times at their age; null from old versions.
+    pub abandoned: Option<u64>,
+    /// Service time of each statement, for workloads with several.
+    pub by_statement: Vec<StatementLatency>,
+}
+
+/// Latency of one statement of a transaction.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct StatementLatency {
+    /// Its position in `workload.statements`, from 0.
+    pub statement: u32,
+    pub service: Distribution,
+}
+
+impl Latency {
+    /// Of an open loop the response times, else the service times.
+    pub(crate) fn own(&self) -> &Distribution {
+        self.response.as_ref().unwrap_or(&self.service)
+    }
+
+    /// Arrivals of the window that were never issued: among the response times at their age.
+    pub(crate) fn unissued(&self) -> u64 {
+        self.own().count.saturating_sub(self.service.count)
+    }
+}
+
+/// A time in which no op succeeded on any client while errors occurred; instants of the timeline.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Outage {
+    pub first_error_s: f64,
+    pub last_error_s: f64,
+    /// From the last success before to the first one after it, or to the end of the window.
+    pub gap_s: f64,
+    /// The first success after it; null if there was none in the window.
+    pub first_success_s: Option<f64>,
+    /// Start of the first whole interval after it with 95 % of the earlier median rate; or null.
+    pub recovered_s: Option<f64>,
+    /// The server's number of the first error; null for lost connections and the like.
+    pub code: Option<u16>,
+    /// Errors of all clients in it, ops given up and attempts to open a connection again included.
+    pub errors: u64,
+    pub first_error: String,
+    pub last_error: String,
+}
+
+/// What the acknowledged writes of a step add to one table, all phases.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct LedgerEntry {
+    pub table: String,
+    /// Identity of the table's content, 1 to 8 hexadecimal digits; null where it has none.
+    pub table_id: Option<String>,
+    pub updates: u64,
+    pub inserts: u64,
+    pub deletes: u64,
+    /// Writes whose outcome is unknown.
+    pub in_doubt: u64,
+    /// What acknowledged writes added to the sum of `k`, as far as they know it.
+    pub k_added: i64,
+    /// Rows that were deleted or inserted with a `k` that nobody read: the sum of `k` can be told
+    /// from `k_added` where this is 0.
+    #[serde(default)]
+    pub k_unknown: u64,
+    /// What of `k_added` acknowledged writes took off. Losses of such and of others cancel out.
+    #[serde(default)]
+    pub k_taken: u64,
+    /// Acknowledged updates that change neither the rows nor the sum of `k`.
+    #[serde(default)]
+    pub untraced: u64,
+    /// What the writes in doubt may have changed; null where there are none.
+    pub doubt: Option<Doubt>,
+}
+
+/// Bounds of what writes in doubt changed: each of them did all of its part or nothing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Doubt {
+    pub rows_added: u64,
+    pub rows_removed: u64,
+    /// The most that the sum of `k` grew.
+    pub k_added: u64,
+    /// The most that it shrank.
+    pub k_removed: u64,
+    /// Writes of these that add or remove any number of rows.
+    pub rows_unknown: u64,
+    /// Writes of these that change the sum of `k` by nobody knows how much.
+    pub k_unknown: u64,
+}
+
+impl Doubt {
+    pub(crate) fn add(&mut self, other: &Doubt) {
+        *self = Doubt {
+            rows_added: self.rows_added.saturating_add(other.rows_added),
+            rows_removed: self.rows_removed.saturating_add(other.rows_removed),
+            k_added: self.k_added.saturating_add(other.k_added),
+            k_removed: self.k_removed.saturating_add(other.k_removed),
+            rows_unknown: self.rows_unknown.saturating_add(other.rows_unknown),
+            k_unknown: self.k_unknown.saturating_add(other.k_unknown),
+        };
+    }
+}
+
+/// What the client and this host did in the window. Shares are of 1.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Share {
+    pub threads: Vec<ThreadShare>,
+    /// How late they came to a socket that was ready, all together.
+    #[serde(flatten)]
+    pub turns: TurnDelay,
+    pub host_cores: Option<u32>,
+    /// CPU time of this host that was used by anybody, interrupts included.
+    pub host_busy: Option<f64>,
+    /// CPU time of this host that neither this process, a server on it nor interrupts used.
+    pub other_load: Option<f64>,
+    /// CPU time of this host that the hypervisor gave to others.
+    pub steal: Option<f64>,
+    /// CPU of the server's process, seconds; null where it is not on this host or not known.
+    pub server_cpu_s: Option<f64>,
+    /// Time that control groups (`cpu.max`) held its threads back, seconds over cores; or null.
+    pub throttled_s: Option<f64>,
+    /// What this host can generate at most, by a calibration; null without one that applies.
+    pub ceiling: Option<Ceiling>,
+}
+
+/// One engine thread between the first and the last look of the window.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ThreadShare {
+    /// Part of the time in which it had something to do: in a closed loop, all that it did not wait
+    /// for sockets; in an open loop, its CPU time without `spun_s`, of the time that it had a core.
+    pub busy: f64,
+    /// Length of that time, seconds.
+    pub wall_s: f64,
+    /// CPU of the thread, seconds; null where the kernel does not tell.
+    pub cpu_s: Option<f64>,
+    /// Of these, looking for something to do; 0 in a closed loop.
+    pub spun_s: f64,
+    /// Time that it could have run and another thread had the core, seconds (`schedstat`).
+    pub descheduled_s: Option<f64>,
+    /// How late it came to a socket that was ready.
+    #[serde(flatten)]
+    pub turns: TurnDelay,
+}
+
+/// Turn delay: from an instant at which a kernel timer was ready to the thread's taking note of it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct TurnDelay {
+    /// Such instants.
+    pub probes: u64,
+    /// Median, microseconds.
+    pub turn_delay_p50_us: Option<f64>,
+    /// 99th percentile; with fewer than 1,000 probes not ten of them lie beyond it.
+    pub turn_delay_p99_us: Option<f64>,
+    pub turn_delay_max_us: Option<f64>,
+    /// 99th percentile of what is left without the time that the thread waited for a core.
+    pub own_delay_p99_us: Option<f64>,
+    /// The highest whole percentile, 99 at most, that ten probes lie beyond; null below 20 probes.
+    pub tail_percentile: Option<u32>,
+    /// The delay at that percentile.
+    pub turn_delay_tail_us: Option<f64>,
+    /// What is left there without the time that the thread waited for a core.
+    pub own_delay_tail_us: Option<f64>,
+}
+
+/// What a calibration of this host says about a step.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Ceiling {
+    /// Statements a second: engine threads, or cores where these are fewer, by the CPU an op.
+    pub qps: f64,
+    /// That CPU, microseconds.
+    pub us_per_op: f64,
+    /// Clients of the calibration's step that comes nearest.
+    pub clients: u32,
+    pub engine_threads: u32,
+    /// When it was measured, RFC 3339.
+    pub calibrated_at: String,
+}
+
+/// What a step's number is worth, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Verdict {
+    /// The weightiest of what the reasons say.
+    pub kind: VerdictKind,
+    /// All of them, the weightiest first; none where it is ok.
+    pub reasons: Vec<Reason>,
+}
+
+/// Why a number is not simply the server's.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Reason {
+    /// A stable short name, such as `turn_delay`.
+    pub code: String,
+    /// A clause with the figure and its limit.
+    pub message: String,
+}
+
+impl Verdict {
+    /// Tells the kind and its reasons in a line: the weightiest ones, and the codes of the others.
+    pub(crate) fn sentence(&self) -> String {
+        let (told, others) = self.reasons.split_at(self.reasons.len().min(TOLD_MAX));
+        let mut told: Vec<String> = told.iter().map(|reason| reason.message.clone()).collect();
+        let codes: Vec<&str> = others.iter().map(|reason| reason.code.as_str()).collect();
+        told.extend((!codes.is_empty()).then(|| format!("also {}", codes.join(", "))));
+        match told.as_slice() {
+            [] => self.kind.name().to_owned(),
+            told => format!("{}: {}", self.kind.name(), told.join("; ")),
+        }
+    }
+}
+
+/// The conditions of a step. What could not be read is null.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct Conditions {
+    /// What was done before the step; null where it was left as it was.
+    pub before: Option<Prepared>,
+    /// The server's levels before the step opened its connections.
+    pub at_start: Option<Levels>,
+    /// Readings within the window: at its start, after a third, after two, and at its end.
+    pub window: Vec<Sample>,
+    /// The client's host over the step.
+    pub client_host: Option<HostState>,
+    /// The server's host over the step; null where it is the client's.
+    pub server_host: Option<HostState>,
+    /// Where the window's keys fell.
+    pub keys: Option<Keys>,
+    /// What the user says of the data: whether they fit the pool.
+    pub expected_class: Option<Class>,
+}
+
+/// What was done before a step: `--warm`, `--ahi`, `--settle`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct Prepared {
+    /// `pool`: all rows were read before the first step of the sweep; or `none`.
+    pub warm: String,
+    /// `cold`, `warm` or `as-is`.
+    pub ahi: String,
+    /// Share of the searches that a warm adaptive hash index answered, 0 to 1.
+    pub ahi_hits: Option<f64>,
+    /// The wait for dirty pages and history; null without.
+    pub settle: Option<Settled>,
+}
+
+/// A wait until what was written before is flushed and purged.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct Settled {
+    /// The longest that it might take, seconds.
+    pub limit_s: f64,
+    pub took_s: f64,
+    /// Whether little was left, of everything that is waited for.
+    pub complete: bool,
+    /// What the server does not tell: `dirty pages`, `history list`. It was not waited for.
+    pub unknown: Vec<String>,
+    pub first: Levels,
+    pub last: Levels,
+}
+
+/// One reading within the window.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Sample {
+    /// Seconds from the window's start.
+    pub at_s: f64,
+    /// `Innodb_buffer_pool_reads`: pages read from storage since the server's start.
+    pub pool_reads: Option<u64>,
+    /// Pages of the pool that hold nothing.
+    pub pool_free_pages: Option<u64>,
+    /// Clock of the fastest core of the client's host, MHz.
+    pub client_mhz: Option<f64>,
+}
+
+/// How the keys of the window spread over the rows of a table, by the distribution's arithmetic.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Keys {
+    /// The distribution that most of them come from.
+    pub distribution: String,
+    /// Keys drawn from it in the window, over all tables.
+    pub drawn: f64,
+    /// The hottest row's share of its table's keys, 0 to 1.
+    pub hottest_share: f64,
+    /// The smallest part of the rows that half of the keys fall on, 0 to 1.
+    pub half_on_share: f64,
+    /// Different rows that are expected to be touched, over all tables.
+    pub distinct: f64,
+    pub rows: f64,
+}
+
+/// A step's part in a profile.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Experiment {
+    pub profile: String,
+    /// The same for the same cell in every invocation: what is measured already is found by it.
+    pub key: String,
+    /// `--scale`: 1 is the profile's own size.
+    pub scale: f64,
+    /// The label that this one is a variant of.
+    pub base_label: Option<String>,
+    /// Titles of the runs that wrote to the data before, this one left out; null where not known.
+    pub written_by: Option<Vec<String>>,
+    pub commands: Vec<CommandRun>,
+}
+
+/// A command that ran beside a window.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct CommandRun {
+    /// Its program; arguments may be nobody else's business.
+    pub program: String,
+    /// Four hexadecimal digits of its instant and its arguments; null from old versions.
+    pub asked: Option<String>,
+    /// When it was started, seconds from the window's start.
+    pub at_s: f64,
+    /// Exit status; null where it was ended by a signal, or not started.
+    pub exit: Option<i32>,
+    /// The file beside the summary that holds what it wrote.
+    pub output: String,
+}
+
+/// A timed load. `measured_s` is the time from its first statement to the last answer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Load {
+    /// `generated` or `dump`.
+    pub source: String,
+    /// The dump as it was given, `-` for standard input; null for generated rows.
+    pub file: Option<String>,
+    /// `extended`, `single` or `load-data`; null for a dump, whose statements are its own.
+    pub mode: Option<String>,
+    /// Bytes that an extended INSERT stays below; null otherwise.
+    pub insert_bytes: Option<u64>,
+    /// Rows that the server says it took.
+    pub rows: u64,
+    pub rows_per_s: f64,
+    /// Statements that were answered well.
+    pub statements: u64,
+    /// Bytes of these, and of the lines of LOAD DATA.
+    pub bytes: u64,
+    /// Character set of the statements: the dump's own, else `--charset`, else the session's.
+    pub charset: String,
+    /// The loading session's `character_set_…` and `collation_…` variables at its start.
+    pub character_sets: BTreeMap<String, String>,
+    pub tables: Vec<TableRows>,
+    /// Whether the rows were counted afterwards, and a sample of generated ones was looked at.
+    pub verified: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct TableRows {
+    pub table: String,
+    /// Rows that the server says it took.
+    pub rows: u64,
+}
+
+/// External commands, timed one after the other; `measured_s` and the client's CPU are sums.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Suite {
+    /// The commands that ran, in order.
+    pub tests: Vec<SuiteTest>,
+    /// File with what they printed, in the directory of the summary; null where there is none.
+    pub output: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct SuiteTest {
+    pub name: String,
+    pub run: Vec<String>,
+    /// From its start to its end, seconds.
+    pub wall_s: f64,
+    /// User CPU of it and of the processes that it waited for, seconds.
+    pub user_s: f64,
+    pub sys_s: f64,
+    /// `ok`, `exit N`, `signal NAME`, `not started: …` or `interrupted`.
+    pub status: String,
+}
+
+impl Summary {
+    /// Adds findings, as sentences.
+    pub(crate) fn warn(&mut self, found: impl IntoIterator<Item = Finding>) {
+        self.warnings.extend(found.into_iter().map(Warning::from));
+    }
+
+    pub(crate) fn is_warned(&self, code: Code) -> bool {
+        self.warnings.iter().any(|warning| warning.is(code))
+    }
+
+    pub(crate) fn variable(&self, name: &str) -> Option<&str> {
+        self.server.variables.get(name).map(String::as_str)
+    }
+
+    pub(crate) fn cell(&self) -> Cell {
+        Cell::new(self.plan.clients, self.plan.rate)
+    }
+
+    /// The size of the data. A server whose statistics are of a time when the tables were empty
+    /// knows none.
+    pub(crate) fn data_bytes(&self) -> Option<u64> {
+        let least = u64::from(self.plan.tables).saturating_mul(self.plan.rows);
+        self.server.data_bytes.filter(|bytes| *bytes >= least.saturating_mul(ROW_MIN_BYTES))
+    }
+
+    /// What two readings cover, seconds, the first being so many after the window's start: from
+    /// it to the window's end. Before a window without a warm-up, and after any, the server idles.
+    pub(crate) fn covered_s(&self, first_s: f64) -> Option<f64> {
+        let lead_s = if self.plan.warmup_s > 0.0 { -first_s } else { 0.0 };
+        let covered_s = self.measured_s + lead_s;
+        (self.measured_s > 0.0 && covered_s > 0.0).then_some(covered_s)
+    }
+
+    /// A cost between two readings, by the ops that the server did in that time.
+    pub(crate) fn per_op(&self, cost: f64, first_s: f64) -> Option<f64> {
+        let ops = self.covered_s(first_s)? * self.totals.tps;
+        (ops > 0.0).then(|| cost / ops)
+    }
+
+    /// The server's counters over the window; None where they were not read, or it began to count
+    /// anew meanwhile.
+    pub(crate) fn status(&self) -> Option<&Status> {
+        self.server.status.as_ref().filter(|status| status.restarted_s.is_none())
+    }
+
+    /// A counter of `SHOW GLOBAL STATUS` by the op, under the first of its names that this
+    /// server has; see [`counter`].
+    pub(crate) fn counter_per_op(&self, names: &[&str]) -> Option<f64> {
+        let status = self.status()?;
+        self.per_op(counter(status, names)?, status.first_s)
+    }
+
+    /// The same by the second.
+    pub(crate) fn counter_per_s(&self, names: &[&str]) -> Option<f64> {
+        let status = self.status()?;
+        Some(counter(status, names)? / self.covered_s(status.first_s)?)
+    }
+}
+
+/// Whether FLUSH STATUS came between the readings: a counter that it reset may have grown beyond
+/// what it was before.
+fn flushed(status: &Status) -> bool {
+    let grew = |name: &str| status.deltas.get(name);
+    grew(SINCE_FLUSH).zip(grew("Uptime")).is_some_and(|(since, up)| since < up)
+}
+
+/// What a counter grew by. Only changes are kept, so one that is absent did not change; but
+/// without any of InnoDB's, the server has none. One that was reset is not known: FLUSH STATUS
+/// leaves InnoDB's alone.
+pub(crate) fn counter(status: &Status, names: &[&str]) -> Option<f64> {
+    if flushed(status) && !names.iter().all(|name| name.starts_with("Innodb_")) {
+        return None;
+    }
+    if let Some(delta) = names.iter().find_map(|name| status.deltas.get(*name)) {
+        return (*delta >= 0).then_some(*delta as f64);
+    }
+    let known = |prefix: &str| {
+        status.deltas.keys().chain(status.gauges.keys()).any(|name| name.starts_with(prefix))
+    };
+    let family = |name: &str| name.split_once('_').map_or(name, |(first, _)| first).to_owned();
+    names.iter().any(|name| known(&family(name))).then_some(0.0)
+}
+
+/// Several arrival queues in words, and how to have one.
+pub(crate) fn in_queues(queues: u32, spread: Spread) -> String {
+    let (of, one) =
+        if spread == Spread::Pinned { (" and table", " --spread random") } else { ("", "") };
+    format!("{queues} queues, one an engine thread{of}; one queue: --engine-threads 1{one}")
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::Value;
 
-    use super::Summary;
+    use super::*;
 
     const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/summary.schema.json");
 
@@ -423,5 +914,53 @@ mod tests {
             committed == text,
             "docs/summary.schema.json is stale; LOADGEN_BLESS=1 cargo test --lib summary::"
         );
+    }
+
+    fn fixture() -> Summary {
+        serde_json::from_str(include_str!("../../tests/fixtures/summary.json")).expect("a summary")
+    }
+
+    #[test]
+    fn readings_before_the_window_cover_more_than_it() {
+        let mut summary = fixture();
+        assert_eq!(summary.covered_s(-0.5), Some(60.5));
+        summary.plan.warmup_s = 0.0;
+        assert_eq!(summary.covered_s(-0.5), Some(60.0), "nothing ran before");
+        summary.measured_s = 0.0;
+        assert_eq!(summary.covered_s(-0.5), None);
+    }
+
+    #[test]
+    fn counters_of_a_part_of_the_window_are_no_figure() {
+        let mut summary = fixture();
+        assert!(summary.counter_per_s(&["Questions"]).is_some());
+        summary.server.status.as_mut().expect("there").restarted_s = Some(12.0);
+        assert_eq!(summary.counter_per_s(&["Questions"]), None);
+        assert_eq!(summary.counter_per_op(&["Questions"]), None);
+    }
+
+    #[test]
+    fn a_counter_that_flush_status_reset_says_nothing_though_it_grew() {
+        let mut summary = fixture();
+        assert!(summary.counter_per_s(&["Questions"]).is_some());
+        let status = summary.server.status.as_mut().expect("there");
+        status.deltas.extend([("Uptime".to_owned(), 60), (SINCE_FLUSH.to_owned(), 60)]);
+        assert!(summary.counter_per_s(&["Questions"]).is_some(), "nobody flushed");
+        let status = summary.server.status.as_mut().expect("there");
+        status.deltas.insert("Innodb_data_reads".to_owned(), 5);
+        for since in [0, 59, -5000] {
+            let status = summary.server.status.as_mut().expect("there");
+            status.deltas.insert(SINCE_FLUSH.to_owned(), since);
+            assert_eq!(summary.counter_per_s(&["Questions"]), None, "{since}");
+            assert!(summary.counter_per_s(&["Innodb_data_reads"]).is_some(), "it stays");
+        }
+    }
+
+    #[test]
+    fn a_counter_that_fell_says_nothing() {
+        let mut summary = fixture();
+        let status = summary.server.status.as_mut().expect("there");
+        status.deltas.insert("Innodb_data_reads".to_owned(), -5);
+        assert_eq!(summary.counter_per_s(&["Innodb_data_reads"]), None);
     }
 }

@@ -1,0 +1,667 @@
+//! Files of summaries and of records, written and read. What is written appears whole, under a name of
+//! its own, or not at all; what is damaged is named.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::fs::{self, File, Permissions};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tempfile::{Builder, NamedTempFile};
+
+use super::{SCHEMA, Summary};
+use crate::error::{Error, Kind, Result, clip, drives_terminal, plain};
+use crate::terms::named;
+
+/// Longest part of a file name that comes from a label or a workload, bytes.
+const PART_MAX: usize = 64;
+/// Eight random digits clash once in four billion: more than a few in a row is another fault.
+const NAMES_MAX: usize = 8;
+/// Largest file that is read, bytes. An hour's timeline of seconds takes less than one MiB.
+const FILE_MAX: u64 = 64 << 20;
+/// Refused files that an error names.
+const NAMED_MAX: usize = 10;
+/// Longest foreign text in a message, characters.
+const TEXT_MAX: usize = 200;
+/// The `schema` value of records.
+const RECORD: &str = "loadgen.begun/1";
+const SUFFIX: &str = ".begun";
+
+/// The directory that summaries go to.
+///
+/// Opened before the first step, so that an hour of measuring does not end at a read-only disk.
+#[derive(Debug, Clone)]
+pub struct Store {
+    dir: PathBuf,
+}
+
+impl Store {
+    /// Creates the directory where it is missing (its parent must be there: a typing error
+    /// should not grow a tree) and proves that files can be written in it.
+    ///
+    /// # Errors
+    ///
+    /// A file in the way, no parent, no permission, a read-only or full file system.
+    pub fn open(dir: &Path) -> Result<Store> {
+        if dir.as_os_str().is_empty() {
+            return Err(Error::usage("the directory for the summaries has an empty name")
+                .hint("--out results, or --out . for the current directory"));
+        }
+        let made = match fs::create_dir(dir) {
+            // Its own name is durable only with the directory that it is in. What is not goes: else
+            // the same command would find it there, and not ask again.
+            Ok(()) => sync_if_possible(parent(dir)).inspect_err(|_| drop(fs::remove_dir(dir))),
+            // Also a symbolic link to a directory; anything else the trial below refuses.
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+            Err(error) => Err(error),
+        };
+        made.and_then(|()| trial(dir)).map_err(|error| unwritable(dir, &error, false))?;
+        Ok(Store { dir: dir.to_owned() })
+    }
+
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Writes one summary durably and returns its path; the step's record goes. Existing files are
+    /// never replaced.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be written, the hint says that the JSON follows on standard output:
+    /// the caller prints [`to_json`], so that the step is not lost.
+    pub fn write(&self, summary: &Summary) -> Result<PathBuf> {
+        let name = |hex| file_name(summary, hex);
+        let path = self.put(&to_json(summary), name, sync_if_possible).map_err(|error| {
+            let text = format!("the summary of step {} was not saved", summary.step_id);
+            let save = format!("it follows on standard output instead; save it as {}", name(0));
+            error.context(text).hint(save)
+        })?;
+        // Where the step's record cannot be removed, the summary, which names it, tells as much.
+        if let Some(record) = &summary.record {
+            let _ = fs::remove_file(self.dir.join(record.clone() + SUFFIX));
+        }
+        Ok(path)
+    }
+
+    /// Writes a record, durable when this returns, and returns its name, as the summary has it.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be written, or its directory not be synced: then the step must not begin.
+    pub(crate) fn begin(&self, record: &Record) -> Result<String> {
+        let step = &record.step_id;
+        let json = serde_json::to_string_pretty(record).expect("its maps have string keys") + "\n";
+        let why = || format!("no record of step {step} could be made, so that it was not begun");
+        let path = self.put(&json, |hex| format!("{step}-{hex:08x}{SUFFIX}"), sync);
+        path.map(|path| name_of(&path)).map_err(|error| error.context(why()))
+    }
+
+    /// Writes a file, under a name with eight random digits; one whose name is not durable is taken
+    /// away again. The command line was right when the step began, so it is the step that fails.
+    fn put(
+        &self,
+        text: &str,
+        name: impl Fn(u32) -> String,
+        sync: fn(&Path) -> io::Result<()>,
+    ) -> Result<PathBuf> {
+        let named = self.persist(text, || Ok(name(getrandom::u32()?)));
+        let durable = named.and_then(|path| match sync(&self.dir) {
+            Ok(()) => Ok(path),
+            Err(error) => {
+                // The first error is the cause.
+                let _ = fs::remove_file(path);
+                Err(error)
+            }
+        });
+        durable.map_err(|error| unwritable(&self.dir, &error, true))
+    }
+
+    /// Writes a temporary file, syncs it and gives it the first name that is free.
+    fn persist(
+        &self,
+        text: &str,
+        mut name: impl FnMut() -> io::Result<String>,
+    ) -> io::Result<PathBuf> {
+        let mut file = temporary(&self.dir)?;
+        file.write_all(text.as_bytes())?;
+        file.as_file().sync_all()?;
+        for _ in 0..NAMES_MAX {
+            let path = self.dir.join(name()?);
+            match file.persist_noclobber(&path) {
+                Ok(_) => return Ok(path),
+                Err(clash) if clash.error.kind() == ErrorKind::AlreadyExists => file = clash.file,
+                Err(failed) => return Err(failed.error),
+            }
+        }
+        Err(io::Error::new(ErrorKind::AlreadyExists, "every file name that was tried is taken"))
+    }
+}
+
+/// Makes a file that vanishes unless it is given a name; its suffix keeps readers away from what a
+/// crash leaves. Readable by whom the umask allows: results are shared.
+fn temporary(dir: &Path) -> io::Result<NamedTempFile> {
+    let mut builder = Builder::new();
+    builder.prefix(".loadgen-").suffix(".tmp").permissions(Permissions::from_mode(0o666));
+    builder.tempfile_in(dir)
+}
+
+fn sync(dir: &Path) -> io::Result<()> {
+    File::open(dir)?.sync_all()
+}
+
+/// Does the same but for file systems that cannot: what is in a summary is whole either way. A step
+/// that writes needs its record to be durable, and does not begin there.
+fn sync_if_possible(dir: &Path) -> io::Result<()> {
+    match sync(dir) {
+        Err(error) if error.kind() == ErrorKind::InvalidInput => Ok(()),
+        synced => synced,
+    }
+}
+
+/// Writes as much as a summary takes, then takes it away.
+fn trial(dir: &Path) -> io::Result<()> {
+    let mut file = temporary(dir)?;
+    file.write_all(&vec![b' '; 64 << 10])?;
+    file.as_file().sync_all()?;
+    file.close()?;
+    sync_if_possible(dir)
+}
+
+/// Says whose fault an input/output error is, what it means, and what its reader can do about it.
+fn unwritable(dir: &Path, error: &io::Error, begun: bool) -> Error {
+    let (shown, told) = (dir.display(), error.to_string());
+    let other = "--out DIR names another directory".to_owned();
+    let (kind, what, hint) = match error.kind() {
+        ErrorKind::NotFound => {
+            let gone = parent(dir).is_dir();
+            let of = if gone {
+                "the directory went away"
+            } else {
+                "its parent directory does not exist"
+            };
+            (Kind::Usage, of, format!("mkdir -p '{shown}'"))
+        }
+        ErrorKind::NotADirectory => {
+            let of = "it, or a part of its path, is a file and no directory";
+            (Kind::Usage, of, format!("remove the file; or {other}"))
+        }
+        ErrorKind::PermissionDenied => (Kind::Usage, "permission denied", other),
+        ErrorKind::ReadOnlyFilesystem => (Kind::Usage, "the file system is read-only", other),
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+            (Kind::Failed, "no space left", format!("free some space in '{shown}'; or {other}"))
+        }
+        _ => (Kind::Failed, told.as_str(), other),
+    };
+    let kind = if begun { Kind::Failed } else { kind };
+    Error::new(kind, format!("summaries cannot be written to '{shown}': {what}")).hint(hint)
+}
+
+/// Names a summary's file: for people, and never parsed. `hex` keeps two steps of one second apart.
+pub fn file_name(summary: &Summary, hex: u32) -> String {
+    let plan = &summary.plan;
+    let rate = plan.rate.map_or_else(String::new, |rate| format!("_r{}", part(&rate.to_string())));
+    let start = summary.started_at.parse::<jiff::Timestamp>();
+    let start = start.map(|start| start.strftime("%Y%m%dT%H%M%SZ").to_string());
+    format!(
+        "{}_{}_{}_c{}{rate}_n{}_{hex:08x}.json",
+        start.unwrap_or_else(|_| "undated".to_owned()),
+        part(&summary.label),
+        part(&summary.workload.name),
+        plan.clients,
+        plan.repeat_index,
+    )
+}
+
+/// Makes a text a part of a file name: no separators, quotes, spaces or anything that a shell, a
+/// terminal or another file system could take amiss.
+pub(crate) fn part(text: &str) -> String {
+    let safe = |c: char| if c.is_ascii_alphanumeric() || "+-.=@".contains(c) { c } else { '_' };
+    let part: String = text.chars().take(PART_MAX).map(safe).collect();
+    if part.is_empty() { "_".to_owned() } else { part }
+}
+
+/// Makes the JSON of a summary's file, indented and with a line end. Control characters and
+/// bidirectional overrides of foreign texts are escaped, so that it can go to a terminal; a reader
+/// of the JSON gets them back.
+pub fn to_json(summary: &Summary) -> String {
+    escape_hostile(serde_json::to_string_pretty(summary).expect("its maps have string keys") + "\n")
+}
+
+/// Escapes in the strings of JSON what a terminal acts upon. Outside of strings there is none of it,
+/// so that an escape is right wherever one is found.
+pub(crate) fn escape_hostile(json: String) -> String {
+    let hostile = |c: char| drives_terminal(c) && c != '\n';
+    if !json.contains(hostile) {
+        return json;
+    }
+    // All of them are in the basic plane: one escape, no surrogates.
+    let escape = |c| if hostile(c) { format!("\\u{:04x}", u32::from(c)) } else { c.to_string() };
+    json.chars().map(escape).collect()
+}
+
+/// What [`load`] found.
+#[derive(Debug, Clone, Default)]
+pub struct Loaded {
+    /// The summaries with their files: paths in the order given, a directory's by name.
+    pub summaries: Vec<(PathBuf, Summary)>,
+    /// Files that were left out, with the reason; empty unless bad files are skipped.
+    pub skipped: Vec<(PathBuf, String)>,
+}
+
+impl Loaded {
+    /// Gives the summaries alone, as [`crate::report::render`] takes them.
+    pub fn steps(&self) -> Vec<&Summary> {
+        self.summaries.iter().map(|(_, summary)| summary).collect()
+    }
+}
+
+/// Reads summaries from files and directories (their `*.json`, without what lies deeper or is
+/// hidden). A file that is named twice counts once.
+///
+/// # Errors
+///
+/// A path that does not exist is a usage error. A file that is no complete summary, or holds a
+/// step that another file holds too, is refused unless `skip_bad`; so is finding nothing.
+pub fn load(paths: &[PathBuf], skip_bad: bool) -> Result<Loaded> {
+    let loaded = collect(paths)?;
+    if !skip_bad && !loaded.skipped.is_empty() {
+        return Err(refusal(&loaded.skipped));
+    }
+    if loaded.summaries.is_empty() {
+        return Err(nothing(paths, &loaded.skipped));
+    }
+    Ok(loaded)
+}
+
+/// Reads all that [`load`] would, and says what it would refuse; it may be nothing.
+///
+/// # Errors
+///
+/// A path that does not exist is a usage error.
+pub fn collect(paths: &[PathBuf]) -> Result<Loaded> {
+    let mut loaded = Loaded::default();
+    let mut seen = HashSet::new();
+    // Two invocations that continue one run at once give their steps the same names.
+    let mut steps: HashMap<(String, String), PathBuf> = HashMap::new();
+    for path in files(paths)? {
+        let read = read(&path, &mut seen).and_then(|summary| {
+            let Some(summary) = summary else { return Ok(None) };
+            let step = (summary.step_id.clone(), summary.started_at.clone());
+            if let Some(first) = steps.get(&step) {
+                let (first, id) = (first.display(), clip(&summary.step_id, TEXT_MAX));
+                return Err(format!(
+                    "it holds the same step as {first} (step_id {id}) and would count twice"
+                ));
+            }
+            steps.insert(step, path.clone());
+            Ok(Some(summary))
+        });
+        match read {
+            Ok(summary) => loaded.summaries.extend(summary.map(|summary| (path, summary))),
+            Err(reason) => loaded.skipped.push((path, reason)),
+        }
+    }
+    Ok(loaded)
+}
+
+fn refused(path: &Path, error: &io::Error) -> Error {
+    Error::usage(format!("{}: {error}", path.display()))
+        .hint("name files that loadgen wrote, or the directory of its --out")
+}
+
+fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for path in paths {
+        if fs::metadata(path).map_err(|error| refused(path, &error))?.is_dir() {
+            files.extend(inside(path, ".json")?);
+        } else {
+            files.push(path.clone());
+        }
+    }
+    Ok(files)
+}
+
+/// Lists the files of a directory whose names end so, but for hidden ones, by name.
+fn inside(dir: &Path, end: &str) -> Result<Vec<PathBuf>> {
+    let mut inside = Vec::new();
+    for entry in fs::read_dir(dir).map_err(|error| refused(dir, &error))? {
+        let entry = entry.map_err(|error| refused(dir, &error))?;
+        let name = entry.file_name();
+        let name = name.as_encoded_bytes();
+        // A pipe would be waited for. What cannot be looked at is named when it is read.
+        let file = || fs::metadata(entry.path()).map_or(true, |found| found.is_file());
+        if name.ends_with(end.as_bytes()) && !name.starts_with(b".") && file() {
+            inside.push(entry.path());
+        }
+    }
+    inside.sort_unstable();
+    Ok(inside)
+}
+
+/// Gives the directory that a path is in.
+fn parent(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Reads one file: its summary, nothing when its file was read before, or why it is refused.
+fn read(
+    path: &Path,
+    seen: &mut HashSet<(u64, u64)>,
+) -> std::result::Result<Option<Summary>, String> {
+    let metadata = fs::metadata(path).map_err(|error| error.to_string())?;
+    if !seen.insert((metadata.dev(), metadata.ino())) {
+        return Ok(None);
+    }
+    let bytes = content(path).map_err(|error| error.to_string())?;
+    from_json(&bytes).map(Some)
+}
+
+/// Reads a file, up to more than is taken.
+fn content(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(FILE_MAX + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Reads a summary from the bytes of its file: what [`to_json`] wrote.
+///
+/// # Errors
+///
+/// Why they are none, without control characters.
+pub fn from_json(bytes: &[u8]) -> std::result::Result<Summary, String> {
+    if bytes.len() as u64 > FILE_MAX {
+        return Err(format!("it is larger than {} MiB, no summary is", FILE_MAX >> 20));
+    }
+    if bytes.iter().all(u8::is_ascii_whitespace) {
+        return Err("it is empty".to_owned());
+    }
+    match serde_json::from_slice::<Summary>(bytes) {
+        Ok(summary) if summary.schema == SCHEMA => Ok(summary),
+        Ok(summary) => Err(foreign(&summary.schema)),
+        Err(error) if error.is_data() => Err(schema_of(bytes).unwrap_or_else(|| located(&error))),
+        Err(error) => Err(located(&error)),
+    }
+}
+
+/// Says what the `schema` of complete JSON is, where that is the reason for refusing it.
+fn schema_of(bytes: &[u8]) -> Option<String> {
+    match serde_json::from_slice::<Value>(bytes) {
+        Ok(Value::Object(object)) => match object.get("schema") {
+            None | Some(Value::Null) => {
+                Some("it is JSON without a \"schema\": loadgen did not write it".to_owned())
+            }
+            Some(Value::String(schema)) => (schema != SCHEMA).then(|| foreign(schema)),
+            Some(other) => Some(foreign(&other.to_string())),
+        },
+        Ok(_) => Some("it is JSON, but no object: loadgen did not write it".to_owned()),
+        Err(error) => Some(located(&error)),
+    }
+}
+
+/// Refuses a `schema` value that is not ours.
+fn foreign(schema: &str) -> String {
+    let schema = clip(schema, TEXT_MAX);
+    if schema.starts_with("loadgen.summary/") {
+        format!("its schema is '{schema}'; this version reads '{SCHEMA}': a newer loadgen wrote it")
+    } else {
+        format!("its schema is '{schema}' and not '{SCHEMA}': it is no summary")
+    }
+}
+
+fn located(error: &serde_json::Error) -> String {
+    let (line, column) = (error.line(), error.column());
+    let text = error.to_string();
+    let text = text.strip_suffix(&format!(" at line {line} column {column}")).unwrap_or(&text);
+    format!("line {line}, column {column}: {}", clip(text, TEXT_MAX))
+}
+
+fn refusal(bad: &[(PathBuf, String)]) -> Error {
+    let told = |(path, why): &(PathBuf, String)| format!("{}: {why}", path.display());
+    let told: Vec<String> = bad.iter().map(told).collect();
+    let text = match told.as_slice() {
+        [one] => one.clone(),
+        all => {
+            let count = all.len();
+            format!("{count} files cannot be used:\n  {}", named(told, NAMED_MAX, "\n  "))
+        }
+    };
+    Error::data(text).hint("--skip-bad leaves such files out")
+}
+
+fn nothing(paths: &[PathBuf], skipped: &[(PathBuf, String)]) -> Error {
+    let paths = paths.iter().map(|path| path.display().to_string()).collect();
+    let but = skipped.first().map_or_else(String::new, |(path, reason)| {
+        format!("; {} skipped, the first: {}: {reason}", skipped.len(), path.display())
+    });
+    let message = format!("no summaries in {}{but}", named(paths, NAMED_MAX, ", "));
+    Error::data(message).hint("a sweep writes them to its --out directory (results by default)")
+}
+
+/// The record of a step that is about to write: durable before its first write, and gone as soon as
+/// the step's summary is durable. What is left of a killed loadgen says which tables hold writes
+/// that no ledger has.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Record {
+    schema: String,
+    /// The step, as its summary names it.
+    pub step_id: String,
+    /// When, RFC 3339 in UTC.
+    pub begun_at: String,
+    /// What it does, for people.
+    pub what: String,
+    /// The row of the table; old versions did not say.
+    pub label: Option<String>,
+    /// Whether its workload is one of loadgen's own; old versions did not say.
+    #[serde(default)]
+    pub built_in: bool,
+    pub place: Place,
+    /// The tables that it may write to: names and identities.
+    pub tables: BTreeMap<String, String>,
+}
+
+/// Where a server keeps the tables. Data directories and databases are copied, and then tables of
+/// one identity have two histories.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Place {
+    /// `@@hostname`.
+    pub hostname: Option<String>,
+    /// `@@datadir`.
+    pub datadir: Option<String>,
+    pub database: Option<String>,
+}
+
+impl Place {
+    /// Takes it from a server's variables.
+    pub(crate) fn of(variables: &BTreeMap<String, String>, database: Option<&str>) -> Place {
+        let get = |name: &str| variables.get(name).cloned();
+        let database = database.map(str::to_owned);
+        Place { hostname: get("hostname"), datadir: get("datadir"), database }
+    }
+
+    /// Tells whether a part of both is known and not the same.
+    pub(crate) fn differs(&self, other: &Place) -> bool {
+        let parts =
+            |place: &Place| [place.hostname.clone(), place.datadir.clone(), place.database.clone()];
+        let mut both = parts(self).into_iter().zip(parts(other));
+        both.any(|(own, other)| own.zip(other).is_some_and(|(own, other)| own != other))
+    }
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let or = |text: &Option<String>| text.clone().unwrap_or_else(|| "?".to_owned());
+        write!(f, "{}:{}", or(&self.hostname), or(&self.datadir))?;
+        self.database.as_ref().map_or(Ok(()), |database| write!(f, " {database}"))
+    }
+}
+
+impl Record {
+    /// Makes the record of a step that begins now.
+    pub(crate) fn new(
+        step_id: String,
+        what: String,
+        built_in: bool,
+        place: Place,
+        tables: BTreeMap<String, String>,
+    ) -> Record {
+        let begun_at = jiff::Timestamp::now().to_string();
+        let schema = RECORD.to_owned();
+        Record { schema, step_id, begun_at, what, label: None, built_in, place, tables }
+    }
+
+    /// Reads what `Store::begin` wrote, or says why it is none.
+    ///
+    /// # Errors
+    ///
+    /// Another version, or no record at all.
+    pub fn parse(bytes: &[u8]) -> std::result::Result<Record, &'static str> {
+        match serde_json::from_slice::<Record>(bytes) {
+            Ok(record) if record.schema == RECORD => Ok(record),
+            Ok(_) => Err("it is of another version"),
+            Err(_) => Err("it is no record of a step"),
+        }
+    }
+}
+
+fn name_of(path: &Path) -> String {
+    let name = path.file_name().expect("a file of a directory").to_string_lossy();
+    name.strip_suffix(SUFFIX).unwrap_or(&name).to_owned()
+}
+
+/// Reads the records in these directories, and beside these files.
+///
+/// # Errors
+///
+/// Undecided: one of them cannot be read.
+pub fn records(paths: &[PathBuf]) -> Result<Vec<(String, Record)>> {
+    let dir = |path: &PathBuf| if path.is_dir() { path.clone() } else { parent(path).to_owned() };
+    let dirs: BTreeSet<PathBuf> = paths.iter().map(dir).collect();
+    let mut found = Vec::new();
+    for dir in dirs {
+        for path in inside(&dir, SUFFIX)? {
+            found.push((name_of(&path), read_record(&path)?));
+        }
+    }
+    found.sort_by(|a, b| a.0.cmp(&b.0));
+    Ok(found)
+}
+
+fn read_record(path: &Path) -> Result<Record> {
+    let bytes = content(path).map_err(|error| error.to_string());
+    bytes.and_then(|bytes| Record::parse(&bytes).map_err(str::to_owned)).map_err(|why| {
+        let text = format!("{}: {}: what it stands for is not known", path.display(), plain(&why));
+        Error::new(Kind::Undecided, text).hint("move it away if loadgen did not write it")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clash_takes_the_next_name_and_ends() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let store = Store::open(dir.path()).expect("there already");
+        fs::write(dir.path().join("a.json"), "taken").expect("writable");
+        let mut names = ["a.json", "b.json"].into_iter();
+        let next = || names.next().map(str::to_owned).ok_or_else(|| ErrorKind::Other.into());
+        let path = store.persist("{}", next).expect("the second name");
+        assert_eq!(path, dir.path().join("b.json"));
+        assert_eq!(fs::read_to_string(dir.path().join("a.json")).expect("there"), "taken");
+        let error = store.persist("{}", || Ok("a.json".to_owned())).expect_err("always taken");
+        assert_eq!(error.kind(), ErrorKind::AlreadyExists);
+        let left = fs::read_dir(dir.path()).expect("a directory").count();
+        assert_eq!(left, 2, "no temporary file stays");
+    }
+
+    #[test]
+    fn what_cannot_be_synced_is_told_apart_from_what_fails() {
+        // A device of characters has nothing to sync, as a directory of some file systems.
+        let null = Path::new("/dev/null");
+        assert_eq!(sync(null).map_err(|e| e.kind()), Err(ErrorKind::InvalidInput));
+        assert!(sync_if_possible(null).is_ok());
+        let gone = Path::new("/nonexistent/results");
+        assert_eq!(sync_if_possible(gone).map_err(|e| e.kind()), Err(ErrorKind::NotFound));
+        for (dir, its) in [("results", "."), ("/a/b", "/a"), ("a/b/", "a"), ("/", ".")] {
+            assert_eq!(parent(Path::new(dir)), Path::new(its));
+        }
+    }
+
+    #[test]
+    fn each_fault_of_a_disk_says_what_to_do() {
+        for (kind, says, code) in [
+            (ErrorKind::PermissionDenied, "permission denied", 2),
+            (ErrorKind::ReadOnlyFilesystem, "read-only", 2),
+            (ErrorKind::StorageFull, "no space left", 1),
+            (ErrorKind::QuotaExceeded, "no space left", 1),
+            (ErrorKind::TimedOut, "timed out", 1),
+        ] {
+            let error = unwritable(Path::new("/results"), &io::Error::from(kind), false);
+            let text = error.render();
+            assert!(text.contains(says) && text.contains("'/results'"), "{text}");
+            assert!(text.contains("hint: ") && text.contains("--out"), "{text}");
+            assert_eq!(error.kind().exit_code(), code, "{text}");
+        }
+    }
+
+    fn record(step: &str) -> Record {
+        let tables = [("sbtest1".to_owned(), "5f".to_owned())].into();
+        Record::new(step.to_owned(), "update-index".to_owned(), true, Place::default(), tables)
+    }
+
+    #[test]
+    fn records_are_there_until_they_are_superseded() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let store = Store::open(dir.path()).expect("there");
+        let (first, second) = (record("aa-1"), record("aa-1"));
+        let one = store.begin(&first).expect("written");
+        let two = store.begin(&second).expect("the same step again, after a kill");
+        assert_ne!(one, two);
+        let paths = [dir.path().join("some.json"), dir.path().to_owned()];
+        let found = records(&paths).expect("readable");
+        assert_eq!(found.len(), 2, "each directory once");
+        assert!(one.starts_with("aa-1-") && two.len() == "aa-1-".len() + 8);
+        store.write(&Summary { record: Some(one), ..Summary::default() }).expect("written");
+        assert_eq!(records(&paths).expect("readable"), [(two, second)]);
+    }
+
+    #[test]
+    fn without_a_record_a_step_does_not_begin() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let store = Store::open(dir.path()).expect("there");
+        dir.close().expect("removed");
+        let error = store.begin(&record("aa-1")).expect_err("no directory");
+        assert_eq!(error.kind().exit_code(), 1, "a step's failure: {error}");
+        assert!(error.to_string().contains("not begun") && !error.hints().is_empty(), "{error}");
+    }
+
+    #[test]
+    fn what_is_no_record_is_named_not_guessed() {
+        let dir = tempfile::tempdir().expect("a directory");
+        for text in ["", "{}", "[1]", "\u{1b}[2J"] {
+            fs::write(dir.path().join("x.begun"), text).expect("writable");
+            let error = records(&[dir.path().to_owned()]).expect_err("refused");
+            assert_eq!(error.kind().exit_code(), 98, "{error}");
+            assert!(error.to_string().contains("x.begun"), "{error}");
+        }
+    }
+
+    #[test]
+    fn places_differ_only_where_both_are_known() {
+        let place = |host: &str, dir: &str| {
+            let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+            Place { hostname: some(host), datadir: some(dir), database: None }
+        };
+        assert!(place("a", "/x").differs(&place("a", "/y")));
+        assert!(place("a", "/x").differs(&place("b", "/x")));
+        assert!(!place("a", "/x").differs(&place("a", "/x")));
+        assert!(!place("", "").differs(&place("a", "/x")));
+        let within = |name: &str| Place { database: Some(name.to_owned()), ..place("a", "/x") };
+        assert!(within("one").differs(&within("other")) && !within("one").differs(&within("one")));
+        assert!(!within("one").differs(&place("a", "/x")), "of an old version");
+        assert_eq!(within("one").to_string(), "a:/x one");
+    }
+}
