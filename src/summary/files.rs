@@ -13,7 +13,7 @@ use tempfile::{Builder, NamedTempFile};
 
 use super::{SCHEMA, Summary};
 use crate::error::{Error, Kind, Result, clip, drives_terminal, plain};
-use crate::terms::named;
+use crate::terms::{counted, named};
 
 /// Longest part of a file name that comes from a label or a workload, bytes.
 const PART_MAX: usize = 64;
@@ -268,10 +268,21 @@ impl Loaded {
 pub fn load(paths: &[PathBuf], skip_bad: bool) -> Result<Loaded> {
     let loaded = collect(paths)?;
     if !skip_bad && !loaded.skipped.is_empty() {
-        return Err(refusal(&loaded.skipped));
+        let told = |(path, why): &(PathBuf, String)| format!("{}: {why}", path.display());
+        let told: Vec<String> = loaded.skipped.iter().map(told).collect();
+        let count = counted(told.len() as u64, "file");
+        let text = format!("{count} cannot be used:\n  {}", named(told, NAMED_MAX, "\n  "));
+        return Err(Error::data(text).hint("--skip-bad leaves such files out"));
     }
     if loaded.summaries.is_empty() {
-        return Err(nothing(paths, &loaded.skipped));
+        let paths = paths.iter().map(|path| path.display().to_string()).collect();
+        let but = loaded.skipped.first().map_or_else(String::new, |(path, reason)| {
+            let skipped = loaded.skipped.len();
+            format!("; {skipped} skipped, the first: {}: {reason}", path.display())
+        });
+        let message = format!("no summaries in {}{but}", named(paths, NAMED_MAX, ", "));
+        let hint = "a sweep writes them to its --out directory (results by default)";
+        return Err(Error::data(message).hint(hint));
     }
     Ok(loaded)
 }
@@ -388,15 +399,12 @@ pub fn from_json(bytes: &[u8]) -> std::result::Result<Summary, String> {
 
 /// Says what the `schema` of complete JSON is, where that is the reason for refusing it.
 fn schema_of(bytes: &[u8]) -> Option<String> {
-    match serde_json::from_slice::<Value>(bytes) {
-        Ok(Value::Object(object)) => match object.get("schema") {
-            None | Some(Value::Null) => {
-                Some("it is JSON without a \"schema\": loadgen did not write it".to_owned())
-            }
-            Some(Value::String(schema)) => (schema != SCHEMA).then(|| foreign(schema)),
-            Some(other) => Some(foreign(&other.to_string())),
-        },
-        Ok(_) => Some("it is JSON, but no object: loadgen did not write it".to_owned()),
+    match serde_json::from_slice::<Value>(bytes).map(|value| value["schema"].clone()) {
+        Ok(Value::Null) => {
+            Some("it is JSON without a \"schema\": loadgen did not write it".to_owned())
+        }
+        Ok(Value::String(schema)) => (schema != SCHEMA).then(|| foreign(&schema)),
+        Ok(other) => Some(foreign(&other.to_string())),
         Err(error) => Some(located(&error)),
     }
 }
@@ -416,28 +424,6 @@ fn located(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let text = text.strip_suffix(&format!(" at line {line} column {column}")).unwrap_or(&text);
     format!("line {line}, column {column}: {}", clip(text, TEXT_MAX))
-}
-
-fn refusal(bad: &[(PathBuf, String)]) -> Error {
-    let told = |(path, why): &(PathBuf, String)| format!("{}: {why}", path.display());
-    let told: Vec<String> = bad.iter().map(told).collect();
-    let text = match told.as_slice() {
-        [one] => one.clone(),
-        all => {
-            let count = all.len();
-            format!("{count} files cannot be used:\n  {}", named(told, NAMED_MAX, "\n  "))
-        }
-    };
-    Error::data(text).hint("--skip-bad leaves such files out")
-}
-
-fn nothing(paths: &[PathBuf], skipped: &[(PathBuf, String)]) -> Error {
-    let paths = paths.iter().map(|path| path.display().to_string()).collect();
-    let but = skipped.first().map_or_else(String::new, |(path, reason)| {
-        format!("; {} skipped, the first: {}: {reason}", skipped.len(), path.display())
-    });
-    let message = format!("no summaries in {}{but}", named(paths, NAMED_MAX, ", "));
-    Error::data(message).hint("a sweep writes them to its --out directory (results by default)")
 }
 
 /// The record of a step that is about to write: durable before its first write, and gone as soon as
