@@ -62,7 +62,7 @@ impl Search {
     }
 
     pub(crate) fn tell(&mut self, rate: f64, answer: Answer) {
-        self.tries.entry(Rate(rate)).or_default()[answer as usize] += 1;
+        self.tries.entry(Rate::new(rate)).or_default()[answer as usize] += 1;
     }
 
     pub(crate) fn next(&self) -> Option<f64> {
@@ -72,10 +72,10 @@ impl Search {
 
     fn wanted(&self) -> Option<f64> {
         if let Some((split, _)) = self.tries.iter().find(|(_, all)| majority(**all).is_eq()) {
-            return Some(split.0);
+            return Some(split.per_s());
         }
         let unsettled =
-            |rate: f64| (self.tries[&Rate(rate)].iter().sum::<usize>() < 2).then_some(rate);
+            |rate: f64| (self.tries[&Rate::new(rate)].iter().sum::<usize>() < 2).then_some(rate);
         let most = RATE_MAX as f64;
         match self.edges() {
             (None, None) => Some(self.start),
@@ -96,20 +96,19 @@ impl Search {
         let (low, high) = self.edges();
         let known = |[held, failed, _]: &Answers| held > failed;
         let noisy = |(rate, answers): (&Rate, &Answers)| {
-            let above = high.is_some_and(|high| rate.0 > high) && majority(*answers).is_gt();
+            let above = high.is_some_and(|high| rate.per_s() > high) && majority(*answers).is_gt();
             above || answers[..2].iter().all(|count| *count > 0)
         };
         // Where an answer is not known, higher rates are looked at; but none was seen to hold.
-        let mut held = self
-            .tries
-            .iter()
-            .rev()
-            .filter(|(rate, answers)| known(answers) && low.is_some_and(|low| rate.0 <= low));
+        let mut held =
+            self.tries.iter().rev().filter(|(rate, answers)| {
+                known(answers) && low.is_some_and(|low| rate.per_s() <= low)
+            });
         Found {
-            rate: held.next().map(|(rate, _)| rate.0),
+            rate: held.next().map(|(rate, _)| rate.per_s()),
             failed: high,
             confirmed: self.wanted().is_none(),
-            unknown: low.filter(|low| !known(&self.tries[&Rate(*low)])),
+            unknown: low.filter(|low| !known(&self.tries[&Rate::new(*low)])),
             noisy: self.tries.iter().any(noisy),
         }
     }
@@ -117,10 +116,10 @@ impl Search {
     /// Finds the highest rate that held below the lowest that failed, and that one.
     fn edges(&self) -> (Option<f64>, Option<f64>) {
         let mut tries = self.tries.iter();
-        let high = tries.find(|(_, all)| majority(**all).is_lt()).map(|(rate, _)| rate.0);
-        let below = |rate: &Rate| high.is_none_or(|high| rate.0 < high);
+        let high = tries.find(|(_, all)| majority(**all).is_lt()).map(|(rate, _)| rate.per_s());
+        let below = |rate: &Rate| high.is_none_or(|high| rate.per_s() < high);
         let mut held = self.tries.iter().rev().filter(|(_, all)| majority(**all).is_gt());
-        (held.find(|(rate, _)| below(rate)).map(|(rate, _)| rate.0), high)
+        (held.find(|(rate, _)| below(rate)).map(|(rate, _)| rate.per_s()), high)
     }
 }
 

@@ -2,14 +2,14 @@
 //!
 //! Above its figure: the sentences of all findings are here, and docs/warnings.md is made of them.
 
-mod cell;
 mod choice;
 mod finding;
 mod gate;
 pub mod units;
-mod variables;
 
-pub use cell::{Cell, Rate};
+use std::cmp::Ordering;
+use std::fmt;
+
 pub use choice::{
     Ahi, Arrival, Choice, Class, Format, InsertWord, Layout, OnError, Order, Picture, Spread,
     SpreadChoice, StatementMode, VerdictKind, Warm,
@@ -18,7 +18,6 @@ pub(crate) use finding::finding;
 pub use finding::{Code, Finding, Value};
 pub(crate) use gate::parse_level;
 pub use gate::{Gate, Percentile, Property, Quantity};
-pub(crate) use variables::{is_identity, is_restless};
 
 /// `8 clients`, `1 client`.
 pub(crate) fn clients(count: impl Into<u64>) -> String {
@@ -45,6 +44,99 @@ pub(crate) fn named(mut items: Vec<String>, max: usize, separator: &str) -> Stri
     items.join(separator)
 }
 
+/// Ops a second over all clients, above 0: the bits of such a number, which have its order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Rate(u64);
+
+impl Rate {
+    pub(crate) fn new(per_s: f64) -> Rate {
+        Rate(per_s.to_bits())
+    }
+
+    pub(crate) fn per_s(self) -> f64 {
+        f64::from_bits(self.0)
+    }
+}
+
+/// What a step is measured at, within one workload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Cell {
+    pub clients: u32,
+    /// None in a closed loop.
+    pub rate: Option<Rate>,
+}
+
+impl Cell {
+    pub(crate) fn new(clients: u32, rate: Option<f64>) -> Cell {
+        Cell { clients, rate: rate.map(Rate::new) }
+    }
+
+    pub(crate) fn per_s(&self) -> Option<f64> {
+        self.rate.map(Rate::per_s)
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        self.rate.is_some()
+    }
+}
+
+impl Ord for Cell {
+    /// Closed loops come first, then fewer clients, then lower rates.
+    fn cmp(&self, other: &Cell) -> Ordering {
+        let key = |cell: &Cell| (cell.is_open(), cell.clients, cell.rate);
+        key(self).cmp(&key(other))
+    }
+}
+
+impl PartialOrd for Cell {
+    fn partial_cmp(&self, other: &Cell) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl fmt::Display for Cell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.rate {
+            None => write!(f, "{}", self.clients),
+            Some(rate) => write!(f, "{}@{rate}", self.clients),
+        }
+    }
+}
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.per_s().fmt(f)
+    }
+}
+
+/// Those that change by themselves while a server works: positions, and the session that asks.
+const RESTLESS: &str = "\
+    error_count gtid_binlog_pos gtid_binlog_state gtid_current_pos gtid_executed gtid_owned \
+    gtid_purged gtid_seq_no gtid_slave_pos identity in_transaction innodb_thread_sleep_delay \
+    insert_id last_gtid last_insert_id pseudo_thread_id rand_seed1 rand_seed2 statement_id \
+    timestamp uptime warning_count wsrep_start_position";
+
+/// Names, places and ports.
+const PLACES: &str = "\
+    admin_address admin_port aria_log_dir_path bind_address datadir extra_port general_log_file \
+    hostname innodb_data_home_dir innodb_log_group_home_dir innodb_temp_tablespaces_dir \
+    innodb_tmpdir innodb_undo_directory log_bin_basename log_bin_index log_error \
+    mysqlx_bind_address mysqlx_port mysqlx_socket pid_file port relay_log relay_log_basename \
+    relay_log_index relay_log_info_file replica_load_tmpdir report_host report_port \
+    secure_file_priv server_id server_uid server_uuid slave_load_tmpdir slow_query_log_file \
+    socket tmpdir wsrep_data_home_dir wsrep_node_address wsrep_node_incoming_address \
+    wsrep_node_name wsrep_sst_receive_address";
+
+/// Tells whether a variable changes by itself.
+pub(crate) fn is_restless(name: &str) -> bool {
+    RESTLESS.split(' ').any(|known| name.eq_ignore_ascii_case(known))
+}
+
+/// Tells whether a variable says who or where the server is.
+pub(crate) fn is_identity(name: &str) -> bool {
+    is_restless(name) || PLACES.split(' ').any(|known| name == known)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -62,5 +154,21 @@ mod tests {
         let names = || ["a", "b", "c"].map(str::to_owned).to_vec();
         assert_eq!(named(names(), 3, ", "), "a, b, c");
         assert_eq!(named(names(), 1, "; "), "a; 2 more");
+    }
+
+    #[test]
+    fn closed_loops_come_first_then_clients_then_rates() {
+        let cells = [(8, None), (16, None), (2, Some(10.0)), (2, Some(100.5)), (4, Some(1.0))];
+        let cells = cells.map(|(clients, rate)| Cell::new(clients, rate));
+        assert!(cells.is_sorted());
+        assert_eq!(cells.map(|cell| cell.to_string()), ["8", "16", "2@10", "2@100.5", "4@1"]);
+    }
+
+    #[test]
+    fn the_reference_lists_what_does_not_count() {
+        let text = include_str!("../../docs/report.md");
+        for name in RESTLESS.split(' ').chain(PLACES.split(' ')) {
+            assert!(text.contains(&format!("`{name}`")), "{name} is missing in docs/report.md");
+        }
     }
 }
