@@ -19,8 +19,8 @@ use crate::observe::times::Times;
 use crate::plan::{Arrival, Plan, Step, StopAt, units};
 use crate::stats::{self, is_scarce};
 use crate::summary::{self, Interval, Phase, SettingChange, Summary};
-use crate::terms::Value::{Grouped, Number};
-use crate::terms::{self, Code, Finding, counted, finding};
+use crate::terms::Value::{Number, Short};
+use crate::terms::{self, Finding, counted, finding};
 use crate::workload::{Setting, Statement};
 
 /// What a summary says besides the step: the same for all steps of a sweep, but for the server.
@@ -263,6 +263,8 @@ fn findings(
     let reconnects = run.counts.failures.reconnects;
     let longest = run.outages.iter().map(|o| o.gap_s).fold(0.0, f64::max);
     let outages = counted(run.outages.len() as u64, "time");
+    let within = context.plan.policy.op_timeout;
+    let within = within.map_or_else(String::new, |s| format!("within {} or ", units::duration(s)));
     let untouched = run.counts.ops_by_table.contains(&0);
     let all = [
         cfg!(debug_assertions).then(|| finding!(DebugBuild)),
@@ -270,11 +272,7 @@ fn findings(
             finding!(RecordedHost, host::ROOT_VARIABLE, plain(&root.to_string_lossy()))
         }),
         (errors > 0).then(|| finding!(Errors, errors)),
-        match (run.abandoned(), context.plan.policy.op_timeout) {
-            (0, _) => None,
-            (ops, Some(limit)) => Some(finding!(GivenUp, ops, units::duration(limit))),
-            (ops, None) => Some(finding!(Abandoned, ops)),
-        },
+        (run.abandoned() > 0).then(|| finding!(Abandoned, run.abandoned(), within)),
         (reconnects > 0).then(|| finding!(Reconnects, reconnects)),
         (!run.outages.is_empty()).then(|| finding!(Outages, outages, Number(longest, 1))),
         run.status.is_none().then(|| finding!(NoStatus)),
@@ -290,9 +288,9 @@ fn findings(
         let grew = grew(&run.timeline.entries);
         let even = context.plan.arrival == Arrival::Uniform;
         if run.measured_s > 0.0 && backlog(waiting, counts.intended, step.clients, even, grew) {
-            let code = if grew { Code::Growing } else { Code::NotSustained };
-            let values = [run.per_s(window.ops), rate, waiting].map(Grouped).to_vec();
-            found.push(Finding { code, values });
+            let [tps, rate, waiting] = [run.per_s(window.ops), rate, waiting].map(Short);
+            let more = if grew { ", more and more of them" } else { "" };
+            found.push(finding!(NotSustained, tps, rate, waiting, more));
         }
     }
     // What an op cost on the server's host is of the time from its first reading on.
@@ -309,9 +307,9 @@ fn of_warmup(counts: &PacingCounts, most: f64, usual_us: Option<f64>) -> Option<
     let left = counts.warmup_left as f64;
     let late_us = counts.warmup_late as f64 / 1e3;
     if left > most {
-        Some(finding!(WarmupBacklog, Grouped(left)))
+        Some(finding!(WarmupBacklog, Short(left)))
     } else if usual_us.is_some_and(|usual_us| late_us > usual_us) {
-        Some(finding!(WarmupLate, Grouped(left), millis(late_us)))
+        Some(finding!(WarmupLate, Short(left), millis(late_us)))
     } else {
         None
     }
@@ -442,6 +440,7 @@ mod tests {
 
     use crate::engine::job::tests::a_plan;
     use crate::observe::recorder::{Op, Phases, Recorder};
+    use crate::terms::Code;
 
     #[test]
     fn what_a_warm_up_leaves_is_told_where_it_is_much_or_late() {

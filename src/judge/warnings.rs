@@ -12,8 +12,8 @@ use crate::stats::{Change, change, relative_error};
 use crate::summary::{
     Conditions, HostState, Interval, Levels, Outcome, Phase, Sample, Settled, Summary, counter,
 };
-use crate::terms::Value::{Number, Seconds, Share};
-use crate::terms::{Class, Code, Finding, finding, joined};
+use crate::terms::Value::{Number, Share, Short};
+use crate::terms::{Class, Code, Finding, counted, finding, joined};
 
 const QUOTED_MAX: usize = 120;
 
@@ -106,9 +106,9 @@ fn warming(step: &Summary, conditions: &Conditions) -> Option<Finding> {
     };
     let ((first, early), (last, late)) = third(0).zip(third(2))?;
     let least = (MISSES_CHANGE_MAX * first.max(last)).max(DEVIATIONS * (early + late).sqrt());
-    let code = if first > last { Code::WarmingPool } else { Code::CoolingPool };
-    let values = vec![Number(first, 3), Number(last, 3)];
-    ((first - last).abs() > least).then_some(Finding { code, values })
+    let what = if first > last { "still warming" } else { "losing what it held" };
+    let changed = (first - last).abs() > least;
+    changed.then(|| finding!(WarmingPool, what, Number(first, 3), Number(last, 3)))
 }
 
 fn ops_between(step: &Summary, first: &Sample, last: &Sample) -> f64 {
@@ -128,8 +128,7 @@ fn unexpected(step: &Summary, conditions: &Conditions) -> Option<Finding> {
     let [data, pool] = [step.data_bytes(), step.server.buffer_pool_bytes].map(|bytes| {
         bytes.map_or_else(|| "unknown".to_owned(), |bytes| format!("{} MiB", bytes >> 20))
     });
-    (wanted != found)
-        .then(|| finding!(UnexpectedClass, wanted.to_string(), found.to_string(), data, pool))
+    (wanted != found).then(|| finding!(UnexpectedClass, wanted, found, data, pool))
 }
 
 /// Looks for a pool that the server filled from a file: another state than that of a server without
@@ -139,13 +138,13 @@ fn restored(levels: &Levels) -> Option<Finding> {
     let lower = load.to_ascii_lowercase();
     let clipped: String = load.chars().take(QUOTED_MAX).collect();
     if lower.starts_with("loaded ") || lower.starts_with("loading buffer pool") {
-        return Some(finding!(RestoringPool, clipped));
+        return Some(finding!(RestoredPool, "was still restoring", clipped));
     }
     let (age, up) = levels.tables_age_s.zip(levels.uptime_s)?;
     // Tables that were made since then were not in the file. Both are whole seconds, read one
     // after the other.
     let restored = lower.contains("load completed") && up <= RESTORED_S && age > up + 1;
-    restored.then(|| finding!(RestoredPool, clipped))
+    restored.then(|| finding!(RestoredPool, "had restored", clipped))
 }
 
 /// Tells what the test before left to be written and purged, which this one pays for.
@@ -201,10 +200,8 @@ fn query_cache(step: &Summary) -> Option<Finding> {
     let bytes: Option<u64> = number(step, "query_cache_size");
     let kib = bytes.filter(|bytes| on && *bytes > 0)? >> 10;
     let hits = step.status().and_then(|status| counter(status, &["Qcache_hits"]));
-    Some(match hits {
-        Some(hits) => finding!(QueryCacheHits, kib, Number(hits, 0)),
-        None => finding!(QueryCache, kib),
-    })
+    let hits = hits.map_or_else(String::new, |hits| format!(", and answered {hits} queries"));
+    Some(finding!(QueryCache, kib, hits))
 }
 
 /// Tells whether the window kept its level, and was long enough to tell.
@@ -215,14 +212,13 @@ fn window(step: &Summary) -> Option<Finding> {
     if step.outcome != Outcome::Completed || step.timeline.is_empty() {
         return None;
     }
-    let length = Seconds(step.measured_s);
+    let too_short = |why: String| Some(finding!(TooShort, Short(step.measured_s), why));
     let all = series(step);
     let known = all[0].values.len();
     if known < INTERVALS_MIN {
-        let which = if step.plan.rate.is_some() { "with an answer" } else { "of the timeline" };
-        let plural = if known == 1 { "" } else { "s" };
-        let which = format!("whole interval{plural} {which}");
-        return Some(finding!(TooFewIntervals, length, known as u64, which));
+        let answered = if step.plan.rate.is_some() { " with an answer" } else { "" };
+        let known = counted(known as u64, "whole interval");
+        return too_short(format!("it has {known}{answered}"));
     }
     if let Some((series, change)) = all.iter().find_map(|series| Some((series, series.change()?))) {
         let by = Share((change.after / change.before.max(f64::MIN_POSITIVE) - 1.0).abs());
@@ -230,17 +226,15 @@ fn window(step: &Summary) -> Option<Finding> {
         return Some(if change.drift {
             finding!(Drift, series.what, up, by)
         } else {
-            finding!(LevelChange, series.what, up, by, Seconds(series.second(change.at)))
+            finding!(LevelChange, series.what, up, by, Short(series.second(change.at)))
         });
     }
     let told = all.last().expect("one series at least");
     let error = relative_error(&told.values).filter(|error| *error > ERROR_MAX)?;
     // A rate that may as well be 0 is not known at all.
-    Some(if error < 1.0 {
-        finding!(TooShort, length, told.what, Share(error))
-    } else {
-        finding!(TooNoisy, length, told.what)
-    })
+    let by =
+        if error < 1.0 { format!("known to ±{} only", Share(error)) } else { "not known".into() };
+    too_short(format!("{} is {by}", told.what))
 }
 
 /// Says what became of the ops, as rates of nothing say nothing.
@@ -253,7 +247,7 @@ fn nothing_completed(step: &Summary) -> Option<Finding> {
         (given_up, "got no answer"),
     ];
     let became = became.map(|(n, what)| (n > 0).then(|| format!("{n} {what}")));
-    let length = Seconds(step.measured_s);
+    let length = Short(step.measured_s);
     joined(became, ", ").map(|became| finding!(NothingCompleted, length, became))
 }
 
@@ -305,13 +299,9 @@ fn series(step: &Summary) -> Vec<Series> {
 fn skew(conditions: &Conditions) -> Option<Finding> {
     let keys = conditions.keys.as_ref()?;
     let (hottest, half) = (keys.hottest_share, keys.half_on_share);
-    let numbers = [keys.distinct, keys.rows].map(|n| Number(n, 0));
+    let [distinct, rows] = [keys.distinct, keys.rows].map(|n| Number(n, 0));
     let skewed = hottest > HOTTEST_MAX || half < HALF_ON_MIN;
-    let [distinct, rows] = numbers;
-    skewed.then(|| {
-        let distribution = keys.distribution.as_str();
-        finding!(Skew, distribution, Share(half), Share(hottest), distinct, rows)
-    })
+    skewed.then(|| finding!(Skew, keys.distribution, Share(half), Share(hottest), distinct, rows))
 }
 
 fn hosts(step: &Summary, conditions: &Conditions, found: &mut Vec<Finding>) {
@@ -344,8 +334,7 @@ fn host(step: &Summary, whose: &str, state: &HostState) -> Vec<Finding> {
         let bytes = link.rx_bytes.max(link.tx_bytes) as f64;
         let used = bytes * 8.0 / 1e6 / state.covered_s / link.mbit_per_s as f64;
         if used >= LINK_MAX {
-            let name = link.name.as_str();
-            found.push(finding!(NetworkFull, name, whose, Share(used), link.mbit_per_s));
+            found.push(finding!(NetworkFull, link.name, whose, Share(used), link.mbit_per_s));
         }
     }
     // The server's process is known on its own host only.

@@ -104,7 +104,7 @@ fn check_product(product: &Product, findings: &mut Findings) {
         (Family::Other(name), _) => {
             findings.warn(finding!(UnknownServer, name.to_string(), version));
         }
-        (_, (0, 0, 0)) => findings.warn(finding!(UnknownVersion, version)),
+        (_, (0, 0, 0)) => findings.warn(finding!(UnknownServer, "of a version", version)),
         (_, (..5, ..) | (5, 0, _)) => {
             findings.problem(format!("{product} is too old"), format!("{oldest}; 5.1 may work"));
         }
@@ -457,7 +457,7 @@ fn judge(seen: &Numbers, needs: &Needs<'_>, tables: u32, findings: &mut Findings
         );
         bound(findings, ("max_connections", max), (&sum, need), &hint);
     } else {
-        findings.warn(finding!(UnknownLimit, "max_connections"));
+        findings.warn(finding!(Unchecked, "the server does not say what max_connections is"));
     }
     if let Some(max) = limit("max_user_connections") {
         let sum = format!("{shown} + 1 to control + {spare} spare");
@@ -489,7 +489,8 @@ fn judge_statements(seen: &Numbers, needs: &Needs<'_>, tables: u32, findings: &m
         return;
     }
     let Some(max) = amount(seen, "max_prepared_stmt_count") else {
-        return findings.warn(finding!(UnknownLimit, "max_prepared_stmt_count"));
+        return findings
+            .warn(finding!(Unchecked, "the server does not say what max_prepared_stmt_count is"));
     };
     let now = amount(seen, "Prepared_stmt_count").unwrap_or(0);
     let need = u64::from(needs.clients_max).saturating_mul(each).saturating_add(now);

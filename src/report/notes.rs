@@ -116,7 +116,7 @@ pub fn remarks(step: &Summary) -> Vec<Warning> {
     let queues = queues.map(|queues| in_queues(queues, step.workload.spread));
     said.extend(queues.map(|queues| finding!(Queues, queues).into()));
     if step.loadgen.profile != "release" && !step.is_warned(Code::DebugBuild) {
-        said.push(finding!(DebugBuildNoted).into());
+        said.push(finding!(DebugBuild).into());
     }
     said.extend(step.warnings.iter().map(|warning| said_by(&warning.code, &warning.message)));
     said

@@ -126,11 +126,12 @@ impl InProfile<'_> {
         let (writes, at) = (self.part.writes(), step.number.wrapping_sub(self.offset) as usize - 1);
         // A run that writes, or comes after one that wrote, must start from the data that the other
         // labels and repeats start from, or say that it did not.
-        summary.warn(match self.written_by.as_deref() {
+        let written = match self.written_by.as_deref() {
             Some([]) => None,
-            Some(titles) => Some(finding!(DataWritten, titles.join(", "))),
-            None => writes.then(|| finding!(DataUnknown)),
-        });
+            Some(titles) => Some(format!("{} wrote to the tables before", titles.join(", "))),
+            None => writes.then(|| "who wrote to the tables before is not known".to_owned()),
+        };
+        summary.warn(written.map(|written| finding!(DataWritten, written)));
         if writes {
             // Only the first step of a sweep finds its data as it was prepared.
             summary.warn((self.leg.cells[0] != at).then(|| finding!(CarriedOn)));

@@ -8,22 +8,19 @@ use std::fmt;
 pub struct Finding {
     pub code: Code,
     /// What fills the gaps of its sentence, in their order.
-    pub values: Vec<Value>,
+    pub values: Vec<String>,
 }
 
-/// A value in a sentence.
-#[derive(Debug, Clone, PartialEq)]
+/// A number in a sentence, with the digits that matter.
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Value {
-    Text(String),
-    Count(u64),
     /// A part of 1, shown as a percentage.
     Share(f64),
-    Seconds(f64),
     Micros(f64),
     /// A number of so many decimals.
     Number(f64, usize),
-    /// A number with its thousands apart; below 100 with a decimal.
-    Grouped(f64),
+    /// A number with a decimal, unless that is 0.
+    Short(f64),
 }
 
 /// Makes a finding of a code and values.
@@ -31,7 +28,7 @@ macro_rules! finding {
     ($code:ident $(, $value:expr)* $(,)?) => {
         $crate::terms::Finding {
             code: $crate::terms::Code::$code,
-            values: vec![$($crate::terms::Value::from($value)),*],
+            values: vec![$($value.to_string()),*],
         }
     };
 }
@@ -62,28 +59,19 @@ macro_rules! codes {
 
 codes! {
     ColdPool "cold_pool"
-        "the data ({} MiB) fit into the buffer pool ({} MiB), but pages were read: it was cold, \
-         or others used it";
+        "{} MiB of data fit into the pool of {} MiB, but pages were read: it was cold, or shared";
     FillingPool "warming_pool"
         "the buffer pool was still filling: {} of it was free when the window began, {} when it \
          ended";
     WarmingPool "warming_pool"
-        "the buffer pool was still warming: {} misses an op in the first third of the window, {} \
-         in the last";
-    CoolingPool "warming_pool"
-        "the buffer pool was losing what it held: {} misses an op in the first third of the \
-         window, {} in the last";
-    RestoringPool "restored_pool"
-        "the server was still restoring its buffer pool when the step began: {}";
-    RestoredPool "restored_pool" "the server restored its buffer pool from a file at its start: {}";
+        "the buffer pool was {}: {} misses an op in the window's first third, {} in its last";
+    RestoredPool "restored_pool"
+        "when the step began, the server {} its buffer pool from a file: {}";
     UnexpectedClass "unexpected_class" "expected to be {}, and was {}: data {}, buffer pool {}";
     Debt "debt" "before the step began, {}: --settle waits";
     NotSettled "not_settled" "--settle gave up after {} s: {}";
-    SettleUnknown "settle_unknown"
-        "the server does not tell {}, which --settle would wait for: whether it had settled is \
-         not known";
-    QueryCache "query_cache" "the query cache was on, {} KiB";
-    QueryCacheHits "query_cache" "the query cache was on, {} KiB, and answered {} queries";
+    SettleUnknown "settle_unknown" "--settle waited for no {}: the server does not tell";
+    QueryCache "query_cache" "the query cache was on, {} KiB{}";
     Instrumented "instrumented" "{} wrote every statement down";
     WrongAnswers "wrong_answers" "{} answers were wrong: {}";
     ServerReplaced "server_replaced" "another server answered {}: {}";
@@ -91,16 +79,13 @@ codes! {
     ServerUnknown "server_unknown"
         "whether the server was still the same after the step is not known";
     Restarted "restarted"
-        "the server was started anew {} s after the window's start: its counters are those since \
-         then, and none is shown by the op";
+        "the server was started anew {} s after the window's start: none of its counters is \
+         shown by the op";
     PasswordExposed "password_exposed"
         "the password goes to {} over plain TCP under a key that nobody verified: whoever sits \
          between could get it; --ssl-mode VERIFY_IDENTITY or a socket keeps it";
     UnknownServer "unknown_server"
-        "the server is {} ({}): loadgen is tested from MySQL 5.5 and MariaDB 10.1 on, nothing else";
-    UnknownVersion "unknown_server"
-        "the server's version '{}' says nothing: loadgen is tested from MySQL 5.5 and MariaDB \
-         10.1 on";
+        "the server is {} '{}': loadgen is tested from MySQL 5.5 and MariaDB 10.1 on, nothing else";
     OldServer "old_server" "{}: loadgen is tested from MySQL 5.5 and MariaDB 10.1 on";
     ServerDebugBuild "server_debug_build" "{} is a debug build";
     ShortWaitTimeout "short_wait_timeout"
@@ -109,65 +94,46 @@ codes! {
         "table_open_cache is {}, below {} + {} tables: statements will wait for tables to be \
          opened";
     FewServerFiles "few_server_files" "open_files_limit is {}, fewer than the {} connections need";
-    UnknownLimit "unchecked" "the server does not say what {} is";
     Unchecked "unchecked" "{}";
-    MixedDataSeeds "mixed_data_seeds"
-        "the tables were prepared with different --data-seed values: none is recorded";
+    MixedDataSeeds "mixed_data_seeds" "the tables differ in their --data-seed: none is recorded";
     MixedEngines "mixed_engines" "storage engines differ: {}";
-    KNotIndexed "k_not_indexed"
-        "{}: no index on k, so updates of it are cheap and reads by it are scans";
-    CountryNotIndexed "country_id_not_indexed"
-        "{}: no index on country_id, so reads by it are scans";
+    KNotIndexed "k_not_indexed" "{}: no index on k: its updates are cheap, reads by it are scans";
+    CountryNotIndexed "country_id_not_indexed" "{}: no index on country_id: reads by it are scans";
     Drift "drift" "{} {} all the time, by {} from the first part to the last";
     LevelChange "level_change" "{} {} by {}, {} s into the window, and stayed there";
-    TooFewIntervals "too_short" "the window of {} s has {} {}: too few to tell its noise";
-    TooShort "too_short" "the window of {} s is too short for its noise: {} is known to ±{} only";
-    TooNoisy "too_short" "the window of {} s is too short for its noise: {} is not known";
-    NothingCompleted "nothing_completed"
-        "no op was completed in the window of {} s, so its rates say nothing: {}";
+    TooShort "too_short" "the window of {} s is too short for its noise: {}";
+    NothingCompleted "nothing_completed" "no op was completed in the window of {} s: {}";
     Skew "skew"
         "keys are skewed ({}): half of them fall on {} of the rows, the hottest row gets {} of \
          its table's, and {} of {} rows were touched";
     CpuGovernor "cpu_governor" "the frequency governor of {} is {}";
-    CpuThrottled "cpu_throttled"
-        "heat slowed cores of {} down, {} times over the step, its warm-up included";
+    CpuThrottled "cpu_throttled" "heat slowed cores of {} down, {} times from the warm-up on";
     CpuFrequency "cpu_frequency" "the clock of {} fell from {} to {} MHz in the window";
     Swapping "swapping" "{} swapped {} pages";
     NumaUnbound "numa_unbound"
-        "the server may use {} memory nodes and is neither bound to one nor interleaved: another \
-         start may place its memory otherwise";
-    NetworkFull "network_full"
-        "{} of {} was {} used over the step, its warm-up included ({} Mbit/s)";
-    DebugBuild "debug_build" "measured with a debug build of loadgen";
+        "the server may use {} memory nodes, neither bound nor interleaved: another start may \
+         place its memory otherwise";
+    NetworkFull "network_full" "{} of {} was {} used from the warm-up on ({} Mbit/s)";
+    DebugBuild "debug_build" "measured with a debug build of loadgen, whose own cost is higher";
     RecordedHost "recorded_host" "{} is set: the client's host was read below {}";
     Errors "errors" "{} ops failed; they are not in the rates";
-    Abandoned "abandoned" "{} ops got no answer by the end of the drain";
-    GivenUp "abandoned" "{} ops got no answer within {} or by the end of the drain";
+    Abandoned "abandoned" "{} ops got no answer {}by the end of the drain";
     Reconnects "reconnects" "{} connections were lost and opened again";
     Outages "outages" "nobody was served {}, for up to {} s";
     NoStatus "no_status" "the server's status counters could not be read";
     UnusedTables "unused_tables" "some tables were not touched in the window";
     LateReading "late_reading"
-        "the server's host was first read {} s after the window's start: what an op cost there is \
-         of the rest of it";
+        "the server's host was first read {} s into the window: an op's cost there is of the rest";
     NotSustained "target_not_sustained"
-        "target not sustained: {} of {}/s; {} arrivals waited at the end";
-    Growing "target_not_sustained"
-        "target not sustained: {} of {}/s; {} arrivals waited at the end, more and more of them";
-    WarmupBacklog "warmup_backlog"
-        "{} arrivals of the warm-up still waited when the window began";
+        "target not sustained: {} of {}/s; {} arrivals waited at the end{}";
+    WarmupBacklog "warmup_backlog" "{} arrivals of the warm-up still waited at the window's start";
     WarmupLate "warmup_late"
-        "{} arrivals of the warm-up still waited when the window began, for up to {}: its first \
+        "{} arrivals of the warm-up still waited at the window's start, for up to {}: its first \
          response times have this in them";
     DataNotEqual "data_not_equal"
         "continued or measured in part: the steps of this run at clients {}, which come before it \
          on the same data, did not write to it here";
-    DataWritten "data_not_equal"
-        "the tables were written to before, by {}: other labels and repeats may have started from \
-         other data";
-    DataUnknown "data_not_equal"
-        "whether the tables were written to before is not known: other labels and repeats may \
-         have started from other data";
+    DataWritten "data_not_equal" "{}: other labels and repeats may have started from other data";
     CarriedOn "carried_on" "started from what the steps of this run before it had left";
     Perturbed "perturbed" "{} ran beside it and took its time";
     ScaledClass "scaled_class" "at this --scale {}, as the profile has it at its own size";
@@ -178,8 +144,6 @@ codes! {
     LeftOut "left_out" "left out, because it did not complete: {}";
     SameHost "same_host" "the client ran on the server's host and took a part of its CPUs";
     Queues "queues" "arrivals in {}";
-    DebugBuildNoted "debug_build"
-        "measured by a debug build of loadgen, whose own cost is higher";
     Scarce "scarce" "{} is not shown: it takes {} values, for ten beyond it, and there were {}";
     CoresFull "cores_full" "client and server shared this host's {}cores, {} busy";
     ThreadBusy "thread_busy" "an engine thread was busy {} of the time (limit {})";
@@ -211,8 +175,6 @@ impl fmt::Display for Finding {
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Value::Text(text) => f.write_str(text),
-            Value::Count(count) => write!(f, "{count}"),
             Value::Share(part) => {
                 let percent = part * 100.0;
                 match percent.abs() {
@@ -221,54 +183,18 @@ impl fmt::Display for Value {
                     _ => write!(f, "{percent:.2} %"),
                 }
             }
-            Value::Seconds(s) => f.write_str(&short(*s)),
             Value::Micros(us) => match us {
                 us if *us < 1e3 => write!(f, "{us:.0} us"),
                 us if *us < 1e4 => write!(f, "{:.2} ms", us / 1e3),
                 us => write!(f, "{:.0} ms", us / 1e3),
             },
             Value::Number(number, decimals) => write!(f, "{number:.decimals$}"),
-            Value::Grouped(number) => f.write_str(&grouped(*number)),
-        }
-    }
-}
-
-/// A number with its thousands apart; below 100 with a decimal.
-fn grouped(number: f64) -> String {
-    if number < 100.0 {
-        return short(number);
-    }
-    let digits = format!("{number:.0}");
-    let mut text = String::new();
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-/// Writes a number with a decimal, unless that is 0.
-fn short(number: f64) -> String {
-    let text = format!("{number:.1}");
-    text.strip_suffix(".0").unwrap_or(&text).to_owned()
-}
-
-macro_rules! values_from {
-    ($($type:ty => |$value:ident| $made:expr;)*) => {$(
-        impl From<$type> for Value {
-            fn from($value: $type) -> Value {
-                $made
+            Value::Short(number) => {
+                let text = format!("{number:.1}");
+                f.write_str(text.strip_suffix(".0").unwrap_or(&text))
             }
         }
-    )*};
-}
-values_from! {
-    u64 => |count| Value::Count(count);
-    u32 => |count| Value::Count(count.into());
-    String => |text| Value::Text(text);
-    &str => |text| Value::Text(text.to_owned());
+    }
 }
 
 #[cfg(test)]
@@ -276,20 +202,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_grouped() {
-        for (number, text) in
-            [(0.5, "0.5"), (9.0, "9"), (100.0, "100"), (9120.4, "9,120"), (1e7, "10,000,000")]
-        {
-            assert_eq!(grouped(number), text);
-        }
-    }
-
-    #[test]
     fn a_sentence_shows_its_values_in_their_units() {
-        let found = finding!(TooShort, Value::Seconds(60.0), "the rate", Value::Share(0.111));
-        let text = "the window of 60 s is too short for its noise: the rate is known to ±11 % only";
-        assert_eq!((found.code.name(), found.to_string().as_str()), ("too_short", text));
+        let found = finding!(Drift, "the rate", "rose", Value::Share(0.111));
+        let text = "the rate rose all the time, by 11 % from the first part to the last";
+        assert_eq!((found.code.name(), found.to_string().as_str()), ("drift", text));
         assert_eq!(Value::Micros(5_000.0).to_string(), "5.00 ms");
         assert_eq!(Value::Number(2.345, 2).to_string(), "2.35");
+        assert_eq!([0.5, 9.0, 9120.0].map(|n| Value::Short(n).to_string()), ["0.5", "9", "9120"]);
     }
 }

@@ -325,7 +325,7 @@ fn a_window_that_is_too_short() {
     let mut step = sound();
     step.timeline.truncate(1);
     let said = of(&step);
-    assert!(said.iter().any(|w| w.message.contains("has 1 whole interval of")), "{said:?}");
+    assert!(said.iter().any(|w| w.message.ends_with("has 1 whole interval")), "{said:?}");
     let noisy = codes(|s, _| {
         s.timeline = (0..6).map(|i| interval(i, [9_000, 11_000][i as usize % 2])).collect();
     });
@@ -360,11 +360,8 @@ fn a_window_in_which_nothing_was_completed_says_so_and_no_more() {
         let said = of(&step).into_iter().map(|warning| warning.message);
         said.collect::<Vec<_>>().join("\n")
     };
-    assert_eq!(
-        said(4, 0, 1),
-        "no op was completed in the window of 2 s, so its rates say nothing: 3 ended after it, 1 got \
-         no answer"
-    );
+    let nothing = "no op was completed in the window of 2 s: 3 ended after it, 1 got no answer";
+    assert_eq!(said(4, 0, 1), nothing);
     assert!(said(0, 7, 0).ends_with(": 7 failed"));
     assert_eq!(said(0, 0, 0), "", "nothing was due");
 }
