@@ -19,7 +19,7 @@ use crate::summary::{ErrorCount, LedgerEntry, Outage, Outcome, Probed, SettingCh
 pub use job::Tables;
 pub(crate) use step::{ServerReading, aside, changes, queues_told};
 pub use step::{StepContext, run_step};
-pub(crate) use summarise::{Identity, host_facts, millis, program, summary};
+pub(crate) use summarise::{begin, host_facts, millis, program, step_id, summary};
 
 /// What one step produced in memory.
 #[derive(Debug)]

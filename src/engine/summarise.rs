@@ -1,6 +1,6 @@
 //! Run → Summary, with what its reader must know beside the numbers; and the live line of a step.
 
-use std::collections::BTreeMap;
+use std::path::Path;
 
 use super::Run;
 use super::job::{engine_threads, queues};
@@ -10,7 +10,7 @@ use super::thread::turns_of_all;
 use crate::error::plain;
 use crate::judge::thresholds::{BACKLOG_MAX, LATE_READING, THIRD_MIN};
 use crate::judge::{self, changed_after};
-use crate::observe::host::{self, Host};
+use crate::observe::host;
 use crate::observe::probe::Probe;
 use crate::observe::process::peak_resident_bytes;
 use crate::observe::recorder::{Ns, Paced, RecordedInterval};
@@ -18,53 +18,21 @@ use crate::observe::timeline::seconds;
 use crate::observe::times::Times;
 use crate::plan::{Arrival, Plan, Step, StopAt, units};
 use crate::stats::{self, is_scarce};
-use crate::summary::{self, Interval, Phase, SettingChange, Summary};
+use crate::summary::{self, HostFacts, Interval, Phase, Server, SettingChange, Summary};
 use crate::terms::Value::{Number, Short};
 use crate::terms::{self, Finding, counted, finding};
 use crate::workload::{Setting, Statement};
 
-/// What a summary says besides the step: the same for all steps of a sweep, but for the server.
-pub(crate) struct Identity {
-    pub run_id: String,
-    pub label: String,
-    pub notes: BTreeMap<String, String>,
-    pub data_seed: Option<u32>,
-    pub server: summary::Server,
-    pub driver: summary::Driver,
-    pub same_host: bool,
-    /// Median round trip of an empty query, microseconds.
-    pub rtt_us: Option<f64>,
-    pub host: Host,
+/// Begins the summary of a step with what the summaries of all steps have.
+pub(crate) fn begin(of_all: &Summary, step: &Step) -> Summary {
+    let mut begun = of_all.clone();
+    begun.step_id = step_id(of_all, step);
+    begun.client.max_rss_bytes = peak_resident_bytes();
+    begun
 }
 
-impl Identity {
-    pub(crate) fn step_id(&self, step: &Step) -> String {
-        format!("{}-{}", self.run_id, step.number)
-    }
-
-    /// Begins the summary of a step.
-    pub(crate) fn summary(&self, step: &Step) -> Summary {
-        Summary {
-            schema: summary::SCHEMA.to_owned(),
-            loadgen: program(),
-            run_id: self.run_id.clone(),
-            step_id: self.step_id(step),
-            label: self.label.clone(),
-            notes: self.notes.clone(),
-            driver: self.driver.clone(),
-            client: summary::Client {
-                host: self.host.name.clone(),
-                kernel: self.host.facts.kernel.clone(),
-                cpu: self.host.facts.cpu.clone(),
-                cores: self.host.cores_usable,
-                same_host: self.same_host,
-                max_rss_bytes: peak_resident_bytes(),
-                rtt_us: self.rtt_us,
-                ..summary::Client::default()
-            },
-            ..Summary::default()
-        }
-    }
+pub(crate) fn step_id(of_all: &Summary, step: &Step) -> String {
+    format!("{}-{}", of_all.run_id, step.number)
 }
 
 pub(crate) fn program() -> summary::Program {
@@ -76,31 +44,30 @@ pub(crate) fn program() -> summary::Program {
     }
 }
 
-/// Makes the JSON contract's object of a step. `changed` are the server's settings that differ after
-/// the step; None where that is not known.
+/// Makes the JSON contract's object of a step from what [`begin`] gives. `changed` are the server's
+/// settings that differ after the step; None where that is not known.
 pub(crate) fn summary(
     run: &Run,
     context: &StepContext<'_>,
     step: &Step,
-    identity: &Identity,
+    begun: Summary,
     changed: Option<Vec<SettingChange>>,
 ) -> Summary {
-    let begun = identity.summary(step);
     let found = findings(run, context, step, changed.as_deref());
     let mut summary = Summary {
         outcome: run.outcome,
         reason: run.error.as_ref().map(ToString::to_string),
         workload: workload(context),
-        plan: plan(context, step, identity.data_seed),
+        plan: plan(context, step, begun.plan.data_seed),
         warnings: found.into_iter().map(Into::into).collect(),
-        server: summary::Server {
+        server: Server {
             settings_changed: changed.unwrap_or_default(),
             status: run.status.clone(),
             probed: run.probed.clone(),
-            host_facts: host_facts(identity, context.probe.as_ref()),
-            ..identity.server.clone()
+            host_facts: host_facts(&begun.server, context.probe.as_ref()),
+            ..begun.server
         },
-        client: client(run, &identity.host, &begun.client),
+        client: client(run, begun.client),
         started_at: run.started_at.to_string(),
         measured_s: run.measured_s,
         totals: totals(run),
@@ -115,8 +82,8 @@ pub(crate) fn summary(
 }
 
 /// Describes the server's host: this one, or the one that the probe reads.
-pub(crate) fn host_facts(identity: &Identity, probe: Option<&Probe>) -> Option<summary::HostFacts> {
-    identity.server.host_facts.clone().or_else(|| probe?.facts.clone())
+pub(crate) fn host_facts(server: &Server, probe: Option<&Probe>) -> Option<HostFacts> {
+    server.host_facts.clone().or_else(|| probe?.facts.clone())
 }
 
 fn workload(context: &StepContext<'_>) -> summary::Workload {
@@ -145,7 +112,7 @@ fn workload(context: &StepContext<'_>) -> summary::Workload {
     }
 }
 
-fn plan(context: &StepContext<'_>, step: &Step, data_seed: Option<u32>) -> summary::Plan {
+fn plan(context: &StepContext<'_>, step: &Step, data_seed: Option<u64>) -> summary::Plan {
     let StepContext { plan, tables, spread, .. } = context;
     let (time_s, ops) = match plan.stop {
         StopAt::Time(time) => (Some(time.as_secs_f64()), None),
@@ -155,7 +122,7 @@ fn plan(context: &StepContext<'_>, step: &Step, data_seed: Option<u32>) -> summa
     summary::Plan {
         tables: tables.count,
         rows: tables.rows,
-        data_seed: data_seed.map(u64::from),
+        data_seed,
         clients: step.clients,
         engine_threads: threads as u32,
         warmup_s: plan.warmup.as_secs_f64(),
@@ -225,8 +192,9 @@ fn latency(run: &Run) -> summary::Latency {
     }
 }
 
-fn client(run: &Run, host: &Host, begun: &summary::Client) -> summary::Client {
+fn client(run: &Run, begun: summary::Client) -> summary::Client {
     let (ops, cpu_s) = (run.timeline.window.ops, run.client.cost.cpu().as_secs_f64());
+    let cores = host::facts(Path::new(host::ROOT)).facts.cores;
     summary::Client {
         user_s: run.client.cost.user.as_secs_f64(),
         sys_s: run.client.cost.sys.as_secs_f64(),
@@ -237,7 +205,7 @@ fn client(run: &Run, host: &Host, begun: &summary::Client) -> summary::Client {
         share: Some(summary::Share {
             threads: run.counts.usage.iter().map(|thread| thread.share.clone()).collect(),
             turns: turns_of_all(&run.counts.usage),
-            host_cores: Some(host.facts.cores).filter(|cores| *cores > 0),
+            host_cores: Some(cores).filter(|cores| *cores > 0),
             host_busy: run.client.busy,
             other_load: run.client.others,
             steal: run.client.steal,
@@ -245,7 +213,7 @@ fn client(run: &Run, host: &Host, begun: &summary::Client) -> summary::Client {
             throttled_s: run.client.throttled_s,
             ceiling: None,
         }),
-        ..begun.clone()
+        ..begun
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::{FutureExt as _, TryFutureExt as _};
 
-use crate::engine::{Identity, Tables, aside};
+use crate::engine::{Tables, aside};
 use crate::error::{Error, Result};
 use crate::judge::{left, levels_in_words};
 use crate::mysql::{
@@ -16,7 +16,7 @@ use crate::observe::probe::{Probe, Whereabouts};
 use crate::plan::{Ahi, Plan, Policy, Spread, Warm, limits, units};
 use crate::progress::Progress;
 use crate::stop::{Stop, or_stop, within};
-use crate::summary::{Levels, Prepared, Server, Settled};
+use crate::summary::{Levels, Prepared, Server, Settled, Summary};
 use crate::terms::{self, Finding};
 use crate::workload::random::{Stream, name_part, seed_of};
 use crate::workload::table::quoted;
@@ -56,7 +56,8 @@ pub(super) struct Surveyed<'a> {
     pub(super) link: &'a ServerLink,
     /// Between the steps; None where it is lost.
     pub(super) control: Option<Session>,
-    pub(super) identity: Identity,
+    /// What the summary of each step begins with.
+    pub(super) begun: Summary,
     /// How its process and host are read, where they can be.
     pub(super) probe: Option<Probe>,
     pub(super) warnings: Vec<Finding>,
@@ -69,7 +70,7 @@ pub(super) struct Surveyed<'a> {
 
 impl Surveyed<'_> {
     pub(super) async fn renewed(&self, session: &mut Session) -> Result<Server> {
-        let mut renewed = self.identity.server.clone();
+        let mut renewed = self.begun.server.clone();
         let what = "read the server's version and variables";
         let reading = server::renew(session, &mut renewed);
         ask(self.link, reading.map_err(|failure| explain(&failure, what))).await?;

@@ -15,14 +15,14 @@ use super::conditions::Watch;
 use super::in_profile::InProfile;
 use super::{conclude, keep, random};
 use crate::commands::{beside, suite};
-use crate::engine::{self, Identity, ServerReading, StepContext, Tables, host_facts};
+use crate::engine::{self, ServerReading, StepContext, Tables, begin, host_facts};
 use crate::error::{Error, Kind, Result};
 use crate::judge::{self, Calibration, changed_after, class_by_size, is_another, no_result};
 use crate::load::reload::{LoadedTable, Reload, Reloaded};
 use crate::mysql::{
     Address, ServerLink, Session, changes, dataset, exposure, fingerprint, optional, quoted_text,
 };
-use crate::observe::host;
+use crate::observe::host::{self, Host};
 use crate::observe::probe::Whereabouts;
 use crate::observe::process::ClientReading;
 use crate::observe::timeline::IntervalLog;
@@ -178,19 +178,25 @@ impl<'a> Steps<'a> {
         }
         let (whereabouts, same_host) = (seen.whereabouts, seen.same_host);
         let probe = probe(self.prefix.clone(), whereabouts.clone(), same_host).await?;
-        let identity = Identity {
+        let Host { name: host, cores_usable: cores, facts } = host::facts(Path::new(host::ROOT));
+        let (kernel, cpu, rtt_us) = (facts.kernel, facts.cpu, seen.rtt_us);
+        let data_seed = dataset.as_ref().and_then(|dataset| dataset.data_seed).map(u64::from);
+        let client =
+            summary::Client { host, kernel, cpu, cores, same_host, rtt_us, ..Default::default() };
+        let begun = Summary {
+            schema: summary::SCHEMA.to_owned(),
+            loadgen: engine::program(),
             run_id: self.run_id.clone(),
             label: self.label.clone().unwrap_or_else(|| seen.server.version.clone()),
             notes: self.notes.clone(),
-            data_seed: dataset.as_ref().and_then(|dataset| dataset.data_seed),
+            plan: summary::Plan { data_seed, ..summary::Plan::default() },
             server: seen.server,
             driver: seen.driver,
-            same_host,
-            rtt_us: seen.rtt_us,
-            host: host::facts(Path::new(host::ROOT)),
+            client,
+            ..Summary::default()
         };
         let (control, ids) = (None, dataset.map_or_else(Vec::new, |dataset| dataset.ids));
-        Ok(Surveyed { link, control, identity, probe, warnings, spread, tables, ids, whereabouts })
+        Ok(Surveyed { link, control, begun, probe, warnings, spread, tables, ids, whereabouts })
     }
 
     fn told(&self, spread: Spread, tables: Tables) -> (String, Option<String>) {
@@ -255,7 +261,6 @@ impl<'a> Steps<'a> {
         };
         let here = self.in_profile.as_ref();
         let beside = here.map(|here| here.beside(store, &self.run_id, step, &opened));
-        let identity = &at.identity;
         let context = StepContext {
             first_write: &first_write,
             window,
@@ -263,7 +268,7 @@ impl<'a> Steps<'a> {
             spread: at.spread,
             tables: at.tables,
             link,
-            server: Some(&identity.server),
+            server: Some(&at.begun.server),
             probe: at.probe.clone(),
             log: self.log.clone(),
         };
@@ -279,7 +284,7 @@ impl<'a> Steps<'a> {
         let changed = if run.changed.is_empty() {
             // Over a new connection, as the clients' are: an old one may lead to a server that no
             // longer has the address.
-            engine::changes(&identity.server, &mut None, link).await
+            engine::changes(&at.begun.server, &mut None, link).await
         } else {
             Some(std::mem::take(&mut run.changed))
         };
@@ -287,7 +292,7 @@ impl<'a> Steps<'a> {
             // The next step looks at its tables, too.
             at.control = None;
         }
-        let mut summary = engine::summary(&run, &context, step, identity, changed);
+        let mut summary = engine::summary(&run, &context, step, begin(&at.begun, step), changed);
         summary.warn(at.warnings.iter().cloned().chain(changed_before));
         let expected = self.in_profile.as_ref().map_or(&[][..], |here| &here.subject.expect);
         summary.conditions = Some(watch.end(plan, expected, &summary).await);
@@ -310,11 +315,11 @@ impl<'a> Steps<'a> {
         opened: &watch::Receiver<Option<Instant>>,
     ) -> Result<(Vec<Finding>, Watch)> {
         let mut patience = Patience::new(plan.policy, &at.link.stop);
-        let last = at.identity.server.clone();
+        let last = at.begun.server.clone();
         loop {
             match self.attempt(plan, at, opened).await {
                 Ok(watch) => {
-                    let changed = changes(&last, &at.identity.server);
+                    let changed = changes(&last, &at.begun.server);
                     return Ok((judge::changed_when(&changed, "before this step"), watch));
                 }
                 Err(error) if patience.lasts(&error, self.progress).await? => {}
@@ -336,9 +341,9 @@ impl<'a> Steps<'a> {
         let mut session = at.control.take().expect("it was there, or was opened");
         let (control, progress) = (&mut session, &mut *self.progress);
         let done = Preparation { plan, at, control, progress }.step().await?;
-        at.identity.server = at.renewed(&mut session).await?;
+        at.begun.server = at.renewed(&mut session).await?;
         if self.label.is_none() {
-            at.identity.label.clone_from(&at.identity.server.version);
+            at.begun.label.clone_from(&at.begun.server.version);
         }
         let at_start = at.levels(&mut session).await?;
         at.control = Some(session);
@@ -350,14 +355,14 @@ impl<'a> Steps<'a> {
     async fn look_again(&mut self, at: &mut Surveyed<'_>) -> Result<()> {
         let mut session = open(at.link, self.charset()).await?;
         let server = at.renewed(&mut session).await?;
-        if is_another(&changes(&at.identity.server, &server)) {
+        if is_another(&changes(&at.begun.server, &server)) {
             *at = self.survey(at.link, session).await?;
             return Ok(());
         }
         at.control = Some(session);
         // Its age is not the one of before.
         let server = Whereabouts { uptime_s: None, ..at.whereabouts.clone() };
-        match probe(self.prefix.clone(), server, at.identity.same_host).await {
+        match probe(self.prefix.clone(), server, at.begun.client.same_host).await {
             Ok(probe) => at.probe = probe,
             Err(error) => self.progress.warn(&format!("{error}: going on as before")),
         }
@@ -380,7 +385,7 @@ fn log_step(context: &StepContext, step: &Step) {
 /// Makes the record of a step that writes, which is there from before its first write to its durable
 /// summary; None where no table has an identity.
 fn record(plan: &Plan, at: &Surveyed<'_>, step: &Step) -> Option<Record> {
-    let Identity { server, label, .. } = &at.identity;
+    let Summary { server, label, .. } = &at.begun;
     // As in the table's COMMENT.
     let named =
         |(n, id): (u32, &Option<u32>)| id.map(|id| (at.tables.schema.name(n), format!("{id:x}")));
@@ -388,7 +393,7 @@ fn record(plan: &Plan, at: &Surveyed<'_>, step: &Step) -> Option<Record> {
     let place = Place::of(&server.variables, server.database.as_deref());
     let what = format!("{}, {}", plan.workload.name, terms::clients(step.clients));
     let some = plan.workload.writes() && !tables.is_empty();
-    let id = at.identity.step_id(step);
+    let id = engine::step_id(&at.begun, step);
     let mut record = Record::new(id, what, plan.workload.built_in, place, tables);
     record.label = Some(label.clone());
     some.then_some(record)
@@ -450,7 +455,7 @@ async fn run_suite(
     progress: &mut Progress,
 ) -> Result<Measured> {
     let start = Start::read(at, step, repeats).await?;
-    let (name, output) = output(dir, &at.identity.label, spec, step.repeat)?;
+    let (name, output) = output(dir, &at.begun.label, spec, step.repeat)?;
     let (began, started_at) = (Instant::now(), jiff::Timestamp::now());
     // It blocks this thread, and there is nothing else for it to do.
     let (tests, error) = suite::run(spec, &at.link.target, &output, &at.link.stop, progress)?;
@@ -480,7 +485,7 @@ impl<'a> Start<'a> {
     /// itself is missing. A server that does not answer in time costs the reading, not the
     /// measurement.
     async fn finish(self, workload: String, began: Instant) -> Summary {
-        let Surveyed { link, identity, probe, .. } = self.at;
+        let Surveyed { link, begun, probe, .. } = self.at;
         let probe = probe.as_ref();
         let traffic = ClientReading::now(probe).since(&self.own).traffic;
         // Not the connection of before: a server drops one that was idle for hours.
@@ -489,7 +494,7 @@ impl<'a> Start<'a> {
         let last = ServerReading::take(&mut control, probe).await;
         let changed = engine::changes(&self.server, &mut control, link).await;
         close(control).await;
-        let mut summary = identity.summary(self.step);
+        let mut summary = begin(begun, self.step);
         let (of, plan) = (&mut summary.workload, &mut summary.plan);
         (of.name, of.mode) = (workload, StatementMode::Text);
         (of.distribution, of.schema) = ("sequential".to_owned(), Schema::Sbtest.to_string());
@@ -508,7 +513,7 @@ impl<'a> Start<'a> {
             settings_changed: changed.unwrap_or_default(),
             status,
             probed,
-            host_facts: host_facts(identity, probe),
+            host_facts: host_facts(&begun.server, probe),
             ..self.server
         };
         summary
