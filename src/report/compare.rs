@@ -1,4 +1,5 @@
-//! Two labels compared with statistics instead of eyes: the unit is the run, never the op.
+//! Two labels compared with statistics instead of eyes: the unit is the run, never the op; and cells that
+//! more runs would tell more about.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -7,17 +8,17 @@ use jiff::Timestamp;
 
 use super::gate::{failed_share, quantity_shown};
 use super::notes::{
-    self, both_values, cell_named, codes, footing, label, marked, noted, push_new, some,
+    self, at_clients, both_values, cell_named, codes, footing, label, marked, noted, push_new, some,
 };
 use super::page::{Page, Rows, Sheet, number};
 use super::table::{Cell, Column, Table, among, known, missing, tables};
-use super::{Doubt, Format, Metric, Options, escape, write};
+use super::{Format, Metric, Options, escape, write};
 use crate::error::{Error, Result};
 use crate::judge::thresholds::{ALPHA, FAILED_MAX};
 use crate::judge::{self, Weight};
 use crate::stats::{self, Shift, benjamini_hochberg, holm};
-use crate::summary::Summary;
-use crate::terms::{self, Quantity};
+use crate::summary::{Summary, VerdictKind};
+use crate::terms::{self, Code, Quantity};
 
 pub(crate) const ASKED_FOR: &str =
     "at a given rate QPS is what was asked for, not what was found: --metric p99";
@@ -350,7 +351,7 @@ impl Row<'_, '_> {
             Better | Worse | Same | NoRatio | Stopped => return None,
             Incomplete | NotMeasured => self.what.clone()?,
             found => {
-                let ([base, new], at) = (of.map(label), notes::at_clients(&self.column));
+                let ([base, new], at) = (of.map(label), at_clients(&self.column));
                 format!("{new} against {base} at {at}: {found}, {}", self.found()?)
             }
         };
@@ -586,6 +587,75 @@ pub(super) fn repeats_needed(times: f64) -> usize {
         repeats += 1;
     }
     repeats
+}
+
+/// Warnings of steps that another run may be free of: something disturbed it.
+const DISTURBED: [Code; 10] = [
+    Code::Abandoned,
+    Code::CpuFrequency,
+    Code::CpuThrottled,
+    Code::Drift,
+    Code::Errors,
+    Code::LevelChange,
+    Code::Outages,
+    Code::Perturbed,
+    Code::SettingsChanged,
+    Code::Swapping,
+];
+
+/// A cell in doubt.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Doubt {
+    pub workload: String,
+    pub labels: Vec<String>,
+    pub cell: terms::Cell,
+    pub why: String,
+}
+
+/// Returns the cells whose median is not known to `widest`, a share of it, or whose runs were
+/// disturbed more often than not.
+pub fn doubtful(steps: &[&Summary], options: &Options, widest: f64) -> Result<Vec<Doubt>> {
+    let tables = tables(steps, options)?;
+    let doubts = tables.iter().flat_map(|table| {
+        table.items().filter_map(|item| {
+            let why = wide(item.cell, widest).or_else(|| disturbed(&item.cell.steps))?;
+            Some(Doubt {
+                workload: table.workload.to_owned(),
+                labels: vec![item.line.label.to_owned()],
+                cell: item.column,
+                why: format!("{} at {}: {why}", label(item.line.label), at_clients(&item.column)),
+            })
+        })
+    });
+    Ok(doubts.collect())
+}
+
+/// More runs make the interval narrow, and never the range: it counts as long as there is no
+/// interval.
+fn wide(cell: &Cell, widest: f64) -> Option<String> {
+    let spread = cell.spread;
+    let (what, (low, high)) = match cell.interval {
+        Some(interval) => ("the 95 % interval of the median", interval),
+        None => ("the range of the runs", (spread.min, spread.max)),
+    };
+    let width = (high - low) / spread.median;
+    (spread.median > 0.0 && width > widest).then(|| {
+        let percent = number(width * 100.0, 1);
+        format!("{what} is {percent} % of it, over {} runs", spread.n)
+    })
+}
+
+/// A median tolerates some disturbed runs, and not half of them.
+fn disturbed(steps: &[&Summary]) -> Option<String> {
+    let found = steps.iter().filter_map(|step| {
+        let noisy = step.verdict.iter().find(|verdict| verdict.kind == VerdictKind::Noisy);
+        let warned = step.warnings.iter().find(|w| DISTURBED.iter().any(|code| w.is(*code)));
+        noisy.map(|verdict| verdict.kind.name()).or(warned.map(|warning| warning.code.as_str()))
+    });
+    let found: Vec<&str> = found.collect();
+    let first = found.first()?;
+    (found.len() * 2 >= steps.len())
+        .then(|| format!("{} of {} runs were disturbed ({first})", found.len(), steps.len()))
 }
 
 #[cfg(test)]

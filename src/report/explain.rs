@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::judge::{self, ABSENT, Difference};
 use crate::stats;
 use crate::summary::Summary;
-use crate::terms;
+use crate::terms::{self, joined};
 
 const US: f64 = 1e6;
 /// Differing settings that a text names.
@@ -82,11 +82,10 @@ pub fn explain(steps: &[&Summary], question: &Question) -> Result<String> {
         }
     }
     let Some(last) = pages.last_mut() else {
-        let but = " but in an open loop, where the rate is what was asked for";
+        let where_found = " in a closed loop (in an open loop the rate is what was asked for)";
         return Err(match idle.into_iter().next() {
             Some(first) => Error::data(first).hint("loadgen report shows the steps"),
-            None if rows.iter().flatten().any(|row| both(&row)) => nothing_in_common(labels, but),
-            None => nothing_in_common(labels, ""),
+            None => nothing_in_common(labels, where_found),
         });
     };
     last.below.append(&mut idle);
@@ -183,42 +182,37 @@ impl<'r, 't, 's> Split<'r, 't, 's> {
             .sheet()
     }
 
-    fn remarks(&self) -> Vec<String> {
-        let mut lines = Vec::new();
+    fn remarks(&self) -> impl Iterator<Item = String> {
         let medians = |of: &dyn Fn(&Summary) -> Option<f64>| part("", self.cells, of).us;
         let texts = |[one, other]: [f64; 2], decimals| {
             format!("{} and {}", number(one, decimals), number(other, decimals))
         };
-        let reads = named("innodb-reads").expect("a figure").value;
-        lines.extend(medians(&reads).map(|us| format!("InnoDB reads an op: {}", texts(us, 3))));
+        let reads = medians(&named("innodb-reads").expect("a figure").value);
+        let reads = reads.map(|reads| format!("InnoDB reads an op: {}", texts(reads, 3)));
         let matters = |us: &[f64; 2]| (0..2).any(|at| us[at] > OTHERS_MIN * self.cycle_us[at]);
         let others = medians(&|step| Some(read_us(step)? - own_read_us(step)?)).filter(matters);
-        lines.extend(
-            others.map(|us| {
-                format!("disk reads for others, by their bytes: {} us an op", texts(us, 1))
-            }),
-        );
+        let others = others.map(|us| texts(us, 1));
+        let others =
+            others.map(|us| format!("disk reads for others, by their bytes: {us} us an op"));
         let clients = f64::from(self.row.column.clients);
-        let busy = [(1, "server"), (0, "client")].into_iter().filter_map(|(part, name)| {
+        let busy = [(1, "server"), (0, "client")].map(|(part, name)| {
             let us = self.parts[part].us?;
             let cores = [0, 1].map(|at| us[at] * clients / self.cycle_us[at]);
             Some(format!("{name} {}", texts(cores, 2)))
         });
-        let busy = busy.collect::<Vec<String>>().join("; ");
-        lines.extend((!busy.is_empty()).then(|| format!("cores busy: {busy}")));
-        let unknown = self.parts.iter().filter(|part| part.us.is_none()).map(|part| part.name);
-        let unknown = unknown.collect::<Vec<&str>>().join(", ");
-        let is_unknown = !unknown.is_empty();
-        lines.extend(is_unknown.then(|| format!("not known and in the rest: {unknown}")));
-        let below = |part: &&Part| part.us.is_some_and(|us| us.iter().any(|us| *us < 0.0));
-        lines.extend(self.parts.iter().find(below).map(|part| {
+        let busy = joined(busy, "; ").map(|busy| format!("cores busy: {busy}"));
+        let unknown = |part: &Part| part.us.is_none().then(|| part.name.to_owned());
+        let unknown = joined(self.parts.iter().map(unknown), ", ");
+        let unknown = unknown.map(|parts| format!("not known and in the rest: {parts}"));
+        let is_below = |part: &&Part| part.us.is_some_and(|us| us.iter().any(|us| *us < 0.0));
+        let below = self.parts.iter().find(is_below).map(|part| {
             format!(
                 "{} is below 0: CPU or reads beside the ops (purge, flushing, read-ahead) are \
                  counted as the ops' own",
                 part.name
             )
-        }));
-        lines
+        });
+        [reads, others, busy, unknown, below].into_iter().flatten()
     }
 }
 
@@ -229,14 +223,10 @@ fn signed(value: f64) -> String {
 }
 
 fn named_settings(differing: &[Difference]) -> String {
-    if differing.is_empty() {
-        return "no setting differs".to_owned();
-    }
     let (alone, both): (Vec<&Difference>, Vec<&Difference>) =
         differing.iter().partition(|d| d.first == ABSENT || d.second == ABSENT);
     let both = terms::named(both.into_iter().map(both_values).collect(), NAMED_MAX, "; ");
     let alone = (!alone.is_empty()).then(|| format!("{} that only one of them has", alone.len()));
-    let said: Vec<String> =
-        Some(both).filter(|both| !both.is_empty()).into_iter().chain(alone).collect();
-    format!("settings that differ: {}", said.join("; "))
+    let said = joined([Some(both).filter(|both| !both.is_empty()), alone], "; ");
+    said.map_or("no setting differs".to_owned(), |said| format!("settings that differ: {said}"))
 }

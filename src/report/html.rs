@@ -11,13 +11,13 @@ use sha2::{Digest, Sha256};
 use super::chart::{self, Chart, P99, RATE, bounds, position};
 use super::compare::{ASKED_FOR, Ratio, is_asked_for, related};
 use super::escape::{clip, markup};
-use super::layout::{self, Item, items};
+use super::layout;
 use super::notes::{self, Note, label, listed, mark, noted};
 use super::origin::{TEXT_MAX, behind, plan};
 use super::page::{self, Page, Rows, Sheet};
 use super::svg::{self, Plot, Size, px};
-use super::table::{self, Cell, Column, Line, Table, in_time, known, merit};
-use super::{Layout, Options, counted};
+use super::table::{self, Cell, Column, Item, Line, Table, in_time, known, merit};
+use super::{Layout, Options, counted, relative};
 use crate::error::Result;
 use crate::summary::{Outcome, Summary, VerdictKind};
 use crate::terms::{self, named};
@@ -282,7 +282,7 @@ impl Shown<'_> {
             }
             @if !per_op.is_empty() { (fold(false, "Cost of an op, number by number", &html! {
                 @for page in &per_op { (of_page(page, false)) }
-                @for line in layout::COSTS { p.faint { (line) } }
+                @for line in relative::LEGEND { p.faint { (line) } }
             })) }
             (self.timelines(&plain))
         } })
@@ -406,7 +406,7 @@ fn best(table: &Table) -> BTreeSet<(usize, Column)> {
     let mut best = BTreeSet::new();
     let merit = |cell: &Cell| merit(&table.metric, cell.spread.median);
     for column in table.columns.iter().filter(|column| !is_asked_for(table, column)) {
-        let cells = items(table).filter(|item| item.column == *column);
+        let cells = table.items().filter(|item| item.column == *column);
         let cells: Vec<Item> = cells.filter(|item| merit(item.cell).is_finite()).collect();
         let top = cells.iter().max_by(|a, b| merit(a.cell).total_cmp(&merit(b.cell)));
         let Some(top) = top.filter(|_| cells.len() > 1) else { continue };

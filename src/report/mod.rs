@@ -14,7 +14,6 @@
 mod calibration;
 mod chart;
 mod compare;
-mod doubt;
 mod escape;
 mod explain;
 mod gate;
@@ -25,13 +24,13 @@ mod metric;
 mod notes;
 mod origin;
 mod page;
+mod relative;
 mod svg;
 mod table;
 mod write;
 
 pub(crate) use calibration::calibration;
-pub use compare::{Comparison, Question, compare};
-pub use doubt::{Doubt, doubtful};
+pub use compare::{Comparison, Doubt, Question, compare, doubtful};
 pub use explain::explain;
 pub use gate::{Gates, failed_share, gates, holds};
 pub use gate::{Probe, Search, path};

@@ -193,7 +193,7 @@ pub(crate) fn conditions(steps: &[&Summary]) -> Vec<(Cow<'static, str>, Held)> {
     all
 }
 
-fn entry<K: PartialEq, V: Default>(all: &mut Vec<(K, V)>, key: K) -> &mut V {
+pub(crate) fn entry<K: PartialEq, V: Default>(all: &mut Vec<(K, V)>, key: K) -> &mut V {
     let at = all.iter().position(|(known, _)| *known == key).unwrap_or(all.len());
     if at == all.len() {
         all.push((key, V::default()));

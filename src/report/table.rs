@@ -66,7 +66,22 @@ pub(crate) struct Table<'a> {
     pub baseline: Option<String>,
 }
 
+/// A cell and where it is.
+#[derive(Clone, Copy)]
+pub(crate) struct Item<'t, 's> {
+    pub at: usize,
+    pub line: &'t Line<'s>,
+    pub column: Column,
+    pub cell: &'t Cell<'s>,
+}
+
 impl<'a> Table<'a> {
+    pub(crate) fn items(&self) -> impl Iterator<Item = Item<'_, 'a>> {
+        self.lines.iter().enumerate().flat_map(|(at, line)| {
+            line.cells.iter().map(move |(column, cell)| Item { at, line, column: *column, cell })
+        })
+    }
+
     /// Returns a table of each column, without the lines that were not measured there. One that was
     /// may have no number all the same, such as a percentile of too few ops.
     pub(crate) fn by_column(&self) -> Vec<Table<'a>> {

@@ -2,14 +2,15 @@
 //! costs, in the form in which Mark Callaghan publishes it; suites of external commands, test by
 //! test, as sql-bench's runs are published; and what changes from one label to another.
 
-use super::super::compare::{common, nothing_in_common, of_two};
-use super::super::metric::named;
-use super::super::notes::{
-    self, at_clients, codes, footing, label, mark, marked, marks, push_new, signs, title,
+use super::compare::{common, nothing_in_common, of_two};
+use super::metric::named;
+use super::notes::{
+    self, at_clients, codes, entry, footing, label, mark, marked, marks, push_new, signs, some,
+    title,
 };
-use super::super::page::{Page, Rows, Sheet, number, ratio_decimals};
-use super::super::table::{Column, Line, NO_RATIO, Table, ratio, speed};
-use super::super::{Metric, Options, escape};
+use super::page::{Page, Rows, Sheet, number, ratio_decimals};
+use super::table::{Cell, Column, Line, NO_RATIO, Table, ratio, speed};
+use super::{Metric, Options, escape};
 use crate::error::{Error, Result};
 use crate::stats;
 use crate::summary::SuiteTest;
@@ -73,14 +74,10 @@ pub(crate) const LEGEND: [&str; 3] = [
     "relative numbers are number / first: of costs, less is better",
 ];
 
-const OF_ZERO: &str = "- among the relative numbers: the first is 0 or was not measured";
-
 pub(super) fn per_op(table: &Table, baseline: Option<&str>) -> Result<Page> {
-    let cost = |line: &Line, name| {
-        let metric = Metric::Figure(named(name).expect("a cost is a figure"));
-        Ok(stats::median(&metric.values(&line.steps)?))
-    };
-    let costs = |line: &Line| COSTS.iter().map(|(_, _, name, _)| cost(line, name)).collect();
+    let metrics = COSTS.map(|(_, _, name, _)| Metric::Figure(named(name).expect("a figure")));
+    let cost = |line: &Line, of: Metric| Ok(stats::median(&of.values(&line.steps)?));
+    let costs = |line: &Line| metrics.iter().map(|of| cost(line, *of)).collect();
     let costs: Vec<Vec<Option<f64>>> = table.lines.iter().map(costs).collect::<Result<_>>()?;
     let base = match baseline {
         Some(label) => table.lines.iter().position(|line| line.label == label),
@@ -92,7 +89,7 @@ pub(super) fn per_op(table: &Table, baseline: Option<&str>) -> Result<Page> {
     let lacks = |line: usize, at: usize| costs[line][at].is_some() && relative(line, at).is_none();
     let by_zero = lines.clone().any(|line| (0..COSTS.len()).any(|at| lacks(line, at)));
     let mut below = LEGEND.map(str::to_owned).to_vec();
-    below.extend((base.is_some() && by_zero).then(|| OF_ZERO.to_owned()));
+    below.extend((base.is_some() && by_zero).then(|| NO_RATIO.to_owned()));
     below.extend(footing(table));
     // A 0 has no decimals.
     let shown =
@@ -220,7 +217,7 @@ fn pairs<'a>(
 ) -> Result<Vec<(Table<'a>, Vec<Pair>)>> {
     let labels = labels(options);
     let tables = of_two(tables, ["--from", "--to"], labels)?.into_iter().map(|table| {
-        let pair = |(column, cells): (Column, [&super::Cell; 2])| {
+        let pair = |(column, cells): (Column, [&Cell; 2])| {
             let [from, to] = cells.map(|cell| cell.spread.median);
             Pair { column, from, to, change: change(&table, from, to) }
         };
@@ -259,30 +256,20 @@ pub(super) fn delta(tables: &[Table], options: &Options) -> Result<Vec<Page>> {
 
 /// Returns the signs of each workload, and the lines below all: the same of many is said once.
 fn shared(found: &[(Table, Vec<Pair>)]) -> (Vec<String>, Vec<String>) {
-    let (mut notes, mut conditions) = (Vec::new(), Vec::new());
-    let below: Vec<Vec<String>> = found.iter().map(|(table, _)| notes::below(table)).collect();
-    for ((table, _), below) in found.iter().zip(&below) {
+    let (mut notes, mut conditions): (Vec<&str>, Vec<(String, Vec<String>)>) = Default::default();
+    for (table, _) in found {
         table.notes.iter().for_each(|note| push_new(&mut notes, &note.text));
-        for line in below {
-            push_new(&mut conditions, line);
+        for line in notes::below(table) {
+            entry(&mut conditions, line).push(escape::line(table.workload));
         }
     }
     let signs_of = |(table, _): &(Table, _)| {
-        let has = |text: &String| table.notes.iter().any(|note| note.text == *text);
+        let has = |text: &str| table.notes.iter().any(|note| note.text == text);
         signs((0..notes.len()).filter(|at| has(notes[*at])))
     };
     let marks = found.iter().map(signs_of).collect();
-    let named = |line: &&String| {
-        let having = found.iter().zip(&below).filter(|(_, below)| below.contains(line));
-        let having: Vec<String> = having.map(|((of, _), _)| escape::line(of.workload)).collect();
-        let others = if having.len() > 1 { " and others" } else { "" };
-        format!("{}{others}: {line}", having[0])
-    };
-    let conditions: Vec<String> = match conditions.as_slice() {
-        [alone] => vec![(*alone).clone()],
-        all => all.iter().map(named).collect(),
-    };
     let notes = notes.iter().enumerate().map(|(at, text)| format!("{} {text}", mark(at)));
+    let conditions = conditions.into_iter().map(|(line, of)| format!("{}: {line}", some(of, ", ")));
     (marks, notes.chain(conditions).collect())
 }
 
@@ -309,7 +296,7 @@ fn cost_page(table: &Table, pairs: &[Pair]) -> Page {
     if let Some([(_, low), (most, high)]) = extremes(pairs) {
         let share = if table.metric.higher_is_better() { "less" } else { "more" };
         let [from, to] = [0, 1].map(|at| label(table.lines[at].label));
-        let (range, most) = (range_with(low, high, 1), at_clients(&most));
+        let (range, most) = (range(low, high), at_clients(&most));
         lines.push(format!("{to} costs {range} ({share} {short} than {from}), most at {most}"));
     }
     lines.extend(no_ratio(pairs));
@@ -340,11 +327,7 @@ fn no_ratio<'p>(pairs: impl IntoIterator<Item = &'p Pair>) -> Option<String> {
 
 /// Returns `5-16%`; whole percents, as published, where they are large enough.
 fn range(least: f64, most: f64) -> String {
-    let whole = least.abs().max(most.abs()) >= WHOLE_FROM;
-    range_with(least, most, usize::from(!whole))
-}
-
-fn range_with(least: f64, most: f64, decimals: usize) -> String {
+    let decimals = usize::from(least.abs().max(most.abs()) < WHOLE_FROM);
     let (low, high) = (number(least, decimals), number(most, decimals));
     // A hyphen between signs would be a third one.
     let to = if low.starts_with('-') { " to " } else { "-" };
