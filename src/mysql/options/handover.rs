@@ -5,7 +5,6 @@
 //!
 //! The flags are the MySQL clients': `-pSECRET` never eats the next word, and `-h` is no help.
 
-use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
 use std::os::fd::AsRawFd;
@@ -61,47 +60,41 @@ impl Line {
     /// Reads the words. `command` knows which short flags have the rest of their word for a value;
     /// what begins with a dash is never the value of the word before.
     fn read(args: Vec<OsString>, command: &Command) -> Result<Line> {
-        let mut valued = HashSet::new();
-        valued_shorts(command, &mut valued);
+        let valued = valued_shorts(command);
         let mut args = args.into_iter().peekable();
         let mut line = Line { args: args.next().into_iter().collect(), ..Line::default() };
         while let Some(arg) = args.next() {
             let word_follows = args.peek().is_some_and(|next| !next.as_bytes().starts_with(b"-"));
-            match arg.as_bytes() {
-                b"--" => {
+            let word = arg.as_bytes();
+            let equals = word.iter().position(|byte| *byte == b'=' && word.starts_with(b"--"));
+            let (flag, value) =
+                equals.map_or((word, None), |at| (&word[..at], Some(&word[at + 1..])));
+            match (flag, value) {
+                (b"--", None) => {
                     line.args.push(arg);
                     line.args.extend(args);
                     break;
                 }
-                b"-h" if !word_follows => {
+                (b"-h", _) if !word_follows => {
                     let message =
                         "-h is --host, as in the MySQL clients, and wants the host's name";
                     return Err(Error::usage(message).hint("--help prints the help"));
                 }
-                b"-p" | b"--password" if word_follows => return Err(loose()),
-                b"--password" => line.password(None)?,
-                b"--url" if word_follows => line.url(&args.next().expect("peeked at")),
-                [b'-', b'-', long @ ..] => {
-                    if let Some(value) = long.strip_prefix(b"password=") {
-                        line.password(Some(value))?;
-                    } else if let Some(url) = long.strip_prefix(b"url=") {
-                        line.url(OsStr::from_bytes(url));
-                    } else if long.starts_with(b"password")
-                        && long != b"password-fd"
-                        && !long.starts_with(b"password-fd=")
-                    {
-                        let message = "a word begins with --password and is no flag";
-                        return Err(Error::usage(message).hint(
-                            "--password alone asks for it; --password=... and -p... take it, and so \
-                             do others see it",
-                        ));
-                    } else {
-                        line.args.push(arg);
-                    }
+                (b"--password", None) if word_follows => return Err(loose()),
+                (b"--password", _) => line.password(value)?,
+                (b"--url", Some(url)) => line.url(OsStr::from_bytes(url)),
+                (b"--url", None) if word_follows => line.url(&args.next().expect("peeked at")),
+                (b"--password-fd", _) => line.args.push(arg),
+                _ if flag.starts_with(b"--password") => {
+                    let message = "a word begins with --password and is no flag";
+                    return Err(Error::usage(message).hint(
+                        "--password alone asks for it; --password=... and -p... take it, and so do \
+                         others see it",
+                    ));
                 }
-                [b'-', flags @ ..] => {
-                    let at = flags.iter().position(|flag| *flag == b'p' || valued.contains(flag));
-                    match at.map(|at| flags.split_at(at)) {
+                ([b'-', shorts @ ..], _) if !word.starts_with(b"--") => {
+                    let is = |flag: &u8| *flag == b'p' || valued.contains(flag);
+                    match shorts.iter().position(is).map(|at| shorts.split_at(at)) {
                         Some((_, b"p")) if word_follows => return Err(loose()),
                         Some((before, [b'p', secret @ ..])) => {
                             if !before.is_empty() {
@@ -113,7 +106,7 @@ impl Line {
                     }
                 }
                 // Who knows no such word would quote its password.
-                word if word.get(..8).is_some_and(|it| it.eq_ignore_ascii_case(b"mysql://")) => {
+                _ if word.get(..8).is_some_and(|it| it.eq_ignore_ascii_case(b"mysql://")) => {
                     line.url(&arg);
                 }
                 _ => line.args.push(arg),
@@ -170,11 +163,12 @@ impl Line {
     }
 }
 
-fn valued_shorts(command: &Command, shorts: &mut HashSet<u8>) {
+/// Lists the short flags that take the rest of their word, or the next one.
+fn valued_shorts(command: &Command) -> Vec<u8> {
     let takes = |arg: &&clap::Arg| arg.get_action().takes_values() && !arg.is_require_equals_set();
     let short = |arg: &clap::Arg| arg.get_short().and_then(|c| u8::try_from(c).ok());
-    shorts.extend(command.get_arguments().filter(takes).filter_map(short));
-    command.get_subcommands().for_each(|sub| valued_shorts(sub, shorts));
+    let own = command.get_arguments().filter(takes).filter_map(short);
+    own.chain(command.get_subcommands().flat_map(valued_shorts)).collect()
 }
 
 /// Makes a pipe that holds the secret and a line end; the new program inherits its reading end.
