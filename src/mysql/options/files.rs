@@ -198,10 +198,10 @@ impl Reader<'_> {
             match parse(line).map_err(|why| refused(&why))? {
                 Line::Nothing => {}
                 Line::Group(name) => group = Some(name.to_ascii_lowercase()),
-                Line::Include(file) => self.include(Path::new(file), &at)?,
-                Line::IncludeDir(dir) => self.include_dir(Path::new(dir), &at)?,
-                Line::Directive(text) => {
-                    self.ignored(&format!("{at}: !{text}"), "it is no directive");
+                Line::Directive("include", file) => self.include(Path::new(file), &at)?,
+                Line::Directive("includedir", dir) => self.include_dir(Path::new(dir), &at)?,
+                Line::Directive(name, _) => {
+                    self.ignored(&format!("{at}: !{name}"), "it is no directive");
                 }
                 Line::Option { key, value } => match group.as_deref() {
                     None => return Err(refused("an option before any [group]")),
@@ -257,9 +257,7 @@ impl Reader<'_> {
 enum Line<'a> {
     Nothing,
     Group(&'a str),
-    Include(&'a str),
-    IncludeDir(&'a str),
-    Directive(&'a str),
+    Directive(&'a str, &'a str),
     Option { key: &'a str, value: Option<String> },
 }
 
@@ -274,13 +272,10 @@ fn parse(line: &str) -> std::result::Result<Line<'_>, String> {
     }
     if let Some(directive) = line.strip_prefix('!') {
         let directive = directive.trim_start_matches(space);
-        return match directive.split_once(space) {
-            Some(("include", file)) => Ok(Line::Include(file.trim_matches(space))),
-            Some(("includedir", dir)) => Ok(Line::IncludeDir(dir.trim_matches(space))),
-            None if matches!(directive, "include" | "includedir") => {
-                Err(format!("!{directive} without a path"))
-            }
-            _ => Ok(Line::Directive(directive)),
+        let (name, path) = directive.split_once(space).unwrap_or((directive, ""));
+        return match (name, path.trim_matches(space)) {
+            ("include" | "includedir", "") => Err(format!("!{name} without a path")),
+            (name, path) => Ok(Line::Directive(name, path)),
         };
     }
     if let Some(group) = line.strip_prefix('[') {
@@ -419,10 +414,10 @@ mod tests {
         assert_eq!(parse("[client]"), Ok(Line::Group("client")));
         assert_eq!(parse(" [client ] trailing"), Ok(Line::Group("client")));
         assert!(parse("[client").is_err());
-        assert_eq!(parse("!include /a b.cnf "), Ok(Line::Include("/a b.cnf")));
-        assert_eq!(parse("! includedir\t/d"), Ok(Line::IncludeDir("/d")));
+        assert_eq!(parse("!include /a b.cnf "), Ok(Line::Directive("include", "/a b.cnf")));
+        assert_eq!(parse("! includedir\t/d"), Ok(Line::Directive("includedir", "/d")));
         assert!(parse("!include").is_err() && parse("!includedir  ").is_err());
-        assert_eq!(parse("!includes /d"), Ok(Line::Directive("includes /d")));
+        assert_eq!(parse("!includes /d"), Ok(Line::Directive("includes", "/d")));
         assert_eq!(option("ssl"), ("ssl".into(), None));
         assert_eq!(option("password ="), ("password".into(), Some(String::new())));
         assert_eq!(option(" user\t=  me  # note"), ("user".into(), Some("me".into())));

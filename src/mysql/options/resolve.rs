@@ -17,9 +17,9 @@ use percent_encoding::percent_decode_str;
 use url::Url;
 
 use super::files::{self, Env, Setting};
-use super::tls::{Ssl, SslMode};
 use super::{
-    Address, CONNECT_TIMEOUT, ConnectOptions, ConnectionArgs, DEFAULT_PORT, Protocol, Secret,
+    Address, CONNECT_TIMEOUT, ConnectOptions, ConnectionArgs, DEFAULT_PORT, Protocol, Secret, Ssl,
+    SslMode,
 };
 use crate::error::{Error, Kind, Result};
 use crate::terms::units;
@@ -358,18 +358,18 @@ fn host_name(host: &str, from: &str) -> Result<String> {
     let bare = host.strip_prefix('[').and_then(|h| h.strip_suffix(']')).unwrap_or(host);
     // A zone may follow the address.
     let ipv6 = bare.split('%').next().is_some_and(|ip| ip.parse::<Ipv6Addr>().is_ok());
-    let (message, hint) = if host.starts_with('/') {
-        (format!("{from} is a path: '{host}'"), "-S names a socket")
-    } else if bare.contains('@') {
-        // There may be a password in it.
-        let message = format!("{from} is no host: it holds an @");
-        (message, "--url takes a URL with user and password")
-    } else if bare.contains(':') && !ipv6 {
-        (format!("{from} is no host: '{host}'"), "-P names the port")
-    } else {
-        return Ok(bare.to_owned());
-    };
-    Err(Error::usage(message).hint(hint))
+    let odd = [
+        ('/', host.starts_with('/'), "-S names a socket"),
+        ('@', bare.contains('@'), "--url takes a URL with user and password"),
+        (':', bare.contains(':') && !ipv6, "-P names the port"),
+    ];
+    match odd.into_iter().find(|(_, is_odd, _)| *is_odd) {
+        // It is not shown: there may be a password in it.
+        Some((c, _, hint)) => {
+            Err(Error::usage(format!("{from} is no host: it holds '{c}'")).hint(hint))
+        }
+        None => Ok(bare.to_owned()),
+    }
 }
 
 fn ssl(inputs: &Inputs, address: &Address, warnings: &mut Vec<String>) -> Result<Ssl> {
@@ -809,7 +809,7 @@ mod tests {
             ("[client]\nssl=maybe", "/etc/my.cnf:2: ssl: 'maybe'"),
             ("[loadgen]\nsokcet=/x", "/etc/my.cnf:2: sokcet"),
             ("[loadgen]\nconnect-timeout=0", "/etc/my.cnf:2: connect-timeout is 0"),
-            ("[client]\nhost=db1:3306", "/etc/my.cnf:2: host is no host: 'db1:3306'"),
+            ("[client]\nhost=db1:3306", "/etc/my.cnf:2: host is no host: it holds ':'"),
         ] {
             let error = error("", &file(text));
             assert!(error.to_string().starts_with(a), "{error}");
@@ -822,7 +822,7 @@ mod tests {
         assert!(error("", &env).to_string().contains("MYSQL_TCP_PORT: 'http'"));
         let env = world(&[], &[], &[]);
         for (line, a) in [
-            ("-h /tmp/x.sock", "--host is a path"),
+            ("-h /tmp/x.sock", "--host is no host: it holds '/'"),
             ("--connect-timeout 0", "--connect-timeout is 0"),
             ("--url mysql://h/?sokcet=/x", "unknown option 'sokcet'"),
             ("--url mysql://h/?user=x", "unknown option 'user'"),
