@@ -157,9 +157,9 @@ fn a_server_is_who_it_is() {
         let sandbox = sandbox(&server, &[("report-password", "hunter2")]);
         on(&server.name, &sandbox.version);
         run(async {
-            let mut session = root(&sandbox.socket, "sbtest").await;
-            let over_socket =
-                server::fingerprint(&mut session, "ignored", None, Some(7)).await.unwrap();
+            let there = target(Address::Socket(sandbox.socket.clone()), "root", "sbtest");
+            let mut session = open(&there).await;
+            let over_socket = server::fingerprint(&mut session, &there, Some(7)).await.unwrap();
             let facts = &over_socket.server;
             assert_eq!((facts.host.as_str(), facts.port), ("localhost", None));
             assert_eq!((facts.transport.as_str(), facts.tls_cipher.as_deref()), ("socket", None));
@@ -175,9 +175,9 @@ fn a_server_is_who_it_is() {
             let text = serde_json::to_string(facts).unwrap();
             assert!(!text.contains("hunter2") && text.contains("(withheld)"));
 
-            let mut direct = open(&target(tcp(sandbox.port), "root", "sbtest")).await;
-            let port = Some(sandbox.port);
-            let over_tcp = server::fingerprint(&mut direct, "127.0.0.1", port, None).await.unwrap();
+            let there = target(tcp(sandbox.port), "root", "sbtest");
+            let (mut direct, port) = (open(&there).await, Some(sandbox.port));
+            let over_tcp = server::fingerprint(&mut direct, &there, None).await.unwrap();
             assert!(over_tcp.same_host, "a direct connection to this host");
             assert_eq!((over_tcp.server.transport.as_str(), over_tcp.server.port), ("tcp", port));
             assert_eq!(over_tcp.driver, over_socket.driver);
@@ -187,14 +187,14 @@ fn a_server_is_who_it_is() {
                 let mut wanted = target(tcp(sandbox.port), "root", "sbtest");
                 wanted.ssl.mode = SslMode::Required;
                 let mut encrypted = open(&wanted).await;
-                let seen = server::fingerprint(&mut encrypted, "127.0.0.1", port, None).await;
+                let seen = server::fingerprint(&mut encrypted, &wanted, None).await;
                 assert!(seen.unwrap().server.tls_cipher.is_some_and(|name| name.len() > 5));
             }
 
             let forwarder = forward(format!("127.0.0.1:{}", sandbox.port));
-            let mut far = open(&target(tcp(forwarder), "root", "sbtest")).await;
-            let seen =
-                server::fingerprint(&mut far, "127.0.0.1", Some(forwarder), None).await.unwrap();
+            let there = target(tcp(forwarder), "root", "sbtest");
+            let mut far = open(&there).await;
+            let seen = server::fingerprint(&mut far, &there, None).await.unwrap();
             assert!(seen.same_host, "the server's end of the forwarder's connection is here");
             assert!(seen.server.host_facts.is_some());
         });
@@ -257,8 +257,9 @@ fn a_server_in_a_container_of_this_host_shares_it() {
     let seen = ["10.213.117.2", "127.0.0.1"].iter().zip([port, forwarder]).map(|(host, port)| {
         let there = Address::Tcp { host: (*host).to_owned(), port };
         run(async {
-            let mut session = open(&target(there, "guest", "")).await;
-            server::fingerprint(&mut session, host, Some(port), None).await
+            let there = target(there, "guest", "");
+            let mut session = open(&there).await;
+            server::fingerprint(&mut session, &there, None).await
         })
     });
     let seen: Vec<_> = seen.collect();

@@ -126,15 +126,17 @@ pub struct Fingerprint {
 
 /// Reads the fingerprint over a session of the kind that is measured.
 ///
-/// `host` is the host as given, `port` None for a socket. What the server does not know is left empty.
+/// What the server does not know is left empty.
 pub async fn fingerprint(
     session: &mut Session,
-    host: &str,
-    port: Option<u16>,
+    target: &ConnectOptions,
     data_bytes: Option<u64>,
 ) -> Result<Fingerprint> {
-    let (host, transport) = if port.is_some() { (host, "tcp") } else { ("localhost", "socket") };
-    let (host, transport) = (host.to_owned(), transport.to_owned());
+    let (host, port) = match &target.address {
+        Address::Tcp { host, port } => (host.clone(), Some(*port)),
+        Address::Socket(_) => ("localhost".to_owned(), None),
+    };
+    let transport = target.transport().to_owned();
     let server = Server { host, port, transport, data_bytes, ..Server::default() };
     ask(session, server)
         .await

@@ -20,7 +20,7 @@ use crate::error::{Error, Kind, Result};
 use crate::judge::{self, Calibration, changed_after, class_by_size, is_another, no_result};
 use crate::load::reload::{LoadedTable, Reload, Reloaded};
 use crate::mysql::{
-    Address, ServerLink, Session, changes, dataset, exposure, fingerprint, optional, quoted_text,
+    ServerLink, Session, changes, dataset, exposure, fingerprint, optional, quoted_text,
 };
 use crate::observe::host::{self, Host};
 use crate::observe::probe::Whereabouts;
@@ -157,12 +157,8 @@ impl<'a> Steps<'a> {
             Job::Load { .. } | Job::Suite(_) => (Spread::Pinned, NO_TABLES, None, Vec::new()),
         };
         warnings.extend(exposure(control, target).await?);
-        let (host, port) = match &target.address {
-            Address::Tcp { host, port } => (host.as_str(), Some(*port)),
-            Address::Socket(_) => ("localhost", None),
-        };
         let bytes = dataset.as_ref().map(|dataset| dataset.data_bytes);
-        let mut seen = fingerprint(control, host, port, bytes).await?;
+        let mut seen = fingerprint(control, target, bytes).await?;
         seen.server.table_formats = dataset.as_ref().map(|dataset| dataset.formats.clone());
         if let Some(in_profile) = &mut self.in_profile {
             in_profile.check(&seen.server, dataset.as_ref())?;
