@@ -10,9 +10,8 @@ use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use loadgen::canned::{Canned, Listen, Script, tables};
-use loadgen::mysql::connect::ServerLink;
 use loadgen::mysql::options::{Address, ConnectOptions, Secret, Ssl};
-use loadgen::mysql::session::Session;
+use loadgen::mysql::session::{ServerLink, Session};
 use loadgen::observe::recorder::{Ns, Op, Phases, Recorder};
 use loadgen::observe::times::Times;
 use loadgen::stop::Stop;

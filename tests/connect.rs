@@ -14,12 +14,11 @@ use clap::{Args, FromArgMatches};
 use common::{Server, local, query, sandbox, servers};
 use loadgen::cli::help_without_h;
 use loadgen::error::{Error, Kind, Result};
-use loadgen::mysql::connect::{ServerLink, connect, settle_tls};
 use loadgen::mysql::options::{
     Address, ConnectOptions, ConnectionArgs, Secret, Ssl, SslMode, resolve,
 };
 use loadgen::mysql::server;
-use loadgen::mysql::session::Session;
+use loadgen::mysql::session::{ServerLink, Session, connect, settle_tls};
 use loadgen::sandbox::Sandbox;
 use loadgen::stop::Stop;
 use mysql_async::Row;

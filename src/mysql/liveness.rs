@@ -16,9 +16,8 @@ use tokio::runtime::Builder;
 use tokio::sync::mpsc;
 use tokio::time::sleep;
 
-use super::connect::ServerLink;
 use super::control::{Asked, Process, optional, processes};
-use super::session::Session;
+use super::session::{ServerLink, Session};
 use crate::error::{Error, Result};
 use crate::stop::{SILENCE, Stop};
 use crate::terms::units;

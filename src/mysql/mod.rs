@@ -1,13 +1,12 @@
 //! The driver's side: how to reach a server, one session with it, and what is asked of it.
 //!
 //! * [`options`]: flags, URL, option files and environment become one [`options::ConnectOptions`].
-//! * [`connect`] opens one connection in bounded time; [`session`] is that connection, and the only
-//!   file on the hot path that touches the driver; `errors` says what a server's error means.
+//! * [`session`] is one connection, opened in bounded time, and the only file on the hot path that touches
+//!   the driver; `errors` says what a server's error means.
 //! * Off the hot path: [`server`] (what it is), [`status`] (its counters), [`dataset`] (its tables),
 //!   [`preflight`] (everything that keeps the plan from running), by the questions of [`control`].
 //! * `liveness` tells work that takes long from a server that is silent, and runs threads side by side.
 
-pub mod connect;
 pub mod control;
 pub mod dataset;
 pub(crate) mod errors;
@@ -19,7 +18,6 @@ pub mod server;
 pub mod session;
 pub mod status;
 
-pub(crate) use connect::{ServerLink, nobody};
 pub(crate) use control::{
     Numbers, explain, impatient, number, numeric, one, optional, pairs, rows,
 };
@@ -30,5 +28,5 @@ pub(crate) use options::resolve::{self, Resolved};
 pub(crate) use options::{Address, ConnectOptions, ConnectionArgs, Env, Secret, SslMode};
 pub(crate) use preflight::Needs;
 pub(crate) use server::{changes, exposure, fingerprint};
-pub(crate) use session::{Answer, Infile, Session, quoted_text};
+pub(crate) use session::{Answer, Infile, ServerLink, Session, nobody, quoted_text};
 pub(crate) use status::Reading;

@@ -4,9 +4,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use loadgen::mysql::connect::ServerLink;
 use loadgen::mysql::options::{Address, ConnectOptions, Secret, Ssl};
-use loadgen::mysql::session::Session;
+use loadgen::mysql::session::{ServerLink, Session};
 use loadgen::stop::Stop;
 use loadgen::workload::Schema;
 use loadgen::workload::table::{self, Mark, State};

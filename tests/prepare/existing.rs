@@ -2,8 +2,7 @@
 
 use loadgen::error::Kind;
 use loadgen::load;
-use loadgen::mysql::connect::ServerLink;
-use loadgen::mysql::session::Session;
+use loadgen::mysql::session::{ServerLink, Session};
 use loadgen::plan::experiment::Dataset;
 use loadgen::progress::Progress;
 use loadgen::stop::Stop;

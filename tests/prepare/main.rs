@@ -12,7 +12,7 @@ mod refusing;
 use databases::{Db, SANDBOXES, everywhere, run};
 use loadgen::error::Result;
 use loadgen::load::{self, Prepared};
-use loadgen::mysql::connect::ServerLink;
+use loadgen::mysql::session::ServerLink;
 use loadgen::plan::experiment::{Dataset, Method};
 use loadgen::progress::Progress;
 use loadgen::stop::Stop;

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use databases::{Db, SANDBOXES, everywhere, run, say_which};
 use loadgen::error::{Error, Result};
 use loadgen::load;
-use loadgen::mysql::connect::ServerLink;
+use loadgen::mysql::session::ServerLink;
 use loadgen::plan::Step;
 use loadgen::plan::experiment::Dataset;
 use loadgen::plan::timed::{InsertMode, LoadSource, LoadSpec};

@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use loadgen::engine::{self, StepContext, Tables};
-use loadgen::mysql::connect::ServerLink;
 use loadgen::mysql::options::{Address, ConnectOptions, Ssl};
-use loadgen::mysql::session::Session;
+use loadgen::mysql::session::{ServerLink, Session};
 use loadgen::observe::times::Times;
 use loadgen::plan::{
     Arrival, Order, Plan, Spread, SpreadChoice, StatementMode, Step, StopAt, defaults,
