@@ -17,7 +17,7 @@ use tokio::sync::oneshot;
 use super::script::{Script, Service};
 use super::session::{Session, Shared};
 use crate::error::{Error, Result};
-use crate::observe::process::raise_descriptor_limit;
+use crate::observe::raise_descriptor_limit;
 
 /// What a server has done since its start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

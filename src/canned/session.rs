@@ -17,7 +17,7 @@ use tokio::net::TcpStream;
 use super::Counts;
 use super::script::{Action, Auth, Event, Faults, Script, Service, looked_at};
 use super::wire::{self, AnswerKind, Dialect, HEADER, Input, PAYLOAD_MAX, Replies, SqlError};
-use crate::observe::timer::Timer;
+use crate::observe::Timer;
 
 pub(crate) struct Shared {
     pub(crate) script: Script,

@@ -14,7 +14,7 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 
 use crate::error::{Error, Result, line, plain};
 use crate::mysql::options::handover::{hand_over, masked};
-use crate::observe::process::require_descriptors;
+use crate::observe::require_descriptors;
 use crate::plan::value::Length;
 use crate::progress::{Progress, say};
 use crate::run::{print_data, warn};

@@ -21,7 +21,7 @@ use nix::sys::signal::Signal;
 use super::wait;
 use crate::error::{Error, Result, plain};
 use crate::mysql::{Address, ConnectOptions, SslMode};
-use crate::observe::process::{Cost, children_usage};
+use crate::observe::{Cost, children_usage};
 use crate::plan::timed::{SuiteSpec, SuiteTest};
 use crate::progress::Progress;
 use crate::stop::{Group, Stop};

@@ -13,12 +13,11 @@ use super::pacing::Pacing;
 use super::thread::{ClientState, ThreadEvent, ThreadState};
 use crate::error::{Error, Result, clip};
 use crate::mysql::{Answer, Failure, ServerLink, Session};
-use crate::observe::recorder::{Ns, Op};
+use crate::observe::{Ns, Op};
 use crate::plan::{Spread, limits, units};
 use crate::stop::within;
 use crate::summary::Doubt;
-use crate::workload::random::{Stream, seed_of};
-use crate::workload::{Effect, rows};
+use crate::workload::{Effect, Stream, rows, seed_of};
 
 /// Of so many answers that could prove themselves one is checked: the check costs about a
 /// tenth of an op.

@@ -8,10 +8,9 @@ use std::ops::{Range, RangeFrom};
 use mysql_async::Value;
 
 use crate::plan::{Plan, Spread, StatementMode, Step, StopAt};
-use crate::workload::distribution::{Distribution, Sampler};
-use crate::workload::random::{Stream, name_part, seed_of};
 use crate::workload::{
-    Const, Content, Count, Effect, KeySource, Options, Param, Schema, Statement, Workload, rows,
+    Const, Content, Count, Distribution, Effect, KeySource, Options, Param, Sampler, Schema,
+    Statement, Stream, Workload, name_part, rows, seed_of,
 };
 
 /// The tables that a step runs on.

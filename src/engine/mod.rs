@@ -13,7 +13,7 @@ mod summarise;
 mod thread;
 
 use crate::error::Error;
-use crate::observe::timeline::Timeline;
+use crate::observe::Timeline;
 use crate::summary::{ErrorCount, LedgerEntry, Outage, Outcome, Probed, SettingChange, Status};
 
 pub use job::Tables;

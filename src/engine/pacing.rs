@@ -18,10 +18,9 @@ use tokio::sync::Notify;
 use super::errors::add;
 use super::job::{Job, place, queues};
 use crate::error::{Error, Result};
-use crate::observe::recorder::{Ns, Recorder};
-use crate::observe::timer::Timer;
+use crate::observe::{Ns, Recorder, Timer};
 use crate::plan::Arrival;
-use crate::workload::random::{Stream, name_part, seed_of};
+use crate::workload::{Stream, name_part, seed_of};
 
 pub(crate) const NEVER: Ns = Ns::MAX;
 /// Nearer arrivals are waited for by yielding: to be woken by the kernel takes up to so long.

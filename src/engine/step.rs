@@ -20,10 +20,9 @@ use super::thread::{self, Go, NOTICE, StepSetup, TICK, ThreadCounts, ThreadEvent
 use crate::error::{Error, Result};
 use crate::judge::no_result;
 use crate::mysql::{Reading, ServerLink, Session, server, status};
-use crate::observe::probe::{HostReading, Probe};
-use crate::observe::process::{ClientReading, ClientUse};
-use crate::observe::recorder::Ns;
-use crate::observe::timeline::{IntervalLog, Timeline, seconds};
+use crate::observe::{
+    ClientReading, ClientUse, HostReading, IntervalLog, Ns, Probe, Timeline, seconds,
+};
 use crate::plan::{Plan, Spread, Step, StopAt, limits};
 use crate::progress::Progress;
 use crate::stop::{or_stop, within};

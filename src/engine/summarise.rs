@@ -10,12 +10,9 @@ use super::thread::turns_of_all;
 use crate::error::plain;
 use crate::judge::thresholds::{BACKLOG_MAX, LATE_READING, THIRD_MIN};
 use crate::judge::{self, changed_after};
-use crate::observe::host;
-use crate::observe::probe::Probe;
-use crate::observe::process::peak_resident_bytes;
-use crate::observe::recorder::{Ns, Paced, RecordedInterval};
-use crate::observe::timeline::seconds;
-use crate::observe::times::Times;
+use crate::observe::{
+    Ns, Paced, Probe, RecordedInterval, Times, host, peak_resident_bytes, seconds,
+};
 use crate::plan::{Arrival, Plan, Step, StopAt, units};
 use crate::stats::{self, is_scarce};
 use crate::summary::{self, HostFacts, Interval, Phase, Server, SettingChange, Summary};

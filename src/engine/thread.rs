@@ -30,14 +30,13 @@ use super::job::Job;
 use super::pacing::{NEVER, Pacing, PacingCounts, Window};
 use crate::error::{Error, Result};
 use crate::mysql::{Failure, Session};
-use crate::observe::process::{Scheduled, ThreadClock};
-use crate::observe::recorder::{Ns, Phases, RecordedInterval, Recorder};
-use crate::observe::timer::Timer;
-use crate::observe::times::Times;
+use crate::observe::{
+    Ns, Phases, RecordedInterval, Recorder, Scheduled, ThreadClock, Timer, Times,
+};
 use crate::plan::{StatementMode, StopAt, limits};
 use crate::stats;
 use crate::summary::{LedgerEntry, ThreadShare, TurnDelay};
-use crate::workload::distribution::Sampler;
+use crate::workload::Sampler;
 
 /// How often a thread looks whether the step was ended early; clients see the regular end by
 /// themselves. Whoever ends a step sets the end so far ahead (see [`NOTICE`]).

@@ -8,8 +8,7 @@ use crate::mysql::{Asked, Failure, Liveness, Session, impatient, one, optional, 
 use crate::progress::Progress;
 use crate::stop::{COURTESY, SILENCE, within};
 use crate::terms::units;
-use crate::workload::random::name_part;
-use crate::workload::table::quoted;
+use crate::workload::{name_part, quoted};
 
 /// Nothing is lost by an interruption.
 pub(super) const AGAIN: &str = "the same command again completes the fill";

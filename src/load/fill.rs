@@ -13,8 +13,7 @@ use crate::plan::experiment::{Dataset, Method};
 use crate::progress::Progress;
 use crate::stop::{COURTESY, Stop, locked};
 use crate::terms::{counted, units};
-use crate::workload::rows::Filler;
-use crate::workload::table::quoted;
+use crate::workload::{Filler, quoted};
 
 /// Attempts at a chunk before a conflict with other connections counts as an error.
 const ATTEMPTS: u32 = 10;

@@ -29,8 +29,7 @@ use crate::plan::experiment::{Dataset, Method};
 use crate::progress::Progress;
 use crate::stop::COURTESY;
 use crate::terms::units;
-use crate::workload::Schema;
-use crate::workload::table::{Mark, ROWS_MAX, TABLES_MAX};
+use crate::workload::{Mark, ROWS_MAX, Schema, TABLES_MAX};
 
 pub use self::tables::{Cleaned, Numbers, cleanup, marked, named};
 

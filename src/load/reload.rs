@@ -35,18 +35,13 @@ use crate::mysql::{
     Asked, Failure, Liveness, ServerLink, Session, dataset, impatient, number, one, pairs,
     quoted_text,
 };
-use crate::observe::process::{Cost, process_usage};
-use crate::observe::recorder::{Ns, Op, Phases, Recorder};
-use crate::observe::timeline::Timeline;
+use crate::observe::{Cost, Ns, Op, Phases, Recorder, Timeline, process_usage};
 use crate::plan::timed::{InsertMode, LoadSource, LoadSpec};
 use crate::progress::Progress;
 use crate::stop::COURTESY;
 use crate::summary::ErrorCount;
 use crate::terms::units;
-use crate::workload::Schema;
-use crate::workload::random::Stream;
-use crate::workload::rows::{Filler, Rows};
-use crate::workload::table::{self, LOADED, Mark, State, name, quoted};
+use crate::workload::{Filler, LOADED, Mark, Rows, Schema, State, Stream, quoted, table};
 
 const INTERVAL: Ns = 1_000_000_000;
 const PHASES: Phases =
@@ -105,7 +100,7 @@ impl Reload {
             let _control_waits = server.waits(&control);
             let packet = check(spec, &mut control).await?;
             if dump.is_none() {
-                may_take(&mut control, (1..=spec.tables).map(name), force).await?;
+                may_take(&mut control, (1..=spec.tables).map(table::name), force).await?;
             }
             // The driver's own limit is below what some dumps hold.
             let opts = OptsBuilder::from_opts(link.opts.clone()).max_allowed_packet(Some(packet));
@@ -548,7 +543,7 @@ fn generate(feed: &mut Feed, spec: &LoadSpec) -> Result<()> {
         feed.say(sql)?;
     }
     for number in 1..=spec.tables {
-        let named = quoted(&name(number));
+        let named = quoted(&table::name(number));
         let mark = Mark::filling(data_seed, rows).by_load();
         feed.say(format!("DROP TABLE IF EXISTS {named}"))?;
         feed.say(table::create_indexed(number, rows, &mark))?;

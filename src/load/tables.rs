@@ -9,8 +9,7 @@ use crate::plan::experiment::Dataset;
 use crate::progress::Progress;
 use crate::stop::COURTESY;
 use crate::terms::{named as listed, units};
-use crate::workload::Schema;
-use crate::workload::table::{Mark, State};
+use crate::workload::{Mark, Schema, State};
 
 const NAMED: usize = 5;
 

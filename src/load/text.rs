@@ -4,9 +4,7 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 
 use crate::mysql::Infile;
-use crate::workload::Schema;
-use crate::workload::rows::Filler;
-use crate::workload::table::quoted;
+use crate::workload::{Filler, Schema, quoted};
 
 /// Bytes of a packet of LOAD DATA: more gain nothing, and every connection holds some.
 const PACKET_MAX: usize = 128 * 1024;

@@ -10,7 +10,7 @@ use super::session::Session;
 use crate::error::Error;
 use crate::stop::SILENCE;
 use crate::terms::is_restless;
-use crate::workload::random::{mix, name_part};
+use crate::workload::{mix, name_part};
 
 pub(crate) async fn rows<const N: usize>(
     session: &mut Session,

@@ -6,9 +6,7 @@ use super::control::{Asked, explain, optional, rows};
 use super::session::{Session, quoted_text};
 use crate::error::Result;
 use crate::terms;
-use crate::workload::Schema;
-use crate::workload::random::Stream;
-use crate::workload::table::{self, Mark};
+use crate::workload::{Mark, Schema, Stream, table};
 
 /// Everything named as the tables of a schema, such as `sbtestN`, in a database.
 pub struct Discovered {

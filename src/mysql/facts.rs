@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::observe::host::HostFacts;
-use crate::observe::probe::Probed;
+use crate::observe::{HostFacts, Probed};
 use crate::terms::Class;
 
 /// The server's fingerprint.

@@ -10,12 +10,9 @@ use super::errors::Failure;
 use super::server::{Family, Product};
 use super::session::{Session, quoted_text};
 use crate::error::{Error, Result};
-use crate::observe::process::Limit;
-use crate::observe::{host, process};
+use crate::observe::{Limit, host, process};
 use crate::terms::{self, Finding, counted, finding};
-use crate::workload::Schema;
-use crate::workload::random::Stream;
-use crate::workload::table::{Mark, State, quoted};
+use crate::workload::{Mark, Schema, State, Stream, quoted};
 
 pub struct Needs<'a> {
     pub database: &'a str,

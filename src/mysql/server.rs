@@ -8,9 +8,7 @@ use super::facts::{Driver, Server, SettingChange, durability};
 use super::options::{Address, ConnectOptions, SslMode};
 use super::session::Session;
 use crate::error::{Result, clip};
-use crate::observe::host::{self, ROOT};
-use crate::observe::probe::{self, FarEnd, Whereabouts};
-use crate::observe::proc::connections;
+use crate::observe::{FarEnd, ROOT, Whereabouts, connections, host, probe};
 use crate::terms::{Finding, finding};
 
 /// Characters of a version or a comment; servers' own have some dozen.

@@ -12,6 +12,18 @@ pub(crate) mod timeline;
 pub(crate) mod timer;
 pub mod times;
 
+pub(crate) use host::{Host, HostFacts, ROOT};
+pub(crate) use probe::{FarEnd, HostReading, Probe, Probed, Whereabouts};
+pub(crate) use proc::connections;
+pub(crate) use process::{
+    ClientReading, ClientUse, Cost, Limit, Scheduled, ThreadClock, children_usage,
+    peak_resident_bytes, process_usage, raise_descriptor_limit, require_descriptors,
+};
+pub(crate) use recorder::{Ns, Op, Paced, Phases, RecordedInterval, Recorder};
+pub(crate) use timeline::{IntervalLog, Timeline, seconds};
+pub(crate) use timer::Timer;
+pub(crate) use times::Times;
+
 use std::time::Instant;
 
 /// Tells an instant as seconds from another one, negative before it.

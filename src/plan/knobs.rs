@@ -15,8 +15,7 @@ use super::{
 use crate::error::{Error, Result};
 use crate::terms::units::parse_percent;
 use crate::terms::{Class, Gate, parse_level};
-use crate::workload::Workload;
-use crate::workload::distribution::Distribution;
+use crate::workload::{Distribution, Workload};
 
 const WINDOW: Duration = Duration::from_mins(1);
 const WARMUP: Duration = Duration::from_secs(10);

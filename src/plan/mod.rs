@@ -20,9 +20,7 @@ use crate::terms::{self, Cell, Class};
 pub use crate::terms::{
     Ahi, Arrival, OnError, Order, Spread, SpreadChoice, StatementMode, Warm, units,
 };
-use crate::workload::distribution::Distribution;
-use crate::workload::random::{Stream, seed_of};
-use crate::workload::{Setting, Workload};
+use crate::workload::{Distribution, Setting, Stream, Workload, seed_of};
 
 pub mod defaults {
     pub const OUT: &str = "results";

@@ -18,8 +18,7 @@ use crate::terms::{
     Ahi, Arrival, Choice, Class, Format, Gate, InsertWord, Layout, OnError, Order, Picture,
     SpreadChoice, StatementMode, Warm,
 };
-use crate::workload::distribution::Distribution;
-use crate::workload::table::{ROWS_MAX, TABLES_MAX};
+use crate::workload::{Distribution, ROWS_MAX, TABLES_MAX};
 
 /// Clients at most: a limit on nonsense, far above what a server takes.
 pub const CLIENTS_MAX: u32 = 1_000_000;

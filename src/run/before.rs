@@ -12,14 +12,13 @@ use crate::mysql::{
     Asked, ConnectOptions, Dataset, Failure, Liveness, Needs, ServerLink, Session, explain, one,
     optional, preflight, {server, status},
 };
-use crate::observe::probe::{Probe, Whereabouts};
+use crate::observe::{Probe, Whereabouts};
 use crate::plan::{Ahi, Plan, Policy, Spread, Warm, limits, units};
 use crate::progress::Progress;
 use crate::stop::{Stop, or_stop, within};
 use crate::summary::{Levels, Prepared, Server, Settled, Summary};
 use crate::terms::{self, Finding};
-use crate::workload::random::{Stream, name_part, seed_of};
-use crate::workload::table::quoted;
+use crate::workload::{Stream, name_part, quoted, seed_of};
 
 pub(super) async fn open(link: &ServerLink, charset: Option<&str>) -> Result<Session> {
     or_stop(&link.stop, Session::open(link, charset)).await

@@ -14,14 +14,13 @@ use crate::engine;
 use crate::error::{Error, Result};
 use crate::judge::{CALIBRATION, CalibratedHost, Calibration, CalibrationStep};
 use crate::mysql::{ConnectOptions, ServerLink};
-use crate::observe::host;
-use crate::observe::process::raise_descriptor_limit;
+use crate::observe::{host, raise_descriptor_limit};
 use crate::plan::Plan;
 use crate::progress::Progress;
 use crate::report::{self, Format};
 use crate::stop::{Group, Stop};
 use crate::summary::{Store, Summary};
-use crate::workload::random::{mix, name_part};
+use crate::workload::{mix, name_part};
 
 const VARIABLE: &str = "LOADGEN_CALIBRATION";
 const FILE: &str = "loadgen/calibration.json";

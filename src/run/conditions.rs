@@ -9,13 +9,12 @@ use tokio::task::JoinHandle;
 use super::before::{Surveyed, open};
 use crate::engine::aside;
 use crate::mysql::{Session, status};
-use crate::observe::host;
-use crate::observe::probe::{HostReading, Probe, Whereabouts};
+use crate::observe::{HostReading, Probe, Whereabouts, host};
 use crate::plan::profile::Expect;
 use crate::plan::{Plan, StopAt, limits};
 use crate::stop::within;
 use crate::summary::{Conditions, HostState, Keys, Levels, Prepared, Sample, Summary};
-use crate::workload::distribution::{coverage, keys_per_op};
+use crate::workload::{coverage, keys_per_op};
 
 /// A shorter window has no thirds worth comparing.
 const WINDOW_MIN: Duration = Duration::from_secs(3);

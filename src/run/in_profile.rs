@@ -16,7 +16,7 @@ use crate::plan::profile::{Command, Expect, Setting};
 use crate::plan::value::bytes;
 use crate::summary::{self, CommandRun, Server, Store, Summary};
 use crate::terms::{self, Class, Finding, finding};
-use crate::workload::random::{mix, name_part};
+use crate::workload::{mix, name_part};
 
 const NAMED_MAX: usize = 6;
 /// The least that a row of any of the tables takes, bytes.

@@ -21,7 +21,7 @@ use jiff::Timestamp;
 
 use crate::error::{Error, Kind, Result, indented, line, plain, ranked};
 use crate::mysql::ConnectionArgs;
-use crate::observe::process::raise_descriptor_limit;
+use crate::observe::raise_descriptor_limit;
 use crate::progress::{Progress, say};
 use crate::report::{self, Gates, Options};
 use crate::sandbox::{Sandbox, Spec};

@@ -22,11 +22,7 @@ use crate::load::reload::{LoadedTable, Reload, Reloaded};
 use crate::mysql::{
     ServerLink, Session, changes, dataset, exposure, fingerprint, optional, quoted_text,
 };
-use crate::observe::host::{self, Host};
-use crate::observe::probe::Whereabouts;
-use crate::observe::process::ClientReading;
-use crate::observe::timeline::IntervalLog;
-use crate::observe::times::Times;
+use crate::observe::{ClientReading, Host, IntervalLog, Times, Whereabouts, host};
 use crate::plan::timed::{InsertMode, LoadSource, LoadSpec, SuiteSpec};
 use crate::plan::{Plan, Spread, Step, Warm, limits, units};
 use crate::progress::{Progress, Table};

@@ -1,7 +1,7 @@
 //! Whether a series kept its level: a change-point by ranks, with a permutation test; and how far
 //! a mean may be off, by means of batches.
 
-use crate::workload::random::{Stream, seed_of};
+use crate::workload::{Stream, seed_of};
 
 use super::median;
 use super::rank::doubled_ranks;

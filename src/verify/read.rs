@@ -20,9 +20,7 @@ use crate::mysql::{
 use crate::progress::Progress;
 use crate::stop::{COURTESY, Stop, locked};
 use crate::terms::{counted, units};
-use crate::workload::Schema;
-use crate::workload::rows::{Filler, PAD_LEN, Rows, is_digits, proves};
-use crate::workload::table::{Mark, State, quoted};
+use crate::workload::{Filler, Mark, PAD_LEN, Rows, Schema, State, is_digits, proves, quoted};
 
 const JOBS_MAX: usize = 16;
 

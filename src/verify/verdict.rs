@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::summary::{Doubt, LedgerEntry, Place, Record, Summary};
 use crate::terms::named;
-use crate::workload::table::{Mark, State};
+use crate::workload::{Mark, State};
 
 /// What is known of the runs: nothing here connects anywhere.
 #[derive(Debug, Clone, Copy)]

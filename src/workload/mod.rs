@@ -15,11 +15,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{self, Error};
 
+pub(crate) use distribution::{Distribution, Sampler, coverage, keys_per_op};
+pub(crate) use random::{Stream, mix, name_part, seed_of};
+pub(crate) use rows::{Filler, PAD_LEN, Rows, is_digits, proves};
 pub(crate) use statement::{
     Const, Content, Count, Effect, KeySource, OPTION_MAX, Options, Param, Setting, Statement,
 };
 use statement::{ensure, known};
 pub use table::Schema;
+pub(crate) use table::{LOADED, Mark, ROWS_MAX, State, TABLES_MAX, quoted};
 
 const PASSES_MAX: u64 = 100_000;
 const FORM: &str = "the form is that of profiles/workloads/*.toml, told in docs/workloads.md";
