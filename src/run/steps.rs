@@ -103,9 +103,7 @@ impl<'a> Steps<'a> {
         }
         // A signal in the last drain cut nothing short, but the caller asked to stop.
         link.stop.check()?;
-        if let Some(control) = at.control {
-            control.close(limits::COURTESY).await;
-        }
+        close(at.control).await;
         Ok(())
     }
 
@@ -148,9 +146,17 @@ impl<'a> Steps<'a> {
         control: &mut Session,
     ) -> Result<Surveyed<'l>> {
         let target = &link.target;
-        let (spread, tables, dataset, mut warnings) = match self.job {
-            Job::Sweep(plan) => preflight(plan, target, control).await?,
-            Job::Load { .. } | Job::Suite(_) => (Spread::Pinned, NO_TABLES, None, Vec::new()),
+        let timed = (Spread::Pinned, NO_TABLES, None, Vec::new());
+        let ((spread, tables, dataset, mut warnings), what) = match self.job {
+            Job::Sweep(plan) => {
+                let ready = preflight(plan, target, control).await?;
+                let (spread, Tables { count, rows, .. }, ..) = &ready;
+                let (count, rows) = (counted(*count, "table"), units::count(*rows));
+                let what = format!("{count} of {rows} rows, {spread} clients, seed {}", plan.seed);
+                (ready, what)
+            }
+            Job::Load { spec, .. } => (timed, spec.name()),
+            Job::Suite(spec) => (timed, format!("suite {}", spec.name)),
         };
         warnings.extend(exposure(control, target).await?);
         let bytes = dataset.as_ref().map(|dataset| dataset.data_bytes);
@@ -163,9 +169,10 @@ impl<'a> Steps<'a> {
             self.progress.warn(&warning.to_string());
         }
         let (version, comment) = (&seen.server.version, &seen.server.version_comment);
-        let (what, queues) = self.told(spread, tables);
         self.progress.note(&format!("{version} {comment} at {}: {what}", target.address));
-        if let Some(text) = queues {
+        if let Job::Sweep(plan) = self.job
+            && let Some(text) = engine::queues_told(plan, spread, tables.count)
+        {
             self.progress.note(&text);
         }
         let (whereabouts, same_host) = (seen.whereabouts, seen.same_host);
@@ -191,18 +198,6 @@ impl<'a> Steps<'a> {
         Ok(Surveyed { link, control, begun, probe, warnings, spread, tables, ids, whereabouts })
     }
 
-    fn told(&self, spread: Spread, tables: Tables) -> (String, Option<String>) {
-        match self.job {
-            Job::Sweep(plan) => {
-                let (count, rows) = (counted(tables.count, "table"), units::count(tables.rows));
-                let text = format!("{count} of {rows} rows, {spread} clients, seed {}", plan.seed);
-                (text, engine::queues_told(plan, spread, tables.count))
-            }
-            Job::Load { spec, .. } => (spec.name(), None),
-            Job::Suite(spec) => (format!("suite {}", spec.name), None),
-        }
-    }
-
     async fn step(&mut self, at: &mut Surveyed<'_>, step: &Step) -> Result<()> {
         let nth = (step, self.repeats);
         let measured = match self.job {
@@ -212,7 +207,7 @@ impl<'a> Steps<'a> {
             }
             Job::Suite(spec) => run_suite(at, nth, (spec, self.store.dir()), self.progress).await,
         };
-        let Measured { mut summary, mut error, ran } = measured?;
+        let (mut summary, mut error, ran) = measured?;
         if error.is_none() {
             error = no_result(&summary.server.settings_changed);
             if let Some(changed) = &error {
@@ -293,7 +288,7 @@ impl<'a> Steps<'a> {
             entry.table_id = record.as_ref().and_then(|of| of.tables.get(&entry.table).cloned());
         }
         summary.record = begun.take();
-        Ok(Measured { summary, error: run.error, ran })
+        Ok((summary, run.error, ran))
     }
 
     /// Brings the server into the state that a step starts from, looks at who it is, and begins to
@@ -391,34 +386,19 @@ fn record(plan: &Plan, at: &Surveyed<'_>, step: &Step) -> Option<Record> {
     some.then_some(record)
 }
 
-/// A step that was measured, and is not kept yet.
-struct Measured {
-    summary: Summary,
-    error: Option<Error>,
-    ran: Vec<CommandRun>,
-}
-
-/// What is read before a window, and of which step.
-struct Start<'a> {
-    at: &'a Surveyed<'a>,
-    step: &'a Step,
-    repeats: u32,
-    server: summary::Server,
-    reading: ServerReading,
-    own: ClientReading,
-}
+/// A step that was measured and is not kept yet, with its error and the commands that ran beside it.
+type Measured = (Summary, Option<Error>, Vec<CommandRun>);
 
 /// Loads once, and counts afterwards what is there; with `force` over tables that prepare made, too.
 async fn load(
     at: &Surveyed<'_>,
-    (step, repeats): (&Step, u32),
+    nth: (&Step, u32),
     (spec, force): (&LoadSpec, bool),
     progress: &mut Progress,
 ) -> Result<Measured> {
     let reload = Reload::open(at.link, spec, force, progress).await?;
-    let start = Start::read(at, step, repeats).await?;
-    let mut loaded = reload.run(progress).await?;
-    let mut summary = start.finish(spec.name(), loaded.began).await;
+    let running = async || reload.run(progress).await.map(|loaded| (loaded.began, loaded));
+    let (mut summary, mut loaded) = around(at, nth, spec.name(), running).await?;
     let mut error = loaded.error.take();
     if error.is_none() {
         progress.update(|| "counting the rows".to_owned());
@@ -442,16 +422,19 @@ async fn load(
 /// Runs the commands once; what they print goes to a new file in `dir`.
 async fn run_suite(
     at: &Surveyed<'_>,
-    (step, repeats): (&Step, u32),
+    nth: (&Step, u32),
     (spec, dir): (&SuiteSpec, &Path),
     progress: &mut Progress,
 ) -> Result<Measured> {
-    let start = Start::read(at, step, repeats).await?;
-    let (name, output) = output(dir, &at.begun.label, spec, step.repeat)?;
-    let (began, started_at) = (Instant::now(), jiff::Timestamp::now());
-    // It blocks this thread, and there is nothing else for it to do.
-    let (tests, error) = suite::run(spec, &at.link.target, &output, &at.link.stop, progress)?;
-    let mut summary = start.finish(format!("suite-{}", spec.name), began).await;
+    let running = async || {
+        let (name, output) = output(dir, &at.begun.label, spec, nth.0.repeat)?;
+        let (began, started_at) = (Instant::now(), jiff::Timestamp::now());
+        // It blocks this thread, and there is nothing else for it to do.
+        let ran = suite::run(spec, &at.link.target, &output, &at.link.stop, progress)?;
+        Ok((began, (name, started_at, ran)))
+    };
+    let (mut summary, (name, started_at, (tests, error))) =
+        around(at, nth, format!("suite-{}", spec.name), running).await?;
     let sum = |of: fn(&summary::SuiteTest) -> f64| tests.iter().map(of).sum::<f64>();
     summary.started_at = started_at.to_string();
     summary.measured_s = sum(|test| test.wall_s);
@@ -461,55 +444,53 @@ async fn run_suite(
     Ok(ended(summary, error))
 }
 
-impl<'a> Start<'a> {
-    /// Reads who the server is, and its counters, on a connection of its own.
-    async fn read(at: &'a Surveyed<'a>, step: &'a Step, repeats: u32) -> Result<Start<'a>> {
-        let probe = at.probe.as_ref();
-        let mut session = open(at.link, None).await?;
-        let server = at.renewed(&mut session).await?;
-        let mut control = Some(session);
-        let reading = ServerReading::take(&mut control, probe).await;
-        close(control).await;
-        Ok(Start { at, step, repeats, server, reading, own: ClientReading::now(probe) })
-    }
-
-    /// Reads the same after the window that began then, and makes a summary in which only the run
-    /// itself is missing. A server that does not answer in time costs the reading, not the
-    /// measurement.
-    async fn finish(self, workload: String, began: Instant) -> Summary {
-        let Surveyed { link, begun, probe, .. } = self.at;
-        let probe = probe.as_ref();
-        let traffic = ClientReading::now(probe).since(&self.own).traffic;
-        // Not the connection of before: a server drops one that was idle for hours.
-        let session = within(limits::COURTESY, Session::open(link, None)).await;
-        let mut control = session.and_then(Result::ok);
-        let last = ServerReading::take(&mut control, probe).await;
-        let changed = engine::changes(&self.server, &mut control, link).await;
-        close(control).await;
-        let mut summary = begin(begun, self.step);
-        let (of, plan) = (&mut summary.workload, &mut summary.plan);
-        (of.name, of.mode) = (workload, StatementMode::Text);
-        (of.distribution, of.schema) = ("sequential".to_owned(), Schema::Sbtest.to_string());
-        (plan.clients, plan.engine_threads) = (1, 1);
-        (plan.repeat_index, plan.repeats) = (self.step.repeat, self.repeats);
-        summary.client.net_rx_bytes = traffic.map(|[received, _]| received);
-        summary.client.net_tx_bytes = traffic.map(|[_, sent]| sent);
-        let (latency, none) = (&mut summary.latency, Times::new().distribution());
-        (latency.service, latency.failed) = (none.clone(), none);
-        (latency.in_doubt, latency.abandoned) = (Some(0), Some(0));
-        let (status, probed) = last.since(&self.reading, probe, began);
-        summary.warn(cfg!(debug_assertions).then(|| finding!(DebugBuild)));
-        summary.warn(changed_after(changed.as_deref()));
-        summary.warn(status.is_none().then(|| finding!(NoStatus)));
-        summary.server = summary::Server {
-            settings_changed: changed.unwrap_or_default(),
-            status,
-            probed,
-            host_facts: host_facts(&begun.server, probe),
-            ..self.server
-        };
-        summary
-    }
+/// Does something once, and makes a summary in which only the run itself is missing. Who the server is,
+/// and its counters, are read before and after it, each time on a connection of its own. A server
+/// that does not answer in time afterwards costs the reading, not the measurement.
+async fn around<T>(
+    at: &Surveyed<'_>,
+    (step, repeats): (&Step, u32),
+    workload: String,
+    doing: impl AsyncFnOnce() -> Result<(Instant, T)>,
+) -> Result<(Summary, T)> {
+    let (link, probe) = (at.link, at.probe.as_ref());
+    let mut session = open(link, None).await?;
+    let server = at.renewed(&mut session).await?;
+    let mut control = Some(session);
+    let first = ServerReading::take(&mut control, probe).await;
+    close(control).await;
+    let own = ClientReading::now(probe);
+    let (began, done) = doing().await?;
+    let traffic = ClientReading::now(probe).since(&own).traffic;
+    // Not the connection of before: a server drops one that was idle for hours.
+    let session = within(limits::COURTESY, Session::open(link, None)).await;
+    let mut control = session.and_then(Result::ok);
+    let last = ServerReading::take(&mut control, probe).await;
+    let changed = engine::changes(&server, &mut control, link).await;
+    close(control).await;
+    let mut summary = begin(&at.begun, step);
+    let (of, plan) = (&mut summary.workload, &mut summary.plan);
+    (of.name, of.mode) = (workload, StatementMode::Text);
+    (of.distribution, of.schema) = ("sequential".to_owned(), Schema::Sbtest.to_string());
+    (plan.clients, plan.engine_threads) = (1, 1);
+    (plan.repeat_index, plan.repeats) = (step.repeat, repeats);
+    summary.client.net_rx_bytes = traffic.map(|[received, _]| received);
+    summary.client.net_tx_bytes = traffic.map(|[_, sent]| sent);
+    let (latency, none) = (&mut summary.latency, Times::new().distribution());
+    (latency.service, latency.failed) = (none.clone(), none);
+    (latency.in_doubt, latency.abandoned) = (Some(0), Some(0));
+    let (status, probed) = last.since(&first, probe, began);
+    summary.warn(cfg!(debug_assertions).then(|| finding!(DebugBuild)));
+    summary.warn(changed_after(changed.as_deref()));
+    summary.warn(status.is_none().then(|| finding!(NoStatus)));
+    summary.server = summary::Server {
+        settings_changed: changed.unwrap_or_default(),
+        status,
+        probed,
+        host_facts: host_facts(&at.begun.server, probe),
+        ..server
+    };
+    Ok((summary, done))
 }
 
 /// Reads the size of some tables with their indexes, bytes, and their formats, each once; None where
@@ -552,7 +533,7 @@ fn ended(mut summary: Summary, error: Option<Error>) -> Measured {
         Some(_) => Outcome::Aborted,
     };
     summary.reason = error.as_ref().map(ToString::to_string);
-    Measured { summary, error, ran: Vec::new() }
+    (summary, error, Vec::new())
 }
 
 fn per_s(n: u64, seconds: f64) -> f64 {
@@ -573,36 +554,29 @@ fn count(summary: &mut Summary, ops: u64, rows: u64, user_s: f64, sys_s: f64) {
 fn fill(summary: &mut Summary, spec: &LoadSpec, loaded: &Reloaded, verified: bool) {
     summary.started_at = loaded.started_at.to_string();
     summary.measured_s = loaded.measured_s;
-    let cost = loaded.cost;
-    count(
-        summary,
-        loaded.done.statements,
-        loaded.rows,
-        cost.user.as_secs_f64(),
-        cost.sys.as_secs_f64(),
-    );
-    let (file, bytes, sql) = match (&spec.source, spec.insert) {
-        (LoadSource::Dump { path }, _) => {
-            (Some(path.display().to_string()), None, "the dump's own")
+    let [user_s, sys_s] = [loaded.cost.user, loaded.cost.sys].map(|time| time.as_secs_f64());
+    count(summary, loaded.done.statements, loaded.rows, user_s, sys_s);
+    let (tables, plan) = (&loaded.done.tables, &mut summary.plan);
+    let file = match &spec.source {
+        LoadSource::Generated { rows, data_seed } => {
+            plan.data_seed = Some(u64::from(*data_seed));
+            (plan.tables, plan.rows) = (spec.tables, *rows);
+            None
         }
-        (_, InsertMode::Extended { bytes }) => {
-            (None, Some(bytes), "INSERT INTO {table} VALUES (…),(…),…")
+        LoadSource::Dump { path } => {
+            plan.tables = tables.len() as u32;
+            plan.rows = tables.iter().map(|table| table.rows).max().unwrap_or(0);
+            Some(path.display().to_string())
         }
-        (_, InsertMode::Single) => (None, None, "INSERT INTO {table} VALUES (…)"),
-        (_, InsertMode::LoadData) => (None, None, "LOAD DATA LOCAL INFILE … INTO TABLE {table}"),
+    };
+    let (bytes, sql) = match spec.insert {
+        _ if file.is_some() => (None, "the dump's own"),
+        InsertMode::Extended { bytes } => (Some(bytes), "INSERT INTO {table} VALUES (…),(…),…"),
+        InsertMode::Single => (None, "INSERT INTO {table} VALUES (…)"),
+        InsertMode::LoadData => (None, "LOAD DATA LOCAL INFILE … INTO TABLE {table}"),
     };
     let (kind, sql) = ("insert".to_owned(), sql.to_owned());
     summary.workload.statements = vec![summary::StatementText { kind, sql, repeat: 1 }];
-    let (tables, plan) = (&loaded.done.tables, &mut summary.plan);
-    (plan.tables, plan.rows) = match spec.source {
-        LoadSource::Generated { rows, data_seed } => {
-            plan.data_seed = Some(u64::from(data_seed));
-            (spec.tables, rows)
-        }
-        LoadSource::Dump { .. } => {
-            (tables.len() as u32, tables.iter().map(|table| table.rows).max().unwrap_or(0))
-        }
-    };
     summary.totals.errors.clone_from(&loaded.done.errors);
     let ops = |of: &LoadedTable| summary::TableOps { table: of.name.clone(), ops: of.inserts };
     summary.totals.per_table = tables.iter().map(ops).collect();
