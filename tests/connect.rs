@@ -15,7 +15,7 @@ use common::{Server, local, query, sandbox, servers};
 use loadgen::cli::help_without_h;
 use loadgen::error::{Error, Kind, Result};
 use loadgen::mysql::options::{
-    Address, ConnectOptions, ConnectionArgs, Secret, Ssl, SslMode, resolve,
+    Address, ConnectOptions, ConnectionArgs, Env, Secret, Ssl, SslMode, resolve,
 };
 use loadgen::mysql::server;
 use loadgen::mysql::session::{ServerLink, Session, connect, settle_tls};
@@ -484,7 +484,8 @@ fn from_the_command_line_to_a_session() {
         let command = help_without_h(ConnectionArgs::augment_args(clap::Command::new("x")));
         let matches = command.get_matches_from([&["x"], &args[..]].concat());
         let parsed = ConnectionArgs::from_arg_matches(&matches).unwrap();
-        let (target, warned) = resolve::find(&parsed).unwrap_or_else(|e| panic!("{args:?}: {e}"));
+        let (target, warned) =
+            resolve::find(&parsed, &Env::real()).unwrap_or_else(|e| panic!("{args:?}: {e}"));
         assert_eq!(warned.len(), warnings, "{args:?} {warned:?}");
         assert_eq!(target.transport(), transport, "{args:?}");
         let current =

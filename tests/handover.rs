@@ -11,9 +11,9 @@ use std::process::{Command, ExitCode, Output, Stdio};
 use clap::{Args, FromArgMatches};
 use loadgen::cli::help_without_h;
 use loadgen::error::Error;
-use loadgen::mysql::options::ConnectionArgs;
 use loadgen::mysql::options::handover::hand_over;
 use loadgen::mysql::options::resolve;
+use loadgen::mysql::options::{ConnectionArgs, Env};
 
 const PART: &str = "LOADGEN_TEST_HANDOVER";
 
@@ -60,7 +60,7 @@ fn program() -> Result<(), Error> {
     })?;
     let matches = command.get_matches_from(args);
     let connection = ConnectionArgs::from_arg_matches(&matches).unwrap();
-    let (target, _) = resolve::find(&connection)?;
+    let (target, _) = resolve::find(&connection, &Env::real())?;
     let read = |path: &str| String::from_utf8(std::fs::read(path).unwrap()).unwrap();
     let fds = std::fs::read_dir("/proc/self/fd").unwrap().count();
     let opts = target.opts()?;

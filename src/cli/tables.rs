@@ -93,7 +93,7 @@ pub(super) fn prepare(args: PrepareArgs) -> Result<()> {
     let passing = false;
     let dataset = Dataset { schema, tables, rows, data_seed, fill, jobs, charset, force, passing };
     let ServerArgs { display, connection } = server;
-    measure::prepare(&dataset, yes, &connection, display.progress(), &listen()?)
+    measure::prepare(&dataset, yes, (&connection, display.progress(), &listen()?))
 }
 
 #[derive(clap::Args, Debug, Clone)]
@@ -111,7 +111,7 @@ pub(crate) struct CleanupArgs {
 
 pub(super) fn cleanup(args: CleanupArgs) -> Result<()> {
     let CleanupArgs { yes, server: ServerArgs { display, connection } } = args;
-    measure::cleanup(yes, &connection, display.progress(), &listen()?)
+    measure::cleanup(yes, (&connection, display.progress(), &listen()?))
 }
 
 #[derive(clap::Args, Debug, Clone)]
@@ -137,5 +137,5 @@ pub(crate) struct VerifyArgs {
 
 pub(super) fn verify(args: VerifyArgs) -> Result<()> {
     let VerifyArgs { paths, elsewhere, server: ServerArgs { display, connection } } = args;
-    measure::verify(&paths, elsewhere, &connection, display.progress(), &listen()?)
+    measure::verify(&paths, elsewhere, (&connection, display.progress(), &listen()?))
 }

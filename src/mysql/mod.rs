@@ -24,8 +24,8 @@ pub(crate) use control::{
 pub(crate) use dataset::{Dataset, Discovered, Table, discover, names};
 pub(crate) use errors::{Asked, Class, Failure, LOST, class};
 pub(crate) use liveness::{Liveness, Threads};
-pub(crate) use options::resolve::{self, Resolved};
-pub(crate) use options::{Address, ConnectOptions, ConnectionArgs, Env, Secret, SslMode};
+pub(crate) use options::resolve;
+pub(crate) use options::{Address, ConnectOptions, ConnectionArgs, Env, SslMode};
 pub(crate) use preflight::Needs;
 pub(crate) use server::{changes, exposure, fingerprint};
 pub(crate) use session::{Answer, Infile, ServerLink, Session, nobody, quoted_text};

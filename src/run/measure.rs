@@ -14,7 +14,7 @@ use super::{
 use crate::engine::aside;
 use crate::error::{Error, Kind, Result, line};
 use crate::load::{self, Numbers};
-use crate::mysql::{ConnectOptions, ConnectionArgs, ServerLink, resolve};
+use crate::mysql::{ConnectOptions, ConnectionArgs, Env, ServerLink, resolve};
 use crate::plan::experiment::Dataset;
 use crate::plan::search::STEPS_MAX;
 use crate::plan::timed::{InsertMode, LoadSource, LoadSpec};
@@ -105,11 +105,15 @@ impl Asked<'_> {
 
 pub(crate) fn run(asked: &Asked<'_>, place: &Place, mut invocation: Invocation<'_>) -> Result<()> {
     let mut slo = asked.search()?;
-    let prefix = probe_prefix(place.probe.as_deref())?;
+    let words = |probe: &String| probe.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let prefix = place.probe.as_ref().map(words);
+    if prefix.as_ref().is_some_and(Vec::is_empty) {
+        return Err(Error::usage("--probe is empty").hint("--probe 'ssh db1'"));
+    }
     let store = invocation.begin()?;
     let Invocation { mut progress, stop, calibration, .. } = invocation;
     let (sandbox, target) = match place.sandbox.clone() {
-        None => (None, find(&place.connection, &mut progress)?),
+        None => (None, find(&place.connection, &Env::real(), &mut progress)?),
         Some((program, options)) => {
             let spec = Spec { program, options, ..asked.sandbox()? };
             let sandbox = start(&spec, stop, &mut progress)?;
@@ -130,7 +134,7 @@ pub(crate) fn run(asked: &Asked<'_>, place: &Place, mut invocation: Invocation<'
         label: asked.label.clone(),
         notes: asked.notes.iter().cloned().collect(),
         repeats: asked.repeats,
-        prefix,
+        prefix: prefix.unwrap_or_default(),
         calibration: calibration.as_ref(),
         ..Steps::new(job, &store, &mut progress)?
     };
@@ -177,15 +181,6 @@ fn print_table(summaries: &[Summary]) -> Result<()> {
     print_data(&report::render(&completed, &options)?)
 }
 
-fn probe_prefix(probe: Option<&str>) -> Result<Vec<String>> {
-    let words: Vec<String> =
-        probe.into_iter().flat_map(str::split_whitespace).map(str::to_owned).collect();
-    if probe.is_some() && words.is_empty() {
-        return Err(Error::usage("--probe is empty").hint("--probe 'ssh db1'"));
-    }
-    Ok(words)
-}
-
 /// Writes what is going to happen, for `--list`. A random seed is another one in the run.
 pub(crate) fn list(asked: &Asked<'_>, out: &Path, random_seed: bool) -> Result<String> {
     let (mut text, mut lines) = (String::new(), Vec::new());
@@ -230,41 +225,24 @@ fn list_load(spec: &LoadSpec, asked: &Asked<'_>, out: &Path) -> Vec<(&'static st
 }
 
 /// Fills what is missing; asks before it drops, unless `yes`.
-pub(crate) fn prepare(
-    job: &Dataset,
-    yes: bool,
-    connection: &ConnectionArgs,
-    progress: Progress,
-    stop: &Stop,
-) -> Result<()> {
-    on_server(connection, progress, stop, async |link, progress| {
-        let named = |made: &Numbers| first(made, job.schema, job.tables);
-        agree_to_drop(link, yes || !job.force, true, named).await?;
-        load::prepare(link, job, progress).await.map(|_| ())
+pub(crate) fn prepare(tables: &Dataset, yes: bool, server: OnServer<'_>) -> Result<()> {
+    on_server(server, async |link, progress| {
+        let named = |made: &Numbers| first(made, tables.schema, tables.tables);
+        agree_to_drop(link, yes || !tables.force, true, named).await?;
+        load::prepare(link, tables, progress).await.map(|_| ())
     })
 }
 
 /// Drops all tables that prepare made; asks before, unless `yes`.
-pub(crate) fn cleanup(
-    yes: bool,
-    connection: &ConnectionArgs,
-    progress: Progress,
-    stop: &Stop,
-) -> Result<()> {
-    on_server(connection, progress, stop, async |link, progress| {
+pub(crate) fn cleanup(yes: bool, server: OnServer<'_>) -> Result<()> {
+    on_server(server, async |link, progress| {
         agree_to_drop(link, yes, true, load::named).await?;
         load::cleanup(link, progress).await.map(|_| ())
     })
 }
 
 /// Holds the tables against what prepare and the runs since left there.
-pub(crate) fn verify(
-    paths: &[PathBuf],
-    elsewhere: bool,
-    connection: &ConnectionArgs,
-    progress: Progress,
-    stop: &Stop,
-) -> Result<()> {
+pub(crate) fn verify(paths: &[PathBuf], elsewhere: bool, server: OnServer<'_>) -> Result<()> {
     // Records first: a step that ends meanwhile is then in both, or in the summaries alone.
     let records = summary::records(paths)?;
     let loaded = summary::collect(paths)?;
@@ -275,21 +253,22 @@ pub(crate) fn verify(
     }
     let steps = loaded.steps();
     let evidence = Evidence { summaries: &steps, records: &records, elsewhere };
-    let checked = on_server(connection, progress, stop, async |link, progress| {
+    let checked = on_server(server, async |link, progress| {
         crate::verify::verify(link, &evidence, progress).await
     })?;
     print_data(&lines(&checked))?;
     conclusion(&checked)
 }
 
-/// Does something on the server that the flags name.
+/// A server that flags name, and what shows and ends the work on it.
+pub(crate) type OnServer<'a> = (&'a ConnectionArgs, Progress, &'a Stop);
+
+/// Does something on such a server.
 fn on_server<T>(
-    connection: &ConnectionArgs,
-    mut progress: Progress,
-    stop: &Stop,
+    (connection, mut progress, stop): OnServer<'_>,
     doing: impl AsyncFnOnce(&ServerLink, &mut Progress) -> Result<T>,
 ) -> Result<T> {
-    let target = find(connection, &mut progress)?;
+    let target = find(connection, &Env::real(), &mut progress)?;
     let done = runtime()?.block_on(async {
         let link = ServerLink::new(&target, stop).await?;
         Box::pin(doing(&link, &mut progress)).await
@@ -298,8 +277,13 @@ fn on_server<T>(
     done
 }
 
-fn find(connection: &ConnectionArgs, progress: &mut Progress) -> Result<ConnectOptions> {
-    let (target, warnings) = resolve::find(connection)?;
+/// Finds the server that flags name in a given world, and asks for the password if need be.
+pub(super) fn find(
+    connection: &ConnectionArgs,
+    env: &Env,
+    progress: &mut Progress,
+) -> Result<ConnectOptions> {
+    let (target, warnings) = resolve::find(connection, env)?;
     for warning in &warnings {
         progress.warn(warning);
     }
@@ -365,41 +349,36 @@ fn inside(one: &Checked) -> String {
     format!("{} rows{k} after {}{doubt}", one.found.rows, counted(one.history.steps, "step"))
 }
 
+/// Ways in which a table is not as it should be, in words and with what to do; the worst first.
+const WRONG: [(Kind, &str, &str); 4] = [
+    (Kind::Data, "hold what nobody wrote", "CHECK TABLE, and the server's error log"),
+    (
+        Kind::Data,
+        "lost what was acknowledged",
+        "durable is innodb_flush_log_at_trx_commit=1, on a disk that keeps its word; did something \
+         else write to them, or a run whose --out is not named here?",
+    ),
+    (
+        Kind::Data,
+        "have an index that disagrees with their rows",
+        "keep the data directory as evidence; ALTER TABLE … FORCE builds the indexes anew",
+    ),
+    (Kind::Undecided, "cannot be judged", "loadgen prepare --force begins a new history"),
+];
+
 /// Makes the error of the worst that was found.
 fn conclusion(checked: &[Checked]) -> Result<()> {
-    let meaning = |one: &Checked| -> (u8, Kind, &str, &[&str]) {
-        match one.verdict {
-            Verdict::Damaged(..) => {
-                let hints = &["CHECK TABLE, and the server's error log"];
-                (0, Kind::Data, "hold what nobody wrote", hints)
-            }
-            Verdict::Lost(..) => {
-                let hints = &[
-                    "durable is innodb_flush_log_at_trx_commit=1, on a disk that keeps its word",
-                    "did something else write to them, or a run whose --out is not named here?",
-                ];
-                (1, Kind::Data, "lost what was acknowledged", hints)
-            }
-            Verdict::Index(..) => {
-                let hints =
-                    &["keep the data directory as evidence; ALTER TABLE … FORCE builds the \
-                               indexes anew"];
-                (2, Kind::Data, "have an index that disagrees with their rows", hints)
-            }
-            Verdict::Undecided(_) => {
-                let hints = &["loadgen prepare --force begins a new history"];
-                (3, Kind::Undecided, "cannot be judged", hints)
-            }
-            Verdict::Ok => (u8::MAX, Kind::Failed, "", &[]),
-        }
+    let wrong = |one: &Checked| match one.verdict {
+        Verdict::Ok => None,
+        Verdict::Damaged(..) => Some(0),
+        Verdict::Lost(..) => Some(1),
+        Verdict::Index(..) => Some(2),
+        Verdict::Undecided(_) => Some(3),
     };
-    let bad = checked.iter().filter(|one| one.verdict != Verdict::Ok);
-    let Some((worst, kind, what, hints)) = bad.map(meaning).min_by_key(|found| found.0) else {
-        return Ok(());
-    };
-    let n = checked.iter().filter(|one| meaning(one).0 == worst).count();
-    let error = Error::new(kind, format!("{n} of {} tables {what}", checked.len()));
-    Err(hints.iter().fold(error, |error, hint| error.hint(*hint)))
+    let Some(worst) = checked.iter().filter_map(wrong).min() else { return Ok(()) };
+    let n = checked.iter().filter(|one| wrong(one) == Some(worst)).count();
+    let (kind, what, hint) = WRONG[worst];
+    Err(Error::new(kind, format!("{n} of {} tables {what}", checked.len())).hint(hint))
 }
 
 #[cfg(test)]

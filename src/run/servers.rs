@@ -12,11 +12,12 @@ use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
 use super::before::ask;
+use super::measure::find;
 use super::{replace, runtime, start};
 use crate::error::{Error, Result};
 use crate::mysql::{
-    ConnectOptions, ConnectionArgs, Env, Numbers, Resolved, Secret, ServerLink, Session, nobody,
-    numeric, pairs, resolve,
+    ConnectOptions, ConnectionArgs, Env, Numbers, ServerLink, Session, nobody, numeric, pairs,
+    resolve,
 };
 use crate::plan::experiment::{Dataset, Experiment, What};
 use crate::plan::profile::{self, Data, Profile};
@@ -53,8 +54,7 @@ pub(super) struct Taken<'a> {
     pub(super) subject: usize,
     pub(super) link: ServerLink,
     sandbox: Option<Sandbox>,
-    /// The commands of a server that they started.
-    commands: Option<&'a profile::Server>,
+    server: &'a profile::Server,
     kept: Option<KeptData>,
     /// What wrote to its data since that was as it was prepared; None where nobody knows.
     pub(super) written_by: Option<Vec<String>>,
@@ -83,7 +83,10 @@ impl<'a> Servers<'a> {
             let subject = &experiment.subjects[at];
             let found = match &subject.server.sandbox {
                 Some(private) => sandbox::find_program(private.program.as_deref()).map(|_| None),
-                None => existing_target(&subject.server, progress).map(Some),
+                None => {
+                    let (args, env) = address(&subject.server);
+                    find(&args, &env, progress).map(Some)
+                }
             };
             let found = found.map_err(|e| e.context(format!("server {}", subject.label)))?;
             targets.extend(found.map(|target| (at, target)));
@@ -97,29 +100,26 @@ impl<'a> Servers<'a> {
         tables: Option<&Dataset>,
         progress: &mut Progress,
     ) -> Result<Taken<'a>> {
-        let experiment = self.experiment;
-        let (mut sandbox, mut kept, mut commands) = (None, None, None);
-        let existing = &experiment.subjects[at].server;
-        let (target, written_by) = match &existing.sandbox {
+        let server = &self.experiment.subjects[at].server;
+        let (mut sandbox, mut kept) = (None, None);
+        let (target, written_by) = match &server.sandbox {
             None => {
                 let link = ServerLink::to(self.targets[&at].clone(), self.stop)?;
-                Controlled { existing, link: &link, progress }.renew()?;
-                let stops = !existing.start.is_empty() && !existing.stop.is_empty();
-                commands = stops.then_some(existing);
-                let reset = (!existing.reset.is_empty()).then(Vec::new);
+                Controlled { server, link: &link, progress }.renew()?;
+                let reset = (!server.reset.is_empty()).then(Vec::new);
                 (link.target, reset.or_else(|| self.written_by.clone()))
             }
             Some(private) => {
-                let (server, data) = self.private(at, private, tables, progress)?;
+                let (started, data) = self.private(at, private, tables, progress)?;
                 let written = data.as_ref().map_or_else(Vec::new, |of| of.mark.written_by.clone());
-                let target = ConnectOptions::private(&server.socket);
-                (sandbox, kept) = (Some(server), data);
+                let target = ConnectOptions::private(&started.socket);
+                (sandbox, kept) = (Some(started), data);
                 (target, Some(written))
             }
         };
         let link = runtime()?.block_on(ServerLink::new(&target, self.stop))?;
         let prepared = Vec::new();
-        Ok(Taken { subject: at, link, sandbox, commands, kept, written_by, prepared })
+        Ok(Taken { subject: at, link, sandbox, server, kept, written_by, prepared })
     }
 
     /// Starts a private server, and tells the data directory that it works in, if that stays. One
@@ -202,27 +202,32 @@ impl Taken<'_> {
         if filled < tables.tables {
             return Ok(());
         }
-        self.written_by = Some(Vec::new());
-        self.kept.as_mut().map_or(Ok(()), |kept| kept.change(|mark| mark.written_by.clear()))
+        self.write_down(Vec::new())
     }
 
     pub(super) fn writes(&mut self, title: &str) -> Result<()> {
-        let written = self.written_by.get_or_insert_default();
-        if written.iter().any(|known| known == title) {
+        let known = self.written_by.get_or_insert_default();
+        if known.iter().any(|known| known == title) {
             return Ok(());
         }
-        written.push(title.to_owned());
-        let change = |mark: &mut Mark| mark.written_by.push(title.to_owned());
-        self.kept.as_mut().map_or(Ok(()), |kept| kept.change(change))
+        let written = [known.as_slice(), &[title.to_owned()]].concat();
+        self.write_down(written)
+    }
+
+    fn write_down(&mut self, written: Vec<String>) -> Result<()> {
+        let written = self.written_by.insert(written);
+        let Some(kept) = self.kept.as_mut() else { return Ok(()) };
+        kept.change(|mark| mark.written_by.clone_from(written))
     }
 
     /// Gives it back: a sandbox ends, a server that `start` started is stopped, so that it does
     /// not disturb the next one, and what stays stays.
     pub(super) fn give_back(self, progress: &mut Progress) -> Result<()> {
-        if let Some(existing) = self.commands {
+        let profile::Server { start, stop, .. } = self.server;
+        if self.sandbox.is_none() && !start.is_empty() && !stop.is_empty() {
             // Also after a signal: whoever does not want to wait sends another.
             let link = &ServerLink { stop: Stop::default(), ..self.link };
-            Controlled { existing, link, progress }.end()?;
+            Controlled { server: self.server, link, progress }.end()?;
         }
         self.sandbox.map_or(Ok(()), Sandbox::stop)
     }
@@ -246,7 +251,8 @@ pub(super) fn check_addresses(profile: &Profile) -> Result<()> {
             (None, Some(_)) => "defaults_file",
             (None, None) => continue,
         };
-        if let Err(error) = resolved(server.url.as_ref(), server.defaults_file.as_ref()) {
+        let (args, env) = address(server);
+        if let Err(error) = resolve::resolve(&args, &env) {
             // What has a scheme in it is not shown: it may be a URL with a password.
             let what = error.to_string().replace("://", ":");
             return Err(profile.refuse(&format!("server/{n}/{key}"), what));
@@ -255,25 +261,12 @@ pub(super) fn check_addresses(profile: &Profile) -> Result<()> {
     Ok(())
 }
 
-fn existing_target(existing: &profile::Server, progress: &mut Progress) -> Result<ConnectOptions> {
-    let Resolved { mut target, warnings, wants_prompt } =
-        resolved(existing.url.as_ref(), existing.defaults_file.as_ref())?;
-    if wants_prompt {
-        target.password = resolve::prompt(&target)?;
-    }
-    for warning in &warnings {
-        progress.warn(warning);
-    }
-    Ok(target)
-}
-
-fn resolved(url: Option<&Secret>, defaults_file: Option<&PathBuf>) -> Result<Resolved> {
-    let (url, defaults_file) = (url.cloned(), defaults_file.cloned());
-    let args = ConnectionArgs { defaults_file, url, ..ConnectionArgs::default() };
-    // The profile says which server it is: a URL in the environment is for the other verbs.
+/// Says which server it is, as flags would. A URL in the environment is for the other verbs.
+fn address(server: &profile::Server) -> (ConnectionArgs, Env) {
+    let (url, defaults_file) = (server.url.clone(), server.defaults_file.clone());
     let mut env = Env::real();
     env.vars.remove(OsStr::new("LOADGEN_URL"));
-    resolve::resolve(&args, &env)
+    (ConnectionArgs { defaults_file, url, ..ConnectionArgs::default() }, env)
 }
 
 const ASK_EVERY: Duration = Duration::from_millis(250);
@@ -288,7 +281,7 @@ type Seen = Option<Result<Numbers>>;
 
 /// A server that is there, and whom its commands are run for.
 struct Controlled<'a> {
-    existing: &'a profile::Server,
+    server: &'a profile::Server,
     link: &'a ServerLink,
     progress: &'a mut Progress,
 }
@@ -297,8 +290,8 @@ impl Controlled<'_> {
     /// Stops, resets and starts the server as far as the profile has commands for it, and waits for
     /// the new one.
     fn renew(&mut self) -> Result<()> {
-        let profile::Server { start, stop: end, reset, .. } = self.existing;
-        let within = self.existing.within();
+        let profile::Server { start, stop: end, reset, .. } = self.server;
+        let within = self.server.within();
         let stop = &self.link.stop;
         if start.is_empty() && end.is_empty() && reset.is_empty() {
             return Ok(());
@@ -327,9 +320,9 @@ impl Controlled<'_> {
 
     /// Stops the server, and waits until nobody answers in its place.
     fn end(&mut self) -> Result<()> {
-        let (target, within) = (&self.link.target, self.existing.within());
+        let (target, within) = (&self.link.target, self.server.within());
         self.progress.note("stopping the server");
-        commands::run("stop", &self.existing.stop, within, &self.link.stop)?;
+        commands::run("stop", &self.server.stop, within, &self.link.stop)?;
         let within = units::duration(within);
         self.until("the end of ", |seen| {
             Ok(seen.map(|_| {
@@ -341,7 +334,7 @@ impl Controlled<'_> {
 
     fn wait(&mut self, before: Option<&Numbers>) -> Result<()> {
         let (target, mut refused) = (&self.link.target, None);
-        let within = units::duration(self.existing.within());
+        let within = units::duration(self.server.within());
         self.until("", |seen| match seen {
             Some(Ok(now)) if before.is_some_and(|old| !has_fallen(old, &now)) => {
                 let text = format!(
@@ -371,7 +364,7 @@ impl Controlled<'_> {
     ) -> Result<()> {
         let began = Instant::now();
         while let Some(error) = wrong(self.look()?)? {
-            if began.elapsed() > self.existing.within() {
+            if began.elapsed() > self.server.within() {
                 return Err(error);
             }
             self.link.stop.check()?;

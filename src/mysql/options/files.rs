@@ -48,7 +48,7 @@ pub struct Text {
 }
 
 impl Env {
-    pub(crate) fn real() -> Self {
+    pub fn real() -> Self {
         let entries = |dir: &Path| std::fs::read_dir(dir)?.map(|e| Ok(e?.path())).collect();
         Env {
             vars: std::env::vars_os().collect(),

@@ -43,25 +43,21 @@ pub struct Resolved {
     pub wants_prompt: bool,
 }
 
-/// Resolves with this process's environment, and asks for the password if need be.
-pub fn find(args: &ConnectionArgs) -> Result<(ConnectOptions, Vec<String>)> {
-    let Resolved { mut target, warnings, wants_prompt } = resolve(args, &Env::real())?;
+/// Resolves in a given world, and asks for the password on the terminal, without echo, if need be.
+pub fn find(args: &ConnectionArgs, env: &Env) -> Result<(ConnectOptions, Vec<String>)> {
+    let Resolved { mut target, warnings, wants_prompt } = resolve(args, env)?;
     if wants_prompt {
-        target.password = prompt(&target)?;
+        let question =
+            crate::error::line(&format!("Password for {}@{}: ", target.user, target.address));
+        let asked = rpassword::prompt_password(question).map_err(|e| match e.kind() {
+            // Ctrl-C, which is no signal as long as the terminal shows nothing.
+            ErrorKind::Interrupted => Error::new(Kind::Interrupted, "interrupted"),
+            _ => Error::usage(format!("cannot ask for the password: {e}"))
+                .hint("without a terminal: MYSQL_PWD, an option file, or --password-fd"),
+        });
+        target.password = asked.map(Secret::new)?;
     }
     Ok((target, warnings))
-}
-
-/// Asks for the password on the terminal, without echo.
-pub(crate) fn prompt(target: &ConnectOptions) -> Result<Secret> {
-    let question =
-        crate::error::line(&format!("Password for {}@{}: ", target.user, target.address));
-    rpassword::prompt_password(question).map(Secret::new).map_err(|e| match e.kind() {
-        // Ctrl-C, which is no signal as long as the terminal shows nothing.
-        ErrorKind::Interrupted => Error::new(Kind::Interrupted, "interrupted"),
-        _ => Error::usage(format!("cannot ask for the password: {e}"))
-            .hint("without a terminal: MYSQL_PWD, an option file, or --password-fd"),
-    })
 }
 
 /// Resolves the flags in a given world. Opens no connection and asks nothing.
