@@ -258,7 +258,7 @@ mod tests {
 
     use super::*;
     use crate::error::Kind;
-    use crate::mysql::Secret;
+    use crate::mysql::options::Secret;
     use crate::mysql::options::Ssl;
 
     fn shell(script: &str) -> Command {
