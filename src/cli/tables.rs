@@ -90,8 +90,7 @@ pub(super) fn prepare(args: PrepareArgs) -> Result<()> {
         Fill::Insert => Some(Method::Insert),
     };
     let PrepareArgs { schema, data_seed, jobs, charset, force, yes, server, .. } = args;
-    let passing = false;
-    let dataset = Dataset { schema, tables, rows, data_seed, fill, jobs, charset, force, passing };
+    let dataset = Dataset { schema, tables, rows, data_seed, fill, jobs, charset, force };
     let ServerArgs { display, connection } = server;
     measure::prepare(&dataset, yes, (&connection, display.progress(), &listen()?))
 }

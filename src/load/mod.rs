@@ -8,20 +8,16 @@
 //! there what was meant, counts what is in, and fills the rest. `docs/prepare.md` has the
 //! measurements behind the choices.
 
-mod chunks;
 mod connect;
 pub mod dump;
 mod fill;
 pub(crate) mod reload;
 mod tables;
-mod text;
-mod throughput;
 
 use std::sync::{Arc, Mutex};
 
-use self::chunks::{Chunks, chunk_rows};
-use self::connect::{AGAIN, ANEW, Doing, JOBS_MAX, control, drop_table, explain, open};
-use self::fill::{Filling, Unfinished, fill};
+use self::connect::{AGAIN, Doing, JOBS_MAX, control, drop_table, explain, open};
+use self::fill::{Chunks, Filling, chunk_rows, fill, load_data};
 use self::tables::{Step, decide, notes, same_charset};
 use crate::error::{Error, Kind, Result};
 use crate::mysql::{Failure, Liveness, ServerLink, Session, discover, exposure, pairs};
@@ -62,24 +58,21 @@ pub async fn prepare(
 ) -> Result<Prepared> {
     check(job)?;
     let server = Arc::new(Liveness::new(link));
-    let prepared = async {
-        let ready = server.during(set_up(job, &server, progress)).await;
-        let (control, filling) = ready.map_err(|e| match e.kind() {
-            Kind::Interrupted | Kind::Terminated => e.hint(AGAIN),
-            _ => e,
-        })?;
-        if let Some(filling) = filling {
-            return fill(filling, control, progress).await;
-        }
-        progress.note(&if job.schema.filled() {
-            "nothing to do (--force fills the tables again)".to_owned()
-        } else {
-            format!("{} tables, empty: the workload fills them", job.tables)
-        });
-        control.close(COURTESY).await;
-        Ok(Prepared { tables: job.tables, ..Prepared::default() })
-    };
-    prepared.await.map_err(|e| if job.passing { e.instead(AGAIN, ANEW) } else { e })
+    let ready = server.during(set_up(job, &server, progress)).await;
+    let (control, filling) = ready.map_err(|e| match e.kind() {
+        Kind::Interrupted | Kind::Terminated => e.hint(AGAIN),
+        _ => e,
+    })?;
+    if let Some(filling) = filling {
+        return fill(filling, control, progress).await;
+    }
+    progress.note(&if job.schema.filled() {
+        "nothing to do (--force fills the tables again)".to_owned()
+    } else {
+        format!("{} tables, empty: the workload fills them", job.tables)
+    });
+    control.close(COURTESY).await;
+    Ok(Prepared { tables: job.tables, ..Prepared::default() })
 }
 
 fn check(job: &Dataset) -> Result<()> {
@@ -177,14 +170,14 @@ async fn set_up(
     for (number, step) in steps {
         create(&mut control, number, step, &job, progress).await?;
         if step != Step::Keep && job.schema.filled() {
-            tables.push(Unfinished { number, begun: step == Step::Complete });
+            tables.push((number, step == Step::Complete));
         }
     }
     drop(waits);
-    let Some(first) = tables.first() else { return Ok((control, None)) };
+    let Some((first, _)) = tables.first() else { return Ok((control, None)) };
     let refusal = match value("local_infile") {
         _ if job.fill == Some(Method::Insert) => None,
-        "ON" | "1" => refusal(server, job.schema, first.number).await?,
+        "ON" | "1" => refusal(server, job.schema, *first).await?,
         _ => Some("local_infile is OFF".to_owned()),
     };
     let (jobs, count) = (job.jobs.unwrap_or_else(default_jobs), tables.len() as u64);
@@ -252,7 +245,7 @@ async fn refusal(server: &Liveness, schema: Schema, table: u32) -> Result<Option
     let session = open(server).await?;
     let _waits = server.waits(&session);
     let nothing = Box::pin(futures_util::stream::empty());
-    match session.load_data(&text::load_data(schema, table, "latin1"), nothing).await {
+    match session.load_data(&load_data(schema, table, "latin1"), nothing).await {
         Ok((session, _)) => {
             session.close(COURTESY).await;
             Ok(None)

@@ -25,11 +25,11 @@ use std::time::{Duration, Instant};
 use mysql_async::OptsBuilder;
 use tokio::sync::mpsc;
 
-use super::connect::{AGAIN as COMPLETED, Doing, claim, control, drop_table, explain};
+use super::connect::{Doing, claim, control, drop_table, explain};
 use super::dump::{Kind, Seen, Splitter, classify, refuse_charset, unquoted};
+use super::fill::{Throughput, extended, lines, load_data, rate, short};
+use super::ready_mark;
 use super::tables::Refused;
-use super::throughput::{Throughput, rate, short};
-use super::{ready_mark, text};
 use crate::error::{Error, Result};
 use crate::mysql::{
     Asked, Failure, Liveness, ServerLink, Session, dataset, impatient, number, one, pairs,
@@ -40,16 +40,13 @@ use crate::plan::timed::{InsertMode, LoadSource, LoadSpec};
 use crate::progress::Progress;
 use crate::stop::COURTESY;
 use crate::summary::ErrorCount;
-use crate::terms::units;
+use crate::terms::{joined, units};
 use crate::workload::{Filler, LOADED, Mark, Rows, Schema, State, Stream, quoted, table};
 
 const INTERVAL: Ns = 1_000_000_000;
 const PHASES: Phases =
     Phases { window_start: 0, window_end: Ns::MAX, by_issue: false, interval: INTERVAL };
 const LOOK: Duration = Duration::from_millis(100);
-
-/// The words for what the same command does when it is given again.
-const AGAIN: &str = "the same command again drops the tables that it made and begins anew";
 
 /// The driver's largest packet, bytes.
 const PACKET_MAX: u64 = 1 << 30;
@@ -69,16 +66,15 @@ pub(crate) struct Reload {
     file: Option<String>,
     /// The largest packet that both ends take, bytes.
     packet: usize,
-    /// The loading session's character_set_… and collation_… variables at its start.
-    character_sets: BTreeMap<String, String>,
     server: Rc<Liveness>,
-    began: Instant,
+    /// The instant of `started_at`, for readings beside it.
+    pub began: Instant,
     /// Time that loadgen took for itself.
     own: Duration,
     recorder: Recorder,
     timeline: Rc<RefCell<Timeline>>,
     counters: Arc<Counters>,
-    done: Loaded,
+    pub done: Loaded,
 }
 
 impl Reload {
@@ -134,52 +130,53 @@ impl Reload {
             file: dump.as_ref().map(|dump| dump.name.clone()),
             dump,
             packet,
-            character_sets,
             server,
             began: Instant::now(),
             own: Duration::ZERO,
             recorder: Recorder::new(PHASES, 0, Box::new(finished)),
             timeline,
             counters: Arc::default(),
-            done: Loaded { charset, ..Loaded::default() },
+            done: Loaded { charset, character_sets, ..Loaded::default() },
         })
     }
 
-    /// Loads, until all is loaded, something fails, the server is silent, or an end is asked for. On a
-    /// `current_thread` runtime. [`Reloaded::verify`] counts what is there then.
-    pub(crate) async fn run(mut self, progress: &mut Progress) -> Result<Reloaded> {
+    /// Loads, until all is loaded, something fails, the server is silent, or an end is asked for: returns
+    /// why it ended early. On a `current_thread` runtime. [`Reload::verify`] counts what is there then.
+    pub(crate) async fn run(&mut self, progress: &mut Progress) -> Result<Option<Error>> {
         let (dump, server) = (self.dump.take(), Rc::clone(&self.server));
         let length = dump.as_ref().and_then(|dump| dump.length);
         let shown = show(Arc::clone(&self.counters), self.spec.clone(), length, progress);
         // A packet has one byte before the statement.
         let batches = start(&self.spec, dump, self.packet.saturating_sub(1))?;
-        let (before, started_at) = (process_usage(), jiff::Timestamp::now());
-        self.began = Instant::now();
+        let before = process_usage();
+        (self.done.started_at, self.began) = (jiff::Timestamp::now(), Instant::now());
         let error = tokio::select! {
             biased;
             done = server.during(self.all(batches)) => done.err(),
             () = shown => None,
         };
-        let (end, cost) = (self.now(), process_usage().since(&before));
+        let end = self.now();
+        self.done.cost = process_usage().since(&before);
         progress.clear();
-        let Reload { control, session, character_sets, began, recorder, timeline, done, .. } = self;
-        recorder.finish(end);
-        let mut timeline = Rc::into_inner(timeline).expect("the recorder is gone").into_inner();
-        timeline.thread_done(0);
-        Ok(Reloaded {
-            started_at,
-            began,
-            measured_s: end as f64 / 1e9,
-            rows: done.tables.iter().map(|table| table.rows).sum(),
-            character_sets,
-            timeline,
-            cost,
-            done,
-            control: Some(control),
-            session: session.filter(|_| error.is_none()),
-            server,
-            error,
-        })
+        self.recorder.finish(end);
+        self.done.measured_s = end as f64 / 1e9;
+        self.done.timeline = self.timeline.take();
+        self.done.timeline.thread_done(0);
+        self.done.rows = self.done.tables.iter().map(|table| table.rows).sum();
+        self.session = self.session.take().filter(|_| error.is_none());
+        Ok(error)
+    }
+
+    /// Counts the rows, looks at a sample of generated ones, marks the tables as whole, and says
+    /// goodbye. Interrupted, the tables stay as they are, without the mark.
+    pub(crate) async fn verify(mut self, tables: &[LoadedTable]) -> Result<()> {
+        if let Some(session) = self.session.take() {
+            session.close(COURTESY).await;
+        }
+        let _waits = self.server.waits(&self.control);
+        self.server.during(verify(&mut self.control, tables, &self.spec)).await?;
+        self.control.close(COURTESY).await;
+        Ok(())
     }
 
     fn now(&self) -> Ns {
@@ -209,7 +206,7 @@ impl Reload {
         let issued = self.now();
         let affected = match self.send(item).await {
             Ok(affected) => affected,
-            Err(failure) => return Err(self.failed(&failure, issued, item.line, raw)),
+            Err(failure) => return Err(self.failed(&failure, issued, item)),
         };
         let rows = if kind == Kind::Insert { affected } else { 0 };
         let completed = self.now();
@@ -240,23 +237,41 @@ impl Reload {
         Ok(())
     }
 
-    /// Finds the place of a statement's table, which is looked at when it is met first.
+    /// Finds the place of a statement's table, which is looked at when it is met first: what is there
+    /// and the dump is about to make again is dropped here, so that every load of it begins alike.
     async fn table(&mut self, raw: &[u8], item: &Item) -> Result<usize> {
-        let known = unquoted(raw)
-            .and_then(|name| self.done.tables.iter().rposition(|table| table.name == name));
-        if let Some(place) = known {
+        let name = unquoted(raw).filter(|name| !name.is_empty());
+        let known = |name: &String| self.done.tables.iter().rposition(|it| it.name == *name);
+        if let Some(place) = name.as_ref().and_then(known) {
             return Ok(place);
         }
         let paused = Instant::now();
         let waits = self.server.waits(&self.control);
-        let met = LoadedTable::meet(&mut self.control, raw, item.seen.kind, self.force).await;
+        let (control, force) = (&mut self.control, self.force);
+        let meeting = async {
+            let name = name.ok_or_else(|| {
+                Error::data(format!("'{}' is no table's name", String::from_utf8_lossy(raw)))
+            })?;
+            let there = may_take(control, std::iter::once(name.clone()), force).await?;
+            if there && matches!(item.seen.kind, Kind::Drop | Kind::Create) {
+                drop_table(control, &name).await?;
+            }
+            Ok(LoadedTable { name, ..LoadedTable::default() })
+        };
+        let met = meeting.await.map_err(|error: Error| error.context(self.at(item)));
         drop(waits);
         self.own += paused.elapsed();
-        self.done.tables.push(met.map_err(|error| match &self.file {
-            Some(file) => error.context(format!("{file}: line {}", item.line)),
-            None => error,
-        })?);
+        self.done.tables.push(met?);
         Ok(self.done.tables.len() - 1)
+    }
+
+    /// Names the place of a statement, for errors.
+    fn at(&self, item: &Item) -> String {
+        let name = unquoted(&item.sql[item.seen.name.clone()]).unwrap_or_default();
+        match &self.file {
+            Some(file) => format!("{file}: line {}", item.line),
+            None => format!("loading {name}").trim_end().to_owned(),
+        }
     }
 
     /// Sends a statement, with the lines that it wants; returns the rows affected.
@@ -270,7 +285,7 @@ impl Reload {
         };
         let counting = Arc::clone(counters);
         let filler = Filler::Sbtest(Rows::new(*data_seed, table, *rows));
-        let lines = text::lines(filler, 1, *rows, *packet, move |rows, bytes| {
+        let lines = lines(filler, 1, *rows, *packet, move |rows, bytes| {
             counting.rows.fetch_add(rows, Ordering::Relaxed);
             counting.lines.fetch_add(bytes as u64, Ordering::Relaxed);
         });
@@ -283,7 +298,7 @@ impl Reload {
         Ok(affected)
     }
 
-    fn failed(&mut self, failure: &Failure, issued: Ns, line: u64, raw: &[u8]) -> Error {
+    fn failed(&mut self, failure: &Failure, issued: Ns, item: &Item) -> Error {
         self.recorder.failed(issued, true, self.now());
         let (class, code, sqlstate, message) = match failure {
             Failure::Server { code, sqlstate, message } => {
@@ -293,12 +308,7 @@ impl Reload {
         };
         let class = class.to_owned();
         self.done.errors.push(ErrorCount { code, sqlstate, class, message, count: 1 });
-        let at = match (&self.file, unquoted(raw)) {
-            (Some(file), _) => format!("{file}: line {line}"),
-            (None, Some(table)) if !table.is_empty() => format!("loading {table}"),
-            _ => "loading".to_owned(),
-        };
-        explain(failure).instead(COMPLETED, AGAIN).context(at)
+        explain(failure).context(self.at(item))
     }
 }
 
@@ -325,41 +335,16 @@ async fn check(spec: &LoadSpec, control: &mut Session) -> Result<usize> {
     Ok(packet.min(PACKET_MAX) as usize)
 }
 
-pub(crate) struct Reloaded {
-    pub error: Option<Error>,
+#[derive(Debug, Default)]
+pub(crate) struct Loaded {
     pub started_at: jiff::Timestamp,
-    /// The same instant, for readings beside it.
-    pub began: Instant,
     /// From the first statement to the last answer, loadgen's own doings left out, seconds.
     pub measured_s: f64,
     pub rows: u64,
-    /// The loading session's character_set_… and collation_… variables at its start.
-    pub character_sets: BTreeMap<String, String>,
     pub timeline: Timeline,
     pub cost: Cost,
-    pub done: Loaded,
-    control: Option<Session>,
-    session: Option<Session>,
-    server: Rc<Liveness>,
-}
-
-impl Reloaded {
-    /// Counts the rows, looks at a sample of generated ones, marks the tables as whole, and says
-    /// goodbye. Interrupted, the tables stay as they are, without the mark.
-    pub(crate) async fn verify(&mut self, spec: &LoadSpec) -> Result<()> {
-        if let Some(session) = self.session.take() {
-            session.close(COURTESY).await;
-        }
-        let mut control = self.control.take().expect("it is verified once");
-        let _waits = self.server.waits(&control);
-        self.server.during(verify(&mut control, &self.done.tables, spec)).await?;
-        control.close(COURTESY).await;
-        Ok(())
-    }
-}
-
-#[derive(Debug, Default)]
-pub(crate) struct Loaded {
+    /// The loading session's character_set_… and collation_… variables at its start.
+    pub character_sets: BTreeMap<String, String>,
     pub statements: u64,
     /// Bytes of these, and of the lines of LOAD DATA.
     pub bytes: u64,
@@ -402,11 +387,8 @@ async fn show(
             throughput.at(Instant::now(), if what == "rows" { rows } else { taken });
             throughput.text(what)
         });
-        progress.update(|| match text {
-            Some(text) if what == "rows" => format!("loading: {text}"),
-            Some(text) => format!("loading: {of_dump}; {text}"),
-            None => format!("loading: {of_dump}"),
-        });
+        let told = joined([(what == "bytes").then_some(of_dump), text], "; ");
+        progress.update(|| format!("loading: {}", told.unwrap_or_default()));
     }
 }
 
@@ -550,7 +532,7 @@ fn generate(feed: &mut Feed, spec: &LoadSpec) -> Result<()> {
         let bytes = match spec.insert {
             InsertMode::LoadData => {
                 let charset = spec.charset.as_deref().unwrap_or("latin1");
-                let sql = text::load_data(Schema::Sbtest, number, charset);
+                let sql = load_data(Schema::Sbtest, number, charset);
                 let at = sql.find(&named).expect("it names its table");
                 let seen = Seen { kind: Kind::Insert, name: at..at + named.len() };
                 let (sql, rows_of) = (sql.into_bytes(), Some(number));
@@ -567,7 +549,7 @@ fn generate(feed: &mut Feed, spec: &LoadSpec) -> Result<()> {
         let (mut next, mut size) = (1, 0);
         while next <= rows {
             let mut sql = Vec::with_capacity(size);
-            next = text::extended(&mut sql, &head, filler, next, rows, bytes);
+            next = extended(&mut sql, &head, filler, next, rows, bytes);
             size = sql.len();
             feed.say(sql)?;
         }
@@ -595,24 +577,6 @@ pub(crate) struct LoadedTable {
 }
 
 impl LoadedTable {
-    /// Meets a table before the first statement that names it. What is there and the dump is about
-    /// to make again is dropped here, so that every load of it begins alike.
-    async fn meet(
-        control: &mut Session,
-        raw: &[u8],
-        kind: Kind,
-        force: bool,
-    ) -> Result<LoadedTable> {
-        let name = unquoted(raw).filter(|name| !name.is_empty()).ok_or_else(|| {
-            Error::data(format!("'{}' is no table's name", String::from_utf8_lossy(raw)))
-        })?;
-        let there = may_take(control, std::iter::once(name.clone()), force).await?;
-        if there && matches!(kind, Kind::Drop | Kind::Create) {
-            drop_table(control, &name).await?;
-        }
-        Ok(LoadedTable { name, ..LoadedTable::default() })
-    }
-
     /// Notes that it was just created, and marks it as this verb's own, so that it can be dropped
     /// whatever ends this load.
     async fn created(&mut self, control: &mut Session) -> Result<()> {

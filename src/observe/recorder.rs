@@ -252,10 +252,10 @@ impl Recorder {
         self.paced(intended, now, now);
     }
 
-    pub(crate) fn finish(mut self, now: Ns) {
+    pub(crate) fn finish(&mut self, now: Ns) {
         self.roll(now);
         self.current.end = now.max(self.current.start);
-        (self.finished)(self.current);
+        self.roll(self.current.end);
     }
 
     fn counts(&self, measured: bool) -> bool {

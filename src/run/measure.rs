@@ -89,7 +89,6 @@ impl Asked<'_> {
                     rows: plan.rows.filter(|_| plan.workload.schema.filled()).unwrap_or(0),
                     data_seed: defaults::DATA_SEED,
                     charset: plan.charset.clone(),
-                    passing: true,
                     ..Dataset::default()
                 };
                 load::prepare(link, &tables, steps.progress).await.map(|_| ())

@@ -136,21 +136,20 @@ impl<'a> Servers<'a> {
         let (program, options) = (private.program.clone(), options.collect());
         let mut spec = Spec { program, options, ..sized(clients, statements) };
         progress.note(&format!("label {}", self.experiment.subjects[at].label));
-        let (dir, passing) = match private.data() {
+        let dir = match private.data() {
             Data::ThrowAway => return Ok((start(&spec, self.stop, progress)?, None)),
             Data::Keep(dir) => {
                 let mut kept = KeptData::open(dir)?;
                 return Ok((kept.start(spec, self.stop, progress)?, Some(kept)));
             }
-            Data::Copied => (self.passing_dir(at)?, true),
-            Data::CopyOf(dir) => (dir.clone(), false),
+            Data::Copied => self.passing_dir(at)?,
+            Data::CopyOf(dir) => dir.clone(),
         };
         let mut kept = KeptData::open(&dir)?;
         if let Some(tables) = tables.filter(|tables| !kept.holds(&describe(tables))) {
             let sandbox = kept.start(spec.clone(), self.stop, progress)?;
             let link = ServerLink::to(ConnectOptions::private(&sandbox.socket), self.stop)?;
-            let prepared =
-                fill(&link, &Dataset { force: false, passing, ..tables.clone() }, progress);
+            let prepared = fill(&link, &Dataset { force: false, ..tables.clone() }, progress);
             // Ended well in any case: what was filled so far is not lost.
             let stopped = sandbox.stop();
             prepared?;
@@ -192,8 +191,7 @@ impl Taken<'_> {
         let filled = if self.prepared.contains(tables) && !force {
             0
         } else {
-            let passing = self.sandbox.is_some() && self.kept.is_none();
-            fill(&self.link, &Dataset { force, passing, ..tables.clone() }, progress)?
+            fill(&self.link, &Dataset { force, ..tables.clone() }, progress)?
         };
         self.prepared.push(tables.clone());
         if let Some(kept) = &mut self.kept {

@@ -18,7 +18,7 @@ use crate::commands::{beside, suite};
 use crate::engine::{self, ServerReading, StepContext, Tables, begin, host_facts};
 use crate::error::{Error, Kind, Result};
 use crate::judge::{self, Calibration, changed_after, class_by_size, is_another, no_result};
-use crate::load::reload::{LoadedTable, Reload, Reloaded};
+use crate::load::reload::{Loaded, LoadedTable, Reload};
 use crate::mysql::{
     ServerLink, Session, changes, dataset, exposure, fingerprint, optional, quoted_text,
 };
@@ -396,16 +396,16 @@ async fn load(
     (spec, force): (&LoadSpec, bool),
     progress: &mut Progress,
 ) -> Result<Measured> {
-    let reload = Reload::open(at.link, spec, force, progress).await?;
-    let running = async || reload.run(progress).await.map(|loaded| (loaded.began, loaded));
-    let (mut summary, mut loaded) = around(at, nth, spec.name(), running).await?;
-    let mut error = loaded.error.take();
+    let mut load = Reload::open(at.link, spec, force, progress).await?;
+    let running = async || load.run(progress).await.map(|error| (load.began, error));
+    let (mut summary, mut error) = around(at, nth, spec.name(), running).await?;
+    let loaded = std::mem::take(&mut load.done);
     if error.is_none() {
         progress.update(|| "counting the rows".to_owned());
-        error = loaded.verify(spec).await.err();
+        error = load.verify(&loaded.tables).await.err();
         progress.clear();
     }
-    if error.is_none() && loaded.done.tables.is_empty() {
+    if error.is_none() && loaded.tables.is_empty() {
         // What feeds a pipe may have failed.
         let text = format!("{}: no table was loaded", spec.name());
         let hint = "is the dump whole? mysqldump writes nothing where it fails";
@@ -413,8 +413,7 @@ async fn load(
     }
     fill(&mut summary, spec, &loaded, error.is_none());
     let server = &mut summary.server;
-    (server.data_bytes, server.table_formats) =
-        table_facts(at.link, &loaded.done.tables).await.unzip();
+    (server.data_bytes, server.table_formats) = table_facts(at.link, &loaded.tables).await.unzip();
     server.class = class_by_size(server.data_bytes, server.buffer_pool_bytes);
     Ok(ended(summary, error))
 }
@@ -551,12 +550,12 @@ fn count(summary: &mut Summary, ops: u64, rows: u64, user_s: f64, sys_s: f64) {
     client.us_per_op = (ops > 0).then(|| (user_s + sys_s) * 1e6 / ops as f64);
 }
 
-fn fill(summary: &mut Summary, spec: &LoadSpec, loaded: &Reloaded, verified: bool) {
+fn fill(summary: &mut Summary, spec: &LoadSpec, loaded: &Loaded, verified: bool) {
     summary.started_at = loaded.started_at.to_string();
     summary.measured_s = loaded.measured_s;
     let [user_s, sys_s] = [loaded.cost.user, loaded.cost.sys].map(|time| time.as_secs_f64());
-    count(summary, loaded.done.statements, loaded.rows, user_s, sys_s);
-    let (tables, plan) = (&loaded.done.tables, &mut summary.plan);
+    count(summary, loaded.statements, loaded.rows, user_s, sys_s);
+    let (tables, plan) = (&loaded.tables, &mut summary.plan);
     let file = match &spec.source {
         LoadSource::Generated { rows, data_seed } => {
             plan.data_seed = Some(u64::from(*data_seed));
@@ -577,19 +576,19 @@ fn fill(summary: &mut Summary, spec: &LoadSpec, loaded: &Reloaded, verified: boo
     };
     let (kind, sql) = ("insert".to_owned(), sql.to_owned());
     summary.workload.statements = vec![summary::StatementText { kind, sql, repeat: 1 }];
-    summary.totals.errors.clone_from(&loaded.done.errors);
+    summary.totals.errors.clone_from(&loaded.errors);
     let ops = |of: &LoadedTable| summary::TableOps { table: of.name.clone(), ops: of.inserts };
     summary.totals.per_table = tables.iter().map(ops).collect();
     summary.latency.service = loaded.timeline.window.service.distribution();
     summary.latency.failed = loaded.timeline.window.failed.distribution();
     summary.timeline.clone_from(&loaded.timeline.entries);
-    if loaded.done.warnings > 0 {
-        summary.warn([finding!(ServerWarnings, loaded.done.warnings)]);
+    if loaded.warnings > 0 {
+        summary.warn([finding!(ServerWarnings, loaded.warnings)]);
     }
     if let (Some(file), Some(asked)) = (&file, &spec.charset)
-        && !asked.eq_ignore_ascii_case(&loaded.done.charset)
+        && !asked.eq_ignore_ascii_case(&loaded.charset)
     {
-        let (file, set) = (file.clone(), loaded.done.charset.as_str());
+        let (file, set) = (file.clone(), loaded.charset.as_str());
         summary.warn([finding!(Charset, file, set, asked.as_str())]);
     }
     let rows = |of: &LoadedTable| summary::TableRows { table: of.name.clone(), rows: of.rows };
@@ -600,9 +599,9 @@ fn fill(summary: &mut Summary, spec: &LoadSpec, loaded: &Reloaded, verified: boo
         file,
         rows: loaded.rows,
         rows_per_s: per_s(loaded.rows, loaded.measured_s),
-        statements: loaded.done.statements,
-        bytes: loaded.done.bytes,
-        charset: loaded.done.charset.clone(),
+        statements: loaded.statements,
+        bytes: loaded.bytes,
+        charset: loaded.charset.clone(),
         character_sets: loaded.character_sets.clone(),
         tables: tables.iter().map(rows).collect(),
         verified,

@@ -124,9 +124,6 @@ pub struct Dataset {
     /// None for LOAD DATA LOCAL where the server allows it and INSERT is not faster.
     #[serde(skip)]
     pub fill: Option<Method>,
-    /// Whether the data goes away with loadgen, and an interrupted fill with it.
-    #[serde(skip)]
-    pub passing: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
