@@ -101,20 +101,10 @@ macro_rules! flags_choose {
     )+};
 }
 
-flags_choose!(
-    Arrival,
-    SpreadChoice,
-    Order,
-    StatementMode,
-    OnError,
-    Warm,
-    Ahi,
-    Class,
-    Format,
-    Layout,
-    Picture,
+flags_choose! {
+    Arrival, SpreadChoice, Order, StatementMode, OnError, Warm, Ahi, Class, Format, Layout, Picture,
     InsertWord
-);
+}
 
 /// A count within bounds, both included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
